@@ -1,0 +1,47 @@
+/* lockstep.h - the public face of liblockstep.
+ *
+ * Data-parallel training that gives the same bits whatever the number of workers. This header holds
+ * what every caller needs: the version and how errors are told. Names that start with ls_ or LS_ are
+ * ours.
+ */
+#ifndef LOCKSTEP_LOCKSTEP_H
+#define LOCKSTEP_LOCKSTEP_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LS_VERSION_MAJOR 0
+#define LS_VERSION_MINOR 1
+#define LS_VERSION_PATCH 0
+#define LS_VERSION       "0.1.0"
+
+/* What a function returns: LS_OK, or what died. */
+typedef enum ls_status {
+    LS_OK = 0,
+    LS_EINVAL = -1,    /* a bad argument or bad input      } this call failed; */
+    LS_ENOMEM = -2,    /* out of memory                    } nothing else      */
+    LS_EIO = -3,       /* a file could not be read/written } changed           */
+    LS_EPEER = -20,    /* a worker is lost                                     */
+    LS_ETIMEOUT = -40, /* a wait ran out  } the whole group can't be used     */
+    LS_EABORT = -41,   /* group aborted   } any more                          */
+} ls_status;
+
+/* An error as a value: the function that first decides it fills it in, callers pass it up. */
+typedef struct ls_error {
+    ls_status code;
+    int line;         /* where in our source it was decided */
+    const char *file; /* static */
+    char msg[512];    /* one line for the user: what, where, what to do */
+} ls_error;
+
+/* The library's version, e.g. "0.1.0". Any thread; never fails. */
+const char *ls_version(void);
+
+/* A status in words, e.g. "bad input". Any thread; never fails. */
+const char *ls_status_name(ls_status code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,10 @@
+/* clock.h - monotonic time in nanoseconds. */
+#ifndef LS_BASE_CLOCK_H
+#define LS_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t ls_clock_ns(void);
+double ls_clock_wall_s(void); /* seconds since 1970, for log files only */
+
+#endif

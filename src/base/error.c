@@ -1,0 +1,33 @@
+/* error.c - see error.h. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *ls_version(void) { return LS_VERSION; }
+
+const char *ls_status_name(ls_status code) {
+    switch (code) {
+    case LS_OK: return "ok";
+    case LS_EINVAL: return "bad input";
+    case LS_ENOMEM: return "out of memory";
+    case LS_EIO: return "input/output error";
+    case LS_EPEER: return "worker lost";
+    case LS_ETIMEOUT: return "timed out";
+    case LS_EABORT: return "aborted";
+    }
+    return "unknown status";
+}
+
+ls_status ls_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
+                     ...) {
+    if (!e) return code;
+    e->code = code;
+    e->file = file;
+    e->line = line;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(e->msg, sizeof e->msg, fmt, args);
+    va_end(args);
+    return code;
+}

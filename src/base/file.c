@@ -1,0 +1,150 @@
+/* file.c - see file.h. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static ls_status file_open(const char *path, int *fd_p, size_t *nbytes_p, ls_error *e) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return ls_fail(e, LS_EIO, "%s: is not a regular file", path);
+    }
+    *fd_p = fd;
+    *nbytes_p = (size_t)st.st_size;
+    return LS_OK;
+}
+
+ls_status ls_file_map(const char *path, ls_mapped *m_p, ls_error *e) {
+    int fd = -1;
+    size_t nbytes = 0;
+    LS_TRY(file_open(path, &fd, &nbytes, e));
+    void *p = NULL;
+    if (nbytes) {
+        p = mmap(NULL, nbytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED) {
+            int why = errno;
+            close(fd);
+            return ls_fail(e, LS_EIO, "%s: can't be mapped: %s", path, strerror(why));
+        }
+    }
+    close(fd);
+    *m_p = (ls_mapped){p, nbytes};
+    return LS_OK;
+}
+
+void ls_file_unmap(ls_mapped *m) {
+    if (m->data) munmap((void *)(uintptr_t)m->data, m->nbytes);
+    *m = (ls_mapped){0};
+}
+
+ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *e) {
+    int fd = -1;
+    size_t nbytes = 0;
+    LS_TRY(file_open(path, &fd, &nbytes, e));
+    close(fd);
+    if (nbytes > limit)
+        return ls_fail(e, LS_EINVAL, "%s: has %zu bytes, at most %zu are expected here", path,
+                       nbytes, limit);
+    ls_mapped m;
+    LS_TRY(ls_file_map(path, &m, e));
+    ls_buf_append(b, m.data, m.nbytes);
+    ls_file_unmap(&m);
+    return LS_OK;
+}
+
+ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *e) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(errno));
+    *f_p = (ls_file){fd, ls_strdup(path)};
+    return LS_OK;
+}
+
+ls_status ls_file_put(ls_file *f, const void *data, size_t nbytes, ls_error *e) {
+    const char *p = data;
+    while (nbytes) {
+        ssize_t n = write(f->fd, p, nbytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(errno));
+        p += n;
+        nbytes -= (size_t)n;
+    }
+    return LS_OK;
+}
+
+ls_status ls_file_close(ls_file *f, ls_error *e) {
+    int failed = fsync(f->fd) != 0 ? errno : 0;
+    if (close(f->fd) != 0 && !failed) failed = errno;
+    ls_status s = LS_OK;
+    if (failed) {
+        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(failed));
+        unlink(f->path);
+    }
+    free(f->path);
+    return s;
+}
+
+void ls_file_discard(ls_file *f) {
+    close(f->fd);
+    unlink(f->path);
+    free(f->path);
+}
+
+ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_error *e) {
+    ls_file f;
+    LS_TRY(ls_file_create(path, &f, e));
+    ls_status s = ls_file_put(&f, data, nbytes, e);
+    if (s == LS_OK) return ls_file_close(&f, e);
+    ls_file_discard(&f);
+    return s;
+}
+
+ls_status ls_file_sync_dir(const char *path, ls_error *e) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = fd < 0 ? errno : fsync(fd) != 0 ? errno : 0;
+    if (fd >= 0) close(fd);
+    if (failed) return ls_fail(e, LS_EIO, "%s: can't be synced: %s", path, strerror(failed));
+    return LS_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+ls_status ls_file_remove_tree(const char *path, ls_error *e) {
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+        return ls_fail(e, LS_EIO, "%s: can't be removed: %s", path, strerror(errno));
+    return LS_OK;
+}
+
+bool ls_file_exists(const char *path) {
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+ls_status ls_file_make_dirs(const char *path, ls_error *e) {
+    char *p = ls_strdup(path);
+    int failed = 0;
+    for (char *s = p + 1; !failed; s++) {
+        char c = *s;
+        if (c != '/' && c != 0) continue;
+        *s = 0;
+        if (mkdir(p, 0755) != 0 && errno != EEXIST) failed = errno;
+        *s = c;
+        if (!c) break;
+    }
+    free(p);
+    if (failed) return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(failed));
+    return LS_OK;
+}

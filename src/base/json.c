@@ -1,0 +1,88 @@
+/* json.c - the one file that knows Jansson. */
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+static json_t *in(const ls_json *j) { return (json_t *)(uintptr_t)j; }
+static ls_json *out(json_t *j) {
+    if (!j) abort(); /* out of memory, or text that is not UTF-8: our own bug */
+    return (ls_json *)j;
+}
+
+ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
+                        ls_error *e) {
+    json_error_t why;
+    json_t *j = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
+    if (!j)
+        return ls_fail(e, LS_EINVAL, "%s:%d: is not valid JSON: %s", what, why.line, why.text);
+    *j_p = (ls_json *)j;
+    return LS_OK;
+}
+
+void ls_json_free(ls_json *j) { json_decref(in(j)); }
+
+const ls_json *ls_json_get(const ls_json *o, const char *key) {
+    return (const ls_json *)json_object_get(in(o), key);
+}
+
+const ls_json *ls_json_at(const ls_json *a, size_t i) {
+    return (const ls_json *)json_array_get(in(a), i);
+}
+
+size_t ls_json_count(const ls_json *j) {
+    return json_is_array(in(j)) ? json_array_size(in(j)) : json_object_size(in(j));
+}
+
+const char *ls_json_text(const ls_json *j) { return json_string_value(in(j)); }
+
+bool ls_json_integer(const ls_json *j, int64_t *value_p) {
+    if (!json_is_integer(in(j))) return false;
+    *value_p = json_integer_value(in(j));
+    return true;
+}
+
+bool ls_json_number(const ls_json *j, double *value_p) {
+    if (!json_is_number(in(j))) return false;
+    *value_p = json_number_value(in(j));
+    return true;
+}
+
+bool ls_json_is_object(const ls_json *j) { return json_is_object(in(j)); }
+bool ls_json_is_array(const ls_json *j) { return json_is_array(in(j)); }
+
+void *ls_json_next(const ls_json *o, void *it, const char **key_p, const ls_json **value_p) {
+    it = it ? json_object_iter_next(in(o), it) : json_object_iter(in(o));
+    if (!it) return NULL;
+    *key_p = json_object_iter_key(it);
+    *value_p = (const ls_json *)json_object_iter_value(it);
+    return it;
+}
+
+ls_json *ls_json_new_object(void) { return out(json_object()); }
+ls_json *ls_json_new_array(void) { return out(json_array()); }
+ls_json *ls_json_new_text(const char *s) { return out(json_string(s)); }
+ls_json *ls_json_new_integer(int64_t v) { return out(json_integer(v)); }
+ls_json *ls_json_new_number(double v) { return out(isfinite(v) ? json_real(v) : json_null()); }
+ls_json *ls_json_new_bool(bool v) { return out(json_boolean(v)); }
+ls_json *ls_json_new_null(void) { return out(json_null()); }
+
+void ls_json_set(ls_json *o, const char *key, ls_json *value) {
+    if (json_object_set_new(in(o), key, in(value)) != 0) abort();
+}
+
+void ls_json_push(ls_json *a, ls_json *value) {
+    if (json_array_append_new(in(a), in(value)) != 0) abort();
+}
+
+static int append(const char *text, size_t nbytes, void *buf) {
+    ls_buf_append(buf, text, nbytes);
+    return 0;
+}
+
+void ls_json_write(const ls_json *j, int indent, ls_buf *b) {
+    size_t flags = JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY;
+    flags |= indent ? JSON_INDENT((size_t)indent) : 0;
+    if (json_dump_callback(in(j), append, b, flags) != 0) abort();
+}

@@ -1,0 +1,20 @@
+/* log.h - lines for people, on standard error.
+ *
+ * One line a message. ls_log_status() keeps one line at the bottom of a terminal up to date; other
+ * messages are written above it. All functions: any thread, any process.
+ */
+#ifndef LS_BASE_LOG_H
+#define LS_BASE_LOG_H
+
+#include <stdbool.h>
+
+/* "lockstep: " and the message. */
+void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Replaces the status line on a terminal; on anything else writes a line of its own. */
+void ls_log_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* True where standard error is a terminal. */
+bool ls_log_is_terminal(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* math.c - see math.h. */
+#include "base/math.h"
+
+#include <string.h>
+
+/* x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m-1)/(m+1), by its series: |s| is
+ * at most 0.172, so that s^21 is below 2^-53. */
+double ls_log(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int k = (int)((bits >> 52) & 0x7ff) - 1023;
+    bits = (bits & 0x000fffffffffffffu) | 0x3ff0000000000000u;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    if (m > 1.4142135623730951) {
+        m *= 0.5;
+        k++;
+    }
+    double s = (m - 1.0) / (m + 1.0), s2 = s * s, sum = 0.0;
+    for (int i = 21; i >= 3; i -= 2) sum = (sum + 1.0 / i) * s2;
+    return (double)k * 0.69314718055994530942 + 2.0 * (s + s * sum);
+}
+
+/* cos(pi x) = -cos(pi (1-x)); on [0, 1/4] the series of cos, on [1/4, 1/2] that of sin. */
+double ls_cospi(double x) {
+    const double pi = 3.14159265358979323846;
+    if (x > 0.5) return -ls_cospi(1.0 - x);
+    int sine = x > 0.25;
+    double t = pi * (sine ? 0.5 - x : x), t2 = t * t, sum = 0.0;
+    /* 1 - t2/(1*2) (1 - t2/(3*4) (...)) for cos; t (1 - t2/(2*3) (1 - ...)) for sin */
+    for (int i = 10; i >= 1; i--) {
+        int a = sine ? 2 * i * (2 * i + 1) : (2 * i - 1) * 2 * i;
+        sum = (1.0 - sum) * (t2 / a);
+    }
+    return sine ? t * (1.0 - sum) : 1.0 - sum;
+}
+
+double ls_pow_int(double x, uint64_t n) {
+    double result = 1.0;
+    for (; n; n >>= 1) {
+        if (n & 1) result *= x;
+        x *= x;
+    }
+    return result;
+}

@@ -1,0 +1,39 @@
+/* mem.h - allocation at set-up, whole files, and growing strings.
+ *
+ * ls_alloc() and friends never return NULL: out of memory at set-up ends the program with one line,
+ * since nothing useful can be done. Large buffers whose size a user decides go through ls_map(),
+ * which fails with an error instead. Nothing here is called inside a training step.
+ */
+#ifndef LS_BASE_MEM_H
+#define LS_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+void *ls_alloc(size_t nbytes); /* zeroed; free() it */
+void *ls_realloc(void *p, size_t nbytes);
+char *ls_strdup(const char *s);
+/* printf into a fresh string; free() it. */
+char *ls_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#define LS_NEW(type)          ((type *)ls_alloc(sizeof(type)))
+#define LS_NEW_ARRAY(type, n) ((type *)ls_alloc_array((n), sizeof(type)))
+void *ls_alloc_array(size_t n, size_t size);
+
+/* Zeroed pages of this process, 4 KiB aligned. `what` names the buffer in the message. */
+ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *);
+void ls_unmap(void *p, size_t nbytes);
+
+/* A growing array of bytes; always followed by a 0 that is not counted. */
+typedef struct ls_buf {
+    char *data;
+    size_t len, cap;
+} ls_buf;
+
+void ls_buf_append(ls_buf *, const void *data, size_t nbytes);
+void ls_buf_printf(ls_buf *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ls_buf_free(ls_buf *);
+
+#endif

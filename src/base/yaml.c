@@ -1,0 +1,116 @@
+/* yaml.c - the one file that knows libyaml. See yaml.h. */
+#include "base/yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/file.h"
+
+enum { MAX_DEPTH = 4, MAX_BYTES = 1 << 20 };
+
+typedef struct reader {
+    const char *path;
+    yaml_parser_t parser;
+    ls_yaml *y;
+    char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
+    int depth;               /* mappings open */
+    char *key;               /* the key whose value comes next, or NULL */
+} reader;
+
+static void add_item(reader *r, const char *value, int line) {
+    ls_yaml *y = r->y;
+    y->items = ls_realloc(y->items, (y->nitems + 1) * sizeof *y->items);
+    y->items[y->nitems++] = (ls_yaml_item){ls_strdup(r->key), ls_strdup(value), line};
+    free(r->key);
+    r->key = NULL;
+}
+
+static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
+    const char *text = (const char *)ev->data.scalar.value;
+    if (strlen(text) != ev->data.scalar.length)
+        return ls_fail(e, LS_EINVAL, "%s:%d: has a zero byte in a value", r->path, line);
+    if (ev->data.scalar.anchor)
+        return ls_fail(e, LS_EINVAL, "%s:%d: anchors are not supported; write the value itself",
+                       r->path, line);
+    if (r->depth == 0)
+        return ls_fail(e, LS_EINVAL, "%s:%d: expected groups of keys such as 'train:', not '%s'",
+                       r->path, line, text);
+    if (r->key) {
+        add_item(r, text, line);
+        return LS_OK;
+    }
+    const char *prefix = r->prefix[r->depth - 1];
+    r->key = ls_format("%s%s%s", prefix, *prefix ? "." : "", text);
+    return LS_OK;
+}
+
+static ls_status on_mapping(reader *r, int line, ls_error *e) {
+    if (r->depth == MAX_DEPTH)
+        return ls_fail(e, LS_EINVAL, "%s:%d: groups are nested too deeply", r->path, line);
+    if (r->depth > 0 && !r->key)
+        return ls_fail(e, LS_EINVAL, "%s:%d: a group can't be a key", r->path, line);
+    r->prefix[r->depth++] = r->key ? r->key : ls_strdup("");
+    r->key = NULL;
+    return LS_OK;
+}
+
+static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
+    int line = (int)ev->start_mark.line + 1;
+    switch (ev->type) {
+    case YAML_SCALAR_EVENT: return on_scalar(r, ev, line, e);
+    case YAML_MAPPING_START_EVENT: return on_mapping(r, line, e);
+    case YAML_MAPPING_END_EVENT: free(r->prefix[--r->depth]); return LS_OK;
+    case YAML_SEQUENCE_START_EVENT:
+        return ls_fail(e, LS_EINVAL, "%s:%d: '%s' is a list; a single value is expected", r->path,
+                       line, r->key ? r->key : "(top)");
+    case YAML_ALIAS_EVENT:
+        return ls_fail(e, LS_EINVAL, "%s:%d: aliases are not supported; write the value itself",
+                       r->path, line);
+    default: return LS_OK;
+    }
+}
+
+static ls_status read_events(reader *r, ls_error *e) {
+    for (;;) {
+        yaml_event_t ev;
+        if (!yaml_parser_parse(&r->parser, &ev)) {
+            size_t line = r->parser.problem_mark.line + 1;
+            return ls_fail(e, LS_EINVAL, "%s:%zu: is not valid YAML: %s", r->path, line,
+                           r->parser.problem ? r->parser.problem : "unreadable");
+        }
+        bool end = ev.type == YAML_STREAM_END_EVENT;
+        ls_status s = on_event(r, &ev, e);
+        yaml_event_delete(&ev);
+        if (s != LS_OK || end) return s;
+    }
+}
+
+ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, MAX_BYTES, &text, e));
+    ls_yaml y = {0};
+    reader r = {.path = path, .y = &y};
+    if (!yaml_parser_initialize(&r.parser)) abort();
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.data ? text.data : ""),
+                                 text.len);
+    ls_status s = read_events(&r, e);
+    yaml_parser_delete(&r.parser);
+    for (int i = 0; i < r.depth; i++) free(r.prefix[i]);
+    free(r.key);
+    ls_buf_free(&text);
+    if (s == LS_OK)
+        *y_p = y;
+    else
+        ls_yaml_free(&y);
+    return s;
+}
+
+void ls_yaml_free(ls_yaml *y) {
+    for (size_t i = 0; i < y->nitems; i++) {
+        free(y->items[i].key);
+        free(y->items[i].value);
+    }
+    free(y->items);
+    *y = (ls_yaml){0};
+}

@@ -1,0 +1,97 @@
+/* tree.c - see tree.h. */
+#include "coll/tree.h"
+
+#include <string.h>
+
+enum { BLOCK = 1024, MAX_DEPTH = 34 };
+
+int ls_tree_split(int lo, int hi) {
+    int half = 1;
+    while (half < (hi - lo + 1) / 2) half *= 2;
+    return lo + half;
+}
+
+static void cover(int lo, int hi, int a, int b, ls_node *nodes, int *n) {
+    if (b <= lo || hi <= a) return;
+    if (a <= lo && hi <= b) {
+        nodes[(*n)++] = (ls_node){lo, hi};
+        return;
+    }
+    int middle = ls_tree_split(lo, hi);
+    cover(lo, middle, a, b, nodes, n);
+    cover(middle, hi, a, b, nodes, n);
+}
+
+int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]) {
+    int n = 0;
+    if (a < b) cover(0, V, a, b, nodes, &n);
+    return n;
+}
+
+void ls_tree_range(int V, int r, int n, int *a_p, int *b_p) {
+    *a_p = (int)((long long)r * V / n);
+    *b_p = (int)((long long)(r + 1) * V / n);
+}
+
+/* The stack while `v` runs is the cover of [a, v); after it, that of [a, v + 1). */
+int ls_tree_fold(int V, int a, int v, int *slot_p) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int before = ls_tree_cover(V, a, v, nodes);
+    int after = ls_tree_cover(V, a, v + 1, nodes);
+    *slot_p = before;
+    return before + 1 - after;
+}
+
+int ls_tree_slots(int V, int a, int b) {
+    int most = 0;
+    for (int v = a; v < b; v++) {
+        int slot = 0;
+        ls_tree_fold(V, a, v, &slot);
+        if (slot + 1 > most) most = slot + 1;
+    }
+    return most;
+}
+
+typedef struct walk {
+    const ls_tree_sum *s;
+    const ls_kernels *k;
+    size_t first, count;
+    int leaf; /* the next; leaves come from left to right */
+    float scratch[MAX_DEPTH][BLOCK];
+} walk;
+
+/* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the left
+ * child's sum waits in scratch[depth] while the right child uses the rest. */
+static const float *walk_node(walk *w, int lo, int hi, int depth, float *out) {
+    const ls_node *leaf = &w->s->nodes[w->leaf];
+    if (leaf->lo == lo && leaf->hi == hi) return w->s->data[w->leaf++] + w->first;
+    int middle = ls_tree_split(lo, hi);
+    const float *left = walk_node(w, lo, middle, depth, w->scratch[depth]);
+    const float *right = walk_node(w, middle, hi, depth + 1, w->scratch[depth + 1]);
+    w->k->add((int64_t)w->count, left, right, out);
+    return out;
+}
+
+void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
+                     float *out) {
+    walk w = {.s = s, .k = k};
+    for (size_t at = 0; at < count; at += BLOCK) {
+        w.first = first + at;
+        w.count = count - at < BLOCK ? count - at : BLOCK;
+        w.leaf = 0;
+        const float *sum = walk_node(&w, 0, s->V, 0, out + at);
+        if (sum != out + at) memcpy(out + at, sum, w.count * sizeof *out);
+    }
+}
+
+void ls_chain_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
+                      float *out) {
+    float sum[BLOCK];
+    for (size_t at = 0; at < count; at += BLOCK) {
+        size_t n = count - at < BLOCK ? count - at : BLOCK;
+        memcpy(sum, s->data[0] + first + at, n * sizeof *sum);
+        for (int i = 1; i < s->nleaves; i++)
+            k->add((int64_t)n, sum, s->data[i] + first + at, sum);
+        memcpy(out + at, sum, n * sizeof *sum);
+    }
+}

@@ -1,0 +1,112 @@
+/* loader.c - see loader.h. `made` batches are ready, `taken` were handed out; the thread fills buffer
+ * made % 2 as soon as the batch that used it is no longer in use. */
+#include "data/loader.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+typedef struct slot {
+    ls_batch batch;
+    uint64_t first, end;
+    uint32_t *tokens;
+} slot;
+
+struct ls_loader {
+    ls_loader_config c;
+    uint64_t step0, made, taken; /* under the mutex */
+    bool quit;
+    slot slots[2];
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+};
+
+static uint64_t most_samples(const ls_loader_config *c) {
+    return (c->batch * (uint64_t)(c->b - c->a) + (uint64_t)c->V - 1) / (uint64_t)c->V + 1;
+}
+
+size_t ls_loader_nbytes(const ls_loader_config *c) {
+    return 2 * most_samples(c) * (size_t)(c->T + 1) * sizeof(uint32_t);
+}
+
+void ls_sample_copy(const uint32_t *tokens, int64_t T, uint64_t i, uint32_t *out) {
+    memcpy(out, tokens + i * (uint64_t)T, (size_t)(T + 1) * sizeof *out);
+}
+
+static void fill(const ls_loader *l, uint64_t step, slot *s) {
+    const ls_loader_config *c = &l->c;
+    s->batch = ls_batch_of(step, c->nsamples, c->batch);
+    ls_batch_share(s->batch.count, c->V, c->a, c->b, &s->first, &s->end);
+    for (uint64_t i = s->first; i < s->end; i++) {
+        uint64_t sample =
+            ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
+        ls_sample_copy(c->tokens, c->T, sample, s->tokens + (i - s->first) * (uint64_t)(c->T + 1));
+    }
+}
+
+static void *loader_main(void *arg) {
+    ls_loader *l = arg;
+    pthread_mutex_lock(&l->mutex);
+    for (;;) {
+        /* the batch handed out last is in use, so one beside it can be made */
+        while (!l->quit && l->made >= l->taken + 1 + (l->taken == 0))
+            pthread_cond_wait(&l->changed, &l->mutex);
+        if (l->quit) break;
+        uint64_t i = l->made;
+        pthread_mutex_unlock(&l->mutex);
+        fill(l, l->step0 + i, &l->slots[i % 2]);
+        pthread_mutex_lock(&l->mutex);
+        l->made++;
+        pthread_cond_broadcast(&l->changed);
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return NULL;
+}
+
+ls_status ls_loader_create(const ls_loader_config *c, uint64_t step, ls_loader **l_p, ls_error *e) {
+    ls_loader *l = LS_NEW(ls_loader);
+    l->c = *c;
+    l->step0 = step;
+    for (int i = 0; i < 2; i++) l->slots[i].tokens = ls_alloc(ls_loader_nbytes(c) / 2);
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    int failed = pthread_create(&l->thread, NULL, loader_main, l);
+    if (failed) {
+        for (int i = 0; i < 2; i++) free(l->slots[i].tokens);
+        free(l);
+        return ls_fail(e, LS_ENOMEM, "the loader's thread can't be started: %s", strerror(failed));
+    }
+    *l_p = l;
+    return LS_OK;
+}
+
+void ls_loader_free(ls_loader *l) {
+    if (!l) return;
+    pthread_mutex_lock(&l->mutex);
+    l->quit = true;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->mutex);
+    pthread_join(l->thread, NULL);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->mutex);
+    for (int i = 0; i < 2; i++) free(l->slots[i].tokens);
+    free(l);
+}
+
+void ls_loader_next(ls_loader *l, ls_batch *batch_p, uint64_t *first_p, uint64_t *end_p,
+                    const uint32_t **tokens_p) {
+    pthread_mutex_lock(&l->mutex);
+    while (l->made <= l->taken) pthread_cond_wait(&l->changed, &l->mutex);
+    const slot *s = &l->slots[l->taken % 2];
+    l->taken++;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->mutex);
+    *batch_p = s->batch;
+    *first_p = s->first;
+    *end_p = s->end;
+    *tokens_p = s->tokens;
+}

@@ -1,0 +1,225 @@
+/* attention.c - y = x + projection(causal attention(layer norm(x))).
+ *
+ * params: gamma, beta [C]; w_qkv [C, 3C], b_qkv [3C]; w_out [C, C], b_out [C]
+ * saved, a row: h = layer norm(x) [C] | qkv [3C] | att [C] | mean, rstd; and stat [heads, T, 2]
+ *
+ * The T x T scores are never whole in memory: queries are taken in blocks of QUERY_BLOCK, and backward
+ * computes the probabilities again from the scores and each row's maximum and sum. Dao, Fu, Ermon,
+ * Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries alone. The block
+ * size is fixed and begins at position 0, so bits depend neither on T nor on threads.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "model/rows.h"
+#include "tensor/gemm.h"
+
+enum { GAMMA, BETA, W_QKV, B_QKV, W_OUT, B_OUT };
+enum { QUERY_BLOCK = 64 };
+
+typedef struct saved {
+    float *h, *qkv, *att, *mean, *rstd, *stat;
+} saved;
+
+static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    saved s;
+    s.h = c->saved;
+    s.qkv = s.h + rows * l->C;
+    s.att = s.qkv + rows * 3 * l->C;
+    s.mean = s.att + rows * l->C;
+    s.rstd = s.mean + rows;
+    s.stat = s.rstd + rows; /* [n, heads, T, 2] */
+    return s;
+}
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    saved s;
+    const float *datt; /* [rows, C] */
+    float *dqkv;       /* [rows, 3C] */
+} job;
+
+/* One (sample, head): where its parts lie, and the sizes that all need. */
+typedef struct head {
+    const float *q, *k, *v; /* [T, D], rows 3C apart */
+    int64_t D, T, ld;       /* head size; positions; 3C */
+    float scale;
+    float *stat;  /* [T, 2] */
+    int64_t att;  /* offset of its columns in a [rows, C] matrix */
+    int64_t qoff; /* offset of q in a [rows, 3C] matrix */
+} head;
+
+static head head_of(const job *j, int64_t index) {
+    int64_t C = j->l->C, heads = j->l->heads, T = j->c->T;
+    int64_t sample = index / heads, which = index % heads;
+    head h = {.D = C / heads, .T = T, .ld = 3 * C};
+    h.qoff = sample * T * 3 * C + which * h.D;
+    h.q = j->s.qkv + h.qoff;
+    h.k = h.q + C;
+    h.v = h.q + 2 * C;
+    h.scale = 1.0f / sqrtf((float)h.D);
+    h.stat = j->s.stat + index * T * 2;
+    h.att = sample * T * C + which * h.D;
+    return h;
+}
+
+/* scores [m, width] = q[first : first + m] . k[0 : width]^T */
+static void scores(const ls_compute *c, int thread, const head *h, int64_t first, int64_t m,
+                   float *out) {
+    int64_t width = first + m;
+    ls_gemm_in_thread(c, thread,
+                      &(ls_gemm_job){.M = m,
+                                     .N = width,
+                                     .K = h->D,
+                                     .a = ls_matrix_of(h->q + first * h->ld, h->ld),
+                                     .b = ls_matrix_transposed(h->k, h->ld),
+                                     .c = out,
+                                     .ldc = width});
+}
+
+static int64_t block_rows(const head *h, int64_t first) {
+    return h->T - first < QUERY_BLOCK ? h->T - first : QUERY_BLOCK;
+}
+
+static void head_forward(const job *j, int thread, const head *h) {
+    const ls_compute *c = j->c->compute;
+    float *p = ls_compute_scratch(c, thread);
+    int64_t C = j->l->C;
+    for (int64_t first = 0; first < h->T; first += QUERY_BLOCK) {
+        int64_t m = block_rows(h, first), width = first + m;
+        scores(c, thread, h, first, m, p);
+        c->k->softmax_causal(m, width, first, h->scale, p, h->stat + first * 2);
+        ls_gemm_in_thread(c, thread,
+                          &(ls_gemm_job){.M = m,
+                                         .N = h->D,
+                                         .K = width,
+                                         .a = ls_matrix_of(p, width),
+                                         .b = ls_matrix_of(h->v, h->ld),
+                                         .c = j->s.att + h->att + first * C,
+                                         .ldc = C});
+    }
+}
+
+/* out [width, D] += weights [m, width]^T . rows [m, D] */
+static void add_by_key(const ls_compute *c, int thread, const head *h, int64_t m, int64_t width,
+                       const float *weights, ls_matrix rows, float *out) {
+    ls_gemm_in_thread(c, thread,
+                      &(ls_gemm_job){.M = width,
+                                     .N = h->D,
+                                     .K = m,
+                                     .a = ls_matrix_transposed(weights, width),
+                                     .b = rows,
+                                     .c = out,
+                                     .ldc = h->ld,
+                                     .start = LS_GEMM_ADD});
+}
+
+static void head_backward(const job *j, int thread, const head *h) {
+    const ls_compute *c = j->c->compute;
+    int64_t C = j->l->C;
+    float *p = ls_compute_scratch(c, thread), *dp = p + QUERY_BLOCK * h->T;
+    float *dq = j->dqkv + h->qoff, *dk = dq + C, *dv = dq + 2 * C;
+    for (int64_t t = 0; t < h->T; t++) {
+        memset(dk + t * h->ld, 0, (size_t)h->D * sizeof *dk);
+        memset(dv + t * h->ld, 0, (size_t)h->D * sizeof *dv);
+    }
+    for (int64_t first = 0; first < h->T; first += QUERY_BLOCK) {
+        int64_t m = block_rows(h, first), width = first + m;
+        ls_matrix datt = ls_matrix_of(j->datt + h->att + first * C, C);
+        scores(c, thread, h, first, m, p);
+        c->k->softmax_causal_again(m, width, first, h->scale, p, h->stat + first * 2);
+        add_by_key(c, thread, h, m, width, p, datt, dv);
+        ls_gemm_in_thread(c, thread,
+                          &(ls_gemm_job){.M = m,
+                                         .N = width,
+                                         .K = h->D,
+                                         .a = datt,
+                                         .b = ls_matrix_transposed(h->v, h->ld),
+                                         .c = dp,
+                                         .ldc = width});
+        c->k->softmax_causal_dx(m, width, h->scale, p, dp);
+        ls_gemm_in_thread(c, thread,
+                          &(ls_gemm_job){.M = m,
+                                         .N = h->D,
+                                         .K = width,
+                                         .a = ls_matrix_of(dp, width),
+                                         .b = ls_matrix_of(h->k, h->ld),
+                                         .c = dq + first * h->ld,
+                                         .ldc = h->ld});
+        add_by_key(c, thread, h, m, width, dp, ls_matrix_of(h->q + first * h->ld, h->ld), dk);
+    }
+}
+
+typedef void head_fn(const job *, int thread, const head *);
+
+typedef struct heads_job {
+    const job *j;
+    head_fn *fn;
+} heads_job;
+
+static void heads_run(void *arg, int thread, int nthreads) {
+    const heads_job *all = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(all->j->c->n * all->j->l->heads, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        head h = head_of(all->j, i);
+        all->fn(all->j, thread, &h);
+    }
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T, C = l->C;
+    const float *p = c->params;
+    saved s = saved_of(l, c);
+    ls_rows_layernorm(c->compute, rows, C, c->x, p + l->offsets[GAMMA], p + l->offsets[BETA], s.h,
+                      s.mean, s.rstd);
+    ls_rows_linear(c->compute, rows, C, 3 * C, s.h, p + l->offsets[W_QKV], p + l->offsets[B_QKV],
+                   s.qkv);
+    job j = {.l = l, .c = c, .s = s};
+    ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_forward});
+    ls_rows_linear(c->compute, rows, C, C, s.att, p + l->offsets[W_OUT], p + l->offsets[B_OUT],
+                   c->y);
+    ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
+}
+
+/* work: datt [rows, C] (later dh) | dqkv [rows, 3C] */
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T, C = l->C;
+    const float *p = c->params;
+    float *g = c->grads, *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
+    saved s = saved_of(l, c);
+    ls_rows_linear_back(c->compute, rows, C, C, s.att, p + l->offsets[W_OUT], c->dy, datt,
+                        g + l->offsets[W_OUT], g + l->offsets[B_OUT], c->grads_start);
+    job j = {.l = l, .c = c, .s = s, .datt = datt, .dqkv = dqkv};
+    ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_backward});
+    ls_rows_linear_back(c->compute, rows, C, 3 * C, s.h, p + l->offsets[W_QKV], dqkv, dh,
+                        g + l->offsets[W_QKV], g + l->offsets[B_QKV], c->grads_start);
+    ls_rows_layernorm_back(c->compute, &(ls_layernorm_back){.rows = rows,
+                                                            .C = C,
+                                                            .dy = dh,
+                                                            .x = c->x,
+                                                            .gamma = p + l->offsets[GAMMA],
+                                                            .mean = s.mean,
+                                                            .rstd = s.rstd,
+                                                            .residual = c->dy,
+                                                            .dx = c->dx,
+                                                            .dgamma = g + l->offsets[GAMMA],
+                                                            .dbeta = g + l->offsets[BETA],
+                                                            .start = c->grads_start});
+}
+
+static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
+
+void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
+    l->ops = &ops;
+    l->C = C;
+    l->heads = heads;
+    l->y_floats = (size_t)(T * C);
+    l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
+    l->work_floats = (size_t)(T * 4 * C);
+    l->scratch_floats = (size_t)(2 * QUERY_BLOCK * T);
+    /* 8 C^2 a position for the products with weights; causal scores and mixing: 2 T C */
+    l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
+}

@@ -1,0 +1,131 @@
+/* head.c - final layer norm, logits by the token embedding (tied), cross-entropy.
+ *
+ * params: gamma, beta [C]; wte [V, C], which belongs to the embedding
+ * saved, a row: logits [V] | h = layer norm(x) [C] | mean, rstd | stat [2]
+ * forward: x -> losses [n]. backward: dx, and the beginning of wte's gradient (see embedding.c).
+ *
+ * Where losses is NULL, forward stops at the logits, which ls_head_logits() finds.
+ */
+#include "model/head.h"
+
+#include "base/math.h"
+#include "model/rows.h"
+#include "tensor/gemm.h"
+
+enum { GAMMA, BETA, WTE };
+
+typedef struct saved {
+    float *logits, *h, *mean, *rstd, *stat;
+} saved;
+
+static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    saved s;
+    s.logits = c->saved;
+    s.h = s.logits + rows * l->V;
+    s.mean = s.h + rows * l->C;
+    s.rstd = s.mean + rows;
+    s.stat = s.rstd + rows;
+    return s;
+}
+
+float *ls_head_logits(const ls_layer_call *c) { return c->saved; }
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    saved s;
+} job;
+
+static int64_t target_of(const ls_layer_call *c, int64_t row) {
+    return c->tokens[row / c->T * (c->T + 1) + row % c->T + 1];
+}
+
+/* Threads split samples: a sample's loss is one chain over its positions. */
+static void loss_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t i = 0, end = 0, V = j->l->V, T = j->c->T;
+    ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        double loss = 0.0;
+        for (int64_t r = i * T; r < (i + 1) * T; r++) {
+            const float *x = j->s.logits + r * V;
+            float *stat = j->s.stat + 2 * r;
+            double sum = (double)j->c->compute->k->cross_entropy(V, x, stat);
+            loss += ls_log(sum) + (double)stat[0] - (double)x[target_of(j->c, r)];
+        }
+        j->c->losses[i] = loss;
+    }
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T, C = l->C, V = l->V;
+    const float *p = c->params;
+    job j = {l, c, saved_of(l, c)};
+    ls_rows_layernorm(c->compute, rows, C, c->x, p + l->offsets[GAMMA], p + l->offsets[BETA],
+                      j.s.h, j.s.mean, j.s.rstd);
+    ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
+                                       .N = V,
+                                       .K = C,
+                                       .a = ls_matrix_of(j.s.h, C),
+                                       .b = ls_matrix_transposed(p + l->offsets[WTE], C),
+                                       .c = j.s.logits,
+                                       .ldc = V});
+    if (c->losses) ls_pool_run(c->compute->pool, loss_run, &j);
+}
+
+static void dlogits_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t r = 0, end = 0, V = j->l->V;
+    ls_pool_share(j->c->n * j->c->T, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++)
+        j->c->compute->k->cross_entropy_dx(V, j->s.logits + r * V, j->s.stat + 2 * r,
+                                           target_of(j->c, r), j->c->loss_scale);
+}
+
+/* work: dh [rows, C]. The logits become their gradient in place. */
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T, C = l->C, V = l->V;
+    const float *p = c->params;
+    float *g = c->grads, *dh = c->work;
+    job j = {l, c, saved_of(l, c)};
+    ls_pool_run(c->compute->pool, dlogits_run, &j);
+    ls_gemm(c->compute, &(ls_gemm_job){.M = V,
+                                       .N = C,
+                                       .K = rows,
+                                       .a = ls_matrix_transposed(j.s.logits, V),
+                                       .b = ls_matrix_of(j.s.h, C),
+                                       .c = g + l->offsets[WTE],
+                                       .ldc = C,
+                                       .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
+                                       .N = C,
+                                       .K = V,
+                                       .a = ls_matrix_of(j.s.logits, V),
+                                       .b = ls_matrix_of(p + l->offsets[WTE], C),
+                                       .c = dh,
+                                       .ldc = C});
+    ls_rows_layernorm_back(c->compute, &(ls_layernorm_back){.rows = rows,
+                                                            .C = C,
+                                                            .dy = dh,
+                                                            .x = c->x,
+                                                            .gamma = p + l->offsets[GAMMA],
+                                                            .mean = j.s.mean,
+                                                            .rstd = j.s.rstd,
+                                                            .dx = c->dx,
+                                                            .dgamma = g + l->offsets[GAMMA],
+                                                            .dbeta = g + l->offsets[BETA],
+                                                            .start = c->grads_start});
+}
+
+static const ls_layer_ops ops = {.kind = "head", .forward = forward, .backward = backward};
+
+void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
+    l->ops = &ops;
+    l->C = C;
+    l->V = V;
+    l->saved_floats = (size_t)(T * (V + C + 4));
+    l->work_floats = (size_t)(T * C);
+    l->forward_flops = 2.0 * (double)(T * C * V);
+    l->loss = true;
+}

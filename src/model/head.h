@@ -1,0 +1,10 @@
+/* head.h - the logits that the head's forward leaves in its saved memory. */
+#ifndef LS_MODEL_HEAD_H
+#define LS_MODEL_HEAD_H
+
+#include "model/layer.h"
+
+/* [rows, V], after forward of that call. */
+float *ls_head_logits(const ls_layer_call *);
+
+#endif

@@ -1,0 +1,27 @@
+/* infer.h - forward alone: losses of samples, or the logits that follow a text.
+ *
+ * Uses the training layers, so a sample's loss has the bits that training would give it.
+ */
+#ifndef LS_MODEL_INFER_H
+#define LS_MODEL_INFER_H
+
+#include "model/gpt.h"
+
+typedef struct ls_infer {
+    const ls_model *model;
+    const ls_compute *compute;
+    const float *params; /* [nfloats] */
+    float *memory;       /* [ls_infer_nbytes] of the caller */
+    int64_t n;           /* samples that the memory is for */
+} ls_infer;
+
+size_t ls_infer_nbytes(const ls_model *, int64_t n);
+
+/* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T the model's context;
+ * any n: taken in parts that the memory is for. */
+void ls_infer_losses(const ls_infer *, int64_t n, const uint32_t *tokens, double *losses);
+
+/* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
+const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
+
+#endif

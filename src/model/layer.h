@@ -1,0 +1,80 @@
+/* layer.h - a layer: its parameters, what it saves for backward, its cost, forward and backward.
+ *
+ * Parameters and gradients lie in one flat buffer each; a layer knows the places of its own. Memory
+ * is given by the caller, sized from what the layer declares; a layer allocates nothing. One call
+ * works on a micro-batch of whole samples.
+ *
+ * The promise: what a layer computes for a sample does not depend on the other samples of the call,
+ * and a gradient is a chain over samples in order, which goes on from call to call. So the bits don't
+ * depend on the size of a micro-batch.
+ *
+ * Shapes: n samples, T positions, rows = n * T, C width, V vocabulary.
+ */
+#ifndef LS_MODEL_LAYER_H
+#define LS_MODEL_LAYER_H
+
+#include <stdbool.h>
+
+#include "tensor/compute.h"
+
+enum { LS_LAYER_MAX_PARAMS = 6, LS_NAME = 48 };
+
+typedef struct ls_param {
+    char name[LS_NAME]; /* as in GPT-2's published weights */
+    int ndims;
+    int64_t dims[2];
+    size_t offset; /* floats, in the flat buffers; a multiple of 16 */
+    size_t count;  /* product of dims */
+    bool decay;    /* weight decay applies */
+    float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
+} ls_param;
+
+typedef struct ls_layer ls_layer;
+
+/* One call of a layer. Not all are used by all layers: see each layer's file. */
+typedef struct ls_layer_call {
+    const ls_compute *compute;
+    int64_t n, T;
+    const uint32_t *tokens; /* [n, T + 1]: position t reads tokens[t] and is to predict t + 1 */
+    const float *params;    /* flat */
+    float *grads;           /* flat */
+    bool grads_start;       /* gradient chains start at 0 with this call */
+    const float *x;         /* [rows, C] input */
+    float *y;               /* [rows, C] output */
+    float *saved;           /* [n * saved_floats] written by forward, read by backward */
+    float *work;            /* [n * work_floats] within one call */
+    const float *dy;        /* [rows, C] */
+    float *dx;              /* [rows, C] */
+    float loss_scale;       /* gradient of the step's loss with respect to one token's loss */
+    double *losses;         /* [n] sum of the tokens' losses, nats */
+} ls_layer_call;
+
+typedef struct ls_layer_ops {
+    const char *kind;
+    void (*forward)(const ls_layer *, const ls_layer_call *);
+    void (*backward)(const ls_layer *, const ls_layer_call *);
+} ls_layer_ops;
+
+struct ls_layer {
+    const ls_layer_ops *ops;
+    char name[LS_NAME]; /* e.g. "h.3.attn" */
+    int64_t C, V, heads;
+    int nparams;
+    int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
+    size_t offsets[LS_LAYER_MAX_PARAMS]; /* their places, in the same order */
+    /* For samples of T positions: */
+    size_t y_floats, saved_floats, work_floats; /* a sample */
+    size_t scratch_floats;                      /* a thread */
+    double forward_flops;                       /* a sample; backward is twice that */
+    bool loss;           /* the last: has losses instead of y */
+    bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
+                            micro-batch, so that its chains come after another layer's */
+};
+
+/* Declares sizes and cost for T positions; parameters are set by the model (gpt.c). */
+void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
+void ls_attention_declare(ls_layer *, int64_t T, int64_t C, int64_t heads);
+void ls_mlp_declare(ls_layer *, int64_t T, int64_t C);
+void ls_head_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
+
+#endif

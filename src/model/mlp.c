@@ -1,0 +1,75 @@
+/* mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out.
+ *
+ * params: gamma, beta [C]; w_in [C, 4C], b_in [4C]; w_out [4C, C], b_out [C]
+ * saved, a row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd
+ * GELU is computed again in backward: cheaper than to keep it.
+ */
+#include "model/rows.h"
+
+enum { GAMMA, BETA, W_IN, B_IN, W_OUT, B_OUT };
+
+typedef struct saved {
+    float *h, *u, *mean, *rstd;
+} saved;
+
+static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    saved s;
+    s.h = c->saved;
+    s.u = s.h + rows * l->C;
+    s.mean = s.u + rows * 4 * l->C;
+    s.rstd = s.mean + rows;
+    return s;
+}
+
+/* work: gelu(u) [rows, 4C] */
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T, C = l->C;
+    const float *p = c->params;
+    saved s = saved_of(l, c);
+    ls_rows_layernorm(c->compute, rows, C, c->x, p + l->offsets[GAMMA], p + l->offsets[BETA], s.h,
+                      s.mean, s.rstd);
+    ls_rows_linear(c->compute, rows, C, 4 * C, s.h, p + l->offsets[W_IN], p + l->offsets[B_IN],
+                   s.u);
+    ls_rows_gelu(c->compute, rows * 4 * C, s.u, c->work);
+    ls_rows_linear(c->compute, rows, 4 * C, C, c->work, p + l->offsets[W_OUT],
+                   p + l->offsets[B_OUT], c->y);
+    ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
+}
+
+/* work: gelu(u) [rows, 4C] (later dh [rows, C]) | du [rows, 4C] */
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T, C = l->C;
+    const float *p = c->params;
+    float *g = c->grads, *act = c->work, *du = act + rows * 4 * C, *dh = act;
+    saved s = saved_of(l, c);
+    ls_rows_gelu(c->compute, rows * 4 * C, s.u, act);
+    ls_rows_linear_back(c->compute, rows, 4 * C, C, act, p + l->offsets[W_OUT], c->dy, du,
+                        g + l->offsets[W_OUT], g + l->offsets[B_OUT], c->grads_start);
+    ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, du);
+    ls_rows_linear_back(c->compute, rows, C, 4 * C, s.h, p + l->offsets[W_IN], du, dh,
+                        g + l->offsets[W_IN], g + l->offsets[B_IN], c->grads_start);
+    ls_rows_layernorm_back(c->compute, &(ls_layernorm_back){.rows = rows,
+                                                            .C = C,
+                                                            .dy = dh,
+                                                            .x = c->x,
+                                                            .gamma = p + l->offsets[GAMMA],
+                                                            .mean = s.mean,
+                                                            .rstd = s.rstd,
+                                                            .residual = c->dy,
+                                                            .dx = c->dx,
+                                                            .dgamma = g + l->offsets[GAMMA],
+                                                            .dbeta = g + l->offsets[BETA],
+                                                            .start = c->grads_start});
+}
+
+static const ls_layer_ops ops = {.kind = "mlp", .forward = forward, .backward = backward};
+
+void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
+    l->ops = &ops;
+    l->C = C;
+    l->y_floats = (size_t)(T * C);
+    l->saved_floats = (size_t)(T * (5 * C + 2));
+    l->work_floats = (size_t)(T * 8 * C);
+    l->forward_flops = 16.0 * (double)(T * C * C);
+}

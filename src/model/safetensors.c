@@ -1,0 +1,173 @@
+/* safetensors.c - see safetensors.h. */
+#include "model/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+enum { MAX_HEADER = 64 << 20 };
+
+static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
+    ls_json *header = ls_json_new_object(), *meta = ls_json_new_object();
+    ls_json_set(meta, "format", ls_json_new_text("pt"));
+    ls_json_set(header, "__metadata__", meta);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        ls_json *entry = ls_json_new_object(), *shape = ls_json_new_array();
+        ls_json *offsets = ls_json_new_array();
+        for (int d = 0; d < t[i].ndims; d++) ls_json_push(shape, ls_json_new_integer(t[i].dims[d]));
+        ls_json_push(offsets, ls_json_new_integer((int64_t)at));
+        at += t[i].count * sizeof(float);
+        ls_json_push(offsets, ls_json_new_integer((int64_t)at));
+        ls_json_set(entry, "dtype", ls_json_new_text("F32"));
+        ls_json_set(entry, "shape", shape);
+        ls_json_set(entry, "data_offsets", offsets);
+        ls_json_set(header, t[i].name, entry);
+    }
+    ls_json_write(header, 0, out);
+    ls_json_free(header);
+    while (out->len % 8) ls_buf_append(out, " ", 1); /* so that the data is aligned */
+}
+
+ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
+    ls_file f;
+    LS_TRY(ls_file_create(path, &f, e));
+    ls_buf header = {0};
+    header_of(t, n, &header);
+    uint64_t length = header.len;
+    ls_status s = ls_file_put(&f, &length, sizeof length, e);
+    if (s == LS_OK) s = ls_file_put(&f, header.data, header.len, e);
+    for (size_t i = 0; s == LS_OK && i < n; i++)
+        s = ls_file_put(&f, t[i].data, t[i].count * sizeof(float), e);
+    ls_buf_free(&header);
+    if (s == LS_OK) return ls_file_close(&f, e);
+    ls_file_discard(&f);
+    return s;
+}
+
+typedef struct reader {
+    const char *path;
+    const unsigned char *data; /* behind the header */
+    size_t nbytes;             /* of data */
+    ls_safetensors *out;
+} reader;
+
+static ls_status read_shape(const reader *r, const ls_json *shape, ls_tensor *t, ls_error *e) {
+    if (!ls_json_is_array(shape) || ls_json_count(shape) > LS_TENSOR_MAX_DIMS)
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has no shape of at most %d dims", r->path,
+                       t->name, LS_TENSOR_MAX_DIMS);
+    t->ndims = (int)ls_json_count(shape);
+    t->count = 1;
+    for (int d = 0; d < t->ndims; d++) {
+        int64_t dim = -1;
+        size_t most = r->nbytes / sizeof(float);
+        if (!ls_json_integer(ls_json_at(shape, (size_t)d), &dim) || dim < 0 ||
+            (dim > 0 && t->count > most / (size_t)dim))
+            return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has an impossible shape", r->path,
+                           t->name);
+        t->dims[d] = dim;
+        t->count *= (size_t)dim;
+    }
+    return LS_OK;
+}
+
+static ls_status read_tensor(const reader *r, const char *name, const ls_json *entry,
+                             ls_error *e) {
+    ls_tensor t = {0};
+    if (strlen(name) >= sizeof t.name)
+        return ls_fail(e, LS_EINVAL, "%s: a tensor's name is over %zu bytes", r->path,
+                       sizeof t.name - 1);
+    snprintf(t.name, sizeof t.name, "%s", name);
+    const char *dtype = ls_json_text(ls_json_get(entry, "dtype"));
+    if (!dtype || strcmp(dtype, "F32") != 0)
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s; only F32 can be read", r->path, name,
+                       dtype ? dtype : "of no dtype");
+    LS_TRY(read_shape(r, ls_json_get(entry, "shape"), &t, e));
+    const ls_json *offsets = ls_json_get(entry, "data_offsets");
+    int64_t begin = -1, end = -1;
+    if (!ls_json_integer(ls_json_at(offsets, 0), &begin) ||
+        !ls_json_integer(ls_json_at(offsets, 1), &end) || begin < 0 || end < begin ||
+        (uint64_t)end > r->nbytes || (size_t)(end - begin) != t.count * sizeof(float) ||
+        begin % (int64_t)sizeof(float))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: tensor '%s' lies outside the file's %zu bytes of data, or has another "
+                       "size than its shape; the file is truncated or damaged",
+                       r->path, name, r->nbytes);
+    t.data = (const float *)(const void *)(r->data + begin);
+    r->out->tensors[r->out->n++] = t;
+    return LS_OK;
+}
+
+static int by_place(const void *a, const void *b) {
+    const float *x = ((const ls_tensor *)a)->data, *y = ((const ls_tensor *)b)->data;
+    return x < y ? -1 : x > y;
+}
+
+/* The format wants the data without gaps or overlaps. */
+static ls_status check_places(const reader *r, ls_error *e) {
+    ls_safetensors *s = r->out;
+    qsort(s->tensors, s->n, sizeof *s->tensors, by_place);
+    const unsigned char *at = r->data;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->tensors[i].count == 0) continue;
+        if ((const void *)s->tensors[i].data != at)
+            return ls_fail(e, LS_EINVAL, "%s: tensor '%s' overlaps another or leaves a gap",
+                           r->path, s->tensors[i].name);
+        at += s->tensors[i].count * sizeof(float);
+    }
+    if (at != r->data + r->nbytes)
+        return ls_fail(e, LS_EINVAL, "%s: has %zu bytes that belong to no tensor", r->path,
+                       (size_t)(r->data + r->nbytes - at));
+    return LS_OK;
+}
+
+static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
+    if (!ls_json_is_object(header))
+        return ls_fail(e, LS_EINVAL, "%s: its header is not a JSON object", r->path);
+    r->out->tensors = LS_NEW_ARRAY(ls_tensor, ls_json_count(header));
+    const char *name = NULL;
+    const ls_json *entry = NULL;
+    for (void *it = NULL; (it = ls_json_next(header, it, &name, &entry));)
+        if (strcmp(name, "__metadata__") != 0) LS_TRY(read_tensor(r, name, entry, e));
+    return check_places(r, e);
+}
+
+ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e) {
+    ls_safetensors s = {0};
+    LS_TRY(ls_file_map(path, &s.map, e));
+    uint64_t length = 0;
+    if (s.map.nbytes >= sizeof length) memcpy(&length, s.map.data, sizeof length);
+    if (length < 2 || length > MAX_HEADER || length > s.map.nbytes - sizeof length) {
+        ls_safetensors_close(&s);
+        return ls_fail(e, LS_EINVAL, "%s: is not a safetensors file, or is truncated", path);
+    }
+    const char *text = (const char *)s.map.data + sizeof length;
+    ls_json *header = NULL;
+    ls_status status = ls_json_parse(text, length, path, &header, e);
+    reader r = {.path = path, .out = &s};
+    r.data = s.map.data + sizeof length + length;
+    r.nbytes = s.map.nbytes - sizeof length - length;
+    if (status == LS_OK && length % 4)
+        status = ls_fail(e, LS_EINVAL, "%s: its data is not aligned to 4 bytes", path);
+    if (status == LS_OK) status = read_header(&r, header, e);
+    ls_json_free(header);
+    if (status == LS_OK)
+        *s_p = s;
+    else
+        ls_safetensors_close(&s);
+    return status;
+}
+
+void ls_safetensors_close(ls_safetensors *s) {
+    free(s->tensors);
+    ls_file_unmap(&s->map);
+    *s = (ls_safetensors){0};
+}
+
+const ls_tensor *ls_safetensors_find(const ls_safetensors *s, const char *name) {
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->tensors[i].name, name) == 0) return &s->tensors[i];
+    return NULL;
+}

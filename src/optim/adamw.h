@@ -1,0 +1,22 @@
+/* adamw.h - AdamW on a range of the flat buffers, with decay where a parameter wants it.
+ *
+ * Source: Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2; decay
+ * is scaled by the learning rate, as in PyTorch. Elementwise: any cut into ranges gives the same bits.
+ */
+#ifndef LS_OPTIM_ADAMW_H
+#define LS_OPTIM_ADAMW_H
+
+#include "model/gpt.h"
+
+typedef struct ls_adamw {
+    double beta1, beta2, eps, weight_decay;
+} ls_adamw;
+
+/* The operands of step `step` (from 0) at learning rate lr. */
+ls_adamw_step ls_adamw_at(const ls_adamw *, int64_t step, double lr, double grad_scale);
+
+/* Updates params, m and v [nfloats] in elements [first, end). */
+void ls_adamw_run(const ls_compute *, const ls_model *, const ls_adamw_step *, size_t first,
+                  size_t end, const float *grads, float *params, float *m, float *v);
+
+#endif

@@ -1,0 +1,24 @@
+/* norm.h - the norm of the whole gradient, and the factor that clips it.
+ *
+ * Squares are summed over fixed blocks of LS_BLOCK elements, then over the blocks in order, in double
+ * precision: the same bits whoever summed which blocks. Clipping as Pascanu, Mikolov & Bengio, ICML
+ * 2013.
+ */
+#ifndef LS_OPTIM_NORM_H
+#define LS_OPTIM_NORM_H
+
+#include <stddef.h>
+
+#include "tensor/compute.h"
+
+/* sums[b] = sum of squares of block b, for the blocks of x's elements [first, end); both are multiples
+ * of LS_BLOCK. */
+void ls_norm_blocks(const ls_compute *, const float *x, size_t first, size_t end, double *sums);
+
+/* The root of the sum of n block sums. */
+double ls_norm_total(const double *sums, size_t n);
+
+/* What the gradient is multiplied with: 1, or limit / norm where norm is above it. limit 0: off. */
+double ls_clip_factor(double norm, double limit);
+
+#endif

@@ -1,0 +1,59 @@
+/* exec.h - runs a plan. Knows actions, and no strategy.
+ *
+ * ls_exec_step() runs one worker's two lanes. With a core to spare the communication lane has a thread
+ * of its own and reductions overlap Backward; else one thread runs both, computing whenever it can, so
+ * that nobody waits for a peer before its own work is done. ls_exec_step_all() is the oracle: it runs
+ * the global order of all workers, one action after the other, in one thread.
+ */
+#ifndef LS_PLAN_EXEC_H
+#define LS_PLAN_EXEC_H
+
+#include "coll/group.h"
+#include "data/loader.h"
+#include "optim/adamw.h"
+#include "plan/world.h"
+
+typedef struct ls_exec ls_exec;
+
+typedef struct ls_exec_config {
+    const ls_plan *plan;   /* } outlive the executor */
+    const ls_world *world; /* } */
+    ls_region *region;     /* } */
+    ls_group *group;       /* } of one worker where ls_exec_step_all() is used */
+    int worker, threads;
+    bool overlap; /* a thread for the communication lane */
+    ls_loader_config loader;
+    int64_t first_step;
+} ls_exec_config;
+
+/* What a step is given, and what it says. */
+typedef struct ls_step_in {
+    int64_t step; /* from 0; consecutive from first_step on */
+    double lr, clip;
+    ls_adamw adamw;
+} ls_step_in;
+
+typedef struct ls_step_out {
+    ls_batch batch;
+    double loss;      /* mean over the tokens, nats */
+    double grad_norm; /* before clipping */
+} ls_step_out;
+
+ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
+void ls_exec_free(ls_exec *); /* NULL is fine */
+
+/* Collective. On an error the region is aborted. */
+ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* execs [nworkers], all in this process. */
+ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* Nanoseconds spent in each kind of action since the last reset. */
+const int64_t *ls_exec_times(const ls_exec *); /* [LS_NACTION_KINDS] */
+void ls_exec_reset_times(ls_exec *);
+
+/* Between steps: threads and memory for evaluation. */
+const ls_compute *ls_exec_compute(const ls_exec *);
+float *ls_exec_arena(const ls_exec *, size_t *nbytes_p);
+
+#endif

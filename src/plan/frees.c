@@ -1,0 +1,53 @@
+/* frees.c - the pass that ends the life of each transient buffer after its last use.
+ *
+ * Walked from the end: a use of a buffer that no later action reads is its last, and a Free goes behind
+ * it; a use that overwrites the buffer begins its life, so before that it is dead again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+typedef struct walk {
+    const ls_plan *p;
+    const ls_action *action;
+    bool *live;   /* [nworkers][nbuffers] in use later on */
+    ls_plan *out; /* in reverse */
+    int worker;
+} walk;
+
+static bool *live_of(const walk *w, int buffer) {
+    return &w->live[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
+}
+
+static void on_last_use(int buffer, ls_use how, void *arg) {
+    walk *w = arg;
+    (void)how;
+    if (!ls_buffer_transient(ls_plan_buffer_of(w->p, buffer).kind) || *live_of(w, buffer)) return;
+    *live_of(w, buffer) = true;
+    ls_plan_append(w->out,
+                   &(ls_action){.kind = LS_FREE, .worker = w->worker, .buffer = buffer});
+}
+
+static void on_first_use(int buffer, ls_use how, void *arg) {
+    if (how == LS_USE_WRITE) *live_of(arg, buffer) = false;
+}
+
+void ls_plan_add_frees(ls_plan *p) {
+    ls_plan reversed = {0};
+    walk w = {.p = p, .out = &reversed};
+    w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers * (size_t)ls_plan_nbuffers(p));
+    for (int i = p->nactions - 1; i >= 0; i--) {
+        w.action = &p->actions[i];
+        w.worker = w.action->worker;
+        if (w.worker != LS_ALL_WORKERS) { /* communications use nothing transient */
+            ls_action_uses(p, w.action, w.worker, on_last_use, &w);
+            ls_action_uses(p, w.action, w.worker, on_first_use, &w);
+        }
+        ls_plan_append(&reversed, w.action);
+    }
+    p->nactions = 0;
+    for (int i = reversed.nactions - 1; i >= 0; i--) ls_plan_append(p, &reversed.actions[i]);
+    free(w.live);
+    free(reversed.actions);
+}

@@ -1,0 +1,56 @@
+/* order.c - the plain order: each worker runs its virtual workers one after the other, each its
+ * micro-batches one after the other, each forward through all layers and back.
+ *
+ * In the global order workers take turns, action by action, as if they ran at the same speed. A layer
+ * whose backward is whole comes once, after the virtual worker's last micro-batch.
+ */
+#include <stdlib.h>
+
+#include "coll/tree.h"
+#include "plan/plan.h"
+
+static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, int micros) {
+    const ls_model *m = p->c.model;
+    base.micro = micro;
+    base.kind = LS_FORWARD;
+    for (base.layer = 0; base.layer < m->nlayers; base.layer++) ls_plan_append(to, &base);
+    base.kind = LS_BACKWARD;
+    base.last = micro == micros - 1;
+    bool start = base.start;
+    base.start = start && micro == 0;
+    for (base.layer = m->nlayers - 1; base.layer >= 0; base.layer--) {
+        ls_action a = base;
+        if (m->layers[a.layer].backward_whole) {
+            if (!a.last) continue;
+            a.micro = -1;
+            a.start = start;
+        }
+        ls_plan_append(to, &a);
+    }
+}
+
+/* Everything that `worker` computes, appended to the scratch plan `to`. */
+static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
+    int a = 0, b = 0, micros = ls_plan_micros(p);
+    ls_plan_range(p, worker, &a, &b);
+    ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
+    for (int v = a; v < b; v++) {
+        ls_action base = {.worker = worker, .vw = v, .start = p->c.tree || v == a};
+        if (p->c.tree) ls_tree_fold(p->c.V, a, v, &base.slot);
+        for (int i = 0; i < micros; i++) add_micro(to, p, base, i, micros);
+    }
+}
+
+void ls_plan_order_plain(ls_plan *p) {
+    int n = p->c.nworkers, most = 0;
+    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)n);
+    for (int w = 0; w < n; w++) {
+        add_worker(&lists[w], p, w);
+        if (lists[w].nactions > most) most = lists[w].nactions;
+    }
+    for (int i = 0; i < most; i++)
+        for (int w = 0; w < n; w++)
+            if (i < lists[w].nactions) ls_plan_append(p, &lists[w].actions[i]);
+    for (int w = 0; w < n; w++) free(lists[w].actions);
+    free(lists);
+}

@@ -1,0 +1,264 @@
+/* plan.c - making a plan, and what passes and readers share. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/tree.h"
+
+static const struct {
+    const char *name;
+    ls_lane lane;
+} kinds[LS_NACTION_KINDS] = {
+    [LS_LOAD] = {"Load", LS_LANE_COMPUTE},
+    [LS_FORWARD] = {"Forward", LS_LANE_COMPUTE},
+    [LS_BACKWARD] = {"Backward", LS_LANE_COMPUTE},
+    [LS_ADD] = {"Add", LS_LANE_COMPUTE},
+    [LS_REDUCE_SCATTER] = {"ReduceScatter", LS_LANE_COMM},
+    [LS_NORM] = {"Norm", LS_LANE_COMPUTE},
+    [LS_ALL_REDUCE] = {"AllReduce", LS_LANE_COMM},
+    [LS_UPDATE] = {"Update", LS_LANE_COMPUTE},
+    [LS_ALL_GATHER] = {"AllGather", LS_LANE_COMM},
+    [LS_FREE] = {"Free", LS_LANE_COMPUTE},
+};
+
+ls_lane ls_action_lane(ls_action_kind kind) { return kinds[kind].lane; }
+const char *ls_action_kind_name(ls_action_kind kind) { return kinds[kind].name; }
+
+ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
+    if (c->nworkers < 1 || c->nworkers > c->V)
+        return ls_fail(e, LS_EINVAL,
+                       "%d workers for %d virtual workers; use at most %d workers, or raise "
+                       "train.virtual_workers",
+                       c->nworkers, c->V, c->V);
+    if (c->batch % c->V)
+        return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
+                       c->V, (long long)c->batch);
+    size_t nbuckets = c->model->nfloats * sizeof(float) / (c->bucket_nbytes + 1) + 1;
+    if (nbuckets > LS_PLAN_MAX_BUCKETS)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.bucket_mb %g cuts the gradient into %zu buckets, at most %d are "
+                       "possible; use at least %.3g",
+                       (double)c->bucket_nbytes / 1e6, nbuckets, LS_PLAN_MAX_BUCKETS,
+                       (double)c->model->nfloats * sizeof(float) / LS_PLAN_MAX_BUCKETS / 1e6 +
+                           0.001);
+    ls_plan p = {.c = *c, .nslots = 1};
+    for (int w = 0; w < c->nworkers; w++)
+        if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
+    ls_plan_cut_buckets(&p);
+    ls_plan_order_plain(&p);
+    ls_status s = ls_plan_verify(&p, LS_STAGE_ORDER, e);
+    if (s == LS_OK) {
+        ls_plan_add_reduction(&p);
+        s = ls_plan_verify(&p, LS_STAGE_REDUCTION, e);
+    }
+    if (s == LS_OK) {
+        ls_plan_add_update(&p);
+        s = ls_plan_verify(&p, LS_STAGE_WHOLE, e);
+    }
+    if (s == LS_OK) {
+        ls_plan_add_frees(&p);
+        s = ls_plan_verify(&p, LS_STAGE_WHOLE, e);
+    }
+    if (s == LS_OK)
+        *p_p = p;
+    else
+        ls_plan_free(&p);
+    return s;
+}
+
+void ls_plan_free(ls_plan *p) {
+    free(p->buckets);
+    free(p->actions);
+    *p = (ls_plan){0};
+}
+
+void ls_plan_append(ls_plan *p, const ls_action *a) {
+    if (p->nactions == p->capacity) {
+        p->capacity = p->capacity ? 2 * p->capacity : 256;
+        p->actions = ls_realloc(p->actions, (size_t)p->capacity * sizeof *p->actions);
+    }
+    p->actions[p->nactions++] = *a;
+}
+
+bool ls_action_concerns(const ls_action *a, int worker) {
+    return a->worker == worker || a->worker == LS_ALL_WORKERS;
+}
+
+void ls_plan_range(const ls_plan *p, int worker, int *a_p, int *b_p) {
+    ls_tree_range(p->c.V, worker, p->c.nworkers, a_p, b_p);
+}
+
+int ls_plan_slots(const ls_plan *p, int worker) {
+    int a = 0, b = 0;
+    ls_plan_range(p, worker, &a, &b);
+    return p->c.tree ? ls_tree_slots(p->c.V, a, b) : 1;
+}
+
+int ls_plan_micros(const ls_plan *p) {
+    int64_t samples = p->c.batch / p->c.V;
+    return (int)((samples + p->c.micro_batch - 1) / p->c.micro_batch);
+}
+
+ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
+    const ls_bucket *b = &p->buckets[bucket];
+    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)p->c.nworkers, w = (size_t)worker;
+    return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
+                       .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
+                       .writer = b->writer};
+}
+
+bool ls_plan_layer_touches(const ls_plan *p, int layer, int bucket) {
+    const ls_layer *l = &p->c.model->layers[layer];
+    const ls_bucket *b = &p->buckets[bucket];
+    for (int i = 0; i < l->nparams; i++) {
+        const ls_param *q = &p->c.model->params[l->params[i]];
+        if (q->offset < b->end && b->first < q->offset + q->count) return true;
+    }
+    return false;
+}
+
+/* ---- buffers: a fixed few, then three a layer, two a bucket, and the sums of each bucket ---- */
+
+static int first_of(const ls_plan *p, ls_buffer_kind kind) {
+    int layers = p->c.model->nlayers, buckets = p->nbuckets;
+    switch (kind) {
+    case LS_BUF_ACT: return LS_BUF_ACT;
+    case LS_BUF_SAVED: return LS_BUF_ACT + layers;
+    case LS_BUF_DACT: return LS_BUF_ACT + 2 * layers;
+    case LS_BUF_PARAM: return LS_BUF_ACT + 3 * layers;
+    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + 2 * buckets;
+    default: return (int)kind;
+    }
+}
+
+int ls_plan_nbuffers(const ls_plan *p) {
+    return first_of(p, LS_BUF_GRAD) + p->nbuckets * p->nslots;
+}
+
+int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
+    if (kind == LS_BUF_GRAD) index = index * p->nslots + slot;
+    return first_of(p, kind) + index;
+}
+
+ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
+    int kind = LS_BUF_GRAD;
+    while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
+    ls_buffer b = {.kind = (ls_buffer_kind)kind, .index = id - first_of(p, (ls_buffer_kind)kind)};
+    if (kind == LS_BUF_GRAD) {
+        b.slot = b.index % p->nslots;
+        b.index /= p->nslots;
+    }
+    return b;
+}
+
+bool ls_buffer_transient(ls_buffer_kind kind) {
+    return kind == LS_BUF_ACT || kind == LS_BUF_SAVED || kind == LS_BUF_DACT;
+}
+
+size_t ls_plan_buffer_nbytes(const ls_plan *p, int id) {
+    ls_buffer b = ls_plan_buffer_of(p, id);
+    if (!ls_buffer_transient(b.kind)) return 0;
+    const ls_layer *l = &p->c.model->layers[b.index];
+    int64_t n = p->c.micro_batch;
+    if (b.kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
+    size_t floats = b.kind == LS_BUF_SAVED ? l->saved_floats : l->y_floats;
+    return (size_t)n * floats * sizeof(float);
+}
+
+void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
+    static const char *const names[] = {"tokens", "losses",      "norms", "scalars",
+                                        "work",   "output",      "saved", "output gradient",
+                                        "params", "moments",     "sum"};
+    ls_buffer b = ls_plan_buffer_of(p, id);
+    if (ls_buffer_transient(b.kind))
+        snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
+    else if (b.kind == LS_BUF_GRAD)
+        snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
+    else if (b.kind == LS_BUF_PARAM || b.kind == LS_BUF_MOMENT)
+        snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
+    else
+        snprintf(text, nbytes, "%s", names[b.kind]);
+}
+
+/* ---- uses ---- */
+
+typedef struct use_list {
+    const ls_plan *p;
+    ls_use_fn *fn;
+    void *arg;
+} use_list;
+
+static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_use how) {
+    u->fn(ls_plan_buffer(u->p, kind, index, slot), how, u->arg);
+}
+
+static void use_layer(const use_list *u, const ls_action *a) {
+    const ls_model *m = u->p->c.model;
+    int l = a->layer;
+    bool forward = a->kind == LS_FORWARD, has_y = !m->layers[l].loss;
+    use(u, LS_BUF_TOKENS, 0, 0, LS_USE_READ);
+    use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
+    if (l > 0) use(u, LS_BUF_ACT, l - 1, 0, LS_USE_READ);
+    if (m->layers[l].saved_floats)
+        use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
+    if (forward) use(u, has_y ? LS_BUF_ACT : LS_BUF_LOSSES, has_y ? l : 0, 0, LS_USE_WRITE);
+    if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
+    if (!forward && l > 0) {
+        /* a whole backward gathers its micro-batches' parts */
+        bool part = m->layers[l - 1].backward_whole && a->micro > 0;
+        use(u, LS_BUF_DACT, l - 1, 0, part ? LS_USE_UPDATE : LS_USE_WRITE);
+    }
+    for (int b = 0; b < u->p->nbuckets; b++) {
+        if (!ls_plan_layer_touches(u->p, l, b)) continue;
+        use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
+        if (!forward) use(u, LS_BUF_GRAD, b, a->slot, a->start ? LS_USE_WRITE : LS_USE_UPDATE);
+    }
+}
+
+/* Sums that a worker holds of a bucket when all its virtual workers are done. */
+static int sums_of(const ls_plan *p, int worker) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int a = 0, b = 0;
+    ls_plan_range(p, worker, &a, &b);
+    return p->c.tree ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+}
+
+void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
+    use_list u = {p, fn, arg};
+    switch (a->kind) {
+    case LS_LOAD: use(&u, LS_BUF_TOKENS, 0, 0, LS_USE_WRITE); break;
+    case LS_FORWARD:
+    case LS_BACKWARD: use_layer(&u, a); break;
+    case LS_ADD:
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot + 1, LS_USE_READ);
+        break;
+    case LS_REDUCE_SCATTER:
+        for (int s = sums_of(p, worker) - 1; s >= 0; s--)
+            use(&u, LS_BUF_GRAD, a->bucket, s, s ? LS_USE_READ : LS_USE_UPDATE);
+        break;
+    case LS_NORM:
+        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_GRAD, b, 0, LS_USE_READ);
+        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
+        break;
+    case LS_ALL_REDUCE:
+        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_READ);
+        use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_READ);
+        use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
+        break;
+    case LS_UPDATE:
+        use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
+        use(&u, LS_BUF_GRAD, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
+        use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
+        break;
+    case LS_ALL_GATHER:
+        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_PARAM, b, 0, LS_USE_UPDATE);
+        break;
+    case LS_FREE: fn(a->buffer, LS_USE_WRITE, arg); break;
+    case LS_NACTION_KINDS: break;
+    }
+}

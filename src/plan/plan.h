@@ -1,0 +1,186 @@
+/* plan.h - one training step as a list of actions, made before the step runs.
+ *
+ * ls_plan_order_plain() lists Load, Forward and Backward of all workers. Passes then add what data
+ * parallelism needs: ls_plan_add_reduction() (sums over virtual workers, bucket by bucket),
+ * ls_plan_add_update() (norm, clipping, AdamW, new parameters to all), ls_plan_add_frees(). exec.c runs
+ * the result, print.c writes it. None of them knows a strategy.
+ *
+ * Invariants, checked by ls_plan_verify() after every pass:
+ *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
+ *  (2) A dependency is a use of the same buffer earlier in that order: all point backwards.
+ *  (3) A communication is one action of all workers, with one number of bytes.
+ *  (4) A buffer is written before it is read, and not touched after its Free.
+ *  (5) Every sample is taken forward and back once; every bucket is reduced once, after the last
+ *      Backward that writes it on any worker, and updated once by each owner of a shard.
+ * (1) and (2) exclude deadlock: the earliest unfinished action is at the head of its lane on all of its
+ * workers.
+ */
+#ifndef LS_PLAN_PLAN_H
+#define LS_PLAN_PLAN_H
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "model/gpt.h"
+
+typedef enum ls_action_kind {
+    LS_LOAD,           /* take this step's samples from the loader */
+    LS_FORWARD,        /* a layer, for one micro-batch */
+    LS_BACKWARD,       /* a layer, for one micro-batch: adds to the gradient in `slot` */
+    LS_ADD,            /* gradient slot += slot + 1, for one bucket: a fold of the tree */
+    LS_REDUCE_SCATTER, /* all: the owner of each shard of a bucket sums it over all workers */
+    LS_NORM,           /* squares of the own shards */
+    LS_ALL_REDUCE,     /* all: the gradient's norm, the clip factor, the loss */
+    LS_UPDATE,         /* AdamW on the own shard of a bucket */
+    LS_ALL_GATHER,     /* all: everyone's new parameters to all */
+    LS_FREE,           /* the buffer's memory is another's from here on */
+    LS_NACTION_KINDS
+} ls_action_kind;
+
+typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
+
+enum { LS_ALL_WORKERS = -1 };
+
+typedef struct ls_action {
+    ls_action_kind kind;
+    int worker;     /* or LS_ALL_WORKERS */
+    int vw, micro;  /* Forward, Backward: virtual worker, micro-batch (-1: all of them at once) */
+    int layer;      /* Forward, Backward */
+    int slot;       /* Backward: which sum; Add: the lower of the two */
+    bool start;     /* Backward: the slot's chains start at 0 */
+    bool last;      /* Backward: the virtual worker's last micro-batch */
+    int bucket;     /* Add, ReduceScatter, Update */
+    int buffer;     /* Free */
+    int64_t nbytes; /* communication: bytes that each worker reads from others */
+} ls_action;
+
+typedef struct ls_bucket {
+    size_t first, end; /* floats of the flat gradient; multiples of LS_BLOCK */
+    int writer;        /* the last layer in the order of Backward that writes it */
+} ls_bucket;
+
+enum { LS_PLAN_MAX_BUCKETS = 4096 };
+
+typedef struct ls_plan_config {
+    const ls_model *model; /* outlives the plan */
+    int nworkers, V;       /* nworkers <= V */
+    int64_t batch;         /* samples; V divides it */
+    int64_t micro_batch;   /* samples, <= batch / V; the last of a virtual worker may be smaller */
+    bool tree;             /* sums in tree order; else in an order that depends on nworkers */
+    size_t bucket_nbytes;
+} ls_plan_config;
+
+typedef struct ls_plan {
+    ls_plan_config c;
+    int nslots; /* the most gradient sums that any worker keeps */
+    ls_bucket *buckets;
+    int nbuckets; /* in the order in which Backward fills them */
+    ls_action *actions;
+    int nactions, capacity;
+} ls_plan;
+
+/* All passes, verified after each. */
+ls_status ls_plan_make(const ls_plan_config *, ls_plan *p_p, ls_error *);
+void ls_plan_free(ls_plan *);
+
+/* The passes. */
+void ls_plan_cut_buckets(ls_plan *);
+void ls_plan_order_plain(ls_plan *);
+void ls_plan_add_reduction(ls_plan *);
+void ls_plan_add_update(ls_plan *);
+void ls_plan_add_frees(ls_plan *);
+
+typedef enum ls_plan_stage { LS_STAGE_ORDER, LS_STAGE_REDUCTION, LS_STAGE_WHOLE } ls_plan_stage;
+/* `stage`: what must be there by now. */
+ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
+
+/* ---- what passes and readers share ---- */
+
+ls_lane ls_action_lane(ls_action_kind);
+const char *ls_action_kind_name(ls_action_kind);
+void ls_plan_append(ls_plan *, const ls_action *);
+bool ls_action_concerns(const ls_action *, int worker);
+
+/* Virtual workers [*a_p, *b_p) of a worker, and the gradient sums that it keeps meanwhile. */
+void ls_plan_range(const ls_plan *, int worker, int *a_p, int *b_p);
+int ls_plan_slots(const ls_plan *, int worker);
+int ls_plan_micros(const ls_plan *); /* micro-batches of a virtual worker */
+
+/* Worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK; may be empty. */
+ls_bucket ls_plan_shard(const ls_plan *, int bucket, int worker);
+
+/* Whether a layer reads or writes parameters of that bucket. */
+bool ls_plan_layer_touches(const ls_plan *, int layer, int bucket);
+
+/* ---- buffers, as numbers that are the same for all workers ---- */
+
+typedef enum ls_buffer_kind {
+    LS_BUF_TOKENS,  /* samples of the step */
+    LS_BUF_LOSSES,  /* of each sample */
+    LS_BUF_NORMS,   /* of each block */
+    LS_BUF_SCALARS, /* clip factor, loss */
+    LS_BUF_WORK,    /* of one call */
+    LS_BUF_ACT,     /* [layer] output */
+    LS_BUF_SAVED,   /* [layer] */
+    LS_BUF_DACT,    /* [layer] gradient of the output */
+    LS_BUF_PARAM,   /* [bucket] */
+    LS_BUF_MOMENT,  /* [bucket] */
+    LS_BUF_GRAD,    /* [bucket][slot] */
+} ls_buffer_kind;
+
+typedef struct ls_buffer {
+    ls_buffer_kind kind;
+    int index, slot;
+} ls_buffer;
+
+int ls_plan_nbuffers(const ls_plan *);
+int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
+ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
+/* Comes and goes within a step, in the arena: activations and their gradients. */
+bool ls_buffer_transient(ls_buffer_kind);
+/* Bytes of a transient buffer. */
+size_t ls_plan_buffer_nbytes(const ls_plan *, int id);
+void ls_plan_buffer_name(const ls_plan *, int id, char *text, size_t nbytes);
+
+typedef enum ls_use { LS_USE_READ = 1, LS_USE_WRITE = 2, LS_USE_UPDATE = 3 } ls_use;
+typedef void ls_use_fn(int buffer, ls_use, void *arg);
+/* Calls fn for each buffer of `worker` that the action uses; WRITE: what was in it is gone. */
+void ls_action_uses(const ls_plan *, const ls_action *, int worker, ls_use_fn *fn, void *arg);
+
+/* ---- projection: one worker's lanes ---- */
+
+typedef struct ls_lane_step {
+    int action;
+    int wait; /* steps of the worker's other lane that must be complete before this one begins */
+} ls_lane_step;
+
+typedef struct ls_lanes {
+    ls_lane_step *steps[LS_NLANES];
+    int n[LS_NLANES];
+} ls_lanes;
+
+void ls_plan_project(const ls_plan *, int worker, ls_lanes *l_p);
+void ls_lanes_free(ls_lanes *);
+
+/* ---- memory ---- */
+
+typedef struct ls_arena_plan {
+    size_t *offsets; /* by buffer number, bytes; SIZE_MAX where it is not in the arena */
+    size_t nbytes;   /* of the arena */
+    size_t peak;     /* most live bytes at once; nbytes is larger where holes remain */
+    int peak_action;
+} ls_arena_plan;
+
+void ls_plan_arena(const ls_plan *, int worker, ls_arena_plan *a_p);
+void ls_arena_plan_free(ls_arena_plan *);
+
+/* ---- printing ---- */
+
+/* One line: "  17  w1  Backward    h.2.mlp  vw 3 micro 0  sum 1". */
+void ls_plan_print_action(const ls_plan *, int action, ls_buf *);
+/* Lines of one worker, or of all in the global order (LS_ALL_WORKERS). */
+void ls_plan_print(const ls_plan *, int worker, ls_buf *);
+
+/* The same on every worker with the same config. */
+ls_hash ls_plan_hash(const ls_plan *);
+
+#endif

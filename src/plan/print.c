@@ -1,0 +1,68 @@
+/* print.c - a plan as text, one line an action; and its hash. */
+#include <stdio.h>
+
+#include "plan/plan.h"
+
+static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
+    char name[96];
+    switch (a->kind) {
+    case LS_FORWARD:
+    case LS_BACKWARD:
+        ls_buf_printf(out, "  %-10s vw %d", p->c.model->layers[a->layer].name, a->vw);
+        if (a->micro >= 0)
+            ls_buf_printf(out, " micro %d", a->micro);
+        else
+            ls_buf_printf(out, " all micros");
+        if (a->kind == LS_BACKWARD)
+            ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
+        break;
+    case LS_ADD:
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d", a->bucket, a->vw, a->slot,
+                      a->slot + 1);
+        break;
+    case LS_REDUCE_SCATTER:
+        ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
+                      p->buckets[a->bucket].first, p->buckets[a->bucket].end,
+                      (long long)a->nbytes);
+        break;
+    case LS_UPDATE: {
+        ls_bucket s = ls_plan_shard(p, a->bucket, a->worker);
+        ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);
+        break;
+    }
+    case LS_ALL_REDUCE: ls_buf_printf(out, "  norm, loss  %lld bytes a worker", (long long)a->nbytes);
+        break;
+    case LS_ALL_GATHER: ls_buf_printf(out, "  parameters  %lld bytes a worker", (long long)a->nbytes);
+        break;
+    case LS_FREE:
+        ls_plan_buffer_name(p, a->buffer, name, sizeof name);
+        ls_buf_printf(out, "  %s  %zu bytes", name, ls_plan_buffer_nbytes(p, a->buffer));
+        break;
+    default: break;
+    }
+}
+
+void ls_plan_print_action(const ls_plan *p, int i, ls_buf *out) {
+    const ls_action *a = &p->actions[i];
+    char who[16] = "all";
+    if (a->worker != LS_ALL_WORKERS) snprintf(who, sizeof who, "w%d", a->worker);
+    ls_buf_printf(out, "%6d  %-4s %-13s", i, who, ls_action_kind_name(a->kind));
+    print_details(p, a, out);
+    ls_buf_printf(out, "\n");
+}
+
+void ls_plan_print(const ls_plan *p, int worker, ls_buf *out) {
+    for (int i = 0; i < p->nactions; i++)
+        if (worker == LS_ALL_WORKERS || ls_action_concerns(&p->actions[i], worker))
+            ls_plan_print_action(p, i, out);
+}
+
+ls_hash ls_plan_hash(const ls_plan *p) {
+    ls_buf text = {0};
+    ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d\n", p->c.nworkers, p->c.V,
+                  (long long)p->c.batch, (long long)p->c.micro_batch, p->c.tree);
+    ls_plan_print(p, LS_ALL_WORKERS, &text);
+    ls_hash h = ls_hash_bytes(text.data, text.len);
+    ls_buf_free(&text);
+    return h;
+}

@@ -1,0 +1,52 @@
+/* project.c - one worker's two lanes, and which steps of one must wait for the other.
+ *
+ * A step waits for the latest earlier step of the other lane that used the same buffer where at least one
+ * of the two writes it. Within a lane, order is enough.
+ */
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+typedef struct last_use {
+    int read[LS_NLANES], written[LS_NLANES]; /* steps of that lane complete after it; 0: never */
+} last_use;
+
+typedef struct walk {
+    last_use *last; /* [nbuffers] */
+    ls_lane lane;
+    int position; /* of the step in its lane, from 1 */
+    int wait;
+} walk;
+
+static void on_use(int buffer, ls_use how, void *arg) {
+    walk *w = arg;
+    last_use *u = &w->last[buffer];
+    int other = !w->lane;
+    if (u->written[other] > w->wait) w->wait = u->written[other];
+    if ((how & LS_USE_WRITE) && u->read[other] > w->wait) w->wait = u->read[other];
+    if (how & LS_USE_READ) u->read[w->lane] = w->position;
+    if (how & LS_USE_WRITE) u->written[w->lane] = w->position;
+}
+
+void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
+    ls_lanes l = {0};
+    for (int lane = 0; lane < LS_NLANES; lane++)
+        l.steps[lane] = LS_NEW_ARRAY(ls_lane_step, (size_t)p->nactions);
+    walk w = {.last = LS_NEW_ARRAY(last_use, (size_t)ls_plan_nbuffers(p))};
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (!ls_action_concerns(a, worker)) continue;
+        w.lane = ls_action_lane(a->kind);
+        w.position = l.n[w.lane] + 1;
+        w.wait = 0;
+        ls_action_uses(p, a, worker, on_use, &w);
+        l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait};
+    }
+    free(w.last);
+    *l_p = l;
+}
+
+void ls_lanes_free(ls_lanes *l) {
+    for (int lane = 0; lane < LS_NLANES; lane++) free(l->steps[lane]);
+    *l = (ls_lanes){0};
+}

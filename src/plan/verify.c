@@ -1,0 +1,139 @@
+/* verify.c - the invariants of plan.h, checked on any plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+typedef struct walk {
+    const ls_plan *p;
+    ls_plan_stage stage;
+    int at; /* action */
+    int worker;
+    char *state;            /* [nworkers][nbuffers] */
+    int *forwards, *backs;  /* [V][nlayers] micro-batches seen */
+    int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
+    int norms, all_reduces, all_gathers;
+    ls_status status;
+    ls_error *e;
+} walk;
+
+enum { UNWRITTEN, WRITTEN, FREED };
+
+/* The first failure is kept. */
+static void wrong(walk *w, const char *what) {
+    if (w->status != LS_OK) return;
+    ls_buf line = {0};
+    ls_plan_print_action(w->p, w->at, &line);
+    if (line.len) line.data[line.len - 1] = 0;
+    w->status = ls_fail(w->e, LS_EINVAL, "plan: %s: action%s", what, line.data ? line.data : "");
+    ls_buf_free(&line);
+}
+
+static void on_use(int buffer, ls_use how, void *arg) {
+    walk *w = arg;
+    ls_buffer b = ls_plan_buffer_of(w->p, buffer);
+    char *s = &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
+    bool persistent = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_MOMENT;
+    if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
+    if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent) wrong(w, "reads what none wrote");
+    if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] &&
+        w->p->actions[w->at].kind != LS_REDUCE_SCATTER)
+        wrong(w, "writes a gradient after its reduction");
+    if (how & LS_USE_WRITE) *s = WRITTEN;
+}
+
+static void check_compute(walk *w, const ls_action *a) {
+    const ls_model *m = w->p->c.model;
+    int first = 0, end = 0;
+    ls_plan_range(w->p, a->worker, &first, &end);
+    if (a->layer < 0 || a->layer >= m->nlayers || a->vw < first || a->vw >= end) {
+        wrong(w, "is not this worker's");
+        return;
+    }
+    int i = a->vw * m->nlayers + a->layer;
+    bool whole = a->kind == LS_BACKWARD && m->layers[a->layer].backward_whole;
+    int *seen = a->kind == LS_FORWARD ? w->forwards : w->backs;
+    if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of turn");
+    seen[i]++;
+    if (a->kind == LS_BACKWARD && !whole && w->forwards[i] != seen[i])
+        wrong(w, "comes without its Forward");
+}
+
+static void check_reduction(walk *w, const ls_action *a) {
+    if (w->reduced[a->bucket]++) wrong(w, "reduces a bucket twice");
+    for (int v = 0; v < w->p->c.V; v++)
+        if (!w->backs[v * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
+            wrong(w, "reduces before a virtual worker is done");
+}
+
+static void check_free(walk *w, const ls_action *a) {
+    size_t at = (size_t)a->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)a->buffer;
+    if (w->state[at] != WRITTEN) wrong(w, "frees what is not in use");
+    w->state[at] = FREED;
+}
+
+static void check_action(walk *w, const ls_action *a) {
+    bool comm = ls_action_lane(a->kind) == LS_LANE_COMM;
+    if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
+    if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers)) wrong(w, "is no worker's");
+    if (a->bucket < 0 || a->bucket >= w->p->nbuckets) wrong(w, "names no bucket");
+    if (w->status != LS_OK) return;
+    switch (a->kind) {
+    case LS_FORWARD:
+    case LS_BACKWARD: check_compute(w, a); break;
+    case LS_REDUCE_SCATTER: check_reduction(w, a); break;
+    case LS_NORM:
+        for (int k = 0; k < w->p->nbuckets; k++)
+            if (!w->reduced[k]) wrong(w, "comes before a reduction");
+        w->norms++;
+        break;
+    case LS_ALL_REDUCE:
+        if (w->norms != w->p->c.nworkers) wrong(w, "comes before a Norm");
+        w->all_reduces++;
+        break;
+    case LS_UPDATE:
+        if (w->updated[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
+        break;
+    case LS_ALL_GATHER: w->all_gathers++; break;
+    case LS_FREE: check_free(w, a); return; /* its use is not a use */
+    default: break;
+    }
+    for (w->worker = 0; w->worker < w->p->c.nworkers; w->worker++)
+        if (ls_action_concerns(a, w->worker)) ls_action_uses(w->p, a, w->worker, on_use, w);
+}
+
+static void check_end(walk *w) {
+    const ls_plan *p = w->p;
+    int micros = ls_plan_micros(p), n = p->c.nworkers;
+    w->at = p->nactions - 1;
+    for (int i = 0; i < p->c.V * p->c.model->nlayers; i++) {
+        bool whole = p->c.model->layers[i % p->c.model->nlayers].backward_whole;
+        if (w->forwards[i] != micros || w->backs[i] != (whole ? 1 : micros))
+            wrong(w, "ends a plan that leaves out a micro-batch");
+    }
+    for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
+        if (w->reduced[k] != 1) wrong(w, "ends a plan that leaves out a bucket");
+    for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
+        if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
+    if (w->stage == LS_STAGE_WHOLE && (w->all_reduces != 1 || w->all_gathers != 1))
+        wrong(w, "ends a plan without norm or gather");
+}
+
+ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
+    walk w = {.p = p, .stage = stage, .e = e};
+    size_t n = (size_t)p->c.nworkers, cells = (size_t)(p->c.V * p->c.model->nlayers);
+    w.state = LS_NEW_ARRAY(char, n * (size_t)ls_plan_nbuffers(p));
+    w.forwards = LS_NEW_ARRAY(int, cells);
+    w.backs = LS_NEW_ARRAY(int, cells);
+    w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets * n);
+    for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
+        check_action(&w, &p->actions[w.at]);
+    if (w.status == LS_OK) check_end(&w);
+    free(w.state);
+    free(w.forwards);
+    free(w.backs);
+    free(w.reduced);
+    free(w.updated);
+    return w.status;
+}

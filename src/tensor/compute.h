@@ -1,0 +1,32 @@
+/* compute.h - what a worker computes with: kernels, threads, and scratch memory for each thread.
+ *
+ * Owned by one worker. Scratch is allocated once; its contents last only within one call.
+ */
+#ifndef LS_TENSOR_COMPUTE_H
+#define LS_TENSOR_COMPUTE_H
+
+#include <stddef.h>
+
+#include "tensor/kernels.h"
+#include "tensor/pool.h"
+
+typedef struct ls_compute {
+    const ls_kernels *k;
+    ls_pool *pool;
+    int nthreads;
+    size_t scratch_floats; /* of each thread */
+    size_t stride;         /* floats between threads in `memory` */
+    float *memory;
+    size_t memory_nbytes;
+} ls_compute;
+
+ls_status ls_compute_init(ls_compute *, int nthreads, size_t scratch_floats, ls_error *);
+void ls_compute_close(ls_compute *);
+
+float *ls_compute_scratch(const ls_compute *, int thread); /* [scratch_floats] */
+float *ls_compute_gemm_work(const ls_compute *, int thread); /* see gemm.c */
+
+/* Bytes that ls_compute_init() will map. */
+size_t ls_compute_nbytes(int nthreads, size_t scratch_floats);
+
+#endif

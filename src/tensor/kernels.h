@@ -1,0 +1,90 @@
+/* kernels.h - the inner loops, one table for each kind of processor.
+ *
+ * Every variant gives the same bits (see vec.h). ls_kernels_pick() chooses the fastest that this
+ * processor runs; LOCKSTEP_CPU=portable|avx2 in the environment forces one. Kernels allocate nothing,
+ * run in one thread, and take any sizes from 0 unless said otherwise; pointers need not be aligned.
+ * Matrices are row-major.
+ *
+ * Order of sums: along a row, 16 lanes (element i goes to lane i mod 16), then a fixed tree over the
+ * lanes; down a column, one chain in the order of rows that continues from what the output holds.
+ */
+#ifndef LS_TENSOR_KERNELS_H
+#define LS_TENSOR_KERNELS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { LS_TILE_M = 6, LS_TILE_N = 16 }; /* the GEMM's tile */
+
+/* What AdamW needs beside the arrays; the same for all elements of a step. */
+typedef struct ls_adamw_step {
+    float lr, beta1, beta2, eps, weight_decay;
+    float correct1, correct2; /* 1 / (1 - beta^t) */
+    float grad_scale;         /* clip factor */
+} ls_adamw_step;
+
+typedef struct ls_kernels {
+    const char *name;
+
+    /* GEMM (gemm.c drives these; shapes there). */
+    void (*gemm_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
+                      int64_t ldc);
+    void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
+    void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
+
+    /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
+     * mean, rstd [rows]. */
+    void (*layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma,
+                      const float *beta, float *y, float *mean, float *rstd);
+    /* dx = residual + the gradient through the norm; residual, dx [rows, C] may be the same;
+     * residual NULL counts as zeros. */
+    void (*layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x,
+                         const float *gamma, const float *mean, const float *rstd,
+                         const float *residual, float *dx);
+    /* Columns [c0, c1) of dgamma and dbeta [C], chains over rows. */
+    void (*layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *dy,
+                              const float *x, const float *mean, const float *rstd, float *dgamma,
+                              float *dbeta);
+
+    /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
+    void (*column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
+
+    /* GELU, the tanh form of GPT-2. dx and dy may be the same. */
+    void (*gelu)(int64_t n, const float *x, float *y);
+    void (*gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
+
+    /* Rows of attention scores in place. Row i [width] holds the scores of query first + i; keys after
+     * it are masked. Forward: s = softmax(scale * s); writes the row's maximum and 1/sum to stat
+     * [rows, 2]. Again: the same probabilities from scores and stat. */
+    void (*softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
+                           float *stat);
+    void (*softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
+                                 const float *stat);
+    /* ds = scale * p * (dp - sum(dp * p)) in place of dp [rows, width]. */
+    void (*softmax_causal_dx)(int64_t rows, int64_t width, float scale, const float *p, float *dp);
+
+    /* Cross-entropy of one row: stat[0] = maximum, stat[1] = 1/sum of exp(x - max); returns the sum.
+     * dx: x[j] = scale * (softmax(x)[j] - (j == target)), in place. */
+    float (*cross_entropy)(int64_t n, const float *x, float stat[2]);
+    void (*cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale);
+
+    /* out = a + b; any of them may be the same. */
+    void (*add)(int64_t n, const float *a, const float *b, float *out);
+    /* Sum of squares of n values. */
+    float (*sum_squares)(int64_t n, const float *x);
+    /* One AdamW step in place. Loshchilov & Hutter, ICLR 2019, algorithm 2, decay scaled by lr. */
+    void (*adamw)(int64_t n, const ls_adamw_step *step, const float *grad, float *param, float *m,
+                  float *v);
+
+    /* Runs `rounds` of 192 independent multiply-adds of 16 lanes: the machine's peak. */
+    float (*fma_peak)(int64_t rounds);
+} ls_kernels;
+
+/* LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
+ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
+
+/* The variant of that name if it exists and runs here, else NULL. */
+const ls_kernels *ls_kernels_named(const char *name);
+
+#endif

@@ -1,0 +1,29 @@
+/* table.c - the variant's table of kernels. */
+#include "tensor/kernels/variant.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+
+extern const ls_kernels LS_K(ls_kernels);
+
+const ls_kernels LS_K(ls_kernels) = {
+    .name = TEXT(LS_VARIANT),
+    .gemm_tile = LS_K(gemm_tile),
+    .pack_a = LS_K(pack_a),
+    .pack_b = LS_K(pack_b),
+    .layernorm = LS_K(layernorm),
+    .layernorm_dx = LS_K(layernorm_dx),
+    .layernorm_dparams = LS_K(layernorm_dparams),
+    .column_sum = LS_K(column_sum),
+    .gelu = LS_K(gelu),
+    .gelu_dx = LS_K(gelu_dx),
+    .softmax_causal = LS_K(softmax_causal),
+    .softmax_causal_again = LS_K(softmax_causal_again),
+    .softmax_causal_dx = LS_K(softmax_causal_dx),
+    .cross_entropy = LS_K(cross_entropy),
+    .cross_entropy_dx = LS_K(cross_entropy_dx),
+    .add = LS_K(add),
+    .sum_squares = LS_K(sum_squares),
+    .adamw = LS_K(adamw),
+    .fma_peak = LS_K(fma_peak),
+};

@@ -1,0 +1,40 @@
+/* variant.h - names of one variant: LS_K(gelu) is gelu_avx2 in the AVX2 build. */
+#ifndef LS_TENSOR_KERNELS_VARIANT_H
+#define LS_TENSOR_KERNELS_VARIANT_H
+
+#include "tensor/kernels.h"
+#include "tensor/vec.h"
+
+#define LS_K__(name, variant) name##_##variant
+#define LS_K_(name, variant)  LS_K__(name, variant)
+#define LS_K(name)            LS_K_(name, LS_VARIANT)
+
+void LS_K(gemm_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
+                     int64_t ldc);
+void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
+void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
+void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma,
+                     const float *beta, float *y, float *mean, float *rstd);
+void LS_K(layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x,
+                        const float *gamma, const float *mean, const float *rstd,
+                        const float *residual, float *dx);
+void LS_K(layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *dy,
+                             const float *x, const float *mean, const float *rstd, float *dgamma,
+                             float *dbeta);
+void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
+void LS_K(gelu)(int64_t n, const float *x, float *y);
+void LS_K(gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
+void LS_K(softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
+                          float *stat);
+void LS_K(softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
+                                const float *stat);
+void LS_K(softmax_causal_dx)(int64_t rows, int64_t width, float scale, const float *p, float *dp);
+float LS_K(cross_entropy)(int64_t n, const float *x, float stat[2]);
+void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale);
+void LS_K(add)(int64_t n, const float *a, const float *b, float *out);
+float LS_K(sum_squares)(int64_t n, const float *x);
+void LS_K(adamw)(int64_t n, const ls_adamw_step *step, const float *grad, float *param, float *m,
+                 float *v);
+float LS_K(fma_peak)(int64_t rounds);
+
+#endif

@@ -1,0 +1,28 @@
+/* pool.h - the threads of one worker.
+ *
+ * ls_pool_run() has every thread of the pool, the caller among them, call one function, and returns
+ * when all have. Nothing about the result may depend on the number of threads: a function splits
+ * outputs among them (ls_pool_share), never a sum.
+ */
+#ifndef LS_TENSOR_POOL_H
+#define LS_TENSOR_POOL_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct ls_pool ls_pool;
+typedef void ls_pool_fn(void *arg, int thread, int nthreads);
+
+ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *);
+void ls_pool_free(ls_pool *); /* NULL is fine */
+int ls_pool_size(const ls_pool *);
+
+/* One caller at a time. */
+void ls_pool_run(ls_pool *, ls_pool_fn *fn, void *arg);
+
+/* Thread `thread`'s part [*first_p, *end_p) of n items, cut at multiples of `unit`. */
+void ls_pool_share(int64_t n, int64_t unit, int thread, int nthreads, int64_t *first_p,
+                   int64_t *end_p);
+
+#endif

@@ -1,0 +1,164 @@
+/* vec.h - sixteen f32 lanes, the only vector type that kernels use.
+ *
+ * A kernel is written once over these functions and compiled once for each kind of processor; every
+ * variant does the same IEEE operations in the same order, so the bits are the same (tests compare
+ * with memcmp). v_fma rounds once; nothing else is ever fused (-ffp-contract=off). Sixteen lanes are
+ * one AVX-512 register, two of AVX2, four of NEON.
+ *
+ * Included by src/tensor/kernels/ only.
+ */
+#ifndef LS_TENSOR_VEC_H
+#define LS_TENSOR_VEC_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LS_LANES = 16 };
+
+#if defined(LS_VARIANT_avx2)
+
+#include <immintrin.h>
+
+typedef struct v16 {
+    __m256 lo, hi;
+} v16;
+
+static inline v16 v_set1(float x) { return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+static inline v16 v_load(const float *p) {
+    return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+static inline void v_store(float *p, v16 a) {
+    _mm256_storeu_ps(p, a.lo);
+    _mm256_storeu_ps(p + 8, a.hi);
+}
+static inline v16 v_add(v16 a, v16 b) {
+    return (v16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+static inline v16 v_sub(v16 a, v16 b) {
+    return (v16){_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+static inline v16 v_mul(v16 a, v16 b) {
+    return (v16){_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+static inline v16 v_div(v16 a, v16 b) {
+    return (v16){_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+static inline v16 v_sqrt(v16 a) { return (v16){_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
+/* a > b ? a : b, also for NaN and zeros. */
+static inline v16 v_max(v16 a, v16 b) {
+    return (v16){_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+static inline v16 v_min(v16 a, v16 b) {
+    return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+}
+/* a * b + c, rounded once. */
+static inline v16 v_fma(v16 a, v16 b, v16 c) {
+    return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+static inline __m256 v_pow2_half(__m256 t) {
+    __m256i i = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(i, _mm256_set1_epi32(0x3f800000)));
+}
+/* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
+static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
+
+#else /* portable */
+
+typedef struct v16 {
+    float f[LS_LANES];
+} v16;
+
+#define V_EACH(expression)                                                                         \
+    v16 r;                                                                                         \
+    for (int i = 0; i < LS_LANES; i++) r.f[i] = (expression);                                      \
+    return r
+
+static inline v16 v_set1(float x) { V_EACH(x); }
+static inline v16 v_load(const float *p) { V_EACH(p[i]); }
+static inline void v_store(float *p, v16 a) { memcpy(p, a.f, sizeof a.f); }
+static inline v16 v_add(v16 a, v16 b) { V_EACH(a.f[i] + b.f[i]); }
+static inline v16 v_sub(v16 a, v16 b) { V_EACH(a.f[i] - b.f[i]); }
+static inline v16 v_mul(v16 a, v16 b) { V_EACH(a.f[i] * b.f[i]); }
+static inline v16 v_div(v16 a, v16 b) { V_EACH(a.f[i] / b.f[i]); }
+static inline v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.f[i])); }
+static inline v16 v_max(v16 a, v16 b) { V_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
+static inline v16 v_min(v16 a, v16 b) { V_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
+static inline v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.f[i], b.f[i], c.f[i])); }
+static inline v16 v_pow2(v16 t) {
+    uint32_t u[LS_LANES];
+    memcpy(u, t.f, sizeof u);
+    for (int i = 0; i < LS_LANES; i++) u[i] = (u[i] << 23) + 0x3f800000u;
+    memcpy(t.f, u, sizeof u);
+    return t;
+}
+
+#endif
+
+/* ---- the same for every variant ---- */
+
+/* The first n lanes from memory, 0 in the others. n in 1..16. */
+static inline v16 v_load_n(const float *p, int64_t n) {
+    if (n >= LS_LANES) return v_load(p);
+    float t[LS_LANES] = {0};
+    memcpy(t, p, (size_t)n * sizeof *t);
+    return v_load(t);
+}
+
+static inline void v_store_n(float *p, v16 a, int64_t n) {
+    if (n >= LS_LANES) {
+        v_store(p, a);
+        return;
+    }
+    float t[LS_LANES];
+    v_store(t, a);
+    memcpy(p, t, (size_t)n * sizeof *t);
+}
+
+/* The first n lanes of a, `other` in the rest. */
+static inline v16 v_keep(v16 a, int64_t n, float other) {
+    if (n >= LS_LANES) return a;
+    float t[LS_LANES];
+    v_store(t, a);
+    for (int64_t i = n; i < LS_LANES; i++) t[i] = other;
+    return v_load(t);
+}
+
+/* The lanes in a fixed tree: i with i+8, i+4, i+2, i+1. */
+static inline float v_sum(v16 a) {
+    float t[LS_LANES];
+    v_store(t, a);
+    for (int w = LS_LANES / 2; w; w /= 2)
+        for (int i = 0; i < w; i++) t[i] = t[i] + t[i + w];
+    return t[0];
+}
+
+static inline float v_max_lane(v16 a) {
+    float t[LS_LANES];
+    v_store(t, a);
+    for (int w = LS_LANES / 2; w; w /= 2)
+        for (int i = 0; i < w; i++) t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
+    return t[0];
+}
+
+/* e^x: x = i ln 2 + r, |r| <= ln 2 / 2; a polynomial in r; times 2^i. Below -87.3 the result stays at
+ * the smallest normal number, above 88 at 1.65e38. Polynomial: Moshier, Cephes `expf`. Error: 2 ulp.
+ * Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits. */
+static inline v16 v_exp(v16 x) {
+    const v16 magic = v_set1(12582912.0f);
+    x = v_min(v_max(x, v_set1(-87.3f)), v_set1(88.0f));
+    v16 t = v_fma(x, v_set1(1.44269504088896341f), magic);
+    v16 i = v_sub(t, magic);
+    v16 r = v_fma(i, v_set1(-0.693359375f), x);
+    r = v_fma(i, v_set1(2.12194440e-4f), r);
+    v16 p = v_set1(1.9875691500e-4f);
+    p = v_fma(p, r, v_set1(1.3981999507e-3f));
+    p = v_fma(p, r, v_set1(8.3334519073e-3f));
+    p = v_fma(p, r, v_set1(4.1665795894e-2f));
+    p = v_fma(p, r, v_set1(1.6666665459e-1f));
+    p = v_fma(p, r, v_set1(5.0000001201e-1f));
+    p = v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
+    return v_mul(p, v_pow2(t));
+}
+
+#endif

@@ -1,0 +1,415 @@
+/* checkpoint.c - see checkpoint.h. */
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "model/safetensors.h"
+
+enum { MAX_MANIFEST = 1 << 20 };
+
+static const char WEIGHTS[] = "model.safetensors", OPTIMIZER[] = "optimizer.safetensors";
+static const char TOKENIZER[] = "tokenizer.json", CONFIG[] = "config.yaml";
+static const char MANIFEST[] = "manifest.json";
+
+/* ---- logical state ---- */
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
+}
+
+/* Over tensors sorted by name: name, dims, data; the step before them where it is not negative. */
+static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step) {
+    const ls_tensor **sorted = LS_NEW_ARRAY(const ls_tensor *, n);
+    for (size_t i = 0; i < n; i++) sorted[i] = &t[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    ls_hasher *h = ls_hasher_new();
+    if (step >= 0) ls_hasher_add(h, &step, sizeof step);
+    for (size_t i = 0; i < n; i++) {
+        ls_hasher_add(h, sorted[i]->name, strlen(sorted[i]->name) + 1);
+        int64_t ndims = sorted[i]->ndims;
+        ls_hasher_add(h, &ndims, sizeof ndims);
+        ls_hasher_add(h, sorted[i]->dims, (size_t)ndims * sizeof *sorted[i]->dims);
+        ls_hasher_add(h, sorted[i]->data, sorted[i]->count * sizeof(float));
+    }
+    free(sorted);
+    return ls_hasher_finish(h);
+}
+
+static ls_tensor tensor_of(const ls_param *p, const char *suffix, const float *flat) {
+    ls_tensor t = {.ndims = p->ndims, .count = p->count, .data = flat + p->offset};
+    snprintf(t.name, sizeof t.name, "%s%s", p->name, suffix);
+    for (int d = 0; d < p->ndims; d++) t.dims[d] = p->dims[d];
+    return t;
+}
+
+static ls_tensor *weights_of(const ls_train_state *s) {
+    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, (size_t)s->model->nparams);
+    for (int i = 0; i < s->model->nparams; i++)
+        t[i] = tensor_of(&s->model->params[i], "", s->params);
+    return t;
+}
+
+static ls_tensor *moments_of(const ls_train_state *s) {
+    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, 2 * (size_t)s->model->nparams);
+    for (int i = 0; i < s->model->nparams; i++) {
+        t[2 * i] = tensor_of(&s->model->params[i], ".exp_avg", s->m);
+        t[2 * i + 1] = tensor_of(&s->model->params[i], ".exp_avg_sq", s->v);
+    }
+    return t;
+}
+
+/* ---- writing ---- */
+
+static char *join(const char *folder, const char *name) {
+    return ls_format("%s/%s", folder, name);
+}
+
+/* Adds name, size and hash of a written file to the manifest. */
+static ls_status list_file(const char *folder, const char *name, ls_json *files, ls_error *e) {
+    char *path = join(folder, name), text[LS_HASH_TEXT];
+    ls_mapped m;
+    ls_status s = ls_file_map(path, &m, e);
+    free(path);
+    if (s != LS_OK) return s;
+    ls_hash_text(ls_hash_bytes(m.data, m.nbytes), text);
+    ls_json *entry = ls_json_new_object();
+    ls_json_set(entry, "name", ls_json_new_text(name));
+    ls_json_set(entry, "bytes", ls_json_new_integer((int64_t)m.nbytes));
+    ls_json_set(entry, "xxh3_128", ls_json_new_text(text));
+    ls_json_push(files, entry);
+    ls_file_unmap(&m);
+    return LS_OK;
+}
+
+static ls_status write_tensors(const char *folder, const char *name, const ls_tensor *t, size_t n,
+                               ls_json *files, ls_error *e) {
+    char *path = join(folder, name);
+    ls_status s = ls_safetensors_write(path, t, n, e);
+    free(path);
+    return s == LS_OK ? list_file(folder, name, files, e) : s;
+}
+
+static ls_status write_text(const char *folder, const char *name, const ls_buf *text,
+                            ls_json *files, ls_error *e) {
+    char *path = join(folder, name);
+    ls_status s = ls_file_write(path, text->data, text->len, e);
+    free(path);
+    return s == LS_OK && files ? list_file(folder, name, files, e) : s;
+}
+
+static ls_json *manifest_of(const ls_train_state *s, ls_hash weights, ls_hash optimizer,
+                            ls_json *files) {
+    ls_json *m = ls_json_new_object(), *model = ls_json_new_object();
+    char text[LS_HASH_TEXT];
+    const ls_gpt_config *c = &s->model->config;
+    ls_json_set(m, "format", ls_json_new_text("lockstep checkpoint"));
+    ls_json_set(m, "version", ls_json_new_integer(1));
+    ls_json_set(m, "lockstep", ls_json_new_text(LS_VERSION));
+    ls_json_set(m, "step", ls_json_new_integer(s->step));
+    ls_json_set(model, "layers", ls_json_new_integer(c->layers));
+    ls_json_set(model, "width", ls_json_new_integer(c->width));
+    ls_json_set(model, "heads", ls_json_new_integer(c->heads));
+    ls_json_set(model, "context", ls_json_new_integer(c->context));
+    ls_json_set(model, "vocab", ls_json_new_integer(c->vocab));
+    ls_json_set(m, "model", model);
+    ls_hash_text(weights, text);
+    ls_json_set(m, "weights_hash", ls_json_new_text(text));
+    ls_hash_text(optimizer, text);
+    ls_json_set(m, "optimizer_hash", ls_json_new_text(text));
+    ls_json_set(m, "files", files);
+    return m;
+}
+
+static ls_status write_folder(const char *folder, const ls_train_state *s,
+                              const ls_checkpoint_extra *x, ls_error *e) {
+    size_t n = (size_t)s->model->nparams;
+    ls_tensor *weights = weights_of(s), *moments = moments_of(s);
+    ls_json *files = ls_json_new_array();
+    ls_status status = write_tensors(folder, WEIGHTS, weights, n, files, e);
+    if (status == LS_OK) status = write_tensors(folder, OPTIMIZER, moments, 2 * n, files, e);
+    if (status == LS_OK) status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
+    if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
+    ls_json *manifest = manifest_of(s, hash_tensors(weights, n, -1),
+                                    hash_tensors(moments, 2 * n, s->step), files);
+    ls_buf text = {0};
+    ls_json_write(manifest, 2, &text);
+    ls_buf_append(&text, "\n", 1);
+    if (status == LS_OK) status = write_text(folder, MANIFEST, &text, NULL, e);
+    if (status == LS_OK) status = ls_file_sync_dir(folder, e);
+    ls_buf_free(&text);
+    ls_json_free(manifest);
+    free(weights);
+    free(moments);
+    return status;
+}
+
+/* step-N -> N, or -1. */
+static int64_t step_of(const char *name) {
+    char *end = NULL;
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
+    errno = 0;
+    long long step = strtoll(name + 5, &end, 10);
+    return *end || errno ? -1 : step;
+}
+
+/* The newest step below `below` in the folder, and how many there are. */
+static int64_t newest_below(const char *folder, int64_t below, int64_t *count_p) {
+    DIR *d = opendir(folder);
+    int64_t newest = -1;
+    *count_p = 0;
+    for (struct dirent *f; d && (f = readdir(d));) {
+        int64_t step = step_of(f->d_name);
+        if (step < 0 || step >= below) continue;
+        ++*count_p;
+        if (step > newest) newest = step;
+    }
+    if (d) closedir(d);
+    return newest;
+}
+
+/* Removes all but the newest `keep`. Failing to is no failure of the checkpoint. */
+static void remove_old(const char *folder, int64_t keep) {
+    int64_t below = INT64_MAX, count = 0;
+    for (int64_t i = 0; keep > 0; i++) {
+        int64_t step = newest_below(folder, below, &count);
+        if (step < 0) return;
+        if (i >= keep) {
+            char *path = ls_format("%s/step-%lld", folder, (long long)step);
+            ls_file_remove_tree(path, NULL);
+            free(path);
+        }
+        below = step;
+    }
+}
+
+static ls_status link_latest(const char *folder, const char *name, ls_error *e) {
+    char *link = join(folder, "latest"), *fresh = join(folder, ".latest");
+    unlink(fresh);
+    ls_status s = LS_OK;
+    if (symlink(name, fresh) != 0 || rename(fresh, link) != 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be linked: %s", link, strerror(errno));
+    free(link);
+    free(fresh);
+    return s;
+}
+
+ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
+                              const ls_checkpoint_extra *x, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    char *name = ls_format("step-%lld", (long long)s->step);
+    char *hidden = ls_format("%s/.%s", folder, name), *final = join(folder, name);
+    ls_status status = ls_file_remove_tree(hidden, e); /* of a run that was killed */
+    if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
+    if (status == LS_OK) status = write_folder(hidden, s, x, e);
+    if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
+    if (status == LS_OK && rename(hidden, final) != 0)
+        status = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", hidden, strerror(errno));
+    if (status == LS_OK) status = ls_file_sync_dir(folder, e);
+    if (status == LS_OK) status = link_latest(folder, name, e);
+    if (status == LS_OK)
+        remove_old(folder, x->keep);
+    else
+        ls_file_remove_tree(hidden, NULL);
+    free(folder);
+    free(name);
+    free(hidden);
+    free(final);
+    return status;
+}
+
+/* ---- reading ---- */
+
+ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    int64_t count = 0, step = newest_below(folder, INT64_MAX, &count);
+    free(folder);
+    if (step < 0)
+        return ls_fail(e, LS_EIO, "%s: has no checkpoint in its folder checkpoints/", run);
+    *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
+    char *manifest = join(path, MANIFEST), *folder = join(path, "checkpoints");
+    bool is_checkpoint = ls_file_exists(manifest), is_run = ls_file_exists(folder);
+    bool exists = ls_file_exists(path);
+    free(manifest);
+    free(folder);
+    if (is_run) return ls_checkpoint_newest(path, path_p, e);
+    if (!is_checkpoint)
+        return ls_fail(e, LS_EIO, "%s: %s", path,
+                       exists ? "is neither a run nor a complete checkpoint (it has no manifest.json)"
+                              : "does not exist");
+    *path_p = ls_strdup(path);
+    return LS_OK;
+}
+
+typedef struct opened {
+    const char *path;
+    ls_json *manifest;
+    int64_t step;
+    ls_safetensors weights, optimizer;
+} opened;
+
+static ls_status check_file(const char *folder, const ls_json *entry, ls_error *e) {
+    const char *name = ls_json_text(ls_json_get(entry, "name"));
+    const char *want = ls_json_text(ls_json_get(entry, "xxh3_128"));
+    int64_t nbytes = -1;
+    if (!name || !want || strchr(name, '/') || !ls_json_integer(ls_json_get(entry, "bytes"), &nbytes))
+        return ls_fail(e, LS_EINVAL, "%s/%s: has a file entry without name, bytes or xxh3_128",
+                       folder, MANIFEST);
+    char *path = join(folder, name), got[LS_HASH_TEXT];
+    ls_mapped m;
+    ls_status s = ls_file_map(path, &m, e);
+    if (s == LS_OK) {
+        ls_hash_text(ls_hash_bytes(m.data, m.nbytes), got);
+        if ((int64_t)m.nbytes != nbytes)
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: is truncated or grown: %zu bytes, the manifest says %lld; remove this "
+                        "checkpoint to use an older one",
+                        path, m.nbytes, (long long)nbytes);
+        else if (strcmp(got, want) != 0)
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: is damaged: its hash is not the manifest's; remove this checkpoint to "
+                        "use an older one",
+                        path);
+        ls_file_unmap(&m);
+    }
+    free(path);
+    return s;
+}
+
+static ls_status read_manifest(opened *o, ls_error *e) {
+    char *path = join(o->path, MANIFEST);
+    ls_buf text = {0};
+    ls_status s = ls_file_read(path, MAX_MANIFEST, &text, e);
+    if (s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, &o->manifest, e);
+    const ls_json *files = s == LS_OK ? ls_json_get(o->manifest, "files") : NULL;
+    const char *format = s == LS_OK ? ls_json_text(ls_json_get(o->manifest, "format")) : NULL;
+    int64_t version = 0;
+    if (s == LS_OK && (!format || strcmp(format, "lockstep checkpoint") != 0 ||
+                       !ls_json_integer(ls_json_get(o->manifest, "version"), &version) ||
+                       version != 1 || !ls_json_is_array(files) ||
+                       !ls_json_integer(ls_json_get(o->manifest, "step"), &o->step) || o->step < 0))
+        s = ls_fail(e, LS_EINVAL, "%s: is not the manifest of a version 1 checkpoint", path);
+    for (size_t i = 0; s == LS_OK && i < ls_json_count(files); i++)
+        s = check_file(o->path, ls_json_at(files, i), e);
+    ls_buf_free(&text);
+    free(path);
+    return s;
+}
+
+static void close_all(opened *o) {
+    ls_safetensors_close(&o->weights);
+    ls_safetensors_close(&o->optimizer);
+    ls_json_free(o->manifest);
+}
+
+static ls_status open_all(const char *path, opened *o, ls_error *e) {
+    *o = (opened){.path = path};
+    char *weights = join(path, WEIGHTS), *optimizer = join(path, OPTIMIZER);
+    ls_status s = read_manifest(o, e);
+    if (s == LS_OK) s = ls_safetensors_open(weights, &o->weights, e);
+    if (s == LS_OK) s = ls_safetensors_open(optimizer, &o->optimizer, e);
+    free(weights);
+    free(optimizer);
+    if (s != LS_OK) close_all(o);
+    return s;
+}
+
+/* Copies the tensor NAME + suffix to its place in the flat buffer. */
+static ls_status load_param(const opened *o, const ls_safetensors *from, const ls_param *p,
+                            const char *suffix, float *flat, ls_error *e) {
+    char name[LS_TENSOR_NAME];
+    snprintf(name, sizeof name, "%s%s", p->name, suffix);
+    const ls_tensor *t = ls_safetensors_find(from, name);
+    if (!t)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has no tensor '%s'; it is of another architecture than the config",
+                       o->path, name);
+    bool same = t->ndims == p->ndims;
+    for (int d = 0; same && d < p->ndims; d++) same = t->dims[d] == p->dims[d];
+    if (!same)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: tensor '%s' is [%lld, %lld], the config's model wants [%lld, %lld]; it "
+                       "is of another architecture",
+                       o->path, name, (long long)t->dims[0],
+                       (long long)(t->ndims > 1 ? t->dims[1] : 1), (long long)p->dims[0],
+                       (long long)(p->ndims > 1 ? p->dims[1] : 1));
+    memcpy(flat + p->offset, t->data, p->count * sizeof *flat);
+    return LS_OK;
+}
+
+static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
+    if (o->weights.n != (size_t)s->model->nparams)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has %zu tensors, the config's model %d; it is of another architecture",
+                       o->path, o->weights.n, s->model->nparams);
+    for (int i = 0; i < s->model->nparams; i++) {
+        const ls_param *p = &s->model->params[i];
+        LS_TRY(load_param(o, &o->weights, p, "", s->params, e));
+        if (s->m) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg", s->m, e));
+        if (s->v) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg_sq", s->v, e));
+    }
+    s->step = o->step;
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_load(const char *path, ls_train_state *s, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_status status = load_state(&o, s, e);
+    close_all(&o);
+    return status;
+}
+
+static ls_status check_logical(const opened *o, const char *key, ls_hash got, ls_error *e) {
+    char text[LS_HASH_TEXT];
+    ls_hash_text(got, text);
+    const char *want = ls_json_text(ls_json_get(o->manifest, key));
+    if (!want || strcmp(want, text) != 0)
+        return ls_fail(e, LS_EINVAL, "%s: %s in the manifest is %s, the tensors give %s", o->path,
+                       key, want ? want : "missing", text);
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_checkpoint_info info = {.step = o.step, .ntensors = o.weights.n};
+    info.weights = hash_tensors(o.weights.tensors, o.weights.n, -1);
+    info.optimizer = hash_tensors(o.optimizer.tensors, o.optimizer.n, o.step);
+    for (size_t i = 0; i < o.weights.n; i++) info.count += o.weights.tensors[i].count;
+    info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes;
+    ls_status s = check_logical(&o, "weights_hash", info.weights, e);
+    if (s == LS_OK) s = check_logical(&o, "optimizer_hash", info.optimizer, e);
+    close_all(&o);
+    if (s == LS_OK) *i_p = info;
+    return s;
+}
+
+ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    size_t count = 0;
+    for (size_t i = 0; i < o.weights.n; i++) count += o.weights.tensors[i].count;
+    ls_buf_printf(out, "%s\nstep %lld, %zu tensors, %zu parameters\n", path, (long long)o.step,
+                  o.weights.n, count);
+    for (size_t i = 0; i < o.weights.n; i++) {
+        const ls_tensor *t = &o.weights.tensors[i];
+        ls_buf_printf(out, "  %-28s f32 [", t->name);
+        for (int d = 0; d < t->ndims; d++)
+            ls_buf_printf(out, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
+        ls_buf_printf(out, "]\n");
+    }
+    close_all(&o);
+    return LS_OK;
+}

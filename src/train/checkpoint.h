@@ -1,0 +1,58 @@
+/* checkpoint.h - a step's state on disk, complete or absent.
+ *
+ *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
+ *                            optimizer.safetensors   NAME.exp_avg and NAME.exp_avg_sq
+ *                            tokenizer.json  config.yaml
+ *                            manifest.json           step, hashes of files and of the logical state
+ *     RUN/checkpoints/latest -> step-N
+ *
+ * Written to a hidden folder beside its final name, each file synced, the manifest last; then the folder
+ * is renamed. So a step-N folder with a manifest is complete. The hashes of the logical state are those
+ * of `lockstep ckpt hash`: over tensors sorted by name, whatever the layout in files.
+ */
+#ifndef LS_TRAIN_CHECKPOINT_H
+#define LS_TRAIN_CHECKPOINT_H
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "model/gpt.h"
+
+/* The flat buffers of a run: each [model->nfloats]. */
+typedef struct ls_train_state {
+    const ls_model *model;
+    int64_t step; /* steps complete */
+    float *params, *m, *v;
+} ls_train_state;
+
+typedef struct ls_checkpoint_extra {
+    const ls_buf *tokenizer, *config; /* the files' text */
+    int64_t keep;                     /* older checkpoints beyond these are removed; 0: all stay */
+} ls_checkpoint_extra;
+
+/* On failure nothing of it remains, and older checkpoints are untouched. */
+ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_checkpoint_extra *,
+                              ls_error *);
+
+/* The folder of the newest checkpoint of RUN: *path_p is free()d by the caller. */
+ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *);
+
+/* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */
+ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
+
+/* Checks every file against the manifest, then fills the state. m and v may be NULL: weights alone. The
+ * model must have the tensors' names and shapes. */
+ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
+
+typedef struct ls_checkpoint_info {
+    int64_t step;
+    ls_hash weights, optimizer; /* of the logical state, computed from the files */
+    size_t ntensors, count, nbytes;
+} ls_checkpoint_info;
+
+/* Reads and checks all; manifest, files and logical hashes must agree. */
+ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *);
+
+/* Appends a table of the checkpoint's tensors. */
+ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);
+
+#endif

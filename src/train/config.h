@@ -1,0 +1,82 @@
+/* config.h - what a run is: every setting, its default, its limits and its meaning.
+ *
+ * One table (config.c) holds key, type, default, limits and help; the reader, the writer of the
+ * resolved config, `lockstep help config` and the man page all come from it. An unknown key is an
+ * error that names the file, the line and the nearest known key.
+ */
+#ifndef LS_TRAIN_CONFIG_H
+#define LS_TRAIN_CONFIG_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
+
+typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
+typedef enum ls_transport_kind { LS_TRANSPORT_SHM, LS_TRANSPORT_THREAD } ls_transport_kind;
+typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
+typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
+
+typedef struct ls_config {
+    struct {
+        int64_t layers, width, heads, context, vocab;
+    } model;
+    struct {
+        char path[LS_CONFIG_TEXT]; /* UTF-8 text */
+        double val_fraction;       /* of the tokens, from the end */
+    } data;
+    struct {
+        int64_t steps, batch, micro_batch, virtual_workers, seed;
+        int64_t eval_every;   /* steps; 0: only at the end */
+        int64_t eval_samples; /* of each evaluation but the last, which takes all */
+    } train;
+    struct {
+        double lr, min_lr;
+        int64_t warmup; /* steps */
+        double beta1, beta2, eps, weight_decay;
+        double clip; /* of the gradient's norm; 0: off */
+    } optim;
+    struct {
+        int64_t reduce, transport, executor, overlap; /* the enums above */
+        int64_t threads; /* in each worker */
+        double bucket_mb;
+        double timeout_s; /* for each wait on another worker */
+    } parallel;
+    struct {
+        int64_t every; /* steps; 0: only at the end */
+        int64_t keep;  /* the newest so many */
+    } checkpoint;
+    struct {
+        int64_t every; /* steps between lines where the output is not a terminal */
+    } log;
+} ls_config;
+
+void ls_config_defaults(ls_config *);
+
+/* Defaults, then the file, then the checks of ls_config_check() are left to the caller: --set may
+ * still come. On failure *c is undefined. */
+ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
+
+/* One "key=value" from the command line. */
+ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
+
+/* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names the
+ * source in messages. */
+ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
+
+/* Appends the whole config as YAML with every key, groups in table order; reading it back gives an
+ * equal config. */
+void ls_config_write(const ls_config *, ls_buf *);
+
+/* Appends the reference of all keys: key, type, default, limits, help. */
+void ls_config_help(ls_buf *);
+
+/* Whether going on from a run with config `was` under config `now` gives the bits of a single run.
+ * LS_EINVAL names the first key that must not differ. Keys that can't touch the bits (parallel,
+ * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps its
+ * tokens), for which *note_p is set to a sentence to print (free() it) or NULL. */
+ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
+                               ls_error *);
+
+#endif

@@ -1,0 +1,37 @@
+/* test.h - what every test includes: cmocka, and checks that speak of ls_error. */
+#ifndef LS_TEST_H
+#define LS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+
+/* `call` must succeed; prints the error's message where it does not. */
+#define assert_ls_ok(call, e)                                                                      \
+    do {                                                                                           \
+        if ((call) != LS_OK) {                                                                     \
+            print_error("%s\n", (e).msg);                                                          \
+            fail();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+/* `call` must fail with `code` and a message that contains `text`. */
+#define assert_ls_fails(call, want, text, e)                                                       \
+    do {                                                                                           \
+        (e) = (ls_error){0};                                                                       \
+        assert_int_equal((call), (want));                                                          \
+        if (!strstr((e).msg, (text))) {                                                            \
+            print_error("'%s' does not say '%s'\n", (e).msg, (text));                              \
+            fail();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+#endif
