@@ -55,7 +55,7 @@ static void normal_pair(uint64_t seed, ls_stream stream, uint64_t substream, uin
         double v = 2.0 * to_unit(w[2], w[3]) - 1.0;
         double s = u * u + v * v;
         if (s >= 1.0 || s == 0.0) continue;
-        double f = sqrt(-2.0 * ls_log(s) / s);
+        double f = sqrt(-2.0 * ls_math_log(s) / s);
         out[0] = u * f;
         out[1] = v * f;
         return;

@@ -45,7 +45,7 @@ double ls_bigram_loss(const uint32_t *train, size_t ntrain, const uint32_t *val,
                                lower_bound(pairs, npairs, pair));
         double pb = (single[b] + 1.0) / ((double)ntrain + (double)vocab);
         double p = before[a] > 0 ? (both + kinds[a] * pb) / (before[a] + kinds[a]) : pb;
-        loss -= ls_log(p);
+        loss -= ls_math_log(p);
     }
     free(pairs);
     free(single);

@@ -52,7 +52,7 @@ static void loss_run(void *arg, int thread, int nthreads) {
             const float *x = j->s.logits + r * V;
             float *stat = j->s.stat + 2 * r;
             double sum = (double)j->c->compute->k->cross_entropy(V, x, stat);
-            loss += ls_log(sum) + (double)stat[0] - (double)x[target_of(j->c, r)];
+            loss += ls_math_log(sum) + (double)stat[0] - (double)x[target_of(j->c, r)];
         }
         j->c->losses[i] = loss;
     }

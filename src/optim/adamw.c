@@ -11,8 +11,8 @@ ls_adamw_step ls_adamw_at(const ls_adamw *a, int64_t step, double lr, double gra
         .beta2 = (float)a->beta2,
         .eps = (float)a->eps,
         .weight_decay = (float)a->weight_decay,
-        .correct1 = (float)(1.0 / (1.0 - ls_pow_int(a->beta1, t))),
-        .correct2 = (float)(1.0 / (1.0 - ls_pow_int(a->beta2, t))),
+        .correct1 = (float)(1.0 / (1.0 - ls_math_pow_int(a->beta1, t))),
+        .correct2 = (float)(1.0 / (1.0 - ls_math_pow_int(a->beta2, t))),
         .grad_scale = (float)grad_scale,
     };
 }

@@ -300,11 +300,16 @@ static ls_status read_manifest(opened *o, ls_error *e) {
                        version != 1 || !ls_json_is_array(files) ||
                        !ls_json_integer(ls_json_get(o->manifest, "step"), &o->step) || o->step < 0))
         s = ls_fail(e, LS_EINVAL, "%s: is not the manifest of a version 1 checkpoint", path);
-    for (size_t i = 0; s == LS_OK && i < ls_json_count(files); i++)
-        s = check_file(o->path, ls_json_at(files, i), e);
     ls_buf_free(&text);
     free(path);
     return s;
+}
+
+static ls_status check_files(const opened *o, ls_error *e) {
+    const ls_json *files = ls_json_get(o->manifest, "files");
+    for (size_t i = 0; i < ls_json_count(files); i++)
+        LS_TRY(check_file(o->path, ls_json_at(files, i), e));
+    return LS_OK;
 }
 
 static void close_all(opened *o) {
@@ -317,6 +322,7 @@ static ls_status open_all(const char *path, opened *o, ls_error *e) {
     *o = (opened){.path = path};
     char *weights = join(path, WEIGHTS), *optimizer = join(path, OPTIMIZER);
     ls_status s = read_manifest(o, e);
+    if (s == LS_OK) s = check_files(o, e);
     if (s == LS_OK) s = ls_safetensors_open(weights, &o->weights, e);
     if (s == LS_OK) s = ls_safetensors_open(optimizer, &o->optimizer, e);
     free(weights);

@@ -8,6 +8,7 @@
 #define LS_TRAIN_CONFIG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/mem.h"
 

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Builds with gcc and clang (warnings are errors), and runs all tests: plain, with the address and
+# undefined-behaviour sanitizers, and, those with threads, with the thread sanitizer. The closing line
+# counts them all.
+set -eu
+cd "$(dirname "$0")/.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0 failed=0 skipped=0
+
+build() {
+    echo "== build: $1"
+    cmake --preset "$1" >/dev/null
+    cmake --build "$(build_dir "$1")" | tail -n 1
+}
+build_dir() { if [ "$1" = release ]; then echo build; else echo "build/$1"; fi; }
+
+# suite PRESET [ctest options]: runs and counts.
+suite() {
+    preset=$1
+    shift
+    echo "== test: $preset"
+    (cd "$(build_dir "$preset")" && ctest --output-on-failure -j 2 "$@") >"$log" 2>&1 || true
+    cat "$log"
+    out_of=$(sed -n 's/.*tests failed out of \([0-9]*\).*/\1/p' "$log" | tail -n 1)
+    bad=$(sed -n 's/.* \([0-9]*\) tests failed out of.*/\1/p' "$log" | tail -n 1)
+    left=$(grep -c '\*\*\*Skipped' "$log" || true)
+    if [ -z "$out_of" ]; then
+        echo "no tests were run in $preset" >&2
+        failed=$((failed + 1))
+        return
+    fi
+    passed=$((passed + out_of - bad - left))
+    failed=$((failed + bad))
+    skipped=$((skipped + left))
+}
+
+one() { # one NAME COMMAND...: a check that is no ctest
+    name=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "failed: $name" >&2; fi
+}
+
+one includes scripts/check_includes.sh
+build release
+one "clang builds without a warning" build clang
+suite release
+build asan
+suite asan
+build tsan
+suite tsan -L threads
+
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

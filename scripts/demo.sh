@@ -1,0 +1,19 @@
+#!/bin/sh
+# Trains configs/demo.yaml on the King James Bible, draws its loss, and lets the model write.
+set -eu
+cd "$(dirname "$0")/.."
+
+text=build/bible.txt
+run=${RUN:-runs/demo}
+if [ ! -s "$text" ]; then
+    # Each verse on its line, chapters by their names, as the package's program prints them.
+    bible gen1:1-rev22:21 >"$text.new"
+    mv "$text.new" "$text"
+fi
+if [ -e "$run" ]; then
+    echo "$run exists already; remove it, or name another folder: make demo RUN=runs/demo2" >&2
+    exit 1
+fi
+build/lockstep train configs/demo.yaml -o "$run"
+echo
+build/lockstep generate "$run" --prompt "In the beginning" --tokens 150 --seed 1 --temperature 0.8

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo]
+# Says which; uses sudo where it is not root.
+set -eu
+
+packages=
+for group in "$@"; do
+    case $group in
+    build) packages="$packages gcc libc6-dev make cmake ninja-build pkg-config
+        libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev" ;;
+    check) packages="$packages libcmocka-dev clang git procps" ;;
+    demo) packages="$packages bible-kjv bible-kjv-text" ;;
+    *) echo "install.sh: there is no group '$group'" >&2; exit 2 ;;
+    esac
+done
+
+missing=
+for p in $packages; do
+    dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q '^install ok installed$' ||
+        missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+echo "installing:$missing"
+sudo=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "run as root, or install sudo" >&2; exit 1; }
+    sudo=sudo
+fi
+export DEBIAN_FRONTEND=noninteractive
+# The package lists may be missing or old: they are fetched only where it does not work without.
+$sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
+    $sudo apt-get update -qq
+    $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}

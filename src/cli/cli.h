@@ -1,0 +1,65 @@
+/* cli.h - the commands of `lockstep`, as tables.
+ *
+ * Each command is one file with one ls_command: its words, options, help and function. Help texts, the
+ * man page and shell completion are all made from these tables (help.c).
+ */
+#ifndef LS_CLI_CLI_H
+#define LS_CLI_CLI_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_MAX_OPTIONS = 16, CLI_MAX_WORDS = 4 };
+
+typedef struct ls_option {
+    const char *name;  /* without "--" */
+    char letter;       /* or 0 */
+    const char *value; /* its name in help; NULL: takes none */
+    const char *help;
+} ls_option;
+
+typedef struct ls_args {
+    const char *words[CLI_MAX_WORDS]; /* what is not an option */
+    int nwords;
+    struct {
+        const char **values;
+        int n;
+    } options[CLI_MAX_OPTIONS]; /* in the order of the command's table */
+    int64_t began_ns;
+} ls_args;
+
+typedef struct ls_command {
+    const char *name;
+    const char *words;   /* in usage, e.g. "CONFIG.yaml" */
+    int min_words, max_words;
+    const char *summary; /* one line */
+    const char *about;   /* paragraphs */
+    ls_option options[CLI_MAX_OPTIONS]; /* ends with name NULL */
+    int (*run)(const ls_args *); /* exit code */
+} ls_command;
+
+extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_ckpt, cmd_help;
+extern const ls_command *const cli_commands[]; /* ends with NULL */
+
+/* Fills *a; prints one line and returns false on bad usage. */
+bool cli_parse(const ls_command *, int argc, char **argv, ls_args *a);
+void cli_args_free(ls_args *);
+
+/* The last value of an option, or NULL. Bad option numbers are our own bugs. */
+const char *cli_value(const ls_args *, int option);
+bool cli_given(const ls_args *, int option);
+
+/* Numbers; false, with a line, where the value is none or out of range. */
+bool cli_integer(const ls_command *, const ls_args *, int option, int64_t low, int64_t high,
+                 int64_t *value_p);
+bool cli_real(const ls_command *, const ls_args *, int option, double low, double high,
+              double *value_p);
+
+/* Prints the error's line and returns CLI_FAILED. */
+int cli_fail(const ls_error *);
+
+void cli_help_all(ls_buf *);
+void cli_help_command(const ls_command *, ls_buf *);
+
+#endif

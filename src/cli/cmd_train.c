@@ -1,0 +1,54 @@
+/* cmd_train.c - lockstep train */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "train/train.h"
+
+enum { WORKERS, OUTPUT, SET, RESUME };
+
+/* configs/demo.yaml -> runs/demo */
+static char *default_run(const char *config) {
+    const char *slash = strrchr(config, '/'), *base = slash ? slash + 1 : config;
+    const char *dot = strrchr(base, '.');
+    int length = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
+    return ls_format("runs/%.*s", length, base);
+}
+
+static int run(const ls_args *a) {
+    int64_t workers = 0;
+    if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers)) return CLI_USAGE;
+    char *folder = cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
+    ls_error e = {0};
+    ls_status s = ls_train(&(ls_train_options){.config = a->words[0],
+                                               .sets = a->options[SET].values,
+                                               .nsets = a->options[SET].n,
+                                               .nworkers = (int)workers,
+                                               .run = folder,
+                                               .resume = cli_given(a, RESUME),
+                                               .began_ns = a->began_ns},
+                           &e);
+    free(folder);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+const ls_command cmd_train = {
+    .name = "train",
+    .words = "CONFIG.yaml",
+    .min_words = 1,
+    .max_words = 1,
+    .summary = "train a model",
+    .about =
+        "Starts workers on this host, trains, and leaves in the run's folder: config.yaml (every\n"
+        "key), tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
+        "checkpoints/. The weights are the same bits for any number of workers.\n"
+        "\n"
+        "Ctrl-C or SIGTERM ends the run after the step in flight, with a checkpoint, from which\n"
+        "--resume goes on, with any number of workers; a second one ends it at once.",
+    .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
+                [OUTPUT] = {"output", 'o', "RUN", "the run's folder (default: runs/NAME of NAME.yaml)"},
+                [SET] = {"set", 0, "KEY=VALUE", "a key of the config, e.g. train.steps=50; repeatable"},
+                [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"}},
+    .run = run,
+};

@@ -1,0 +1,47 @@
+/* main.c - `lockstep`: finds the command, reads its options, runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/cli.h"
+
+const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval,  &cmd_generate, &cmd_plan,
+                                          &cmd_bench, &cmd_ckpt,  &cmd_help,     NULL};
+
+static int run_command(const ls_command *c, int argc, char **argv, int64_t began_ns) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") != 0) continue;
+        ls_buf out = {0};
+        cli_help_command(c, &out);
+        fwrite(out.data, 1, out.len, stdout);
+        ls_buf_free(&out);
+        return 0;
+    }
+    ls_args args = {.began_ns = began_ns};
+    int code = cli_parse(c, argc, argv, &args) ? c->run(&args) : CLI_USAGE;
+    cli_args_free(&args);
+    if (fflush(stdout) != 0 && code == 0) {
+        ls_log("standard output can't be written");
+        code = CLI_FAILED;
+    }
+    return code;
+}
+
+int main(int argc, char **argv) {
+    int64_t began_ns = ls_clock_ns();
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (word && (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)) {
+        printf("lockstep %s\n", ls_version());
+        return 0;
+    }
+    if (word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) word = "help";
+    for (int i = 0; word && cli_commands[i]; i++)
+        if (strcmp(word, cli_commands[i]->name) == 0)
+            return run_command(cli_commands[i], argc - 1, argv + 1, began_ns);
+    if (word)
+        ls_log("there is no command '%s'; see 'lockstep --help'", word);
+    else
+        ls_log("a command is missing; see 'lockstep --help'");
+    return CLI_USAGE;
+}

@@ -1,0 +1,233 @@
+/* tokenizer.c - encoding, and what all tokenizers share. See bpe.h for the invariants.
+ *
+ * A text is cut into words (pretokens.h). Within a word, of all neighbours that have a merge, the
+ * one that comes first in the list of merges is merged, the leftmost of equals, until none is left.
+ * The word is a linked list of symbols; a heap holds (rank, place) of the possible merges. An entry
+ * that a later merge made untrue is recognised when it comes up: its place has another rank by
+ * then. So a word of n bytes costs O(n log n), however long and hostile.
+ *
+ * Words repeat: a cache, local to the call, keeps the tokens of those met before.
+ *
+ * Source: Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units",
+ * ACL 2016; byte level: Radford et al., "Language models are unsupervised multitask learners",
+ * 2019.
+ */
+#include "data/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "data/bpe.h"
+#include "data/pretokens.h"
+
+enum { MAX_FILE = 64 << 20, MAX_CACHED = 1 << 20 };
+#define NONE UINT32_MAX
+
+typedef struct symbol {
+    uint32_t id;         /* NONE: merged into the one before */
+    uint32_t prev, next; /* places in the word; NONE at its ends */
+} symbol;
+
+typedef struct id_list {
+    uint32_t *ids; /* [n] */
+    size_t n, cap;
+} id_list;
+
+typedef struct encoder {
+    const ls_tokenizer *t;
+    const char *what;
+    symbol *symbols; /* [symbols_cap] the word at hand */
+    uint64_t *heap;  /* [2 * symbols_cap] rank << 32 | place; the least on top */
+    size_t symbols_cap, nheap;
+    ls_words words; /* words met before; word i has the tokens spans[i] .. spans[i + 1] of cached */
+    size_t *spans;  /* [spans_cap] */
+    size_t spans_cap;
+    id_list cached, out;
+} encoder;
+
+bool ls_bpe_add_merge(ls_tokenizer *t, uint32_t a, uint32_t b, uint32_t id) {
+    size_t before = t->ranks.n;
+    ls_pairs_add(&t->ranks, a, b, t->nmerges);
+    if (t->ranks.n == before) return false;
+    if (t->nmerges == t->merges_cap) {
+        t->merges_cap = 2 * t->merges_cap + 256;
+        t->merges = ls_realloc(t->merges, t->merges_cap * sizeof *t->merges);
+    }
+    t->merges[t->nmerges++] = (ls_merge){a, b, id};
+    return true;
+}
+
+/* 0..32 are the first 33 of the invisible bytes, 127..160 the next 34, 173 is the last. */
+uint32_t ls_bpe_char_of_byte(uint8_t byte) {
+    if (byte <= 32) return 256u + byte;
+    if (byte >= 127 && byte <= 160) return 256u + 33 + byte - 127u;
+    return byte == 173 ? 256u + 67 : byte;
+}
+
+int ls_bpe_byte_of_char(uint32_t c) {
+    uint32_t i = c - 256;
+    if (c < 256) return ls_bpe_char_of_byte((uint8_t)c) == c ? (int)c : -1;
+    if (i <= 32) return (int)i;
+    if (i < 67) return (int)(i - 33 + 127);
+    return i == 67 ? 173 : -1;
+}
+
+static void heap_push(encoder *c, uint64_t entry) {
+    size_t at = c->nheap++;
+    for (; at > 0 && c->heap[(at - 1) / 2] > entry; at = (at - 1) / 2)
+        c->heap[at] = c->heap[(at - 1) / 2];
+    c->heap[at] = entry;
+}
+
+static uint64_t heap_pop(encoder *c) {
+    uint64_t top = c->heap[0], last = c->heap[--c->nheap];
+    size_t at = 0;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child + 1 < c->nheap && c->heap[child + 1] < c->heap[child]) child++;
+        if (child >= c->nheap || c->heap[child] >= last) break;
+        c->heap[at] = c->heap[child];
+        at = child;
+    }
+    c->heap[at] = last;
+    return top;
+}
+
+/* The rank of the merge of the symbol at `at` with the next, or NONE. */
+static uint32_t rank_at(const encoder *c, uint32_t at) {
+    const symbol *s = &c->symbols[at];
+    if (s->id == NONE || s->next == NONE) return NONE;
+    return ls_pairs_get(&c->t->ranks, s->id, c->symbols[s->next].id);
+}
+
+static void merge_offer(encoder *c, uint32_t at) {
+    uint32_t rank = at == NONE ? NONE : rank_at(c, at);
+    if (rank != NONE) heap_push(c, (uint64_t)rank << 32 | at);
+}
+
+/* The heap starts with fewer than n entries. A merge pops one and pushes at most two, and there are
+ * fewer than n merges: 2n entries are enough. */
+static void word_load(encoder *c, const uint8_t *word, uint32_t n) {
+    if (n > c->symbols_cap) {
+        c->symbols_cap = (size_t)n + 64; /* the longest word is met soon */
+        c->symbols = ls_realloc(c->symbols, c->symbols_cap * sizeof *c->symbols);
+        c->heap = ls_realloc(c->heap, 2 * c->symbols_cap * sizeof *c->heap);
+    }
+    c->nheap = 0;
+    for (uint32_t i = 0; i < n; i++)
+        c->symbols[i] =
+            (symbol){c->t->byte_token[word[i]], i ? i - 1 : NONE, i + 1 < n ? i + 1 : NONE};
+    for (uint32_t i = 0; i < n; i++) merge_offer(c, i);
+}
+
+static void list_append(id_list *l, const uint32_t *ids, size_t n) {
+    if (l->n + n > l->cap) {
+        l->cap = 2 * (l->n + n) + 256;
+        l->ids = ls_realloc(l->ids, l->cap * sizeof *l->ids);
+    }
+    if (n) memcpy(l->ids + l->n, ids, n * sizeof *ids);
+    l->n += n;
+}
+
+/* Appends the word's tokens to c->cached. */
+static ls_status word_encode(encoder *c, const uint8_t *word, size_t nbytes, ls_error *e) {
+    if (nbytes >= NONE)
+        return ls_fail(e, LS_EINVAL, "%s: has a word of %zu bytes; at most %u can be encoded",
+                       c->what, nbytes, NONE - 1);
+    word_load(c, word, (uint32_t)nbytes);
+    while (c->nheap) {
+        uint64_t entry = heap_pop(c);
+        uint32_t at = (uint32_t)entry, rank = (uint32_t)(entry >> 32);
+        if (rank_at(c, at) != rank) continue;
+        symbol *s = &c->symbols[at], *right = &c->symbols[s->next];
+        s->id = c->t->merges[rank].id;
+        s->next = right->next;
+        right->id = NONE;
+        if (s->next != NONE) c->symbols[s->next].prev = at;
+        merge_offer(c, s->prev);
+        merge_offer(c, at);
+    }
+    for (uint32_t at = 0; at != NONE; at = c->symbols[at].next)
+        list_append(&c->cached, &c->symbols[at].id, 1);
+    return LS_OK;
+}
+
+static void cache_clear(encoder *c) {
+    ls_words_free(&c->words);
+    c->cached.n = 0;
+}
+
+static ls_status word_append(encoder *c, const uint8_t *word, size_t nbytes, ls_error *e) {
+    bool fresh = false;
+    if (c->words.n == MAX_CACHED) cache_clear(c);
+    uint32_t i = ls_words_add(&c->words, word, nbytes, &fresh);
+    if (fresh) {
+        if ((size_t)i + 2 > c->spans_cap) {
+            c->spans_cap = 2 * c->spans_cap + 256;
+            c->spans = ls_realloc(c->spans, c->spans_cap * sizeof *c->spans);
+        }
+        c->spans[i] = c->cached.n;
+        LS_TRY(word_encode(c, word, nbytes, e));
+        c->spans[i + 1] = c->cached.n;
+    }
+    list_append(&c->out, c->cached.ids + c->spans[i], c->spans[i + 1] - c->spans[i]);
+    return LS_OK;
+}
+
+static ls_status text_encode(encoder *c, ls_pretokens *p, ls_error *e) {
+    for (;;) {
+        const uint8_t *word = NULL;
+        size_t nbytes = 0;
+        LS_TRY(ls_pretokens_next(p, &word, &nbytes, e));
+        if (nbytes == 0) return LS_OK;
+        LS_TRY(word_append(c, word, nbytes, e));
+    }
+}
+
+ls_status ls_tokenizer_encode(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
+                              const char *what, uint32_t **tokens_p, size_t *ntokens_p,
+                              ls_error *e) {
+    ls_pretokens *p = NULL;
+    LS_TRY(ls_pretokens_create(text, nbytes, what, &p, e));
+    encoder c = {.t = t, .what = what};
+    ls_status s = text_encode(&c, p, e);
+    ls_pretokens_free(p);
+    cache_clear(&c);
+    free(c.cached.ids);
+    free(c.spans);
+    free(c.symbols);
+    free(c.heap);
+    if (s == LS_OK) {
+        *tokens_p = ls_realloc(c.out.ids, c.out.n * sizeof *c.out.ids);
+        *ntokens_p = c.out.n;
+    } else {
+        free(c.out.ids);
+    }
+    return s;
+}
+
+ls_status ls_tokenizer_load(const char *path, ls_tokenizer **t_p, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, MAX_FILE, &text, e));
+    ls_status s = ls_tokenizer_parse(text.data ? text.data : "", text.len, path, t_p, e);
+    ls_buf_free(&text);
+    return s;
+}
+
+const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *t, uint32_t token, size_t *nbytes_p) {
+    return ls_words_at(&t->tokens, token, nbytes_p);
+}
+
+uint32_t ls_tokenizer_vocab(const ls_tokenizer *t) {
+    return t->tokens.n;
+}
+
+void ls_tokenizer_free(ls_tokenizer *t) {
+    if (!t) return;
+    ls_words_free(&t->tokens);
+    ls_pairs_free(&t->ranks);
+    free(t->merges);
+    free(t->added);
+    free(t);
+}

@@ -1,0 +1,50 @@
+/* tokenizer.h - text to token ids and back: byte-level BPE as GPT-2 has it.
+ *
+ * A tokenizer is a vocabulary of byte strings, the 256 single bytes among them, and an ordered list
+ * of merges. It is made by training on a text or read from Hugging Face's tokenizer.json, and
+ * doesn't change afterwards: any number of threads may use one const tokenizer at the same time.
+ * The caller owns it and frees it with ls_tokenizer_free().
+ *
+ * `what` names a text in messages, e.g. its path. A text must be UTF-8.
+ */
+#ifndef LS_DATA_TOKENIZER_H
+#define LS_DATA_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+
+typedef struct ls_tokenizer ls_tokenizer;
+
+/* Learns `vocab` tokens from a text: the bytes are 0..255, in GPT-2's order, the others follow in
+ * the order in which they were merged. The same text gives the same tokenizer, that which Hugging
+ * Face's trainer gives. Errors: LS_EINVAL: vocab below 256, or more than the text has merges for;
+ * not UTF-8. */
+ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
+                             ls_tokenizer **t_p, ls_error *);
+
+/* Reads the text of a tokenizer.json. One with settings that GPT-2 doesn't have (a normalizer,
+ * another pre-tokenizer, dropout...) is refused with LS_EINVAL, as is a damaged one. */
+ls_status ls_tokenizer_parse(const char *json, size_t nbytes, const char *what, ls_tokenizer **t_p,
+                             ls_error *);
+ls_status ls_tokenizer_load(const char *path, ls_tokenizer **t_p, ls_error *);
+
+/* Appends a tokenizer.json that Hugging Face's tokenizers, and ls_tokenizer_parse(), read. */
+void ls_tokenizer_write(const ls_tokenizer *, ls_buf *);
+
+/* The text's tokens: *tokens_p [*ntokens_p], which the caller frees, also where there are none.
+ * Names of added tokens, such as <|endoftext|>, are text like any other here: data can't forge
+ * them. Errors: LS_EINVAL: not UTF-8. */
+ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
+                              const char *what, uint32_t **tokens_p, size_t *ntokens_p, ls_error *);
+
+/* The bytes that token < vocab stands for, [*nbytes_p], as long as the tokenizer lives. One token
+ * may hold only a part of a character. */
+const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *, uint32_t token, size_t *nbytes_p);
+
+uint32_t ls_tokenizer_vocab(const ls_tokenizer *);
+
+void ls_tokenizer_free(ls_tokenizer *); /* NULL is fine */
+
+#endif

@@ -1,0 +1,418 @@
+/* config.c - see config.h. One table tells everything about a key. */
+#include "train/config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/yaml.h"
+
+typedef enum key_type { INTEGER, REAL, TEXT, CHOICE } key_type;
+
+typedef struct key {
+    const char *name;
+    key_type type;
+    size_t offset; /* in ls_config */
+    double low, high, usual;
+    const char *const *choices; /* [.., NULL]; the value is the index */
+    bool free;                  /* may differ when a run goes on: it can't touch the bits */
+    const char *help;
+} key;
+
+static const char *const reduces[] = {"tree", "fastest", NULL};
+static const char *const transports[] = {"shm", "thread", NULL};
+static const char *const executors[] = {"lanes", "sequential", NULL};
+static const char *const overlaps[] = {"auto", "on", "off", NULL};
+
+enum { FIXED = false, FREE = true };
+static const double MANY = 9007199254740992.0; /* 2^53: every whole number up to it is a double */
+
+#define INT(name, field, low, high, usual, free, help)                                             \
+    { name, INTEGER, offsetof(ls_config, field), low, high, usual, NULL, free, help }
+#define NUM(name, field, low, high, usual, free, help)                                             \
+    { name, REAL, offsetof(ls_config, field), low, high, usual, NULL, free, help }
+#define ONE_OF(name, field, list, free, help)                                                      \
+    { name, CHOICE, offsetof(ls_config, field), 0, 0, 0, list, free, help }
+
+static const key keys[] = {
+    INT("model.layers", model.layers, 1, 1000, 6, FIXED, "transformer blocks"),
+    INT("model.width", model.width, 1, 65536, 256, FIXED, "of the residual stream"),
+    INT("model.heads", model.heads, 1, 1024, 8, FIXED, "of attention; divide the width"),
+    INT("model.context", model.context, 1, 1048576, 256, FIXED, "tokens of a sample"),
+    INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
+        "tokens of the tokenizer, which is trained on the text"),
+    {"data.path", TEXT, offsetof(ls_config, data.path), 0, 0, 0, NULL, FREE,
+     "a UTF-8 text; a run keeps its tokens, so going on does not read it again"},
+    NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
+        "part of the text's end that is kept for validation"),
+    INT("train.steps", train.steps, 1, 1e9, 1000, FREE, "updates of the weights"),
+    INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples of a step"),
+    INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,
+        "samples that a worker computes at once: memory against speed"),
+    INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
+        "parts of the batch; they fix the order of summation, and the most workers"),
+    INT("train.seed", train.seed, 0, MANY, 1, FIXED, "of initial weights and the order of samples"),
+    INT("train.eval_every", train.eval_every, 0, 1e9, 100, FREE,
+        "steps between evaluations; 0: at the end alone"),
+    INT("train.eval_samples", train.eval_samples, 1, 1e9, 64, FREE,
+        "of an evaluation; the last takes all"),
+    NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
+    NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED, "at the end of the cosine"),
+    INT("optim.warmup", optim.warmup, 0, 1e9, 50, FIXED, "steps of linear warm-up"),
+    NUM("optim.beta1", optim.beta1, 0, 0.999999, 0.9, FIXED, "AdamW"),
+    NUM("optim.beta2", optim.beta2, 0, 0.999999, 0.95, FIXED, "AdamW"),
+    NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED, "AdamW"),
+    NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
+        "decoupled; none on norms and biases"),
+    NUM("optim.clip", optim.clip, 0, 1e9, 1, FIXED, "largest norm of the gradient; 0: off"),
+    ONE_OF("parallel.reduce", parallel.reduce, reduces, FREE,
+           "order of sums: tree gives the same bits for any number of workers; fastest does not"),
+    ONE_OF("parallel.transport", parallel.transport, transports, FREE,
+           "workers are processes that share memory, or threads"),
+    ONE_OF("parallel.executor", parallel.executor, executors, FREE,
+           "sequential: one process plays all workers, as a check"),
+    ONE_OF("parallel.overlap", parallel.overlap, overlaps, FREE,
+           "a thread for communication beside computing; auto: where cores are free"),
+    INT("parallel.threads", parallel.threads, 1, 256, 1, FREE, "of each worker"),
+    NUM("parallel.bucket_mb", parallel.bucket_mb, 0.0001, 4096, 25, FREE,
+        "megabytes of gradient that are reduced at once"),
+    NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
+        "seconds that a worker waits for another"),
+    INT("checkpoint.every", checkpoint.every, 0, 1e9, 0, FREE, "steps; 0: at the end alone"),
+    INT("checkpoint.keep", checkpoint.keep, 1, 1e9, 3, FREE, "the newest so many"),
+    INT("log.every", log.every, 1, 1e9, 10, FREE,
+        "steps between lines where the output is no terminal"),
+};
+
+enum { NKEYS = sizeof keys / sizeof *keys };
+
+static int64_t *integer_at(ls_config *c, const key *k) {
+    return (int64_t *)(void *)((char *)c + k->offset);
+}
+static double *real_at(ls_config *c, const key *k) {
+    return (double *)(void *)((char *)c + k->offset);
+}
+static char *text_at(ls_config *c, const key *k) { return (char *)c + k->offset; }
+
+void ls_config_defaults(ls_config *c) {
+    *c = (ls_config){0};
+    for (int i = 0; i < NKEYS; i++) {
+        if (keys[i].type == INTEGER) *integer_at(c, &keys[i]) = (int64_t)keys[i].usual;
+        if (keys[i].type == REAL) *real_at(c, &keys[i]) = keys[i].usual;
+    }
+}
+
+/* ---- finding a key ---- */
+
+/* Edits between two short words. Levenshtein, by rows. */
+static int distance(const char *a, const char *b) {
+    int row[64], n = (int)strlen(b);
+    if (n >= 64) return 99;
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = corner + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            corner = row[j];
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+static const key *find_key(const char *name) {
+    for (int i = 0; i < NKEYS; i++)
+        if (strcmp(keys[i].name, name) == 0) return &keys[i];
+    return NULL;
+}
+
+static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
+    const char *nearest = keys[0].name;
+    int least = 1000;
+    for (int i = 0; i < NKEYS; i++) {
+        const char *last = strchr(keys[i].name, '.') + 1; /* 'steps' means 'train.steps' */
+        int d = strchr(name, '.') ? distance(name, keys[i].name) : distance(name, last);
+        if (d >= least) continue;
+        least = d;
+        nearest = keys[i].name;
+    }
+    return ls_fail(e, LS_EINVAL,
+                   "%s: unknown key '%.60s'; did you mean '%s'? 'lockstep help config' lists all",
+                   where, name, nearest);
+}
+
+/* ---- values ---- */
+
+static ls_status range_failed(const char *where, const key *k, const char *value, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%s: %s: %.60s is out of range; expected %.15g to %.15g", where,
+                   k->name, value, k->low, k->high);
+}
+
+static ls_status set_integer(ls_config *c, const key *k, const char *where, const char *value,
+                             ls_error *e) {
+    char *end = NULL;
+    errno = 0;
+    long long v = strtoll(value, &end, 10);
+    bool number = *value && !*end && strspn(value, "+-0123456789") == strlen(value);
+    if (!number)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s: '%.60s' is not a whole number; expected %.15g to %.15g", where,
+                       k->name, value, k->low, k->high);
+    if (errno || (double)v < k->low || (double)v > k->high) return range_failed(where, k, value, e);
+    *integer_at(c, k) = v;
+    return LS_OK;
+}
+
+static ls_status set_real(ls_config *c, const key *k, const char *where, const char *value,
+                          ls_error *e) {
+    char *end = NULL;
+    double v = strtod(value, &end);
+    bool number = *value && !*end && strspn(value, "+-.0123456789eE") == strlen(value);
+    if (!number)
+        return ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not a number; expected %.15g to %.15g",
+                       where, k->name, value, k->low, k->high);
+    if (!isfinite(v) || v < k->low || v > k->high) return range_failed(where, k, value, e);
+    *real_at(c, k) = v;
+    return LS_OK;
+}
+
+static ls_status set_choice(ls_config *c, const key *k, const char *where, const char *value,
+                            ls_error *e) {
+    ls_buf list = {0};
+    for (int i = 0; k->choices[i]; i++) {
+        if (strcmp(k->choices[i], value) == 0) {
+            *integer_at(c, k) = i;
+            ls_buf_free(&list);
+            return LS_OK;
+        }
+        ls_buf_printf(&list, "%s%s", i ? ", " : "", k->choices[i]);
+    }
+    ls_status s = ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not one of %s", where, k->name, value,
+                          list.data);
+    ls_buf_free(&list);
+    return s;
+}
+
+static ls_status set_text(ls_config *c, const key *k, const char *where, const char *value,
+                          ls_error *e) {
+    if (strlen(value) >= LS_CONFIG_TEXT)
+        return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %d bytes", where, k->name,
+                       LS_CONFIG_TEXT - 1);
+    snprintf(text_at(c, k), LS_CONFIG_TEXT, "%s", value);
+    return LS_OK;
+}
+
+static ls_status set_key(ls_config *c, const char *where, const char *name, const char *value,
+                         ls_error *e) {
+    const key *k = find_key(name);
+    if (!k) return unknown_key(where, name, e);
+    switch (k->type) {
+    case INTEGER: return set_integer(c, k, where, value, e);
+    case REAL: return set_real(c, k, where, value, e);
+    case CHOICE: return set_choice(c, k, where, value, e);
+    case TEXT: break;
+    }
+    return set_text(c, k, where, value, e);
+}
+
+/* ---- reading ---- */
+
+static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_error *e) {
+    for (size_t i = 0; i < y->nitems; i++) {
+        const ls_yaml_item *item = &y->items[i];
+        char where[LS_CONFIG_TEXT];
+        snprintf(where, sizeof where, "%.900s:%d", path, item->line);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(y->items[j].key, item->key) == 0)
+                return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d", where,
+                               item->key, y->items[j].line);
+        LS_TRY(set_key(c, where, item->key, item->value, e));
+    }
+    return LS_OK;
+}
+
+ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
+    ls_yaml y;
+    LS_TRY(ls_yaml_read(path, &y, e));
+    ls_config_defaults(c_p);
+    ls_status s = apply(c_p, path, &y, e);
+    ls_yaml_free(&y);
+    return s;
+}
+
+ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
+    const char *equals = strchr(assignment, '=');
+    if (!equals)
+        return ls_fail(e, LS_EINVAL, "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50",
+                       assignment);
+    char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
+    ls_status s = set_key(c, "--set", name, equals + 1, e);
+    free(name);
+    return s;
+}
+
+/* ---- relations ---- */
+
+static ls_status check_model(const ls_config *c, const char *where, ls_error *e) {
+    int64_t width = c->model.width, heads = c->model.heads;
+    if (width % heads == 0) return LS_OK;
+    ls_buf list = {0};
+    for (int64_t h = 1, n = 0; h <= width && n < 12; h++) {
+        if (width % h) continue;
+        ls_buf_printf(&list, "%s%lld", n ? ", " : "", (long long)h);
+        n++;
+    }
+    ls_status s = ls_fail(e, LS_EINVAL,
+                          "%s: model.heads %lld does not divide model.width %lld; choose heads "
+                          "among %s",
+                          where, (long long)heads, (long long)width, list.data);
+    ls_buf_free(&list);
+    return s;
+}
+
+static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
+    int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
+    if (B % V)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch of "
+                       "%lld would do",
+                       where, (long long)V, (long long)B, (long long)(below ? below : V));
+    if (c->train.micro_batch > B / V)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.micro_batch %lld is more than a virtual worker has: %lld samples "
+                       "(train.batch %lld / train.virtual_workers %lld)",
+                       where, (long long)c->train.micro_batch, (long long)(B / V), (long long)B,
+                       (long long)V);
+    return LS_OK;
+}
+
+ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
+    LS_TRY(check_model(c, where, e));
+    LS_TRY(check_train(c, where, e));
+    if (!*c->data.path)
+        return ls_fail(e, LS_EINVAL, "%s: data.path is missing: set it to a UTF-8 text", where);
+    if (c->optim.warmup > c->train.steps)
+        return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
+                       (long long)c->optim.warmup, (long long)c->train.steps);
+    if (c->optim.min_lr > c->optim.lr)
+        return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
+                       c->optim.min_lr, c->optim.lr);
+    return LS_OK;
+}
+
+/* ---- writing ---- */
+
+static void put_real(double v, ls_buf *out) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", v);
+    if (strtod(text, NULL) != v) snprintf(text, sizeof text, "%.17g", v);
+    ls_buf_printf(out, "%s", text);
+}
+
+/* As a double-quoted YAML scalar. */
+static void put_text(const char *s, ls_buf *out) {
+    ls_buf_append(out, "\"", 1);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\')
+            ls_buf_printf(out, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20)
+            ls_buf_printf(out, "\\x%02x", (unsigned)*s);
+        else
+            ls_buf_append(out, s, 1);
+    }
+    ls_buf_append(out, "\"", 1);
+}
+
+static void put_value(const ls_config *c, const key *k, ls_buf *out) {
+    const char *at = (const char *)c + k->offset;
+    int64_t integer = 0;
+    double real = 0;
+    memcpy(&integer, at, sizeof integer);
+    memcpy(&real, at, sizeof real);
+    switch (k->type) {
+    case INTEGER: ls_buf_printf(out, "%lld", (long long)integer); break;
+    case REAL: put_real(real, out); break;
+    case CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
+    case TEXT: put_text(at, out); break;
+    }
+}
+
+void ls_config_write(const ls_config *c, ls_buf *out) {
+    const char *group = "";
+    for (int i = 0; i < NKEYS; i++) {
+        const char *dot = strchr(keys[i].name, '.');
+        size_t n = (size_t)(dot - keys[i].name) + 1;
+        if (strncmp(group, keys[i].name, n) != 0)
+            ls_buf_printf(out, "%.*s:\n", (int)n - 1, keys[i].name);
+        group = keys[i].name;
+        ls_buf_printf(out, "  %s: ", dot + 1);
+        put_value(c, &keys[i], out);
+        ls_buf_printf(out, "\n");
+    }
+}
+
+void ls_config_help(ls_buf *out) {
+    ls_config usual;
+    ls_config_defaults(&usual);
+    ls_buf_printf(out, "Keys of a config, with their defaults; in the file as groups:\n\n"
+                       "    train:\n      steps: 50\n\n");
+    for (int i = 0; i < NKEYS; i++) {
+        const key *k = &keys[i];
+        ls_buf_printf(out, "  %s = ", k->name);
+        put_value(&usual, k, out);
+        if (k->type == INTEGER || k->type == REAL)
+            ls_buf_printf(out, "   (%.15g to %.15g)", k->low, k->high);
+        for (int j = 0; k->choices && k->choices[j]; j++)
+            ls_buf_printf(out, "%s%s%s", j ? ", " : "   (", k->choices[j],
+                          k->choices[j + 1] ? "" : ")");
+        ls_buf_printf(out, "\n      %s\n", k->help);
+    }
+}
+
+/* ---- going on ---- */
+
+static bool equal(const ls_config *a, const ls_config *b, const key *k) {
+    const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
+    return k->type == TEXT ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
+}
+
+ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
+                               ls_error *e) {
+    ls_buf note = {0};
+    for (int i = 0; i < NKEYS; i++) {
+        const key *k = &keys[i];
+        if (equal(was, now, k)) continue;
+        ls_buf a = {0}, b = {0};
+        put_value(was, k, &a);
+        put_value(now, k, &b);
+        ls_status s = LS_OK;
+        if (!k->free)
+            s = ls_fail(e, LS_EINVAL,
+                        "%s is %.60s, but the run began with %.60s; going on would not give the bits "
+                        "of one run: set it back, or begin a new run",
+                        k->name, b.data, a.data);
+        if (strcmp(k->name, "train.steps") == 0)
+            ls_buf_printf(&note, "train.steps was %s and is %s: the learning rates from here on are "
+                                 "those of the new value. ",
+                          a.data, b.data);
+        if (strcmp(k->name, "parallel.reduce") == 0)
+            ls_buf_printf(&note, "parallel.reduce was %s and is %s: the bits are no longer those of "
+                                 "one run. ",
+                          a.data, b.data);
+        if (strcmp(k->name, "data.path") == 0)
+            ls_buf_printf(&note, "data.path has changed, but a run keeps its tokens: it is not read. ");
+        ls_buf_free(&a);
+        ls_buf_free(&b);
+        if (s != LS_OK) {
+            ls_buf_free(&note);
+            return s;
+        }
+    }
+    *note_p = note.data;
+    return LS_OK;
+}

@@ -1,0 +1,150 @@
+/* generate.c - see generate.h. */
+#include "train/generate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math.h"
+#include "base/random.h"
+#include "train/checkpoint.h"
+
+enum { EVAL_SAMPLES = 4 }; /* at once */
+
+static ls_status load_weights(ls_trained *t, ls_error *e) {
+    const ls_config *c = &t->config;
+    ls_gpt_config shape = {c->model.layers, c->model.width, c->model.heads, c->model.context,
+                           c->model.vocab};
+    LS_TRY(ls_gpt_create(&shape, &t->model, e));
+    void *p = NULL;
+    t->params_nbytes = t->model.nfloats * sizeof(float);
+    LS_TRY(ls_map(t->params_nbytes, "weights", &p, e));
+    t->params = p;
+    ls_train_state s = {.model = &t->model, .params = t->params};
+    LS_TRY(ls_checkpoint_load(t->path, &s, e));
+    LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
+    t->memory_nbytes = ls_infer_nbytes(&t->model, EVAL_SAMPLES);
+    LS_TRY(ls_map(t->memory_nbytes, "activations", &t->memory, e));
+    t->infer = (ls_infer){&t->model, &t->compute, t->params, t->memory, EVAL_SAMPLES};
+    return LS_OK;
+}
+
+static ls_status open_trained(ls_trained *t, ls_error *e) {
+    char *config = ls_format("%s/config.yaml", t->path);
+    char *tokenizer = ls_format("%s/tokenizer.json", t->path);
+    ls_status s = ls_config_read(config, &t->config, e);
+    if (s == LS_OK) s = ls_config_check(&t->config, config, e);
+    if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
+    if (s == LS_OK) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
+    if (s == LS_OK && ls_tokenizer_vocab(t->tokenizer) != t->config.model.vocab)
+        s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,
+                    ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
+    free(config);
+    free(tokenizer);
+    return s;
+}
+
+ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *e) {
+    ls_trained t = {0};
+    LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
+    *t_p = t;
+    ls_status s = open_trained(t_p, e);
+    if (s != LS_OK) ls_trained_close(t_p);
+    return s;
+}
+
+void ls_trained_close(ls_trained *t) {
+    if (t->compute.pool) ls_compute_close(&t->compute);
+    ls_unmap(t->memory, t->memory_nbytes);
+    ls_unmap(t->params, t->params_nbytes);
+    ls_model_free(&t->model);
+    ls_tokenizer_free(t->tokenizer);
+    free(t->path);
+    *t = (ls_trained){0};
+}
+
+typedef struct choice {
+    double logit;
+    uint32_t token;
+} choice;
+
+/* The likeliest first; equal ones by number. */
+static int by_logit(const void *a, const void *b) {
+    const choice *x = a, *y = b;
+    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
+    return x->token < y->token ? -1 : x->token > y->token;
+}
+
+/* Draws from softmax(logit / temperature) over the top_k choices, with u uniform in [0, 1). */
+static uint32_t draw(const float *logits, size_t V, const ls_sampling *s, double u, choice *c) {
+    for (size_t i = 0; i < V; i++) c[i] = (choice){(double)logits[i], (uint32_t)i};
+    qsort(c, V, sizeof *c, by_logit);
+    if (s->temperature <= 0) return c[0].token;
+    size_t n = s->top_k > 0 && (size_t)s->top_k < V ? (size_t)s->top_k : V;
+    double best = c[0].logit, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        c[i].logit = ls_math_exp((c[i].logit - best) / s->temperature);
+        sum += c[i].logit;
+    }
+    double left = u * sum;
+    for (size_t i = 0; i < n; i++) {
+        left -= c[i].logit;
+        if (left < 0) return c[i].token;
+    }
+    return c[n - 1].token;
+}
+
+static void emit(const ls_trained *t, uint32_t token, ls_write_fn *fn, void *arg) {
+    size_t nbytes = 0;
+    const uint8_t *bytes = ls_tokenizer_bytes(t->tokenizer, token, &nbytes);
+    fn(bytes, nbytes, arg);
+}
+
+ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
+                      ls_error *e) {
+    const char *prompt = *s->prompt ? s->prompt : "\n";
+    size_t n = 0, T = (size_t)t->config.model.context, V = (size_t)t->config.model.vocab;
+    uint32_t *encoded = NULL;
+    LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), "--prompt",
+                               &encoded, &n, e));
+    uint32_t *tokens = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
+    memcpy(tokens, encoded, n * sizeof *tokens);
+    free(encoded);
+    for (size_t i = 0; i < n; i++) emit(t, tokens[i], fn, arg);
+    choice *choices = LS_NEW_ARRAY(choice, V);
+    for (int64_t i = 0; i < s->ntokens; i++, n++) {
+        size_t seen = n < T ? n : T; /* the latest that fit into the context */
+        const float *logits = ls_infer_next(&t->infer, tokens + n - seen, (int64_t)seen);
+        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, 0, (uint64_t)i);
+        tokens[n] = draw(logits, V, s, u, choices);
+        emit(t, tokens[n], fn, arg);
+    }
+    free(choices);
+    free(tokens);
+    return LS_OK;
+}
+
+ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,
+                              const char *what, ls_evaluation *v_p, ls_error *e) {
+    int64_t T = t->config.model.context;
+    if (n < (size_t)T + 1)
+        return ls_fail(e, LS_EINVAL, "%s: has %zu tokens, shorter than one context (%lld + 1)",
+                       what, n, (long long)T);
+    size_t nsamples = (n - 1) / (size_t)T;
+    uint32_t *samples = LS_NEW_ARRAY(uint32_t, EVAL_SAMPLES * (size_t)(T + 1));
+    double nats = 0, nbytes = 0, losses[EVAL_SAMPLES];
+    for (size_t i = 0; i < nsamples; i += EVAL_SAMPLES) {
+        size_t k = nsamples - i < EVAL_SAMPLES ? nsamples - i : EVAL_SAMPLES;
+        for (size_t j = 0; j < k; j++)
+            ls_sample_copy(tokens, T, i + j, samples + j * (size_t)(T + 1));
+        ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
+        for (size_t j = 0; j < k; j++) nats += losses[j];
+    }
+    for (size_t i = 1; i <= nsamples * (size_t)T; i++) {
+        size_t length = 0;
+        ls_tokenizer_bytes(t->tokenizer, tokens[i], &length);
+        nbytes += (double)length;
+    }
+    free(samples);
+    *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);
+    return LS_OK;
+}

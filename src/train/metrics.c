@@ -1,0 +1,216 @@
+/* metrics.c - see metrics.h. */
+#include "train/metrics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "train/events.h"
+
+enum { MAX_FILE = 1 << 30 };
+
+struct ls_metrics {
+    const ls_run *run;
+    char *path;
+    FILE *file;
+    ls_events *events;
+    double step_seconds; /* smoothed */
+    double val_loss, val_bits;
+    bool has_val;
+    int64_t shown_ns; /* when the live line was last written */
+};
+
+static char *path_of(const char *run) { return ls_format("%s/metrics.jsonl", run); }
+
+ls_status ls_metrics_open(const ls_run *r, ls_metrics **m_p, ls_error *e) {
+    ls_metrics *m = LS_NEW(ls_metrics);
+    m->run = r;
+    m->path = path_of(r->dir);
+    m->file = fopen(m->path, "ae");
+    ls_status s = LS_OK;
+    if (!m->file) s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", m->path, strerror(errno));
+    if (s == LS_OK) s = ls_events_create(r->dir, &m->events, e);
+    if (s == LS_OK)
+        *m_p = m;
+    else
+        ls_metrics_close(m, NULL);
+    return s;
+}
+
+ls_status ls_metrics_close(ls_metrics *m, ls_error *e) {
+    if (!m) return LS_OK;
+    ls_status s = LS_OK;
+    if (m->file && fclose(m->file) != 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(errno));
+    if (m->events) {
+        ls_status closed = ls_events_close(m->events, s == LS_OK ? e : NULL);
+        if (s == LS_OK) s = closed;
+    }
+    free(m->path);
+    free(m);
+    return s;
+}
+
+/* Takes the line over. */
+static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
+    ls_buf text = {0};
+    ls_json_write(line, 0, &text);
+    ls_buf_append(&text, "\n", 1);
+    ls_json_free(line);
+    bool ok = fwrite(text.data, 1, text.len, m->file) == text.len && fflush(m->file) == 0;
+    ls_buf_free(&text);
+    return ok ? LS_OK : ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(errno));
+}
+
+static void time_text(double seconds, char *text, size_t nbytes) {
+    long s = (long)(seconds + 0.5);
+    if (s < 3600)
+        snprintf(text, nbytes, "%ld:%02ld", s / 60, s % 60);
+    else
+        snprintf(text, nbytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+}
+
+static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s) {
+    const ls_config *c = &m->run->config;
+    bool last = steps == c->train.steps;
+    int64_t now = ls_clock_ns();
+    if (ls_log_is_terminal() ? now - m->shown_ns < 100 * 1000 * 1000 && !last
+                             : steps % c->log.every && !last)
+        return;
+    m->shown_ns = now;
+    char left[32], val[64] = "";
+    time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
+    if (m->has_val)
+        snprintf(val, sizeof val, "  val %.4f (%.3f bits/byte)", m->val_loss, m->val_bits);
+    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f tokens/s  left %s", (long long)steps,
+                  (long long)c->train.steps, loss, val, tokens_per_s, left);
+}
+
+ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
+                          const ls_step_out *out, double seconds, ls_error *e) {
+    double weight = m->step_seconds > 0 ? 0.1 : 1.0;
+    m->step_seconds += weight * (seconds - m->step_seconds);
+    double tokens = (double)out->batch.count * (double)m->run->config.model.context;
+    double rate = (double)m->run->config.train.batch * (double)m->run->config.model.context /
+                  m->step_seconds;
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "step", ls_json_new_integer(steps));
+    ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
+    ls_json_set(line, "loss", ls_json_new_number(out->loss));
+    ls_json_set(line, "lr", ls_json_new_number(in->lr));
+    ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
+    ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
+    ls_json_set(line, "seconds", ls_json_new_number(seconds));
+    ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / seconds));
+    LS_TRY(write_line(m, line, e));
+    LS_TRY(ls_events_scalar(m->events, steps, "train/loss", (float)out->loss, e));
+    LS_TRY(ls_events_scalar(m->events, steps, "train/lr", (float)in->lr, e));
+    LS_TRY(ls_events_scalar(m->events, steps, "train/grad_norm", (float)out->grad_norm, e));
+    LS_TRY(ls_events_scalar(m->events, steps, "train/tokens_per_s", (float)(tokens / seconds), e));
+    show(m, steps, out->loss, rate);
+    return LS_OK;
+}
+
+ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v,
+                                ls_error *e) {
+    m->has_val = true;
+    m->val_loss = v->loss;
+    m->val_bits = v->bits_per_byte;
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "step", ls_json_new_integer(steps));
+    ls_json_set(line, "val_loss", ls_json_new_number(v->loss));
+    ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
+    ls_json_set(line, "val_samples", ls_json_new_integer((int64_t)v->nsamples));
+    LS_TRY(write_line(m, line, e));
+    LS_TRY(ls_events_scalar(m->events, steps, "val/loss", (float)v->loss, e));
+    LS_TRY(ls_events_scalar(m->events, steps, "val/bits_per_byte", (float)v->bits_per_byte, e));
+    return ls_events_flush(m->events, e);
+}
+
+/* ---- reading back ---- */
+
+typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *, void *arg);
+
+/* Calls fn for each whole line; a torn last line, or one that is not ours, is passed over. */
+static ls_status each_line(const char *path, on_line *fn, void *arg, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, MAX_FILE, &text, e));
+    ls_status s = LS_OK;
+    for (char *at = text.data, *end; s == LS_OK && at && (end = strchr(at, '\n')); at = end + 1) {
+        ls_json *j = NULL;
+        int64_t step = 0;
+        if (ls_json_parse(at, (size_t)(end - at), path, &j, NULL) != LS_OK) continue;
+        if (ls_json_integer(ls_json_get(j, "step"), &step))
+            s = fn(at, (size_t)(end - at) + 1, step, j, arg);
+        ls_json_free(j);
+    }
+    ls_buf_free(&text);
+    return s;
+}
+
+typedef struct cut {
+    ls_buf kept;
+    int64_t steps;
+} cut;
+
+static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
+                           void *arg) {
+    cut *c = arg;
+    (void)j;
+    if (step <= c->steps) ls_buf_append(&c->kept, line, nbytes);
+    return LS_OK;
+}
+
+ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *e) {
+    char *path = path_of(run), *fresh = ls_format("%s.new", path);
+    cut c = {.steps = steps};
+    unlink(fresh);
+    ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, e) : LS_OK;
+    if (s == LS_OK) s = ls_file_write(fresh, c.kept.data, c.kept.len, e);
+    if (s == LS_OK && rename(fresh, path) != 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
+    ls_buf_free(&c.kept);
+    free(path);
+    free(fresh);
+    return s;
+}
+
+static void add_point(ls_series *s, int64_t step, double value) {
+    s->steps = ls_realloc(s->steps, (s->n + 1) * sizeof *s->steps);
+    s->values = ls_realloc(s->values, (s->n + 1) * sizeof *s->values);
+    s->steps[s->n] = (double)step;
+    s->values[s->n++] = value;
+}
+
+static ls_status add_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
+                          void *arg) {
+    ls_history *h = arg;
+    double value = 0;
+    (void)line, (void)nbytes;
+    if (ls_json_number(ls_json_get(j, "loss"), &value)) add_point(&h->train, step, value);
+    if (ls_json_number(ls_json_get(j, "val_loss"), &value)) add_point(&h->val, step, value);
+    return LS_OK;
+}
+
+ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *e) {
+    char *path = path_of(run);
+    ls_history h = {0};
+    ls_status s = each_line(path, add_line, &h, e);
+    free(path);
+    *h_p = h;
+    return s;
+}
+
+void ls_history_free(ls_history *h) {
+    free(h->train.steps);
+    free(h->train.values);
+    free(h->val.steps);
+    free(h->val.values);
+    *h = (ls_history){0};
+}

@@ -1,0 +1,39 @@
+/* metrics.h - what a run says of itself: metrics.jsonl, TensorBoard events, and the live line.
+ *
+ * Kept by worker 0. A line of metrics.jsonl is one step, or one evaluation:
+ *   {"step": 10, "epoch": 0, "loss": ..., "lr": ..., "grad_norm": ..., "samples": ..., "seconds": ...,
+ *    "tokens_per_s": ...}
+ *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
+ */
+#ifndef LS_TRAIN_METRICS_H
+#define LS_TRAIN_METRICS_H
+
+#include "train/evaluate.h"
+
+typedef struct ls_metrics ls_metrics;
+
+/* Appends to what is in the run's folder. */
+ls_status ls_metrics_open(const ls_run *, ls_metrics **m_p, ls_error *);
+ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
+
+/* `steps`: complete with this one. */
+ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
+                          double seconds, ls_error *);
+ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
+
+/* Before going on from step `steps`: drops what a run that was killed wrote beyond it. */
+ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *);
+
+/* The losses of metrics.jsonl as two series. */
+typedef struct ls_series {
+    double *steps, *values; /* [n] */
+    size_t n;
+} ls_series;
+
+typedef struct ls_history {
+    ls_series train, val;
+} ls_history;
+ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *);
+void ls_history_free(ls_history *);
+
+#endif

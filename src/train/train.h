@@ -1,0 +1,24 @@
+/* train.h - a training run from its config to its last checkpoint. */
+#ifndef LS_TRAIN_TRAIN_H
+#define LS_TRAIN_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct ls_train_options {
+    const char *config;      /* path */
+    const char *const *sets; /* [nsets] "key=value", after the file */
+    int nsets;
+    int nworkers;     /* 0: one a core, at most one a virtual worker */
+    const char *run;  /* the run's folder */
+    bool resume;      /* go on from its newest checkpoint */
+    int64_t began_ns; /* ls_clock_ns() when the program began */
+} ls_train_options;
+
+/* Trains; prints progress on standard error and a summary on standard output. LS_OK also when an
+ * interrupt ended the run early, with a checkpoint. */
+ls_status ls_train(const ls_train_options *, ls_error *);
+
+#endif
