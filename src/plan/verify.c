@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/tree.h"
 #include "plan/plan.h"
 
 typedef struct walk {
@@ -11,8 +12,10 @@ typedef struct walk {
     int worker;
     char *state;            /* [nworkers][nbuffers] */
     int *forwards, *backs;  /* [V][nlayers] micro-batches seen */
+    int *adds;              /* [V][nbuckets] folds seen */
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
-    int norms, all_reduces, all_gathers;
+    int *loads, *norms;     /* [nworkers] */
+    int all_reduces, all_gathers;
     ls_status status;
     ls_error *e;
 } walk;
@@ -42,11 +45,36 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (how & LS_USE_WRITE) *s = WRITTEN;
 }
 
-static void check_compute(walk *w, const ls_action *a) {
-    const ls_model *m = w->p->c.model;
+static bool is_own(const walk *w, const ls_action *a) {
     int first = 0, end = 0;
     ls_plan_range(w->p, a->worker, &first, &end);
-    if (a->layer < 0 || a->layer >= m->nlayers || a->vw < first || a->vw >= end) {
+    return a->vw >= first && a->vw < end;
+}
+
+/* Folds that follow virtual worker vw, and the slot of its own sum. */
+static int folds_of(const ls_plan *p, int worker, int vw, int *slot_p) {
+    int first = 0, end = 0;
+    ls_plan_range(p, worker, &first, &end);
+    *slot_p = 0;
+    return p->c.tree ? ls_tree_fold(p->c.V, first, vw, slot_p) : 0;
+}
+
+static void check_add(walk *w, const ls_action *a) {
+    int slot = 0;
+    if (!is_own(w, a)) {
+        wrong(w, "is not this worker's");
+        return;
+    }
+    int folds = folds_of(w->p, a->worker, a->vw, &slot);
+    int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
+    if (done > folds || a->slot != slot - done) wrong(w, "is no fold of the tree");
+    if (!w->backs[a->vw * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
+        wrong(w, "adds a sum that is not finished");
+}
+
+static void check_compute(walk *w, const ls_action *a) {
+    const ls_model *m = w->p->c.model;
+    if (a->layer < 0 || a->layer >= m->nlayers || !is_own(w, a)) {
         wrong(w, "is not this worker's");
         return;
     }
@@ -61,9 +89,15 @@ static void check_compute(walk *w, const ls_action *a) {
 
 static void check_reduction(walk *w, const ls_action *a) {
     if (w->reduced[a->bucket]++) wrong(w, "reduces a bucket twice");
-    for (int v = 0; v < w->p->c.V; v++)
-        if (!w->backs[v * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
-            wrong(w, "reduces before a virtual worker is done");
+    for (int worker = 0; worker < w->p->c.nworkers; worker++) {
+        int v = 0, end = 0, slot = 0;
+        for (ls_plan_range(w->p, worker, &v, &end); v < end; v++) {
+            if (!w->backs[v * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
+                wrong(w, "reduces before a virtual worker is done");
+            if (w->adds[v * w->p->nbuckets + a->bucket] != folds_of(w->p, worker, v, &slot))
+                wrong(w, "reduces before a fold");
+        }
+    }
 }
 
 static void check_free(walk *w, const ls_action *a) {
@@ -81,18 +115,24 @@ static void check_action(walk *w, const ls_action *a) {
     switch (a->kind) {
     case LS_FORWARD:
     case LS_BACKWARD: check_compute(w, a); break;
+    case LS_LOAD:
+        if (w->loads[a->worker]++) wrong(w, "loads twice");
+        break;
+    case LS_ADD: check_add(w, a); break;
     case LS_REDUCE_SCATTER: check_reduction(w, a); break;
     case LS_NORM:
         for (int k = 0; k < w->p->nbuckets; k++)
             if (!w->reduced[k]) wrong(w, "comes before a reduction");
-        w->norms++;
+        if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
     case LS_ALL_REDUCE:
-        if (w->norms != w->p->c.nworkers) wrong(w, "comes before a Norm");
+        for (int n = 0; n < w->p->c.nworkers; n++)
+            if (!w->norms[n]) wrong(w, "comes before a Norm");
         w->all_reduces++;
         break;
     case LS_UPDATE:
         if (w->updated[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
+        if (w->all_gathers) wrong(w, "updates after parameters were gathered");
         break;
     case LS_ALL_GATHER: w->all_gathers++; break;
     case LS_FREE: check_free(w, a); return; /* its use is not a use */
@@ -125,6 +165,9 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.state = LS_NEW_ARRAY(char, n * (size_t)ls_plan_nbuffers(p));
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
+    w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
+    w.loads = LS_NEW_ARRAY(int, n);
+    w.norms = LS_NEW_ARRAY(int, n);
     w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets * n);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
@@ -133,6 +176,9 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.state);
     free(w.forwards);
     free(w.backs);
+    free(w.adds);
+    free(w.loads);
+    free(w.norms);
     free(w.reduced);
     free(w.updated);
     return w.status;

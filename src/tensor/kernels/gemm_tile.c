@@ -65,8 +65,10 @@ void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, 
 
 float LS_K(fma_peak)(int64_t rounds) {
     const v16 x = v_set1(0.999999f), y = v_set1(1e-7f);
-    v16 c0 = v_set1(0.1f), c1 = v_set1(0.2f), c2 = v_set1(0.3f); /* else they'd be one chain */
-    v16 c3 = v_set1(0.4f), c4 = v_set1(0.5f), c5 = v_set1(0.6f);
+    float begin[6 * LS_LANES]; /* all different, or the compiler would compute equal chains once */
+    for (int i = 0; i < 6 * LS_LANES; i++) begin[i] = 0.01f * (float)i;
+    v16 c0 = v_load(begin), c1 = v_load(begin + 16), c2 = v_load(begin + 32);
+    v16 c3 = v_load(begin + 48), c4 = v_load(begin + 64), c5 = v_load(begin + 80);
     for (int64_t i = 0; i < rounds; i++) {
         for (int j = 0; j < 32; j++) {
             c0 = v_fma(c0, x, y), c1 = v_fma(c1, x, y), c2 = v_fma(c2, x, y);

@@ -1,0 +1,160 @@
+/* bad_input_test.c - whatever a user gets wrong: one clear line, an exit code, and nothing lost. */
+#include "cli/program.h"
+
+static const char *const TINY = "configs/tiny.yaml";
+
+/* Runs `train` on a config with this text; it must fail with one line that says `says`. */
+static void config_fails(const char *text, const char *says) {
+    write_file("bad.yaml", text, strlen(text));
+    char *output = NULL;
+    int code = run_program("train @/bad.yaml -n 2 -o @/bad", &output);
+    if (code != 1 || !strstr(output, says) || strchr(output, '\n') != strrchr(output, '\n')) {
+        print_error("config:\n%s\nexit code %d, output:\n%s\nexpected: %s\n", text, code, output,
+                    says);
+        fail();
+    }
+    free(output);
+    assert_false(file_exists("bad")); /* nothing half-written */
+}
+
+static void test_config(void **state) {
+    (void)state;
+    expect("train @/absent.yaml -o @/bad", 1, "absent.yaml: can't be opened");
+    config_fails("train: [1, 2\n", "is not valid YAML");
+    config_fails("\x01\x02\xff\xfe", "is not valid YAML");
+    config_fails("train:\n  setps: 5\n", ":2: unknown key 'train.setps'; did you mean 'train.steps'?");
+    config_fails("train:\n  steps: ten\n", ":2: train.steps: 'ten' is not a whole number");
+    config_fails("train:\n  steps: 0\n", ":2: train.steps: 0 is out of range; expected 1 to");
+    config_fails("optim:\n  lr: fast\n", "optim.lr: 'fast' is not a number");
+    config_fails("optim:\n  lr: nan\n", "optim.lr: 'nan' is not a number");
+    config_fails("parallel:\n  reduce: quick\n", "'quick' is not one of tree, fastest");
+    config_fails("model:\n  heads: 7\ndata:\n  path: LICENSE\n",
+                 "model.heads 7 does not divide model.width 256");
+    config_fails("train:\n  batch: 10\ndata:\n  path: LICENSE\n",
+                 "train.virtual_workers 8 does not divide train.batch 10");
+    config_fails("train:\n  steps: 1\n  steps: 2\n", "stands twice");
+    config_fails("", "data.path is missing");
+    expect("train configs/tiny.yaml -o @/bad --set train.steps", 1, "has no '='");
+    expect("train configs/tiny.yaml -o @/bad --set model.width=25", 1, "does not divide");
+    expect("train configs/tiny.yaml -o @/bad -n 9", 1, "9 workers for train.virtual_workers 8");
+    assert_false(file_exists("bad"));
+}
+
+static void test_text(void **state) {
+    (void)state;
+    static const char start[] = "train configs/tiny.yaml -n 2 -o @/bad --set data.path=@/";
+    char line[128];
+    write_file("empty.txt", "", 0);
+    write_file("short.txt", "In the beginning", 16);
+    char latin[4096];
+    for (size_t i = 0; i < sizeof latin; i++) latin[i] = (char)('a' + i % 26);
+    memcpy(latin + 1000, "caf\xe9 ", 5);
+    write_file("latin.txt", latin, sizeof latin);
+    const char *const cases[][2] = {{"absent.txt", "absent.txt: can't be opened"},
+                                    {"empty.txt", "empty.txt: is empty"},
+                                    {"short.txt", "short.txt"},
+                                    {"latin.txt", "is not UTF-8 at byte 1003"}};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, "%s%s", start, cases[i][0]);
+        expect(line, 1, cases[i][1]);
+        assert_false(file_exists("bad"));
+    }
+    snprintf(line, sizeof line, "%s", "train configs/tiny.yaml -n 2 -o @/bad --set model.context=100000");
+    expect(line, 1, "use a longer text or a shorter context");
+}
+
+static void test_usage(void **state) {
+    (void)state;
+    expect("", 2, "a command is missing");
+    expect("fly", 2, "there is no command 'fly'");
+    expect("train", 2, "CONFIG.yaml is missing");
+    expect("train a b", 2, "one argument too many");
+    expect("train configs/tiny.yaml -n zero", 2, "not a whole number from 1");
+    expect("train configs/tiny.yaml -n 0", 2, "not a whole number from 1");
+    expect("train configs/tiny.yaml --fast", 2, "unknown option --fast");
+    expect("train configs/tiny.yaml -o", 2, "needs a value");
+    expect("ckpt crack @", 2, "there is no 'crack'");
+    expect("bench fly configs/tiny.yaml", 2, "there is no 'fly'");
+    expect("generate @ --temperature hot", 2, "not a number");
+    expect("plan configs/tiny.yaml -n 9", 1, "9 workers for 8 virtual workers");
+    expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");
+    expect("help fly", 2, "there is no command 'fly'");
+}
+
+static void test_run_folder(void **state) {
+    (void)state;
+    char line[160];
+    snprintf(line, sizeof line, "train %s -n 2 -o @/once --set train.steps=10", TINY);
+    expect(line, 0, NULL);
+    expect(line, 1, "exists already; go on from it with --resume");
+    expect("ckpt verify @/once", 0, "good: step 10");
+    expect("train configs/tiny.yaml -n 2 -o @/never --resume", 1, "does not exist");
+    assert_false(file_exists("never"));
+    expect("train configs/tiny.yaml -o @/once --resume --set model.width=48", 1,
+           "model.width is 48, but the run began with 24");
+    expect("train configs/tiny.yaml -o @/once --resume --set train.steps=10", 0, "is complete");
+    expect("generate @/absent --prompt a", 1, "does not exist");
+    expect("eval @", 1, "neither a run nor a complete checkpoint");
+}
+
+/* Damages one file of the newest checkpoint of @/good by `change`, expects `says`, and mends it. */
+static void damage_fails(const char *file, const char *change, const char *says) {
+    char command[512];
+    snprintf(command, sizeof command,
+             "cd %s && rm -rf bad && cp -r good bad && cd bad/checkpoints/step-10 && f=%s && %s",
+             folder, file, change);
+    assert_int_equal(system(command), 0);
+    expect("ckpt verify @/bad", 1, says);
+    expect("train configs/tiny.yaml -n 2 -o @/bad --resume --set train.steps=20", 1, says);
+    expect("generate @/bad --prompt a", 1, NULL);
+    snprintf(command, sizeof command, "cd %s && diff -r good/config.yaml bad/config.yaml && "
+                                      "diff good/metrics.jsonl bad/metrics.jsonl", folder);
+    assert_int_equal(system(command), 0); /* a failed --resume has changed nothing */
+}
+
+static void test_checkpoint(void **state) {
+    (void)state;
+    static const char flip[] = "printf '\\377' | dd of=$f bs=1 seek=%d conv=notrunc status=none";
+    char change[128];
+    expect("train configs/tiny.yaml -n 2 -o @/good --set train.steps=10", 0, NULL);
+    damage_fails("model.safetensors", "truncate -s -1 $f", "model.safetensors: is truncated");
+    snprintf(change, sizeof change, flip, 30000);
+    damage_fails("model.safetensors", change, "model.safetensors: is damaged");
+    damage_fails("optimizer.safetensors", change, "optimizer.safetensors: is damaged");
+    snprintf(change, sizeof change, flip, 3);
+    damage_fails("tokenizer.json", change, "tokenizer.json: is damaged");
+    damage_fails("manifest.json", "truncate -s 100 $f", "manifest.json");
+    damage_fails("manifest.json", "rm $f", "manifest.json");
+    /* a checkpoint of another architecture, whole in itself */
+    expect("train configs/tiny.yaml -n 2 -o @/wide --set train.steps=10 --set model.width=48", 0,
+           NULL);
+    damage_fails("model.safetensors", "cp ../../../wide/checkpoints/step-10/* .",
+                 "another architecture");
+}
+
+static void test_full_disk(void **state) {
+    (void)state;
+    program p = program_start("train configs/tiny.yaml -n 2 -o @/full --set train.steps=10", 50000);
+    char *output = NULL;
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_non_null(strstr(output, "can't be written"));
+    free(output);
+    /* with a checkpoint there already, that one stays whole and nothing half-written is beside it */
+    expect("train configs/tiny.yaml -n 2 -o @/more --set train.steps=10", 0, NULL);
+    p = program_start("train configs/tiny.yaml -n 2 -o @/more --resume --set train.steps=20", 50000);
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_non_null(strstr(output, "can't be written"));
+    free(output);
+    expect("ckpt verify @/more", 0, "good: step 10");
+    assert_false(file_exists("more/checkpoints/.step-20"));
+    assert_false(file_exists("more/checkpoints/step-20"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_config),     cmocka_unit_test(test_text),
+        cmocka_unit_test(test_usage),      cmocka_unit_test(test_run_folder),
+        cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_full_disk),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,89 @@
+/* commands_test.c - what the commands print and leave behind. */
+#include "cli/program.h"
+
+static void test_help(void **state) {
+    (void)state;
+    expect("--version", 0, "lockstep 0.1.0");
+    expect("--help", 0, "usage: lockstep COMMAND");
+    expect("help train", 0, "--resume");
+    expect("train --help", 0, "--resume");
+    expect("help config", 0, "train.virtual_workers");
+    expect("help --man", 0, ".TH LOCKSTEP 1");
+    expect("help --bash", 0, "complete -o default -F _lockstep lockstep");
+}
+
+static void test_run(void **state) {
+    (void)state;
+    static const char *const left[] = {
+        "run/config.yaml",
+        "run/tokenizer.json",
+        "run/tokens.bin",
+        "run/metrics.jsonl",
+        "run/loss.svg",
+        "run/checkpoints/latest",
+        "run/checkpoints/step-50/model.safetensors",
+        "run/checkpoints/step-50/optimizer.safetensors",
+        "run/checkpoints/step-50/tokenizer.json",
+        "run/checkpoints/step-50/config.yaml",
+        "run/checkpoints/step-50/manifest.json",
+    };
+    expect("train configs/tiny.yaml -n 2 -o @/run --set checkpoint.every=10", 0, "bits/byte");
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) assert_true(file_exists(left[i]));
+    assert_false(file_exists("run/checkpoints/step-20")); /* keep: 3 */
+    assert_true(file_exists("run/checkpoints/step-30"));
+    expect("ckpt show @/run", 0, "h.1.mlp.c_proj.weight");
+    expect("ckpt verify @/run/checkpoints/latest", 0, "good: step 50");
+    expect("eval @/run", 0, "bigram");
+    expect("eval @/run/checkpoints/step-50 --data README.md", 0, "bits/byte");
+    /* the resolved config stands for itself */
+    expect("train @/run/config.yaml -n 3 -o @/again", 0, NULL);
+    char *a = NULL, *b = NULL;
+    assert_int_equal(run_program("ckpt hash @/run", &a), 0);
+    assert_int_equal(run_program("ckpt hash @/again", &b), 0);
+    assert_string_equal(a, b);
+    assert_int_equal(strncmp(a, "weights ", 8), 0);
+    assert_non_null(strstr(a, "\noptimizer "));
+    free(a);
+    free(b);
+}
+
+static void test_generate(void **state) {
+    (void)state;
+    char *a = NULL, *b = NULL, *c = NULL;
+    static const char line[] = "generate @/run --prompt License --tokens 60 --seed 7 --top-k 40";
+    assert_int_equal(run_program(line, &a), 0);
+    assert_int_equal(run_program(line, &b), 0);
+    assert_string_equal(a, b);
+    assert_int_equal(strncmp(a, "License", 7), 0);
+    assert_int_equal(run_program("generate @/run --prompt License --tokens 60 --seed 8", &c), 0);
+    assert_string_not_equal(a, c);
+    free(a);
+    free(b);
+    free(c);
+    expect("generate @/run --tokens 0 --prompt License", 0, "License");
+    expect("generate @/run --tokens 5 --temperature 0", 0, NULL);
+}
+
+static void test_plan(void **state) {
+    (void)state;
+    expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
+    expect("plan configs/tiny.yaml -n 3", 0, "memory, MB");
+    char *output = NULL;
+    assert_int_equal(run_program("plan configs/tiny.yaml -n 3 -w 1", &output), 0);
+    assert_null(strstr(output, " w0 "));
+    assert_non_null(strstr(output, " w1 "));
+    free(output);
+}
+
+static void test_bench(void **state) {
+    (void)state;
+    expect("bench train configs/tiny.yaml -n 2 --steps 3", 0, "of the measured FMA peak");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_help), cmocka_unit_test(test_run),   cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_plan), cmocka_unit_test(test_bench),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,134 @@
+/* interrupt_test.c - runs that are stopped, killed and continued. */
+#include "cli/program.h"
+
+static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d "
+                            "--set checkpoint.every=20 --set log.every=1000";
+
+static program start(int workers, const char *run, int steps) {
+    char line[256];
+    snprintf(line, sizeof line, START, workers, run, steps);
+    return program_start(line, 0);
+}
+
+static void hash_of(const char *run, char hash[256]) {
+    char line[64], *output = NULL;
+    snprintf(line, sizeof line, "ckpt hash @/%s", run);
+    assert_int_equal(run_program(line, &output), 0);
+    snprintf(hash, 256, "%s", output);
+    free(output);
+}
+
+/* Waits until the program's workers exist: pids of its children. */
+static int children_of(pid_t parent, pid_t *pids, int most) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+    FILE *f = fopen(path, "r");
+    int n = 0, pid = 0;
+    while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
+    if (f) fclose(f);
+    return n;
+}
+
+enum { STEPS = 400 };
+
+/* SIGTERM at some moment, --resume with another number of workers: the bits of one run. */
+static void test_stop_and_resume(void **state) {
+    (void)state;
+    char whole[256], cut[256], line[256], *output = NULL;
+    program p = start(2, "whole", STEPS);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    p = start(3, "cut", STEPS);
+    wait_for_file("cut/checkpoints/step-20");
+    kill(p.pid, SIGTERM);
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_non_null(strstr(output, "go on with: lockstep train"));
+    free(output);
+    assert_false(file_exists("cut/checkpoints/step-400"));
+    snprintf(line, sizeof line, START, 2, "cut", STEPS);
+    strcat(line, " --resume");
+    expect(line, 0, "going on from");
+    hash_of("whole", whole);
+    hash_of("cut", cut);
+    assert_string_equal(whole, cut);
+}
+
+/* A kill -9 of a worker ends all within a second, by name; the last checkpoint goes on to the same bits. */
+static void test_killed_worker(void **state) {
+    (void)state;
+    char whole[256], cut[256], line[256], *output = NULL;
+    program p = start(3, "killed", STEPS);
+    wait_for_file("killed/checkpoints/step-20");
+    pid_t pids[8];
+    assert_int_equal(children_of(p.pid, pids, 8), 3);
+    int64_t begin = ls_clock_ns();
+    kill(pids[1], SIGKILL);
+    assert_int_equal(program_end(&p, &output), 1);
+    double seconds = (double)(ls_clock_ns() - begin) / 1e9;
+    if (seconds > 1) print_message("the others ended after %.2f s\n", seconds);
+    assert_true(seconds < 10); /* a second where the machine is free */
+    assert_non_null(strstr(output, "worker 1 was killed by signal 9"));
+    free(output);
+    for (int i = 0; i < 3; i++) assert_int_equal(kill(pids[i], 0), -1);
+    snprintf(line, sizeof line, START, 5, "killed", STEPS);
+    strcat(line, " --resume");
+    expect(line, 0, "going on from");
+    hash_of("whole", whole);
+    hash_of("killed", cut);
+    assert_string_equal(whole, cut);
+}
+
+/* When the supervisor itself is killed, its workers go with it. */
+static void test_killed_supervisor(void **state) {
+    (void)state;
+    char *output = NULL;
+    program p = start(3, "orphans", 1000000);
+    wait_for_file("orphans/checkpoints/step-20");
+    pid_t pids[8];
+    assert_int_equal(children_of(p.pid, pids, 8), 3);
+    kill(p.pid, SIGKILL);
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL); /* end of file: no one holds the pipe */
+    free(output);
+    for (int i = 0; i < 500 && kill(pids[0], 0) == 0; i++) sleep_ms(10);
+    for (int i = 0; i < 3; i++) assert_int_equal(kill(pids[i], 0), -1);
+    expect("ckpt verify @/orphans", 0, "good: step");
+}
+
+static void test_second_interrupt(void **state) {
+    (void)state;
+    char *output = NULL;
+    program p = start(2, "twice", 1000000);
+    wait_for_file("twice/checkpoints/step-20");
+    pid_t pids[8];
+    assert_int_equal(children_of(p.pid, pids, 8), 2);
+    kill(pids[0], SIGSTOP); /* so that the step in flight can't end */
+    kill(p.pid, SIGINT);
+    sleep_ms(300);
+    kill(p.pid, SIGINT);
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_non_null(strstr(output, "ended at once"));
+    free(output);
+    expect("ckpt verify @/twice", 0, "good: step");
+}
+
+static void test_in_use(void **state) {
+    (void)state;
+    char *output = NULL, line[256];
+    program p = start(2, "busy", 1000000);
+    wait_for_file("busy/checkpoints/step-20");
+    snprintf(line, sizeof line, START, 2, "busy", 1000000);
+    strcat(line, " --resume");
+    expect(line, 1, "is in use by another lockstep");
+    kill(p.pid, SIGTERM);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stop_and_resume),   cmocka_unit_test(test_killed_worker),
+        cmocka_unit_test(test_killed_supervisor), cmocka_unit_test(test_second_interrupt),
+        cmocka_unit_test(test_in_use),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

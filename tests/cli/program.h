@@ -1,0 +1,129 @@
+/* program.h - runs the program `lockstep` as a user would, in a folder that goes away afterwards. */
+#ifndef LS_TEST_PROGRAM_H
+#define LS_TEST_PROGRAM_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "test.h"
+
+enum { MAX_ARGS = 24, MAX_OUTPUT = 1 << 20 };
+
+typedef struct program {
+    pid_t pid;
+    int out; /* reads its standard output and error */
+} program;
+
+static char folder[64]; /* of this test program */
+
+static int folder_make(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_remove(void **state) {
+    (void)state;
+    return ls_file_remove_tree(folder, NULL);
+}
+
+/* Words of `line` become arguments; "@" in a word stands for the test's folder. No quoting. */
+static void split_line(const char *line, char **argv, char *text, size_t nbytes) {
+    size_t n = 0;
+    for (const char *s = line; *s && n + 64 < nbytes; s++) {
+        if (*s == '@')
+            n += (size_t)snprintf(text + n, nbytes - n, "%s", folder);
+        else
+            text[n++] = *s;
+    }
+    text[n] = 0;
+    int argc = 0;
+    argv[argc++] = (char *)(uintptr_t)LOCKSTEP_PROGRAM;
+    for (char *word = strtok(text, " "); word && argc < MAX_ARGS - 1; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+}
+
+/* file_limit: largest file that it may write, bytes; 0: no limit. */
+static program program_start(const char *line, rlim_t file_limit) {
+    char *argv[MAX_ARGS], text[2048];
+    int pipes[2];
+    split_line(line, argv, text, sizeof text);
+    assert_int_equal(pipe(pipes), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(pipes[1], 1);
+        dup2(pipes[1], 2);
+        close(pipes[0]);
+        close(pipes[1]);
+        if (file_limit) setrlimit(RLIMIT_FSIZE, &(struct rlimit){file_limit, file_limit});
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    close(pipes[1]);
+    assert_true(pid > 0);
+    return (program){pid, pipes[0]};
+}
+
+/* Its exit code, or 128 + the signal that ended it; *output_p is free()d by the caller. */
+static int program_end(program *p, char **output_p) {
+    char *output = calloc(1, MAX_OUTPUT + 1);
+    size_t n = 0;
+    for (ssize_t got; n < MAX_OUTPUT && (got = read(p->out, output + n, MAX_OUTPUT - n)) > 0;)
+        n += (size_t)got;
+    close(p->out);
+    int how = 0;
+    assert_int_equal(waitpid(p->pid, &how, 0), p->pid);
+    *output_p = output;
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static int run_program(const char *line, char **output_p) {
+    program p = program_start(line, 0);
+    return program_end(&p, output_p);
+}
+
+/* Runs it; its exit code must be `code` and its output contain `says` (or NULL). */
+static inline void expect(const char *line, int code, const char *says) {
+    char *output = NULL;
+    int got = run_program(line, &output);
+    if (got != code || (says && !strstr(output, says))) {
+        print_error("lockstep %s\nexit code %d, expected %d; output:\n%s\nexpected: %s\n", line,
+                    got, code, output, says ? says : "(anything)");
+        fail();
+    }
+    free(output);
+}
+
+static inline void write_file(const char *name, const void *data, size_t nbytes) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, nbytes, f), nbytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+static inline bool file_exists(const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return ls_file_exists(path);
+}
+
+static inline void sleep_ms(long ms) {
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* Waits until a file of the test's folder exists, 20 s at most. */
+static inline void wait_for_file(const char *name) {
+    for (int i = 0; i < 2000 && !file_exists(name); i++) sleep_ms(10);
+    assert_true(file_exists(name));
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* plan_test.c - plans of many shapes pass the verifier, and broken ones don't. */
+#include "plan/plan.h"
+
+#include "coll/tree.h"
+#include "test.h"
+
+static void make_model(int64_t layers, ls_model *m) {
+    ls_gpt_config c = {.layers = layers, .width = 8, .heads = 2, .context = 4, .vocab = 256};
+    ls_error e;
+    assert_ls_ok(ls_gpt_create(&c, m, &e), e);
+}
+
+static ls_plan make(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree) {
+    ls_plan_config c = {.model = m,
+                        .nworkers = n,
+                        .V = V,
+                        .batch = part * V,
+                        .micro_batch = micro,
+                        .tree = tree,
+                        .bucket_nbytes = 5000};
+    ls_plan p;
+    ls_error e;
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    return p;
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    for (int64_t layers = 1; layers <= 3; layers++) {
+        ls_model m;
+        make_model(layers, &m);
+        for (int V = 1; V <= 9; V++)
+            for (int n = 1; n <= V; n++)
+                for (int64_t micro = 1; micro <= 3; micro++) {
+                    ls_plan p = make(&m, n, V, 3, micro, (V + n + micro) % 4 != 0);
+                    ls_plan_free(&p);
+                }
+        ls_model_free(&m);
+    }
+}
+
+static void fails(const ls_plan_config *c, const char *says) {
+    ls_plan p;
+    ls_error e;
+    assert_ls_fails(ls_plan_make(c, &p, &e), LS_EINVAL, says, e);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, &m);
+    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000};
+    fails(&c, "3 workers for 2 virtual workers");
+    c.nworkers = 2;
+    c.batch = 5;
+    fails(&c, "does not divide train.batch 5");
+    ls_model_free(&m);
+}
+
+/* Each way to break a plan; the verifier must see it. */
+typedef void breaker(ls_plan *, int at);
+
+static void drop(ls_plan *p, int at) {
+    memmove(&p->actions[at], &p->actions[at + 1],
+            (size_t)(p->nactions - at - 1) * sizeof *p->actions);
+    p->nactions--;
+}
+static void repeat(ls_plan *p, int at) {
+    ls_action a = p->actions[at];
+    ls_plan_append(p, &a);
+    memmove(&p->actions[at + 1], &p->actions[at],
+            (size_t)(p->nactions - at - 1) * sizeof *p->actions);
+    p->actions[at] = a;
+}
+static void other_worker(ls_plan *p, int at) {
+    p->actions[at].worker = p->actions[at].worker < 1 ? p->actions[at].worker + 1 : 0;
+}
+static void to_end(ls_plan *p, int at) {
+    ls_action a = p->actions[at];
+    drop(p, at);
+    ls_plan_append(p, &a);
+}
+
+static void test_broken(void **state) {
+    (void)state;
+    static breaker *const breakers[] = {drop, repeat, other_worker, to_end};
+    ls_model m;
+    make_model(1, &m);
+    ls_plan whole = make(&m, 2, 4, 2, 1, true);
+    int found = 0, tried = 0;
+    for (int b = 0; b < 4; b++)
+        for (int at = 0; at < whole.nactions - 1; at++) {
+            ls_action_kind kind = whole.actions[at].kind;
+            if (kind == LS_FREE && breakers[b] != repeat) continue; /* memory, no harm */
+            ls_plan p = make(&m, 2, 4, 2, 1, true);
+            breakers[b](&p, at);
+            ls_error e;
+            tried++;
+            if (ls_plan_verify(&p, LS_STAGE_WHOLE, &e) != LS_OK)
+                found++;
+            else
+                print_message("not seen: breaker %d on action %d, %s\n", b, at,
+                              ls_action_kind_name(kind));
+            ls_plan_free(&p);
+        }
+    assert_true(tried > 200);
+    assert_int_equal(found, tried);
+    ls_plan_free(&whole);
+    ls_model_free(&m);
+}
+
+/* Every action stands once in a lane of each worker that it concerns, and waits never form a circle. */
+static void test_lanes(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(2, &m);
+    for (int n = 1; n <= 5; n++) {
+        ls_plan p = make(&m, n, 5, 2, 1, true);
+        for (int w = 0; w < n; w++) {
+            ls_lanes l;
+            ls_plan_project(&p, w, &l);
+            int at[LS_NLANES] = {0, 0}, count = 0;
+            for (bool moved = true; moved;) {
+                moved = false;
+                for (int lane = 0; lane < LS_NLANES; lane++)
+                    while (at[lane] < l.n[lane] &&
+                           l.steps[lane][at[lane]].wait <= at[!lane]) {
+                        assert_int_equal(
+                            ls_action_lane(p.actions[l.steps[lane][at[lane]].action].kind), lane);
+                        at[lane]++;
+                        count++;
+                        moved = true;
+                    }
+            }
+            assert_int_equal(count, l.n[0] + l.n[1]); /* all ran: no circle */
+            int concerned = 0;
+            for (int i = 0; i < p.nactions; i++) concerned += ls_action_concerns(&p.actions[i], w);
+            assert_int_equal(count, concerned);
+            ls_lanes_free(&l);
+        }
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
+/* Buffers that are live at the same time don't overlap in the arena. */
+static void test_arena(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(3, &m);
+    ls_plan p = make(&m, 2, 3, 4, 2, true);
+    for (int w = 0; w < 2; w++) {
+        ls_arena_plan a;
+        ls_plan_arena(&p, w, &a);
+        assert_true(a.peak <= a.nbytes && a.nbytes > 0);
+        int n = ls_plan_buffer(&p, LS_BUF_PARAM, 0, 0);
+        bool *live = calloc((size_t)n, sizeof *live);
+        for (int i = 0; i < p.nactions; i++) {
+            const ls_action *x = &p.actions[i];
+            if (x->worker != w) continue;
+            if (x->kind == LS_FREE) {
+                live[x->buffer] = false;
+                continue;
+            }
+            if (x->kind != LS_FORWARD || m.layers[x->layer].loss) continue;
+            int y = ls_plan_buffer(&p, LS_BUF_ACT, x->layer, 0);
+            size_t first = a.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y);
+            for (int b = 0; b < n; b++) {
+                if (!live[b] || b == y) continue;
+                size_t other = a.offsets[b];
+                assert_true(end <= other || other + ls_plan_buffer_nbytes(&p, b) <= first);
+            }
+            live[y] = true;
+        }
+        free(live);
+        ls_arena_plan_free(&a);
+    }
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* Shards of a bucket cover it, in blocks. */
+static void test_shards(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(2, &m);
+    for (int n = 1; n <= 8; n++) {
+        ls_plan p = make(&m, n, 8, 1, 1, true);
+        size_t end = m.nfloats;
+        for (int k = 0; k < p.nbuckets; k++) {
+            assert_int_equal(p.buckets[k].end, end);
+            size_t at = p.buckets[k].first;
+            for (int w = 0; w < n; w++) {
+                ls_bucket s = ls_plan_shard(&p, k, w);
+                assert_int_equal(s.first, at);
+                assert_int_equal(s.end % LS_BLOCK, 0);
+                at = s.end;
+            }
+            assert_int_equal(at, p.buckets[k].end);
+            end = p.buckets[k].first;
+        }
+        assert_int_equal(end, 0);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
+static void test_hash(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, &m);
+    ls_plan a = make(&m, 2, 4, 2, 1, true), b = make(&m, 2, 4, 2, 1, true);
+    ls_plan c = make(&m, 2, 4, 2, 2, true);
+    assert_int_equal(ls_plan_hash(&a).lo, ls_plan_hash(&b).lo);
+    assert_int_not_equal(ls_plan_hash(&a).lo, ls_plan_hash(&c).lo);
+    ls_plan_free(&a);
+    ls_plan_free(&b);
+    ls_plan_free(&c);
+    ls_model_free(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_lanes),  cmocka_unit_test(test_arena),   cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_hash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

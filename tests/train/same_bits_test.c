@@ -1,0 +1,150 @@
+/* same_bits_test.c - the promise: for one config, the same hashes of weights and optimizer state.
+ *
+ * Each variant trains configs/tiny.yaml (8 virtual workers, 50 steps, four epochs with an uneven last
+ * batch each). The last test shows that the comparison can fail.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "test.h"
+#include "train/checkpoint.h"
+#include "train/train.h"
+
+static char folder[64];
+static int nruns;
+
+typedef struct hashes {
+    char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
+} hashes;
+
+/* Trains with up to four settings and hashes the last checkpoint. */
+static hashes train(int nworkers, const char *a, const char *b, const char *c) {
+    const char *sets[4] = {"log.every=1000"};
+    int nsets = 1;
+    if (a) sets[nsets++] = a;
+    if (b) sets[nsets++] = b;
+    if (c) sets[nsets++] = c;
+    char run[128];
+    snprintf(run, sizeof run, "%s/run-%d", folder, nruns++);
+    ls_error e = {0};
+    ls_train_options o = {.config = "configs/tiny.yaml",
+                          .sets = sets,
+                          .nsets = nsets,
+                          .nworkers = nworkers,
+                          .run = run};
+    assert_ls_ok(ls_train(&o, &e), e);
+    char *path = NULL;
+    ls_checkpoint_info i;
+    assert_ls_ok(ls_checkpoint_newest(run, &path, &e), e);
+    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
+    assert_int_equal(i.step, 50);
+    free(path);
+    hashes h;
+    ls_hash_text(i.weights, h.weights);
+    ls_hash_text(i.optimizer, h.optimizer);
+    return h;
+}
+
+static hashes expected; /* of one worker, one thread, a process */
+
+static void same(hashes h) {
+    assert_string_equal(h.weights, expected.weights);
+    assert_string_equal(h.optimizer, expected.optimizer);
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/lockstep-bits-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    return ls_file_remove_tree(folder, NULL);
+}
+
+static const char THREAD[] = "parallel.transport=thread";
+
+static void test_workers(void **state) {
+    (void)state;
+    static const int workers[] = {2, 3, 5, 8};
+    expected = train(1, THREAD, NULL, NULL);
+    for (int i = 0; i < 4; i++) same(train(workers[i], THREAD, NULL, NULL));
+}
+
+static void test_processes(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 5, 8};
+    for (int i = 0; i < 5; i++) same(train(workers[i], NULL, NULL, NULL));
+}
+
+static void test_micro_batches(void **state) {
+    (void)state;
+    same(train(3, "train.micro_batch=2", THREAD, NULL));
+    /* parts of 4 samples: micro-batches of 1, 2, 4, and 3 + 1 */
+    hashes one = train(1, "train.batch=32", "train.micro_batch=1", THREAD);
+    static const char *const micros[] = {"train.micro_batch=2", "train.micro_batch=3",
+                                         "train.micro_batch=4"};
+    for (int i = 0; i < 3; i++) {
+        hashes h = train(2, "train.batch=32", micros[i], THREAD);
+        assert_string_equal(h.weights, one.weights);
+        assert_string_equal(h.optimizer, one.optimizer);
+    }
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    same(train(1, "parallel.threads=2", THREAD, NULL));
+    same(train(3, "parallel.threads=3", THREAD, NULL));
+}
+
+static void test_kernels(void **state) {
+    (void)state;
+    assert_int_equal(setenv("LOCKSTEP_CPU", "portable", 1), 0);
+    hashes h = train(2, THREAD, NULL, NULL);
+    assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
+    same(h);
+}
+
+static void test_executors(void **state) {
+    (void)state;
+    same(train(3, "parallel.executor=sequential", THREAD, NULL));
+    same(train(5, "parallel.overlap=on", THREAD, NULL));
+    same(train(5, "parallel.overlap=off", THREAD, NULL));
+}
+
+static void test_buckets(void **state) {
+    (void)state;
+    same(train(3, "parallel.bucket_mb=0.005", THREAD, NULL));
+    same(train(2, "parallel.bucket_mb=0.02", "parallel.overlap=on", THREAD));
+}
+
+/* Not a power of two: other sums than with 8, but the same for any number of workers. */
+static void test_odd_virtual_workers(void **state) {
+    (void)state;
+    static const char V[] = "train.virtual_workers=7", B[] = "train.batch=14";
+    hashes one = train(1, V, B, THREAD);
+    for (int n = 2; n <= 7; n++) assert_string_equal(train(n, V, B, THREAD).weights, one.weights);
+}
+
+/* Sums in an order that depends on the number of workers: hashes differ, so the tests above can fail. */
+static void test_can_fail(void **state) {
+    (void)state;
+    hashes one = train(1, "parallel.reduce=fastest", THREAD, NULL);
+    hashes two = train(2, "parallel.reduce=fastest", THREAD, NULL);
+    assert_string_not_equal(one.weights, two.weights);
+    assert_string_not_equal(one.weights, expected.weights);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers),       cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_executors),
+        cmocka_unit_test(test_buckets),       cmocka_unit_test(test_odd_virtual_workers),
+        cmocka_unit_test(test_can_fail),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
