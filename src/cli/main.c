@@ -1,4 +1,5 @@
 /* main.c - `lockstep`: finds the command, reads its options, runs it. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static int run_command(const ls_command *c, int argc, char **argv, int64_t began
 
 int main(int argc, char **argv) {
     int64_t began_ns = ls_clock_ns();
+    signal(SIGXFSZ, SIG_IGN); /* a file over the size limit is an error with a message */
     const char *word = argc > 1 ? argv[1] : NULL;
     if (word && (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)) {
         printf("lockstep %s\n", ls_version());
