@@ -1,0 +1,55 @@
+/* report.c - see report.h. */
+#include "train/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "train/curve.h"
+#include "train/metrics.h"
+
+enum { ROWS = 20, COLUMNS = 80, MOST_COLUMNS = 120 };
+
+static int terminal_columns(void) {
+    struct winsize w;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0) return COLUMNS;
+    return w.ws_col < MOST_COLUMNS ? w.ws_col : MOST_COLUMNS;
+}
+
+/* Replaces RUN/loss.svg in one move. */
+static ls_status write_svg(const char *run, const ls_curve *c, ls_error *e) {
+    char *path = ls_format("%s/loss.svg", run), *fresh = ls_format("%s.new", path);
+    ls_buf svg = {0};
+    ls_curve_svg(c, &svg);
+    unlink(fresh);
+    ls_status s = ls_file_write(fresh, svg.data, svg.len, e);
+    if (s == LS_OK && rename(fresh, path) != 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
+    ls_buf_free(&svg);
+    free(path);
+    free(fresh);
+    return s;
+}
+
+ls_status ls_report_curve(const char *run, double bigram, ls_error *e) {
+    ls_history h;
+    LS_TRY(ls_history_read(run, &h, e));
+    ls_curve c = {.title = "loss, nats a token",
+                  .train = {h.train.steps, h.train.values, h.train.n},
+                  .val = {h.val.steps, h.val.values, h.val.n},
+                  .level = bigram,
+                  .level_label = "bigram model"};
+    ls_status s = write_svg(run, &c, e);
+    if (s == LS_OK) {
+        ls_buf text = {0};
+        ls_curve_print(&c, terminal_columns(), ROWS, &text);
+        fwrite(text.data, 1, text.len, stdout);
+        ls_buf_free(&text);
+    }
+    ls_history_free(&h);
+    return s;
+}
