@@ -1,5 +1,5 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build demo check format clean
+.PHONY: all build demo check check-peers format clean
 
 all: build
 
@@ -18,6 +18,12 @@ demo:
 check:
 	@scripts/install.sh build check
 	@scripts/check.sh
+
+# Reads our files with other programs (Python packages, from PyPI into build/peers-venv).
+check-peers:
+	@scripts/install.sh build peers
+	@$(MAKE) --no-print-directory build
+	@scripts/check_peers.sh
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo]
+# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo] [peers]
 # Says which; uses sudo where it is not root.
 set -eu
 
@@ -9,6 +9,7 @@ for group in "$@"; do
     build) packages="$packages gcc libc6-dev make cmake ninja-build pkg-config
         libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev" ;;
     check) packages="$packages libcmocka-dev clang git procps" ;;
+    peers) packages="$packages python3 python3-venv" ;;
     demo) packages="$packages bible-kjv bible-kjv-text" ;;
     *) echo "install.sh: there is no group '$group'" >&2; exit 2 ;;
     esac

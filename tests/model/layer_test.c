@@ -10,8 +10,8 @@ static ref_forward *const forwards[KINDS] = {ref_embedding, ref_attention, ref_m
 static ref_backward *const backwards[KINDS] = {ref_embedding_back, ref_attention_back, ref_mlp_back,
                                                ref_head_back};
 
-/* Of the largest value of the same tensor; single precision has 6e-8. */
-static const double TOLERANCE = 4e-6;
+/* Of the largest value of the same tensor; single precision has 6e-8, 7e-7 was measured. */
+static const double TOLERANCE = 2e-6;
 static const float LOSS_SCALE = 0.37f;
 
 /* One layer with its operands. */
@@ -250,8 +250,8 @@ static void test_same_bits(void **state) {
         }
 }
 
-/* A second backward without grads_start goes on from the first: exactly twice where one sample's
- * gradient is a single term. */
+/* A second backward without grads_start goes on from the first: two equal samples give exactly twice
+ * what one gives, where a sample has a single term. */
 static void test_gradients_go_on(void **state) {
     (void)state;
     bench b;

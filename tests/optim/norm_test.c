@@ -1,0 +1,110 @@
+/* norm_test.c - block sums, the norm from them, and the factor that clips. */
+#include "optim/norm.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "model/gpt.h"
+#include "test.h"
+
+enum { BLOCKS = 9, FLOATS = BLOCKS * LS_BLOCK };
+
+static float *values(void) {
+    float *x = LS_NEW_ARRAY(float, FLOATS);
+    uint32_t r = 12345;
+    for (int i = 0; i < FLOATS; i++) {
+        r = r * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)r / 1e8f * (i < 3 * LS_BLOCK ? 1e-4f : 1.0f);
+    }
+    return x;
+}
+
+static void compute_open(ls_compute *c, int nthreads, const char *cpu) {
+    ls_error e = {0};
+    setenv("LOCKSTEP_CPU", cpu, 1);
+    assert_ls_ok(ls_compute_init(c, nthreads, 16, &e), e);
+    unsetenv("LOCKSTEP_CPU");
+}
+
+/* Every block's sum, within 16 lanes of 64 roundings each. */
+static void test_blocks(void **state) {
+    (void)state;
+    ls_compute c;
+    compute_open(&c, 1, "portable");
+    float *x = values();
+    double sums[BLOCKS], total = 0;
+    ls_norm_blocks(&c, x, 0, FLOATS, sums);
+    for (int b = 0; b < BLOCKS; b++) {
+        double want = 0;
+        for (int i = b * LS_BLOCK; i < (b + 1) * LS_BLOCK; i++) want += (double)x[i] * (double)x[i];
+        assert_true(fabs(sums[b] - want) <= 2e-6 * want);
+        total += want;
+    }
+    assert_true(fabs(ls_norm_total(sums, BLOCKS) - sqrt(total)) <= 2e-6 * sqrt(total));
+    free(x);
+    ls_compute_close(&c);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    static const char *const cpus[] = {"portable", "avx2"};
+    float *x = values();
+    double want[BLOCKS];
+    ls_compute c;
+    compute_open(&c, 1, "portable");
+    ls_norm_blocks(&c, x, 0, FLOATS, want);
+    ls_compute_close(&c);
+    for (int i = 0; i < 6; i++) {
+        if (!ls_kernels_named(cpus[i % 2])) continue;
+        compute_open(&c, 1 + i / 2, cpus[i % 2]);
+        for (size_t cut = 0; cut <= BLOCKS; cut++) {
+            double sums[BLOCKS];
+            ls_norm_blocks(&c, x, 0, cut * LS_BLOCK, sums);
+            ls_norm_blocks(&c, x, cut * LS_BLOCK, FLOATS, sums);
+            assert_memory_equal(sums, want, sizeof want);
+        }
+        ls_compute_close(&c);
+    }
+    free(x);
+}
+
+/* A range writes its own sums only. */
+static void test_range(void **state) {
+    (void)state;
+    ls_compute c;
+    compute_open(&c, 2, "portable");
+    float *x = values();
+    double sums[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++) sums[b] = -1;
+    ls_norm_blocks(&c, x, 2 * LS_BLOCK, 4 * LS_BLOCK, sums);
+    ls_norm_blocks(&c, x, 7 * LS_BLOCK, 7 * LS_BLOCK, sums);
+    for (int b = 0; b < BLOCKS; b++) assert_true((sums[b] == -1) == (b < 2 || b >= 4));
+    free(x);
+    ls_compute_close(&c);
+}
+
+static void test_total(void **state) {
+    (void)state;
+    const double sums[] = {9, 16, 0};
+    assert_true(ls_norm_total(sums, 3) == 5);
+    assert_true(ls_norm_total(sums, 1) == 3);
+    assert_true(ls_norm_total(NULL, 0) == 0);
+}
+
+static void test_clip(void **state) {
+    (void)state;
+    assert_true(ls_clip_factor(5, 0) == 1);
+    assert_true(ls_clip_factor(0.5, 1) == 1);
+    assert_true(ls_clip_factor(1, 1) == 1);
+    assert_true(ls_clip_factor(4, 1) == 0.25);
+    assert_true(ls_clip_factor(0, 1) == 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks), cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_range),  cmocka_unit_test(test_total),
+        cmocka_unit_test(test_clip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
