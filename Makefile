@@ -5,7 +5,7 @@ all: build
 
 build:
 	@scripts/install.sh build
-	@cmake --preset release -DBUILD_TESTING=OFF >/dev/null
+	@cmake --preset release >/dev/null
 	@cmake --build build --target lockstep | tail -n 1
 
 # Trains a small GPT on the King James Bible with one worker a core: about two minutes.

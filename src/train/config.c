@@ -15,7 +15,8 @@ typedef struct key {
     const char *name;
     key_type type;
     size_t offset; /* in ls_config */
-    double low, high, usual;
+    int64_t whole[3]; /* of INTEGER: low, high, usual */
+    double real[3];   /* of REAL: the same            */
     const char *const *choices; /* [.., NULL]; the value is the index */
     bool free;                  /* may differ when a run goes on: it can't touch the bits */
     const char *help;
@@ -27,14 +28,15 @@ static const char *const executors[] = {"lanes", "sequential", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
 enum { FIXED = false, FREE = true };
-static const double MANY = 9007199254740992.0; /* 2^53: every whole number up to it is a double */
+enum { LOW, HIGH, USUAL };
+enum { BILLION = 1000000000 };
 
 #define INT(name, field, low, high, usual, free, help)                                             \
-    { name, INTEGER, offsetof(ls_config, field), low, high, usual, NULL, free, help }
+    { name, INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, NULL, free, help }
 #define NUM(name, field, low, high, usual, free, help)                                             \
-    { name, REAL, offsetof(ls_config, field), low, high, usual, NULL, free, help }
+    { name, REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
-    { name, CHOICE, offsetof(ls_config, field), 0, 0, 0, list, free, help }
+    { name, CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
 
 static const key keys[] = {
     INT("model.layers", model.layers, 1, 1000, 6, FIXED, "transformer blocks"),
@@ -43,24 +45,24 @@ static const key keys[] = {
     INT("model.context", model.context, 1, 1048576, 256, FIXED, "tokens of a sample"),
     INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
         "tokens of the tokenizer, which is trained on the text"),
-    {"data.path", TEXT, offsetof(ls_config, data.path), 0, 0, 0, NULL, FREE,
+    {"data.path", TEXT, offsetof(ls_config, data.path), {0}, {0}, NULL, FREE,
      "a UTF-8 text; a run keeps its tokens, so going on does not read it again"},
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
         "part of the text's end that is kept for validation"),
-    INT("train.steps", train.steps, 1, 1e9, 1000, FREE, "updates of the weights"),
+    INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples of a step"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,
         "samples that a worker computes at once: memory against speed"),
     INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
         "parts of the batch; they fix the order of summation, and the most workers"),
-    INT("train.seed", train.seed, 0, MANY, 1, FIXED, "of initial weights and the order of samples"),
-    INT("train.eval_every", train.eval_every, 0, 1e9, 100, FREE,
+    INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED, "of initial weights and the order of samples"),
+    INT("train.eval_every", train.eval_every, 0, BILLION, 100, FREE,
         "steps between evaluations; 0: at the end alone"),
-    INT("train.eval_samples", train.eval_samples, 1, 1e9, 64, FREE,
+    INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
         "of an evaluation; the last takes all"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED, "at the end of the cosine"),
-    INT("optim.warmup", optim.warmup, 0, 1e9, 50, FIXED, "steps of linear warm-up"),
+    INT("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED, "steps of linear warm-up"),
     NUM("optim.beta1", optim.beta1, 0, 0.999999, 0.9, FIXED, "AdamW"),
     NUM("optim.beta2", optim.beta2, 0, 0.999999, 0.95, FIXED, "AdamW"),
     NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED, "AdamW"),
@@ -80,9 +82,9 @@ static const key keys[] = {
         "megabytes of gradient that are reduced at once"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another"),
-    INT("checkpoint.every", checkpoint.every, 0, 1e9, 0, FREE, "steps; 0: at the end alone"),
-    INT("checkpoint.keep", checkpoint.keep, 1, 1e9, 3, FREE, "the newest so many"),
-    INT("log.every", log.every, 1, 1e9, 10, FREE,
+    INT("checkpoint.every", checkpoint.every, 0, BILLION, 0, FREE, "steps; 0: at the end alone"),
+    INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 3, FREE, "the newest so many"),
+    INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines where the output is no terminal"),
 };
 
@@ -99,8 +101,8 @@ static char *text_at(ls_config *c, const key *k) { return (char *)c + k->offset;
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
     for (int i = 0; i < NKEYS; i++) {
-        if (keys[i].type == INTEGER) *integer_at(c, &keys[i]) = (int64_t)keys[i].usual;
-        if (keys[i].type == REAL) *real_at(c, &keys[i]) = keys[i].usual;
+        if (keys[i].type == INTEGER) *integer_at(c, &keys[i]) = keys[i].whole[USUAL];
+        if (keys[i].type == REAL) *real_at(c, &keys[i]) = keys[i].real[USUAL];
     }
 }
 
@@ -131,7 +133,37 @@ static const key *find_key(const char *name) {
     return NULL;
 }
 
+/* The groups, in table order: "model, data, ...". */
+static void list_groups(ls_buf *out) {
+    const char *last = "";
+    for (int i = 0; i < NKEYS; i++) {
+        size_t n = strcspn(keys[i].name, ".") + 1; /* with the dot */
+        if (strncmp(last, keys[i].name, n) == 0) continue;
+        ls_buf_printf(out, "%s%.*s", i ? ", " : "", (int)n - 1, keys[i].name);
+        last = keys[i].name;
+    }
+}
+
+static bool is_group(const char *name) {
+    size_t n = strlen(name);
+    for (int i = 0; i < NKEYS; i++)
+        if (strncmp(keys[i].name, name, n) == 0 && keys[i].name[n] == '.') return true;
+    return false;
+}
+
+static ls_status group_alone(const char *where, const char *name, ls_error *e) {
+    ls_buf groups = {0};
+    list_groups(&groups);
+    ls_status s = ls_fail(e, LS_EINVAL,
+                          "%.300s: '%.60s' is a group, not a key; give keys in it, e.g. train.steps, "
+                          "or leave it out (the groups are %s)",
+                          where, name, groups.data);
+    ls_buf_free(&groups);
+    return s;
+}
+
 static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
+    if (is_group(name)) return group_alone(where, name, e);
     const char *nearest = keys[0].name;
     int least = 1000;
     for (int i = 0; i < NKEYS; i++) {
@@ -148,9 +180,29 @@ static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
 
 /* ---- values ---- */
 
+enum { RANGE_TEXT = 64 };
+
+static void write_range(const key *k, char text[RANGE_TEXT]) {
+    if (k->type == INTEGER)
+        snprintf(text, RANGE_TEXT, "%lld to %lld", (long long)k->whole[LOW],
+                 (long long)k->whole[HIGH]);
+    else
+        snprintf(text, RANGE_TEXT, "%.15g to %.15g", k->real[LOW], k->real[HIGH]);
+}
+
 static ls_status range_failed(const char *where, const key *k, const char *value, ls_error *e) {
-    return ls_fail(e, LS_EINVAL, "%s: %s: %.60s is out of range; expected %.15g to %.15g", where,
-                   k->name, value, k->low, k->high);
+    char range[RANGE_TEXT];
+    write_range(k, range);
+    return ls_fail(e, LS_EINVAL, "%s: %s: %.60s is out of range; expected %s", where, k->name,
+                   value, range);
+}
+
+static ls_status not_a_number(const char *where, const key *k, const char *value, const char *what,
+                              ls_error *e) {
+    char range[RANGE_TEXT];
+    write_range(k, range);
+    return ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not a %s; expected %s", where, k->name, value,
+                   what, range);
 }
 
 static ls_status set_integer(ls_config *c, const key *k, const char *where, const char *value,
@@ -159,11 +211,8 @@ static ls_status set_integer(ls_config *c, const key *k, const char *where, cons
     errno = 0;
     long long v = strtoll(value, &end, 10);
     bool number = *value && !*end && strspn(value, "+-0123456789") == strlen(value);
-    if (!number)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s: '%.60s' is not a whole number; expected %.15g to %.15g", where,
-                       k->name, value, k->low, k->high);
-    if (errno || (double)v < k->low || (double)v > k->high) return range_failed(where, k, value, e);
+    if (!number) return not_a_number(where, k, value, "whole number", e);
+    if (errno || v < k->whole[LOW] || v > k->whole[HIGH]) return range_failed(where, k, value, e);
     *integer_at(c, k) = v;
     return LS_OK;
 }
@@ -173,10 +222,9 @@ static ls_status set_real(ls_config *c, const key *k, const char *where, const c
     char *end = NULL;
     double v = strtod(value, &end);
     bool number = *value && !*end && strspn(value, "+-.0123456789eE") == strlen(value);
-    if (!number)
-        return ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not a number; expected %.15g to %.15g",
-                       where, k->name, value, k->low, k->high);
-    if (!isfinite(v) || v < k->low || v > k->high) return range_failed(where, k, value, e);
+    if (!number) return not_a_number(where, k, value, "number", e);
+    if (!isfinite(v) || v < k->real[LOW] || v > k->real[HIGH])
+        return range_failed(where, k, value, e);
     *real_at(c, k) = v;
     return LS_OK;
 }
@@ -198,11 +246,37 @@ static ls_status set_choice(ls_config *c, const key *k, const char *where, const
     return s;
 }
 
+/* The bytes of the UTF-8 character at s and its number, or 0 where there is none. No overlong forms,
+ * no surrogates. Source: RFC 3629. */
+static int decode(const char *s, uint32_t *point_p) {
+    const unsigned char *p = (const unsigned char *)s;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    if (n == 0) return 0;
+    uint32_t point = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+    for (int i = 1; i < n; i++) {
+        if (p[i] >> 6 != 2) return 0; /* the closing 0, too */
+        point = point << 6 | (p[i] & 0x3f);
+    }
+    if (point < least[n] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
+    *point_p = point;
+    return n;
+}
+
+static bool is_utf8(const char *s) {
+    uint32_t point;
+    for (int n; *s; s += n)
+        if (!(n = decode(s, &point))) return false;
+    return true;
+}
+
 static ls_status set_text(ls_config *c, const key *k, const char *where, const char *value,
                           ls_error *e) {
     if (strlen(value) >= LS_CONFIG_TEXT)
         return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %d bytes", where, k->name,
                        LS_CONFIG_TEXT - 1);
+    if (!is_utf8(value)) /* it could not be written as YAML */
+        return ls_fail(e, LS_EINVAL, "%s: %s: is not UTF-8", where, k->name);
     snprintf(text_at(c, k), LS_CONFIG_TEXT, "%s", value);
     return LS_OK;
 }
@@ -248,8 +322,8 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
 ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
     const char *equals = strchr(assignment, '=');
     if (!equals)
-        return ls_fail(e, LS_EINVAL, "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50",
-                       assignment);
+        return ls_fail(e, LS_EINVAL,
+                       "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50", assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
     ls_status s = set_key(c, "--set", name, equals + 1, e);
     free(name);
@@ -277,11 +351,16 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
 
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
     int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
+    char nearby[64];
+    if (below)
+        snprintf(nearby, sizeof nearby, "%lld or %lld", (long long)below, (long long)(below + V));
+    else
+        snprintf(nearby, sizeof nearby, "%lld", (long long)V);
     if (B % V)
         return ls_fail(e, LS_EINVAL,
                        "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch of "
-                       "%lld would do",
-                       where, (long long)V, (long long)B, (long long)(below ? below : V));
+                       "%s would do",
+                       where, (long long)V, (long long)B, nearby);
     if (c->train.micro_batch > B / V)
         return ls_fail(e, LS_EINVAL,
                        "%s: train.micro_batch %lld is more than a virtual worker has: %lld samples "
@@ -295,7 +374,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_train(c, where, e));
     if (!*c->data.path)
-        return ls_fail(e, LS_EINVAL, "%s: data.path is missing: set it to a UTF-8 text", where);
+        return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to a UTF-8 text", where);
     if (c->optim.warmup > c->train.steps)
         return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
                        (long long)c->optim.warmup, (long long)c->train.steps);
@@ -314,16 +393,25 @@ static void put_real(double v, ls_buf *out) {
     ls_buf_printf(out, "%s", text);
 }
 
-/* As a double-quoted YAML scalar. */
+/* Whether YAML takes it as it is within double quotes: no control characters, none of the line ends
+ * U+0085, U+2028 and U+2029, no byte order mark. */
+static bool is_plain(uint32_t point) {
+    if (point < 0x20 || (point >= 0x7f && point < 0xa0) || point == '"' || point == '\\')
+        return false;
+    return point != 0x2028 && point != 0x2029 && point != 0xfeff && (point & 0xfffe) != 0xfffe;
+}
+
+/* As a double-quoted YAML scalar. `s` is UTF-8. */
 static void put_text(const char *s, ls_buf *out) {
     ls_buf_append(out, "\"", 1);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            ls_buf_printf(out, "\\%c", *s);
-        else if ((unsigned char)*s < 0x20)
-            ls_buf_printf(out, "\\x%02x", (unsigned)*s);
+    uint32_t point = 0;
+    for (int n; *s && (n = decode(s, &point)); s += n) {
+        if (is_plain(point))
+            ls_buf_append(out, s, (size_t)n);
+        else if (point == '"' || point == '\\')
+            ls_buf_printf(out, "\\%c", (int)point);
         else
-            ls_buf_append(out, s, 1);
+            ls_buf_printf(out, "\\U%08x", (unsigned)point);
     }
     ls_buf_append(out, "\"", 1);
 }
@@ -365,8 +453,9 @@ void ls_config_help(ls_buf *out) {
         const key *k = &keys[i];
         ls_buf_printf(out, "  %s = ", k->name);
         put_value(&usual, k, out);
-        if (k->type == INTEGER || k->type == REAL)
-            ls_buf_printf(out, "   (%.15g to %.15g)", k->low, k->high);
+        char range[RANGE_TEXT];
+        write_range(k, range);
+        if (k->type == INTEGER || k->type == REAL) ls_buf_printf(out, "   (%s)", range);
         for (int j = 0; k->choices && k->choices[j]; j++)
             ls_buf_printf(out, "%s%s%s", j ? ", " : "   (", k->choices[j],
                           k->choices[j + 1] ? "" : ")");
@@ -393,19 +482,22 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
         ls_status s = LS_OK;
         if (!k->free)
             s = ls_fail(e, LS_EINVAL,
-                        "%s is %.60s, but the run began with %.60s; going on would not give the bits "
-                        "of one run: set it back, or begin a new run",
+                        "%s is %.60s, but the run began with %.60s; going on would not give the "
+                        "bits of one run: set it back, or begin a new run",
                         k->name, b.data, a.data);
         if (strcmp(k->name, "train.steps") == 0)
-            ls_buf_printf(&note, "train.steps was %s and is %s: the learning rates from here on are "
-                                 "those of the new value. ",
+            ls_buf_printf(&note,
+                          "train.steps was %s and is %s: the learning rates from here on are those "
+                          "of the new value. ",
                           a.data, b.data);
         if (strcmp(k->name, "parallel.reduce") == 0)
-            ls_buf_printf(&note, "parallel.reduce was %s and is %s: the bits are no longer those of "
-                                 "one run. ",
+            ls_buf_printf(&note,
+                          "parallel.reduce was %s and is %s: the bits are no longer those of one "
+                          "run. ",
                           a.data, b.data);
         if (strcmp(k->name, "data.path") == 0)
-            ls_buf_printf(&note, "data.path has changed, but a run keeps its tokens: it is not read. ");
+            ls_buf_printf(&note,
+                          "data.path has changed, but a run keeps its tokens: it is not read. ");
         ls_buf_free(&a);
         ls_buf_free(&b);
         if (s != LS_OK) {

@@ -21,9 +21,19 @@ static double round_tick(double range, int n) {
     return power * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
 }
 
+/* Not NaN, not infinite, and so small that differences are finite, too. */
+static bool is_shown(double v) { return fabs(v) < 1e300; }
+
+static bool point_is_shown(const ls_curve_series *s, size_t i) {
+    return is_shown(s->steps[i]) && is_shown(s->values[i]);
+}
+
+static bool has_level(const ls_curve *c) { return c->level_label && is_shown(c->level); }
+
 static void widen(const ls_curve_series *s, frame *f) {
     for (size_t i = 0; i < s->n; i++) {
-        if (!isfinite(s->values[i])) continue;
+        if (!point_is_shown(s, i)) continue;
+        if (s->steps[i] < f->x0) f->x0 = s->steps[i];
         if (s->steps[i] > f->x1) f->x1 = s->steps[i];
         if (s->values[i] < f->y0) f->y0 = s->values[i];
         if (s->values[i] > f->y1) f->y1 = s->values[i];
@@ -34,12 +44,15 @@ static frame frame_of(const ls_curve *c, int x_ticks, int y_ticks) {
     frame f = {.x0 = 0, .x1 = 1, .y0 = INFINITY, .y1 = -INFINITY};
     widen(&c->train, &f);
     widen(&c->val, &f);
-    if (c->level_label && isfinite(c->level)) {
+    if (has_level(c)) {
         if (c->level < f.y0) f.y0 = c->level;
         if (c->level > f.y1) f.y1 = c->level;
     }
     if (!(f.y0 <= f.y1)) f.y0 = 0, f.y1 = 1;
-    if (f.y1 - f.y0 < 1e-9 * (1 + fabs(f.y1))) f.y0 -= 0.5, f.y1 += 0.5;
+    if (f.y1 - f.y0 < 1e-9 * (1 + fabs(f.y1))) {
+        double room = 0.5 + 1e-6 * fabs(f.y1); /* all values are equal */
+        f.y0 -= room, f.y1 += room;
+    }
     f.y_tick = round_tick(f.y1 - f.y0, y_ticks);
     f.x_tick = round_tick(f.x1 - f.x0, x_ticks);
     if (f.x_tick < 1) f.x_tick = 1;
@@ -47,6 +60,16 @@ static frame frame_of(const ls_curve *c, int x_ticks, int y_ticks) {
     f.y1 = ceil(f.y1 / f.y_tick) * f.y_tick;
     f.decimals = f.y_tick >= 1 ? 0 : (int)ceil(-log10(f.y_tick) - 1e-9);
     return f;
+}
+
+/* What stands beside a tick of the y axis: at most 8 characters, 9 below 1e-99 and from 1e100. */
+static void write_tick(const frame *f, double tick, char text[16]) {
+    bool wide = f->decimals > 5 || fabs(f->y0) >= 1e5 || fabs(f->y1) >= 1e5;
+    if (fabs(tick) < f->y_tick / 2) tick = 0; /* not -0 */
+    if (wide)
+        snprintf(text, 16, "%.3g", tick);
+    else
+        snprintf(text, 16, "%.*f", f->decimals, tick);
 }
 
 /* ---- terminal: each character has 2 x 4 braille dots ---- */
@@ -70,7 +93,7 @@ static int place(double value, double low, double high, int n) {
 static void put_series(canvas *v, const frame *f, const ls_curve_series *s) {
     int last_x = -1, last_y = 0, height = 4 * v->rows;
     for (size_t i = 0; i < s->n; i++) {
-        if (!isfinite(s->values[i])) continue;
+        if (!point_is_shown(s, i)) continue;
         int x = place(s->steps[i], f->x0, f->x1, 2 * v->columns);
         int y = height - 1 - place(s->values[i], f->y0, f->y1, height);
         put_dot(v, x, y);
@@ -82,12 +105,12 @@ static void put_series(canvas *v, const frame *f, const ls_curve_series *s) {
 }
 
 static void put_marks(canvas *v, const frame *f, const ls_curve *c) {
-    if (c->level_label && isfinite(c->level)) {
+    if (has_level(c)) {
         int y = v->rows - 1 - place(c->level, f->y0, f->y1, v->rows);
         for (int x = 0; x < v->columns; x += 2) v->marks[y * v->columns + x] = "╌";
     }
     for (size_t i = 0; i < c->val.n; i++) {
-        if (!isfinite(c->val.values[i])) continue;
+        if (!point_is_shown(&c->val, i)) continue;
         int x = place(c->val.steps[i], f->x0, f->x1, v->columns);
         int y = v->rows - 1 - place(c->val.values[i], f->y0, f->y1, v->rows);
         v->marks[y * v->columns + x] = "●";
@@ -105,13 +128,15 @@ static void put_cell(const canvas *v, int cell, ls_buf *out) {
 }
 
 static void print_rows(const canvas *v, const frame *f, ls_buf *out) {
-    double last = INFINITY;
+    double last = INFINITY, row_height = (f->y1 - f->y0) / (v->rows - 1);
     for (int y = 0; y < v->rows; y++) {
-        double value = f->y1 - (f->y1 - f->y0) * y / (v->rows - 1);
+        double value = f->y1 - row_height * y;
         double tick = round(value / f->y_tick) * f->y_tick;
-        bool label = fabs(value - tick) <= (f->y1 - f->y0) / (v->rows - 1) / 2 && tick < last;
-        if (label) {
-            ls_buf_printf(out, "%8.*f ┤", f->decimals, tick);
+        bool near = fabs(value - tick) <= row_height * 0.500001;
+        if (near && tick < last - f->y_tick / 2) {
+            char text[16];
+            write_tick(f, tick, text);
+            ls_buf_printf(out, "%8s ┤", text);
             last = tick;
         } else {
             ls_buf_printf(out, "%8s │", "");
@@ -154,7 +179,7 @@ void ls_curve_print(const ls_curve *c, int columns, int rows, ls_buf *out) {
     print_x_axis(&v, &f, out);
     ls_buf_printf(out, "%10s⠒⠒ training", "");
     if (c->val.n) ls_buf_printf(out, "   ● validation");
-    if (c->level_label) ls_buf_printf(out, "   ╌╌ %s", c->level_label);
+    if (has_level(c)) ls_buf_printf(out, "   ╌╌ %s", c->level_label);
     ls_buf_printf(out, "\n");
     free(v.dots);
     free(v.marks);
@@ -162,7 +187,7 @@ void ls_curve_print(const ls_curve *c, int columns, int rows, ls_buf *out) {
 
 /* ---- SVG ---- */
 
-enum { WIDTH = 800, HEIGHT = 450, LEFT = 64, RIGHT = 776, TOP = 48, BOTTOM = 398 };
+enum { WIDTH = 800, HEIGHT = 450, LEFT = 64, RIGHT = 776, TOP = 64, BOTTOM = 398 };
 static const char INK[] = "#1f2933", GREY[] = "#616e7c", GRID[] = "#e4e7eb";
 static const char TRAIN[] = "#9fb3c8", VAL[] = "#0b69a3", LEVEL[] = "#cb6e17";
 
@@ -198,14 +223,16 @@ static void svg_line(ls_buf *out, double x1, double y1, double x2, double y2, co
 static void svg_axes(ls_buf *out, const frame *f) {
     char text[32], style[64];
     snprintf(style, sizeof style, "stroke=\"%s\"", GRID);
-    int ny = (int)lround((f->y1 - f->y0) / f->y_tick), nx = (int)floor(f->x1 / f->x_tick + 1e-9);
+    int ny = (int)lround((f->y1 - f->y0) / f->y_tick);
+    int x_first = (int)ceil(f->x0 / f->x_tick - 1e-9);
+    int x_last = (int)floor(f->x1 / f->x_tick + 1e-9);
     for (int i = 0; i <= ny; i++) {
         double value = f->y0 + i * f->y_tick;
         svg_line(out, LEFT, y_of(f, value), RIGHT, y_of(f, value), style);
-        snprintf(text, sizeof text, "%.*f", f->decimals, value);
+        write_tick(f, value, text);
         svg_text(out, LEFT - 8, y_of(f, value) + 4, "end", GREY, text);
     }
-    for (int i = 0; i <= nx; i++) {
+    for (int i = x_first; i <= x_last; i++) {
         double step = i * f->x_tick;
         svg_line(out, x_of(f, step), BOTTOM, x_of(f, step), BOTTOM + 5, style);
         snprintf(text, sizeof text, "%.0f", step);
@@ -223,7 +250,7 @@ static void svg_series(ls_buf *out, const frame *f, const ls_curve_series *s, co
     for (size_t i = 0; i < s->n; i += stretch) {
         double step = 0, value = 0, n = 0;
         for (size_t j = i; j < s->n && j < i + stretch; j++) {
-            if (!isfinite(s->values[j])) continue;
+            if (!point_is_shown(s, j)) continue;
             step += s->steps[j];
             value += s->values[j];
             n++;
@@ -252,19 +279,19 @@ void ls_curve_svg(const ls_curve *c, ls_buf *out) {
                   "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
                   WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
     svg_axes(out, &f);
-    if (c->level_label && isfinite(c->level))
+    if (has_level(c))
         svg_line(out, LEFT, y_of(&f, c->level), RIGHT, y_of(&f, c->level), level);
     svg_series(out, &f, &c->train, train);
     svg_series(out, &f, &c->val, val);
     for (size_t i = 0; i < c->val.n; i++)
-        if (isfinite(c->val.values[i]))
+        if (point_is_shown(&c->val, i))
             ls_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.4\" fill=\"%s\"/>\n",
                           x_of(&f, c->val.steps[i]), y_of(&f, c->val.values[i]), VAL);
     ls_buf_printf(out, "<g font-size=\"15\" font-weight=\"600\">\n");
-    svg_text(out, LEFT, 20, "start", INK, c->title);
+    svg_text(out, LEFT, 24, "start", INK, c->title);
     ls_buf_printf(out, "</g>\n");
     double x = svg_key(out, LEFT, train, "training");
     if (c->val.n) x = svg_key(out, x, val, "validation");
-    if (c->level_label) svg_key(out, x, level, c->level_label);
+    if (has_level(c)) svg_key(out, x, level, c->level_label);
     ls_buf_printf(out, "</svg>\n");
 }

@@ -32,7 +32,9 @@ static void put_varint(ls_buf *b, uint64_t v) {
     ls_buf_append(b, &byte, 1);
 }
 
-static void put_key(ls_buf *b, int field, int type) { put_varint(b, (uint64_t)(field << 3 | type)); }
+static void put_key(ls_buf *b, int field, int type) {
+    put_varint(b, (uint64_t)(field << 3 | type));
+}
 
 static void put_bytes(ls_buf *b, int field, const void *data, size_t nbytes) {
     put_key(b, field, BYTES);

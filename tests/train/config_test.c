@@ -1,0 +1,158 @@
+/* config_test.c - reading, refusing, writing and comparing configs. Messages: tests/cli/bad_input_test.c */
+#include "train/config.h"
+
+#include <unistd.h>
+
+#include "test.h"
+
+static const char PATH[] = "data.path=LICENSE";
+
+/* Reads `text` from a file of its own. */
+static ls_status read_text(const char *text, ls_config *c, ls_error *e) {
+    char path[] = "/tmp/lockstep-config-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    ls_status s = ls_config_read(path, c, e);
+    unlink(path);
+    return s;
+}
+
+static ls_config defaults(void) {
+    ls_config c;
+    ls_error e;
+    ls_config_defaults(&c);
+    assert_ls_ok(ls_config_set(&c, PATH, &e), e);
+    return c;
+}
+
+static void test_read(void **state) {
+    (void)state;
+    ls_config c;
+    ls_error e;
+    assert_ls_ok(read_text("train:\n  steps: 7 # seven\nparallel: {reduce: fastest, bucket_mb: 1.5}\n"
+                           "data:\n  path: \"a \\\"b\\\" \\u00e9\"\n",
+                           &c, &e),
+                 e);
+    assert_int_equal(c.train.steps, 7);
+    assert_int_equal(c.parallel.reduce, LS_REDUCE_FASTEST);
+    assert_true(c.parallel.bucket_mb == 1.5);
+    assert_string_equal(c.data.path, "a \"b\" é");
+    assert_int_equal(c.train.virtual_workers, 8); /* a default */
+    assert_ls_ok(read_text("", &c, &e), e);
+    assert_int_equal(c.train.steps, 1000);
+}
+
+/* What ls_config_write() writes is read back as the same config, to the last bit of each real. */
+static void test_round_trip(void **state) {
+    (void)state;
+    ls_config c = defaults(), again;
+    ls_error e;
+    assert_ls_ok(ls_config_set(&c, "optim.lr=0.0012345678901234567", &e), e);
+    assert_ls_ok(ls_config_set(&c, "optim.eps=3.3333333333333331e-17", &e), e);
+    assert_ls_ok(ls_config_set(&c, "train.seed=9007199254740991", &e), e);
+    assert_ls_ok(ls_config_set(&c, "data.path=a: \"b\" \\c #d \ttab\nline", &e), e);
+    assert_ls_ok(ls_config_set(&c, "parallel.transport=thread", &e), e);
+    ls_buf text = {0};
+    ls_config_write(&c, &text);
+    assert_ls_ok(read_text(text.data, &again, &e), e);
+    assert_memory_equal(&c.model, &again.model, sizeof c.model);
+    assert_memory_equal(&c.train, &again.train, sizeof c.train);
+    assert_memory_equal(&c.optim, &again.optim, sizeof c.optim);
+    assert_memory_equal(&c.parallel, &again.parallel, sizeof c.parallel);
+    assert_string_equal(c.data.path, again.data.path);
+    ls_buf_free(&text);
+}
+
+static void set_fails(const char *assignment, const char *says) {
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_fails(ls_config_set(&c, assignment, &e), LS_EINVAL, says, e);
+}
+
+static void test_set(void **state) {
+    (void)state;
+    set_fails("train.step=5", "did you mean 'train.steps'?");
+    set_fails("steps=5", "did you mean 'train.steps'?");
+    set_fails("=5", "unknown key");
+    set_fails("train.steps=", "is not a whole number");
+    set_fails("train.steps= 5", "is not a whole number");
+    set_fails("train.steps=5.0", "is not a whole number");
+    set_fails("train.steps=0x10", "is not a whole number");
+    set_fails("train.steps=99999999999999999999", "is out of range");
+    set_fails("train.steps=-1", "is out of range");
+    set_fails("optim.lr=inf", "is not a number");
+    set_fails("optim.lr=1e999", "is out of range");
+    set_fails("optim.lr=-1", "is out of range");
+    set_fails("optim.beta1=1", "is out of range");
+    set_fails("optim.eps=0", "is out of range");
+    set_fails("model.vocab=255", "is out of range; expected 256");
+    char longest[2 * LS_CONFIG_TEXT];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    memcpy(longest, "data.path=", 10);
+    set_fails(longest, "is longer than");
+}
+
+static void check_fails(const char *assignment, const char *says) {
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_ok(ls_config_set(&c, assignment, &e), e);
+    assert_ls_fails(ls_config_check(&c, "here", &e), LS_EINVAL, says, e);
+}
+
+static void test_check(void **state) {
+    (void)state;
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_ok(ls_config_check(&c, "here", &e), e);
+    check_fails("model.heads=3", "here: model.heads 3 does not divide model.width 256; choose heads "
+                                 "among 1, 2, 4");
+    check_fails("train.batch=20", "a batch of 16 would do");
+    check_fails("train.batch=4", "a batch of 8 would do");
+    check_fails("train.micro_batch=3", "more than a virtual worker has: 2 samples");
+    check_fails("data.path=", "data.path is missing");
+    check_fails("optim.warmup=1001", "more than train.steps 1000");
+    check_fails("optim.min_lr=1", "more than optim.lr");
+}
+
+static ls_status compatible(const char *assignment, char **note, ls_error *e) {
+    ls_config was = defaults(), now = defaults();
+    assert_ls_ok(ls_config_set(&now, assignment, e), *e);
+    *note = NULL;
+    return ls_config_compatible(&was, &now, note, e);
+}
+
+static void test_compatible(void **state) {
+    (void)state;
+    static const char *const fixed[] = {"model.layers=2",    "train.batch=32", "train.seed=2",
+                                        "optim.lr=2e-3",     "optim.clip=0",   "data.val_fraction=0.1",
+                                        "train.virtual_workers=4"};
+    static const char *const free_keys[] = {"train.micro_batch=2", "parallel.threads=2",
+                                            "checkpoint.every=5",  "log.every=2",
+                                            "train.eval_every=3",  "parallel.transport=thread"};
+    static const char *const noted[] = {"train.steps=2000", "data.path=other",
+                                        "parallel.reduce=fastest"};
+    char *note = NULL;
+    ls_error e;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        assert_ls_fails(compatible(fixed[i], &note, &e), LS_EINVAL, "but the run began with", e);
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++) {
+        assert_ls_ok(compatible(free_keys[i], &note, &e), e);
+        assert_null(note);
+    }
+    for (size_t i = 0; i < sizeof noted / sizeof *noted; i++) {
+        assert_ls_ok(compatible(noted[i], &note, &e), e);
+        assert_non_null(note);
+        free(note);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),  cmocka_unit_test(test_round_trip), cmocka_unit_test(test_set),
+        cmocka_unit_test(test_check), cmocka_unit_test(test_compatible),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
