@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static ls_status file_open(const char *path, int *fd_p, size_t *nbytes_p, ls_error *e) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait at a pipe's end */
     struct stat st;
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -135,7 +135,8 @@ bool ls_file_exists(const char *path) {
 
 ls_status ls_file_make_dirs(const char *path, ls_error *e) {
     char *p = ls_strdup(path);
-    int failed = 0;
+    struct stat st;
+    int failed = *p ? 0 : ENOENT;
     for (char *s = p + 1; !failed; s++) {
         char c = *s;
         if (c != '/' && c != 0) continue;
@@ -145,6 +146,7 @@ ls_status ls_file_make_dirs(const char *path, ls_error *e) {
         if (!c) break;
     }
     free(p);
+    if (!failed && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))) failed = ENOTDIR;
     if (failed) return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(failed));
     return LS_OK;
 }

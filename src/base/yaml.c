@@ -15,6 +15,7 @@ typedef struct reader {
     ls_yaml *y;
     char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
     int depth;               /* mappings open */
+    int ndocuments;
     char *key;               /* the key whose value comes next, or NULL */
 } reader;
 
@@ -26,13 +27,23 @@ static void add_item(reader *r, const char *value, int line) {
     r->key = NULL;
 }
 
+/* Anchors and tags stand before scalars and groups alike. */
+static ls_status refuse_marks(const reader *r, const yaml_char_t *anchor, const yaml_char_t *tag,
+                              int line, ls_error *e) {
+    if (anchor)
+        return ls_fail(e, LS_EINVAL, "%s:%d: anchors are not supported; write the value itself",
+                       r->path, line);
+    if (tag)
+        return ls_fail(e, LS_EINVAL, "%s:%d: tags are not supported; leave out '%.60s'", r->path,
+                       line, (const char *)tag);
+    return LS_OK;
+}
+
 static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
     const char *text = (const char *)ev->data.scalar.value;
     if (strlen(text) != ev->data.scalar.length)
         return ls_fail(e, LS_EINVAL, "%s:%d: has a zero byte in a value", r->path, line);
-    if (ev->data.scalar.anchor)
-        return ls_fail(e, LS_EINVAL, "%s:%d: anchors are not supported; write the value itself",
-                       r->path, line);
+    LS_TRY(refuse_marks(r, ev->data.scalar.anchor, ev->data.scalar.tag, line, e));
     if (r->depth == 0)
         return ls_fail(e, LS_EINVAL, "%s:%d: expected groups of keys such as 'train:', not '%s'",
                        r->path, line, text);
@@ -45,7 +56,8 @@ static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error
     return LS_OK;
 }
 
-static ls_status on_mapping(reader *r, int line, ls_error *e) {
+static ls_status on_mapping(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
+    LS_TRY(refuse_marks(r, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, line, e));
     if (r->depth == MAX_DEPTH)
         return ls_fail(e, LS_EINVAL, "%s:%d: groups are nested too deeply", r->path, line);
     if (r->depth > 0 && !r->key)
@@ -59,7 +71,7 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     int line = (int)ev->start_mark.line + 1;
     switch (ev->type) {
     case YAML_SCALAR_EVENT: return on_scalar(r, ev, line, e);
-    case YAML_MAPPING_START_EVENT: return on_mapping(r, line, e);
+    case YAML_MAPPING_START_EVENT: return on_mapping(r, ev, line, e);
     case YAML_MAPPING_END_EVENT: free(r->prefix[--r->depth]); return LS_OK;
     case YAML_SEQUENCE_START_EVENT:
         return ls_fail(e, LS_EINVAL, "%s:%d: '%s' is a list; a single value is expected", r->path,
@@ -67,18 +79,31 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     case YAML_ALIAS_EVENT:
         return ls_fail(e, LS_EINVAL, "%s:%d: aliases are not supported; write the value itself",
                        r->path, line);
+    case YAML_DOCUMENT_START_EVENT:
+        if (r->ndocuments++ == 0) return LS_OK;
+        return ls_fail(e, LS_EINVAL, "%s:%d: begins a second document; one is expected", r->path,
+                       line);
     default: return LS_OK;
     }
 }
 
-static ls_status read_events(reader *r, ls_error *e) {
+/* libyaml gives a line, or, of bytes that are no text, the place among the bytes. */
+static ls_status not_yaml(const reader *r, const ls_buf *text, ls_error *e) {
+    const yaml_parser_t *p = &r->parser;
+    size_t line = p->problem_mark.line + 1;
+    if (p->error == YAML_READER_ERROR) {
+        line = 1;
+        for (size_t i = 0; i < p->problem_offset && i < text->len; i++)
+            line += text->data[i] == '\n';
+    }
+    return ls_fail(e, LS_EINVAL, "%s:%zu: is not valid YAML: %s", r->path, line,
+                   p->problem ? p->problem : "unreadable");
+}
+
+static ls_status read_events(reader *r, const ls_buf *text, ls_error *e) {
     for (;;) {
         yaml_event_t ev;
-        if (!yaml_parser_parse(&r->parser, &ev)) {
-            size_t line = r->parser.problem_mark.line + 1;
-            return ls_fail(e, LS_EINVAL, "%s:%zu: is not valid YAML: %s", r->path, line,
-                           r->parser.problem ? r->parser.problem : "unreadable");
-        }
+        if (!yaml_parser_parse(&r->parser, &ev)) return not_yaml(r, text, e);
         bool end = ev.type == YAML_STREAM_END_EVENT;
         ls_status s = on_event(r, &ev, e);
         yaml_event_delete(&ev);
@@ -94,7 +119,7 @@ ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *e) {
     if (!yaml_parser_initialize(&r.parser)) abort();
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.data ? text.data : ""),
                                  text.len);
-    ls_status s = read_events(&r, e);
+    ls_status s = read_events(&r, &text, e);
     yaml_parser_delete(&r.parser);
     for (int i = 0; i < r.depth; i++) free(r.prefix[i]);
     free(r.key);

@@ -3,7 +3,7 @@
  *     train:
  *       steps: 50        ->  { "train.steps", "50", line 2 }
  *
- * Scalars only: lists, anchors, aliases and tags are refused by name.
+ * Scalars only: lists, anchors, aliases, tags and a second document are refused by name.
  */
 #ifndef LS_BASE_YAML_H
 #define LS_BASE_YAML_H

@@ -87,7 +87,7 @@ static ls_status read_tensor(const reader *r, const char *name, const ls_json *e
     LS_TRY(read_shape(r, ls_json_get(entry, "shape"), &t, e));
     const ls_json *offsets = ls_json_get(entry, "data_offsets");
     int64_t begin = -1, end = -1;
-    if (!ls_json_integer(ls_json_at(offsets, 0), &begin) ||
+    if (ls_json_count(offsets) != 2 || !ls_json_integer(ls_json_at(offsets, 0), &begin) ||
         !ls_json_integer(ls_json_at(offsets, 1), &end) || begin < 0 || end < begin ||
         (uint64_t)end > r->nbytes || (size_t)(end - begin) != t.count * sizeof(float) ||
         begin % (int64_t)sizeof(float))

@@ -32,6 +32,13 @@ ls_status ls_region_create(int nworkers, size_t arena_nbytes, bool shared, ls_re
     size_t head = sizeof(ls_region_header) + (size_t)nworkers * sizeof(ls_worker_slot);
     ls_region r = {.fd = -1, .used = ls_region_cost(head)};
     r.nbytes = r.used + arena_nbytes;
+    /* the kernel would give it, and kill a worker later */
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if ((double)r.nbytes > memory)
+        return ls_fail(e, LS_ENOMEM,
+                       "%.1f GB of memory are needed for parameters, gradients and optimizer, this "
+                       "machine has %.1f; use a smaller model, fewer workers or virtual workers",
+                       (double)r.nbytes / 1e9, memory / 1e9);
     void *p = NULL;
     if (shared)
         LS_TRY(map_memfd(r.nbytes, &r.fd, &p, e));

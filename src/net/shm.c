@@ -1,7 +1,7 @@
 /* shm.c - workers as processes.
  *
- * The supervisor waits for signals, one at a time, in one thread: SIGCHLD (a worker ended), SIGINT and
- * SIGTERM (stop). Workers ignore the last two, so that Ctrl-C, which the terminal sends to all, stops
+ * The supervisor waits for signals, one at a time, in one thread: SIGCHLD (a worker ended), SIGINT,
+ * SIGTERM and SIGHUP (stop). Workers ignore the last three, so that Ctrl-C, which the terminal sends to all, stops
  * the run after the step. If the supervisor dies, the kernel kills the workers (PR_SET_PDEATHSIG), and
  * the memfd goes with the last of them.
  */
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "net/supervise.h"
 
@@ -41,6 +40,7 @@ static _Noreturn void child_main(const ls_launch *l, int worker, pid_t parent) {
     if (getppid() != parent) _exit(1);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

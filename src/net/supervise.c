@@ -12,13 +12,14 @@ void ls_supervisor_begin(ls_supervisor *s, ls_region *region) {
     sigaddset(&s->waited, SIGCHLD);
     sigaddset(&s->waited, SIGINT);
     sigaddset(&s->waited, SIGTERM);
+    sigaddset(&s->waited, SIGHUP);
     sigprocmask(SIG_BLOCK, &s->waited, &s->before);
 }
 
 ls_supervisor_event ls_supervisor_wait(ls_supervisor *s) {
     struct timespec moment = {.tv_nsec = 100 * 1000 * 1000};
     int got = sigtimedwait(&s->waited, NULL, &moment);
-    if (got != SIGINT && got != SIGTERM) return LS_SUPERVISOR_LOOK;
+    if (got != SIGINT && got != SIGTERM && got != SIGHUP) return LS_SUPERVISOR_LOOK;
     if (++s->interrupts == 1) {
         ls_log("%s: stopping after this step, with a checkpoint; again to end at once",
                strsignal(got));

@@ -17,7 +17,7 @@ typedef enum ls_supervisor_event {
     LS_SUPERVISOR_END_NOW, /* a second interrupt */
 } ls_supervisor_event;
 
-/* Blocks SIGCHLD, SIGINT and SIGTERM in this thread and those that it starts. */
+/* Blocks SIGCHLD, SIGINT, SIGTERM and SIGHUP in this thread and those that it starts. */
 void ls_supervisor_begin(ls_supervisor *, ls_region *);
 /* Waits for a signal, 100 ms at most; the first interrupt raises header->stop. */
 ls_supervisor_event ls_supervisor_wait(ls_supervisor *);

@@ -232,7 +232,7 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *e) {
     int64_t count = 0, step = newest_below(folder, INT64_MAX, &count);
     free(folder);
     if (step < 0)
-        return ls_fail(e, LS_EIO, "%s: has no checkpoint in its folder checkpoints/", run);
+        return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again", run);
     *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
     return LS_OK;
 }

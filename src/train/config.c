@@ -14,9 +14,9 @@ typedef enum key_type { INTEGER, REAL, TEXT, CHOICE } key_type;
 typedef struct key {
     const char *name;
     key_type type;
-    size_t offset; /* in ls_config */
-    int64_t whole[3]; /* of INTEGER: low, high, usual */
-    double real[3];   /* of REAL: the same            */
+    size_t offset;              /* in ls_config */
+    int64_t whole[3];           /* of INTEGER: lowest, highest, default */
+    double real[3];             /* of REAL: the same */
     const char *const *choices; /* [.., NULL]; the value is the index */
     bool free;                  /* may differ when a run goes on: it can't touch the bits */
     const char *help;
@@ -35,6 +35,8 @@ enum { BILLION = 1000000000 };
     { name, INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, NULL, free, help }
 #define NUM(name, field, low, high, usual, free, help)                                             \
     { name, REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
+#define STRING(name, field, free, help)                                                            \
+    { name, TEXT, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
     { name, CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
 
@@ -45,8 +47,8 @@ static const key keys[] = {
     INT("model.context", model.context, 1, 1048576, 256, FIXED, "tokens of a sample"),
     INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
         "tokens of the tokenizer, which is trained on the text"),
-    {"data.path", TEXT, offsetof(ls_config, data.path), {0}, {0}, NULL, FREE,
-     "a UTF-8 text; a run keeps its tokens, so going on does not read it again"},
+    STRING("data.path", data.path, FREE,
+           "a UTF-8 text; a run keeps its tokens, so going on does not read it again"),
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
         "part of the text's end that is kept for validation"),
     INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
@@ -55,7 +57,8 @@ static const key keys[] = {
         "samples that a worker computes at once: memory against speed"),
     INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
         "parts of the batch; they fix the order of summation, and the most workers"),
-    INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED, "of initial weights and the order of samples"),
+    INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED,
+        "of initial weights and the order of samples"),
     INT("train.eval_every", train.eval_every, 0, BILLION, 100, FREE,
         "steps between evaluations; 0: at the end alone"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
@@ -96,7 +99,9 @@ static int64_t *integer_at(ls_config *c, const key *k) {
 static double *real_at(ls_config *c, const key *k) {
     return (double *)(void *)((char *)c + k->offset);
 }
-static char *text_at(ls_config *c, const key *k) { return (char *)c + k->offset; }
+static char *text_at(ls_config *c, const key *k) {
+    return (char *)c + k->offset;
+}
 
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
@@ -154,10 +159,11 @@ static bool is_group(const char *name) {
 static ls_status group_alone(const char *where, const char *name, ls_error *e) {
     ls_buf groups = {0};
     list_groups(&groups);
-    ls_status s = ls_fail(e, LS_EINVAL,
-                          "%.300s: '%.60s' is a group, not a key; give keys in it, e.g. train.steps, "
-                          "or leave it out (the groups are %s)",
-                          where, name, groups.data);
+    ls_status s =
+        ls_fail(e, LS_EINVAL,
+                "%.300s: '%.60s' is a group, not a key; give keys in it, e.g. train.steps, "
+                "or leave it out (the groups are %s)",
+                where, name, groups.data);
     ls_buf_free(&groups);
     return s;
 }
@@ -240,14 +246,14 @@ static ls_status set_choice(ls_config *c, const key *k, const char *where, const
         }
         ls_buf_printf(&list, "%s%s", i ? ", " : "", k->choices[i]);
     }
-    ls_status s = ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not one of %s", where, k->name, value,
-                          list.data);
+    ls_status s =
+        ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not one of %s", where, k->name, value, list.data);
     ls_buf_free(&list);
     return s;
 }
 
-/* The bytes of the UTF-8 character at s and its number, or 0 where there is none. No overlong forms,
- * no surrogates. Source: RFC 3629. */
+/* The bytes of the UTF-8 character at s and its number, or 0 where there is none. No overlong
+ * forms, no surrogates. Source: RFC 3629. */
 static int decode(const char *s, uint32_t *point_p) {
     const unsigned char *p = (const unsigned char *)s;
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -286,10 +292,14 @@ static ls_status set_key(ls_config *c, const char *where, const char *name, cons
     const key *k = find_key(name);
     if (!k) return unknown_key(where, name, e);
     switch (k->type) {
-    case INTEGER: return set_integer(c, k, where, value, e);
-    case REAL: return set_real(c, k, where, value, e);
-    case CHOICE: return set_choice(c, k, where, value, e);
-    case TEXT: break;
+    case INTEGER:
+        return set_integer(c, k, where, value, e);
+    case REAL:
+        return set_real(c, k, where, value, e);
+    case CHOICE:
+        return set_choice(c, k, where, value, e);
+    case TEXT:
+        break;
     }
     return set_text(c, k, where, value, e);
 }
@@ -303,8 +313,8 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
         snprintf(where, sizeof where, "%.900s:%d", path, item->line);
         for (size_t j = 0; j < i; j++)
             if (strcmp(y->items[j].key, item->key) == 0)
-                return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d", where,
-                               item->key, y->items[j].line);
+                return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d",
+                               where, item->key, y->items[j].line);
         LS_TRY(set_key(c, where, item->key, item->value, e));
     }
     return LS_OK;
@@ -323,7 +333,8 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
     const char *equals = strchr(assignment, '=');
     if (!equals)
         return ls_fail(e, LS_EINVAL,
-                       "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50", assignment);
+                       "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50",
+                       assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
     ls_status s = set_key(c, "--set", name, equals + 1, e);
     free(name);
@@ -358,8 +369,8 @@ static ls_status check_train(const ls_config *c, const char *where, ls_error *e)
         snprintf(nearby, sizeof nearby, "%lld", (long long)V);
     if (B % V)
         return ls_fail(e, LS_EINVAL,
-                       "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch of "
-                       "%s would do",
+                       "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch "
+                       "of %s would do",
                        where, (long long)V, (long long)B, nearby);
     if (c->train.micro_batch > B / V)
         return ls_fail(e, LS_EINVAL,
@@ -374,7 +385,8 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_train(c, where, e));
     if (!*c->data.path)
-        return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to a UTF-8 text", where);
+        return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to a UTF-8 text",
+                       where);
     if (c->optim.warmup > c->train.steps)
         return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
                        (long long)c->optim.warmup, (long long)c->train.steps);
@@ -423,10 +435,18 @@ static void put_value(const ls_config *c, const key *k, ls_buf *out) {
     memcpy(&integer, at, sizeof integer);
     memcpy(&real, at, sizeof real);
     switch (k->type) {
-    case INTEGER: ls_buf_printf(out, "%lld", (long long)integer); break;
-    case REAL: put_real(real, out); break;
-    case CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
-    case TEXT: put_text(at, out); break;
+    case INTEGER:
+        ls_buf_printf(out, "%lld", (long long)integer);
+        break;
+    case REAL:
+        put_real(real, out);
+        break;
+    case CHOICE:
+        ls_buf_printf(out, "\"%s\"", k->choices[integer]);
+        break;
+    case TEXT:
+        put_text(at, out);
+        break;
     }
 }
 

@@ -40,7 +40,7 @@ typedef struct ls_config {
     } optim;
     struct {
         int64_t reduce, transport, executor, overlap; /* the enums above */
-        int64_t threads; /* in each worker */
+        int64_t threads;                              /* in each worker */
         double bucket_mb;
         double timeout_s; /* for each wait on another worker */
     } parallel;
@@ -62,8 +62,8 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
 /* One "key=value" from the command line. */
 ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
 
-/* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names the
- * source in messages. */
+/* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names
+ * the source in messages. */
 ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 
 /* Appends the whole config as YAML with every key, groups in table order; reading it back gives an
@@ -75,8 +75,8 @@ void ls_config_help(ls_buf *);
 
 /* Whether going on from a run with config `was` under config `now` gives the bits of a single run.
  * LS_EINVAL names the first key that must not differ. Keys that can't touch the bits (parallel,
- * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps its
- * tokens), for which *note_p is set to a sentence to print (free() it) or NULL. */
+ * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps
+ * its tokens), for which *note_p is set to a sentence to print (free() it) or NULL. */
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
                                ls_error *);
 

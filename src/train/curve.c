@@ -22,13 +22,17 @@ static double round_tick(double range, int n) {
 }
 
 /* Not NaN, not infinite, and so small that differences are finite, too. */
-static bool is_shown(double v) { return fabs(v) < 1e300; }
+static bool is_shown(double v) {
+    return fabs(v) < 1e300;
+}
 
 static bool point_is_shown(const ls_curve_series *s, size_t i) {
     return is_shown(s->steps[i]) && is_shown(s->values[i]);
 }
 
-static bool has_level(const ls_curve *c) { return c->level_label && is_shown(c->level); }
+static bool has_level(const ls_curve *c) {
+    return c->level_label && is_shown(c->level);
+}
 
 static void widen(const ls_curve_series *s, frame *f) {
     for (size_t i = 0; i < s->n; i++) {
@@ -279,8 +283,7 @@ void ls_curve_svg(const ls_curve *c, ls_buf *out) {
                   "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
                   WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
     svg_axes(out, &f);
-    if (has_level(c))
-        svg_line(out, LEFT, y_of(&f, c->level), RIGHT, y_of(&f, c->level), level);
+    if (has_level(c)) svg_line(out, LEFT, y_of(&f, c->level), RIGHT, y_of(&f, c->level), level);
     svg_series(out, &f, &c->train, train);
     svg_series(out, &f, &c->val, val);
     for (size_t i = 0; i < c->val.n; i++)

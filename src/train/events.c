@@ -89,8 +89,7 @@ static ls_status open_file(const char *folder, ls_events *ev, ls_error *e) {
         ev->file = fopen(ev->path, "wbxe");
         if (ev->file || errno != EEXIST) break;
     }
-    if (!ev->file)
-        return ls_fail(e, LS_EIO, "%s: can't be created: %s", ev->path, strerror(errno));
+    if (!ev->file) return ls_fail(e, LS_EIO, "%s: can't be created: %s", ev->path, strerror(errno));
     return LS_OK;
 }
 
@@ -110,8 +109,7 @@ ls_status ls_events_create(const char *folder, ls_events **ev_p, ls_error *e) {
     return s;
 }
 
-ls_status ls_events_scalar(ls_events *ev, int64_t step, const char *tag, float value,
-                           ls_error *e) {
+ls_status ls_events_scalar(ls_events *ev, int64_t step, const char *tag, float value, ls_error *e) {
     begin_event(ev);
     put_key(&ev->event, 2, VARINT);
     put_varint(&ev->event, (uint64_t)step);

@@ -21,6 +21,8 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_config_read(o->config, &r->config, e));
     for (int i = 0; i < o->nsets; i++) LS_TRY(ls_config_set(&r->config, o->sets[i], e));
     LS_TRY(ls_config_check(&r->config, o->config, e));
+    const ls_kernels *k = NULL;
+    LS_TRY(ls_kernels_pick(&k, e)); /* workers will, too: a bad LOCKSTEP_CPU is told before them */
     int64_t V = r->config.train.virtual_workers, cores = ls_cores() / r->config.parallel.threads;
     if (cores < 1) cores = 1;
     r->nworkers = o->nworkers ? o->nworkers : (int)(cores < V ? cores : V);

@@ -37,6 +37,9 @@ static void test_config(void **state) {
     config_fails("", "data.path is missing");
     expect("train configs/tiny.yaml -o @/bad --set train.steps", 1, "has no '='");
     expect("train configs/tiny.yaml -o @/bad --set model.width=25", 1, "does not divide");
+    assert_int_equal(setenv("LOCKSTEP_CPU", "abacus", 1), 0);
+    expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_CPU: no kernels 'abacus'");
+    assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
     expect("train configs/tiny.yaml -o @/bad -n 9", 1, "9 workers for train.virtual_workers 8");
     assert_false(file_exists("bad"));
 }

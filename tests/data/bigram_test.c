@@ -54,8 +54,8 @@ static void test_against_table(void **state) {
     (void)state;
     check(5000, 700, 40, 40);
     check(200, 700, 40, 40);
-    check(300, 100, 17, 9);        /* tokens that training never saw */
-    check(1000, 200, 1, 1);        /* one token: nothing to predict */
+    check(300, 100, 17, 9); /* tokens that training never saw */
+    check(1000, 200, 1, 1); /* one token: nothing to predict */
     check(2, 2, 3, 3);
 }
 

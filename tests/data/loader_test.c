@@ -1,4 +1,5 @@
-/* loader_test.c - the loader gives what order.h says, from any step, and can be freed at any time. */
+/* loader_test.c - the loader gives what order.h says, from any step, and can be freed at any time.
+ */
 #include "data/loader.h"
 
 #include "base/mem.h"
@@ -70,8 +71,7 @@ static void test_epoch_is_covered(void **state) {
                 uint64_t first = 0, end = 0;
                 const uint32_t *got = NULL;
                 ls_loader_next(l, &b, &first, &end, &got);
-                for (uint64_t i = 0; i < end - first; i++)
-                    seen[(got[i * (T + 1)] - 1000) / T]++;
+                for (uint64_t i = 0; i < end - first; i++) seen[(got[i * (T + 1)] - 1000) / T]++;
             }
             ls_loader_free(l);
         }
@@ -124,8 +124,8 @@ static void test_nbytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_over_epochs),      cmocka_unit_test(test_epoch_is_covered),
-        cmocka_unit_test(test_in_use),           cmocka_unit_test(test_freed_while_busy),
+        cmocka_unit_test(test_over_epochs), cmocka_unit_test(test_epoch_is_covered),
+        cmocka_unit_test(test_in_use),      cmocka_unit_test(test_freed_while_busy),
         cmocka_unit_test(test_nbytes),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

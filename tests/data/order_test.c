@@ -25,8 +25,8 @@ static int by_value(const void *a, const void *b) {
 /* 20000 places at the beginning, spread out and at the end: all in range, none twice. */
 static void test_large(void **state) {
     (void)state;
-    static const uint64_t sizes[] = {65535,      65536,           65537,
-                                     4000000007, (uint64_t)1 << 40, ((uint64_t)1 << 45) + 1};
+    static const uint64_t sizes[] = {
+        65535, 65536, 65537, 4000000007, (uint64_t)1 << 40, ((uint64_t)1 << 45) + 1};
     enum { SAMPLED = 20000 };
     uint64_t *seen = LS_NEW_ARRAY(uint64_t, SAMPLED);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {

@@ -1,11 +1,11 @@
-/* gpt_test.c - the whole model: loss and gradients against double precision, its table of parameters,
- * and its initial weights. */
+/* gpt_test.c - the whole model: loss and gradients against double precision, its table of
+ * parameters, and its initial weights. */
 #include "fixture.h"
 
 enum { LAYERS = 2, C = 24, HEADS = 3, T = 33, V = 50, N = 3 };
 
-/* Measured: 2e-6 of the largest value of a tensor; the loss, 1e-8 of itself. */
-static const double TOLERANCE = 1e-5, LOSS_TOLERANCE = 1e-7;
+/* Measured: 9e-7 of the largest value of a tensor; the loss, 5e-8 of itself. */
+static const double TOLERANCE = 3e-6, LOSS_TOLERANCE = 2e-7;
 static const ls_gpt_config small = {LAYERS, C, HEADS, T, V};
 
 static void create(const ls_gpt_config *c, ls_model *m_p) {
@@ -205,12 +205,18 @@ static void test_table(void **state) {
     static const struct {
         const char *name;
         int64_t d0, d1;
-    } block[] = {{"ln_1.weight", C, 0},          {"ln_1.bias", C, 0},
-                 {"attn.c_attn.weight", C, 3 * C}, {"attn.c_attn.bias", 3 * C, 0},
-                 {"attn.c_proj.weight", C, C},   {"attn.c_proj.bias", C, 0},
-                 {"ln_2.weight", C, 0},          {"ln_2.bias", C, 0},
-                 {"mlp.c_fc.weight", C, 4 * C},  {"mlp.c_fc.bias", 4 * C, 0},
-                 {"mlp.c_proj.weight", 4 * C, C}, {"mlp.c_proj.bias", C, 0}};
+    } block[] = {{"ln_1.weight", C, 0},
+                 {"ln_1.bias", C, 0},
+                 {"attn.c_attn.weight", C, 3 * C},
+                 {"attn.c_attn.bias", 3 * C, 0},
+                 {"attn.c_proj.weight", C, C},
+                 {"attn.c_proj.bias", C, 0},
+                 {"ln_2.weight", C, 0},
+                 {"ln_2.bias", C, 0},
+                 {"mlp.c_fc.weight", C, 4 * C},
+                 {"mlp.c_fc.bias", 4 * C, 0},
+                 {"mlp.c_proj.weight", 4 * C, C},
+                 {"mlp.c_proj.bias", C, 0}};
     ls_model m;
     create(&small, &m);
     assert_int_equal(m.nparams, 12 * LAYERS + 4);

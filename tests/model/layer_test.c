@@ -1,5 +1,5 @@
-/* layer_test.c - each layer alone: against a double-precision reference, against central differences,
- * and the promise, bit for bit.
+/* layer_test.c - each layer alone: against a double-precision reference, against central
+ * differences, and the promise, bit for bit.
  *
  * The scalar function of a layer is sum(dy * y) with random dy; of the head, the weighted loss. */
 #include "fixture.h"
@@ -47,9 +47,13 @@ static void bench_close(bench *b) {
     free(b->tokens), free(b->params), free(b->x), free(b->dy);
 }
 
-static void result_free(result *r) { free(r->y), free(r->dx), free(r->grads), free(r->losses); }
+static void result_free(result *r) {
+    free(r->y), free(r->dx), free(r->grads), free(r->losses);
+}
 
-static size_t rows_floats(const bench *b) { return (size_t)(b->s.n * b->s.T * b->s.C); }
+static size_t rows_floats(const bench *b) {
+    return (size_t)(b->s.n * b->s.T * b->s.C);
+}
 
 /* Forward of samples [i, end), and backward unless the layer takes all samples at once. */
 static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end, result *r) {
@@ -106,8 +110,13 @@ typedef struct exact {
 
 static exact exact_of(const bench *b) {
     size_t n = rows_floats(b), nfloats = b->model.nfloats;
-    exact f = {b, fix_doubles(b->params, nfloats), fix_doubles(b->x, n), fix_doubles(b->dy, n),
-               ref_zeros((int64_t)nfloats), ref_zeros((int64_t)n), ref_zeros((int64_t)n)};
+    exact f = {b,
+               fix_doubles(b->params, nfloats),
+               fix_doubles(b->x, n),
+               fix_doubles(b->dy, n),
+               ref_zeros((int64_t)nfloats),
+               ref_zeros((int64_t)n),
+               ref_zeros((int64_t)n)};
     if (b->kind == HEAD)
         for (int64_t i = 0; i < b->s.n; i++) f.dy[i] = (double)LOSS_SCALE;
     if (b->kind == EMBED)
@@ -213,10 +222,18 @@ static void check_shapes(int kind) {
     }
 }
 
-static void test_embedding(void **state) { (void)state, check_shapes(EMBED); }
-static void test_attention(void **state) { (void)state, check_shapes(ATTENTION); }
-static void test_mlp(void **state) { (void)state, check_shapes(MLP); }
-static void test_head(void **state) { (void)state, check_shapes(HEAD); }
+static void test_embedding(void **state) {
+    (void)state, check_shapes(EMBED);
+}
+static void test_attention(void **state) {
+    (void)state, check_shapes(ATTENTION);
+}
+static void test_mlp(void **state) {
+    (void)state, check_shapes(MLP);
+}
+static void test_head(void **state) {
+    (void)state, check_shapes(HEAD);
+}
 
 static void check_same(const bench *b, const result *a, const result *r) {
     size_t nbytes = rows_floats(b) * sizeof(float);
@@ -250,8 +267,8 @@ static void test_same_bits(void **state) {
         }
 }
 
-/* A second backward without grads_start goes on from the first: two equal samples give exactly twice
- * what one gives, where a sample has a single term. */
+/* A second backward without grads_start goes on from the first: two equal samples give exactly
+ * twice what one gives, where a sample has a single term. */
 static void test_gradients_go_on(void **state) {
     (void)state;
     bench b;

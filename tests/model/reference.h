@@ -1,7 +1,8 @@
 /* reference.h - GPT-2 in plain loops and double precision, for the tests to compare with.
  *
  * Written from the paper's formulas: no blocking, no vectors, no code of the library. A layer is a
- * forward and a backward; backward computes again what it needs, adds to the gradients, and writes dx.
+ * forward and a backward; backward computes again what it needs, adds to the gradients, and writes
+ * dx.
  *
  * Shapes: n samples, T positions, rows = n * T, C width, V vocabulary. Weights are [in, out].
  */
@@ -18,7 +19,8 @@ typedef struct ref_shape {
 } ref_shape;
 
 typedef struct ref_tensors {
-    double *t[6]; /* a layer's parameters, or their gradients, in the order of the library's layer */
+    double
+        *t[6]; /* a layer's parameters, or their gradients, in the order of the library's layer */
 } ref_tensors;
 
 /* tokens [n, T + 1]; x [rows, C]; y [rows, C], the head's [n]: the samples' losses. */

@@ -1,4 +1,5 @@
-/* safetensors_test.c - what comes back, and that a damaged or hostile file is an error that names it. */
+/* safetensors_test.c - what comes back, and that a damaged or hostile file is an error that names
+ * it. */
 #include "model/safetensors.h"
 
 #include <unistd.h>
@@ -20,11 +21,13 @@ static int tear_down(void **state) {
     return ls_file_remove_tree(dir, NULL) == LS_OK ? 0 : -1;
 }
 
-/* Not ls_file_write(): many small files, none of which need survive a crash. */
-static void write_raw(const void *data, size_t nbytes) {
+/* Not ls_file_write(): many small files, none of which need survive a crash. A fresh file each
+ * time, since file systems write a truncated one out at once. */
+static void write_raw(const void *bytes, size_t nbytes) {
+    unlink(path);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, nbytes, f), nbytes);
+    assert_int_equal(fwrite(bytes, 1, nbytes, f), nbytes);
     assert_int_equal(fclose(f), 0);
 }
 
@@ -155,7 +158,8 @@ static void test_truncated(void **state) {
     free(whole);
 }
 
-/* Every byte of the length and header set to hostile values: an error, or tensors within the file. */
+/* Every byte of the length and header set to hostile values: an error, or tensors within the file.
+ */
 static void test_flipped(void **state) {
     (void)state;
     ls_safetensors s = write_some();
@@ -177,8 +181,7 @@ static void test_flipped(void **state) {
             assert_true(i >= 8 || values[k] == was);
             double sum = 0;
             for (size_t t = 0; t < s.n; t++)
-                for (size_t j = 0; j < s.tensors[t].count; j++)
-                    sum += (double)s.tensors[t].data[j];
+                for (size_t j = 0; j < s.tensors[t].count; j++) sum += (double)s.tensors[t].data[j];
             assert_true(sum > 0);
             ls_safetensors_close(&s);
         }
@@ -187,9 +190,12 @@ static void test_flipped(void **state) {
 
 static void test_length(void **state) {
     (void)state;
-    static const uint64_t lengths[] = {0,          1,         3,          17,
-                                       1000,       64 << 20,  UINT32_MAX, (uint64_t)1 << 62,
-                                       INT64_MAX,  (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
+    static const uint64_t lengths[] = {0,          1,
+                                       3,          17,
+                                       1000,       64 << 20,
+                                       UINT32_MAX, (uint64_t)1 << 62,
+                                       INT64_MAX,  (uint64_t)1 << 63,
+                                       UINT64_MAX, UINT64_MAX - 7};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char bytes[40] = {0};
         memcpy(bytes, &lengths[i], 8);
@@ -237,7 +243,8 @@ static void test_entries(void **state) {
         "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16,32]}",
         "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":16}",
         "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[\"0\",\"16\"]}",
-        "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[9223372036854775807,9223372036854775807]}",
+        ("{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[9223372036854775807,"
+         "9223372036854775807]}"),
         "{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}", /* 4 bytes belong to nothing */
         "{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[4,16]}", /* so do the first 4 */
         "[]",
@@ -245,6 +252,22 @@ static void test_entries(void **state) {
         "7",
     };
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) check_entry(entries[i]);
+}
+
+/* Shapes whose product is, modulo 2^64, just what the file holds. */
+static void test_wrapped_shapes(void **state) {
+    (void)state;
+    write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}",
+               4);
+    check_refused("2^62 + 1 floats");
+    write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],"
+               "\"data_offsets\":[0,0]}}",
+               0);
+    check_refused("2^64 floats");
+    write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2147483649,2147483647,2147483649,3],"
+               "\"data_offsets\":[0,0]}}",
+               0);
+    check_refused("above 2^64 floats");
 }
 
 /* Two tensors of 2 floats at [a, a + 8) and [b, b + 8) of 16 bytes. */
@@ -264,15 +287,30 @@ static void test_places(void **state) {
     check_places(0, 4);
     check_places(4, 8);
     check_places(4, 0);
+    /* an empty tensor takes no place, but begins at a float */
+    write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+               "\"y\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[2,2]}}",
+               16);
+    check_refused("empty, between floats");
 }
 
 static void test_headers(void **state) {
     (void)state;
     static const char *const headers[] = {
-        "[]", "7", "null", "\"text\"", "{", "}", "{}x", "{\"a\":}", "{\"__metadata__\":[]",
-        "", "{'a':1}", "\xff\xfe{}",
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
-        "\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+        "[]",
+        "7",
+        "null",
+        "\"text\"",
+        "{",
+        "}",
+        "{}x",
+        "{\"a\":}",
+        "{\"__metadata__\":[]",
+        "",
+        "{'a':1}",
+        "\xff\xfe{}",
+        ("{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}"),
         "{\"a\\u0000b\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}"};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         write_file(headers[i], i + 2 < sizeof headers / sizeof *headers ? 0 : 16);
@@ -292,8 +330,8 @@ static void test_names(void **state) {
         char name[2001];
         memset(name, 'n', sizeof name);
         name[n] = 0;
-        char *header = ls_format(
-            "{\"%s\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", name);
+        char *header =
+            ls_format("{\"%s\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", name);
         write_file(header, 8);
         free(header);
         if (n >= LS_TENSOR_NAME) check_refused("long name");
@@ -321,9 +359,9 @@ int main(void) {
         cmocka_unit_test(test_no_tensors), cmocka_unit_test(test_exists),
         cmocka_unit_test(test_any_order),  cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_flipped),    cmocka_unit_test(test_length),
-        cmocka_unit_test(test_entries),    cmocka_unit_test(test_places),
-        cmocka_unit_test(test_headers),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_entries),    cmocka_unit_test(test_wrapped_shapes),
+        cmocka_unit_test(test_places),     cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_no_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -181,8 +181,10 @@ static void test_first_step(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_double), cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_decay),          cmocka_unit_test(test_first_step),
+        cmocka_unit_test(test_against_double),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_decay),
+        cmocka_unit_test(test_first_step),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

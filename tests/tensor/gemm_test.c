@@ -1,0 +1,174 @@
+/* gemm_test.c - products against a double loop, and the promise: every element is one chain over k.
+ */
+#include "tensor/gemm.h"
+
+#include <math.h>
+
+#include "base/random.h"
+#include "test.h"
+
+typedef struct problem {
+    int64_t M, N, K, ldc;
+    bool ta, tb;
+    ls_gemm_start start;
+    float *a, *b, *bias, *c; /* c [M, ldc] */
+} problem;
+
+static void fill(float *x, size_t n, uint64_t stream) {
+    ls_random_normal(11, LS_STREAM_SAMPLE, stream, 0, n, 1.0f, x);
+}
+
+static problem make(int64_t M, int64_t N, int64_t K, int variant) {
+    problem p = {
+        M,    N,    K,   N + variant % 3, variant & 1, (variant >> 1) & 1, variant % 3, NULL,
+        NULL, NULL, NULL};
+    p.a = calloc((size_t)(M * K + 1), sizeof(float));
+    p.b = calloc((size_t)(K * N + 1), sizeof(float));
+    p.bias = calloc((size_t)N + 1, sizeof(float));
+    p.c = calloc((size_t)(M * p.ldc + 1), sizeof(float));
+    fill(p.a, (size_t)(M * K), 1);
+    fill(p.b, (size_t)(K * N), 2);
+    fill(p.bias, (size_t)N, 3);
+    fill(p.c, (size_t)(M * p.ldc), 4);
+    return p;
+}
+
+static void drop(problem *p) {
+    free(p->a);
+    free(p->b);
+    free(p->bias);
+    free(p->c);
+}
+
+static ls_matrix a_of(const problem *p) {
+    return p->ta ? ls_matrix_transposed(p->a, p->M) : ls_matrix_of(p->a, p->K);
+}
+static ls_matrix b_of(const problem *p) {
+    return p->tb ? ls_matrix_transposed(p->b, p->K) : ls_matrix_of(p->b, p->N);
+}
+static float at(ls_matrix m, int64_t i, int64_t j) {
+    return m.p[i * m.rs + j * m.cs];
+}
+
+static ls_gemm_job job_of(const problem *p, float *c) {
+    return (ls_gemm_job){p->M, p->N, p->K, a_of(p), b_of(p), c, p->ldc, p->start, p->bias};
+}
+
+/* The chain itself, and a double-precision sum of the same products. */
+static float chain(const problem *p, int64_t i, int64_t j, double *exact) {
+    float s = p->start == LS_GEMM_ADD    ? p->c[i * p->ldc + j]
+              : p->start == LS_GEMM_BIAS ? p->bias[j]
+                                         : 0.0f;
+    *exact = (double)s;
+    for (int64_t k = 0; k < p->K; k++) {
+        s = fmaf(at(a_of(p), i, k), at(b_of(p), k, j), s);
+        *exact += (double)at(a_of(p), i, k) * (double)at(b_of(p), k, j);
+    }
+    return s;
+}
+
+static void check(const ls_compute *c, int64_t M, int64_t N, int64_t K, int variant) {
+    problem p = make(M, N, K, variant);
+    size_t n = (size_t)(M * p.ldc), nbytes = n * sizeof(float);
+    float *got = malloc(nbytes + 4);
+    memcpy(got, p.c, nbytes);
+    ls_gemm_job job = job_of(&p, got);
+    ls_gemm(c, &job);
+    for (int64_t i = 0; i < M; i++)
+        for (int64_t j = 0; j < p.ldc; j++) {
+            double exact = 0;
+            float want = j < N ? chain(&p, i, j, &exact) : p.c[i * p.ldc + j];
+            if (memcmp(&want, &got[i * p.ldc + j], sizeof want) != 0)
+                print_error("%lld x %lld x %lld, variant %d, element %lld %lld\n", (long long)M,
+                            (long long)N, (long long)K, variant, (long long)i, (long long)j);
+            assert_memory_equal(&want, &got[i * p.ldc + j], sizeof want);
+            if (j < N) assert_true(fabs(exact - (double)want) <= 1e-5 * (1 + sqrt((double)K)));
+        }
+    free(got);
+    drop(&p);
+}
+
+static void each_kernel(void (*fn)(const ls_compute *)) {
+    static const char *const names[] = {"portable", "avx2"};
+    for (int i = 0; i < 2; i++) {
+        if (!ls_kernels_named(names[i])) {
+            print_message("skipped: no %s kernels on this processor\n", names[i]);
+            continue;
+        }
+        setenv("LOCKSTEP_CPU", names[i], 1);
+        for (int threads = 1; threads <= 3; threads++) {
+            ls_compute c;
+            ls_error e;
+            assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
+            fn(&c);
+            ls_compute_close(&c);
+        }
+        unsetenv("LOCKSTEP_CPU");
+    }
+}
+
+static void small_shapes(const ls_compute *c) {
+    static const int64_t sizes[] = {0, 1, 2, 5, 6, 7, 15, 16, 17, 31};
+    int variant = 0;
+    for (int m = 0; m < 10; m++)
+        for (int n = 0; n < 10; n++)
+            for (int k = 0; k < 10; k += 1 + (m + n) % 3)
+                check(c, sizes[m], sizes[n], sizes[k], variant++ % 12);
+}
+
+/* Sizes beyond a block in each direction. */
+static void large_shapes(const ls_compute *c) {
+    for (int variant = 0; variant < 12; variant += 5) {
+        check(c, 97, 33, 385, variant);
+        check(c, 7, 1025, 3, variant);
+        check(c, 193, 17, 2, variant);
+        check(c, 1, 40, 800, variant);
+    }
+}
+
+static void test_small(void **state) {
+    (void)state;
+    each_kernel(small_shapes);
+}
+
+static void test_large(void **state) {
+    (void)state;
+    each_kernel(large_shapes);
+}
+
+/* A product in two parts over k, the second added to the first, has the bits of the whole. */
+static void in_parts(const ls_compute *c) {
+    problem p = make(13, 21, 500, 0);
+    float *whole = calloc(13 * 21, sizeof(float)), *parts = calloc(13 * 21, sizeof(float));
+    p.ldc = 21;
+    ls_gemm_job job = job_of(&p, whole);
+    job.ldc = 21;
+    ls_gemm(c, &job);
+    for (int64_t first = 0, step = 77; first < p.K; first += step) {
+        ls_gemm_job part = job;
+        part.c = parts;
+        part.K = p.K - first < step ? p.K - first : step;
+        part.a.p += first * part.a.cs;
+        part.b.p += first * part.b.rs;
+        part.start = first ? LS_GEMM_ADD : LS_GEMM_ZERO;
+        ls_gemm_in_thread(c, 0, &part);
+    }
+    assert_memory_equal(whole, parts, 13 * 21 * sizeof(float));
+    free(whole);
+    free(parts);
+    drop(&p);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    each_kernel(in_parts);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
