@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static json_t *in(const ls_json *j) { return (json_t *)(uintptr_t)j; }
 static ls_json *out(json_t *j) {
@@ -13,6 +14,8 @@ static ls_json *out(json_t *j) {
 
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *e) {
+    if (nbytes && memchr(text, 0, nbytes)) /* Jansson would skip it */
+        return ls_fail(e, LS_EINVAL, "%s: is not valid JSON: it has a zero byte", what);
     json_error_t why;
     json_t *j = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
     if (!j)

@@ -247,9 +247,10 @@ static void svg_axes(ls_buf *out, const frame *f) {
     svg_text(out, (LEFT + RIGHT) / 2.0, BOTTOM + 40, "middle", GREY, "step");
 }
 
-/* Many points are thinned: of each stretch the mean is drawn. */
+/* Many points are thinned: of each stretch the mean is drawn. A point alone becomes a dash. */
 static void svg_series(ls_buf *out, const frame *f, const ls_curve_series *s, const char *style) {
-    size_t stretch = s->n / MAX_POINTS + 1;
+    size_t stretch = s->n / MAX_POINTS + 1, ndrawn = 0;
+    double x = 0, y = 0;
     ls_buf_printf(out, "<polyline fill=\"none\" stroke-linejoin=\"round\" %s points=\"", style);
     for (size_t i = 0; i < s->n; i += stretch) {
         double step = 0, value = 0, n = 0;
@@ -259,8 +260,13 @@ static void svg_series(ls_buf *out, const frame *f, const ls_curve_series *s, co
             value += s->values[j];
             n++;
         }
-        if (n > 0) ls_buf_printf(out, "%.1f,%.1f ", x_of(f, step / n), y_of(f, value / n));
+        if (n == 0) continue;
+        x = x_of(f, step / n);
+        y = y_of(f, value / n);
+        ls_buf_printf(out, "%.1f,%.1f ", x, y);
+        ndrawn++;
     }
+    if (ndrawn == 1) ls_buf_printf(out, "%.1f,%.1f ", x > LEFT + 8 ? x - 8 : x + 8, y);
     ls_buf_printf(out, "\"/>\n");
 }
 

@@ -15,6 +15,7 @@
 struct ls_events {
     char *path;
     FILE *file;
+    bool failed; /* a write was lost: the file is not whole */
     ls_buf event, value, summary; /* messages in the making */
 };
 
@@ -54,7 +55,8 @@ static uint32_t masked_crc(const void *data, size_t nbytes) {
     return (c >> 15 | c << 17) + 0xa282ead8u;
 }
 
-static ls_status write_failed(const ls_events *ev, ls_error *e) {
+static ls_status write_failed(ls_events *ev, ls_error *e) {
+    ev->failed = true;
     return ls_fail(e, LS_EIO, "%s: can't be written: %s", ev->path, strerror(errno));
 }
 
@@ -128,7 +130,9 @@ ls_status ls_events_flush(ls_events *ev, ls_error *e) {
 ls_status ls_events_close(ls_events *ev, ls_error *e) {
     if (!ev) return LS_OK;
     ls_status s = LS_OK;
-    if (ev->file && fclose(ev->file) != 0) s = write_failed(ev, e);
+    bool lost = ev->failed;
+    if (ev->file && fclose(ev->file) != 0) lost = true;
+    if (lost) s = write_failed(ev, e);
     free(ev->path);
     ls_buf_free(&ev->event);
     ls_buf_free(&ev->value);

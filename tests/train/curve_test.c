@@ -73,10 +73,33 @@ static void test_odd(void **state) {
     check_text(&broken, 80, 20, 1);
 }
 
+/* Losses of a run that flies apart, steps below 0, and numbers with many digits: drawn in the
+ * frame, and no row is wider than asked for. */
+static void test_wild(void **state) {
+    (void)state;
+    double steps[] = {-5, 2, 3, INFINITY}, high[] = {3, 1e30, -1e308, 4},
+           low[] = {1e-9, 2e-9, 3e-9, 0};
+    double far[] = {1e300, -1e300, 1e6, 123456.75};
+    double *const all[] = {high, low, far};
+    for (int i = 0; i < 3; i++) {
+        ls_curve c = {"wild", {steps, all[i], 4}, {steps, all[i], 3}, 1e-9, "level"};
+        ls_buf out = {0};
+        check_svg(&c, i == 1 ? 3 : i == 0 ? 2 : 1);
+        ls_curve_print(&c, 80, 20, &out);
+        for (const char *s = out.data, *end; (end = strchr(s, '\n')); s = end + 1) {
+            int columns = 0;
+            for (const char *p = s; p < end; p++) columns += (*p & 0xc0) != 0x80;
+            assert_in_range(columns, 1, 80);
+        }
+        ls_buf_free(&out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usual),
         cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_wild),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

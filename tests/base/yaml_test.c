@@ -1,0 +1,170 @@
+/* yaml_test.c - what ls_yaml_read() reads, and what it refuses, with the line. */
+#include "base/yaml.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "test.h"
+
+static char folder[] = "/tmp/lockstep-yaml-XXXXXX";
+
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    return ls_file_remove_tree(folder, NULL);
+}
+
+/* Reads the bytes from a file. */
+static ls_status read_bytes(const char *bytes, size_t nbytes, ls_yaml *y, ls_error *e) {
+    char *path = ls_format("%s/a.yaml", folder);
+    unlink(path);
+    assert_ls_ok(ls_file_write(path, bytes, nbytes, e), *e);
+    ls_status s = ls_yaml_read(path, y, e);
+    free(path);
+    return s;
+}
+
+static void check_item(const ls_yaml *y, size_t i, const char *key, const char *value, int line) {
+    assert_true(i < y->nitems);
+    assert_string_equal(y->items[i].key, key);
+    assert_string_equal(y->items[i].value, value);
+    assert_int_equal(y->items[i].line, line);
+}
+
+static void test_reads(void **state) {
+    (void)state;
+    static const char text[] = "# a comment\n"
+                               "train:\n"
+                               "  steps: 50 # so many\n"
+                               "\n"
+                               "  name: \"a \\\"b\\\" \\u00e9\\n\"\n"
+                               "  empty:\n"
+                               "alone: 'it''s'\n"
+                               "data: {path: x/y.txt, deep: {er: 1}}\n";
+    ls_yaml y = {0};
+    ls_error e = {0};
+    assert_ls_ok(read_bytes(text, strlen(text), &y, &e), e);
+    assert_int_equal(y.nitems, 6);
+    check_item(&y, 0, "train.steps", "50", 3);
+    check_item(&y, 1, "train.name", "a \"b\" \xc3\xa9\n", 5);
+    check_item(&y, 2, "train.empty", "", 6);
+    check_item(&y, 3, "alone", "it's", 7);
+    check_item(&y, 4, "data.path", "x/y.txt", 8);
+    check_item(&y, 5, "data.deep.er", "1", 8);
+    ls_yaml_free(&y);
+    assert_int_equal(y.nitems, 0);
+}
+
+/* Keys that stand twice are the caller's to judge: both are told, with their lines. */
+static void test_duplicates(void **state) {
+    (void)state;
+    static const char text[] = "a:\n  b: 1\n  b: 2\na: {b: 3}\n";
+    ls_yaml y = {0};
+    ls_error e = {0};
+    assert_ls_ok(read_bytes(text, strlen(text), &y, &e), e);
+    assert_int_equal(y.nitems, 3);
+    check_item(&y, 0, "a.b", "1", 2);
+    check_item(&y, 1, "a.b", "2", 3);
+    check_item(&y, 2, "a.b", "3", 4);
+    ls_yaml_free(&y);
+}
+
+static void test_nothing(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", "\n\n", "# only a comment\n", "{}"};
+    ls_error e = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_yaml y = {0};
+        assert_ls_ok(read_bytes(texts[i], strlen(texts[i]), &y, &e), e);
+        assert_int_equal(y.nitems, 0);
+        ls_yaml_free(&y);
+    }
+}
+
+static void refuses(const char *text, const char *says) {
+    ls_yaml y = {0};
+    ls_error e;
+    assert_ls_fails(read_bytes(text, strlen(text), &y, &e), LS_EINVAL, says, e);
+    assert_null(y.items);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    refuses("a:\n  b: [1, 2]\n", "a.yaml:2: 'a.b' is a list; a single value is expected");
+    refuses("a:\n  b:\n    - 1\n", ":3: 'a.b' is a list");
+    refuses("- 1\n- 2\n", ":1: '(top)' is a list");
+    refuses("a: 1\nb: &x 2\n", ":2: anchors are not supported");
+    refuses("a: &x {b: 1}\n", ":1: anchors are not supported");
+    refuses("a: 1\n\nb: *x\n", ":3: aliases are not supported");
+    refuses("a: 1\nb: !!int 2\n", ":2: tags are not supported");
+    refuses("a: !mine\n  b: 1\n", ":1: tags are not supported; leave out '!mine'");
+    refuses("just words\n", ":1: expected groups of keys such as 'train:', not 'just words'");
+    refuses("---\n...\n", "expected groups of keys");
+    refuses("a: 1\n---\nb: 2\n", ":2: begins a second document");
+    refuses("? {a: 1}\n: 2\n", ":1: a group can't be a key");
+}
+
+/* Four levels are the most; a thousand don't take more of the stack. */
+static void test_depth(void **state) {
+    (void)state;
+    static const char four[] = "a: {b: {c: {d: 1}}}\n";
+    ls_yaml y = {0};
+    ls_error e = {0};
+    assert_ls_ok(read_bytes(four, strlen(four), &y, &e), e);
+    check_item(&y, 0, "a.b.c.d", "1", 1);
+    ls_yaml_free(&y);
+    refuses("a: {b: {c: {d: {e: 1}}}}\n", ":1: groups are nested too deeply");
+    ls_buf deep = {0};
+    for (int i = 0; i < 1000; i++) ls_buf_printf(&deep, "{a: ");
+    refuses(deep.data, "groups are nested too deeply");
+    deep.len = 0;
+    for (int i = 0; i < 1000; i++) ls_buf_printf(&deep, "%*sa:\n", i, "");
+    refuses(deep.data, ":5: groups are nested too deeply");
+    ls_buf_free(&deep);
+}
+
+static void test_not_yaml(void **state) {
+    (void)state;
+    refuses("a:\n  b: {c: 1\n", "is not valid YAML");
+    refuses("a:\n\tb: 1\n", ":2: is not valid YAML");
+    refuses("a: \"open\n", "is not valid YAML");
+    refuses("a: b: c\n", ":1: is not valid YAML");
+    refuses("a: 1\nb: 2\nc: \xff\xfe\n", ":3: is not valid YAML");
+    refuses("a: 1\nb: \x01\n", ":2: is not valid YAML");
+    static const unsigned char binary[] = "\x7f"
+                                          "ELF\x02\x01\x01\0\0\x80\x90\xff\n\0: {";
+    ls_yaml y = {0};
+    ls_error e;
+    const char *bytes = (const char *)binary;
+    assert_ls_fails(read_bytes(bytes, sizeof binary, &y, &e), LS_EINVAL, "is not valid YAML", e);
+    static const char zero[] = "a: \"1\\0\"\n"; /* escaped, so that YAML takes it */
+    assert_ls_fails(read_bytes(zero, strlen(zero), &y, &e), LS_EINVAL, "has a zero byte", e);
+}
+
+static void test_files(void **state) {
+    (void)state;
+    ls_yaml y = {0};
+    ls_error e;
+    assert_ls_fails(ls_yaml_read("/nowhere/a.yaml", &y, &e), LS_EIO,
+                    "/nowhere/a.yaml: can't be opened: No such file", e);
+    assert_ls_fails(ls_yaml_read(folder, &y, &e), LS_EIO, "is not a regular file", e);
+    size_t nbytes = (1 << 20) + 1;
+    char *big = ls_alloc(nbytes);
+    memset(big, '#', nbytes);
+    assert_ls_fails(read_bytes(big, nbytes, &y, &e), LS_EINVAL, "has 1048577 bytes", e);
+    free(big);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads),   cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_depth),   cmocka_unit_test(test_not_yaml),
+        cmocka_unit_test(test_files),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,153 @@
+/* pool_test.c - shares cover everything once; every thread takes part in every job. */
+#include "tensor/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static const int sizes[] = {1, 2, 3, 5, 8};
+
+static void test_share(void **state) {
+    (void)state;
+    static const int64_t units[] = {1, 6, 16};
+    for (int u = 0; u < 3; u++)
+        for (int64_t n = 0; n <= 100; n++)
+            for (int threads = 1; threads <= 9; threads++) {
+                int64_t at = 0, least = n, most = 0;
+                for (int t = 0; t < threads; t++) {
+                    int64_t first = -1, end = -1;
+                    ls_pool_share(n, units[u], t, threads, &first, &end);
+                    assert_int_equal(first, at);
+                    assert_true(end >= first && end <= n);
+                    if (end < n) assert_int_equal(end % units[u], 0);
+                    if (end - first < least) least = end - first;
+                    if (end - first > most) most = end - first;
+                    at = end;
+                }
+                assert_int_equal(at, n);
+                assert_true(most - least < 2 * units[u]); /* nobody has much more than another */
+            }
+}
+
+/* More items than 32 bits count. */
+static void test_share_large(void **state) {
+    (void)state;
+    const int64_t n = ((int64_t)1 << 40) + 5;
+    int64_t at = 0;
+    for (int t = 0; t < 8; t++) {
+        int64_t first = -1, end = -1;
+        ls_pool_share(n, 16, t, 8, &first, &end);
+        assert_int_equal(first, at);
+        at = end;
+    }
+    assert_int_equal(at, n);
+}
+
+enum { MAX_THREADS = 8 };
+
+typedef struct meeting {
+    atomic_int came;
+    int nthreads[MAX_THREADS];
+    pthread_t who[MAX_THREADS];
+} meeting;
+
+/* Ends only when all threads are in it at once. */
+static void meet(void *arg, int thread, int nthreads) {
+    meeting *m = arg;
+    m->nthreads[thread] = nthreads;
+    m->who[thread] = pthread_self();
+    atomic_fetch_add(&m->came, 1);
+    while (atomic_load(&m->came) < nthreads) sched_yield();
+}
+
+static void test_all_threads(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        ls_pool *p = NULL;
+        ls_error e;
+        meeting m = {0};
+        assert_ls_ok(ls_pool_create(sizes[i], &p, &e), e);
+        assert_int_equal(ls_pool_size(p), sizes[i]);
+        ls_pool_run(p, meet, &m);
+        assert_int_equal(atomic_load(&m.came), sizes[i]);
+        for (int t = 0; t < sizes[i]; t++) {
+            assert_int_equal(m.nthreads[t], sizes[i]);
+            for (int u = 0; u < t; u++) assert_false(pthread_equal(m.who[t], m.who[u]));
+        }
+        assert_true(pthread_equal(m.who[0], pthread_self())); /* the caller is thread 0 */
+        ls_pool_free(p);
+    }
+    ls_pool_free(NULL);
+}
+
+enum { ITEMS = 64 };
+
+/* Plain memory on purpose: what one job wrote, all threads of the next can read. */
+typedef struct table {
+    int from[ITEMS], to[ITEMS];
+} table;
+
+static void shift(void *arg, int thread, int nthreads) {
+    table *t = arg;
+    int64_t first = 0, end = 0;
+    ls_pool_share(ITEMS, 1, thread, nthreads, &first, &end);
+    for (int64_t i = first; i < end; i++) t->to[i] = t->from[(i + 1) % ITEMS] + 1;
+}
+
+static void shift_back(void *arg, int thread, int nthreads) {
+    table *t = arg;
+    int64_t first = 0, end = 0;
+    ls_pool_share(ITEMS, 1, thread, nthreads, &first, &end);
+    for (int64_t i = first; i < end; i++) t->from[i] = t->to[(i + ITEMS - 1) % ITEMS] + 1;
+}
+
+static void many_jobs(int threads, int pairs, useconds_t pause_us) {
+    ls_pool *p = NULL;
+    ls_error e;
+    table t = {{0}, {0}};
+    assert_ls_ok(ls_pool_create(threads, &p, &e), e);
+    for (int i = 0; i < pairs; i++) {
+        ls_pool_run(p, shift, &t);
+        ls_pool_run(p, shift_back, &t);
+        if (pause_us) usleep(pause_us);
+    }
+    ls_pool_free(p);
+    for (int i = 0; i < ITEMS; i++) assert_int_equal(t.from[i], 2 * pairs);
+}
+
+static void test_short_jobs(void **state) {
+    (void)state;
+    many_jobs(1, 2000, 0);
+    many_jobs(2, 2000, 0);
+    many_jobs(3, 1000, 0);
+    many_jobs(8, 300, 0);
+}
+
+/* Helpers that have gone to sleep wake up. */
+static void test_after_a_pause(void **state) {
+    (void)state;
+    many_jobs(2, 30, 2000);
+    many_jobs(5, 30, 2000);
+}
+
+static void test_create_and_free(void **state) {
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        ls_pool *p = NULL;
+        ls_error e;
+        assert_ls_ok(ls_pool_create(1 + i % MAX_THREADS, &p, &e), e);
+        ls_pool_free(p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_share),         cmocka_unit_test(test_share_large),
+        cmocka_unit_test(test_all_threads),   cmocka_unit_test(test_short_jobs),
+        cmocka_unit_test(test_after_a_pause), cmocka_unit_test(test_create_and_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
