@@ -74,8 +74,7 @@ ls_status ls_file_put(ls_file *f, const void *data, size_t nbytes, ls_error *e) 
     while (nbytes) {
         ssize_t n = write(f->fd, p, nbytes);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(errno));
+        if (n < 0) return ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(errno));
         p += n;
         nbytes -= (size_t)n;
     }
@@ -106,6 +105,18 @@ ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_er
     ls_status s = ls_file_put(&f, data, nbytes, e);
     if (s == LS_OK) return ls_file_close(&f, e);
     ls_file_discard(&f);
+    return s;
+}
+
+ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
+    char *fresh = ls_format("%s.new", path);
+    unlink(fresh); /* of a program that was killed */
+    ls_status s = ls_file_write(fresh, data, nbytes, e);
+    if (s == LS_OK && rename(fresh, path) != 0) {
+        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
+        unlink(fresh);
+    }
+    free(fresh);
     return s;
 }
 

@@ -18,8 +18,7 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
         return ls_fail(e, LS_EINVAL, "%s: is not valid JSON: it has a zero byte", what);
     json_error_t why;
     json_t *j = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
-    if (!j)
-        return ls_fail(e, LS_EINVAL, "%s:%d: is not valid JSON: %s", what, why.line, why.text);
+    if (!j) return ls_fail(e, LS_EINVAL, "%s:%d: is not valid JSON: %s", what, why.line, why.text);
     *j_p = (ls_json *)j;
     return LS_OK;
 }

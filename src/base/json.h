@@ -1,7 +1,8 @@
 /* json.h - JSON values: parse, look up, build, write.
  *
- * A value has one owner, who frees it with ls_json_free(); what ls_json_get() and ls_json_at() return
- * is borrowed from it. ls_json_set() and ls_json_push() take the child over. One thread at a time.
+ * A value has one owner, who frees it with ls_json_free(); what ls_json_get() and ls_json_at()
+ * return is borrowed from it. ls_json_set() and ls_json_push() take the child over. One thread at a
+ * time.
  */
 #ifndef LS_BASE_JSON_H
 #define LS_BASE_JSON_H
@@ -20,7 +21,7 @@ void ls_json_free(ls_json *);
 /* Look-up. Each returns NULL, or the default, where there is nothing of that kind. */
 const ls_json *ls_json_get(const ls_json *object, const char *key);
 const ls_json *ls_json_at(const ls_json *array, size_t i);
-size_t ls_json_count(const ls_json *); /* elements of an array, members of an object, else 0 */
+size_t ls_json_count(const ls_json *);     /* elements of an array, members of an object, else 0 */
 const char *ls_json_text(const ls_json *); /* of a string, else NULL */
 bool ls_json_integer(const ls_json *, int64_t *value_p); /* false: not an integer */
 bool ls_json_number(const ls_json *, double *value_p);   /* integers too */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m-1)/(m+1), by its series: |s| is
- * at most 0.172, so that s^21 is below 2^-53. */
+/* x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m-1)/(m+1), by its series: |s|
+ * is at most 0.172, so that s^21 is below 2^-53. */
 double ls_math_log(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);

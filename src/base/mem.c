@@ -19,9 +19,7 @@ void *ls_alloc_array(size_t n, size_t size) {
     return or_die(calloc(n ? n : 1, size ? size : 1), n * size);
 }
 
-void *ls_realloc(void *p, size_t nbytes) {
-    return or_die(realloc(p, nbytes ? nbytes : 1), nbytes);
-}
+void *ls_realloc(void *p, size_t nbytes) { return or_die(realloc(p, nbytes ? nbytes : 1), nbytes); }
 
 char *ls_strdup(const char *s) { return or_die(strdup(s), strlen(s)); }
 
@@ -35,8 +33,8 @@ char *ls_format(const char *fmt, ...) {
 }
 
 ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
-    void *p = mmap(NULL, nbytes ? nbytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                   -1, 0);
+    void *p =
+        mmap(NULL, nbytes ? nbytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return ls_fail(e, LS_ENOMEM,
                        "no memory for %s: %.1f MB wanted; use a smaller model or micro-batch", what,

@@ -1,8 +1,8 @@
 /* random.h - counter-based random numbers: a function of (seed, stream, index), never of a worker.
  *
- * Philox4x32-10. Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3",
- * SC 2011. Nothing is stored; any place of any stream is reached at once. The normal deviates use
- * only IEEE operations and our own logarithm, so they have the same bits on every machine.
+ * Philox4x32-10. Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2,
+ * 3", SC 2011. Nothing is stored; any place of any stream is reached at once. The normal deviates
+ * use only IEEE operations and our own logarithm, so they have the same bits on every machine.
  */
 #ifndef LS_BASE_RANDOM_H
 #define LS_BASE_RANDOM_H
@@ -12,9 +12,9 @@
 
 /* What a stream is for. Each has its own key space, so that no two uses share numbers. */
 typedef enum ls_stream {
-    LS_STREAM_INIT = 1,    /* initial weights */
-    LS_STREAM_ORDER = 2,   /* order of samples */
-    LS_STREAM_SAMPLE = 3,  /* generated tokens */
+    LS_STREAM_INIT = 1,   /* initial weights */
+    LS_STREAM_ORDER = 2,  /* order of samples */
+    LS_STREAM_SAMPLE = 3, /* generated tokens */
 } ls_stream;
 
 /* Four 32-bit words at place `index` of (seed, stream, substream). */

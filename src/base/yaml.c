@@ -16,7 +16,7 @@ typedef struct reader {
     char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
     int depth;               /* mappings open */
     int ndocuments;
-    char *key;               /* the key whose value comes next, or NULL */
+    char *key; /* the key whose value comes next, or NULL */
 } reader;
 
 static void add_item(reader *r, const char *value, int line) {

@@ -1,7 +1,7 @@
 /* cli.h - the commands of `lockstep`, as tables.
  *
- * Each command is one file with one ls_command: its words, options, help and function. Help texts, the
- * man page and shell completion are all made from these tables (help.c).
+ * Each command is one file with one ls_command: its words, options, help and function. Help texts,
+ * the man page and shell completion are all made from these tables (help.c).
  */
 #ifndef LS_CLI_CLI_H
 #define LS_CLI_CLI_H
@@ -31,12 +31,12 @@ typedef struct ls_args {
 
 typedef struct ls_command {
     const char *name;
-    const char *words;   /* in usage, e.g. "CONFIG.yaml" */
+    const char *words; /* in usage, e.g. "CONFIG.yaml" */
     int min_words, max_words;
-    const char *summary; /* one line */
-    const char *about;   /* paragraphs */
+    const char *summary;                /* one line */
+    const char *about;                  /* paragraphs */
     ls_option options[CLI_MAX_OPTIONS]; /* ends with name NULL */
-    int (*run)(const ls_args *); /* exit code */
+    int (*run)(const ls_args *);        /* exit code */
 } ls_command;
 
 extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_ckpt, cmd_help;

@@ -55,8 +55,10 @@ const ls_command cmd_bench = {
     .min_words = 2,
     .max_words = 2,
     .summary = "measure training speed",
-    .about = "train  tokens/s, model FLOP/s as a share of the machine's measured peak of multiply-adds,\n"
-             "       and the seconds of a step by action kind; on random tokens, nothing is written",
+    .about =
+        "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
+        "multiply-adds,\n"
+        "       and the seconds of a step by action kind; on random tokens, nothing is written",
     .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
                 [STEPS] = {"steps", 0, "N", "steps to measure, after two to warm up (default: 10)"},
                 [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"}},

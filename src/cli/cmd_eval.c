@@ -70,9 +70,10 @@ const ls_command cmd_eval = {
     .min_words = 1,
     .max_words = 1,
     .summary = "measure a trained model's loss",
-    .about = "Prints the loss of the run's newest checkpoint on the validation part of its text,\n"
-             "beside that of a bigram model of the same tokens; with --data, on another text (then\n"
-             "a checkpoint's folder will do, too).",
+    .about =
+        "Prints the loss of the run's newest checkpoint on the validation part of its text,\n"
+        "beside that of a bigram model of the same tokens; with --data, on another text (then\n"
+        "a checkpoint's folder will do, too).",
     .options = {[DATA] = {"data", 0, "FILE", "a UTF-8 text to measure on"}},
     .run = run,
 };

@@ -43,8 +43,9 @@ const ls_command cmd_generate = {
     .options = {[PROMPT] = {"prompt", 0, "TEXT", "what the text begins with (default: a line end)"},
                 [TOKENS] = {"tokens", 0, "N", "how many to write (default: 100)"},
                 [SEED] = {"seed", 0, "S", "of the random choices (default: 1)"},
-                [TEMPERATURE] = {"temperature", 0, "T", "below 1 bolder choices are rarer; 0: always "
-                                                        "the likeliest (default: 1)"},
+                [TEMPERATURE] = {"temperature", 0, "T",
+                                 "below 1 bolder choices are rarer; 0: always "
+                                 "the likeliest (default: 1)"},
                 [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"}},
     .run = run,
 };

@@ -3,9 +3,8 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
-#include "net/transport.h"
 #include "plan/world.h"
-#include "train/config.h"
+#include "train/run.h"
 
 enum { WORKERS, WORKER, SET };
 
@@ -15,18 +14,7 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
     for (int i = 0; i < a->options[SET].n; i++)
         LS_TRY(ls_config_set(c, a->options[SET].values[i], e));
     LS_TRY(ls_config_check(c, a->words[0], e));
-    ls_gpt_config shape = {c->model.layers, c->model.width, c->model.heads, c->model.context,
-                           c->model.vocab};
-    LS_TRY(ls_gpt_create(&shape, m, e));
-    int64_t V = c->train.virtual_workers, cores = ls_cores();
-    ls_plan_config pc = {.model = m,
-                         .nworkers = workers ? workers : (int)(cores < V ? cores : V),
-                         .V = (int)V,
-                         .batch = c->train.batch,
-                         .micro_batch = c->train.micro_batch,
-                         .tree = c->parallel.reduce == LS_REDUCE_TREE,
-                         .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6)};
-    return ls_plan_make(&pc, p, e);
+    return ls_run_plan(c, ls_run_workers(c, workers), m, p, e);
 }
 
 static int run(const ls_args *a) {
@@ -44,8 +32,9 @@ static int run(const ls_args *a) {
                     p.c.nworkers - 1);
     if (s == LS_OK) {
         ls_buf out = {0};
-        ls_buf_printf(&out, "%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions "
-                            "a step\n\n",
+        ls_buf_printf(&out,
+                      "%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions "
+                      "a step\n\n",
                       m.count, p.c.nworkers, p.c.V, p.nbuckets, p.nactions);
         ls_plan_print(&p, (int)worker, &out);
         ls_buf_printf(&out, "\n");
@@ -64,8 +53,9 @@ const ls_command cmd_plan = {
     .min_words = 1,
     .max_words = 1,
     .summary = "print the plan of a training step, and its memory",
-    .about = "One line an action, in the global order, or of one worker alone; then the memory table.\n"
-             "Nothing is run, and the text at data.path is not read.",
+    .about =
+        "One line an action, in the global order, or of one worker alone; then the memory table.\n"
+        "Nothing is run, and the text at data.path is not read.",
     .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
                 [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
                 [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"}},

@@ -19,7 +19,8 @@ static char *default_run(const char *config) {
 static int run(const ls_args *a) {
     int64_t workers = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers)) return CLI_USAGE;
-    char *folder = cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
+    char *folder =
+        cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
     ls_error e = {0};
     ls_status s = ls_train(&(ls_train_options){.config = a->words[0],
                                                .sets = a->options[SET].values,
@@ -47,8 +48,10 @@ const ls_command cmd_train = {
         "Ctrl-C or SIGTERM ends the run after the step in flight, with a checkpoint, from which\n"
         "--resume goes on, with any number of workers; a second one ends it at once.",
     .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
-                [OUTPUT] = {"output", 'o', "RUN", "the run's folder (default: runs/NAME of NAME.yaml)"},
-                [SET] = {"set", 0, "KEY=VALUE", "a key of the config, e.g. train.steps=50; repeatable"},
+                [OUTPUT] = {"output", 'o', "RUN",
+                            "the run's folder (default: runs/NAME of NAME.yaml)"},
+                [SET] = {"set", 0, "KEY=VALUE",
+                         "a key of the config, e.g. train.steps=50; repeatable"},
                 [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"}},
     .run = run,
 };

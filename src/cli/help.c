@@ -8,8 +8,9 @@
 
 static void put_option(const ls_option *o, ls_buf *out) {
     char left[64];
-    snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-             o->letter ? ", " : "  ", o->name, o->value ? " " : "", o->value ? o->value : "");
+    snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
+             o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name, o->value ? " " : "",
+             o->value ? o->value : "");
     ls_buf_printf(out, "  %-26s %s\n", left, o->help);
 }
 
@@ -31,7 +32,8 @@ void cli_help_all(ls_buf *out) {
                        "LOCKSTEP_CPU=portable|avx2 in the environment chooses the kernels.\n");
 }
 
-/* ---- man page: roff; a leading dot or quote is escaped, and '-' and '\' where they mean something ---- */
+/* ---- man page: roff; a leading dot or quote is escaped, and '-' and '\' where they mean something
+ * ---- */
 
 static void put_roff(const char *text, ls_buf *out) {
     bool line_start = true;
@@ -62,9 +64,10 @@ static void man_command(const ls_command *c, ls_buf *out) {
 }
 
 static void man_page(ls_buf *out) {
-    ls_buf_printf(out, ".TH LOCKSTEP 1 \"\" \"lockstep %s\"\n.SH NAME\nlockstep \\- data\\-parallel "
-                       "training, to the same bits whatever the number of workers\n.SH SYNOPSIS\n"
-                       ".B lockstep\n.I COMMAND\n[options]\n.SH COMMANDS\n",
+    ls_buf_printf(out,
+                  ".TH LOCKSTEP 1 \"\" \"lockstep %s\"\n.SH NAME\nlockstep \\- data\\-parallel "
+                  "training, to the same bits whatever the number of workers\n.SH SYNOPSIS\n"
+                  ".B lockstep\n.I COMMAND\n[options]\n.SH COMMANDS\n",
                   LS_VERSION);
     for (int i = 0; cli_commands[i]; i++) man_command(cli_commands[i], out);
     ls_buf keys = {0};

@@ -110,8 +110,8 @@ bool cli_real(const ls_command *c, const ls_args *a, int option, double low, dou
         *value_p = v;
         return true;
     }
-    snprintf(line, sizeof line, "--%s: '%s' is not a number from %g to %g",
-             c->options[option].name, text, low, high);
+    snprintf(line, sizeof line, "--%s: '%s' is not a number from %g to %g", c->options[option].name,
+             text, low, high);
     return usage(c, line);
 }
 

@@ -1,8 +1,8 @@
 /* group.c - see group.h.
  *
- * A barrier: each worker posts how many barriers it has come to, and waits until all others have posted
- * as many. Collectives through staging memory take chunks: all write their own stage, barrier, all read,
- * barrier, so that the stage may be written again.
+ * A barrier: each worker posts how many barriers it has come to, and waits until all others have
+ * posted as many. Collectives through staging memory take chunks: all write their own stage,
+ * barrier, all read, barrier, so that the stage may be written again.
  */
 #include "coll/group.h"
 
@@ -10,9 +10,7 @@
 
 #include "net/transport.h"
 
-size_t ls_group_shared_cost(int size) {
-    return ls_region_cost((size_t)size * LS_GROUP_STAGE);
-}
+size_t ls_group_shared_cost(int size) { return ls_region_cost((size_t)size * LS_GROUP_STAGE); }
 
 void ls_group_share(ls_region *r, int size, ls_group_shared *s_p) {
     s_p->stage = ls_region_take(r, (size_t)size * LS_GROUP_STAGE);

@@ -4,8 +4,8 @@
  * collective: every worker of the group calls the same ones in the same order with the same sizes.
  * Blocking. One caller a worker at a time. In a group of one they only copy.
  *
- * Errors: LS_EABORT when another worker failed, LS_ETIMEOUT when one did not come within the time limit
- * (the message names it and the action it was in). The group can then only be left.
+ * Errors: LS_EABORT when another worker failed, LS_ETIMEOUT when one did not come within the time
+ * limit (the message names it and the action it was in). The group can then only be left.
  *
  * Buffers that don't lie in shared memory go through staging memory, LS_GROUP_STAGE bytes a worker.
  */
@@ -47,13 +47,15 @@ ls_status ls_broadcast(ls_group *, void *buf, size_t nbytes, int root, ls_error 
 /* out [size][nbytes] = every worker's in [nbytes]. in may be the own place in out. */
 ls_status ls_all_gather(ls_group *, const void *in, size_t nbytes, void *out, ls_error *);
 
-/* out [count] = sum over workers of in [count], by the fixed tree over workers; in == out is allowed.
- * Bytes moved a worker: its share of each chunk is read from all, the sum from the owners. */
+/* out [count] = sum over workers of in [count], by the fixed tree over workers; in == out is
+ * allowed. Bytes moved a worker: its share of each chunk is read from all, the sum from the owners.
+ */
 ls_status ls_all_reduce(ls_group *, const float *in, float *out, size_t count, ls_error *);
 
 /* The direct reduce-scatter of buffers that lie in shared memory: after all have come, this worker
  * adds elements [first, first + count) of all leaves into out. No copies, (size - 1) / size of the
- * bytes of a ring's first half are read. out is not to be read by others before the next barrier. */
+ * bytes of a ring's first half are read. out is not to be read by others before the next barrier.
+ */
 typedef struct ls_reduce {
     ls_tree_sum sum;
     bool tree; /* false: in the order of the leaves */

@@ -60,8 +60,8 @@ typedef struct walk {
     float scratch[MAX_DEPTH][BLOCK];
 } walk;
 
-/* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the left
- * child's sum waits in scratch[depth] while the right child uses the rest. */
+/* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the
+ * left child's sum waits in scratch[depth] while the right child uses the rest. */
 static const float *walk_node(walk *w, int lo, int hi, int depth, float *out) {
     const ls_node *leaf = &w->s->nodes[w->leaf];
     if (leaf->lo == lo && leaf->hi == hi) return w->s->data[w->leaf++] + w->first;
@@ -90,8 +90,7 @@ void ls_chain_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, s
     for (size_t at = 0; at < count; at += BLOCK) {
         size_t n = count - at < BLOCK ? count - at : BLOCK;
         memcpy(sum, s->data[0] + first + at, n * sizeof *sum);
-        for (int i = 1; i < s->nleaves; i++)
-            k->add((int64_t)n, sum, s->data[i] + first + at, sum);
+        for (int i = 1; i < s->nleaves; i++) k->add((int64_t)n, sum, s->data[i] + first + at, sum);
         memcpy(out + at, sum, n * sizeof *sum);
     }
 }

@@ -1,13 +1,14 @@
 /* tree.h - the one order of summation: a fixed binary tree over virtual workers 0 .. V-1.
  *
  * A node [lo, hi) of more than one leaf is split at lo + the largest power of two below hi - lo, so
- * that for V = 5: ((0+1)+(2+3))+4. The tree depends on V alone. A worker that runs a contiguous range
- * of virtual workers adds up the largest whole subtrees inside it (its cover); what is left of the tree
- * is finished over the covers of all workers. The bits are the same however the range is cut.
+ * that for V = 5: ((0+1)+(2+3))+4. The tree depends on V alone. A worker that runs a contiguous
+ * range of virtual workers adds up the largest whole subtrees inside it (its cover); what is left
+ * of the tree is finished over the covers of all workers. The bits are the same however the range
+ * is cut.
  *
- * While a worker runs its range, sums wait on a stack of slots: a finished virtual worker is pushed,
- * and while the two topmost nodes are siblings they are added into the lower slot (a fold). In the end
- * the stack is the cover.
+ * While a worker runs its range, sums wait on a stack of slots: a finished virtual worker is
+ * pushed, and while the two topmost nodes are siblings they are added into the lower slot (a fold).
+ * In the end the stack is the cover.
  */
 #ifndef LS_COLL_TREE_H
 #define LS_COLL_TREE_H
@@ -31,8 +32,8 @@ int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]);
 /* Virtual workers of worker r of n: [*a_p, *b_p) = [r V / n, (r + 1) V / n). */
 void ls_tree_range(int V, int r, int n, int *a_p, int *b_p);
 
-/* The stack, for a range that begins at a: the sum of virtual worker v goes into slot *slot_p; after it
- * the top slot is added into the one below as often as the function returns. */
+/* The stack, for a range that begins at a: the sum of virtual worker v goes into slot *slot_p;
+ * after it the top slot is added into the one below as often as the function returns. */
 int ls_tree_fold(int V, int a, int v, int *slot_p);
 
 /* Slots that the stack of [a, b) needs. */
@@ -45,8 +46,8 @@ typedef struct ls_tree_sum {
     const float *const *data; /* [nleaves][count] */
 } ls_tree_sum;
 
-/* out [count] = the leaves' sum in tree order, elements [first, first + count) of each. out may be one
- * of the leaves at the same place. */
+/* out [count] = the leaves' sum in tree order, elements [first, first + count) of each. out may be
+ * one of the leaves at the same place. */
 void ls_tree_sum_run(const ls_tree_sum *, const ls_kernels *, size_t first, size_t count,
                      float *out);
 

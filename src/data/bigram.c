@@ -41,8 +41,8 @@ double ls_bigram_loss(const uint32_t *train, size_t ntrain, const uint32_t *val,
     for (size_t i = 1; i < nval; i++) {
         uint32_t a = val[i - 1], b = val[i];
         uint64_t pair = (uint64_t)a << 32 | b;
-        double both = (double)(lower_bound(pairs, npairs, pair + 1) -
-                               lower_bound(pairs, npairs, pair));
+        double both =
+            (double)(lower_bound(pairs, npairs, pair + 1) - lower_bound(pairs, npairs, pair));
         double pb = (single[b] + 1.0) / ((double)ntrain + (double)vocab);
         double p = before[a] > 0 ? (both + kinds[a] * pb) / (before[a] + kinds[a]) : pb;
         loss -= ls_math_log(p);

@@ -1,5 +1,5 @@
-/* loader.c - see loader.h. `made` batches are ready, `taken` were handed out; the thread fills buffer
- * made % 2 as soon as the batch that used it is no longer in use. */
+/* loader.c - see loader.h. `made` batches are ready, `taken` were handed out; the thread fills
+ * buffer made % 2 as soon as the batch that used it is no longer in use. */
 #include "data/loader.h"
 
 #include <pthread.h>
@@ -42,8 +42,7 @@ static void fill(const ls_loader *l, uint64_t step, slot *s) {
     s->batch = ls_batch_of(step, c->nsamples, c->batch);
     ls_batch_share(s->batch.count, c->V, c->a, c->b, &s->first, &s->end);
     for (uint64_t i = s->first; i < s->end; i++) {
-        uint64_t sample =
-            ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
+        uint64_t sample = ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
         ls_sample_copy(c->tokens, c->T, sample, s->tokens + (i - s->first) * (uint64_t)(c->T + 1));
     }
 }

@@ -1,7 +1,7 @@
 /* loader.h - a worker's samples of each step, made ready by a thread while the step before runs.
  *
- * A sample is T + 1 consecutive tokens: sample i of the file begins at token i T. Two batches are kept:
- * the one in use and the next.
+ * A sample is T + 1 consecutive tokens: sample i of the file begins at token i T. Two batches are
+ * kept: the one in use and the next.
  */
 #ifndef LS_DATA_LOADER_H
 #define LS_DATA_LOADER_H

@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-/* The sample at `place` of the epoch's order; place < n. A Feistel network of 4 rounds over the least
- * even number of bits that hold n, walked until the value is below n. Source: Black & Rogaway,
- * "Ciphers with arbitrary finite domains", CT-RSA 2002. */
+/* The sample at `place` of the epoch's order; place < n. A Feistel network of 4 rounds over the
+ * least even number of bits that hold n, walked until the value is below n. Source: Black &
+ * Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. */
 uint64_t ls_order_at(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t place);
 
 typedef struct ls_batch {

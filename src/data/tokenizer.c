@@ -219,9 +219,7 @@ const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *t, uint32_t token, size_t 
     return ls_words_at(&t->tokens, token, nbytes_p);
 }
 
-uint32_t ls_tokenizer_vocab(const ls_tokenizer *t) {
-    return t->tokens.n;
-}
+uint32_t ls_tokenizer_vocab(const ls_tokenizer *t) { return t->tokens.n; }
 
 void ls_tokenizer_free(ls_tokenizer *t) {
     if (!t) return;

@@ -3,10 +3,11 @@
  * params: gamma, beta [C]; w_qkv [C, 3C], b_qkv [3C]; w_out [C, C], b_out [C]
  * saved, a row: h = layer norm(x) [C] | qkv [3C] | att [C] | mean, rstd; and stat [heads, T, 2]
  *
- * The T x T scores are never whole in memory: queries are taken in blocks of QUERY_BLOCK, and backward
- * computes the probabilities again from the scores and each row's maximum and sum. Dao, Fu, Ermon,
- * Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries alone. The block
- * size is fixed and begins at position 0, so bits depend neither on T nor on threads.
+ * The T x T scores are never whole in memory: queries are taken in blocks of QUERY_BLOCK, and
+ * backward computes the probabilities again from the scores and each row's maximum and sum. Dao,
+ * Fu, Ermon, Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries
+ * alone. The block size is fixed and begins at position 0, so bits depend neither on T nor on
+ * threads.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "model/rows.h"
 #include "tensor/gemm.h"
 
-enum { GAMMA, BETA, W_QKV, B_QKV, W_OUT, B_OUT };
+enum { W_QKV = 2, B_QKV, W_OUT, B_OUT };
 enum { QUERY_BLOCK = 64 };
 
 typedef struct saved {
@@ -173,8 +174,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     const float *p = c->params;
     saved s = saved_of(l, c);
-    ls_rows_layernorm(c->compute, rows, C, c->x, p + l->offsets[GAMMA], p + l->offsets[BETA], s.h,
-                      s.mean, s.rstd);
+    ls_rows_norm(l, c, s.h, s.mean, s.rstd);
     ls_rows_linear(c->compute, rows, C, 3 * C, s.h, p + l->offsets[W_QKV], p + l->offsets[B_QKV],
                    s.qkv);
     job j = {.l = l, .c = c, .s = s};
@@ -196,18 +196,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_backward});
     ls_rows_linear_back(c->compute, rows, C, 3 * C, s.h, p + l->offsets[W_QKV], dqkv, dh,
                         g + l->offsets[W_QKV], g + l->offsets[B_QKV], c->grads_start);
-    ls_rows_layernorm_back(c->compute, &(ls_layernorm_back){.rows = rows,
-                                                            .C = C,
-                                                            .dy = dh,
-                                                            .x = c->x,
-                                                            .gamma = p + l->offsets[GAMMA],
-                                                            .mean = s.mean,
-                                                            .rstd = s.rstd,
-                                                            .residual = c->dy,
-                                                            .dx = c->dx,
-                                                            .dgamma = g + l->offsets[GAMMA],
-                                                            .dbeta = g + l->offsets[BETA],
-                                                            .start = c->grads_start});
+    ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 
 static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};

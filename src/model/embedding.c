@@ -3,9 +3,9 @@
  * params: wte [V, C] (tied: the head uses it too), wpe [T, C]
  * forward: tokens -> y [rows, C]. backward: dy -> gradients; no dx.
  *
- * Backward runs once for all samples of a virtual worker (backward_whole): wte's gradient is one chain
- * that begins with the head's product over all rows and goes on here with the rows of each token, so
- * the micro-batches of the head must all come first.
+ * Backward runs once for all samples of a virtual worker (backward_whole): wte's gradient is one
+ * chain that begins with the head's product over all rows and goes on here with the rows of each
+ * token, so the micro-batches of the head must all come first.
  */
 #include <string.h>
 

@@ -5,7 +5,8 @@
  * LS_BLOCK. Backward fills the gradient from the end.
  *
  * Source: Radford, Wu, Child, Luan, Amodei & Sutskever, "Language models are unsupervised multitask
- * learners", 2019; initial weights as there, with 0.02 / sqrt(2 layers) for what adds to the residual.
+ * learners", 2019; initial weights as there, with 0.02 / sqrt(2 layers) for what adds to the
+ * residual.
  */
 #ifndef LS_MODEL_GPT_H
 #define LS_MODEL_GPT_H

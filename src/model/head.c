@@ -12,7 +12,7 @@
 #include "model/rows.h"
 #include "tensor/gemm.h"
 
-enum { GAMMA, BETA, WTE };
+enum { WTE = 2 };
 
 typedef struct saved {
     float *logits, *h, *mean, *rstd, *stat;
@@ -62,8 +62,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C, V = l->V;
     const float *p = c->params;
     job j = {l, c, saved_of(l, c)};
-    ls_rows_layernorm(c->compute, rows, C, c->x, p + l->offsets[GAMMA], p + l->offsets[BETA],
-                      j.s.h, j.s.mean, j.s.rstd);
+    ls_rows_norm(l, c, j.s.h, j.s.mean, j.s.rstd);
     ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
                                        .N = V,
                                        .K = C,
@@ -105,17 +104,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                                        .b = ls_matrix_of(p + l->offsets[WTE], C),
                                        .c = dh,
                                        .ldc = C});
-    ls_rows_layernorm_back(c->compute, &(ls_layernorm_back){.rows = rows,
-                                                            .C = C,
-                                                            .dy = dh,
-                                                            .x = c->x,
-                                                            .gamma = p + l->offsets[GAMMA],
-                                                            .mean = j.s.mean,
-                                                            .rstd = j.s.rstd,
-                                                            .dx = c->dx,
-                                                            .dgamma = g + l->offsets[GAMMA],
-                                                            .dbeta = g + l->offsets[BETA],
-                                                            .start = c->grads_start});
+    ls_rows_norm_back(l, c, j.s.mean, j.s.rstd, dh, NULL);
 }
 
 static const ls_layer_ops ops = {.kind = "head", .forward = forward, .backward = backward};

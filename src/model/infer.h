@@ -17,8 +17,8 @@ typedef struct ls_infer {
 
 size_t ls_infer_nbytes(const ls_model *, int64_t n);
 
-/* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T the model's context;
- * any n: taken in parts that the memory is for. */
+/* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T the model's
+ * context; any n: taken in parts that the memory is for. */
 void ls_infer_losses(const ls_infer *, int64_t n, const uint32_t *tokens, double *losses);
 
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */

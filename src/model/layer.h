@@ -5,8 +5,8 @@
  * works on a micro-batch of whole samples.
  *
  * The promise: what a layer computes for a sample does not depend on the other samples of the call,
- * and a gradient is a chain over samples in order, which goes on from call to call. So the bits don't
- * depend on the size of a micro-batch.
+ * and a gradient is a chain over samples in order, which goes on from call to call. So the bits
+ * don't depend on the size of a micro-batch.
  *
  * Shapes: n samples, T positions, rows = n * T, C width, V vocabulary.
  */
@@ -23,9 +23,9 @@ typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
     int ndims;
     int64_t dims[2];
-    size_t offset; /* floats, in the flat buffers; a multiple of 16 */
-    size_t count;  /* product of dims */
-    bool decay;    /* weight decay applies */
+    size_t offset;              /* floats, in the flat buffers; a multiple of 16 */
+    size_t count;               /* product of dims */
+    bool decay;                 /* weight decay applies */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
 } ls_param;
 
@@ -66,7 +66,7 @@ struct ls_layer {
     size_t y_floats, saved_floats, work_floats; /* a sample */
     size_t scratch_floats;                      /* a thread */
     double forward_flops;                       /* a sample; backward is twice that */
-    bool loss;           /* the last: has losses instead of y */
+    bool loss;                                  /* the last: has losses instead of y */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };

@@ -6,7 +6,7 @@
  */
 #include "model/rows.h"
 
-enum { GAMMA, BETA, W_IN, B_IN, W_OUT, B_OUT };
+enum { W_IN = 2, B_IN, W_OUT, B_OUT };
 
 typedef struct saved {
     float *h, *u, *mean, *rstd;
@@ -27,8 +27,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     const float *p = c->params;
     saved s = saved_of(l, c);
-    ls_rows_layernorm(c->compute, rows, C, c->x, p + l->offsets[GAMMA], p + l->offsets[BETA], s.h,
-                      s.mean, s.rstd);
+    ls_rows_norm(l, c, s.h, s.mean, s.rstd);
     ls_rows_linear(c->compute, rows, C, 4 * C, s.h, p + l->offsets[W_IN], p + l->offsets[B_IN],
                    s.u);
     ls_rows_gelu(c->compute, rows * 4 * C, s.u, c->work);
@@ -49,18 +48,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, du);
     ls_rows_linear_back(c->compute, rows, C, 4 * C, s.h, p + l->offsets[W_IN], du, dh,
                         g + l->offsets[W_IN], g + l->offsets[B_IN], c->grads_start);
-    ls_rows_layernorm_back(c->compute, &(ls_layernorm_back){.rows = rows,
-                                                            .C = C,
-                                                            .dy = dh,
-                                                            .x = c->x,
-                                                            .gamma = p + l->offsets[GAMMA],
-                                                            .mean = s.mean,
-                                                            .rstd = s.rstd,
-                                                            .residual = c->dy,
-                                                            .dx = c->dx,
-                                                            .dgamma = g + l->offsets[GAMMA],
-                                                            .dbeta = g + l->offsets[BETA],
-                                                            .start = c->grads_start});
+    ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 
 static const ls_layer_ops ops = {.kind = "mlp", .forward = forward, .backward = backward};

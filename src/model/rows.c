@@ -5,58 +5,63 @@
 
 #include "tensor/gemm.h"
 
-typedef struct layernorm_job {
-    const ls_kernels *k;
-    int64_t rows, C;
-    const float *x, *gamma, *beta;
-    float *y, *mean, *rstd;
-} layernorm_job;
+enum { GAMMA, BETA };
 
-static void layernorm_run(void *arg, int thread, int nthreads) {
-    const layernorm_job *j = arg;
-    int64_t r = 0, end = 0;
-    ls_pool_share(j->rows, 1, thread, nthreads, &r, &end);
-    j->k->layernorm(end - r, j->C, j->x + r * j->C, j->gamma, j->beta, j->y + r * j->C,
-                    j->mean + r, j->rstd + r);
+typedef struct norm_job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    float *h, *mean, *rstd;
+} norm_job;
+
+static void norm_run(void *arg, int thread, int nthreads) {
+    const norm_job *j = arg;
+    const ls_layer_call *c = j->c;
+    int64_t C = j->l->C, r = 0, end = 0;
+    ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
+    c->compute->k->layernorm(end - r, C, c->x + r * C, c->params + j->l->offsets[GAMMA],
+                             c->params + j->l->offsets[BETA], j->h + r * C, j->mean + r,
+                             j->rstd + r);
 }
 
-void ls_rows_layernorm(const ls_compute *c, int64_t rows, int64_t C, const float *x,
-                       const float *gamma, const float *beta, float *y, float *mean, float *rstd) {
-    layernorm_job j = {c->k, rows, C, x, gamma, beta, y, mean, rstd};
-    ls_pool_run(c->pool, layernorm_run, &j);
+void ls_rows_norm(const ls_layer *l, const ls_layer_call *c, float *h, float *mean, float *rstd) {
+    ls_pool_run(c->compute->pool, norm_run, &(norm_job){l, c, h, mean, rstd});
 }
 
-typedef struct layernorm_back_job {
-    const ls_kernels *k;
-    const ls_layernorm_back *b;
-} layernorm_back_job;
+typedef struct norm_back_job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    const float *mean, *rstd, *dh, *residual;
+} norm_back_job;
 
-static void layernorm_dparams_run(void *arg, int thread, int nthreads) {
-    const layernorm_back_job *j = arg;
-    const ls_layernorm_back *b = j->b;
+static void norm_dparams_run(void *arg, int thread, int nthreads) {
+    const norm_back_job *j = arg;
+    const ls_layer_call *c = j->c;
     int64_t c0 = 0, c1 = 0;
-    ls_pool_share(b->C, 16, thread, nthreads, &c0, &c1);
+    float *dgamma = c->grads + j->l->offsets[GAMMA], *dbeta = c->grads + j->l->offsets[BETA];
+    ls_pool_share(j->l->C, 16, thread, nthreads, &c0, &c1);
     size_t nbytes = (size_t)(c1 - c0) * sizeof(float);
-    if (b->start) memset(b->dgamma + c0, 0, nbytes);
-    if (b->start) memset(b->dbeta + c0, 0, nbytes);
-    j->k->layernorm_dparams(b->rows, b->C, c0, c1, b->dy, b->x, b->mean, b->rstd, b->dgamma,
-                            b->dbeta);
+    if (c->grads_start) memset(dgamma + c0, 0, nbytes);
+    if (c->grads_start) memset(dbeta + c0, 0, nbytes);
+    c->compute->k->layernorm_dparams(c->n * c->T, j->l->C, c0, c1, j->dh, c->x, j->mean, j->rstd,
+                                     dgamma, dbeta);
 }
 
-static void layernorm_dx_run(void *arg, int thread, int nthreads) {
-    const layernorm_back_job *j = arg;
-    const ls_layernorm_back *b = j->b;
+static void norm_dx_run(void *arg, int thread, int nthreads) {
+    const norm_back_job *j = arg;
+    const ls_layer_call *c = j->c;
     int64_t r = 0, end = 0;
-    ls_pool_share(b->rows, 1, thread, nthreads, &r, &end);
-    int64_t at = r * b->C;
-    j->k->layernorm_dx(end - r, b->C, b->dy + at, b->x + at, b->gamma, b->mean + r, b->rstd + r,
-                       b->residual ? b->residual + at : NULL, b->dx + at);
+    ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
+    int64_t at = r * j->l->C;
+    c->compute->k->layernorm_dx(end - r, j->l->C, j->dh + at, c->x + at,
+                                c->params + j->l->offsets[GAMMA], j->mean + r, j->rstd + r,
+                                j->residual ? j->residual + at : NULL, c->dx + at);
 }
 
-void ls_rows_layernorm_back(const ls_compute *c, const ls_layernorm_back *b) {
-    layernorm_back_job j = {c->k, b};
-    ls_pool_run(c->pool, layernorm_dparams_run, &j);
-    ls_pool_run(c->pool, layernorm_dx_run, &j);
+void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *mean,
+                       const float *rstd, const float *dh, const float *residual) {
+    norm_back_job j = {l, c, mean, rstd, dh, residual};
+    ls_pool_run(c->compute->pool, norm_dparams_run, &j);
+    ls_pool_run(c->compute->pool, norm_dx_run, &j);
 }
 
 typedef struct flat_job {
@@ -92,8 +97,7 @@ void ls_rows_gelu(const ls_compute *c, int64_t n, const float *x, float *y) {
     ls_pool_run(c->pool, gelu_run, &(flat_job){c->k, n, x, NULL, y});
 }
 
-void ls_rows_gelu_back(const ls_compute *c, int64_t n, const float *x, const float *dy,
-                       float *dx) {
+void ls_rows_gelu_back(const ls_compute *c, int64_t n, const float *x, const float *dy, float *dx) {
     ls_pool_run(c->pool, gelu_back_run, &(flat_job){c->k, n, x, dy, dx});
 }
 

@@ -7,19 +7,13 @@
 
 #include "model/layer.h"
 
-/* y [rows, C] = layer norm of x; mean, rstd [rows]. */
-void ls_rows_layernorm(const ls_compute *, int64_t rows, int64_t C, const float *x,
-                       const float *gamma, const float *beta, float *y, float *mean, float *rstd);
+/* The layer norm that attention, MLP and head begin with; its gamma and beta are their first two
+ * parameters. h [rows, C] = norm of the call's x; mean, rstd [rows] are kept for the way back. */
+void ls_rows_norm(const ls_layer *, const ls_layer_call *, float *h, float *mean, float *rstd);
 
-typedef struct ls_layernorm_back {
-    int64_t rows, C;
-    const float *dy, *x, *gamma, *mean, *rstd;
-    const float *residual; /* added to dx; may be NULL */
-    float *dx;
-    float *dgamma, *dbeta; /* [C] */
-    bool start;            /* the chains of dgamma and dbeta start at 0 */
-} ls_layernorm_back;
-void ls_rows_layernorm_back(const ls_compute *, const ls_layernorm_back *);
+/* The call's dx = residual (may be NULL) + dh through the norm; its gradients of gamma and beta. */
+void ls_rows_norm_back(const ls_layer *, const ls_layer_call *, const float *mean,
+                       const float *rstd, const float *dh, const float *residual);
 
 void ls_rows_gelu(const ls_compute *, int64_t n, const float *x, float *y);
 void ls_rows_gelu_back(const ls_compute *, int64_t n, const float *x, const float *dy, float *dx);

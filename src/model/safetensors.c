@@ -73,8 +73,7 @@ static ls_status read_shape(const reader *r, const ls_json *shape, ls_tensor *t,
     return LS_OK;
 }
 
-static ls_status read_tensor(const reader *r, const char *name, const ls_json *entry,
-                             ls_error *e) {
+static ls_status read_tensor(const reader *r, const char *name, const ls_json *entry, ls_error *e) {
     ls_tensor t = {0};
     if (strlen(name) >= sizeof t.name)
         return ls_fail(e, LS_EINVAL, "%s: a tensor's name is over %zu bytes", r->path,

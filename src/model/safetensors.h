@@ -1,8 +1,8 @@
 /* safetensors.h - tensors in a file: an 8-byte length, a JSON header, then the data.
  *
- * Format: https://huggingface.co/docs/safetensors. Written with metadata format "pt" and f32 data, so
- * that its Python library and PyTorch read it. Reading checks everything before any use: a damaged or
- * hostile file is an error that names the file and the tensor.
+ * Format: https://huggingface.co/docs/safetensors. Written with metadata format "pt" and f32 data,
+ * so that its Python library and PyTorch read it. Reading checks everything before any use: a
+ * damaged or hostile file is an error that names the file and the tensor.
  */
 #ifndef LS_MODEL_SAFETENSORS_H
 #define LS_MODEL_SAFETENSORS_H

@@ -1,9 +1,9 @@
 /* shm.c - workers as processes.
  *
  * The supervisor waits for signals, one at a time, in one thread: SIGCHLD (a worker ended), SIGINT,
- * SIGTERM and SIGHUP (stop). Workers ignore the last three, so that Ctrl-C, which the terminal sends to all, stops
- * the run after the step. If the supervisor dies, the kernel kills the workers (PR_SET_PDEATHSIG), and
- * the memfd goes with the last of them.
+ * SIGTERM and SIGHUP (stop). Workers ignore the last three, so that Ctrl-C, which the terminal
+ * sends to all, stops the run after the step. If the supervisor dies, the kernel kills the workers
+ * (PR_SET_PDEATHSIG), and the memfd goes with the last of them.
  */
 #include <errno.h>
 #include <sched.h>
@@ -65,8 +65,9 @@ static void note_death(family *f, int worker, int how) {
     if (f->l->where) f->l->where(worker, f->l->arg, where, sizeof where);
     ls_error e = {0};
     if (WIFSIGNALED(how))
-        ls_fail(&e, LS_EPEER, "worker %d was killed by signal %d (%s)%s; the run ends. Go on from "
-                              "the last checkpoint with --resume",
+        ls_fail(&e, LS_EPEER,
+                "worker %d was killed by signal %d (%s)%s; the run ends. Go on from "
+                "the last checkpoint with --resume",
                 worker, WTERMSIG(how), strsignal(WTERMSIG(how)), where);
     else
         ls_fail(&e, LS_EPEER, "worker %d ended with exit code %d%s", worker, WEXITSTATUS(how),
@@ -87,8 +88,8 @@ static ls_status start(family *f, ls_error *e) {
     for (int i = 0; i < f->l->nworkers; i++) {
         pid_t pid = fork();
         if (pid == 0) child_main(f->l, i, parent);
-        if (pid < 0) return ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", i,
-                                    strerror(errno));
+        if (pid < 0)
+            return ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", i, strerror(errno));
         f->pids[i] = pid;
         atomic_store(&f->l->region->header->workers[i].pid, pid);
         f->alive++;

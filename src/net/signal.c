@@ -1,8 +1,8 @@
 /* signal.c - see signal.h.
  *
- * No wake-up is lost: a sleeper counts itself before it looks at the value for the last time, and the
- * poster writes the value before it looks for sleepers (both sequentially consistent); the kernel
- * itself compares the value again before it puts anyone to sleep.
+ * No wake-up is lost: a sleeper counts itself before it looks at the value for the last time, and
+ * the poster writes the value before it looks for sleepers (both sequentially consistent); the
+ * kernel itself compares the value again before it puts anyone to sleep.
  */
 #include "net/signal.h"
 
@@ -26,7 +26,8 @@ static bool reached(unsigned value, unsigned want) { return (int)(value - want) 
 
 void ls_signal_post(ls_signal *s, unsigned value) {
     atomic_store(&s->value, value);
-    if (atomic_load(&s->sleepers)) syscall(SYS_futex, &s->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (atomic_load(&s->sleepers))
+        syscall(SYS_futex, &s->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static ls_status sleep_until(ls_signal *s, unsigned want, const ls_waiter *w) {

@@ -1,7 +1,8 @@
 /* signal.h - a counter in shared memory that workers wait for.
  *
- * One worker posts rising values; any number wait for a value. A wait spins briefly where each worker
- * has a core, then sleeps in the kernel (futex), so that more workers than cores still do well.
+ * One worker posts rising values; any number wait for a value. A wait spins briefly where each
+ * worker has a core, then sleeps in the kernel (futex), so that more workers than cores still do
+ * well.
  */
 #ifndef LS_NET_SIGNAL_H
 #define LS_NET_SIGNAL_H

@@ -27,8 +27,8 @@ typedef struct ls_launch {
 typedef struct ls_transport {
     const char *name;
     bool shared; /* the region must be a memfd */
-    /* Runs the workers to their end. SIGINT, SIGTERM and SIGHUP raise header->stop; a second one ends all at
-     * once. Returns the first error: a worker's own, or that it was killed. */
+    /* Runs the workers to their end. SIGINT, SIGTERM and SIGHUP raise header->stop; a second one
+     * ends all at once. Returns the first error: a worker's own, or that it was killed. */
     ls_status (*run)(const ls_launch *, ls_error *);
 } ls_transport;
 

@@ -42,8 +42,7 @@ static void update_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_adamw_run(const ls_compute *c, const ls_model *model, const ls_adamw_step *step,
-                  size_t first, size_t end, const float *grads, float *params, float *m,
-                  float *v) {
+                  size_t first, size_t end, const float *grads, float *params, float *m, float *v) {
     job j = {c, model, *step, *step, first, end, grads, params, m, v};
     j.plain.weight_decay = 0;
     ls_pool_run(c->pool, update_run, &j);

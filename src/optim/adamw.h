@@ -1,7 +1,8 @@
 /* adamw.h - AdamW on a range of the flat buffers, with decay where a parameter wants it.
  *
- * Source: Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2; decay
- * is scaled by the learning rate, as in PyTorch. Elementwise: any cut into ranges gives the same bits.
+ * Source: Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2;
+ * decay is scaled by the learning rate, as in PyTorch. Elementwise: any cut into ranges gives the
+ * same bits.
  */
 #ifndef LS_OPTIM_ADAMW_H
 #define LS_OPTIM_ADAMW_H

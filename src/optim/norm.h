@@ -1,8 +1,8 @@
 /* norm.h - the norm of the whole gradient, and the factor that clips it.
  *
- * Squares are summed over fixed blocks of LS_BLOCK elements, then over the blocks in order, in double
- * precision: the same bits whoever summed which blocks. Clipping as Pascanu, Mikolov & Bengio, ICML
- * 2013.
+ * Squares are summed over fixed blocks of LS_BLOCK elements, then over the blocks in order, in
+ * double precision: the same bits whoever summed which blocks. Clipping as Pascanu, Mikolov &
+ * Bengio, ICML 2013.
  */
 #ifndef LS_OPTIM_NORM_H
 #define LS_OPTIM_NORM_H
@@ -11,8 +11,8 @@
 
 #include "tensor/compute.h"
 
-/* sums[b] = sum of squares of block b, for the blocks of x's elements [first, end); both are multiples
- * of LS_BLOCK. */
+/* sums[b] = sum of squares of block b, for the blocks of x's elements [first, end); both are
+ * multiples of LS_BLOCK. */
 void ls_norm_blocks(const ls_compute *, const float *x, size_t first, size_t end, double *sums);
 
 /* The root of the sum of n block sums. */

@@ -1,7 +1,8 @@
 /* arena.c - places for the transient buffers of one worker.
  *
- * Two buffers that are live at the same time must not overlap. Buffers are placed in the order in which
- * they first come to life, each at the lowest place that is free of those it ever lives beside.
+ * Two buffers that are live at the same time must not overlap. Buffers are placed in the order in
+ * which they first come to life, each at the lowest place that is free of those it ever lives
+ * beside.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static size_t lowest_place(const walk *w, int buffer, size_t nbytes, const size_
 void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
     walk w = {.p = p, .n = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0)};
     w.live = LS_NEW_ARRAY(bool, (size_t)w.n);
-    w.clash = LS_NEW_ARRAY(bool, (size_t)w.n * (size_t)w.n);
+    w.clash = LS_NEW_ARRAY(bool, (size_t)w.n *(size_t)w.n);
     w.order = LS_NEW_ARRAY(int, (size_t)w.n);
     for (w.action = 0; w.action < p->nactions; w.action++) {
         const ls_action *a = &p->actions[w.action];

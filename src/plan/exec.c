@@ -56,8 +56,8 @@ static ls_status run_load(ls_exec *x) {
     return LS_OK;
 }
 
-/* The samples of a Forward or Backward, as places in the batch: fewer than a micro-batch, or none, where
- * the batch is short. */
+/* The samples of a Forward or Backward, as places in the batch: fewer than a micro-batch, or none,
+ * where the batch is short. */
 static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, uint64_t *end_p) {
     uint64_t micro = (uint64_t)x->c.plan->c.micro_batch, end = 0;
     ls_batch_share(x->batch.count, x->c.plan->c.V, a->vw, a->vw + 1, first_p, &end);
@@ -106,8 +106,8 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     if (a->layer > 0) {
         call.dx = buffer(x, LS_BUF_DACT, a->layer - 1);
         if (m->layers[a->layer - 1].backward_whole)
-            call.dx += (size_t)(a->micro * x->c.plan->c.micro_batch) *
-                       m->layers[a->layer - 1].y_floats;
+            call.dx +=
+                (size_t)(a->micro * x->c.plan->c.micro_batch) * m->layers[a->layer - 1].y_floats;
     }
     l->ops->backward(l, &call);
     return LS_OK;
@@ -141,8 +141,8 @@ static ls_status run_reduce_scatter(ls_exec *x, const ls_action *a, ls_error *e)
     const ls_plan *p = x->c.plan;
     const float *data[LS_GROUP_MAX];
     for (int i = 0; i < x->nleaves; i++)
-        data[i] = x->c.world->grads[x->leaf_worker[i]] +
-                  (size_t)x->leaf_slot[i] * p->c.model->nfloats;
+        data[i] =
+            x->c.world->grads[x->leaf_worker[i]] + (size_t)x->leaf_slot[i] * p->c.model->nfloats;
     ls_reduce r = {.tree = p->c.tree,
                    .sum = {.V = p->c.V, .nleaves = x->nleaves, .nodes = x->nodes, .data = data}};
     ls_bucket s = ls_plan_shard(p, a->bucket, x->c.worker);
@@ -159,12 +159,12 @@ static ls_status run_norm(ls_exec *x) {
     return LS_OK;
 }
 
-/* Block sums and losses lie in shared memory; once all are there, each worker adds them up itself. */
+/* Block sums and losses lie in shared memory; once all are there, each worker adds them up itself.
+ */
 static ls_status run_all_reduce(ls_exec *x, ls_error *e) {
     LS_TRY(ls_barrier(x->c.group, e));
     x->out.batch = x->batch;
-    x->out.grad_norm =
-        ls_norm_total(x->c.world->norms, x->c.plan->c.model->nfloats / LS_BLOCK);
+    x->out.grad_norm = ls_norm_total(x->c.world->norms, x->c.plan->c.model->nfloats / LS_BLOCK);
     double loss = 0.0;
     for (uint64_t i = 0; i < x->batch.count; i++) loss += x->c.world->losses[i];
     x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
@@ -176,8 +176,8 @@ static ls_status run_all_reduce(ls_exec *x, ls_error *e) {
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
     ls_bucket s = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
-    ls_adamw_run(&x->compute, x->c.plan->c.model, &x->update, s.first, s.end,
-                 w->grads[x->c.worker], w->params, w->m, w->v);
+    ls_adamw_run(&x->compute, x->c.plan->c.model, &x->update, s.first, s.end, w->grads[x->c.worker],
+                 w->params, w->m, w->v);
     return LS_OK;
 }
 
@@ -234,8 +234,8 @@ static ls_status run_both(ls_exec *x, ls_error *e) {
     const int *n = x->lanes.n;
     while (at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
         int i = at[LS_LANE_COMPUTE];
-        bool ready = i < n[LS_LANE_COMPUTE] &&
-                     x->lanes.steps[LS_LANE_COMPUTE][i].wait <= at[LS_LANE_COMM];
+        bool ready =
+            i < n[LS_LANE_COMPUTE] && x->lanes.steps[LS_LANE_COMPUTE][i].wait <= at[LS_LANE_COMM];
         ls_lane lane = ready ? LS_LANE_COMPUTE : LS_LANE_COMM;
         ls_status s = run_timed(x, x->lanes.steps[lane][at[lane]++].action, e);
         if (s != LS_OK) {
@@ -282,8 +282,7 @@ ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_
     return LS_OK;
 }
 
-ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *out_p,
-                           ls_error *e) {
+ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     const ls_plan *p = execs[0]->c.plan;
     for (int w = 0; w < p->c.nworkers; w++) execs[w]->in = in;
     for (int i = 0; i < p->nactions; i++)
@@ -326,8 +325,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     list_leaves(x);
     x->waiter = x->c.group->waiter;
     x->arena_nbytes = x->places.nbytes;
-    x->work_nbytes =
-        ls_model_work_floats(p->c.model) * (size_t)p->c.micro_batch * sizeof(float);
+    x->work_nbytes = ls_model_work_floats(p->c.model) * (size_t)p->c.micro_batch * sizeof(float);
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));

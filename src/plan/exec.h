@@ -1,9 +1,9 @@
 /* exec.h - runs a plan. Knows actions, and no strategy.
  *
- * ls_exec_step() runs one worker's two lanes. With a core to spare the communication lane has a thread
- * of its own and reductions overlap Backward; else one thread runs both, computing whenever it can, so
- * that nobody waits for a peer before its own work is done. ls_exec_step_all() is the oracle: it runs
- * the global order of all workers, one action after the other, in one thread.
+ * ls_exec_step() runs one worker's two lanes. With a core to spare the communication lane has a
+ * thread of its own and reductions overlap Backward; else one thread runs both, computing whenever
+ * it can, so that nobody waits for a peer before its own work is done. ls_exec_step_all() is the
+ * oracle: it runs the global order of all workers, one action after the other, in one thread.
  */
 #ifndef LS_PLAN_EXEC_H
 #define LS_PLAN_EXEC_H

@@ -1,7 +1,7 @@
 /* frees.c - the pass that ends the life of each transient buffer after its last use.
  *
- * Walked from the end: a use of a buffer that no later action reads is its last, and a Free goes behind
- * it; a use that overwrites the buffer begins its life, so before that it is dead again.
+ * Walked from the end: a use of a buffer that no later action reads is its last, and a Free goes
+ * behind it; a use that overwrites the buffer begins its life, so before that it is dead again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,7 @@ static void on_last_use(int buffer, ls_use how, void *arg) {
     (void)how;
     if (!ls_buffer_transient(ls_plan_buffer_of(w->p, buffer).kind) || *live_of(w, buffer)) return;
     *live_of(w, buffer) = true;
-    ls_plan_append(w->out,
-                   &(ls_action){.kind = LS_FREE, .worker = w->worker, .buffer = buffer});
+    ls_plan_append(w->out, &(ls_action){.kind = LS_FREE, .worker = w->worker, .buffer = buffer});
 }
 
 static void on_first_use(int buffer, ls_use how, void *arg) {
@@ -36,7 +35,7 @@ static void on_first_use(int buffer, ls_use how, void *arg) {
 void ls_plan_add_frees(ls_plan *p) {
     ls_plan reversed = {0};
     walk w = {.p = p, .out = &reversed};
-    w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers * (size_t)ls_plan_nbuffers(p));
+    w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
         w.worker = w.action->worker;

@@ -1,8 +1,8 @@
 /* order.c - the plain order: each worker runs its virtual workers one after the other, each its
  * micro-batches one after the other, each forward through all layers and back.
  *
- * In the global order workers take turns, action by action, as if they ran at the same speed. A layer
- * whose backward is whole comes once, after the virtual worker's last micro-batch.
+ * In the global order workers take turns, action by action, as if they ran at the same speed. A
+ * layer whose backward is whole comes once, after the virtual worker's last micro-batch.
  */
 #include <stdlib.h>
 

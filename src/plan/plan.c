@@ -169,9 +169,9 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id) {
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
-    static const char *const names[] = {"tokens", "losses",      "norms", "scalars",
-                                        "work",   "output",      "saved", "output gradient",
-                                        "params", "moments",     "sum"};
+    static const char *const names[] = {"tokens", "losses",  "norms", "scalars",
+                                        "work",   "output",  "saved", "output gradient",
+                                        "params", "moments", "sum"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_transient(b.kind))
         snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
@@ -202,8 +202,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     use(u, LS_BUF_TOKENS, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     if (l > 0) use(u, LS_BUF_ACT, l - 1, 0, LS_USE_READ);
-    if (m->layers[l].saved_floats)
-        use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
+    if (m->layers[l].saved_floats) use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
     if (forward) use(u, has_y ? LS_BUF_ACT : LS_BUF_LOSSES, has_y ? l : 0, 0, LS_USE_WRITE);
     if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
     if (!forward && l > 0) {

@@ -2,8 +2,8 @@
  *
  * ls_plan_order_plain() lists Load, Forward and Backward of all workers. Passes then add what data
  * parallelism needs: ls_plan_add_reduction() (sums over virtual workers, bucket by bucket),
- * ls_plan_add_update() (norm, clipping, AdamW, new parameters to all), ls_plan_add_frees(). exec.c runs
- * the result, print.c writes it. None of them knows a strategy.
+ * ls_plan_add_update() (norm, clipping, AdamW, new parameters to all), ls_plan_add_frees(). exec.c
+ * runs the result, print.c writes it. None of them knows a strategy.
  *
  * Invariants, checked by ls_plan_verify() after every pass:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
@@ -12,8 +12,8 @@
  *  (4) A buffer is written before it is read, and not touched after its Free.
  *  (5) Every sample is taken forward and back once; every bucket is reduced once, after the last
  *      Backward that writes it on any worker, and updated once by each owner of a shard.
- * (1) and (2) exclude deadlock: the earliest unfinished action is at the head of its lane on all of its
- * workers.
+ * (1) and (2) exclude deadlock: the earliest unfinished action is at the head of its lane on all of
+ * its workers.
  */
 #ifndef LS_PLAN_PLAN_H
 #define LS_PLAN_PLAN_H

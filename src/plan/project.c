@@ -1,7 +1,7 @@
 /* project.c - one worker's two lanes, and which steps of one must wait for the other.
  *
- * A step waits for the latest earlier step of the other lane that used the same buffer where at least one
- * of the two writes it. Within a lane, order is enough.
+ * A step waits for the latest earlier step of the other lane that used the same buffer where at
+ * least one of the two writes it. Within a lane, order is enough.
  */
 #include <stdlib.h>
 

@@ -1,9 +1,10 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
- * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it, at the
- * first block boundary at which a bucket has its bytes. The last Backward of a virtual worker that
- * writes a bucket is followed by the folds of the tree (Add); when the last worker has done that for
- * its last virtual worker, the bucket's ReduceScatter stands, so that it may run while Backward goes on.
+ * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it, at
+ * the first block boundary at which a bucket has its bytes. The last Backward of a virtual worker
+ * that writes a bucket is followed by the folds of the tree (Add); when the last worker has done
+ * that for its last virtual worker, the bucket's ReduceScatter stands, so that it may run while
+ * Backward goes on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ void ls_plan_cut_buckets(ls_plan *p) {
     }
 }
 
-/* What follows a Backward: folds of each bucket that it finishes, and reductions that they complete. */
+/* What follows a Backward: folds of each bucket that it finishes, and reductions that they
+ * complete. */
 static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     int a = 0, b = 0, slot = 0;
     ls_plan_range(to, done->worker, &a, &b);

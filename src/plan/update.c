@@ -1,7 +1,7 @@
 /* update.c - the pass that makes new parameters of the reduced gradient.
  *
- * Each worker squares its shards; the norm, and with it the clip factor, is then known to all; the owner
- * of a shard updates it; the new parameters go to all.
+ * Each worker squares its shards; the norm, and with it the clip factor, is then known to all; the
+ * owner of a shard updates it; the new parameters go to all.
  */
 #include "plan/plan.h"
 

@@ -162,14 +162,14 @@ static void check_end(walk *w) {
 ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     walk w = {.p = p, .stage = stage, .e = e};
     size_t n = (size_t)p->c.nworkers, cells = (size_t)(p->c.V * p->c.model->nlayers);
-    w.state = LS_NEW_ARRAY(char, n * (size_t)ls_plan_nbuffers(p));
+    w.state = LS_NEW_ARRAY(char, n *(size_t)ls_plan_nbuffers(p));
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
     w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
-    w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets * n);
+    w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
     if (w.status == LS_OK) check_end(&w);

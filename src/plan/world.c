@@ -38,8 +38,8 @@ void ls_world_free(ls_world *w) {
 }
 
 static void print_row(ls_buf *out, const char *what, size_t own, size_t shared, const char *note) {
-    ls_buf_printf(out, "  %-28s %12.3f %12.3f  %s\n", what, (double)own / 1e6,
-                  (double)shared / 1e6, note);
+    ls_buf_printf(out, "  %-28s %12.3f %12.3f  %s\n", what, (double)own / 1e6, (double)shared / 1e6,
+                  note);
 }
 
 void ls_world_print_memory(const ls_plan *p, int threads, ls_buf *out) {

@@ -1,8 +1,8 @@
 /* world.h - the buffers that all workers of a step share.
  *
- * They lie in the region, so a worker reads its peers' gradients directly, and the parameters are one
- * copy for all the workers of a host: the owner of a shard reduces, updates and writes each parameter
- * once. AdamW's moments too are one copy; each worker touches its shards alone.
+ * They lie in the region, so a worker reads its peers' gradients directly, and the parameters are
+ * one copy for all the workers of a host: the owner of a shard reduces, updates and writes each
+ * parameter once. AdamW's moments too are one copy; each worker touches its shards alone.
  */
 #ifndef LS_PLAN_WORLD_H
 #define LS_PLAN_WORLD_H

@@ -23,7 +23,7 @@ typedef struct ls_compute {
 ls_status ls_compute_init(ls_compute *, int nthreads, size_t scratch_floats, ls_error *);
 void ls_compute_close(ls_compute *);
 
-float *ls_compute_scratch(const ls_compute *, int thread); /* [scratch_floats] */
+float *ls_compute_scratch(const ls_compute *, int thread);   /* [scratch_floats] */
 float *ls_compute_gemm_work(const ls_compute *, int thread); /* see gemm.c */
 
 /* Bytes that ls_compute_init() will map. */

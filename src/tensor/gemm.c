@@ -1,8 +1,8 @@
 /* gemm.c - see gemm.h.
  *
  * Goto's scheme: b is packed in panels of KC x NC (strips of 16 columns), a in blocks of MC x KC
- * (strips of 6 rows); a tile of c stays in registers while k runs over the panel. Panels follow each
- * other in the order of k, and a tile goes on from what c holds, so the chain is never broken.
+ * (strips of 6 rows); a tile of c stays in registers while k runs over the panel. Panels follow
+ * each other in the order of k, and a tile goes on from what c holds, so the chain is never broken.
  * Threads split the columns or the rows of c, whichever are more, and each packs for itself.
  *
  * Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34
@@ -67,8 +67,7 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
             k->pack_b(depth, n, g->b.p + p * g->b.rs + j * g->b.cs, g->b.rs, g->b.cs, packed_b);
             for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
                 int64_t m = min64(LS_GEMM_MC, g->M - i);
-                k->pack_a(m, depth, g->a.p + i * g->a.rs + p * g->a.cs, g->a.rs, g->a.cs,
-                          packed_a);
+                k->pack_a(m, depth, g->a.p + i * g->a.rs + p * g->a.cs, g->a.rs, g->a.cs, packed_a);
                 block(k, m, n, depth, packed_a, packed_b, bias, first, g->c + i * g->ldc + j,
                       g->ldc);
             }

@@ -1,12 +1,13 @@
 /* kernels.h - the inner loops, one table for each kind of processor.
  *
  * Every variant gives the same bits (see vec.h). ls_kernels_pick() chooses the fastest that this
- * processor runs; LOCKSTEP_CPU=portable|avx2 in the environment forces one. Kernels allocate nothing,
- * run in one thread, and take any sizes from 0 unless said otherwise; pointers need not be aligned.
- * Matrices are row-major.
+ * processor runs; LOCKSTEP_CPU=portable|avx2 in the environment forces one. Kernels allocate
+ * nothing, run in one thread, and take any sizes from 0 unless said otherwise; pointers need not be
+ * aligned. Matrices are row-major.
  *
- * Order of sums: along a row, 16 lanes (element i goes to lane i mod 16), then a fixed tree over the
- * lanes; down a column, one chain in the order of rows that continues from what the output holds.
+ * Order of sums: along a row, 16 lanes (element i goes to lane i mod 16), then a fixed tree over
+ * the lanes; down a column, one chain in the order of rows that continues from what the output
+ * holds.
  */
 #ifndef LS_TENSOR_KERNELS_H
 #define LS_TENSOR_KERNELS_H
@@ -54,9 +55,9 @@ typedef struct ls_kernels {
     void (*gelu)(int64_t n, const float *x, float *y);
     void (*gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
 
-    /* Rows of attention scores in place. Row i [width] holds the scores of query first + i; keys after
-     * it are masked. Forward: s = softmax(scale * s); writes the row's maximum and 1/sum to stat
-     * [rows, 2]. Again: the same probabilities from scores and stat. */
+    /* Rows of attention scores in place. Row i [width] holds the scores of query first + i; keys
+     * after it are masked. Forward: s = softmax(scale * s); writes the row's maximum and 1/sum to
+     * stat [rows, 2]. Again: the same probabilities from scores and stat. */
     void (*softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
                            float *stat);
     void (*softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
@@ -64,8 +65,8 @@ typedef struct ls_kernels {
     /* ds = scale * p * (dp - sum(dp * p)) in place of dp [rows, width]. */
     void (*softmax_causal_dx)(int64_t rows, int64_t width, float scale, const float *p, float *dp);
 
-    /* Cross-entropy of one row: stat[0] = maximum, stat[1] = 1/sum of exp(x - max); returns the sum.
-     * dx: x[j] = scale * (softmax(x)[j] - (j == target)), in place. */
+    /* Cross-entropy of one row: stat[0] = maximum, stat[1] = 1/sum of exp(x - max); returns the
+     * sum. dx: x[j] = scale * (softmax(x)[j] - (j == target)), in place. */
     float (*cross_entropy)(int64_t n, const float *x, float stat[2]);
     void (*cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale);
 

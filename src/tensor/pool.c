@@ -1,8 +1,8 @@
 /* pool.c - see pool.h.
  *
  * The caller writes the job and raises `round`; helpers see it, run the job and lower `busy`. Both
- * sides spin a little and then sleep on a condition variable, since a step has many short jobs but a
- * worker may also wait long for others.
+ * sides spin a little and then sleep on a condition variable, since a step has many short jobs but
+ * a worker may also wait long for others.
  */
 #include "tensor/pool.h"
 

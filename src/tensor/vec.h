@@ -2,8 +2,8 @@
  *
  * A kernel is written once over these functions and compiled once for each kind of processor; every
  * variant does the same IEEE operations in the same order, so the bits are the same (tests compare
- * with memcmp). v_fma rounds once; nothing else is ever fused (-ffp-contract=off). Sixteen lanes are
- * one AVX-512 register, two of AVX2, four of NEON.
+ * with memcmp). v_fma rounds once; nothing else is ever fused (-ffp-contract=off). Sixteen lanes
+ * are one AVX-512 register, two of AVX2, four of NEON.
  *
  * Included by src/tensor/kernels/ only.
  */
@@ -141,9 +141,9 @@ static inline float v_max_lane(v16 a) {
     return t[0];
 }
 
-/* e^x: x = i ln 2 + r, |r| <= ln 2 / 2; a polynomial in r; times 2^i. Below -87.3 the result stays at
- * the smallest normal number, above 88 at 1.65e38. Polynomial: Moshier, Cephes `expf`. Error: 2 ulp.
- * Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits. */
+/* e^x: x = i ln 2 + r, |r| <= ln 2 / 2; a polynomial in r; times 2^i. Below -87.3 the result stays
+ * at the smallest normal number, above 88 at 1.65e38. Polynomial: Moshier, Cephes `expf`. Error: 2
+ * ulp. Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits. */
 static inline v16 v_exp(v16 x) {
     const v16 magic = v_set1(12582912.0f);
     x = v_min(v_max(x, v_set1(-87.3f)), v_set1(88.0f));

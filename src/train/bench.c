@@ -84,9 +84,7 @@ ls_status ls_bench_train_run(const ls_config *c, int nworkers, int64_t warmup, i
         return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)steps,
                        MAX_STEPS);
     bench_run b = {.run = {.config = *c, .region = {.fd = -1}}, .warmup = warmup, .steps = steps};
-    int64_t V = c->train.virtual_workers, cores = ls_cores() / c->parallel.threads;
-    if (cores < 1) cores = 1;
-    b.run.nworkers = nworkers ? nworkers : (int)(cores < V ? cores : V);
+    b.run.nworkers = ls_run_workers(c, nworkers);
     int busy = b.run.nworkers * (int)c->parallel.threads;
     ls_bench_train out = {.nworkers = b.run.nworkers,
                           .threads = (int)c->parallel.threads,

@@ -8,10 +8,10 @@
 typedef struct ls_bench_train {
     int nworkers, threads;
     int64_t steps, warmup;
-    double step_seconds;           /* median of the measured steps */
-    double tokens_per_s;           /* of the whole batch */
-    double flops_per_s;            /* model FLOPs: products of forward and backward, causal */
-    double peak_flops_per_s;       /* measured: all cores in use at multiply-adds alone */
+    double step_seconds;              /* median of the measured steps */
+    double tokens_per_s;              /* of the whole batch */
+    double flops_per_s;               /* model FLOPs: products of forward and backward, causal */
+    double peak_flops_per_s;          /* measured: all cores in use at multiply-adds alone */
     double seconds[LS_NACTION_KINDS]; /* of a step, mean over workers and steps */
 } ls_bench_train;
 

@@ -68,9 +68,7 @@ static ls_tensor *moments_of(const ls_train_state *s) {
 
 /* ---- writing ---- */
 
-static char *join(const char *folder, const char *name) {
-    return ls_format("%s/%s", folder, name);
-}
+static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
 
 /* Adds name, size and hash of a written file to the manifest. */
 static ls_status list_file(const char *folder, const char *name, ls_json *files, ls_error *e) {
@@ -137,8 +135,8 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
     if (status == LS_OK) status = write_tensors(folder, OPTIMIZER, moments, 2 * n, files, e);
     if (status == LS_OK) status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
     if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
-    ls_json *manifest = manifest_of(s, hash_tensors(weights, n, -1),
-                                    hash_tensors(moments, 2 * n, s->step), files);
+    ls_json *manifest =
+        manifest_of(s, hash_tensors(weights, n, -1), hash_tensors(moments, 2 * n, s->step), files);
     ls_buf text = {0};
     ls_json_write(manifest, 2, &text);
     ls_buf_append(&text, "\n", 1);
@@ -232,7 +230,8 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *e) {
     int64_t count = 0, step = newest_below(folder, INT64_MAX, &count);
     free(folder);
     if (step < 0)
-        return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again", run);
+        return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again",
+                       run);
     *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
     return LS_OK;
 }
@@ -246,8 +245,9 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
     if (is_run) return ls_checkpoint_newest(path, path_p, e);
     if (!is_checkpoint)
         return ls_fail(e, LS_EIO, "%s: %s", path,
-                       exists ? "is neither a run nor a complete checkpoint (it has no manifest.json)"
-                              : "does not exist");
+                       exists
+                           ? "is neither a run nor a complete checkpoint (it has no manifest.json)"
+                           : "does not exist");
     *path_p = ls_strdup(path);
     return LS_OK;
 }
@@ -263,7 +263,8 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
     const char *name = ls_json_text(ls_json_get(entry, "name"));
     const char *want = ls_json_text(ls_json_get(entry, "xxh3_128"));
     int64_t nbytes = -1;
-    if (!name || !want || strchr(name, '/') || !ls_json_integer(ls_json_get(entry, "bytes"), &nbytes))
+    if (!name || !want || strchr(name, '/') ||
+        !ls_json_integer(ls_json_get(entry, "bytes"), &nbytes))
         return ls_fail(e, LS_EINVAL, "%s/%s: has a file entry without name, bytes or xxh3_128",
                        folder, MANIFEST);
     char *path = join(folder, name), got[LS_HASH_TEXT];

@@ -6,9 +6,10 @@
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
  *
- * Written to a hidden folder beside its final name, each file synced, the manifest last; then the folder
- * is renamed. So a step-N folder with a manifest is complete. The hashes of the logical state are those
- * of `lockstep ckpt hash`: over tensors sorted by name, whatever the layout in files.
+ * Written to a hidden folder beside its final name, each file synced, the manifest last; then the
+ * folder is renamed. So a step-N folder with a manifest is complete. The hashes of the logical
+ * state are those of `lockstep ckpt hash`: over tensors sorted by name, whatever the layout in
+ * files.
  */
 #ifndef LS_TRAIN_CHECKPOINT_H
 #define LS_TRAIN_CHECKPOINT_H
@@ -39,8 +40,8 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *);
 /* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
 
-/* Checks every file against the manifest, then fills the state. m and v may be NULL: weights alone. The
- * model must have the tensors' names and shapes. */
+/* Checks every file against the manifest, then fills the state. m and v may be NULL: weights alone.
+ * The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
 
 typedef struct ls_checkpoint_info {

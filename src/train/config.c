@@ -99,9 +99,7 @@ static int64_t *integer_at(ls_config *c, const key *k) {
 static double *real_at(ls_config *c, const key *k) {
     return (double *)(void *)((char *)c + k->offset);
 }
-static char *text_at(ls_config *c, const key *k) {
-    return (char *)c + k->offset;
-}
+static char *text_at(ls_config *c, const key *k) { return (char *)c + k->offset; }
 
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
@@ -292,14 +290,10 @@ static ls_status set_key(ls_config *c, const char *where, const char *name, cons
     const key *k = find_key(name);
     if (!k) return unknown_key(where, name, e);
     switch (k->type) {
-    case INTEGER:
-        return set_integer(c, k, where, value, e);
-    case REAL:
-        return set_real(c, k, where, value, e);
-    case CHOICE:
-        return set_choice(c, k, where, value, e);
-    case TEXT:
-        break;
+    case INTEGER: return set_integer(c, k, where, value, e);
+    case REAL: return set_real(c, k, where, value, e);
+    case CHOICE: return set_choice(c, k, where, value, e);
+    case TEXT: break;
     }
     return set_text(c, k, where, value, e);
 }
@@ -396,6 +390,11 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     return LS_OK;
 }
 
+ls_gpt_config ls_config_shape(const ls_config *c) {
+    return (ls_gpt_config){c->model.layers, c->model.width, c->model.heads, c->model.context,
+                           c->model.vocab};
+}
+
 /* ---- writing ---- */
 
 static void put_real(double v, ls_buf *out) {
@@ -435,18 +434,10 @@ static void put_value(const ls_config *c, const key *k, ls_buf *out) {
     memcpy(&integer, at, sizeof integer);
     memcpy(&real, at, sizeof real);
     switch (k->type) {
-    case INTEGER:
-        ls_buf_printf(out, "%lld", (long long)integer);
-        break;
-    case REAL:
-        put_real(real, out);
-        break;
-    case CHOICE:
-        ls_buf_printf(out, "\"%s\"", k->choices[integer]);
-        break;
-    case TEXT:
-        put_text(at, out);
-        break;
+    case INTEGER: ls_buf_printf(out, "%lld", (long long)integer); break;
+    case REAL: put_real(real, out); break;
+    case CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
+    case TEXT: put_text(at, out); break;
     }
 }
 

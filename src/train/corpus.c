@@ -61,8 +61,8 @@ ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
     ls_status s = ls_file_write(tokenizer, c->tokenizer_json.data, c->tokenizer_json.len, e);
     if (s == LS_OK)
-        s = ls_tokens_write(tokens, c->ids, c->n, ls_tokenizer_vocab(c->tokenizer),
-                            c->source_bytes, e);
+        s = ls_tokens_write(tokens, c->ids, c->n, ls_tokenizer_vocab(c->tokenizer), c->source_bytes,
+                            e);
     free(tokenizer);
     free(tokens);
     return s;
@@ -75,8 +75,9 @@ static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tok
     LS_TRY(ls_tokens_open(tokens, &c->tokens, e));
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
     if (c->tokens.vocab != vocab || vocab != config->model.vocab)
-        return ls_fail(e, LS_EINVAL, "%s: is for %u tokens, the tokenizer has %u, model.vocab is %lld",
-                       tokens, c->tokens.vocab, vocab, (long long)config->model.vocab);
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is for %u tokens, the tokenizer has %u, model.vocab is %lld", tokens,
+                       c->tokens.vocab, vocab, (long long)config->model.vocab);
     c->ids = c->tokens.ids;
     c->n = c->tokens.n;
     return split(c, config, tokens, e);

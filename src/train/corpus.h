@@ -1,8 +1,8 @@
 /* corpus.h - a run's text as tokens: tokenizer, training part, validation part.
  *
  * A new run trains the tokenizer on the text and encodes it; both are kept in the run's folder
- * (tokenizer.json, tokens.bin), so that going on needs neither the text nor the time. The validation
- * part is the end of the text.
+ * (tokenizer.json, tokens.bin), so that going on needs neither the text nor the time. The
+ * validation part is the end of the text.
  */
 #ifndef LS_TRAIN_CORPUS_H
 #define LS_TRAIN_CORPUS_H
@@ -14,8 +14,8 @@
 typedef struct ls_corpus {
     ls_tokenizer *tokenizer;
     ls_buf tokenizer_json;
-    ls_tokens tokens;    /* mapped from the run's folder */
-    uint32_t *encoded;   /* before that: [nencoded] */
+    ls_tokens tokens;  /* mapped from the run's folder */
+    uint32_t *encoded; /* before that: [nencoded] */
     size_t nencoded, source_bytes;
     const uint32_t *ids; /* [n] one of the two */
     size_t n;

@@ -22,17 +22,13 @@ static double round_tick(double range, int n) {
 }
 
 /* Not NaN, not infinite, and so small that differences are finite, too. */
-static bool is_shown(double v) {
-    return fabs(v) < 1e300;
-}
+static bool is_shown(double v) { return fabs(v) < 1e300; }
 
 static bool point_is_shown(const ls_curve_series *s, size_t i) {
     return is_shown(s->steps[i]) && is_shown(s->values[i]);
 }
 
-static bool has_level(const ls_curve *c) {
-    return c->level_label && is_shown(c->level);
-}
+static bool has_level(const ls_curve *c) { return c->level_label && is_shown(c->level); }
 
 static void widen(const ls_curve_series *s, frame *f) {
     for (size_t i = 0; i < s->n; i++) {

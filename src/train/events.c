@@ -15,7 +15,7 @@
 struct ls_events {
     char *path;
     FILE *file;
-    bool failed; /* a write was lost: the file is not whole */
+    bool failed;                  /* a write was lost: the file is not whole */
     ls_buf event, value, summary; /* messages in the making */
 };
 

@@ -11,9 +11,7 @@
 enum { EVAL_SAMPLES = 4 }; /* at once */
 
 static ls_status load_weights(ls_trained *t, ls_error *e) {
-    const ls_config *c = &t->config;
-    ls_gpt_config shape = {c->model.layers, c->model.width, c->model.heads, c->model.context,
-                           c->model.vocab};
+    ls_gpt_config shape = ls_config_shape(&t->config);
     LS_TRY(ls_gpt_create(&shape, &t->model, e));
     void *p = NULL;
     t->params_nbytes = t->model.nfloats * sizeof(float);

@@ -31,13 +31,14 @@ typedef struct ls_sampling {
     int64_t top_k;      /* 0: all */
 } ls_sampling;
 
-/* Calls write() with the prompt's bytes, then with each new token's. The same text for the same seed on
- * any machine and any number of threads. An empty prompt begins from a line end. */
+/* Calls write() with the prompt's bytes, then with each new token's. The same text for the same
+ * seed on any machine and any number of threads. An empty prompt begins from a line end. */
 typedef void ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg);
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_error *);
 
-/* Loss over whole samples of tokens [n]; *v_p as in evaluate.h. `what` names the text in messages. */
+/* Loss over whole samples of tokens [n]; *v_p as in evaluate.h. `what` names the text in messages.
+ */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *);
 

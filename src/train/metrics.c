@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -97,8 +96,8 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     double weight = m->step_seconds > 0 ? 0.1 : 1.0;
     m->step_seconds += weight * (seconds - m->step_seconds);
     double tokens = (double)out->batch.count * (double)m->run->config.model.context;
-    double rate = (double)m->run->config.train.batch * (double)m->run->config.model.context /
-                  m->step_seconds;
+    double rate =
+        (double)m->run->config.train.batch * (double)m->run->config.model.context / m->step_seconds;
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
@@ -117,8 +116,7 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     return LS_OK;
 }
 
-ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v,
-                                ls_error *e) {
+ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {
     m->has_val = true;
     m->val_loss = v->loss;
     m->val_bits = v->bits_per_byte;
@@ -135,7 +133,8 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
 
 /* ---- reading back ---- */
 
-typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *, void *arg);
+typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *,
+                          void *arg);
 
 /* Calls fn for each whole line; a torn last line, or one that is not ours, is passed over. */
 static ls_status each_line(const char *path, on_line *fn, void *arg, ls_error *e) {
@@ -168,16 +167,12 @@ static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const 
 }
 
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *e) {
-    char *path = path_of(run), *fresh = ls_format("%s.new", path);
+    char *path = path_of(run);
     cut c = {.steps = steps};
-    unlink(fresh);
     ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, e) : LS_OK;
-    if (s == LS_OK) s = ls_file_write(fresh, c.kept.data, c.kept.len, e);
-    if (s == LS_OK && rename(fresh, path) != 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
+    if (s == LS_OK) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
     ls_buf_free(&c.kept);
     free(path);
-    free(fresh);
     return s;
 }
 

@@ -1,8 +1,8 @@
 /* metrics.h - what a run says of itself: metrics.jsonl, TensorBoard events, and the live line.
  *
  * Kept by worker 0. A line of metrics.jsonl is one step, or one evaluation:
- *   {"step": 10, "epoch": 0, "loss": ..., "lr": ..., "grad_norm": ..., "samples": ..., "seconds": ...,
- *    "tokens_per_s": ...}
+ *   {"step": 10, "epoch": 0, "loss": ..., "lr": ..., "grad_norm": ..., "samples": ..., "seconds":
+ * ..., "tokens_per_s": ...}
  *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
  */
 #ifndef LS_TRAIN_METRICS_H

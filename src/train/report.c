@@ -1,10 +1,8 @@
 /* report.c - see report.h. */
 #include "train/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -20,18 +18,13 @@ static int terminal_columns(void) {
     return w.ws_col < MOST_COLUMNS ? w.ws_col : MOST_COLUMNS;
 }
 
-/* Replaces RUN/loss.svg in one move. */
 static ls_status write_svg(const char *run, const ls_curve *c, ls_error *e) {
-    char *path = ls_format("%s/loss.svg", run), *fresh = ls_format("%s.new", path);
+    char *path = ls_format("%s/loss.svg", run);
     ls_buf svg = {0};
     ls_curve_svg(c, &svg);
-    unlink(fresh);
-    ls_status s = ls_file_write(fresh, svg.data, svg.len, e);
-    if (s == LS_OK && rename(fresh, path) != 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
+    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
     ls_buf_free(&svg);
     free(path);
-    free(fresh);
     return s;
 }
 

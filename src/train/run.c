@@ -15,23 +15,29 @@ static bool is_sequential(const ls_run *r) {
 
 static int processes_of(const ls_run *r) { return is_sequential(r) ? 1 : r->nworkers; }
 
-static ls_status make_plan(ls_run *r, ls_error *e) {
-    const ls_config *c = &r->config;
-    ls_gpt_config shape = {c->model.layers, c->model.width, c->model.heads, c->model.context,
-                           c->model.vocab};
-    LS_TRY(ls_gpt_create(&shape, &r->model, e));
-    ls_plan_config plan = {.model = &r->model,
-                           .nworkers = r->nworkers,
+int ls_run_workers(const ls_config *c, int asked) {
+    int64_t V = c->train.virtual_workers, cores = ls_cores() / c->parallel.threads;
+    if (cores < 1) cores = 1;
+    return asked ? asked : (int)(cores < V ? cores : V);
+}
+
+ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *e) {
+    ls_gpt_config shape = ls_config_shape(c);
+    LS_TRY(ls_gpt_create(&shape, m_p, e));
+    ls_plan_config plan = {.model = m_p,
+                           .nworkers = nworkers,
                            .V = (int)c->train.virtual_workers,
                            .batch = c->train.batch,
                            .micro_batch = c->train.micro_batch,
                            .tree = c->parallel.reduce == LS_REDUCE_TREE,
                            .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6)};
-    return ls_plan_make(&plan, &r->plan, e);
+    ls_status s = ls_plan_make(&plan, p_p, e);
+    if (s != LS_OK) ls_model_free(m_p);
+    return s;
 }
 
 ls_status ls_run_build(ls_run *r, ls_error *e) {
-    LS_TRY(make_plan(r, e));
+    LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
     size_t val = (size_t)r->corpus.nval * sizeof(double), report = LS_REPORT_SIZE * sizeof(double);
     size_t arena = ls_world_cost(&r->plan) + ls_group_shared_cost(r->nworkers) +
                    ls_region_cost(val) + ls_region_cost(report);
@@ -82,11 +88,11 @@ ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, ls_error *e) {
 ls_step_in ls_run_step(const ls_run *r, int64_t step) {
     const ls_config *c = &r->config;
     ls_schedule s = {c->optim.lr, c->optim.min_lr, c->optim.warmup, c->train.steps};
-    return (ls_step_in){.step = step,
-                        .lr = ls_schedule_rate(&s, step),
-                        .clip = c->optim.clip,
-                        .adamw = {c->optim.beta1, c->optim.beta2, c->optim.eps,
-                                  c->optim.weight_decay}};
+    return (ls_step_in){
+        .step = step,
+        .lr = ls_schedule_rate(&s, step),
+        .clip = c->optim.clip,
+        .adamw = {c->optim.beta1, c->optim.beta2, c->optim.eps, c->optim.weight_decay}};
 }
 
 /* ---- the workers' side ---- */

@@ -1,8 +1,8 @@
 /* run.h - what a run is made of, before its workers start, and what each worker has of it.
  *
- * The supervisor builds an ls_run: config, corpus, model, plan, shared memory. Workers inherit it (as
- * processes, a copy of everything but the shared memory; as threads, the thing itself) and change
- * nothing in it but what lies in the region.
+ * The supervisor builds an ls_run: config, corpus, model, plan, shared memory. Workers inherit it
+ * (as processes, a copy of everything but the shared memory; as threads, the thing itself) and
+ * change nothing in it but what lies in the region.
  */
 #ifndef LS_TRAIN_RUN_H
 #define LS_TRAIN_RUN_H
@@ -31,12 +31,18 @@ typedef struct ls_run {
 
 enum { LS_REPORT_STEP, LS_REPORT_VAL_LOSS, LS_REPORT_VAL_BITS, LS_REPORT_SIZE };
 
+/* How many workers: `asked`, or where that is 0 one a core, at most one a virtual worker. */
+int ls_run_workers(const ls_config *, int asked);
+
+/* The model and the plan of a config. Both are the caller's; the plan refers to the model. */
+ls_status ls_run_plan(const ls_config *, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *);
+
 /* config, corpus and nworkers are set; makes model, plan and shared memory. */
 ls_status ls_run_build(ls_run *, ls_error *);
 void ls_run_free(ls_run *);
 
-/* Starts `main` on each worker, with the run as its argument, and stays until all have ended. Under the
- * sequential executor there is one, which plays them all. */
+/* Starts `main` on each worker, with the run as its argument, and stays until all have ended. Under
+ * the sequential executor there is one, which plays them all. */
 ls_status ls_run_launch(ls_run *, ls_worker_main *main, ls_error *);
 
 /* A worker's own part: its group and executors. */

@@ -23,9 +23,8 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_config_check(&r->config, o->config, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* workers will, too: a bad LOCKSTEP_CPU is told before them */
-    int64_t V = r->config.train.virtual_workers, cores = ls_cores() / r->config.parallel.threads;
-    if (cores < 1) cores = 1;
-    r->nworkers = o->nworkers ? o->nworkers : (int)(cores < V ? cores : V);
+    int64_t V = r->config.train.virtual_workers;
+    r->nworkers = ls_run_workers(&r->config, o->nworkers);
     if (r->nworkers > V)
         return ls_fail(e, LS_EINVAL,
                        "%s: %d workers for train.virtual_workers %lld; use -n %lld or fewer, or "
@@ -34,19 +33,12 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     return LS_OK;
 }
 
-static char *in_run(const ls_run *r, const char *name) {
-    return ls_format("%s/%s", r->dir, name);
-}
+static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
 
-/* Replaces RUN/config.yaml in one move. */
 static ls_status write_config(const ls_run *r, ls_error *e) {
-    char *path = in_run(r, "config.yaml"), *fresh = in_run(r, "config.yaml.new");
-    unlink(fresh);
-    ls_status s = ls_file_write(fresh, r->config_text.data, r->config_text.len, e);
-    if (s == LS_OK && rename(fresh, path) != 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
+    char *path = in_run(r, "config.yaml");
+    ls_status s = ls_file_replace(path, r->config_text.data, r->config_text.len, e);
     free(path);
-    free(fresh);
     return s;
 }
 
@@ -89,10 +81,8 @@ static ls_status check_config(const ls_run *r, ls_error *e) {
 static ls_status load_newest(ls_run *r, ls_error *e) {
     char *path = NULL;
     LS_TRY(ls_checkpoint_newest(r->dir, &path, e));
-    ls_train_state state = {.model = &r->model,
-                            .params = r->world.params,
-                            .m = r->world.m,
-                            .v = r->world.v};
+    ls_train_state state = {
+        .model = &r->model, .params = r->world.params, .m = r->world.m, .v = r->world.v};
     ls_status s = ls_checkpoint_load(path, &state, e);
     r->first_step = state.step;
     if (s == LS_OK) ls_log("going on from %s", path);
@@ -138,8 +128,7 @@ static ls_status summarize(ls_run *r, const char *config, ls_error *e) {
     for (size_t i = 1; i < nval; i++) nbytes += c->nbytes[c->val[i]];
     double bigram = ls_bigram_loss(c->train, (size_t)(c->val - c->train), c->val, nval,
                                    (uint32_t)r->config.model.vocab);
-    ls_evaluation level =
-        ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
+    ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
     LS_TRY(ls_report_curve(r->dir, bigram, e));
     printf("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
            "%.4f, %.4f\n",
@@ -158,9 +147,9 @@ static ls_status run_workers(ls_run *r, ls_error *e) {
            "virtual workers",
            r->dir, r->model.count, (unsigned long long)r->corpus.ntrain,
            (long long)c->model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
-           c->parallel.executor == LS_EXECUTOR_SEQUENTIAL        ? "sequential"
-           : c->parallel.transport == LS_TRANSPORT_SHM ? "processes"
-                                                                 : "threads",
+           c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "sequential"
+           : c->parallel.transport == LS_TRANSPORT_SHM    ? "processes"
+                                                          : "threads",
            (long long)c->train.virtual_workers);
     ls_status s = ls_run_launch(r, ls_train_worker, e);
     if (ls_log_is_terminal()) fputc('\n', stderr);

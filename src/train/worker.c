@@ -1,7 +1,7 @@
 /* worker.c - the loop: a step, its metrics, and now and then an evaluation or a checkpoint.
  *
- * All workers make the same decisions at the same steps; worker 0 alone writes to disk, while the others
- * wait at a barrier without a time limit.
+ * All workers make the same decisions at the same steps; worker 0 alone writes to disk, while the
+ * others wait at a barrier without a time limit.
  */
 #include "train/worker.h"
 
@@ -16,8 +16,8 @@ typedef struct loop {
     ls_member m;
     ls_run *run;
     ls_metrics *metrics; /* worker 0's, where the run has a folder */
-    int64_t steps; /* complete */
-    int64_t saved; /* steps complete at the latest checkpoint; -1: none */
+    int64_t steps;       /* complete */
+    int64_t saved;       /* steps complete at the latest checkpoint; -1: none */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -71,10 +71,11 @@ static ls_status one_step(loop *l, ls_error *e) {
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
     l->steps++;
     if (!isfinite(out.loss) || !isfinite(out.grad_norm))
-        return ls_fail(e, LS_EINVAL,
-                       "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or go "
-                       "on from an earlier checkpoint",
-                       (long long)l->steps, out.loss, out.grad_norm);
+        return ls_fail(
+            e, LS_EINVAL,
+            "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or go "
+            "on from an earlier checkpoint",
+            (long long)l->steps, out.loss, out.grad_norm);
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
 }
 

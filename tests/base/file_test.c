@@ -22,9 +22,7 @@ static int remove_folder(void **state) {
 }
 
 /* folder/name; free() it. */
-static char *in_folder(const char *name) {
-    return ls_format("%s/%s", folder, name);
-}
+static char *in_folder(const char *name) { return ls_format("%s/%s", folder, name); }
 
 static void test_whole(void **state) {
     (void)state;

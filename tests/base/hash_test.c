@@ -24,9 +24,7 @@ static void test_known(void **state) {
     assert_string_equal(text, "00000000000000010000000000000002");
 }
 
-static int equal(ls_hash a, ls_hash b) {
-    return a.hi == b.hi && a.lo == b.lo;
-}
+static int equal(ls_hash a, ls_hash b) { return a.hi == b.hi && a.lo == b.lo; }
 
 /* Lengths around the borders of the algorithm's cases; pieces of uneven sizes. */
 static void test_pieces(void **state) {

@@ -19,9 +19,7 @@ static void refuses_bytes(const char *text, size_t nbytes, const char *says) {
     assert_null(j);
 }
 
-static void refuses(const char *text, const char *says) {
-    refuses_bytes(text, strlen(text), says);
-}
+static void refuses(const char *text, const char *says) { refuses_bytes(text, strlen(text), says); }
 
 static void test_look_up(void **state) {
     (void)state;

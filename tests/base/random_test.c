@@ -10,9 +10,7 @@ enum { N = 200000 };
 static float values[N];
 
 /* The seed whose key is `key` in stream INIT: the stream is mixed in by exclusive or. */
-static uint64_t seed_of(uint64_t key) {
-    return key ^ ((uint64_t)LS_STREAM_INIT << 56);
-}
+static uint64_t seed_of(uint64_t key) { return key ^ ((uint64_t)LS_STREAM_INIT << 56); }
 
 /* Random123, kat_vectors: philox 4 32, 10 rounds. The counter's words come lowest first. */
 static void test_known(void **state) {

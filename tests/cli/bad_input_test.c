@@ -23,7 +23,8 @@ static void test_config(void **state) {
     config_fails("train: {steps: 5\n", "is not valid YAML");
     config_fails("train: [1, 2]\n", "'train' is a list; a single value is expected");
     config_fails("\x01\x02\xff\xfe", "is not valid YAML");
-    config_fails("train:\n  setps: 5\n", ":2: unknown key 'train.setps'; did you mean 'train.steps'?");
+    config_fails("train:\n  setps: 5\n",
+                 ":2: unknown key 'train.setps'; did you mean 'train.steps'?");
     config_fails("train:\n  steps: ten\n", ":2: train.steps: 'ten' is not a whole number");
     config_fails("train:\n  steps: 0\n", ":2: train.steps: 0 is out of range; expected 1 to");
     config_fails("optim:\n  lr: fast\n", "optim.lr: 'fast' is not a number");
@@ -63,7 +64,8 @@ static void test_text(void **state) {
         expect(line, 1, cases[i][1]);
         assert_false(file_exists("bad"));
     }
-    snprintf(line, sizeof line, "%s", "train configs/tiny.yaml -n 2 -o @/bad --set model.context=100000");
+    snprintf(line, sizeof line, "%s",
+             "train configs/tiny.yaml -n 2 -o @/bad --set model.context=100000");
     expect(line, 1, "use a longer text or a shorter context");
 }
 
@@ -111,8 +113,10 @@ static void damage_fails(const char *file, const char *change, const char *says)
     expect("ckpt verify @/bad", 1, says);
     expect("train configs/tiny.yaml -n 2 -o @/bad --resume --set train.steps=20", 1, says);
     expect("generate @/bad --prompt a", 1, NULL);
-    snprintf(command, sizeof command, "cd %s && diff -r good/config.yaml bad/config.yaml && "
-                                      "diff good/metrics.jsonl bad/metrics.jsonl", folder);
+    snprintf(command, sizeof command,
+             "cd %s && diff -r good/config.yaml bad/config.yaml && "
+             "diff good/metrics.jsonl bad/metrics.jsonl",
+             folder);
     assert_int_equal(system(command), 0); /* a failed --resume has changed nothing */
 }
 
@@ -152,7 +156,8 @@ static void test_full_disk(void **state) {
     assert_int_equal(program_end(&p, &output), 1);
     assert_non_null(strstr(output, "can't be written"));
     free(output);
-    /* with a checkpoint there already, that one stays whole and nothing half-written is beside it */
+    /* with a checkpoint there already, that one stays whole and nothing half-written is beside it
+     */
     expect("train configs/tiny.yaml -n 2 -o @/more --set train.steps=10", 0, NULL);
     static const char more[] = "train configs/tiny.yaml -n 2 -o @/more --resume --set "
                                "train.steps=20 --set parallel.transport=thread";

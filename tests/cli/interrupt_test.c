@@ -53,7 +53,8 @@ static void test_stop_and_resume(void **state) {
     assert_string_equal(whole, cut);
 }
 
-/* A kill -9 of a worker ends all within a second, by name; the last checkpoint goes on to the same bits. */
+/* A kill -9 of a worker ends all within a second, by name; the last checkpoint goes on to the same
+ * bits. */
 static void test_killed_worker(void **state) {
     (void)state;
     char whole[256], cut[256], line[256], *output = NULL;
@@ -87,7 +88,8 @@ static void test_killed_supervisor(void **state) {
     pid_t pids[8];
     assert_int_equal(children_of(p.pid, pids, 8), 3);
     kill(p.pid, SIGKILL);
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL); /* end of file: no one holds the pipe */
+    assert_int_equal(program_end(&p, &output),
+                     128 + SIGKILL); /* end of file: no one holds the pipe */
     free(output);
     for (int i = 0; i < 500 && kill(pids[0], 0) == 0; i++) sleep_ms(10);
     for (int i = 0; i < 3; i++) assert_int_equal(kill(pids[i], 0), -1);
@@ -126,8 +128,10 @@ static void test_in_use(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stop_and_resume),   cmocka_unit_test(test_killed_worker),
-        cmocka_unit_test(test_killed_supervisor), cmocka_unit_test(test_second_interrupt),
+        cmocka_unit_test(test_stop_and_resume),
+        cmocka_unit_test(test_killed_worker),
+        cmocka_unit_test(test_killed_supervisor),
+        cmocka_unit_test(test_second_interrupt),
         cmocka_unit_test(test_in_use),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -1,4 +1,5 @@
-/* program.h - runs the program `lockstep` as a user would, in a folder that goes away afterwards. */
+/* program.h - runs the program `lockstep` as a user would, in a folder that goes away afterwards.
+ */
 #ifndef LS_TEST_PROGRAM_H
 #define LS_TEST_PROGRAM_H
 

@@ -49,9 +49,7 @@ static ls_status join(setup *s, int worker, ls_group *g, ls_error *e) {
 #define WANT(condition)                                                                            \
     if (!(condition)) return ls_fail(e, LS_EINVAL, "worker %d, line %d", worker, __LINE__)
 
-static float value(int worker, size_t i) {
-    return (float)((worker + 1) * (int)(i % 97 + 1));
-}
+static float value(int worker, size_t i) { return (float)((worker + 1) * (int)(i % 97 + 1)); }
 
 static ls_status check_all_reduce(ls_group *g, int worker, size_t count, ls_error *e) {
     float *in = LS_NEW_ARRAY(float, count), *out = LS_NEW_ARRAY(float, count);

@@ -25,9 +25,7 @@ static inline float *fix_floats(size_t n, double value, double spread, uint64_t 
     return p;
 }
 
-static inline float *fix_nans(size_t n) {
-    return fix_floats(n, NAN, 0, 0);
-}
+static inline float *fix_nans(size_t n) { return fix_floats(n, NAN, 0, 0); }
 
 static inline uint32_t *fix_tokens(size_t n, int64_t vocab, uint64_t seed) {
     uint32_t *p = LS_NEW_ARRAY(uint32_t, n);

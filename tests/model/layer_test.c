@@ -47,13 +47,9 @@ static void bench_close(bench *b) {
     free(b->tokens), free(b->params), free(b->x), free(b->dy);
 }
 
-static void result_free(result *r) {
-    free(r->y), free(r->dx), free(r->grads), free(r->losses);
-}
+static void result_free(result *r) { free(r->y), free(r->dx), free(r->grads), free(r->losses); }
 
-static size_t rows_floats(const bench *b) {
-    return (size_t)(b->s.n * b->s.T * b->s.C);
-}
+static size_t rows_floats(const bench *b) { return (size_t)(b->s.n * b->s.T * b->s.C); }
 
 /* Forward of samples [i, end), and backward unless the layer takes all samples at once. */
 static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end, result *r) {
@@ -222,18 +218,10 @@ static void check_shapes(int kind) {
     }
 }
 
-static void test_embedding(void **state) {
-    (void)state, check_shapes(EMBED);
-}
-static void test_attention(void **state) {
-    (void)state, check_shapes(ATTENTION);
-}
-static void test_mlp(void **state) {
-    (void)state, check_shapes(MLP);
-}
-static void test_head(void **state) {
-    (void)state, check_shapes(HEAD);
-}
+static void test_embedding(void **state) { (void)state, check_shapes(EMBED); }
+static void test_attention(void **state) { (void)state, check_shapes(ATTENTION); }
+static void test_mlp(void **state) { (void)state, check_shapes(MLP); }
+static void test_head(void **state) { (void)state, check_shapes(HEAD); }
 
 static void check_same(const bench *b, const result *a, const result *r) {
     size_t nbytes = rows_floats(b) * sizeof(float);

@@ -1,4 +1,5 @@
-/* exec_test.c - executors against each other, bit for bit, and against one sum over the whole batch.
+/* exec_test.c - executors against each other, bit for bit, and against one sum over the whole
+ * batch.
  *
  * Workers are threads here, so that the thread sanitizer sees them. */
 #include "plan/exec.h"

@@ -109,7 +109,8 @@ static void test_broken(void **state) {
     ls_model_free(&m);
 }
 
-/* Every action stands once in a lane of each worker that it concerns, and waits never form a circle. */
+/* Every action stands once in a lane of each worker that it concerns, and waits never form a
+ * circle. */
 static void test_lanes(void **state) {
     (void)state;
     ls_model m;
@@ -123,8 +124,7 @@ static void test_lanes(void **state) {
             for (bool moved = true; moved;) {
                 moved = false;
                 for (int lane = 0; lane < LS_NLANES; lane++)
-                    while (at[lane] < l.n[lane] &&
-                           l.steps[lane][at[lane]].wait <= at[!lane]) {
+                    while (at[lane] < l.n[lane] && l.steps[lane][at[lane]].wait <= at[!lane]) {
                         assert_int_equal(
                             ls_action_lane(p.actions[l.steps[lane][at[lane]].action].kind), lane);
                         at[lane]++;
@@ -221,8 +221,9 @@ static void test_hash(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_lanes),  cmocka_unit_test(test_arena),   cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_broken), cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_arena),  cmocka_unit_test(test_shards),
         cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

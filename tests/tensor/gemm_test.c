@@ -46,9 +46,7 @@ static ls_matrix a_of(const problem *p) {
 static ls_matrix b_of(const problem *p) {
     return p->tb ? ls_matrix_transposed(p->b, p->K) : ls_matrix_of(p->b, p->N);
 }
-static float at(ls_matrix m, int64_t i, int64_t j) {
-    return m.p[i * m.rs + j * m.cs];
-}
+static float at(ls_matrix m, int64_t i, int64_t j) { return m.p[i * m.rs + j * m.cs]; }
 
 static ls_gemm_job job_of(const problem *p, float *c) {
     return (ls_gemm_job){p->M, p->N, p->K, a_of(p), b_of(p), c, p->ldc, p->start, p->bias};

@@ -97,7 +97,10 @@ static void test_file(void **state) {
     const uint8_t *p = m.data;
     uint64_t length = 0;
     const uint8_t *data = frame(&p, &length);
-    assert_memory_equal(data + 9, "\x1a\x0d" "brain.Event:2", 15);
+    assert_memory_equal(data + 9,
+                        "\x1a\x0d"
+                        "brain.Event:2",
+                        15);
     check_scalar(frame(&p, &length), 1, "train/loss", 2.5f);
     check_scalar(frame(&p, &length), 300000, "val/bits_per_byte", -1e-3f);
     assert_ptr_equal(p, m.data + m.nbytes);

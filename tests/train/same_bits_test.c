@@ -1,7 +1,7 @@
 /* same_bits_test.c - the promise: for one config, the same hashes of weights and optimizer state.
  *
- * Each variant trains configs/tiny.yaml (8 virtual workers, 50 steps, four epochs with an uneven last
- * batch each). The last test shows that the comparison can fail.
+ * Each variant trains configs/tiny.yaml (8 virtual workers, 50 steps, four epochs with an uneven
+ * last batch each). The last test shows that the comparison can fail.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -137,7 +137,8 @@ static void test_odd_virtual_workers(void **state) {
     for (int n = 2; n <= 7; n++) assert_string_equal(train(n, V, B, THREAD).weights, one.weights);
 }
 
-/* Sums in an order that depends on the number of workers: hashes differ, so the tests above can fail. */
+/* Sums in an order that depends on the number of workers: hashes differ, so the tests above can
+ * fail. */
 static void test_can_fail(void **state) {
     (void)state;
     hashes one = train(1, "parallel.reduce=fastest", THREAD, NULL);

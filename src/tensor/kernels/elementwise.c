@@ -29,8 +29,7 @@ void LS_K(gelu_dx)(int64_t n, const float *x, const float *dy, float *dx) {
     }
 }
 
-void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x,
-                      float *sum) {
+void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum) {
     for (int64_t c = c0; c < c1; c += LS_LANES) {
         v16 s = v_load_n(sum + c, c1 - c);
         for (int64_t r = 0; r < rows; r++) s = v_add(s, v_load_n(x + r * C + c, c1 - c));

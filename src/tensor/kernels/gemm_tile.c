@@ -1,7 +1,7 @@
 /* gemm_tile.c - the innermost part of the GEMM and the packing that feeds it.
  *
- * A tile of c [6, 16] is held in registers while k runs over the panel: each element is one chain of
- * multiply-adds over k, in order, continued from `start` or from what c holds.
+ * A tile of c [6, 16] is held in registers while k runs over the panel: each element is one chain
+ * of multiply-adds over k, in order, continued from `start` or from what c holds.
  *
  * Packed a: [K][6], packed b: [K][16]; rows and columns beyond the matrix are zeros.
  */
@@ -32,8 +32,8 @@ void LS_K(gemm_tile)(int64_t K, const float *restrict a, const float *restrict b
     v_store(c + 3 * ldc, c3), v_store(c + 4 * ldc, c4), v_store(c + 5 * ldc, c5);
 }
 
-/* One strip of `width` (6 or 16) lines of `depth` values, interleaved: out[k * width + i] is value k
- * of line i. Lines are `line` apart, values `step`; lines from `n` on are zeros. */
+/* One strip of `width` (6 or 16) lines of `depth` values, interleaved: out[k * width + i] is value
+ * k of line i. Lines are `line` apart, values `step`; lines from `n` on are zeros. */
 static inline void pack_strip(int64_t n, int64_t depth, const float *p, int64_t line, int64_t step,
                               int64_t width, float *restrict out) {
     if (n == width && line == 1) {

@@ -3,8 +3,8 @@
 
 static const float EPS = 1e-5f; /* GPT-2's */
 
-void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma,
-                     const float *beta, float *y, float *mean, float *rstd) {
+void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma, const float *beta,
+                     float *y, float *mean, float *rstd) {
     for (int64_t r = 0; r < rows; r++, x += C, y += C) {
         v16 sum = v_set1(0.0f);
         for (int64_t i = 0; i < C; i += LS_LANES) sum = v_add(sum, v_load_n(x + i, C - i));

@@ -75,8 +75,7 @@ float LS_K(cross_entropy)(int64_t n, const float *x, float stat[2]) {
     return total;
 }
 
-void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target,
-                            float scale) {
+void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale) {
     row_exp(n, x, 1.0f, stat[0], stat[1]);
     x[target] = x[target] - 1.0f;
     row_scale(n, x, scale);

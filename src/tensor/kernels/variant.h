@@ -13,8 +13,8 @@ void LS_K(gemm_tile)(int64_t K, const float *a, const float *b, const float *sta
                      int64_t ldc);
 void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
 void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
-void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma,
-                     const float *beta, float *y, float *mean, float *rstd);
+void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma, const float *beta,
+                     float *y, float *mean, float *rstd);
 void LS_K(layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x,
                         const float *gamma, const float *mean, const float *rstd,
                         const float *residual, float *dx);
