@@ -25,8 +25,8 @@ struct ls_exec {
     float loss_scale;
     ls_adamw_step update;
     ls_step_out out;
-    ls_node nodes[LS_GROUP_MAX]; /* the leaves of every reduction: all workers' covers */
-    int leaf_worker[LS_GROUP_MAX], leaf_slot[LS_GROUP_MAX], nleaves;
+    ls_node nodes[LS_LOCAL_MAX]; /* the leaves of every reduction: all workers' covers */
+    int leaf_worker[LS_LOCAL_MAX], leaf_slot[LS_LOCAL_MAX], nleaves;
 
     /* lanes */
     ls_signal done[LS_NLANES]; /* steps complete since the executor began, of each lane */
@@ -139,14 +139,14 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
 /* The owner's sum replaces its own lowest sum, which nobody else reads there. */
 static ls_status run_reduce_scatter(ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_plan *p = x->c.plan;
-    const float *data[LS_GROUP_MAX];
+    const float *data[LS_LOCAL_MAX];
     for (int i = 0; i < x->nleaves; i++)
         data[i] =
             x->c.world->grads[x->leaf_worker[i]] + (size_t)x->leaf_slot[i] * p->c.model->nfloats;
-    ls_reduce r = {.tree = p->c.tree,
+    ls_local_reduce r = {.tree = p->c.tree,
                    .sum = {.V = p->c.V, .nleaves = x->nleaves, .nodes = x->nodes, .data = data}};
     ls_bucket s = ls_plan_shard(p, a->bucket, x->c.worker);
-    return ls_reduce_scatter(x->c.group, &r, s.first, s.end - s.first,
+    return ls_local_reduce_scatter(x->c.local, &r, s.first, s.end - s.first,
                              x->c.world->grads[x->c.worker] + s.first, e);
 }
 
@@ -162,7 +162,7 @@ static ls_status run_norm(ls_exec *x) {
 /* Block sums and losses lie in shared memory; once all are there, each worker adds them up itself.
  */
 static ls_status run_all_reduce(ls_exec *x, ls_error *e) {
-    LS_TRY(ls_barrier(x->c.group, e));
+    LS_TRY(ls_local_barrier(x->c.local, e));
     x->out.batch = x->batch;
     x->out.grad_norm = ls_norm_total(x->c.world->norms, x->c.plan->c.model->nfloats / LS_BLOCK);
     double loss = 0.0;
@@ -192,7 +192,7 @@ static ls_status run_action(ls_exec *x, int index, ls_error *e) {
     case LS_NORM: return run_norm(x);
     case LS_ALL_REDUCE: return run_all_reduce(x, e);
     case LS_UPDATE: return run_update(x, a);
-    case LS_ALL_GATHER: return ls_barrier(x->c.group, e); /* the parameters are shared */
+    case LS_ALL_GATHER: return ls_local_barrier(x->c.local, e); /* the parameters are shared */
     case LS_FREE: return LS_OK;                           /* the arena's places are fixed */
     case LS_NACTION_KINDS: break;
     }
@@ -323,7 +323,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     ls_plan_project(p, x->c.worker, &x->lanes);
     ls_plan_arena(p, x->c.worker, &x->places);
     list_leaves(x);
-    x->waiter = x->c.group->waiter;
+    x->waiter = x->c.local->waiter;
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_model_work_floats(p->c.model) * (size_t)p->c.micro_batch * sizeof(float);
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));

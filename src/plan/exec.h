@@ -8,7 +8,7 @@
 #ifndef LS_PLAN_EXEC_H
 #define LS_PLAN_EXEC_H
 
-#include "coll/group.h"
+#include "coll/local.h"
 #include "data/loader.h"
 #include "optim/adamw.h"
 #include "plan/world.h"
@@ -19,7 +19,7 @@ typedef struct ls_exec_config {
     const ls_plan *plan;   /* } outlive the executor */
     const ls_world *world; /* } */
     ls_region *region;     /* } */
-    ls_group *group;       /* } of one worker where ls_exec_step_all() is used */
+    ls_local *local;       /* } of one worker where ls_exec_step_all() is used */
     int worker, threads;
     bool overlap; /* a thread for the communication lane */
     ls_loader_config loader;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coll/group.h"
+#include "coll/local.h"
 
 static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeof(float); }
 static size_t norms_nbytes(const ls_plan *p) {
@@ -55,7 +55,7 @@ void ls_world_print_memory(const ls_plan *p, int threads, ls_buf *out) {
     size_t work = ls_model_work_floats(m) * (size_t)p->c.micro_batch * sizeof(float);
     size_t scratch = ls_compute_nbytes(threads, ls_model_scratch_floats(m));
     size_t tokens = 2 * (whole * (size_t)(b - a) + 1) * (size_t)(m->config.context + 1) * 4;
-    size_t small = ls_group_shared_cost(p->c.nworkers) + norms_nbytes(p) + losses_nbytes(p);
+    size_t small = ls_local_shared_cost(p->c.nworkers) + norms_nbytes(p) + losses_nbytes(p);
     char note[128];
     ls_buf_printf(out, "  %-28s %12s %12s\n", "memory, MB", "each worker", "shared");
     print_row(out, "parameters", 0, flat, "one copy for all workers of the host");

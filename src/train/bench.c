@@ -33,7 +33,7 @@ static ls_status measure(bench_run *b, ls_member *m, ls_error *e) {
         for (int k = 0; k < LS_NACTION_KINDS; k++)
             times[(m->worker + x) * LS_NACTION_KINDS + k] =
                 (double)ls_exec_times(m->execs[x])[k] / 1e9 / (double)b->steps;
-    return ls_barrier(&m->group, e);
+    return ls_local_barrier(&m->local, e);
 }
 
 static ls_status bench_worker(int worker, void *arg, ls_error *e) {

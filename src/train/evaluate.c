@@ -19,7 +19,7 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e)
     const ls_corpus *c = &r->corpus;
     int64_t T = r->model.config.context;
     if (n == 0 || n > c->nval) n = c->nval;
-    uint64_t size = (uint64_t)m->group.size, w = (uint64_t)m->worker;
+    uint64_t size = (uint64_t)m->local.size, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     uint32_t *tokens = LS_NEW_ARRAY(uint32_t, part * (uint64_t)(T + 1));
     for (uint64_t i = first; i < end; i += part) {
@@ -29,12 +29,12 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e)
         ls_infer_losses(&m->infer, (int64_t)k, tokens, r->val_losses + i);
     }
     free(tokens);
-    LS_TRY(ls_barrier(&m->group, e));
+    LS_TRY(ls_local_barrier(&m->local, e));
     double nats = 0, nbytes = 0;
     for (uint64_t i = 0; i < n; i++) {
         nats += r->val_losses[i];
         nbytes += ls_corpus_sample_bytes(c, c->val + sample_at(i, n, c->nval) * (uint64_t)T, T);
     }
     *v_p = ls_evaluation_of(nats, nbytes, n, T);
-    return ls_barrier(&m->group, e); /* the losses may be written again */
+    return ls_local_barrier(&m->local, e); /* the losses may be written again */
 }

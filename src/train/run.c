@@ -39,11 +39,11 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
 ls_status ls_run_build(ls_run *r, ls_error *e) {
     LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
     size_t val = (size_t)r->corpus.nval * sizeof(double), report = LS_REPORT_SIZE * sizeof(double);
-    size_t arena = ls_world_cost(&r->plan) + ls_group_shared_cost(r->nworkers) +
+    size_t arena = ls_world_cost(&r->plan) + ls_local_shared_cost(r->nworkers) +
                    ls_region_cost(val) + ls_region_cost(report);
     bool shared = r->config.parallel.transport == LS_TRANSPORT_SHM;
     LS_TRY(ls_region_create(r->nworkers, arena, shared, &r->region, e));
-    ls_group_share(&r->region, r->nworkers, &r->group_shared);
+    ls_local_share(&r->region, r->nworkers, &r->local_shared);
     ls_world_take(&r->world, &r->plan, &r->region);
     r->val_losses = ls_region_take(&r->region, val);
     r->report = ls_region_take(&r->region, report);
@@ -101,7 +101,7 @@ ls_step_in ls_run_step(const ls_run *r, int64_t step) {
 static void draw_params(ls_member *m) {
     ls_run *r = m->run;
     if (r->first_step > 0) return;
-    size_t n = (size_t)m->group.size, w = (size_t)m->worker, all = r->model.nfloats;
+    size_t n = (size_t)m->local.size, w = (size_t)m->worker, all = r->model.nfloats;
     ls_model_init(&r->model, (uint64_t)r->config.train.seed, all * w / n, all * (w + 1) / n,
                   r->world.params);
 }
@@ -109,9 +109,9 @@ static void draw_params(ls_member *m) {
 /* A worker that would run another plan is refused before the first step. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
     ls_hash own = ls_plan_hash(&m->run->plan);
-    ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->group.size);
-    ls_status s = ls_all_gather(&m->group, &own, sizeof own, all, e);
-    for (int i = 0; s == LS_OK && i < m->group.size; i++)
+    ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->local.size);
+    ls_status s = ls_local_all_gather(&m->local, &own, sizeof own, all, e);
+    for (int i = 0; s == LS_OK && i < m->local.size; i++)
         if (memcmp(&all[i], &own, sizeof own) != 0)
             s = ls_fail(e, LS_EINVAL, "workers %d and %d have different plans", m->worker, i);
     free(all);
@@ -126,7 +126,7 @@ static ls_status create_exec(ls_member *m, int worker, ls_exec **x_p, ls_error *
     ls_exec_config x = {.plan = &r->plan,
                         .world = &r->world,
                         .region = &r->region,
-                        .group = &m->group,
+                        .local = &m->local,
                         .worker = worker,
                         .threads = (int)c->parallel.threads,
                         .first_step = r->first_step,
@@ -164,7 +164,7 @@ ls_status ls_member_join(ls_member *m, ls_run *r, int worker, ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
     int size = processes_of(r), busy = r->nworkers * (int)r->config.parallel.threads;
-    ls_group_join(&m->group, &r->region, &r->group_shared, k, worker, size, busy,
+    ls_local_join(&m->local, &r->region, &r->local_shared, k, worker, size, busy,
                   r->config.parallel.timeout_s);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)r->nworkers);
     for (int i = 0; i < (is_sequential(r) ? r->nworkers : 1); i++)
@@ -172,7 +172,7 @@ ls_status ls_member_join(ls_member *m, ls_run *r, int worker, ls_error *e) {
     LS_TRY(lend_arena(m, e));
     draw_params(m);
     LS_TRY(compare_plans(m, e));
-    return ls_barrier(&m->group, e);
+    return ls_local_barrier(&m->local, e);
 }
 
 void ls_member_leave(ls_member *m) {

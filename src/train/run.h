@@ -23,7 +23,7 @@ typedef struct ls_run {
     ls_model model;
     ls_plan plan;
     ls_region region;
-    ls_group_shared group_shared;
+    ls_local_shared local_shared;
     ls_world world;
     double *val_losses; /* [nval] in the region */
     double *report;     /* [LS_REPORT_SIZE] in the region: what worker 0 tells the supervisor */
@@ -49,7 +49,7 @@ ls_status ls_run_launch(ls_run *, ls_worker_main *main, ls_error *);
 typedef struct ls_member {
     ls_run *run;
     int worker;
-    ls_group group;
+    ls_local local;
     ls_exec **execs; /* one; under the sequential executor, all */
     int nexecs;
     ls_infer infer;      /* in the executor's arena, between steps */

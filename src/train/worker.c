@@ -47,10 +47,10 @@ static ls_status save(loop *l, ls_error *e) {
                                  .keep = r->config.checkpoint.keep};
         LS_TRY(ls_checkpoint_write(r->dir, &s, &x, e));
     }
-    ls_waiter usual = l->m.group.waiter;
-    l->m.group.waiter.timeout_ns = -1;
-    ls_status s = ls_barrier(&l->m.group, e);
-    l->m.group.waiter = usual;
+    ls_waiter usual = l->m.local.waiter;
+    l->m.local.waiter.timeout_ns = -1;
+    ls_status s = ls_local_barrier(&l->m.local, e);
+    l->m.local.waiter = usual;
     return s;
 }
 
@@ -58,7 +58,7 @@ static ls_status save(loop *l, ls_error *e) {
 static ls_status agree_on_stop(loop *l, bool *stop_p, ls_error *e) {
     ls_region_header *h = l->run->region.header;
     if (l->m.worker == 0) atomic_store(&h->stopping, atomic_load(&h->stop));
-    LS_TRY(ls_barrier(&l->m.group, e));
+    LS_TRY(ls_local_barrier(&l->m.local, e));
     *stop_p = atomic_load(&h->stopping) != 0;
     return LS_OK;
 }

@@ -16,7 +16,7 @@ typedef struct setup {
     ls_model model;
     ls_plan plan;
     ls_region region;
-    ls_group_shared group_shared;
+    ls_local_shared local_shared;
     ls_world world;
     uint32_t tokens[NSAMPLES * T + 1];
     bool sequential, overlap;
@@ -30,9 +30,9 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
-    size_t arena = ls_world_cost(&s->plan) + ls_group_shared_cost(n);
+    size_t arena = ls_world_cost(&s->plan) + ls_local_shared_cost(n);
     assert_ls_ok(ls_region_create(n, arena, false, &s->region, &e), e);
-    ls_group_share(&s->region, n, &s->group_shared);
+    ls_local_share(&s->region, n, &s->local_shared);
     ls_world_take(&s->world, &s->plan, &s->region);
     ls_model_init(&s->model, 7, 0, s->model.nfloats, s->world.params);
     for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
@@ -49,11 +49,11 @@ static void tear_down(setup *s) {
     ls_model_free(&s->model);
 }
 
-static ls_exec_config config_of(const setup *s, ls_group *g, int worker) {
+static ls_exec_config config_of(const setup *s, ls_local *g, int worker) {
     ls_exec_config c = {.plan = &s->plan,
                         .world = &s->world,
                         .region = (ls_region *)(uintptr_t)&s->region,
-                        .group = g,
+                        .local = g,
                         .worker = worker,
                         .threads = s->threads,
                         .overlap = s->overlap,
@@ -69,10 +69,10 @@ static ls_step_in step_in(int64_t i) {
 static ls_status worker_main(int worker, void *arg, ls_error *e) {
     setup *s = arg;
     const ls_kernels *k = NULL;
-    ls_group g;
+    ls_local g;
     ls_exec *x = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
-    ls_group_join(&g, &s->region, &s->group_shared, k, worker, s->plan.c.nworkers, 64, 20);
+    ls_local_join(&g, &s->region, &s->local_shared, k, worker, s->plan.c.nworkers, 64, 20);
     ls_exec_config c = config_of(s, &g, worker);
     LS_TRY(ls_exec_create(&c, &x, e));
     ls_status status = LS_OK;
@@ -91,9 +91,9 @@ static void run_sequential(setup *s) {
     const ls_kernels *k = NULL;
     ls_error e = {0};
     ls_exec *execs[8];
-    ls_group g;
+    ls_local g;
     assert_ls_ok(ls_kernels_pick(&k, &e), e);
-    ls_group_join(&g, &s->region, &s->group_shared, k, 0, 1, 1, 20);
+    ls_local_join(&g, &s->region, &s->local_shared, k, 0, 1, 1, 20);
     for (int w = 0; w < s->plan.c.nworkers; w++) {
         ls_exec_config c = config_of(s, &g, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);

@@ -1,6 +1,6 @@
 /* group_test.c - collectives among workers that are threads, and among workers that are processes;
  * and what becomes of a group when one of them fails, dies or never comes. */
-#include "coll/group.h"
+#include "coll/local.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,12 +11,12 @@
 #include "net/transport.h"
 #include "test.h"
 
-enum { LARGE = LS_GROUP_STAGE / 4 + 77 };
+enum { LARGE = LS_LOCAL_STAGE / 4 + 77 };
 
 typedef struct setup {
     const ls_transport *transport;
     ls_region region;
-    ls_group_shared shared;
+    ls_local_shared shared;
     int n;
     double timeout_s;
     float *buffers; /* [n][LARGE] in the region */
@@ -26,10 +26,10 @@ static void set_up(setup *s, const ls_transport *transport, int n) {
     ls_error e;
     *s = (setup){.transport = transport, .n = n, .timeout_s = 30};
     size_t buffers = (size_t)n * LARGE * sizeof(float);
-    assert_ls_ok(ls_region_create(n, ls_group_shared_cost(n) + ls_region_cost(buffers),
+    assert_ls_ok(ls_region_create(n, ls_local_shared_cost(n) + ls_region_cost(buffers),
                                   transport->shared, &s->region, &e),
                  e);
-    ls_group_share(&s->region, n, &s->shared);
+    ls_local_share(&s->region, n, &s->shared);
     s->buffers = ls_region_take(&s->region, buffers);
 }
 
@@ -38,10 +38,10 @@ static ls_status run(setup *s, ls_worker_main *main_fn, ls_error *e) {
     return s->transport->run(&l, e);
 }
 
-static ls_status join(setup *s, int worker, ls_group *g, ls_error *e) {
+static ls_status join(setup *s, int worker, ls_local *g, ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
-    ls_group_join(g, &s->region, &s->shared, k, worker, s->n, s->n, s->timeout_s);
+    ls_local_join(g, &s->region, &s->shared, k, worker, s->n, s->n, s->timeout_s);
     return LS_OK;
 }
 
@@ -51,11 +51,11 @@ static ls_status join(setup *s, int worker, ls_group *g, ls_error *e) {
 
 static float value(int worker, size_t i) { return (float)((worker + 1) * (int)(i % 97 + 1)); }
 
-static ls_status check_all_reduce(ls_group *g, int worker, size_t count, ls_error *e) {
+static ls_status check_all_reduce(ls_local *g, int worker, size_t count, ls_error *e) {
     float *in = LS_NEW_ARRAY(float, count), *out = LS_NEW_ARRAY(float, count);
     for (size_t i = 0; i < count; i++) in[i] = value(worker, i);
-    ls_status s = ls_all_reduce(g, in, out, count, e);
-    if (s == LS_OK) s = ls_all_reduce(g, in, in, count, e); /* in place */
+    ls_status s = ls_local_all_reduce(g, in, out, count, e);
+    if (s == LS_OK) s = ls_local_all_reduce(g, in, in, count, e); /* in place */
     for (size_t i = 0; s == LS_OK && i < count; i++) {
         float want = (float)(g->size * (g->size + 1) / 2 * (int)(i % 97 + 1)); /* exact */
         if (out[i] != want || in[i] != want)
@@ -69,29 +69,29 @@ static ls_status check_all_reduce(ls_group *g, int worker, size_t count, ls_erro
 
 static ls_status collectives_main(int worker, void *arg, ls_error *e) {
     setup *s = arg;
-    ls_group g;
+    ls_local g;
     LS_TRY(join(s, worker, &g, e));
     for (int i = 0; i < 100; i++) { /* what one writes before a barrier, all read after */
         s->buffers[worker * LARGE] = (float)i;
-        LS_TRY(ls_barrier(&g, e));
+        LS_TRY(ls_local_barrier(&g, e));
         for (int r = 0; r < s->n; r++) WANT(s->buffers[r * LARGE] == (float)i);
-        LS_TRY(ls_barrier(&g, e));
+        LS_TRY(ls_local_barrier(&g, e));
     }
     static const size_t extra[] = {0, 1, 1000, LARGE};
     for (int root = 0; root < s->n; root++) {
         float *buf = LS_NEW_ARRAY(float, LARGE);
         for (size_t i = 0; i < LARGE; i++) buf[i] = worker == root ? value(root, i) : 0;
-        LS_TRY(ls_broadcast(&g, buf, LARGE * sizeof *buf, root, e));
+        LS_TRY(ls_local_broadcast(&g, buf, LARGE * sizeof *buf, root, e));
         for (size_t i = 0; i < LARGE; i++) WANT(buf[i] == value(root, i));
         free(buf);
     }
-    WANT(ls_broadcast(&g, &g, 0, s->n, NULL) == LS_EINVAL);
-    WANT(ls_broadcast(&g, &g, 0, -1, NULL) == LS_EINVAL);
+    WANT(ls_local_broadcast(&g, &g, 0, s->n, NULL) == LS_EINVAL);
+    WANT(ls_local_broadcast(&g, &g, 0, -1, NULL) == LS_EINVAL);
     for (int i = 0; i < 4; i++) {
         size_t n = extra[i];
         float *in = LS_NEW_ARRAY(float, n), *out = LS_NEW_ARRAY(float, n *(size_t)s->n);
         for (size_t j = 0; j < n; j++) in[j] = value(worker, j);
-        LS_TRY(ls_all_gather(&g, in, n * sizeof *in, out, e));
+        LS_TRY(ls_local_all_gather(&g, in, n * sizeof *in, out, e));
         for (int r = 0; r < s->n; r++)
             for (size_t j = 0; j < n; j++) WANT(out[(size_t)r * n + j] == value(r, j));
         free(in);
@@ -127,11 +127,11 @@ static void test_collectives(void **state) {
 /* Worker 0 fails while the others wait for it: they end, and its error is the run's. */
 static ls_status failing_main(int worker, void *arg, ls_error *e) {
     setup *s = arg;
-    ls_group g;
+    ls_local g;
     LS_TRY(join(s, worker, &g, e));
-    LS_TRY(ls_barrier(&g, e));
+    LS_TRY(ls_local_barrier(&g, e));
     if (worker == 0) return ls_fail(e, LS_EINVAL, "worker 0 has had enough");
-    ls_status got = ls_barrier(&g, e);
+    ls_status got = ls_local_barrier(&g, e);
     return got == LS_EABORT ? got : ls_fail(e, LS_EINVAL, "got %d, not LS_EABORT", got);
 }
 
@@ -153,11 +153,11 @@ static void test_failing(void **state) {
 /* The last worker never comes. */
 static ls_status late_main(int worker, void *arg, ls_error *e) {
     setup *s = arg;
-    ls_group g;
+    ls_local g;
     LS_TRY(join(s, worker, &g, e));
-    LS_TRY(ls_barrier(&g, e));
+    LS_TRY(ls_local_barrier(&g, e));
     if (worker == s->n - 1) return LS_OK;
-    return ls_barrier(&g, e);
+    return ls_local_barrier(&g, e);
 }
 
 static void late(const ls_transport *t, int n) {
@@ -179,11 +179,11 @@ static void test_late(void **state) {
 
 static ls_status killed_main(int worker, void *arg, ls_error *e) {
     setup *s = arg;
-    ls_group g;
+    ls_local g;
     LS_TRY(join(s, worker, &g, e));
-    LS_TRY(ls_barrier(&g, e));
+    LS_TRY(ls_local_barrier(&g, e));
     if (worker == s->n / 2) raise(SIGKILL);
-    return ls_barrier(&g, e);
+    return ls_local_barrier(&g, e);
 }
 
 static void test_killed(void **state) {
