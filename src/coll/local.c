@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "net/transport.h"
+#include "net/spawn.h"
 
 size_t ls_local_shared_cost(int size) { return ls_region_cost((size_t)size * LS_LOCAL_STAGE); }
 

@@ -1,10 +1,10 @@
-/* supervise.h - the part of supervision that all transports share: signals and the first error. */
+/* supervise.h - the part of supervision that both ways of starting workers share: signals and the first error. */
 #ifndef LS_NET_SUPERVISE_H
 #define LS_NET_SUPERVISE_H
 
 #include <signal.h>
 
-#include "net/transport.h"
+#include "net/spawn.h"
 
 typedef struct ls_supervisor {
     ls_region *region;

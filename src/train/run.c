@@ -82,7 +82,7 @@ ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, ls_error *e) {
                    .arg = r,
                    .region = &r->region};
     bool shm = r->config.parallel.transport == LS_TRANSPORT_SHM;
-    return (shm ? &ls_transport_shm : &ls_transport_thread)->run(&l, e);
+    return (shm ? &ls_spawn_processes : &ls_spawn_threads)->run(&l, e);
 }
 
 ls_step_in ls_run_step(const ls_run *r, int64_t step) {

@@ -8,7 +8,7 @@
 #define LS_TRAIN_RUN_H
 
 #include "model/infer.h"
-#include "net/transport.h"
+#include "net/spawn.h"
 #include "plan/exec.h"
 #include "train/corpus.h"
 

@@ -8,13 +8,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/transport.h"
+#include "net/spawn.h"
 #include "test.h"
 
 enum { LARGE = LS_LOCAL_STAGE / 4 + 77 };
 
 typedef struct setup {
-    const ls_transport *transport;
+    const ls_spawn *spawn;
     ls_region region;
     ls_local_shared shared;
     int n;
@@ -22,12 +22,12 @@ typedef struct setup {
     float *buffers; /* [n][LARGE] in the region */
 } setup;
 
-static void set_up(setup *s, const ls_transport *transport, int n) {
+static void set_up(setup *s, const ls_spawn *spawn, int n) {
     ls_error e;
-    *s = (setup){.transport = transport, .n = n, .timeout_s = 30};
+    *s = (setup){.spawn = spawn, .n = n, .timeout_s = 30};
     size_t buffers = (size_t)n * LARGE * sizeof(float);
     assert_ls_ok(ls_region_create(n, ls_local_shared_cost(n) + ls_region_cost(buffers),
-                                  transport->shared, &s->region, &e),
+                                  spawn->shared, &s->region, &e),
                  e);
     ls_local_share(&s->region, n, &s->shared);
     s->buffers = ls_region_take(&s->region, buffers);
@@ -35,7 +35,7 @@ static void set_up(setup *s, const ls_transport *transport, int n) {
 
 static ls_status run(setup *s, ls_worker_main *main_fn, ls_error *e) {
     ls_launch l = {s->n, main_fn, NULL, s, &s->region};
-    return s->transport->run(&l, e);
+    return s->spawn->run(&l, e);
 }
 
 static ls_status join(setup *s, int worker, ls_local *g, ls_error *e) {
@@ -103,15 +103,15 @@ static ls_status collectives_main(int worker, void *arg, ls_error *e) {
     return LS_OK;
 }
 
-static void each(void (*fn)(const ls_transport *, int)) {
+static void each(void (*fn)(const ls_spawn *, int)) {
     static const int sizes[] = {1, 2, 3, 5, 8};
     for (int i = 0; i < 5; i++) {
-        fn(&ls_transport_thread, sizes[i]);
-        fn(&ls_transport_shm, sizes[i]);
+        fn(&ls_spawn_threads, sizes[i]);
+        fn(&ls_spawn_processes, sizes[i]);
     }
 }
 
-static void collectives(const ls_transport *t, int n) {
+static void collectives(const ls_spawn *t, int n) {
     setup s;
     ls_error e = {0};
     set_up(&s, t, n);
@@ -135,7 +135,7 @@ static ls_status failing_main(int worker, void *arg, ls_error *e) {
     return got == LS_EABORT ? got : ls_fail(e, LS_EINVAL, "got %d, not LS_EABORT", got);
 }
 
-static void failing(const ls_transport *t, int n) {
+static void failing(const ls_spawn *t, int n) {
     setup s;
     ls_error e = {0};
     set_up(&s, t, n);
@@ -160,7 +160,7 @@ static ls_status late_main(int worker, void *arg, ls_error *e) {
     return ls_local_barrier(&g, e);
 }
 
-static void late(const ls_transport *t, int n) {
+static void late(const ls_spawn *t, int n) {
     if (n == 1) return;
     setup s;
     ls_error e = {0};
@@ -192,7 +192,7 @@ static void test_killed(void **state) {
         setup s;
         ls_error e = {0};
         char says[64];
-        set_up(&s, &ls_transport_shm, n);
+        set_up(&s, &ls_spawn_processes, n);
         snprintf(says, sizeof says, "worker %d was killed by signal 9", n / 2);
         assert_ls_fails(run(&s, killed_main, &e), LS_EPEER, says, e);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */

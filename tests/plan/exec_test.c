@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "net/transport.h"
+#include "net/spawn.h"
 #include "test.h"
 
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5 };
@@ -115,7 +115,7 @@ static void run(setup *s) {
     }
     ls_error e = {0};
     ls_launch l = {s->plan.c.nworkers, worker_main, NULL, s, &s->region};
-    assert_ls_ok(ls_transport_thread.run(&l, &e), e);
+    assert_ls_ok(ls_spawn_threads.run(&l, &e), e);
 }
 
 static void same_as_oracle(int n, int V, int64_t micro, bool overlap, int threads) {

@@ -1,4 +1,4 @@
-/* shm.c - workers as processes.
+/* spawn_processes.c - workers as processes.
  *
  * The supervisor waits for signals, one at a time, in one thread: SIGCHLD (a worker ended), SIGINT,
  * SIGTERM and SIGHUP (stop). Workers ignore the last three, so that Ctrl-C, which the terminal
@@ -115,4 +115,4 @@ static ls_status run(const ls_launch *l, ls_error *e) {
     return ls_supervisor_end(&s, e);
 }
 
-const ls_transport ls_transport_shm = {.name = "shm", .shared = true, .run = run};
+const ls_spawn ls_spawn_processes = {.name = "shm", .shared = true, .run = run};

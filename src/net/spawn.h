@@ -1,11 +1,11 @@
-/* transport.h - how workers come to be and share memory on one host.
+/* spawn.h - how workers come to be and share memory on one host.
  *
  * shm: each worker is a process, forked by the supervisor; thread: each is a thread of it. The
  * supervisor never computes: it starts the workers, passes on an interrupt, notices a death at once
  * and ends the others.
  */
-#ifndef LS_NET_TRANSPORT_H
-#define LS_NET_TRANSPORT_H
+#ifndef LS_NET_SPAWN_H
+#define LS_NET_SPAWN_H
 
 #include "net/region.h"
 
@@ -24,16 +24,16 @@ typedef struct ls_launch {
     ls_region *region;
 } ls_launch;
 
-typedef struct ls_transport {
+typedef struct ls_spawn {
     const char *name;
     bool shared; /* the region must be a memfd */
     /* Runs the workers to their end. SIGINT, SIGTERM and SIGHUP raise header->stop; a second one
      * ends all at once. Returns the first error: a worker's own, or that it was killed. */
     ls_status (*run)(const ls_launch *, ls_error *);
-} ls_transport;
+} ls_spawn;
 
-extern const ls_transport ls_transport_shm;
-extern const ls_transport ls_transport_thread;
+extern const ls_spawn ls_spawn_processes;
+extern const ls_spawn ls_spawn_threads;
 
 /* Cores that this process may use. */
 int ls_cores(void);

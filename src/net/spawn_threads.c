@@ -1,4 +1,4 @@
-/* thread.c - workers as threads of one process. A second interrupt ends the process. */
+/* spawn_threads.c - workers as threads of one process. A second interrupt ends the process. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +59,4 @@ static ls_status run(const ls_launch *l, ls_error *e) {
     return ls_supervisor_end(&s, e);
 }
 
-const ls_transport ls_transport_thread = {.name = "thread", .shared = false, .run = run};
+const ls_spawn ls_spawn_threads = {.name = "thread", .shared = false, .run = run};
