@@ -15,6 +15,7 @@ typedef enum ls_stream {
     LS_STREAM_INIT = 1,   /* initial weights */
     LS_STREAM_ORDER = 2,  /* order of samples */
     LS_STREAM_SAMPLE = 3, /* generated tokens */
+    LS_STREAM_FAKE = 4,   /* the fake transport's faults */
 } ls_stream;
 
 /* Four 32-bit words at place `index` of (seed, stream, substream). */

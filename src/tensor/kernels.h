@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "lockstep/group.h"
 
 enum { LS_TILE_M = 6, LS_TILE_N = 16 }; /* the GEMM's tile */
 
@@ -80,6 +81,22 @@ typedef struct ls_kernels {
 
     /* Runs `rounds` of 192 independent multiply-adds of 16 lanes: the machine's peak. */
     float (*fma_peak)(int64_t rounds);
+
+    /* Elements of any type (group.h says what an operation means); pointers are aligned to an
+     * element.
+     *
+     * out = a op b; out may be a or b, and overlaps neither otherwise. LS_AVG does as LS_SUM.
+     * 16-bit floats are computed in f32 and rounded once more, to the nearest, ties to even. A NaN
+     * is 0x7fc00000, 0x7ff8000000000000, 0x7fc0 or 0x7e00 from minimum and maximum and wherever a
+     * 16-bit float is rounded, whatever it came from; sums and products of f32 and f64 promise only
+     * a NaN. */
+    void (*combine)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out);
+    /* x = x / by, a division; floating point only. by > 0. */
+    void (*average)(ls_dtype, size_t n, int by, void *x);
+    /* Between 16-bit floats (LS_BF16, LS_F16) and f32; x and y don't overlap. Narrow rounds to the
+     * nearest, ties to even. */
+    void (*widen)(ls_dtype from, size_t n, const void *x, float *y);
+    void (*narrow)(ls_dtype to, size_t n, const float *x, void *y);
 } ls_kernels;
 
 /* LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */

@@ -26,4 +26,8 @@ const ls_kernels LS_K(ls_kernels) = {
     .sum_squares = LS_K(sum_squares),
     .adamw = LS_K(adamw),
     .fma_peak = LS_K(fma_peak),
+    .combine = LS_K(combine),
+    .average = LS_K(average),
+    .widen = LS_K(widen),
+    .narrow = LS_K(narrow),
 };

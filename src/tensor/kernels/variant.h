@@ -36,5 +36,9 @@ float LS_K(sum_squares)(int64_t n, const float *x);
 void LS_K(adamw)(int64_t n, const ls_adamw_step *step, const float *grad, float *param, float *m,
                  float *v);
 float LS_K(fma_peak)(int64_t rounds);
+void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out);
+void LS_K(average)(ls_dtype dtype, size_t n, int by, void *x);
+void LS_K(widen)(ls_dtype from, size_t n, const void *x, float *y);
+void LS_K(narrow)(ls_dtype to, size_t n, const float *x, void *y);
 
 #endif

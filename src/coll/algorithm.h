@@ -1,0 +1,119 @@
+/* algorithm.h - what can be asked of a group, and the algorithms that answer.
+ *
+ * An algorithm turns a call into one worker's schedule. It is pure: the same call, rank and size
+ * give the same steps, and the schedules of all workers fit together. docs/collectives.md has the
+ * algorithms in one table: messages, bytes, and the order in which each sums.
+ *
+ * Buffers of a call, in elements (n workers):
+ *
+ *     all-reduce      IN [count]           OUT [count]
+ *     reduce-scatter  IN [all counts]      OUT [counts[rank]]
+ *     all-gather      IN [counts[rank]]    OUT [all counts]
+ *     broadcast                            OUT [count], the root's is sent
+ *     reduce          IN [count]           OUT [count] at the root
+ *     gather          IN [count]           OUT [n count] at the root
+ *     scatter         IN [n count] at root OUT [count]
+ *     all-to-all      IN [n count]         OUT [n count]
+ *     barrier         nothing
+ */
+#ifndef LS_COLL_ALGORITHM_H
+#define LS_COLL_ALGORITHM_H
+
+#include "base/error.h"
+#include "coll/schedule.h"
+
+typedef enum ls_collective {
+    LS_CALL_ALL_REDUCE,
+    LS_CALL_REDUCE_SCATTER,
+    LS_CALL_ALL_GATHER,
+    LS_CALL_BROADCAST,
+    LS_CALL_REDUCE,
+    LS_CALL_GATHER,
+    LS_CALL_SCATTER,
+    LS_CALL_ALL_TO_ALL,
+    LS_CALL_BARRIER,
+    LS_NCALLS
+} ls_collective;
+
+typedef struct ls_call {
+    ls_collective what;
+    ls_dtype dtype;
+    ls_op op;
+    int root;
+    size_t count;         /* as above; of the even forms: elements of one worker's block */
+    const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
+    const int *hosts;     /* [n] a number for each worker's host; NULL: all on one */
+    size_t piece; /* elements of a long message's pieces, so that its parts overlap; 0: whole */
+} ls_call;
+
+typedef struct ls_algorithm {
+    const char *name;
+    uint32_t does; /* bit 1 << ls_collective */
+    const char *order;
+    /* Does it sum in tree order (tree.h, one leaf a worker) with n workers? */
+    bool (*tree_order)(int n);
+    void (*make)(const ls_call *, ls_schedule *);
+} ls_algorithm;
+
+extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubling, ls_binomial,
+    ls_double_tree, ls_hierarchical;
+
+/* NULL-terminated. */
+extern const ls_algorithm *const ls_algorithms[];
+/* NULL where there is none of that name. */
+const ls_algorithm *ls_algorithm_named(const char *name);
+
+const char *ls_collective_name(ls_collective); /* "all_reduce" */
+bool ls_collective_from_name(const char *name, ls_collective *what_p);
+bool ls_collective_reduces(ls_collective);
+
+/* The schedule of worker `rank` of `size`. `overlap` and `overlap_first` as in ls_schedule. The
+ * algorithm must do what is called. */
+void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size,
+                       ls_overlap overlap, size_t overlap_first, ls_schedule *s_p);
+
+/* ---- for algorithms ---- */
+
+/* Some of the workers, by a number of their own: member i is worker ranks[i]. */
+typedef struct ls_team {
+    int size, me;
+    const int *ranks; /* NULL: member i is worker i */
+} ls_team;
+
+static inline int ls_team_rank(const ls_team *t, int member) {
+    return t->ranks ? t->ranks[member] : member;
+}
+
+/* Where block i of `count` elements in n blocks begins: the first count % n blocks have one more.
+ */
+static inline size_t ls_block(size_t count, int n, int i) {
+    size_t size = count / (size_t)n, more = count % (size_t)n, at = (size_t)i;
+    return at * size + (at < more ? at : more);
+}
+
+/* offset [size + 1] of the blocks of a call: counts of the uneven forms, `count` each of the even
+ * ones. free() it. */
+size_t *ls_call_offsets(const ls_call *, int size);
+/* offset [n + 1] of `count` elements in n blocks. free() it. */
+size_t *ls_even_offsets(size_t count, int n);
+
+/* The average's division, where the call asks for it. */
+void ls_finish_average(const ls_call *, ls_schedule *, ls_place out, size_t count);
+
+/* Calls fn for the pieces of [0, count). */
+static inline size_t ls_piece(const ls_call *c, size_t left) {
+    return c->piece && left > c->piece ? c->piece : left;
+}
+
+/* Building blocks over a team; offset [size + 1] are its blocks.
+ *
+ * reduce-scatter: member i's block of the sum of all `in` goes to its `out`.
+ * all-gather: every block of buf comes from its member; the own one is there before. */
+void ls_direct_reduce_scatter(const ls_call *, ls_schedule *, const ls_team *, ls_place in,
+                              const size_t *offset, ls_place out);
+void ls_direct_all_gather(const ls_call *, ls_schedule *, const ls_team *, ls_place buf,
+                          const size_t *offset);
+void ls_binomial_broadcast(const ls_call *, ls_schedule *, const ls_team *, ls_place buf,
+                           size_t count, int root);
+
+#endif

@@ -1,0 +1,122 @@
+/* flight.c - see flight.h. */
+#include "coll/flight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void ls_flight_open(ls_flight *f, const ls_schedule *s, ls_net *net, const ls_kernels *k,
+                    const int *ranks) {
+    size_t n = (size_t)s->nsteps;
+    *f = (ls_flight){.schedule = s, .net = net, .k = k, .ranks = ranks};
+    f->waits = LS_NEW_ARRAY(int, n);
+    f->ready = LS_NEW_ARRAY(int, n);
+    f->messages = LS_NEW_ARRAY(ls_message, n);
+    f->temp = ls_alloc(s->ntemp * ls_dtype_size(s->dtype) + 1);
+    f->wide = ls_alloc(s->nwide * sizeof(float) + 1);
+}
+
+void ls_flight_free(ls_flight *f) {
+    free(f->waits);
+    free(f->ready);
+    free(f->messages);
+    free(f->temp);
+    free(f->wide);
+    *f = (ls_flight){0};
+}
+
+static size_t size_at(const ls_flight *f, ls_buffer b) {
+    return ls_dtype_size(ls_schedule_dtype(f->schedule, b));
+}
+
+static unsigned char *address(const ls_flight *f, ls_place p) {
+    return f->buffers[p.buffer] + p.first * size_at(f, p.buffer);
+}
+
+static ls_status post(ls_flight *f, int i, ls_error *e) {
+    const ls_step *s = &f->schedule->steps[i];
+    bool send = s->kind == LS_STEP_SEND;
+    ls_place place = send ? s->a : s->out;
+    ls_message *m = &f->messages[i];
+    *m = (ls_message){.peer = f->ranks ? f->ranks[s->peer] : s->peer,
+                      .tag = ls_net_tag(f->group, f->call, s->message),
+                      .data = address(f, place),
+                      .nbytes = s->count * size_at(f, place.buffer),
+                      .print = f->print,
+                      .owner = f};
+    return send ? f->net->ops->send(f->net, m, e) : f->net->ops->recv(f->net, m, e);
+}
+
+static ls_status make_ready(ls_flight *f, int i, ls_error *e) {
+    ls_step_kind kind = f->schedule->steps[i].kind;
+    if (kind == LS_STEP_SEND || kind == LS_STEP_RECV) return post(f, i, e);
+    f->ready[f->ready_first + f->nready++] = i;
+    return LS_OK;
+}
+
+static ls_status step_done(ls_flight *f, int i, ls_error *e) {
+    f->left--;
+    for (const int *to = &f->schedule->edges[f->schedule->steps[i].unblocks]; *to >= 0; to++)
+        if (--f->waits[*to] == 0) LS_TRY(make_ready(f, *to, e));
+    return LS_OK;
+}
+
+ls_status ls_flight_start(ls_flight *f, const void *in, void *out, uint16_t group, uint32_t call,
+                          uint64_t print, ls_error *e) {
+    const ls_schedule *s = f->schedule;
+    /* IN is only read, unless it is the outer one of an in-place call. */
+    f->buffers[LS_IN] = (unsigned char *)(uintptr_t)in;
+    f->buffers[LS_OUT] = out;
+    f->buffers[LS_TEMP] = f->temp;
+    f->buffers[LS_WIDE] = f->wide;
+    f->group = group;
+    f->call = call;
+    f->print = print;
+    f->left = s->nsteps;
+    f->ready_first = f->nready = 0;
+    for (int i = 0; i < s->nsteps; i++) f->waits[i] = s->steps[i].nwaits;
+    for (int i = 0; i < s->nsteps; i++)
+        if (s->steps[i].nwaits == 0) LS_TRY(make_ready(f, i, e));
+    return LS_OK;
+}
+
+static void copy(const ls_flight *f, const ls_step *s) {
+    ls_dtype from = ls_schedule_dtype(f->schedule, s->a.buffer);
+    ls_dtype to = ls_schedule_dtype(f->schedule, s->out.buffer);
+    if (from == to)
+        memcpy(address(f, s->out), address(f, s->a), s->count * size_at(f, s->a.buffer));
+    else if (to == LS_F32)
+        f->k->widen(from, s->count, address(f, s->a), (float *)(void *)address(f, s->out));
+    else
+        f->k->narrow(to, s->count, (const float *)(const void *)address(f, s->a),
+                     address(f, s->out));
+}
+
+ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
+    *did_p = f->nready > 0;
+    if (!*did_p) return LS_OK;
+    int i = f->ready[f->ready_first];
+    f->ready_first++;
+    f->nready--;
+    const ls_step *s = &f->schedule->steps[i];
+    ls_dtype type = ls_schedule_dtype(f->schedule, s->out.buffer);
+    if (s->kind == LS_STEP_COMBINE)
+        f->k->combine(type, f->schedule->op, s->count, address(f, s->a), address(f, s->b),
+                      address(f, s->out));
+    else if (s->kind == LS_STEP_AVERAGE)
+        f->k->average(type, s->count, s->by, address(f, s->out));
+    else
+        copy(f, s);
+    return step_done(f, i, e);
+}
+
+ls_status ls_flight_done(ls_flight *f, const ls_message *m, ls_error *e) {
+    int i = (int)(m - f->messages);
+    const ls_step *s = &f->schedule->steps[i];
+    if (s->kind == LS_STEP_RECV && (m->their_print != m->print || m->their_nbytes != m->nbytes))
+        return ls_fail(e, LS_EINVAL,
+                       "worker %d is in another call: its message has %zu bytes, not %zu", m->peer,
+                       m->their_nbytes, m->nbytes);
+    return step_done(f, i, e);
+}

@@ -1,0 +1,47 @@
+/* flight.h - a schedule on its way: it runs over a transport, many at a time.
+ *
+ * A flight posts every message whose waits are over, and combines what has arrived. It never
+ * blocks: ls_flight_work() does one computation that is ready, ls_flight_done() takes the messages
+ * that a poll returned. Who polls is the caller's business (group.c).
+ */
+#ifndef LS_COLL_FLIGHT_H
+#define LS_COLL_FLIGHT_H
+
+#include "coll/schedule.h"
+#include "net/net.h"
+#include "tensor/kernels.h"
+
+typedef struct ls_flight {
+    const ls_schedule *schedule;
+    ls_net *net;
+    const ls_kernels *k;
+    const int
+        *ranks; /* [size] worker of the transport for each rank of the schedule; NULL: itself */
+    unsigned char *buffers[LS_NBUFFERS];
+    uint16_t group;
+    uint32_t call;
+    uint64_t print;
+    int left;   /* steps not done */
+    int *waits; /* [nsteps] */
+    int *ready; /* [nsteps] a queue of computations that can be done */
+    int ready_first, nready;
+    ls_message *messages; /* [nsteps] */
+    void *temp, *wide;    /* the flight's own memory */
+} ls_flight;
+
+/* Room for any run of this schedule. */
+void ls_flight_open(ls_flight *, const ls_schedule *, ls_net *, const ls_kernels *,
+                    const int *ranks);
+void ls_flight_free(ls_flight *);
+
+/* in, out: the caller's, as the schedule was made for. Posts what can be posted. */
+ls_status ls_flight_start(ls_flight *, const void *in, void *out, uint16_t group, uint32_t call,
+                          uint64_t print, ls_error *);
+/* Does one computation, if there is one to do. */
+ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
+/* A message of this flight (message->owner) is done. LS_EINVAL: the sender was in another call. */
+ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
+
+static inline bool ls_flight_finished(const ls_flight *f) { return f->left == 0; }
+
+#endif

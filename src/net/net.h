@@ -1,0 +1,66 @@
+/* net.h - a transport: it moves messages between workers.
+ *
+ * A message is posted by its sender and by its receiver, each with its own ls_message; the two meet
+ * by (sender, receiver, tag), whoever comes first. Any number may be in flight, in any order: a
+ * message that nobody has asked for yet keeps no other back. Posting and polling never block (a
+ * poll sleeps if it is given time); nothing else happens in between: a transport moves only when it
+ * is polled, unless it has LS_NET_OWN_PROGRESS.
+ *
+ * One thread at a time calls a transport, except abort(). After a failure of one peer, messages
+ * with that peer fail; after abort() everything fails.
+ */
+#ifndef LS_NET_NET_H
+#define LS_NET_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { LS_NET_OWN_PROGRESS = 1 };
+
+typedef struct ls_net ls_net;
+
+/* One end of a transfer. The caller's until it is posted, and again when poll() has returned it. */
+typedef struct ls_message {
+    int peer;
+    uint64_t tag;
+    void *data; /* [nbytes]; only read where it is sent */
+    size_t nbytes;
+    uint64_t print; /* fingerprint of what the message is for; travels with it */
+    /* Set when it is done. */
+    uint64_t their_print; /* of a received one: the sender's */
+    size_t their_nbytes;  /* and how long the sender says it is; data is complete if all agree */
+    struct ls_message *next;
+    void *owner; /* the caller's own */
+} ls_message;
+
+typedef struct ls_net_ops {
+    const char *name; /* "thread", "shm", "tcp", "mpi", "fake" */
+    uint32_t caps;
+    ls_status (*send)(ls_net *, ls_message *, ls_error *);
+    ls_status (*recv)(ls_net *, ls_message *, ls_error *);
+    /* Moves what can be moved and returns the messages that are done (a list by `next`). If there
+     * are none, sleeps until something has moved, for timeout_ns at most (0: doesn't sleep); then
+     * the list may be empty. LS_EPEER: a peer is lost. LS_EABORT: aborted. */
+    ls_status (*poll)(ls_net *, int64_t timeout_ns, ls_message **done_p, ls_error *);
+    /* From any thread, any time: every poll, now and later, returns LS_EABORT. */
+    void (*abort)(ls_net *);
+    void (*close)(ls_net *);
+} ls_net_ops;
+
+/* A transport's own struct begins with this. */
+struct ls_net {
+    const ls_net_ops *ops;
+    int rank, size;
+    /* Since it was opened. */
+    uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
+};
+
+/* The tag of message `number` of call `call` of group `group`. */
+static inline uint64_t ls_net_tag(uint16_t group, uint32_t call, uint32_t number) {
+    return (uint64_t)group << 48 | (uint64_t)(call & 0xffffff) << 24 | (number & 0xffffff);
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* dtype.h - names and sizes of element types and operations; what is public is in group.h. */
+#ifndef LS_TENSOR_DTYPE_H
+#define LS_TENSOR_DTYPE_H
+
+#include "lockstep/group.h"
+
+bool ls_dtype_is_float(ls_dtype dtype);
+
+/* The type or operation of that name, as ls_dtype_name() and ls_op_name() spell it. False: there is
+ * none, or name is NULL. */
+bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p);
+bool ls_op_from_name(const char *name, ls_op *op_p);
+
+#endif

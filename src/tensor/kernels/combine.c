@@ -1,0 +1,248 @@
+/* combine.c - what a reduction does with two blocks of elements, and conversions of 16-bit floats.
+ *
+ * Every function is a plain loop over one element's function, and the compiler makes the vectors.
+ * An element's function has no branches, and is made of IEEE operations that round once and of
+ * integer operations: every variant gives the same bits by construction. Only a NaN from a sum or
+ * product of f32 or f64 may differ, in its sign and payload, where both operands are NaN.
+ *
+ * The operation is a constant in each loop: combine() names it, and all below is inlined.
+ *
+ * bf16 and f16 are computed in f32 and rounded once more. f32's 24 digits are over twice as many as
+ * theirs and two, so the two roundings of a sum give the bits of one. Figueroa, When is double
+ * rounding innocuous?, SIGNUM Newsletter 30 (1995) 21-26.
+ * Conversions of f16: after F. Giesen, half-to-float and float-to-half, in the public domain.
+ */
+#include <assert.h>
+
+#include "tensor/kernels/variant.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Outputs are apart from inputs or are the same elements: no iteration depends on another. */
+#if defined(__clang__)
+#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH _Pragma("GCC ivdep")
+#endif
+
+INLINE uint32_t bits_f32(float x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+INLINE float f32_of(uint32_t u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* ---- conversions ---- */
+
+INLINE float f32_of_bf16(uint16_t h) { return f32_of((uint32_t)h << 16); }
+
+/* To the nearest, ties to even; every NaN becomes 0x7fc0. */
+INLINE uint16_t bf16_of(float x) {
+    uint32_t u = bits_f32(x);
+    uint32_t rounded = u + 0x7fffu + (u >> 16 & 1);
+    return (uint16_t)((x != x ? 0x7fc00000u : rounded) >> 16);
+}
+
+/* The exponent is moved up by 127 - 15, and once more for infinity and NaN. A subnormal gets a one
+ * before its digits by way of the exponent, 2^-14, which the subtraction takes off again. Both
+ * conversions choose by masks: gcc makes branches of two `?` with one condition, and no vectors. */
+INLINE float f32_of_f16(uint16_t h) {
+    const uint32_t top = 0x1fu << 23, step = (127u - 15u) << 23, one = 1u << 23;
+    uint32_t u = (h & 0x7fffu) << 13, exponent = u & top;
+    uint32_t subnormal = 0u - (exponent == 0), special = 0u - (exponent == top);
+    u += step + (special & step) + (subnormal & one);
+    float magnitude = f32_of(u) - f32_of(subnormal & (step + one));
+    return f32_of(bits_f32(magnitude) | (h & 0x8000u) << 16);
+}
+
+/* To the nearest, ties to even; from 65520 on infinity; every NaN becomes 0x7e00. Below 2^-14,
+ * adding 0.5 lets the processor round at 2^-24, the last digit of 0.5 and of subnormals. */
+INLINE uint16_t f16_of(float x) {
+    const uint32_t half = 126u << 23, step = (127u - 15u) << 23, one = 1u << 23;
+    const uint32_t infinity = step + (31u << 23);
+    uint32_t u = bits_f32(x) & 0x7fffffffu, sign = bits_f32(x) >> 16 & 0x8000u;
+    uint32_t nan = 0u - (x != x), subnormal = 0u - (u < step + one);
+    u = u < infinity ? u : infinity;
+    uint32_t small = bits_f32(f32_of(u) + 0.5f) - half;
+    uint32_t normal = (u - step + 0xfffu + (u >> 13 & 1)) >> 13;
+    uint32_t h = (small & subnormal) | (normal & ~subnormal) | sign;
+    return (uint16_t)((h & ~nan) | (0x7e00u & nan));
+}
+
+/* ---- one element ---- */
+
+/* The order of numbers as that of integers; -0 is just below +0. Its own inverse. */
+INLINE int16_t key_16(int16_t i) { return (int16_t)(i ^ ((i >> 15) & INT16_MAX)); }
+INLINE int32_t key_f32(int32_t i) { return i ^ ((i >> 31) & INT32_MAX); }
+INLINE int64_t key_f64(int64_t i) { return i ^ ((i >> 63) & INT64_MAX); }
+
+INLINE float pick_f32(ls_op op, float a, float b) {
+    int32_t i, j, nan = 0x7fc00000;
+    memcpy(&i, &a, sizeof i);
+    memcpy(&j, &b, sizeof j);
+    int32_t k = (key_f32(i) < key_f32(j)) == (op == LS_MIN) ? i : j;
+    k = ((a != a) | (b != b)) ? nan : k;
+    return f32_of((uint32_t)k);
+}
+
+INLINE double pick_f64(ls_op op, double a, double b) {
+    int64_t i, j, nan = 0x7ff8000000000000;
+    memcpy(&i, &a, sizeof i);
+    memcpy(&j, &b, sizeof j);
+    int64_t k = (key_f64(i) < key_f64(j)) == (op == LS_MIN) ? i : j;
+    k = ((a != a) | (b != b)) ? nan : k;
+    memcpy(&a, &k, sizeof a);
+    return a;
+}
+
+/* bf16 and f16 need no conversion for it. */
+INLINE uint16_t pick_16(ls_op op, int16_t infinity, int16_t nan, uint16_t a, uint16_t b) {
+    int16_t i = (int16_t)a, j = (int16_t)b;
+    int16_t x = key_16(i), y = key_16(j), min = x < y ? x : y, max = x < y ? y : x;
+    int16_t k = key_16(op == LS_MIN ? min : max);
+    k = (i & INT16_MAX) > infinity ? nan : k;
+    return (uint16_t)((j & INT16_MAX) > infinity ? nan : k);
+}
+
+INLINE float one_f32(ls_op op, float a, float b) {
+    return op == LS_SUM ? a + b : op == LS_PROD ? a * b : pick_f32(op, a, b);
+}
+
+INLINE double one_f64(ls_op op, double a, double b) {
+    return op == LS_SUM ? a + b : op == LS_PROD ? a * b : pick_f64(op, a, b);
+}
+
+INLINE uint16_t one_bf16(ls_op op, uint16_t a, uint16_t b) {
+    if (op == LS_MIN || op == LS_MAX) return pick_16(op, 0x7f80, 0x7fc0, a, b);
+    return bf16_of(one_f32(op, f32_of_bf16(a), f32_of_bf16(b)));
+}
+
+INLINE uint16_t one_f16(ls_op op, uint16_t a, uint16_t b) {
+    if (op == LS_MIN || op == LS_MAX) return pick_16(op, 0x7c00, 0x7e00, a, b);
+    return f16_of(one_f32(op, f32_of_f16(a), f32_of_f16(b)));
+}
+
+/* Integers of either sign wrap around alike. `flip` is the sign bit of signed ones: flipped, they
+ * are in the order of unsigned ones. */
+INLINE uint8_t one_u8(ls_op op, uint8_t flip, uint8_t a, uint8_t b) {
+    if (op == LS_SUM) return (uint8_t)(a + b);
+    if (op == LS_PROD) return (uint8_t)(a * b);
+    uint8_t x = a ^ flip, y = b ^ flip, min = x < y ? x : y, max = x < y ? y : x;
+    return (op == LS_MIN ? min : max) ^ flip;
+}
+
+INLINE uint32_t one_u32(ls_op op, uint32_t flip, uint32_t a, uint32_t b) {
+    if (op == LS_SUM) return a + b;
+    if (op == LS_PROD) return a * b;
+    return ((a ^ flip) < (b ^ flip)) == (op == LS_MIN) ? a : b;
+}
+
+INLINE uint64_t one_u64(ls_op op, uint64_t flip, uint64_t a, uint64_t b) {
+    if (op == LS_SUM) return a + b;
+    if (op == LS_PROD) return a * b;
+    return ((a ^ flip) < (b ^ flip)) == (op == LS_MIN) ? a : b;
+}
+
+/* ---- blocks ---- */
+
+INLINE void each_f64(ls_op op, size_t n, const double *a, const double *b, double *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_f64(op, a[i], b[i]);
+}
+
+INLINE void each_f32(ls_op op, size_t n, const float *a, const float *b, float *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_f32(op, a[i], b[i]);
+}
+
+INLINE void each_bf16(ls_op op, size_t n, const uint16_t *a, const uint16_t *b, uint16_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_bf16(op, a[i], b[i]);
+}
+
+INLINE void each_f16(ls_op op, size_t n, const uint16_t *a, const uint16_t *b, uint16_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_f16(op, a[i], b[i]);
+}
+
+INLINE void each_u64(ls_op op, uint64_t flip, size_t n, const uint64_t *a, const uint64_t *b,
+                     uint64_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_u64(op, flip, a[i], b[i]);
+}
+
+INLINE void each_u32(ls_op op, uint32_t flip, size_t n, const uint32_t *a, const uint32_t *b,
+                     uint32_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_u32(op, flip, a[i], b[i]);
+}
+
+INLINE void each_u8(ls_op op, uint8_t flip, size_t n, const uint8_t *a, const uint8_t *b,
+                    uint8_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_u8(op, flip, a[i], b[i]);
+}
+
+INLINE void each(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out) {
+    switch (dtype) {
+    case LS_F64: each_f64(op, n, a, b, out); break;
+    case LS_F32: each_f32(op, n, a, b, out); break;
+    case LS_BF16: each_bf16(op, n, a, b, out); break;
+    case LS_F16: each_f16(op, n, a, b, out); break;
+    case LS_I64: each_u64(op, (uint64_t)1 << 63, n, a, b, out); break;
+    case LS_I32: each_u32(op, (uint32_t)1 << 31, n, a, b, out); break;
+    case LS_I8: each_u8(op, 0x80, n, a, b, out); break;
+    case LS_U8: each_u8(op, 0, n, a, b, out); break;
+    case LS_NDTYPES: break;
+    }
+}
+
+void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out) {
+    assert((unsigned)dtype < LS_NDTYPES && (unsigned)op < LS_NOPS);
+    switch (op) {
+    case LS_SUM:
+    case LS_AVG: each(dtype, LS_SUM, n, a, b, out); break;
+    case LS_PROD: each(dtype, LS_PROD, n, a, b, out); break;
+    case LS_MIN: each(dtype, LS_MIN, n, a, b, out); break;
+    case LS_MAX: each(dtype, LS_MAX, n, a, b, out); break;
+    case LS_NOPS: break;
+    }
+}
+
+void LS_K(average)(ls_dtype dtype, size_t n, int by, void *x) {
+    double *f64 = x;
+    float *f32 = x;
+    uint16_t *h = x;
+    assert((unsigned)dtype <= LS_F16 && by > 0);
+    switch (dtype) {
+    case LS_F64:
+        for (size_t i = 0; i < n; i++) f64[i] = f64[i] / by;
+        break;
+    case LS_F32:
+        for (size_t i = 0; i < n; i++) f32[i] = f32[i] / (float)by;
+        break;
+    case LS_BF16:
+        for (size_t i = 0; i < n; i++) h[i] = bf16_of(f32_of_bf16(h[i]) / (float)by);
+        break;
+    case LS_F16:
+        for (size_t i = 0; i < n; i++) h[i] = f16_of(f32_of_f16(h[i]) / (float)by);
+        break;
+    default: break;
+    }
+}
+
+void LS_K(widen)(ls_dtype from, size_t n, const void *x, float *y) {
+    const uint16_t *h = x;
+    assert(from == LS_BF16 || from == LS_F16);
+    if (from == LS_BF16)
+        for (size_t i = 0; i < n; i++) y[i] = f32_of_bf16(h[i]);
+    else
+        for (size_t i = 0; i < n; i++) y[i] = f32_of_f16(h[i]);
+}
+
+void LS_K(narrow)(ls_dtype to, size_t n, const float *x, void *y) {
+    uint16_t *h = y;
+    assert(to == LS_BF16 || to == LS_F16);
+    if (to == LS_BF16)
+        for (size_t i = 0; i < n; i++) h[i] = bf16_of(x[i]);
+    else
+        for (size_t i = 0; i < n; i++) h[i] = f16_of(x[i]);
+}
