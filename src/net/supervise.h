@@ -1,4 +1,5 @@
-/* supervise.h - the part of supervision that both ways of starting workers share: signals and the first error. */
+/* supervise.h - the part of supervision that both ways of starting workers share: signals and the
+ * first error. */
 #ifndef LS_NET_SUPERVISE_H
 #define LS_NET_SUPERVISE_H
 

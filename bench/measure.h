@@ -1,0 +1,315 @@
+/* measure.h - how one collective is timed, the same for every system that is compared.
+ *
+ * A program brings a bench_peer: how its system synchronises, how it finds the largest of the
+ * workers' numbers, how it runs the operation. The procedure is here, once, so that two lines
+ * that stand side by side differ in the system and in nothing else:
+ *
+ *   1. the operation once on known numbers; the wrong elements are counted;
+ *   2. warm-up: 2 operations, then 4, 8 ... until 50 ms are over;
+ *   3. `repeat` rounds: a barrier, t0, the operation, t1; a round's time is its slowest worker's.
+ *      Below 32 KB a round is a batch of operations back to back, about 200 us long, and its time
+ *      is divided by their number: one operation is not far from the cost of reading the clock.
+ *
+ * The timed operations run on zeros, because repeated sums in place would overflow.
+ * Sizes follow nccl-tests: the whole buffer of a worker, for reduce_scatter and all_gather the
+ * large one of the two. They are rounded down to whole elements (of each worker, where the
+ * operation divides the buffer), but not below one.
+ *
+ * It is also C++, for peers that have only that; hence the casts.
+ * Not here: starting the workers, the bandwidths (nbytes / median_s is the reader's to work out).
+ */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef enum bench_op {
+    BENCH_ALL_REDUCE,
+    BENCH_REDUCE_SCATTER,
+    BENCH_ALL_GATHER,
+    BENCH_BROADCAST,
+    BENCH_REDUCE,
+    BENCH_ALL_TO_ALL,
+    BENCH_BARRIER,
+    BENCH_EXCHANGE, /* of two workers, each gets the other's buffer; no user can ask for it */
+} bench_op;
+
+typedef enum bench_dtype { BENCH_F32, BENCH_F64, BENCH_I32, BENCH_I64, BENCH_U8 } bench_dtype;
+
+static const char *const bench_op_names[] = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "barrier"};
+static const char *const bench_dtype_names[] = {"f32", "f64", "i32", "i64", "u8"};
+static const size_t bench_dtype_sizes[] = {4, 8, 4, 8, 1};
+
+#define BENCH_N_OPS         (sizeof bench_op_names / sizeof bench_op_names[0])
+#define BENCH_N_DTYPES      (sizeof bench_dtype_names / sizeof bench_dtype_names[0])
+#define BENCH_MAX_SIZES     64
+#define BENCH_MAX_BATCH     100000
+#define BENCH_BATCHED_BELOW 32768
+#define BENCH_BATCH_S       200e-6
+#define BENCH_WARM_UP_S     50e-3
+
+/* One operation on one size. The root is worker 0. in == out: in place. */
+typedef struct bench_job {
+    bench_op op;
+    bench_dtype dtype;
+    int rank, workers;
+    size_t asked;         /* bytes, as the user wrote them */
+    size_t count, nbytes; /* of the large buffer, after rounding */
+    void *in, *out;       /* [nbytes], the caller's */
+} bench_job;
+
+typedef struct bench_peer bench_peer;
+struct bench_peer {
+    const char *system, *version, *variant;
+    void *context;
+    void (*run)(bench_peer *, const bench_job *);
+    void (*barrier)(bench_peer *);
+    double (*max)(bench_peer *, double); /* the largest over the workers, on every worker */
+};
+
+typedef struct bench_result {
+    double median_s, min_s, max_s;
+    double wrong; /* elements, of the worker with the most */
+    int rounds, batch;
+} bench_result;
+
+typedef struct bench_request {
+    bench_op op;
+    bench_dtype dtype;
+    int repeat, n_sizes;
+    size_t sizes[BENCH_MAX_SIZES];
+} bench_request;
+
+static inline double bench_now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Pages are touched here: the first write to a page costs more than the operation. */
+static inline void *bench_buffer(size_t nbytes) {
+    size_t whole = (nbytes + 4095) / 4096 * 4096;
+    void *p = aligned_alloc(4096, whole ? whole : 4096);
+    if (!p) {
+        fprintf(stderr, "no memory for a buffer of %zu bytes\n", nbytes);
+        exit(1);
+    }
+    memset(p, 0, whole ? whole : 4096);
+    return p;
+}
+
+/* Fills in all of *job_p but the buffers. */
+static inline void bench_job_size(bench_job *job_p, bench_op op, bench_dtype dtype, int rank,
+                                  int workers, size_t asked) {
+    size_t n = (size_t)workers, count = asked / bench_dtype_sizes[dtype];
+    int divides = op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_ALL_TO_ALL;
+    if (divides) count = count < n ? n : count - count % n;
+    if (op == BENCH_BARRIER)
+        count = 0;
+    else if (count == 0)
+        count = 1;
+    job_p->op = op;
+    job_p->dtype = dtype;
+    job_p->rank = rank;
+    job_p->workers = workers;
+    job_p->asked = asked;
+    job_p->count = count;
+    job_p->nbytes = count * bench_dtype_sizes[dtype];
+}
+
+/* Small whole numbers: their sum over 8 workers is exact in every dtype. */
+static inline int bench_value(int rank, size_t i) { return (int)(i % 7) + rank + 1; }
+
+static inline void bench_put(bench_dtype dtype, void *buffer, size_t i, int value) {
+    switch (dtype) {
+    case BENCH_F32: ((float *)buffer)[i] = (float)value; break;
+    case BENCH_F64: ((double *)buffer)[i] = (double)value; break;
+    case BENCH_I32: ((int32_t *)buffer)[i] = (int32_t)value; break;
+    case BENCH_I64: ((int64_t *)buffer)[i] = (int64_t)value; break;
+    case BENCH_U8: ((uint8_t *)buffer)[i] = (uint8_t)value; break;
+    }
+}
+
+static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int value) {
+    switch (dtype) { /* a range, for a float: == between floats is a warning */
+    case BENCH_F32: {
+        float difference = ((const float *)buffer)[i] - (float)value;
+        return difference > -0.5f && difference < 0.5f;
+    }
+    case BENCH_F64: {
+        double difference = ((const double *)buffer)[i] - (double)value;
+        return difference > -0.5 && difference < 0.5;
+    }
+    case BENCH_I32: return ((const int32_t *)buffer)[i] == (int32_t)value;
+    case BENCH_I64: return ((const int64_t *)buffer)[i] == (int64_t)value;
+    case BENCH_U8: return ((const uint8_t *)buffer)[i] == (uint8_t)value;
+    }
+    return 0;
+}
+
+/* What a worker gives: in an all-gather only its own block, of which the rest must come. */
+static inline void bench_fill(const bench_job *job) {
+    size_t begin = 0, end = job->count;
+    memset(job->in, 0, job->nbytes);
+    if (job->op == BENCH_ALL_GATHER) {
+        size_t block = job->count / (size_t)job->workers;
+        begin = block * (size_t)job->rank;
+        end = begin + block;
+    }
+    for (size_t i = begin; i < end; i++)
+        bench_put(job->dtype, job->in, i, bench_value(job->rank, i));
+}
+
+/* What element i of this worker's result must be. */
+static inline int bench_expected(const bench_job *job, size_t i) {
+    int n = job->workers;
+    size_t block = job->count / (size_t)n;
+    size_t first = block * (size_t)job->rank; /* of this worker's block */
+    switch (job->op) {
+    case BENCH_REDUCE_SCATTER:
+        i += first; /* the result stands at the buffer's start */
+    /* fallthrough */
+    case BENCH_ALL_REDUCE:
+    case BENCH_REDUCE: return n * (int)(i % 7) + n * (n + 1) / 2;
+    case BENCH_ALL_GATHER: return bench_value((int)(i / block), i);
+    case BENCH_ALL_TO_ALL: return bench_value((int)(i / block), first + i % block);
+    case BENCH_BROADCAST: return bench_value(0, i);
+    case BENCH_EXCHANGE: return bench_value(1 - job->rank, i);
+    case BENCH_BARRIER: break;
+    }
+    return 0;
+}
+
+static inline size_t bench_wrong(const bench_job *job) {
+    size_t count = job->count, wrong = 0;
+    if (job->op == BENCH_REDUCE_SCATTER) count /= (size_t)job->workers;
+    if (job->op == BENCH_REDUCE && job->rank != 0) count = 0;
+    for (size_t i = 0; i < count; i++)
+        wrong += !bench_is(job->dtype, job->out, i, bench_expected(job, i));
+    return wrong;
+}
+
+/* One round: seconds an operation of the slowest worker. */
+static inline double bench_round(bench_peer *peer, const bench_job *job, int batch) {
+    peer->barrier(peer);
+    double t0 = bench_now_s();
+    for (int i = 0; i < batch; i++) peer->run(peer, job);
+    double t1 = bench_now_s();
+    return peer->max(peer, (t1 - t0) / batch);
+}
+
+/* Returns the operations in a batch. All workers see the same times, so they agree on it. */
+static inline int bench_warm_up(bench_peer *peer, const bench_job *job) {
+    double spent = 0, each = 0;
+    for (int n = 2; spent < BENCH_WARM_UP_S; n *= 2) {
+        each = bench_round(peer, job, n);
+        spent += each * n;
+        if (n > BENCH_MAX_BATCH) break;
+    }
+    if (job->nbytes >= BENCH_BATCHED_BELOW) return 1;
+    double batch = each > 0 ? BENCH_BATCH_S / each : 1;
+    return batch < 1 ? 1 : batch > BENCH_MAX_BATCH ? BENCH_MAX_BATCH : (int)batch;
+}
+
+static inline int bench_compare(const void *a, const void *b) {
+    const double *x = (const double *)a, *y = (const double *)b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Collective on the peer's workers. times [repeat] is room to work in. */
+static inline bench_result bench_measure(bench_peer *peer, const bench_job *job, int repeat,
+                                         double *times) {
+    bench_result result;
+    bench_fill(job);
+    peer->barrier(peer);
+    peer->run(peer, job);
+    result.wrong = peer->max(peer, (double)bench_wrong(job));
+    memset(job->in, 0, job->nbytes);
+    memset(job->out, 0, job->nbytes);
+
+    result.batch = bench_warm_up(peer, job);
+    result.rounds = repeat;
+    for (int i = 0; i < repeat; i++) times[i] = bench_round(peer, job, result.batch);
+    qsort(times, (size_t)repeat, sizeof times[0], bench_compare);
+    result.median_s = (times[(repeat - 1) / 2] + times[repeat / 2]) / 2;
+    result.min_s = times[0];
+    result.max_s = times[repeat - 1];
+    return result;
+}
+
+/* One JSON object on one line. For worker 0 alone. */
+static inline void bench_print(const bench_peer *peer, const bench_job *job, const char *op,
+                               const bench_result *result) {
+    printf("{\"system\":\"%s\",\"version\":\"%s\",\"variant\":\"%s\",\"op\":\"%s\","
+           "\"dtype\":\"%s\",\"workers\":%d,\"place\":\"%s\",\"asked\":%zu,\"nbytes\":%zu,"
+           "\"rounds\":%d,\"batch\":%d,"
+           "\"median_s\":%.9g,\"min_s\":%.9g,\"max_s\":%.9g,\"wrong\":%.0f}\n",
+           peer->system, peer->version, peer->variant, op, bench_dtype_names[job->dtype],
+           job->workers, job->in == job->out ? "in" : "out", job->asked, job->nbytes,
+           result->rounds, result->batch, result->median_s, result->min_s, result->max_s,
+           result->wrong);
+    fflush(stdout);
+}
+
+/* Returns the place of `name` in names, -1 if it isn't there. */
+static inline int bench_find(const char *const *names, size_t n_names, const char *name) {
+    for (size_t i = 0; i < n_names; i++)
+        if (strcmp(names[i], name) == 0) return (int)i;
+    return -1;
+}
+
+/* "8,1024,65536". Returns 0, or -1 if the text is something else. */
+static inline int bench_parse_sizes(const char *text, bench_request *request_p) {
+    int n = 0;
+    for (;;) {
+        char *end;
+        if (*text < '0' || *text > '9' || n == BENCH_MAX_SIZES) return -1;
+        errno = 0;
+        request_p->sizes[n++] = (size_t)strtoull(text, &end, 10);
+        if (errno) return -1;
+        if (*end == '\0') break;
+        if (*end != ',') return -1;
+        text = end + 1;
+    }
+    request_p->n_sizes = n;
+    return 0;
+}
+
+/* 1 to a million rounds, as text. Returns 0, or -1 if the text is something else. */
+static inline int bench_parse_repeat(const char *text, int *repeat_p) {
+    char *end;
+    long repeat = strtol(text, &end, 10);
+    if (end == text || *end || repeat < 1 || repeat > 1000000) return -1;
+    *repeat_p = (int)repeat;
+    return 0;
+}
+
+/* OPERATION DTYPE REPEAT SIZE[,SIZE...]. Returns 0, or -1 with a line on stderr. */
+static inline int bench_parse(int n_args, char **args, bench_request *request_p) {
+    int op = n_args == 4 ? bench_find(bench_op_names, BENCH_N_OPS, args[0]) : -1;
+    int dtype = n_args == 4 ? bench_find(bench_dtype_names, BENCH_N_DTYPES, args[1]) : -1;
+    if (op < 0 || dtype < 0 || bench_parse_repeat(args[2], &request_p->repeat) ||
+        bench_parse_sizes(args[3], request_p)) {
+        fprintf(stderr,
+                "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...]\n"
+                "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
+                "barrier\n"
+                "DTYPE      f32, f64, i32, i64, u8\n"
+                "REPEAT     rounds that are timed\n"
+                "SIZE       bytes, at most %d sizes\n",
+                BENCH_MAX_SIZES);
+        return -1;
+    }
+    request_p->op = (bench_op)op;
+    request_p->dtype = (bench_dtype)dtype;
+    if (request_p->op == BENCH_BARRIER) request_p->n_sizes = 1;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* mpi.c - times the collectives of an MPI library; the procedure is ../measure.h.
+ *
+ * One source for Open MPI and MPICH: the line says which of them it was linked with. In place
+ * (MPI_IN_PLACE), but for all_to_all: in place that one is a special case that the libraries
+ * make nothing of, and no other system has it.
+ */
+#define _GNU_SOURCE 1
+#include "../measure.h"
+
+#include <limits.h>
+#include <mpi.h>
+
+static MPI_Datatype mpi_type(bench_dtype dtype) {
+    switch (dtype) {
+    case BENCH_F32: return MPI_FLOAT;
+    case BENCH_F64: return MPI_DOUBLE;
+    case BENCH_I32: return MPI_INT32_T;
+    case BENCH_I64: return MPI_INT64_T;
+    case BENCH_U8: return MPI_UINT8_T;
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+/* MPI's default error handler ends the program, so nothing is returned here. */
+static void run(bench_peer *peer, const bench_job *job) {
+    (void)peer;
+    MPI_Comm world = MPI_COMM_WORLD;
+    MPI_Datatype type = mpi_type(job->dtype);
+    int count = (int)job->count, block = count / job->workers;
+    void *buffer = job->out;
+    switch (job->op) {
+    case BENCH_ALL_REDUCE: MPI_Allreduce(MPI_IN_PLACE, buffer, count, type, MPI_SUM, world); break;
+    case BENCH_REDUCE_SCATTER:
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, buffer, block, type, MPI_SUM, world);
+        break;
+    case BENCH_ALL_GATHER:
+        MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, block, type, world);
+        break;
+    case BENCH_BROADCAST: MPI_Bcast(buffer, count, type, 0, world); break;
+    case BENCH_REDUCE:
+        if (job->rank == 0)
+            MPI_Reduce(MPI_IN_PLACE, buffer, count, type, MPI_SUM, 0, world);
+        else
+            MPI_Reduce(buffer, NULL, count, type, MPI_SUM, 0, world);
+        break;
+    case BENCH_ALL_TO_ALL: MPI_Alltoall(job->in, block, type, buffer, block, type, world); break;
+    case BENCH_BARRIER: MPI_Barrier(world); break;
+    case BENCH_EXCHANGE: break; /* can't be asked for */
+    }
+}
+
+static void barrier(bench_peer *peer) {
+    (void)peer;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static double max(bench_peer *peer, double value) {
+    (void)peer;
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return value;
+}
+
+/* The library's text starts "Open MPI v4.1.4, ..." or "MPICH Version: 4.0.2 ...". */
+static void name_library(bench_peer *peer_p) {
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(text, &length);
+    peer_p->system = strstr(text, "Open MPI") ? "openmpi" : strstr(text, "MPICH") ? "mpich" : "mpi";
+    char *version = text + strcspn(text, "0123456789");
+    version[strspn(version, "0123456789.")] = '\0';
+    peer_p->version = version;
+}
+
+static void measure(bench_peer *peer, const bench_request *request, bench_job *job, size_t asked,
+                    double *times) {
+    bench_job_size(job, request->op, request->dtype, job->rank, job->workers, asked);
+    if (job->count > INT_MAX) {
+        if (job->rank == 0)
+            fprintf(stderr, "%zu bytes left out: MPI counts at most %d elements\n", asked, INT_MAX);
+        return;
+    }
+    job->in = bench_buffer(job->nbytes);
+    job->out = job->op == BENCH_ALL_TO_ALL ? bench_buffer(job->nbytes) : job->in;
+    bench_result result = bench_measure(peer, job, request->repeat, times);
+    if (job->rank == 0) bench_print(peer, job, bench_op_names[job->op], &result);
+    if (job->out != job->in) free(job->out);
+    free(job->in);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    bench_request request;
+    if (bench_parse(argc - 1, argv + 1, &request)) {
+        MPI_Finalize();
+        return 2;
+    }
+    bench_job job = {0};
+    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job.workers);
+    bench_peer peer = {.variant = "default", .run = run, .barrier = barrier, .max = max};
+    name_library(&peer);
+    double *times = bench_buffer((size_t)request.repeat * sizeof *times);
+    for (int i = 0; i < request.n_sizes; i++)
+        measure(&peer, &request, &job, request.sizes[i], times);
+    free(times);
+    MPI_Finalize();
+    return 0;
+}

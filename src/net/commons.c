@@ -1,0 +1,170 @@
+/* commons.c - see commons.h. */
+#include "net/commons.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/ring.h"
+
+static const uint64_t MAGIC = 0x6c6f636b73746570; /* "lockstep" */
+enum { PAGE = 4096, ALIGN = 128 };
+
+static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
+
+typedef struct layout {
+    size_t workers, rings, calls, arenas, end;
+} layout;
+
+static layout layout_for(int size, size_t arena_nbytes) {
+    size_t n = (size_t)size;
+    layout l = {.workers = pages(sizeof(ls_commons_head))};
+    l.rings = l.workers + pages(n * sizeof(ls_commons_worker));
+    l.calls = l.rings + pages(n * n * sizeof(ls_ring));
+    l.arenas = l.calls + pages(n * LS_COMMONS_GROUPS * LS_COMMONS_CALLS_NBYTES);
+    l.end = l.arenas + n * pages(arena_nbytes);
+    return l;
+}
+
+size_t ls_commons_nbytes(int size, size_t arena_nbytes) {
+    return layout_for(size, arena_nbytes).end;
+}
+
+/* A part of my arena, taken or free. They lie one after the other. */
+typedef struct ls_commons_block {
+    size_t offset, nbytes; /* from the beginning of my arena */
+    bool taken;
+} block;
+
+static void view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
+    *c = (ls_commons){.head = base, .base = base, .rank = rank, .size = size, .fd = fd};
+    c->threads = threads;
+    c->block_cap = 16;
+    c->blocks = LS_NEW_ARRAY(block, c->block_cap);
+    c->blocks[c->nblocks++] = (block){.nbytes = pages(c->head->arena_nbytes)};
+    atomic_store(&ls_commons_worker_of(c, rank)->pid, getpid());
+}
+
+ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
+                            ls_error *e) {
+    if (size < 1 || size > LS_COMMONS_MAX)
+        return ls_fail(e, LS_EINVAL, "shared memory: %d workers on a host; 1 to %d are possible",
+                       size, LS_COMMONS_MAX);
+    layout l = layout_for(size, arena_nbytes);
+    int fd = threads ? -1 : memfd_create("lockstep", MFD_CLOEXEC);
+    if (!threads && (fd < 0 || ftruncate(fd, (off_t)l.end) != 0)) {
+        int why = errno;
+        if (fd >= 0) close(fd);
+        return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted: %s", (double)l.end / 1e6,
+                       strerror(why));
+    }
+    int flags = threads ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    void *base = mmap(NULL, l.end, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (base == MAP_FAILED) {
+        if (fd >= 0) close(fd);
+        return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted", (double)l.end / 1e6);
+    }
+    ls_commons_head *h = base;
+    *h = (ls_commons_head){.magic = MAGIC, .nbytes = l.end, .size = size};
+    h->arena_nbytes = arena_nbytes;
+    h->workers_at = l.workers;
+    h->rings_at = l.rings;
+    h->calls_at = l.calls;
+    h->arenas_at = l.arenas;
+    view(c_p, base, 0, size, fd, threads);
+    return LS_OK;
+}
+
+void ls_commons_share(const ls_commons *c, int rank, ls_commons *c_p) {
+    view(c_p, c->base, rank, c->size, -1, c->threads);
+}
+
+ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *e) {
+    void *page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return ls_fail(e, LS_EINVAL, "descriptor %d is no shared memory: %s", fd, strerror(errno));
+    const ls_commons_head *h = page;
+    uint64_t magic = h->magic, nbytes = h->nbytes;
+    int size = h->size;
+    munmap(page, PAGE);
+    if (magic != MAGIC || rank < 0 || rank >= size)
+        return ls_fail(e, LS_EINVAL, "descriptor %d is not the shared memory of this group", fd);
+    void *base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted: %s", (double)nbytes / 1e6,
+                       strerror(errno));
+    view(c_p, base, rank, size, fd, false);
+    return LS_OK;
+}
+
+void ls_commons_close(ls_commons *c, bool last) {
+    if (!c->head) return;
+    size_t nbytes = c->head->nbytes;
+    if (last || !c->threads) munmap(c->base, nbytes);
+    if (c->fd >= 0) close(c->fd);
+    free(c->blocks);
+    *c = (ls_commons){.fd = -1};
+}
+
+bool ls_commons_readable(const ls_commons *c, const void *p, size_t nbytes) {
+    const unsigned char *from = p;
+    return c->threads || (from >= c->base && nbytes <= c->head->nbytes &&
+                          from + nbytes <= c->base + c->head->nbytes);
+}
+
+/* ---- the arena ---- */
+
+static unsigned char *arena(const ls_commons *c) {
+    return c->base + c->head->arenas_at + (size_t)c->rank * pages(c->head->arena_nbytes);
+}
+
+static void insert_block(ls_commons *c, size_t at, block b) {
+    if (c->nblocks == c->block_cap) {
+        c->block_cap *= 2;
+        c->blocks = ls_realloc(c->blocks, c->block_cap * sizeof *c->blocks);
+    }
+    memmove(c->blocks + at + 1, c->blocks + at, (c->nblocks - at) * sizeof *c->blocks);
+    c->blocks[at] = b;
+    c->nblocks++;
+}
+
+static void remove_block(ls_commons *c, size_t at) {
+    c->nblocks--;
+    memmove(c->blocks + at, c->blocks + at + 1, (c->nblocks - at) * sizeof *c->blocks);
+}
+
+void *ls_commons_alloc(ls_commons *c, size_t nbytes) {
+    if (nbytes > c->head->arena_nbytes) return NULL;
+    size_t want = nbytes ? (nbytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+    for (size_t i = 0; i < c->nblocks; i++) {
+        block *b = &c->blocks[i];
+        if (b->taken || b->nbytes < want) continue;
+        block rest = {.offset = b->offset + want, .nbytes = b->nbytes - want};
+        b->nbytes = want;
+        b->taken = true;
+        void *p = arena(c) + b->offset;
+        if (rest.nbytes) insert_block(c, i + 1, rest);
+        memset(p, 0, want);
+        return p;
+    }
+    return NULL;
+}
+
+bool ls_commons_free(ls_commons *c, void *p) {
+    size_t i = 0;
+    while (i < c->nblocks && !(c->blocks[i].taken && arena(c) + c->blocks[i].offset == p)) i++;
+    if (i == c->nblocks) return false;
+    c->blocks[i].taken = false;
+    if (i + 1 < c->nblocks && !c->blocks[i + 1].taken) {
+        c->blocks[i].nbytes += c->blocks[i + 1].nbytes;
+        remove_block(c, i + 1);
+    }
+    if (i > 0 && !c->blocks[i - 1].taken) {
+        c->blocks[i - 1].nbytes += c->blocks[i].nbytes;
+        remove_block(c, i);
+    }
+    return true;
+}
