@@ -44,7 +44,7 @@ static ls_status post(ls_flight *f, int i, ls_error *e) {
                       .data = address(f, place),
                       .nbytes = s->count * size_at(f, place.buffer),
                       .print = f->print,
-                      .owner = f};
+                      .owner = f->owner};
     return send ? f->net->ops->send(f->net, m, e) : f->net->ops->recv(f->net, m, e);
 }
 

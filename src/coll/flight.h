@@ -27,6 +27,7 @@ typedef struct ls_flight {
     int ready_first, nready;
     ls_message *messages; /* [nsteps] */
     void *temp, *wide;    /* the flight's own memory */
+    void *owner;          /* of its messages: the caller's own */
 } ls_flight;
 
 /* Room for any run of this schedule. */
@@ -39,7 +40,7 @@ ls_status ls_flight_start(ls_flight *, const void *in, void *out, uint16_t group
                           uint64_t print, ls_error *);
 /* Does one computation, if there is one to do. */
 ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
-/* A message of this flight (message->owner) is done. LS_EINVAL: the sender was in another call. */
+/* A message of this flight is done. LS_EINVAL: the sender was in another call. */
 ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
 
 static inline bool ls_flight_finished(const ls_flight *f) { return f->left == 0; }

@@ -111,13 +111,14 @@ ls_status ls_local_all_reduce(ls_local *g, const float *in, float *out, size_t c
         return ls_fail(e, LS_EINVAL, "all-reduce: %d workers; at most %d here", g->size,
                        LS_LOCAL_MAX);
     ls_node nodes[LS_LOCAL_MAX];
-    const float *data[LS_LOCAL_MAX];
+    const void *data[LS_LOCAL_MAX];
     for (int i = 0; i < g->size; i++) {
         nodes[i] = (ls_node){i, i + 1};
-        data[i] = (const float *)(void *)stage_of(g, i);
+        data[i] = stage_of(g, i);
     }
-    ls_local_reduce r = {.tree = true,
-                         .sum = {.V = g->size, .nleaves = g->size, .nodes = nodes, .data = data}};
+    ls_local_reduce r = {
+        .tree = true,
+        .sum = {.dtype = LS_F32, .V = g->size, .nleaves = g->size, .nodes = nodes, .data = data}};
     const size_t most = LS_LOCAL_STAGE / sizeof(float);
     for (size_t at = 0; at < count; at += most)
         LS_TRY(all_reduce_chunk(g, in + at, out + at, chunk_of(count - at, most), &r, e));

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 1024, MAX_DEPTH = 34 };
+enum { BLOCK = 4096 /* bytes */, MAX_DEPTH = 34 };
 
 int ls_tree_split(int lo, int hi) {
     int half = 1;
@@ -55,42 +55,49 @@ int ls_tree_slots(int V, int a, int b) {
 typedef struct walk {
     const ls_tree_sum *s;
     const ls_kernels *k;
-    size_t first, count;
-    int leaf; /* the next; leaves come from left to right */
-    float scratch[MAX_DEPTH][BLOCK];
+    size_t first, count; /* bytes before, elements */
+    int leaf;            /* the next; leaves come from left to right */
+    unsigned char scratch[MAX_DEPTH][BLOCK];
 } walk;
 
 /* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the
  * left child's sum waits in scratch[depth] while the right child uses the rest. */
-static const float *walk_node(walk *w, int lo, int hi, int depth, float *out) {
+static const void *walk_node(walk *w, int lo, int hi, int depth, void *out) {
     const ls_node *leaf = &w->s->nodes[w->leaf];
-    if (leaf->lo == lo && leaf->hi == hi) return w->s->data[w->leaf++] + w->first;
+    if (leaf->lo == lo && leaf->hi == hi)
+        return (const unsigned char *)w->s->data[w->leaf++] + w->first;
     int middle = ls_tree_split(lo, hi);
-    const float *left = walk_node(w, lo, middle, depth, w->scratch[depth]);
-    const float *right = walk_node(w, middle, hi, depth + 1, w->scratch[depth + 1]);
-    w->k->add((int64_t)w->count, left, right, out);
+    const void *left = walk_node(w, lo, middle, depth, w->scratch[depth]);
+    const void *right = walk_node(w, middle, hi, depth + 1, w->scratch[depth + 1]);
+    w->k->combine(w->s->dtype, w->s->op, w->count, left, right, out);
     return out;
 }
 
 void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
-                     float *out) {
-    walk w = {.s = s, .k = k};
-    for (size_t at = 0; at < count; at += BLOCK) {
-        w.first = first + at;
-        w.count = count - at < BLOCK ? count - at : BLOCK;
+                     void *out) {
+    walk w;
+    w.s = s;
+    w.k = k;
+    size_t size = ls_dtype_size(s->dtype), most = BLOCK / size;
+    unsigned char *to = out;
+    for (size_t at = 0; at < count; at += most, to += BLOCK) {
+        w.first = (first + at) * size;
+        w.count = count - at < most ? count - at : most;
         w.leaf = 0;
-        const float *sum = walk_node(&w, 0, s->V, 0, out + at);
-        if (sum != out + at) memcpy(out + at, sum, w.count * sizeof *out);
+        const void *sum = walk_node(&w, 0, s->V, 0, to);
+        if (sum != to) memcpy(to, sum, w.count * size);
     }
 }
 
 void ls_chain_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
-                      float *out) {
-    float sum[BLOCK];
-    for (size_t at = 0; at < count; at += BLOCK) {
-        size_t n = count - at < BLOCK ? count - at : BLOCK;
-        memcpy(sum, s->data[0] + first + at, n * sizeof *sum);
-        for (int i = 1; i < s->nleaves; i++) k->add((int64_t)n, sum, s->data[i] + first + at, sum);
-        memcpy(out + at, sum, n * sizeof *sum);
+                      void *out) {
+    unsigned char sum[BLOCK], *to = out;
+    size_t size = ls_dtype_size(s->dtype), most = BLOCK / size;
+    for (size_t at = 0; at < count; at += most, to += BLOCK) {
+        size_t n = count - at < most ? count - at : most, from = (first + at) * size;
+        memcpy(sum, (const unsigned char *)s->data[0] + from, n * size);
+        for (int i = 1; i < s->nleaves; i++)
+            k->combine(s->dtype, s->op, n, sum, (const unsigned char *)s->data[i] + from, sum);
+        memcpy(to, sum, n * size);
     }
 }

@@ -41,18 +41,20 @@ int ls_tree_slots(int V, int a, int b);
 
 /* One sum to be finished: the covers of all workers, from left to right. */
 typedef struct ls_tree_sum {
+    ls_dtype dtype; /* not a half: widen those first */
+    ls_op op;
     int V, nleaves;
-    const ls_node *nodes;     /* [nleaves] */
-    const float *const *data; /* [nleaves][count] */
+    const ls_node *nodes;    /* [nleaves] */
+    const void *const *data; /* [nleaves][count] */
 } ls_tree_sum;
 
 /* out [count] = the leaves' sum in tree order, elements [first, first + count) of each. out may be
  * one of the leaves at the same place. */
 void ls_tree_sum_run(const ls_tree_sum *, const ls_kernels *, size_t first, size_t count,
-                     float *out);
+                     void *out);
 
 /* The same in the order of the leaves, ((0+1)+2)+...: depends on how ranges were cut. */
 void ls_chain_sum_run(const ls_tree_sum *, const ls_kernels *, size_t first, size_t count,
-                      float *out);
+                      void *out);
 
 #endif

@@ -32,8 +32,6 @@
 
 #include "base/mem.h"
 
-enum { READ_AHEAD = 256 * 1024 }; /* encrypted bytes taken from the socket at a time */
-
 static const unsigned char IDENTITY[] = "lockstep 1"; /* of the PSK; public */
 static const unsigned char CIPHER[] = {0x13, 0x01};   /* TLS_AES_128_GCM_SHA256 */
 
@@ -195,8 +193,7 @@ static bool make_ctx(ls_secure *s, bool server) {
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_clear_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_read_ahead(ctx, 1);
-    SSL_CTX_set_default_read_buffer_len(ctx, READ_AHEAD);
+    SSL_CTX_set_read_ahead(ctx, 1); /* by a record: with larger buffers it is slower */
     if (!server) SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL); /* a server asks for none */
     SSL_CTX_set_cert_verify_callback(ctx, refuse_certificate, NULL);
     SSL_CTX_set_psk_use_session_callback(ctx, offer_psk);

@@ -10,8 +10,8 @@
  * message inside must name both ends, and each must check it.
  *
  * Nothing here blocks, whether the socket is non-blocking or not, and no call raises SIGPIPE. One
- * thread at a time a connection. Nothing is allocated after the handshake. No time limits: those
- * are the caller's, in its poll().
+ * thread at a time a connection. OpenSSL allocates a few small blocks a record. No time limits:
+ * those are the caller's, in its poll().
  */
 #ifndef LS_NET_SECURE_H
 #define LS_NET_SECURE_H

@@ -139,15 +139,17 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
 /* The owner's sum replaces its own lowest sum, which nobody else reads there. */
 static ls_status run_reduce_scatter(ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_plan *p = x->c.plan;
-    const float *data[LS_LOCAL_MAX];
+    const void *data[LS_LOCAL_MAX];
     for (int i = 0; i < x->nleaves; i++)
         data[i] =
             x->c.world->grads[x->leaf_worker[i]] + (size_t)x->leaf_slot[i] * p->c.model->nfloats;
-    ls_local_reduce r = {.tree = p->c.tree,
-                   .sum = {.V = p->c.V, .nleaves = x->nleaves, .nodes = x->nodes, .data = data}};
+    ls_local_reduce r = {
+        .tree = p->c.tree,
+        .sum = {
+            .dtype = LS_F32, .V = p->c.V, .nleaves = x->nleaves, .nodes = x->nodes, .data = data}};
     ls_bucket s = ls_plan_shard(p, a->bucket, x->c.worker);
     return ls_local_reduce_scatter(x->c.local, &r, s.first, s.end - s.first,
-                             x->c.world->grads[x->c.worker] + s.first, e);
+                                   x->c.world->grads[x->c.worker] + s.first, e);
 }
 
 static ls_status run_norm(ls_exec *x) {
@@ -193,7 +195,7 @@ static ls_status run_action(ls_exec *x, int index, ls_error *e) {
     case LS_ALL_REDUCE: return run_all_reduce(x, e);
     case LS_UPDATE: return run_update(x, a);
     case LS_ALL_GATHER: return ls_local_barrier(x->c.local, e); /* the parameters are shared */
-    case LS_FREE: return LS_OK;                           /* the arena's places are fixed */
+    case LS_FREE: return LS_OK;                                 /* the arena's places are fixed */
     case LS_NACTION_KINDS: break;
     }
     return ls_fail(e, LS_EINVAL, "action %d has no kind", index);

@@ -79,8 +79,8 @@ static void reference(int lo, int hi, float *out) {
 }
 
 /* Sums of the covers of n workers, as the tree wants them or as one chain a worker. */
-static ls_tree_sum cut(int V, int n, ls_node *nodes, float (*sums)[N], const float **data) {
-    ls_tree_sum s = {.V = V, .nodes = nodes, .data = data};
+static ls_tree_sum cut(int V, int n, ls_node *nodes, float (*sums)[N], const void **data) {
+    ls_tree_sum s = {.dtype = LS_F32, .V = V, .nodes = nodes, .data = data};
     for (int r = 0; r < n; r++) {
         int a = 0, b = 0;
         ls_tree_range(V, r, n, &a, &b);
@@ -106,7 +106,7 @@ static void test_sum(void **state) {
         reference(0, V, want);
         for (int n = 1; n <= V; n++) {
             ls_node nodes[MAX_V + LS_TREE_MAX_COVER];
-            const float *data[MAX_V];
+            const void *data[MAX_V];
             ls_tree_sum s = cut(V, n, nodes, sums, data);
             ls_tree_sum_run(&s, k, 0, N, out);
             assert_memory_equal(out, want, sizeof want);

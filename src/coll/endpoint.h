@@ -1,0 +1,39 @@
+/* endpoint.h - one worker's end: the transport, the shared memory and the kernels that all its
+ * groups use, and which numbers are taken by groups.
+ *
+ * Freed with the last group that uses it. Several threads may have groups on one endpoint: `lock`
+ * guards the transport, the flights in it, and the arena.
+ */
+#ifndef LS_COLL_ENDPOINT_H
+#define LS_COLL_ENDPOINT_H
+
+#include <pthread.h>
+
+#include "lockstep/group.h"
+#include "net/commons.h"
+#include "net/net.h"
+#include "tensor/kernels.h"
+
+typedef struct ls_endpoint {
+    ls_net *net;         /* NULL: alone */
+    ls_commons *commons; /* NULL: none. Its ranks are places in `local` */
+    int rank, size;      /* of all workers started together */
+    int *hosts;          /* [size] a number for each worker's host */
+    int *local;          /* [size] its rank in my commons, or -1 */
+    ls_patience patience;
+    const ls_kernels *k;
+    pthread_mutex_t lock;
+    uint64_t taken;                      /* numbers of groups: bit i, LS_COMMONS_GROUPS of them */
+    int users;                           /* groups */
+    struct ls_request *flying;           /* flights and messages, of all groups */
+    void (*close)(struct ls_endpoint *); /* frees what the opener made */
+    void *opener;
+} ls_endpoint;
+
+/* What the environment says: forked by `lockstep run`, or alone. */
+ls_status ls_endpoint_open(const ls_group_options *, ls_endpoint **p_p, ls_error *);
+/* One for each thread. */
+ls_status ls_endpoint_open_threads(int n, const ls_group_options *, ls_endpoint **ends, ls_error *);
+void ls_endpoint_close(ls_endpoint *);
+
+#endif

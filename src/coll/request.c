@@ -1,0 +1,411 @@
+/* request.c - see request.h. */
+#include "coll/request.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "coll/choose.h"
+
+enum { SLICE_NS = 20 * 1000 * 1000, MIXED_SLICE_NS = 200 * 1000, SINGLE = 0xffffff };
+
+ls_status ls_group_break(ls_group *g, const ls_error *e) {
+    if (g->broken == LS_OK) {
+        g->broken = e->code;
+        g->why = *e;
+    }
+    return e->code;
+}
+
+static ls_status is_broken(const ls_group *g, ls_error *e) {
+    return ls_fail(e, g->broken, "the group can only be closed, since: %s", g->why.msg);
+}
+
+void ls_request_text(const ls_request *r, char *text, size_t nbytes) {
+    const ls_call *c = &r->call;
+    char op[16] = "", root[32] = "";
+    if (ls_collective_reduces(c->what)) snprintf(op, sizeof op, " %s", ls_op_name(c->op));
+    bool rooted = c->what == LS_CALL_BROADCAST || c->what == LS_CALL_REDUCE ||
+                  c->what == LS_CALL_GATHER || c->what == LS_CALL_SCATTER;
+    if (rooted) snprintf(root, sizeof root, ", root %d", c->root);
+    const char *slash = r->file ? strrchr(r->file, '/') : NULL;
+    const char *file = slash ? slash + 1 : r->file ? r->file : "an unknown place";
+    if (c->what == LS_CALL_BARRIER)
+        snprintf(text, nbytes, "barrier as call %u at %s:%d", r->number, file, r->line);
+    else
+        snprintf(text, nbytes, "%s %s%s, %zu elements%s as call %u at %s:%d",
+                 ls_collective_name(c->what), ls_dtype_name(c->dtype), op, c->count, root,
+                 r->number, file, r->line);
+}
+
+/* ---- fingerprints ---- */
+
+static uint64_t mix(uint64_t x, uint64_t y) {
+    x = (x ^ y) * 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
+static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
+    uint64_t x = mix((uint64_t)c->what << 32 | (uint64_t)c->dtype << 16 | (uint64_t)c->op, number);
+    x = mix(x, c->count);
+    x = mix(x, (uint64_t)c->root);
+    for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
+    return mix(x, (uint64_t)g->size);
+}
+
+/* ---- schedules ---- */
+
+static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in_place p) {
+    const ls_call *a = &x->call;
+    if (a->what != c->what || a->dtype != c->dtype || a->op != c->op || a->root != c->root ||
+        a->count != c->count || !a->counts != !c->counts || x->overlap != p.overlap ||
+        x->overlap_first != p.first)
+        return false;
+    return !c->counts || memcmp(a->counts, c->counts, (size_t)g->size * sizeof *c->counts) == 0;
+}
+
+static void forget(ls_cached *x) {
+    if (!x->made) return;
+    ls_flight_free(&x->flight);
+    ls_schedule_free(&x->schedule);
+    free((void *)(uintptr_t)x->call.counts);
+    *x = (ls_cached){0};
+}
+
+static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place p) {
+    forget(x);
+    *x = (ls_cached){.call = *c, .overlap = p.overlap, .overlap_first = p.first, .made = true};
+    if (c->counts) {
+        size_t *copy = LS_NEW_ARRAY(size_t, (size_t)g->size);
+        memcpy(copy, c->counts, (size_t)g->size * sizeof *copy);
+        x->call.counts = copy;
+    }
+    x->call.hosts = g->hosts;
+    x->call.piece = ls_choose_piece(c, g->size);
+    bool forced = g->forced && g->forced->does >> c->what & 1;
+    x->algorithm = forced ? g->forced : ls_choose(c, g->size, &ls_link_default);
+    ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->schedule);
+    ls_flight_open(&x->flight, &x->schedule, g->end->net, g->end->k, g->ranks);
+}
+
+/* NULL: all are on their way. */
+static ls_cached *cached_for(ls_group *g, const ls_call *c, ls_in_place p) {
+    ls_cached *oldest = NULL;
+    for (int i = 0; i < LS_CACHE; i++) {
+        ls_cached *x = &g->cache[i];
+        if (x->busy) continue;
+        if (x->made && alike(g, x, c, p)) return x;
+        if (!oldest || x->used < oldest->used) oldest = x;
+    }
+    if (oldest) make_cached(g, oldest, c, p);
+    return oldest;
+}
+
+/* ---- starting ---- */
+
+static void link_request(ls_group *g, ls_request *r) {
+    ls_request **end = &g->first;
+    while (*end) end = &(*end)->next;
+    *end = r;
+}
+
+static void unlink_request(ls_group *g, ls_request *r) {
+    ls_request **link = &g->first;
+    while (*link && *link != r) link = &(*link)->next;
+    if (*link) *link = r->next;
+}
+
+static void unlink_flying(ls_endpoint *p, ls_request *r) {
+    ls_request **link = &p->flying;
+    while (*link && *link != r) link = &(*link)->flying;
+    if (*link) *link = r->flying;
+}
+
+/* With the endpoint locked. */
+static void flight_ends(ls_request *r) {
+    r->done = true;
+    if (r->cached) r->cached->busy = false;
+    unlink_flying(r->g->end, r);
+}
+
+static ls_status start_flight(ls_group *g, const void *in, void *out, ls_in_place p, ls_request *r,
+                              ls_error *e) {
+    ls_endpoint *end = g->end;
+    while (!(r->cached = cached_for(g, &r->call, p))) LS_TRY(ls_request_progress(g, e));
+    ls_flight *f = &r->cached->flight;
+    r->cached->busy = true;
+    r->cached->used = g->counters.calls;
+    f->owner = r;
+    ls_traffic t = ls_schedule_traffic(&r->cached->schedule);
+    g->counters.messages_sent += t.messages;
+    g->counters.bytes_sent += t.nbytes;
+    pthread_mutex_lock(&end->lock);
+    r->flying = end->flying;
+    end->flying = r;
+    ls_status s = ls_flight_start(f, in, out, (uint16_t)g->id, r->number % SINGLE, r->print, e);
+    if (s == LS_OK && ls_flight_finished(f)) flight_ends(r);
+    pthread_mutex_unlock(&end->lock);
+    return s;
+}
+
+static ls_status wait_room(ls_group *g, ls_error *e) {
+    int64_t end = g->timeout_ns < 0 ? INT64_MAX : ls_clock_ns() + g->timeout_ns;
+    while (!ls_shared_room(g->shared)) {
+        LS_TRY(ls_request_progress(g, e));
+        if (ls_clock_ns() > end)
+            return ls_fail(e, LS_ETIMEOUT, "worker %d: other workers are %d calls behind", g->rank,
+                           LS_SHARED_SLOTS);
+    }
+    return LS_OK;
+}
+
+ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *out, size_t nin,
+                           size_t nout, ls_in_place p, ls_request *r, ls_error *e) {
+    if (g->broken != LS_OK) return is_broken(g, e);
+    bool shared = g->shared && !g->forced;
+    if (shared && !ls_shared_room(g->shared)) LS_TRY(wait_room(g, e));
+    *r = (ls_request){.g = g, .call = *c, .file = g->file, .line = g->line, .number = g->calls++};
+    g->counters.calls++;
+    r->print = print_of(g, c, r->number);
+    link_request(g, r);
+    ls_status s = LS_OK;
+    if (shared)
+        r->shared = ls_shared_start(g->shared, c, r->print, in, out, nin, nout);
+    else
+        s = start_flight(g, in, out, p, r, e);
+    if (s == LS_OK) return LS_OK;
+    unlink_request(g, r);
+    return ls_group_break(g, e);
+}
+
+ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nbytes, int peer,
+                                   ls_dtype dtype, ls_request *r, ls_error *e) {
+    if (g->broken != LS_OK) return is_broken(g, e);
+    ls_endpoint *end = g->end;
+    uint32_t number = send ? g->sent[peer]++ : g->received[peer]++;
+    *r = (ls_request){.g = g, .file = g->file, .line = g->line, .number = number};
+    r->message_only = true;
+    r->message = (ls_message){.peer = g->ranks[peer],
+                              .tag = ls_net_tag((uint16_t)g->id, SINGLE, number),
+                              .data = buf,
+                              .nbytes = nbytes,
+                              .print = (uint64_t)dtype,
+                              .owner = r};
+    g->counters.calls++;
+    if (send) {
+        g->counters.messages_sent++;
+        g->counters.bytes_sent += nbytes;
+    }
+    link_request(g, r);
+    pthread_mutex_lock(&end->lock);
+    r->flying = end->flying;
+    end->flying = r;
+    ls_status s = send ? end->net->ops->send(end->net, &r->message, e)
+                       : end->net->ops->recv(end->net, &r->message, e);
+    pthread_mutex_unlock(&end->lock);
+    if (s == LS_OK) return LS_OK;
+    unlink_request(g, r);
+    return ls_group_break(g, e);
+}
+
+/* ---- progress ---- */
+
+static ls_status message_done(const ls_message *m, ls_error *e) {
+    ls_request *r = m->owner;
+    if (!r->message_only) {
+        LS_TRY(ls_flight_done(&r->cached->flight, m, e));
+        if (ls_flight_finished(&r->cached->flight)) flight_ends(r);
+        return LS_OK;
+    }
+    flight_ends(r);
+    bool received = m->their_nbytes || m->their_print || m == NULL;
+    if (received && (m->their_nbytes != m->nbytes || m->their_print != m->print))
+        return ls_fail(e, LS_EINVAL,
+                       "recv from worker %d of %zu bytes of %s, but it sent %zu bytes of %s",
+                       m->peer, m->nbytes, ls_dtype_name((ls_dtype)m->print), m->their_nbytes,
+                       ls_dtype_name((ls_dtype)m->their_print));
+    return LS_OK;
+}
+
+/* All flights of the endpoint; sleeps for timeout_ns at most where there is nothing to do. */
+static ls_status fly(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
+    bool worked = false;
+    for (ls_request *r = p->flying, *next; r; r = next) {
+        next = r->flying;
+        bool did = false;
+        if (!r->cached) continue;
+        LS_TRY(ls_flight_work(&r->cached->flight, &did, e));
+        worked = worked || did;
+        if (ls_flight_finished(&r->cached->flight)) flight_ends(r);
+    }
+    if (!p->net) return LS_OK;
+    ls_message *done = NULL;
+    LS_TRY(p->net->ops->poll(p->net, worked ? 0 : timeout_ns, &done, e));
+    while (done) {
+        ls_message *next = done->next;
+        LS_TRY(message_done(done, e));
+        done = next;
+    }
+    return LS_OK;
+}
+
+static ls_status fly_locked(ls_group *g, int64_t timeout_ns, ls_error *e) {
+    pthread_mutex_lock(&g->end->lock);
+    ls_status s = g->end->flying ? fly(g->end, timeout_ns, e) : LS_OK;
+    pthread_mutex_unlock(&g->end->lock);
+    return s == LS_OK ? s : ls_group_break(g, e);
+}
+
+/* One look at every shared call, oldest first; those that are done leave the list. */
+static bool step_shared(ls_group *g, const ls_request *wanted) {
+    for (ls_request *r = g->first; r; r = r->next)
+        if (r->shared && !r->done && ls_shared_step(g->shared, r->shared)) {
+            if (r->shared->differs >= 0) return true;
+            r->done = true;
+        }
+    return wanted && wanted->done;
+}
+
+ls_status ls_request_progress(ls_group *g, ls_error *e) {
+    if (g->broken != LS_OK) return is_broken(g, e);
+    if (g->shared) step_shared(g, NULL);
+    return fly_locked(g, 0, e);
+}
+
+/* ---- what goes wrong ---- */
+
+static bool is_gone(int pid) {
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return true;
+    size_t n = fread(line, 1, sizeof line - 1, f);
+    fclose(f);
+    line[n] = 0;
+    const char *state = strrchr(line, ')');
+    return state && (state[2] == 'Z' || state[2] == 'X');
+}
+
+static const ls_commons_worker *worker_of(const ls_group *g, int member) {
+    return ls_commons_worker_of(g->end->commons, g->end->local[g->ranks[member]]);
+}
+
+/* Each tells what it has called, and reads what the other tells: the same line at both. */
+static ls_status disagreement(ls_group *g, ls_request *r, ls_error *e) {
+    char mine[256], theirs[256];
+    int other = r->shared->differs;
+    const char *told = NULL;
+    ls_request_text(r, mine, sizeof mine);
+    ls_shared_tell(g->shared, r->shared, mine);
+    for (int i = 0; i < 300 && !told; i++) {
+        told = ls_shared_told(g->shared, r->shared, other);
+        struct timespec ms = {.tv_nsec = 1000000};
+        if (!told) nanosleep(&ms, NULL);
+    }
+    snprintf(theirs, sizeof theirs, "%s", told ? told : "something else");
+    bool first = g->rank < other;
+    ls_fail(e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called %s",
+            first ? g->rank : other, first ? mine : theirs, first ? other : g->rank,
+            first ? theirs : mine);
+    return ls_group_break(g, e);
+}
+
+static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
+    if (r->shared->differs >= 0) return disagreement(g, r, e);
+    int late = ls_shared_late(g->shared, r->shared);
+    if (late < 0 || late == g->rank) return LS_OK;
+    const ls_commons_worker *w = worker_of(g, late);
+    int pid = atomic_load(&w->pid);
+    bool left = atomic_load(&w->left);
+    if (!left && (g->end->commons->threads || !pid || !is_gone(pid))) return LS_OK;
+    char text[256];
+    ls_request_text(r, text, sizeof text);
+    ls_fail(e, LS_EPEER, "worker %d (pid %d) %s while worker %d waits for it in %s", late, pid,
+            left ? "has left the group" : "is gone", g->rank, text);
+    return ls_group_break(g, e);
+}
+
+static ls_status timed_out(ls_group *g, const ls_request *r, int64_t waited_ns, ls_error *e) {
+    char text[256] = "a message", who[96] = "";
+    if (!r->message_only) ls_request_text(r, text, sizeof text);
+    int late = r->shared ? ls_shared_late(g->shared, r->shared) : -1;
+    if (late >= 0)
+        snprintf(who, sizeof who, " for worker %d (pid %d), which has made %u calls", late,
+                 atomic_load(&worker_of(g, late)->pid), ls_shared_shown(g->shared, late));
+    ls_fail(e, LS_ETIMEOUT, "worker %d waited %.1f s%s in %s", g->rank, (double)waited_ns / 1e9,
+            who, text);
+    return ls_group_break(g, e);
+}
+
+/* ---- waiting ---- */
+
+typedef struct wait {
+    ls_group *g;
+    ls_request *r;
+    ls_status status;
+    ls_error *e;
+} wait;
+
+/* Is r done, or is there something to tell? */
+static bool stirs(void *arg) {
+    wait *w = arg;
+    if (step_shared(w->g, w->r)) return true;
+    if (w->g->end->flying) w->status = fly_locked(w->g, 0, w->e);
+    return w->r->done || w->status != LS_OK;
+}
+
+static ls_status wait_slice(ls_group *g, ls_request *r, int64_t slice, ls_error *e) {
+    wait w = {g, r, LS_OK, e};
+    ls_endpoint *p = g->end;
+    if (r->shared) {
+        ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
+        if (slice > MIXED_SLICE_NS && p->flying) slice = MIXED_SLICE_NS;
+        ls_bell_wait(bell, stirs, &w, &p->patience, slice);
+        return w.status;
+    }
+    bool mixed = g->shared && g->first != r;
+    if (g->shared) step_shared(g, NULL);
+    return fly_locked(g, mixed && slice > MIXED_SLICE_NS ? MIXED_SLICE_NS : slice, e);
+}
+
+static ls_status wait_long(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *e) {
+    ls_group *g = r->g;
+    int64_t limit = own_limit ? g->timeout_ns : timeout_ns, start = ls_clock_ns();
+    while (!r->done) {
+        int64_t waited = ls_clock_ns() - start, slice = SLICE_NS;
+        if (limit >= 0 && limit - waited < slice) slice = limit > waited ? limit - waited : 0;
+        LS_TRY(wait_slice(g, r, slice, e));
+        if (r->done) break;
+        if (r->shared) LS_TRY(shared_health(g, r, e));
+        if (limit < 0 || ls_clock_ns() - start < limit) continue;
+        if (own_limit) return timed_out(g, r, ls_clock_ns() - start, e);
+        return ls_fail(e, LS_ETIMEOUT, "still in flight after %.3f s", (double)limit / 1e9);
+    }
+    return LS_OK;
+}
+
+ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *e) {
+    ls_group *g = r->g;
+    if (!r->done && g->broken != LS_OK) return is_broken(g, e);
+    if (!r->done) LS_TRY(wait_long(r, timeout_ns, own_limit, e));
+    unlink_request(g, r);
+    return LS_OK;
+}
+
+void ls_request_close_all(ls_group *g) {
+    pthread_mutex_lock(&g->end->lock);
+    while (g->first) {
+        ls_request *r = g->first;
+        g->first = r->next;
+        unlink_flying(g->end, r);
+        if (r->owned) free(r);
+    }
+    pthread_mutex_unlock(&g->end->lock);
+    for (int i = 0; i < LS_CACHE; i++) forget(&g->cache[i]);
+}

@@ -1,0 +1,95 @@
+/* shared.h - collectives of workers that share memory: each reads what it needs from the others.
+ *
+ * Every worker shows its call on its page: where its buffers lie, a fingerprint. When all have
+ * come, each does its share of the work by itself, straight from the others' memory. Three ways:
+ *
+ *   small    the input lies on the page, or beside it: each worker reads all inputs and computes
+ * what it needs. One wait, for the others to come. direct   the buffers can be read: each worker
+ * reduces one block of all inputs and writes it to every output, or copies what it needs from the
+ * inputs. A second wait, until all are done. staged   some buffer can't be read: inputs go piece by
+ * piece through memory that can, two halves in turn.
+ *
+ * Sums are made in tree order (tree.h), one leaf a worker, in all three ways. Halves are summed in
+ * f32 and rounded once.
+ *
+ *     all-reduce direct   (n-1)/n of the bytes are read from others and as many written to them
+ *
+ * Invariants:
+ *  (1) A slot belongs to call number c while finished <= c for its worker: it is written again, for
+ * call c + SLOTS, only after all workers have finished c. (2) What a worker has shown of a call
+ * (`arrived`) does not change until it has finished it. (3) Calls are shown in the order of their
+ * numbers; staged ones run one at a time, in that order.
+ *
+ * One thread at a time.
+ */
+#ifndef LS_COLL_SHARED_H
+#define LS_COLL_SHARED_H
+
+#include "coll/algorithm.h"
+#include "net/commons.h"
+#include "tensor/kernels.h"
+
+enum { LS_SHARED_SLOTS = 8 };
+
+typedef struct ls_shared_call {
+    ls_call call;
+    uint32_t number;
+    uint64_t print;
+    const unsigned char *in;
+    unsigned char *out;
+    size_t nin, nout; /* bytes */
+    int come;         /* members seen to have come */
+    int left;         /* members seen to be done */
+    size_t round;     /* of a staged one */
+    enum {
+        LS_SHARED_FREE,
+        LS_SHARED_COMING,
+        LS_SHARED_STAGING,
+        LS_SHARED_SUMMING,
+        LS_SHARED_LEAVING,
+        LS_SHARED_DONE
+    } state;
+    bool direct;
+    int differs; /* a member that is in another call, or -1 */
+} ls_shared_call;
+
+typedef struct ls_shared {
+    ls_commons *commons;
+    const ls_kernels *k;
+    int area, rank, size;
+    int *ranks;                 /* [size] in the commons */
+    struct page **pages;        /* [size] */
+    uint32_t started, finished; /* calls of this worker: finished <= started */
+    uint32_t all_finished;      /* as last looked up */
+    ls_shared_call calls[LS_SHARED_SLOTS];
+    unsigned char *small; /* [LS_SHARED_SLOTS][LS_SHARED_SMALL] in the arena */
+    unsigned char *stage; /* in the arena */
+    struct scratch *scratch;
+    uint64_t bytes_read;
+} ls_shared;
+
+/* ranks [size]: the members' ranks in the commons; area: the group's number there. LS_ENOMEM: the
+ * arena is full. */
+ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, int area, int rank,
+                         int size, const int *ranks, ls_error *);
+void ls_shared_close(ls_shared *);
+
+/* May a call be started now? (Slots are few; finish others first.) */
+bool ls_shared_room(ls_shared *);
+/* Shows the call to the others. nin, nout: bytes of `in` and `out` here, as algorithm.h tells. */
+ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const void *in,
+                                void *out, size_t nin, size_t nout);
+/* Does what can be done; true when the call is done, or a member is found to differ. After it is
+ * done, the slot is free again. */
+bool ls_shared_step(ls_shared *, ls_shared_call *);
+/* Who is waited for in this call: the first such member, or -1. */
+int ls_shared_late(const ls_shared *, const ls_shared_call *);
+
+/* A line about this worker's call, for others to read, and what another has told of its own (NULL:
+ * nothing yet). */
+void ls_shared_tell(ls_shared *, const ls_shared_call *, const char *text);
+const char *ls_shared_told(const ls_shared *, const ls_shared_call *, int member);
+/* How many calls a member has shown. */
+uint32_t ls_shared_shown(const ls_shared *, int member);
+
+#endif
