@@ -10,13 +10,13 @@
  * MASTER_ADDR and MASTER_PORT as torchrun sets them, and alone, as a group of one.
  *
  * Every collective is called by all workers of the group, in the same order, with the same count,
- * dtype, operation and root. If they differ, each gets LS_EINVAL with a message that says who called
- * what, from which file and line. One thread at a time may call a group; other groups (split or
- * duplicated) may be used by other threads.
+ * dtype, operation and root. If they differ, each gets LS_EINVAL with a message that says who
+ * called what, from which file and line. One thread at a time may call a group; other groups (split
+ * or duplicated) may be used by other threads.
  *
  * Errors: LS_EINVAL (a bad argument): this call failed, outputs are untouched, the group lives.
- * LS_EPEER, LS_ETIMEOUT, LS_EABORT and a disagreement: outputs are undefined, and the group can only
- * be closed.
+ * LS_EPEER, LS_ETIMEOUT, LS_EABORT and a disagreement: outputs are undefined, and the group can
+ * only be closed.
  */
 #ifndef LOCKSTEP_GROUP_H
 #define LOCKSTEP_GROUP_H
@@ -62,22 +62,23 @@ typedef struct ls_group ls_group;
 
 /* How a group is opened; {0} is the default everywhere. */
 typedef struct ls_group_options {
-    const char *transport; /* "shm", "tcp", "mpi"; NULL: LOCKSTEP_TRANSPORT, or shm between workers of one
-                              host and tcp between hosts */
-    const char *algorithm; /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that
-                              the cost model finds fastest. A call that it can't do falls to the model */
-    double timeout_s;      /* of a wait; 0: 300 s; < 0: none */
-    double report_s;       /* a worker that waits this long reports who is late; 0: 10 s; < 0: never */
-    size_t arena_nbytes;   /* for ls_group_alloc() and messages; a worker's part; 0: 64 MiB */
-    bool insecure;         /* tcp without key and encryption: anyone who reaches the port can join,
-                              read and change what is sent */
+    const char *transport; /* "shm", "tcp", "mpi"; NULL: LOCKSTEP_TRANSPORT, or shm between workers
+                              of one host and tcp between hosts */
+    const char
+        *algorithm;   /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that
+                         the cost model finds fastest. A call that it can't do falls to the model */
+    double timeout_s; /* of a wait; 0: 300 s; < 0: none */
+    double report_s;  /* a worker that waits this long reports who is late; 0: 10 s; < 0: never */
+    size_t arena_nbytes; /* for ls_group_alloc() and messages; a worker's part; 0: 64 MiB */
+    bool insecure;       /* tcp without key and encryption: anyone who reaches the port can join,
+                            read and change what is sent */
 } ls_group_options;
 
-/* Opens the group of all workers that were started together, as the environment tells; alone where it
- * tells nothing. Collective. options may be NULL.
+/* Opens the group of all workers that were started together, as the environment tells; alone where
+ * it tells nothing. Collective. options may be NULL.
  *
- * Errors   LS_EINVAL: an option or a variable of the environment (named). LS_ETIMEOUT: who did not come.
- *          LS_EPEER: a worker that came was lost. */
+ * Errors   LS_EINVAL: an option or a variable of the environment (named). LS_ETIMEOUT: who did not
+ * come. LS_EPEER: a worker that came was lost. */
 ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_error *e);
 
 /* A group of n threads of this process: groups [n], one for each thread. Not collective: one thread
@@ -85,27 +86,28 @@ ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_erro
 ls_status ls_group_open_threads(int n, const ls_group_options *options, ls_group **groups,
                                 ls_error *e);
 
-/* Leaves the group. NULL is allowed. Not a barrier; a worker that closes while others wait for it is
- * lost to them. */
+/* Leaves the group. NULL is allowed. Not a barrier; a worker that closes while others wait for it
+ * is lost to them. */
 void ls_group_close(ls_group *g);
 
 /* 0 .. size - 1, and how many. */
 int ls_group_rank(const ls_group *g);
 int ls_group_size(const ls_group *g);
 
-/* Workers that give the same colour form a new group, ranked by key, then by rank in g; with a negative
- * colour, *g_p is NULL. Collective on g. The new group's calls are apart from g's. */
+/* Workers that give the same colour form a new group, ranked by key, then by rank in g; with a
+ * negative colour, *g_p is NULL. Collective on g. The new group's calls are apart from g's. */
 ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e);
 /* A group of the same workers. Collective on g. */
 ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e);
 
-/* Memory that the other workers of this host can read: collectives on it need no copies. Zeroed, 128-byte
- * aligned; from the arena where it has room, else ordinary memory (which works as well, slower). NULL
- * if there is none at all. Not collective. */
+/* Memory that the other workers of this host can read: collectives on it need no copies. Zeroed,
+ * 128-byte aligned; from the arena where it has room, else ordinary memory (which works as well,
+ * slower). NULL if there is none at all. Not collective. */
 void *ls_group_alloc(ls_group *g, size_t nbytes);
 void ls_group_free(ls_group *g, void *p);
 
-/* What this worker sent since the group was opened. Sums read from shared memory are no messages. */
+/* What this worker sent since the group was opened. Sums read from shared memory are no messages.
+ */
 typedef struct ls_counters {
     uint64_t calls;
     uint64_t messages_sent, bytes_sent;
@@ -115,13 +117,13 @@ ls_counters ls_group_counters(const ls_group *g);
 
 /* ---- collectives ----
  *
- * Blocking. `in` and `out` are the same pointer (in place), or for reduce-scatter and all-gather the
- * smaller may be the own block of the larger; else they don't overlap. Counts are elements; 0 is
- * allowed. Buffers are aligned to their elements.
+ * Blocking. `in` and `out` are the same pointer (in place), or for reduce-scatter and all-gather
+ * the smaller may be the own block of the larger; else they don't overlap. Counts are elements; 0
+ * is allowed. Buffers are aligned to their elements.
  *
- * Order of sums: a fixed tree over the workers (LS_SUM of f32 has the same bits for every transport and
- * every algorithm that keeps it; docs/collectives.md), unless an algorithm that keeps another is
- * forced by name.
+ * Order of sums: a fixed tree over the workers (LS_SUM of f32 has the same bits for every transport
+ * and every algorithm that keeps it; docs/collectives.md), unless an algorithm that keeps another
+ * is forced by name.
  */
 
 /* out [count] = the reduction of every worker's in [count]; all get it. */
@@ -156,16 +158,16 @@ ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls
 /* Returns when all workers have come. */
 ls_status ls_barrier(ls_group *g, ls_error *e);
 
-/* From one worker to another; the k-th send to a worker meets its k-th receive from this one. A send
- * may return before the receive is called. Not collective. */
+/* From one worker to another; the k-th send to a worker meets its k-th receive from this one. A
+ * send may return before the receive is called. Not collective. */
 ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e);
 ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e);
 
 /* ---- the same, started now and waited for later ----
  *
- * Buffers belong to the call until it is done. Any number may be in flight; all workers start them in the
- * same order, and may wait in any. Work is done inside the group's calls: between them, ls_test()
- * now and then helps the others on.
+ * Buffers belong to the call until it is done. Any number may be in flight; all workers start them
+ * in the same order, and may wait in any. Work is done inside the group's calls: between them,
+ * ls_test() now and then helps the others on.
  */
 typedef struct ls_request ls_request;
 
@@ -189,27 +191,31 @@ ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, in
 
 /* Is it done? Then *r_p is freed and set to NULL. */
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
-/* Until it is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0: the group's own
- * limit). LS_ETIMEOUT of a limit given here: it is still in flight, and can be waited for again. */
+/* Until it is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0: the group's
+ * own limit). LS_ETIMEOUT of a limit given here: it is still in flight, and can be waited for
+ * again. */
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
 
-/* Where a call stands in the caller's source, for messages. The macros below do it for C and C++. */
+/* Where a call stands in the caller's source, for messages. The macros below do it for C and C++.
+ */
 ls_group *ls_group_at(ls_group *g, const char *file, int line);
 
 #ifndef LS_NO_CALL_SITES
-#define ls_all_reduce(g, ...)       ls_all_reduce(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce(g, ...)           ls_reduce(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce_scatter(g, ...)   ls_reduce_scatter(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce_scatter_v(g, ...) ls_reduce_scatter_v(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_gather(g, ...)       ls_all_gather(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_gather_v(g, ...)     ls_all_gather_v(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_broadcast(g, ...)        ls_broadcast(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_gather(g, ...)           ls_gather(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_scatter(g, ...)          ls_scatter(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_to_all(g, ...)       ls_all_to_all(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_barrier(g, ...)          ls_barrier(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_send(g, ...)             ls_send(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_recv(g, ...)             ls_recv(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_reduce(g, ...) ls_all_reduce(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_reduce(g, ...)     ls_reduce(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_reduce_scatter(g, ...)                                                                  \
+    ls_reduce_scatter(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_reduce_scatter_v(g, ...)                                                                \
+    ls_reduce_scatter_v(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_gather(g, ...)   ls_all_gather(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_gather_v(g, ...) ls_all_gather_v(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_broadcast(g, ...)    ls_broadcast(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_gather(g, ...)       ls_gather(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_scatter(g, ...)      ls_scatter(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_to_all(g, ...)   ls_all_to_all(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_barrier(g, ...)      ls_barrier(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_send(g, ...)         ls_send(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_recv(g, ...)         ls_recv(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

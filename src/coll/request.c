@@ -134,6 +134,16 @@ static void flight_ends(ls_request *r) {
     unlink_flying(r->g->end, r);
 }
 
+/* The transport and the group know r no more. */
+static void abandon(ls_request *r) {
+    ls_endpoint *p = r->g->end;
+    pthread_mutex_lock(&p->lock);
+    if (p->net) p->net->ops->forget(p->net, r);
+    unlink_flying(p, r);
+    pthread_mutex_unlock(&p->lock);
+    unlink_request(r->g, r);
+}
+
 static ls_status start_flight(ls_group *g, const void *in, void *out, ls_in_place p, ls_request *r,
                               ls_error *e) {
     ls_endpoint *end = g->end;
@@ -180,7 +190,7 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     else
         s = start_flight(g, in, out, p, r, e);
     if (s == LS_OK) return LS_OK;
-    unlink_request(g, r);
+    abandon(r);
     return ls_group_break(g, e);
 }
 
@@ -191,6 +201,7 @@ ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nby
     uint32_t number = send ? g->sent[peer]++ : g->received[peer]++;
     *r = (ls_request){.g = g, .file = g->file, .line = g->line, .number = number};
     r->message_only = true;
+    r->receives = !send;
     r->message = (ls_message){.peer = g->ranks[peer],
                               .tag = ls_net_tag((uint16_t)g->id, SINGLE, number),
                               .data = buf,
@@ -210,7 +221,7 @@ ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nby
                        : end->net->ops->recv(end->net, &r->message, e);
     pthread_mutex_unlock(&end->lock);
     if (s == LS_OK) return LS_OK;
-    unlink_request(g, r);
+    abandon(r);
     return ls_group_break(g, e);
 }
 
@@ -224,8 +235,7 @@ static ls_status message_done(const ls_message *m, ls_error *e) {
         return LS_OK;
     }
     flight_ends(r);
-    bool received = m->their_nbytes || m->their_print || m == NULL;
-    if (received && (m->their_nbytes != m->nbytes || m->their_print != m->print))
+    if (r->receives && (m->their_nbytes != m->nbytes || m->their_print != m->print))
         return ls_fail(e, LS_EINVAL,
                        "recv from worker %d of %zu bytes of %s, but it sent %zu bytes of %s",
                        m->peer, m->nbytes, ls_dtype_name((ls_dtype)m->print), m->their_nbytes,
@@ -317,7 +327,8 @@ static ls_status disagreement(ls_group *g, ls_request *r, ls_error *e) {
 }
 
 static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
-    if (r->shared->differs >= 0) return disagreement(g, r, e);
+    for (ls_request *any = g->first; any; any = any->next)
+        if (any->shared && !any->done && any->shared->differs >= 0) return disagreement(g, any, e);
     int late = ls_shared_late(g->shared, r->shared);
     if (late < 0 || late == g->rank) return LS_OK;
     const ls_commons_worker *w = worker_of(g, late);
@@ -369,43 +380,46 @@ static ls_status wait_slice(ls_group *g, ls_request *r, int64_t slice, ls_error 
         ls_bell_wait(bell, stirs, &w, &p->patience, slice);
         return w.status;
     }
-    bool mixed = g->shared && g->first != r;
+    bool mixed = (g->shared && g->first != r) || p->users > 1;
     if (g->shared) step_shared(g, NULL);
     return fly_locked(g, mixed && slice > MIXED_SLICE_NS ? MIXED_SLICE_NS : slice, e);
 }
 
+/* Most waits end in the first slice, without a look at the clock. */
 static ls_status wait_long(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *e) {
     ls_group *g = r->g;
-    int64_t limit = own_limit ? g->timeout_ns : timeout_ns, start = ls_clock_ns();
-    while (!r->done) {
-        int64_t waited = ls_clock_ns() - start, slice = SLICE_NS;
-        if (limit >= 0 && limit - waited < slice) slice = limit > waited ? limit - waited : 0;
+    int64_t limit = own_limit ? g->timeout_ns : timeout_ns, slice = SLICE_NS, waited = 0;
+    int64_t start = limit >= 0 && limit < SLICE_NS ? ls_clock_ns() : 0;
+    if (limit >= 0 && limit < slice) slice = limit;
+    for (;;) {
         LS_TRY(wait_slice(g, r, slice, e));
-        if (r->done) break;
+        if (r->done) return LS_OK;
         if (r->shared) LS_TRY(shared_health(g, r, e));
-        if (limit < 0 || ls_clock_ns() - start < limit) continue;
-        if (own_limit) return timed_out(g, r, ls_clock_ns() - start, e);
-        return ls_fail(e, LS_ETIMEOUT, "still in flight after %.3f s", (double)limit / 1e9);
+        if (!start) start = ls_clock_ns() - slice;
+        waited = ls_clock_ns() - start;
+        if (limit >= 0 && waited >= limit) break;
+        slice = limit >= 0 && limit - waited < SLICE_NS ? limit - waited : SLICE_NS;
     }
-    return LS_OK;
+    if (own_limit) return timed_out(g, r, waited, e);
+    return ls_fail(e, LS_ETIMEOUT, "still in flight after %.3f s", (double)waited / 1e9);
 }
 
 ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *e) {
     ls_group *g = r->g;
-    if (!r->done && g->broken != LS_OK) return is_broken(g, e);
-    if (!r->done) LS_TRY(wait_long(r, timeout_ns, own_limit, e));
-    unlink_request(g, r);
-    return LS_OK;
+    ls_status s = LS_OK;
+    if (!r->done) s = g->broken != LS_OK ? is_broken(g, e) : wait_long(r, timeout_ns, own_limit, e);
+    if (s == LS_OK)
+        unlink_request(g, r);
+    else if (g->broken != LS_OK && !r->owned)
+        abandon(r);
+    return s;
 }
 
 void ls_request_close_all(ls_group *g) {
-    pthread_mutex_lock(&g->end->lock);
     while (g->first) {
         ls_request *r = g->first;
-        g->first = r->next;
-        unlink_flying(g->end, r);
+        abandon(r);
         if (r->owned) free(r);
     }
-    pthread_mutex_unlock(&g->end->lock);
     for (int i = 0; i < LS_CACHE; i++) forget(&g->cache[i]);
 }

@@ -39,7 +39,7 @@ struct ls_request {
     bool owned; /* by the caller of a _start function: freed when it is done */
     ls_shared_call *shared;
     ls_cached *cached; /* of a flight */
-    bool message_only;
+    bool message_only, receives;
     ls_message message;
     struct ls_request *next;   /* in its group */
     struct ls_request *flying; /* on the endpoint */

@@ -38,7 +38,7 @@ typedef struct page {
 static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
 
 struct scratch {
-    unsigned char sum[PIECE];
+
     float wide[PIECE / 2];
     float *leaves; /* [size][PIECE / 2], of halves widened */
     const void **data, **wides;
@@ -333,7 +333,7 @@ static void reduce_direct(ls_shared *s, ls_shared_call *x) {
 
 static unsigned char *half_of(const ls_shared *s, const ls_shared_call *x, int member) {
     unsigned char *stage = ls_commons_at(s->commons, s->pages[member]->stage);
-    return stage + (x->round % 2) * HALF;
+    return stage + x->half * HALF;
 }
 
 /* Elements of a block that go through the stage in one round. */
@@ -362,7 +362,10 @@ static void staged_range(const ls_shared *s, const ls_shared_call *x, int block,
     *n_p = first >= end ? 0 : end - first < part ? end - first : part;
 }
 
+/* A half is filled again in the next round but one. By then all have read it: they say that they
+ * filled the next one only after that, and this worker has waited for it. */
 static void fill_stage(ls_shared *s, ls_shared_call *x) {
+    x->half = s->staged++ % 2;
     unsigned char *to = half_of(s, x, s->rank);
     if (!ls_collective_reduces(x->call.what)) {
         size_t at = x->round * HALF, n = source_nbytes(s, x);

@@ -41,6 +41,7 @@ typedef struct ls_shared_call {
     int come;         /* members seen to have come */
     int left;         /* members seen to be done */
     size_t round;     /* of a staged one */
+    size_t half;      /* of the stage, that this round uses */
     enum {
         LS_SHARED_FREE,
         LS_SHARED_COMING,
@@ -65,6 +66,7 @@ typedef struct ls_shared {
     unsigned char *small; /* [LS_SHARED_SLOTS][LS_SHARED_SMALL] in the arena */
     unsigned char *stage; /* in the arena */
     struct scratch *scratch;
+    size_t staged; /* rounds of all calls: the halves take turns */
     uint64_t bytes_read;
 } ls_shared;
 

@@ -57,7 +57,7 @@ typedef struct walk {
     const ls_kernels *k;
     size_t first, count; /* bytes before, elements */
     int leaf;            /* the next; leaves come from left to right */
-    unsigned char scratch[MAX_DEPTH][BLOCK];
+    _Alignas(64) unsigned char scratch[MAX_DEPTH][BLOCK];
 } walk;
 
 /* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the
@@ -91,7 +91,8 @@ void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, si
 
 void ls_chain_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
                       void *out) {
-    unsigned char sum[BLOCK], *to = out;
+    _Alignas(64) unsigned char sum[BLOCK];
+    unsigned char *to = out;
     size_t size = ls_dtype_size(s->dtype), most = BLOCK / size;
     for (size_t at = 0; at < count; at += most, to += BLOCK) {
         size_t n = count - at < most ? count - at : most, from = (first + at) * size;

@@ -147,6 +147,22 @@ static ls_status fake_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p,
     return LS_OK;
 }
 
+static void drop_messages(ls_message **link, const void *owner) {
+    while (*link)
+        if ((*link)->owner == owner)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+}
+
+static void fake_forget(ls_net *net, const void *owner) {
+    end *x = (end *)net;
+    drop_messages(&x->wanted, owner);
+    drop_messages(&x->done, owner);
+    for (parcel *p = x->world->parcels; p; p = p->next)
+        if (p->sender && p->sender->owner == owner) p->sender = NULL;
+}
+
 static void fake_abort(ls_net *net) { ((end *)net)->aborted = true; }
 static void fake_close(ls_net *net) { (void)net; }
 
@@ -154,6 +170,7 @@ static const ls_net_ops fake_ops = {.name = "fake",
                                     .send = fake_send,
                                     .recv = fake_recv,
                                     .poll = fake_poll,
+                                    .forget = fake_forget,
                                     .abort = fake_abort,
                                     .close = fake_close};
 

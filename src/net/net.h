@@ -45,6 +45,9 @@ typedef struct ls_net_ops {
      * are none, sleeps until something has moved, for timeout_ns at most (0: doesn't sleep); then
      * the list may be empty. LS_EPEER: a peer is lost. LS_EABORT: aborted. */
     ls_status (*poll)(ls_net *, int64_t timeout_ns, ls_message **done_p, ls_error *);
+    /* Drops all messages of this owner: their memory is not touched any more, except that a peer
+     * may still read what was announced to it. */
+    void (*forget)(ls_net *, const void *owner);
     /* From any thread, any time: every poll, now and later, returns LS_EABORT. */
     void (*abort)(ls_net *);
     void (*close)(ls_net *);

@@ -19,7 +19,7 @@ enum { PART = 256 * 1024, PARTS = 4096 /* on the way at once */ };
 
 /* A send or a receive that is not done. */
 typedef struct pending {
-    ls_message *m;
+    ls_message *m; /* NULL: forgotten, and freed when its parts have been read */
     size_t at;     /* bytes announced, or read */
     size_t unread; /* parts on the way */
     struct pending *next;
@@ -120,8 +120,8 @@ static bool send_part(shared_net *x, pending *p) {
 }
 
 static void end_if_read(shared_net *x, pending *p) {
-    if (p->at < p->m->nbytes || p->unread) return;
-    finish(x, p->m);
+    if (p->unread || (p->m && p->at < p->m->nbytes)) return;
+    if (p->m) finish(x, p->m);
     free(p);
 }
 
@@ -205,8 +205,10 @@ static void part_was_read(shared_net *x, uint32_t id) {
     if (part->copy) ls_commons_free(x->c, part->copy);
     part->next_free = x->free_part;
     x->free_part = id;
-    part->of->unread--;
-    end_if_read(x, part->of);
+    pending *p = part->of;
+    part->of = NULL;
+    p->unread--;
+    end_if_read(x, p);
 }
 
 static void take_note(shared_net *x, int from, const ls_note *note) {
@@ -313,6 +315,38 @@ static ls_status shared_poll(ls_net *net, int64_t timeout_ns, ls_message **done_
     return LS_OK;
 }
 
+static void forget_pending(pending **link, const void *owner, bool sent) {
+    while (*link) {
+        pending *p = *link;
+        if (p->m->owner != owner) {
+            link = &p->next;
+            continue;
+        }
+        *link = p->next;
+        p->m = NULL;
+        if (!sent || !p->unread) free(p);
+    }
+}
+
+static void shared_forget(ls_net *net, const void *owner) {
+    shared_net *x = (shared_net *)net;
+    for (uint32_t i = 0; i < PARTS; i++) { /* announced in full: only their parts know them */
+        pending *p = x->parts[i].of;
+        if (p && p->m && p->m->owner == owner && p->at == p->m->nbytes) p->m = NULL;
+    }
+    forget_pending(&x->sends, owner, true);
+    forget_pending(&x->recvs, owner, false);
+    x->sends_end = &x->sends;
+    while (*x->sends_end) x->sends_end = &(*x->sends_end)->next;
+    for (ls_message **link = &x->done; *link;)
+        if ((*link)->owner == owner)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+    x->done_end = &x->done;
+    while (*x->done_end) x->done_end = &(*x->done_end)->next;
+}
+
 static void shared_abort(ls_net *net) {
     shared_net *x = (shared_net *)net;
     atomic_store(&x->aborted, 1);
@@ -329,6 +363,10 @@ static void free_pending(pending *p) {
 
 static void shared_close(ls_net *net) {
     shared_net *x = (shared_net *)net;
+    for (uint32_t i = 0; i < PARTS; i++) {
+        pending *p = x->parts[i].of;
+        if (p && --p->unread == 0 && (!p->m || p->at == p->m->nbytes)) free(p);
+    }
     free_pending(x->sends);
     free_pending(x->recvs);
     while (x->early) {
@@ -349,12 +387,14 @@ static const ls_net_ops shm_ops = {.name = "shm",
                                    .send = shared_send,
                                    .recv = shared_recv,
                                    .poll = shared_poll,
+                                   .forget = shared_forget,
                                    .abort = shared_abort,
                                    .close = shared_close};
 static const ls_net_ops thread_ops = {.name = "thread",
                                       .send = shared_send,
                                       .recv = shared_recv,
                                       .poll = shared_poll,
+                                      .forget = shared_forget,
                                       .abort = shared_abort,
                                       .close = shared_close};
 

@@ -1,0 +1,321 @@
+/* calls.c - the collectives of group.h: arguments are checked, then a request runs. */
+#define LS_NO_CALL_SITES
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "coll/request.h"
+
+/* A call as the user made it. */
+typedef struct asked {
+    ls_call call;
+    const void *in;
+    void *out;
+    size_t nin, nout; /* elements of each, at this worker */
+    ls_in_place place;
+} asked;
+
+/* ---- checks ---- */
+
+static ls_status check_group(const ls_group *g, const char *name, ls_error *e) {
+    return g ? LS_OK : ls_fail(e, LS_EINVAL, "%s: the group is NULL", name);
+}
+
+static ls_status check_types(const ls_call *c, ls_error *e) {
+    const char *name = ls_collective_name(c->what);
+    if ((unsigned)c->dtype >= LS_NDTYPES)
+        return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)c->dtype);
+    if (!ls_collective_reduces(c->what)) return LS_OK;
+    if ((unsigned)c->op >= LS_NOPS)
+        return ls_fail(e, LS_EINVAL, "%s: operation %d does not exist", name, (int)c->op);
+    bool integer = c->dtype >= LS_I64;
+    if (c->op == LS_AVG && integer)
+        return ls_fail(e, LS_EINVAL, "%s: no average of %s; use LS_SUM, or a floating-point type",
+                       name, ls_dtype_name(c->dtype));
+    return LS_OK;
+}
+
+static ls_status check_rank(const ls_group *g, const char *name, const char *what, int rank,
+                            ls_error *e) {
+    if (rank >= 0 && rank < g->size) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %s %d is not in 0..%d", name, what, rank, g->size - 1);
+}
+
+/* The bytes of all workers' blocks together must be addressable. */
+static ls_status check_count(const ls_group *g, const char *name, size_t count, ls_dtype dtype,
+                             ls_error *e) {
+    if (count <= (size_t)PTRDIFF_MAX / ls_dtype_size(dtype) / (size_t)g->size) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %zu elements (%zd) are too many", name, count,
+                   (ssize_t)count);
+}
+
+static ls_status check_buffer(const char *name, const char *what, const void *p, size_t count,
+                              ls_dtype dtype, ls_error *e) {
+    if (count == 0) return LS_OK;
+    if (!p) return ls_fail(e, LS_EINVAL, "%s: %s is NULL, but has %zu elements", name, what, count);
+    if ((uintptr_t)p % ls_dtype_size(dtype))
+        return ls_fail(e, LS_EINVAL, "%s: %s is not aligned to its elements of %zu bytes", name,
+                       what, ls_dtype_size(dtype));
+    return LS_OK;
+}
+
+/* Where the smaller of in and out may lie in the larger: at this worker's own block. */
+static bool may_lie_at(const asked *a, size_t own_block, size_t *first_p) {
+    *first_p = 0;
+    switch (a->call.what) {
+    case LS_CALL_ALL_REDUCE:
+    case LS_CALL_REDUCE: return true;
+    case LS_CALL_REDUCE_SCATTER:
+    case LS_CALL_ALL_GATHER: *first_p = own_block; return true;
+    default: return false;
+    }
+}
+
+static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
+    size_t size = ls_dtype_size(a->call.dtype), first;
+    const unsigned char *in = a->in, *out = a->out;
+    bool apart =
+        a->nin == 0 || a->nout == 0 || in + a->nin * size <= out || out + a->nout * size <= in;
+    if (apart) return LS_OK;
+    bool out_outer = a->nout >= a->nin;
+    if (may_lie_at(a, own_block, &first) &&
+        (out_outer ? in == out + first * size : out == in + first * size)) {
+        a->place = (ls_in_place){out_outer ? LS_IN_IN_OUT : LS_OUT_IN_IN, first};
+        return LS_OK;
+    }
+    return ls_fail(e, LS_EINVAL, "%s: in and out overlap", ls_collective_name(a->call.what));
+}
+
+/* ---- sizes ---- */
+
+static size_t sum_of(const size_t *counts, int n) {
+    size_t sum = 0;
+    for (int i = 0; i < n; i++) sum += counts[i];
+    return sum;
+}
+
+/* Elements of in and out at this worker; where its own block begins in the larger. */
+static size_t size_up(const ls_group *g, asked *a) {
+    const ls_call *c = &a->call;
+    size_t n = (size_t)g->size, r = (size_t)g->rank;
+    size_t all = c->counts ? sum_of(c->counts, g->size) : n * c->count;
+    size_t own = c->counts ? c->counts[r] : c->count;
+    bool root = c->root == g->rank;
+    switch (c->what) {
+    case LS_CALL_REDUCE_SCATTER: a->nin = all, a->nout = own; break;
+    case LS_CALL_ALL_GATHER: a->nin = own, a->nout = all; break;
+    case LS_CALL_BROADCAST: a->nin = 0, a->nout = c->count; break;
+    case LS_CALL_REDUCE: a->nin = c->count, a->nout = root ? c->count : 0; break;
+    case LS_CALL_GATHER: a->nin = c->count, a->nout = root ? all : 0; break;
+    case LS_CALL_SCATTER: a->nin = root ? all : 0, a->nout = c->count; break;
+    case LS_CALL_ALL_TO_ALL: a->nin = a->nout = all; break;
+    case LS_CALL_BARRIER:
+    case LS_NCALLS: break;
+    default: a->nin = a->nout = c->count; break;
+    }
+    return c->counts ? sum_of(c->counts, g->rank) : r * c->count;
+}
+
+static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) {
+    const char *name = ls_collective_name(c->what);
+    if (!c->counts) return check_count(g, name, c->count, c->dtype, e);
+    size_t left = (size_t)PTRDIFF_MAX / ls_dtype_size(c->dtype);
+    for (int i = 0; i < g->size; i++) {
+        if (c->counts[i] > left)
+            return ls_fail(e, LS_EINVAL, "%s: %zu elements of worker %d are too many", name,
+                           c->counts[i], i);
+        left -= c->counts[i];
+    }
+    return LS_OK;
+}
+
+/* A bad argument is told here and nowhere else: outputs are untouched, the group lives. */
+static ls_status check(ls_group *g, asked *a, ls_error *e) {
+    const ls_call *c = &a->call;
+    const char *name = ls_collective_name(c->what);
+    LS_TRY(check_types(c, e));
+    LS_TRY(check_rank(g, name, "root", c->root, e));
+    LS_TRY(check_counts(g, c, e));
+    size_t own_block = size_up(g, a);
+    LS_TRY(check_buffer(name, "in", a->in, a->nin, c->dtype, e));
+    LS_TRY(check_buffer(name, c->what == LS_CALL_BROADCAST ? "buf" : "out", a->out, a->nout,
+                        c->dtype, e));
+    return check_overlap(a, own_block, e);
+}
+
+/* ---- running ---- */
+
+static ls_status start(ls_group *g, asked *a, ls_request *r, ls_error *e) {
+    size_t size = ls_dtype_size(a->call.dtype);
+    return ls_request_start(g, &a->call, a->in, a->out, a->nin * size, a->nout * size, a->place, r,
+                            e);
+}
+
+/* Blocking if r_p is NULL. */
+static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
+    LS_TRY(check_group(g, ls_collective_name(a.call.what), e));
+    if (a.call.what == LS_CALL_REDUCE_SCATTER || a.call.what == LS_CALL_ALL_GATHER) {
+        bool uneven = a.call.count == SIZE_MAX;
+        if (uneven && !a.call.counts)
+            return ls_fail(e, LS_EINVAL, "%s: counts is NULL", ls_collective_name(a.call.what));
+        if (uneven) a.call.count = 0;
+    }
+    LS_TRY(check(g, &a, e));
+    if (!r_p) {
+        ls_request r;
+        LS_TRY(start(g, &a, &r, e));
+        return ls_request_wait(&r, -1, true, e);
+    }
+    ls_request *r = LS_NEW(ls_request);
+    ls_status s = start(g, &a, r, e);
+    r->owned = true;
+    if (s == LS_OK)
+        *r_p = r;
+    else
+        free(r);
+    return s;
+}
+
+static ls_status run_message(ls_group *g, bool send, void *buf, size_t count, ls_dtype dtype,
+                             int peer, ls_request **r_p, ls_error *e) {
+    const char *name = send ? "send" : "recv";
+    LS_TRY(check_group(g, name, e));
+    if ((unsigned)dtype >= LS_NDTYPES)
+        return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)dtype);
+    LS_TRY(check_rank(g, name, send ? "to" : "from", peer, e));
+    if (peer == g->rank) return ls_fail(e, LS_EINVAL, "%s: %d is this worker itself", name, peer);
+    LS_TRY(check_count(g, name, count, dtype, e));
+    LS_TRY(check_buffer(name, "buf", buf, count, dtype, e));
+    size_t nbytes = count * ls_dtype_size(dtype);
+    if (!r_p) {
+        ls_request r;
+        LS_TRY(ls_request_start_message(g, send, buf, nbytes, peer, dtype, &r, e));
+        return ls_request_wait(&r, -1, true, e);
+    }
+    ls_request *r = LS_NEW(ls_request);
+    ls_status s = ls_request_start_message(g, send, buf, nbytes, peer, dtype, r, e);
+    r->owned = true;
+    if (s == LS_OK)
+        *r_p = r;
+    else
+        free(r);
+    return s;
+}
+
+ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
+    if (!r_p || !*r_p || !done_p) return ls_fail(e, LS_EINVAL, "test: no request");
+    ls_status s = LS_OK;
+    if (!(*r_p)->done) s = ls_request_progress((*r_p)->g, e);
+    if (s != LS_OK) return s;
+    *done_p = (*r_p)->done;
+    return *done_p ? ls_wait(r_p, -1, e) : LS_OK;
+}
+
+ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
+    if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "wait: no request");
+    LS_TRY(ls_request_wait(*r_p, (int64_t)(timeout_s * 1e9), timeout_s < 0, e));
+    free(*r_p);
+    *r_p = NULL;
+    return LS_OK;
+}
+
+/* ---- the functions of group.h ---- */
+
+#define ASKED(what_, ...)                                                                          \
+    ((asked){.call = {.what = (what_), .dtype = dtype, __VA_ARGS__}, .in = in, .out = out})
+
+ls_status ls_all_reduce_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                              ls_op op, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_REDUCE, .op = op, .count = count), r_p, e);
+}
+ls_status ls_all_reduce(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                        ls_op op, ls_error *e) {
+    return ls_all_reduce_start(g, in, out, count, dtype, op, NULL, e);
+}
+
+ls_status ls_reduce_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                          ls_op op, int root, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_REDUCE, .op = op, .count = count, .root = root), r_p, e);
+}
+ls_status ls_reduce(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
+                    int root, ls_error *e) {
+    return ls_reduce_start(g, in, out, count, dtype, op, root, NULL, e);
+}
+
+ls_status ls_reduce_scatter_start(ls_group *g, const void *in, void *out, size_t count,
+                                  ls_dtype dtype, ls_op op, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_REDUCE_SCATTER, .op = op, .count = count), r_p, e);
+}
+ls_status ls_reduce_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                            ls_op op, ls_error *e) {
+    return ls_reduce_scatter_start(g, in, out, count, dtype, op, NULL, e);
+}
+ls_status ls_reduce_scatter_v(ls_group *g, const void *in, void *out, const size_t *counts,
+                              ls_dtype dtype, ls_op op, ls_error *e) {
+    return run(g, ASKED(LS_CALL_REDUCE_SCATTER, .op = op, .count = SIZE_MAX, .counts = counts),
+               NULL, e);
+}
+
+ls_status ls_all_gather_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                              ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = count), r_p, e);
+}
+ls_status ls_all_gather(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                        ls_error *e) {
+    return ls_all_gather_start(g, in, out, count, dtype, NULL, e);
+}
+ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *counts,
+                          ls_dtype dtype, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), NULL, e);
+}
+
+ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,
+                             ls_request **r_p, ls_error *e) {
+    const void *in = NULL;
+    void *out = buf;
+    return run(g, ASKED(LS_CALL_BROADCAST, .count = count, .root = root), r_p, e);
+}
+ls_status ls_broadcast(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,
+                       ls_error *e) {
+    return ls_broadcast_start(g, buf, count, dtype, root, NULL, e);
+}
+
+ls_status ls_gather(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
+                    ls_error *e) {
+    return run(g, ASKED(LS_CALL_GATHER, .count = count, .root = root), NULL, e);
+}
+ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
+                     ls_error *e) {
+    return run(g, ASKED(LS_CALL_SCATTER, .count = count, .root = root), NULL, e);
+}
+
+ls_status ls_all_to_all_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                              ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_TO_ALL, .count = count), r_p, e);
+}
+ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                        ls_error *e) {
+    return ls_all_to_all_start(g, in, out, count, dtype, NULL, e);
+}
+
+ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e) {
+    const ls_dtype dtype = LS_U8;
+    const void *in = NULL;
+    void *out = NULL;
+    return run(g, ASKED(LS_CALL_BARRIER, .count = 0), r_p, e);
+}
+ls_status ls_barrier(ls_group *g, ls_error *e) { return ls_barrier_start(g, NULL, e); }
+
+ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
+                        ls_request **r_p, ls_error *e) {
+    return run_message(g, true, (void *)(uintptr_t)buf, count, dtype, to, r_p, e);
+}
+ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e) {
+    return ls_send_start(g, buf, count, dtype, to, NULL, e);
+}
+ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from,
+                        ls_request **r_p, ls_error *e) {
+    return run_message(g, false, buf, count, dtype, from, r_p, e);
+}
+ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e) {
+    return ls_recv_start(g, buf, count, dtype, from, NULL, e);
+}

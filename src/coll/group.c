@@ -1,0 +1,237 @@
+/* group.c - groups: opening, splitting, closing, memory; group.h has the contract. */
+#define LS_NO_CALL_SITES
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "coll/request.h"
+
+/* ---- options ---- */
+
+static int64_t limit_ns(double seconds, double usual) {
+    if (seconds < 0) return -1;
+    double s = seconds > 0 ? seconds : usual;
+    return s > 9e9 ? -1 : (int64_t)(s * 1e9);
+}
+
+static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *e) {
+    const char *name = o && o->algorithm ? o->algorithm : getenv("LOCKSTEP_ALGORITHM");
+    g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
+    g->report_ns = limit_ns(o ? o->report_s : 0, 10);
+    if (!name || !*name || strcmp(name, "auto") == 0) return LS_OK;
+    g->forced = ls_algorithm_named(name);
+    if (g->forced) return LS_OK;
+    ls_buf all = {0};
+    for (int i = 0; ls_algorithms[i]; i++) ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
+    ls_fail(e, LS_EINVAL, "algorithm '%.40s' does not exist; there are%s", name, all.data);
+    ls_buf_free(&all);
+    return LS_EINVAL;
+}
+
+/* ---- opening ---- */
+
+/* Members are `ranks` of the endpoint; `id` is free at all of them. */
+static ls_status open_group(ls_endpoint *p, int id, int rank, int size, const int *ranks,
+                            ls_group **g_p, ls_error *e) {
+    ls_group *g = LS_NEW(ls_group);
+    *g = (ls_group){.end = p, .id = id, .rank = rank, .size = size};
+    g->ranks = LS_NEW_ARRAY(int, (size_t)size);
+    g->hosts = LS_NEW_ARRAY(int, (size_t)size);
+    g->sent = LS_NEW_ARRAY(uint32_t, (size_t)size);
+    g->received = LS_NEW_ARRAY(uint32_t, (size_t)size);
+    int *local = LS_NEW_ARRAY(int, (size_t)size);
+    bool all_local = p->commons && size > 1;
+    for (int i = 0; i < size; i++) {
+        g->ranks[i] = ranks[i];
+        g->hosts[i] = p->hosts[ranks[i]];
+        local[i] = p->local[ranks[i]];
+        all_local = all_local && local[i] >= 0;
+    }
+    ls_status s = LS_OK;
+    pthread_mutex_lock(&p->lock);
+    p->users++;
+    p->taken |= (uint64_t)1 << id;
+    if (all_local) {
+        g->shared = LS_NEW(ls_shared);
+        s = ls_shared_open(g->shared, p->commons, p->k, id, rank, size, local, e);
+    }
+    pthread_mutex_unlock(&p->lock);
+    free(local);
+    *g_p = g;
+    if (s != LS_OK) {
+        free(g->shared);
+        g->shared = NULL;
+    }
+    return s;
+}
+
+void ls_group_close(ls_group *g) {
+    if (!g) return;
+    ls_endpoint *p = g->end;
+    ls_request_close_all(g);
+    pthread_mutex_lock(&p->lock);
+    if (g->shared) {
+        ls_shared_close(g->shared);
+        free(g->shared);
+    }
+    p->taken &= ~((uint64_t)1 << g->id);
+    bool last = --p->users == 0;
+    pthread_mutex_unlock(&p->lock);
+    free(g->ranks);
+    free(g->hosts);
+    free(g->sent);
+    free(g->received);
+    free(g);
+    if (last) ls_endpoint_close(p);
+}
+
+/* The group of all of an endpoint; closes the endpoint where it fails. */
+static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **g_p, ls_error *e) {
+    int *ranks = LS_NEW_ARRAY(int, (size_t)p->size);
+    for (int i = 0; i < p->size; i++) ranks[i] = i;
+    ls_group *g = NULL;
+    ls_status s = open_group(p, 0, p->rank, p->size, ranks, &g, e);
+    if (s == LS_OK) s = read_options(g, o, e);
+    free(ranks);
+    if (s == LS_OK)
+        *g_p = g;
+    else
+        ls_group_close(g);
+    return s;
+}
+
+ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) {
+    ls_endpoint *p = NULL;
+    ls_group *g = NULL;
+    if (!g_p) return ls_fail(e, LS_EINVAL, "group_open: nowhere to put the group");
+    LS_TRY(ls_endpoint_open(o, &p, e));
+    LS_TRY(open_all(p, o, &g, e));
+    *g_p = g;
+    return LS_OK;
+}
+
+ls_status ls_group_open_threads(int n, const ls_group_options *o, ls_group **groups, ls_error *e) {
+    if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: nowhere to put the groups");
+    if (n < 1) return ls_fail(e, LS_EINVAL, "group_open_threads: %d threads; at least 1", n);
+    ls_endpoint **ends = LS_NEW_ARRAY(ls_endpoint *, (size_t)n);
+    ls_status s = ls_endpoint_open_threads(n, o, ends, e);
+    for (int i = 0; s == LS_OK && i < n; i++) {
+        s = open_all(ends[i], o, &groups[i], e);
+        if (s == LS_OK) continue;
+        for (int j = 0; j < i; j++) ls_group_close(groups[j]);
+        for (int j = i + 1; j < n; j++) ls_endpoint_close(ends[j]);
+    }
+    free(ends);
+    return s;
+}
+
+/* ---- splitting ---- */
+
+typedef struct member {
+    int64_t colour, key, rank;
+    uint64_t taken;
+} member;
+
+static int by_key(const void *a, const void *b) {
+    const member *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Those of my colour, by key, at the front of all [g->size]; returns how many. */
+static int my_members(const ls_group *g, member *all) {
+    int64_t colour = all[g->rank].colour;
+    int n = 0;
+    for (int i = 0; i < g->size; i++)
+        if (all[i].colour == colour) all[n++] = all[i];
+    qsort(all, (size_t)n, sizeof *all, by_key);
+    return n;
+}
+
+static ls_status open_split(ls_group *g, const member *members, int n, int id, ls_group **g_p,
+                            ls_error *e) {
+    int *ranks = LS_NEW_ARRAY(int, (size_t)n), rank = 0;
+    for (int i = 0; i < n; i++) {
+        ranks[i] = g->ranks[members[i].rank];
+        if (members[i].rank == g->rank) rank = i;
+    }
+    ls_status s = open_group(g->end, id, rank, n, ranks, g_p, e);
+    free(ranks);
+    return s;
+}
+
+ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
+    if (!g || !g_p)
+        return ls_fail(e, LS_EINVAL, "group_split: no group, or nowhere to put the new one");
+    member *all = LS_NEW_ARRAY(member, (size_t)g->size);
+    member mine = {colour, key, g->rank, g->end->taken};
+    ls_group *new = NULL;
+    ls_status s = ls_all_gather(g, &mine, all, sizeof mine, LS_U8, e);
+    uint64_t taken = 0;
+    for (int i = 0; s == LS_OK && i < g->size; i++) taken |= all[i].taken;
+    if (s == LS_OK && taken == UINT64_MAX)
+        s = ls_fail(e, LS_EINVAL, "group_split: a worker is in %d groups already; close some",
+                    LS_COMMONS_GROUPS);
+    if (s == LS_OK && colour >= 0) {
+        int n = my_members(g, all);
+        s = open_split(g, all, n, __builtin_ctzll(~taken), &new, e);
+    }
+    free(all);
+    /* All pages of the new groups must be ready before the first call. */
+    if (s == LS_OK) s = ls_barrier(g, e);
+    if (s != LS_OK) {
+        ls_group_close(new);
+        return s;
+    }
+    if (new) {
+        new->forced = g->forced;
+        new->timeout_ns = g->timeout_ns;
+        new->report_ns = g->report_ns;
+    }
+    *g_p = new;
+    return LS_OK;
+}
+
+ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e) {
+    return ls_group_split(g, 0, 0, g_p, e);
+}
+
+/* ---- the rest ---- */
+
+int ls_group_rank(const ls_group *g) { return g->rank; }
+int ls_group_size(const ls_group *g) { return g->size; }
+
+ls_group *ls_group_at(ls_group *g, const char *file, int line) {
+    if (g) {
+        g->file = file;
+        g->line = line;
+    }
+    return g;
+}
+
+void *ls_group_alloc(ls_group *g, size_t nbytes) {
+    void *p = NULL;
+    if (g->end->commons) {
+        pthread_mutex_lock(&g->end->lock);
+        p = ls_commons_alloc(g->end->commons, nbytes);
+        pthread_mutex_unlock(&g->end->lock);
+    }
+    if (!p && posix_memalign(&p, 128, nbytes ? nbytes : 1) == 0) memset(p, 0, nbytes);
+    return p;
+}
+
+void ls_group_free(ls_group *g, void *p) {
+    bool mine = false;
+    if (g->end->commons && p) {
+        pthread_mutex_lock(&g->end->lock);
+        mine = ls_commons_free(g->end->commons, p);
+        pthread_mutex_unlock(&g->end->lock);
+    }
+    if (!mine) free(p);
+}
+
+ls_counters ls_group_counters(const ls_group *g) {
+    ls_counters c = g->counters;
+    if (g->shared) c.bytes_read = g->shared->bytes_read;
+    return c;
+}
