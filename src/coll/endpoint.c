@@ -28,7 +28,8 @@ void ls_endpoint_close(ls_endpoint *p) {
     if (!p) return;
     if (p->commons) atomic_store(&ls_commons_worker_of(p->commons, p->commons->rank)->left, 1);
     if (p->net) p->net->ops->close(p->net);
-    if (p->close) p->close(p);
+    if (p->commons) ls_commons_close(p->commons);
+    free(p->commons);
     pthread_mutex_destroy(&p->lock);
     free(p->hosts);
     free(p->local);
@@ -49,43 +50,25 @@ static size_t arena_of(const ls_group_options *o) {
 
 /* ---- threads ---- */
 
-typedef struct thread_team {
-    atomic_int open;
-    ls_commons views[];
-} thread_team;
-
-static void close_thread(ls_endpoint *p) {
-    thread_team *t = p->opener;
-    bool last = atomic_fetch_sub(&t->open, 1) == 1;
-    ls_commons_close(p->commons, last);
-    if (last) free(t);
-}
-
 ls_status ls_endpoint_open_threads(int n, const ls_group_options *o, ls_endpoint **ends,
                                    ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
     ls_commons first;
     LS_TRY(ls_commons_create(n, arena_of(o), true, &first, e));
-    thread_team *t = ls_alloc(sizeof *t + (size_t)n * sizeof *t->views);
-    atomic_store(&t->open, n);
-    t->views[0] = first;
-    for (int i = 1; i < n; i++) ls_commons_share(&first, i, &t->views[i]);
     for (int i = 0; i < n; i++) {
+        ls_commons *view = LS_NEW(ls_commons);
+        if (i)
+            ls_commons_share(&first, i, view);
+        else
+            *view = first;
         ends[i] = endpoint_new(i, n, k);
-        ends[i]->opener = t;
-        ends[i]->close = close_thread;
-        use_commons(ends[i], &t->views[i]);
+        use_commons(ends[i], view);
     }
     return LS_OK;
 }
 
 /* ---- processes of this host ---- */
-
-static void close_process(ls_endpoint *p) {
-    ls_commons_close(p->commons, true);
-    free(p->commons);
-}
 
 /* The memory that the launcher made is descriptor LOCKSTEP_SHM. */
 static ls_status open_processes(const ls_environment *env, const char *fd, const ls_kernels *k,
@@ -100,12 +83,11 @@ static ls_status open_processes(const ls_environment *env, const char *fd, const
         s = ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM is memory of %d workers, but LOCKSTEP_SIZE is %d",
                     c->size, env->size);
     if (s != LS_OK) {
-        ls_commons_close(c, true);
+        ls_commons_close(c);
         free(c);
         return s;
     }
     ls_endpoint *p = endpoint_new(env->rank, env->size, k);
-    p->close = close_process;
     use_commons(p, c);
     *p_p = p;
     return LS_OK;

@@ -23,11 +23,9 @@ typedef struct ls_endpoint {
     ls_patience patience;
     const ls_kernels *k;
     pthread_mutex_t lock;
-    uint64_t taken;                      /* numbers of groups: bit i, LS_COMMONS_GROUPS of them */
-    int users;                           /* groups */
-    struct ls_request *flying;           /* flights and messages, of all groups */
-    void (*close)(struct ls_endpoint *); /* frees what the opener made */
-    void *opener;
+    uint64_t taken;            /* numbers of groups: bit i, LS_COMMONS_GROUPS of them */
+    int users;                 /* groups */
+    struct ls_request *flying; /* flights and messages, of all groups */
 } ls_endpoint;
 
 /* What the environment says: forked by `lockstep run`, or alone. */

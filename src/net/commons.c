@@ -42,6 +42,7 @@ typedef struct ls_commons_block {
 static void view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
     *c = (ls_commons){.head = base, .base = base, .rank = rank, .size = size, .fd = fd};
     c->threads = threads;
+    atomic_fetch_add(&c->head->views, 1);
     c->block_cap = 16;
     c->blocks = LS_NEW_ARRAY(block, c->block_cap);
     c->blocks[c->nblocks++] = (block){.nbytes = pages(c->head->arena_nbytes)};
@@ -100,13 +101,14 @@ ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *e) {
     return LS_OK;
 }
 
-void ls_commons_close(ls_commons *c, bool last) {
+void ls_commons_close(ls_commons *c) {
     if (!c->head) return;
-    size_t nbytes = c->head->nbytes;
-    if (last || !c->threads) munmap(c->base, nbytes);
-    if (c->fd >= 0) close(c->fd);
-    free(c->blocks);
+    ls_commons was = *c;
+    size_t nbytes = was.head->nbytes;
     *c = (ls_commons){.fd = -1};
+    free(was.blocks);
+    if (was.fd >= 0) close(was.fd);
+    if (!was.threads || atomic_fetch_sub(&was.head->views, 1) == 1) munmap(was.base, nbytes);
 }
 
 bool ls_commons_readable(const ls_commons *c, const void *p, size_t nbytes) {

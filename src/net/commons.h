@@ -35,6 +35,7 @@ typedef struct ls_commons_head {
     int32_t size;
     uint64_t arena_nbytes; /* of each worker */
     uint64_t workers_at, rings_at, calls_at, arenas_at;
+    atomic_int views;                /* of threads, not closed */
     _Alignas(64) atomic_int aborted; /* 0, or 1 + the worker that ended it for all */
 } ls_commons_head;
 
@@ -59,8 +60,8 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
 void ls_commons_share(const ls_commons *, int rank, ls_commons *c_p);
 /* The view of a process that has inherited or received the descriptor (which it keeps). */
 ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *);
-/* The last view of a process unmaps; for threads, `last` says who that is. */
-void ls_commons_close(ls_commons *, bool last);
+/* A process's view, and the last one of threads, unmaps. */
+void ls_commons_close(ls_commons *);
 
 static inline ls_commons_worker *ls_commons_worker_of(const ls_commons *c, int rank) {
     return (ls_commons_worker *)(void *)(c->base + c->head->workers_at) + rank;

@@ -432,7 +432,7 @@ static ls_status limited(ls_group *g, void *arg, ls_error *e) {
     int r = ls_group_rank(g), n = ls_group_size(g), x = 1;
     ls_request *q = NULL;
     (void)arg;
-    LS_TRY(ls_all_reduce_start(g, &(int){1}, &x, 1, LS_I32, LS_SUM, &q, e));
+    LS_TRY(ls_all_reduce_start(g, &x, &x, 1, LS_I32, LS_SUM, &q, e));
     if (r == 0) {
         ls_status s = ls_wait(&q, 0.02, e);
         CHECK(s == LS_OK || s == LS_ETIMEOUT);

@@ -87,7 +87,7 @@ static inline void run_processes(int n, const ls_group_options *o, team_fn *fn, 
         waitpid(pids[i], &status, 0);
         bad += status != 0;
     }
-    ls_commons_close(&c, true);
+    ls_commons_close(&c);
     assert_int_equal(bad, 0);
 }
 
