@@ -7,8 +7,9 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
-const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, &cmd_plan,
-                                          &cmd_bench, &cmd_ckpt, &cmd_help,     NULL};
+const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval,  &cmd_generate,
+                                          &cmd_plan,  &cmd_bench, &cmd_run,
+                                          &cmd_ckpt,  &cmd_help,  NULL};
 
 static int run_command(const ls_command *c, int argc, char **argv, int64_t began_ns) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

@@ -17,6 +17,7 @@ static bool usage(const ls_command *c, const char *what) {
 }
 
 static void build(const ls_command *c, struct option *longs, char *shorts) {
+    if (c->takes_rest) *shorts++ = '+';
     *shorts++ = ':';
     for (int i = 0; c->options[i].name; i++) {
         const ls_option *o = &c->options[i];
@@ -45,7 +46,7 @@ static void add_value(ls_args *a, int option, const char *value) {
 
 bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
     struct option longs[CLI_MAX_OPTIONS + 1] = {{0}};
-    char shorts[2 * CLI_MAX_OPTIONS + 2], line[256];
+    char shorts[2 * CLI_MAX_OPTIONS + 3], line[256];
     build(c, longs, shorts);
     optind = 1;
     opterr = 0;
@@ -59,7 +60,8 @@ bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
                  argv[optind - 1]);
         return usage(c, line);
     }
-    for (; optind < argc; optind++) {
+    a->rest = argv + optind;
+    for (; optind < argc && !(c->takes_rest && a->nwords == c->max_words); optind++) {
         if (a->nwords == c->max_words) {
             snprintf(line, sizeof line, "'%s' is one argument too many", argv[optind]);
             return usage(c, line);

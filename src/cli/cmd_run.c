@@ -1,0 +1,36 @@
+/* cmd_run.c - lockstep run */
+#include "base/log.h"
+#include "cli/cli.h"
+#include "net/launch.h"
+#include "net/spawn.h"
+
+enum { WORKERS, ARENA };
+
+static int run(const ls_args *a) {
+    int64_t workers = ls_cores(), arena = 64;
+    if (!cli_integer(&cmd_run, a, WORKERS, 1, 4096, &workers) ||
+        !cli_integer(&cmd_run, a, ARENA, 4, 1 << 20, &arena))
+        return CLI_USAGE;
+    ls_launch_options o = {
+        .nworkers = (int)workers, .arena_nbytes = (size_t)arena << 20, .argv = a->rest};
+    ls_error e = {0};
+    int code = 0;
+    if (ls_launch_run(&o, &code, &e) != LS_OK) return cli_fail(&e);
+    if (code) ls_log("%s", e.msg);
+    return code;
+}
+
+const ls_command cmd_run = {
+    .name = "run",
+    .words = "PROGRAM [ARGUMENTS...]",
+    .min_words = 1,
+    .max_words = 1,
+    .takes_rest = true,
+    .summary = "start a program as workers of this host",
+    .about = "Each worker finds its group with ls_group_open() and shares memory with the others.\n"
+             "If one fails, the others are ended, and its exit code is this command's.",
+    .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
+                [ARENA] = {"arena", 0, "MIB",
+                           "shared memory for a worker's buffers (default: 64)"}},
+    .run = run,
+};

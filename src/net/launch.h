@@ -1,0 +1,28 @@
+/* launch.h - starts a program as n workers of one host, and watches over them: `lockstep run`.
+ *
+ * Each worker finds itself by its environment (environment.h); shared memory for the group is made
+ * before they start and handed down as a descriptor. A worker that fails ends the others.
+ */
+#ifndef LS_NET_LAUNCH_H
+#define LS_NET_LAUNCH_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef struct ls_launch_options {
+    int nworkers;
+    size_t arena_nbytes; /* of the shared memory, a worker's part */
+    /* What a worker runs: a program (argv, NULL-terminated), or a function, whose result is the
+     * exit code. */
+    char *const *argv;
+    int (*main)(void *arg);
+    void *arg;
+} ls_launch_options;
+
+/* Until all have ended. *code_p is 0, or the exit code of the first worker that failed (128 + the
+ * signal's number, if it was killed); *e then says who and how. SIGINT and SIGTERM are passed on; a
+ * second one kills. */
+ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
+
+#endif
