@@ -91,6 +91,9 @@ typedef struct ls_kernels {
      * 16-bit float is rounded, whatever it came from; sums and products of f32 and f64 promise only
      * a NaN. */
     void (*combine)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out);
+    /* The same into two outputs; either may be a or b. */
+    void (*combine_both)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out,
+                         void *also);
     /* x = x / by, a division; floating point only. by > 0. */
     void (*average)(ls_dtype, size_t n, int by, void *x);
     /* Between 16-bit floats (LS_BF16, LS_F16) and f32; x and y don't overlap. Narrow rounds to the

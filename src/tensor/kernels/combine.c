@@ -207,6 +207,23 @@ void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void
     }
 }
 
+void LS_K(combine_both)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out,
+                        void *also) {
+    if (dtype != LS_F32 || (op != LS_SUM && op != LS_AVG)) {
+        LS_K(combine)(dtype, op, n, a, b, out);
+        memcpy(also, out, n * ls_dtype_size(dtype));
+        return;
+    }
+    const float *x = a, *y = b;
+    float *z = out, *w = also;
+    for (size_t i = 0; i < n; i += LS_LANES) {
+        int64_t left = (int64_t)(n - i);
+        v16 sum = v_add(v_load_n(x + i, left), v_load_n(y + i, left));
+        v_store_n(z + i, sum, left);
+        v_store_n(w + i, sum, left);
+    }
+}
+
 void LS_K(average)(ls_dtype dtype, size_t n, int by, void *x) {
     double *f64 = x;
     float *f32 = x;

@@ -27,6 +27,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .adamw = LS_K(adamw),
     .fma_peak = LS_K(fma_peak),
     .combine = LS_K(combine),
+    .combine_both = LS_K(combine_both),
     .average = LS_K(average),
     .widen = LS_K(widen),
     .narrow = LS_K(narrow),
