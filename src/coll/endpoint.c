@@ -7,8 +7,10 @@
 
 #include "base/mem.h"
 #include "net/environment.h"
+#include "net/join.h"
 #include "net/shared_net.h"
 #include "net/spawn.h"
+#include "net/tcp.h"
 
 static const size_t ARENA = (size_t)64 << 20;
 
@@ -93,17 +95,92 @@ static ls_status open_processes(const ls_environment *env, const char *fd, const
     return LS_OK;
 }
 
+/* ---- workers that meet over TCP ---- */
+
+static int listening_fd(void) {
+    const char *text = getenv("LOCKSTEP_LISTEN_FD");
+    return text ? atoi(text) : -1;
+}
+
+/* Numbers for hosts, in the order of their first workers. */
+static void number_hosts(ls_endpoint *p, const ls_roster *r) {
+    for (int i = 0; i < p->size; i++) {
+        p->hosts[i] = i;
+        for (int k = i - 1; k >= 0; k--)
+            if (r->members[k].host == r->members[i].host) p->hosts[i] = p->hosts[k];
+    }
+}
+
+static int workers_here(const ls_endpoint *p) {
+    int n = 0;
+    for (int i = 0; i < p->size; i++) n += p->hosts[i] == p->hosts[p->rank];
+    return n;
+}
+
+static ls_status find_key(const ls_group_options *o, ls_key *key, bool *keyed_p, ls_error *e) {
+    const char *text = getenv("LOCKSTEP_INSECURE");
+    bool insecure = (o && o->insecure) || (text && strcmp(text, "1") == 0);
+    *keyed_p = false;
+    if (insecure) return LS_OK;
+    LS_TRY(ls_key_find(key, keyed_p, e));
+    if (*keyed_p) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "tcp without a join key: set LOCKSTEP_KEY or LOCKSTEP_KEY_FILE to the same secret on "
+        "all workers (e.g. from `openssl rand -hex 32`), or LOCKSTEP_INSECURE=1 to let "
+        "anyone join, read and change what is sent");
+}
+
+static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
+                          ls_endpoint **p_p, ls_error *e) {
+    ls_key key;
+    bool keyed = false;
+    if (!env->host[0])
+        return ls_fail(e, LS_EINVAL,
+                       "%s says nothing of worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
+                       "MASTER_ADDR and MASTER_PORT, the same on all workers",
+                       ls_launcher_name(env->launcher));
+    LS_TRY(find_key(o, &key, &keyed, e));
+    ls_join j = {.rank = env->rank, .size = env->size, .host = env->host};
+    j.port = env->port_taken ? env->port + 1 : env->port; /* torchrun's agent has the port itself */
+    j.inherited_fd = listening_fd();
+    j.key = keyed ? &key : NULL;
+    j.timeout_s = o && o->timeout_s != 0 ? o->timeout_s : 300;
+    ls_roster r;
+    ls_status s = ls_join_run(&j, &r, e);
+    if (s == LS_OK) {
+        ls_endpoint *p = endpoint_new(env->rank, env->size, k);
+        number_hosts(p, &r);
+        p->patience = ls_patience_for(workers_here(p), ls_cores());
+        s = ls_tcp_open(&r, env->rank, j.key, &p->patience, &p->net, e);
+        r.listen_fd = -1; /* the transport's now */
+        ls_roster_free(&r);
+        if (s == LS_OK)
+            *p_p = p;
+        else
+            ls_endpoint_close(p);
+    }
+    if (keyed) ls_key_wipe(&key);
+    return s;
+}
+
 ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_error *e) {
     const ls_kernels *k = NULL;
     ls_environment env;
-    (void)o;
     LS_TRY(ls_kernels_pick(&k, e));
     LS_TRY(ls_environment_read(&env, e));
     const char *fd = getenv("LOCKSTEP_SHM");
-    if (fd) return open_processes(&env, fd, k, p_p, e);
-    if (env.size > 1)
-        return ls_fail(e, LS_EINVAL, "%d workers started by %s: only `lockstep run` works so far",
-                       env.size, ls_launcher_name(env.launcher));
-    *p_p = endpoint_new(0, 1, k);
-    return LS_OK;
+    const char *name = o && o->transport ? o->transport : getenv("LOCKSTEP_TRANSPORT");
+    bool any = !name || !*name;
+    if (env.size == 1 && !fd) {
+        *p_p = endpoint_new(0, 1, k);
+        return LS_OK;
+    }
+    if (fd && (any || strcmp(name, "shm") == 0)) return open_processes(&env, fd, k, p_p, e);
+    if (any || strcmp(name, "tcp") == 0) return open_tcp(o, &env, k, p_p, e);
+    if (strcmp(name, "shm") == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "transport shm: these workers were started by %s, not by `lockstep run`",
+                       ls_launcher_name(env.launcher));
+    return ls_fail(e, LS_EINVAL, "transport '%.40s' does not exist; there are shm and tcp", name);
 }

@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/commons.h"
+#include "net/key.h"
 
 /* After a failure the others have this long to end by themselves, then to heed SIGTERM. */
 static const int64_t GRACE_NS = 500 * 1000 * 1000;
@@ -21,6 +24,8 @@ static const int64_t GRACE_NS = 500 * 1000 * 1000;
 typedef struct launch {
     const ls_launch_options *o;
     ls_commons commons;
+    int listen_fd; /* of worker 0, for groups over TCP */
+    char address[32], key[65];
     sigset_t waited, before;
     pid_t *pids; /* [nworkers], 0 once reaped */
     int alive, interrupts, code;
@@ -44,12 +49,20 @@ static _Noreturn void worker(const launch *l, int rank, pid_t parent) {
     set_number("LOCKSTEP_LOCAL_RANK", rank);
     set_number("LOCKSTEP_LOCAL_SIZE", l->o->nworkers);
     set_number("LOCKSTEP_SHM", l->commons.fd);
+    setenv("LOCKSTEP_ADDR", l->address, 1);
+    setenv("LOCKSTEP_KEY", l->key, 1);
+    unsetenv("LOCKSTEP_KEY_FILE");
+    if (rank == 0)
+        set_number("LOCKSTEP_LISTEN_FD", l->listen_fd);
+    else
+        close(l->listen_fd);
     if (!l->o->argv) {
         int code = l->o->main(l->o->arg);
         fflush(NULL);
         _exit(code);
     }
     fcntl(l->commons.fd, F_SETFD, 0);
+    fcntl(l->listen_fd, F_SETFD, 0);
     execvp(l->o->argv[0], l->o->argv);
     int why = errno;
     if (rank == 0) fprintf(stderr, "lockstep: %s: %s\n", l->o->argv[0], strerror(why));
@@ -115,9 +128,32 @@ static ls_status start(launch *l, ls_error *e) {
     return LS_OK;
 }
 
+/* A group over TCP meets at a port of this host that nobody else has, with a key that nobody else
+ * knows. */
+static ls_status make_meeting_place(launch *l, ls_error *e) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    l->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (l->listen_fd < 0 || bind(l->listen_fd, (struct sockaddr *)&a, n) != 0 ||
+        listen(l->listen_fd, 1024) != 0 ||
+        getsockname(l->listen_fd, (struct sockaddr *)&a, &n) != 0) {
+        int why = errno;
+        if (l->listen_fd >= 0) close(l->listen_fd);
+        return ls_fail(e, LS_EIO, "can't listen on 127.0.0.1: %s", strerror(why));
+    }
+    snprintf(l->address, sizeof l->address, "127.0.0.1:%d", ntohs(a.sin_port));
+    ls_key_make(l->key);
+    return LS_OK;
+}
+
 ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     launch l = {.o = o};
     LS_TRY(ls_commons_create(o->nworkers, o->arena_nbytes, false, &l.commons, e));
+    ls_status placed = make_meeting_place(&l, e);
+    if (placed != LS_OK) {
+        ls_commons_close(&l.commons);
+        return placed;
+    }
     l.pids = LS_NEW_ARRAY(pid_t, (size_t)o->nworkers);
     sigemptyset(&l.waited);
     sigaddset(&l.waited, SIGCHLD);
@@ -126,6 +162,7 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     sigaddset(&l.waited, SIGHUP);
     sigprocmask(SIG_BLOCK, &l.waited, &l.before);
     ls_status s = start(&l, e);
+    close(l.listen_fd);
     while (l.alive) {
         wait_signal(&l);
         reap(&l);

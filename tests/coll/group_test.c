@@ -3,6 +3,7 @@
  * groups; bad arguments; workers that disagree, are late, or leave. */
 #include <math.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "coll/team.h"
 
@@ -238,6 +239,37 @@ static void test_forced(void **state) {
             }
 }
 
+static void over_tcp(bool insecure) {
+    ls_group_options o = {.transport = "tcp", .insecure = insecure};
+    for (int s = 0; s < NSIZES; s++)
+        for (int k = 0; k < NCOUNTS; k++) {
+            work w = {.count = COUNTS[k], .in_place = k % 2, .async = k % 3 == 0};
+            run_processes(SIZES[s], &o, try_everything, &w);
+        }
+}
+
+static void test_tcp(void **state) {
+    (void)state;
+    over_tcp(false);
+}
+
+static void test_tcp_plain(void **state) {
+    (void)state;
+    over_tcp(true);
+}
+
+static void test_tcp_forced(void **state) {
+    (void)state;
+    static const char *const names[] = {"exchange", "ring",        "halving",     "doubling",
+                                        "binomial", "double_tree", "hierarchical"};
+    for (int a = 0; a < 7; a++)
+        for (int k = 0; k < NCOUNTS; k += 3) {
+            ls_group_options o = {.transport = "tcp", .algorithm = names[a], .insecure = a % 2};
+            work w = {.count = COUNTS[k], .in_place = k % 2};
+            run_processes(5, &o, try_everything, &w);
+        }
+}
+
 /* ---- many in flight ---- */
 
 static ls_status many(ls_group *g, void *arg, ls_error *e) {
@@ -269,6 +301,7 @@ static void test_many(void **state) {
             run_threads(SIZES[s], NULL, many, &counts[k], NULL);
             run_threads(SIZES[s], &(ls_group_options){.algorithm = "ring"}, many, &counts[k], NULL);
             run_processes(SIZES[s], NULL, many, &counts[k]);
+            run_processes(SIZES[s], &(ls_group_options){.transport = "tcp"}, many, &counts[k]);
         }
 }
 
@@ -307,6 +340,7 @@ static void test_split(void **state) {
         run_threads(SIZES[s], NULL, split, NULL, NULL);
         run_processes(SIZES[s], NULL, split, NULL);
         run_threads(SIZES[s], &(ls_group_options){.algorithm = "direct"}, split, NULL, NULL);
+        run_processes(SIZES[s], &(ls_group_options){.transport = "tcp"}, split, NULL);
     }
 }
 
@@ -453,12 +487,14 @@ static void test_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),       cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_staged),        cmocka_unit_test(test_forced),
-        cmocka_unit_test(test_many),          cmocka_unit_test(test_split),
-        cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_disagreement),
-        cmocka_unit_test(test_late),          cmocka_unit_test(test_left),
-        cmocka_unit_test(test_killed),        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_staged),       cmocka_unit_test(test_forced),
+        cmocka_unit_test(test_tcp),          cmocka_unit_test(test_tcp_plain),
+        cmocka_unit_test(test_tcp_forced),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_split),        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_left),         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,9 @@
 #define LS_TEST_TEAM_H
 
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lockstep/group.h"
-#include "net/commons.h"
+#include "net/launch.h"
 #include "test.h"
 
 /* What one worker does; `arg` is the same for all. In a process, a failed check ends it with an
@@ -52,43 +50,33 @@ static inline void run_threads(int n, const ls_group_options *o, team_fn *fn, vo
     }
 }
 
-static inline _Noreturn void process_main(int rank, int n, int fd, const ls_group_options *o,
-                                          team_fn *fn, void *arg) {
-    char text[32];
+typedef struct team_process {
+    const ls_group_options *o;
+    team_fn *fn;
+    void *arg;
+} team_process;
+
+static inline int team_process_main(void *arg) {
+    const team_process *p = arg;
     ls_group *g = NULL;
     ls_error e = {0};
-    snprintf(text, sizeof text, "%d", rank);
-    setenv("LOCKSTEP_RANK", text, 1);
-    snprintf(text, sizeof text, "%d", n);
-    setenv("LOCKSTEP_SIZE", text, 1);
-    snprintf(text, sizeof text, "%d", fd);
-    setenv("LOCKSTEP_SHM", text, 1);
-    ls_status s = ls_group_open(o, &g, &e);
-    if (s == LS_OK) s = fn(g, arg, &e);
-    if (s != LS_OK) fprintf(stderr, "worker %d of %d: %s\n", rank, n, e.msg);
+    ls_status s = ls_group_open(p->o, &g, &e);
+    if (s == LS_OK) s = p->fn(g, p->arg, &e);
+    if (s != LS_OK) fprintf(stderr, "%s\n", e.msg);
     ls_group_close(g);
-    _exit(s == LS_OK ? 0 : 1);
+    return s == LS_OK ? 0 : 1;
 }
 
-/* The same with processes that share memory as `lockstep run` sets it up. Errors fail the test. */
+/* The same with processes, as `lockstep run` starts them. Errors fail the test. */
 static inline void run_processes(int n, const ls_group_options *o, team_fn *fn, void *arg) {
-    ls_commons c;
+    team_process p = {o, fn, arg};
+    ls_launch_options l = {.nworkers = n, .main = team_process_main, .arg = &p};
+    l.arena_nbytes = o && o->arena_nbytes ? o->arena_nbytes : (size_t)64 << 20;
     ls_error e = {0};
-    pid_t pids[64];
-    size_t arena = o && o->arena_nbytes ? o->arena_nbytes : (size_t)64 << 20;
-    assert_ls_ok(ls_commons_create(n, arena, false, &c, &e), e);
-    for (int i = 0; i < n; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0) process_main(i, n, c.fd, o, fn, arg);
-    }
-    int bad = 0;
-    for (int i = 0; i < n; i++) {
-        int status = 0;
-        waitpid(pids[i], &status, 0);
-        bad += status != 0;
-    }
-    ls_commons_close(&c);
-    assert_int_equal(bad, 0);
+    int code = 0;
+    assert_ls_ok(ls_launch_run(&l, &code, &e), e);
+    if (code) print_error("%s\n", e.msg);
+    assert_int_equal(code, 0);
 }
 
 #endif

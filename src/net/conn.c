@@ -1,0 +1,245 @@
+/* conn.c - see conn.h. */
+#include "net/conn.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/net.h"
+
+struct ls_conn_item {
+    struct ls_conn_item *next;
+    void *token;
+    const unsigned char *data; /* after the copied bytes */
+    unsigned char *owned;      /* data, if it is a copy */
+    size_t n, at;              /* of copied + data; written */
+    size_t ncopied;
+    unsigned char copied[LS_FRAME_NBYTES + LS_CONN_COPIED];
+};
+
+ls_status ls_conn_new(int fd, bool server, const ls_key *key, ls_conn **c_p, ls_error *e) {
+    ls_secure *secure = NULL;
+    ls_status s = ls_secure_open(fd, server, key, &secure, e);
+    if (s != LS_OK) {
+        close(fd);
+        return s;
+    }
+    ls_conn *c = LS_NEW(ls_conn);
+    *c = (ls_conn){.fd = fd, .secure = secure};
+    c->end = &c->first;
+    c->buffer = ls_alloc(LS_CONN_BUFFER);
+    *c_p = c;
+    return LS_OK;
+}
+
+void ls_conn_free(ls_conn *c) {
+    if (!c) return;
+    ls_secure_close(c->secure);
+    close(c->fd);
+    while (c->first) {
+        ls_conn_item *next = c->first->next;
+        free(c->first->owned);
+        free(c->first);
+        c->first = next;
+    }
+    free(c->buffer);
+    free(c);
+}
+
+ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
+    if (c->open) return LS_IO_DONE;
+    int why = 0;
+    socklen_t n = sizeof why;
+    struct sockaddr_storage peer;
+    socklen_t npeer = sizeof peer;
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &why, &n) == 0 && why) {
+        ls_fail(e, LS_EPEER, "no connection: %s", strerror(why));
+        return LS_IO_FAILED;
+    }
+    if (getpeername(c->fd, (struct sockaddr *)&peer, &npeer) != 0) return LS_IO_AGAIN_WRITE;
+    ls_io io = ls_secure_handshake(c->secure, e);
+    c->open = io == LS_IO_DONE;
+    c->wants_write = io == LS_IO_AGAIN_WRITE;
+    return io;
+}
+
+/* ---- writing ---- */
+
+static void encode(const ls_frame *f, unsigned char *out) {
+    uint16_t magic = htole16(LS_FRAME_MAGIC), kind = htole16(f->kind);
+    uint32_t number = htole32(f->number);
+    uint64_t rest[3] = {htole64(f->tag), htole64(f->print), htole64(f->nbytes)};
+    memcpy(out, &magic, 2);
+    memcpy(out + 2, &kind, 2);
+    memcpy(out + 4, &number, 4);
+    memcpy(out + 8, rest, 24);
+}
+
+ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, void *token,
+                  ls_error *e) {
+    ls_conn_item *item = malloc(sizeof *item);
+    if (!item) {
+        ls_fail(e, LS_ENOMEM, "no memory for a message");
+        return LS_IO_FAILED;
+    }
+    bool copy = n <= LS_CONN_COPIED;
+    item->next = NULL;
+    item->owned = NULL;
+    item->token = token;
+    item->at = 0;
+    item->n = LS_FRAME_NBYTES + n;
+    item->ncopied = LS_FRAME_NBYTES + (copy ? n : 0);
+    item->data = data;
+    encode(f, item->copied);
+    if (copy && n) memcpy(item->copied + LS_FRAME_NBYTES, data, n);
+    *c->end = item;
+    c->end = &item->next;
+    return LS_IO_DONE;
+}
+
+bool ls_conn_busy(const ls_conn *c) { return c->first != NULL; }
+
+/* Until the item is written, or the socket takes no more. */
+static ls_io write_item(ls_conn *c, ls_conn_item *item, ls_error *e) {
+    while (item->at < item->n) {
+        bool head = item->at < item->ncopied;
+        const unsigned char *from =
+            head ? item->copied + item->at : item->data + (item->at - item->ncopied);
+        size_t n = (head ? item->ncopied : item->n) - item->at, put = 0;
+        ls_io io = ls_secure_write(c->secure, from, n, &put, e);
+        c->wants_write = io == LS_IO_AGAIN_WRITE;
+        if (io != LS_IO_DONE) return io;
+        item->at += put;
+    }
+    return LS_IO_DONE;
+}
+
+ls_io ls_conn_flush(ls_conn *c, void **token_p, ls_error *e) {
+    *token_p = NULL;
+    if (!c->open) return LS_IO_AGAIN_WRITE;
+    while (c->first && !*token_p) {
+        ls_conn_item *item = c->first;
+        ls_io io = write_item(c, item, e);
+        if (io != LS_IO_DONE) return io;
+        c->first = item->next;
+        if (!c->first) c->end = &c->first;
+        *token_p = item->token;
+        free(item->owned);
+        free(item);
+    }
+    return LS_IO_DONE;
+}
+
+const void *ls_conn_token_of(const ls_conn *c, const void *owner) {
+    for (const ls_conn_item *item = c->first; item; item = item->next) {
+        const ls_message *m = item->token;
+        if (m && m->owner == owner) return m;
+    }
+    return NULL;
+}
+
+void ls_conn_forget(ls_conn *c, const void *token) {
+    for (ls_conn_item **link = &c->first; *link;) {
+        ls_conn_item *item = *link;
+        if (item->token != token) {
+            link = &item->next;
+            continue;
+        }
+        item->token = NULL;
+        if (item->at == 0) {
+            *link = item->next;
+            free(item);
+            continue;
+        }
+        size_t n = item->n - item->ncopied;
+        if (n && !item->owned) {
+            item->owned = ls_alloc(n);
+            memcpy(item->owned, item->data, n);
+            item->data = item->owned;
+        }
+        link = &item->next;
+    }
+    c->end = &c->first;
+    while (*c->end) c->end = &(*c->end)->next;
+}
+
+/* ---- reading ---- */
+
+static ls_io refill(ls_conn *c, ls_error *e) {
+    if (c->at) memmove(c->buffer, c->buffer + c->at, c->len - c->at);
+    c->len -= c->at;
+    c->at = 0;
+    size_t got = 0;
+    ls_io io = ls_secure_read(c->secure, c->buffer + c->len, LS_CONN_BUFFER - c->len, &got, e);
+    if (io == LS_IO_DONE) c->len += got;
+    return io;
+}
+
+ls_io ls_conn_next(ls_conn *c, ls_frame *frame_p, ls_error *e) {
+    while (c->len - c->at < LS_FRAME_NBYTES) {
+        ls_io io = refill(c, e);
+        if (io != LS_IO_DONE) return io;
+    }
+    const unsigned char *p = c->buffer + c->at;
+    uint16_t magic, kind;
+    uint32_t number;
+    uint64_t rest[3];
+    memcpy(&magic, p, 2);
+    memcpy(&kind, p + 2, 2);
+    memcpy(&number, p + 4, 4);
+    memcpy(rest, p + 8, 24);
+    if (le16toh(magic) != LS_FRAME_MAGIC) {
+        ls_fail(e, LS_EPEER, "bytes that are no message of ours");
+        return LS_IO_FAILED;
+    }
+    c->at += LS_FRAME_NBYTES;
+    *frame_p =
+        (ls_frame){.magic = LS_FRAME_MAGIC, .kind = le16toh(kind), .number = le32toh(number)};
+    frame_p->tag = le64toh(rest[0]);
+    frame_p->print = le64toh(rest[1]);
+    frame_p->nbytes = le64toh(rest[2]);
+    return LS_IO_DONE;
+}
+
+void ls_conn_take(ls_conn *c, void *into, size_t n) {
+    c->into = into;
+    c->left = n;
+}
+
+ls_io ls_conn_payload(ls_conn *c, ls_error *e) {
+    while (c->left) {
+        size_t n = c->len - c->at < c->left ? c->len - c->at : c->left;
+        if (n) {
+            if (c->into) memcpy(c->into, c->buffer + c->at, n);
+            c->at += n;
+        } else if (c->into && c->left >= LS_CONN_COPIED) { /* straight to its place */
+            ls_io io = ls_secure_read(c->secure, c->into, c->left, &n, e);
+            if (io != LS_IO_DONE) return io;
+        } else {
+            ls_io io = refill(c, e);
+            if (io != LS_IO_DONE) return io;
+            continue;
+        }
+        if (c->into) c->into += n;
+        c->left -= n;
+    }
+    return LS_IO_DONE;
+}
+
+void ls_address_text(const struct sockaddr_storage *a, char *text, size_t nbytes) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    if (a->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        snprintf(text, nbytes, "%s:%d", host, ntohs(in->sin_port));
+        return;
+    }
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
+    inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+    snprintf(text, nbytes, "[%s]:%d", host, ntohs(in6->sin6_port));
+}

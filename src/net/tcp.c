@@ -1,0 +1,692 @@
+/* tcp.c - see tcp.h.
+ *
+ * Frames, from src to dst on the connection that src made:
+ *
+ *     HELLO  the first: who src is, who dst is, the group's nonce
+ *     DATA   a short message, data behind it
+ *     THERE  a long message waits for its receiver (sent only if it has not asked yet)
+ *     READY  src, who waits for a long message from dst, asks dst to send it
+ *     BULK   a long message, data behind it
+ *
+ * A receiver sends READY as soon as a long message is asked for; mostly it is there before the
+ * sender is. THERE is for the case that the two disagree about its length: it is compared, so that
+ * neither waits for ever.
+ */
+#include "net/tcp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/conn.h"
+
+enum { HELLO = 1, DATA, THERE, READY, BULK };
+enum { EAGER = 65536, NEWCOMERS = 1024, EVENTS = 64, SPIN_NS = 50000 };
+static const int64_t HELLO_NS = (int64_t)10 * 1000000000;
+
+typedef struct hello {
+    uint64_t nonce[2];
+    uint32_t from, to;
+} hello;
+
+/* A tag that was asked for, or announced, before this side knew of it. */
+typedef struct note {
+    uint64_t tag, print, nbytes;
+    struct note *next;
+} note;
+
+typedef struct peer {
+    ls_conn *out, *in;
+    ls_message *waiting; /* long sends that have not been asked for */
+    note *asked;         /* READY came before the send */
+    note *there;         /* THERE came before the receive */
+    uint32_t watched;    /* events of `out` that epoll knows */
+    bool in_gone, out_gone;
+    int64_t out_gone_at;
+    char why[512];
+} peer;
+
+/* A short message that nobody has asked for yet. */
+typedef struct early {
+    int from;
+    uint64_t tag, print;
+    size_t nbytes;
+    struct early *next;
+    bool whole;
+    unsigned char data[];
+} early;
+
+/* Somebody has connected; who it is will be seen. */
+typedef struct newcomer {
+    ls_conn *c;
+    int64_t end;
+    bool has_header;
+    hello said;
+    struct newcomer *next;
+} newcomer;
+
+typedef struct tcp_net {
+    ls_net net; /* first */
+    peer *peers;
+    ls_member *members;
+    uint64_t nonce[2];
+    ls_key key;
+    bool keyed;
+    ls_patience patience;
+    int listen_fd, epoll_fd, wake_fd;
+    newcomer *newcomers;
+    int nnewcomers;
+    ls_message *wanted; /* posted receives */
+    early *early, **early_end;
+    ls_message *done, **done_end;
+    bool moved; /* since poll() began */
+    atomic_int abort_asked;
+} tcp_net;
+
+/* What a descriptor is, in epoll's data. */
+typedef enum watched { WATCH_LISTEN, WATCH_WAKE, WATCH_IN, WATCH_OUT, WATCH_NEW } watched;
+
+static uint64_t watch_data(watched what, int who) { return (uint64_t)what << 32 | (uint32_t)who; }
+
+static void watch(const tcp_net *x, int fd, uint32_t events, watched what, int who) {
+    struct epoll_event ev = {.events = events, .data.u64 = watch_data(what, who)};
+    if (epoll_ctl(x->epoll_fd, EPOLL_CTL_MOD, fd, &ev) != 0 && errno == ENOENT)
+        epoll_ctl(x->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void finish(tcp_net *x, ls_message *m) {
+    m->next = NULL;
+    *x->done_end = m;
+    x->done_end = &m->next;
+    x->moved = true;
+}
+
+/* One of the two connections has ended. What came on the other can still be read. */
+static void conn_lost(tcp_net *x, int rank, bool in, const char *why) {
+    peer *p = &x->peers[rank];
+    ls_conn *c = in ? p->in : p->out;
+    x->moved = true;
+    if (in ? p->in_gone : p->out_gone) return;
+    if (!p->in_gone && !p->out_gone) snprintf(p->why, sizeof p->why, "%s", why);
+    if (in)
+        p->in_gone = true;
+    else
+        p->out_gone = true;
+    if (!in) p->out_gone_at = ls_clock_ns();
+    if (c) epoll_ctl(x->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+}
+
+static ls_status lost(const tcp_net *x, int rank, ls_error *e) {
+    char address[80];
+    ls_address_text(&x->members[rank].address, address, sizeof address);
+    return ls_fail(e, LS_EPEER, "worker %d lost worker %d (pid %d at %s): %s", x->net.rank, rank,
+                   x->members[rank].pid, address, x->peers[rank].why);
+}
+
+/* ---- connections out ---- */
+
+static void set_options(int fd) {
+    int one = 1, idle = 5, every = 2, times = 3, user_ms = 15000;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof user_ms);
+}
+
+static void watch_out(tcp_net *x, int rank) {
+    peer *p = &x->peers[rank];
+    bool write = p->out->open ? ls_conn_busy(p->out) : true;
+    uint32_t events = EPOLLIN | (write ? (uint32_t)EPOLLOUT : 0u);
+    if (events == p->watched) return;
+    p->watched = events;
+    watch(x, p->out->fd, events, WATCH_OUT, rank);
+}
+
+static ls_status reach(tcp_net *x, int rank, ls_error *e) {
+    peer *p = &x->peers[rank];
+    if (p->out_gone) return lost(x, rank, e);
+    if (p->out) return LS_OK;
+    const struct sockaddr_storage *a = &x->members[rank].address;
+    int fd = socket(a->ss_family, SOCK_STREAM, 0);
+    if (fd < 0) return ls_fail(e, LS_EIO, "no socket: %s", strerror(errno));
+    set_options(fd);
+    socklen_t n =
+        a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    if (connect(fd, (const struct sockaddr *)a, n) != 0 && errno != EINPROGRESS) {
+        conn_lost(x, rank, false, strerror(errno));
+        close(fd);
+        return lost(x, rank, e);
+    }
+    LS_TRY(ls_conn_new(fd, false, x->keyed ? &x->key : NULL, &p->out, e));
+    hello h = {.from = (uint32_t)x->net.rank, .to = (uint32_t)rank};
+    memcpy(h.nonce, x->nonce, sizeof h.nonce);
+    ls_frame f = {.kind = HELLO, .nbytes = sizeof h};
+    ls_conn_put(p->out, &f, &h, sizeof h, NULL, e);
+    watch_out(x, rank);
+    return LS_OK;
+}
+
+/* Writes what it can to a peer. */
+static void push(tcp_net *x, int rank) {
+    peer *p = &x->peers[rank];
+    ls_error e = {0};
+    if (!p->out || p->out_gone) return;
+    ls_io io = ls_conn_handshake(p->out, &e);
+    void *token = NULL;
+    while (io == LS_IO_DONE) {
+        io = ls_conn_flush(p->out, &token, &e);
+        if (token) finish(x, token);
+        if (io == LS_IO_DONE && !token) break;
+    }
+    if (io == LS_IO_FAILED || io == LS_IO_CLOSED)
+        conn_lost(x, rank, false, e.msg);
+    else
+        watch_out(x, rank);
+}
+
+static ls_status put(tcp_net *x, int rank, int kind, const ls_message *m, const void *data,
+                     size_t n, void *token, ls_error *e) {
+    LS_TRY(reach(x, rank, e));
+    ls_frame f = {.kind = (uint16_t)kind, .tag = m->tag, .print = m->print, .nbytes = m->nbytes};
+    bool idle = !ls_conn_busy(x->peers[rank].out);
+    if (ls_conn_put(x->peers[rank].out, &f, data, n, token, e) != LS_IO_DONE) return LS_ENOMEM;
+    if (idle) push(x, rank);
+    return LS_OK;
+}
+
+/* ---- notes and early messages ---- */
+
+static bool take_note(note **link, uint64_t tag, note *taken_p) {
+    for (; *link; link = &(*link)->next)
+        if ((*link)->tag == tag) {
+            note *n = *link;
+            *taken_p = *n;
+            *link = n->next;
+            free(n);
+            return true;
+        }
+    return false;
+}
+
+static void keep_note(note **list, const ls_frame *f) {
+    note *n = LS_NEW(note);
+    *n = (note){.tag = f->tag, .print = f->print, .nbytes = f->nbytes, .next = *list};
+    *list = n;
+}
+
+static ls_message *take_message(ls_message **link, int rank, uint64_t tag) {
+    for (; *link; link = &(*link)->next)
+        if ((*link)->peer == rank && (*link)->tag == tag) {
+            ls_message *m = *link;
+            *link = m->next;
+            return m;
+        }
+    return NULL;
+}
+
+static void received(tcp_net *x, ls_message *m, uint64_t print, size_t nbytes) {
+    m->their_print = print;
+    m->their_nbytes = nbytes;
+    x->net.messages_received++;
+    x->net.bytes_received += nbytes;
+    finish(x, m);
+}
+
+static void give_early(tcp_net *x, early *a, ls_message *m) {
+    if (a->nbytes == m->nbytes && a->nbytes) memcpy(m->data, a->data, a->nbytes);
+    received(x, m, a->print, a->nbytes);
+}
+
+/* ---- what arrives ---- */
+
+/* A frame's header: says where its data go. False: it makes no sense. */
+static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
+    peer *p = &x->peers[from];
+    ls_message *m = NULL;
+    c->owner = c->other_owner = NULL;
+    ls_conn_take(c, NULL, 0);
+    switch (f->kind) {
+    case DATA:
+        if (f->nbytes > EAGER) return false;
+        m = take_message(&x->wanted, from, f->tag);
+        if (m && m->nbytes == f->nbytes) {
+            ls_conn_take(c, m->data, f->nbytes);
+            c->owner = m;
+        } else if (m) { /* the caller sees that they differ */
+            ls_conn_take(c, NULL, f->nbytes);
+            received(x, m, f->print, f->nbytes);
+        } else {
+            early *a = ls_alloc(sizeof *a + f->nbytes);
+            *a = (early){.from = from, .tag = f->tag, .print = f->print, .nbytes = f->nbytes};
+            *x->early_end = a;
+            x->early_end = &a->next;
+            ls_conn_take(c, a->data, f->nbytes);
+            c->other_owner = a;
+        }
+        return true;
+    case BULK:
+        m = take_message(&x->wanted, from, f->tag);
+        if (!m || m->nbytes != f->nbytes) {
+            if (m) received(x, m, f->print, f->nbytes);
+            ls_conn_take(c, NULL, f->nbytes);
+            return m != NULL;
+        }
+        ls_conn_take(c, m->data, f->nbytes);
+        c->owner = m;
+        return true;
+    case THERE:
+        for (m = x->wanted; m && (m->peer != from || m->tag != f->tag); m = m->next) {
+        }
+        if (!m)
+            keep_note(&p->there, f);
+        else if (m->nbytes != f->nbytes) {
+            take_message(&x->wanted, from, f->tag);
+            received(x, m, f->print, f->nbytes);
+        }
+        return true;
+    case READY:
+        m = take_message(&p->waiting, from, f->tag);
+        if (!m)
+            keep_note(&p->asked, f);
+        else if (put(x, from, BULK, m, m->data, m->nbytes, m, NULL) != LS_OK)
+            conn_lost(x, from, false, "it can't be written to");
+        return true;
+    default: return false;
+    }
+}
+
+/* A frame's data are complete. */
+static void on_payload(tcp_net *x, ls_conn *c, const ls_frame *f) {
+    ls_message *m = c->owner;
+    early *a = c->other_owner;
+    if (m) received(x, m, f->print, f->nbytes);
+    if (!a) return;
+    a->whole = true;
+    m = take_message(&x->wanted, a->from, a->tag); /* asked for while it arrived */
+    if (!m) return;
+    give_early(x, a, m);
+    early **link = &x->early;
+    while (*link != a) link = &(*link)->next;
+    *link = a->next;
+    if (!a->next) x->early_end = link;
+    free(a);
+}
+
+/* Reads all that a peer has sent. */
+static void pull(tcp_net *x, int from) {
+    peer *p = &x->peers[from];
+    ls_conn *c = p->in;
+    ls_error e = {0};
+    ls_io io = LS_IO_DONE;
+    while (!p->in_gone) {
+        if (!c->in_frame) {
+            io = ls_conn_next(c, &c->frame, &e);
+            if (io != LS_IO_DONE) break;
+            c->in_frame = true;
+            if (!on_header(x, from, c, &c->frame)) {
+                conn_lost(x, from, true, "it sent a message that makes no sense");
+                return;
+            }
+        }
+        io = ls_conn_payload(c, &e);
+        if (io != LS_IO_DONE) break;
+        on_payload(x, c, &c->frame);
+        c->in_frame = false;
+        x->moved = true;
+    }
+    if (io == LS_IO_CLOSED) conn_lost(x, from, true, "it has left, or has died");
+    if (io == LS_IO_FAILED) conn_lost(x, from, true, e.msg);
+}
+
+/* ---- newcomers ---- */
+
+static void accept_all(tcp_net *x) {
+    for (;;) {
+        int fd = accept(x->listen_fd, NULL, NULL);
+        if (fd < 0) return;
+        set_options(fd);
+        ls_conn *c = NULL;
+        if (x->nnewcomers == NEWCOMERS) {
+            close(fd);
+            continue;
+        }
+        if (ls_conn_new(fd, true, x->keyed ? &x->key : NULL, &c, NULL) != LS_OK) continue;
+        newcomer *n = LS_NEW(newcomer);
+        *n = (newcomer){.c = c, .end = ls_clock_ns() + HELLO_NS, .next = x->newcomers};
+        x->newcomers = n;
+        x->nnewcomers++;
+        watch(x, fd, EPOLLIN, WATCH_NEW, 0);
+    }
+}
+
+/* DONE: its hello is read. */
+static ls_io hear_hello(newcomer *n, ls_error *e) {
+    ls_io io = ls_conn_handshake(n->c, e);
+    if (io == LS_IO_DONE && !n->has_header) {
+        ls_frame f;
+        io = ls_conn_next(n->c, &f, e);
+        if (io == LS_IO_DONE && (f.kind != HELLO || f.nbytes != sizeof n->said)) {
+            ls_fail(e, LS_EPEER, "it says no hello");
+            return LS_IO_FAILED;
+        }
+        if (io == LS_IO_DONE) {
+            n->has_header = true;
+            ls_conn_take(n->c, &n->said, sizeof n->said);
+        }
+    }
+    return io == LS_IO_DONE ? ls_conn_payload(n->c, e) : io;
+}
+
+static const char *judge(const tcp_net *x, const newcomer *n) {
+    if (memcmp(n->said.nonce, x->nonce, sizeof x->nonce) != 0) return "it belongs to another run";
+    if ((int)n->said.to != x->net.rank || n->said.from >= (uint32_t)x->net.size ||
+        n->said.from == n->said.to)
+        return "it looks for another worker";
+    return x->peers[n->said.from].in ? "that worker is connected already" : NULL;
+}
+
+static void turn_away(const newcomer *n, const char *why) {
+    struct sockaddr_storage from = {0};
+    socklen_t size = sizeof from;
+    char address[80];
+    getpeername(n->c->fd, (struct sockaddr *)&from, &size);
+    ls_address_text(&from, address, sizeof address);
+    ls_log("a connection from %s is dropped: %s", address, why);
+}
+
+/* Every newcomer: it becomes a peer's connection, is dropped, or stays. */
+static void attend_newcomers(tcp_net *x) {
+    for (newcomer **link = &x->newcomers; *link;) {
+        newcomer *n = *link;
+        ls_error e = {0};
+        ls_io io = hear_hello(n, &e);
+        const char *why = NULL;
+        if (io == LS_IO_FAILED || io == LS_IO_CLOSED) why = e.msg;
+        if (io == LS_IO_DONE) why = judge(x, n);
+        if (io != LS_IO_DONE && !why && ls_clock_ns() > n->end) why = "it said no hello in time";
+        if (io != LS_IO_DONE && !why) {
+            uint32_t events = n->c->wants_write ? EPOLLOUT : EPOLLIN;
+            watch(x, n->c->fd, events, WATCH_NEW, 0);
+            link = &n->next;
+            continue;
+        }
+        *link = n->next;
+        x->nnewcomers--;
+        if (why) {
+            turn_away(n, why);
+            ls_conn_free(n->c);
+        } else {
+            int from = (int)n->said.from;
+            x->peers[from].in = n->c;
+            n->c->in_frame = false;
+            watch(x, n->c->fd, EPOLLIN, WATCH_IN, from);
+            pull(x, from);
+        }
+        free(n);
+    }
+}
+
+/* ---- the transport ---- */
+
+static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
+    tcp_net *x = (tcp_net *)net;
+    peer *p = &x->peers[m->peer];
+    note asked;
+    if (p->out_gone) return lost(x, m->peer, e);
+    net->messages_sent++;
+    net->bytes_sent += m->nbytes;
+    if (m->nbytes <= EAGER) {
+        bool copied = m->nbytes <= LS_CONN_COPIED;
+        LS_TRY(put(x, m->peer, DATA, m, m->data, m->nbytes, copied ? NULL : m, e));
+        if (copied) finish(x, m);
+        return LS_OK;
+    }
+    if (take_note(&p->asked, m->tag, &asked))
+        return put(x, m->peer, BULK, m, m->data, m->nbytes, m, e);
+    m->next = p->waiting;
+    p->waiting = m;
+    return put(x, m->peer, THERE, m, NULL, 0, NULL, e);
+}
+
+static early *find_early(tcp_net *x, const ls_message *m) {
+    for (early **link = &x->early; *link; link = &(*link)->next) {
+        early *a = *link;
+        if (a->from != m->peer || a->tag != m->tag || !a->whole) continue;
+        *link = a->next;
+        if (!a->next) x->early_end = link;
+        return a;
+    }
+    return NULL;
+}
+
+static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
+    tcp_net *x = (tcp_net *)net;
+    peer *p = &x->peers[m->peer];
+    note there;
+    early *a = find_early(x, m);
+    if (a) {
+        give_early(x, a, m);
+        free(a);
+        return LS_OK;
+    }
+    if (p->in_gone) return lost(x, m->peer, e);
+    if (take_note(&p->there, m->tag, &there) && there.nbytes != m->nbytes) {
+        received(x, m, there.print, there.nbytes);
+        return LS_OK;
+    }
+    m->next = x->wanted;
+    x->wanted = m;
+    /* A short one needs a connection too: it shows when the peer dies. */
+    if (p->out_gone) return LS_OK; /* it may have come already */
+    return m->nbytes > EAGER ? put(x, m->peer, READY, m, NULL, 0, NULL, e) : reach(x, m->peer, e);
+}
+
+/* Nothing is said on a connection that we made: what can be read is its end. */
+static void hear_end(tcp_net *x, int rank) {
+    ls_error e = {0};
+    ls_frame none;
+    ls_io io = ls_conn_next(x->peers[rank].out, &none, &e);
+    if (io == LS_IO_CLOSED) conn_lost(x, rank, false, "it has left, or has died");
+    if (io == LS_IO_FAILED) conn_lost(x, rank, false, e.msg);
+    if (io == LS_IO_DONE) conn_lost(x, rank, false, "it speaks out of turn");
+}
+
+static void on_event(tcp_net *x, const struct epoll_event *ev, bool *newcomers_p) {
+    int who = (int)(uint32_t)ev->data.u64;
+    uint64_t ignored;
+    switch ((watched)(ev->data.u64 >> 32)) {
+    case WATCH_LISTEN:
+        accept_all(x);
+        *newcomers_p = true;
+        break;
+    case WATCH_NEW: *newcomers_p = true; break;
+    case WATCH_WAKE:
+        if (read(x->wake_fd, &ignored, sizeof ignored) < 0) break;
+        x->moved = true;
+        break;
+    case WATCH_IN: pull(x, who); break;
+    case WATCH_OUT:
+        if (!x->peers[who].out_gone && x->peers[who].out->open && ev->events & ~(uint32_t)EPOLLOUT)
+            hear_end(x, who);
+        push(x, who);
+        break;
+    }
+}
+
+/* One look, for timeout_ns at most. */
+static void look(tcp_net *x, int64_t timeout_ns) {
+    struct epoll_event events[EVENTS];
+    struct timespec t = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+    int n = epoll_pwait2(x->epoll_fd, events, EVENTS, &t, NULL);
+    bool newcomers = x->newcomers && timeout_ns; /* their time limits */
+    for (int i = 0; i < n; i++) on_event(x, &events[i], &newcomers);
+    if (newcomers) attend_newcomers(x);
+}
+
+/* Can nothing come from this peer any more? It may have made its connection just before it ended.
+ */
+static bool is_silent(const peer *p) {
+    const int64_t grace_ns = 1000000000;
+    return p->in_gone || (p->out_gone && !p->in && ls_clock_ns() > p->out_gone_at + grace_ns);
+}
+
+static ls_status check_lost(const tcp_net *x, ls_error *e) {
+    for (const ls_message *m = x->wanted; m; m = m->next)
+        if (is_silent(&x->peers[m->peer])) return lost(x, m->peer, e);
+    for (int i = 0; i < x->net.size; i++) {
+        const peer *p = &x->peers[i];
+        if ((p->out_gone && p->out && ls_conn_busy(p->out)) || (p->in_gone && p->waiting))
+            return lost(x, i, e);
+    }
+    return LS_OK;
+}
+
+static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
+    tcp_net *x = (tcp_net *)net;
+    x->moved = x->done != NULL;
+    look(x, 0);
+    if (!x->moved && timeout_ns) {
+        int64_t now = ls_clock_ns(), end = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
+        int64_t spin_end = now + (x->patience.looks > 1 ? SPIN_NS : 0);
+        while (!x->moved && now < end) {
+            if (now < spin_end) {
+                look(x, 0);
+            } else {
+                int64_t left = end - now;
+                look(x, left < 1000000000 ? left : 1000000000);
+            }
+            now = ls_clock_ns();
+        }
+    }
+    if (atomic_load(&x->abort_asked))
+        return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
+    if (!x->done) LS_TRY(check_lost(x, e));
+    *done_p = x->done;
+    x->done = NULL;
+    x->done_end = &x->done;
+    return LS_OK;
+}
+
+static void drop_messages(ls_message **link, const void *owner) {
+    while (*link)
+        if ((*link)->owner == owner)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+}
+
+/* A send that is being written is found by its message, which is the token. */
+static void forget_writes(peer *p, const void *owner) {
+    for (const ls_message *m; p->out && (m = ls_conn_token_of(p->out, owner));)
+        ls_conn_forget(p->out, m);
+}
+
+static void tcp_forget(ls_net *net, const void *owner) {
+    tcp_net *x = (tcp_net *)net;
+    drop_messages(&x->wanted, owner);
+    drop_messages(&x->done, owner);
+    x->done_end = &x->done;
+    while (*x->done_end) x->done_end = &(*x->done_end)->next;
+    for (int i = 0; i < net->size; i++) {
+        peer *p = &x->peers[i];
+        drop_messages(&p->waiting, owner);
+        forget_writes(p, owner);
+        ls_message *reading = p->in ? p->in->owner : NULL;
+        if (!reading || !p->in->in_frame || reading->owner != owner) continue;
+        ls_conn_take(p->in, NULL, p->in->left);
+        p->in->owner = NULL;
+    }
+}
+
+static void tcp_abort(ls_net *net) {
+    tcp_net *x = (tcp_net *)net;
+    uint64_t one = 1;
+    atomic_store(&x->abort_asked, 1);
+    if (write(x->wake_fd, &one, sizeof one) < 0) return; /* full: it wakes anyway */
+}
+
+static void free_notes(note *n) {
+    while (n) {
+        note *next = n->next;
+        free(n);
+        n = next;
+    }
+}
+
+static void tcp_close(ls_net *net) {
+    tcp_net *x = (tcp_net *)net;
+    for (int i = 0; i < net->size; i++) {
+        peer *p = &x->peers[i];
+        ls_conn_free(p->out);
+        ls_conn_free(p->in);
+        free_notes(p->asked);
+        free_notes(p->there);
+    }
+    while (x->newcomers) {
+        newcomer *next = x->newcomers->next;
+        ls_conn_free(x->newcomers->c);
+        free(x->newcomers);
+        x->newcomers = next;
+    }
+    while (x->early) {
+        early *next = x->early->next;
+        free(x->early);
+        x->early = next;
+    }
+    if (x->listen_fd >= 0) close(x->listen_fd);
+    if (x->epoll_fd >= 0) close(x->epoll_fd);
+    if (x->wake_fd >= 0) close(x->wake_fd);
+    ls_key_wipe(&x->key);
+    free(x->peers);
+    free(x->members);
+    free(x);
+}
+
+static const ls_net_ops tcp_ops = {.name = "tcp",
+                                   .send = tcp_send,
+                                   .recv = tcp_recv,
+                                   .poll = tcp_poll,
+                                   .forget = tcp_forget,
+                                   .abort = tcp_abort,
+                                   .close = tcp_close};
+
+ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_patience *patience,
+                      ls_net **net_p, ls_error *e) {
+    tcp_net *x = LS_NEW(tcp_net);
+    x->net = (ls_net){.ops = &tcp_ops, .rank = rank, .size = r->size};
+    x->peers = LS_NEW_ARRAY(peer, (size_t)r->size);
+    x->members = LS_NEW_ARRAY(ls_member, (size_t)r->size);
+    memcpy(x->members, r->members, (size_t)r->size * sizeof *r->members);
+    memcpy(x->nonce, r->nonce, sizeof x->nonce);
+    x->patience = *patience;
+    x->keyed = key != NULL;
+    if (key) x->key = *key;
+    x->early_end = &x->early;
+    x->done_end = &x->done;
+    x->listen_fd = r->listen_fd;
+    x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (x->epoll_fd < 0 || x->wake_fd < 0) {
+        int why = errno;
+        tcp_close(&x->net);
+        return ls_fail(e, LS_EIO, "no epoll or eventfd: %s", strerror(why));
+    }
+    watch(x, x->listen_fd, EPOLLIN, WATCH_LISTEN, 0);
+    watch(x, x->wake_fd, EPOLLIN, WATCH_WAKE, 0);
+    *net_p = &x->net;
+    return LS_OK;
+}
