@@ -11,7 +11,7 @@
 bool ls_log_is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
 
 static void log_write(const char *prefix, const char *suffix, const char *fmt, va_list args) {
-    char line[1024];
+    char line[8192];
     int n = snprintf(line, sizeof line, "%s", prefix);
     int room = (int)sizeof line - n - (int)strlen(suffix) - 1;
     int m = vsnprintf(line + n, (size_t)room, fmt, args);

@@ -90,9 +90,9 @@ const ls_algorithm *ls_choose(const ls_call *c, int n, const ls_link *link) {
     return best;
 }
 
-/* Sixteen pieces of what goes to one worker, none shorter than 64 KiB. */
+/* Sixteen pieces of what goes to one worker, none shorter than 256 KiB. */
 size_t ls_choose_piece(const ls_call *c, int n) {
-    size_t size = ls_dtype_size(c->dtype), least = 65536 / size, count = c->count;
+    size_t size = ls_dtype_size(c->dtype), least = 262144 / size, count = c->count;
     for (int i = 0; c->counts && i < n; i++)
         if (c->counts[i] > count) count = c->counts[i];
     bool whole =

@@ -27,21 +27,15 @@ static ls_status is_broken(const ls_group *g, ls_error *e) {
     return ls_fail(e, g->broken, "the group can only be closed, since: %s", g->why.msg);
 }
 
+static ls_record record_of(const ls_request *r) {
+    ls_record x = {.group = (uint16_t)r->g->id, .waiting = 1};
+    ls_record_set(&x, &r->call, r->number, r->print, r->file, r->line);
+    return x;
+}
+
 void ls_request_text(const ls_request *r, char *text, size_t nbytes) {
-    const ls_call *c = &r->call;
-    char op[16] = "", root[32] = "";
-    if (ls_collective_reduces(c->what)) snprintf(op, sizeof op, " %s", ls_op_name(c->op));
-    bool rooted = c->what == LS_CALL_BROADCAST || c->what == LS_CALL_REDUCE ||
-                  c->what == LS_CALL_GATHER || c->what == LS_CALL_SCATTER;
-    if (rooted) snprintf(root, sizeof root, ", root %d", c->root);
-    const char *slash = r->file ? strrchr(r->file, '/') : NULL;
-    const char *file = slash ? slash + 1 : r->file ? r->file : "an unknown place";
-    if (c->what == LS_CALL_BARRIER)
-        snprintf(text, nbytes, "barrier as call %u at %s:%d", r->number, file, r->line);
-    else
-        snprintf(text, nbytes, "%s %s%s, %zu elements%s as call %u at %s:%d",
-                 ls_collective_name(c->what), ls_dtype_name(c->dtype), op, c->count, root,
-                 r->number, file, r->line);
+    ls_record x = record_of(r);
+    ls_record_text(&x, text, nbytes);
 }
 
 /* ---- fingerprints ---- */
@@ -186,7 +180,7 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     link_request(g, r);
     ls_status s = LS_OK;
     if (shared)
-        r->shared = ls_shared_start(g->shared, c, r->print, in, out, nin, nout);
+        r->shared = ls_shared_start(g->shared, c, r->print, in, out, nin, nout, g->file, g->line);
     else
         s = start_flight(g, in, out, p, r, e);
     if (s == LS_OK) return LS_OK;
@@ -290,40 +284,26 @@ ls_status ls_request_progress(ls_group *g, ls_error *e) {
 
 /* ---- what goes wrong ---- */
 
-static bool is_gone(int pid) {
-    char path[64], line[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "r");
-    if (!f) return true;
-    size_t n = fread(line, 1, sizeof line - 1, f);
-    fclose(f);
-    line[n] = 0;
-    const char *state = strrchr(line, ')');
-    return state && (state[2] == 'Z' || state[2] == 'X');
-}
-
 static const ls_commons_worker *worker_of(const ls_group *g, int member) {
     return ls_commons_worker_of(g->end->commons, g->end->local[g->ranks[member]]);
 }
 
-/* Each tells what it has called, and reads what the other tells: the same line at both. */
-static ls_status disagreement(ls_group *g, ls_request *r, ls_error *e) {
-    char mine[256], theirs[256];
-    int other = r->shared->differs;
-    const char *told = NULL;
-    ls_request_text(r, mine, sizeof mine);
-    ls_shared_tell(g->shared, r->shared, mine);
-    for (int i = 0; i < 300 && !told; i++) {
-        told = ls_shared_told(g->shared, r->shared, other);
-        struct timespec ms = {.tv_nsec = 1000000};
-        if (!told) nanosleep(&ms, NULL);
-    }
-    snprintf(theirs, sizeof theirs, "%s", told ? told : "something else");
+/* Both ends see both records: the same line at both. */
+static ls_status disagree(ls_group *g, const ls_record *mine, int other, const ls_record *theirs,
+                          ls_error *e) {
+    char a[256], b[256];
     bool first = g->rank < other;
+    ls_record_text(first ? mine : theirs, a, sizeof a);
+    ls_record_text(first ? theirs : mine, b, sizeof b);
     ls_fail(e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called %s",
-            first ? g->rank : other, first ? mine : theirs, first ? other : g->rank,
-            first ? theirs : mine);
+            first ? g->rank : other, a, first ? other : g->rank, b);
     return ls_group_break(g, e);
+}
+
+/* The other's record is of a later call where it did not wait: then it is of its kind, at least. */
+static ls_status disagreement(ls_group *g, const ls_request *r, ls_error *e) {
+    ls_record mine = record_of(r), theirs = ls_shared_record(g->shared, r->shared->differs);
+    return disagree(g, &mine, r->shared->differs, &theirs, e);
 }
 
 static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
@@ -334,7 +314,8 @@ static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
     const ls_commons_worker *w = worker_of(g, late);
     int pid = atomic_load(&w->pid);
     bool left = atomic_load(&w->left);
-    if (!left && (g->end->commons->threads || !pid || !is_gone(pid))) return LS_OK;
+    if (!left && (g->end->commons->threads || !pid || strcmp(ls_process_state(pid), "gone") != 0))
+        return LS_OK;
     char text[256];
     ls_request_text(r, text, sizeof text);
     ls_fail(e, LS_EPEER, "worker %d (pid %d) %s while worker %d waits for it in %s", late, pid,
@@ -348,10 +329,32 @@ static ls_status timed_out(ls_group *g, const ls_request *r, int64_t waited_ns, 
     int late = r->shared ? ls_shared_late(g->shared, r->shared) : -1;
     if (late >= 0)
         snprintf(who, sizeof who, " for worker %d (pid %d), which has made %u calls", late,
-                 atomic_load(&worker_of(g, late)->pid), ls_shared_shown(g->shared, late));
+                 atomic_load(&worker_of(g, late)->pid), ls_shared_record(g->shared, late).calls);
     ls_fail(e, LS_ETIMEOUT, "worker %d waited %.1f s%s in %s", g->rank, (double)waited_ns / 1e9,
             who, text);
     return ls_group_break(g, e);
+}
+
+/* Once, after report_ns: who is late in a call over shared memory. */
+static void report_shared(const ls_group *g, const ls_request *r) {
+    enum { MOST = 16 };
+    ls_late late[MOST];
+    int n = 0, missing = 0;
+    char text[4096];
+    for (int i = 0; i < g->size; i++) {
+        if (ls_shared_has_come(g->shared, r->shared, i)) continue;
+        missing++;
+        if (n == MOST) continue;
+        int pid = atomic_load(&worker_of(g, i)->pid);
+        late[n++] = (ls_late){.rank = i,
+                              .pid = pid,
+                              .state = ls_process_state(pid),
+                              .last = ls_shared_record(g->shared, i)};
+    }
+    if (!missing) return;
+    ls_record call = record_of(r);
+    ls_late_report(&call, (double)g->report_ns / 1e9, g->size, late, n, text, sizeof text);
+    ls_log("%s", text);
 }
 
 /* ---- waiting ---- */
@@ -390,6 +393,7 @@ static ls_status wait_long(ls_request *r, int64_t timeout_ns, bool own_limit, ls
     ls_group *g = r->g;
     int64_t limit = own_limit ? g->timeout_ns : timeout_ns, slice = SLICE_NS, waited = 0;
     int64_t start = limit >= 0 && limit < SLICE_NS ? ls_clock_ns() : 0;
+    bool reported = false;
     if (limit >= 0 && limit < slice) slice = limit;
     for (;;) {
         LS_TRY(wait_slice(g, r, slice, e));
@@ -397,6 +401,10 @@ static ls_status wait_long(ls_request *r, int64_t timeout_ns, bool own_limit, ls
         if (r->shared) LS_TRY(shared_health(g, r, e));
         if (!start) start = ls_clock_ns() - slice;
         waited = ls_clock_ns() - start;
+        if (!reported && g->report_ns >= 0 && waited >= g->report_ns && r->shared) {
+            report_shared(g, r);
+            reported = true;
+        }
         if (limit >= 0 && waited >= limit) break;
         slice = limit >= 0 && limit - waited < SLICE_NS ? limit - waited : SLICE_NS;
     }

@@ -13,7 +13,6 @@ enum {
     SMALL = 16 * 1024, /* ... beside the page */
     HALF = 512 * 1024, /* of the stage */
     PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
-    TEXT = 320,
 };
 
 /* What a worker shows of one call. The first line is all that a call with a short input needs. */
@@ -30,10 +29,9 @@ static_assert(sizeof(slot) == 128, "two cache lines");
 
 typedef struct page {
     slot slots[LS_SHARED_SLOTS];
-    _Alignas(64) atomic_uint shown, finished;
-    int64_t small, stage;          /* offsets */
-    _Alignas(64) atomic_uint told; /* call number + 1 */
-    char text[TEXT];
+    _Alignas(64) atomic_uint finished;
+    int64_t small, stage;        /* offsets */
+    _Alignas(64) ls_record last; /* read by others only when something is wrong */
 } page;
 static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
 
@@ -157,7 +155,7 @@ static bool is_small(const ls_shared *s, const ls_shared_call *x) {
 }
 
 ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, const void *in,
-                                void *out, size_t nin, size_t nout) {
+                                void *out, size_t nin, size_t nout, const char *file, int line) {
     ls_shared_call *x = &s->calls[s->started % LS_SHARED_SLOTS];
     assert(x->state == LS_SHARED_FREE);
     *x = (ls_shared_call){.call = *c, .number = s->started++, .print = print, .in = in, .out = out};
@@ -180,7 +178,7 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
         atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
         atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
     }
-    atomic_store_explicit(&s->pages[s->rank]->shown, s->started, memory_order_relaxed);
+    ls_record_set(&s->pages[s->rank]->last, c, x->number, print, file, line);
     post(s, &mine->arrived, x->number + 1);
     return x;
 }
@@ -549,20 +547,11 @@ int ls_shared_late(const ls_shared *s, const ls_shared_call *x) {
     return x->state == LS_SHARED_DONE || x->state == LS_SHARED_FREE ? -1 : x->left;
 }
 
-void ls_shared_tell(ls_shared *s, const ls_shared_call *x, const char *text) {
-    page *mine = s->pages[s->rank];
-    size_t n = strlen(text) < TEXT - 1 ? strlen(text) : TEXT - 1;
-    memcpy(mine->text, text, n);
-    mine->text[n] = 0;
-    atomic_store_explicit(&mine->told, x->number + 1, memory_order_release);
-    ring_all(s);
+/* It may be written at this moment: what is read is for a message only. */
+__attribute__((no_sanitize("thread"))) ls_record ls_shared_record(const ls_shared *s, int member) {
+    return s->pages[member]->last;
 }
 
-const char *ls_shared_told(const ls_shared *s, const ls_shared_call *x, int member) {
-    page *p = s->pages[member];
-    return atomic_load_explicit(&p->told, memory_order_acquire) == x->number + 1 ? p->text : NULL;
-}
-
-uint32_t ls_shared_shown(const ls_shared *s, int member) {
-    return atomic_load_explicit(&s->pages[member]->shown, memory_order_relaxed);
+bool ls_shared_has_come(const ls_shared *s, const ls_shared_call *x, int member) {
+    return reached(atomic_load(&slot_of(s, x, member)->arrived), x->number + 1);
 }

@@ -25,7 +25,7 @@
 #ifndef LS_COLL_SHARED_H
 #define LS_COLL_SHARED_H
 
-#include "coll/algorithm.h"
+#include "coll/record.h"
 #include "net/commons.h"
 #include "tensor/kernels.h"
 
@@ -80,18 +80,16 @@ void ls_shared_close(ls_shared *);
 bool ls_shared_room(ls_shared *);
 /* Shows the call to the others. nin, nout: bytes of `in` and `out` here, as algorithm.h tells. */
 ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const void *in,
-                                void *out, size_t nin, size_t nout);
+                                void *out, size_t nin, size_t nout, const char *file, int line);
 /* Does what can be done; true when the call is done, or a member is found to differ. After it is
  * done, the slot is free again. */
 bool ls_shared_step(ls_shared *, ls_shared_call *);
 /* Who is waited for in this call: the first such member, or -1. */
 int ls_shared_late(const ls_shared *, const ls_shared_call *);
 
-/* A line about this worker's call, for others to read, and what another has told of its own (NULL:
- * nothing yet). */
-void ls_shared_tell(ls_shared *, const ls_shared_call *, const char *text);
-const char *ls_shared_told(const ls_shared *, const ls_shared_call *, int member);
-/* How many calls a member has shown. */
-uint32_t ls_shared_shown(const ls_shared *, int member);
+/* The last call that a member has made. */
+ls_record ls_shared_record(const ls_shared *, int member);
+/* Has the member come to this call? */
+bool ls_shared_has_come(const ls_shared *, const ls_shared_call *, int member);
 
 #endif

@@ -2,6 +2,7 @@
  * shared memory and by every algorithm over messages; blocking, started and waited for; split
  * groups; bad arguments; workers that disagree, are late, or leave. */
 #include <math.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -434,6 +435,48 @@ static void test_late(void **state) {
     assert_non_null(strstr(e[0].msg, "barrier as call 0 at group_test.c:"));
 }
 
+/* What worker 0 writes to stderr while it waits for worker 1, which is outside or stopped. */
+static ls_status reported(ls_group *g, void *arg, ls_error *e) {
+    char text[4096] = "";
+    FILE *log = tmpfile();
+    bool stop = *(bool *)arg;
+    LS_TRY(ls_barrier(g, e));
+    if (ls_group_rank(g) == 1) {
+        if (stop)
+            raise(SIGSTOP);
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+        return ls_barrier(g, e);
+    }
+    pid_t other = 0;
+    LS_TRY(ls_group_size(g) == 2 ? LS_OK : LS_EINVAL);
+    int saved = dup(STDERR_FILENO);
+    dup2(fileno(log), STDERR_FILENO);
+    ls_request *q = NULL;
+    ls_status s = ls_barrier_start(g, &q, e);
+    if (s == LS_OK) s = ls_wait(&q, 0.45, e);
+    dup2(saved, STDERR_FILENO);
+    rewind(log);
+    if (fread(text, 1, sizeof text - 1, log) == 0) return ls_fail(e, LS_EINVAL, "no report");
+    fclose(log);
+    const char *pid = strstr(text, "worker 1 (pid ");
+    if (pid) other = atoi(pid + 14);
+    if (other) kill(other, SIGCONT);
+    if (!other ||
+        !strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at group_test.c:") ||
+        !strstr(text, stop ? "is stopped; it has made barrier as call 0 at group_test.c:"
+                           : "is sleeping; it has made barrier as call 0 at group_test.c:"))
+        return ls_fail(e, LS_EINVAL, "the report is: %.300s", text);
+    return s == LS_OK ? s : ls_wait(&q, -1, e);
+}
+
+static void test_report(void **state) {
+    (void)state;
+    bool stop[] = {false, true};
+    for (int i = 0; i < 2; i++)
+        run_processes(2, &(ls_group_options){.report_s = 0.2}, reported, &stop[i]);
+}
+
 static ls_status leave(ls_group *g, void *arg, ls_error *e) {
     (void)arg;
     return ls_group_rank(g) == 1 ? LS_OK : ls_barrier(g, e);
@@ -493,8 +536,8 @@ int main(void) {
         cmocka_unit_test(test_tcp_forced),   cmocka_unit_test(test_many),
         cmocka_unit_test(test_split),        cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_disagreement), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_left),         cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_report),       cmocka_unit_test(test_left),
+        cmocka_unit_test(test_killed),       cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
