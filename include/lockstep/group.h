@@ -216,6 +216,20 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line);
 #define ls_barrier(g, ...)      ls_barrier(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
 #define ls_send(g, ...)         ls_send(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
 #define ls_recv(g, ...)         ls_recv(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_reduce_start(g, ...)                                                                \
+    ls_all_reduce_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_reduce_start(g, ...) ls_reduce_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_reduce_scatter_start(g, ...)                                                            \
+    ls_reduce_scatter_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_gather_start(g, ...)                                                                \
+    ls_all_gather_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_broadcast_start(g, ...)                                                                 \
+    ls_broadcast_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_all_to_all_start(g, ...)                                                                \
+    ls_all_to_all_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_barrier_start(g, ...) ls_barrier_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_send_start(g, ...)    ls_send_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define ls_recv_start(g, ...)    ls_recv_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

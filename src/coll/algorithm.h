@@ -50,8 +50,8 @@ typedef struct ls_algorithm {
     const char *name;
     uint32_t does; /* bit 1 << ls_collective */
     const char *order;
-    /* Does it sum in tree order (tree.h, one leaf a worker) with n workers? */
-    bool (*tree_order)(int n);
+    /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */
+    bool (*tree_order)(ls_collective, int n);
     void (*make)(const ls_call *, ls_schedule *);
 } ls_algorithm;
 

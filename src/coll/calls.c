@@ -152,6 +152,8 @@ static ls_status start(ls_group *g, asked *a, ls_request *r, ls_error *e) {
 
 /* Blocking if r_p is NULL. */
 static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     LS_TRY(check_group(g, ls_collective_name(a.call.what), e));
     if (a.call.what == LS_CALL_REDUCE_SCATTER || a.call.what == LS_CALL_ALL_GATHER) {
         bool uneven = a.call.count == SIZE_MAX;
@@ -177,6 +179,8 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
 
 static ls_status run_message(ls_group *g, bool send, void *buf, size_t count, ls_dtype dtype,
                              int peer, ls_request **r_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     const char *name = send ? "send" : "recv";
     LS_TRY(check_group(g, name, e));
     if ((unsigned)dtype >= LS_NDTYPES)
@@ -202,6 +206,8 @@ static ls_status run_message(ls_group *g, bool send, void *buf, size_t count, ls
 }
 
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     if (!r_p || !*r_p || !done_p) return ls_fail(e, LS_EINVAL, "test: no request");
     ls_status s = LS_OK;
     if (!(*r_p)->done) s = ls_request_progress((*r_p)->g, e);
@@ -211,6 +217,8 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
 }
 
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "wait: no request");
     LS_TRY(ls_request_wait(*r_p, (int64_t)(timeout_s * 1e9), timeout_s < 0, e));
     free(*r_p);

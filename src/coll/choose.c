@@ -29,7 +29,7 @@ static cost all_reduce_cost(const ls_algorithm *a, double m, int n) {
     if (a == &ls_halving) return (cost){2 * log + odd, (2 * part + odd) * m, (part + odd / 2) * m};
     if (a == &ls_doubling) return (cost){log + odd, (log + odd) * m, (log + odd / 2) * m};
     if (a == &ls_binomial) return (cost){2 * log, 2 * log * m, log * m};
-    if (a == &ls_double_tree) return (cost){4 * log, 3 * m, 2 * m};
+    if (a == &ls_double_tree) return (cost){4 * log, 2 * m, 2 * m};
     return (cost){6, 2 * part * m, part * m};
 }
 
@@ -80,7 +80,7 @@ const ls_algorithm *ls_choose(const ls_call *c, int n, const ls_link *link) {
     for (int i = 0; ls_algorithms[i]; i++) {
         const ls_algorithm *a = ls_algorithms[i];
         if (!(a->does >> c->what & 1)) continue;
-        if (ls_collective_reduces(c->what) && !a->tree_order(n)) continue;
+        if (ls_collective_reduces(c->what) && !a->tree_order(c->what, n)) continue;
         double seconds = ls_choose_cost(a, c, n, link);
         if (seconds < least) {
             least = seconds;

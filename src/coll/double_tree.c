@@ -94,7 +94,10 @@ static void make(const ls_call *c, ls_schedule *s) {
     }
 }
 
-static bool up_to_two(int n) { return n <= 2; }
+static bool up_to_two(ls_collective what, int n) {
+    (void)what;
+    return n <= 2;
+}
 
 const ls_algorithm ls_double_tree = {.name = "double_tree",
                                      .does = 1u << LS_CALL_ALL_REDUCE,

@@ -81,6 +81,11 @@ static ls_status open_processes(const ls_environment *env, const char *fd, const
     ls_status s = *fd && !*end && number >= 0 && number < 1 << 20
                       ? ls_commons_join((int)number, env->rank, c, e)
                       : ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM: '%.40s' is no descriptor", fd);
+    if (s == LS_OK && c->joined_before)
+        s = ls_fail(e, LS_EINVAL,
+                    "worker %d has opened its group already; for another one, use "
+                    "ls_group_dup() or ls_group_split()",
+                    env->rank);
     if (s == LS_OK && c->size != env->size)
         s = ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM is memory of %d workers, but LOCKSTEP_SIZE is %d",
                     c->size, env->size);

@@ -55,8 +55,11 @@ static ls_status make_ready(ls_flight *f, int i, ls_error *e) {
     return LS_OK;
 }
 
+bool ls_flight_waits(const ls_flight *f, int i) { return f->waits[i] == 0; }
+
 static ls_status step_done(ls_flight *f, int i, ls_error *e) {
     f->left--;
+    f->waits[i] = -1;
     for (const int *to = &f->schedule->edges[f->schedule->steps[i].unblocks]; *to >= 0; to++)
         if (--f->waits[*to] == 0) LS_TRY(make_ready(f, *to, e));
     return LS_OK;
@@ -115,8 +118,10 @@ ls_status ls_flight_done(ls_flight *f, const ls_message *m, ls_error *e) {
     int i = (int)(m - f->messages);
     const ls_step *s = &f->schedule->steps[i];
     if (s->kind == LS_STEP_RECV && (m->their_print != m->print || m->their_nbytes != m->nbytes))
-        return ls_fail(e, LS_EINVAL,
-                       "worker %d is in another call: its message has %zu bytes, not %zu", m->peer,
-                       m->their_nbytes, m->nbytes);
+        return ls_fail(
+            e, LS_EINVAL,
+            "workers disagree: worker %d makes another call, or by another algorithm (its "
+            "message has %zu bytes; %zu are expected)",
+            m->peer, m->their_nbytes, m->nbytes);
     return step_done(f, i, e);
 }

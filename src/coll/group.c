@@ -103,6 +103,8 @@ static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **
 ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) {
     ls_endpoint *p = NULL;
     ls_group *g = NULL;
+    ls_error own;
+    if (!e) e = &own;
     if (!g_p) return ls_fail(e, LS_EINVAL, "group_open: nowhere to put the group");
     LS_TRY(ls_endpoint_open(o, &p, e));
     LS_TRY(open_all(p, o, &g, e));
@@ -111,6 +113,8 @@ ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) 
 }
 
 ls_status ls_group_open_threads(int n, const ls_group_options *o, ls_group **groups, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: nowhere to put the groups");
     if (n < 1) return ls_fail(e, LS_EINVAL, "group_open_threads: %d threads; at least 1", n);
     ls_endpoint **ends = LS_NEW_ARRAY(ls_endpoint *, (size_t)n);
@@ -160,25 +164,40 @@ static ls_status open_split(ls_group *g, const member *members, int n, int id, l
     return s;
 }
 
+/* Did all members open what they had to? All pages of the new groups are ready then. */
+static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
+    int32_t ok = mine == LS_OK;
+    ls_error other = {0};
+    ls_status s = ls_all_reduce(g, &ok, &ok, 1, LS_I32, LS_MIN, &other);
+    if (mine != LS_OK) return mine;
+    if (s != LS_OK) {
+        *e = other;
+        return s;
+    }
+    if (ok) return LS_OK;
+    return ls_fail(e, LS_ENOMEM, "group_split: another worker could not open its group");
+}
+
 ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     if (!g || !g_p)
         return ls_fail(e, LS_EINVAL, "group_split: no group, or nowhere to put the new one");
     member *all = LS_NEW_ARRAY(member, (size_t)g->size);
     member mine = {colour, key, g->rank, g->end->taken};
     ls_group *new = NULL;
-    ls_status s = ls_all_gather(g, &mine, all, sizeof mine, LS_U8, e);
     uint64_t taken = 0;
+    ls_status s = ls_all_gather(g, &mine, all, sizeof mine, LS_U8, e);
     for (int i = 0; s == LS_OK && i < g->size; i++) taken |= all[i].taken;
     if (s == LS_OK && taken == UINT64_MAX)
         s = ls_fail(e, LS_EINVAL, "group_split: a worker is in %d groups already; close some",
                     LS_COMMONS_GROUPS);
-    if (s == LS_OK && colour >= 0) {
-        int n = my_members(g, all);
-        s = open_split(g, all, n, __builtin_ctzll(~taken), &new, e);
+    if (s == LS_OK) {
+        if (colour >= 0)
+            s = open_split(g, all, my_members(g, all), __builtin_ctzll(~taken), &new, e);
+        s = all_opened(g, s, e);
     }
     free(all);
-    /* All pages of the new groups must be ready before the first call. */
-    if (s == LS_OK) s = ls_barrier(g, e);
     if (s != LS_OK) {
         ls_group_close(new);
         return s;

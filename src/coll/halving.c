@@ -234,7 +234,10 @@ static void make_doubling(const ls_call *c, ls_schedule *s) {
     free(offset);
 }
 
-static bool power_of_two(int n) { return (n & (n - 1)) == 0; }
+/* The reduce-scatter begins with the farthest partner. */
+static bool power_of_two(ls_collective what, int n) {
+    return (n & (n - 1)) == 0 && (what == LS_CALL_ALL_REDUCE || n <= 2);
+}
 
 const ls_algorithm ls_halving = {.name = "halving",
                                  .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER,

@@ -117,7 +117,10 @@ static void make(const ls_call *c, ls_schedule *s) {
     layout_free(&l);
 }
 
-static bool never(int n) { return n == 1; }
+static bool never(ls_collective what, int n) {
+    (void)what;
+    return n == 1;
+}
 
 const ls_algorithm ls_hierarchical = {.name = "hierarchical",
                                       .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_BROADCAST,

@@ -75,13 +75,15 @@ void ls_late_report(const ls_record *call, double waited_s, int size, const ls_l
     size_t at = put(text, nbytes, 0, line);
     for (int i = 0; i < nlate; i++) {
         const ls_late *l = &late[i];
-        if (l->last.calls) ls_record_text(&l->last, last, sizeof last);
+        const char *does = l->unknown        ? "it does not answer"
+                           : !l->last.calls  ? "it has made no call yet"
+                           : l->last.waiting ? "it waits in "
+                                             : "it has made ";
+        bool tell = !l->unknown && l->last.calls;
+        if (tell) ls_record_text(&l->last, last, sizeof last);
         snprintf(line, sizeof line, "\n  worker %d (%s%spid %d) is %s; %s%s", l->rank,
-                 l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state,
-                 !l->last.calls    ? "it has made no call yet"
-                 : l->last.waiting ? "it waits in "
-                                   : "it has made ",
-                 l->last.calls ? last : "");
+                 l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, does,
+                 tell ? last : "");
         at = put(text, nbytes, at, line);
     }
 }

@@ -31,6 +31,7 @@ typedef struct ls_late {
     int rank, pid;
     const char *host; /* NULL: this one */
     const char *state;
+    bool unknown; /* it did not answer: `last` says nothing */
     ls_record last;
 } ls_late;
 

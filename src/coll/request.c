@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -50,6 +51,7 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     x = mix(x, c->count);
     x = mix(x, (uint64_t)c->root);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
+    for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
     return mix(x, (uint64_t)g->size);
 }
 
@@ -146,6 +148,11 @@ static ls_status start_flight(ls_group *g, const void *in, void *out, ls_in_plac
     r->cached->busy = true;
     r->cached->used = g->counters.calls;
     f->owner = r;
+    if (g->shared) ls_shared_note(g->shared, &r->call, r->number, r->print, r->file, r->line);
+    if (end->net && end->net->ops->caps & LS_NET_ASK) {
+        ls_record record = record_of(r);
+        end->net->ops->publish(end->net, g->id, &record, sizeof record);
+    }
     ls_traffic t = ls_schedule_traffic(&r->cached->schedule);
     g->counters.messages_sent += t.messages;
     g->counters.bytes_sent += t.nbytes;
@@ -221,10 +228,42 @@ ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nby
 
 /* ---- progress ---- */
 
+/* Both ends see both records: the same line at both. */
+static ls_status disagree(ls_group *g, const ls_record *mine, int other, const ls_record *theirs,
+                          ls_error *e) {
+    char a[256], b[256];
+    bool first = g->rank < other;
+    ls_record_text(first ? mine : theirs, a, sizeof a);
+    ls_record_text(first ? theirs : mine, b, sizeof b);
+    ls_fail(e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called %s",
+            first ? g->rank : other, a, first ? other : g->rank, b);
+    ls_group_break(g, e);
+    /* Others may be about to ask this worker what it does, before it ends. */
+    if (g->end->net && g->end->net->ops->caps & LS_NET_ASK)
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    return e->code;
+}
+
+/* A message of another call has come for r: what has its sender called? e says what is known
+ * without asking. */
+static ls_status explain(const ls_request *r, const ls_message *m, ls_error *e) {
+    ls_group *g = r->g;
+    ls_net *net = g->end->net;
+    ls_record mine = record_of(r), theirs = {0};
+    ls_peer_state peer;
+    int member = 0;
+    while (g->ranks[member] != m->peer) member++;
+    if (!(net->ops->caps & LS_NET_ASK) ||
+        net->ops->ask(net, m->peer, g->id, &theirs, sizeof theirs, &peer, NULL) != LS_OK ||
+        theirs.calls != mine.calls)
+        return e->code;
+    return disagree(g, &mine, member, &theirs, e);
+}
+
 static ls_status message_done(const ls_message *m, ls_error *e) {
     ls_request *r = m->owner;
     if (!r->message_only) {
-        LS_TRY(ls_flight_done(&r->cached->flight, m, e));
+        if (ls_flight_done(&r->cached->flight, m, e) != LS_OK) return explain(r, m, e);
         if (ls_flight_finished(&r->cached->flight)) flight_ends(r);
         return LS_OK;
     }
@@ -288,45 +327,62 @@ static const ls_commons_worker *worker_of(const ls_group *g, int member) {
     return ls_commons_worker_of(g->end->commons, g->end->local[g->ranks[member]]);
 }
 
-/* Both ends see both records: the same line at both. */
-static ls_status disagree(ls_group *g, const ls_record *mine, int other, const ls_record *theirs,
-                          ls_error *e) {
-    char a[256], b[256];
-    bool first = g->rank < other;
-    ls_record_text(first ? mine : theirs, a, sizeof a);
-    ls_record_text(first ? theirs : mine, b, sizeof b);
-    ls_fail(e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called %s",
-            first ? g->rank : other, a, first ? other : g->rank, b);
-    return ls_group_break(g, e);
-}
-
 /* The other's record is of a later call where it did not wait: then it is of its kind, at least. */
 static ls_status disagreement(ls_group *g, const ls_request *r, ls_error *e) {
     ls_record mine = record_of(r), theirs = ls_shared_record(g->shared, r->shared->differs);
     return disagree(g, &mine, r->shared->differs, &theirs, e);
 }
 
-static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
-    for (ls_request *any = g->first; any; any = any->next)
-        if (any->shared && !any->done && any->shared->differs >= 0) return disagreement(g, any, e);
-    int late = ls_shared_late(g->shared, r->shared);
-    if (late < 0 || late == g->rank) return LS_OK;
-    const ls_commons_worker *w = worker_of(g, late);
+/* Is a member that r waits for in another call, gone, or has it left? */
+static ls_status check_member(ls_group *g, const ls_request *r, int member, ls_error *e) {
+    ls_record mine = record_of(r), theirs = ls_shared_record(g->shared, member);
+    if (theirs.calls == mine.calls && theirs.print != mine.print)
+        return disagree(g, &mine, member, &theirs, e);
+    const ls_commons_worker *w = worker_of(g, member);
     int pid = atomic_load(&w->pid);
     bool left = atomic_load(&w->left);
     if (!left && (g->end->commons->threads || !pid || strcmp(ls_process_state(pid), "gone") != 0))
         return LS_OK;
     char text[256];
-    ls_request_text(r, text, sizeof text);
-    ls_fail(e, LS_EPEER, "worker %d (pid %d) %s while worker %d waits for it in %s", late, pid,
+    ls_record_text(&mine, text, sizeof text);
+    ls_fail(e, LS_EPEER, "worker %d (pid %d) %s while worker %d waits for it in %s", member, pid,
             left ? "has left the group" : "is gone", g->rank, text);
     return ls_group_break(g, e);
+}
+
+/* A member that this flight waits for a message from, after `last`; -1: none. */
+static int flight_waits_for(const ls_group *g, const ls_request *r, int last) {
+    const ls_schedule *s = &r->cached->schedule;
+    for (int member = last + 1; member < g->size; member++)
+        for (int i = 0; i < s->nsteps; i++)
+            if (s->steps[i].kind == LS_STEP_RECV && s->steps[i].peer == member &&
+                ls_flight_waits(&r->cached->flight, i))
+                return member;
+    return -1;
+}
+
+/* Of members with whom memory is shared. What one sent before it ended may still lie there: it is
+ * polled for once more. */
+static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
+    for (ls_request *any = g->first; any; any = any->next)
+        if (any->shared && !any->done && any->shared->differs >= 0) return disagreement(g, any, e);
+    if (r->shared) {
+        int late = ls_shared_late(g->shared, r->shared);
+        return late < 0 || late == g->rank ? LS_OK : check_member(g, r, late, e);
+    }
+    if (!r->cached || flight_waits_for(g, r, -1) < 0) return LS_OK;
+    int member = flight_waits_for(g, r, -1);
+    bool over = atomic_load(&worker_of(g, member)->left);
+    if (over) LS_TRY(fly_locked(g, 0, e));
+    return r->done || flight_waits_for(g, r, -1) != member ? LS_OK : check_member(g, r, member, e);
 }
 
 static ls_status timed_out(ls_group *g, const ls_request *r, int64_t waited_ns, ls_error *e) {
     char text[256] = "a message", who[96] = "";
     if (!r->message_only) ls_request_text(r, text, sizeof text);
     int late = r->shared ? ls_shared_late(g->shared, r->shared) : -1;
+    int awaited = r->cached ? flight_waits_for(g, r, -1) : -1;
+    if (awaited >= 0) snprintf(who, sizeof who, " for worker %d", awaited);
     if (late >= 0)
         snprintf(who, sizeof who, " for worker %d (pid %d), which has made %u calls", late,
                  atomic_load(&worker_of(g, late)->pid), ls_shared_record(g->shared, late).calls);
@@ -355,6 +411,44 @@ static void report_shared(const ls_group *g, const ls_request *r) {
     ls_record call = record_of(r);
     ls_late_report(&call, (double)g->report_ns / 1e9, g->size, late, n, text, sizeof text);
     ls_log("%s", text);
+}
+
+static int next_to_ask(const ls_group *g, const ls_request *r, int last, bool all) {
+    if (!all) return flight_waits_for(g, r, last);
+    int next = last + 1 + (last + 1 == g->rank);
+    return next < g->size ? next : -1;
+}
+
+/* Asks those who are late what they are doing. One in another call: all learn it. `report`: the
+ * lines. */
+static ls_status ask_late(ls_group *g, const ls_request *r, bool report, ls_error *e) {
+    enum { MOST = 16 };
+    ls_net *net = g->end->net;
+    ls_record mine = record_of(r);
+    ls_late late[MOST];
+    int n = 0;
+    for (int m = -1; n < MOST && (m = next_to_ask(g, r, m, report)) >= 0;) {
+        ls_record theirs = {0};
+        ls_peer_state peer = {0};
+        ls_status s = net->ops->ask(net, g->ranks[m], g->id, &theirs, sizeof theirs, &peer, NULL);
+        if (s == LS_OK && theirs.calls == mine.calls && theirs.print != mine.print)
+            return disagree(g, &mine, m, &theirs, e);
+        if (s == LS_OK && theirs.calls >= mine.calls) continue; /* it is on its way */
+        late[n] = (ls_late){.rank = m, .pid = peer.pid, .last = theirs};
+        late[n].state = peer.here       ? ls_process_state(peer.pid)
+                        : s == LS_OK    ? "running"
+                        : s == LS_EPEER ? "gone"
+                                        : "not answering";
+        late[n].unknown = s != LS_OK;
+        late[n].last.waiting = 0;
+        if (!peer.here) late[n].host = "on another host";
+        n++;
+    }
+    if (!n || !report) return LS_OK;
+    char text[4096];
+    ls_late_report(&mine, (double)g->report_ns / 1e9, g->size, late, n, text, sizeof text);
+    ls_log("%s", text);
+    return LS_OK;
 }
 
 /* ---- waiting ---- */
@@ -388,23 +482,37 @@ static ls_status wait_slice(ls_group *g, ls_request *r, int64_t slice, ls_error 
     return fly_locked(g, mixed && slice > MIXED_SLICE_NS ? MIXED_SLICE_NS : slice, e);
 }
 
+/* After a quarter of a second, half of one, one second: does somebody else make another call? After
+ * report_ns: a report. `asked_p` counts. */
+static ls_status look_into(ls_group *g, ls_request *r, int64_t waited, int *asked_p, ls_error *e) {
+    static const int64_t at[] = {250000000, 500000000, 1000000000};
+    const int report = 1000; /* no asking after it */
+    bool ask = r->cached && g->end->net->ops->caps & LS_NET_ASK;
+    if (*asked_p >= report) return LS_OK;
+    if (g->report_ns >= 0 && waited >= g->report_ns) {
+        *asked_p = report;
+        if (r->shared) report_shared(g, r);
+        return ask ? ask_late(g, r, true, e) : LS_OK;
+    }
+    if (*asked_p == 3 || waited < at[*asked_p]) return LS_OK;
+    ++*asked_p;
+    return ask ? ask_late(g, r, false, e) : LS_OK;
+}
+
 /* Most waits end in the first slice, without a look at the clock. */
 static ls_status wait_long(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *e) {
     ls_group *g = r->g;
     int64_t limit = own_limit ? g->timeout_ns : timeout_ns, slice = SLICE_NS, waited = 0;
     int64_t start = limit >= 0 && limit < SLICE_NS ? ls_clock_ns() : 0;
-    bool reported = false;
+    int asked = 0;
     if (limit >= 0 && limit < slice) slice = limit;
     for (;;) {
         LS_TRY(wait_slice(g, r, slice, e));
         if (r->done) return LS_OK;
-        if (r->shared) LS_TRY(shared_health(g, r, e));
+        if (g->shared) LS_TRY(shared_health(g, r, e));
         if (!start) start = ls_clock_ns() - slice;
         waited = ls_clock_ns() - start;
-        if (!reported && g->report_ns >= 0 && waited >= g->report_ns && r->shared) {
-            report_shared(g, r);
-            reported = true;
-        }
+        LS_TRY(look_into(g, r, waited, &asked, e));
         if (limit >= 0 && waited >= limit) break;
         slice = limit >= 0 && limit - waited < SLICE_NS ? limit - waited : SLICE_NS;
     }

@@ -11,7 +11,7 @@
 enum {
     INLINE = 48,       /* bytes of an input that fit on the page's line */
     SMALL = 16 * 1024, /* ... beside the page */
-    HALF = 512 * 1024, /* of the stage */
+    HALF = 256 * 1024, /* of the stage */
     PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
 };
 
@@ -53,10 +53,10 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     s->stage = ls_commons_alloc(c, (size_t)2 * HALF);
     if (!s->small || !s->stage) {
         ls_shared_close(s);
-        return ls_fail(
-            e, LS_ENOMEM,
-            "no room in the arena (%.1f MB a worker) for another group; give arena_nbytes",
-            (double)c->head->arena_nbytes / 1e6);
+        return ls_fail(e, LS_ENOMEM,
+                       "no room in the arena (%.1f MB a worker) for another group; make it larger "
+                       "(arena_nbytes, or `lockstep run --arena`)",
+                       (double)c->head->arena_nbytes / 1e6);
     }
     size_t n = (size_t)size;
     s->ranks = LS_NEW_ARRAY(int, n);
@@ -420,6 +420,7 @@ static void collect_sums(ls_shared *s, ls_shared_call *x) {
         size_t first, n;
         staged_range(s, x, b, &first, &n);
         if (n) memcpy(x->out + first * size, half_of(s, x, b) + (size_t)b * part * size, n * size);
+        if (b != s->rank) s->bytes_read += n * size;
     }
 }
 
@@ -545,6 +546,11 @@ bool ls_shared_step(ls_shared *s, ls_shared_call *x) {
 int ls_shared_late(const ls_shared *s, const ls_shared_call *x) {
     if (x->state == LS_SHARED_COMING) return x->come < s->size ? x->come : -1;
     return x->state == LS_SHARED_DONE || x->state == LS_SHARED_FREE ? -1 : x->left;
+}
+
+void ls_shared_note(ls_shared *s, const ls_call *c, uint32_t number, uint64_t print,
+                    const char *file, int line) {
+    ls_record_set(&s->pages[s->rank]->last, c, number, print, file, line);
 }
 
 /* It may be written at this moment: what is read is for a message only. */

@@ -87,6 +87,9 @@ bool ls_shared_step(ls_shared *, ls_shared_call *);
 /* Who is waited for in this call: the first such member, or -1. */
 int ls_shared_late(const ls_shared *, const ls_shared_call *);
 
+/* The same for a call that runs as a schedule: others see it, too. */
+void ls_shared_note(ls_shared *, const ls_call *, uint32_t number, uint64_t print, const char *file,
+                    int line);
 /* The last call that a member has made. */
 ls_record ls_shared_record(const ls_shared *, int member);
 /* Has the member come to this call? */

@@ -53,7 +53,7 @@ static void view(ls_commons *c, void *base, int rank, int size, int fd, bool thr
     c->block_cap = 16;
     c->blocks = LS_NEW_ARRAY(block, c->block_cap);
     c->blocks[c->nblocks++] = (block){.nbytes = pages(c->head->arena_nbytes)};
-    atomic_store(&ls_commons_worker_of(c, rank)->pid, getpid());
+    c->joined_before = atomic_exchange(&ls_commons_worker_of(c, rank)->pid, getpid()) != 0;
 }
 
 ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
@@ -83,6 +83,7 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
     h->calls_at = l.calls;
     h->arenas_at = l.arenas;
     view(c_p, base, 0, size, fd, threads);
+    if (!threads) atomic_store(&ls_commons_worker_of(c_p, 0)->pid, 0); /* a launcher is no worker */
     return LS_OK;
 }
 

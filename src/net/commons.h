@@ -46,6 +46,7 @@ typedef struct ls_commons {
     int rank, size;
     int fd;                          /* of the memfd, or -1 */
     bool threads;                    /* all of one process */
+    bool joined_before;              /* this worker had come already when the view was made */
     struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
     size_t nblocks, block_cap;
 } ls_commons;

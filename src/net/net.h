@@ -18,7 +18,11 @@
 
 #include "base/error.h"
 
-enum { LS_NET_OWN_PROGRESS = 1 };
+enum {
+    LS_NET_OWN_PROGRESS = 1,
+    LS_NET_ASK =
+        2, /* publish() and ask() work: a peer answers though its worker is busy or stuck */
+};
 
 typedef struct ls_net ls_net;
 
@@ -36,6 +40,12 @@ typedef struct ls_message {
     void *owner; /* the caller's own */
 } ls_message;
 
+/* What is known of a peer without its answer. */
+typedef struct ls_peer_state {
+    int pid;
+    bool here; /* on this host */
+} ls_peer_state;
+
 typedef struct ls_net_ops {
     const char *name; /* "thread", "shm", "tcp", "mpi", "fake" */
     uint32_t caps;
@@ -48,6 +58,12 @@ typedef struct ls_net_ops {
     /* Drops all messages of this owner: their memory is not touched any more, except that a peer
      * may still read what was announced to it. */
     void (*forget)(ls_net *, const void *owner);
+    /* What this worker answers about `group`; n bytes, 128 at most. Without LS_NET_ASK: nothing. */
+    void (*publish)(ls_net *, int group, const void *data, size_t n);
+    /* What worker `rank` has published. LS_ETIMEOUT: it does not answer; LS_EPEER: it is gone;
+     * LS_EINVAL: not here. */
+    ls_status (*ask)(ls_net *, int rank, int group, void *data, size_t n, ls_peer_state *state_p,
+                     ls_error *);
     /* From any thread, any time: every poll, now and later, returns LS_EABORT. */
     void (*abort)(ls_net *);
     void (*close)(ls_net *);
@@ -59,11 +75,22 @@ struct ls_net {
     int rank, size;
     /* Since it was opened. */
     uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
+    const struct ls_native_ops *native; /* the collectives of its own (native.h); NULL: none */
 };
 
 /* The tag of message `number` of call `call` of group `group`. */
 static inline uint64_t ls_net_tag(uint16_t group, uint32_t call, uint32_t number) {
     return (uint64_t)group << 48 | (uint64_t)(call & 0xffffff) << 24 | (number & 0xffffff);
+}
+
+/* For transports without LS_NET_ASK. */
+static inline void ls_net_publish_nothing(ls_net *net, int group, const void *data, size_t n) {
+    (void)net, (void)group, (void)data, (void)n;
+}
+static inline ls_status ls_net_ask_nobody(ls_net *net, int rank, int group, void *data, size_t n,
+                                          ls_peer_state *state_p, ls_error *e) {
+    (void)net, (void)rank, (void)group, (void)data, (void)n, (void)state_p, (void)e;
+    return LS_EINVAL;
 }
 
 #endif

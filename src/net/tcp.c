@@ -1,8 +1,7 @@
 /* tcp.c - see tcp.h.
  *
- * Frames, from src to dst on the connection that src made:
+ * Frames, from src to dst on the connection that src made, after its greeting (watch.h):
  *
- *     HELLO  the first: who src is, who dst is, the group's nonce
  *     DATA   a short message, data behind it
  *     THERE  a long message waits for its receiver (sent only if it has not asked yet)
  *     READY  src, who waits for a long message from dst, asks dst to send it
@@ -28,16 +27,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/conn.h"
+#include "net/watch.h"
 
-enum { HELLO = 1, DATA, THERE, READY, BULK };
-enum { EAGER = 65536, NEWCOMERS = 1024, EVENTS = 64, SPIN_NS = 50000 };
-static const int64_t HELLO_NS = (int64_t)10 * 1000000000;
-
-typedef struct hello {
-    uint64_t nonce[2];
-    uint32_t from, to;
-} hello;
+enum { DATA = LS_FIRST_KIND, THERE, READY, BULK };
+enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000 };
 
 /* A tag that was asked for, or announced, before this side knew of it. */
 typedef struct note {
@@ -66,15 +59,6 @@ typedef struct early {
     unsigned char data[];
 } early;
 
-/* Somebody has connected; who it is will be seen. */
-typedef struct newcomer {
-    ls_conn *c;
-    int64_t end;
-    bool has_header;
-    hello said;
-    struct newcomer *next;
-} newcomer;
-
 typedef struct tcp_net {
     ls_net net; /* first */
     peer *peers;
@@ -83,9 +67,8 @@ typedef struct tcp_net {
     ls_key key;
     bool keyed;
     ls_patience patience;
-    int listen_fd, epoll_fd, wake_fd;
-    newcomer *newcomers;
-    int nnewcomers;
+    ls_watch *watch;
+    int epoll_fd, wake_fd;
     ls_message *wanted; /* posted receives */
     early *early, **early_end;
     ls_message *done, **done_end;
@@ -94,7 +77,7 @@ typedef struct tcp_net {
 } tcp_net;
 
 /* What a descriptor is, in epoll's data. */
-typedef enum watched { WATCH_LISTEN, WATCH_WAKE, WATCH_IN, WATCH_OUT, WATCH_NEW } watched;
+typedef enum watched { WATCH_ARRIVALS, WATCH_WAKE, WATCH_IN, WATCH_OUT } watched;
 
 static uint64_t watch_data(watched what, int who) { return (uint64_t)what << 32 | (uint32_t)who; }
 
@@ -135,18 +118,6 @@ static ls_status lost(const tcp_net *x, int rank, ls_error *e) {
 
 /* ---- connections out ---- */
 
-static void set_options(int fd) {
-    int one = 1, idle = 5, every = 2, times = 3, user_ms = 15000;
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof user_ms);
-}
-
 static void watch_out(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
     bool write = p->out->open ? ls_conn_busy(p->out) : true;
@@ -160,22 +131,16 @@ static ls_status reach(tcp_net *x, int rank, ls_error *e) {
     peer *p = &x->peers[rank];
     if (p->out_gone) return lost(x, rank, e);
     if (p->out) return LS_OK;
-    const struct sockaddr_storage *a = &x->members[rank].address;
-    int fd = socket(a->ss_family, SOCK_STREAM, 0);
-    if (fd < 0) return ls_fail(e, LS_EIO, "no socket: %s", strerror(errno));
-    set_options(fd);
-    socklen_t n =
-        a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    if (connect(fd, (const struct sockaddr *)a, n) != 0 && errno != EINPROGRESS) {
+    int fd = ls_socket_dial(&x->members[rank].address);
+    if (fd < 0) {
         conn_lost(x, rank, false, strerror(errno));
-        close(fd);
         return lost(x, rank, e);
     }
     LS_TRY(ls_conn_new(fd, false, x->keyed ? &x->key : NULL, &p->out, e));
-    hello h = {.from = (uint32_t)x->net.rank, .to = (uint32_t)rank};
-    memcpy(h.nonce, x->nonce, sizeof h.nonce);
-    ls_frame f = {.kind = HELLO, .nbytes = sizeof h};
-    ls_conn_put(p->out, &f, &h, sizeof h, NULL, e);
+    ls_greeting g = {.from = (uint32_t)x->net.rank, .to = (uint32_t)rank};
+    memcpy(g.nonce, x->nonce, sizeof g.nonce);
+    ls_frame f = {.kind = LS_GREETING, .nbytes = sizeof g};
+    ls_conn_put(p->out, &f, &g, sizeof g, NULL, e);
     watch_out(x, rank);
     return LS_OK;
 }
@@ -352,91 +317,18 @@ static void pull(tcp_net *x, int from) {
     if (io == LS_IO_FAILED) conn_lost(x, from, true, e.msg);
 }
 
-/* ---- newcomers ---- */
-
-static void accept_all(tcp_net *x) {
-    for (;;) {
-        int fd = accept(x->listen_fd, NULL, NULL);
-        if (fd < 0) return;
-        set_options(fd);
-        ls_conn *c = NULL;
-        if (x->nnewcomers == NEWCOMERS) {
-            close(fd);
+/* Peers that have connected to this worker. */
+static void take_arrivals(tcp_net *x) {
+    int from = 0;
+    for (ls_conn *c; (c = ls_watch_take(x->watch, &from));) {
+        if (x->peers[from].in) {
+            ls_log("a second connection from worker %d is dropped", from);
+            ls_conn_free(c);
             continue;
         }
-        if (ls_conn_new(fd, true, x->keyed ? &x->key : NULL, &c, NULL) != LS_OK) continue;
-        newcomer *n = LS_NEW(newcomer);
-        *n = (newcomer){.c = c, .end = ls_clock_ns() + HELLO_NS, .next = x->newcomers};
-        x->newcomers = n;
-        x->nnewcomers++;
-        watch(x, fd, EPOLLIN, WATCH_NEW, 0);
-    }
-}
-
-/* DONE: its hello is read. */
-static ls_io hear_hello(newcomer *n, ls_error *e) {
-    ls_io io = ls_conn_handshake(n->c, e);
-    if (io == LS_IO_DONE && !n->has_header) {
-        ls_frame f;
-        io = ls_conn_next(n->c, &f, e);
-        if (io == LS_IO_DONE && (f.kind != HELLO || f.nbytes != sizeof n->said)) {
-            ls_fail(e, LS_EPEER, "it says no hello");
-            return LS_IO_FAILED;
-        }
-        if (io == LS_IO_DONE) {
-            n->has_header = true;
-            ls_conn_take(n->c, &n->said, sizeof n->said);
-        }
-    }
-    return io == LS_IO_DONE ? ls_conn_payload(n->c, e) : io;
-}
-
-static const char *judge(const tcp_net *x, const newcomer *n) {
-    if (memcmp(n->said.nonce, x->nonce, sizeof x->nonce) != 0) return "it belongs to another run";
-    if ((int)n->said.to != x->net.rank || n->said.from >= (uint32_t)x->net.size ||
-        n->said.from == n->said.to)
-        return "it looks for another worker";
-    return x->peers[n->said.from].in ? "that worker is connected already" : NULL;
-}
-
-static void turn_away(const newcomer *n, const char *why) {
-    struct sockaddr_storage from = {0};
-    socklen_t size = sizeof from;
-    char address[80];
-    getpeername(n->c->fd, (struct sockaddr *)&from, &size);
-    ls_address_text(&from, address, sizeof address);
-    ls_log("a connection from %s is dropped: %s", address, why);
-}
-
-/* Every newcomer: it becomes a peer's connection, is dropped, or stays. */
-static void attend_newcomers(tcp_net *x) {
-    for (newcomer **link = &x->newcomers; *link;) {
-        newcomer *n = *link;
-        ls_error e = {0};
-        ls_io io = hear_hello(n, &e);
-        const char *why = NULL;
-        if (io == LS_IO_FAILED || io == LS_IO_CLOSED) why = e.msg;
-        if (io == LS_IO_DONE) why = judge(x, n);
-        if (io != LS_IO_DONE && !why && ls_clock_ns() > n->end) why = "it said no hello in time";
-        if (io != LS_IO_DONE && !why) {
-            uint32_t events = n->c->wants_write ? EPOLLOUT : EPOLLIN;
-            watch(x, n->c->fd, events, WATCH_NEW, 0);
-            link = &n->next;
-            continue;
-        }
-        *link = n->next;
-        x->nnewcomers--;
-        if (why) {
-            turn_away(n, why);
-            ls_conn_free(n->c);
-        } else {
-            int from = (int)n->said.from;
-            x->peers[from].in = n->c;
-            n->c->in_frame = false;
-            watch(x, n->c->fd, EPOLLIN, WATCH_IN, from);
-            pull(x, from);
-        }
-        free(n);
+        x->peers[from].in = c;
+        watch(x, c->fd, EPOLLIN, WATCH_IN, from);
+        pull(x, from);
     }
 }
 
@@ -505,15 +397,11 @@ static void hear_end(tcp_net *x, int rank) {
     if (io == LS_IO_DONE) conn_lost(x, rank, false, "it speaks out of turn");
 }
 
-static void on_event(tcp_net *x, const struct epoll_event *ev, bool *newcomers_p) {
+static void on_event(tcp_net *x, const struct epoll_event *ev) {
     int who = (int)(uint32_t)ev->data.u64;
     uint64_t ignored;
     switch ((watched)(ev->data.u64 >> 32)) {
-    case WATCH_LISTEN:
-        accept_all(x);
-        *newcomers_p = true;
-        break;
-    case WATCH_NEW: *newcomers_p = true; break;
+    case WATCH_ARRIVALS: take_arrivals(x); break;
     case WATCH_WAKE:
         if (read(x->wake_fd, &ignored, sizeof ignored) < 0) break;
         x->moved = true;
@@ -532,9 +420,7 @@ static void look(tcp_net *x, int64_t timeout_ns) {
     struct epoll_event events[EVENTS];
     struct timespec t = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
     int n = epoll_pwait2(x->epoll_fd, events, EVENTS, &t, NULL);
-    bool newcomers = x->newcomers && timeout_ns; /* their time limits */
-    for (int i = 0; i < n; i++) on_event(x, &events[i], &newcomers);
-    if (newcomers) attend_newcomers(x);
+    for (int i = 0; i < n; i++) on_event(x, &events[i]);
 }
 
 /* Can nothing come from this peer any more? It may have made its connection just before it ended.
@@ -612,6 +498,22 @@ static void tcp_forget(ls_net *net, const void *owner) {
     }
 }
 
+static void tcp_publish(ls_net *net, int group, const void *data, size_t n) {
+    ls_watch_publish(((tcp_net *)net)->watch, group, data, n);
+}
+
+static ls_status tcp_ask(ls_net *net, int rank, int group, void *data, size_t n,
+                         ls_peer_state *state_p, ls_error *e) {
+    const int64_t timeout_ns = 200000000;
+    tcp_net *x = (tcp_net *)net;
+    ls_greeting g = {.from = (uint32_t)net->rank, .to = (uint32_t)rank};
+    memcpy(g.nonce, x->nonce, sizeof g.nonce);
+    const ls_member *m = &x->members[rank];
+    state_p->pid = m->pid;
+    state_p->here = m->host == x->members[net->rank].host;
+    return ls_watch_ask(m, &g, x->keyed ? &x->key : NULL, group, data, n, timeout_ns, e);
+}
+
 static void tcp_abort(ls_net *net) {
     tcp_net *x = (tcp_net *)net;
     uint64_t one = 1;
@@ -636,18 +538,12 @@ static void tcp_close(ls_net *net) {
         free_notes(p->asked);
         free_notes(p->there);
     }
-    while (x->newcomers) {
-        newcomer *next = x->newcomers->next;
-        ls_conn_free(x->newcomers->c);
-        free(x->newcomers);
-        x->newcomers = next;
-    }
+    ls_watch_stop(x->watch);
     while (x->early) {
         early *next = x->early->next;
         free(x->early);
         x->early = next;
     }
-    if (x->listen_fd >= 0) close(x->listen_fd);
     if (x->epoll_fd >= 0) close(x->epoll_fd);
     if (x->wake_fd >= 0) close(x->wake_fd);
     ls_key_wipe(&x->key);
@@ -660,7 +556,10 @@ static const ls_net_ops tcp_ops = {.name = "tcp",
                                    .send = tcp_send,
                                    .recv = tcp_recv,
                                    .poll = tcp_poll,
+                                   .caps = LS_NET_ASK,
                                    .forget = tcp_forget,
+                                   .publish = tcp_publish,
+                                   .ask = tcp_ask,
                                    .abort = tcp_abort,
                                    .close = tcp_close};
 
@@ -677,7 +576,6 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     if (key) x->key = *key;
     x->early_end = &x->early;
     x->done_end = &x->done;
-    x->listen_fd = r->listen_fd;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (x->epoll_fd < 0 || x->wake_fd < 0) {
@@ -685,7 +583,12 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
         tcp_close(&x->net);
         return ls_fail(e, LS_EIO, "no epoll or eventfd: %s", strerror(why));
     }
-    watch(x, x->listen_fd, EPOLLIN, WATCH_LISTEN, 0);
+    ls_status s = ls_watch_start(r->listen_fd, rank, r->size, r->nonce, key, &x->watch, e);
+    if (s != LS_OK) {
+        tcp_close(&x->net);
+        return s;
+    }
+    watch(x, ls_watch_fd(x->watch), EPOLLIN, WATCH_ARRIVALS, 0);
     watch(x, x->wake_fd, EPOLLIN, WATCH_WAKE, 0);
     *net_p = &x->net;
     return LS_OK;

@@ -414,6 +414,38 @@ static void test_disagreement(void **state) {
     }
 }
 
+static ls_status told_of_disagreement(ls_group *g, void *arg, ls_error *e) {
+    ls_status s = disagree(g, arg, e);
+    if (s == LS_EINVAL &&
+        strstr(e->msg, "worker 1 called all_reduce f32 sum, 99 elements as call 1 at group") &&
+        strstr(e->msg, "called all_reduce f32 sum, 100 elements as call 1 at group_test.c:"))
+        return LS_OK;
+    return ls_fail(e, LS_EIO, "not told: %.400s", ls_status_name(s));
+}
+
+/* One sends to a worker that sends too: no message shows it. */
+static ls_status told_without_messages(ls_group *g, void *arg, ls_error *e) {
+    static float x[100];
+    (void)arg;
+    LS_TRY(ls_barrier(g, e));
+    ls_status s = ls_group_rank(g) ? ls_reduce(g, x, x, 50, LS_F32, LS_SUM, 1, e)
+                                   : ls_reduce(g, x, x, 50, LS_F32, LS_SUM, 0, e);
+    if (s == LS_EINVAL && strstr(e->msg, "worker 0 called reduce f32 sum, 50 elements, root 0") &&
+        strstr(e->msg, "worker 1 called reduce f32 sum, 50 elements, root 1"))
+        return LS_OK;
+    return ls_fail(e, LS_EIO, "not told: %.400s", e->msg);
+}
+
+static void test_disagreement_over_tcp(void **state) {
+    (void)state;
+    ls_group_options o = {.transport = "tcp", .timeout_s = 20};
+    run_processes(2, &o, told_of_disagreement, NULL);
+    run_processes(3, &o, told_of_disagreement, NULL);
+    run_processes(3, NULL, told_of_disagreement, NULL);
+    o.algorithm = "binomial";
+    run_processes(2, &o, told_without_messages, NULL);
+}
+
 static ls_status late(ls_group *g, void *arg, ls_error *e) {
     (void)arg;
     if (ls_group_rank(g) == 1) {
@@ -462,10 +494,11 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     const char *pid = strstr(text, "worker 1 (pid ");
     if (pid) other = atoi(pid + 14);
     if (other) kill(other, SIGCONT);
+    bool stopped = strstr(text, "is stopped; "), silent = strstr(text, "; it does not answer");
     if (!other ||
         !strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at group_test.c:") ||
-        !strstr(text, stop ? "is stopped; it has made barrier as call 0 at group_test.c:"
-                           : "is sleeping; it has made barrier as call 0 at group_test.c:"))
+        stopped != stop || (silent && !stop) ||
+        (!silent && !strstr(text, "it has made barrier as call 0 at group_test.c:")))
         return ls_fail(e, LS_EINVAL, "the report is: %.300s", text);
     return s == LS_OK ? s : ls_wait(&q, -1, e);
 }
@@ -474,7 +507,53 @@ static void test_report(void **state) {
     (void)state;
     bool stop[] = {false, true};
     for (int i = 0; i < 2; i++)
-        run_processes(2, &(ls_group_options){.report_s = 0.2}, reported, &stop[i]);
+        for (int tcp = 0; tcp < 2; tcp++)
+            run_processes(2, &(ls_group_options){.report_s = 0.2, .transport = tcp ? "tcp" : NULL},
+                          reported, &stop[i]);
+}
+
+/* Worker 1 forces names[0], the others names[1], or nothing. */
+static int other_algorithm(void *arg) {
+    const char *const *names = arg;
+    bool first = strcmp(getenv("LOCKSTEP_RANK"), "1") == 0;
+    ls_group_options o = {.timeout_s = 5, .algorithm = names[first ? 0 : 1], .transport = names[2]};
+    ls_group *g = NULL;
+    ls_error e = {0};
+    float x[100] = {0};
+    ls_status s = ls_group_open(&o, &g, &e);
+    if (s == LS_OK) s = ls_all_reduce(g, x, x, 100, LS_F32, LS_SUM, &e);
+    ls_group_close(g);
+    bool told = (s == LS_EINVAL && strstr(e.msg, "workers disagree")) || s == LS_EPEER;
+    if (!told) fprintf(stderr, "not told: %d %s\n", (int)s, e.msg);
+    return told ? 0 : 1;
+}
+
+static void test_other_algorithm(void **state) {
+    (void)state;
+    const char *tries[][3] = {{"ring", NULL, NULL},
+                              {"doubling", "exchange", NULL},
+                              {"ring", NULL, "tcp"},
+                              {"doubling", "exchange", "tcp"}};
+    for (int i = 0; i < 4; i++) {
+        ls_launch_options l = {.nworkers = 3, .main = other_algorithm, .arg = tries[i]};
+        l.arena_nbytes = (size_t)16 << 20;
+        ls_error e = {0};
+        int code = 0;
+        assert_ls_ok(ls_launch_run(&l, &code, &e), e);
+        assert_int_equal(code, 0);
+    }
+}
+
+static ls_status twice(ls_group *g, void *arg, ls_error *e) {
+    ls_group *again = NULL;
+    (void)g, (void)arg;
+    assert_ls_fails(ls_group_open(NULL, &again, e), LS_EINVAL, "ls_group_dup", *e);
+    return LS_OK;
+}
+
+static void test_twice(void **state) {
+    (void)state;
+    run_processes(2, NULL, twice, NULL);
 }
 
 static ls_status leave(ls_group *g, void *arg, ls_error *e) {
@@ -496,12 +575,13 @@ static ls_status killed(ls_group *g, void *arg, ls_error *e) {
     LS_TRY(ls_barrier(g, e));
     if (ls_group_rank(g) == 1) _exit(0); /* without closing */
     ls_status s = ls_barrier(g, e);
-    return s == LS_EPEER && strstr(e->msg, "is gone") ? LS_OK : LS_EINVAL;
+    return s == LS_EPEER && strstr(e->msg, "worker 1 (pid") ? LS_OK : LS_EINVAL;
 }
 
 static void test_killed(void **state) {
     (void)state;
     run_processes(3, NULL, killed, NULL);
+    run_processes(3, &(ls_group_options){.transport = "tcp"}, killed, NULL);
 }
 
 static ls_status limited(ls_group *g, void *arg, ls_error *e) {
@@ -535,9 +615,11 @@ int main(void) {
         cmocka_unit_test(test_tcp),          cmocka_unit_test(test_tcp_plain),
         cmocka_unit_test(test_tcp_forced),   cmocka_unit_test(test_many),
         cmocka_unit_test(test_split),        cmocka_unit_test(test_bad_arguments),
-        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_report),       cmocka_unit_test(test_left),
-        cmocka_unit_test(test_killed),       cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_disagreement_over_tcp),
+        cmocka_unit_test(test_late),         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_left),         cmocka_unit_test(test_other_algorithm),
+        cmocka_unit_test(test_twice),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
