@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "coll/neighbours.h"
 #include "net/environment.h"
 #include "net/join.h"
+#include "net/mpi.h"
 #include "net/shared_net.h"
 #include "net/spawn.h"
 #include "net/tcp.h"
@@ -30,6 +32,7 @@ void ls_endpoint_close(ls_endpoint *p) {
     if (!p) return;
     if (p->commons) atomic_store(&ls_commons_worker_of(p->commons, p->commons->rank)->left, 1);
     if (p->net) p->net->ops->close(p->net);
+    if (p->met_over) p->met_over->ops->close(p->met_over);
     if (p->commons) ls_commons_close(p->commons);
     free(p->commons);
     pthread_mutex_destroy(&p->lock);
@@ -136,6 +139,21 @@ static ls_status find_key(const ls_group_options *o, ls_key *key, bool *keyed_p,
         "anyone join, read and change what is sent");
 }
 
+/* Workers of one host share memory. If that is all of them, their messages go through it, too. */
+static ls_status share_memory(ls_endpoint *p, const ls_group_options *o, double timeout_s,
+                              ls_error *e) {
+    p->patience = ls_patience_for(workers_here(p), ls_cores());
+    LS_TRY(ls_neighbours_share(p, arena_of(o), (int64_t)(timeout_s * 1e9), e));
+    if (!p->commons || p->commons->size < p->size) return LS_OK;
+    p->met_over = p->net;
+    p->net = ls_shared_net_open(p->commons, &p->patience);
+    return LS_OK;
+}
+
+static double timeout_of(const ls_group_options *o) {
+    return o && o->timeout_s != 0 ? o->timeout_s : 300;
+}
+
 static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
                           ls_endpoint **p_p, ls_error *e) {
     ls_key key;
@@ -150,7 +168,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     j.port = env->port_taken ? env->port + 1 : env->port; /* torchrun's agent has the port itself */
     j.inherited_fd = listening_fd();
     j.key = keyed ? &key : NULL;
-    j.timeout_s = o && o->timeout_s != 0 ? o->timeout_s : 300;
+    j.timeout_s = timeout_of(o);
     ls_roster r;
     ls_status s = ls_join_run(&j, &r, e);
     if (s == LS_OK) {
@@ -169,6 +187,27 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     return s;
 }
 
+/* ---- workers that MPI started ---- */
+
+static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
+                          ls_endpoint **p_p, ls_error *e) {
+    ls_net *net = NULL;
+    LS_TRY(ls_mpi_open(NULL, &net, e));
+    ls_endpoint *p = endpoint_new(env->rank, env->size, k);
+    p->net = net;
+    p->patience = ls_patience_for(env->size, ls_cores());
+    ls_status s = ls_neighbours_find(p, ls_host_number(), (int64_t)(timeout_of(o) * 1e9), e);
+    if (s == LS_OK)
+        *p_p = p;
+    else
+        ls_endpoint_close(p);
+    return s;
+}
+
+static bool is_mpi(ls_launcher l) {
+    return l == LS_LAUNCHER_OPENMPI || l == LS_LAUNCHER_PMI || l == LS_LAUNCHER_PMIX;
+}
+
 ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_error *e) {
     const ls_kernels *k = NULL;
     ls_environment env;
@@ -181,11 +220,25 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         *p_p = endpoint_new(0, 1, k);
         return LS_OK;
     }
-    if (fd && (any || strcmp(name, "shm") == 0)) return open_processes(&env, fd, k, p_p, e);
-    if (any || strcmp(name, "tcp") == 0) return open_tcp(o, &env, k, p_p, e);
-    if (strcmp(name, "shm") == 0)
-        return ls_fail(e, LS_EINVAL,
-                       "transport shm: these workers were started by %s, not by `lockstep run`",
-                       ls_launcher_name(env.launcher));
-    return ls_fail(e, LS_EINVAL, "transport '%.40s' does not exist; there are shm and tcp", name);
+    bool shm = any || strcmp(name, "shm") == 0, tcp = any || strcmp(name, "tcp") == 0;
+    if (fd && shm) return open_processes(&env, fd, k, p_p, e);
+    bool mpi = strcmp(any ? "" : name, "mpi") == 0 || (shm && is_mpi(env.launcher) && !env.host[0]);
+    if (!mpi && !shm && !tcp)
+        return ls_fail(e, LS_EINVAL, "transport '%.40s' does not exist; there are shm, tcp and mpi",
+                       name);
+    ls_endpoint *p = NULL;
+    if (mpi)
+        LS_TRY(open_mpi(o, &env, k, &p, e));
+    else
+        LS_TRY(open_tcp(o, &env, k, &p, e));
+    ls_status s = shm ? share_memory(p, o, timeout_of(o), e) : LS_OK;
+    if (s == LS_OK && !any && shm && !p->met_over)
+        s = ls_fail(e, LS_EINVAL,
+                    "transport shm: not all workers are on one host, or its kernel keeps them "
+                    "apart; use tcp");
+    if (s == LS_OK)
+        *p_p = p;
+    else
+        ls_endpoint_close(p);
+    return s;
 }

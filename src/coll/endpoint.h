@@ -16,6 +16,8 @@
 
 typedef struct ls_endpoint {
     ls_net *net;         /* NULL: alone */
+    ls_net *met_over;    /* NULL, or the transport by which workers that now share memory found each
+                            other */
     ls_commons *commons; /* NULL: none. Its ranks are places in `local` */
     int rank, size;      /* of all workers started together */
     int *hosts;          /* [size] a number for each worker's host */

@@ -111,8 +111,7 @@ static void set_port(struct sockaddr_storage *a, int port) {
         ((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
 }
 
-/* Equal for processes that can share memory: one boot of one kernel. */
-static uint64_t host_number(void) {
+uint64_t ls_host_number(void) {
     char id[64] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (f) {
@@ -120,7 +119,7 @@ static uint64_t host_number(void) {
         fclose(f);
     }
     if (!id[0]) gethostname(id, sizeof id - 1);
-    return ls_hash_bytes(id, strlen(id)).lo;
+    return ls_hash_bytes(id, strlen(id)).lo | 1;
 }
 
 static entry pack(const ls_member *m) {
@@ -448,7 +447,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     LS_TRY(ls_conn_new(fd, false, j->key, &v.c, e));
     ls_status s = listen_anywhere(mine.ss_family, 0, &r->listen_fd, e);
     hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
-    h.host = host_number();
+    h.host = ls_host_number();
     h.pid = (uint64_t)getpid();
     h.port = s == LS_OK ? (uint32_t)port_of(r->listen_fd) : 0;
     if (s == LS_OK) s = shake_hands(&v, e);
@@ -485,7 +484,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
         if (getrandom(r.nonce, sizeof r.nonce, 0) != (ssize_t)sizeof r.nonce)
             s = ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
         ls_member *me = &r.members[0];
-        *me = (ls_member){.host = host_number(), .pid = getpid()};
+        *me = (ls_member){.host = ls_host_number(), .pid = getpid()};
         me->address.ss_family = AF_INET;
         if (s == LS_OK) set_port(&me->address, port_of(r.listen_fd));
         if (s == LS_OK) s = host_group(j, &r, e);

@@ -240,6 +240,26 @@ static void test_forced(void **state) {
             }
 }
 
+/* Workers that nobody gave memory to meet over TCP and then share some. */
+static int neighbours(void *arg) {
+    team_process p = {NULL, try_everything, arg};
+    unsetenv("LOCKSTEP_SHM");
+    return team_process_main(&p);
+}
+
+static void test_neighbours(void **state) {
+    (void)state;
+    for (int s = 0; s < NSIZES; s++) {
+        work w = {.count = 4097, .arena = s % 2, .in_place = true};
+        ls_launch_options l = {.nworkers = SIZES[s], .main = neighbours, .arg = &w};
+        l.arena_nbytes = (size_t)16 << 20;
+        ls_error e = {0};
+        int code = 0;
+        assert_ls_ok(ls_launch_run(&l, &code, &e), e);
+        assert_int_equal(code, 0);
+    }
+}
+
 static void over_tcp(bool insecure) {
     ls_group_options o = {.transport = "tcp", .insecure = insecure};
     for (int s = 0; s < NSIZES; s++)
@@ -610,15 +630,25 @@ static void test_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),      cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_staged),       cmocka_unit_test(test_forced),
-        cmocka_unit_test(test_tcp),          cmocka_unit_test(test_tcp_plain),
-        cmocka_unit_test(test_tcp_forced),   cmocka_unit_test(test_many),
-        cmocka_unit_test(test_split),        cmocka_unit_test(test_bad_arguments),
-        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_disagreement_over_tcp),
-        cmocka_unit_test(test_late),         cmocka_unit_test(test_report),
-        cmocka_unit_test(test_left),         cmocka_unit_test(test_other_algorithm),
-        cmocka_unit_test(test_twice),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_forced),
+        cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_tcp_plain),
+        cmocka_unit_test(test_tcp_forced),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_disagreement_over_tcp),
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_other_algorithm),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_killed),
         cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,17 @@
+/* neighbours.h - workers of one host that were not started by `lockstep run` come to share memory.
+ *
+ * They meet over a transport (TCP, MPI). On each host the first makes the memory and tells the
+ * others where it is, as a descriptor of its process; they open it through /proc, which the kernel
+ * allows among processes of one user. Where one can't, the host goes on without.
+ */
+#ifndef LS_COLL_NEIGHBOURS_H
+#define LS_COLL_NEIGHBOURS_H
+
+#include "coll/endpoint.h"
+
+/* Collective over the endpoint's transport. Fills in hosts, if `number` is not 0: this worker's own
+ * host (else they are known); then commons and local. timeout_ns: of each message. */
+ls_status ls_neighbours_find(ls_endpoint *, uint64_t number, int64_t timeout_ns, ls_error *);
+ls_status ls_neighbours_share(ls_endpoint *, size_t arena_nbytes, int64_t timeout_ns, ls_error *);
+
+#endif
