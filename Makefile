@@ -1,5 +1,7 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build demo check check-peers format clean
+.PHONY: all build install demo check check-peers bench format clean
+
+PREFIX ?= /usr/local
 
 all: build
 
@@ -7,6 +9,14 @@ build:
 	@scripts/install.sh build
 	@cmake --preset release >/dev/null
 	@cmake --build build --target lockstep | tail -n 1
+
+# The program, both libraries, headers, lockstep.pc, man page and completion, into $(DESTDIR)$(PREFIX).
+install:
+	@scripts/install.sh build
+	@cmake --preset release >/dev/null
+	@cmake --build build --target installed -- --quiet
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 
 # Trains a small GPT on the King James Bible with one worker a core: about two minutes.
 demo:
@@ -24,6 +34,13 @@ check-peers:
 	@scripts/install.sh build peers
 	@$(MAKE) --no-print-directory build
 	@scripts/check_peers.sh
+
+# Our collectives beside Open MPI, MPICH, Gloo and the machine's floor, by one procedure.
+bench:
+	@scripts/install.sh build bench
+	@cmake --preset release -DLOCKSTEP_BENCH=ON >/dev/null
+	@cmake --build build | tail -n 1
+	@build/lockstep bench comm -n 2 --vs openmpi,mpich,gloo,floor
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -250,14 +250,14 @@ static void measure_shm(worker *w, const bench_request *request, double *times) 
                        .barrier = barrier,
                        .max = max};
     bench_job job;
-    bench_job_size(&job, BENCH_BARRIER, BENCH_F32, w->rank, 2, 0);
+    bench_job_size(&job, BENCH_BARRIER, BENCH_F32, BENCH_SUM, w->rank, 2, 0);
     job.in = job.out = w->buffers[w->rank];
     bench_result trip = bench_measure(&peer, &job, request->repeat, times);
     if (w->rank == 0) bench_print(&peer, &job, "round_trip", &trip);
 
     peer.run = run_shm;
     for (int i = 0; i < request->n_sizes; i++) {
-        bench_job_size(&job, BENCH_ALL_REDUCE, BENCH_F32, w->rank, 2, request->sizes[i]);
+        bench_job_size(&job, BENCH_ALL_REDUCE, BENCH_F32, BENCH_SUM, w->rank, 2, request->sizes[i]);
         measure(&peer, &job, names, request->repeat, times);
     }
 }
@@ -272,7 +272,7 @@ static void measure_tcp(worker *w, const bench_request *request, double *times) 
                        .max = max};
     for (int i = 0; i < request->n_sizes; i++) {
         bench_job job;
-        bench_job_size(&job, BENCH_EXCHANGE, BENCH_F32, w->rank, 2, request->sizes[i]);
+        bench_job_size(&job, BENCH_EXCHANGE, BENCH_F32, BENCH_SUM, w->rank, 2, request->sizes[i]);
         job.in = bench_buffer(job.nbytes);
         job.out = bench_buffer(job.nbytes);
         measure(&peer, &job, names, request->repeat, times);

@@ -15,8 +15,12 @@
  * large one of the two. They are rounded down to whole elements (of each worker, where the
  * operation divides the buffer), but not below one.
  *
+ * Bandwidths are nccl-tests', in GB/s of 10^9 bytes. Algorithm bandwidth is size / time. Bus
+ * bandwidth is what each link must carry for it, whatever the algorithm, so that it can be held
+ * against the hardware's and doesn't fall with the number of workers.
+ *
  * It is also C++, for peers that have only that; hence the casts.
- * Not here: starting the workers, the bandwidths (nbytes / median_s is the reader's to work out).
+ * Not here: starting the workers.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -39,25 +43,41 @@ typedef enum bench_op {
     BENCH_EXCHANGE, /* of two workers, each gets the other's buffer; no user can ask for it */
 } bench_op;
 
-typedef enum bench_dtype { BENCH_F32, BENCH_F64, BENCH_I32, BENCH_I64, BENCH_U8 } bench_dtype;
+typedef enum bench_dtype {
+    BENCH_F32,
+    BENCH_F64,
+    BENCH_BF16,
+    BENCH_F16,
+    BENCH_I64,
+    BENCH_I32,
+    BENCH_I8,
+    BENCH_U8
+} bench_dtype;
+
+typedef enum bench_redop { BENCH_SUM, BENCH_AVG, BENCH_PROD, BENCH_MIN, BENCH_MAX } bench_redop;
 
 static const char *const bench_op_names[] = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "barrier"};
-static const char *const bench_dtype_names[] = {"f32", "f64", "i32", "i64", "u8"};
-static const size_t bench_dtype_sizes[] = {4, 8, 4, 8, 1};
+static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16",
+                                                "i64", "i32", "i8",   "u8"};
+static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
+static const char *const bench_redop_names[] = {"sum", "avg", "prod", "min", "max"};
 
 #define BENCH_N_OPS         (sizeof bench_op_names / sizeof bench_op_names[0])
 #define BENCH_N_DTYPES      (sizeof bench_dtype_names / sizeof bench_dtype_names[0])
+#define BENCH_N_REDOPS      (sizeof bench_redop_names / sizeof bench_redop_names[0])
 #define BENCH_MAX_SIZES     64
 #define BENCH_MAX_BATCH     100000
 #define BENCH_BATCHED_BELOW 32768
 #define BENCH_BATCH_S       200e-6
 #define BENCH_WARM_UP_S     50e-3
 
-/* One operation on one size. The root is worker 0. in == out: in place. */
+/* One operation on one size. The root is worker 0. In place: `out` lies in `in`, at its beginning,
+ * or, for a reduce_scatter, at the worker's own block. */
 typedef struct bench_job {
     bench_op op;
     bench_dtype dtype;
+    bench_redop redop;
     int rank, workers;
     size_t asked;         /* bytes, as the user wrote them */
     size_t count, nbytes; /* of the large buffer, after rounding */
@@ -82,6 +102,7 @@ typedef struct bench_result {
 typedef struct bench_request {
     bench_op op;
     bench_dtype dtype;
+    bench_redop redop;
     int repeat, n_sizes;
     size_t sizes[BENCH_MAX_SIZES];
 } bench_request;
@@ -104,9 +125,13 @@ static inline void *bench_buffer(size_t nbytes) {
     return p;
 }
 
+static inline int bench_reduces(bench_op op) {
+    return op == BENCH_ALL_REDUCE || op == BENCH_REDUCE_SCATTER || op == BENCH_REDUCE;
+}
+
 /* Fills in all of *job_p but the buffers. */
-static inline void bench_job_size(bench_job *job_p, bench_op op, bench_dtype dtype, int rank,
-                                  int workers, size_t asked) {
+static inline void bench_job_size(bench_job *job_p, bench_op op, bench_dtype dtype,
+                                  bench_redop redop, int rank, int workers, size_t asked) {
     size_t n = (size_t)workers, count = asked / bench_dtype_sizes[dtype];
     int divides = op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_ALL_TO_ALL;
     if (divides) count = count < n ? n : count - count % n;
@@ -116,6 +141,7 @@ static inline void bench_job_size(bench_job *job_p, bench_op op, bench_dtype dty
         count = 1;
     job_p->op = op;
     job_p->dtype = dtype;
+    job_p->redop = redop;
     job_p->rank = rank;
     job_p->workers = workers;
     job_p->asked = asked;
@@ -123,15 +149,66 @@ static inline void bench_job_size(bench_job *job_p, bench_op op, bench_dtype dty
     job_p->nbytes = count * bench_dtype_sizes[dtype];
 }
 
-/* Small whole numbers: their sum over 8 workers is exact in every dtype. */
-static inline int bench_value(int rank, size_t i) { return (int)(i % 7) + rank + 1; }
+static inline int bench_in_place(const bench_job *job) {
+    const char *in = (const char *)job->in, *out = (const char *)job->out;
+    return out == in || (out > in && out < in + job->nbytes);
+}
+
+/* Small whole numbers: the result over 8 workers is exact in every dtype (of more workers it is
+ * within bench_is()'s tolerance, and integers wrap around). */
+static inline int bench_value(const bench_job *job, int rank, size_t i) {
+    int at = (int)(i % 7);
+    if (!bench_reduces(job->op)) return at + rank + 1;
+    switch (job->redop) {
+    case BENCH_SUM: return at + rank + 1;
+    case BENCH_AVG: return at + 2 * rank + 1;
+    case BENCH_PROD: return rank < 8 && (at + rank) % 2 ? 2 : 1;
+    case BENCH_MIN:
+    case BENCH_MAX: return at + rank % 100 + 1; /* a minimum doesn't bear wrapping around */
+    }
+    return 0;
+}
+
+/* The reduction of bench_value() over all workers. */
+static inline int bench_reduced(const bench_job *job, size_t i) {
+    int n = job->workers, at = (int)(i % 7), product = 1;
+    switch (job->redop) {
+    case BENCH_SUM: return n * at + n * (n + 1) / 2;
+    case BENCH_AVG: return at + n;
+    case BENCH_PROD:
+        for (int rank = 0; rank < n && rank < 8; rank++) product *= bench_value(job, rank, i);
+        return product;
+    case BENCH_MIN: return at + 1;
+    case BENCH_MAX: return at + (n < 100 ? n : 100);
+    }
+    return 0;
+}
+
+/* Halves, of the numbers that are met here: whole, positive, normal. The lower bits are cut off. */
+static inline uint16_t bench_half(bench_dtype dtype, float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (dtype == BENCH_BF16) return (uint16_t)(bits >> 16);
+    return (uint16_t)(bits ? (bits >> 13) - (112u << 10) : 0);
+}
+
+static inline float bench_whole(bench_dtype dtype, uint16_t half) {
+    float x;
+    uint32_t bits = (uint32_t)half << 16;
+    if (dtype == BENCH_F16) bits = half & 0x7fffu ? ((uint32_t)half << 13) + (112u << 23) : 0;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 static inline void bench_put(bench_dtype dtype, void *buffer, size_t i, int value) {
     switch (dtype) {
     case BENCH_F32: ((float *)buffer)[i] = (float)value; break;
     case BENCH_F64: ((double *)buffer)[i] = (double)value; break;
-    case BENCH_I32: ((int32_t *)buffer)[i] = (int32_t)value; break;
+    case BENCH_BF16:
+    case BENCH_F16: ((uint16_t *)buffer)[i] = bench_half(dtype, (float)value); break;
     case BENCH_I64: ((int64_t *)buffer)[i] = (int64_t)value; break;
+    case BENCH_I32: ((int32_t *)buffer)[i] = (int32_t)value; break;
+    case BENCH_I8: ((int8_t *)buffer)[i] = (int8_t)value; break;
     case BENCH_U8: ((uint8_t *)buffer)[i] = (uint8_t)value; break;
     }
 }
@@ -146,8 +223,15 @@ static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int 
         double difference = ((const double *)buffer)[i] - (double)value;
         return difference > -0.5 && difference < 0.5;
     }
-    case BENCH_I32: return ((const int32_t *)buffer)[i] == (int32_t)value;
+    case BENCH_BF16:
+    case BENCH_F16: {
+        float difference = bench_whole(dtype, ((const uint16_t *)buffer)[i]) - (float)value;
+        float near = value > 32 ? (float)value / 64 : 0.5f; /* 8 bits are kept, at least */
+        return difference > -near && difference < near;
+    }
     case BENCH_I64: return ((const int64_t *)buffer)[i] == (int64_t)value;
+    case BENCH_I32: return ((const int32_t *)buffer)[i] == (int32_t)value;
+    case BENCH_I8: return ((const int8_t *)buffer)[i] == (int8_t)value;
     case BENCH_U8: return ((const uint8_t *)buffer)[i] == (uint8_t)value;
     }
     return 0;
@@ -163,24 +247,23 @@ static inline void bench_fill(const bench_job *job) {
         end = begin + block;
     }
     for (size_t i = begin; i < end; i++)
-        bench_put(job->dtype, job->in, i, bench_value(job->rank, i));
+        bench_put(job->dtype, job->in, i, bench_value(job, job->rank, i));
 }
 
 /* What element i of this worker's result must be. */
 static inline int bench_expected(const bench_job *job, size_t i) {
-    int n = job->workers;
-    size_t block = job->count / (size_t)n;
+    size_t block = job->count / (size_t)job->workers;
     size_t first = block * (size_t)job->rank; /* of this worker's block */
     switch (job->op) {
     case BENCH_REDUCE_SCATTER:
-        i += first; /* the result stands at the buffer's start */
+        i += first; /* the result is this worker's block alone */
     /* fallthrough */
     case BENCH_ALL_REDUCE:
-    case BENCH_REDUCE: return n * (int)(i % 7) + n * (n + 1) / 2;
-    case BENCH_ALL_GATHER: return bench_value((int)(i / block), i);
-    case BENCH_ALL_TO_ALL: return bench_value((int)(i / block), first + i % block);
-    case BENCH_BROADCAST: return bench_value(0, i);
-    case BENCH_EXCHANGE: return bench_value(1 - job->rank, i);
+    case BENCH_REDUCE: return bench_reduced(job, i);
+    case BENCH_ALL_GATHER: return bench_value(job, (int)(i / block), i);
+    case BENCH_ALL_TO_ALL: return bench_value(job, (int)(i / block), first + i % block);
+    case BENCH_BROADCAST: return bench_value(job, 0, i);
+    case BENCH_EXCHANGE: return bench_value(job, 1 - job->rank, i);
     case BENCH_BARRIER: break;
     }
     return 0;
@@ -231,7 +314,7 @@ static inline bench_result bench_measure(bench_peer *peer, const bench_job *job,
     peer->run(peer, job);
     result.wrong = peer->max(peer, (double)bench_wrong(job));
     memset(job->in, 0, job->nbytes);
-    memset(job->out, 0, job->nbytes);
+    if (!bench_in_place(job)) memset(job->out, 0, job->nbytes);
 
     result.batch = bench_warm_up(peer, job);
     result.rounds = repeat;
@@ -243,17 +326,43 @@ static inline bench_result bench_measure(bench_peer *peer, const bench_job *job,
     return result;
 }
 
+static inline double bench_algbw(const bench_job *job, const bench_result *result) {
+    return result->median_s > 0 ? (double)job->nbytes / result->median_s * 1e-9 : 0;
+}
+
+static inline double bench_busbw(const bench_job *job, const bench_result *result) {
+    double n = job->workers, factor = 1;
+    switch (job->op) {
+    case BENCH_ALL_REDUCE: factor = 2 * (n - 1) / n; break;
+    case BENCH_REDUCE_SCATTER:
+    case BENCH_ALL_GATHER:
+    case BENCH_ALL_TO_ALL: factor = (n - 1) / n; break;
+    case BENCH_BROADCAST:
+    case BENCH_REDUCE:
+    case BENCH_BARRIER:
+    case BENCH_EXCHANGE: break;
+    }
+    return factor * bench_algbw(job, result);
+}
+
+/* "sum" and so on, or "none" where nothing is reduced. */
+static inline const char *bench_redop_of(const bench_job *job) {
+    return bench_reduces(job->op) || job->op == BENCH_EXCHANGE ? bench_redop_names[job->redop]
+                                                               : "none";
+}
+
 /* One JSON object on one line. For worker 0 alone. */
 static inline void bench_print(const bench_peer *peer, const bench_job *job, const char *op,
                                const bench_result *result) {
     printf("{\"system\":\"%s\",\"version\":\"%s\",\"variant\":\"%s\",\"op\":\"%s\","
-           "\"dtype\":\"%s\",\"workers\":%d,\"place\":\"%s\",\"asked\":%zu,\"nbytes\":%zu,"
-           "\"rounds\":%d,\"batch\":%d,"
-           "\"median_s\":%.9g,\"min_s\":%.9g,\"max_s\":%.9g,\"wrong\":%.0f}\n",
+           "\"dtype\":\"%s\",\"redop\":\"%s\",\"workers\":%d,\"place\":\"%s\",\"asked\":%zu,"
+           "\"nbytes\":%zu,\"rounds\":%d,\"batch\":%d,"
+           "\"median_s\":%.9g,\"min_s\":%.9g,\"max_s\":%.9g,\"algbw\":%.6g,\"busbw\":%.6g,"
+           "\"wrong\":%.0f}\n",
            peer->system, peer->version, peer->variant, op, bench_dtype_names[job->dtype],
-           job->workers, job->in == job->out ? "in" : "out", job->asked, job->nbytes,
-           result->rounds, result->batch, result->median_s, result->min_s, result->max_s,
-           result->wrong);
+           bench_redop_of(job), job->workers, bench_in_place(job) ? "in" : "out", job->asked,
+           job->nbytes, result->rounds, result->batch, result->median_s, result->min_s,
+           result->max_s, bench_algbw(job, result), bench_busbw(job, result), result->wrong);
     fflush(stdout);
 }
 
@@ -264,15 +373,20 @@ static inline int bench_find(const char *const *names, size_t n_names, const cha
     return -1;
 }
 
-/* "8,1024,65536". Returns 0, or -1 if the text is something else. */
+/* "8,1K,64M": K, M, G are powers of 1024. Returns 0, or -1 if the text is something else. */
 static inline int bench_parse_sizes(const char *text, bench_request *request_p) {
+    static const char units[] = "KMG";
     int n = 0;
     for (;;) {
         char *end;
         if (*text < '0' || *text > '9' || n == BENCH_MAX_SIZES) return -1;
         errno = 0;
-        request_p->sizes[n++] = (size_t)strtoull(text, &end, 10);
-        if (errno) return -1;
+        unsigned long long size = strtoull(text, &end, 10);
+        const char *unit = *end ? strchr(units, *end) : NULL;
+        int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+        if (errno || size > (unsigned long long)PTRDIFF_MAX >> shift) return -1;
+        request_p->sizes[n++] = (size_t)(size << shift);
+        if (unit) end++;
         if (*end == '\0') break;
         if (*end != ',') return -1;
         text = end + 1;
@@ -290,26 +404,37 @@ static inline int bench_parse_repeat(const char *text, int *repeat_p) {
     return 0;
 }
 
-/* OPERATION DTYPE REPEAT SIZE[,SIZE...]. Returns 0, or -1 with a line on stderr. */
+/* OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]. Returns 0, or -1 with a line on stderr. */
 static inline int bench_parse(int n_args, char **args, bench_request *request_p) {
-    int op = n_args == 4 ? bench_find(bench_op_names, BENCH_N_OPS, args[0]) : -1;
-    int dtype = n_args == 4 ? bench_find(bench_dtype_names, BENCH_N_DTYPES, args[1]) : -1;
-    if (op < 0 || dtype < 0 || bench_parse_repeat(args[2], &request_p->repeat) ||
+    int enough = n_args == 4 || n_args == 5;
+    int op = enough ? bench_find(bench_op_names, BENCH_N_OPS, args[0]) : -1;
+    int dtype = enough ? bench_find(bench_dtype_names, BENCH_N_DTYPES, args[1]) : -1;
+    int redop = n_args == 5 ? bench_find(bench_redop_names, BENCH_N_REDOPS, args[4]) : BENCH_SUM;
+    if (op < 0 || dtype < 0 || redop < 0 || bench_parse_repeat(args[2], &request_p->repeat) ||
         bench_parse_sizes(args[3], request_p)) {
         fprintf(stderr,
-                "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...]\n"
+                "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
                 "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
                 "barrier\n"
-                "DTYPE      f32, f64, i32, i64, u8\n"
+                "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8\n"
                 "REPEAT     rounds that are timed\n"
-                "SIZE       bytes, at most %d sizes\n",
+                "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"
+                "REDOP      sum (default), avg, prod, min, max\n",
                 BENCH_MAX_SIZES);
         return -1;
     }
     request_p->op = (bench_op)op;
     request_p->dtype = (bench_dtype)dtype;
+    request_p->redop = (bench_redop)redop;
     if (request_p->op == BENCH_BARRIER) request_p->n_sizes = 1;
     return 0;
+}
+
+/* For a peer that lacks them. Returns -1, with a line on stderr, what the exit code 2 goes with. */
+static inline int bench_refuse(const char *system, const bench_request *request) {
+    fprintf(stderr, "%s has no %s of %s %s\n", system, bench_op_names[request->op],
+            bench_dtype_names[request->dtype], bench_redop_names[request->redop]);
+    return -1;
 }
 
 #endif

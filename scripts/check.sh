@@ -44,6 +44,8 @@ one() { # one NAME COMMAND...: a check that is no ctest
 
 one includes scripts/check_includes.sh
 build release
+one symbols scripts/check_symbols.sh
+one installs scripts/check_install.sh
 one "clang builds without a warning" build clang
 suite release
 build asan

@@ -15,7 +15,7 @@ may_include() {
     optim) echo "base tensor net coll model" ;;
     plan) echo "base tensor net coll model data optim" ;;
     train) echo "base tensor net coll model data optim plan" ;;
-    cli) echo "base tensor net coll model data optim plan train" ;;
+    cli) echo "base tensor net coll model data optim plan train bench" ;;
     *) echo "src/$1 is not a part" >&2; return 1 ;;
     esac
 }

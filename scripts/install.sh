@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo] [peers]
+# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo] [peers] [bench]
 # Says which; uses sudo where it is not root.
 set -eu
 
@@ -8,8 +8,10 @@ for group in "$@"; do
     case $group in
     build) packages="$packages gcc libc6-dev make cmake ninja-build pkg-config
         libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev libssl-dev" ;;
-    check) packages="$packages libcmocka-dev clang git procps" ;;
+    check) packages="$packages libcmocka-dev clang git procps
+        openmpi-bin libopenmpi-dev mpich libmpich-dev" ;;
     peers) packages="$packages python3 python3-venv" ;;
+    bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;
     demo) packages="$packages bible-kjv bible-kjv-text" ;;
     *) echo "install.sh: there is no group '$group'" >&2; exit 2 ;;
     esac

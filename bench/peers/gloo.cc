@@ -1,6 +1,6 @@
 /* gloo.cc - times the collectives of Gloo over TCP on loopback; the procedure is ../measure.h.
  *
- *   gloo -n WORKERS OPERATION DTYPE REPEAT SIZE[,SIZE...]
+ *   gloo -n WORKERS OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]
  *
  * The program forks its workers, which find each other through a FileStore in a new directory.
  * Gloo has several all-reduces side by side. All of them are timed, and the best median of each
@@ -83,15 +83,37 @@ double max(bench_peer *peer, double value) {
     return value;
 }
 
-template <typename T>
-constexpr void (*sum)(void *, const void *, const void *, size_t) = &gloo::sum<T>;
+using Reduction = void (*)(void *, const void *, const void *, size_t);
+
+template <typename T> Reduction reduction(const bench_job &job) {
+    switch (job.redop) {
+    case BENCH_PROD: return &gloo::product<T>;
+    case BENCH_MIN: return &gloo::min<T>;
+    case BENCH_MAX: return &gloo::max<T>;
+    case BENCH_AVG:
+    case BENCH_SUM: break;
+    }
+    return &gloo::sum<T>;
+}
+
+/* The same for the older interface. */
+template <typename T> const gloo::ReductionFunction<T> *older_reduction(const bench_job &job) {
+    switch (job.redop) {
+    case BENCH_PROD: return gloo::ReductionFunction<T>::product;
+    case BENCH_MIN: return gloo::ReductionFunction<T>::min;
+    case BENCH_MAX: return gloo::ReductionFunction<T>::max;
+    case BENCH_AVG:
+    case BENCH_SUM: break;
+    }
+    return gloo::ReductionFunction<T>::sum;
+}
 
 template <typename T, Algorithm kind>
 Variant all_reduce(const Context &context, const bench_job &job) {
     auto options = std::make_shared<gloo::AllreduceOptions>(context);
     options->setAlgorithm(kind);
     options->setOutput(static_cast<T *>(job.out), job.count);
-    options->setReduceFunction(sum<T>);
+    options->setReduceFunction(reduction<T>(job));
     options->setTag(TAG_OPERATION);
     return {kind == Algorithm::BCUBE ? "bcube" : "allreduce",
             [options] { gloo::allreduce(*options); }};
@@ -100,14 +122,14 @@ Variant all_reduce(const Context &context, const bench_job &job) {
 template <typename T> Variant halving_doubling(const Context &context, const bench_job &job) {
     std::vector<T *> pointers{static_cast<T *>(job.out)};
     auto algorithm = std::make_shared<gloo::AllreduceHalvingDoubling<T>>(
-        context, pointers, static_cast<int>(job.count));
+        context, pointers, static_cast<int>(job.count), older_reduction<T>(job));
     return {"halving_doubling", [algorithm] { algorithm->run(); }};
 }
 
 template <typename T> Variant ring_chunked(const Context &context, const bench_job &job) {
     std::vector<T *> pointers{static_cast<T *>(job.out)};
-    auto algorithm = std::make_shared<gloo::AllreduceRingChunked<T>>(context, pointers,
-                                                                     static_cast<int>(job.count));
+    auto algorithm = std::make_shared<gloo::AllreduceRingChunked<T>>(
+        context, pointers, static_cast<int>(job.count), older_reduction<T>(job));
     return {"ring_chunked", [algorithm] { algorithm->run(); }};
 }
 
@@ -115,8 +137,8 @@ template <typename T> Variant reduce_scatter(const Context &context, const bench
     int count = static_cast<int>(job.count);
     std::vector<int> blocks(static_cast<size_t>(job.workers), count / job.workers);
     std::vector<T *> pointers{static_cast<T *>(job.out)};
-    auto algorithm =
-        std::make_shared<gloo::ReduceScatterHalvingDoubling<T>>(context, pointers, count, blocks);
+    auto algorithm = std::make_shared<gloo::ReduceScatterHalvingDoubling<T>>(
+        context, pointers, count, blocks, older_reduction<T>(job));
     return {"halving_doubling", [algorithm] { algorithm->run(); }};
 }
 
@@ -140,7 +162,7 @@ template <typename T> Variant reduce(const Context &context, const bench_job &jo
     auto options = std::make_shared<gloo::ReduceOptions>(context);
     options->setOutput(static_cast<T *>(job.out), job.count);
     options->setRoot(0);
-    options->setReduceFunction(sum<T>);
+    options->setReduceFunction(reduction<T>(job));
     options->setTag(TAG_OPERATION);
     return {"default", [options] { gloo::reduce(*options); }};
 }
@@ -184,9 +206,12 @@ std::vector<Maker> makers_of(const bench_job &job) {
     switch (job.dtype) {
     case BENCH_F32: return makers_of<float>(job);
     case BENCH_F64: return makers_of<double>(job);
-    case BENCH_I32: return makers_of<int32_t>(job);
     case BENCH_I64: return makers_of<int64_t>(job);
+    case BENCH_I32: return makers_of<int32_t>(job);
+    case BENCH_I8: return makers_of<int8_t>(job);
     case BENCH_U8: return makers_of<uint8_t>(job);
+    case BENCH_BF16:
+    case BENCH_F16: break;
     }
     return {};
 }
@@ -241,7 +266,8 @@ int work(int rank, int workers, const char *directory, const bench_request &requ
     std::vector<double> times(static_cast<size_t>(request.repeat));
     for (int i = 0; i < request.n_sizes; i++) {
         bench_job job;
-        bench_job_size(&job, request.op, request.dtype, rank, workers, request.sizes[i]);
+        bench_job_size(&job, request.op, request.dtype, request.redop, rank, workers,
+                       request.sizes[i]);
         measure(&peer, &job, directory, request.repeat, times.data());
     }
     return 0;
@@ -278,10 +304,14 @@ int main(int argc, char **argv) {
     bench_request request;
     int workers = argc > 2 && strcmp(argv[1], "-n") == 0 ? atoi(argv[2]) : 0;
     if (workers < 1) {
-        fprintf(stderr, "usage: gloo -n WORKERS OPERATION DTYPE REPEAT SIZE[,SIZE...]\n");
+        fprintf(stderr, "usage: gloo -n WORKERS OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n");
         return 2;
     }
     if (bench_parse(argc - 3, argv + 3, &request)) return 2;
+    if (request.dtype == BENCH_BF16 || request.dtype == BENCH_F16 || request.redop == BENCH_AVG) {
+        bench_refuse("gloo", &request);
+        return 2;
+    }
 
     char directory[] = "/tmp/gloo-store-XXXXXX";
     if (!mkdtemp(directory)) {

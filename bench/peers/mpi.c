@@ -10,15 +10,31 @@
 #include <limits.h>
 #include <mpi.h>
 
+/* MPI_DATATYPE_NULL: it has none of that kind. */
 static MPI_Datatype mpi_type(bench_dtype dtype) {
     switch (dtype) {
     case BENCH_F32: return MPI_FLOAT;
     case BENCH_F64: return MPI_DOUBLE;
-    case BENCH_I32: return MPI_INT32_T;
     case BENCH_I64: return MPI_INT64_T;
+    case BENCH_I32: return MPI_INT32_T;
+    case BENCH_I8: return MPI_INT8_T;
     case BENCH_U8: return MPI_UINT8_T;
+    case BENCH_BF16:
+    case BENCH_F16: break;
     }
     return MPI_DATATYPE_NULL;
+}
+
+/* MPI_OP_NULL: it has none of that kind. */
+static MPI_Op mpi_op(bench_redop redop) {
+    switch (redop) {
+    case BENCH_SUM: return MPI_SUM;
+    case BENCH_PROD: return MPI_PROD;
+    case BENCH_MIN: return MPI_MIN;
+    case BENCH_MAX: return MPI_MAX;
+    case BENCH_AVG: break;
+    }
+    return MPI_OP_NULL;
 }
 
 /* MPI's default error handler ends the program, so nothing is returned here. */
@@ -26,12 +42,15 @@ static void run(bench_peer *peer, const bench_job *job) {
     (void)peer;
     MPI_Comm world = MPI_COMM_WORLD;
     MPI_Datatype type = mpi_type(job->dtype);
+    MPI_Op reduction = mpi_op(job->redop);
     int count = (int)job->count, block = count / job->workers;
     void *buffer = job->out;
     switch (job->op) {
-    case BENCH_ALL_REDUCE: MPI_Allreduce(MPI_IN_PLACE, buffer, count, type, MPI_SUM, world); break;
+    case BENCH_ALL_REDUCE:
+        MPI_Allreduce(MPI_IN_PLACE, buffer, count, type, reduction, world);
+        break;
     case BENCH_REDUCE_SCATTER:
-        MPI_Reduce_scatter_block(MPI_IN_PLACE, buffer, block, type, MPI_SUM, world);
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, buffer, block, type, reduction, world);
         break;
     case BENCH_ALL_GATHER:
         MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, block, type, world);
@@ -39,9 +58,9 @@ static void run(bench_peer *peer, const bench_job *job) {
     case BENCH_BROADCAST: MPI_Bcast(buffer, count, type, 0, world); break;
     case BENCH_REDUCE:
         if (job->rank == 0)
-            MPI_Reduce(MPI_IN_PLACE, buffer, count, type, MPI_SUM, 0, world);
+            MPI_Reduce(MPI_IN_PLACE, buffer, count, type, reduction, 0, world);
         else
-            MPI_Reduce(buffer, NULL, count, type, MPI_SUM, 0, world);
+            MPI_Reduce(buffer, NULL, count, type, reduction, 0, world);
         break;
     case BENCH_ALL_TO_ALL: MPI_Alltoall(job->in, block, type, buffer, block, type, world); break;
     case BENCH_BARRIER: MPI_Barrier(world); break;
@@ -73,7 +92,8 @@ static void name_library(bench_peer *peer_p) {
 
 static void measure(bench_peer *peer, const bench_request *request, bench_job *job, size_t asked,
                     double *times) {
-    bench_job_size(job, request->op, request->dtype, job->rank, job->workers, asked);
+    bench_job_size(job, request->op, request->dtype, request->redop, job->rank, job->workers,
+                   asked);
     if (job->count > INT_MAX) {
         if (job->rank == 0)
             fprintf(stderr, "%zu bytes left out: MPI counts at most %d elements\n", asked, INT_MAX);
@@ -99,6 +119,11 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &job.workers);
     bench_peer peer = {.variant = "default", .run = run, .barrier = barrier, .max = max};
     name_library(&peer);
+    if (mpi_type(request.dtype) == MPI_DATATYPE_NULL || mpi_op(request.redop) == MPI_OP_NULL) {
+        if (job.rank == 0) bench_refuse(peer.system, &request);
+        MPI_Finalize();
+        return 2;
+    }
     double *times = bench_buffer((size_t)request.repeat * sizeof *times);
     for (int i = 0; i < request.n_sizes; i++)
         measure(&peer, &request, &job, request.sizes[i], times);

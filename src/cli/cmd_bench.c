@@ -1,66 +1,280 @@
-/* cmd_bench.c - lockstep bench train */
-#include <stdio.h>
+/* cmd_bench.c - lockstep bench train|comm: reads the options of each. */
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/bench_comm.h"
+#include "cli/bench_compare.h"
+#include "cli/bench_train.h"
 #include "cli/cli.h"
-#include "train/bench.h"
+#include "coll/algorithm.h"
+#include "net/environment.h"
+#include "net/spawn.h"
 
-enum { WORKERS, STEPS, SET };
+enum {
+    WORKERS,
+    STEPS,
+    SET,
+    OP,
+    SIZES,
+    DTYPE,
+    REDOP,
+    PLACE,
+    TRANSPORT,
+    ALGORITHM,
+    PRIVATE,
+    ROUNDS,
+    JSON,
+    VS,
+    NOPTIONS
+};
 
-static void print(const ls_config *c, const ls_bench_train *b) {
-    printf("%d worker%s of %d thread%s, batch %lld x context %lld, %lld steps after %lld\n",
-           b->nworkers, b->nworkers == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
-           (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
-           (long long)b->warmup);
-    printf("  step             %10.4f s (median)\n", b->step_seconds);
-    printf("  tokens/s         %10.1f\n", b->tokens_per_s);
-    printf("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
-           b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
-           b->peak_flops_per_s / 1e9);
-    printf("seconds of a step by action kind, mean of workers:\n");
-    double sum = 0;
-    for (int k = 0; k < LS_NACTION_KINDS; k++) sum += b->seconds[k];
-    for (int k = 0; k < LS_NACTION_KINDS; k++)
-        if (b->seconds[k] > 0)
-            printf("  %-14s %12.6f  %5.1f%%\n", ls_action_kind_name((ls_action_kind)k),
-                   b->seconds[k], 100 * b->seconds[k] / sum);
+/* Which of the two benches an option belongs to. */
+enum { TRAIN = 1, COMM = 2 };
+static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
+                                      [STEPS] = TRAIN,
+                                      [SET] = TRAIN,
+                                      [OP] = COMM,
+                                      [SIZES] = COMM,
+                                      [DTYPE] = COMM,
+                                      [REDOP] = COMM,
+                                      [PLACE] = COMM,
+                                      [TRANSPORT] = COMM,
+                                      [ALGORITHM] = COMM,
+                                      [PRIVATE] = COMM,
+                                      [ROUNDS] = COMM,
+                                      [JSON] = COMM,
+                                      [VS] = COMM};
+
+static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
+static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
+static const char *const places[] = {"both", "out", "in"};
+enum { NTRANSPORTS = 4, NPLACES = 3 };
+
+static bool usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static bool usage(const char *fmt, ...) {
+    va_list args;
+    char line[400];
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    ls_log("bench: %s; see 'lockstep help bench'", line);
+    return false;
 }
 
-static int run(const ls_args *a) {
-    if (strcmp(a->words[0], "train") != 0) {
-        ls_log("bench: there is no '%s'; use train", a->words[0]);
+static bool options_belong(const ls_args *a, int bench) {
+    for (int i = 0; i < NOPTIONS; i++)
+        if (cli_given(a, i) && !(belongs[i] & bench))
+            return usage("--%s is an option of bench %s, not of bench %s",
+                         cmd_bench.options[i].name, bench == TRAIN ? "comm" : "train",
+                         bench == TRAIN ? "train" : "comm");
+    return true;
+}
+
+/* ---- train ---- */
+
+static int run_train(const ls_args *a) {
+    int64_t workers = 0, steps = 10;
+    if (!options_belong(a, TRAIN)) return CLI_USAGE;
+    if (a->nwords < 2) {
+        usage("train: CONFIG.yaml is missing");
         return CLI_USAGE;
     }
-    int64_t workers = 0, steps = 10;
     if (!cli_integer(&cmd_bench, a, WORKERS, 1, 4096, &workers) ||
         !cli_integer(&cmd_bench, a, STEPS, 1, 10000, &steps))
         return CLI_USAGE;
-    ls_config c;
-    ls_error e = {0};
-    ls_bench_train b;
-    ls_status s = ls_config_read(a->words[1], &c, &e);
-    for (int i = 0; s == LS_OK && i < a->options[SET].n; i++)
-        s = ls_config_set(&c, a->options[SET].values[i], &e);
-    if (s == LS_OK) s = ls_config_check(&c, a->words[1], &e);
-    if (s == LS_OK) s = ls_bench_train_run(&c, (int)workers, 2, steps, &b, &e);
-    if (s != LS_OK) return cli_fail(&e);
-    print(&c, &b);
-    return 0;
+    cli_bench_train o = {.config = a->words[1],
+                         .set = a->options[SET].values,
+                         .nset = a->options[SET].n,
+                         .workers = (int)workers,
+                         .steps = steps};
+    return cli_bench_train_run(&o);
+}
+
+/* ---- comm ---- */
+
+/* One of the names; *place_p stays as it is where the option is not given. */
+static bool read_name(const ls_args *a, int option, const char *const *names, size_t n,
+                      int *place_p) {
+    const char *text = cli_value(a, option);
+    int place = text ? bench_find(names, n, text) : *place_p;
+    if (place >= 0) {
+        *place_p = place;
+        return true;
+    }
+    ls_buf all = {0};
+    for (size_t i = 0; i < n; i++) ls_buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+    usage("--%s: '%.40s' is not one of %s", cmd_bench.options[option].name, text, all.data);
+    ls_buf_free(&all);
+    return false;
+}
+
+/* What is to be done, and with what numbers. */
+static bool read_operation(const ls_args *a, bench_request *q) {
+    int op = BENCH_ALL_REDUCE, dtype = BENCH_F32, redop = BENCH_SUM;
+    if (!read_name(a, OP, bench_op_names, BENCH_N_OPS, &op) ||
+        !read_name(a, DTYPE, bench_dtype_names, BENCH_N_DTYPES, &dtype) ||
+        !read_name(a, REDOP, bench_redop_names, BENCH_N_REDOPS, &redop))
+        return false;
+    q->op = (bench_op)op;
+    q->dtype = (bench_dtype)dtype;
+    q->redop = (bench_redop)redop;
+    if (cli_given(a, REDOP) && !bench_reduces(q->op))
+        return usage("--redop: %s reduces nothing", bench_op_names[op]);
+    bool is_float =
+        dtype == BENCH_F32 || dtype == BENCH_F64 || dtype == BENCH_BF16 || dtype == BENCH_F16;
+    if (redop == BENCH_AVG && !is_float)
+        return usage("--redop: no avg of %s; it is for floating point", bench_dtype_names[dtype]);
+    return true;
+}
+
+static bool read_place(const ls_args *a, cli_bench_comm *o) {
+    int place = 0;
+    if (!read_name(a, PLACE, places, NPLACES, &place)) return false;
+    o->out_of_place = place != 2;
+    o->in_place = place != 1;
+    bool has = (o->out_of_place && cli_bench_comm_has_out_of_place(o->request.op)) ||
+               (o->in_place && cli_bench_comm_has_in_place(o->request.op));
+    return has || usage("--place: %s can't be done %s", bench_op_names[o->request.op],
+                        o->in_place ? "in place" : "out of place");
+}
+
+static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
+    const char *name = cli_value(a, ALGORITHM), *op = bench_op_names[o->request.op];
+    const ls_algorithm *algorithm = name ? ls_algorithm_named(name) : NULL;
+    ls_collective what = LS_CALL_BARRIER;
+    if (!name) return true;
+    if (!ls_collective_from_name(op, &what)) return usage("--algorithm: none does %s", op);
+    if (algorithm && algorithm->does >> what & 1) {
+        o->algorithm = name;
+        return true;
+    }
+    ls_buf all = {0};
+    for (int i = 0; ls_algorithms[i]; i++)
+        if (ls_algorithms[i]->does >> what & 1) ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
+    usage("--algorithm: '%.40s' %s; %s has%s", name, algorithm ? "can't do it" : "does not exist",
+          op, all.data);
+    ls_buf_free(&all);
+    return false;
+}
+
+/* How many, and how they are started. Under another launcher it says how many. */
+static bool read_workers(const ls_args *a, cli_bench_comm *o) {
+    int transport = 0, cores = ls_cores();
+    int64_t workers = cores < 2 ? 2 : cores;
+    ls_environment env;
+    if (!read_name(a, TRANSPORT, transports, NTRANSPORTS, &transport) ||
+        !cli_integer(&cmd_bench, a, WORKERS, 1, 4096, &workers))
+        return false;
+    bool started = ls_environment_read(&env, NULL) == LS_OK && env.size > 1;
+    const char *usual = getenv("LOCKSTEP_TRANSPORT");
+    if (cli_given(a, TRANSPORT))
+        o->transport = transports[transport];
+    else if (!started)
+        o->transport = usual && *usual ? usual : transports[transport];
+    if (started && cli_given(a, VS))
+        return usage("--vs starts its workers itself; here %s has started %d",
+                     ls_launcher_name(env.launcher), env.size);
+    o->workers = started && !cli_given(a, WORKERS) ? 0 : (int)workers;
+    return true;
+}
+
+/* The default sizes end where memory does; given ones are refused later, with the numbers. */
+static bool read_sizes(const ls_args *a, cli_bench_comm *o) {
+    const char *text = cli_value(a, SIZES);
+    bench_request *q = &o->request;
+    if (bench_parse_sizes(text ? text : default_sizes, q) != 0)
+        return usage("--sizes: '%.60s' is not a list like 8,1K,64M of at most %d sizes", text,
+                     BENCH_MAX_SIZES);
+    while (!text && q->n_sizes > 1 &&
+           cli_bench_comm_fits(o, o->workers, 2 * q->sizes[q->n_sizes - 1], NULL) != LS_OK)
+        q->n_sizes--;
+    if (q->op == BENCH_BARRIER) q->n_sizes = 1;
+    return true;
+}
+
+/* peers [CLI_PEERS] of "openmpi,gloo". */
+static bool read_peers(const ls_args *a, int *peers, int *npeers_p) {
+    const char *text = cli_value(a, VS);
+    *npeers_p = 0;
+    while (text) {
+        char name[32];
+        size_t length = strcspn(text, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length > 31 ? 31 : length), text);
+        int peer = bench_find(cli_peer_names, CLI_PEERS, name);
+        if (peer < 0) return usage("--vs: '%s' is not one of openmpi, mpich, gloo, floor", name);
+        for (int i = 0; i < *npeers_p; i++)
+            if (peers[i] == peer) return usage("--vs: '%s' stands twice", name);
+        peers[(*npeers_p)++] = peer;
+        text = text[length] ? text + length + 1 : NULL;
+    }
+    return true;
+}
+
+static int run_comm(const ls_args *a) {
+    cli_bench_comm o = {.private_buffers = cli_given(a, PRIVATE), .json = cli_given(a, JSON)};
+    int peers[CLI_PEERS], npeers = 0;
+    int64_t rounds = 20;
+    if (!options_belong(a, COMM)) return CLI_USAGE;
+    if (a->nwords > 1) {
+        usage("comm: '%.60s' is one argument too many", a->words[1]);
+        return CLI_USAGE;
+    }
+    if (!read_operation(a, &o.request) || !read_place(a, &o) || !read_algorithm(a, &o) ||
+        !read_workers(a, &o) || !read_sizes(a, &o) || !read_peers(a, peers, &npeers) ||
+        !cli_integer(&cmd_bench, a, ROUNDS, 1, 1000000, &rounds))
+        return CLI_USAGE;
+    o.request.repeat = (int)rounds;
+    if (npeers == 0) return cli_bench_comm_run(&o);
+    if (cli_given(a, PLACE)) {
+        usage("--place: with --vs it is the peers': in, and out for all_to_all");
+        return CLI_USAGE;
+    }
+    return cli_bench_compare_run(&o, peers, npeers);
+}
+
+static int run(const ls_args *a) {
+    if (strcmp(a->words[0], "train") == 0) return run_train(a);
+    if (strcmp(a->words[0], "comm") == 0) return run_comm(a);
+    ls_log("bench: there is no '%s'; use train or comm", a->words[0]);
+    return CLI_USAGE;
 }
 
 const ls_command cmd_bench = {
     .name = "bench",
-    .words = "train CONFIG.yaml",
-    .min_words = 2,
+    .words = "train CONFIG.yaml|comm",
+    .min_words = 1,
     .max_words = 2,
-    .summary = "measure training speed",
+    .summary = "measure the speed of training, or of collectives",
     .about =
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
         "multiply-adds,\n"
-        "       and the seconds of a step by action kind; on random tokens, nothing is written",
-    .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
-                [STEPS] = {"steps", 0, "N", "steps to measure, after two to warm up (default: 10)"},
-                [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"}},
+        "       and the seconds of a step by action kind; on random tokens, nothing is written\n"
+        "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
+        "       numbers that come out are checked. It starts its workers itself; under\n"
+        "       `lockstep run` or mpirun it is one of theirs. With --vs, other systems are\n"
+        "       measured by the same procedure, in turns (`make bench` builds their programs)",
+    .options =
+        {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core; comm: at least 2)"},
+         [STEPS] = {"steps", 0, "N", "train: steps to measure, after two to warm up (default: 10)"},
+         [SET] = {"set", 0, "KEY=VALUE", "train: a key of the config; repeatable"},
+         [OP] = {"op", 0, "NAME",
+                 "comm: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, "
+                 "all_to_all or barrier"},
+         [SIZES] = {"sizes", 0, "LIST",
+                    "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
+         [DTYPE] = {"dtype", 0, "NAME", "comm: f32 (default), f64, bf16, f16, i64, i32, i8 or u8"},
+         [REDOP] = {"redop", 0, "NAME", "comm: sum (default), avg, prod, min or max"},
+         [PLACE] = {"place", 0, "NAME",
+                    "comm: the result comes out of place (out), in place (in), or both (default)"},
+         [TRANSPORT] = {"transport", 0, "NAME",
+                        "comm: shm (default: processes), thread, tcp or mpi"},
+         [ALGORITHM] = {"algorithm", 0, "NAME", "comm: this one, e.g. ring (default: chosen)"},
+         [PRIVATE] = {"private", 0, NULL,
+                      "comm: buffers of the program's own, which others can't read"},
+         [ROUNDS] = {"rounds", 0, "N",
+                     "comm: how often each size is timed (default: 20; with --vs a third a pass)"},
+         [JSON] = {"json", 0, NULL, "comm: one JSON object a line"},
+         [VS] = {"vs", 0, "LIST", "comm: beside these: openmpi,mpich,gloo,floor"}},
     .run = run,
 };

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs into an empty folder, compiles the examples against what lies there, with the shared and the
+# static library, and runs them alone and with `lockstep run`.
+set -eu
+cd "$(dirname "$0")/.."
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+prefix=/opt/lockstep
+here=$root$prefix
+fail() { echo "$*" >&2; exit 1; }
+
+make --no-print-directory install DESTDIR="$root" PREFIX=$prefix >"$root/log" 2>&1 || fail "$(cat "$root/log")"
+rm "$root/log"
+for file in bin/lockstep lib/liblockstep.a lib/liblockstep.so lib/liblockstep.so.0 \
+    lib/liblockstep.so.0.1.0 lib/pkgconfig/lockstep.pc include/lockstep/group.h \
+    include/lockstep/lockstep.h share/man/man1/lockstep.1 share/bash-completion/completions/lockstep; do
+    [ -s "$here/$file" ] || fail "$file is not installed"
+done
+[ -z "$(find "$root" -type f -o -type l | grep -v "^$here/")" ] || fail "files outside the prefix"
+[ "$(find "$here/include" -type f | wc -l)" -eq "$(ls include/lockstep/*.h | wc -l)" ] || fail "headers differ"
+readelf -d "$here/lib/liblockstep.so" | grep -q 'SONAME.*\[liblockstep.so.0\]' || fail "a wrong soname"
+grep -q '^\.TH LOCKSTEP 1' "$here/share/man/man1/lockstep.1" || fail "no man page"
+bash -n "$here/share/bash-completion/completions/lockstep" || fail "no completion"
+
+export PKG_CONFIG_PATH="$here/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root" LD_LIBRARY_PATH="$here/lib"
+version=$(pkg-config --modversion lockstep)
+[ "$("$here/bin/lockstep" --version)" = "lockstep $version" ] || fail "lockstep.pc says $version"
+
+strict="-std=c11 -O2 -Wall -Wextra -Wpedantic -Werror"
+run3() { "$here/bin/lockstep" run -n 3 "$1" | sort; }
+for how in shared static; do
+    for example in hello least_squares; do
+        if [ $how = shared ]; then
+            flags=$(pkg-config --cflags --libs lockstep)
+        else
+            flags=$(pkg-config --cflags --libs --static lockstep | sed 's/-llockstep/-l:liblockstep.a/')
+        fi
+        cc $strict examples/$example.c -o "$root/$example-$how" $flags
+        needs=$(readelf -d "$root/$example-$how" | grep -c 'NEEDED.*liblockstep' || true)
+        [ "$how $needs" = "shared 1" ] || [ "$how $needs" = "static 0" ] || fail "$example is not $how"
+    done
+    hello=$root/hello-$how fit=$root/least_squares-$how
+    [ "$($hello)" = "worker 0 of 1: the ranks add up to 0" ] || fail "hello ($how) alone"
+    [ "$(run3 "$hello")" = "$(for i in 0 1 2; do
+        echo "worker $i of 3: the ranks add up to 3"
+    done)" ] || fail "hello ($how) on three workers"
+    alone=$($fit | sort) three=$(run3 "$fit")
+    [ "$alone" = "$three" ] || fail "least_squares ($how): $alone on one worker, $three on three"
+    echo "$alone" | grep -qE '^w = (2\.0|1\.9)[0-9]* -(1\.0|0\.9)[0-9]* 0\.(5|49)[0-9]*, b = (3\.0|2\.9)' ||
+        fail "least_squares ($how): $alone"
+done
+echo "installed, and the examples run: shared and static, alone and on three workers"

@@ -1,0 +1,438 @@
+/* bench_comm.c - see bench_comm.h. The columns are nccl-tests'. */
+#include "cli/bench_comm.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "coll/choose.h"
+#include "coll/request.h"
+#include "lockstep/group.h"
+#include "net/environment.h"
+#include "net/key.h"
+#include "net/launch.h"
+#include "net/spawn.h"
+
+/* What a group needs of the arena beside the buffers. */
+static const size_t ARENA_REST = (size_t)64 << 20;
+
+/* One worker's life. */
+typedef struct worker {
+    const cli_bench_comm *o;
+    ls_group *group;
+    double *times;    /* [rounds] */
+    atomic_int *told; /* shared by all: somebody has said what is wrong */
+    char variant[64];
+    double wrong, busbw; /* sums over the sizes */
+    int nbusbw;
+    int code;
+} worker;
+
+static const ls_dtype dtypes[] = {
+    [BENCH_F32] = LS_F32, [BENCH_F64] = LS_F64, [BENCH_BF16] = LS_BF16, [BENCH_F16] = LS_F16,
+    [BENCH_I64] = LS_I64, [BENCH_I32] = LS_I32, [BENCH_I8] = LS_I8,     [BENCH_U8] = LS_U8};
+static const ls_op redops[] = {[BENCH_SUM] = LS_SUM,
+                               [BENCH_AVG] = LS_AVG,
+                               [BENCH_PROD] = LS_PROD,
+                               [BENCH_MIN] = LS_MIN,
+                               [BENCH_MAX] = LS_MAX};
+
+bool cli_bench_comm_has_out_of_place(bench_op op) {
+    return op != BENCH_BROADCAST && op != BENCH_BARRIER;
+}
+
+bool cli_bench_comm_has_in_place(bench_op op) { return op != BENCH_ALL_TO_ALL; }
+
+/* The first worker that fails says why; the others of a launch fail because of it. */
+static void tell(worker *w, const char *what) {
+    if (atomic_exchange(w->told, 1) == 0) ls_log("bench comm: %s", what);
+    w->code = CLI_FAILED;
+}
+
+/* There is no way back from inside bench_measure(), and none is needed: the process ends. */
+static void or_die(worker *w, ls_status s, const ls_error *e) {
+    if (s == LS_OK) return;
+    tell(w, e->msg);
+    fflush(stdout);
+    _exit(CLI_FAILED);
+}
+
+/* ---- the system under measure ---- */
+
+static void run(bench_peer *peer, const bench_job *job) {
+    worker *w = peer->context;
+    ls_group *g = w->group;
+    ls_error e;
+    ls_dtype t = dtypes[job->dtype];
+    ls_op op = redops[job->redop];
+    size_t block = job->count / (size_t)job->workers;
+    const char *in = job->in;
+    ls_status s = LS_OK;
+    switch (job->op) {
+    case BENCH_ALL_REDUCE: s = ls_all_reduce(g, in, job->out, job->count, t, op, &e); break;
+    case BENCH_REDUCE_SCATTER: s = ls_reduce_scatter(g, in, job->out, block, t, op, &e); break;
+    case BENCH_ALL_GATHER:
+        in += (size_t)job->rank * block * bench_dtype_sizes[job->dtype];
+        s = ls_all_gather(g, in, job->out, block, t, &e);
+        break;
+    case BENCH_BROADCAST: s = ls_broadcast(g, job->out, job->count, t, 0, &e); break;
+    case BENCH_REDUCE: s = ls_reduce(g, in, job->out, job->count, t, op, 0, &e); break;
+    case BENCH_ALL_TO_ALL: s = ls_all_to_all(g, in, job->out, block, t, &e); break;
+    case BENCH_BARRIER:
+    case BENCH_EXCHANGE: s = ls_barrier(g, &e); break;
+    }
+    or_die(w, s, &e);
+}
+
+static void barrier(bench_peer *peer) {
+    worker *w = peer->context;
+    ls_error e;
+    or_die(w, ls_barrier(w->group, &e), &e);
+}
+
+static double max(bench_peer *peer, double x) {
+    worker *w = peer->context;
+    ls_error e;
+    or_die(w, ls_all_reduce(w->group, &x, &x, 1, LS_F64, LS_MAX, &e), &e);
+    return x;
+}
+
+/* ---- which algorithm ---- */
+
+static ls_collective collective_of(bench_op op) {
+    ls_collective what = LS_CALL_BARRIER;
+    ls_collective_from_name(bench_op_names[op], &what);
+    return what;
+}
+
+static const char *algorithm_of(const ls_group *g, const bench_job *job) {
+    ls_call call = {.what = collective_of(job->op),
+                    .dtype = dtypes[job->dtype],
+                    .op = redops[job->redop],
+                    .count = job->count,
+                    .hosts = g->hosts};
+    if (job->op == BENCH_REDUCE_SCATTER || job->op == BENCH_ALL_GATHER ||
+        job->op == BENCH_ALL_TO_ALL)
+        call.count /= (size_t)job->workers;
+    if (g->size == 1) return "none";
+    if (g->forced) return g->forced->name;
+    return g->shared ? "shared memory" : ls_choose(&call, g->size, &ls_link_default)->name;
+}
+
+/* ---- memory ---- */
+
+static int nbuffers(const cli_bench_comm *o) {
+    return o->out_of_place && cli_bench_comm_has_out_of_place(o->request.op) ? 2 : 1;
+}
+
+/* Bytes that this machine can give: what is free, and no more than the container's limit. */
+static double memory_nbytes(void) {
+    double least = 1e18, value;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lf kB", &value) == 1) least = value * 1024;
+    if (f) fclose(f);
+    f = fopen("/sys/fs/cgroup/memory.max", "r");
+    if (f && fscanf(f, "%lf", &value) == 1 && value < least) least = value;
+    if (f) fclose(f);
+    return least;
+}
+
+ls_status cli_bench_comm_fits(const cli_bench_comm *o, int workers, size_t size, ls_error *e) {
+    double wanted = (double)size * workers * nbuffers(o), there = memory_nbytes();
+    if (o->request.op == BENCH_BARRIER || wanted <= there) return LS_OK;
+    return ls_fail(e, LS_ENOMEM,
+                   "no memory for %zu bytes: %d workers with %d buffers each want %.1f MB, there "
+                   "are %.1f MB",
+                   size, workers, nbuffers(o), wanted / 1e6, there / 1e6);
+}
+
+static size_t largest(const cli_bench_comm *o) {
+    size_t most = 0;
+    for (int i = 0; i < o->request.n_sizes; i++)
+        if (o->request.sizes[i] > most) most = o->request.sizes[i];
+    return o->request.op == BENCH_BARRIER ? 0 : most;
+}
+
+/* Of a worker. A size may be rounded up to an element each. */
+static size_t arena_nbytes(const cli_bench_comm *o) {
+    size_t buffer = largest(o) + (size_t)8 * LS_COMMONS_MAX;
+    return ARENA_REST + (o->private_buffers ? 0 : (size_t)nbuffers(o) * buffer);
+}
+
+static void *buffer_new(worker *w, size_t nbytes) {
+    if (w->o->private_buffers) return bench_buffer(nbytes);
+    const ls_commons *c = w->group->end->commons;
+    void *p = ls_group_alloc(w->group, nbytes);
+    ls_error e;
+    if (p && (!c || ls_commons_readable(c, p, nbytes))) return p;
+    or_die(w,
+           ls_fail(&e, LS_ENOMEM,
+                   "no room for a buffer of %zu bytes in the arena; `lockstep run --arena` makes "
+                   "it larger, and --private does without",
+                   nbytes),
+           &e);
+    return NULL;
+}
+
+static void buffer_free(worker *w, void *p) {
+    if (w->o->private_buffers)
+        free(p);
+    else
+        ls_group_free(w->group, p);
+}
+
+/* ---- printing: worker 0 alone ---- */
+
+static void print_algorithms(worker *w) {
+    const bench_request *r = &w->o->request;
+    const char *last = "";
+    printf("# algorithm:");
+    for (int i = 0; i < r->n_sizes; i++) {
+        bench_job job;
+        bench_job_size(&job, r->op, r->dtype, r->redop, 0, ls_group_size(w->group), r->sizes[i]);
+        const char *name = algorithm_of(w->group, &job);
+        if (strcmp(name, last) == 0) continue;
+        if (i)
+            printf(", from %zu B %s", job.nbytes, name);
+        else
+            printf(" %s", name);
+        last = name;
+    }
+    printf("\n");
+}
+
+static void print_head(worker *w) {
+    const cli_bench_comm *o = w->o;
+    const ls_endpoint *end = w->group->end;
+    struct utsname host = {.nodename = "?"};
+    uname(&host);
+    printf("# lockstep %s: %s, transport %s, %d workers, %s, host %s, cores %d\n", ls_version(),
+           bench_op_names[o->request.op], end->net ? end->net->ops->name : "none",
+           ls_group_size(w->group),
+           o->private_buffers ? "buffers of the program" : "buffers of the group", host.nodename,
+           ls_cores());
+    print_algorithms(w);
+    printf("# median of %d rounds\n", o->request.repeat);
+    printf("#\n# %60s%-30s  %s\n", "", "out of place", "in place");
+    printf("# %10s %12s %6s %6s %5s", "size", "count", "type", "redop", "root");
+    for (int i = 0; i < 2; i++) printf("   %10s %8s %8s %6s", "time", "algbw", "busbw", "#wrong");
+    printf("\n# %10s %12s %6s %6s %5s", "(B)", "(elements)", "", "", "");
+    for (int i = 0; i < 2; i++) printf("   %10s %8s %8s %6s", "(us)", "(GB/s)", "(GB/s)", "");
+    printf("\n");
+}
+
+static void print_columns(const bench_job *job, const bench_result *r) {
+    if (!r) {
+        printf("   %10s %8s %8s %6s", "N/A", "N/A", "N/A", "N/A");
+        return;
+    }
+    printf("   %10.2f", r->median_s * 1e6);
+    if (job->op == BENCH_BARRIER)
+        printf(" %8s %8s %6s", "N/A", "N/A", "N/A");
+    else
+        printf(" %8.4g %8.4g %6.0f", bench_algbw(job, r), bench_busbw(job, r), r->wrong);
+}
+
+static void print_row(const bench_job *job, const bench_result *out, const bench_result *in) {
+    bool rooted = job->op == BENCH_BROADCAST || job->op == BENCH_REDUCE;
+    printf("%12zu %12zu %6s %6s %5d", job->nbytes, job->count, bench_dtype_names[job->dtype],
+           bench_redop_of(job), rooted ? 0 : -1);
+    print_columns(job, out);
+    print_columns(job, in);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* ---- one size ---- */
+
+static bench_result measure(worker *w, bench_peer *peer, bench_job *job, void *out) {
+    job->out = out;
+    bench_result r = bench_measure(peer, job, w->o->request.repeat, w->times);
+    if (job->rank == 0 && w->o->json) bench_print(peer, job, bench_op_names[job->op], &r);
+    w->wrong += r.wrong;
+    w->busbw += bench_busbw(job, &r);
+    w->nbusbw++;
+    return r;
+}
+
+static void one_size(worker *w, bench_peer *peer, size_t asked) {
+    const cli_bench_comm *o = w->o;
+    const bench_request *q = &o->request;
+    bool outs = o->out_of_place && cli_bench_comm_has_out_of_place(q->op);
+    bool ins = o->in_place && cli_bench_comm_has_in_place(q->op);
+    bench_job job;
+    bench_result out, in;
+    bench_job_size(&job, q->op, q->dtype, q->redop, ls_group_rank(w->group),
+                   ls_group_size(w->group), asked);
+    job.in = buffer_new(w, job.nbytes);
+    char *in_place = job.in;
+    if (q->op == BENCH_REDUCE_SCATTER)
+        in_place += job.nbytes / (size_t)job.workers * (size_t)job.rank;
+    snprintf(w->variant, sizeof w->variant, "%s%s", algorithm_of(w->group, &job),
+             o->private_buffers ? ", private buffers" : "");
+    if (outs) {
+        void *other = buffer_new(w, job.nbytes);
+        out = measure(w, peer, &job, other);
+        barrier(peer); /* nobody reads it any more */
+        buffer_free(w, other);
+    }
+    if (ins) in = measure(w, peer, &job, in_place);
+    barrier(peer);
+    if (job.rank == 0 && !o->json) print_row(&job, outs ? &out : NULL, ins ? &in : NULL);
+    buffer_free(w, job.in);
+}
+
+static void work(worker *w) {
+    const bench_request *q = &w->o->request;
+    bench_peer peer = {.system = "lockstep",
+                       .version = ls_version(),
+                       .variant = w->variant,
+                       .context = w,
+                       .run = run,
+                       .barrier = barrier,
+                       .max = max};
+    bool prints = ls_group_rank(w->group) == 0 && !w->o->json;
+    w->times = bench_buffer((size_t)q->repeat * sizeof *w->times);
+    if (prints) print_head(w);
+    for (int i = 0; i < q->n_sizes; i++) one_size(w, &peer, q->sizes[i]);
+    if (prints) printf("# wrong elements: %.0f\n", w->wrong);
+    if (prints && q->op != BENCH_BARRIER)
+        printf("# average bus bandwidth: %.4g GB/s\n", w->busbw / w->nbusbw);
+    if (w->wrong > 0) tell(w, "there are wrong elements");
+    free(w->times);
+}
+
+/* ---- starting the workers ---- */
+
+static ls_group_options group_options(const cli_bench_comm *o) {
+    return (ls_group_options){
+        .transport = o->transport, .algorithm = o->algorithm, .arena_nbytes = arena_nbytes(o)};
+}
+
+/* A worker that finds its group by the environment. */
+static int process_main(void *arg) {
+    worker w = *(worker *)arg;
+    ls_group_options options = group_options(w.o);
+    ls_error e;
+    /* Memory that is there would be used: what was asked for must not turn into shm. */
+    if (options.transport && strcmp(options.transport, "shm") != 0) unsetenv("LOCKSTEP_SHM");
+    or_die(&w, ls_group_open(&options, &w.group, &e), &e);
+    work(&w);
+    ls_group_close(w.group);
+    return w.code;
+}
+
+static void *thread_main(void *arg) {
+    worker *w = arg;
+    work(w);
+    ls_group_close(w->group);
+    return NULL;
+}
+
+static int run_threads(const cli_bench_comm *o, atomic_int *told) {
+    size_t n = (size_t)o->workers;
+    ls_group_options options = group_options(o);
+    options.transport = NULL;
+    ls_error e;
+    ls_group **groups = LS_NEW_ARRAY(ls_group *, n);
+    pthread_t *threads = LS_NEW_ARRAY(pthread_t, n);
+    worker *workers = LS_NEW_ARRAY(worker, n);
+    workers[0] = (worker){.o = o, .told = told};
+    or_die(workers, ls_group_open_threads(o->workers, &options, groups, &e), &e);
+    for (size_t i = 0; i < n; i++) {
+        workers[i] = (worker){.o = o, .group = groups[i], .told = told};
+        int failed = pthread_create(&threads[i], NULL, thread_main, &workers[i]);
+        if (failed)
+            or_die(&workers[i],
+                   ls_fail(&e, LS_ENOMEM, "thread %zu can't be started: %s", i, strerror(failed)),
+                   &e);
+    }
+    for (size_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    int code = workers[0].code;
+    free(groups);
+    free(threads);
+    free(workers);
+    return code;
+}
+
+/* Where worker 0 is to listen: a port of loopback that is free now; and a key of this run alone. */
+static ls_status name_address(ls_error *e) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof a;
+    char text[80];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool found = fd >= 0 && bind(fd, (struct sockaddr *)&a, length) == 0 &&
+                 getsockname(fd, (struct sockaddr *)&a, &length) == 0;
+    if (fd >= 0) close(fd);
+    if (!found) return ls_fail(e, LS_EIO, "no free port on loopback: %s", strerror(errno));
+    snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(a.sin_port));
+    setenv("LOCKSTEP_ADDR", text, 0);
+    if (getenv("LOCKSTEP_KEY") || getenv("LOCKSTEP_KEY_FILE")) return LS_OK;
+    ls_key_make(text);
+    setenv("LOCKSTEP_KEY", text, 1);
+    return LS_OK;
+}
+
+static int run_processes(const cli_bench_comm *o, atomic_int *told) {
+    worker first = {.o = o, .told = told};
+    ls_launch_options l = {.nworkers = o->workers,
+                           .arena_nbytes = arena_nbytes(o),
+                           .main = process_main,
+                           .arg = &first};
+    ls_error e = {0};
+    int code = 0;
+    if (o->transport && strcmp(o->transport, "tcp") == 0 && name_address(&e) != LS_OK)
+        return cli_fail(&e);
+    if (ls_launch_run(&l, &code, &e) != LS_OK) return cli_fail(&e);
+    if (code && !atomic_load(told)) ls_log("bench comm: %s", e.msg);
+    return code;
+}
+
+/* A worker among others that somebody else has started. */
+static int run_started(const cli_bench_comm *o, const ls_environment *env, atomic_int *told) {
+    worker w = {.o = o, .told = told};
+    if (o->workers && o->workers != env->size) {
+        ls_log("bench: --workers %d, but %s has started %d", o->workers,
+               ls_launcher_name(env->launcher), env->size);
+        return CLI_USAGE;
+    }
+    if (o->transport && strcmp(o->transport, "thread") == 0) {
+        ls_log("bench: --transport thread, but %s has started %d processes",
+               ls_launcher_name(env->launcher), env->size);
+        return CLI_USAGE;
+    }
+    return process_main(&w);
+}
+
+static ls_status check_memory(const cli_bench_comm *o, int workers, ls_error *e) {
+    return cli_bench_comm_fits(o, workers, largest(o), e);
+}
+
+int cli_bench_comm_run(const cli_bench_comm *o) {
+    ls_environment env;
+    ls_error e = {0};
+    if (ls_environment_read(&env, &e) != LS_OK) return cli_fail(&e);
+    bool started = env.size > 1;
+    int here = !started ? o->workers : env.local_size > 0 ? env.local_size : env.size;
+    if (check_memory(o, here, &e) != LS_OK) return cli_fail(&e);
+    atomic_int *told =
+        mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (told == MAP_FAILED) {
+        ls_fail(&e, LS_ENOMEM, "no shared memory: %s", strerror(errno));
+        return cli_fail(&e);
+    }
+    int code = started                                               ? run_started(o, &env, told)
+               : o->transport && strcmp(o->transport, "thread") == 0 ? run_threads(o, told)
+                                                                     : run_processes(o, told);
+    munmap(told, sizeof *told);
+    return code;
+}

@@ -1,0 +1,39 @@
+/* bench_train.c - see bench_train.h. */
+#include "cli/bench_train.h"
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "train/bench.h"
+
+static void print(const ls_config *c, const ls_bench_train *b) {
+    printf("%d worker%s of %d thread%s, batch %lld x context %lld, %lld steps after %lld\n",
+           b->nworkers, b->nworkers == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
+           (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
+           (long long)b->warmup);
+    printf("  step             %10.4f s (median)\n", b->step_seconds);
+    printf("  tokens/s         %10.1f\n", b->tokens_per_s);
+    printf("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
+           b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
+           b->peak_flops_per_s / 1e9);
+    printf("seconds of a step by action kind, mean of workers:\n");
+    double sum = 0;
+    for (int k = 0; k < LS_NACTION_KINDS; k++) sum += b->seconds[k];
+    for (int k = 0; k < LS_NACTION_KINDS; k++)
+        if (b->seconds[k] > 0)
+            printf("  %-14s %12.6f  %5.1f%%\n", ls_action_kind_name((ls_action_kind)k),
+                   b->seconds[k], 100 * b->seconds[k] / sum);
+}
+
+int cli_bench_train_run(const cli_bench_train *o) {
+    ls_config c;
+    ls_error e = {0};
+    ls_bench_train b;
+    ls_status s = ls_config_read(o->config, &c, &e);
+    for (int i = 0; s == LS_OK && i < o->nset; i++) s = ls_config_set(&c, o->set[i], &e);
+    if (s == LS_OK) s = ls_config_check(&c, o->config, &e);
+    if (s == LS_OK) s = ls_bench_train_run(&c, o->workers, 2, o->steps, &b, &e);
+    if (s != LS_OK) return cli_fail(&e);
+    print(&c, &b);
+    return 0;
+}

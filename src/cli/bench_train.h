@@ -1,0 +1,19 @@
+/* bench_train.h - lockstep bench train: how fast a config trains here. */
+#ifndef LS_CLI_BENCH_TRAIN_H
+#define LS_CLI_BENCH_TRAIN_H
+
+#include <stdint.h>
+
+/* What is measured. `set` [nset]: keys of the config, as KEY=VALUE. */
+typedef struct cli_bench_train {
+    const char *config; /* the file */
+    const char *const *set;
+    int nset;
+    int workers;
+    int64_t steps;
+} cli_bench_train;
+
+/* Prints the numbers; returns the exit code. */
+int cli_bench_train_run(const cli_bench_train *);
+
+#endif

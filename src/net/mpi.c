@@ -1,0 +1,119 @@
+/* mpi.c - see mpi.h. The transport itself is in mpi/plugin.c. */
+#include "net/mpi.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/environment.h"
+
+typedef ls_status plugin_open(int interface, ls_net **net_p, ls_error *e);
+
+static const struct {
+    const char *which, *name, *package;
+} mpis[] = {{"openmpi", "Open MPI", "libopenmpi-dev"}, {"mpich", "MPICH", "libmpich-dev"}};
+enum { NMPIS = sizeof mpis / sizeof *mpis };
+
+/* The MPI that started the program. Open MPI is who speaks PMIx where nothing else is said. */
+static const char *which_started(void) {
+    if (getenv("OMPI_COMM_WORLD_SIZE")) return "openmpi";
+    if (getenv("PMI_RANK")) return "mpich";
+    return getenv("PMIX_RANK") ? "openmpi" : NULL;
+}
+
+/* `lockstep` beside the shared library that this is in; NULL: it is in none. */
+static char *beside_library(void) {
+    Dl_info info;
+    if (!dladdr(mpis, &info) || !info.dli_fname) return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    return slash ? ls_format("%.*s/lockstep", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
+}
+
+/* Where the plugin is, or NULL; free() it. */
+static char *find_plugin(const char *which) {
+    char program[PATH_MAX] = "";
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = n > 0 ? strrchr(program, '/') : NULL;
+    if (slash) *slash = 0;
+    char *built = ls_format("%s/plugins", program),
+         *beside = ls_format("%s/../lib/lockstep", program);
+    char *library = beside_library();
+    const char *places[] = {getenv("LOCKSTEP_PLUGINS"), built, beside, library,
+                            LOCKSTEP_PLUGIN_DIR};
+    char *found = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
+        if (!places[i] || !*places[i]) continue;
+        char *path = ls_format("%s/lockstep-mpi-%s.so", places[i], which);
+        if (access(path, F_OK) == 0)
+            found = path;
+        else
+            free(path);
+    }
+    free(built);
+    free(beside);
+    free(library);
+    return found;
+}
+
+/* It stays loaded: MPI's libraries don't survive being unloaded. */
+static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
+    const char *which = mpis[mpi].which;
+    char *path = find_plugin(which);
+    if (!path)
+        return ls_fail(
+            e, LS_EINVAL,
+            "the plugin lockstep-mpi-%s.so is neither in $LOCKSTEP_PLUGINS nor in "
+            "plugins/ or ../lib/lockstep/ beside the program nor in %s: install %s and build "
+            "again, or name "
+            "its compiler with cmake -DLOCKSTEP_MPICC_%s=...",
+            which, LOCKSTEP_PLUGIN_DIR, mpis[mpi].package, which);
+    /* Open MPI loads parts of its own, which look for its symbols in the program. */
+    void *plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!plugin) {
+        ls_fail(e, LS_EINVAL, "%s can't be loaded: %s", path, dlerror());
+        free(path);
+        return LS_EINVAL;
+    }
+    void *symbol = dlsym(plugin, "ls_mpi_plugin_open");
+    if (!symbol) ls_fail(e, LS_EINVAL, "%s is no plugin of lockstep", path);
+    free(path);
+    if (!symbol) return LS_EINVAL;
+    /* ISO C has no conversion of data to function pointers; POSIX has this one. */
+    memcpy(open_p, &symbol, sizeof symbol);
+    return LS_OK;
+}
+
+/* A program that another MPI's launcher started is alone, as this one sees it. */
+static ls_status check_size(ls_net *net, int mpi, ls_error *e) {
+    ls_environment env;
+    LS_TRY(ls_environment_read(&env, e));
+    if (env.launcher == LS_LAUNCHER_NONE || env.size == net->size) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s sees %d workers, but %s has started %d: they are not of the same MPI",
+                   mpis[mpi].name, net->size, ls_launcher_name(env.launcher), env.size);
+}
+
+ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *e) {
+    if (!which) which = which_started();
+    if (!which)
+        return ls_fail(e, LS_EINVAL, "%s",
+                       "the transport 'mpi' needs an mpirun or srun that starts the workers: "
+                       "OMPI_COMM_WORLD_SIZE, PMI_RANK and PMIX_RANK are not set");
+    int mpi = 0;
+    while (mpi < NMPIS && strcmp(mpis[mpi].which, which) != 0) mpi++;
+    if (mpi == NMPIS)
+        return ls_fail(e, LS_EINVAL, "there is no MPI '%.40s': openmpi, mpich", which);
+    plugin_open *open = NULL;
+    ls_net *net = NULL;
+    LS_TRY(load(mpi, &open, e));
+    LS_TRY(open(LS_NET_INTERFACE, &net, e));
+    ls_status s = check_size(net, mpi, e);
+    if (s == LS_OK)
+        *net_p = net;
+    else
+        net->ops->close(net);
+    return s;
+}

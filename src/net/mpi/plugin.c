@@ -1,0 +1,686 @@
+/* plugin.c - the transport "mpi": messages over MPI's point-to-point calls.
+ *
+ * Our messages meet by (peer, 64-bit tag) and carry a fingerprint; MPI's tags are ints, and may
+ * have as few as 15 bits. So everything but the data of long messages travels as control messages:
+ * a header, and behind it the data of a short one, all with MPI's tag 0. NLISTEN receives from
+ * anyone are always posted for them.
+ *
+ *     short    sender: SHORT with its data, copied: the message is done
+ *     long     sender: LONG ------> receiver, once it has asked for this message:
+ *              sender <------ READY with a fresh MPI tag, at which receives into the buffer wait
+ *              sender: the data in parts, from buffer to buffer, with this tag
+ *              or, where the lengths differ: sender <------ DROP, and both are done
+ *
+ * SHORT and LONG that nobody has asked for yet are kept with the slot they came in. Nothing depends
+ * on the order in which control messages arrive. Data never come unexpected, so that nothing is
+ * truncated, and MPI keeps no copies.
+ *
+ * All that MPI is doing for us is in one list of requests, which move() tests; no call blocks but
+ * MPI_Init_thread, MPI_Comm_dup and MPI_Finalize. MPI can't sleep, so a poll that is given time
+ * spins, then yields, then naps; see rest().
+ *
+ * MPI can't take back a send, nor a receive that has met its send. If such a one of a forgotten
+ * owner doesn't end within a second, MPI is never called again: its memory is safe, because MPI
+ * moves only when it is called. The same holds after any error of MPI.
+ *
+ * Not here: what becomes of a dead worker. The launcher ends the others.
+ */
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/mpi/plugin.h"
+
+enum { CONTROL_TAG = 0, FIRST_DATA_TAG = 1, NLISTEN = 16 };
+/* Both MPIs send this much, with the header, at once between processes of a host, where the limit
+ * is lowest: 4 KiB with the library's own header. */
+enum { SLOT = 4000 };
+enum {
+    PART = 16 << 20
+}; /* bytes of a long message that one MPI call moves; an int's worth at most */
+
+static const int64_t PATIENCE_NS = 1000000000;
+
+typedef enum kind { SHORT, LONG, READY, DROP } kind;
+
+typedef struct header {
+    uint64_t tag, print, nbytes; /* of the message */
+    uint64_t id;                 /* LONG: the sender's number for it. READY, DROP: the same */
+    uint32_t kind;
+    int32_t data_tag; /* READY */
+} header;
+
+enum { SHORT_MOST = SLOT - sizeof(header) };
+
+/* A control message, sent or received. */
+typedef struct slot {
+    header h; /* } these two travel */
+    unsigned char data[SHORT_MOST];
+    int from; /* of an early one */
+    struct slot *next;
+} slot;
+
+/* A long send, or a receive, that is not done. */
+typedef struct transfer {
+    ls_message *m; /* NULL: forgotten */
+    const void *owner;
+    int peer, data_tag;
+    uint64_t id, nbytes;
+    bool receives;
+    int left;               /* parts on their way */
+    int touching;           /* of these, the ones from or to the owner's memory */
+    unsigned char *scratch; /* [nbytes] where a forgotten receive's data go */
+    struct transfer *next;
+} transfer;
+
+/* What one of MPI's requests is for. */
+typedef struct action {
+    enum { ENDED, LISTEN, CONTROL, DATA } what;
+    slot *s;     /* LISTEN, CONTROL */
+    transfer *t; /* DATA: bytes [at, at + n) */
+    uint64_t at;
+    int n;
+    bool on_scratch;
+} action;
+
+typedef struct mpi_net {
+    ls_mpi mpi; /* first */
+    int last_tag, next_tag;
+    uint64_t next_id;
+    MPI_Request *requests; /* } [cap], of which the first `nactions` are used */
+    action *actions;       /* } */
+    int *ended;            /* } for MPI_Testsome */
+    MPI_Status *statuses;  /* } */
+    int nactions, cap;
+    slot *free_slots, *early, **early_end;
+    transfer *announced; /* long sends that wait for READY */
+    transfer *wanted, **wanted_end;
+    transfer *moving; /* the data of both kinds are on their way */
+    ls_message *done, **done_end;
+    int64_t idle_ns; /* spent in polls since something moved */
+    atomic_bool aborted;
+} mpi_net;
+
+/* Transports of this process, and whether MPI was initialised here. */
+static int nopen;
+static bool ours;
+
+/* ---- errors, time, memory ---- */
+
+ls_status ls_mpi_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
+                         ...) {
+    if (!e) return code;
+    e->code = code;
+    e->file = file;
+    e->line = line;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(e->msg, sizeof e->msg, fmt, args);
+    va_end(args);
+    return code;
+}
+
+ls_status ls_mpi_check(ls_mpi *x, int rc, const char *what) {
+    if (rc == MPI_SUCCESS) return LS_OK;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n = 0;
+    MPI_Error_string(rc, text, &n);
+    for (char *c = text; *c; c++)
+        if (*c == '\n') *c = ' ';
+    if (x->broken.code == LS_OK)
+        ls_mpi_fail(&x->broken, LS_EPEER, "worker %d: %s failed: %.400s", x->net.rank, what, text);
+    return LS_EPEER;
+}
+
+static bool is_broken(const mpi_net *x) { return x->mpi.broken.code != LS_OK; }
+
+static ls_status state(const mpi_net *x, ls_error *e) {
+    if (is_broken(x) && e) *e = x->mpi.broken;
+    return x->mpi.broken.code;
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* As ls_realloc(). */
+static void *grow(void *p, size_t nbytes) {
+    void *q = realloc(p, nbytes);
+    if (!q) {
+        fprintf(stderr, "lockstep: out of memory: %zu bytes for MPI messages\n", nbytes);
+        exit(1);
+    }
+    return q;
+}
+
+static slot *slot_take(mpi_net *x) {
+    slot *s = x->free_slots;
+    if (!s) return memset(grow(NULL, sizeof *s), 0, sizeof *s);
+    x->free_slots = s->next;
+    return s;
+}
+
+static void slot_free(mpi_net *x, slot *s) {
+    s->next = x->free_slots;
+    x->free_slots = s;
+}
+
+static transfer *transfer_new(ls_message *m, bool receives) {
+    transfer *t = grow(NULL, sizeof *t);
+    *t = (transfer){
+        .m = m, .owner = m->owner, .peer = m->peer, .nbytes = m->nbytes, .receives = receives};
+    return t;
+}
+
+static void finish(mpi_net *x, ls_message *m) {
+    m->next = NULL;
+    *x->done_end = m;
+    x->done_end = &m->next;
+}
+
+/* ---- MPI's requests ---- */
+
+/* Room for one more; the caller fills in requests[nactions] and actions[nactions]. */
+static void make_room(mpi_net *x) {
+    if (x->nactions < x->cap) return;
+    x->cap = x->cap ? 2 * x->cap : 64;
+    size_t n = (size_t)x->cap;
+    x->requests = grow(x->requests, n * sizeof *x->requests);
+    x->actions = grow(x->actions, n * sizeof *x->actions);
+    x->ended = grow(x->ended, n * sizeof *x->ended);
+    x->statuses = grow(x->statuses, n * sizeof *x->statuses);
+}
+
+static void listen_at(mpi_net *x, int i) {
+    int rc = MPI_Irecv(&x->actions[i].s->h, SLOT, MPI_BYTE, MPI_ANY_SOURCE, CONTROL_TAG,
+                       x->mpi.comm, &x->requests[i]);
+    if (ls_mpi_check(&x->mpi, rc, "MPI_Irecv") != LS_OK) x->actions[i].what = ENDED;
+}
+
+static void send_control(mpi_net *x, int to, slot *s, size_t ndata) {
+    make_room(x);
+    int n = (int)(sizeof(header) + ndata);
+    int rc = MPI_Isend(&s->h, n, MPI_BYTE, to, CONTROL_TAG, x->mpi.comm, &x->requests[x->nactions]);
+    if (ls_mpi_check(&x->mpi, rc, "MPI_Isend") != LS_OK) return;
+    x->actions[x->nactions++] = (action){.what = CONTROL, .s = s};
+}
+
+static void answer(mpi_net *x, int to, kind k, uint64_t id, int data_tag) {
+    slot *s = slot_take(x);
+    s->h = (header){.kind = k, .id = id, .data_tag = data_tag};
+    send_control(x, to, s, 0);
+}
+
+static void move_part(mpi_net *x, transfer *t, int i) {
+    action *a = &x->actions[i];
+    unsigned char *base = a->on_scratch ? t->scratch : t->m->data;
+    int rc = t->receives ? MPI_Irecv(base + a->at, a->n, MPI_BYTE, t->peer, t->data_tag,
+                                     x->mpi.comm, &x->requests[i])
+                         : MPI_Isend(base + a->at, a->n, MPI_BYTE, t->peer, t->data_tag,
+                                     x->mpi.comm, &x->requests[i]);
+    if (ls_mpi_check(&x->mpi, rc, t->receives ? "MPI_Irecv" : "MPI_Isend") != LS_OK)
+        a->what = ENDED;
+}
+
+/* Parts of a pair and tag meet in the order in which they are posted: MPI's promise. */
+static void move_parts(mpi_net *x, transfer *t) {
+    t->next = x->moving;
+    x->moving = t;
+    for (uint64_t at = 0; at < t->nbytes && !is_broken(x); at += PART) {
+        uint64_t n = t->nbytes - at < PART ? t->nbytes - at : PART;
+        make_room(x);
+        x->actions[x->nactions] = (action){.what = DATA, .t = t, .at = at, .n = (int)n};
+        t->left++;
+        t->touching++;
+        move_part(x, t, x->nactions++);
+    }
+}
+
+static void unlink_transfer(transfer **link, const transfer *t) {
+    while (*link != t) link = &(*link)->next;
+    *link = t->next;
+}
+
+/* ---- what arrives ---- */
+
+/* A receive and the header of its message have met. */
+static void meet(mpi_net *x, transfer *t, const slot *s) {
+    ls_message *m = t->m;
+    const header *h = &s->h;
+    bool fits = h->nbytes == m->nbytes;
+    m->their_print = h->print;
+    m->their_nbytes = h->nbytes;
+    x->mpi.net.messages_received++;
+    if (fits) x->mpi.net.bytes_received += h->nbytes;
+    if (h->kind == LONG && fits) {
+        t->data_tag = x->next_tag;
+        x->next_tag = x->next_tag < x->last_tag ? x->next_tag + 1 : FIRST_DATA_TAG;
+        move_parts(x, t);
+        answer(x, t->peer, READY, h->id, t->data_tag);
+        return;
+    }
+    if (h->kind == LONG)
+        answer(x, t->peer, DROP, h->id, 0);
+    else if (fits && h->nbytes)
+        memcpy(m->data, s->data, h->nbytes);
+    finish(x, m);
+    free(t);
+}
+
+/* The receiver of a long message has answered. */
+static void answered(mpi_net *x, int from, const header *h) {
+    transfer **link = &x->announced;
+    while (*link && ((*link)->id != h->id || (*link)->peer != from)) link = &(*link)->next;
+    transfer *t = *link;
+    if (!t) return; /* forgotten */
+    *link = t->next;
+    if (h->kind == READY) {
+        t->data_tag = h->data_tag;
+        move_parts(x, t);
+        return;
+    }
+    finish(x, t->m);
+    free(t);
+}
+
+/* Takes a control message; true when its slot is kept. */
+static bool take_control(mpi_net *x, slot *s, int from) {
+    if (s->h.kind >= READY) {
+        answered(x, from, &s->h);
+        return false;
+    }
+    for (transfer **link = &x->wanted; *link; link = &(*link)->next) {
+        transfer *t = *link;
+        if (t->peer != from || t->m->tag != s->h.tag) continue;
+        *link = t->next;
+        if (!*link) x->wanted_end = link;
+        meet(x, t, s);
+        return false;
+    }
+    s->from = from;
+    s->next = NULL;
+    *x->early_end = s;
+    x->early_end = &s->next;
+    return true;
+}
+
+static void heard(mpi_net *x, int i, const MPI_Status *status) {
+    slot *s = x->actions[i].s;
+    int n = 0, cancelled = 0;
+    MPI_Test_cancelled(status, &cancelled);
+    if (cancelled) { /* by close */
+        slot_free(x, s);
+        x->actions[i].what = ENDED;
+        return;
+    }
+    MPI_Get_count(status, MPI_BYTE, &n);
+    size_t ndata = s->h.kind == SHORT ? s->h.nbytes : 0;
+    if (n < (int)sizeof(header) || ndata > SHORT_MOST || (size_t)n != sizeof(header) + ndata) {
+        ls_mpi_fail(&x->mpi.broken, LS_EPEER,
+                    "worker %d sent %d bytes that are no message: is it of another version?",
+                    status->MPI_SOURCE, n);
+        return;
+    }
+    if (take_control(x, s, status->MPI_SOURCE)) x->actions[i].s = slot_take(x);
+    if (!is_broken(x)) listen_at(x, i);
+}
+
+static void part_ended(mpi_net *x, int i, const MPI_Status *status) {
+    action *a = &x->actions[i];
+    transfer *t = a->t;
+    int cancelled = 0;
+    if (!a->on_scratch) t->touching--;
+    if (t->receives) MPI_Test_cancelled(status, &cancelled);
+    if (cancelled && !a->on_scratch) { /* forgotten; the sender is to be done all the same */
+        a->on_scratch = true;
+        move_part(x, t, i);
+        return;
+    }
+    a->what = ENDED;
+    if (--t->left > 0) return;
+    unlink_transfer(&x->moving, t);
+    if (t->m) finish(x, t->m);
+    free(t->scratch);
+    free(t);
+}
+
+static void ended(mpi_net *x, int i, const MPI_Status *status) {
+    action *a = &x->actions[i];
+    if (a->what == LISTEN)
+        heard(x, i, status);
+    else if (a->what == DATA)
+        part_ended(x, i, status);
+    else {
+        slot_free(x, a->s);
+        a->what = ENDED;
+    }
+}
+
+/* An action may be followed by others, behind those there are; the ended ones leave at the end. */
+static bool move_once(mpi_net *x) {
+    int n = 0;
+    int rc = MPI_Testsome(x->nactions, x->requests, &n, x->ended, x->statuses);
+    if (rc == MPI_ERR_IN_STATUS)
+        for (int i = 0; i < n; i++)
+            if (x->statuses[i].MPI_ERROR != MPI_SUCCESS &&
+                x->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+                rc = x->statuses[i].MPI_ERROR;
+    if (ls_mpi_check(&x->mpi, rc, "a message") != LS_OK) return true;
+    if (n == MPI_UNDEFINED || n <= 0) return false;
+    for (int i = 0; i < n && !is_broken(x); i++) {
+        MPI_Status status = x->statuses[i];
+        ended(x, x->ended[i], &status);
+    }
+    int kept = 0;
+    for (int i = 0; i < x->nactions; i++) {
+        if (x->actions[i].what == ENDED) continue;
+        x->requests[kept] = x->requests[i];
+        x->actions[kept++] = x->actions[i];
+    }
+    x->nactions = kept;
+    return true;
+}
+
+static bool move(mpi_net *x) {
+    bool moved = false;
+    for (int i = 0; i < 64 && !is_broken(x) && move_once(x); i++) moved = true;
+    return moved;
+}
+
+/* Between two looks, after idle_ns without a movement: spins for 20 us, a message's own time; then
+ * yields, since the one to come may need this core; from 2 ms on naps for a fortieth of the time,
+ * up to 1 ms, so that what comes is late by 2.5% at most. */
+static void rest(int64_t idle_ns, int64_t most_ns) {
+    if (idle_ns < 20000) return;
+    if (idle_ns < 2000000) {
+        sched_yield();
+        return;
+    }
+    int64_t nap = idle_ns / 40 < 1000000 ? idle_ns / 40 : 1000000;
+    if (most_ns >= 0 && nap > most_ns) nap = most_ns;
+    struct timespec t = {.tv_nsec = (long)nap};
+    nanosleep(&t, NULL);
+}
+
+/* ---- the transport ---- */
+
+static ls_status mpi_send(ls_net *net, ls_message *m, ls_error *e) {
+    mpi_net *x = (mpi_net *)net;
+    LS_TRY(state(x, e));
+    bool fits = m->nbytes <= SHORT_MOST;
+    slot *s = slot_take(x);
+    s->h = (header){.tag = m->tag, .print = m->print, .nbytes = m->nbytes};
+    s->h.kind = fits ? SHORT : LONG;
+    if (fits) {
+        if (m->nbytes) memcpy(s->data, m->data, m->nbytes);
+    } else {
+        transfer *t = transfer_new(m, false);
+        s->h.id = t->id = x->next_id++;
+        t->next = x->announced;
+        x->announced = t;
+    }
+    send_control(x, m->peer, s, fits ? m->nbytes : 0);
+    LS_TRY(state(x, e));
+    net->messages_sent++;
+    net->bytes_sent += m->nbytes;
+    if (fits) finish(x, m);
+    return LS_OK;
+}
+
+static ls_status mpi_recv(ls_net *net, ls_message *m, ls_error *e) {
+    mpi_net *x = (mpi_net *)net;
+    LS_TRY(state(x, e));
+    transfer *t = transfer_new(m, true);
+    for (slot **link = &x->early; *link; link = &(*link)->next) {
+        slot *s = *link;
+        if (s->from != m->peer || s->h.tag != m->tag) continue;
+        *link = s->next;
+        if (!*link) x->early_end = link;
+        meet(x, t, s);
+        slot_free(x, s);
+        return state(x, e);
+    }
+    *x->wanted_end = t;
+    x->wanted_end = &t->next;
+    return LS_OK;
+}
+
+static bool stopped(mpi_net *x) {
+    return is_broken(x) || atomic_load_explicit(&x->aborted, memory_order_relaxed);
+}
+
+static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
+    int64_t start = now_ns(), last = start;
+    while (!x->done && !stopped(x)) {
+        int64_t left = timeout_ns < 0 ? -1 : timeout_ns - (last - start);
+        if (timeout_ns >= 0 && left <= 0) return;
+        rest(x->idle_ns, left);
+        bool moved = move(x);
+        int64_t now = now_ns();
+        x->idle_ns = moved ? 0 : x->idle_ns + (now - last);
+        last = now;
+    }
+}
+
+static ls_status mpi_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
+    mpi_net *x = (mpi_net *)net;
+    if (!stopped(x) && move(x)) x->idle_ns = 0;
+    if (!x->done && timeout_ns != 0) wait_for_done(x, timeout_ns);
+    if (atomic_load(&x->aborted))
+        return ls_mpi_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
+    LS_TRY(state(x, e));
+    *done_p = x->done;
+    x->done = NULL;
+    x->done_end = &x->done;
+    return LS_OK;
+}
+
+static void forget_waiting(transfer **link, const void *owner) {
+    while (*link) {
+        transfer *t = *link;
+        if (t->owner != owner) {
+            link = &t->next;
+            continue;
+        }
+        *link = t->next;
+        free(t);
+    }
+}
+
+/* A forgotten receive gets scratch memory, where MPI can still be told. */
+static void cancel_parts(mpi_net *x, transfer *t) {
+    t->scratch = grow(NULL, t->nbytes);
+    for (int i = 0; i < x->nactions; i++)
+        if (x->actions[i].what == DATA && x->actions[i].t == t) MPI_Cancel(&x->requests[i]);
+}
+
+static bool touches(const mpi_net *x, const void *owner) {
+    for (const transfer *t = x->moving; t; t = t->next)
+        if (t->owner == owner && t->touching) return true;
+    return false;
+}
+
+static void mpi_forget(ls_net *net, const void *owner) {
+    mpi_net *x = (mpi_net *)net;
+    for (ls_message **link = &x->done; *link;)
+        if ((*link)->owner == owner)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+    x->done_end = &x->done;
+    while (*x->done_end) x->done_end = &(*x->done_end)->next;
+    forget_waiting(&x->announced, owner);
+    forget_waiting(&x->wanted, owner);
+    x->wanted_end = &x->wanted;
+    while (*x->wanted_end) x->wanted_end = &(*x->wanted_end)->next;
+    for (transfer *t = x->moving; t; t = t->next) {
+        if (t->owner != owner || !t->m) continue;
+        t->m = NULL;
+        if (t->receives && !is_broken(x)) cancel_parts(x, t);
+    }
+    int64_t start = now_ns(), waited = 0;
+    for (; touches(x, owner) && !is_broken(x) && waited < PATIENCE_NS; waited = now_ns() - start) {
+        rest(waited, -1);
+        move(x);
+    }
+    if (touches(x, owner) && !is_broken(x))
+        ls_mpi_fail(&x->mpi.broken, LS_EPEER,
+                    "worker %d: a message that was given up did not end within %.0f s", net->rank,
+                    (double)PATIENCE_NS / 1e9);
+}
+
+static void mpi_abort(ls_net *net) { atomic_store(&((mpi_net *)net)->aborted, true); }
+
+static bool sends(const mpi_net *x) {
+    for (int i = 0; i < x->nactions; i++) {
+        const action *a = &x->actions[i];
+        if (a->what == CONTROL || (a->what == DATA && !a->t->receives)) return true;
+    }
+    return false;
+}
+
+/* Sends first, for a second at most; then takes the receives back. True when MPI holds nothing of
+ * ours any more. */
+static bool quiesce(mpi_net *x) {
+    int64_t start = now_ns(), waited = 0;
+    for (; sends(x) && !is_broken(x) && waited < PATIENCE_NS; waited = now_ns() - start) {
+        rest(waited, -1);
+        move(x);
+    }
+    for (int i = 0; i < x->nactions && !is_broken(x); i++) {
+        const action *a = &x->actions[i];
+        if (a->what == LISTEN || (a->what == DATA && a->t->receives)) MPI_Cancel(&x->requests[i]);
+    }
+    for (int i = 0; i < 1000 && x->nactions && !is_broken(x); i++) {
+        int n = 0;
+        int rc = MPI_Testsome(x->nactions, x->requests, &n, x->ended, x->statuses);
+        if (ls_mpi_check(&x->mpi, rc, "closing") == LS_OK && n == MPI_UNDEFINED) return true;
+    }
+    return x->nactions == 0;
+}
+
+static void free_slots(slot *s) {
+    while (s) {
+        slot *next = s->next;
+        free(s);
+        s = next;
+    }
+}
+
+static void free_transfers(transfer *t) {
+    while (t) {
+        transfer *next = t->next;
+        free(t->scratch);
+        free(t);
+        t = next;
+    }
+}
+
+/* What MPI still holds stays allocated. MPI_Finalize waits until all have come to it, as MPI has
+ * it; if one has died, the launcher ends this process meanwhile. */
+static void mpi_close(ls_net *net) {
+    mpi_net *x = (mpi_net *)net;
+    bool quiet = !is_broken(x) && quiesce(x);
+    bool last = --nopen == 0, usable = !is_broken(x);
+    if (quiet) {
+        for (int i = 0; i < x->nactions; i++)
+            if (x->actions[i].what == LISTEN || x->actions[i].what == CONTROL)
+                free(x->actions[i].s);
+        free_transfers(x->moving);
+        MPI_Comm_free(&x->mpi.comm);
+    }
+    if (usable && last && ours) MPI_Finalize();
+    free_slots(x->free_slots);
+    free_slots(x->early);
+    free_transfers(x->announced);
+    free_transfers(x->wanted);
+    free(x->ended);
+    free(x->statuses);
+    free(x->requests);
+    free(x->actions);
+    free(x);
+}
+
+static const ls_net_ops mpi_ops = {.name = "mpi",
+                                   .send = mpi_send,
+                                   .recv = mpi_recv,
+                                   .poll = mpi_poll,
+                                   .forget = mpi_forget,
+                                   .publish = ls_net_publish_nothing,
+                                   .ask = ls_net_ask_nobody,
+                                   .abort = mpi_abort,
+                                   .close = mpi_close};
+
+/* ---- opening ---- */
+
+/* One thread at a time calls a transport, but not always the same one: that is
+ * MPI_THREAD_SERIALIZED. MPI_THREAD_FUNNELED does where the program calls its groups from the
+ * thread that initialised MPI only, which is the program's to keep. */
+static ls_status initialise(ls_error *e) {
+    int initialised = 0, finalised = 0, level = 0;
+    MPI_Initialized(&initialised);
+    MPI_Finalized(&finalised);
+    if (finalised)
+        return ls_mpi_fail(e, LS_EINVAL, "%s",
+                           "MPI has been finalised: the transport 'mpi' can be opened, and all its "
+                           "groups closed, once in a program");
+    if (initialised) {
+        MPI_Query_thread(&level);
+    } else {
+        int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+        if (rc != MPI_SUCCESS)
+            return ls_mpi_fail(e, LS_EPEER, "MPI_Init_thread failed with code %d", rc);
+        ours = true;
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+    if (level < MPI_THREAD_FUNNELED)
+        return ls_mpi_fail(e, LS_EINVAL, "%s",
+                           "MPI was initialised for programs without threads: call "
+                           "MPI_Init_thread() with MPI_THREAD_SERIALIZED, or leave it to lockstep");
+    return LS_OK;
+}
+
+ls_status ls_mpi_plugin_open(int interface, ls_net **net_p, ls_error *e) {
+    if (interface != LS_NET_INTERFACE)
+        return ls_mpi_fail(e, LS_EINVAL,
+                           "the MPI plugin is of another version of Lockstep; install both again");
+    LS_TRY(initialise(e));
+    mpi_net *x = memset(grow(NULL, sizeof *x), 0, sizeof *x);
+    x->mpi.net = (ls_net){.ops = &mpi_ops, .native = &ls_mpi_native};
+    int rc = MPI_Comm_dup(MPI_COMM_WORLD, &x->mpi.comm);
+    if (ls_mpi_check(&x->mpi, rc, "MPI_Comm_dup") != LS_OK) {
+        if (e) *e = x->mpi.broken;
+        free(x);
+        return LS_EPEER;
+    }
+    nopen++;
+    int found = 0, *last = NULL;
+    MPI_Comm_set_errhandler(x->mpi.comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(x->mpi.comm, &x->mpi.net.rank);
+    MPI_Comm_size(x->mpi.comm, &x->mpi.net.size);
+    MPI_Comm_get_attr(x->mpi.comm, MPI_TAG_UB, &last, &found);
+    x->last_tag = found ? *last : 32767; /* the least that MPI allows */
+    x->next_tag = FIRST_DATA_TAG;
+    x->early_end = &x->early;
+    x->wanted_end = &x->wanted;
+    x->done_end = &x->done;
+    for (int i = 0; i < NLISTEN && !is_broken(x); i++) {
+        make_room(x);
+        x->actions[x->nactions] = (action){.what = LISTEN, .s = slot_take(x)};
+        listen_at(x, x->nactions++);
+    }
+    ls_status s = state(x, e);
+    if (s == LS_OK)
+        *net_p = &x->mpi.net;
+    else
+        mpi_close(&x->mpi.net);
+    return s;
+}

@@ -1,0 +1,37 @@
+/* plugin.h - what the two files of the MPI plugin share.
+ *
+ * The plugin is compiled once for each MPI (their mpi.h differ) and loaded by ls_mpi_open(). It may
+ * use our headers, but no function of the library: the program that loads it may have linked the
+ * library statically.
+ */
+#ifndef LS_NET_MPI_PLUGIN_H
+#define LS_NET_MPI_PLUGIN_H
+
+#include <mpi.h>
+
+#include "net/native.h"
+#include "net/net.h"
+
+/* The transport's struct begins with this. */
+typedef struct ls_mpi {
+    ls_net net;
+    MPI_Comm comm;   /* a duplicate of MPI_COMM_WORLD, of this transport alone */
+    ls_error broken; /* code LS_OK, or why MPI is not called any more */
+} ls_mpi;
+
+extern const ls_native_ops ls_mpi_native;
+
+#define ls_mpi_fail(e, code, ...) ls_mpi_fail_at((e), (code), __FILE__, __LINE__, __VA_ARGS__)
+ls_status ls_mpi_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
+                         ...) __attribute__((format(printf, 5, 6)));
+
+/* What an MPI call returned: LS_OK, or from now on the transport is broken. */
+ls_status ls_mpi_check(ls_mpi *, int rc, const char *what);
+
+/* The one symbol that the plugin exports. interface: the loader's LS_NET_INTERFACE. Initialises MPI
+ * unless that is done; collective over MPI_COMM_WORLD. LS_EINVAL: another interface, MPI has been
+ * finalised, or allows too little to threads. */
+__attribute__((visibility("default"))) ls_status ls_mpi_plugin_open(int interface, ls_net **net_p,
+                                                                    ls_error *e);
+
+#endif

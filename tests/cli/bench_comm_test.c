@@ -1,0 +1,272 @@
+/* bench_comm_test.c - lockstep bench comm: every operation's numbers are right, its lines can be
+ * read, and what it can't do it says. Peers are stood in for by scripts. No time is judged. */
+#include "base/json.h"
+#include "cli/program.h"
+
+#include <sys/stat.h>
+
+static const char *const ops[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                  "reduce",     "all_to_all",     "barrier"};
+enum { NOPS = 7 };
+
+static const char FEW[] = "--rounds 5 --sizes 0,1000,64K";
+
+static ls_json *parse_line(const char *line, const char *end) {
+    ls_error e = {0};
+    ls_json *j = NULL;
+    assert_ls_ok(ls_json_parse(line, (size_t)(end - line), "line", &j, &e), e);
+    return j;
+}
+
+static double number_of(const ls_json *j, const char *key) {
+    double value = -1;
+    if (!ls_json_number(ls_json_get(j, key), &value)) print_error("no number '%s'\n", key);
+    return value;
+}
+
+/* Runs it with --json: each line must be right; returns how many there are. */
+static int lines_of(const char *options) {
+    char line[512], *output = NULL;
+    snprintf(line, sizeof line, "bench comm --json %s", options);
+    int code = run_program(line, &output), n = 0;
+    if (code != 0) print_error("lockstep %s\n%s\n", line, output);
+    assert_int_equal(code, 0);
+    for (const char *s = output, *end; (end = strchr(s, '\n')); s = end + 1, n++) {
+        ls_json *j = parse_line(s, end);
+        if (number_of(j, "wrong") != 0) print_error("%s\n%s\n", line, s);
+        assert_true(number_of(j, "wrong") == 0);
+        assert_true(number_of(j, "median_s") > 0);
+        assert_true(number_of(j, "algbw") >= 0 && number_of(j, "busbw") >= 0);
+        assert_string_equal(ls_json_text(ls_json_get(j, "system")), "lockstep");
+        ls_json_free(j);
+    }
+    free(output);
+    return n;
+}
+
+/* Both places where there are both; a barrier has one line. */
+static int lines_expected(const char *op) {
+    if (strcmp(op, "barrier") == 0) return 1;
+    return strcmp(op, "broadcast") == 0 || strcmp(op, "all_to_all") == 0 ? 3 : 6;
+}
+
+static void test_ops(void **state) {
+    (void)state;
+    static const char *const how[] = {"-n 2", "-n 3 --private", "-n 3 --transport thread"};
+    char options[256];
+    for (int i = 0; i < NOPS; i++)
+        for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
+            snprintf(options, sizeof options, "--op %s %s %s", ops[i], FEW, how[k]);
+            assert_int_equal(lines_of(options), lines_expected(ops[i]));
+        }
+    assert_int_equal(lines_of("-n 1 --rounds 5 --sizes 8,64K"), 4);
+    assert_int_equal(lines_of("-n 2 --rounds 5 --sizes 8 --transport thread --private"), 2);
+}
+
+static void test_dtypes_and_redops(void **state) {
+    (void)state;
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8", "u8"};
+    static const char *const redops[] = {"sum", "avg", "prod", "min", "max"};
+    char options[256];
+    for (int d = 0; d < 8; d++)
+        for (int r = 0; r < 5; r++) {
+            if (d > 3 && r == 1) continue; /* no average of integers */
+            snprintf(options, sizeof options,
+                     "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100",
+                     dtypes[d], redops[r]);
+            assert_int_equal(lines_of(options), 2);
+        }
+}
+
+static void test_algorithm_and_place(void **state) {
+    (void)state;
+    assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8,64K --algorithm ring --place in"), 2);
+    assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8 --op reduce_scatter --place out"), 1);
+    expect("bench comm -n 3 --rounds 5 --sizes 8 --algorithm ring", 0, "# algorithm: ring");
+}
+
+static void test_table(void **state) {
+    (void)state;
+    expect("bench comm -n 2 --rounds 5 --sizes 8,1K", 0, "#wrong");
+    expect("bench comm -n 2 --rounds 5 --sizes 8,1K", 0, "# wrong elements: 0");
+    expect("bench comm -n 2 --rounds 5 --sizes 1K", 0, "        1024          256    f32    sum");
+    expect("bench comm -n 2 --rounds 5 --op barrier", 0, "N/A");
+    expect("bench comm -n 2 --rounds 5 --sizes 8 --op all_to_all", 0, "N/A");
+}
+
+/* Started by another command, it is one of its workers. */
+static void test_under_run(void **state) {
+    (void)state;
+    static const char start[] = "run -n 2 " LOCKSTEP_PROGRAM " bench comm --rounds 5";
+    char line[1024];
+    snprintf(line, sizeof line, "%s --sizes 8,1K", start);
+    expect(line, 0, "transport shm, 2 workers");
+    snprintf(line, sizeof line, "%s --sizes 8 -n 3", start);
+    expect(line, 2, "--workers 3, but lockstep has started 2");
+    snprintf(line, sizeof line, "%s --sizes 8 --vs gloo", start);
+    expect(line, 2, "--vs starts its workers itself");
+    snprintf(line, sizeof line, "%s --sizes 128M", start);
+    expect(line, 1, "in the arena");
+}
+
+/* One line, with the exit code. */
+static void refuses(const char *options, int code, const char *says) {
+    char line[512], *output = NULL;
+    snprintf(line, sizeof line, "bench %s", options);
+    int got = run_program(line, &output);
+    if (got != code || !strstr(output, says) || strchr(output, '\n') != strrchr(output, '\n')) {
+        print_error("lockstep %s\nexit code %d, expected %d; output:\n%s\nexpected: %s\n", line,
+                    got, code, output, says);
+        fail();
+    }
+    free(output);
+}
+
+static void test_bad_input(void **state) {
+    (void)state;
+    refuses("comm --op fly", 2, "--op: 'fly' is not one of all_reduce,");
+    refuses("comm --dtype f99", 2, "--dtype: 'f99' is not one of f32,");
+    refuses("comm --redop xor", 2, "--redop: 'xor' is not one of sum,");
+    refuses("comm --redop avg --dtype i32", 2, "no avg of i32");
+    refuses("comm --op barrier --redop sum", 2, "barrier reduces nothing");
+    refuses("comm --sizes 8,x", 2, "--sizes: '8,x' is not a list");
+    refuses("comm --sizes 8K,", 2, "is not a list");
+    refuses("comm --sizes 99999999999G", 2, "is not a list");
+    refuses("comm --sizes 1000000G", 1, "no memory for 1073741824000000 bytes");
+    refuses("comm --place up", 2, "--place: 'up'");
+    refuses("comm --place in --op all_to_all", 2, "all_to_all can't be done in place");
+    refuses("comm --transport pigeon", 2, "--transport: 'pigeon'");
+    refuses("comm --algorithm fly", 2, "'fly' does not exist");
+    refuses("comm --algorithm ring --op barrier", 2, "'ring' can't do it");
+    refuses("comm --vs nccl", 2, "--vs: 'nccl' is not one of openmpi,");
+    refuses("comm --vs gloo,gloo", 2, "stands twice");
+    refuses("comm -n 0", 2, "whole number from 1");
+    refuses("comm --rounds 0", 2, "whole number from 1");
+    refuses("comm more", 2, "one argument too many");
+    refuses("comm --steps 3", 2, "--steps is an option of bench train");
+    refuses("train configs/tiny.yaml --op all_reduce", 2, "--op is an option of bench comm");
+    refuses("train", 2, "CONFIG.yaml is missing");
+    refuses("fly", 2, "there is no 'fly'");
+}
+
+/* ---- --vs: a copy of the program, beside which there are no peers but those made here ---- */
+
+static void peer_make(const char *name, const char *script) {
+    char path[128], command[256];
+    snprintf(command, sizeof command, "mkdir -p %s/bench", folder);
+    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof path, "bench/%s", name);
+    write_file(path, script, strlen(script));
+    snprintf(path, sizeof path, "%s/bench/%s", folder, name);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* Runs the copy; its output, free() it. */
+static char *compare(const char *options, int code) {
+    char command[1024];
+    char *output = calloc(1, MAX_OUTPUT + 1);
+    snprintf(command, sizeof command,
+             "cp -n %s %s/lockstep; %s/lockstep bench comm -n 2 --rounds 5 %s 2>&1",
+             LOCKSTEP_PROGRAM, folder, folder, options);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    fread(output, 1, MAX_OUTPUT, f);
+    int how = pclose(f);
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != code) print_error("%s\n%s\n", command, output);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == code);
+    return output;
+}
+
+static void assert_says(char *output, const char *says) {
+    if (!strstr(output, says)) {
+        print_error("%s\nexpected: %s\n", output, says);
+        fail();
+    }
+    free(output);
+}
+
+static void test_missing_peers(void **state) {
+    (void)state;
+    static const char *const says[] = {"peer-openmpi is not there; `make bench` builds it",
+                                       "peer-mpich is not there", "peer-gloo is not there",
+                                       "bench/floor is not there"};
+    for (int i = 0; i < 4; i++)
+        assert_says(compare("--sizes 8 --vs openmpi,mpich,gloo,floor", 0), says[i]);
+    assert_says(compare("--sizes 8 --vs floor -n 3", 0), "with 2 workers, nothing else");
+    assert_says(compare("--sizes 8 --vs floor --place in", 2), "--place");
+}
+
+/* A peer twice as fast as any, of which the second size is missing, and other lines are not its
+ * result. */
+static void test_join(void **state) {
+    (void)state;
+    peer_make("peer-gloo",
+              "#!/bin/sh\n"
+              "[ \"$*\" = '-n 2 all_reduce f32 5 8,1024,8 sum' ] || { echo \"$*\" >&2; exit 1; }\n"
+              "echo noise\n"
+              "echo '{\"op\":\"round_trip\",\"place\":\"in\",\"asked\":8,\"nbytes\":8,"
+              "\"median_s\":7,\"wrong\":0}'\n"
+              "for i in 1 2; do echo '{\"system\":\"gloo\",\"version\":\"9\",\"variant\":\"v\","
+              "\"op\":\"all_reduce\",\"place\":\"in\",\"asked\":8,\"nbytes\":8,"
+              "\"median_s\":0.5,\"wrong\":0}'; done\n");
+    char *output = compare("--sizes 8,1K,8 --vs gloo --json", 0);
+    const char *line = output;
+    for (int i = 0; i < 3; i++) {
+        const char *end = strchr(line, '\n');
+        assert_non_null(end);
+        ls_json *j = parse_line(line, end);
+        const ls_json *ours = ls_json_get(j, "ours"),
+                      *peer = ls_json_at(ls_json_get(j, "peers"), 0);
+        assert_int_equal((int)number_of(j, "asked"), i == 1 ? 1024 : 8);
+        assert_true(number_of(ours, "median_s") > 0);
+        assert_int_equal((int)number_of(ours, "passes"), 3);
+        assert_int_equal((int)number_of(peer, "passes"), i == 1 ? 0 : 3);
+        if (i != 1) {
+            double x = number_of(ours, "median_s") / 0.5;
+            assert_true(number_of(peer, "median_s") > 0.499 && number_of(peer, "median_s") < 0.501);
+            assert_true(number_of(peer, "x") > 0.99 * x && number_of(peer, "x") < 1.01 * x);
+        }
+        ls_json_free(j);
+        line = end + 1;
+    }
+    free(output);
+}
+
+static void test_failing_peer(void **state) {
+    (void)state;
+    peer_make("peer-gloo", "#!/bin/sh\necho ------ >&2\necho no luck today >&2\nexit 3\n");
+    peer_make("floor", "#!/bin/sh\necho nothing of use\n");
+    assert_says(compare("--sizes 8 --vs gloo,floor", 0), "# gloo: exit code 3: no luck today");
+    assert_says(compare("--sizes 8 --vs gloo,floor", 0), "# floor: it has printed no result");
+    peer_make("floor", "#!/bin/sh\necho '{\"op\":\"all_reduce\",\"place\":\"out\",\"asked\":8,"
+                       "\"nbytes\":8,\"median_s\":0.25,\"wrong\":3,\"system\":\"floor-x\"}'\n");
+    assert_says(compare("--sizes 8 --vs floor", 0), "250000.00");
+    assert_says(compare("--sizes 8 --vs floor", 0), "# floor-x: 9 wrong elements");
+    assert_says(compare("--sizes 8 --vs gloo --json", 0), "\"failed\": \"exit code 3: no luck");
+}
+
+/* SIGTERM to the program ends its peer's whole family, at once. */
+static void test_interrupted(void **state) {
+    (void)state;
+    char command[512];
+    peer_make("peer-gloo", "#!/bin/sh\nsleep 100 &\necho $! > $(dirname $0)/pid\nwait\n");
+    snprintf(command, sizeof command,
+             "cp -n %s %s/lockstep; cd %s && rm -f bench/pid && "
+             "{ ./lockstep bench comm -n 2 --rounds 5 --sizes 8 --vs gloo & } 2>/dev/null; "
+             "for i in $(seq 200); do [ -s bench/pid ] && break; sleep 0.1; done; "
+             "kill $!; wait $!; [ $? -eq 143 ] && "
+             "! grep -qs 'State:.[RSD]' /proc/$(cat bench/pid)/status",
+             LOCKSTEP_PROGRAM, folder, folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ops),           cmocka_unit_test(test_dtypes_and_redops),
+        cmocka_unit_test(test_table),         cmocka_unit_test(test_algorithm_and_place),
+        cmocka_unit_test(test_under_run),     cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_missing_peers), cmocka_unit_test(test_join),
+        cmocka_unit_test(test_failing_peer),  cmocka_unit_test(test_interrupted),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
