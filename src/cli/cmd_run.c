@@ -4,7 +4,7 @@
 #include "net/launch.h"
 #include "net/spawn.h"
 
-enum { WORKERS, ARENA };
+enum { WORKERS, ARENA, NO_BIND };
 
 static int run(const ls_args *a) {
     int64_t workers = ls_cores(), arena = 64;
@@ -13,6 +13,7 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     ls_launch_options o = {
         .nworkers = (int)workers, .arena_nbytes = (size_t)arena << 20, .argv = a->rest};
+    o.bind = !cli_given(a, NO_BIND);
     ls_error e = {0};
     int code = 0;
     if (ls_launch_run(&o, &code, &e) != LS_OK) return cli_fail(&e);

@@ -7,11 +7,11 @@
 
 #include "base/mem.h"
 #include "coll/neighbours.h"
+#include "net/cores.h"
 #include "net/environment.h"
 #include "net/join.h"
 #include "net/mpi.h"
 #include "net/shared_net.h"
-#include "net/spawn.h"
 #include "net/tcp.h"
 
 static const size_t ARENA = (size_t)64 << 20;
@@ -44,7 +44,7 @@ void ls_endpoint_close(ls_endpoint *p) {
 /* All workers share memory. */
 static void use_commons(ls_endpoint *p, ls_commons *c) {
     p->commons = c;
-    p->patience = ls_patience_for(p->size, ls_cores());
+    p->patience = ls_patience_for(p->size, ls_cores_among(p->size));
     for (int i = 0; i < p->size; i++) p->local[i] = i;
     p->net = ls_shared_net_open(c, &p->patience);
 }
@@ -142,7 +142,7 @@ static ls_status find_key(const ls_group_options *o, ls_key *key, bool *keyed_p,
 /* Workers of one host share memory. If that is all of them, their messages go through it, too. */
 static ls_status share_memory(ls_endpoint *p, const ls_group_options *o, double timeout_s,
                               ls_error *e) {
-    p->patience = ls_patience_for(workers_here(p), ls_cores());
+    p->patience = ls_patience_for(workers_here(p), ls_cores_among(workers_here(p)));
     LS_TRY(ls_neighbours_share(p, arena_of(o), (int64_t)(timeout_s * 1e9), e));
     if (!p->commons || p->commons->size < p->size) return LS_OK;
     p->met_over = p->net;
@@ -174,7 +174,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     if (s == LS_OK) {
         ls_endpoint *p = endpoint_new(env->rank, env->size, k);
         number_hosts(p, &r);
-        p->patience = ls_patience_for(workers_here(p), ls_cores());
+        p->patience = ls_patience_for(workers_here(p), ls_cores_among(workers_here(p)));
         s = ls_tcp_open(&r, env->rank, j.key, &p->patience, &p->net, e);
         r.listen_fd = -1; /* the transport's now */
         ls_roster_free(&r);
@@ -195,7 +195,7 @@ static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, 
     LS_TRY(ls_mpi_open(NULL, &net, e));
     ls_endpoint *p = endpoint_new(env->rank, env->size, k);
     p->net = net;
-    p->patience = ls_patience_for(env->size, ls_cores());
+    p->patience = ls_patience_for(env->size, ls_cores_among(env->size));
     ls_status s = ls_neighbours_find(p, ls_host_number(), (int64_t)(timeout_of(o) * 1e9), e);
     if (s == LS_OK)
         *p_p = p;

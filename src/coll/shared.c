@@ -10,7 +10,7 @@
 
 enum {
     INLINE = 48,       /* bytes of an input that fit on the page's line */
-    SMALL = 16 * 1024, /* ... beside the page */
+    SMALL = 1024,      /* ... beside the page */
     HALF = 256 * 1024, /* of the stage */
     PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
 };

@@ -15,7 +15,9 @@
 
 #include "base/clock.h"
 
-enum { LOOKS = 20000, YIELDS = 200 };
+/* About 15 us of looking: two workers that spin on one core would keep each other waiting that
+ * long. */
+enum { LOOKS = 1000, YIELDS = 200 };
 
 ls_patience ls_patience_for(int workers, int cores) {
     return (ls_patience){.looks = workers <= cores ? LOOKS : 1, .yields = YIELDS};

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/commons.h"
+#include "net/cores.h"
 #include "net/key.h"
 
 /* After a failure the others have this long to end by themselves, then to heed SIGTERM. */
@@ -44,6 +45,7 @@ static _Noreturn void worker(const launch *l, int rank, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     sigprocmask(SIG_SETMASK, &l->before, NULL);
+    if (l->o->bind) ls_cores_bind(rank, l->o->nworkers);
     set_number("LOCKSTEP_RANK", rank);
     set_number("LOCKSTEP_SIZE", l->o->nworkers);
     set_number("LOCKSTEP_LOCAL_RANK", rank);

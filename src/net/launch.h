@@ -6,6 +6,7 @@
 #ifndef LS_NET_LAUNCH_H
 #define LS_NET_LAUNCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 typedef struct ls_launch_options {
     int nworkers;
     size_t arena_nbytes; /* of the shared memory, a worker's part */
+    bool bind;           /* each to its part of the cores, where there are enough */
     /* What a worker runs: a program (argv, NULL-terminated), or a function, whose result is the
      * exit code. */
     char *const *argv;

@@ -7,6 +7,7 @@
 #ifndef LS_NET_SPAWN_H
 #define LS_NET_SPAWN_H
 
+#include "net/cores.h"
 #include "net/region.h"
 
 /* A worker's life. Returns LS_OK, or an error that ends all workers. */
@@ -34,8 +35,5 @@ typedef struct ls_spawn {
 
 extern const ls_spawn ls_spawn_processes;
 extern const ls_spawn ls_spawn_threads;
-
-/* Cores that this process may use. */
-int ls_cores(void);
 
 #endif

@@ -6,7 +6,6 @@
  * (PR_SET_PDEATHSIG), and the memfd goes with the last of them.
  */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +27,6 @@ typedef struct family {
     int alive;
     int64_t kill_at; /* when those left are killed, or 0 */
 } family;
-
-int ls_cores(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return CPU_COUNT(&set);
-}
 
 static _Noreturn void child_main(const ls_launch *l, int worker, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -19,9 +19,17 @@ static void fill(float *x, size_t n, uint64_t stream) {
 }
 
 static problem make(int64_t M, int64_t N, int64_t K, int variant) {
-    problem p = {
-        M,    N,    K,   N + variant % 3, variant & 1, (variant >> 1) & 1, variant % 3, NULL,
-        NULL, NULL, NULL};
+    problem p = {M,
+                 N,
+                 K,
+                 N + variant % 3,
+                 variant & 1,
+                 (variant >> 1) & 1,
+                 (ls_gemm_start)(variant % 3),
+                 NULL,
+                 NULL,
+                 NULL,
+                 NULL};
     p.a = calloc((size_t)(M * K + 1), sizeof(float));
     p.b = calloc((size_t)(K * N + 1), sizeof(float));
     p.bias = calloc((size_t)N + 1, sizeof(float));
