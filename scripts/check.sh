@@ -49,7 +49,7 @@ one installs scripts/check_install.sh
 one "clang builds without a warning" build clang
 suite release
 build asan
-suite asan
+suite asan -LE slow
 build tsan
 suite tsan -L threads
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "coll/record.h"
 #include "coll/team.h"
 
 static const int SIZES[] = {1, 2, 3, 5, 8};
@@ -487,38 +488,61 @@ static void test_late(void **state) {
     assert_non_null(strstr(e[0].msg, "barrier as call 0 at group_test.c:"));
 }
 
-/* What worker 0 writes to stderr while it waits for worker 1, which is outside or stopped. */
+/* Worker 1 is outside any call, asleep, or stopped, until worker 0 has its report. */
+static ls_status stay_away(ls_group *g, bool stop, ls_error *e) {
+    sigset_t wake;
+    sigemptyset(&wake);
+    sigaddset(&wake, SIGUSR1);
+    if (stop)
+        raise(SIGSTOP);
+    else
+        sigtimedwait(&wake, NULL, &(struct timespec){.tv_sec = 20});
+    return ls_barrier(g, e);
+}
+
+/* What this worker writes to stderr while it waits, up to 10 s. */
+static ls_status capture_report(ls_request **q, char *text, size_t nbytes, ls_error *e) {
+    FILE *log = tmpfile();
+    int saved = dup(STDERR_FILENO);
+    ls_status s = LS_ETIMEOUT;
+    size_t n = 0;
+    dup2(fileno(log), STDERR_FILENO);
+    for (int i = 0; i < 10 && n == 0 && s == LS_ETIMEOUT; i++) {
+        s = ls_wait(q, 1, e);
+        rewind(log);
+        n = fread(text, 1, nbytes - 1, log);
+    }
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    fclose(log);
+    text[n] = 0;
+    return s;
+}
+
 static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     char text[4096] = "";
-    FILE *log = tmpfile();
     bool stop = *(bool *)arg;
-    LS_TRY(ls_barrier(g, e));
-    if (ls_group_rank(g) == 1) {
-        if (stop)
-            raise(SIGSTOP);
-        else
-            nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
-        return ls_barrier(g, e);
-    }
-    pid_t other = 0;
-    LS_TRY(ls_group_size(g) == 2 ? LS_OK : LS_EINVAL);
-    int saved = dup(STDERR_FILENO);
-    dup2(fileno(log), STDERR_FILENO);
+    sigset_t wake;
+    sigemptyset(&wake);
+    sigaddset(&wake, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &wake, NULL);
+    int32_t other = ls_group_rank(g) ? getpid() : 0;
+    LS_TRY(ls_all_reduce(g, &other, &other, 1, LS_I32, LS_MAX, e));
+    if (ls_group_rank(g) == 1) return stay_away(g, stop, e);
+    const char *awaited = stop ? "stopped" : "sleeping";
+    for (int i = 0; i < 1000 && strcmp(ls_process_state(other), awaited) != 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     ls_request *q = NULL;
-    ls_status s = ls_barrier_start(g, &q, e);
-    if (s == LS_OK) s = ls_wait(&q, 0.45, e);
-    dup2(saved, STDERR_FILENO);
-    rewind(log);
-    if (fread(text, 1, sizeof text - 1, log) == 0) return ls_fail(e, LS_EINVAL, "no report");
-    fclose(log);
-    const char *pid = strstr(text, "worker 1 (pid ");
-    if (pid) other = atoi(pid + 14);
-    if (other) kill(other, SIGCONT);
+    LS_TRY(ls_barrier_start(g, &q, e));
+    ls_status s = capture_report(&q, text, sizeof text, e);
+    kill(other, stop ? SIGCONT : SIGUSR1);
     bool stopped = strstr(text, "is stopped; "), silent = strstr(text, "; it does not answer");
-    if (!other ||
-        !strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at group_test.c:") ||
-        stopped != stop || (silent && !stop) ||
-        (!silent && !strstr(text, "it has made barrier as call 0 at group_test.c:")))
+    char who[64];
+    snprintf(who, sizeof who, "worker 1 (pid %d) is ", other);
+    if (!strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at group_test.c:") ||
+        !strstr(text, who) || stopped != stop || (silent && !stop) ||
+        (!silent &&
+         !strstr(text, "it has made all_reduce i32 max, 1 elements as call 0 at group_")))
         return ls_fail(e, LS_EINVAL, "the report is: %.300s", text);
     return s == LS_OK ? s : ls_wait(&q, -1, e);
 }
