@@ -1,5 +1,5 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build install demo check check-peers bench format clean
+.PHONY: all build install demo check check-peers bench format clean check-netns check-fuzz build-tests
 
 PREFIX ?= /usr/local
 
@@ -41,6 +41,21 @@ bench:
 	@cmake --preset release -DLOCKSTEP_BENCH=ON >/dev/null
 	@cmake --build build | tail -n 1
 	@build/lockstep bench comm -n 2 --vs openmpi,mpich,gloo,floor
+
+# Between network namespaces, as between hosts (root).
+check-netns:
+	@scripts/install.sh build check netns
+	@$(MAKE) --no-print-directory build-tests
+	@scripts/check_netns.sh
+
+# Short runs of the fuzzers of everything that reads a peer's bytes or a file.
+check-fuzz:
+	@scripts/install.sh build check
+	@scripts/check_fuzz.sh
+
+build-tests:
+	@cmake --preset release >/dev/null
+	@cmake --build build | tail -n 1
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -2,6 +2,7 @@
 #include "coll/shared.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,13 +31,15 @@ static_assert(sizeof(slot) == 128, "two cache lines");
 typedef struct page {
     slot slots[LS_SHARED_SLOTS];
     _Alignas(64) atomic_uint finished;
-    int64_t small, stage;        /* offsets */
-    _Alignas(64) ls_record last; /* read by others only when something is wrong */
+    int64_t small, stage; /* offsets */
+    atomic_uint opened;   /* how often; the page serves many groups */
+    /* Read by others only when something is wrong. */
+    _Alignas(64) atomic_uint version; /* odd while `last` is written */
+    ls_record last;
 } page;
 static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
 
 struct scratch {
-
     float wide[PIECE / 2];
     float *leaves; /* [size][PIECE / 2], of halves widened */
     const void **data, **wides;
@@ -44,11 +47,74 @@ struct scratch {
     ls_node *nodes;
 };
 
-/* ---- opening ---- */
+/* ---- opening and closing ---- */
+
+/* A group that was closed while others could still read what this worker had shown. */
+typedef struct kept {
+    ls_commons_kept link; /* first */
+    int area, size;
+    uint32_t started;
+    unsigned char *small, *stage;
+    struct {
+        const ls_commons_worker *worker;
+        const page *page;
+        unsigned opened;
+    } members[];
+} kept;
+
+static bool reached(unsigned value, unsigned want) { return (int)(value - want) >= 0; }
+
+/* Will no member read it any more? One that uses its page for another group has left this one. */
+static bool all_have_read(const kept *k) {
+    for (int i = 0; i < k->size; i++) {
+        const page *p = k->members[i].page;
+        if (atomic_load_explicit(&p->opened, memory_order_acquire) == k->members[i].opened &&
+            !reached(atomic_load_explicit(&p->finished, memory_order_acquire), k->started) &&
+            !atomic_load(&k->members[i].worker->left))
+            return false;
+    }
+    return true;
+}
+
+static void give_back(ls_commons *c) {
+    for (ls_commons_kept **link = &c->kept; *link;) {
+        kept *k = (kept *)*link;
+        if (!all_have_read(k)) {
+            link = &k->link.next;
+            continue;
+        }
+        *link = k->link.next;
+        ls_commons_free(c, k->small);
+        ls_commons_free(c, k->stage);
+        free(k);
+    }
+}
+
+uint64_t ls_shared_kept(ls_commons *c) {
+    uint64_t areas = 0;
+    give_back(c);
+    for (ls_commons_kept *k = c->kept; k; k = k->next) areas |= (uint64_t)1 << ((kept *)k)->area;
+    return areas;
+}
+
+/* Calls that this worker has started it leaves to the others, finished or not. */
+static void keep(ls_shared *s) {
+    size_t n = (size_t)s->size;
+    kept *k = ls_alloc(sizeof *k + n * sizeof k->members[0]);
+    *k = (kept){{s->commons->kept}, s->area, s->size - 1, s->started, s->small, s->stage};
+    for (int i = 0, m = 0; i < s->size; i++) {
+        if (i == s->rank) continue;
+        k->members[m].worker = ls_commons_worker_of(s->commons, s->ranks[i]);
+        k->members[m].page = s->pages[i];
+        k->members[m++].opened = s->opened[i] ? s->opened[i] : atomic_load(&s->pages[i]->opened);
+    }
+    s->commons->kept = &k->link;
+}
 
 ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int area, int rank,
                          int size, const int *ranks, ls_error *e) {
     *s = (ls_shared){.commons = c, .k = k, .area = area, .rank = rank, .size = size};
+    give_back(c);
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
     s->stage = ls_commons_alloc(c, (size_t)2 * HALF);
     if (!s->small || !s->stage) {
@@ -60,6 +126,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     }
     size_t n = (size_t)size;
     s->ranks = LS_NEW_ARRAY(int, n);
+    s->opened = LS_NEW_ARRAY(unsigned, n);
     s->pages = LS_NEW_ARRAY(page *, n);
     for (int i = 0; i < size; i++) {
         s->ranks[i] = ranks[i];
@@ -73,15 +140,22 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     s->scratch->nodes = LS_NEW_ARRAY(ls_node, n);
     for (int i = 0; i < size; i++) s->scratch->nodes[i] = (ls_node){i, i + 1};
     page *mine = s->pages[rank];
+    unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
+    atomic_store_explicit(&mine->opened, opened ? opened : 1, memory_order_release);
     mine->small = ls_commons_offset(c, s->small);
     mine->stage = ls_commons_offset(c, s->stage);
     return LS_OK;
 }
 
 void ls_shared_close(ls_shared *s) {
-    if (s->small) ls_commons_free(s->commons, s->small);
-    if (s->stage) ls_commons_free(s->commons, s->stage);
+    if (s->started) {
+        keep(s);
+        give_back(s->commons);
+    } else {
+        if (s->small) ls_commons_free(s->commons, s->small);
+        if (s->stage) ls_commons_free(s->commons, s->stage);
+    }
     if (s->scratch) {
         free(s->scratch->leaves);
         free(s->scratch->data);
@@ -91,6 +165,7 @@ void ls_shared_close(ls_shared *s) {
     }
     free(s->scratch);
     free(s->ranks);
+    free(s->opened);
     free(s->pages);
     *s = (ls_shared){0};
 }
@@ -100,8 +175,6 @@ void ls_shared_close(ls_shared *s) {
 static slot *slot_of(const ls_shared *s, const ls_shared_call *x, int member) {
     return &s->pages[member]->slots[x->number % LS_SHARED_SLOTS];
 }
-
-static bool reached(unsigned value, unsigned want) { return (int)(value - want) >= 0; }
 
 static void ring_all(const ls_shared *s) {
     for (int i = 0; i < s->size; i++)
@@ -175,10 +248,12 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
                          (nout == 0 || ls_commons_readable(s->commons, out, nout));
         mine->in = ls_commons_offset(s->commons, source(x));
         mine->out = ls_commons_offset(s->commons, out);
+        /* Not what a call of long ago left: after 2^31 others it would seem to be ahead. */
+        atomic_store_explicit(&mine->done, x->number, memory_order_relaxed);
         atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
         atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
     }
-    ls_record_set(&s->pages[s->rank]->last, c, x->number, print, file, line);
+    ls_shared_note(s, c, x->number, print, file, line);
     post(s, &mine->arrived, x->number + 1);
     return x;
 }
@@ -431,6 +506,9 @@ static bool all_come(ls_shared *s, ls_shared_call *x) {
         const slot *other = slot_of(s, x, x->come);
         unsigned arrived = atomic_load_explicit(&other->arrived, memory_order_acquire);
         if (!reached(arrived, x->number + 1)) return false;
+        if (!s->opened[x->come])
+            s->opened[x->come] =
+                atomic_load_explicit(&s->pages[x->come]->opened, memory_order_relaxed);
         if (other->print != x->print) {
             x->differs = x->come;
             return false;
@@ -548,14 +626,37 @@ int ls_shared_late(const ls_shared *s, const ls_shared_call *x) {
     return x->state == LS_SHARED_DONE || x->state == LS_SHARED_FREE ? -1 : x->left;
 }
 
+/* The thread sanitizer knows no fences; there, the record is only for messages that nobody tests.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define FENCE(order) (void)0
+#else
+#define FENCE(order) atomic_thread_fence(order)
+#endif
+
 void ls_shared_note(ls_shared *s, const ls_call *c, uint32_t number, uint64_t print,
                     const char *file, int line) {
-    ls_record_set(&s->pages[s->rank]->last, c, number, print, file, line);
+    page *mine = s->pages[s->rank];
+    unsigned version = atomic_load_explicit(&mine->version, memory_order_relaxed);
+    atomic_store_explicit(&mine->version, version + 1, memory_order_relaxed);
+    FENCE(memory_order_release);
+    ls_record_set(&mine->last, c, number, print, file, line);
+    atomic_store_explicit(&mine->version, version + 2, memory_order_release);
 }
 
-/* It may be written at this moment: what is read is for a message only. */
+/* It may be written at this moment: then again. Half of one call and half of the next would look
+ * like a call that nobody made. */
 __attribute__((no_sanitize("thread"))) ls_record ls_shared_record(const ls_shared *s, int member) {
-    return s->pages[member]->last;
+    const page *p = s->pages[member];
+    for (int tries = 0; tries < 1000; tries++) {
+        unsigned version = atomic_load_explicit(&p->version, memory_order_acquire);
+        ls_record r = p->last;
+        FENCE(memory_order_acquire);
+        unsigned after = atomic_load_explicit(&p->version, memory_order_relaxed);
+        if (version == after && version % 2 == 0) return r;
+        sched_yield();
+    }
+    return (ls_record){0}; /* it was stopped while it wrote */
 }
 
 bool ls_shared_has_come(const ls_shared *s, const ls_shared_call *x, int member) {

@@ -19,6 +19,8 @@
  * call c + SLOTS, only after all workers have finished c. (2) What a worker has shown of a call
  * (`arrived`) does not change until it has finished it. (3) Calls are shown in the order of their
  * numbers; staged ones run one at a time, in that order.
+ *  (4) What others may still read stays when this worker leaves: its part of the arena is given
+ * back, and its page is used again, only after all have finished its calls.
  *
  * One thread at a time.
  */
@@ -59,6 +61,7 @@ typedef struct ls_shared {
     const ls_kernels *k;
     int area, rank, size;
     int *ranks;                 /* [size] in the commons */
+    unsigned *opened;           /* [size] which opening of its page; 0: not come yet */
     struct page **pages;        /* [size] */
     uint32_t started, finished; /* calls of this worker: finished <= started */
     uint32_t all_finished;      /* as last looked up */
@@ -75,6 +78,8 @@ typedef struct ls_shared {
 ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, int area, int rank,
                          int size, const int *ranks, ls_error *);
 void ls_shared_close(ls_shared *);
+/* Areas of closed groups whose pages others may still read: bit i for area i. */
+uint64_t ls_shared_kept(ls_commons *);
 
 /* May a call be started now? (Slots are few; finish others first.) */
 bool ls_shared_room(ls_shared *);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -46,14 +47,17 @@ typedef struct ls_commons_block {
     bool taken;
 } block;
 
-static void view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
+/* Returns the process that had come as this worker before, or 0. */
+static int view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
     *c = (ls_commons){.head = base, .base = base, .rank = rank, .size = size, .fd = fd};
     c->threads = threads;
     atomic_fetch_add(&c->head->views, 1);
     c->block_cap = 16;
     c->blocks = LS_NEW_ARRAY(block, c->block_cap);
     c->blocks[c->nblocks++] = (block){.nbytes = pages(c->head->arena_nbytes)};
-    c->joined_before = atomic_exchange(&ls_commons_worker_of(c, rank)->pid, getpid()) != 0;
+    int before = atomic_exchange(&ls_commons_worker_of(c, rank)->pid, getpid());
+    c->joined_before = before != 0;
+    return before;
 }
 
 ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
@@ -61,6 +65,9 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
     if (size < 1 || size > LS_COMMONS_MAX)
         return ls_fail(e, LS_EINVAL, "shared memory: %d workers on a host; 1 to %d are possible",
                        size, LS_COMMONS_MAX);
+    if (arena_nbytes > ((size_t)1 << 62) / (size_t)size)
+        return ls_fail(e, LS_ENOMEM, "no shared memory: %d arenas of %.1f MB wanted", size,
+                       (double)arena_nbytes / 1e6);
     layout l = layout_for(size, arena_nbytes);
     int fd = threads ? -1 : memfd_create("lockstep", MFD_CLOEXEC);
     if (!threads && (fd < 0 || ftruncate(fd, (off_t)l.end) != 0)) {
@@ -91,21 +98,38 @@ void ls_commons_share(const ls_commons *c, int rank, ls_commons *c_p) {
     view(c_p, c->base, rank, c->size, -1, c->threads);
 }
 
+/* Is this the beginning of a commons that the file holds in full? */
+static bool is_whole(const ls_commons_head *h, size_t file_nbytes) {
+    if (h->magic != MAGIC || h->size < 1 || h->size > LS_COMMONS_MAX) return false;
+    if (h->nbytes > file_nbytes || h->arena_nbytes > file_nbytes) return false;
+    layout l = layout_for(h->size, h->arena_nbytes);
+    return h->nbytes == l.end && h->workers_at == l.workers && h->rings_at == l.rings &&
+           h->calls_at == l.calls && h->arenas_at == l.arenas;
+}
+
 ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *e) {
-    void *page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    struct stat file;
+    void *page = MAP_FAILED;
+    if (fstat(fd, &file) == 0) page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
-        return ls_fail(e, LS_EINVAL, "descriptor %d is no shared memory: %s", fd, strerror(errno));
+        return ls_fail(e, LS_EINVAL, "descriptor %d is not shared memory: %s", fd, strerror(errno));
+    /* Behind the end of a file there is nothing to read. */
     const ls_commons_head *h = page;
-    uint64_t magic = h->magic, nbytes = h->nbytes;
-    int size = h->size;
+    size_t held = file.st_size < PAGE ? 0 : (size_t)file.st_size, nbytes = 0;
+    int size = 0;
+    if (held && is_whole(h, held)) {
+        nbytes = h->nbytes;
+        size = h->size;
+    }
     munmap(page, PAGE);
-    if (magic != MAGIC || rank < 0 || rank >= size)
+    if (rank < 0 || rank >= size)
         return ls_fail(e, LS_EINVAL, "descriptor %d is not the shared memory of this group", fd);
     void *base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted: %s", (double)nbytes / 1e6,
                        strerror(errno));
-    view(c_p, base, rank, size, fd, false);
+    int before = view(c_p, base, rank, size, fd, false);
+    if (before == getpid()) c_p->fd = -1; /* the first view in this process keeps it */
     return LS_OK;
 }
 
@@ -115,6 +139,11 @@ void ls_commons_close(ls_commons *c) {
     size_t nbytes = was.head->nbytes;
     *c = (ls_commons){.fd = -1};
     free(was.blocks);
+    while (was.kept) {
+        ls_commons_kept *next = was.kept->next;
+        free(was.kept);
+        was.kept = next;
+    }
     if (was.fd >= 0) close(was.fd);
     if (!was.threads || atomic_fetch_sub(&was.head->views, 1) == 1) munmap(was.base, nbytes);
 }

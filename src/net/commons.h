@@ -39,6 +39,11 @@ typedef struct ls_commons_head {
     _Alignas(64) atomic_int aborted; /* 0, or 1 + the worker that ended it for all */
 } ls_commons_head;
 
+/* What must outlive its owner for a while; freed with the view (coll/shared.c keeps some). */
+typedef struct ls_commons_kept {
+    struct ls_commons_kept *next;
+} ls_commons_kept;
+
 /* One process's (or thread's) view. */
 typedef struct ls_commons {
     ls_commons_head *head;
@@ -49,6 +54,7 @@ typedef struct ls_commons {
     bool joined_before;              /* this worker had come already when the view was made */
     struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
     size_t nblocks, block_cap;
+    ls_commons_kept *kept;
 } ls_commons;
 
 /* How much memory it takes, most of it untouched. */

@@ -18,6 +18,7 @@ struct ls_conn_item {
     const unsigned char *data; /* after the copied bytes */
     unsigned char *owned;      /* data, if it is a copy */
     size_t n, at;              /* of copied + data; written */
+    bool begun;                /* some of it may be encrypted already, though none is written */
     size_t ncopied;
     unsigned char copied[LS_FRAME_NBYTES + LS_CONN_COPIED];
 };
@@ -61,7 +62,10 @@ ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
         ls_fail(e, LS_EPEER, "no connection: %s", strerror(why));
         return LS_IO_FAILED;
     }
-    if (getpeername(c->fd, (struct sockaddr *)&peer, &npeer) != 0) return LS_IO_AGAIN_WRITE;
+    if (getpeername(c->fd, (struct sockaddr *)&peer, &npeer) != 0) {
+        c->wants_write = true;
+        return LS_IO_AGAIN_WRITE;
+    }
     ls_io io = ls_secure_handshake(c->secure, e);
     c->open = io == LS_IO_DONE;
     c->wants_write = io == LS_IO_AGAIN_WRITE;
@@ -92,6 +96,7 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
     item->owned = NULL;
     item->token = token;
     item->at = 0;
+    item->begun = false;
     item->n = LS_FRAME_NBYTES + n;
     item->ncopied = LS_FRAME_NBYTES + (copy ? n : 0);
     item->data = data;
@@ -111,6 +116,7 @@ static ls_io write_item(ls_conn *c, ls_conn_item *item, ls_error *e) {
         const unsigned char *from =
             head ? item->copied + item->at : item->data + (item->at - item->ncopied);
         size_t n = (head ? item->ncopied : item->n) - item->at, put = 0;
+        item->begun = true;
         ls_io io = ls_secure_write(c->secure, from, n, &put, e);
         c->wants_write = io == LS_IO_AGAIN_WRITE;
         if (io != LS_IO_DONE) return io;
@@ -151,7 +157,7 @@ void ls_conn_forget(ls_conn *c, const void *token) {
             continue;
         }
         item->token = NULL;
-        if (item->at == 0) {
+        if (!item->begun) {
             *link = item->next;
             free(item);
             continue;

@@ -26,7 +26,9 @@
 #include "net/conn.h"
 
 enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096 };
-static const int64_t HELLO_NS = (int64_t)10 * 1000000000; /* for handshake and hello */
+enum { LATE = 1 }; /* number of a refusal: others did not come in time */
+static const int64_t HELLO_NS = (int64_t)10 * 1000000000;  /* for handshake and hello */
+static const int64_t VERDICT_NS = (int64_t)2 * 1000000000; /* for worker 0 to say who is late */
 
 /* On the wire, little-endian hosts only: all that we build for are. */
 typedef struct hello {
@@ -164,18 +166,21 @@ static void drop(hall *h, int i, const char *why) {
     *g = h->guests[--h->nguests];
 }
 
-static void admit(hall *h, int listen_fd) {
+/* False: the system has no descriptors left; those who wait are let in when guests have gone. */
+static bool admit(hall *h, int listen_fd) {
     for (;;) {
         struct sockaddr_storage from = {0};
         socklen_t n = sizeof from;
         int fd = accept(listen_fd, (struct sockaddr *)&from, &n);
-        if (fd < 0) return;
+        if (fd < 0 && errno == ECONNABORTED) continue;
+        if (fd < 0) return errno == EAGAIN || errno == EINTR;
         set_flags(fd);
         ls_conn *c = NULL;
-        if (h->nguests == MAX_GUESTS || ls_conn_new(fd, true, h->j->key, &c, NULL) != LS_OK) {
-            if (!c) close(fd);
-            return;
+        if (h->nguests == MAX_GUESTS) {
+            close(fd);
+            continue;
         }
+        if (ls_conn_new(fd, true, h->j->key, &c, NULL) != LS_OK) continue;
         h->guests[h->nguests++] = (guest){.c = c, .from = from, .end = ls_clock_ns() + HELLO_NS};
     }
 }
@@ -284,13 +289,14 @@ static ls_status missing(const hall *h, ls_error *e) {
 static ls_status wait_all(hall *h, int listen_fd, ls_error *e) {
     struct pollfd *fds = LS_NEW_ARRAY(struct pollfd, MAX_GUESTS + 1);
     ls_status s = LS_OK;
+    bool room = true;
     while (h->come < h->j->size - 1 && s == LS_OK) {
-        fds[0] = (struct pollfd){.fd = listen_fd, .events = POLLIN};
+        fds[0] = (struct pollfd){.fd = listen_fd, .events = room ? POLLIN : 0};
         for (int i = 0; i < h->nguests; i++)
             fds[i + 1] = (struct pollfd){.fd = h->guests[i].c->fd,
                                          .events = h->guests[i].c->wants_write ? POLLOUT : POLLIN};
         poll(fds, (nfds_t)h->nguests + 1, 100);
-        admit(h, listen_fd);
+        room = admit(h, listen_fd);
         for (int i = 0; i < h->nguests;) i += attend(h, i);
         if (h->end >= 0 && ls_clock_ns() > h->end && h->come < h->j->size - 1) s = missing(h, e);
     }
@@ -329,7 +335,8 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
         tell_all(&h, &(ls_frame){.kind = ROSTER, .nbytes = sizeof r->nonce + n}, text);
         free(text);
     } else {
-        tell_all(&h, &(ls_frame){.kind = REFUSAL, .nbytes = strlen(e->msg)}, e->msg);
+        ls_frame f = {.kind = REFUSAL, .number = LATE, .nbytes = strlen(e->msg)};
+        tell_all(&h, &f, e->msg);
     }
     while (h.nguests) drop(&h, 0, NULL);
     free(h.guests);
@@ -385,7 +392,8 @@ static ls_status hear_roster(const visit *v, ls_roster *r, ls_error *e) {
     ls_status s = LS_OK;
     for (ls_io io; s == LS_OK && (io = ls_conn_payload(v->c, e)) != LS_IO_DONE;)
         s = wait_io(v, io, "no answer from worker 0", e);
-    if (s == LS_OK && refused) s = ls_fail(e, LS_EPEER, "%s", (char *)text);
+    if (s == LS_OK && refused)
+        s = ls_fail(e, f.number == LATE ? LS_ETIMEOUT : LS_EPEER, "%s", (char *)text);
     for (int i = 0; s == LS_OK && i < v->j->size; i++) {
         entry x;
         memcpy(&x, text + sizeof r->nonce + (size_t)i * sizeof x, sizeof x);
@@ -452,6 +460,8 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     h.port = s == LS_OK ? (uint32_t)port_of(r->listen_fd) : 0;
     if (s == LS_OK) s = shake_hands(&v, e);
     if (s == LS_OK) s = say_hello(&v, &h, e);
+    /* Worker 0's limit began before this one's hello; only worker 0 knows who is late. */
+    if (v.end >= 0) v.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) + VERDICT_NS;
     if (s == LS_OK) s = hear_roster(&v, r, e);
     /* Worker 0 does not know its own address; who has reached it does. */
     n = sizeof r->members[0].address;

@@ -28,6 +28,7 @@ typedef struct launch {
     int listen_fd; /* of worker 0, for groups over TCP */
     char address[32], key[65];
     sigset_t waited, before;
+    struct sigaction child_before;
     pid_t *pids; /* [nworkers], 0 once reaped */
     int alive, interrupts, code;
     int64_t end_at; /* when those left are told to end, then killed; 0: never */
@@ -54,10 +55,12 @@ static _Noreturn void worker(const launch *l, int rank, pid_t parent) {
     setenv("LOCKSTEP_ADDR", l->address, 1);
     setenv("LOCKSTEP_KEY", l->key, 1);
     unsetenv("LOCKSTEP_KEY_FILE");
-    if (rank == 0)
+    if (rank == 0) {
         set_number("LOCKSTEP_LISTEN_FD", l->listen_fd);
-    else
+    } else {
         close(l->listen_fd);
+        unsetenv("LOCKSTEP_LISTEN_FD"); /* of a launcher around this one */
+    }
     if (!l->o->argv) {
         int code = l->o->main(l->o->arg);
         fflush(NULL);
@@ -163,6 +166,8 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     sigaddset(&l.waited, SIGTERM);
     sigaddset(&l.waited, SIGHUP);
     sigprocmask(SIG_BLOCK, &l.waited, &l.before);
+    /* Where SIGCHLD is ignored, as a parent may have left it, the kernel reaps for us: untold. */
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &l.child_before);
     ls_status s = start(&l, e);
     close(l.listen_fd);
     while (l.alive) {
@@ -170,6 +175,7 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
         reap(&l);
         end_rest(&l);
     }
+    sigaction(SIGCHLD, &l.child_before, NULL);
     sigprocmask(SIG_SETMASK, &l.before, NULL);
     ls_commons_close(&l.commons);
     free(l.pids);

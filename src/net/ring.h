@@ -13,7 +13,7 @@
 enum { LS_RING_NOTES = 16, LS_NOTE_INLINE = 192 };
 
 typedef enum ls_note_kind {
-    LS_NOTE_INLINE_DATA, /* the whole message, in the note */
+    LS_NOTE_INLINE_DATA, /* a message or a part of one, in the note */
     LS_NOTE_THERE,       /* part of a message: read it at `place`, then answer with LS_NOTE_READ */
     LS_NOTE_READ,        /* the answer: `id` can be written again */
 } ls_note_kind;

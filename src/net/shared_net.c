@@ -5,17 +5,27 @@
  * behind it: one whose message has not been asked for is kept aside. After writing, the writer sets
  * its bit in the reader's `in_rings` and rings its bell.
  *
+ * A part is read where it lies, or from a copy in the sender's arena. Where the arena has no room
+ * for copies, and none is given back for a while (nobody may have asked for those that lie there),
+ * messages go through the notes, a few bytes at a time: so that none keeps another back for ever.
+ *
  * A send is done when all its parts have been read; a receive, when it has read them.
  */
 #include "net/shared_net.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/ring.h"
 
-enum { PART = 256 * 1024, PARTS = 4096 /* on the way at once */ };
+enum { PART = 256 * 1024, PART_MIN = 4096, PARTS = 4096 /* on the way at once */ };
+
+/* Copies are waited for this long before a message goes through the notes; answers that are owed
+ * hold up a close this long at most. */
+static const int64_t FULL_NS = 2 * 1000 * 1000, LAST_ANSWERS_NS = 1000 * 1000 * 1000;
 
 /* A send or a receive that is not done. */
 typedef struct pending {
@@ -57,6 +67,8 @@ typedef struct shared_net {
     ls_message *done, **done_end;
     sent_part *parts;   /* [PARTS] */
     uint32_t free_part; /* PARTS: none */
+    int copies;         /* parts with a copy */
+    int64_t full_since; /* there was no room for a part, and none was given back since; or 0 */
     atomic_int aborted;
 } shared_net;
 
@@ -80,41 +92,66 @@ static void announce(shared_net *x, int to) {
 
 /* ---- sending ---- */
 
+/* A copy in my arena of the n bytes at `from`, or of fewer: *n_p. NULL: no room. */
+static unsigned char *copy_part(shared_net *x, const unsigned char *from, size_t *n_p) {
+    size_t n = *n_p < PART ? *n_p : PART;
+    unsigned char *copy = ls_commons_alloc(x->c, n);
+    while (!copy && n > PART_MIN) copy = ls_commons_alloc(x->c, n /= 2);
+    if (!copy) return NULL;
+    memcpy(copy, from, n);
+    *n_p = n;
+    return copy;
+}
+
+/* Fills in a note of at most n bytes of p that are to be read where they lie. False: no room. */
+static bool place_part(shared_net *x, pending *p, size_t n, ls_note *note) {
+    if (x->free_part == PARTS) return false;
+    const ls_message *m = p->m;
+    const unsigned char *from = (const unsigned char *)m->data + p->at;
+    unsigned char *copy = NULL;
+    if (!ls_commons_readable(x->c, m->data, m->nbytes)) {
+        copy = copy_part(x, from, &n);
+        if (!copy) return false;
+        x->copies++;
+    }
+    sent_part *part = &x->parts[x->free_part];
+    note->kind = LS_NOTE_THERE;
+    note->id = x->free_part;
+    note->count = n;
+    note->place = ls_commons_offset(x->c, copy ? copy : from);
+    x->free_part = part->next_free;
+    part->of = p;
+    part->copy = copy;
+    p->unread++;
+    return true;
+}
+
+/* Have we waited long enough for room? */
+static bool stays_full(shared_net *x) {
+    if (!x->copies && x->free_part != PARTS) return true; /* what for? */
+    int64_t now = ls_clock_ns();
+    if (!x->full_since) x->full_since = now;
+    return now - x->full_since > FULL_NS;
+}
+
 /* Announces a part of p; false when there is no room now. */
 static bool send_part(shared_net *x, pending *p) {
-    ls_message *m = p->m;
+    const ls_message *m = p->m;
     ls_note *note = ls_ring_room(ring_between(x->c, x->net.rank, m->peer));
     if (!note) return false;
+    size_t n = m->nbytes - p->at;
+    bool is_short = m->nbytes <= LS_NOTE_INLINE;
+    if (is_short || !place_part(x, p, n, note)) {
+        if (!is_short && !stays_full(x)) return false;
+        note->kind = LS_NOTE_INLINE_DATA;
+        note->count = n < LS_NOTE_INLINE ? n : LS_NOTE_INLINE;
+        if (n) memcpy(note->data, (const unsigned char *)m->data + p->at, note->count);
+    }
     note->tag = m->tag;
     note->print = m->print;
     note->nbytes = m->nbytes;
-    if (m->nbytes <= LS_NOTE_INLINE) {
-        note->kind = LS_NOTE_INLINE_DATA;
-        if (m->nbytes) memcpy(note->data, m->data, m->nbytes);
-        p->at = m->nbytes;
-        announce(x, m->peer);
-        return true;
-    }
-    if (x->free_part == PARTS) return false;
-    sent_part *part = &x->parts[x->free_part];
-    const unsigned char *from = (const unsigned char *)m->data + p->at;
-    size_t n = m->nbytes - p->at;
-    part->copy = NULL;
-    if (!ls_commons_readable(x->c, m->data, m->nbytes)) {
-        if (n > PART) n = PART;
-        part->copy = ls_commons_alloc(x->c, n);
-        if (!part->copy) return false;
-        memcpy(part->copy, from, n);
-    }
-    note->kind = LS_NOTE_THERE;
-    note->id = x->free_part;
-    note->place = ls_commons_offset(x->c, part->copy ? part->copy : from);
     note->first = p->at;
-    note->count = n;
-    x->free_part = part->next_free;
-    part->of = p;
-    p->at += n;
-    p->unread++;
+    p->at += note->count;
     announce(x, m->peer);
     return true;
 }
@@ -173,21 +210,21 @@ static void answer_part(shared_net *x, int to, uint32_t id) {
     x->answers = a;
 }
 
-/* Reads a part into its message; the message is done with its last part. A note of another length
- * than was asked for is not read: the caller sees that they differ. */
+/* Reads a part into its message, which is done with its last part. Where the sender's message has
+ * another length than was asked for, its parts are only taken: the caller sees that they differ. */
 static void read_part(shared_net *x, pending **link, const ls_note *note) {
     pending *p = *link;
     ls_message *m = p->m;
-    bool fits = note->nbytes == m->nbytes, whole = note->kind == LS_NOTE_INLINE_DATA;
-    size_t first = whole ? 0 : note->first, count = whole ? note->nbytes : note->count;
-    const void *from = whole ? note->data : ls_commons_at(x->c, note->place);
-    if (fits && count) memcpy((unsigned char *)m->data + first, from, count);
-    if (!whole) answer_part(x, m->peer, note->id);
-    x->net.bytes_received += count;
-    p->at += count;
+    bool in_note = note->kind == LS_NOTE_INLINE_DATA;
+    const void *from = in_note ? note->data : ls_commons_at(x->c, note->place);
+    if (note->nbytes == m->nbytes && note->count)
+        memcpy((unsigned char *)m->data + note->first, from, note->count);
+    if (!in_note) answer_part(x, m->peer, note->id);
+    x->net.bytes_received += note->count;
+    p->at += note->count;
     m->their_print = note->print;
     m->their_nbytes = note->nbytes;
-    if (fits && p->at < m->nbytes) return;
+    if (p->at < note->nbytes) return;
     x->net.messages_received++;
     *link = p->next;
     finish(x, m);
@@ -202,7 +239,11 @@ static pending **wanted(shared_net *x, int from, uint64_t tag) {
 
 static void part_was_read(shared_net *x, uint32_t id) {
     sent_part *part = &x->parts[id];
-    if (part->copy) ls_commons_free(x->c, part->copy);
+    if (part->copy) {
+        ls_commons_free(x->c, part->copy);
+        x->copies--;
+    }
+    x->full_since = 0;
     part->next_free = x->free_part;
     x->free_part = id;
     pending *p = part->of;
@@ -361,8 +402,20 @@ static void free_pending(pending *p) {
     }
 }
 
+/* A peer that is still there waits for them. */
+static void give_last_answers(shared_net *x) {
+    int64_t end = x->answers ? ls_clock_ns() + LAST_ANSWERS_NS : 0;
+    while (x->answers && !atomic_load(&x->aborted)) {
+        push_answers(x);
+        if (!x->answers || ls_clock_ns() > end) return;
+        if (atomic_load(&ls_commons_worker_of(x->c, x->answers->to)->left)) return;
+        sched_yield();
+    }
+}
+
 static void shared_close(ls_net *net) {
     shared_net *x = (shared_net *)net;
+    give_last_answers(x);
     for (uint32_t i = 0; i < PARTS; i++) {
         pending *p = x->parts[i].of;
         if (p && --p->unread == 0 && (!p->m || p->at == p->m->nbytes)) free(p);

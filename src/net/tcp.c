@@ -6,16 +6,21 @@
  *     THERE  a long message waits for its receiver (sent only if it has not asked yet)
  *     READY  src, who waits for a long message from dst, asks dst to send it
  *     BULK   a long message, data behind it
+ *     LOST   src can't go on, for it has lost worker `number`
  *
  * A receiver sends READY as soon as a long message is asked for; mostly it is there before the
  * sender is. THERE is for the case that the two disagree about its length: it is compared, so that
- * neither waits for ever.
+ * neither waits for ever. A message that nobody wants any more is read and thrown away.
+ *
+ * Who loses a peer will end, and be lost to its own neighbours, which know nothing of that peer:
+ * LOST is how they can name it.
  */
 #include "net/tcp.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +34,9 @@
 #include "base/mem.h"
 #include "net/watch.h"
 
-enum { DATA = LS_FIRST_KIND, THERE, READY, BULK };
+enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST };
 enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000 };
+static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
 
 /* A tag that was asked for, or announced, before this side knew of it. */
 typedef struct note {
@@ -46,6 +52,8 @@ typedef struct peer {
     uint32_t watched;    /* events of `out` that epoll knows */
     bool in_gone, out_gone;
     int64_t out_gone_at;
+    bool blames; /* it has said whom it lost */
+    int blamed;
     char why[512];
 } peer;
 
@@ -72,7 +80,8 @@ typedef struct tcp_net {
     ls_message *wanted; /* posted receives */
     early *early, **early_end;
     ls_message *done, **done_end;
-    bool moved; /* since poll() began */
+    bool moved;     /* since poll() began */
+    bool told_lost; /* the others know */
     atomic_int abort_asked;
 } tcp_net;
 
@@ -109,22 +118,43 @@ static void conn_lost(tcp_net *x, int rank, bool in, const char *why) {
     if (c) epoll_ctl(x->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 }
 
-static ls_status lost(const tcp_net *x, int rank, ls_error *e) {
-    char address[80];
-    ls_address_text(&x->members[rank].address, address, sizeof address);
-    return ls_fail(e, LS_EPEER, "worker %d lost worker %d (pid %d at %s): %s", x->net.rank, rank,
-                   x->members[rank].pid, address, x->peers[rank].why);
-}
-
 /* ---- connections out ---- */
 
 static void watch_out(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
-    bool write = p->out->open ? ls_conn_busy(p->out) : true;
+    bool write = p->out->open ? ls_conn_busy(p->out) : p->out->wants_write;
     uint32_t events = EPOLLIN | (write ? (uint32_t)EPOLLOUT : 0u);
     if (events == p->watched) return;
     p->watched = events;
     watch(x, p->out->fd, events, WATCH_OUT, rank);
+}
+
+static void push(tcp_net *x, int rank);
+
+/* Tells all that hear from this worker why it will be lost to them; once. */
+static void tell_lost(tcp_net *x, int rank) {
+    const peer *p = &x->peers[rank];
+    ls_frame f = {.kind = LOST, .number = (uint32_t)(p->blames ? p->blamed : rank)};
+    if (x->told_lost) return;
+    x->told_lost = true;
+    for (int i = 0; i < x->net.size; i++) {
+        if (i == rank || !x->peers[i].out || x->peers[i].out_gone) continue;
+        ls_conn_put(x->peers[i].out, &f, NULL, 0, NULL, NULL);
+        push(x, i);
+    }
+}
+
+static ls_status lost(tcp_net *x, int rank, ls_error *e) {
+    const peer *p = &x->peers[rank];
+    const ls_member *m = &x->members[rank], *first = &x->members[p->blamed];
+    char address[80], cause[160] = "";
+    tell_lost(x, rank);
+    ls_address_text(&m->address, address, sizeof address);
+    if (p->blames)
+        snprintf(cause, sizeof cause, "; before, it had lost worker %d (pid %d)", p->blamed,
+                 first->pid);
+    return ls_fail(e, LS_EPEER, "worker %d lost worker %d (pid %d at %s): %.300s%s", x->net.rank,
+                   rank, m->pid, address, p->why, cause);
 }
 
 static ls_status reach(tcp_net *x, int rank, ls_error *e) {
@@ -141,6 +171,7 @@ static ls_status reach(tcp_net *x, int rank, ls_error *e) {
     memcpy(g.nonce, x->nonce, sizeof g.nonce);
     ls_frame f = {.kind = LS_GREETING, .nbytes = sizeof g};
     ls_conn_put(p->out, &f, &g, sizeof g, NULL, e);
+    p->out->wants_write = true; /* it tells when it is connected */
     watch_out(x, rank);
     return LS_OK;
 }
@@ -218,6 +249,12 @@ static void give_early(tcp_net *x, early *a, ls_message *m) {
 
 /* ---- what arrives ---- */
 
+/* A long message differs from what was asked for: its sender is rid of it, nobody keeps it. */
+static void release(tcp_net *x, int from, const ls_message *m) {
+    if (put(x, from, READY, m, NULL, 0, NULL, NULL) != LS_OK)
+        conn_lost(x, from, false, "it can't be written to");
+}
+
 /* A frame's header: says where its data go. False: it makes no sense. */
 static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     peer *p = &x->peers[from];
@@ -248,7 +285,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         if (!m || m->nbytes != f->nbytes) {
             if (m) received(x, m, f->print, f->nbytes);
             ls_conn_take(c, NULL, f->nbytes);
-            return m != NULL;
+            return true;
         }
         ls_conn_take(c, m->data, f->nbytes);
         c->owner = m;
@@ -260,6 +297,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
             keep_note(&p->there, f);
         else if (m->nbytes != f->nbytes) {
             take_message(&x->wanted, from, f->tag);
+            if (m->nbytes <= EAGER) release(x, from, m);
             received(x, m, f->print, f->nbytes);
         }
         return true;
@@ -269,6 +307,11 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
             keep_note(&p->asked, f);
         else if (put(x, from, BULK, m, m->data, m->nbytes, m, NULL) != LS_OK)
             conn_lost(x, from, false, "it can't be written to");
+        return true;
+    case LOST:
+        if (f->number >= (uint32_t)x->net.size) return false;
+        p->blames = true;
+        p->blamed = (int)f->number;
         return true;
     default: return false;
     }
@@ -377,6 +420,7 @@ static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
     }
     if (p->in_gone) return lost(x, m->peer, e);
     if (take_note(&p->there, m->tag, &there) && there.nbytes != m->nbytes) {
+        release(x, m->peer, m);
         received(x, m, there.print, there.nbytes);
         return LS_OK;
     }
@@ -430,20 +474,29 @@ static bool is_silent(const peer *p) {
     return p->in_gone || (p->out_gone && !p->in && ls_clock_ns() > p->out_gone_at + grace_ns);
 }
 
-static ls_status check_lost(const tcp_net *x, ls_error *e) {
+/* A peer that a message waits for; -1: none. */
+static int find_lost(const tcp_net *x) {
     for (const ls_message *m = x->wanted; m; m = m->next)
-        if (is_silent(&x->peers[m->peer])) return lost(x, m->peer, e);
+        if (is_silent(&x->peers[m->peer])) return m->peer;
     for (int i = 0; i < x->net.size; i++) {
         const peer *p = &x->peers[i];
-        if ((p->out_gone && p->out && ls_conn_busy(p->out)) || (p->in_gone && p->waiting))
-            return lost(x, i, e);
+        bool half_read = p->in_gone && p->in && p->in->in_frame && p->in->owner;
+        bool unsent = p->out_gone && p->out && ls_conn_busy(p->out);
+        if (half_read || unsent || (p->in_gone && p->waiting)) return i;
     }
-    return LS_OK;
+    return -1;
+}
+
+static ls_status check_lost(tcp_net *x, ls_error *e) {
+    int rank = find_lost(x);
+    if (rank < 0) return LS_OK;
+    if (x->peers[rank].in) pull(x, rank); /* its last words */
+    return lost(x, rank, e);
 }
 
 static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     tcp_net *x = (tcp_net *)net;
-    x->moved = x->done != NULL;
+    x->moved = x->done != NULL || atomic_load(&x->abort_asked);
     look(x, 0);
     if (!x->moved && timeout_ns) {
         int64_t now = ls_clock_ns(), end = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
@@ -529,8 +582,24 @@ static void free_notes(note *n) {
     }
 }
 
+/* What was told as sent, and is not with the kernel: it was copied. */
+static void say_farewell(tcp_net *x) {
+    int64_t end = ls_clock_ns() + FAREWELL_NS;
+    for (int i = 0; i < x->net.size; i++) {
+        const peer *p = &x->peers[i];
+        for (push(x, i); p->out && !p->out_gone && ls_conn_busy(p->out); push(x, i)) {
+            int64_t left = end - ls_clock_ns();
+            if (left <= 0) return;
+            bool write = p->out->open || p->out->wants_write;
+            struct pollfd fd = {.fd = p->out->fd, .events = write ? POLLOUT : POLLIN};
+            poll(&fd, 1, (int)(left / 1000000) + 1);
+        }
+    }
+}
+
 static void tcp_close(ls_net *net) {
     tcp_net *x = (tcp_net *)net;
+    if (x->watch && !atomic_load(&x->abort_asked)) say_farewell(x);
     for (int i = 0; i < net->size; i++) {
         peer *p = &x->peers[i];
         ls_conn_free(p->out);
@@ -580,6 +649,7 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (x->epoll_fd < 0 || x->wake_fd < 0) {
         int why = errno;
+        close(r->listen_fd);
         tcp_close(&x->net);
         return ls_fail(e, LS_EIO, "no epoll or eventfd: %s", strerror(why));
     }

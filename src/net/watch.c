@@ -92,13 +92,15 @@ static void drop(ls_watch *w, int i, const char *why) {
     *g = w->guests[--w->nguests];
 }
 
-static void admit(ls_watch *w) {
+/* False: the system has no descriptors left; those who wait are let in when guests have gone. */
+static bool admit(ls_watch *w) {
     for (;;) {
         struct sockaddr_storage from = {0};
         socklen_t n = sizeof from;
         ls_conn *c = NULL;
         int fd = accept(w->listen_fd, (struct sockaddr *)&from, &n);
-        if (fd < 0) return;
+        if (fd < 0 && errno == ECONNABORTED) continue;
+        if (fd < 0) return errno == EAGAIN || errno == EINTR;
         ls_socket_options(fd);
         if (w->nguests == MAX_GUESTS) {
             close(fd);
@@ -187,16 +189,17 @@ static bool attend(ls_watch *w, int i) {
 static void *run(void *arg) {
     ls_watch *w = arg;
     struct pollfd fds[MAX_GUESTS + 2];
+    bool room = true;
     while (!atomic_load(&w->stop)) {
-        fds[0] = (struct pollfd){.fd = w->listen_fd, .events = POLLIN};
+        fds[0] = (struct pollfd){.fd = w->listen_fd, .events = room ? POLLIN : 0};
         fds[1] = (struct pollfd){.fd = w->stop_fd, .events = POLLIN};
         for (int i = 0; i < w->nguests; i++) {
             bool write = w->guests[i].answering || w->guests[i].c->wants_write;
             fds[i + 2] =
                 (struct pollfd){.fd = w->guests[i].c->fd, .events = write ? POLLOUT : POLLIN};
         }
-        poll(fds, (nfds_t)w->nguests + 2, w->nguests ? 200 : -1);
-        admit(w);
+        poll(fds, (nfds_t)w->nguests + 2, w->nguests || !room ? 200 : -1);
+        room = admit(w);
         for (int i = 0; i < w->nguests;) i += attend(w, i);
     }
     return NULL;

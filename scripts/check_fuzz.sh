@@ -1,0 +1,71 @@
+#!/bin/sh
+# Short runs of the fuzz targets (tests/fuzz), with clang: the same inputs each time, about 20 s in
+# all. An input that breaks something is left in build/fuzz/found. Longer runs: RUNS=50, the factor.
+set -eu
+cd "$(dirname "$0")/.."
+
+if ! command -v clang >/dev/null; then
+    echo "0 passed, 0 failed, 1 skipped (no clang)"
+    exit 0
+fi
+build=${BUILD:-build/fuzz}
+cmake -G Ninja -B "$build" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_C_FLAGS=-Wno-pass-failed -DLOCKSTEP_FUZZ=ON \
+    -DLOCKSTEP_SANITIZE=address,undefined,fuzzer-no-link >/dev/null
+cmake --build "$build" --target fuzz | tail -n 1
+
+seeds=$(mktemp -d)
+trap 'rm -rf "$seeds"' EXIT
+mkdir -p "$build/found"
+passed=0 failed=0
+
+# Inputs to begin with.
+frame() { # frame KIND NBYTES
+    printf '\123\114'"\\$(printf %03o "$1")"'\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+    printf "\\$(printf %03o "$2")"'\0\0\0\0\0\0\0'
+}
+word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
+mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/tcp" "$seeds/environment" "$seeds/json" \
+    "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer"
+{ frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
+for rank in 1 2; do
+    { frame 1 32; word 1; word $rank; word 4; word 80; printf 'hosthost'; word 9; word 0; } \
+        >"$seeds/join/hello$rank"
+done
+for kind in 1 2; do
+    { frame $kind 24; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; } >"$seeds/watch/greeting$kind"
+done
+{ for kind in 16 17 18 19 20; do frame $kind 3; printf 'abc'; done; } >"$seeds/tcp/frames"
+printf '#-1\nnode[003-007,010],other-[1-2]x\n' >"$seeds/environment/nodes"
+printf 'node[003-007,010],other-[1-2]x' >"$seeds/environment/list"
+printf '{"a": [1, 2.5e3, "x\\u00e9", null, true], "b": {}}' >"$seeds/json/values"
+cp configs/*.yaml "$seeds/yaml"
+printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":{"format":"pt"}}' \
+    >"$seeds/safetensors/header"
+cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
+
+target() { # target NAME RUNS
+    log=$seeds/log
+    echo "== fuzz: $1"
+    if "$build/tests/fuzz/$1_fuzz" -seed=1 -runs=$(($2 * ${RUNS:-1})) -max_len=4096 -timeout=20 -verbosity=0 \
+        -print_final_stats=1 -artifact_prefix="$build/found/$1-" "$seeds/$1" >"$log" 2>&1; then
+        passed=$((passed + 1))
+        grep -E 'average_exec_per_sec|number_of_executed' "$log" || true
+    else
+        failed=$((failed + 1))
+        tail -n 60 "$log"
+    fi
+}
+
+target conn 60000
+target join 35000
+target watch 35000
+target tcp 12000
+target environment 60000
+target json 90000
+target yaml 35000
+target safetensors 9000
+target tokenizer 12000
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]

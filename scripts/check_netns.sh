@@ -1,0 +1,181 @@
+#!/bin/sh
+# Groups over TCP between hosts: four network namespaces, each with a network card of its own on one
+# bridge. A clean run, slow and lossy links, a link that is cut, a connection that is half open: the
+# results are right, or every worker ends with an error that names who is lost. Needs root and the
+# kernel's namespaces; what the kernel can't do is skipped.
+set -u
+cd "$(dirname "$0")/.."
+
+build=${BUILD:-build}
+worker=$build/tests/netns_worker
+n=4
+tag=ls$$
+dir=$(mktemp -d)
+passed=0 failed=0 skipped=0
+key=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+limit=20 # seconds until all know that one is lost
+
+result() { # result STATUS NAME [why]
+    case $1 in
+    0) passed=$((passed + 1)); echo "passed: $2" ;;
+    77) skipped=$((skipped + 1)); echo "skipped: $2 ($3)" ;;
+    *) failed=$((failed + 1)); echo "failed: $2" >&2; cat "$dir"/out.* >&2 ;;
+    esac
+}
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+clean() {
+    kill $(cat "$dir"/pid.* 2>/dev/null) 2>/dev/null
+    for i in 0 1 2 3; do
+        ip link del $tag-$i 2>/dev/null
+        ip netns del $tag-$i 2>/dev/null
+    done
+    ip link del $tag 2>/dev/null
+    rm -rf "$dir"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM HUP
+
+if [ ! -x "$worker" ]; then
+    result 77 "hosts" "$worker is not built"
+    finish
+fi
+if ! command -v ip >/dev/null || ! ip netns add $tag-0 2>"$dir/why"; then
+    result 77 "hosts" "no network namespaces: $(cat "$dir/why" 2>/dev/null)"
+    finish
+fi
+
+# Host i is $tag-i, its address 10.231.0.(i + 1); outside, on the bridge, its link is $tag-i.
+make_hosts() {
+    ip link add $tag type bridge && ip link set $tag up || return 1
+    i=0
+    while [ $i -lt $n ]; do
+        [ $i -eq 0 ] || ip netns add $tag-$i || return 1
+        ip link add $tag-$i type veth peer name eth0 netns $tag-$i &&
+            ip link set $tag-$i master $tag up &&
+            ip -n $tag-$i link set lo up &&
+            ip -n $tag-$i addr add 10.231.0.$((i + 1))/24 dev eth0 &&
+            ip -n $tag-$i link set eth0 up || return 1
+        i=$((i + 1))
+    done
+}
+if ! make_hosts 2>"$dir/why"; then
+    result 77 "hosts" "no bridge or veth: $(cat "$dir/why")"
+    finish
+fi
+
+on() { # on HOST COMMAND...
+    host=$1
+    shift
+    ip netns exec $tag-$host "$@"
+}
+all() { # all COMMAND...: on every host
+    for h in 0 1 2 3; do on $h "$@" || return 1; done
+}
+
+begin() { # begin ALL-REDUCES PAUSE: starts the workers
+    rm -f "$dir"/out.* "$dir"/pid.* "$dir"/code.*
+    for r in 0 1 2 3; do
+        (
+            LOCKSTEP_RANK=$r LOCKSTEP_SIZE=$n LOCKSTEP_ADDR=10.231.0.1:7000 LOCKSTEP_KEY=$key
+            export LOCKSTEP_RANK LOCKSTEP_SIZE LOCKSTEP_ADDR LOCKSTEP_KEY
+            ip netns exec $tag-$r "$worker" "$1" "$2" >"$dir/out.$r" 2>&1 &
+            echo $! >"$dir/pid.$r"
+            wait $!
+            echo $? >"$dir/code.$r"
+        ) &
+    done
+}
+end() { # end SECONDS: waits for all; fails where one still runs
+    left=$(($1 * 10))
+    while [ "$(ls "$dir" | grep -c '^code')" -lt $n ]; do
+        left=$((left - 1))
+        if [ $left -lt 0 ]; then
+            kill -9 $(cat "$dir"/pid.*) 2>/dev/null
+            wait
+            echo "after $1 s not all have ended" >"$dir/out.limit"
+            return 1
+        fi
+        sleep 0.1
+    done
+    wait
+}
+all_well() { [ "$(cat "$dir"/code.* | sort -u)" = 0 ] && cat "$dir/out.0"; }
+# names LOST: every worker failed; the others name the lost one, it names one of them.
+names() {
+    for r in 0 1 2 3; do
+        [ "$(cat "$dir/code.$r")" = 1 ] || return 1
+        if [ $r = "$1" ]; then
+            grep -q "lost worker [0-3] " "$dir/out.$r" || return 1
+        else
+            grep -q "lost worker $1 " "$dir/out.$r" || return 1
+        fi
+    done
+    sort -t, -k2 "$dir"/out.[0-3] | grep -o 'all-reduces, [0-9.]* s' | tail -n 1
+}
+
+begin 50 0
+end 60 && all_well
+result $? "clean links"
+
+if all tc qdisc add dev eth0 root netem delay 20ms 5ms loss 1% 2>"$dir/why"; then
+    begin 50 0
+    end 120 && all_well
+    result $? "20 ms (+-5 ms) and 1% of packets lost"
+else
+    result 77 "20 ms (+-5 ms) and 1% of packets lost" "no netem: $(head -n 1 "$dir/why")"
+fi
+all tc qdisc del dev eth0 root 2>/dev/null
+
+if all tc qdisc add dev eth0 root tbf rate 20mbit burst 32kbit latency 400ms 2>"$dir/why"; then
+    begin 20 0
+    end 120 && all_well
+    result $? "20 Mbit/s"
+else
+    result 77 "20 Mbit/s" "no tbf: $(head -n 1 "$dir/why")"
+fi
+all tc qdisc del dev eth0 root 2>/dev/null
+
+# Packets to one's neighbours go to an address that nobody has: nothing arrives, nobody is told.
+unreachable() { # unreachable HOST OTHERS...
+    sender=$1
+    shift
+    for receiver in "$@"; do
+        ip -n $tag-$sender neigh replace 10.231.0.$((receiver + 1)) lladdr 02:00:00:00:00:99 dev eth0 \
+            nud permanent || return 1
+    done
+}
+reachable() { all ip neigh flush all nud permanent 2>/dev/null; }
+
+cut() { # cut NAME LOST COMMAND...: in the middle of a run
+    name=$1 lost=$2
+    shift 2
+    begin 100000 2
+    sleep 2
+    "$@" || { result 77 "$name" "not possible here"; end 0; return; }
+    end $limit && names "$lost"
+    result $? "$name"
+}
+cut "the link of worker 2 is cut" 2 ip link set $tag-2 down
+ip link set $tag-2 up
+cut "the card of worker 0 is taken down" 0 ip -n $tag-0 link set eth0 down
+ip -n $tag-0 link set eth0 up
+
+# Nothing that is sent to one arrives.
+deaf() { # deaf HOST OTHERS...
+    to=$1
+    shift
+    for h in "$@"; do unreachable $h $to || return 1; done
+}
+silent() { unreachable 3 0 1 2 && deaf 3 0 1 2; }
+cut "half open: nothing goes to or from worker 3" 3 silent
+reachable
+limit=40 # one side hears the other until that gives it up, and has its own limit then
+cut "half open: what worker 3 sends is lost" 3 unreachable 3 0 1 2
+reachable
+cut "half open: what is sent to worker 1 is lost" 1 deaf 1 0 2 3
+reachable
+finish

@@ -1,0 +1,47 @@
+/* fuzz.h - what every fuzz target includes: libFuzzer's entry, and input as a file or a peer. */
+#ifndef LS_FUZZ_H
+#define LS_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+/* What must hold; libFuzzer keeps the input where it does not. */
+#define FUZZ_CHECK(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not %s\n", __FILE__, __LINE__, #condition);                    \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* A file with these bytes: its path. The same one for all inputs. */
+static inline const char *fuzz_file(const uint8_t *data, size_t nbytes) {
+    static char path[64];
+    static int fd = -1;
+    if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    FUZZ_CHECK(ftruncate(fd, 0) == 0);
+    FUZZ_CHECK(pwrite(fd, data, nbytes, 0) == (ssize_t)nbytes);
+    return path;
+}
+
+/* A socket from which these bytes come, and then the end, or nothing more. *peer_p is to be closed
+ * as well. */
+static inline int fuzz_peer(const uint8_t *data, size_t nbytes, int ends, int *peer_p) {
+    int fd[2];
+    FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) == 0);
+    FUZZ_CHECK(send(fd[1], data, nbytes, MSG_NOSIGNAL) == (ssize_t)nbytes || !nbytes);
+    if (ends) shutdown(fd[1], SHUT_WR);
+    *peer_p = fd[1];
+    return fd[0];
+}
+
+#endif
