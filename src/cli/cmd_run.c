@@ -31,7 +31,9 @@ const ls_command cmd_run = {
     .about = "Each worker finds its group with ls_group_open() and shares memory with the others.\n"
              "If one fails, the others are ended, and its exit code is this command's.",
     .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
-                [ARENA] = {"arena", 0, "MIB",
-                           "shared memory for a worker's buffers (default: 64)"}},
+                [ARENA] = {"arena", 0, "MIB", "shared memory for a worker's buffers (default: 64)"},
+                [NO_BIND] = {"no-bind", 0, NULL,
+                             "leave the cores to the kernel; else each worker has its own, where "
+                             "there are enough"}},
     .run = run,
 };

@@ -11,9 +11,27 @@ const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval,  &cmd_generate,
                                           &cmd_plan,  &cmd_bench, &cmd_run,
                                           &cmd_ckpt,  &cmd_help,  NULL};
 
+/* Where the first word stands: behind options and their values. */
+static int words_begin(const ls_command *c, int argc, char **argv) {
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++)
+        for (int k = 0; c->options[k].name; k++) {
+            const ls_option *o = &c->options[k];
+            const char *a = argv[i];
+            bool is_long = strncmp(a, "--", 2) == 0 && strcmp(a + 2, o->name) == 0;
+            bool is_short = o->letter && a[1] == o->letter && !a[2];
+            if (o->value && (is_long || is_short)) {
+                i++;
+                break;
+            }
+        }
+    return i;
+}
+
 static int run_command(const ls_command *c, int argc, char **argv, int64_t began_ns) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") != 0) continue;
+        if (c->takes_rest && i > words_begin(c, argc, argv)) break; /* another program's */
         ls_buf out = {0};
         cli_help_command(c, &out);
         fwrite(out.data, 1, out.len, stdout);

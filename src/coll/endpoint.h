@@ -26,8 +26,9 @@ typedef struct ls_endpoint {
     const ls_kernels *k;
     pthread_mutex_t lock;
     uint64_t taken;            /* numbers of groups: bit i, LS_COMMONS_GROUPS of them */
-    int users;                 /* groups */
+    atomic_int users;          /* groups */
     struct ls_request *flying; /* flights and messages, of all groups */
+    atomic_int nflying;        /* how many: to be looked at without the lock */
 } ls_endpoint;
 
 /* What the environment says: forked by `lockstep run`, or alone. */

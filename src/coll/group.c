@@ -164,6 +164,12 @@ static ls_status open_split(ls_group *g, const member *members, int n, int id, l
     return s;
 }
 
+static void release_number(ls_endpoint *p, int id) {
+    pthread_mutex_lock(&p->lock);
+    p->taken &= ~((uint64_t)1 << id);
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* Did all members open what they had to? All pages of the new groups are ready then. */
 static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
     int32_t ok = mine == LS_OK;
@@ -178,23 +184,55 @@ static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
     return ls_fail(e, LS_ENOMEM, "group_split: another worker could not open its group");
 }
 
+/* A number that is free at all members of g, and reserved at this worker. Another thread may open a
+ * group of this endpoint at the same time: then all try again. Groups begin to look at different
+ * places, so that two don't chase each other. *all [g->size]: who gave which colour and key. */
+static ls_status reserve_number(ls_group *g, int colour, int key, member *all, int *id_p,
+                                ls_error *e) {
+    ls_endpoint *p = g->end;
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        member mine = {colour, key, g->rank, p->taken};
+        if (p->commons) mine.taken |= ls_shared_kept(p->commons);
+        pthread_mutex_unlock(&p->lock);
+        uint64_t taken = 0;
+        LS_TRY(ls_all_gather(g, &mine, all, sizeof mine, LS_U8, e));
+        for (int i = 0; i < g->size; i++) taken |= all[i].taken;
+        if (taken == UINT64_MAX)
+            return ls_fail(e, LS_EINVAL,
+                           "group_split: a worker is in %d groups already; close some",
+                           LS_COMMONS_GROUPS);
+        int id = g->id;
+        while (taken >> id & 1) id = (id + 1) % LS_COMMONS_GROUPS;
+        uint64_t bit = (uint64_t)1 << id;
+        pthread_mutex_lock(&p->lock);
+        int32_t ok = !(p->taken & bit), all_ok = 0;
+        if (ok) p->taken |= bit;
+        pthread_mutex_unlock(&p->lock);
+        ls_status s = ls_all_reduce(g, &ok, &all_ok, 1, LS_I32, LS_MIN, e);
+        if (s == LS_OK && all_ok) {
+            *id_p = id;
+            return LS_OK;
+        }
+        if (ok) release_number(p, id);
+        LS_TRY(s);
+    }
+}
+
 ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     if (!g || !g_p)
         return ls_fail(e, LS_EINVAL, "group_split: no group, or nowhere to put the new one");
     member *all = LS_NEW_ARRAY(member, (size_t)g->size);
-    member mine = {colour, key, g->rank, g->end->taken};
     ls_group *new = NULL;
-    uint64_t taken = 0;
-    ls_status s = ls_all_gather(g, &mine, all, sizeof mine, LS_U8, e);
-    for (int i = 0; s == LS_OK && i < g->size; i++) taken |= all[i].taken;
-    if (s == LS_OK && taken == UINT64_MAX)
-        s = ls_fail(e, LS_EINVAL, "group_split: a worker is in %d groups already; close some",
-                    LS_COMMONS_GROUPS);
+    int id = 0;
+    ls_status s = reserve_number(g, colour, key, all, &id, e);
     if (s == LS_OK) {
         if (colour >= 0)
-            s = open_split(g, all, my_members(g, all), __builtin_ctzll(~taken), &new, e);
+            s = open_split(g, all, my_members(g, all), id, &new, e);
+        else
+            release_number(g->end, id);
         s = all_opened(g, s, e);
     }
     free(all);

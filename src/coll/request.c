@@ -120,14 +120,22 @@ static void unlink_request(ls_group *g, ls_request *r) {
 static void unlink_flying(ls_endpoint *p, ls_request *r) {
     ls_request **link = &p->flying;
     while (*link && *link != r) link = &(*link)->flying;
-    if (*link) *link = r->flying;
+    if (!*link) return;
+    *link = r->flying;
+    atomic_fetch_sub_explicit(&p->nflying, 1, memory_order_relaxed);
+}
+
+static void link_flying(ls_endpoint *p, ls_request *r) {
+    r->flying = p->flying;
+    p->flying = r;
+    atomic_fetch_add_explicit(&p->nflying, 1, memory_order_relaxed);
 }
 
 /* With the endpoint locked. */
 static void flight_ends(ls_request *r) {
-    r->done = true;
-    if (r->cached) r->cached->busy = false;
     unlink_flying(r->g->end, r);
+    if (r->cached) atomic_store(&r->cached->busy, false);
+    atomic_store(&r->done, true);
 }
 
 /* The transport and the group know r no more. */
@@ -157,24 +165,14 @@ static ls_status start_flight(ls_group *g, const void *in, void *out, ls_in_plac
     g->counters.messages_sent += t.messages;
     g->counters.bytes_sent += t.nbytes;
     pthread_mutex_lock(&end->lock);
-    r->flying = end->flying;
-    end->flying = r;
+    link_flying(end, r);
     ls_status s = ls_flight_start(f, in, out, (uint16_t)g->id, r->number % SINGLE, r->print, e);
     if (s == LS_OK && ls_flight_finished(f)) flight_ends(r);
     pthread_mutex_unlock(&end->lock);
     return s;
 }
 
-static ls_status wait_room(ls_group *g, ls_error *e) {
-    int64_t end = g->timeout_ns < 0 ? INT64_MAX : ls_clock_ns() + g->timeout_ns;
-    while (!ls_shared_room(g->shared)) {
-        LS_TRY(ls_request_progress(g, e));
-        if (ls_clock_ns() > end)
-            return ls_fail(e, LS_ETIMEOUT, "worker %d: other workers are %d calls behind", g->rank,
-                           LS_SHARED_SLOTS);
-    }
-    return LS_OK;
-}
+static ls_status wait_room(ls_group *g, ls_error *e);
 
 ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *out, size_t nin,
                            size_t nout, ls_in_place p, ls_request *r, ls_error *e) {
@@ -216,8 +214,7 @@ ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nby
     }
     link_request(g, r);
     pthread_mutex_lock(&end->lock);
-    r->flying = end->flying;
-    end->flying = r;
+    link_flying(end, r);
     ls_status s = send ? end->net->ops->send(end->net, &r->message, e)
                        : end->net->ops->recv(end->net, &r->message, e);
     pthread_mutex_unlock(&end->lock);
@@ -253,10 +250,9 @@ static ls_status explain(const ls_request *r, const ls_message *m, ls_error *e) 
     ls_peer_state peer;
     int member = 0;
     while (g->ranks[member] != m->peer) member++;
-    /* A peer may also have been lost while the next step was posted. */
-    if (e->code != LS_EINVAL || !(net->ops->caps & LS_NET_ASK) ||
+    if (!(net->ops->caps & LS_NET_ASK) ||
         net->ops->ask(net, m->peer, g->id, &theirs, sizeof theirs, &peer, NULL) != LS_OK ||
-        theirs.calls != mine.calls || theirs.print == mine.print)
+        theirs.calls != mine.calls)
         return e->code;
     return disagree(g, &mine, member, &theirs, e);
 }
@@ -268,13 +264,13 @@ static ls_status message_done(const ls_message *m, ls_error *e) {
         if (ls_flight_finished(&r->cached->flight)) flight_ends(r);
         return LS_OK;
     }
+    bool other = r->receives && (m->their_nbytes != m->nbytes || m->their_print != m->print);
+    if (other)
+        ls_fail(e, LS_EINVAL, "recv from worker %d of %zu bytes of %s, but it sent %zu bytes of %s",
+                m->peer, m->nbytes, ls_dtype_name((ls_dtype)m->print), m->their_nbytes,
+                ls_dtype_name((ls_dtype)m->their_print));
     flight_ends(r);
-    if (r->receives && (m->their_nbytes != m->nbytes || m->their_print != m->print))
-        return ls_fail(e, LS_EINVAL,
-                       "recv from worker %d of %zu bytes of %s, but it sent %zu bytes of %s",
-                       m->peer, m->nbytes, ls_dtype_name((ls_dtype)m->print), m->their_nbytes,
-                       ls_dtype_name((ls_dtype)m->their_print));
-    return LS_OK;
+    return other ? LS_EINVAL : LS_OK;
 }
 
 /* All flights of the endpoint; sleeps for timeout_ns at most where there is nothing to do. */
@@ -334,16 +330,27 @@ static ls_status disagreement(ls_group *g, const ls_request *r, ls_error *e) {
     return disagree(g, &mine, r->shared->differs, &theirs, e);
 }
 
+static int flight_waits_for(const ls_group *g, const ls_request *r, int last);
+
+static bool waits_for(const ls_group *g, const ls_request *r, int member) {
+    if (r->shared) return ls_shared_late(g->shared, r->shared) == member;
+    if (r->message_only) return g->ranks[member] == r->message.peer;
+    return flight_waits_for(g, r, member - 1) == member;
+}
+
 /* Is a member that r waits for in another call, gone, or has it left? */
 static ls_status check_member(ls_group *g, const ls_request *r, int member, ls_error *e) {
     ls_record mine = record_of(r), theirs = ls_shared_record(g->shared, member);
-    if (theirs.calls == mine.calls && theirs.print != mine.print)
+    if (!r->message_only && theirs.calls == mine.calls && theirs.print != mine.print)
         return disagree(g, &mine, member, &theirs, e);
     const ls_commons_worker *w = worker_of(g, member);
     int pid = atomic_load(&w->pid);
     bool left = atomic_load(&w->left);
     if (!left && (g->end->commons->threads || !pid || strcmp(ls_process_state(pid), "gone") != 0))
         return LS_OK;
+    /* What it did before it ended counts: it may have come between the last look and its end. */
+    LS_TRY(fly_locked(g, 0, e));
+    if (step_shared(g, r) || r->done || !waits_for(g, r, member)) return LS_OK;
     char text[256];
     ls_record_text(&mine, text, sizeof text);
     ls_fail(e, LS_EPEER, "worker %d (pid %d) %s while worker %d waits for it in %s", member, pid,
@@ -354,12 +361,15 @@ static ls_status check_member(ls_group *g, const ls_request *r, int member, ls_e
 /* A member that this flight waits for a message from, after `last`; -1: none. */
 static int flight_waits_for(const ls_group *g, const ls_request *r, int last) {
     const ls_schedule *s = &r->cached->schedule;
-    for (int member = last + 1; member < g->size; member++)
-        for (int i = 0; i < s->nsteps; i++)
+    int found = -1;
+    pthread_mutex_lock(&g->end->lock);
+    for (int member = last + 1; member < g->size && found < 0; member++)
+        for (int i = 0; i < s->nsteps && found < 0; i++)
             if (s->steps[i].kind == LS_STEP_RECV && s->steps[i].peer == member &&
                 ls_flight_waits(&r->cached->flight, i))
-                return member;
-    return -1;
+                found = member;
+    pthread_mutex_unlock(&g->end->lock);
+    return found;
 }
 
 /* Of members with whom memory is shared. What one sent before it ended may still lie there: it is
@@ -371,11 +381,9 @@ static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
         int late = ls_shared_late(g->shared, r->shared);
         return late < 0 || late == g->rank ? LS_OK : check_member(g, r, late, e);
     }
-    if (!r->cached || flight_waits_for(g, r, -1) < 0) return LS_OK;
-    int member = flight_waits_for(g, r, -1);
-    bool over = atomic_load(&worker_of(g, member)->left);
-    if (over) LS_TRY(fly_locked(g, 0, e));
-    return r->done || flight_waits_for(g, r, -1) != member ? LS_OK : check_member(g, r, member, e);
+    int member = r->cached ? flight_waits_for(g, r, -1) : 0;
+    while (r->message_only && g->ranks[member] != r->message.peer) member++;
+    return member < 0 ? LS_OK : check_member(g, r, member, e);
 }
 
 static ls_status timed_out(ls_group *g, const ls_request *r, int64_t waited_ns, ls_error *e) {
@@ -465,7 +473,8 @@ typedef struct wait {
 static bool stirs(void *arg) {
     wait *w = arg;
     if (step_shared(w->g, w->r)) return true;
-    if (w->g->end->flying) w->status = fly_locked(w->g, 0, w->e);
+    if (atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed))
+        w->status = fly_locked(w->g, 0, w->e);
     return w->r->done || w->status != LS_OK;
 }
 
@@ -474,13 +483,44 @@ static ls_status wait_slice(ls_group *g, ls_request *r, int64_t slice, ls_error 
     ls_endpoint *p = g->end;
     if (r->shared) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
-        if (slice > MIXED_SLICE_NS && p->flying) slice = MIXED_SLICE_NS;
+        bool flying = atomic_load_explicit(&p->nflying, memory_order_relaxed) != 0;
+        if (slice > MIXED_SLICE_NS && flying) slice = MIXED_SLICE_NS;
         ls_bell_wait(bell, stirs, &w, &p->patience, slice);
         return w.status;
     }
-    bool mixed = (g->shared && g->first != r) || p->users > 1;
+    bool mixed =
+        (g->shared && g->first != r) || atomic_load_explicit(&p->users, memory_order_relaxed) > 1;
     if (g->shared) step_shared(g, NULL);
     return fly_locked(g, mixed && slice > MIXED_SLICE_NS ? MIXED_SLICE_NS : slice, e);
+}
+
+static bool has_room(void *arg) {
+    wait *w = arg;
+    bool stop = step_shared(w->g, NULL) || ls_shared_room(w->g->shared);
+    if (!stop && atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed))
+        w->status = fly_locked(w->g, 0, w->e);
+    return stop || w->status != LS_OK;
+}
+
+/* Nobody rings for room: it is looked for again soon. */
+static ls_status wait_room(ls_group *g, ls_error *e) {
+    ls_endpoint *p = g->end;
+    ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
+    int64_t start = ls_clock_ns(), looked = start;
+    while (!ls_shared_room(g->shared)) {
+        wait w = {g, NULL, LS_OK, e};
+        ls_bell_wait(bell, has_room, &w, &p->patience, MIXED_SLICE_NS);
+        LS_TRY(w.status);
+        int64_t now = ls_clock_ns();
+        if (now - looked < SLICE_NS) continue;
+        looked = now;
+        if (g->first) LS_TRY(shared_health(g, g->first, e));
+        if (g->timeout_ns < 0 || now - start < g->timeout_ns) continue;
+        ls_fail(e, LS_ETIMEOUT, "worker %d: other workers are %d calls behind", g->rank,
+                LS_SHARED_SLOTS);
+        return ls_group_break(g, e);
+    }
+    return LS_OK;
 }
 
 /* After a quarter of a second, half of one, one second: does somebody else make another call? After

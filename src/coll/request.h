@@ -24,7 +24,8 @@ typedef struct ls_cached {
     const ls_algorithm *algorithm;
     ls_schedule schedule;
     ls_flight flight;
-    bool made, busy;
+    bool made;
+    atomic_bool busy; /* another thread of the endpoint may end its flight */
     uint64_t used; /* when, in calls */
 } ls_cached;
 
@@ -35,7 +36,7 @@ struct ls_request {
     int line;
     uint32_t number;
     uint64_t print;
-    bool done;
+    atomic_bool done; /* set last: whoever sees it may free the request */
     bool owned; /* by the caller of a _start function: freed when it is done */
     ls_shared_call *shared;
     ls_cached *cached; /* of a flight */

@@ -1,0 +1,292 @@
+/* run_test.c - `lockstep run`: how it ends, what workers are given, and that nothing stays behind.
+ */
+#include <ctype.h>
+#include <dirent.h>
+
+#include "cli/program.h"
+
+/* Scripts that workers run: `sh @/NAME`. */
+static void write_script(const char *name, const char *text) {
+    write_file(name, text, strlen(text));
+}
+
+static double seconds_since(int64_t begin) { return (double)(ls_clock_ns() - begin) / 1e9; }
+
+/* ---- exit codes ---- */
+
+static void test_codes(void **state) {
+    (void)state;
+    write_script("exit.sh", "exit $1\n");
+    write_script("kill.sh", "kill -$1 $$\nsleep 20\n");
+    write_script("plain", "not a program");
+    for (int n = 1; n <= 3; n++) {
+        char line[64];
+        snprintf(line, sizeof line, "run -n %d sh @/exit.sh 0", n);
+        expect(line, 0, "");
+        snprintf(line, sizeof line, "run -n %d sh @/exit.sh 3", n);
+        expect(line, 3, "ended with exit code 3");
+    }
+    expect("run -n 2 sh @/exit.sh 255", 255, "ended with exit code 255");
+    expect("run -n 2 sh @/kill.sh KILL", 137, "was killed by signal 9");
+    expect("run -n 2 sh @/kill.sh TERM", 143, "was killed by signal 15");
+    expect("run -n 2 sh @/kill.sh SEGV", 139, "was killed by signal 11");
+    expect("run -n 2 no-such-program", 127, "lockstep: no-such-program: No such file");
+    expect("run -n 2 @/no/such/program", 127, "No such file");
+    expect("run -n 2 @/plain", 126, "ermission denied");
+}
+
+static void refused(const char *line, const char *says) {
+    char *output = NULL;
+    int code = run_program(line, &output);
+    const char *end = strchr(output, '\n');
+    if (code != 2 || !strstr(output, says) || !end || end[1]) {
+        print_error("lockstep %s: exit code %d, output:\n%s", line, code, output);
+        fail();
+    }
+    free(output);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    refused("run -n 0 true", "--workers: '0' is not a whole number from 1 to");
+    refused("run -n x true", "'x' is not a whole number");
+    refused("run -n -1 true", "'-1'");
+    refused("run -n 2.5 true", "'2.5'");
+    refused("run -n 99999 true", "'99999'");
+    refused("run -n 2", "is missing");
+    refused("run", "is missing");
+    refused("run -n", "needs a value");
+    refused("run --", "is missing");
+    refused("run --arena 0 -n 2 true", "--arena");
+    refused("run --workres 2 true", "unknown option");
+}
+
+/* ---- what workers are given ---- */
+
+static void test_arguments(void **state) {
+    (void)state;
+    write_script("show.sh", "for a; do printf '[%s]' \"$a\"; done; echo\n");
+    expect("run -n 1 sh @/show.sh", 0, "\n");
+    expect("run -n 1 sh @/show.sh -n 5 --workers=7 --help", 0, "[-n][5][--workers=7][--help]\n");
+    expect("run -n 1 sh @/show.sh -- a -- -x --", 0, "[--][a][--][-x][--]\n");
+    expect("run -n 1 -- sh @/show.sh -n --arena", 0, "[-n][--arena]\n");
+    expect("run -n 1 sh @/show.sh * $HOME ~ \\ '", 0, "[*][$HOME][~][\\][']\n");
+}
+
+/* The value of a variable in what `env` wrote, or NULL. */
+static const char *value_of(const char *text, const char *name, char value[256]) {
+    size_t n = strlen(name);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, n) != 0 || line[n] != '=') continue;
+        snprintf(value, 256, "%.*s", (int)strcspn(line + n + 1, "\n"), line + n + 1);
+        return value;
+    }
+    return NULL;
+}
+
+static void check_number(const char *text, const char *name, int want) {
+    char value[256], number[16];
+    snprintf(number, sizeof number, "%d", want);
+    const char *got = value_of(text, name, value);
+    if (!got || strcmp(got, number) != 0) {
+        print_error("%s is %s, not %d\n", name, got ? got : "missing", want);
+        fail();
+    }
+}
+
+static void check_environment(int rank, int size, char key[256]) {
+    char path[256], value[256];
+    ls_buf text = {0};
+    ls_error e = {0};
+    snprintf(path, sizeof path, "%s/env.%d", folder, rank);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    check_number(text.data, "LOCKSTEP_RANK", rank);
+    check_number(text.data, "LOCKSTEP_SIZE", size);
+    check_number(text.data, "LOCKSTEP_LOCAL_RANK", rank);
+    check_number(text.data, "LOCKSTEP_LOCAL_SIZE", size);
+    assert_non_null(value_of(text.data, "LOCKSTEP_SHM", value));
+    assert_non_null(value_of(text.data, "LOCKSTEP_ADDR", value));
+    assert_int_equal(strncmp(value, "127.0.0.1:", 10), 0);
+    assert_string_equal(value_of(text.data, "LOCKSTEP_OF_THE_USER", value), "kept");
+    assert_null(value_of(text.data, "LOCKSTEP_KEY_FILE", value));
+    bool listens = value_of(text.data, "LOCKSTEP_LISTEN_FD", value) != NULL;
+    assert_int_equal(listens, rank == 0);
+    assert_non_null(value_of(text.data, "LOCKSTEP_KEY", value));
+    assert_int_equal(strlen(value), 64);
+    if (key[0]) assert_string_equal(value, key); /* the same for all */
+    memcpy(key, value, sizeof value);
+    ls_buf_free(&text);
+}
+
+/* Also inside another launch, whose variables are there already. */
+static void test_environment(void **state) {
+    (void)state;
+    char key[256] = "", inner[256] = "";
+    write_script("env.sh", "env > $1/env.$LOCKSTEP_RANK\n");
+    setenv("LOCKSTEP_OF_THE_USER", "kept", 1);
+    setenv("LOCKSTEP_KEY_FILE", "/nowhere", 1);
+    setenv("LOCKSTEP_LISTEN_FD", "77", 1);
+    expect("run -n 3 sh @/env.sh @", 0, "");
+    for (int r = 0; r < 3; r++) check_environment(r, 3, key);
+    expect("run -n 1 " LOCKSTEP_PROGRAM " run -n 2 sh @/env.sh @", 0, "");
+    for (int r = 0; r < 2; r++) check_environment(r, 2, inner);
+    assert_string_not_equal(key, inner);
+    unsetenv("LOCKSTEP_KEY_FILE");
+    unsetenv("LOCKSTEP_LISTEN_FD");
+    unsetenv("LOCKSTEP_OF_THE_USER");
+}
+
+/* ---- the end of one, and of all ---- */
+
+/* What is in a folder, or who runs: to be compared afterwards. */
+static int count_entries(const char *path) {
+    DIR *d = opendir(path);
+    int n = 0;
+    while (d && readdir(d)) n++;
+    if (d) closedir(d);
+    return n;
+}
+
+/* Reads the worker's process that it wrote as its first act. */
+static pid_t pid_of(const char *name) {
+    wait_for_file(name);
+    char path[256];
+    int pid = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (int i = 0; i < 200 && pid <= 0; i++) { /* it may be empty still */
+        FILE *f = fopen(path, "r");
+        if (f && fscanf(f, "%d", &pid) != 1) pid = 0;
+        if (f) fclose(f);
+        if (!pid) sleep_ms(10);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* Is it gone, or will it be soon? (Whose parent is killed is reaped by another.) */
+static bool is_gone(pid_t pid) {
+    char path[64], state = 0;
+    for (int i = 0; i < 500; i++) {
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+        FILE *f = fopen(path, "r");
+        if (!f) return true;
+        int n = fscanf(f, "%*d (%*[^)]) %c", &state);
+        fclose(f);
+        if (n == 1 && (state == 'Z' || state == 'X')) return true;
+        sleep_ms(10);
+    }
+    return false;
+}
+
+/* Worker 0 fails when the others sleep; those that ignore SIGTERM, too. */
+static void test_failure_ends_all(void **state) {
+    (void)state;
+    write_script("fail.sh", "test $LOCKSTEP_RANK != 0 || { while ! test -e $1/pid.$2.1 || ! test "
+                            "-e $1/pid.$2.2; do sleep 0.01; done; exit 7; }\n"
+                            "test $2 = soft || trap '' TERM\n"
+                            "echo $$ > $1/pid.$2.$LOCKSTEP_RANK\nexec sleep 100\n");
+    static const char *const how[] = {"soft", "hard"};
+    for (int i = 0; i < 2; i++) {
+        char line[64], name[32], *output = NULL;
+        snprintf(line, sizeof line, "run -n 3 sh @/fail.sh @ %s", how[i]);
+        program p = program_start(line, 0);
+        pid_t pids[2];
+        for (int r = 0; r < 2; r++) {
+            snprintf(name, sizeof name, "pid.%s.%d", how[i], r + 1);
+            pids[r] = pid_of(name);
+        }
+        int64_t begin = ls_clock_ns();
+        assert_int_equal(program_end(&p, &output), 7);
+        double took = seconds_since(begin);
+        if (took > 2) print_message("the others were ended after %.2f s\n", took);
+        assert_true(took < 10); /* two seconds where the machine is free */
+        assert_non_null(strstr(output, "worker 0 ended with exit code 7"));
+        for (int r = 0; r < 2; r++) assert_true(is_gone(pids[r]));
+        free(output);
+    }
+}
+
+/* The launcher passes signals on; workers that heed them end as they like. */
+static void test_signals(void **state) {
+    (void)state;
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    static const char *const names[] = {"TERM", "INT", "HUP"};
+    write_script("heed.sh", "trap \"echo $2 > $1/heard.$2.$LOCKSTEP_RANK; exit $3\" $2\n"
+                            "echo $$ > $1/ready.$2.$LOCKSTEP_RANK\n"
+                            "while :; do sleep 0.02; done\n");
+    for (int i = 0; i < 3; i++) {
+        char line[64], name[32], *output = NULL;
+        int code = i == 1 ? 5 : 0;
+        snprintf(line, sizeof line, "run -n 2 sh @/heed.sh @ %s %d", names[i], code);
+        program p = program_start(line, 0);
+        for (int r = 0; r < 2; r++) {
+            snprintf(name, sizeof name, "ready.%s.%d", names[i], r);
+            pid_of(name);
+        }
+        kill(p.pid, numbers[i]);
+        assert_int_equal(program_end(&p, &output), code);
+        for (int r = 0; r < 2; r++) {
+            snprintf(name, sizeof name, "heard.%s.%d", names[i], r);
+            assert_true(file_exists(name));
+        }
+        free(output);
+    }
+}
+
+/* The second signal kills those that didn't heed the first. */
+static void test_second_signal(void **state) {
+    (void)state;
+    char *output = NULL;
+    write_script("deaf.sh", "trap '' INT\necho $$ > $1/deaf.$LOCKSTEP_RANK\nexec sleep 100\n");
+    program p = program_start("run -n 2 sh @/deaf.sh @", 0);
+    pid_t pids[2] = {pid_of("deaf.0"), pid_of("deaf.1")};
+    kill(p.pid, SIGINT);
+    sleep_ms(300);
+    for (int r = 0; r < 2; r++) assert_int_equal(kill(pids[r], 0), 0);
+    kill(p.pid, SIGINT);
+    assert_int_equal(program_end(&p, &output), 137);
+    for (int r = 0; r < 2; r++) assert_true(is_gone(pids[r]));
+    free(output);
+}
+
+static void test_killed_launcher(void **state) {
+    (void)state;
+    int before = count_entries("/dev/shm");
+    char *output = NULL;
+    write_script("stay.sh", "echo $$ > $1/stay.$LOCKSTEP_RANK\nexec sleep 100\n");
+    program p = program_start("run -n 3 sh @/stay.sh @", 0);
+    pid_t pids[3] = {pid_of("stay.0"), pid_of("stay.1"), pid_of("stay.2")};
+    kill(p.pid, SIGKILL);
+    assert_int_equal(program_end(&p, &output), 137); /* the workers' ends of the pipe are closed */
+    for (int r = 0; r < 3; r++) assert_true(is_gone(pids[r]));
+    assert_int_equal(count_entries("/dev/shm"), before);
+    free(output);
+}
+
+/* A parent that ignores SIGCHLD hands that down. */
+static void test_ignored_children(void **state) {
+    (void)state;
+    signal(SIGCHLD, SIG_IGN);
+    program p = program_start("run -n 2 sh @/exit.sh 4", 0);
+    signal(SIGCHLD, SIG_DFL);
+    char *output = NULL;
+    assert_int_equal(program_end(&p, &output), 4);
+    free(output);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_failure_ends_all),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_second_signal),
+        cmocka_unit_test(test_killed_launcher),
+        cmocka_unit_test(test_ignored_children),
+    };
+    alarm(250);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
