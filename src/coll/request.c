@@ -250,9 +250,10 @@ static ls_status explain(const ls_request *r, const ls_message *m, ls_error *e) 
     ls_peer_state peer;
     int member = 0;
     while (g->ranks[member] != m->peer) member++;
-    if (!(net->ops->caps & LS_NET_ASK) ||
+    /* A peer may also have been lost while the next step was posted. */
+    if (e->code != LS_EINVAL || !(net->ops->caps & LS_NET_ASK) ||
         net->ops->ask(net, m->peer, g->id, &theirs, sizeof theirs, &peer, NULL) != LS_OK ||
-        theirs.calls != mine.calls)
+        theirs.calls != mine.calls || theirs.print == mine.print)
         return e->code;
     return disagree(g, &mine, member, &theirs, e);
 }
