@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tensor/dtype.h"
 
 const ls_algorithm *const ls_algorithms[] = {
     &ls_direct,   &ls_exchange,    &ls_ring,         &ls_halving, &ls_doubling,
@@ -39,8 +40,6 @@ bool ls_collective_from_name(const char *name, ls_collective *what_p) {
 bool ls_collective_reduces(ls_collective what) {
     return what == LS_CALL_ALL_REDUCE || what == LS_CALL_REDUCE_SCATTER || what == LS_CALL_REDUCE;
 }
-
-static bool is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
 
 /* Elements of the call's IN and OUT at this worker. */
 static size_t in_count(const ls_call *c, int rank, int size) {
@@ -97,7 +96,7 @@ void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int si
     s_p->overlap_first = overlap_first;
     /* The direct algorithms sum where all inputs meet, and widen there. */
     bool sums_travel = a != &ls_direct && a != &ls_exchange;
-    if (is_half(c->dtype) && ls_collective_reduces(c->what) && sums_travel)
+    if (ls_dtype_is_half(c->dtype) && ls_collective_reduces(c->what) && sums_travel)
         make_widened(a, c, s_p);
     else
         a->make(c, s_p);
@@ -119,4 +118,14 @@ size_t *ls_even_offsets(size_t count, int n) {
 
 void ls_finish_average(const ls_call *c, ls_schedule *s, ls_place out, size_t count) {
     if (c->op == LS_AVG) ls_schedule_average(s, out, count, s->size);
+}
+
+bool ls_tree_order_always(ls_collective what, int n) {
+    (void)what, (void)n;
+    return true;
+}
+
+bool ls_tree_order_up_to_two(ls_collective what, int n) {
+    (void)what;
+    return n <= 2;
 }

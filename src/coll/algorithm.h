@@ -97,10 +97,14 @@ size_t *ls_call_offsets(const ls_call *, int size);
 /* offset [n + 1] of `count` elements in n blocks. free() it. */
 size_t *ls_even_offsets(size_t count, int n);
 
+/* Answers of tree_order. */
+bool ls_tree_order_always(ls_collective, int n);
+bool ls_tree_order_up_to_two(ls_collective, int n); /* a + b is b + a */
+
 /* The average's division, where the call asks for it. */
 void ls_finish_average(const ls_call *, ls_schedule *, ls_place out, size_t count);
 
-/* Calls fn for the pieces of [0, count). */
+/* The length of the next piece, with `left` elements to go. */
 static inline size_t ls_piece(const ls_call *c, size_t left) {
     return c->piece && left > c->piece ? c->piece : left;
 }

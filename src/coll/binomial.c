@@ -140,15 +140,10 @@ static void make(const ls_call *c, ls_schedule *s) {
     }
 }
 
-static bool always(ls_collective what, int n) {
-    (void)what;
-    return n > 0;
-}
-
 const ls_algorithm ls_binomial = {.name = "binomial",
                                   .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE |
                                           1u << LS_CALL_BROADCAST | 1u << LS_CALL_GATHER |
                                           1u << LS_CALL_SCATTER,
                                   .order = "tree",
-                                  .tree_order = always,
+                                  .tree_order = ls_tree_order_always,
                                   .make = make};

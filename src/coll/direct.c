@@ -24,15 +24,11 @@
 #include "base/mem.h"
 #include "coll/algorithm.h"
 #include "coll/tree.h"
+#include "tensor/dtype.h"
 
 enum { WINDOW = 4 }; /* pieces of a block that may be on the way at once */
 
 static const uint32_t ALL = (1u << LS_NCALLS) - 1;
-static bool always(ls_collective what, int n) {
-    (void)what;
-    return n > 0;
-}
-
 /* One piece of a sum over the members: where each member's input lies. */
 typedef struct piece_sum {
     ls_schedule *s;
@@ -51,12 +47,10 @@ static ls_place sum_node(const piece_sum *p, int lo, int hi, const ls_place *tar
     return out;
 }
 
-static bool is_half(const ls_schedule *s) { return s->dtype == LS_BF16 || s->dtype == LS_F16; }
-
 /* out = sum of the leaves; halves are summed in `wide` [size * count]. */
 static void sum_piece(const ls_call *c, piece_sum *p, int size, ls_place wide, ls_place out) {
     ls_schedule *s = p->s;
-    if (!is_half(s)) {
+    if (!ls_dtype_is_half(s->dtype)) {
         ls_place sum = sum_node(p, 0, size, &out);
         if (size == 1) ls_schedule_copy(s, sum, out, p->count);
         ls_finish_average(c, s, out, p->count);
@@ -111,7 +105,7 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t
     size_t nslots = most == n ? 1 : WINDOW;
     for (size_t i = 0; i < nslots; i++) {
         slots[i] = ls_schedule_temp(s, others * most);
-        if (is_half(s)) wides[i] = ls_schedule_wide(s, (others + 1) * most);
+        if (ls_dtype_is_half(s->dtype)) wides[i] = ls_schedule_wide(s, (others + 1) * most);
     }
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     for (size_t at = 0, i = 0;; at += step, i++) {
@@ -258,8 +252,11 @@ static void make_direct(const ls_call *c, ls_schedule *s) {
     }
 }
 
-const ls_algorithm ls_direct = {
-    .name = "direct", .does = ALL, .order = "tree", .tree_order = always, .make = make_direct};
+const ls_algorithm ls_direct = {.name = "direct",
+                                .does = ALL,
+                                .order = "tree",
+                                .tree_order = ls_tree_order_always,
+                                .make = make_direct};
 
 /* Sends from IN before OUT is written, where they are one: the waits see to that. */
 static void make_exchange(const ls_call *c, ls_schedule *s) {
@@ -267,12 +264,12 @@ static void make_exchange(const ls_call *c, ls_schedule *s) {
     for (int k = 1; k < t.size; k++) ls_schedule_send(s, (t.me + k) % t.size, IN, c->count);
     ls_place slot = ls_schedule_temp(s, ((size_t)t.size - 1) * c->count);
     ls_place wide = {LS_WIDE, 0};
-    if (is_half(s)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
+    if (ls_dtype_is_half(s->dtype)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
     receive_piece(c, s, &t, IN, slot, wide, c->count, OUT);
 }
 
 const ls_algorithm ls_exchange = {.name = "exchange",
                                   .does = 1u << LS_CALL_ALL_REDUCE,
                                   .order = "tree",
-                                  .tree_order = always,
+                                  .tree_order = ls_tree_order_always,
                                   .make = make_exchange};

@@ -94,13 +94,8 @@ static void make(const ls_call *c, ls_schedule *s) {
     }
 }
 
-static bool up_to_two(ls_collective what, int n) {
-    (void)what;
-    return n <= 2;
-}
-
 const ls_algorithm ls_double_tree = {.name = "double_tree",
                                      .does = 1u << LS_CALL_ALL_REDUCE,
                                      .order = "along two binary trees",
-                                     .tree_order = up_to_two,
+                                     .tree_order = ls_tree_order_up_to_two,
                                      .make = make};

@@ -1,15 +1,12 @@
 /* request.c - see request.h. */
 #include "coll/request.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "coll/choose.h"
@@ -32,11 +29,6 @@ static ls_record record_of(const ls_request *r) {
     ls_record x = {.group = (uint16_t)r->g->id, .waiting = 1};
     ls_record_set(&x, &r->call, r->number, r->print, r->file, r->line);
     return x;
-}
-
-void ls_request_text(const ls_request *r, char *text, size_t nbytes) {
-    ls_record x = record_of(r);
-    ls_record_text(&x, text, nbytes);
 }
 
 /* ---- fingerprints ---- */
@@ -389,7 +381,8 @@ static ls_status shared_health(ls_group *g, ls_request *r, ls_error *e) {
 
 static ls_status timed_out(ls_group *g, const ls_request *r, int64_t waited_ns, ls_error *e) {
     char text[256] = "a message", who[96] = "";
-    if (!r->message_only) ls_request_text(r, text, sizeof text);
+    ls_record mine = record_of(r);
+    if (!r->message_only) ls_record_text(&mine, text, sizeof text);
     int late = r->shared ? ls_shared_late(g->shared, r->shared) : -1;
     int awaited = r->cached ? flight_waits_for(g, r, -1) : -1;
     if (awaited >= 0) snprintf(who, sizeof who, " for worker %d", awaited);

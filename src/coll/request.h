@@ -26,7 +26,7 @@ typedef struct ls_cached {
     ls_flight flight;
     bool made;
     atomic_bool busy; /* another thread of the endpoint may end its flight */
-    uint64_t used; /* when, in calls */
+    uint64_t used;    /* when, in calls */
 } ls_cached;
 
 struct ls_request {
@@ -37,7 +37,7 @@ struct ls_request {
     uint32_t number;
     uint64_t print;
     atomic_bool done; /* set last: whoever sees it may free the request */
-    bool owned; /* by the caller of a _start function: freed when it is done */
+    bool owned;       /* by the caller of a _start function: freed when it is done */
     ls_shared_call *shared;
     ls_cached *cached; /* of a flight */
     bool message_only, receives;
@@ -88,8 +88,5 @@ void ls_request_close_all(ls_group *);
 
 /* The group can only be closed from now on. Returns the code. */
 ls_status ls_group_break(ls_group *, const ls_error *);
-
-/* "all_reduce f32 sum, 1000 elements, as call 5, at train.c:40" */
-void ls_request_text(const ls_request *, char *text, size_t nbytes);
 
 #endif

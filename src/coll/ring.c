@@ -89,14 +89,9 @@ static void make(const ls_call *c, ls_schedule *s) {
 }
 
 /* Of two workers, the sum of block 1 is x[0] + x[1], that of block 0 x[1] + x[0]: the same bits. */
-static bool up_to_two(ls_collective what, int n) {
-    (void)what;
-    return n <= 2;
-}
-
 const ls_algorithm ls_ring = {.name = "ring",
                               .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER |
                                       1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_BROADCAST,
                               .order = "round the ring from the owner's successor",
-                              .tree_order = up_to_two,
+                              .tree_order = ls_tree_order_up_to_two,
                               .make = make};

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "coll/tree.h"
+#include "tensor/dtype.h"
 
 enum {
     INLINE = 48,       /* bytes of an input that fit on the page's line */
@@ -312,8 +313,6 @@ static void copy_parts(ls_shared *s, ls_shared_call *x) {
 
 /* ---- reducing ---- */
 
-static bool is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
-
 /* The elements that worker `member` reduces. */
 static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *first_p,
                      size_t *end_p) {
@@ -337,7 +336,7 @@ static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data
     ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = s->size, .nleaves = s->size};
     sum.nodes = w->nodes;
     sum.data = data;
-    if (!is_half(c->dtype)) {
+    if (!ls_dtype_is_half(c->dtype)) {
         ls_tree_sum_run(&sum, s->k, 0, n, out);
         if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
         return;
@@ -392,7 +391,8 @@ static void reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
     int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
     unsigned char *out = ls_commons_at(s->commons, slot_of(s, x, target)->out);
-    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->op != LS_AVG && !is_half(c->dtype)) {
+    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->op != LS_AVG &&
+        !ls_dtype_is_half(c->dtype)) {
         unsigned char *other = ls_commons_at(s->commons, slot_of(s, x, 1 - s->rank)->out);
         s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,
                            base[1] + first * size, out + first * size, other + first * size);

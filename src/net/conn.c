@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +237,13 @@ ls_io ls_conn_payload(ls_conn *c, ls_error *e) {
         c->left -= n;
     }
     return LS_IO_DONE;
+}
+
+void ls_socket_flags(int fd) {
+    int one = 1;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
 void ls_address_text(const struct sockaddr_storage *a, char *text, size_t nbytes) {

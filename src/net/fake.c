@@ -147,18 +147,10 @@ static ls_status fake_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p,
     return LS_OK;
 }
 
-static void drop_messages(ls_message **link, const void *owner) {
-    while (*link)
-        if ((*link)->owner == owner)
-            *link = (*link)->next;
-        else
-            link = &(*link)->next;
-}
-
 static void fake_forget(ls_net *net, const void *owner) {
     end *x = (end *)net;
-    drop_messages(&x->wanted, owner);
-    drop_messages(&x->done, owner);
+    ls_message_drop(&x->wanted, owner);
+    ls_message_drop(&x->done, owner);
     for (parcel *p = x->world->parcels; p; p = p->next)
         if (p->sender && p->sender->owner == owner) p->sender = NULL;
 }

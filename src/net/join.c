@@ -8,9 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,13 +61,6 @@ typedef struct hall {
 
 /* ---- sockets ---- */
 
-static void set_flags(int fd) {
-    int one = 1;
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-}
-
 static ls_status look_up(const char *host, int port, struct addrinfo **list_p, ls_error *e) {
     char service[16];
     snprintf(service, sizeof service, "%d", port);
@@ -93,7 +84,7 @@ static ls_status listen_anywhere(int family, int port, int *fd_p, ls_error *e) {
         if (fd >= 0) close(fd);
         return ls_fail(e, LS_EIO, "can't listen on port %d: %s", port, strerror(why));
     }
-    set_flags(fd);
+    ls_socket_flags(fd);
     *fd_p = fd;
     return LS_OK;
 }
@@ -174,7 +165,7 @@ static bool admit(hall *h, int listen_fd) {
         int fd = accept(listen_fd, (struct sockaddr *)&from, &n);
         if (fd < 0 && errno == ECONNABORTED) continue;
         if (fd < 0) return errno == EAGAIN || errno == EINTR;
-        set_flags(fd);
+        ls_socket_flags(fd);
         ls_conn *c = NULL;
         if (h->nguests == MAX_GUESTS) {
             close(fd);
@@ -408,7 +399,7 @@ static ls_status hear_roster(const visit *v, ls_roster *r, ls_error *e) {
 static int dial(const struct addrinfo *a) {
     int fd = socket(a->ai_family, SOCK_STREAM, 0);
     if (fd < 0) return -1;
-    set_flags(fd);
+    ls_socket_flags(fd);
     if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) return fd;
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     int why = errno;
@@ -486,7 +477,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
         struct addrinfo *list = NULL;
         r.listen_fd = j->inherited_fd;
         if (r.listen_fd >= 0)
-            set_flags(r.listen_fd);
+            ls_socket_flags(r.listen_fd);
         else
             s = look_up(j->host, j->port, &list, e);
         if (s == LS_OK && list) s = listen_anywhere(list->ai_family, j->port, &r.listen_fd, e);

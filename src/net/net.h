@@ -87,6 +87,39 @@ static inline uint64_t ls_net_tag(uint16_t group, uint32_t call, uint32_t number
     return (uint64_t)group << 48 | (uint64_t)(call & 0xffffff) << 24 | (number & 0xffffff);
 }
 
+/* ---- for transports ---- */
+
+/* Messages that are done, in their order. `end` is the last link: begins as &first. */
+typedef struct ls_message_queue {
+    ls_message *first, **end;
+} ls_message_queue;
+
+static inline void ls_message_queue_add(ls_message_queue *q, ls_message *m) {
+    m->next = NULL;
+    *q->end = m;
+    q->end = &m->next;
+}
+static inline ls_message *ls_message_queue_take_all(ls_message_queue *q) {
+    ls_message *all = q->first;
+    q->first = NULL;
+    q->end = &q->first;
+    return all;
+}
+
+/* Takes all messages of `owner` out of a list. */
+static inline void ls_message_drop(ls_message **link, const void *owner) {
+    while (*link)
+        if ((*link)->owner == owner)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+}
+static inline void ls_message_queue_drop(ls_message_queue *q, const void *owner) {
+    ls_message_drop(&q->first, owner);
+    q->end = &q->first;
+    while (*q->end) q->end = &(*q->end)->next;
+}
+
 /* For transports without LS_NET_ASK. */
 static inline void ls_net_publish_nothing(ls_net *net, int group, const void *data, size_t n) {
     (void)net, (void)group, (void)data, (void)n;

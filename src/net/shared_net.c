@@ -64,7 +64,7 @@ typedef struct shared_net {
     pending *recvs;
     early *early, **early_end;
     answer *answers;
-    ls_message *done, **done_end;
+    ls_message_queue done;
     sent_part *parts;   /* [PARTS] */
     uint32_t free_part; /* PARTS: none */
     int copies;         /* parts with a copy */
@@ -77,11 +77,7 @@ static ls_ring *ring_between(const ls_commons *c, int from, int to) {
     return &rings[(size_t)from * (size_t)c->size + (size_t)to];
 }
 
-static void finish(shared_net *x, ls_message *m) {
-    m->next = NULL;
-    *x->done_end = m;
-    x->done_end = &m->next;
-}
+static void finish(shared_net *x, ls_message *m) { ls_message_queue_add(&x->done, m); }
 
 static void announce(shared_net *x, int to) {
     ls_ring_push(ring_between(x->c, x->net.rank, to));
@@ -325,7 +321,7 @@ static ls_status shared_recv(ls_net *net, ls_message *m, ls_error *e) {
 /* Is there something to do? */
 static bool stirs(void *arg) {
     shared_net *x = arg;
-    if (x->done || atomic_load_explicit(&x->aborted, memory_order_relaxed)) return true;
+    if (x->done.first || atomic_load_explicit(&x->aborted, memory_order_relaxed)) return true;
     const ls_commons_worker *me = ls_commons_worker_of(x->c, x->net.rank);
     for (int word = 0; word * 64 < x->net.size; word++)
         if (atomic_load_explicit(&me->in_rings[word], memory_order_acquire)) return true;
@@ -341,7 +337,7 @@ static void move(shared_net *x) {
 static ls_status shared_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     shared_net *x = (shared_net *)net;
     move(x);
-    if (!x->done && timeout_ns != 0) {
+    if (!x->done.first && timeout_ns != 0) {
         /* What waits for room in a ring is tried again soon: taking a note rings no bell. */
         bool stuck = x->sends || x->answers;
         int64_t most = stuck && (timeout_ns < 0 || timeout_ns > 100000) ? 100000 : timeout_ns;
@@ -350,9 +346,7 @@ static ls_status shared_poll(ls_net *net, int64_t timeout_ns, ls_message **done_
     }
     if (atomic_load(&x->aborted) || atomic_load(&x->c->head->aborted))
         return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
-    *done_p = x->done;
-    x->done = NULL;
-    x->done_end = &x->done;
+    *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
 }
 
@@ -379,13 +373,7 @@ static void shared_forget(ls_net *net, const void *owner) {
     forget_pending(&x->recvs, owner, false);
     x->sends_end = &x->sends;
     while (*x->sends_end) x->sends_end = &(*x->sends_end)->next;
-    for (ls_message **link = &x->done; *link;)
-        if ((*link)->owner == owner)
-            *link = (*link)->next;
-        else
-            link = &(*link)->next;
-    x->done_end = &x->done;
-    while (*x->done_end) x->done_end = &(*x->done_end)->next;
+    ls_message_queue_drop(&x->done, owner);
 }
 
 static void shared_abort(ls_net *net) {
@@ -462,7 +450,7 @@ ls_net *ls_shared_net_open(ls_commons *c, const ls_patience *patience) {
     x->patience = *patience;
     x->sends_end = &x->sends;
     x->early_end = &x->early;
-    x->done_end = &x->done;
+    x->done.end = &x->done.first;
     x->parts = LS_NEW_ARRAY(sent_part, PARTS);
     for (uint32_t i = 0; i < PARTS; i++) x->parts[i].next_free = i + 1;
     return &x->net;

@@ -79,7 +79,7 @@ typedef struct tcp_net {
     int epoll_fd, wake_fd;
     ls_message *wanted; /* posted receives */
     early *early, **early_end;
-    ls_message *done, **done_end;
+    ls_message_queue done;
     bool moved;     /* since poll() began */
     bool told_lost; /* the others know */
     atomic_int abort_asked;
@@ -97,9 +97,7 @@ static void watch(const tcp_net *x, int fd, uint32_t events, watched what, int w
 }
 
 static void finish(tcp_net *x, ls_message *m) {
-    m->next = NULL;
-    *x->done_end = m;
-    x->done_end = &m->next;
+    ls_message_queue_add(&x->done, m);
     x->moved = true;
 }
 
@@ -496,7 +494,7 @@ static ls_status check_lost(tcp_net *x, ls_error *e) {
 
 static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     tcp_net *x = (tcp_net *)net;
-    x->moved = x->done != NULL || atomic_load(&x->abort_asked);
+    x->moved = x->done.first != NULL || atomic_load(&x->abort_asked);
     look(x, 0);
     if (!x->moved && timeout_ns) {
         int64_t now = ls_clock_ns(), end = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
@@ -513,19 +511,9 @@ static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, 
     }
     if (atomic_load(&x->abort_asked))
         return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
-    if (!x->done) LS_TRY(check_lost(x, e));
-    *done_p = x->done;
-    x->done = NULL;
-    x->done_end = &x->done;
+    if (!x->done.first) LS_TRY(check_lost(x, e));
+    *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
-}
-
-static void drop_messages(ls_message **link, const void *owner) {
-    while (*link)
-        if ((*link)->owner == owner)
-            *link = (*link)->next;
-        else
-            link = &(*link)->next;
 }
 
 /* A send that is being written is found by its message, which is the token. */
@@ -536,13 +524,11 @@ static void forget_writes(peer *p, const void *owner) {
 
 static void tcp_forget(ls_net *net, const void *owner) {
     tcp_net *x = (tcp_net *)net;
-    drop_messages(&x->wanted, owner);
-    drop_messages(&x->done, owner);
-    x->done_end = &x->done;
-    while (*x->done_end) x->done_end = &(*x->done_end)->next;
+    ls_message_drop(&x->wanted, owner);
+    ls_message_queue_drop(&x->done, owner);
     for (int i = 0; i < net->size; i++) {
         peer *p = &x->peers[i];
-        drop_messages(&p->waiting, owner);
+        ls_message_drop(&p->waiting, owner);
         forget_writes(p, owner);
         ls_message *reading = p->in ? p->in->owner : NULL;
         if (!reading || !p->in->in_frame || reading->owner != owner) continue;
@@ -644,7 +630,7 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     x->keyed = key != NULL;
     if (key) x->key = *key;
     x->early_end = &x->early;
-    x->done_end = &x->done;
+    x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (x->epoll_fd < 0 || x->wake_fd < 0) {

@@ -5,6 +5,8 @@
 #include "lockstep/group.h"
 
 bool ls_dtype_is_float(ls_dtype dtype);
+/* bf16 or f16: widened to f32 to be reduced. */
+static inline bool ls_dtype_is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
 
 /* The type or operation of that name, as ls_dtype_name() and ls_op_name() spell it. False: there is
  * none, or name is NULL. */

@@ -102,7 +102,7 @@ typedef struct mpi_net {
     transfer *announced; /* long sends that wait for READY */
     transfer *wanted, **wanted_end;
     transfer *moving; /* the data of both kinds are on their way */
-    ls_message *done, **done_end;
+    ls_message_queue done;
     int64_t idle_ns; /* spent in polls since something moved */
     atomic_bool aborted;
 } mpi_net;
@@ -180,11 +180,7 @@ static transfer *transfer_new(ls_message *m, bool receives) {
     return t;
 }
 
-static void finish(mpi_net *x, ls_message *m) {
-    m->next = NULL;
-    *x->done_end = m;
-    x->done_end = &m->next;
-}
+static void finish(mpi_net *x, ls_message *m) { ls_message_queue_add(&x->done, m); }
 
 /* ---- MPI's requests ---- */
 
@@ -459,7 +455,7 @@ static bool stopped(mpi_net *x) {
 
 static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
     int64_t start = now_ns(), last = start;
-    while (!x->done && !stopped(x)) {
+    while (!x->done.first && !stopped(x)) {
         int64_t left = timeout_ns < 0 ? -1 : timeout_ns - (last - start);
         if (timeout_ns >= 0 && left <= 0) return;
         rest(x->idle_ns, left);
@@ -473,13 +469,11 @@ static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
 static ls_status mpi_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     mpi_net *x = (mpi_net *)net;
     if (!stopped(x) && move(x)) x->idle_ns = 0;
-    if (!x->done && timeout_ns != 0) wait_for_done(x, timeout_ns);
+    if (!x->done.first && timeout_ns != 0) wait_for_done(x, timeout_ns);
     if (atomic_load(&x->aborted))
         return ls_mpi_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
     LS_TRY(state(x, e));
-    *done_p = x->done;
-    x->done = NULL;
-    x->done_end = &x->done;
+    *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
 }
 
@@ -510,13 +504,7 @@ static bool touches(const mpi_net *x, const void *owner) {
 
 static void mpi_forget(ls_net *net, const void *owner) {
     mpi_net *x = (mpi_net *)net;
-    for (ls_message **link = &x->done; *link;)
-        if ((*link)->owner == owner)
-            *link = (*link)->next;
-        else
-            link = &(*link)->next;
-    x->done_end = &x->done;
-    while (*x->done_end) x->done_end = &(*x->done_end)->next;
+    ls_message_queue_drop(&x->done, owner);
     forget_waiting(&x->announced, owner);
     forget_waiting(&x->wanted, owner);
     x->wanted_end = &x->wanted;
@@ -671,7 +659,7 @@ ls_status ls_mpi_plugin_open(int interface, ls_net **net_p, ls_error *e) {
     x->next_tag = FIRST_DATA_TAG;
     x->early_end = &x->early;
     x->wanted_end = &x->wanted;
-    x->done_end = &x->done;
+    x->done.end = &x->done.first;
     for (int i = 0; i < NLISTEN && !is_broken(x); i++) {
         make_room(x);
         x->actions[x->nactions] = (action){.what = LISTEN, .s = slot_take(x)};
