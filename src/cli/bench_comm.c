@@ -15,10 +15,10 @@
 #include "coll/choose.h"
 #include "coll/request.h"
 #include "lockstep/group.h"
+#include "net/cores.h"
 #include "net/environment.h"
 #include "net/key.h"
 #include "net/launch.h"
-#include "net/spawn.h"
 
 /* What a group needs of the arena beside the buffers. */
 static const size_t ARENA_REST = (size_t)64 << 20;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cli/child.h"
 #include "cli/cli.h"
-#include "net/spawn.h"
+#include "net/cores.h"
 
 enum { OPENMPI, MPICH, GLOO, FLOOR, MAX_WORDS = 40, WHY = 256 };
 

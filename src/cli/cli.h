@@ -26,7 +26,7 @@ typedef struct ls_args {
         const char **values;
         int n;
     } options[CLI_MAX_OPTIONS]; /* in the order of the command's table */
-    char *const *rest; /* the command line from the first word on, NULL-terminated */
+    char *const *rest;          /* the command line from the first word on, NULL-terminated */
     int64_t began_ns;
 } ls_args;
 
@@ -34,14 +34,15 @@ typedef struct ls_command {
     const char *name;
     const char *words; /* in usage, e.g. "CONFIG.yaml" */
     int min_words, max_words;
-    bool takes_rest;     /* the first word ends the options: all from there on is another program's */
-    const char *summary; /* one line */
+    bool takes_rest; /* the first word ends the options: all from there on is another program's */
+    const char *summary;                /* one line */
     const char *about;                  /* paragraphs */
     ls_option options[CLI_MAX_OPTIONS]; /* ends with name NULL */
     int (*run)(const ls_args *);        /* exit code */
 } ls_command;
 
-extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_run, cmd_ckpt, cmd_help;
+extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_run, cmd_ckpt,
+    cmd_help;
 extern const ls_command *const cli_commands[]; /* ends with NULL */
 
 /* Fills *a; prints one line and returns false on bad usage. */

@@ -8,8 +8,8 @@
 #include "cli/bench_train.h"
 #include "cli/cli.h"
 #include "coll/algorithm.h"
+#include "net/cores.h"
 #include "net/environment.h"
-#include "net/spawn.h"
 
 enum {
     WORKERS,

@@ -14,7 +14,9 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
     for (int i = 0; i < a->options[SET].n; i++)
         LS_TRY(ls_config_set(c, a->options[SET].values[i], e));
     LS_TRY(ls_config_check(c, a->words[0], e));
-    return ls_run_plan(c, ls_run_workers(c, workers), m, p, e);
+    bool started = false;
+    LS_TRY(ls_run_workers(c, workers, &workers, &started, e));
+    return ls_run_plan(c, workers, m, p, e);
 }
 
 static int run(const ls_args *a) {

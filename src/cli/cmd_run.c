@@ -1,8 +1,8 @@
 /* cmd_run.c - lockstep run */
 #include "base/log.h"
 #include "cli/cli.h"
+#include "net/cores.h"
 #include "net/launch.h"
-#include "net/spawn.h"
 
 enum { WORKERS, ARENA, NO_BIND };
 

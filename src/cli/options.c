@@ -118,6 +118,6 @@ bool cli_real(const ls_command *c, const ls_args *a, int option, double low, dou
 }
 
 int cli_fail(const ls_error *e) {
-    ls_log("%s", e->msg);
+    if (e->msg[0]) ls_log("%s", e->msg); /* else another worker tells it */
     return CLI_FAILED;
 }

@@ -26,6 +26,10 @@ const ls_algorithm *ls_algorithm_named(const char *name) {
     return NULL;
 }
 
+bool ls_algorithm_does(const ls_algorithm *a, const ls_call *c) {
+    return (a->does >> c->what & 1) && (c->V == 0 || a == &ls_direct);
+}
+
 const char *ls_collective_name(ls_collective what) { return names[what]; }
 
 bool ls_collective_from_name(const char *name, ls_collective *what_p) {

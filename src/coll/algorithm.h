@@ -15,6 +15,9 @@
  *     scatter         IN [n count] at root OUT [count]
  *     all-to-all      IN [n count]         OUT [n count]
  *     barrier         nothing
+ *
+ * With virtual workers (V > 0) IN of a reduce-scatter holds one vector for each leaf of the worker
+ * (tree.h), `stride` elements apart, and the sum is that of the tree over 0 .. V-1.
  */
 #ifndef LS_COLL_ALGORITHM_H
 #define LS_COLL_ALGORITHM_H
@@ -41,6 +44,8 @@ typedef struct ls_call {
     ls_op op;
     int root;
     size_t count;         /* as above; of the even forms: elements of one worker's block */
+    int V;                /* virtual workers; 0: none, each worker has one input */
+    size_t stride;        /* elements from one of its inputs to the next */
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
     const int *hosts;     /* [n] a number for each worker's host; NULL: all on one */
     size_t piece; /* elements of a long message's pieces, so that its parts overlap; 0: whole */
@@ -60,6 +65,8 @@ extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubli
 
 /* NULL-terminated. */
 extern const ls_algorithm *const ls_algorithms[];
+/* Can it do this call? */
+bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
 /* NULL where there is none of that name. */
 const ls_algorithm *ls_algorithm_named(const char *name);
 

@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 #include "coll/request.h"
+#include "coll/tree.h"
+#include "coll/virtual.h"
 
 /* A call as the user made it. */
 typedef struct asked {
@@ -20,7 +22,7 @@ static ls_status check_group(const ls_group *g, const char *name, ls_error *e) {
     return g ? LS_OK : ls_fail(e, LS_EINVAL, "%s: the group is NULL", name);
 }
 
-static ls_status check_types(const ls_call *c, ls_error *e) {
+static ls_status check_types(const ls_group *g, const ls_call *c, ls_error *e) {
     const char *name = ls_collective_name(c->what);
     if ((unsigned)c->dtype >= LS_NDTYPES)
         return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)c->dtype);
@@ -28,6 +30,8 @@ static ls_status check_types(const ls_call *c, ls_error *e) {
     if ((unsigned)c->op >= LS_NOPS)
         return ls_fail(e, LS_EINVAL, "%s: operation %d does not exist", name, (int)c->op);
     bool integer = c->dtype >= LS_I64;
+    if (c->V && c->V < g->size)
+        return ls_fail(e, LS_EINVAL, "%s: %d virtual workers for %d workers", name, c->V, g->size);
     if (c->op == LS_AVG && integer)
         return ls_fail(e, LS_EINVAL, "%s: no average of %s; use LS_SUM, or a floating-point type",
                        name, ls_dtype_name(c->dtype));
@@ -93,6 +97,15 @@ static size_t sum_of(const size_t *counts, int n) {
     return sum;
 }
 
+/* Inputs of this worker beyond its first: it has one for each leaf. */
+static size_t more_inputs(const ls_group *g, const ls_call *c) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int a = 0, b = 0;
+    if (!c->V) return 0;
+    ls_tree_range(c->V, g->rank, g->size, &a, &b);
+    return (size_t)ls_tree_cover(c->V, a, b, nodes) - 1;
+}
+
 /* Elements of in and out at this worker; where its own block begins in the larger. */
 static size_t size_up(const ls_group *g, asked *a) {
     const ls_call *c = &a->call;
@@ -101,7 +114,7 @@ static size_t size_up(const ls_group *g, asked *a) {
     size_t own = c->counts ? c->counts[r] : c->count;
     bool root = c->root == g->rank;
     switch (c->what) {
-    case LS_CALL_REDUCE_SCATTER: a->nin = all, a->nout = own; break;
+    case LS_CALL_REDUCE_SCATTER: a->nin = all + more_inputs(g, c) * c->stride, a->nout = own; break;
     case LS_CALL_ALL_GATHER: a->nin = own, a->nout = all; break;
     case LS_CALL_BROADCAST: a->nin = 0, a->nout = c->count; break;
     case LS_CALL_REDUCE: a->nin = c->count, a->nout = root ? c->count : 0; break;
@@ -132,7 +145,7 @@ static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) 
 static ls_status check(ls_group *g, asked *a, ls_error *e) {
     const ls_call *c = &a->call;
     const char *name = ls_collective_name(c->what);
-    LS_TRY(check_types(c, e));
+    LS_TRY(check_types(g, c, e));
     LS_TRY(check_rank(g, name, "root", c->root, e));
     LS_TRY(check_counts(g, c, e));
     size_t own_block = size_up(g, a);
@@ -274,6 +287,19 @@ ls_status ls_all_gather(ls_group *g, const void *in, void *out, size_t count, ls
 ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *counts,
                           ls_dtype dtype, ls_error *e) {
     return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), NULL, e);
+}
+
+ls_status ls_reduce_scatter_virtual_start(ls_group *g, int V, const void *in, size_t stride,
+                                          void *out, const size_t *counts, ls_dtype dtype,
+                                          ls_request **r_p, ls_error *e) {
+    return run(g,
+               ASKED(LS_CALL_REDUCE_SCATTER, .count = SIZE_MAX, .counts = counts, .V = V,
+                     .stride = stride),
+               r_p, e);
+}
+ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                ls_dtype dtype, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), r_p, e);
 }
 
 ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,

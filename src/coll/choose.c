@@ -79,7 +79,7 @@ const ls_algorithm *ls_choose(const ls_call *c, int n, const ls_link *link) {
     double least = INFINITY;
     for (int i = 0; ls_algorithms[i]; i++) {
         const ls_algorithm *a = ls_algorithms[i];
-        if (!(a->does >> c->what & 1)) continue;
+        if (!ls_algorithm_does(a, c)) continue;
         if (ls_collective_reduces(c->what) && !a->tree_order(c->what, n)) continue;
         double seconds = ls_choose_cost(a, c, n, link);
         if (seconds < least) {

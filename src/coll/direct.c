@@ -11,6 +11,9 @@
  * root reduce          reduce-scatter, then each block to the root gather, scatter, all-to-all n-1
  * messages at the root, or at each worker
  *
+ * With virtual workers each worker sends all its leaves (one, where V / n is a power of two), and
+ * the owner finishes the tree over V.
+ *
  * exchange: every worker sends its whole input to all others, and each adds up all of them in tree
  * order. One step instead of two, (n-1) times the bytes: for short messages.
  *
@@ -29,62 +32,80 @@
 enum { WINDOW = 4 }; /* pieces of a block that may be on the way at once */
 
 static const uint32_t ALL = (1u << LS_NCALLS) - 1;
-/* One piece of a sum over the members: where each member's input lies. */
+
+/* One piece of a sum: where each leaf's input lies. */
 typedef struct piece_sum {
     ls_schedule *s;
-    const ls_place *leaves; /* [size] */
-    int own;                /* a leaf that must not be written; -1: none */
+    const ls_leaves *leaves;
+    const ls_place *at; /* [leaves->n] */
+    int me;             /* the member whose leaves must not be written; -1: none */
     size_t count;
+    int next; /* leaves come from left to right */
 } piece_sum;
 
-/* The sum of leaves [lo, hi), in `target` if it is given. */
-static ls_place sum_node(const piece_sum *p, int lo, int hi, const ls_place *target) {
-    if (hi - lo == 1) return p->leaves[lo];
+typedef struct part {
+    ls_place at;
+    bool own;
+} part;
+
+/* The sum of node [lo, hi), in `target` if it is given and there is anything to add. Of two inputs
+ * of a sum at most one is a leaf of this worker: a cover has no two halves of one node. */
+static part sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
+    const ls_node *leaf = &p->leaves->nodes[p->next];
+    if (leaf->lo == lo && leaf->hi == hi) {
+        int i = p->next++;
+        return (part){p->at[i], p->leaves->worker[i] == p->me};
+    }
     int middle = ls_tree_split(lo, hi);
-    ls_place left = sum_node(p, lo, middle, NULL), right = sum_node(p, middle, hi, NULL);
-    ls_place out = target ? *target : middle - lo == 1 && lo == p->own ? right : left;
-    ls_schedule_combine(p->s, left, right, out, p->count);
-    return out;
+    part left = sum_node(p, lo, middle, NULL), right = sum_node(p, middle, hi, NULL);
+    ls_place out = target ? *target : left.own ? right.at : left.at;
+    ls_schedule_combine(p->s, left.at, right.at, out, p->count);
+    return (part){out, false};
 }
 
-/* out = sum of the leaves; halves are summed in `wide` [size * count]. */
-static void sum_piece(const ls_call *c, piece_sum *p, int size, ls_place wide, ls_place out) {
+/* out = sum of the leaves; halves are summed in `wide` [leaves * count]. */
+static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place out) {
     ls_schedule *s = p->s;
+    int V = p->leaves->V, n = p->leaves->n;
     if (!ls_dtype_is_half(s->dtype)) {
-        ls_place sum = sum_node(p, 0, size, &out);
-        if (size == 1) ls_schedule_copy(s, sum, out, p->count);
+        part sum = sum_node(p, 0, V, &out);
+        if (n == 1) ls_schedule_copy(s, sum.at, out, p->count);
         ls_finish_average(c, s, out, p->count);
         return;
     }
-    ls_place *wides = LS_NEW_ARRAY(ls_place, (size_t)size);
-    for (int i = 0; i < size; i++) {
+    ls_place *wides = LS_NEW_ARRAY(ls_place, (size_t)n);
+    for (int i = 0; i < n; i++) {
         wides[i] = ls_at(wide, (size_t)i * p->count);
-        ls_schedule_copy(s, p->leaves[i], wides[i], p->count);
+        ls_schedule_copy(s, p->at[i], wides[i], p->count);
     }
-    piece_sum w = {s, wides, -1, p->count};
-    ls_place sum = sum_node(&w, 0, size, NULL);
-    ls_finish_average(c, s, sum, p->count);
-    ls_schedule_copy(s, sum, out, p->count);
+    piece_sum w = {s, p->leaves, wides, -1, p->count, 0};
+    part sum = sum_node(&w, 0, V, NULL);
+    ls_finish_average(c, s, sum.at, p->count);
+    ls_schedule_copy(s, sum.at, out, p->count);
     free(wides);
 }
 
-/* The members' pieces [first, first + count) of my block arrive in `slot`, and are summed. */
-static void receive_piece(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place mine,
-                          ls_place slot, ls_place wide, size_t count, ls_place out) {
-    ls_place *leaves = LS_NEW_ARRAY(ls_place, (size_t)t->size);
-    for (int i = 0, free_slot = 0; i < t->size; i++)
-        leaves[i] = i == t->me ? mine : ls_at(slot, count * (size_t)free_slot++);
+/* The members' pieces [first, first + count) of my block arrive in `slot`, and are summed. `mine`:
+ * that piece of my own first input. */
+static void receive_piece(const ls_call *c, ls_schedule *s, const ls_team *t, const ls_leaves *l,
+                          ls_place mine, ls_place slot, ls_place wide, size_t count, ls_place out) {
+    ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)l->n);
+    for (int i = 0, taken = 0; i < l->n; i++)
+        at[i] = l->worker[i] == t->me ? ls_at(mine, (size_t)l->slot[i] * c->stride)
+                                      : ls_at(slot, count * (size_t)taken++);
     for (int k = 1; k < t->size; k++) {
         int from = (t->me + k) % t->size;
-        ls_schedule_recv(s, ls_team_rank(t, from), leaves[from], count);
+        for (int i = 0; i < l->n; i++)
+            if (l->worker[i] == from) ls_schedule_recv(s, ls_team_rank(t, from), at[i], count);
     }
-    piece_sum p = {s, leaves, t->me, count};
-    sum_piece(c, &p, t->size, wide, out);
-    free(leaves);
+    piece_sum p = {s, l, at, t->me, count, 0};
+    sum_piece(c, &p, wide, out);
+    free(at);
 }
 
-/* Sends the pieces at `at` of all other members' blocks; false when no block is that long. */
-static bool send_pieces(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place in,
+/* Sends the pieces at `at` of all other members' blocks, of each of `inputs` own ones; false when
+ * no block is that long. */
+static bool send_pieces(const ls_call *c, ls_schedule *s, const ls_team *t, int inputs, ls_place in,
                         const size_t *offset, size_t at) {
     bool any = false;
     for (int k = 1; k < t->size; k++) {
@@ -92,30 +113,36 @@ static bool send_pieces(const ls_call *c, ls_schedule *s, const ls_team *t, ls_p
         size_t n = offset[to + 1] - offset[to];
         if (at >= n) continue;
         any = true;
-        ls_schedule_send(s, ls_team_rank(t, to), ls_at(in, offset[to] + at), ls_piece(c, n - at));
+        for (int i = 0; i < inputs; i++)
+            ls_schedule_send(s, ls_team_rank(t, to),
+                             ls_at(in, (size_t)i * c->stride + offset[to] + at),
+                             ls_piece(c, n - at));
     }
     return any;
 }
 
 void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place in,
                               const size_t *offset, ls_place out) {
+    ls_leaves l;
+    ls_leaves_make(c->V, t->size, &l);
+    int own = ls_leaves_of(&l, t->me);
     size_t n = offset[t->me + 1] - offset[t->me], most = ls_piece(c, n);
-    size_t others = (size_t)t->size - 1;
     ls_place slots[WINDOW], wides[WINDOW] = {0};
     size_t nslots = most == n ? 1 : WINDOW;
     for (size_t i = 0; i < nslots; i++) {
-        slots[i] = ls_schedule_temp(s, others * most);
-        if (ls_dtype_is_half(s->dtype)) wides[i] = ls_schedule_wide(s, (others + 1) * most);
+        slots[i] = ls_schedule_temp(s, (size_t)(l.n - own) * most);
+        if (ls_dtype_is_half(s->dtype)) wides[i] = ls_schedule_wide(s, (size_t)l.n * most);
     }
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     for (size_t at = 0, i = 0;; at += step, i++) {
-        bool sent = send_pieces(c, s, t, in, offset, at);
+        bool sent = send_pieces(c, s, t, own, in, offset, at);
         if (at < n)
-            receive_piece(c, s, t, ls_at(in, offset[t->me] + at), slots[i % nslots],
+            receive_piece(c, s, t, &l, ls_at(in, offset[t->me] + at), slots[i % nslots],
                           wides[i % nslots], ls_piece(c, n - at), ls_at(out, at));
         else if (!sent)
             break;
     }
+    ls_leaves_free(&l);
 }
 
 /* Pieces of block i from member i to all. */
@@ -265,7 +292,10 @@ static void make_exchange(const ls_call *c, ls_schedule *s) {
     ls_place slot = ls_schedule_temp(s, ((size_t)t.size - 1) * c->count);
     ls_place wide = {LS_WIDE, 0};
     if (ls_dtype_is_half(s->dtype)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
-    receive_piece(c, s, &t, IN, slot, wide, c->count, OUT);
+    ls_leaves l;
+    ls_leaves_make(0, t.size, &l);
+    receive_piece(c, s, &t, &l, IN, slot, wide, c->count, OUT);
+    ls_leaves_free(&l);
 }
 
 const ls_algorithm ls_exchange = {.name = "exchange",

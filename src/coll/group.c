@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "coll/request.h"
+#include "coll/virtual.h"
 
 /* ---- options ---- */
 
@@ -285,6 +286,26 @@ void ls_group_free(ls_group *g, void *p) {
         pthread_mutex_unlock(&g->end->lock);
     }
     if (!mine) free(p);
+}
+
+ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e) {
+    int64_t place = -1;
+    *p_p = NULL;
+    if (g->size == 1 || !g->shared) return LS_OK;
+    if (g->rank == 0) {
+        pthread_mutex_lock(&g->end->lock);
+        void *p = ls_commons_alloc(g->end->commons, nbytes);
+        if (p) place = ls_commons_offset(g->end->commons, p);
+        pthread_mutex_unlock(&g->end->lock);
+    }
+    LS_TRY(ls_broadcast(g, &place, 1, LS_I64, 0, e));
+    if (place >= 0) *p_p = ls_commons_at(g->end->commons, place);
+    return LS_OK;
+}
+
+void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
+    g->timeout_ns = limit_ns(timeout_s, 300);
+    g->report_ns = limit_ns(report_s, 10);
 }
 
 ls_counters ls_group_counters(const ls_group *g) {

@@ -42,6 +42,7 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     uint64_t x = mix((uint64_t)c->what << 32 | (uint64_t)c->dtype << 16 | (uint64_t)c->op, number);
     x = mix(x, c->count);
     x = mix(x, (uint64_t)c->root);
+    x = mix(x, (uint64_t)c->V);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
     for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
     return mix(x, (uint64_t)g->size);
@@ -52,8 +53,8 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
 static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in_place p) {
     const ls_call *a = &x->call;
     if (a->what != c->what || a->dtype != c->dtype || a->op != c->op || a->root != c->root ||
-        a->count != c->count || !a->counts != !c->counts || x->overlap != p.overlap ||
-        x->overlap_first != p.first)
+        a->count != c->count || a->V != c->V || a->stride != c->stride ||
+        !a->counts != !c->counts || x->overlap != p.overlap || x->overlap_first != p.first)
         return false;
     return !c->counts || memcmp(a->counts, c->counts, (size_t)g->size * sizeof *c->counts) == 0;
 }
@@ -76,7 +77,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     }
     x->call.hosts = g->hosts;
     x->call.piece = ls_choose_piece(c, g->size);
-    bool forced = g->forced && g->forced->does >> c->what & 1;
+    bool forced = g->forced && ls_algorithm_does(g->forced, c);
     x->algorithm = forced ? g->forced : ls_choose(c, g->size, &ls_link_default);
     ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->schedule);
     ls_flight_open(&x->flight, &x->schedule, g->end->net, g->end->k, g->ranks);

@@ -40,13 +40,36 @@ typedef struct page {
 } page;
 static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
 
+/* For sums over the leaves of a call: those of the latest number of virtual workers are kept. */
 struct scratch {
+    ls_leaves leaves;
+    int V;
     float wide[PIECE / 2];
-    float *leaves; /* [size][PIECE / 2], of halves widened */
-    const void **data, **wides;
-    const unsigned char **base;
-    ls_node *nodes;
+    float *widened;             /* [leaves.n][PIECE / 2], of halves */
+    const void **data, **wides; /* [leaves.n] */
+    const unsigned char **base; /* [leaves.n] */
 };
+
+static void free_leaves(struct scratch *w) {
+    ls_leaves_free(&w->leaves);
+    free(w->widened);
+    free(w->data);
+    free(w->wides);
+    free(w->base);
+}
+
+static void make_leaves(const ls_shared *s, int V) {
+    struct scratch *w = s->scratch;
+    if (w->leaves.n && w->V == V) return;
+    free_leaves(w);
+    w->V = V;
+    ls_leaves_make(V, s->size, &w->leaves);
+    size_t n = (size_t)w->leaves.n;
+    w->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
+    w->data = LS_NEW_ARRAY(const void *, n);
+    w->wides = LS_NEW_ARRAY(const void *, n);
+    w->base = LS_NEW_ARRAY(const unsigned char *, n);
+}
 
 /* ---- opening and closing ---- */
 
@@ -134,12 +157,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
         s->pages[i] = ls_commons_calls(c, area, ranks[i]);
     }
     s->scratch = LS_NEW(struct scratch);
-    s->scratch->leaves = LS_NEW_ARRAY(float, n *(PIECE / 2));
-    s->scratch->data = LS_NEW_ARRAY(const void *, n);
-    s->scratch->wides = LS_NEW_ARRAY(const void *, n);
-    s->scratch->base = LS_NEW_ARRAY(const unsigned char *, n);
-    s->scratch->nodes = LS_NEW_ARRAY(ls_node, n);
-    for (int i = 0; i < size; i++) s->scratch->nodes[i] = (ls_node){i, i + 1};
+    make_leaves(s, 0);
     page *mine = s->pages[rank];
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
@@ -157,13 +175,7 @@ void ls_shared_close(ls_shared *s) {
         if (s->small) ls_commons_free(s->commons, s->small);
         if (s->stage) ls_commons_free(s->commons, s->stage);
     }
-    if (s->scratch) {
-        free(s->scratch->leaves);
-        free(s->scratch->data);
-        free(s->scratch->wides);
-        free(s->scratch->base);
-        free(s->scratch->nodes);
-    }
+    if (s->scratch) free_leaves(s->scratch);
     free(s->scratch);
     free(s->ranks);
     free(s->opened);
@@ -225,7 +237,7 @@ static size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
 }
 
 static bool is_small(const ls_shared *s, const ls_shared_call *x) {
-    return longest_nbytes(s, &x->call) <= SMALL;
+    return x->call.V == 0 && longest_nbytes(s, &x->call) <= SMALL;
 }
 
 ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, const void *in,
@@ -329,20 +341,20 @@ static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *f
     *end_p = end < c->count ? end : c->count;
 }
 
-/* out [n] = the reduction of data [size][n]; n elements are PIECE bytes at most. */
+/* out [n] = the reduction of data [leaves][n]; n elements are PIECE bytes at most. */
 static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data, size_t n,
                          void *out) {
     struct scratch *w = s->scratch;
-    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = s->size, .nleaves = s->size};
-    sum.nodes = w->nodes;
+    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = w->leaves.n};
+    sum.nodes = w->leaves.nodes;
     sum.data = data;
     if (!ls_dtype_is_half(c->dtype)) {
         ls_tree_sum_run(&sum, s->k, 0, n, out);
         if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
         return;
     }
-    for (int i = 0; i < s->size; i++) {
-        float *leaf = w->leaves + (size_t)i * (PIECE / 2);
+    for (int i = 0; i < w->leaves.n; i++) {
+        float *leaf = w->widened + (size_t)i * (PIECE / 2);
         s->k->widen(c->dtype, n, data[i], leaf);
         w->wides[i] = leaf;
     }
@@ -353,20 +365,27 @@ static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data
     s->k->narrow(c->dtype, n, w->wide, out);
 }
 
-/* Elements [first, end) of all inputs (which begin at element `from` of base[i]) into out. */
-static void reduce_range(ls_shared *s, const ls_call *c, const unsigned char *const *base,
-                         size_t first, size_t end, unsigned char *out) {
+/* Elements [first, end) of all inputs (scratch->base) into out. */
+static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
+                         unsigned char *out) {
+    struct scratch *w = s->scratch;
     size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
     for (size_t at = first; at < end; at += most) {
         size_t n = end - at < most ? end - at : most;
-        for (int i = 0; i < s->size; i++) s->scratch->data[i] = base[i] + at * size;
-        reduce_piece(s, c, s->scratch->data, n, out + (at - first) * size);
+        for (int i = 0; i < w->leaves.n; i++) w->data[i] = w->base[i] + at * size;
+        reduce_piece(s, c, w->data, n, out + (at - first) * size);
     }
-    s->bytes_read += (end - first) * size * (size_t)(s->size - 1);
+    int others = w->leaves.n - ls_leaves_of(&w->leaves, s->rank);
+    s->bytes_read += (end - first) * size * (size_t)others;
 }
 
-static const unsigned char **inputs(const ls_shared *s, const ls_shared_call *x) {
-    for (int i = 0; i < s->size; i++) s->scratch->base[i] = input_of(s, x, i);
+/* Where the call's inputs lie: every leaf's. */
+static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
+    make_leaves(s, x->call.V);
+    const ls_leaves *l = &s->scratch->leaves;
+    size_t stride = x->call.stride * ls_dtype_size(x->call.dtype);
+    for (int i = 0; i < l->n; i++)
+        s->scratch->base[i] = input_of(s, x, l->worker[i]) + (size_t)l->slot[i] * stride;
     return s->scratch->base;
 }
 
@@ -375,7 +394,8 @@ static void reduce_small(ls_shared *s, ls_shared_call *x) {
     size_t first = 0, end = x->call.count;
     if (x->call.what == LS_CALL_REDUCE_SCATTER) block_of(s, &x->call, s->rank, &first, &end);
     if (x->call.what == LS_CALL_REDUCE && s->rank != x->call.root) return;
-    reduce_range(s, &x->call, inputs(s, x), first, end, x->out);
+    find_inputs(s, x);
+    reduce_range(s, &x->call, first, end, x->out);
 }
 
 /* My block of the inputs goes to all outputs that want it, piece by piece while it is in the cache.
@@ -384,9 +404,9 @@ static void reduce_direct(ls_shared *s, ls_shared_call *x) {
     const ls_call *c = &x->call;
     size_t first, end, size = ls_dtype_size(c->dtype), most = PIECE / size;
     block_of(s, c, s->rank, &first, &end);
-    const unsigned char **base = inputs(s, x);
+    const unsigned char **base = find_inputs(s, x);
     if (c->what == LS_CALL_REDUCE_SCATTER) {
-        reduce_range(s, c, base, first, end, x->out);
+        reduce_range(s, c, first, end, x->out);
         return;
     }
     int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
@@ -401,7 +421,7 @@ static void reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
     for (size_t at = first; at < end; at += most) {
         size_t stop = end - at < most ? end : at + most;
-        reduce_range(s, c, base, at, stop, out + at * size);
+        reduce_range(s, c, at, stop, out + at * size);
         for (int i = 0; i < s->size && c->what == LS_CALL_ALL_REDUCE; i++) {
             unsigned char *to = ls_commons_at(s->commons, slot_of(s, x, i)->out);
             if (i != s->rank) memcpy(to + at * size, out + at * size, (stop - at) * size);
@@ -416,9 +436,12 @@ static unsigned char *half_of(const ls_shared *s, const ls_shared_call *x, int m
     return stage + x->half * HALF;
 }
 
-/* Elements of a block that go through the stage in one round. */
+/* Elements of a block that go through the stage in one round. The half holds the parts of all
+ * blocks of a worker's first leaf, then those of the next. */
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
-    return (size_t)HALF / (size_t)s->size / ls_dtype_size(c->dtype);
+    make_leaves(s, c->V);
+    size_t parts = (size_t)s->size * (size_t)s->scratch->leaves.most;
+    return (size_t)HALF / parts / ls_dtype_size(c->dtype);
 }
 
 static size_t rounds(const ls_shared *s, const ls_call *c) {
@@ -453,10 +476,11 @@ static void fill_stage(ls_shared *s, ls_shared_call *x) {
         return;
     }
     size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
-    for (int b = 0; b < s->size; b++) {
-        size_t first, n;
-        staged_range(s, x, b, &first, &n);
-        if (n) memcpy(to + (size_t)b * part * size, x->in + first * size, n * size);
+    int inputs = ls_leaves_of(&s->scratch->leaves, s->rank);
+    for (int i = 0; i < inputs * s->size; i++, to += part * size) {
+        size_t first, n, input = (size_t)(i / s->size) * x->call.stride;
+        staged_range(s, x, i % s->size, &first, &n);
+        if (n) memcpy(to, x->in + (input + first) * size, n * size);
     }
 }
 
@@ -476,14 +500,15 @@ static void copy_staged(ls_shared *s, ls_shared_call *x) {
 /* My block's sum, into my own stage (where only I read this block), or to my output. */
 static void sum_staged(ls_shared *s, ls_shared_call *x) {
     size_t first, n, size = ls_dtype_size(x->call.dtype);
-    size_t at = (size_t)s->rank * staged_part(s, &x->call) * size;
+    size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
     staged_range(s, x, s->rank, &first, &n);
-    const unsigned char **base = s->scratch->base;
-    for (int i = 0; i < s->size; i++) base[i] = half_of(s, x, i) + at;
+    const ls_leaves *l = &s->scratch->leaves;
+    for (int i = 0; i < l->n; i++)
+        s->scratch->base[i] =
+            half_of(s, x, l->worker[i]) + (size_t)(l->slot[i] * s->size) * part + at;
     unsigned char *to = half_of(s, x, s->rank) + at;
-    if (x->call.what == LS_CALL_REDUCE_SCATTER)
-        to = x->out + x->round * staged_part(s, &x->call) * size;
-    reduce_range(s, &x->call, base, 0, n, to);
+    if (x->call.what == LS_CALL_REDUCE_SCATTER) to = x->out + x->round * part;
+    reduce_range(s, &x->call, 0, n, to);
 }
 
 /* The sums of all blocks, from their owners. */

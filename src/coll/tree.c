@@ -1,7 +1,10 @@
 /* tree.c - see tree.h. */
 #include "coll/tree.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 enum { BLOCK = 4096 /* bytes */, MAX_DEPTH = 34 };
 
@@ -52,6 +55,46 @@ int ls_tree_slots(int V, int a, int b) {
     return most;
 }
 
+void ls_leaves_make(int V, int nworkers, ls_leaves *l_p) {
+    ls_leaves l = {.V = V ? V : nworkers};
+    size_t most = (size_t)nworkers;
+    for (int w = 0; V && w < nworkers; w++) {
+        ls_node nodes[LS_TREE_MAX_COVER];
+        int a = 0, b = 0;
+        ls_tree_range(V, w, nworkers, &a, &b);
+        most += (size_t)ls_tree_cover(V, a, b, nodes);
+    }
+    l.nodes = LS_NEW_ARRAY(ls_node, most);
+    l.worker = LS_NEW_ARRAY(int, most);
+    l.slot = LS_NEW_ARRAY(int, most);
+    for (int w = 0; w < nworkers; w++) {
+        ls_node nodes[LS_TREE_MAX_COVER] = {{w, w + 1}};
+        int a = w, b = w + 1, n = 1;
+        if (V) ls_tree_range(V, w, nworkers, &a, &b);
+        if (V) n = ls_tree_cover(V, a, b, nodes);
+        if (n > l.most) l.most = n;
+        for (int i = 0; i < n; i++, l.n++) {
+            l.nodes[l.n] = nodes[i];
+            l.worker[l.n] = w;
+            l.slot[l.n] = i;
+        }
+    }
+    *l_p = l;
+}
+
+void ls_leaves_free(ls_leaves *l) {
+    free(l->nodes);
+    free(l->worker);
+    free(l->slot);
+    *l = (ls_leaves){0};
+}
+
+int ls_leaves_of(const ls_leaves *l, int worker) {
+    int n = 0;
+    for (int i = 0; i < l->n; i++) n += l->worker[i] == worker;
+    return n;
+}
+
 typedef struct walk {
     const ls_tree_sum *s;
     const ls_kernels *k;
@@ -86,19 +129,5 @@ void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, si
         w.leaf = 0;
         const void *sum = walk_node(&w, 0, s->V, 0, to);
         if (sum != to) memcpy(to, sum, w.count * size);
-    }
-}
-
-void ls_chain_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
-                      void *out) {
-    _Alignas(64) unsigned char sum[BLOCK];
-    unsigned char *to = out;
-    size_t size = ls_dtype_size(s->dtype), most = BLOCK / size;
-    for (size_t at = 0; at < count; at += most, to += BLOCK) {
-        size_t n = count - at < most ? count - at : most, from = (first + at) * size;
-        memcpy(sum, (const unsigned char *)s->data[0] + from, n * size);
-        for (int i = 1; i < s->nleaves; i++)
-            k->combine(s->dtype, s->op, n, sum, (const unsigned char *)s->data[i] + from, sum);
-        memcpy(to, sum, n * size);
     }
 }

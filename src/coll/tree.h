@@ -39,6 +39,21 @@ int ls_tree_fold(int V, int a, int v, int *slot_p);
 /* Slots that the stack of [a, b) needs. */
 int ls_tree_slots(int V, int a, int b);
 
+/* The leaves from which n workers finish a sum: all their covers, from left to right. With V = 0
+ * each worker has one leaf, as in collectives among plain workers. */
+typedef struct ls_leaves {
+    int V, n;
+    ls_node *nodes; /* [n] */
+    int *worker;    /* [n] who holds it */
+    int *slot;      /* [n] as the how-manieth */
+    int most;       /* leaves of any worker */
+} ls_leaves;
+
+void ls_leaves_make(int V, int nworkers, ls_leaves *l_p);
+void ls_leaves_free(ls_leaves *);
+/* How many a worker holds. */
+int ls_leaves_of(const ls_leaves *, int worker);
+
 /* One sum to be finished: the covers of all workers, from left to right. */
 typedef struct ls_tree_sum {
     ls_dtype dtype; /* not a half: widen those first */
@@ -52,9 +67,5 @@ typedef struct ls_tree_sum {
  * one of the leaves at the same place. */
 void ls_tree_sum_run(const ls_tree_sum *, const ls_kernels *, size_t first, size_t count,
                      void *out);
-
-/* The same in the order of the leaves, ((0+1)+2)+...: depends on how ranges were cut. */
-void ls_chain_sum_run(const ls_tree_sum *, const ls_kernels *, size_t first, size_t count,
-                      void *out);
 
 #endif

@@ -57,6 +57,7 @@ static int view(ls_commons *c, void *base, int rank, int size, int fd, bool thre
     c->blocks[c->nblocks++] = (block){.nbytes = pages(c->head->arena_nbytes)};
     int before = atomic_exchange(&ls_commons_worker_of(c, rank)->pid, getpid());
     c->joined_before = before != 0;
+    c->fresh = c->joined_before ? c->head->arena_nbytes : 0;
     return before;
 }
 
@@ -186,7 +187,9 @@ void *ls_commons_alloc(ls_commons *c, size_t nbytes) {
         b->taken = true;
         void *p = arena(c) + b->offset;
         if (rest.nbytes) insert_block(c, i + 1, rest);
-        memset(p, 0, want);
+        size_t used = b->offset < c->fresh ? c->fresh - b->offset : 0;
+        memset(p, 0, used < want ? used : want);
+        if (b->offset + want > c->fresh) c->fresh = b->offset + want;
         return p;
     }
     return NULL;

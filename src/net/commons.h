@@ -54,6 +54,7 @@ typedef struct ls_commons {
     bool joined_before;              /* this worker had come already when the view was made */
     struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
     size_t nblocks, block_cap;
+    size_t fresh; /* from here on the arena was never given to anyone: it is zero */
     ls_commons_kept *kept;
 } ls_commons;
 

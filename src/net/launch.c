@@ -33,7 +33,8 @@ typedef struct launch {
     int alive, interrupts, code;
     int64_t end_at; /* when those left are told to end, then killed; 0: never */
     bool told;
-    ls_error error;
+    bool killed;    /* the worker that failed first */
+    ls_error error; /* of it */
 } launch;
 
 static void set_number(const char *name, int value) {
@@ -85,10 +86,13 @@ static void note_end(launch *l, int rank, int how) {
     if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return;
     if (!l->end_at) l->end_at = ls_clock_ns() + GRACE_NS;
     if (l->code) return;
-    if (WIFSIGNALED(how)) {
+    l->killed = WIFSIGNALED(how);
+    if (l->killed) {
+        char where[256] = "";
+        if (l->o->where) l->o->where(rank, l->o->arg, where, sizeof where);
         l->code = 128 + WTERMSIG(how);
-        ls_fail(&l->error, LS_EPEER, "worker %d was killed by signal %d (%s)", rank, WTERMSIG(how),
-                strsignal(WTERMSIG(how)));
+        ls_fail(&l->error, LS_EPEER, "worker %d was killed by signal %d (%s)%s", rank,
+                WTERMSIG(how), strsignal(WTERMSIG(how)), where);
     } else {
         l->code = WEXITSTATUS(how);
         ls_fail(&l->error, LS_EPEER, "worker %d ended with exit code %d", rank, l->code);
@@ -151,6 +155,17 @@ static ls_status make_meeting_place(launch *l, ls_error *e) {
     return LS_OK;
 }
 
+/* Workers that only say that they lost another know less than who saw it die. */
+static void find_cause(const launch *l, ls_error *e) {
+    const ls_board *b = l->o->board;
+    *e = l->error;
+    if (l->interrupts > 1) {
+        ls_fail(e, LS_EABORT, "interrupted twice: all workers were ended at once");
+    } else if (b && !ls_board_failed(b, e) && !l->killed) {
+        ls_board_lost(b, e);
+    }
+}
+
 ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     launch l = {.o = o};
     LS_TRY(ls_commons_create(o->nworkers, o->arena_nbytes, false, &l.commons, e));
@@ -181,6 +196,6 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     free(l.pids);
     if (s != LS_OK) return s;
     *code_p = l.code;
-    if (l.code && e) *e = l.error;
+    if (l.code && e) find_cause(&l, e);
     return LS_OK;
 }

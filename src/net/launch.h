@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "net/board.h"
 
 typedef struct ls_launch_options {
     int nworkers;
@@ -20,11 +20,16 @@ typedef struct ls_launch_options {
     char *const *argv;
     int (*main)(void *arg);
     void *arg;
+    /* May be NULL: where workers tell why they failed, which goes before what is seen from here;
+     * and what is to be said of one that was killed, e.g. " in step 3, action 17", appended to the
+     * message. */
+    ls_board *board;
+    void (*where)(int rank, void *arg, char *text, size_t nbytes);
 } ls_launch_options;
 
 /* Until all have ended. *code_p is 0, or the exit code of the first worker that failed (128 + the
- * signal's number, if it was killed); *e then says who and how. SIGINT and SIGTERM are passed on; a
- * second one kills. */
+ * signal's number, if it was killed); *e then says who and how. SIGINT, SIGTERM and SIGHUP are
+ * passed on; a second one kills. */
 ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
 
 #endif

@@ -6,7 +6,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "coll/virtual.h"
+#include "net/bell.h"
+#include "net/cores.h"
 #include "optim/norm.h"
+
+/* One of the two lanes of a step in flight. The bell is rung when the other lane has gone on. */
+typedef struct lane_state {
+    ls_bell bell;
+    atomic_int done; /* actions complete */
+} lane_state;
 
 struct ls_exec {
     ls_exec_config c;
@@ -25,17 +34,15 @@ struct ls_exec {
     float loss_scale;
     ls_adamw_step update;
     ls_step_out out;
-    ls_node nodes[LS_LOCAL_MAX]; /* the leaves of every reduction: all workers' covers */
-    int leaf_worker[LS_LOCAL_MAX], leaf_slot[LS_LOCAL_MAX], nleaves;
+    size_t *counts;      /* [nbuckets][nworkers] elements of each shard */
+    ls_request *request; /* the communication in flight, where one thread runs both lanes */
 
-    /* lanes */
-    ls_signal done[LS_NLANES]; /* steps complete since the executor began, of each lane */
-    unsigned begun[LS_NLANES]; /* of them before the step in flight */
-    ls_waiter waiter;
+    lane_state lanes_state[LS_NLANES];
+    ls_patience patience;
     pthread_t comm_thread;
-    bool has_thread, quit;
-    ls_signal steps_given, steps_done; /* to and from the communication thread */
-    unsigned given;
+    bool has_thread;
+    atomic_int given, taken; /* steps, to and from the communication thread; given -1: end */
+    atomic_bool failed;      /* one of the lanes */
     ls_status comm_status;
     ls_error comm_error;
 
@@ -53,6 +60,8 @@ static ls_status run_load(ls_exec *x) {
     ls_loader_next(x->loader, &x->batch, &x->first, &x->end, &x->tokens);
     double tokens = (double)x->batch.count * (double)x->c.loader.T;
     x->loss_scale = (float)(1.0 / tokens);
+    double *losses = ls_world_losses(x->c.plan, x->c.world->parts);
+    memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
     return LS_OK;
 }
 
@@ -79,14 +88,14 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .T = T,
         .tokens = x->tokens + (first - x->first) * (uint64_t)(T + 1),
         .params = x->c.world->params,
-        .grads = x->c.world->grads[x->c.worker] + (size_t)a->slot * p->c.model->nfloats,
+        .grads = x->c.world->grads + (size_t)a->slot * p->c.model->nfloats,
         .grads_start = a->start,
         .x = a->layer ? buffer(x, LS_BUF_ACT, a->layer - 1) : NULL,
         .y = buffer(x, LS_BUF_ACT, a->layer),
         .saved = buffer(x, LS_BUF_SAVED, a->layer),
         .work = x->work,
         .loss_scale = x->loss_scale,
-        .losses = x->c.world->losses + first,
+        .losses = ls_world_losses(p, x->c.world->parts) + first,
     };
 }
 
@@ -130,185 +139,257 @@ static void add_run(void *arg, int thread, int nthreads) {
 static ls_status run_add(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     const ls_bucket *b = &p->buckets[a->bucket];
-    float *to = x->c.world->grads[x->c.worker] + (size_t)a->slot * p->c.model->nfloats + b->first;
+    float *to = x->c.world->grads + (size_t)a->slot * p->c.model->nfloats + b->first;
     add_job j = {x, to, to + p->c.model->nfloats, b->end - b->first};
     ls_pool_run(x->compute.pool, add_run, &j);
     return LS_OK;
 }
 
-/* The owner's sum replaces its own lowest sum, which nobody else reads there. */
-static ls_status run_reduce_scatter(ls_exec *x, const ls_action *a, ls_error *e) {
-    const ls_plan *p = x->c.plan;
-    const void *data[LS_LOCAL_MAX];
-    for (int i = 0; i < x->nleaves; i++)
-        data[i] =
-            x->c.world->grads[x->leaf_worker[i]] + (size_t)x->leaf_slot[i] * p->c.model->nfloats;
-    ls_local_reduce r = {
-        .tree = p->c.tree,
-        .sum = {
-            .dtype = LS_F32, .V = p->c.V, .nleaves = x->nleaves, .nodes = x->nodes, .data = data}};
-    ls_bucket s = ls_plan_shard(p, a->bucket, x->c.worker);
-    return ls_local_reduce_scatter(x->c.local, &r, s.first, s.end - s.first,
-                                   x->c.world->grads[x->c.worker] + s.first, e);
-}
-
 static ls_status run_norm(ls_exec *x) {
     for (int k = 0; k < x->c.plan->nbuckets; k++) {
         ls_bucket s = ls_plan_shard(x->c.plan, k, x->c.worker);
-        ls_norm_blocks(&x->compute, x->c.world->grads[x->c.worker], s.first, s.end,
-                       x->c.world->norms);
+        ls_norm_blocks(&x->compute, x->c.world->grads, s.first, s.end, x->c.world->parts);
     }
-    return LS_OK;
-}
-
-/* Block sums and losses lie in shared memory; once all are there, each worker adds them up itself.
- */
-static ls_status run_all_reduce(ls_exec *x, ls_error *e) {
-    LS_TRY(ls_local_barrier(x->c.local, e));
-    x->out.batch = x->batch;
-    x->out.grad_norm = ls_norm_total(x->c.world->norms, x->c.plan->c.model->nfloats / LS_BLOCK);
-    double loss = 0.0;
-    for (uint64_t i = 0; i < x->batch.count; i++) loss += x->c.world->losses[i];
-    x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
-    x->update = ls_adamw_at(&x->in->adamw, x->in->step, x->in->lr,
-                            ls_clip_factor(x->out.grad_norm, x->in->clip));
     return LS_OK;
 }
 
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
     ls_bucket s = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
-    ls_adamw_run(&x->compute, x->c.plan->c.model, &x->update, s.first, s.end, w->grads[x->c.worker],
-                 w->params, w->m, w->v);
+    ls_adamw_run(&x->compute, x->c.plan->c.model, &x->update, s.first, s.end, w->grads, w->params,
+                 w->m, w->v);
     return LS_OK;
 }
 
-static ls_status run_action(ls_exec *x, int index, ls_error *e) {
-    const ls_action *a = &x->c.plan->actions[index];
+static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     switch (a->kind) {
     case LS_LOAD: return run_load(x);
     case LS_FORWARD: return run_forward(x, a);
     case LS_BACKWARD: return run_backward(x, a);
     case LS_ADD: return run_add(x, a);
-    case LS_REDUCE_SCATTER: return run_reduce_scatter(x, a, e);
     case LS_NORM: return run_norm(x);
-    case LS_ALL_REDUCE: return run_all_reduce(x, e);
     case LS_UPDATE: return run_update(x, a);
-    case LS_ALL_GATHER: return ls_local_barrier(x->c.local, e); /* the parameters are shared */
-    case LS_FREE: return LS_OK;                                 /* the arena's places are fixed */
-    case LS_NACTION_KINDS: break;
+    case LS_FREE: return LS_OK; /* the arena's places are fixed */
+    default: return ls_fail(e, LS_EINVAL, "no computation: %s", ls_action_kind_name(a->kind));
     }
-    return ls_fail(e, LS_EINVAL, "action %d has no kind", index);
 }
 
-static ls_status run_timed(ls_exec *x, int index, ls_error *e) {
-    atomic_store_explicit(&x->c.region->header->workers[x->c.worker].action, index,
-                          memory_order_relaxed);
-    int64_t begin = ls_clock_ns();
-    ls_status s = run_action(x, index, e);
-    x->times[x->c.plan->actions[index].kind] += ls_clock_ns() - begin;
+/* ---- communication: started, then finished ---- */
+
+/* The owner's sum replaces its part of its own lowest sum, which nobody else reads. */
+static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    const ls_plan *p = x->c.plan;
+    const ls_world *w = x->c.world;
+    size_t first = p->buckets[a->bucket].first;
+    size_t own = ls_plan_shard(p, a->bucket, x->c.worker).first;
+    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)p->c.nworkers;
+    switch (a->kind) {
+    case LS_REDUCE_SCATTER:
+        return ls_reduce_scatter_virtual_start(w->group, p->c.tree ? p->c.V : 0, w->grads + first,
+                                               p->c.model->nfloats, w->grads + own, counts, LS_F32,
+                                               r_p, e);
+    case LS_ALL_REDUCE:
+        return ls_all_reduce_start(w->group, w->parts, w->sums, ls_world_nsums(p), LS_F64, LS_SUM,
+                                   r_p, e);
+    case LS_ALL_GATHER:
+        return ls_all_gather_v_start(w->group, w->params + own, w->params + first, counts, LS_F32,
+                                     r_p, e);
+    default: return ls_fail(e, LS_EINVAL, "no communication: %s", ls_action_kind_name(a->kind));
+    }
+}
+
+/* Norms and losses of all are there: each worker adds them up itself, in the same order. */
+static void finish_comm(ls_exec *x, const ls_action *a) {
+    if (a->kind != LS_ALL_REDUCE) return;
+    const ls_plan *p = x->c.plan;
+    const double *losses = ls_world_losses(p, x->c.world->sums);
+    x->out.batch = x->batch;
+    x->out.grad_norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+    double loss = 0.0;
+    for (uint64_t i = 0; i < x->batch.count; i++) loss += losses[i];
+    x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
+    x->update = ls_adamw_at(&x->in->adamw, x->in->step, x->in->lr,
+                            ls_clip_factor(x->out.grad_norm, x->in->clip));
+}
+
+/* Tells where this worker is, and begins to count the time. */
+static int64_t enter(ls_exec *x, int index) {
+    atomic_store_explicit(&x->c.slot->action, index, memory_order_relaxed);
+    return ls_clock_ns();
+}
+
+static ls_status run_action(ls_exec *x, int index, ls_error *e) {
+    const ls_action *a = &x->c.plan->actions[index];
+    int64_t begin = enter(x, index);
+    ls_status s;
+    if (ls_action_lane(a->kind) == LS_LANE_COMPUTE) {
+        s = run_compute(x, a, e);
+    } else {
+        ls_request *r = NULL;
+        s = start_comm(x, a, &r, e);
+        if (s == LS_OK) s = ls_wait(&r, -1, e);
+        if (s == LS_OK) finish_comm(x, a);
+    }
+    x->times[a->kind] += ls_clock_ns() - begin;
     return s;
 }
 
 /* ---- one worker's step ---- */
+
+typedef struct lane_wait {
+    ls_exec *x;
+    ls_lane other;
+    int want;
+} lane_wait;
+
+static bool may_go_on(void *arg) {
+    const lane_wait *w = arg;
+    return atomic_load(&w->x->lanes_state[w->other].done) >= w->want || atomic_load(&w->x->failed);
+}
 
 /* Runs a lane to its end in the calling thread, waiting for the other lane where a step must. */
 static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
     ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
     for (int i = 0; i < x->lanes.n[lane]; i++) {
         const ls_lane_step *s = &x->lanes.steps[lane][i];
-        unsigned want = x->begun[other] + (unsigned)s->wait;
-        if (s->wait && ls_signal_wait(&x->done[other], want, &x->waiter) != LS_OK)
-            return ls_fail(e, LS_EABORT, "worker %d: another worker failed", x->c.worker);
-        ls_status status = run_timed(x, s->action, e);
-        if (status != LS_OK) {
-            ls_region_fail(x->c.region, x->c.worker, e);
-            return status;
-        }
-        ls_signal_post(&x->done[lane], x->begun[lane] + (unsigned)i + 1);
+        lane_wait w = {x, other, s->wait};
+        if (s->wait) ls_bell_wait(&x->lanes_state[lane].bell, may_go_on, &w, &x->patience, -1);
+        ls_status status = LS_EABORT;
+        if (!atomic_load(&x->failed)) status = run_action(x, s->action, e);
+        if (status == LS_OK)
+            atomic_store(&x->lanes_state[lane].done, i + 1);
+        else
+            atomic_store(&x->failed, true);
+        ls_bell_ring(&x->lanes_state[other].bell);
+        if (status != LS_OK) return status;
     }
     return LS_OK;
 }
 
-/* Both lanes in one thread: communication only when computing must wait for it. */
+/* What one thread has done of both lanes: actions complete. */
+typedef struct progress {
+    int at[LS_NLANES];
+} progress;
+
+/* Is the next action of a lane there, and are those of the other lane complete that it needs? */
+static bool is_ready(const ls_exec *x, const progress *p, ls_lane lane) {
+    ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
+    return p->at[lane] < x->lanes.n[lane] && x->lanes.steps[lane][p->at[lane]].wait <= p->at[other];
+}
+
+/* Starts the next communication where it may start, and looks whether it is done; `wait`: until it
+ * is. */
+static ls_status move_comm(ls_exec *x, progress *p, bool wait, ls_error *e) {
+    if (!x->request && !is_ready(x, p, LS_LANE_COMM)) return LS_OK;
+    int index = x->lanes.steps[LS_LANE_COMM][p->at[LS_LANE_COMM]].action;
+    const ls_action *a = &x->c.plan->actions[index];
+    int64_t begin = enter(x, index);
+    bool done = false;
+    if (!x->request) LS_TRY(start_comm(x, a, &x->request, e));
+    LS_TRY(wait ? ls_wait(&x->request, -1, e) : ls_test(&x->request, &done, e));
+    if (wait || done) {
+        finish_comm(x, a);
+        p->at[LS_LANE_COMM]++;
+    }
+    x->times[a->kind] += ls_clock_ns() - begin;
+    return LS_OK;
+}
+
+/* Both lanes in one thread. */
 static ls_status run_both(ls_exec *x, ls_error *e) {
-    int at[LS_NLANES] = {0, 0};
+    progress p = {{0, 0}};
     const int *n = x->lanes.n;
-    while (at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
-        int i = at[LS_LANE_COMPUTE];
-        bool ready =
-            i < n[LS_LANE_COMPUTE] && x->lanes.steps[LS_LANE_COMPUTE][i].wait <= at[LS_LANE_COMM];
-        ls_lane lane = ready ? LS_LANE_COMPUTE : LS_LANE_COMM;
-        ls_status s = run_timed(x, x->lanes.steps[lane][at[lane]++].action, e);
-        if (s != LS_OK) {
-            ls_region_fail(x->c.region, x->c.worker, e);
-            return s;
-        }
+    while (p.at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p.at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
+        bool ready = is_ready(x, &p, LS_LANE_COMPUTE);
+        LS_TRY(move_comm(x, &p, !ready, e));
+        if (!ready) continue;
+        LS_TRY(run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p.at[LS_LANE_COMPUTE]].action, e));
+        p.at[LS_LANE_COMPUTE]++;
     }
     return LS_OK;
 }
 
-static const atomic_int never_aborted;
+static bool is_given(void *arg) {
+    ls_exec *x = arg;
+    return atomic_load(&x->given) != atomic_load(&x->taken);
+}
+static bool is_taken(void *arg) { return !is_given(arg); }
 
 static void *comm_main(void *arg) {
     ls_exec *x = arg;
-    const ls_waiter patient = {&never_aborted, x->waiter.spins, -1};
-    for (unsigned step = 1;; step++) {
-        ls_signal_wait(&x->steps_given, step, &patient);
-        if (x->quit) return NULL;
+    for (;;) {
+        ls_bell_wait(&x->lanes_state[LS_LANE_COMM].bell, is_given, x, &x->patience, -1);
+        int step = atomic_load(&x->given);
+        if (step < 0) return NULL;
         x->comm_status = run_lane(x, LS_LANE_COMM, &x->comm_error);
-        ls_signal_post(&x->steps_done, step);
+        atomic_store(&x->taken, step);
+        ls_bell_ring(&x->lanes_state[LS_LANE_COMPUTE].bell);
     }
 }
 
+/* A lane that fails ends the other, which then says no more than that. */
 static ls_status run_lanes(ls_exec *x, ls_error *e) {
-    ls_signal_post(&x->steps_given, ++x->given);
-    ls_status s = run_lane(x, LS_LANE_COMPUTE, e);
-    const ls_waiter patient = {&never_aborted, x->waiter.spins, -1};
-    ls_signal_wait(&x->steps_done, x->given, &patient); /* comes soon after an abort, too */
-    for (int lane = 0; lane < LS_NLANES; lane++) x->begun[lane] += (unsigned)x->lanes.n[lane];
-    if (s == LS_OK && x->comm_status != LS_OK) {
-        *e = x->comm_error;
-        s = x->comm_status;
-    }
+    ls_error own = {0};
+    for (int lane = 0; lane < LS_NLANES; lane++) atomic_store(&x->lanes_state[lane].done, 0);
+    atomic_store(&x->given, atomic_load(&x->given) == 1 ? 2 : 1);
+    ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
+    ls_status s = run_lane(x, LS_LANE_COMPUTE, &own);
+    ls_bell_wait(&x->lanes_state[LS_LANE_COMPUTE].bell, is_taken, x, &x->patience, -1);
+    bool comm = s == LS_OK || (s == LS_EABORT && x->comm_status != LS_OK);
+    if (comm) s = x->comm_status;
+    if (s != LS_OK) *e = comm ? x->comm_error : own;
     return s;
 }
 
 ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
-    ls_worker_slot *slot = &x->c.region->header->workers[x->c.worker];
-    atomic_store(&slot->step, in->step);
+    atomic_store(&x->c.slot->step, in->step);
     x->in = in;
     LS_TRY(x->has_thread ? run_lanes(x, e) : run_both(x, e));
-    atomic_store(&slot->action, -1);
+    atomic_store(&x->c.slot->action, -1);
     *out_p = x->out;
+    return LS_OK;
+}
+
+/* A communication of all workers, all of them in this thread: each is moved in turn. */
+static ls_status run_comm_all(ls_exec **execs, int n, const ls_action *a, ls_error *e) {
+    for (int w = 0; w < n; w++) LS_TRY(start_comm(execs[w], a, &execs[w]->request, e));
+    for (int left = n; left > 0;)
+        for (int w = 0; w < n; w++) {
+            bool done = false;
+            if (!execs[w]->request) continue;
+            LS_TRY(ls_test(&execs[w]->request, &done, e));
+            if (!done) continue;
+            finish_comm(execs[w], a);
+            left--;
+        }
     return LS_OK;
 }
 
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     const ls_plan *p = execs[0]->c.plan;
     for (int w = 0; w < p->c.nworkers; w++) execs[w]->in = in;
-    for (int i = 0; i < p->nactions; i++)
-        for (int w = 0; w < p->c.nworkers; w++)
-            if (ls_action_concerns(&p->actions[i], w)) LS_TRY(run_timed(execs[w], i, e));
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->worker == LS_ALL_WORKERS)
+            LS_TRY(run_comm_all(execs, p->c.nworkers, a, e));
+        else
+            LS_TRY(run_action(execs[a->worker], i, e));
+    }
     *out_p = execs[0]->out;
     return LS_OK;
 }
 
 /* ---- set-up ---- */
 
-static void list_leaves(ls_exec *x) {
+static void count_shards(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    for (int w = 0; w < p->c.nworkers; w++) {
-        int a = 0, b = 0;
-        ls_plan_range(p, w, &a, &b);
-        ls_node own[LS_TREE_MAX_COVER] = {{a, b}};
-        int n = p->c.tree ? ls_tree_cover(p->c.V, a, b, own) : 1;
-        for (int slot = 0; slot < n; slot++) {
-            x->nodes[x->nleaves] = own[slot];
-            x->leaf_worker[x->nleaves] = w;
-            x->leaf_slot[x->nleaves++] = slot;
+    size_t n = (size_t)p->c.nworkers;
+    x->counts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * n);
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int w = 0; w < p->c.nworkers; w++) {
+            ls_bucket s = ls_plan_shard(p, k, w);
+            x->counts[(size_t)k * n + (size_t)w] = s.end - s.first;
         }
-    }
 }
 
 static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
@@ -324,8 +405,8 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     ls_plan_project(p, x->c.worker, &x->lanes);
     ls_plan_arena(p, x->c.worker, &x->places);
-    list_leaves(x);
-    x->waiter = x->c.local->waiter;
+    count_shards(x);
+    x->patience = ls_patience_for(x->c.busy, ls_cores());
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_model_work_floats(p->c.model) * (size_t)p->c.micro_batch * sizeof(float);
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
@@ -351,8 +432,8 @@ ls_status ls_exec_create(const ls_exec_config *c, ls_exec **x_p, ls_error *e) {
 void ls_exec_free(ls_exec *x) {
     if (!x) return;
     if (x->has_thread) {
-        x->quit = true;
-        ls_signal_post(&x->steps_given, x->given + 1);
+        atomic_store(&x->given, -1);
+        ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
         pthread_join(x->comm_thread, NULL);
     }
     ls_loader_free(x->loader);
@@ -361,6 +442,7 @@ void ls_exec_free(ls_exec *x) {
     ls_unmap(x->work, x->work_nbytes);
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
+    free(x->counts);
     free(x);
 }
 

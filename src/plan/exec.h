@@ -1,15 +1,15 @@
 /* exec.h - runs a plan. Knows actions, and no strategy.
  *
  * ls_exec_step() runs one worker's two lanes. With a core to spare the communication lane has a
- * thread of its own and reductions overlap Backward; else one thread runs both, computing whenever
- * it can, so that nobody waits for a peer before its own work is done. ls_exec_step_all() is the
- * oracle: it runs the global order of all workers, one action after the other, in one thread.
+ * thread of its own and reductions overlap Backward; else one thread runs both: it starts a
+ * communication as soon as it may, and looks after it between computations. ls_exec_step_all() is
+ * the oracle: it runs the global order of all workers, one action after the other, in one thread.
  */
 #ifndef LS_PLAN_EXEC_H
 #define LS_PLAN_EXEC_H
 
-#include "coll/local.h"
 #include "data/loader.h"
+#include "net/board.h"
 #include "optim/adamw.h"
 #include "plan/world.h"
 
@@ -17,10 +17,10 @@ typedef struct ls_exec ls_exec;
 
 typedef struct ls_exec_config {
     const ls_plan *plan;   /* } outlive the executor */
-    const ls_world *world; /* } */
-    ls_region *region;     /* } */
-    ls_local *local;       /* } of one worker where ls_exec_step_all() is used */
+    const ls_world *world; /* } this worker's, with its group */
+    ls_board_slot *slot;   /* } where it tells what it does */
     int worker, threads;
+    int busy;     /* threads of all workers of this host, to choose how lanes wait for each other */
     bool overlap; /* a thread for the communication lane */
     ls_loader_config loader;
     int64_t first_step;
@@ -42,7 +42,7 @@ typedef struct ls_step_out {
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
 void ls_exec_free(ls_exec *); /* NULL is fine */
 
-/* Collective. On an error the region is aborted. */
+/* Collective. After an error the group can only be closed. */
 ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* execs [nworkers], all in this process. */

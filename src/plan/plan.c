@@ -228,7 +228,10 @@ static int sums_of(const ls_plan *p, int worker) {
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
     use_list u = {p, fn, arg};
     switch (a->kind) {
-    case LS_LOAD: use(&u, LS_BUF_TOKENS, 0, 0, LS_USE_WRITE); break;
+    case LS_LOAD:
+        use(&u, LS_BUF_TOKENS, 0, 0, LS_USE_WRITE);
+        use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
+        break;
     case LS_FORWARD:
     case LS_BACKWARD: use_layer(&u, a); break;
     case LS_ADD:
@@ -254,9 +257,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
         break;
-    case LS_ALL_GATHER:
-        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_PARAM, b, 0, LS_USE_UPDATE);
-        break;
+    case LS_ALL_GATHER: use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE); break;
     case LS_FREE: fn(a->buffer, LS_USE_WRITE, arg); break;
     case LS_NACTION_KINDS: break;
     }

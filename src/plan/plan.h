@@ -11,7 +11,8 @@
  *  (3) A communication is one action of all workers, with one number of bytes.
  *  (4) A buffer is written before it is read, and not touched after its Free.
  *  (5) Every sample is taken forward and back once; every bucket is reduced once, after the last
- *      Backward that writes it on any worker, and updated once by each owner of a shard.
+ *      Backward that writes it on any worker, updated once by each owner of a shard, and gathered
+ *      once after that.
  * (1) and (2) exclude deadlock: the earliest unfinished action is at the head of its lane on all of
  * its workers.
  */
@@ -31,7 +32,7 @@ typedef enum ls_action_kind {
     LS_NORM,           /* squares of the own shards */
     LS_ALL_REDUCE,     /* all: the gradient's norm, the clip factor, the loss */
     LS_UPDATE,         /* AdamW on the own shard of a bucket */
-    LS_ALL_GATHER,     /* all: everyone's new parameters to all */
+    LS_ALL_GATHER,     /* all: the new parameters of each shard of a bucket to all */
     LS_FREE,           /* the buffer's memory is another's from here on */
     LS_NACTION_KINDS
 } ls_action_kind;
@@ -48,7 +49,7 @@ typedef struct ls_action {
     int slot;       /* Backward: which sum; Add: the lower of the two */
     bool start;     /* Backward: the slot's chains start at 0 */
     bool last;      /* Backward: the virtual worker's last micro-batch */
-    int bucket;     /* Add, ReduceScatter, Update */
+    int bucket;     /* Add, ReduceScatter, Update, AllGather */
     int buffer;     /* Free */
     int64_t nbytes; /* communication: bytes that each worker reads from others */
 } ls_action;

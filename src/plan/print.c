@@ -21,6 +21,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
                       a->slot + 1);
         break;
     case LS_REDUCE_SCATTER:
+    case LS_ALL_GATHER:
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
         break;
@@ -31,9 +32,6 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     }
     case LS_ALL_REDUCE:
         ls_buf_printf(out, "  norm, loss  %lld bytes a worker", (long long)a->nbytes);
-        break;
-    case LS_ALL_GATHER:
-        ls_buf_printf(out, "  parameters  %lld bytes a worker", (long long)a->nbytes);
         break;
     case LS_FREE:
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);

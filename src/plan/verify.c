@@ -15,7 +15,8 @@ typedef struct walk {
     int *adds;              /* [V][nbuckets] folds seen */
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;     /* [nworkers] */
-    int all_reduces, all_gathers;
+    int *gathered;          /* [nbuckets] */
+    int all_reduces;
     ls_status status;
     ls_error *e;
 } walk;
@@ -132,9 +133,13 @@ static void check_action(walk *w, const ls_action *a) {
         break;
     case LS_UPDATE:
         if (w->updated[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
-        if (w->all_gathers) wrong(w, "updates after parameters were gathered");
+        if (w->gathered[a->bucket]) wrong(w, "updates after its bucket was gathered");
         break;
-    case LS_ALL_GATHER: w->all_gathers++; break;
+    case LS_ALL_GATHER:
+        for (int n = 0; n < w->p->c.nworkers; n++)
+            if (!w->updated[a->bucket * w->p->c.nworkers + n]) wrong(w, "comes before an Update");
+        w->gathered[a->bucket]++;
+        break;
     case LS_FREE: check_free(w, a); return; /* its use is not a use */
     default: break;
     }
@@ -155,8 +160,9 @@ static void check_end(walk *w) {
         if (w->reduced[k] != 1) wrong(w, "ends a plan that leaves out a bucket");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
-    if (w->stage == LS_STAGE_WHOLE && (w->all_reduces != 1 || w->all_gathers != 1))
-        wrong(w, "ends a plan without norm or gather");
+    for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)
+        if (w->gathered[k] != 1) wrong(w, "ends a plan that leaves out a gather");
+    if (w->stage == LS_STAGE_WHOLE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
 }
 
 ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
@@ -169,6 +175,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
     w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.gathered = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
@@ -181,5 +188,6 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.norms);
     free(w.reduced);
     free(w.updated);
+    free(w.gathered);
     return w.status;
 }

@@ -3,39 +3,140 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-#include "coll/local.h"
+#include "coll/virtual.h"
+
+/* A group's own part of the arena, for its messages; and for a few more groups. */
+enum { GROUPS_NBYTES = 8 << 20 };
 
 static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeof(float); }
-static size_t norms_nbytes(const ls_plan *p) {
-    return p->c.model->nfloats / LS_BLOCK * sizeof(double);
-}
-static size_t losses_nbytes(const ls_plan *p) { return (size_t)p->c.batch * sizeof(double); }
+static size_t sums_nbytes(const ls_plan *p) { return ls_world_nsums(p) * sizeof(double); }
 static size_t grads_nbytes(const ls_plan *p, int worker) {
     return (size_t)ls_plan_slots(p, worker) * flat_nbytes(p);
 }
+static size_t most_grads_nbytes(const ls_plan *p) {
+    size_t most = 0;
+    for (int w = 0; w < p->c.nworkers; w++)
+        if (grads_nbytes(p, w) > most) most = grads_nbytes(p, w);
+    return most;
+}
 
-size_t ls_world_cost(const ls_plan *p) {
-    size_t sum = 3 * ls_region_cost(flat_nbytes(p)) + ls_region_cost(norms_nbytes(p)) +
-                 ls_region_cost(losses_nbytes(p));
-    for (int w = 0; w < p->c.nworkers; w++) sum += ls_region_cost(grads_nbytes(p, w));
+size_t ls_world_nsums(const ls_plan *p) {
+    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch;
+}
+
+size_t ls_world_arena_nbytes(const ls_plan *p) {
+    return 3 * flat_nbytes(p) + most_grads_nbytes(p) + 2 * sums_nbytes(p) + GROUPS_NBYTES;
+}
+
+size_t ls_world_host_nbytes(const ls_plan *p) {
+    size_t sum = 3 * flat_nbytes(p);
+    for (int w = 0; w < p->c.nworkers; w++) sum += grads_nbytes(p, w) + 2 * sums_nbytes(p);
     return sum;
 }
 
-void ls_world_take(ls_world *w, const ls_plan *p, ls_region *r) {
-    w->params = ls_region_take(r, flat_nbytes(p));
-    w->m = ls_region_take(r, flat_nbytes(p));
-    w->v = ls_region_take(r, flat_nbytes(p));
-    w->norms = ls_region_take(r, norms_nbytes(p));
-    w->losses = ls_region_take(r, losses_nbytes(p));
-    w->grads = LS_NEW_ARRAY(float *, (size_t)p->c.nworkers);
-    for (int i = 0; i < p->c.nworkers; i++) w->grads[i] = ls_region_take(r, grads_nbytes(p, i));
+static ls_status no_memory(const ls_plan *p, ls_error *e) {
+    return ls_fail(e, LS_ENOMEM,
+                   "no memory for parameters, gradients and optimizer: %.1f MB wanted; use a "
+                   "smaller model, or fewer workers",
+                   (double)ls_world_host_nbytes(p) / 1e6);
 }
 
-void ls_world_free(ls_world *w) {
-    free(w->grads);
+static void place_state(ls_world *w, const ls_plan *p, void *state) {
+    w->params = state;
+    w->m = w->params + p->c.model->nfloats;
+    w->v = w->m + p->c.model->nfloats;
+}
+
+/* What is this worker's own, whoever else there is. */
+static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
+    w->grads = ls_group_alloc(w->group, grads_nbytes(p, ls_group_rank(w->group)));
+    w->parts = ls_group_alloc(w->group, sums_nbytes(p));
+    w->sums = ls_group_alloc(w->group, sums_nbytes(p));
+    return w->grads && w->parts && w->sums ? LS_OK : no_memory(p, e);
+}
+
+ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_error *e) {
+    *w = (ls_world){.group = g, .nbytes = 3 * flat_nbytes(p)};
+    void *state = NULL;
+    LS_TRY(ls_group_alloc_one(g, w->nbytes, &state, e));
+    w->one = state != NULL;
+    w->mine = !w->one;
+    if (!w->one) LS_TRY(ls_map(w->nbytes, "parameters and optimizer", &state, e));
+    place_state(w, p, state);
+    return take_own(w, p, e);
+}
+
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, ls_error *e) {
+    void *state = NULL;
+    LS_TRY(ls_map(3 * flat_nbytes(p), "parameters and optimizer", &state, e));
+    ls_status s = LS_OK;
+    for (int i = 0; i < p->c.nworkers; i++) {
+        worlds[i] = (ls_world){.group = groups[i], .one = true, .mine = i == 0};
+        worlds[i].nbytes = 3 * flat_nbytes(p);
+        place_state(&worlds[i], p, state);
+        if (s == LS_OK) s = take_own(&worlds[i], p, e);
+    }
+    return s;
+}
+
+void ls_world_close(ls_world *w) {
+    if (!w->group) return;
+    ls_group_free(w->group, w->grads);
+    ls_group_free(w->group, w->parts);
+    ls_group_free(w->group, w->sums);
+    if (w->mine) ls_unmap(w->params, w->nbytes);
     *w = (ls_world){0};
 }
+
+/* ---- moments of others ---- */
+
+/* Calls fn for each shard that is not worker 0's. */
+typedef ls_status shard_fn(ls_world *, int owner, size_t first, size_t count, ls_error *);
+
+static ls_status each_shard(ls_world *w, const ls_plan *p, shard_fn *fn, ls_error *e) {
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int owner = 1; owner < p->c.nworkers; owner++) {
+            ls_bucket s = ls_plan_shard(p, k, owner);
+            if (s.first < s.end) LS_TRY(fn(w, owner, s.first, s.end - s.first, e));
+        }
+    return LS_OK;
+}
+
+static ls_status send_shard(ls_world *w, int owner, size_t first, size_t count, ls_error *e) {
+    if (ls_group_rank(w->group) != owner) return LS_OK;
+    LS_TRY(ls_send(w->group, w->m + first, count, LS_F32, 0, e));
+    return ls_send(w->group, w->v + first, count, LS_F32, 0, e);
+}
+
+static ls_status receive_shard(ls_world *w, int owner, size_t first, size_t count, ls_error *e) {
+    LS_TRY(ls_recv(w->group, w->m + first, count, LS_F32, owner, e));
+    return ls_recv(w->group, w->v + first, count, LS_F32, owner, e);
+}
+
+static ls_status drop_shard(ls_world *w, int owner, size_t first, size_t count, ls_error *e) {
+    (void)owner, (void)e;
+    const uintptr_t page = 4096;
+    float *const moments[] = {w->m, w->v};
+    for (int i = 0; i < 2; i++) { /* whole pages */
+        uintptr_t a = ((uintptr_t)(moments[i] + first) + page - 1) / page * page;
+        uintptr_t b = (uintptr_t)(moments[i] + first + count) / page * page;
+        if (a < b) madvise((void *)a, b - a, MADV_DONTNEED);
+    }
+    return LS_OK;
+}
+
+ls_status ls_world_gather_moments(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->one) return LS_OK;
+    return each_shard(w, p, ls_group_rank(w->group) ? send_shard : receive_shard, e);
+}
+
+void ls_world_drop_moments(ls_world *w, const ls_plan *p) {
+    if (!w->one && ls_group_rank(w->group) == 0) each_shard(w, p, drop_shard, NULL);
+}
+
+/* ---- the memory table ---- */
 
 static void print_row(ls_buf *out, const char *what, size_t own, size_t shared, const char *note) {
     ls_buf_printf(out, "  %-28s %12.3f %12.3f  %s\n", what, (double)own / 1e6, (double)shared / 1e6,
@@ -48,14 +149,11 @@ void ls_world_print_memory(const ls_plan *p, int threads, ls_buf *out) {
     ls_plan_arena(p, 0, &arena);
     int a = 0, b = 0;
     ls_plan_range(p, 0, &a, &b);
-    size_t flat = flat_nbytes(p), n = (size_t)p->c.nworkers, grads = 0;
-    for (int w = 0; w < p->c.nworkers; w++)
-        if (grads_nbytes(p, w) > grads) grads = grads_nbytes(p, w);
+    size_t flat = flat_nbytes(p), n = (size_t)p->c.nworkers, grads = most_grads_nbytes(p);
     size_t whole = (size_t)(p->c.batch / p->c.V);
     size_t work = ls_model_work_floats(m) * (size_t)p->c.micro_batch * sizeof(float);
     size_t scratch = ls_compute_nbytes(threads, ls_model_scratch_floats(m));
     size_t tokens = 2 * (whole * (size_t)(b - a) + 1) * (size_t)(m->config.context + 1) * 4;
-    size_t small = ls_local_shared_cost(p->c.nworkers) + norms_nbytes(p) + losses_nbytes(p);
     char note[128];
     ls_buf_printf(out, "  %-28s %12s %12s\n", "memory, MB", "each worker", "shared");
     print_row(out, "parameters", 0, flat, "one copy for all workers of the host");
@@ -68,8 +166,9 @@ void ls_world_print_memory(const ls_plan *p, int threads, ls_buf *out) {
     print_row(out, "work of a layer", work, 0, "");
     print_row(out, "scratch of threads", scratch, 0, "packed panels, attention scores");
     print_row(out, "samples", tokens, 0, "this step's and the next");
-    print_row(out, "collectives", 0, small, "staging, norms, losses");
-    size_t own = grads + arena.nbytes + work + scratch + tokens, shared = 3 * flat + small;
+    print_row(out, "norms and losses", 2 * sums_nbytes(p), 0, "own, and of all workers");
+    size_t own = grads + arena.nbytes + work + scratch + tokens + 2 * sums_nbytes(p);
+    size_t shared = 3 * flat;
     print_row(out, "sum", own, shared, "");
     ls_buf_printf(out, "  %zu worker%s: %.3f MB in all\n", n, n == 1 ? "" : "s",
                   (double)(own * n + shared) / 1e6);

@@ -1,25 +1,47 @@
-/* world.h - the buffers that all workers of a step share.
+/* world.h - the buffers of one worker that outlive a step, and which of them are shared.
  *
- * They lie in the region, so a worker reads its peers' gradients directly, and the parameters are
- * one copy for all the workers of a host: the owner of a shard reduces, updates and writes each
- * parameter once. AdamW's moments too are one copy; each worker touches its shards alone.
+ * Gradients lie where the other workers of the host can read them. Where all workers share memory,
+ * parameters and moments are one copy: the owner of a shard reduces, updates and writes each
+ * parameter once, and gathering them moves nothing. Else each worker has all parameters, and of the
+ * moments' buffers touches its own shards alone: the rest stays empty pages.
  */
 #ifndef LS_PLAN_WORLD_H
 #define LS_PLAN_WORLD_H
 
-#include "net/region.h"
+#include "lockstep/group.h"
 #include "plan/plan.h"
 
 typedef struct ls_world {
+    ls_group *group;
+    bool one;              /* params, m and v are one copy for all workers of the group */
+    bool mine;             /* this world frees them */
     float *params, *m, *v; /* [nfloats] */
-    float **grads;         /* [nworkers] -> [slots of that worker][nfloats] */
-    double *norms;         /* [nfloats / LS_BLOCK] */
-    double *losses;        /* [batch] by place in the batch */
+    float *grads;          /* [slots of this worker][nfloats] */
+    double *parts;         /* [ls_world_nsums] this worker's norms and losses, else 0 */
+    double *sums;          /* [ls_world_nsums] of all workers */
+    size_t nbytes;         /* of params, m and v */
 } ls_world;
 
-size_t ls_world_cost(const ls_plan *);
-void ls_world_take(ls_world *, const ls_plan *, ls_region *);
-void ls_world_free(ls_world *); /* the table only; the memory is the region's */
+/* Norms of blocks, then losses of the batch's samples by place. */
+size_t ls_world_nsums(const ls_plan *);
+static inline double *ls_world_losses(const ls_plan *p, double *sums) {
+    return sums + p->c.model->nfloats / LS_BLOCK;
+}
+
+/* Collective. All is zero. */
+ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_error *);
+/* All workers of the plan in the calling thread: worlds, groups [nworkers]. */
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, ls_error *);
+void ls_world_close(ls_world *);
+
+/* Collective: afterwards worker 0 has all moments. Drop gives the memory of others' shards back. */
+ls_status ls_world_gather_moments(ls_world *, const ls_plan *, ls_error *);
+void ls_world_drop_moments(ls_world *, const ls_plan *);
+
+/* Of the group's arena that a worker's world needs. */
+size_t ls_world_arena_nbytes(const ls_plan *);
+/* Of all workers of one host together. */
+size_t ls_world_host_nbytes(const ls_plan *);
 
 /* Bytes by purpose, for one worker of the plan and for what all share, as text. */
 void ls_world_print_memory(const ls_plan *, int threads, ls_buf *out);

@@ -11,13 +11,16 @@ typedef struct ls_bench_train {
     double step_seconds;              /* median of the measured steps */
     double tokens_per_s;              /* of the whole batch */
     double flops_per_s;               /* model FLOPs: products of forward and backward, causal */
-    double peak_flops_per_s;          /* measured: all cores in use at multiply-adds alone */
+    double peak_flops_per_s;          /* measured: all workers at multiply-adds alone */
     double seconds[LS_NACTION_KINDS]; /* of a step, mean over workers and steps */
 } ls_bench_train;
 
+/* What worker 0 does with the result. */
+typedef void ls_bench_report(const ls_config *, const ls_bench_train *);
+
 /* Trains on random tokens; leaves nothing on disk. nworkers 0: one a core. */
 ls_status ls_bench_train_run(const ls_config *, int nworkers, int64_t warmup, int64_t steps,
-                             ls_bench_train *b_p, ls_error *);
+                             ls_bench_report *, ls_error *);
 
 /* Multiply-adds alone on `cores` cores at once: FLOP/s, the best of a few tries. */
 double ls_bench_peak(int cores);

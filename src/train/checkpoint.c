@@ -225,7 +225,7 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
 
 /* ---- reading ---- */
 
-ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *e) {
+ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
     char *folder = join(run, "checkpoints");
     int64_t count = 0, step = newest_below(folder, INT64_MAX, &count);
     free(folder);
@@ -233,6 +233,7 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *e) {
         return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again",
                        run);
     *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+    if (step_p) *step_p = step;
     return LS_OK;
 }
 
@@ -242,7 +243,7 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
     bool exists = ls_file_exists(path);
     free(manifest);
     free(folder);
-    if (is_run) return ls_checkpoint_newest(path, path_p, e);
+    if (is_run) return ls_checkpoint_newest(path, path_p, NULL, e);
     if (!is_checkpoint)
         return ls_fail(e, LS_EIO, "%s: %s", path,
                        exists
@@ -332,9 +333,21 @@ static ls_status open_all(const char *path, opened *o, ls_error *e) {
     return s;
 }
 
+/* What of floats [first, first + count) lies in the shards; all where there are none. */
+static void copy_shards(const ls_train_state *s, float *flat, size_t first, const float *data,
+                        size_t count) {
+    const ls_bucket all = {.first = first, .end = first + count};
+    for (int i = 0; i < (s->shards ? s->nshards : 1); i++) {
+        const ls_bucket *b = s->shards ? &s->shards[i] : &all;
+        size_t from = b->first > first ? b->first : first;
+        size_t end = b->end < first + count ? b->end : first + count;
+        if (from < end) memcpy(flat + from, data + (from - first), (end - from) * sizeof *flat);
+    }
+}
+
 /* Copies the tensor NAME + suffix to its place in the flat buffer. */
 static ls_status load_param(const opened *o, const ls_safetensors *from, const ls_param *p,
-                            const char *suffix, float *flat, ls_error *e) {
+                            const char *suffix, const ls_train_state *s, float *flat, ls_error *e) {
     char name[LS_TENSOR_NAME];
     snprintf(name, sizeof name, "%s%s", p->name, suffix);
     const ls_tensor *t = ls_safetensors_find(from, name);
@@ -351,7 +364,7 @@ static ls_status load_param(const opened *o, const ls_safetensors *from, const l
                        o->path, name, (long long)t->dims[0],
                        (long long)(t->ndims > 1 ? t->dims[1] : 1), (long long)p->dims[0],
                        (long long)(p->ndims > 1 ? p->dims[1] : 1));
-    memcpy(flat + p->offset, t->data, p->count * sizeof *flat);
+    copy_shards(s, flat, p->offset, t->data, p->count);
     return LS_OK;
 }
 
@@ -360,11 +373,12 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
         return ls_fail(e, LS_EINVAL,
                        "%s: has %zu tensors, the config's model %d; it is of another architecture",
                        o->path, o->weights.n, s->model->nparams);
+    const ls_train_state whole = {0};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        LS_TRY(load_param(o, &o->weights, p, "", s->params, e));
-        if (s->m) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg", s->m, e));
-        if (s->v) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg_sq", s->v, e));
+        LS_TRY(load_param(o, &o->weights, p, "", &whole, s->params, e));
+        if (s->m) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg", s, s->m, e));
+        if (s->v) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg_sq", s, s->v, e));
     }
     s->step = o->step;
     return LS_OK;

@@ -17,12 +17,15 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "model/gpt.h"
+#include "plan/plan.h"
 
 /* The flat buffers of a run: each [model->nfloats]. */
 typedef struct ls_train_state {
     const ls_model *model;
     int64_t step; /* steps complete */
     float *params, *m, *v;
+    const ls_bucket *shards; /* [nshards] loading fills only these parts of m and v; NULL: all */
+    int nshards;
 } ls_train_state;
 
 typedef struct ls_checkpoint_extra {
@@ -34,8 +37,9 @@ typedef struct ls_checkpoint_extra {
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_checkpoint_extra *,
                               ls_error *);
 
-/* The folder of the newest checkpoint of RUN: *path_p is free()d by the caller. */
-ls_status ls_checkpoint_newest(const char *run, char **path_p, ls_error *);
+/* The folder of the newest checkpoint of RUN (*path_p is free()d by the caller), and its step, if
+ * step_p is not NULL. */
+ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *);
 
 /* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);

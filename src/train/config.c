@@ -23,7 +23,7 @@ typedef struct key {
 } key;
 
 static const char *const reduces[] = {"tree", "fastest", NULL};
-static const char *const transports[] = {"shm", "thread", NULL};
+static const char *const transports[] = {"auto", "shm", "thread", "tcp", "mpi", NULL};
 static const char *const executors[] = {"lanes", "sequential", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -75,7 +75,8 @@ static const key keys[] = {
     ONE_OF("parallel.reduce", parallel.reduce, reduces, FREE,
            "order of sums: tree gives the same bits for any number of workers; fastest does not"),
     ONE_OF("parallel.transport", parallel.transport, transports, FREE,
-           "workers are processes that share memory, or threads"),
+           "shm: processes that share memory; thread: threads; tcp, mpi: processes that send "
+           "messages; auto: shm where it can be"),
     ONE_OF("parallel.executor", parallel.executor, executors, FREE,
            "sequential: one process plays all workers, as a check"),
     ONE_OF("parallel.overlap", parallel.overlap, overlaps, FREE,

@@ -16,7 +16,13 @@
 enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
 
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
-typedef enum ls_transport_kind { LS_TRANSPORT_SHM, LS_TRANSPORT_THREAD } ls_transport_kind;
+typedef enum ls_transport_kind {
+    LS_TRANSPORT_AUTO,
+    LS_TRANSPORT_SHM,
+    LS_TRANSPORT_THREAD,
+    LS_TRANSPORT_TCP,
+    LS_TRANSPORT_MPI
+} ls_transport_kind;
 typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
 

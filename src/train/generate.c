@@ -6,6 +6,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "net/cores.h"
 #include "train/checkpoint.h"
 
 enum { EVAL_SAMPLES = 4 }; /* at once */

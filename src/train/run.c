@@ -4,21 +4,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "coll/virtual.h"
+#include "net/cores.h"
 #include "optim/schedule.h"
+#include "train/checkpoint.h"
 
-/* ---- the supervisor's side ---- */
+/* ---- what all workers have alike ---- */
 
 static bool is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
 }
 
-static int processes_of(const ls_run *r) { return is_sequential(r) ? 1 : r->nworkers; }
-
-int ls_run_workers(const ls_config *c, int asked) {
+ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_p, ls_error *e) {
     int64_t V = c->train.virtual_workers, cores = ls_cores() / c->parallel.threads;
+    LS_TRY(ls_workers_started(started_p, n_p, e));
     if (cores < 1) cores = 1;
-    return asked ? asked : (int)(cores < V ? cores : V);
+    if (*started_p && asked && asked != *n_p)
+        return ls_fail(e, LS_EINVAL, "-n %d: the launcher has started %d workers; leave out -n",
+                       asked, *n_p);
+    if (*started_p && c->parallel.executor == LS_EXECUTOR_SEQUENTIAL)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.executor sequential plays all workers in one process; start it "
+                       "without a launcher");
+    if (!*started_p) *n_p = asked ? asked : (int)(cores < V ? cores : V);
+    if (*n_p > V)
+        return ls_fail(e, LS_EINVAL,
+                       "%d workers for train.virtual_workers %lld; use -n %lld or fewer, or raise "
+                       "train.virtual_workers",
+                       *n_p, (long long)V, (long long)V);
+    return LS_OK;
 }
 
 ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *e) {
@@ -36,53 +52,72 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
     return s;
 }
 
+/* The kernel would give more than there is, and kill a worker later. */
+static ls_status check_memory(const ls_run *r, ls_error *e) {
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double wanted = (double)ls_world_host_nbytes(&r->plan);
+    if (r->started || wanted <= memory) return LS_OK;
+    return ls_fail(e, LS_ENOMEM,
+                   "%.1f GB of memory are needed for parameters, gradients and optimizer, this "
+                   "machine has %.1f; use a smaller model, fewer workers or virtual workers",
+                   wanted / 1e9, memory / 1e9);
+}
+
 ls_status ls_run_build(ls_run *r, ls_error *e) {
     LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
-    size_t val = (size_t)r->corpus.nval * sizeof(double), report = LS_REPORT_SIZE * sizeof(double);
-    size_t arena = ls_world_cost(&r->plan) + ls_local_shared_cost(r->nworkers) +
-                   ls_region_cost(val) + ls_region_cost(report);
-    bool shared = r->config.parallel.transport == LS_TRANSPORT_SHM;
-    LS_TRY(ls_region_create(r->nworkers, arena, shared, &r->region, e));
-    ls_local_share(&r->region, r->nworkers, &r->local_shared);
-    ls_world_take(&r->world, &r->plan, &r->region);
-    r->val_losses = ls_region_take(&r->region, val);
-    r->report = ls_region_take(&r->region, report);
-    return LS_OK;
+    return check_memory(r, e);
 }
 
 void ls_run_free(ls_run *r) {
-    ls_world_free(&r->world);
-    ls_region_close(&r->region);
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
-    ls_corpus_free(&r->corpus);
     ls_buf_free(&r->config_text);
     *r = (ls_run){0};
 }
 
-static void where(int worker, void *arg, char *text, size_t nbytes) {
+const char *ls_run_workers_name(const ls_run *r) {
+    if (is_sequential(r)) return "sequential";
+    if (r->started) return "started by a launcher";
+    return r->config.parallel.transport == LS_TRANSPORT_THREAD ? "threads" : "processes";
+}
+
+/* Told of a worker that was killed. */
+static void where(const ls_board_slot *slot, const void *arg, char *text, size_t nbytes) {
     const ls_run *r = arg;
-    const ls_worker_slot *slot = &r->region.header->workers[worker];
+    static const char after[] = "; the run ends. Go on from the last checkpoint with --resume";
     int action = atomic_load(&slot->action);
     if (action < 0 || action >= r->plan.nactions) {
-        snprintf(text, nbytes, " between steps");
+        snprintf(text, nbytes, " between steps%s", after);
         return;
     }
     const ls_action *a = &r->plan.actions[action];
     bool layer = a->kind == LS_FORWARD || a->kind == LS_BACKWARD;
-    snprintf(text, nbytes, " in step %lld, action %d (%s%s%s)",
+    snprintf(text, nbytes, " in step %lld, action %d (%s%s%s)%s",
              (long long)atomic_load(&slot->step) + 1, action, ls_action_kind_name(a->kind),
-             layer ? " " : "", layer ? r->model.layers[a->layer].name : "");
+             layer ? " " : "", layer ? r->model.layers[a->layer].name : "", after);
 }
 
-ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, ls_error *e) {
-    ls_launch l = {.nworkers = processes_of(r),
-                   .main = worker_main,
-                   .where = where,
-                   .arg = r,
-                   .region = &r->region};
-    bool shm = r->config.parallel.transport == LS_TRANSPORT_SHM;
-    return (shm ? &ls_spawn_processes : &ls_spawn_threads)->run(&l, e);
+ls_status ls_run_launch(const ls_run *r, ls_worker_main *worker_main, void *arg, ls_error *e) {
+    static const char *const names[] = {[LS_TRANSPORT_AUTO] = NULL,
+                                        [LS_TRANSPORT_SHM] = "shm",
+                                        [LS_TRANSPORT_THREAD] = "thread",
+                                        [LS_TRANSPORT_TCP] = "tcp",
+                                        [LS_TRANSPORT_MPI] = "mpi"};
+    ls_workers w = {.n = is_sequential(r) ? 1 : r->nworkers,
+                    .transport = is_sequential(r) ? "thread" : names[r->config.parallel.transport],
+                    .arena_nbytes = ls_world_arena_nbytes(&r->plan),
+                    .timeout_s = r->config.parallel.timeout_s,
+                    .where = where};
+    if (r->config.parallel.transport == LS_TRANSPORT_MPI && !r->started)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.transport mpi: start it with mpirun, e.g. mpirun -n %d lockstep "
+                       "train ...",
+                       r->nworkers);
+    if (r->config.parallel.transport == LS_TRANSPORT_THREAD && r->started)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.transport thread: the workers are processes that a launcher has "
+                       "started; leave it out");
+    return ls_workers_run(&w, worker_main, arg, e);
 }
 
 ls_step_in ls_run_step(const ls_run *r, int64_t step) {
@@ -95,43 +130,38 @@ ls_step_in ls_run_step(const ls_run *r, int64_t step) {
         .adamw = {c->optim.beta1, c->optim.beta2, c->optim.eps, c->optim.weight_decay}};
 }
 
-/* ---- the workers' side ---- */
-
-/* Initial weights are drawn by all, a part each; a checkpoint's are in shared memory already. */
-static void draw_params(ls_member *m) {
-    ls_run *r = m->run;
-    if (r->first_step > 0) return;
-    size_t n = (size_t)m->local.size, w = (size_t)m->worker, all = r->model.nfloats;
-    ls_model_init(&r->model, (uint64_t)r->config.train.seed, all * w / n, all * (w + 1) / n,
-                  r->world.params);
-}
+/* ---- one worker ---- */
 
 /* A worker that would run another plan is refused before the first step. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
     ls_hash own = ls_plan_hash(&m->run->plan);
-    ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->local.size);
-    ls_status s = ls_local_all_gather(&m->local, &own, sizeof own, all, e);
-    for (int i = 0; s == LS_OK && i < m->local.size; i++)
+    ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->nworkers);
+    ls_status s = ls_all_gather(m->group, &own, all, sizeof own, LS_U8, e);
+    for (int i = 0; s == LS_OK && i < m->nworkers; i++)
         if (memcmp(&all[i], &own, sizeof own) != 0)
-            s = ls_fail(e, LS_EINVAL, "workers %d and %d have different plans", m->worker, i);
+            s = ls_fail(e, LS_EINVAL,
+                        "workers %d and %d have different plans; is the config the "
+                        "same on all hosts?",
+                        m->worker, i);
     free(all);
     return s;
 }
 
-static ls_status create_exec(ls_member *m, int worker, ls_exec **x_p, ls_error *e) {
-    ls_run *r = m->run;
+static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
+    const ls_run *r = m->run;
     const ls_config *c = &r->config;
+    int worker = is_sequential(r) ? i : m->worker;
     int busy = r->nworkers * (int)c->parallel.threads;
     bool room = 2 * busy <= ls_cores() && r->nworkers > 1;
     ls_exec_config x = {.plan = &r->plan,
-                        .world = &r->world,
-                        .region = &r->region,
-                        .local = &m->local,
+                        .world = &m->worlds[i],
+                        .slot = m->slot,
                         .worker = worker,
                         .threads = (int)c->parallel.threads,
-                        .first_step = r->first_step,
-                        .loader = {.tokens = r->corpus.train,
-                                   .nsamples = r->corpus.ntrain,
+                        .busy = busy,
+                        .first_step = m->first_step,
+                        .loader = {.tokens = m->corpus->train,
+                                   .nsamples = m->corpus->ntrain,
                                    .seed = (uint64_t)c->train.seed,
                                    .batch = (uint64_t)c->train.batch,
                                    .T = c->model.context,
@@ -147,7 +177,7 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     int64_t n = m->run->config.train.micro_batch;
     m->infer = (ls_infer){.model = &m->run->model,
                           .compute = ls_exec_compute(m->execs[0]),
-                          .params = m->run->world.params,
+                          .params = m->worlds[0].params,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
     while (m->infer.n > 1 && ls_infer_nbytes(&m->run->model, m->infer.n) > nbytes) m->infer.n--;
@@ -159,25 +189,70 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_member_join(ls_member *m, ls_run *r, int worker, ls_error *e) {
-    *m = (ls_member){.run = r, .worker = worker};
-    const ls_kernels *k = NULL;
-    LS_TRY(ls_kernels_pick(&k, e));
-    int size = processes_of(r), busy = r->nworkers * (int)r->config.parallel.threads;
-    ls_local_join(&m->local, &r->region, &r->local_shared, k, worker, size, busy,
-                  r->config.parallel.timeout_s);
-    m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)r->nworkers);
-    for (int i = 0; i < (is_sequential(r) ? r->nworkers : 1); i++)
-        LS_TRY(create_exec(m, is_sequential(r) ? i : worker, &m->execs[m->nexecs++], e));
-    LS_TRY(lend_arena(m, e));
-    draw_params(m);
-    LS_TRY(compare_plans(m, e));
-    return ls_local_barrier(&m->local, e);
+static ls_status open_worlds(ls_member *m, ls_error *e) {
+    const ls_run *r = m->run;
+    m->nexecs = is_sequential(r) ? r->nworkers : 1;
+    m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
+    m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
+    if (!is_sequential(r)) return ls_world_open(m->worlds, &r->plan, m->group, e);
+    m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
+    ls_group_options o = {.arena_nbytes = ls_world_arena_nbytes(&r->plan)};
+    LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
+    return ls_world_open_all(m->worlds, &r->plan, m->groups, e);
+}
+
+ls_status ls_member_join(ls_member *m, ls_error *e) {
+    m->worker = ls_group_rank(m->group);
+    m->nworkers = ls_group_size(m->group);
+    LS_TRY(ls_agree(m->group, compare_plans(m, e), e));
+    return ls_agree(m->group, open_worlds(m, e), e);
+}
+
+/* Where parameters are one copy, drawn or read by one worker for all. */
+static void draw_params(ls_member *m) {
+    size_t all = m->run->model.nfloats, n = 1, w = 0;
+    if (m->worlds[0].one) n = (size_t)m->nworkers, w = (size_t)m->worker;
+    ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, all * w / n,
+                  all * (w + 1) / n, m->worlds[0].params);
+}
+
+static ls_status load_params(ls_member *m, const char *path, ls_error *e) {
+    const ls_world *w = &m->worlds[0];
+    if (w->one && m->worker != 0) return LS_OK;
+    const ls_plan *p = &m->run->plan;
+    ls_train_state s = {.model = &m->run->model, .params = w->params, .m = w->m, .v = w->v};
+    ls_bucket *shards = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
+    for (int k = 0; k < p->nbuckets; k++) shards[k] = ls_plan_shard(p, k, m->worker);
+    if (!w->one && !is_sequential(m->run)) {
+        s.shards = shards;
+        s.nshards = p->nbuckets;
+    }
+    ls_status status = ls_checkpoint_load(path, &s, e);
+    free(shards);
+    return status;
+}
+
+ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
+    m->first_step = first_step;
+    ls_status s = LS_OK;
+    if (first_step > 0)
+        s = load_params(m, path, e);
+    else
+        draw_params(m);
+    for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = create_exec(m, i, &m->execs[i], e);
+    if (s == LS_OK) s = lend_arena(m, e);
+    return ls_member_wait(m, s, e);
 }
 
 void ls_member_leave(ls_member *m) {
-    for (int i = 0; i < m->nexecs; i++) ls_exec_free(m->execs[i]);
+    for (int i = 0; i < m->nexecs; i++) {
+        if (m->execs) ls_exec_free(m->execs[i]);
+        if (m->worlds) ls_world_close(&m->worlds[i]);
+        if (m->groups) ls_group_close(m->groups[i]);
+    }
     free(m->execs);
+    free(m->worlds);
+    free(m->groups);
     if (m->infer_nbytes) ls_unmap(m->infer.memory, m->infer_nbytes);
     *m = (ls_member){0};
 }
@@ -185,4 +260,11 @@ void ls_member_leave(ls_member *m) {
 ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     return is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
                                  : ls_exec_step(m->execs[0], in, out_p, e);
+}
+
+ls_status ls_member_wait(ls_member *m, ls_status own, ls_error *e) {
+    ls_group_set_patience(m->group, -1, -1);
+    ls_status s = ls_agree(m->group, own, e);
+    ls_group_set_patience(m->group, m->run->config.parallel.timeout_s, 0);
+    return s;
 }

@@ -1,67 +1,76 @@
 /* worker.c - the loop: a step, its metrics, and now and then an evaluation or a checkpoint.
  *
  * All workers make the same decisions at the same steps; worker 0 alone writes to disk, while the
- * others wait at a barrier without a time limit.
+ * others wait for it without a time limit.
  */
 #include "train/worker.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "data/bigram.h"
 #include "train/checkpoint.h"
+#include "train/folder.h"
 #include "train/metrics.h"
+#include "train/report.h"
 
 typedef struct loop {
+    const ls_train_job *job;
+    const ls_run *run;
     ls_member m;
-    ls_run *run;
-    ls_metrics *metrics; /* worker 0's, where the run has a folder */
-    int64_t steps;       /* complete */
-    int64_t saved;       /* steps complete at the latest checkpoint; -1: none */
+    ls_corpus corpus;
+    ls_folder folder;     /* worker 0's */
+    ls_metrics *metrics;  /* worker 0's */
+    ls_evaluation latest; /* of worker 0 */
+    int64_t steps;        /* complete */
+    int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
+/* ---- now and then ---- */
+
 static ls_status evaluate(loop *l, bool whole, ls_error *e) {
-    ls_evaluation v;
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
-    LS_TRY(ls_evaluate(&l->m, n, &v, e));
-    if (l->m.worker != 0) return LS_OK;
-    l->run->report[LS_REPORT_VAL_LOSS] = v.loss;
-    l->run->report[LS_REPORT_VAL_BITS] = v.bits_per_byte;
-    return l->metrics ? ls_metrics_evaluation(l->metrics, l->steps, &v, e) : LS_OK;
+    LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
+    return l->metrics ? ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e) : LS_OK;
+}
+
+static ls_status write_checkpoint(const loop *l, ls_error *e) {
+    const ls_world *w = &l->m.worlds[0];
+    ls_train_state s = {
+        .model = &l->run->model, .step = l->steps, .params = w->params, .m = w->m, .v = w->v};
+    ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
+                             .config = &l->run->config_text,
+                             .keep = l->run->config.checkpoint.keep};
+    return ls_checkpoint_write(l->run->dir, &s, &x, e);
 }
 
 static ls_status save(loop *l, ls_error *e) {
-    ls_run *r = l->run;
-    if (!r->dir || l->saved == l->steps) return LS_OK;
+    if (l->saved == l->steps) return LS_OK;
     l->saved = l->steps;
-    if (l->m.worker == 0) {
-        ls_train_state s = {.model = &r->model,
-                            .step = l->steps,
-                            .params = r->world.params,
-                            .m = r->world.m,
-                            .v = r->world.v};
-        ls_checkpoint_extra x = {.tokenizer = &r->corpus.tokenizer_json,
-                                 .config = &r->config_text,
-                                 .keep = r->config.checkpoint.keep};
-        LS_TRY(ls_checkpoint_write(r->dir, &s, &x, e));
-    }
-    ls_waiter usual = l->m.local.waiter;
-    l->m.local.waiter.timeout_ns = -1;
-    ls_status s = ls_local_barrier(&l->m.local, e);
-    l->m.local.waiter = usual;
-    return s;
+    const ls_plan *p = &l->run->plan;
+    LS_TRY(ls_world_gather_moments(&l->m.worlds[0], p, e));
+    ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
+    ls_world_drop_moments(&l->m.worlds[0], p);
+    return ls_member_wait(&l->m, s, e);
 }
 
-/* Whether to end after this step: worker 0 looks, all agree. */
+/* Whether to end after this step: all do if one was asked to. */
 static ls_status agree_on_stop(loop *l, bool *stop_p, ls_error *e) {
-    ls_region_header *h = l->run->region.header;
-    if (l->m.worker == 0) atomic_store(&h->stopping, atomic_load(&h->stop));
-    LS_TRY(ls_local_barrier(&l->m.local, e));
-    *stop_p = atomic_load(&h->stopping) != 0;
+    int32_t stop = ls_interrupted();
+    LS_TRY(ls_all_reduce(l->m.group, &stop, &stop, 1, LS_I32, LS_MAX, e));
+    *stop_p = stop != 0;
+    if (stop && l->m.worker == 0 && l->steps < l->run->config.train.steps)
+        ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
+               (long long)l->steps);
     return LS_OK;
 }
+
+/* ---- the loop ---- */
 
 static ls_status one_step(loop *l, ls_error *e) {
     ls_step_in in = ls_run_step(l->run, l->steps);
@@ -90,29 +99,99 @@ static ls_status run_steps(loop *l, ls_error *e) {
         LS_TRY(agree_on_stop(l, &stop, e));
     }
     LS_TRY(save(l, e));
-    if (l->steps == c->train.steps) LS_TRY(evaluate(l, true, e));
-    if (l->m.worker == 0) l->run->report[LS_REPORT_STEP] = (double)l->steps;
+    return l->steps == c->train.steps ? evaluate(l, true, e) : LS_OK;
+}
+
+/* ---- before and after ---- */
+
+/* Worker 0 makes or takes up the folder; then all read from it. */
+static ls_status open_folder(loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    bool first = ls_group_rank(l->m.group) == 0;
+    ls_status s = LS_OK;
+    if (first)
+        s = l->job->resume ? ls_folder_reopen(&l->folder, r, e)
+                           : ls_folder_create(&l->folder, r, e);
+    LS_TRY(ls_member_wait(&l->m, s, e));
+    int64_t step = l->folder.step;
+    LS_TRY(ls_broadcast(l->m.group, &step, 1, LS_I64, 0, e));
+    l->steps = step;
+    return ls_agree(l->m.group, ls_corpus_open(&l->corpus, r->dir, &r->config, e), e);
+}
+
+static ls_status begin(loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    l->m.corpus = &l->corpus;
+    LS_TRY(ls_member_join(&l->m, e));
+    char *path = ls_folder_checkpoint(r, l->steps);
+    ls_status s = ls_member_begin(&l->m, l->steps, path, e);
+    free(path);
+    LS_TRY(s);
+    if (l->m.worker == 0) {
+        s = ls_folder_keep(&l->folder, e);
+        if (s == LS_OK) s = ls_metrics_open(r, &l->metrics, e);
+        ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
+               "virtual workers",
+               r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,
+               (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
+               ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
+        ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
+    }
+    return ls_agree(l->m.group, s, e);
+}
+
+/* Worker 0's last word, on standard output. */
+static ls_status summarize(const loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    int64_t all = r->config.train.steps;
+    if (ls_log_is_terminal()) fputc('\n', stderr);
+    if (l->steps < all) {
+        ls_log("stopped after step %lld of %lld; go on with: lockstep train %s -o %s --resume",
+               (long long)l->steps, (long long)all, l->job->config, r->dir);
+        return LS_OK;
+    }
+    const ls_corpus *c = &l->corpus;
+    size_t nval = (size_t)c->nval * (size_t)r->config.model.context + 1;
+    double nbytes = 0;
+    for (size_t i = 1; i < nval; i++) nbytes += c->nbytes[c->val[i]];
+    double bigram = ls_bigram_loss(c->train, (size_t)(c->val - c->train), c->val, nval,
+                                   (uint32_t)r->config.model.vocab);
+    ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
+    LS_TRY(ls_report_curve(r->dir, bigram, e));
+    printf("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
+           "%.4f, %.4f\n",
+           l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
+    printf("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
+           (long long)all);
     return LS_OK;
 }
 
-static ls_status run_member(loop *l, ls_error *e) {
-    ls_run *r = l->run;
-    LS_TRY(ls_member_join(&l->m, r, l->m.worker, e));
-    if (l->m.worker == 0 && r->dir) LS_TRY(ls_metrics_open(r, &l->metrics, e));
-    if (l->m.worker == 0)
-        ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
+static ls_status run_worker(loop *l, ls_error *e) {
+    LS_TRY(open_folder(l, e));
+    int64_t all = l->run->config.train.steps;
+    bool first = ls_group_rank(l->m.group) == 0;
+    if (l->steps >= all) {
+        if (first)
+            ls_log("%s: is complete: step %lld of %lld; raise train.steps to train on", l->run->dir,
+                   (long long)l->steps, (long long)all);
+        return LS_OK;
+    }
+    LS_TRY(begin(l, e));
     LS_TRY(run_steps(l, e));
     ls_metrics *metrics = l->metrics;
     l->metrics = NULL;
-    return ls_metrics_close(metrics, e);
+    LS_TRY(ls_metrics_close(metrics, e));
+    return first ? summarize(l, e) : LS_OK;
 }
 
-ls_status ls_train_worker(int worker, void *arg, ls_error *e) {
-    loop l = {.run = arg, .saved = -1};
-    l.steps = l.run->first_step;
-    l.m.worker = worker;
-    ls_status s = run_member(&l, e);
+ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
+    const ls_train_job *job = arg;
+    loop l = {.job = job, .run = &job->run, .saved = -1, .folder = {.lock = -1}};
+    l.m = (ls_member){.run = l.run, .group = g, .slot = me};
+    ls_status s = run_worker(&l, e);
     ls_metrics_close(l.metrics, NULL);
     ls_member_leave(&l.m);
+    ls_corpus_free(&l.corpus);
+    ls_folder_close(&l.folder);
     return s;
 }

@@ -4,7 +4,14 @@
 
 #include "train/run.h"
 
-/* An ls_worker_main; arg is the ls_run. */
-ls_status ls_train_worker(int worker, void *arg, ls_error *);
+/* What ls_train_worker() is given; the same for all workers. */
+typedef struct ls_train_job {
+    ls_run run;         /* first */
+    const char *config; /* its path, for messages */
+    bool resume;
+} ls_train_job;
+
+/* An ls_worker_main; arg is the ls_train_job. */
+ls_status ls_train_worker(ls_group *, ls_board_slot *me, void *arg, ls_error *);
 
 #endif

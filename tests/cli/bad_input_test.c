@@ -82,7 +82,7 @@ static void test_usage(void **state) {
     expect("ckpt crack @", 2, "there is no 'crack'");
     expect("bench fly configs/tiny.yaml", 2, "there is no 'fly'");
     expect("generate @ --temperature hot", 2, "not a number");
-    expect("plan configs/tiny.yaml -n 9", 1, "9 workers for 8 virtual workers");
+    expect("plan configs/tiny.yaml -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");
     expect("help fly", 2, "there is no command 'fly'");
 }

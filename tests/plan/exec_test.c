@@ -6,21 +6,20 @@
 
 #include <math.h>
 
+#include "../coll/team.h"
 #include "base/random.h"
-#include "net/spawn.h"
-#include "test.h"
 
-enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5 };
+enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, MOST = 8 };
 
 typedef struct setup {
     ls_model model;
     ls_plan plan;
-    ls_region region;
-    ls_local_shared local_shared;
-    ls_world world;
     uint32_t tokens[NSAMPLES * T + 1];
     bool sequential, overlap;
+    const char *algorithm; /* not over shared memory, but over messages */
     int threads;
+    /* of worker 0, where moments are gathered */
+    float *params, *m, *v;
     double losses[STEPS], norms[STEPS];
 } setup;
 
@@ -30,11 +29,9 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
-    size_t arena = ls_world_cost(&s->plan) + ls_local_shared_cost(n);
-    assert_ls_ok(ls_region_create(n, arena, false, &s->region, &e), e);
-    ls_local_share(&s->region, n, &s->local_shared);
-    ls_world_take(&s->world, &s->plan, &s->region);
-    ls_model_init(&s->model, 7, 0, s->model.nfloats, s->world.params);
+    s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
+    s->m = s->params + s->model.nfloats;
+    s->v = s->m + s->model.nfloats;
     for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
         uint32_t w[4];
         ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
@@ -43,19 +40,19 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
 }
 
 static void tear_down(setup *s) {
-    ls_world_free(&s->world);
-    ls_region_close(&s->region);
+    free(s->params);
     ls_plan_free(&s->plan);
     ls_model_free(&s->model);
 }
 
-static ls_exec_config config_of(const setup *s, ls_local *g, int worker) {
+static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot *slot,
+                                int worker) {
     ls_exec_config c = {.plan = &s->plan,
-                        .world = &s->world,
-                        .region = (ls_region *)(uintptr_t)&s->region,
-                        .local = g,
+                        .world = w,
+                        .slot = slot,
                         .worker = worker,
                         .threads = s->threads,
+                        .busy = 64,
                         .overlap = s->overlap,
                         .loader = {s->tokens, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0}};
     ls_plan_range(&s->plan, worker, &c.loader.a, &c.loader.b);
@@ -66,38 +63,58 @@ static ls_step_in step_in(int64_t i) {
     return (ls_step_in){.step = i, .lr = 1e-2, .clip = 0.5, .adamw = {0.9, 0.95, 1e-8, 0.1}};
 }
 
-static ls_status worker_main(int worker, void *arg, ls_error *e) {
-    setup *s = arg;
-    const ls_kernels *k = NULL;
-    ls_local g;
-    ls_exec *x = NULL;
-    LS_TRY(ls_kernels_pick(&k, e));
-    ls_local_join(&g, &s->region, &s->local_shared, k, worker, s->plan.c.nworkers, 64, 20);
-    ls_exec_config c = config_of(s, &g, worker);
-    LS_TRY(ls_exec_create(&c, &x, e));
-    ls_status status = LS_OK;
-    for (int64_t i = 0; i < STEPS && status == LS_OK; i++) {
+static void draw(const setup *s, const ls_world *w) {
+    ls_model_init(&s->model, 7, 0, s->model.nfloats, w->params);
+}
+
+static void keep(setup *s, const ls_world *w) {
+    memcpy(s->params, w->params, 3 * s->model.nfloats * sizeof(float));
+}
+
+static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
+    int worker = ls_group_rank(w->group);
+    if (!w->one || worker == 0) draw(s, w);
+    LS_TRY(ls_barrier(w->group, e));
+    for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
-        status = ls_exec_step(x, &in, &out, e);
+        LS_TRY(ls_exec_step(x, &in, &out, e));
         if (worker == 0) s->losses[i] = out.loss;
         if (worker == 0) s->norms[i] = out.grad_norm;
     }
+    LS_TRY(ls_world_gather_moments(w, &s->plan, e));
+    if (worker == 0) keep(s, w);
+    return ls_barrier(w->group, e);
+}
+
+static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
+    setup *s = arg;
+    ls_world w;
+    ls_board_slot slot;
+    ls_exec *x = NULL;
+    LS_TRY(ls_world_open(&w, &s->plan, g, e));
+    ls_exec_config c = config_of(s, &w, &slot, ls_group_rank(g));
+    LS_TRY(ls_exec_create(&c, &x, e));
+    ls_status status = run_steps(s, &w, x, e);
     ls_exec_free(x);
+    ls_world_close(&w);
     return status;
 }
 
 static void run_sequential(setup *s) {
-    const ls_kernels *k = NULL;
+    int n = s->plan.c.nworkers;
     ls_error e = {0};
-    ls_exec *execs[8];
-    ls_local g;
-    assert_ls_ok(ls_kernels_pick(&k, &e), e);
-    ls_local_join(&g, &s->region, &s->local_shared, k, 0, 1, 1, 20);
-    for (int w = 0; w < s->plan.c.nworkers; w++) {
-        ls_exec_config c = config_of(s, &g, w);
+    ls_exec *execs[MOST];
+    ls_group *groups[MOST];
+    ls_world worlds[MOST];
+    ls_board_slot slot;
+    assert_ls_ok(ls_group_open_threads(n, NULL, groups, &e), e);
+    assert_ls_ok(ls_world_open_all(worlds, &s->plan, groups, &e), e);
+    for (int w = 0; w < n; w++) {
+        ls_exec_config c = config_of(s, &worlds[w], &slot, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
     }
+    draw(s, &worlds[0]);
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
@@ -105,29 +122,41 @@ static void run_sequential(setup *s) {
         s->losses[i] = out.loss;
         s->norms[i] = out.grad_norm;
     }
-    for (int w = 0; w < s->plan.c.nworkers; w++) ls_exec_free(execs[w]);
+    keep(s, &worlds[0]);
+    for (int w = 0; w < n; w++) {
+        ls_exec_free(execs[w]);
+        ls_world_close(&worlds[w]);
+        ls_group_close(groups[w]);
+    }
 }
 
 static void run(setup *s) {
-    if (s->sequential) {
+    ls_group_options o = {.timeout_s = 60, .algorithm = s->algorithm};
+    if (s->sequential)
         run_sequential(s);
-        return;
-    }
-    ls_error e = {0};
-    ls_launch l = {s->plan.c.nworkers, worker_main, NULL, s, &s->region};
-    assert_ls_ok(ls_spawn_threads.run(&l, &e), e);
+    else
+        run_threads(s->plan.c.nworkers, &o, worker_main, s, NULL);
 }
 
-static void same_as_oracle(int n, int V, int64_t micro, bool overlap, int threads) {
-    setup oracle = {.sequential = true, .threads = 1}, s = {.overlap = overlap, .threads = threads};
-    set_up(&oracle, n, V, micro);
-    set_up(&s, n, V, micro);
+typedef struct variant {
+    int n, V;
+    int64_t micro;
+    bool overlap;
+    int threads;
+    const char *algorithm;
+} variant;
+
+static void same_as_oracle(variant x) {
+    setup oracle = {.sequential = true, .threads = 1};
+    setup s = {.overlap = x.overlap, .threads = x.threads, .algorithm = x.algorithm};
+    set_up(&oracle, x.n, x.V, x.micro);
+    set_up(&s, x.n, x.V, x.micro);
     run(&oracle);
     run(&s);
     size_t nbytes = s.model.nfloats * sizeof(float);
-    assert_memory_equal(s.world.params, oracle.world.params, nbytes);
-    assert_memory_equal(s.world.m, oracle.world.m, nbytes);
-    assert_memory_equal(s.world.v, oracle.world.v, nbytes);
+    assert_memory_equal(s.params, oracle.params, nbytes);
+    assert_memory_equal(s.m, oracle.m, nbytes);
+    assert_memory_equal(s.v, oracle.v, nbytes);
     assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
     assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
     tear_down(&oracle);
@@ -138,11 +167,18 @@ static void test_lanes(void **state) {
     (void)state;
     static const int workers[] = {1, 2, 3, 5, 8};
     for (int i = 0; i < 5; i++) {
-        same_as_oracle(workers[i], 8, 1, false, 1);
-        same_as_oracle(workers[i], 8, 1, true, 1);
+        same_as_oracle((variant){workers[i], 8, 1, false, 1, NULL});
+        same_as_oracle((variant){workers[i], 8, 1, true, 1, NULL});
     }
-    same_as_oracle(2, 4, 2, true, 2);
-    same_as_oracle(1, 1, 8, true, 2);
+    same_as_oracle((variant){2, 4, 2, true, 2, NULL});
+    same_as_oracle((variant){1, 1, 8, true, 2, NULL});
+}
+
+/* Sums that are sent, not read. */
+static void test_messages(void **state) {
+    (void)state;
+    same_as_oracle((variant){3, 8, 1, false, 1, "direct"});
+    same_as_oracle((variant){5, 8, 1, true, 1, "ring"});
 }
 
 /* The sum over virtual workers is the gradient of the mean loss over the batch: the same, but for
@@ -167,6 +203,7 @@ static void test_one_sum(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_messages),
         cmocka_unit_test(test_one_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static hashes train(int nworkers, const char *a, const char *b, const char *c) {
     assert_ls_ok(ls_train(&o, &e), e);
     char *path = NULL;
     ls_checkpoint_info i;
-    assert_ls_ok(ls_checkpoint_newest(run, &path, &e), e);
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
     assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
     assert_int_equal(i.step, nsteps);
     free(path);
@@ -86,6 +86,14 @@ static void test_processes(void **state) {
     (void)state;
     static const int workers[] = {1, 2, 3, 5, 8};
     for (int i = 0; i < 5; i++) same(train(workers[i], NULL, NULL, NULL));
+}
+
+/* Every worker has its own parameters and its own shards of the moments, and sends. */
+static void test_tcp(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 5};
+    for (int i = 0; i < 4; i++) same(train(workers[i], "parallel.transport=tcp", NULL, NULL));
+    same(train(3, "parallel.transport=tcp", "parallel.overlap=on", "parallel.bucket_mb=0.02"));
 }
 
 static void test_micro_batches(void **state) {
@@ -149,10 +157,15 @@ static void test_can_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),       cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_executors),
-        cmocka_unit_test(test_buckets),       cmocka_unit_test(test_odd_virtual_workers),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_executors),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_odd_virtual_workers),
         cmocka_unit_test(test_can_fail),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,0 +1,33 @@
+/* virtual.h - what training asks of a group beyond group.h: sums over virtual workers, and memory
+ * in one copy.
+ *
+ * The batch is cut for V virtual workers; worker r of n runs a contiguous range of them and holds
+ * the sums of the largest whole subtrees in it (tree.h). Finishing the tree over all workers' sums
+ * gives the same bits whatever n is.
+ */
+#ifndef LS_COLL_VIRTUAL_H
+#define LS_COLL_VIRTUAL_H
+
+#include "lockstep/group.h"
+
+/* in: this worker's sums, `stride` elements apart, each of [all counts]. out [counts[rank]] = the
+ * sum over all virtual workers of block `rank`; it may be that block of the first of `in`.
+ * V >= size. */
+ls_status ls_reduce_scatter_virtual_start(ls_group *, int V, const void *in, size_t stride,
+                                          void *out, const size_t *counts, ls_dtype,
+                                          ls_request **r_p, ls_error *);
+
+/* group.h has the blocking one. Nothing is copied where the workers' blocks and outputs are the
+ * same memory (ls_group_alloc_one). */
+ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const size_t *counts,
+                                ls_dtype, ls_request **r_p, ls_error *);
+
+/* Memory that is one copy for all workers, zeroed, until the group's last user closes. *p_p is NULL
+ * where not all share memory (or one is alone), or the arena of the first has no room. Collective.
+ */
+ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
+
+/* What the options said of waits, from now on, in seconds; < 0: no limit, no report. */
+void ls_group_set_patience(ls_group *, double timeout_s, double report_s);
+
+#endif

@@ -1,0 +1,38 @@
+/* board.h - what forked workers tell their parent, in memory that they share: where they are, and
+ * why they failed.
+ */
+#ifndef LS_NET_BOARD_H
+#define LS_NET_BOARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* Where a worker is. Alone on its cache lines. */
+typedef struct ls_board_slot {
+    _Alignas(128) atomic_int action; /* index into the plan; -1 outside a step */
+    atomic_llong step;               /* from 0 */
+} ls_board_slot;
+
+typedef struct ls_board {
+    int nworkers;
+    struct ls_board_note {
+        atomic_int state; /* 0, 1 while it is written, 2 when it can be read */
+        ls_error error;
+    } own, lost; /* the first failure of a worker's own; the first that came of a lost peer */
+    ls_board_slot slots[];
+} ls_board;
+
+/* Made before the workers are forked. */
+ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
+void ls_board_close(ls_board *);
+
+/* A worker has failed: the first with a message is kept. */
+void ls_board_fail(ls_board *, const ls_error *);
+/* The first failure of a worker's own. */
+bool ls_board_failed(const ls_board *, ls_error *e_p);
+/* The first of those that blame another worker. */
+bool ls_board_lost(const ls_board *, ls_error *e_p);
+
+#endif

@@ -1,0 +1,108 @@
+/* folder.c - see folder.h. */
+#include "train/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "train/checkpoint.h"
+#include "train/metrics.h"
+
+static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
+
+static ls_status write_config(const ls_run *r, ls_error *e) {
+    char *path = in_run(r, "config.yaml");
+    ls_status s = ls_file_replace(path, r->config_text.data, r->config_text.len, e);
+    free(path);
+    return s;
+}
+
+/* One program a run at a time; the lock goes with the process. */
+static ls_status take_lock(ls_folder *f, ls_error *e) {
+    const char *dir = f->run->dir;
+    f->lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->lock < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", dir, strerror(errno));
+    if (flock(f->lock, LOCK_EX | LOCK_NB) == 0) return LS_OK;
+    close(f->lock);
+    f->lock = -1;
+    return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep", dir);
+}
+
+/* ---- a new one ---- */
+
+static ls_status fill(const ls_run *r, const ls_corpus *c, ls_error *e) {
+    char *checkpoints = in_run(r, "checkpoints");
+    ls_status s = ls_file_make_dirs(checkpoints, e);
+    free(checkpoints);
+    if (s == LS_OK) s = write_config(r, e);
+    if (s == LS_OK) s = ls_corpus_save(c, r->dir, e);
+    if (s != LS_OK) ls_file_remove_tree(r->dir, NULL);
+    return s;
+}
+
+ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
+    *f_p = (ls_folder){.run = r, .lock = -1};
+    if (ls_file_exists(r->dir))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: exists already; go on from it with --resume, or choose another folder "
+                       "with -o",
+                       r->dir);
+    ls_corpus c;
+    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    ls_status s = fill(r, &c, e);
+    ls_corpus_free(&c);
+    if (s != LS_OK) return s;
+    f_p->fresh = true;
+    return take_lock(f_p, e);
+}
+
+/* ---- an old one ---- */
+
+static ls_status check_config(const ls_run *r, ls_error *e) {
+    char *path = in_run(r, "config.yaml"), *note = NULL;
+    ls_config was;
+    ls_status s = ls_config_read(path, &was, e);
+    if (s == LS_OK) s = ls_config_compatible(&was, &r->config, &note, e);
+    if (note) ls_log("%s", note);
+    free(note);
+    free(path);
+    return s;
+}
+
+ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
+    *f_p = (ls_folder){.run = r, .lock = -1};
+    if (!ls_file_exists(r->dir))
+        return ls_fail(e, LS_EINVAL, "%s: does not exist; leave out --resume to begin it", r->dir);
+    LS_TRY(check_config(r, e));
+    LS_TRY(take_lock(f_p, e));
+    char *path = NULL;
+    LS_TRY(ls_checkpoint_newest(r->dir, &path, &f_p->step, e));
+    ls_log("going on from %s", path);
+    free(path);
+    return LS_OK;
+}
+
+/* ---- both ---- */
+
+ls_status ls_folder_keep(ls_folder *f, ls_error *e) {
+    bool fresh = f->fresh;
+    f->fresh = false;
+    if (fresh) return LS_OK;
+    LS_TRY(write_config(f->run, e));
+    return ls_metrics_cut(f->run->dir, f->step, e);
+}
+
+void ls_folder_close(ls_folder *f) {
+    if (f->fresh) ls_file_remove_tree(f->run->dir, NULL);
+    if (f->lock >= 0) close(f->lock);
+    *f = (ls_folder){.lock = -1};
+}
+
+char *ls_folder_checkpoint(const ls_run *r, int64_t step) {
+    return ls_format("%s/checkpoints/step-%lld", r->dir, (long long)step);
+}

@@ -1,0 +1,198 @@
+/* workers.c - see workers.h. */
+#include "train/workers.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/environment.h"
+#include "net/launch.h"
+
+/* ---- interrupts ---- */
+
+static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t second_ends; /* where no launcher would end the workers */
+
+static void on_interrupt(int number) {
+    static const char text[] = "lockstep: interrupted twice: ended at once\n";
+    (void)number;
+    if (interrupts++ == 0 || !second_ends) return;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(2);
+    _exit(1);
+}
+
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { NSIGNALS = sizeof stop_signals / sizeof *stop_signals };
+
+static void catch_interrupts(bool end_at_second, struct sigaction before[NSIGNALS]) {
+    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    interrupts = 0;
+    second_ends = end_at_second;
+    for (int i = 0; i < NSIGNALS; i++) sigaction(stop_signals[i], &a, &before[i]);
+}
+
+static void release_interrupts(const struct sigaction before[NSIGNALS]) {
+    for (int i = 0; i < NSIGNALS; i++) sigaction(stop_signals[i], &before[i], NULL);
+}
+
+bool ls_interrupted(void) { return interrupts > 0; }
+
+/* ---- one worker ---- */
+
+static ls_group_options options_of(const ls_workers *w) {
+    return (ls_group_options){
+        .transport = w->transport, .timeout_s = w->timeout_s, .arena_nbytes = w->arena_nbytes};
+}
+
+ls_status ls_agree(ls_group *g, ls_status own, ls_error *e) {
+    size_t n = (size_t)ls_group_size(g);
+    int32_t code = (int32_t)own, *codes = LS_NEW_ARRAY(int32_t, n);
+    ls_error lost = {0};
+    ls_status s = ls_all_gather(g, &code, codes, 1, LS_I32, &lost);
+    int first = 0;
+    while (s == LS_OK && first < (int)n && codes[first] == LS_OK) first++;
+    if (s != LS_OK && own == LS_OK) *e = lost;
+    if (s == LS_OK && first < (int)n) {
+        s = (ls_status)codes[first];
+        if (first != ls_group_rank(g)) *e = (ls_error){.code = s}; /* that worker tells it */
+    }
+    free(codes);
+    return own != LS_OK && s == LS_OK ? own : s;
+}
+
+/* ---- threads ---- */
+
+typedef struct member {
+    pthread_t thread;
+    ls_group *g;
+    ls_board *board;
+    ls_worker_main *main;
+    void *arg;
+} member;
+
+static void run_member(member *m) {
+    ls_error e = {0};
+    if (m->main(m->g, &m->board->slots[ls_group_rank(m->g)], m->arg, &e) != LS_OK)
+        ls_board_fail(m->board, &e);
+    ls_group_close(m->g);
+}
+
+static void *member_main(void *arg) {
+    run_member(arg);
+    return NULL;
+}
+
+static ls_status run_threads(const ls_workers *w, ls_board *board, ls_worker_main *main_fn,
+                             void *arg, ls_error *e) {
+    size_t n = (size_t)w->n;
+    ls_group **groups = LS_NEW_ARRAY(ls_group *, n);
+    member *members = LS_NEW_ARRAY(member, n);
+    ls_group_options o = options_of(w);
+    ls_status s = ls_group_open_threads(w->n, &o, groups, e);
+    int started = 0;
+    for (; s == LS_OK && started < w->n; started++) {
+        member *m = &members[started];
+        *m = (member){.g = groups[started], .board = board, .main = main_fn, .arg = arg};
+        int failed = pthread_create(&m->thread, NULL, member_main, m);
+        if (!failed) continue;
+        s = ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", started, strerror(failed));
+        for (int i = started; i < w->n; i++) ls_group_close(groups[i]); /* lost to the others */
+        break;
+    }
+    for (int i = 0; i < started; i++) pthread_join(members[i].thread, NULL);
+    free(members);
+    free(groups);
+    if (s == LS_OK && (ls_board_failed(board, e) || ls_board_lost(board, e))) s = e->code;
+    return s;
+}
+
+/* ---- processes ---- */
+
+typedef struct family {
+    const ls_workers *w;
+    ls_board *board;
+    ls_worker_main *main;
+    void *arg;
+} family;
+
+static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e) {
+    ls_group *g = NULL;
+    ls_group_options o = options_of(f->w);
+    LS_TRY(ls_group_open(&o, &g, e));
+    ls_status s = f->main(g, &slots[f->board ? ls_group_rank(g) : 0], f->arg, e);
+    ls_group_close(g);
+    return s;
+}
+
+static int process_main(void *arg) {
+    const family *f = arg;
+    struct sigaction before[NSIGNALS];
+    ls_error e = {0};
+    catch_interrupts(false, before);
+    if (run_process(f, f->board->slots, &e) == LS_OK) return 0;
+    ls_board_fail(f->board, &e);
+    return 1;
+}
+
+static void where(int rank, void *arg, char *text, size_t nbytes) {
+    const family *f = arg;
+    if (f->w->where) f->w->where(&f->board->slots[rank], f->arg, text, nbytes);
+}
+
+static ls_status run_processes(const ls_workers *w, ls_board *board, ls_worker_main *main_fn,
+                               void *arg, ls_error *e) {
+    family f = {w, board, main_fn, arg};
+    ls_launch_options l = {.nworkers = w->n,
+                           .arena_nbytes = w->arena_nbytes,
+                           .main = process_main,
+                           .arg = &f,
+                           .board = board,
+                           .where = where};
+    int code = 0;
+    LS_TRY(ls_launch_run(&l, &code, e));
+    return code ? e->code : LS_OK;
+}
+
+/* This process alone, one of those that a launcher has started. */
+static ls_status run_started(const ls_workers *w, ls_worker_main *main_fn, void *arg, ls_error *e) {
+    family f = {.w = w, .main = main_fn, .arg = arg};
+    ls_board_slot slot = {.action = -1};
+    struct sigaction before[NSIGNALS];
+    catch_interrupts(false, before);
+    ls_status s = run_process(&f, &slot, e);
+    release_interrupts(before);
+    return s;
+}
+
+/* ---- the whole ---- */
+
+ls_status ls_workers_started(bool *started_p, int *n_p, ls_error *e) {
+    ls_environment env;
+    LS_TRY(ls_environment_read(&env, e));
+    *started_p = env.launcher != LS_LAUNCHER_NONE;
+    *n_p = env.size;
+    return LS_OK;
+}
+
+ls_status ls_workers_run(const ls_workers *w, ls_worker_main *main_fn, void *arg, ls_error *e) {
+    bool threads = w->transport && strcmp(w->transport, "thread") == 0, started = false;
+    int n = 0;
+    ls_board *board = NULL;
+    LS_TRY(ls_workers_started(&started, &n, e));
+    if (started && !threads) return run_started(w, main_fn, arg, e);
+    LS_TRY(ls_board_open(w->n, &board, e));
+    ls_status s;
+    if (threads) {
+        struct sigaction before[NSIGNALS];
+        catch_interrupts(true, before);
+        s = run_threads(w, board, main_fn, arg, e);
+        release_interrupts(before);
+    } else {
+        s = run_processes(w, board, main_fn, arg, e);
+    }
+    ls_board_close(board);
+    return s;
+}

@@ -1,0 +1,152 @@
+/* launched_test.c - training by workers that others have started: real mpiruns, `lockstep run`, and
+ * RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. The same bits as from one worker. */
+#include "cli/program.h"
+
+#define TRAIN LOCKSTEP_PROGRAM " train configs/tiny.yaml --set train.steps=14 -o "
+
+/* Runs a line of the shell, "@" for the test's folder; its exit code and its output (free() it). */
+static int shell(const char *line, char **output_p) {
+    char text[2048], *output = calloc(1, MAX_OUTPUT + 1);
+    size_t n = 0;
+    for (const char *s = line; *s && n + 64 < sizeof text; s++) {
+        if (*s == '@')
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s", folder);
+        else
+            text[n++] = *s;
+    }
+    text[n] = 0;
+    FILE *f = popen(text, "r");
+    assert_non_null(f);
+    size_t got = fread(output, 1, MAX_OUTPUT, f);
+    output[got] = 0;
+    int how = pclose(f);
+    *output_p = output;
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static void expect_shell(const char *line, bool good, const char *says) {
+    char *output = NULL;
+    int code = shell(line, &output);
+    if ((code == 0) != good || (says && !strstr(output, says))) {
+        print_error("%s\nexit code %d; output:\n%s\nexpected: %s\n", line, code, output,
+                    says ? says : "(anything)");
+        fail();
+    }
+    free(output);
+}
+
+static bool has(const char *mpirun) {
+    char line[128], *output = NULL;
+    snprintf(line, sizeof line, "command -v %s", mpirun);
+    int code = shell(line, &output);
+    free(output);
+    if (code) print_message("skipped: there is no %s\n", mpirun);
+    return code == 0;
+}
+
+static void hash_of(const char *run, char hash[256]) {
+    char line[64], *output = NULL;
+    snprintf(line, sizeof line, "ckpt hash @/%s", run);
+    assert_int_equal(run_program(line, &output), 0);
+    snprintf(hash, 256, "%s", output);
+    free(output);
+}
+
+/* Trains with `launcher` in front, and compares. */
+static void same_bits(const char *launcher, const char *run, const char *sets) {
+    char line[1024], want[256], got[256];
+    if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
+    snprintf(line, sizeof line, "timeout 120 %s " TRAIN "@/%s %s 2>&1", launcher, run, sets);
+    expect_shell(line, true, "validation loss");
+    hash_of("one", want);
+    hash_of(run, got);
+    assert_string_equal(want, got);
+}
+
+#define OPENMPI "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3"
+
+static void test_openmpi(void **state) {
+    (void)state;
+    if (!has("mpirun.openmpi")) skip();
+    same_bits(OPENMPI, "openmpi", "");
+    same_bits(OPENMPI, "openmpi-messages", "--set parallel.transport=mpi");
+}
+
+static void test_mpich(void **state) {
+    (void)state;
+    if (!has("mpirun.mpich")) skip();
+    same_bits("mpirun.mpich -n 4", "mpich", "");
+    same_bits("mpirun.mpich -n 2", "mpich-messages", "--set parallel.transport=mpi");
+}
+
+static void test_lockstep_run(void **state) {
+    (void)state;
+    same_bits(LOCKSTEP_PROGRAM " run -n 3", "run", "");
+}
+
+/* As torchrun sets it; a shell starts three workers, and fails if one of them does. */
+#define AS_TORCHRUN(port, tail)                                                                    \
+    "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" port                                               \
+    " WORLD_SIZE=3 LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; "                                \
+    "fail=0; for r in 0 1 2; do RANK=$r timeout 120 " TRAIN tail                                   \
+    " 2>&1 & pids=\"$pids $!\"; done; for p in $pids; do wait $p || fail=1; done; exit $fail"
+
+static void test_torchrun(void **state) {
+    (void)state;
+    char want[256], got[256];
+    if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
+    expect_shell(AS_TORCHRUN("29731", "@/torchrun"), true, "validation loss");
+    hash_of("one", want);
+    hash_of("torchrun", got);
+    assert_string_equal(want, got);
+    expect_shell(AS_TORCHRUN("29732", "@/torchrun-tcp --set parallel.transport=tcp"), true, NULL);
+    hash_of("torchrun-tcp", got);
+    assert_string_equal(want, got);
+}
+
+static int count(const char *text, const char *what) {
+    int n = 0;
+    for (const char *s = text; (s = strstr(s, what)); s++) n++;
+    return n;
+}
+
+/* What is wrong is told once where all can see it, and ends all. */
+static void test_wrong(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_not_equal(shell(AS_TORCHRUN("29733", "@/never --resume"), &output), 0);
+    assert_int_equal(count(output, "does not exist; leave out --resume"), 1);
+    assert_int_equal(count(output, "lockstep:"), 1);
+    free(output);
+    expect_shell(AS_TORCHRUN("29734", "@/never -n 2"), false, "the launcher has started 3 workers");
+    expect_shell(AS_TORCHRUN("29735", "@/never --set parallel.transport=thread"), false,
+                 "started; leave it out");
+    assert_false(file_exists("never"));
+}
+
+/* One is killed: the others say who was lost, and end. */
+static void test_killed(void **state) {
+    (void)state;
+    char *output = NULL;
+    int code = shell("export MASTER_ADDR=127.0.0.1 MASTER_PORT=29736 WORLD_SIZE=3 "
+                     "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for r in 0 1 2; do RANK=$r "
+                     "timeout 120 " LOCKSTEP_PROGRAM " train configs/tiny.yaml -o @/killed --set "
+                     "train.steps=1000000 --set parallel.transport=tcp --set log.every=100000 "
+                     "2>&1 & pids=\"$pids $!\"; done; "
+                     "while [ ! -s @/killed/metrics.jsonl ]; do sleep 0.1; done; "
+                     "victim=$(pgrep -P ${pids##* }); kill -9 $victim; "
+                     "fail=0; for p in $pids; do wait $p || fail=1; done; exit $fail",
+                     &output);
+    assert_int_equal(code, 1);
+    assert_non_null(strstr(output, "worker 2"));
+    free(output);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_openmpi),      cmocka_unit_test(test_mpich),
+        cmocka_unit_test(test_lockstep_run), cmocka_unit_test(test_torchrun),
+        cmocka_unit_test(test_wrong),        cmocka_unit_test(test_killed),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
