@@ -291,7 +291,7 @@ void ls_group_free(ls_group *g, void *p) {
 ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e) {
     int64_t place = -1;
     *p_p = NULL;
-    if (g->size == 1 || !g->shared) return LS_OK;
+    if (g->size == 1 || !g->shared || g->forced) return LS_OK;
     if (g->rank == 0) {
         pthread_mutex_lock(&g->end->lock);
         void *p = ls_commons_alloc(g->end->commons, nbytes);

@@ -23,8 +23,8 @@ ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const siz
                                 ls_dtype, ls_request **r_p, ls_error *);
 
 /* Memory that is one copy for all workers, zeroed, until the group's last user closes. *p_p is NULL
- * where not all share memory (or one is alone), or the arena of the first has no room. Collective.
- */
+ * where not all share memory (or one is alone), an algorithm is forced, which would send what is
+ * there already, or the arena of the first has no room. Collective. */
 ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
 
 /* What the options said of waits, from now on, in seconds; < 0: no limit, no report. */
