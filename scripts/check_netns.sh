@@ -76,19 +76,20 @@ all() { # all COMMAND...: on every host
     for h in 0 1 2 3; do on $h "$@" || return 1; done
 }
 
-begin() { # begin ALL-REDUCES PAUSE: starts the workers
+start() { # start COMMAND...: as the workers, one a host
     rm -f "$dir"/out.* "$dir"/pid.* "$dir"/code.*
     for r in 0 1 2 3; do
         (
             LOCKSTEP_RANK=$r LOCKSTEP_SIZE=$n LOCKSTEP_ADDR=10.231.0.1:7000 LOCKSTEP_KEY=$key
             export LOCKSTEP_RANK LOCKSTEP_SIZE LOCKSTEP_ADDR LOCKSTEP_KEY
-            ip netns exec $tag-$r "$worker" "$1" "$2" >"$dir/out.$r" 2>&1 &
+            ip netns exec $tag-$r "$@" >"$dir/out.$r" 2>&1 &
             echo $! >"$dir/pid.$r"
             wait $!
             echo $? >"$dir/code.$r"
         ) &
     done
 }
+begin() { start "$worker" "$1" "$2"; } # begin ALL-REDUCES PAUSE
 end() { # end SECONDS: waits for all; fails where one still runs
     left=$(($1 * 10))
     while [ "$(ls "$dir" | grep -c '^code')" -lt $n ]; do
@@ -120,6 +121,17 @@ names() {
 begin 50 0
 end 60 && all_well
 result $? "clean links"
+
+# The trainer: the weights that one worker gives.
+lockstep=$build/lockstep
+same_bits() {
+    "$lockstep" train configs/tiny.yaml -n 1 -o "$dir/one" >"$dir/out.one" 2>&1 &&
+        start "$lockstep" train configs/tiny.yaml -o "$dir/many" --set parallel.transport=tcp &&
+        end 120 && [ "$(cat "$dir"/code.* | sort -u)" = 0 ] &&
+        [ "$("$lockstep" ckpt hash "$dir/one")" = "$("$lockstep" ckpt hash "$dir/many")" ]
+}
+same_bits
+result $? "training on four hosts, to the bits of one worker"
 
 if all tc qdisc add dev eth0 root netem delay 20ms 5ms loss 1% 2>"$dir/why"; then
     begin 50 0
