@@ -123,7 +123,7 @@ static size_t size_up(const ls_group *g, asked *a) {
     case LS_CALL_ALL_TO_ALL: a->nin = a->nout = all; break;
     case LS_CALL_BARRIER:
     case LS_NCALLS: break;
-    default: a->nin = a->nout = c->count; break;
+    default: a->nin = c->count + more_inputs(g, c) * c->stride, a->nout = c->count; break;
     }
     return c->counts ? sum_of(c->counts, g->rank) : r * c->count;
 }
@@ -296,6 +296,10 @@ ls_status ls_reduce_scatter_virtual_start(ls_group *g, int V, const void *in, si
                ASKED(LS_CALL_REDUCE_SCATTER, .count = SIZE_MAX, .counts = counts, .V = V,
                      .stride = stride),
                r_p, e);
+}
+ls_status ls_all_reduce_virtual_start(ls_group *g, int V, const void *in, size_t stride, void *out,
+                                      size_t count, ls_dtype dtype, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_REDUCE, .count = count, .V = V, .stride = stride), r_p, e);
 }
 ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
                                 ls_dtype dtype, ls_request **r_p, ls_error *e) {

@@ -411,7 +411,7 @@ static void reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
     int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
     unsigned char *out = ls_commons_at(s->commons, slot_of(s, x, target)->out);
-    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->op != LS_AVG &&
+    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG &&
         !ls_dtype_is_half(c->dtype)) {
         unsigned char *other = ls_commons_at(s->commons, slot_of(s, x, 1 - s->rank)->out);
         s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,

@@ -17,6 +17,10 @@ ls_status ls_reduce_scatter_virtual_start(ls_group *, int V, const void *in, siz
                                           void *out, const size_t *counts, ls_dtype,
                                           ls_request **r_p, ls_error *);
 
+/* out [count] = the sum over all virtual workers, at all workers; it may be the first of `in`. */
+ls_status ls_all_reduce_virtual_start(ls_group *, int V, const void *in, size_t stride, void *out,
+                                      size_t count, ls_dtype, ls_request **r_p, ls_error *);
+
 /* group.h has the blocking one. Nothing is copied where the workers' blocks and outputs are the
  * same memory (ls_group_alloc_one). */
 ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const size_t *counts,

@@ -68,4 +68,5 @@ void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->V = V;
     l->y_floats = (size_t)(T * C);
     l->backward_whole = true;
+    l->backward_alone = true;
 }

@@ -67,6 +67,7 @@ struct ls_layer {
     size_t scratch_floats;                      /* a thread */
     double forward_flops;                       /* a sample; backward is twice that */
     bool loss;                                  /* the last: has losses instead of y */
+    bool backward_alone; /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };

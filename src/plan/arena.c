@@ -13,7 +13,8 @@ enum { ALIGN = 64 };
 
 typedef struct walk {
     const ls_plan *p;
-    int n;       /* buffers */
+    int worker;
+    int n;       /* buffers that may lie in the arena */
     bool *live;  /* [n] */
     bool *clash; /* [n][n] live at the same time at some point */
     int *order;  /* buffers by first life */
@@ -24,10 +25,10 @@ typedef struct walk {
 
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
-    if (!ls_buffer_transient(ls_plan_buffer_of(w->p, buffer).kind)) return;
+    if (!ls_buffer_in_arena(ls_plan_buffer_of(w->p, buffer).kind)) return;
     if (w->live[buffer] || how == LS_USE_READ) return;
     w->live[buffer] = true;
-    w->bytes += ls_plan_buffer_nbytes(w->p, buffer);
+    w->bytes += ls_plan_buffer_nbytes(w->p, buffer, w->worker);
     bool known = false;
     for (int i = 0; i < w->norder; i++) known |= w->order[i] == buffer;
     if (!known) w->order[w->norder++] = buffer;
@@ -46,7 +47,7 @@ static size_t lowest_place(const walk *w, int buffer, size_t nbytes, const size_
         moved = false;
         for (int i = 0; i < w->n; i++) {
             if (offsets[i] == SIZE_MAX || !w->clash[buffer * w->n + i]) continue;
-            size_t end = offsets[i] + ls_plan_buffer_nbytes(w->p, i);
+            size_t end = offsets[i] + ls_plan_buffer_nbytes(w->p, i, w->worker);
             if (at >= end || offsets[i] >= at + nbytes) continue;
             at = (end + ALIGN - 1) / ALIGN * ALIGN;
             moved = true;
@@ -56,7 +57,7 @@ static size_t lowest_place(const walk *w, int buffer, size_t nbytes, const size_
 }
 
 void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
-    walk w = {.p = p, .n = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0)};
+    walk w = {.p = p, .worker = worker, .n = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0)};
     w.live = LS_NEW_ARRAY(bool, (size_t)w.n);
     w.clash = LS_NEW_ARRAY(bool, (size_t)w.n *(size_t)w.n);
     w.order = LS_NEW_ARRAY(int, (size_t)w.n);
@@ -67,15 +68,16 @@ void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
             ls_action_uses(p, a, worker, on_use, &w);
             continue;
         }
+        if (a->buffer >= w.n) continue;
         w.live[a->buffer] = false;
-        w.bytes -= ls_plan_buffer_nbytes(p, a->buffer);
+        w.bytes -= ls_plan_buffer_nbytes(p, a->buffer, worker);
     }
     ls_arena_plan arena = {.peak = w.peak, .peak_action = w.peak_action};
     arena.offsets = LS_NEW_ARRAY(size_t, (size_t)w.n);
     for (int i = 0; i < w.n; i++) arena.offsets[i] = SIZE_MAX;
     for (int i = 0; i < w.norder; i++) {
         int buffer = w.order[i];
-        size_t nbytes = ls_plan_buffer_nbytes(p, buffer);
+        size_t nbytes = ls_plan_buffer_nbytes(p, buffer, worker);
         arena.offsets[buffer] = lowest_place(&w, buffer, nbytes, arena.offsets);
         if (arena.offsets[buffer] + nbytes > arena.nbytes)
             arena.nbytes = arena.offsets[buffer] + nbytes;

@@ -155,7 +155,7 @@ static ls_status run_norm(ls_exec *x) {
 
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
-    ls_bucket s = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
+    ls_bucket s = ls_plan_owned(x->c.plan, a->bucket, x->c.worker);
     ls_adamw_run(&x->compute, x->c.plan->c.model, &x->update, s.first, s.end, w->grads, w->params,
                  w->m, w->v);
     return LS_OK;
@@ -169,9 +169,14 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_ADD: return run_add(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);
-    case LS_FREE: return LS_OK; /* the arena's places are fixed */
     default: return ls_fail(e, LS_EINVAL, "no computation: %s", ls_action_kind_name(a->kind));
     }
+}
+
+/* What lies in the arena has its fixed place. */
+static void run_free(ls_exec *x, const ls_action *a) {
+    ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    if (!ls_buffer_in_arena(b.kind)) ls_world_drop(x->c.world, x->c.plan, &b);
 }
 
 /* ---- communication: started, then finished ---- */
@@ -180,17 +185,21 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
 static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
-    size_t first = p->buckets[a->bucket].first;
-    size_t own = ls_plan_shard(p, a->bucket, x->c.worker).first;
-    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)p->c.nworkers;
-    switch (a->kind) {
-    case LS_REDUCE_SCATTER:
-        return ls_reduce_scatter_virtual_start(w->group, p->c.tree ? p->c.V : 0, w->grads + first,
-                                               p->c.model->nfloats, w->grads + own, counts, LS_F32,
-                                               r_p, e);
-    case LS_ALL_REDUCE:
+    if (a->bucket == LS_SCALARS)
         return ls_all_reduce_start(w->group, w->parts, w->sums, ls_world_nsums(p), LS_F64, LS_SUM,
                                    r_p, e);
+    size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
+    size_t own = ls_plan_shard(p, a->bucket, x->c.worker).first;
+    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)p->c.nworkers;
+    float *grads = w->grads + first;
+    int V = p->c.tree ? p->c.V : 0;
+    switch (a->kind) {
+    case LS_REDUCE_SCATTER:
+        return ls_reduce_scatter_virtual_start(w->group, V, grads, p->c.model->nfloats,
+                                               w->grads + own, counts, LS_F32, r_p, e);
+    case LS_ALL_REDUCE:
+        return ls_all_reduce_virtual_start(w->group, V, grads, p->c.model->nfloats, grads, count,
+                                           LS_F32, r_p, e);
     case LS_ALL_GATHER:
         return ls_all_gather_v_start(w->group, w->params + own, w->params + first, counts, LS_F32,
                                      r_p, e);
@@ -200,7 +209,7 @@ static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls
 
 /* Norms and losses of all are there: each worker adds them up itself, in the same order. */
 static void finish_comm(ls_exec *x, const ls_action *a) {
-    if (a->kind != LS_ALL_REDUCE) return;
+    if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
     const ls_plan *p = x->c.plan;
     const double *losses = ls_world_losses(p, x->c.world->sums);
     x->out.batch = x->batch;
@@ -221,8 +230,10 @@ static int64_t enter(ls_exec *x, int index) {
 static ls_status run_action(ls_exec *x, int index, ls_error *e) {
     const ls_action *a = &x->c.plan->actions[index];
     int64_t begin = enter(x, index);
-    ls_status s;
-    if (ls_action_lane(a->kind) == LS_LANE_COMPUTE) {
+    ls_status s = LS_OK;
+    if (a->kind == LS_FREE) {
+        run_free(x, a);
+    } else if (a->worker != LS_ALL_WORKERS) {
         s = run_compute(x, a, e);
     } else {
         ls_request *r = NULL;
@@ -283,6 +294,10 @@ static ls_status move_comm(ls_exec *x, progress *p, bool wait, ls_error *e) {
     if (!x->request && !is_ready(x, p, LS_LANE_COMM)) return LS_OK;
     int index = x->lanes.steps[LS_LANE_COMM][p->at[LS_LANE_COMM]].action;
     const ls_action *a = &x->c.plan->actions[index];
+    if (a->kind == LS_FREE) {
+        p->at[LS_LANE_COMM]++;
+        return run_action(x, index, e);
+    }
     int64_t begin = enter(x, index);
     bool done = false;
     if (!x->request) LS_TRY(start_comm(x, a, &x->request, e));

@@ -23,7 +23,8 @@ static bool *live_of(const walk *w, int buffer) {
 static void on_last_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     (void)how;
-    if (!ls_buffer_transient(ls_plan_buffer_of(w->p, buffer).kind) || *live_of(w, buffer)) return;
+    if (!ls_plan_transient(w->p, ls_plan_buffer_of(w->p, buffer).kind) || *live_of(w, buffer))
+        return;
     *live_of(w, buffer) = true;
     ls_plan_append(w->out, &(ls_action){.kind = LS_FREE, .worker = w->worker, .buffer = buffer});
 }
@@ -38,8 +39,8 @@ void ls_plan_add_frees(ls_plan *p) {
     w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
-        w.worker = w.action->worker;
-        if (w.worker != LS_ALL_WORKERS) { /* communications use nothing transient */
+        for (w.worker = 0; w.worker < p->c.nworkers; w.worker++) {
+            if (!ls_action_concerns(w.action, w.worker)) continue;
             ls_action_uses(p, w.action, w.worker, on_last_use, &w);
             ls_action_uses(p, w.action, w.worker, on_first_use, &w);
         }

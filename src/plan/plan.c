@@ -23,7 +23,6 @@ static const struct {
     [LS_FREE] = {"Free", LS_LANE_COMPUTE},
 };
 
-ls_lane ls_action_lane(ls_action_kind kind) { return kinds[kind].lane; }
 const char *ls_action_kind_name(ls_action_kind kind) { return kinds[kind].name; }
 
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
@@ -48,6 +47,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_plan_cut_buckets(&p);
     ls_plan_order_plain(&p);
+    if (c->zero == 3) ls_plan_add_gathers(&p);
     ls_status s = ls_plan_verify(&p, LS_STAGE_ORDER, e);
     if (s == LS_OK) {
         ls_plan_add_reduction(&p);
@@ -109,6 +109,10 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
                        .writer = b->writer};
 }
 
+ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
+    return p->c.zero ? ls_plan_shard(p, bucket, worker) : p->buckets[bucket];
+}
+
 bool ls_plan_layer_touches(const ls_plan *p, int layer, int bucket) {
     const ls_layer *l = &p->c.model->layers[layer];
     const ls_bucket *b = &p->buckets[bucket];
@@ -119,7 +123,7 @@ bool ls_plan_layer_touches(const ls_plan *p, int layer, int bucket) {
     return false;
 }
 
-/* ---- buffers: a fixed few, then three a layer, two a bucket, and the sums of each bucket ---- */
+/* ---- buffers: a fixed few, then three a layer, four a bucket, and the sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     int layers = p->c.model->nlayers, buckets = p->nbuckets;
@@ -128,8 +132,10 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_SAVED: return LS_BUF_ACT + layers;
     case LS_BUF_DACT: return LS_BUF_ACT + 2 * layers;
     case LS_BUF_PARAM: return LS_BUF_ACT + 3 * layers;
-    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + 2 * buckets;
+    case LS_BUF_SHARD: return LS_BUF_ACT + 3 * layers + buckets;
+    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + 2 * buckets;
+    case LS_BUF_SUM: return LS_BUF_ACT + 3 * layers + 3 * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + 4 * buckets;
     default: return (int)kind;
     }
 }
@@ -154,30 +160,49 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
     return b;
 }
 
-bool ls_buffer_transient(ls_buffer_kind kind) {
+bool ls_buffer_in_arena(ls_buffer_kind kind) {
     return kind == LS_BUF_ACT || kind == LS_BUF_SAVED || kind == LS_BUF_DACT;
 }
 
-size_t ls_plan_buffer_nbytes(const ls_plan *p, int id) {
-    ls_buffer b = ls_plan_buffer_of(p, id);
-    if (!ls_buffer_transient(b.kind)) return 0;
-    const ls_layer *l = &p->c.model->layers[b.index];
+bool ls_plan_transient(const ls_plan *p, ls_buffer_kind kind) {
+    return ls_buffer_in_arena(kind) || (kind == LS_BUF_PARAM && p->c.zero == 3) ||
+           (kind == LS_BUF_GRAD && p->c.zero >= 2);
+}
+
+/* A gradient's buffer is given back when its sum is known, beside computing. */
+ls_lane ls_plan_lane(const ls_plan *p, const ls_action *a) {
+    bool grad = a->kind == LS_FREE && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_GRAD;
+    return grad ? LS_LANE_COMM : kinds[a->kind].lane;
+}
+
+static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
+    const ls_layer *l = &p->c.model->layers[b->index];
     int64_t n = p->c.micro_batch;
-    if (b.kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
-    size_t floats = b.kind == LS_BUF_SAVED ? l->saved_floats : l->y_floats;
+    if (b->kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
+    size_t floats = b->kind == LS_BUF_SAVED ? l->saved_floats : l->y_floats;
     return (size_t)n * floats * sizeof(float);
 }
 
-void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
-    static const char *const names[] = {"tokens", "losses",  "norms", "scalars",
-                                        "work",   "output",  "saved", "output gradient",
-                                        "params", "moments", "sum"};
+size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
     ls_buffer b = ls_plan_buffer_of(p, id);
-    if (ls_buffer_transient(b.kind))
+    if (ls_buffer_in_arena(b.kind)) return arena_nbytes(p, &b);
+    if (!ls_plan_transient(p, b.kind)) return 0;
+    ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
+    size_t floats = all.end - all.first;
+    if (b.kind == LS_BUF_PARAM || b.slot == 0) floats -= own.end - own.first;
+    return floats * sizeof(float);
+}
+
+void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
+    static const char *const names[] = {
+        "tokens",          "losses", "norms", "scalars", "work",     "output", "saved",
+        "output gradient", "params", "shard", "moments", "gradient", "sum"};
+    ls_buffer b = ls_plan_buffer_of(p, id);
+    if (ls_buffer_in_arena(b.kind))
         snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
     else if (b.kind == LS_BUF_GRAD)
         snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
-    else if (b.kind == LS_BUF_PARAM || b.kind == LS_BUF_MOMENT)
+    else if (b.kind >= LS_BUF_PARAM)
         snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
     else
         snprintf(text, nbytes, "%s", names[b.kind]);
@@ -212,8 +237,9 @@ static void use_layer(const use_list *u, const ls_action *a) {
     }
     for (int b = 0; b < u->p->nbuckets; b++) {
         if (!ls_plan_layer_touches(u->p, l, b)) continue;
-        use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
-        if (!forward) use(u, LS_BUF_GRAD, b, a->slot, a->start ? LS_USE_WRITE : LS_USE_UPDATE);
+        if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
+        bool opens = a->start && l == u->p->buckets[b].opener;
+        if (!forward) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }
 }
 
@@ -223,6 +249,14 @@ static int sums_of(const ls_plan *p, int worker) {
     int a = 0, b = 0;
     ls_plan_range(p, worker, &a, &b);
     return p->c.tree ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+}
+
+/* The gradient of a bucket is summed. The result lies in the first of the sums; what else is there
+ * is only read. */
+static void use_sum(const use_list *u, int bucket, int worker) {
+    for (int s = sums_of(u->p, worker) - 1; s >= 0; s--)
+        use(u, LS_BUF_GRAD, bucket, s, LS_USE_READ);
+    use(u, LS_BUF_SUM, bucket, 0, LS_USE_WRITE);
 }
 
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
@@ -238,26 +272,31 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);
         use(&u, LS_BUF_GRAD, a->bucket, a->slot + 1, LS_USE_READ);
         break;
-    case LS_REDUCE_SCATTER:
-        for (int s = sums_of(p, worker) - 1; s >= 0; s--)
-            use(&u, LS_BUF_GRAD, a->bucket, s, s ? LS_USE_READ : LS_USE_UPDATE);
-        break;
-    case LS_NORM:
-        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_GRAD, b, 0, LS_USE_READ);
-        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
-        break;
+    case LS_REDUCE_SCATTER: use_sum(&u, a->bucket, worker); break;
     case LS_ALL_REDUCE:
+        if (a->bucket != LS_SCALARS) {
+            use_sum(&u, a->bucket, worker);
+            break;
+        }
         use(&u, LS_BUF_NORMS, 0, 0, LS_USE_READ);
         use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_READ);
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
         break;
+    case LS_NORM:
+        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_SUM, b, 0, LS_USE_READ);
+        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
+        break;
     case LS_UPDATE:
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
-        use(&u, LS_BUF_GRAD, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
-        use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
+        use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
+        if (p->c.zero == 0) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
         break;
-    case LS_ALL_GATHER: use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE); break;
+    case LS_ALL_GATHER:
+        use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_WRITE);
+        break;
     case LS_FREE: fn(a->buffer, LS_USE_WRITE, arg); break;
     case LS_NACTION_KINDS: break;
     }

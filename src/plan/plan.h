@@ -1,9 +1,10 @@
 /* plan.h - one training step as a list of actions, made before the step runs.
  *
  * ls_plan_order_plain() lists Load, Forward and Backward of all workers. Passes then add what data
- * parallelism needs: ls_plan_add_reduction() (sums over virtual workers, bucket by bucket),
- * ls_plan_add_update() (norm, clipping, AdamW, new parameters to all), ls_plan_add_frees(). exec.c
- * runs the result, print.c writes it. None of them knows a strategy.
+ * parallelism needs: ls_plan_add_gathers() (parameters that are sharded come before they are used),
+ * ls_plan_add_reduction() (sums over virtual workers, bucket by bucket), ls_plan_add_update()
+ * (norm, clipping, AdamW, new parameters to all), ls_plan_add_frees(). exec.c runs the result,
+ * print.c writes it. None of them knows a strategy: that is in the passes.
  *
  * Invariants, checked by ls_plan_verify() after every pass:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
@@ -30,16 +31,16 @@ typedef enum ls_action_kind {
     LS_ADD,            /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_REDUCE_SCATTER, /* all: the owner of each shard of a bucket sums it over all workers */
     LS_NORM,           /* squares of the own shards */
-    LS_ALL_REDUCE,     /* all: the gradient's norm, the clip factor, the loss */
-    LS_UPDATE,         /* AdamW on the own shard of a bucket */
-    LS_ALL_GATHER,     /* all: the new parameters of each shard of a bucket to all */
+    LS_ALL_REDUCE,     /* all: a bucket summed over all workers; or (LS_SCALARS) norm and loss */
+    LS_UPDATE,         /* AdamW on what the worker owns of a bucket */
+    LS_ALL_GATHER,     /* all: the parameters of each shard of a bucket to all */
     LS_FREE,           /* the buffer's memory is another's from here on */
     LS_NACTION_KINDS
 } ls_action_kind;
 
 typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
 
-enum { LS_ALL_WORKERS = -1 };
+enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
 
 typedef struct ls_action {
     ls_action_kind kind;
@@ -49,14 +50,14 @@ typedef struct ls_action {
     int slot;       /* Backward: which sum; Add: the lower of the two */
     bool start;     /* Backward: the slot's chains start at 0 */
     bool last;      /* Backward: the virtual worker's last micro-batch */
-    int bucket;     /* Add, ReduceScatter, Update, AllGather */
+    int bucket;     /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;     /* Free */
     int64_t nbytes; /* communication: bytes that each worker reads from others */
 } ls_action;
 
 typedef struct ls_bucket {
-    size_t first, end; /* floats of the flat gradient; multiples of LS_BLOCK */
-    int writer;        /* the last layer in the order of Backward that writes it */
+    size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
+    int opener, writer; /* the first and the last layer in the order of Backward that write it */
 } ls_bucket;
 
 enum { LS_PLAN_MAX_BUCKETS = 4096 };
@@ -68,6 +69,10 @@ typedef struct ls_plan_config {
     int64_t micro_batch;   /* samples, <= batch / V; the last of a virtual worker may be smaller */
     bool tree;             /* sums in tree order; else in an order that depends on nworkers */
     size_t bucket_nbytes;
+    int zero;     /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
+                     as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
+                     Parameter Models", SC 2020 */
+    int prefetch; /* with zero 3: parameters are gathered so many layers before their use */
 } ls_plan_config;
 
 typedef struct ls_plan {
@@ -86,6 +91,7 @@ void ls_plan_free(ls_plan *);
 /* The passes. */
 void ls_plan_cut_buckets(ls_plan *);
 void ls_plan_order_plain(ls_plan *);
+void ls_plan_add_gathers(ls_plan *);
 void ls_plan_add_reduction(ls_plan *);
 void ls_plan_add_update(ls_plan *);
 void ls_plan_add_frees(ls_plan *);
@@ -96,7 +102,7 @@ ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 
 /* ---- what passes and readers share ---- */
 
-ls_lane ls_action_lane(ls_action_kind);
+ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
 const char *ls_action_kind_name(ls_action_kind);
 void ls_plan_append(ls_plan *, const ls_action *);
 bool ls_action_concerns(const ls_action *, int worker);
@@ -108,6 +114,9 @@ int ls_plan_micros(const ls_plan *); /* micro-batches of a virtual worker */
 
 /* Worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK; may be empty. */
 ls_bucket ls_plan_shard(const ls_plan *, int bucket, int worker);
+
+/* What a worker updates of a bucket: its shard, or where moments are not sharded all of it. */
+ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
 
 /* Whether a layer reads or writes parameters of that bucket. */
 bool ls_plan_layer_touches(const ls_plan *, int layer, int bucket);
@@ -123,8 +132,10 @@ typedef enum ls_buffer_kind {
     LS_BUF_ACT,     /* [layer] output */
     LS_BUF_SAVED,   /* [layer] */
     LS_BUF_DACT,    /* [layer] gradient of the output */
-    LS_BUF_PARAM,   /* [bucket] */
+    LS_BUF_PARAM,   /* [bucket] all its parameters */
+    LS_BUF_SHARD,   /* [bucket] the parameters of the own shard; lies in PARAM */
     LS_BUF_MOMENT,  /* [bucket] */
+    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0 */
     LS_BUF_GRAD,    /* [bucket][slot] */
 } ls_buffer_kind;
 
@@ -136,10 +147,12 @@ typedef struct ls_buffer {
 int ls_plan_nbuffers(const ls_plan *);
 int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
 ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
-/* Comes and goes within a step, in the arena: activations and their gradients. */
-bool ls_buffer_transient(ls_buffer_kind);
-/* Bytes of a transient buffer. */
-size_t ls_plan_buffer_nbytes(const ls_plan *, int id);
+/* Has its place in the arena: activations and their gradients. */
+bool ls_buffer_in_arena(ls_buffer_kind);
+/* Comes and goes within a step: those, and what is gathered or summed where it is sharded. */
+bool ls_plan_transient(const ls_plan *, ls_buffer_kind);
+/* Bytes of a buffer in the arena; of a transient one, those that Free gives back. */
+size_t ls_plan_buffer_nbytes(const ls_plan *, int id, int worker);
 void ls_plan_buffer_name(const ls_plan *, int id, char *text, size_t nbytes);
 
 typedef enum ls_use { LS_USE_READ = 1, LS_USE_WRITE = 2, LS_USE_UPDATE = 3 } ls_use;

@@ -21,21 +21,23 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
                       a->slot + 1);
         break;
     case LS_REDUCE_SCATTER:
+    case LS_ALL_REDUCE:
     case LS_ALL_GATHER:
+        if (a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS) {
+            ls_buf_printf(out, "  norm, loss  %lld bytes a worker", (long long)a->nbytes);
+            break;
+        }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
         break;
     case LS_UPDATE: {
-        ls_bucket s = ls_plan_shard(p, a->bucket, a->worker);
+        ls_bucket s = ls_plan_owned(p, a->bucket, a->worker);
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);
         break;
     }
-    case LS_ALL_REDUCE:
-        ls_buf_printf(out, "  norm, loss  %lld bytes a worker", (long long)a->nbytes);
-        break;
     case LS_FREE:
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);
-        ls_buf_printf(out, "  %s  %zu bytes", name, ls_plan_buffer_nbytes(p, a->buffer));
+        ls_buf_printf(out, "  %s  %zu bytes", name, ls_plan_buffer_nbytes(p, a->buffer, a->worker));
         break;
     default: break;
     }

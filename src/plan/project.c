@@ -1,7 +1,8 @@
 /* project.c - one worker's two lanes, and which steps of one must wait for the other.
  *
  * A step waits for the latest earlier step of the other lane that used the same buffer where at
- * least one of the two writes it. Within a lane, order is enough.
+ * least one of the two writes it. Within a lane, order is enough. A gather waits for all that
+ * stands before it, so that buffers don't come to life sooner than the plan says.
  */
 #include <stdlib.h>
 
@@ -36,9 +37,9 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (!ls_action_concerns(a, worker)) continue;
-        w.lane = ls_action_lane(a->kind);
+        w.lane = ls_plan_lane(p, a);
         w.position = l.n[w.lane] + 1;
-        w.wait = 0;
+        w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* brings memory to life */
         ls_action_uses(p, a, worker, on_use, &w);
         l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait};
     }

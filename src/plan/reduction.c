@@ -3,8 +3,8 @@
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it, at
  * the first block boundary at which a bucket has its bytes. The last Backward of a virtual worker
  * that writes a bucket is followed by the folds of the tree (Add); when the last worker has done
- * that for its last virtual worker, the bucket's ReduceScatter stands, so that it may run while
- * Backward goes on.
+ * that for its last virtual worker, the bucket's ReduceScatter (or AllReduce) stands, so that it
+ * may run while Backward goes on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +22,21 @@ void ls_plan_cut_buckets(ls_plan *p) {
         size_t first = end > size ? end - size : 0;
         ls_bucket *b = &p->buckets[p->nbuckets++];
         *b = (ls_bucket){.first = first, .end = end};
+        b->opener = m->nlayers - 1;
+        while (!ls_plan_layer_touches(p, b->opener, p->nbuckets - 1)) b->opener--;
         while (!ls_plan_layer_touches(p, b->writer, p->nbuckets - 1)) b->writer++;
         end = first;
     }
+}
+
+/* The sum goes to the owner of each shard; where nothing is sharded, to all. */
+static void add_reduction(ls_plan *to, int bucket) {
+    int64_t floats = (int64_t)(to->buckets[bucket].end - to->buckets[bucket].first);
+    int64_t n = to->c.nworkers, nbytes = floats * (int64_t)sizeof(float) * (n - 1) / n;
+    ls_plan_append(to, &(ls_action){.kind = to->c.zero ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
+                                    .worker = LS_ALL_WORKERS,
+                                    .bucket = bucket,
+                                    .nbytes = to->c.zero ? nbytes : 2 * nbytes});
 }
 
 /* What follows a Backward: folds of each bucket that it finishes, and reductions that they
@@ -42,11 +54,7 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
                                             .bucket = k,
                                             .slot = slot - i});
         if (done->vw != b - 1 || --missing[k] > 0) continue;
-        size_t floats = to->buckets[k].end - to->buckets[k].first, n = (size_t)to->c.nworkers;
-        ls_plan_append(to, &(ls_action){.kind = LS_REDUCE_SCATTER,
-                                        .worker = LS_ALL_WORKERS,
-                                        .bucket = k,
-                                        .nbytes = (int64_t)(floats * sizeof(float) * (n - 1) / n)});
+        add_reduction(to, k);
     }
 }
 

@@ -1,7 +1,8 @@
 /* update.c - the pass that makes new parameters of the reduced gradient.
  *
  * Each worker squares its shards; the norm, and with it the clip factor, is then known to all; the
- * owner of a shard updates it; then the bucket's new parameters go to all.
+ * owner of a shard updates it, or where moments are not sharded every worker all of them. Then the
+ * bucket's new parameters go to all; where they are sharded, when they are needed (gather.c).
  */
 #include "plan/plan.h"
 
@@ -10,12 +11,14 @@ void ls_plan_add_update(ls_plan *p) {
     int64_t nsums = (int64_t)(p->c.model->nfloats / LS_BLOCK) + p->c.batch;
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
+                                   .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
                                    .nbytes = nsums * (int64_t)sizeof(double) * (n - 1) / n});
     for (int k = 0; k < p->nbuckets; k++) {
         int64_t floats = (int64_t)(p->buckets[k].end - p->buckets[k].first);
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
+        if (p->c.zero == 0 || p->c.zero == 3) continue;
         ls_plan_append(p, &(ls_action){.kind = LS_ALL_GATHER,
                                        .worker = LS_ALL_WORKERS,
                                        .bucket = k,

@@ -37,11 +37,12 @@ static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     char *s = &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
-    bool persistent = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_MOMENT;
+    bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT ||
+                      (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b.kind));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
     if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent) wrong(w, "reads what none wrote");
     if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] &&
-        w->p->actions[w->at].kind != LS_REDUCE_SCATTER)
+        w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
     if (how & LS_USE_WRITE) *s = WRITTEN;
 }
@@ -107,11 +108,24 @@ static void check_free(walk *w, const ls_action *a) {
     w->state[at] = FREED;
 }
 
+/* Parameters that are sharded are gathered before the uses, others after the Update. */
+static void check_gather(walk *w, const ls_action *a) {
+    bool before = ls_plan_transient(w->p, LS_BUF_PARAM);
+    for (int n = 0; n < w->p->c.nworkers; n++) {
+        bool updated = w->updated[a->bucket * w->p->c.nworkers + n];
+        if (before && updated) wrong(w, "gathers after an Update");
+        if (!before && !updated) wrong(w, "gathers before an Update");
+    }
+    w->gathered[a->bucket]++;
+}
+
 static void check_action(walk *w, const ls_action *a) {
-    bool comm = ls_action_lane(a->kind) == LS_LANE_COMM;
+    bool comm =
+        a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE || a->kind == LS_ALL_GATHER;
+    bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
     if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers)) wrong(w, "is no worker's");
-    if (a->bucket < 0 || a->bucket >= w->p->nbuckets) wrong(w, "names no bucket");
+    if (!scalars && (a->bucket < 0 || a->bucket >= w->p->nbuckets)) wrong(w, "names no bucket");
     if (w->status != LS_OK) return;
     switch (a->kind) {
     case LS_FORWARD:
@@ -127,19 +141,20 @@ static void check_action(walk *w, const ls_action *a) {
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
     case LS_ALL_REDUCE:
+        if (!scalars) {
+            check_reduction(w, a);
+            break;
+        }
         for (int n = 0; n < w->p->c.nworkers; n++)
             if (!w->norms[n]) wrong(w, "comes before a Norm");
         w->all_reduces++;
         break;
     case LS_UPDATE:
         if (w->updated[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
-        if (w->gathered[a->bucket]) wrong(w, "updates after its bucket was gathered");
+        if (w->gathered[a->bucket] && !ls_plan_transient(w->p, LS_BUF_PARAM))
+            wrong(w, "updates after its bucket was gathered");
         break;
-    case LS_ALL_GATHER:
-        for (int n = 0; n < w->p->c.nworkers; n++)
-            if (!w->updated[a->bucket * w->p->c.nworkers + n]) wrong(w, "comes before an Update");
-        w->gathered[a->bucket]++;
-        break;
+    case LS_ALL_GATHER: check_gather(w, a); break;
     case LS_FREE: check_free(w, a); return; /* its use is not a use */
     default: break;
     }
@@ -161,7 +176,8 @@ static void check_end(walk *w) {
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)
-        if (w->gathered[k] != 1) wrong(w, "ends a plan that leaves out a gather");
+        if ((p->c.zero == 1 || p->c.zero == 2) && w->gathered[k] != 1)
+            wrong(w, "ends a plan that leaves out a gather");
     if (w->stage == LS_STAGE_WHOLE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
 }
 

@@ -60,7 +60,7 @@ static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
 ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_error *e) {
     *w = (ls_world){.group = g, .nbytes = 3 * flat_nbytes(p)};
     void *state = NULL;
-    LS_TRY(ls_group_alloc_one(g, w->nbytes, &state, e));
+    if (p->c.zero > 0) LS_TRY(ls_group_alloc_one(g, w->nbytes, &state, e));
     w->one = state != NULL;
     w->mine = !w->one;
     if (!w->one) LS_TRY(ls_map(w->nbytes, "parameters and optimizer", &state, e));
@@ -69,16 +69,18 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_error *e)
 }
 
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, ls_error *e) {
-    void *state = NULL;
-    LS_TRY(ls_map(3 * flat_nbytes(p), "parameters and optimizer", &state, e));
-    ls_status s = LS_OK;
+    bool one = p->c.zero > 0;
     for (int i = 0; i < p->c.nworkers; i++) {
-        worlds[i] = (ls_world){.group = groups[i], .one = true, .mine = i == 0};
-        worlds[i].nbytes = 3 * flat_nbytes(p);
-        place_state(&worlds[i], p, state);
-        if (s == LS_OK) s = take_own(&worlds[i], p, e);
+        ls_world *w = &worlds[i];
+        *w = (ls_world){.group = groups[i], .one = one, .together = true};
+        w->nbytes = 3 * flat_nbytes(p);
+        void *state = worlds[0].params;
+        if (i == 0 || !one) LS_TRY(ls_map(w->nbytes, "parameters and optimizer", &state, e));
+        w->mine = i == 0 || !one;
+        place_state(w, p, state);
+        LS_TRY(take_own(w, p, e));
     }
-    return s;
+    return LS_OK;
 }
 
 void ls_world_close(ls_world *w) {
@@ -90,50 +92,91 @@ void ls_world_close(ls_world *w) {
     *w = (ls_world){0};
 }
 
-/* ---- moments of others ---- */
+/* ---- what comes and goes ---- */
 
-/* Calls fn for each shard that is not worker 0's. */
-typedef ls_status shard_fn(ls_world *, int owner, size_t first, size_t count, ls_error *);
+/* Whole pages of x [first, end) become empty. Shared memory is removed from its file, private pages
+ * are forgotten. */
+static void drop_range(float *x, size_t first, size_t end) {
+    const uintptr_t page = 4096;
+    uintptr_t a = ((uintptr_t)(x + first) + page - 1) / page * page;
+    uintptr_t b = (uintptr_t)(x + end) / page * page;
+    if (a < b && madvise((void *)a, b - a, MADV_REMOVE) != 0)
+        madvise((void *)a, b - a, MADV_DONTNEED);
+}
 
-static ls_status each_shard(ls_world *w, const ls_plan *p, shard_fn *fn, ls_error *e) {
+static void drop_others(float *x, ls_bucket all, ls_bucket own) {
+    drop_range(x, all.first, own.first);
+    drop_range(x, own.end, all.end);
+}
+
+void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
+    ls_bucket all = p->buckets[b->index];
+    ls_bucket own = ls_plan_shard(p, b->index, ls_group_rank(w->group));
+    if (b->kind == LS_BUF_PARAM && !w->one) drop_others(w->params, all, own);
+    if (b->kind != LS_BUF_GRAD) return;
+    float *grads = w->grads + (size_t)b->slot * p->c.model->nfloats;
+    if (b->slot == 0)
+        drop_others(grads, all, own);
+    else
+        drop_range(grads, all.first, all.end);
+}
+
+static bool params_are_sharded(const ls_world *w, const ls_plan *p) {
+    return !w->one && ls_plan_transient(p, LS_BUF_PARAM);
+}
+
+ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->together) return LS_OK;
+    if (w->one) return ls_barrier(w->group, e); /* all have written their shards */
+    if (!params_are_sharded(w, p)) return LS_OK;
+    size_t *counts = LS_NEW_ARRAY(size_t, (size_t)p->c.nworkers);
+    ls_status s = LS_OK;
+    for (int k = 0; s == LS_OK && k < p->nbuckets; k++) {
+        for (int i = 0; i < p->c.nworkers; i++) {
+            ls_bucket b = ls_plan_shard(p, k, i);
+            counts[i] = b.end - b.first;
+        }
+        const float *own = w->params + ls_plan_shard(p, k, ls_group_rank(w->group)).first;
+        s = ls_all_gather_v(w->group, own, w->params + p->buckets[k].first, counts, LS_F32, e);
+    }
+    free(counts);
+    return s;
+}
+
+void ls_world_drop_params(ls_world *w, const ls_plan *p) {
+    for (int k = 0; params_are_sharded(w, p) && k < p->nbuckets; k++)
+        ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
+}
+
+/* Every shard of x that is another worker's goes to worker 0. */
+static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
+    int rank = ls_group_rank(w->group);
     for (int k = 0; k < p->nbuckets; k++)
         for (int owner = 1; owner < p->c.nworkers; owner++) {
             ls_bucket s = ls_plan_shard(p, k, owner);
-            if (s.first < s.end) LS_TRY(fn(w, owner, s.first, s.end - s.first, e));
+            if (rank == owner)
+                LS_TRY(ls_send(w->group, x + s.first, s.end - s.first, LS_F32, 0, e));
+            if (rank == 0)
+                LS_TRY(ls_recv(w->group, x + s.first, s.end - s.first, LS_F32, owner, e));
         }
     return LS_OK;
 }
 
-static ls_status send_shard(ls_world *w, int owner, size_t first, size_t count, ls_error *e) {
-    if (ls_group_rank(w->group) != owner) return LS_OK;
-    LS_TRY(ls_send(w->group, w->m + first, count, LS_F32, 0, e));
-    return ls_send(w->group, w->v + first, count, LS_F32, 0, e);
+ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->together || p->c.zero == 0) return LS_OK;
+    if (w->one) return ls_barrier(w->group, e);
+    LS_TRY(collect(w, p, w->m, e));
+    LS_TRY(collect(w, p, w->v, e));
+    return params_are_sharded(w, p) ? collect(w, p, w->params, e) : LS_OK;
 }
 
-static ls_status receive_shard(ls_world *w, int owner, size_t first, size_t count, ls_error *e) {
-    LS_TRY(ls_recv(w->group, w->m + first, count, LS_F32, owner, e));
-    return ls_recv(w->group, w->v + first, count, LS_F32, owner, e);
-}
-
-static ls_status drop_shard(ls_world *w, int owner, size_t first, size_t count, ls_error *e) {
-    (void)owner, (void)e;
-    const uintptr_t page = 4096;
-    float *const moments[] = {w->m, w->v};
-    for (int i = 0; i < 2; i++) { /* whole pages */
-        uintptr_t a = ((uintptr_t)(moments[i] + first) + page - 1) / page * page;
-        uintptr_t b = (uintptr_t)(moments[i] + first + count) / page * page;
-        if (a < b) madvise((void *)a, b - a, MADV_DONTNEED);
+void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
+    if (w->one || p->c.zero == 0 || ls_group_rank(w->group) != 0) return;
+    for (int k = 0; k < p->nbuckets; k++) {
+        drop_others(w->m, p->buckets[k], ls_plan_shard(p, k, 0));
+        drop_others(w->v, p->buckets[k], ls_plan_shard(p, k, 0));
     }
-    return LS_OK;
-}
-
-ls_status ls_world_gather_moments(ls_world *w, const ls_plan *p, ls_error *e) {
-    if (w->one) return LS_OK;
-    return each_shard(w, p, ls_group_rank(w->group) ? send_shard : receive_shard, e);
-}
-
-void ls_world_drop_moments(ls_world *w, const ls_plan *p) {
-    if (!w->one && ls_group_rank(w->group) == 0) each_shard(w, p, drop_shard, NULL);
+    ls_world_drop_params(w, p);
 }
 
 /* ---- the memory table ---- */

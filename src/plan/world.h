@@ -1,9 +1,11 @@
 /* world.h - the buffers of one worker that outlive a step, and which of them are shared.
  *
- * Gradients lie where the other workers of the host can read them. Where all workers share memory,
- * parameters and moments are one copy: the owner of a shard reduces, updates and writes each
- * parameter once, and gathering them moves nothing. Else each worker has all parameters, and of the
- * moments' buffers touches its own shards alone: the rest stays empty pages.
+ * Gradients lie where the other workers of the host can read them. Where all workers share memory
+ * and moments are sharded, parameters and moments are one copy: the owner of a shard reduces,
+ * updates and writes each parameter once, and gathering them moves nothing. Else each worker has
+ * buffers of its own. They have the full length, so that every element is at its place; of what is
+ * sharded a worker touches its part alone, and what is given back after use (Free) is empty pages
+ * again.
  */
 #ifndef LS_PLAN_WORLD_H
 #define LS_PLAN_WORLD_H
@@ -15,6 +17,7 @@ typedef struct ls_world {
     ls_group *group;
     bool one;              /* params, m and v are one copy for all workers of the group */
     bool mine;             /* this world frees them */
+    bool together;         /* with those of all other workers, in one thread */
     float *params, *m, *v; /* [nfloats] */
     float *grads;          /* [slots of this worker][nfloats] */
     double *parts;         /* [ls_world_nsums] this worker's norms and losses, else 0 */
@@ -34,9 +37,18 @@ ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_error *);
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, ls_error *);
 void ls_world_close(ls_world *);
 
-/* Collective: afterwards worker 0 has all moments. Drop gives the memory of others' shards back. */
-ls_status ls_world_gather_moments(ls_world *, const ls_plan *, ls_error *);
-void ls_world_drop_moments(ls_world *, const ls_plan *);
+/* The memory of a transient buffer goes back to the system, but for this worker's shard. */
+void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
+
+/* Collective: afterwards all workers have all parameters; where these are sharded, until dropped.
+ */
+ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
+void ls_world_drop_params(ls_world *, const ls_plan *);
+
+/* Collective: afterwards worker 0 has all parameters and moments. Drop gives others' shards back.
+ */
+ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
+void ls_world_drop_collected(ls_world *, const ls_plan *);
 
 /* Of the group's arena that a worker's world needs. */
 size_t ls_world_arena_nbytes(const ls_plan *);

@@ -333,12 +333,12 @@ static ls_status open_all(const char *path, opened *o, ls_error *e) {
     return s;
 }
 
-/* What of floats [first, first + count) lies in the shards; all where there are none. */
-static void copy_shards(const ls_train_state *s, float *flat, size_t first, const float *data,
-                        size_t count) {
+/* What is owned of floats [first, first + count). */
+static void copy_owned(const ls_train_state *s, float *flat, size_t first, const float *data,
+                       size_t count) {
     const ls_bucket all = {.first = first, .end = first + count};
-    for (int i = 0; i < (s->shards ? s->nshards : 1); i++) {
-        const ls_bucket *b = s->shards ? &s->shards[i] : &all;
+    for (int i = 0; i < (s->owned ? s->nowned : 1); i++) {
+        const ls_bucket *b = s->owned ? &s->owned[i] : &all;
         size_t from = b->first > first ? b->first : first;
         size_t end = b->end < first + count ? b->end : first + count;
         if (from < end) memcpy(flat + from, data + (from - first), (end - from) * sizeof *flat);
@@ -364,7 +364,7 @@ static ls_status load_param(const opened *o, const ls_safetensors *from, const l
                        o->path, name, (long long)t->dims[0],
                        (long long)(t->ndims > 1 ? t->dims[1] : 1), (long long)p->dims[0],
                        (long long)(p->ndims > 1 ? p->dims[1] : 1));
-    copy_shards(s, flat, p->offset, t->data, p->count);
+    copy_owned(s, flat, p->offset, t->data, p->count);
     return LS_OK;
 }
 
@@ -376,7 +376,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     const ls_train_state whole = {0};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        LS_TRY(load_param(o, &o->weights, p, "", &whole, s->params, e));
+        LS_TRY(load_param(o, &o->weights, p, "", s->all_params ? &whole : s, s->params, e));
         if (s->m) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg", s, s->m, e));
         if (s->v) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg_sq", s, s->v, e));
     }

@@ -24,8 +24,9 @@ typedef struct ls_train_state {
     const ls_model *model;
     int64_t step; /* steps complete */
     float *params, *m, *v;
-    const ls_bucket *shards; /* [nshards] loading fills only these parts of m and v; NULL: all */
-    int nshards;
+    const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
+    int nowned;
+    bool all_params; /* of the parameters all, whatever is owned */
 } ls_train_state;
 
 typedef struct ls_checkpoint_extra {

@@ -84,6 +84,11 @@ static const key keys[] = {
     INT("parallel.threads", parallel.threads, 1, 256, 1, FREE, "of each worker"),
     NUM("parallel.bucket_mb", parallel.bucket_mb, 0.0001, 4096, 25, FREE,
         "megabytes of gradient that are reduced at once"),
+    INT("parallel.zero", parallel.zero, 0, 3, 1, FREE,
+        "what is sharded among workers: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 "
+        "parameters too"),
+    INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
+        "with zero 3: layers ahead of which parameters are gathered"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another"),
     INT("checkpoint.every", checkpoint.every, 0, BILLION, 0, FREE, "steps; 0: at the end alone"),

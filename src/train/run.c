@@ -46,7 +46,9 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
                            .batch = c->train.batch,
                            .micro_batch = c->train.micro_batch,
                            .tree = c->parallel.reduce == LS_REDUCE_TREE,
-                           .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6)};
+                           .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6),
+                           .zero = (int)c->parallel.zero,
+                           .prefetch = (int)c->parallel.prefetch};
     ls_status s = ls_plan_make(&plan, p_p, e);
     if (s != LS_OK) ls_model_free(m_p);
     return s;
@@ -208,37 +210,44 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     return ls_agree(m->group, open_worlds(m, e), e);
 }
 
-/* Where parameters are one copy, drawn or read by one worker for all. */
+/* Each worker draws what no other does for it: its shards where parameters are one copy or sharded,
+ * else all. */
 static void draw_params(ls_member *m) {
-    size_t all = m->run->model.nfloats, n = 1, w = 0;
-    if (m->worlds[0].one) n = (size_t)m->nworkers, w = (size_t)m->worker;
-    ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, all * w / n,
-                  all * (w + 1) / n, m->worlds[0].params);
+    const ls_plan *p = &m->run->plan;
+    bool sharded = ls_plan_transient(p, LS_BUF_PARAM) || m->worlds[0].one;
+    for (int i = 0; i < m->nexecs; i++)
+        for (int k = 0; k < p->nbuckets; k++) {
+            int worker = is_sequential(m->run) ? i : m->worker;
+            ls_bucket b = sharded ? ls_plan_shard(p, k, worker) : p->buckets[k];
+            ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
+                          m->worlds[i].params);
+        }
 }
 
-static ls_status load_params(ls_member *m, const char *path, ls_error *e) {
-    const ls_world *w = &m->worlds[0];
-    if (w->one && m->worker != 0) return LS_OK;
+/* One copy is read by worker 0, whole; else each reads what it keeps. */
+static ls_status load_state(ls_member *m, const ls_world *w, int worker, const char *path,
+                            ls_error *e) {
     const ls_plan *p = &m->run->plan;
+    if (w->one && worker != 0) return LS_OK;
     ls_train_state s = {.model = &m->run->model, .params = w->params, .m = w->m, .v = w->v};
-    ls_bucket *shards = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
-    for (int k = 0; k < p->nbuckets; k++) shards[k] = ls_plan_shard(p, k, m->worker);
-    if (!w->one && !is_sequential(m->run)) {
-        s.shards = shards;
-        s.nshards = p->nbuckets;
+    ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
+    for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
+    if (!w->one) {
+        s.owned = owned;
+        s.nowned = p->nbuckets;
+        s.all_params = !ls_plan_transient(p, LS_BUF_PARAM);
     }
     ls_status status = ls_checkpoint_load(path, &s, e);
-    free(shards);
+    free(owned);
     return status;
 }
 
 ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
     m->first_step = first_step;
     ls_status s = LS_OK;
-    if (first_step > 0)
-        s = load_params(m, path, e);
-    else
-        draw_params(m);
+    for (int i = 0; s == LS_OK && first_step > 0 && i < m->nexecs; i++)
+        s = load_state(m, &m->worlds[i], is_sequential(m->run) ? i : m->worker, path, e);
+    if (first_step == 0) draw_params(m);
     for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = create_exec(m, i, &m->execs[i], e);
     if (s == LS_OK) s = lend_arena(m, e);
     return ls_member_wait(m, s, e);

@@ -35,7 +35,10 @@ static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % e
 
 static ls_status evaluate(loop *l, bool whole, ls_error *e) {
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
+    ls_world *w = &l->m.worlds[0];
+    LS_TRY(ls_world_gather_params(w, &l->run->plan, e));
     LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
+    ls_world_drop_params(w, &l->run->plan);
     return l->metrics ? ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e) : LS_OK;
 }
 
@@ -53,9 +56,9 @@ static ls_status save(loop *l, ls_error *e) {
     if (l->saved == l->steps) return LS_OK;
     l->saved = l->steps;
     const ls_plan *p = &l->run->plan;
-    LS_TRY(ls_world_gather_moments(&l->m.worlds[0], p, e));
+    LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
     ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
-    ls_world_drop_moments(&l->m.worlds[0], p);
+    ls_world_drop_collected(&l->m.worlds[0], p);
     return ls_member_wait(&l->m, s, e);
 }
 

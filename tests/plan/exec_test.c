@@ -16,6 +16,7 @@ typedef struct setup {
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
     bool sequential, overlap;
+    int zero;
     const char *algorithm; /* not over shared memory, but over messages */
     int threads;
     /* of worker 0, where moments are gathered */
@@ -27,7 +28,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
-    ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000};
+    ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000, s->zero, 1};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
     s->m = s->params + s->model.nfloats;
@@ -74,6 +75,7 @@ static void keep(setup *s, const ls_world *w) {
 static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     int worker = ls_group_rank(w->group);
     if (!w->one || worker == 0) draw(s, w);
+    if (!w->one) ls_world_drop_params(w, &s->plan);
     LS_TRY(ls_barrier(w->group, e));
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
@@ -82,7 +84,7 @@ static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
         if (worker == 0) s->losses[i] = out.loss;
         if (worker == 0) s->norms[i] = out.grad_norm;
     }
-    LS_TRY(ls_world_gather_moments(w, &s->plan, e));
+    LS_TRY(ls_world_collect(w, &s->plan, e));
     if (worker == 0) keep(s, w);
     return ls_barrier(w->group, e);
 }
@@ -114,7 +116,8 @@ static void run_sequential(setup *s) {
         ls_exec_config c = config_of(s, &worlds[w], &slot, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
     }
-    draw(s, &worlds[0]);
+    for (int w = 0; w < n; w++)
+        if (w == 0 || !worlds[w].one) draw(s, &worlds[w]);
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
@@ -143,17 +146,22 @@ typedef struct variant {
     int64_t micro;
     bool overlap;
     int threads;
+    int zero;
     const char *algorithm;
 } variant;
 
 static void same_as_oracle(variant x) {
-    setup oracle = {.sequential = true, .threads = 1};
-    setup s = {.overlap = x.overlap, .threads = x.threads, .algorithm = x.algorithm};
+    setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+    setup s = {
+        .overlap = x.overlap, .threads = x.threads, .algorithm = x.algorithm, .zero = x.zero};
     set_up(&oracle, x.n, x.V, x.micro);
     set_up(&s, x.n, x.V, x.micro);
     run(&oracle);
     run(&s);
     size_t nbytes = s.model.nfloats * sizeof(float);
+    if (memcmp(s.params, oracle.params, 3 * nbytes) != 0)
+        print_error("%d workers, overlap %d, zero %d, %s\n", x.n, x.overlap, x.zero,
+                    x.algorithm ? x.algorithm : "shared");
     assert_memory_equal(s.params, oracle.params, nbytes);
     assert_memory_equal(s.m, oracle.m, nbytes);
     assert_memory_equal(s.v, oracle.v, nbytes);
@@ -167,18 +175,38 @@ static void test_lanes(void **state) {
     (void)state;
     static const int workers[] = {1, 2, 3, 5, 8};
     for (int i = 0; i < 5; i++) {
-        same_as_oracle((variant){workers[i], 8, 1, false, 1, NULL});
-        same_as_oracle((variant){workers[i], 8, 1, true, 1, NULL});
+        same_as_oracle((variant){workers[i], 8, 1, false, 1, 1, NULL});
+        same_as_oracle((variant){workers[i], 8, 1, true, 1, 1, NULL});
     }
-    same_as_oracle((variant){2, 4, 2, true, 2, NULL});
-    same_as_oracle((variant){1, 1, 8, true, 2, NULL});
+    same_as_oracle((variant){2, 4, 2, true, 2, 1, NULL});
+    same_as_oracle((variant){1, 1, 8, true, 2, 1, NULL});
 }
 
 /* Sums that are sent, not read. */
 static void test_messages(void **state) {
     (void)state;
-    same_as_oracle((variant){3, 8, 1, false, 1, "direct"});
-    same_as_oracle((variant){5, 8, 1, true, 1, "ring"});
+    same_as_oracle((variant){3, 8, 1, false, 1, 1, "direct"});
+    same_as_oracle((variant){5, 8, 1, true, 1, 1, "ring"});
+}
+
+/* Whatever is sharded, over shared memory and over messages, with and without a thread. */
+static void test_sharding(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 5, 8};
+    for (int zero = 0; zero <= 3; zero++)
+        for (int i = 0; i < 5; i++)
+            for (int way = 0; way < 4; way++)
+                same_as_oracle(
+                    (variant){workers[i], 8, 1, way % 2, 1, zero, way / 2 ? "direct" : NULL});
+    setup all = {.sequential = true, .threads = 1, .zero = 0};
+    setup one = {.sequential = true, .threads = 1, .zero = 3};
+    set_up(&all, 3, 8, 1);
+    set_up(&one, 3, 8, 1);
+    run(&all);
+    run(&one);
+    assert_memory_equal(all.params, one.params, 3 * one.model.nfloats * sizeof(float));
+    tear_down(&all);
+    tear_down(&one);
 }
 
 /* The sum over virtual workers is the gradient of the mean loss over the batch: the same, but for
@@ -204,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sharding),
         cmocka_unit_test(test_one_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

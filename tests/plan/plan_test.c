@@ -10,18 +10,25 @@ static void make_model(int64_t layers, ls_model *m) {
     assert_ls_ok(ls_gpt_create(&c, m, &e), e);
 }
 
-static ls_plan make(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree) {
+static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree,
+                            int zero) {
     ls_plan_config c = {.model = m,
                         .nworkers = n,
                         .V = V,
                         .batch = part * V,
                         .micro_batch = micro,
                         .tree = tree,
-                        .bucket_nbytes = 5000};
+                        .bucket_nbytes = 5000,
+                        .zero = zero,
+                        .prefetch = (int)micro % 3};
     ls_plan p;
     ls_error e;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
     return p;
+}
+
+static ls_plan make(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree) {
+    return make_sharded(m, n, V, part, micro, tree, 1);
 }
 
 static void test_shapes(void **state) {
@@ -31,10 +38,12 @@ static void test_shapes(void **state) {
         make_model(layers, &m);
         for (int V = 1; V <= 9; V++)
             for (int n = 1; n <= V; n++)
-                for (int64_t micro = 1; micro <= 3; micro++) {
-                    ls_plan p = make(&m, n, V, 3, micro, (V + n + micro) % 4 != 0);
-                    ls_plan_free(&p);
-                }
+                for (int64_t micro = 1; micro <= 3; micro++)
+                    for (int zero = 0; zero <= 3; zero++) {
+                        bool tree = (V + n + micro) % 4 != 0;
+                        ls_plan p = make_sharded(&m, n, V, 3, micro, tree, zero);
+                        ls_plan_free(&p);
+                    }
         ls_model_free(&m);
     }
 }
@@ -49,7 +58,7 @@ static void test_refused(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000};
+    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000, 1, 1};
     fails(&c, "3 workers for 2 virtual workers");
     c.nworkers = 2;
     c.batch = 5;
@@ -91,7 +100,7 @@ static void test_broken(void **state) {
     for (int b = 0; b < 4; b++)
         for (int at = 0; at < whole.nactions - 1; at++) {
             ls_action_kind kind = whole.actions[at].kind;
-            if (kind == LS_FREE && breakers[b] != repeat) continue; /* memory, no harm */
+            if (kind == LS_FREE && breakers[b] != repeat) continue;       /* memory, no harm */
             if (kind == LS_ALL_GATHER && breakers[b] == to_end) continue; /* late, no harm */
             ls_plan p = make(&m, 2, 4, 2, 1, true);
             breakers[b](&p, at);
@@ -127,7 +136,7 @@ static void test_lanes(void **state) {
                 for (int lane = 0; lane < LS_NLANES; lane++)
                     while (at[lane] < l.n[lane] && l.steps[lane][at[lane]].wait <= at[!lane]) {
                         assert_int_equal(
-                            ls_action_lane(p.actions[l.steps[lane][at[lane]].action].kind), lane);
+                            ls_plan_lane(&p, &p.actions[l.steps[lane][at[lane]].action]), lane);
                         at[lane]++;
                         count++;
                         moved = true;
@@ -165,11 +174,11 @@ static void test_arena(void **state) {
             }
             if (x->kind != LS_FORWARD || m.layers[x->layer].loss) continue;
             int y = ls_plan_buffer(&p, LS_BUF_ACT, x->layer, 0);
-            size_t first = a.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y);
+            size_t first = a.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y, w);
             for (int b = 0; b < n; b++) {
                 if (!live[b] || b == y) continue;
                 size_t other = a.offsets[b];
-                assert_true(end <= other || other + ls_plan_buffer_nbytes(&p, b) <= first);
+                assert_true(end <= other || other + ls_plan_buffer_nbytes(&p, b, w) <= first);
             }
             live[y] = true;
         }

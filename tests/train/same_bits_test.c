@@ -96,6 +96,18 @@ static void test_tcp(void **state) {
     same(train(3, "parallel.transport=tcp", "parallel.overlap=on", "parallel.bucket_mb=0.02"));
 }
 
+static void test_sharding(void **state) {
+    (void)state;
+    static const char *const zero[] = {"parallel.zero=0", "parallel.zero=2", "parallel.zero=3"};
+    for (int i = 0; i < 3; i++) {
+        same(train(3, zero[i], NULL, NULL));
+        same(train(2, zero[i], "parallel.transport=tcp", NULL));
+        same(train(5, zero[i], "parallel.transport=tcp", "parallel.bucket_mb=0.02"));
+        same(train(3, zero[i], "parallel.executor=sequential", THREAD));
+    }
+    same(train(4, zero[2], "parallel.prefetch=3", "parallel.bucket_mb=0.02"));
+}
+
 static void test_micro_batches(void **state) {
     (void)state;
     same(train(3, "train.micro_batch=2", THREAD, NULL));
@@ -157,15 +169,11 @@ static void test_can_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_executors),
-        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_odd_virtual_workers),
+        cmocka_unit_test(test_workers),       cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_tcp),           cmocka_unit_test(test_sharding),
+        cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_executors),
+        cmocka_unit_test(test_buckets),       cmocka_unit_test(test_odd_virtual_workers),
         cmocka_unit_test(test_can_fail),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
