@@ -16,6 +16,10 @@ static void print(const ls_config *c, const ls_bench_train *b) {
     printf("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
            b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
            b->peak_flops_per_s / 1e9);
+    printf("  state            %10.3f MB a worker in memory: parameters, gradients, moments\n",
+           b->state_nbytes / 1e6);
+    if (b->sent_nbytes > 0)
+        printf("  sent             %10.3f MB a worker in a step\n", b->sent_nbytes / 1e6);
     printf("seconds of a step by action kind, mean of workers:\n");
     double sum = 0;
     for (int k = 0; k < LS_NACTION_KINDS; k++) sum += b->seconds[k];

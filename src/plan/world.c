@@ -179,6 +179,23 @@ void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
     ls_world_drop_params(w, p);
 }
 
+static size_t resident(const float *x, size_t count) {
+    const uintptr_t page = 4096;
+    uintptr_t a = (uintptr_t)x / page * page;
+    size_t npages = ((uintptr_t)(x + count) - a + page - 1) / page, n = 0;
+    unsigned char *there = LS_NEW_ARRAY(unsigned char, npages);
+    if (mincore((void *)a, npages * page, there) == 0)
+        for (size_t i = 0; i < npages; i++) n += there[i] & 1;
+    free(there);
+    return n * page;
+}
+
+size_t ls_world_resident_nbytes(const ls_world *w, const ls_plan *p) {
+    size_t n = p->c.model->nfloats, sums = (size_t)ls_plan_slots(p, ls_group_rank(w->group));
+    size_t state = resident(w->params, 3 * n) / (w->one ? (size_t)p->c.nworkers : 1);
+    return state + resident(w->grads, sums * n);
+}
+
 /* ---- the memory table ---- */
 
 static void print_row(ls_buf *out, const char *what, size_t own, size_t shared, const char *note) {

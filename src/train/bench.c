@@ -32,14 +32,21 @@ static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
 static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds,
                                ls_bench_train *out, ls_error *e) {
     ls_step_out step;
+    uint64_t sent = 0;
     for (int64_t i = 0; i < b->warmup + b->steps; i++) {
-        if (i == b->warmup)
+        if (i == b->warmup) {
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
+            sent = ls_group_counters(m->group).bytes_sent;
+        }
         ls_step_in in = ls_run_step(&b->run, i);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
         if (i >= b->warmup) seconds[i - b->warmup] = (double)(ls_clock_ns() - begin) / 1e9;
     }
+    out->sent_nbytes = (double)(ls_group_counters(m->group).bytes_sent - sent) / (double)b->steps;
+    LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
+    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->run.plan);
+    LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
     for (int x = 0; x < m->nexecs; x++)
         for (int k = 0; k < LS_NACTION_KINDS; k++)
             out->seconds[k] +=

@@ -12,6 +12,8 @@ typedef struct ls_bench_train {
     double tokens_per_s;              /* of the whole batch */
     double flops_per_s;               /* model FLOPs: products of forward and backward, causal */
     double peak_flops_per_s;          /* measured: all workers at multiply-adds alone */
+    double state_nbytes;              /* parameters, gradients, moments in memory, a worker */
+    double sent_nbytes;               /* by a worker in a step, where sums are sent */
     double seconds[LS_NACTION_KINDS]; /* of a step, mean over workers and steps */
 } ls_bench_train;
 
