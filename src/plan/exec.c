@@ -164,7 +164,8 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
 static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     switch (a->kind) {
     case LS_LOAD: return run_load(x);
-    case LS_FORWARD: return run_forward(x, a);
+    case LS_FORWARD:
+    case LS_RECOMPUTE: return run_forward(x, a);
     case LS_BACKWARD: return run_backward(x, a);
     case LS_ADD: return run_add(x, a);
     case LS_NORM: return run_norm(x);

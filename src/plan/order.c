@@ -1,8 +1,8 @@
 /* order.c - the plain order: each worker runs its virtual workers one after the other, each its
  * micro-batches one after the other, each forward through all layers and back.
  *
- * In the global order workers take turns, action by action, as if they ran at the same speed. A
- * layer whose backward is whole comes once, after the virtual worker's last micro-batch.
+ * In the global order workers take turns. A layer whose backward is whole comes once, after the
+ * virtual worker's last micro-batch.
  */
 #include <stdlib.h>
 
@@ -41,16 +41,20 @@ static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
     }
 }
 
-void ls_plan_order_plain(ls_plan *p) {
+void ls_plan_take_turns(ls_plan *p, ls_plan *lists) {
     int n = p->c.nworkers, most = 0;
-    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)n);
-    for (int w = 0; w < n; w++) {
-        add_worker(&lists[w], p, w);
+    p->nactions = 0;
+    for (int w = 0; w < n; w++)
         if (lists[w].nactions > most) most = lists[w].nactions;
-    }
     for (int i = 0; i < most; i++)
         for (int w = 0; w < n; w++)
             if (i < lists[w].nactions) ls_plan_append(p, &lists[w].actions[i]);
     for (int w = 0; w < n; w++) free(lists[w].actions);
+}
+
+void ls_plan_order_plain(ls_plan *p) {
+    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
+    for (int w = 0; w < p->c.nworkers; w++) add_worker(&lists[w], p, w);
+    ls_plan_take_turns(p, lists);
     free(lists);
 }

@@ -13,6 +13,7 @@ static const struct {
 } kinds[LS_NACTION_KINDS] = {
     [LS_LOAD] = {"Load", LS_LANE_COMPUTE},
     [LS_FORWARD] = {"Forward", LS_LANE_COMPUTE},
+    [LS_RECOMPUTE] = {"Recompute", LS_LANE_COMPUTE},
     [LS_BACKWARD] = {"Backward", LS_LANE_COMPUTE},
     [LS_ADD] = {"Add", LS_LANE_COMPUTE},
     [LS_REDUCE_SCATTER] = {"ReduceScatter", LS_LANE_COMM},
@@ -47,6 +48,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_plan_cut_buckets(&p);
     ls_plan_order_plain(&p);
+    if (c->recompute > 0) ls_plan_add_recompute(&p);
     if (c->zero == 3) ls_plan_add_gathers(&p);
     ls_status s = ls_plan_verify(&p, LS_STAGE_ORDER, e);
     if (s == LS_OK) {
@@ -223,7 +225,7 @@ static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_
 static void use_layer(const use_list *u, const ls_action *a) {
     const ls_model *m = u->p->c.model;
     int l = a->layer;
-    bool forward = a->kind == LS_FORWARD, has_y = !m->layers[l].loss;
+    bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].loss;
     use(u, LS_BUF_TOKENS, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     if (l > 0) use(u, LS_BUF_ACT, l - 1, 0, LS_USE_READ);
@@ -267,6 +269,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
         break;
     case LS_FORWARD:
+    case LS_RECOMPUTE:
     case LS_BACKWARD: use_layer(&u, a); break;
     case LS_ADD:
         use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);

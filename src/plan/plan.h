@@ -1,10 +1,11 @@
 /* plan.h - one training step as a list of actions, made before the step runs.
  *
  * ls_plan_order_plain() lists Load, Forward and Backward of all workers. Passes then add what data
- * parallelism needs: ls_plan_add_gathers() (parameters that are sharded come before they are used),
- * ls_plan_add_reduction() (sums over virtual workers, bucket by bucket), ls_plan_add_update()
- * (norm, clipping, AdamW, new parameters to all), ls_plan_add_frees(). exec.c runs the result,
- * print.c writes it. None of them knows a strategy: that is in the passes.
+ * parallelism needs: ls_plan_add_recompute() (less is kept for backward), ls_plan_add_gathers()
+ * (parameters that are sharded come before they are used), ls_plan_add_reduction() (sums over
+ * virtual workers, bucket by bucket), ls_plan_add_update() (norm, clipping, AdamW, new parameters
+ * to all), ls_plan_add_frees(). exec.c runs the result, print.c writes it. None of them knows a
+ * strategy: that is in the passes.
  *
  * Invariants, checked by ls_plan_verify() after every pass:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
@@ -27,6 +28,7 @@
 typedef enum ls_action_kind {
     LS_LOAD,           /* take this step's samples from the loader */
     LS_FORWARD,        /* a layer, for one micro-batch */
+    LS_RECOMPUTE,      /* Forward again, for what Backward needs */
     LS_BACKWARD,       /* a layer, for one micro-batch: adds to the gradient in `slot` */
     LS_ADD,            /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_REDUCE_SCATTER, /* all: the owner of each shard of a bucket sums it over all workers */
@@ -44,14 +46,14 @@ enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
 
 typedef struct ls_action {
     ls_action_kind kind;
-    int worker;     /* or LS_ALL_WORKERS */
-    int vw, micro;  /* Forward, Backward: virtual worker, micro-batch (-1: all of them at once) */
-    int layer;      /* Forward, Backward */
-    int slot;       /* Backward: which sum; Add: the lower of the two */
-    bool start;     /* Backward: the slot's chains start at 0 */
-    bool last;      /* Backward: the virtual worker's last micro-batch */
-    int bucket;     /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
-    int buffer;     /* Free */
+    int worker;    /* or LS_ALL_WORKERS */
+    int vw, micro; /* Forward, Recompute, Backward: virtual worker, micro-batch (-1: all of them) */
+    int layer;     /* of these */
+    int slot;      /* Backward: which sum; Add: the lower of the two */
+    bool start;    /* Backward: the slot's chains start at 0 */
+    bool last;     /* Backward: the virtual worker's last micro-batch */
+    int bucket;    /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
+    int buffer;    /* Free */
     int64_t nbytes; /* communication: bytes that each worker reads from others */
 } ls_action;
 
@@ -69,10 +71,11 @@ typedef struct ls_plan_config {
     int64_t micro_batch;   /* samples, <= batch / V; the last of a virtual worker may be smaller */
     bool tree;             /* sums in tree order; else in an order that depends on nworkers */
     size_t bucket_nbytes;
-    int zero;     /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
-                     as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
-                     Parameter Models", SC 2020 */
-    int prefetch; /* with zero 3: parameters are gathered so many layers before their use */
+    int zero; /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
+                 as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
+                 Parameter Models", SC 2020 */
+    int recompute; /* layers of a segment of which only the input is kept; 0: all is kept */
+    int prefetch;  /* with zero 3: parameters are gathered so many layers before their use */
 } ls_plan_config;
 
 typedef struct ls_plan {
@@ -91,6 +94,7 @@ void ls_plan_free(ls_plan *);
 /* The passes. */
 void ls_plan_cut_buckets(ls_plan *);
 void ls_plan_order_plain(ls_plan *);
+void ls_plan_add_recompute(ls_plan *);
 void ls_plan_add_gathers(ls_plan *);
 void ls_plan_add_reduction(ls_plan *);
 void ls_plan_add_update(ls_plan *);
@@ -105,6 +109,9 @@ ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
 const char *ls_action_kind_name(ls_action_kind);
 void ls_plan_append(ls_plan *, const ls_action *);
+/* Replaces the actions by those of lists [nworkers], whose memory it takes: workers take turns,
+ * action by action, as if they ran at the same speed. */
+void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 bool ls_action_concerns(const ls_action *, int worker);
 
 /* Virtual workers [*a_p, *b_p) of a worker, and the gradient sums that it keeps meanwhile. */

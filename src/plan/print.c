@@ -7,6 +7,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     char name[96];
     switch (a->kind) {
     case LS_FORWARD:
+    case LS_RECOMPUTE:
     case LS_BACKWARD:
         ls_buf_printf(out, "  %-10s vw %d", p->c.model->layers[a->layer].name, a->vw);
         if (a->micro >= 0)

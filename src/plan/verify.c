@@ -89,6 +89,17 @@ static void check_compute(walk *w, const ls_action *a) {
         wrong(w, "comes without its Forward");
 }
 
+/* What is computed again was computed before, and its Backward is still to come. */
+static void check_again(walk *w, const ls_action *a) {
+    const ls_model *m = w->p->c.model;
+    if (a->layer < 1 || a->layer >= m->nlayers - 1 || !is_own(w, a)) {
+        wrong(w, "is not this worker's");
+        return;
+    }
+    int i = a->vw * m->nlayers + a->layer;
+    if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i]) wrong(w, "is out of turn");
+}
+
 static void check_reduction(walk *w, const ls_action *a) {
     if (w->reduced[a->bucket]++) wrong(w, "reduces a bucket twice");
     for (int worker = 0; worker < w->p->c.nworkers; worker++) {
@@ -130,6 +141,7 @@ static void check_action(walk *w, const ls_action *a) {
     switch (a->kind) {
     case LS_FORWARD:
     case LS_BACKWARD: check_compute(w, a); break;
+    case LS_RECOMPUTE: check_again(w, a); break;
     case LS_LOAD:
         if (w->loads[a->worker]++) wrong(w, "loads twice");
         break;

@@ -89,6 +89,9 @@ static const key keys[] = {
         "parameters too"),
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
         "with zero 3: layers ahead of which parameters are gathered"),
+    INT("parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,
+        "layers of a segment of which only the input is kept for backward, the rest computed again; "
+        "2: a transformer block; 0: all is kept"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another"),
     INT("checkpoint.every", checkpoint.every, 0, BILLION, 0, FREE, "steps; 0: at the end alone"),

@@ -49,7 +49,7 @@ typedef struct ls_config {
         int64_t reduce, transport, executor, overlap; /* the enums above */
         int64_t threads;                              /* in each worker */
         double bucket_mb;
-        int64_t zero, prefetch;
+        int64_t zero, prefetch, recompute;
         double timeout_s; /* for each wait on another worker */
     } parallel;
     struct {

@@ -48,6 +48,7 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
                            .tree = c->parallel.reduce == LS_REDUCE_TREE,
                            .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6),
                            .zero = (int)c->parallel.zero,
+                           .recompute = (int)c->parallel.recompute,
                            .prefetch = (int)c->parallel.prefetch};
     ls_status s = ls_plan_make(&plan, p_p, e);
     if (s != LS_OK) ls_model_free(m_p);
@@ -93,7 +94,7 @@ static void where(const ls_board_slot *slot, const void *arg, char *text, size_t
         return;
     }
     const ls_action *a = &r->plan.actions[action];
-    bool layer = a->kind == LS_FORWARD || a->kind == LS_BACKWARD;
+    bool layer = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
     snprintf(text, nbytes, " in step %lld, action %d (%s%s%s)%s",
              (long long)atomic_load(&slot->step) + 1, action, ls_action_kind_name(a->kind),
              layer ? " " : "", layer ? r->model.layers[a->layer].name : "", after);

@@ -16,7 +16,7 @@ typedef struct setup {
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
     bool sequential, overlap;
-    int zero;
+    int zero, recompute;
     const char *algorithm; /* not over shared memory, but over messages */
     int threads;
     /* of worker 0, where moments are gathered */
@@ -28,7 +28,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
-    ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000, s->zero, 1};
+    ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000, s->zero, s->recompute, 1};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
     s->m = s->params + s->model.nfloats;
@@ -198,6 +198,7 @@ static void test_sharding(void **state) {
             for (int way = 0; way < 4; way++)
                 same_as_oracle(
                     (variant){workers[i], 8, 1, way % 2, 1, zero, way / 2 ? "direct" : NULL});
+    setup again = {.threads = 1, .zero = 3, .recompute = 3};
     setup all = {.sequential = true, .threads = 1, .zero = 0};
     setup one = {.sequential = true, .threads = 1, .zero = 3};
     set_up(&all, 3, 8, 1);
@@ -205,6 +206,10 @@ static void test_sharding(void **state) {
     run(&all);
     run(&one);
     assert_memory_equal(all.params, one.params, 3 * one.model.nfloats * sizeof(float));
+    set_up(&again, 3, 8, 1);
+    run(&again);
+    assert_memory_equal(all.params, again.params, 3 * one.model.nfloats * sizeof(float));
+    tear_down(&again);
     tear_down(&all);
     tear_down(&one);
 }

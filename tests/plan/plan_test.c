@@ -20,6 +20,7 @@ static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64
                         .tree = tree,
                         .bucket_nbytes = 5000,
                         .zero = zero,
+                        .recompute = (int)(part * micro + n) % 4,
                         .prefetch = (int)micro % 3};
     ls_plan p;
     ls_error e;
@@ -58,7 +59,7 @@ static void test_refused(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000, 1, 1};
+    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000, 1, 0, 1};
     fails(&c, "3 workers for 2 virtual workers");
     c.nworkers = 2;
     c.batch = 5;

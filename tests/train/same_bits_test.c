@@ -108,6 +108,16 @@ static void test_sharding(void **state) {
     same(train(4, zero[2], "parallel.prefetch=3", "parallel.bucket_mb=0.02"));
 }
 
+static void test_recompute(void **state) {
+    (void)state;
+    static const char *const segments[] = {"parallel.recompute=1", "parallel.recompute=2",
+                                           "parallel.recompute=3"};
+    for (int i = 0; i < 3; i++) {
+        same(train(2, segments[i], THREAD, NULL));
+        same(train(3, segments[i], "parallel.zero=3", "train.micro_batch=2"));
+    }
+}
+
 static void test_micro_batches(void **state) {
     (void)state;
     same(train(3, "train.micro_batch=2", THREAD, NULL));
@@ -171,6 +181,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers),       cmocka_unit_test(test_processes),
         cmocka_unit_test(test_tcp),           cmocka_unit_test(test_sharding),
+        cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_kernels),       cmocka_unit_test(test_executors),
         cmocka_unit_test(test_buckets),       cmocka_unit_test(test_odd_virtual_workers),

@@ -1,0 +1,44 @@
+/* recompute.c - the pass that trades time for memory: what a layer saves for backward is computed
+ * again just before it is needed (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
+ * 2016).
+ *
+ * Layers are cut into segments of `recompute` layers, from the first after the embedding to the
+ * last before the head. Of a segment only its input stays from Forward to Backward; before the
+ * Backward of its last layer all its layers run again (Recompute). Nothing else has to be told: a
+ * Recompute writes what Forward wrote, so between the two the buffers are dead (frees.c).
+ */
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+/* The segment of a layer: [*first_p, *end_p), or false where it is in none. */
+static bool segment_of(const ls_plan *p, int layer, int *first_p, int *end_p) {
+    int last = p->c.model->nlayers - 1; /* the head runs backward at once */
+    if (layer < 1 || layer >= last) return false;
+    *first_p = 1 + (layer - 1) / p->c.recompute * p->c.recompute;
+    *end_p = *first_p + p->c.recompute < last ? *first_p + p->c.recompute : last;
+    return true;
+}
+
+static void add_worker(ls_plan *list, const ls_plan *p, int worker) {
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        int first = 0, end = 0;
+        if (a->worker != worker) continue;
+        bool segment = a->kind == LS_BACKWARD && segment_of(p, a->layer, &first, &end);
+        for (int l = first; segment && a->layer == end - 1 && l < end; l++) {
+            ls_action again = {.kind = LS_RECOMPUTE, .worker = worker, .layer = l};
+            again.vw = a->vw;
+            again.micro = a->micro;
+            ls_plan_append(list, &again);
+        }
+        ls_plan_append(list, a);
+    }
+}
+
+void ls_plan_add_recompute(ls_plan *p) {
+    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
+    for (int w = 0; w < p->c.nworkers; w++) add_worker(&lists[w], p, w);
+    ls_plan_take_turns(p, lists);
+    free(lists);
+}
