@@ -25,6 +25,7 @@ static ls_endpoint *endpoint_new(int rank, int size, const ls_kernels *k) {
     p->local = LS_NEW_ARRAY(int, (size_t)size);
     for (int i = 0; i < size; i++) p->local[i] = -1;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->groups_lock, NULL);
     return p;
 }
 
@@ -36,6 +37,7 @@ void ls_endpoint_close(ls_endpoint *p) {
     if (p->commons) ls_commons_close(p->commons);
     free(p->commons);
     pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->groups_lock);
     free(p->hosts);
     free(p->local);
     free(p);

@@ -2,7 +2,8 @@
  * groups use, and which numbers are taken by groups.
  *
  * Freed with the last group that uses it. Several threads may have groups on one endpoint: `lock`
- * guards the transport, the flights in it, and the arena.
+ * guards the transport, the flights in it, and the arena; `groups_lock` the list of groups. (A
+ * group has a lock of its own, for its shared calls: request.h.)
  */
 #ifndef LS_COLL_ENDPOINT_H
 #define LS_COLL_ENDPOINT_H
@@ -29,6 +30,8 @@ typedef struct ls_endpoint {
     atomic_int users;          /* groups */
     struct ls_request *flying; /* flights and messages, of all groups */
     atomic_int nflying;        /* how many: to be looked at without the lock */
+    pthread_mutex_t groups_lock;
+    struct ls_group *groups; /* all that use it, linked by `sibling` */
 } ls_endpoint;
 
 /* What the environment says: forked by `lockstep run`, or alone. */

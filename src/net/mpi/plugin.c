@@ -602,8 +602,6 @@ static const ls_net_ops mpi_ops = {.name = "mpi",
                                    .recv = mpi_recv,
                                    .poll = mpi_poll,
                                    .forget = mpi_forget,
-                                   .publish = ls_net_publish_nothing,
-                                   .ask = ls_net_ask_nobody,
                                    .abort = mpi_abort,
                                    .close = mpi_close};
 
