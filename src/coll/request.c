@@ -218,41 +218,41 @@ static void fly_locked(ls_group *g, int64_t timeout_ns) {
 }
 
 /* One look at every shared call, oldest first. Returns one that has found a member that differs. */
-static const ls_request *step_calls(ls_group *g, bool *moved_p, bool *left_p) {
+static const ls_request *step_calls(ls_group *g, bool *moved_p) {
     for (ls_request *r = g->first; r; r = r->next) {
         if (!r->shared || r->done) continue;
-        bool over = ls_shared_step(g->shared, r->shared);
-        if (over && r->shared->differs >= 0) return r;
-        *(over ? moved_p : left_p) = true;
-        if (over) atomic_store(&r->done, true);
+        if (!ls_shared_step(g->shared, r->shared)) continue;
+        if (r->shared->differs >= 0) return r;
+        atomic_store(&r->done, true);
+        *moved_p = true;
     }
     return NULL;
 }
 
 static void step_shared(ls_group *g) {
-    bool moved = false, left = false;
+    bool moved = false;
     if (!g->shared || g->broken) return;
     bool locked = lock_calls(g);
-    const ls_request *differs = step_calls(g, &moved, &left);
+    const ls_request *differs = step_calls(g, &moved);
     unlock_calls(g, locked);
     if (differs) ls_health_differs(g, differs);
 }
 
-/* The same for the endpoint's other groups, whose threads may be waiting for g's calls at other
- * workers. Who finds one locked leaves it to its own thread. True: there is more to do. */
-static bool step_others(ls_group *g) {
+/* The same for the endpoint's other groups, for whose calls other workers may be waiting. Who finds
+ * one locked leaves it to whoever is at it. */
+static void step_others(ls_group *g) {
     ls_endpoint *p = g->end;
-    bool moved = false, left = false;
-    if (atomic_load_explicit(&p->users, memory_order_relaxed) < 2 || !p->commons) return false;
-    if (pthread_mutex_trylock(&p->groups_lock) != 0) return true;
+    bool moved = false;
+    if (atomic_load_explicit(&p->users, memory_order_relaxed) < 2 || !p->commons) return;
+    if (pthread_mutex_trylock(&p->groups_lock) != 0) return;
     for (ls_group *other = p->groups; other; other = other->sibling) {
         if (other == g || !other->shared || pthread_mutex_trylock(&other->lock) != 0) continue;
-        if (!other->broken) step_calls(other, &moved, &left);
+        if (!other->broken) step_calls(other, &moved);
         pthread_mutex_unlock(&other->lock);
     }
     pthread_mutex_unlock(&p->groups_lock);
+    /* Their own threads may sleep. */
     if (moved) ls_bell_ring(&ls_commons_worker_of(p->commons, p->commons->rank)->bell);
-    return left;
 }
 
 void ls_request_progress(ls_group *g) {
@@ -280,28 +280,28 @@ static bool is_done(ls_group *g, const ls_request *r) {
 static bool stirs(void *arg) {
     wait *w = arg;
     step_shared(w->g);
+    step_others(w->g);
     if (atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed)) fly_locked(w->g, 0);
     return w->ready(w->g, w->r) || w->g->broken;
 }
 
-/* Sleeps by the bell for what is in shared memory, else in the transport's poll. */
+/* Sleeps by the bell for what is in shared memory, else in the transport's poll; where the other
+ * one counts as well, for a short time. Nobody rings for room (r NULL). */
 static void wait_slice(wait *w, int64_t slice) {
     ls_group *g = w->g;
     ls_endpoint *p = g->end;
-    bool others = step_others(g);
+    int64_t brief = slice < MIXED_SLICE_NS ? slice : MIXED_SLICE_NS;
     if (w->r ? w->r->shared != NULL : g->shared && !g->forced) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
         bool flying = atomic_load_explicit(&p->nflying, memory_order_relaxed) != 0;
-        /* Nobody rings for room. */
-        bool mixed = others || flying || !w->r;
-        ls_bell_wait(bell, stirs, w, &p->patience,
-                     mixed && slice > MIXED_SLICE_NS ? MIXED_SLICE_NS : slice);
+        ls_bell_wait(bell, stirs, w, &p->patience, flying || !w->r ? brief : slice);
         return;
     }
-    bool mixed = others || (g->shared && g->first != w->r) ||
+    bool mixed = (g->shared && g->first != w->r) ||
                  atomic_load_explicit(&p->users, memory_order_relaxed) > 1;
     step_shared(g);
-    fly_locked(g, mixed && slice > MIXED_SLICE_NS ? MIXED_SLICE_NS : slice);
+    step_others(g);
+    fly_locked(g, mixed ? brief : slice);
 }
 
 static ls_request *oldest(const ls_group *g) {

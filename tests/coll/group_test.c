@@ -3,6 +3,7 @@
  * groups; bad arguments; workers that disagree, are late, or leave. */
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -619,12 +620,13 @@ static void test_testing(void **state) {
 }
 
 static ls_status late(ls_group *g, void *arg, ls_error *e) {
-    (void)arg;
+    atomic_bool *over = arg;
     if (ls_group_rank(g) == 1) {
-        nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+        while (!*over) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         return LS_OK;
     }
     ls_status s = ls_barrier(g, e);
+    *over = true;
     ls_error again = {0};
     assert_ls_fails(ls_barrier(g, &again), s, "can only be closed", again);
     return s;
@@ -633,7 +635,8 @@ static ls_status late(ls_group *g, void *arg, ls_error *e) {
 static void test_late(void **state) {
     (void)state;
     ls_error e[2] = {0};
-    run_threads(2, &(ls_group_options){.timeout_s = 0.1}, late, NULL, e);
+    atomic_bool over = false;
+    run_threads(2, &(ls_group_options){.timeout_s = 0.1}, late, &over, e);
     assert_int_equal(e[0].code, LS_ETIMEOUT);
     assert_non_null(strstr(e[0].msg, "for worker 1"));
     assert_non_null(strstr(e[0].msg, "barrier as call 0 at group_test.c:"));
