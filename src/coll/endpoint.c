@@ -13,6 +13,7 @@
 #include "net/mpi.h"
 #include "net/shared_net.h"
 #include "net/tcp.h"
+#include "net/watch.h"
 
 static const size_t ARENA = (size_t)64 << 20;
 
@@ -33,6 +34,7 @@ void ls_endpoint_close(ls_endpoint *p) {
     if (!p) return;
     if (p->commons) atomic_store(&ls_commons_worker_of(p->commons, p->commons->rank)->left, 1);
     if (p->net) p->net->ops->close(p->net);
+    ls_watch_stop(p->watch); /* it answers while MPI waits for the others' end */
     if (p->met_over) p->met_over->ops->close(p->met_over);
     if (p->commons) ls_commons_close(p->commons);
     free(p->commons);
@@ -234,6 +236,8 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     else
         LS_TRY(open_tcp(o, &env, k, &p, e));
     ls_status s = shm ? share_memory(p, o, timeout_of(o), e) : LS_OK;
+    if (s == LS_OK && mpi && !p->met_over)
+        s = ls_neighbours_watch(p, (int64_t)(timeout_of(o) * 1e9), e);
     if (s == LS_OK && !any && shm && !p->met_over)
         s = ls_fail(e, LS_EINVAL,
                     "transport shm: not all workers are on one host, or its kernel keeps them "

@@ -16,13 +16,15 @@
 #include "tensor/kernels.h"
 
 typedef struct ls_endpoint {
-    ls_net *net;         /* NULL: alone */
-    ls_net *met_over;    /* NULL, or the transport by which workers that now share memory found each
-                            other */
-    ls_commons *commons; /* NULL: none. Its ranks are places in `local` */
-    int rank, size;      /* of all workers started together */
-    int *hosts;          /* [size] a number for each worker's host */
-    int *local;          /* [size] its rank in my commons, or -1 */
+    ls_net *net;      /* NULL: alone */
+    ls_net *met_over; /* NULL, or the transport by which workers that now share memory found each
+                         other */
+    struct ls_watch *watch; /* NULL, or who answers for this worker where the transport has nobody:
+                               `net` knows it */
+    ls_commons *commons;    /* NULL: none. Its ranks are places in `local` */
+    int rank, size;         /* of all workers started together */
+    int *hosts;             /* [size] a number for each worker's host */
+    int *local;             /* [size] its rank in my commons, or -1 */
     ls_patience patience;
     const ls_kernels *k;
     pthread_mutex_t lock;

@@ -56,6 +56,12 @@ static bool evict(ls_guests *gs) {
     return true;
 }
 
+/* Without descriptors accept() fails also where nobody is there. */
+static bool someone_knocks(const ls_guests *gs) {
+    struct pollfd p = {.fd = gs->listen_fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
 static void admit(ls_guests *gs) {
     for (int i = 0; i < ADMITTED; i++) {
         struct sockaddr_storage from = {0};
@@ -64,7 +70,8 @@ static void admit(ls_guests *gs) {
         int fd = accept(gs->listen_fd, (struct sockaddr *)&from, &n);
         if (fd < 0 && errno == ECONNABORTED) continue;
         if (fd < 0) {
-            gs->no_descriptors = errno != EAGAIN && errno != EINTR && !evict(gs);
+            bool waits = errno != EAGAIN && errno != EINTR && someone_knocks(gs);
+            gs->no_descriptors = waits && !evict(gs);
             return;
         }
         ls_socket_flags(fd);

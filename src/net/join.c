@@ -85,7 +85,7 @@ int ls_socket_port(int fd) {
                                         : ((struct sockaddr_in6 *)&a)->sin6_port);
 }
 
-static void set_port(struct sockaddr_storage *a, int port) {
+void ls_socket_set_port(struct sockaddr_storage *a, int port) {
     if (a->ss_family == AF_INET)
         ((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
     else
@@ -193,7 +193,7 @@ static bool welcome(hall *h, ls_guest *g) {
     const hello s = hello_of(g);
     ls_member *m = &h->roster->members[s.rank];
     *m = (ls_member){.address = g->from, .host = s.host, .pid = (int)s.pid};
-    set_port(&m->address, (int)s.port);
+    ls_socket_set_port(&m->address, (int)s.port);
     h->come++;
     return true;
 }
@@ -376,7 +376,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     if (s == LS_OK) {
         int port = ntohs(((struct sockaddr_in *)&r->members[0].address)->sin_port);
         getpeername(fd, (struct sockaddr *)&r->members[0].address, &n);
-        set_port(&r->members[0].address, port);
+        ls_socket_set_port(&r->members[0].address, port);
     }
     ls_conn_free(v.c);
     free(v.text);
@@ -405,7 +405,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
         ls_member *me = &r.members[0];
         *me = (ls_member){.host = ls_host_number(), .pid = getpid()};
         me->address.ss_family = AF_INET;
-        if (s == LS_OK) set_port(&me->address, ls_socket_port(r.listen_fd));
+        if (s == LS_OK) ls_socket_set_port(&me->address, ls_socket_port(r.listen_fd));
         if (s == LS_OK) s = host_group(j, &r, e);
     }
     if (s != LS_OK) {
