@@ -22,10 +22,10 @@ passed=0 failed=0
 # Inputs to begin with.
 frame() { # frame KIND NBYTES
     printf '\123\114'"\\$(printf %03o "$1")"'\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-    printf "\\$(printf %03o "$2")"'\0\0\0\0\0\0\0'
+    printf "\\$(printf %03o $(($2 % 256)))\\$(printf %03o $(($2 / 256)))"'\0\0\0\0\0\0'
 }
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
-mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/tcp" "$seeds/environment" "$seeds/json" \
+mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/environment" "$seeds/json" \
     "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
@@ -35,6 +35,8 @@ done
 for kind in 1 2; do
     { frame $kind 24; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; } >"$seeds/watch/greeting$kind"
 done
+{ frame 4 536; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; printf 'news%0600d' 0; } >"$seeds/watch/news"
+{ frame 3 9; printf 'an answer'; } >"$seeds/visit/answer"
 { for kind in 16 17 18 19 20; do frame $kind 3; printf 'abc'; done; } >"$seeds/tcp/frames"
 printf '#-1\nnode[003-007,010],other-[1-2]x\n' >"$seeds/environment/nodes"
 printf 'node[003-007,010],other-[1-2]x' >"$seeds/environment/list"
@@ -60,6 +62,7 @@ target() { # target NAME RUNS
 target conn 60000
 target join 35000
 target watch 35000
+target visit 40000
 target tcp 12000
 target environment 60000
 target json 90000

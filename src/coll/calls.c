@@ -223,7 +223,7 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
     if (!e) e = &own;
     if (!r_p || !*r_p || !done_p) return ls_fail(e, LS_EINVAL, "test: no request");
     ls_status s = LS_OK;
-    if (!(*r_p)->done) s = ls_request_progress((*r_p)->g, e);
+    if (!(*r_p)->done) s = ls_request_test(*r_p, e);
     if (s != LS_OK) return s;
     *done_p = (*r_p)->done;
     return *done_p ? ls_wait(r_p, -1, e) : LS_OK;

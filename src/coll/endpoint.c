@@ -13,6 +13,7 @@
 #include "net/mpi.h"
 #include "net/shared_net.h"
 #include "net/tcp.h"
+#include "net/watch.h"
 
 static const size_t ARENA = (size_t)64 << 20;
 
@@ -25,6 +26,7 @@ static ls_endpoint *endpoint_new(int rank, int size, const ls_kernels *k) {
     p->local = LS_NEW_ARRAY(int, (size_t)size);
     for (int i = 0; i < size; i++) p->local[i] = -1;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->groups_lock, NULL);
     return p;
 }
 
@@ -32,10 +34,12 @@ void ls_endpoint_close(ls_endpoint *p) {
     if (!p) return;
     if (p->commons) atomic_store(&ls_commons_worker_of(p->commons, p->commons->rank)->left, 1);
     if (p->net) p->net->ops->close(p->net);
+    ls_watch_stop(p->watch); /* it answers while MPI waits for the others' end */
     if (p->met_over) p->met_over->ops->close(p->met_over);
     if (p->commons) ls_commons_close(p->commons);
     free(p->commons);
     pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->groups_lock);
     free(p->hosts);
     free(p->local);
     free(p);
@@ -232,6 +236,8 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     else
         LS_TRY(open_tcp(o, &env, k, &p, e));
     ls_status s = shm ? share_memory(p, o, timeout_of(o), e) : LS_OK;
+    if (s == LS_OK && mpi && !p->met_over)
+        s = ls_neighbours_watch(p, (int64_t)(timeout_of(o) * 1e9), e);
     if (s == LS_OK && !any && shm && !p->met_over)
         s = ls_fail(e, LS_EINVAL,
                     "transport shm: not all workers are on one host, or its kernel keeps them "

@@ -2,7 +2,8 @@
  * groups use, and which numbers are taken by groups.
  *
  * Freed with the last group that uses it. Several threads may have groups on one endpoint: `lock`
- * guards the transport, the flights in it, and the arena.
+ * guards the transport, the flights in it, and the arena; `groups_lock` the list of groups. (A
+ * group has a lock of its own, for its shared calls: request.h.)
  */
 #ifndef LS_COLL_ENDPOINT_H
 #define LS_COLL_ENDPOINT_H
@@ -15,13 +16,15 @@
 #include "tensor/kernels.h"
 
 typedef struct ls_endpoint {
-    ls_net *net;         /* NULL: alone */
-    ls_net *met_over;    /* NULL, or the transport by which workers that now share memory found each
-                            other */
-    ls_commons *commons; /* NULL: none. Its ranks are places in `local` */
-    int rank, size;      /* of all workers started together */
-    int *hosts;          /* [size] a number for each worker's host */
-    int *local;          /* [size] its rank in my commons, or -1 */
+    ls_net *net;      /* NULL: alone */
+    ls_net *met_over; /* NULL, or the transport by which workers that now share memory found each
+                         other */
+    struct ls_watch *watch; /* NULL, or who answers for this worker where the transport has nobody:
+                               `net` knows it */
+    ls_commons *commons;    /* NULL: none. Its ranks are places in `local` */
+    int rank, size;         /* of all workers started together */
+    int *hosts;             /* [size] a number for each worker's host */
+    int *local;             /* [size] its rank in my commons, or -1 */
     ls_patience patience;
     const ls_kernels *k;
     pthread_mutex_t lock;
@@ -29,6 +32,8 @@ typedef struct ls_endpoint {
     atomic_int users;          /* groups */
     struct ls_request *flying; /* flights and messages, of all groups */
     atomic_int nflying;        /* how many: to be looked at without the lock */
+    pthread_mutex_t groups_lock;
+    struct ls_group *groups; /* all that use it, linked by `sibling` */
 } ls_endpoint;
 
 /* What the environment says: forked by `lockstep run`, or alone. */

@@ -31,11 +31,29 @@ static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *
 
 /* ---- opening ---- */
 
+static void link_group(ls_endpoint *p, ls_group *g) {
+    pthread_mutex_lock(&p->groups_lock);
+    g->sibling = p->groups;
+    p->groups = g;
+    pthread_mutex_unlock(&p->groups_lock);
+}
+
+static void unlink_group(ls_endpoint *p, ls_group *g) {
+    pthread_mutex_lock(&p->groups_lock);
+    ls_group **link = &p->groups;
+    while (*link != g) link = &(*link)->sibling;
+    *link = g->sibling;
+    pthread_mutex_unlock(&p->groups_lock);
+}
+
 /* Members are `ranks` of the endpoint; `id` is free at all of them. */
-static ls_status open_group(ls_endpoint *p, int id, int rank, int size, const int *ranks,
-                            ls_group **g_p, ls_error *e) {
+static ls_status open_group(ls_endpoint *p, int id, uint32_t identity, int rank, int size,
+                            const int *ranks, ls_group **g_p, ls_error *e) {
     ls_group *g = LS_NEW(ls_group);
-    *g = (ls_group){.end = p, .id = id, .rank = rank, .size = size};
+    *g = (ls_group){.end = p, .id = id, .identity = identity, .rank = rank, .size = size};
+    pthread_mutex_init(&g->lock, NULL);
+    g->suspect = -1;
+    g->record.group = identity;
     g->ranks = LS_NEW_ARRAY(int, (size_t)size);
     g->hosts = LS_NEW_ARRAY(int, (size_t)size);
     g->sent = LS_NEW_ARRAY(uint32_t, (size_t)size);
@@ -54,7 +72,7 @@ static ls_status open_group(ls_endpoint *p, int id, int rank, int size, const in
     p->taken |= (uint64_t)1 << id;
     if (all_local) {
         g->shared = LS_NEW(ls_shared);
-        s = ls_shared_open(g->shared, p->commons, p->k, id, rank, size, local, e);
+        s = ls_shared_open(g->shared, p->commons, p->k, id, identity, rank, size, local, e);
     }
     pthread_mutex_unlock(&p->lock);
     free(local);
@@ -63,12 +81,14 @@ static ls_status open_group(ls_endpoint *p, int id, int rank, int size, const in
         free(g->shared);
         g->shared = NULL;
     }
+    link_group(p, g);
     return s;
 }
 
 void ls_group_close(ls_group *g) {
     if (!g) return;
     ls_endpoint *p = g->end;
+    unlink_group(p, g);
     ls_request_close_all(g);
     pthread_mutex_lock(&p->lock);
     if (g->shared) {
@@ -82,6 +102,7 @@ void ls_group_close(ls_group *g) {
     free(g->hosts);
     free(g->sent);
     free(g->received);
+    pthread_mutex_destroy(&g->lock);
     free(g);
     if (last) ls_endpoint_close(p);
 }
@@ -91,7 +112,7 @@ static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **
     int *ranks = LS_NEW_ARRAY(int, (size_t)p->size);
     for (int i = 0; i < p->size; i++) ranks[i] = i;
     ls_group *g = NULL;
-    ls_status s = open_group(p, 0, p->rank, p->size, ranks, &g, e);
+    ls_status s = open_group(p, 0, 1, p->rank, p->size, ranks, &g, e);
     if (s == LS_OK) s = read_options(g, o, e);
     free(ranks);
     if (s == LS_OK)
@@ -153,6 +174,13 @@ static int my_members(const ls_group *g, member *all) {
     return n;
 }
 
+/* The same at all members, and another one for each group that has had the number. */
+static uint32_t identity_of(const ls_group *g, int64_t colour) {
+    uint64_t x = ((uint64_t)g->identity << 32 | g->calls) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 29 ^ (uint64_t)colour) * 0x94d049bb133111ebu;
+    return (uint32_t)(x >> 32) | 1;
+}
+
 static ls_status open_split(ls_group *g, const member *members, int n, int id, ls_group **g_p,
                             ls_error *e) {
     int *ranks = LS_NEW_ARRAY(int, (size_t)n), rank = 0;
@@ -160,7 +188,8 @@ static ls_status open_split(ls_group *g, const member *members, int n, int id, l
         ranks[i] = g->ranks[members[i].rank];
         if (members[i].rank == g->rank) rank = i;
     }
-    ls_status s = open_group(g->end, id, rank, n, ranks, g_p, e);
+    uint32_t identity = identity_of(g, members[0].colour);
+    ls_status s = open_group(g->end, id, identity, rank, n, ranks, g_p, e);
     free(ranks);
     return s;
 }
@@ -310,6 +339,8 @@ void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
 
 ls_counters ls_group_counters(const ls_group *g) {
     ls_counters c = g->counters;
+    pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&g->lock);
     if (g->shared) c.bytes_read = g->shared->bytes_read;
+    pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&g->lock);
     return c;
 }

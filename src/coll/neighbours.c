@@ -3,13 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/watch.h"
 
 enum { SET_UP = 0xffff }; /* the group number of messages that come before all groups */
 
@@ -50,24 +55,29 @@ static ls_status hear(ls_endpoint *p, int peer, uint32_t what, void *data, size_
                                : ls_fail(e, LS_EPEER, "worker %d is of another version", peer);
 }
 
-enum { HOST, HOSTS, PLACE, OPENED, VERDICT };
+enum { HOST, HOSTS, PLACE, OPENED, VERDICT, DOOR, DOORS };
+
+/* all [size][n]: of each worker, of which this one has filled in its own. */
+static ls_status exchange(ls_endpoint *p, uint32_t to_first, uint32_t to_all, void *all, size_t n,
+                          int64_t timeout_ns, ls_error *e) {
+    unsigned char *at = all;
+    if (p->rank) {
+        LS_TRY(tell(p, 0, to_first, at + (size_t)p->rank * n, n, timeout_ns, e));
+        return hear(p, 0, to_all, all, (size_t)p->size * n, timeout_ns, e);
+    }
+    for (int i = 1; i < p->size; i++)
+        LS_TRY(hear(p, i, to_first, at + (size_t)i * n, n, timeout_ns, e));
+    for (int i = 1; i < p->size; i++)
+        LS_TRY(tell(p, i, to_all, all, (size_t)p->size * n, timeout_ns, e));
+    return LS_OK;
+}
 
 /* ---- who is on which host ---- */
 
 ls_status ls_neighbours_find(ls_endpoint *p, uint64_t number, int64_t timeout_ns, ls_error *e) {
-    size_t n = (size_t)p->size;
-    uint64_t *all = LS_NEW_ARRAY(uint64_t, n);
-    ls_status s = LS_OK;
+    uint64_t *all = LS_NEW_ARRAY(uint64_t, (size_t)p->size);
     all[p->rank] = number;
-    if (p->rank == 0) {
-        for (int i = 1; i < p->size && s == LS_OK; i++)
-            s = hear(p, i, HOST, &all[i], sizeof *all, timeout_ns, e);
-        for (int i = 1; i < p->size && s == LS_OK; i++)
-            s = tell(p, i, HOSTS, all, n * sizeof *all, timeout_ns, e);
-    } else {
-        s = tell(p, 0, HOST, &number, sizeof number, timeout_ns, e);
-        if (s == LS_OK) s = hear(p, 0, HOSTS, all, n * sizeof *all, timeout_ns, e);
-    }
+    ls_status s = exchange(p, HOST, HOSTS, all, sizeof *all, timeout_ns, e);
     for (int i = 0; i < p->size && s == LS_OK; i++) {
         p->hosts[i] = i;
         for (int k = i - 1; k >= 0; k--)
@@ -148,5 +158,71 @@ ls_status ls_neighbours_share(ls_endpoint *p, size_t arena_nbytes, int64_t timeo
         free(c);
     }
     free(here);
+    return s;
+}
+
+/* ---- who answers ---- */
+
+/* Where one listens; of worker 0's, the secrets count for all. */
+typedef struct door {
+    struct sockaddr_storage address;
+    uint64_t nonce[2];
+    ls_key key;
+    int32_t pid;
+} door;
+
+/* An address of this host by which others may reach it: not the loopback, if there is another. */
+static void find_address(struct sockaddr_storage *a_p) {
+    struct ifaddrs *all = NULL;
+    int best = 0;
+    *(struct sockaddr_in *)a_p = (struct sockaddr_in){.sin_family = AF_INET};
+    ((struct sockaddr_in *)a_p)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (getifaddrs(&all) != 0) return;
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)i->ifa_addr;
+        if (!(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK) continue;
+        bool routed = family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
+        int good = family == AF_INET ? 2 : routed;
+        if (good <= best) continue;
+        best = good;
+        memcpy(a_p, i->ifa_addr, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof *in6);
+    }
+    freeifaddrs(all);
+}
+
+static ls_status open_door(door *d, int *fd_p, ls_error *e) {
+    *d = (door){.pid = getpid()};
+    if (getrandom(d->nonce, sizeof d->nonce, 0) != (ssize_t)sizeof d->nonce ||
+        getrandom(&d->key, sizeof d->key, 0) != (ssize_t)sizeof d->key)
+        return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
+    find_address(&d->address);
+    LS_TRY(ls_socket_listen(d->address.ss_family, 0, fd_p, e));
+    ls_socket_set_port(&d->address, ls_socket_port(*fd_p));
+    return LS_OK;
+}
+
+ls_status ls_neighbours_watch(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
+    door *all = LS_NEW_ARRAY(door, (size_t)p->size);
+    ls_roster r = {.size = p->size, .listen_fd = -1};
+    ls_error own;
+    ls_status mine = open_door(&all[p->rank], &r.listen_fd, &own); /* others wait for it anyway */
+    ls_status s = exchange(p, DOOR, DOORS, all, sizeof *all, timeout_ns, e);
+    if (s == LS_OK && mine != LS_OK) {
+        s = mine;
+        if (e) *e = own;
+    }
+    r.members = LS_NEW_ARRAY(ls_member, (size_t)p->size);
+    for (int i = 0; i < p->size; i++)
+        r.members[i] = (ls_member){all[i].address, (uint64_t)p->hosts[i] + 1, all[i].pid};
+    memcpy(r.nonce, all[0].nonce, sizeof r.nonce);
+    if (s == LS_OK) {
+        s = ls_watch_start(&r, p->rank, &all[0].key, &p->watch, e);
+        r.listen_fd = -1; /* the thread's now */
+    }
+    p->net->watch = p->watch;
+    ls_roster_free(&r);
+    for (int i = 0; i < p->size; i++) ls_key_wipe(&all[i].key);
+    free(all);
     return s;
 }

@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+void ls_record_set_file(char name[32], const char *file) {
+    if (!file) file = "?";
+    size_t n = strlen(file), most = 31;
+    memcpy(name, n > most ? file + n - most : file, (n > most ? most : n) + 1);
+}
+
 void ls_record_set(ls_record *r, const ls_call *c, uint32_t number, uint64_t print,
                    const char *file, int line) {
     r->calls = number + 1;
@@ -14,17 +20,29 @@ void ls_record_set(ls_record *r, const ls_call *c, uint32_t number, uint64_t pri
     r->line = line;
     r->count = c->count;
     r->print = print;
-    if (!file) file = "?";
-    size_t n = strlen(file), most = sizeof r->file - 1;
-    memcpy(r->file, n > most ? file + n - most : file, (n > most ? most : n) + 1);
+    r->waiting = LS_WAITS_NOT;
+    ls_record_set_file(r->file, file);
+}
+
+/* Records come from other workers. */
+static const char *base_name(const char file[32], char copy[32]) {
+    memcpy(copy, file, 32);
+    copy[31] = 0;
+    const char *slash = strrchr(copy, '/');
+    return slash ? slash + 1 : copy;
+}
+
+void ls_single_text(const ls_single *m, bool receives, char *text, size_t nbytes) {
+    char file[32];
+    snprintf(text, nbytes, "%s of %llu bytes %s worker %d at %s:%d", receives ? "recv" : "send",
+             (unsigned long long)m->nbytes, receives ? "from" : "to", m->peer,
+             base_name(m->file, file), m->line);
 }
 
 void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     ls_collective what = (ls_collective)(r->what % LS_NCALLS);
     char op[16] = "", root[32] = "", file[sizeof r->file];
-    memcpy(file, r->file, sizeof file);
-    file[sizeof file - 1] = 0;
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    const char *name = base_name(r->file, file);
     if (ls_collective_reduces(what)) snprintf(op, sizeof op, " %s", ls_op_name((ls_op)r->op));
     bool rooted = what == LS_CALL_BROADCAST || what == LS_CALL_REDUCE || what == LS_CALL_GATHER ||
                   what == LS_CALL_SCATTER;
@@ -65,25 +83,32 @@ static size_t put(char *text, size_t nbytes, size_t at, const char *line) {
     return at + n;
 }
 
-void ls_late_report(const ls_record *call, double waited_s, int size, const ls_late *late,
-                    int nlate, char *text, size_t nbytes) {
-    char what[256], last[256], line[640];
-    ls_record_text(call, what, sizeof what);
-    snprintf(line, sizeof line,
-             "%d of %d workers have waited %.0f s in %s for the other%s:", size - nlate, size,
-             waited_s, what, nlate == 1 ? "" : "s");
-    size_t at = put(text, nbytes, 0, line);
+/* "it waits in recv of ..." */
+static void where(const ls_late *l, char *text, size_t nbytes) {
+    char what[256] = "";
+    const ls_record *r = &l->last;
+    bool single = r->waiting == LS_WAITS_TO_SEND || r->waiting == LS_WAITS_TO_RECEIVE;
+    const char *does = l->unknown                       ? "it does not answer"
+                       : single                         ? "it waits in "
+                       : !r->calls                      ? "it has made no call yet"
+                       : r->waiting == LS_WAITS_IN_CALL ? "it waits in "
+                                                        : "it has made ";
+    if (!l->unknown && single)
+        ls_single_text(&r->single, r->waiting == LS_WAITS_TO_RECEIVE, what, sizeof what);
+    else if (!l->unknown && r->calls)
+        ls_record_text(r, what, sizeof what);
+    snprintf(text, nbytes, "%s%s", does, what);
+}
+
+void ls_late_report(const char *heading, const ls_late *late, int nlate, char *text,
+                    size_t nbytes) {
+    size_t at = put(text, nbytes, 0, heading);
     for (int i = 0; i < nlate; i++) {
         const ls_late *l = &late[i];
-        const char *does = l->unknown        ? "it does not answer"
-                           : !l->last.calls  ? "it has made no call yet"
-                           : l->last.waiting ? "it waits in "
-                                             : "it has made ";
-        bool tell = !l->unknown && l->last.calls;
-        if (tell) ls_record_text(&l->last, last, sizeof last);
-        snprintf(line, sizeof line, "\n  worker %d (%s%spid %d) is %s; %s%s", l->rank,
-                 l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, does,
-                 tell ? last : "");
+        char place[320], line[640];
+        where(l, place, sizeof place);
+        snprintf(line, sizeof line, "\n  worker %d (%s%spid %d) is %s; %s", l->rank,
+                 l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, place);
         at = put(text, nbytes, at, line);
     }
 }

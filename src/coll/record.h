@@ -8,25 +8,44 @@
 
 #include "coll/algorithm.h"
 
+/* A single message on its way. */
+typedef struct ls_single {
+    int32_t peer, line;
+    uint64_t nbytes;
+    char file[32];
+} ls_single;
+
+/* Where a worker has waited for a while. */
+typedef enum ls_waiting {
+    LS_WAITS_NOT,
+    LS_WAITS_IN_CALL, /* the last one that it has made */
+    LS_WAITS_TO_SEND,
+    LS_WAITS_TO_RECEIVE
+} ls_waiting;
+
 typedef struct ls_record {
     uint32_t calls; /* that the worker has made in this group: the last one's number + 1 */
-    uint16_t group;
-    uint8_t waiting; /* is it inside the call? */
-    uint8_t what, dtype, op;
+    uint32_t group; /* which of the groups that have had this number */
+    uint8_t what, dtype, op, waiting;
     int32_t root, line;
     uint64_t count, print;
-    char file[32]; /* the end of its name */
+    char file[32];    /* the end of its name */
+    ls_single single; /* that it waits for */
 } ls_record;
 
-/* "all_reduce f32 sum, 1000 elements as call 5 at train.c:40" */
-void ls_record_text(const ls_record *, char *text, size_t nbytes);
+/* Of a call. `group` and `single` stay. */
 void ls_record_set(ls_record *, const ls_call *, uint32_t number, uint64_t print, const char *file,
                    int line);
+void ls_record_set_file(char name[32], const char *file);
+/* "all_reduce f32 sum, 1000 elements as call 5 at train.c:40" */
+void ls_record_text(const ls_record *, char *text, size_t nbytes);
+/* "recv of 4000 bytes from worker 1 at train.c:41" */
+void ls_single_text(const ls_single *, bool receives, char *text, size_t nbytes);
 
 /* What another worker on this host is: "running", "sleeping", "stopped", "gone", ... */
 const char *ls_process_state(int pid);
 
-/* One that has not come to the call that others wait in. */
+/* One that others wait for. */
 typedef struct ls_late {
     int rank, pid;
     const char *host; /* NULL: this one */
@@ -35,9 +54,7 @@ typedef struct ls_late {
     ls_record last;
 } ls_late;
 
-/* The lines that all who wait print: in which call, who has come, who has not and where they are.
- */
-void ls_late_report(const ls_record *call, double waited_s, int size, const ls_late *late,
-                    int nlate, char *text, size_t nbytes);
+/* `heading`, and a line for each: where they are. */
+void ls_late_report(const char *heading, const ls_late *late, int nlate, char *text, size_t nbytes);
 
 #endif

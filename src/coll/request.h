@@ -4,8 +4,13 @@
  * group share it and no algorithm is forced; else as a schedule over the transport (flight.h).
  * Sends and receives are single messages.
  *
- * Whoever waits does the work: of its own group's calls, and of all flights of the endpoint, since
- * a message for one may lie before a message for another.
+ * Whoever waits does the work, of all groups of the endpoint: a message for one call may lie before
+ * a message for another, and workers may wait for the calls of two groups in different orders. So
+ * other threads than a group's own look at its requests: at those that fly with the endpoint
+ * locked, at shared calls with the group locked. Where the endpoint has no other group, there are
+ * no other threads, and nothing needs to be locked: new groups come from calls of those there are.
+ *
+ * What goes wrong on the way is in health.h.
  */
 #ifndef LS_COLL_REQUEST_H
 #define LS_COLL_REQUEST_H
@@ -23,6 +28,7 @@ typedef struct ls_cached {
     size_t overlap_first;
     const ls_algorithm *algorithm;
     ls_schedule schedule;
+    ls_traffic traffic; /* of one run */
     ls_flight flight;
     bool made;
     atomic_bool busy; /* another thread of the endpoint may end its flight */
@@ -42,6 +48,9 @@ struct ls_request {
     ls_cached *cached; /* of a flight */
     bool message_only, receives;
     ls_message message;
+    /* Of those who wait for it, ns: since when, and when they look next what keeps it. */
+    int64_t since, next_look;
+    bool reported;
     struct ls_request *next;   /* in its group */
     struct ls_request *flying; /* on the endpoint */
 };
@@ -49,6 +58,8 @@ struct ls_request {
 struct ls_group {
     ls_endpoint *end;
     int id, rank, size;
+    uint32_t identity; /* which of the groups that have had this id: the same at all members */
+    struct ls_group *sibling;
     int *ranks;        /* [size] of the endpoint */
     int *hosts;        /* [size] */
     ls_shared *shared; /* NULL: not all members share memory */
@@ -57,12 +68,19 @@ struct ls_group {
     uint32_t calls;
     uint32_t *sent, *received; /* [size] single messages */
     ls_cached cache[LS_CACHE];
+    pthread_mutex_t lock; /* of the list of requests, the shared calls in it, and of breaking */
     ls_request *first;
     const char *file; /* where the call that is made now stands */
     int line;
-    ls_status broken; /* LS_OK, or why the group can only be closed */
-    ls_error why;
     ls_counters counters;
+    /* health.c's */
+    ls_record record;  /* of the last call; where all share memory it is on the page instead */
+    int64_t looked;    /* ns, when it was looked whether all is well */
+    atomic_int broken; /* LS_OK, or why the group can only be closed; set after `why` */
+    ls_error why;
+    int suspect;    /* a member whose message was of another call; -1: none */
+    bool concluded; /* the reason was looked for, and told to this worker */
+    bool to_tell;   /* ... and is to be told to the others */
 };
 
 /* Where `in` and `out` of a call lie in each other. */
@@ -78,15 +96,14 @@ ls_status ls_request_start(ls_group *, const ls_call *, const void *in, void *ou
 /* A single message to or from member `peer`. */
 ls_status ls_request_start_message(ls_group *, bool send, void *buf, size_t nbytes, int peer,
                                    ls_dtype, ls_request *r, ls_error *);
-/* Does what can be done now. */
-ls_status ls_request_progress(ls_group *, ls_error *);
+/* Does what can be done now. An error breaks the group. */
+void ls_request_progress(ls_group *);
+/* The same for who waits for r; LS_OK: r->done may be set. */
+ls_status ls_request_test(ls_request *r, ls_error *);
 /* Until r is done. `own_limit`: the group's limit counts, and running into it ends the group; else
  * timeout_ns, and r stays. */
 ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *);
 /* Frees what a group's calls keep. */
 void ls_request_close_all(ls_group *);
-
-/* The group can only be closed from now on. Returns the code. */
-ls_status ls_group_break(ls_group *, const ls_error *);
 
 #endif

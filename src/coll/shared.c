@@ -135,8 +135,8 @@ static void keep(ls_shared *s) {
     s->commons->kept = &k->link;
 }
 
-ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int area, int rank,
-                         int size, const int *ranks, ls_error *e) {
+ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int area,
+                         uint32_t identity, int rank, int size, const int *ranks, ls_error *e) {
     *s = (ls_shared){.commons = c, .k = k, .area = area, .rank = rank, .size = size};
     give_back(c);
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
@@ -161,6 +161,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     page *mine = s->pages[rank];
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
+    mine->last.group = identity;
     atomic_store_explicit(&mine->opened, opened ? opened : 1, memory_order_release);
     mine->small = ls_commons_offset(c, s->small);
     mine->stage = ls_commons_offset(c, s->stage);
@@ -208,6 +209,37 @@ bool ls_shared_room(ls_shared *s) {
     }
     s->all_finished = least;
     return !reached(s->started, least + LS_SHARED_SLOTS);
+}
+
+int ls_shared_behind(const ls_shared *s) {
+    int behind = s->rank;
+    unsigned least = s->finished;
+    for (int i = 0; i < s->size; i++) {
+        unsigned f = atomic_load_explicit(&s->pages[i]->finished, memory_order_acquire);
+        if (reached(f, least)) continue;
+        least = f;
+        behind = i;
+    }
+    return behind;
+}
+
+/* The thread sanitizer knows no fences; there, the record is only for messages that nobody tests.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define FENCE(order) (void)0
+#else
+#define FENCE(order) atomic_thread_fence(order)
+#endif
+
+static void begin_note(page *p) {
+    unsigned version = atomic_load_explicit(&p->version, memory_order_relaxed);
+    atomic_store_explicit(&p->version, version + 1, memory_order_relaxed);
+    FENCE(memory_order_release);
+}
+
+static void end_note(page *p) {
+    unsigned version = atomic_load_explicit(&p->version, memory_order_relaxed);
+    atomic_store_explicit(&p->version, version + 1, memory_order_release);
 }
 
 /* What others read: of a broadcast, the root's buffer. */
@@ -266,7 +298,10 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
         atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
         atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
     }
-    ls_shared_note(s, c, x->number, print, file, line);
+    page *shown = s->pages[s->rank];
+    begin_note(shown);
+    ls_record_set(&shown->last, c, x->number, print, file, line);
+    end_note(shown);
     post(s, &mine->arrived, x->number + 1);
     return x;
 }
@@ -651,22 +686,11 @@ int ls_shared_late(const ls_shared *s, const ls_shared_call *x) {
     return x->state == LS_SHARED_DONE || x->state == LS_SHARED_FREE ? -1 : x->left;
 }
 
-/* The thread sanitizer knows no fences; there, the record is only for messages that nobody tests.
- */
-#if defined(__SANITIZE_THREAD__)
-#define FENCE(order) (void)0
-#else
-#define FENCE(order) atomic_thread_fence(order)
-#endif
-
-void ls_shared_note(ls_shared *s, const ls_call *c, uint32_t number, uint64_t print,
-                    const char *file, int line) {
+void ls_shared_note(ls_shared *s, const ls_record *r) {
     page *mine = s->pages[s->rank];
-    unsigned version = atomic_load_explicit(&mine->version, memory_order_relaxed);
-    atomic_store_explicit(&mine->version, version + 1, memory_order_relaxed);
-    FENCE(memory_order_release);
-    ls_record_set(&mine->last, c, number, print, file, line);
-    atomic_store_explicit(&mine->version, version + 2, memory_order_release);
+    begin_note(mine);
+    mine->last = *r;
+    end_note(mine);
 }
 
 /* It may be written at this moment: then again. Half of one call and half of the next would look

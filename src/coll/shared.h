@@ -73,16 +73,18 @@ typedef struct ls_shared {
     uint64_t bytes_read;
 } ls_shared;
 
-/* ranks [size]: the members' ranks in the commons; area: the group's number there. LS_ENOMEM: the
- * arena is full. */
-ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, int area, int rank,
-                         int size, const int *ranks, ls_error *);
+/* ranks [size]: the members' ranks in the commons; area: the group's number there; identity: which
+ * of those that have had it. LS_ENOMEM: the arena is full. */
+ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, int area, uint32_t identity,
+                         int rank, int size, const int *ranks, ls_error *);
 void ls_shared_close(ls_shared *);
 /* Areas of closed groups whose pages others may still read: bit i for area i. */
 uint64_t ls_shared_kept(ls_commons *);
 
 /* May a call be started now? (Slots are few; finish others first.) */
 bool ls_shared_room(ls_shared *);
+/* The member whose calls keep the slots: others' are in use as long as it has not finished them. */
+int ls_shared_behind(const ls_shared *);
 /* Shows the call to the others. nin, nout: bytes of `in` and `out` here, as algorithm.h tells. */
 ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const void *in,
                                 void *out, size_t nin, size_t nout, const char *file, int line);
@@ -92,10 +94,9 @@ bool ls_shared_step(ls_shared *, ls_shared_call *);
 /* Who is waited for in this call: the first such member, or -1. */
 int ls_shared_late(const ls_shared *, const ls_shared_call *);
 
-/* The same for a call that runs as a schedule: others see it, too. */
-void ls_shared_note(ls_shared *, const ls_call *, uint32_t number, uint64_t print, const char *file,
-                    int line);
-/* The last call that a member has made. */
+/* What this worker has called last: shown by ls_shared_start(), and here for a call that runs as a
+ * schedule, and to say that it waits. */
+void ls_shared_note(ls_shared *, const ls_record *);
 ls_record ls_shared_record(const ls_shared *, int member);
 /* Has the member come to this call? */
 bool ls_shared_has_come(const ls_shared *, const ls_shared_call *, int member);

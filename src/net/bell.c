@@ -65,8 +65,9 @@ bool ls_bell_wait(ls_bell *b, bool (*ready)(void *), void *arg, const ls_patienc
     }
     int64_t end = timeout_ns < 0 ? INT64_MAX : ls_clock_ns() + timeout_ns;
     for (int i = 0; i < p->yields; i++) {
-        sched_yield();
+        sched_yield(); /* on a busy machine, a few milliseconds */
         if (ready(arg)) return true;
+        if (ls_clock_ns() >= end) return false;
     }
     atomic_fetch_add(&b->sleeping, 1);
     bool is_ready = sleep_until(b, ready, arg, end);

@@ -163,8 +163,6 @@ static const ls_net_ops fake_ops = {.name = "fake",
                                     .recv = fake_recv,
                                     .poll = fake_poll,
                                     .forget = fake_forget,
-                                    .publish = ls_net_publish_nothing,
-                                    .ask = ls_net_ask_nobody,
                                     .abort = fake_abort,
                                     .close = fake_close};
 

@@ -4,7 +4,7 @@
  * by (sender, receiver, tag), whoever comes first. Any number may be in flight, in any order: a
  * message that nobody has asked for yet keeps no other back. Posting and polling never block (a
  * poll sleeps if it is given time); nothing else happens in between: a transport moves only when it
- * is polled, unless it has LS_NET_OWN_PROGRESS.
+ * is polled.
  *
  * One thread at a time calls a transport, except abort(). After a failure of one peer, messages
  * with that peer fail; after abort() everything fails.
@@ -18,17 +18,11 @@
 
 #include "base/error.h"
 
-enum {
-    LS_NET_OWN_PROGRESS = 1,
-    LS_NET_ASK =
-        2, /* publish() and ask() work: a peer answers though its worker is busy or stuck */
-};
-
 typedef struct ls_net ls_net;
 
 /* Of the structs in this header and ls_error, as transports that are loaded as plugins see them:
  * raised when one changes. */
-enum { LS_NET_INTERFACE = 1 };
+enum { LS_NET_INTERFACE = 2 };
 
 /* One end of a transfer. The caller's until it is posted, and again when poll() has returned it. */
 typedef struct ls_message {
@@ -44,15 +38,8 @@ typedef struct ls_message {
     void *owner; /* the caller's own */
 } ls_message;
 
-/* What is known of a peer without its answer. */
-typedef struct ls_peer_state {
-    int pid;
-    bool here; /* on this host */
-} ls_peer_state;
-
 typedef struct ls_net_ops {
     const char *name; /* "thread", "shm", "tcp", "mpi", "fake" */
-    uint32_t caps;
     ls_status (*send)(ls_net *, ls_message *, ls_error *);
     ls_status (*recv)(ls_net *, ls_message *, ls_error *);
     /* Moves what can be moved and returns the messages that are done (a list by `next`). If there
@@ -62,12 +49,6 @@ typedef struct ls_net_ops {
     /* Drops all messages of this owner: their memory is not touched any more, except that a peer
      * may still read what was announced to it. */
     void (*forget)(ls_net *, const void *owner);
-    /* What this worker answers about `group`; n bytes, 128 at most. Without LS_NET_ASK: nothing. */
-    void (*publish)(ls_net *, int group, const void *data, size_t n);
-    /* What worker `rank` has published. LS_ETIMEOUT: it does not answer; LS_EPEER: it is gone;
-     * LS_EINVAL: not here. */
-    ls_status (*ask)(ls_net *, int rank, int group, void *data, size_t n, ls_peer_state *state_p,
-                     ls_error *);
     /* From any thread, any time: every poll, now and later, returns LS_EABORT. */
     void (*abort)(ls_net *);
     void (*close)(ls_net *);
@@ -80,6 +61,7 @@ struct ls_net {
     /* Since it was opened. */
     uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
     const struct ls_native_ops *native; /* the collectives of its own (native.h); NULL: none */
+    struct ls_watch *watch;             /* who answers for this worker (watch.h); NULL: nobody */
 };
 
 /* The tag of message `number` of call `call` of group `group`. */
@@ -118,16 +100,6 @@ static inline void ls_message_queue_drop(ls_message_queue *q, const void *owner)
     ls_message_drop(&q->first, owner);
     q->end = &q->first;
     while (*q->end) q->end = &(*q->end)->next;
-}
-
-/* For transports without LS_NET_ASK. */
-static inline void ls_net_publish_nothing(ls_net *net, int group, const void *data, size_t n) {
-    (void)net, (void)group, (void)data, (void)n;
-}
-static inline ls_status ls_net_ask_nobody(ls_net *net, int rank, int group, void *data, size_t n,
-                                          ls_peer_state *state_p, ls_error *e) {
-    (void)net, (void)rank, (void)group, (void)data, (void)n, (void)state_p, (void)e;
-    return LS_EINVAL;
 }
 
 #endif

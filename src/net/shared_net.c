@@ -429,8 +429,6 @@ static const ls_net_ops shm_ops = {.name = "shm",
                                    .recv = shared_recv,
                                    .poll = shared_poll,
                                    .forget = shared_forget,
-                                   .publish = ls_net_publish_nothing,
-                                   .ask = ls_net_ask_nobody,
                                    .abort = shared_abort,
                                    .close = shared_close};
 static const ls_net_ops thread_ops = {.name = "thread",
@@ -438,8 +436,6 @@ static const ls_net_ops thread_ops = {.name = "thread",
                                       .recv = shared_recv,
                                       .poll = shared_poll,
                                       .forget = shared_forget,
-                                      .publish = ls_net_publish_nothing,
-                                      .ask = ls_net_ask_nobody,
                                       .abort = shared_abort,
                                       .close = shared_close};
 

@@ -382,12 +382,9 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     if (p->out_gone) return lost(x, m->peer, e);
     net->messages_sent++;
     net->bytes_sent += m->nbytes;
-    if (m->nbytes <= EAGER) {
-        bool copied = m->nbytes <= LS_CONN_COPIED;
-        LS_TRY(put(x, m->peer, DATA, m, m->data, m->nbytes, copied ? NULL : m, e));
-        if (copied) finish(x, m);
-        return LS_OK;
-    }
+    /* Done when it is with the kernel, not when it is copied: who goes on to compute does not poll,
+     * and the peer would wait for what lies here behind a handshake. */
+    if (m->nbytes <= EAGER) return put(x, m->peer, DATA, m, m->data, m->nbytes, m, e);
     if (take_note(&p->asked, m->tag, &asked))
         return put(x, m->peer, BULK, m, m->data, m->nbytes, m, e);
     m->next = p->waiting;
@@ -537,22 +534,6 @@ static void tcp_forget(ls_net *net, const void *owner) {
     }
 }
 
-static void tcp_publish(ls_net *net, int group, const void *data, size_t n) {
-    ls_watch_publish(((tcp_net *)net)->watch, group, data, n);
-}
-
-static ls_status tcp_ask(ls_net *net, int rank, int group, void *data, size_t n,
-                         ls_peer_state *state_p, ls_error *e) {
-    const int64_t timeout_ns = 200000000;
-    tcp_net *x = (tcp_net *)net;
-    ls_greeting g = {.from = (uint32_t)net->rank, .to = (uint32_t)rank};
-    memcpy(g.nonce, x->nonce, sizeof g.nonce);
-    const ls_member *m = &x->members[rank];
-    state_p->pid = m->pid;
-    state_p->here = m->host == x->members[net->rank].host;
-    return ls_watch_ask(m, &g, x->keyed ? &x->key : NULL, group, data, n, timeout_ns, e);
-}
-
 static void tcp_abort(ls_net *net) {
     tcp_net *x = (tcp_net *)net;
     uint64_t one = 1;
@@ -611,10 +592,7 @@ static const ls_net_ops tcp_ops = {.name = "tcp",
                                    .send = tcp_send,
                                    .recv = tcp_recv,
                                    .poll = tcp_poll,
-                                   .caps = LS_NET_ASK,
                                    .forget = tcp_forget,
-                                   .publish = tcp_publish,
-                                   .ask = tcp_ask,
                                    .abort = tcp_abort,
                                    .close = tcp_close};
 
@@ -639,11 +617,12 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
         tcp_close(&x->net);
         return ls_fail(e, LS_EIO, "no epoll or eventfd: %s", strerror(why));
     }
-    ls_status s = ls_watch_start(r->listen_fd, rank, r->size, r->nonce, key, &x->watch, e);
+    ls_status s = ls_watch_start(r, rank, key, &x->watch, e);
     if (s != LS_OK) {
         tcp_close(&x->net);
         return s;
     }
+    x->net.watch = x->watch;
     watch(x, ls_watch_fd(x->watch), EPOLLIN, WATCH_ARRIVALS, 0);
     watch(x, x->wake_fd, EPOLLIN, WATCH_WAKE, 0);
     *net_p = &x->net;

@@ -13,21 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
+#include "net/guest.h"
 
-enum { MAX_GUESTS = 1024 };
-static const int64_t GREETING_NS = (int64_t)10 * 1000000000; /* for handshake and greeting */
-
-/* One that has connected. */
-typedef struct guest {
-    ls_conn *c;
-    struct sockaddr_storage from;
-    int64_t end;
-    bool has_header, answering;
-    ls_frame header;
-    ls_greeting said;
-} guest;
+enum { MAX_GUESTS = 1024, AT_ONCE = 64 /* workers that are asked */ };
 
 /* A peer's connection, to be taken. */
 typedef struct arrival {
@@ -36,19 +25,25 @@ typedef struct arrival {
     struct arrival *next;
 } arrival;
 
+typedef struct answer {
+    unsigned char published[LS_WATCH_NBYTES];
+    ls_news news;
+} answer;
+
 struct ls_watch {
     int listen_fd, rank, size;
+    ls_member *members; /* [size] */
     uint64_t nonce[2];
     ls_key key;
     bool keyed;
     int ready_fd, stop_fd;
     atomic_int stop;
     pthread_t thread;
-    guest guests[MAX_GUESTS];
-    int nguests;
+    ls_guests guests;
+    atomic_bool any_news;
     pthread_mutex_t lock; /* of what follows */
     arrival *arrivals, **arrivals_end;
-    unsigned char published[LS_WATCH_GROUPS][LS_WATCH_NBYTES];
+    answer answers[LS_WATCH_GROUPS];
 };
 
 /* ---- sockets ---- */
@@ -78,65 +73,30 @@ int ls_socket_dial(const struct sockaddr_storage *a) {
 
 /* ---- guests ---- */
 
-static void drop(ls_watch *w, int i, const char *why) {
-    guest *g = &w->guests[i];
-    if (why) {
-        char address[80];
-        ls_address_text(&g->from, address, sizeof address);
-        ls_log("a connection from %s is dropped: %s", address, why);
-    }
-    ls_conn_free(g->c);
-    *g = w->guests[--w->nguests];
+static size_t nbytes_of(uint16_t kind) {
+    return sizeof(ls_greeting) + (kind == LS_NEWS ? sizeof(ls_news) : 0);
 }
 
-/* False: the system has no descriptors left; those who wait are let in when guests have gone. */
-static bool admit(ls_watch *w) {
-    for (;;) {
-        struct sockaddr_storage from = {0};
-        socklen_t n = sizeof from;
-        ls_conn *c = NULL;
-        int fd = accept(w->listen_fd, (struct sockaddr *)&from, &n);
-        if (fd < 0 && errno == ECONNABORTED) continue;
-        if (fd < 0) return errno == EAGAIN || errno == EINTR;
-        ls_socket_options(fd);
-        if (w->nguests == MAX_GUESTS) {
-            close(fd);
-            continue;
-        }
-        if (ls_conn_new(fd, true, w->keyed ? &w->key : NULL, &c, NULL) != LS_OK) continue;
-        w->guests[w->nguests++] = (guest){.c = c, .from = from, .end = ls_clock_ns() + GREETING_NS};
-    }
+static bool knows(const ls_frame *f) {
+    bool ours = f->kind == LS_GREETING || f->kind == LS_QUESTION || f->kind == LS_NEWS;
+    return ours && f->nbytes == nbytes_of(f->kind);
 }
 
-/* DONE: its greeting is read. */
-static ls_io hear(guest *g, ls_error *e) {
-    ls_io io = ls_conn_handshake(g->c, e);
-    if (io == LS_IO_DONE && !g->has_header) {
-        io = ls_conn_next(g->c, &g->header, e);
-        bool known = g->header.kind == LS_GREETING || g->header.kind == LS_QUESTION;
-        if (io == LS_IO_DONE && (!known || g->header.nbytes != sizeof g->said)) {
-            ls_fail(e, LS_EPEER, "it does not greet");
-            return LS_IO_FAILED;
-        }
-        if (io == LS_IO_DONE) {
-            g->has_header = true;
-            ls_conn_take(g->c, &g->said, sizeof g->said);
-        }
-    }
-    return io == LS_IO_DONE ? ls_conn_payload(g->c, e) : io;
-}
-
-static const char *judge(const ls_watch *w, const guest *g) {
-    if (memcmp(g->said.nonce, w->nonce, sizeof w->nonce) != 0) return "it belongs to another run";
-    if ((int)g->said.to != w->rank || g->said.from >= (uint32_t)w->size ||
-        g->said.from == g->said.to)
+static const char *judge(const ls_watch *w, const ls_guest *g) {
+    ls_greeting said;
+    memcpy(&said, g->said, sizeof said);
+    if (memcmp(said.nonce, w->nonce, sizeof w->nonce) != 0) return "it belongs to another run";
+    if ((int)said.to != w->rank || said.from >= (uint32_t)w->size || said.from == said.to)
         return "it looks for another worker";
-    return g->header.number < LS_WATCH_GROUPS ? NULL : "it asks about a group that can't be";
+    return g->frame.number < LS_WATCH_GROUPS ? NULL : "it asks about a group that can't be";
 }
 
-static void hand_on(ls_watch *w, guest *g) {
+static void hand_on(ls_watch *w, int i) {
+    ls_greeting said;
+    memcpy(&said, w->guests.all[i].said, sizeof said);
     arrival *a = LS_NEW(arrival);
-    *a = (arrival){.c = g->c, .from = (int)g->said.from};
+    *a = (arrival){.c = ls_guests_release(&w->guests, i), .from = (int)said.from};
+    ls_socket_options(a->c->fd);
     pthread_mutex_lock(&w->lock);
     *w->arrivals_end = a;
     w->arrivals_end = &a->next;
@@ -145,59 +105,59 @@ static void hand_on(ls_watch *w, guest *g) {
     if (write(w->ready_fd, &one, sizeof one) < 0) return; /* full: it is readable */
 }
 
-static void answer(ls_watch *w, guest *g) {
-    unsigned char data[LS_WATCH_NBYTES];
+static void reply(ls_watch *w, ls_guest *g) {
+    answer a;
     pthread_mutex_lock(&w->lock);
-    memcpy(data, w->published[g->header.number], sizeof data);
+    memcpy(&a, &w->answers[g->frame.number], sizeof a);
     pthread_mutex_unlock(&w->lock);
-    ls_frame f = {.kind = LS_ANSWER, .nbytes = sizeof data};
-    ls_conn_put(g->c, &f, data, sizeof data, NULL, NULL);
-    g->answering = true;
+    ls_frame f = {.kind = LS_ANSWER, .nbytes = sizeof a};
+    ls_conn_put(g->c, &f, &a, sizeof a, NULL, NULL);
+}
+
+/* It has said what it wants. False: it is a guest no more. */
+static bool welcome(ls_watch *w, int i) {
+    ls_guest *g = &w->guests.all[i];
+    const char *why = judge(w, g);
+    if (why) {
+        ls_guests_drop(&w->guests, i, why);
+        return false;
+    }
+    if (g->frame.kind == LS_GREETING) {
+        hand_on(w, i);
+        return false;
+    }
+    if (g->frame.kind == LS_NEWS) {
+        ls_news news;
+        memcpy(&news, g->said + sizeof(ls_greeting), sizeof news);
+        ls_watch_keep(w, (int)g->frame.number, &news);
+    }
+    reply(w, g);
+    return true;
 }
 
 /* One look at a guest; false: it is a guest no more. */
 static bool attend(ls_watch *w, int i) {
-    guest *g = &w->guests[i];
+    ls_guest *g = &w->guests.all[i];
     ls_error e = {0};
     void *token = NULL;
-    ls_io io = g->answering ? ls_conn_flush(g->c, &token, &e) : hear(g, &e);
-    const char *why = NULL;
-    if (io == LS_IO_FAILED || io == LS_IO_CLOSED) why = e.msg;
-    if (!why && ls_clock_ns() > g->end) why = "it did not greet in time";
-    if (!why && io == LS_IO_DONE && !g->answering) why = judge(w, g);
-    if (why) {
-        drop(w, i, why);
-        return false;
+    if (!g->heard) {
+        ls_heard heard = ls_guests_hear(&w->guests, i);
+        if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
+        if (!welcome(w, i)) return false;
     }
-    if (io != LS_IO_DONE) return true;
-    if (g->answering) {
-        drop(w, i, NULL);
-        return false;
-    }
-    if (g->header.kind == LS_QUESTION) {
-        answer(w, g);
-        return attend(w, i);
-    }
-    hand_on(w, g);
-    *g = w->guests[--w->nguests];
+    ls_io io = ls_conn_flush(g->c, &token, &e);
+    bool waits = io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE;
+    if (waits && !ls_guest_is_slow(g)) return true;
+    ls_guests_drop(&w->guests, i, waits ? "it takes no answer" : io == LS_IO_DONE ? NULL : e.msg);
     return false;
 }
 
 static void *run(void *arg) {
     ls_watch *w = arg;
-    struct pollfd fds[MAX_GUESTS + 2];
-    bool room = true;
     while (!atomic_load(&w->stop)) {
-        fds[0] = (struct pollfd){.fd = w->listen_fd, .events = room ? POLLIN : 0};
-        fds[1] = (struct pollfd){.fd = w->stop_fd, .events = POLLIN};
-        for (int i = 0; i < w->nguests; i++) {
-            bool write = w->guests[i].answering || w->guests[i].c->wants_write;
-            fds[i + 2] =
-                (struct pollfd){.fd = w->guests[i].c->fd, .events = write ? POLLOUT : POLLIN};
-        }
-        poll(fds, (nfds_t)w->nguests + 2, w->nguests || !room ? 200 : -1);
-        room = admit(w);
-        for (int i = 0; i < w->nguests;) i += attend(w, i);
+        bool idle = w->guests.n == 0 && !w->guests.no_descriptors;
+        ls_guests_wait(&w->guests, w->stop_fd, idle ? -1 : 200);
+        for (int i = 0; i < w->guests.n;) i += attend(w, i);
     }
     return NULL;
 }
@@ -205,7 +165,7 @@ static void *run(void *arg) {
 /* ---- the worker's side ---- */
 
 static void watch_free(ls_watch *w) {
-    while (w->nguests) drop(w, 0, NULL);
+    ls_guests_close(&w->guests);
     while (w->arrivals) {
         arrival *next = w->arrivals->next;
         ls_conn_free(w->arrivals->c);
@@ -217,18 +177,24 @@ static void watch_free(ls_watch *w) {
     close(w->listen_fd);
     pthread_mutex_destroy(&w->lock);
     ls_key_wipe(&w->key);
+    free(w->members);
     free(w);
 }
 
-ls_status ls_watch_start(int listen_fd, int rank, int size, const uint64_t nonce[2],
-                         const ls_key *key, ls_watch **w_p, ls_error *e) {
+ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_watch **w_p,
+                         ls_error *e) {
     ls_watch *w = LS_NEW(ls_watch);
-    w->listen_fd = listen_fd;
+    w->listen_fd = r->listen_fd;
     w->rank = rank;
-    w->size = size;
-    memcpy(w->nonce, nonce, sizeof w->nonce);
+    w->size = r->size;
+    w->members = LS_NEW_ARRAY(ls_member, (size_t)r->size);
+    memcpy(w->members, r->members, (size_t)r->size * sizeof *r->members);
+    memcpy(w->nonce, r->nonce, sizeof w->nonce);
     w->keyed = key != NULL;
     if (key) w->key = *key;
+    /* A worker that has begun to connect may compute for long before it goes on. */
+    ls_guests_open(&w->guests, r->listen_fd, w->keyed ? &w->key : NULL, knows, "it does not greet",
+                   r->size, MAX_GUESTS);
     w->arrivals_end = &w->arrivals;
     pthread_mutex_init(&w->lock, NULL);
     w->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -278,46 +244,93 @@ ls_conn *ls_watch_take(ls_watch *w, int *from_p) {
 
 void ls_watch_publish(ls_watch *w, int group, const void *data, size_t n) {
     pthread_mutex_lock(&w->lock);
-    memcpy(w->published[group], data, n);
+    memcpy(w->answers[group].published, data, n);
     pthread_mutex_unlock(&w->lock);
+}
+
+void ls_watch_keep(ls_watch *w, int group, const ls_news *news) {
+    pthread_mutex_lock(&w->lock);
+    w->answers[group].news = *news;
+    w->answers[group].news.text[sizeof news->text - 1] = 0;
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->any_news, true);
+}
+
+bool ls_watch_heard(ls_watch *w, int group, uint32_t identity, ls_news *news_p) {
+    if (!atomic_load(&w->any_news)) return false;
+    pthread_mutex_lock(&w->lock);
+    bool heard = w->answers[group].news.group == identity;
+    if (heard) *news_p = w->answers[group].news;
+    pthread_mutex_unlock(&w->lock);
+    return heard;
 }
 
 /* ---- asking ---- */
 
-static ls_status wait_io(const ls_conn *c, ls_io io, int64_t end, ls_error *e) {
-    if (io == LS_IO_FAILED || io == LS_IO_CLOSED) return LS_EPEER;
-    int64_t left = end - ls_clock_ns();
-    if (left <= 0) return ls_fail(e, LS_ETIMEOUT, "it does not answer");
-    struct pollfd p = {.fd = c->fd, .events = io == LS_IO_AGAIN_WRITE ? POLLOUT : POLLIN};
-    poll(&p, 1, (int)(left / 1000000) + 1);
-    return LS_OK;
-}
+typedef struct question {
+    unsigned char data[sizeof(ls_greeting) + sizeof(ls_news)];
+    answer answer;
+    ls_visit visit;
+    bool over;
+} question;
 
-static ls_status converse(ls_conn *c, const ls_greeting *g, int group, void *data, int64_t end,
-                          ls_error *e) {
-    void *token = NULL;
-    ls_frame f = {.kind = LS_QUESTION, .number = (uint32_t)group, .nbytes = sizeof *g};
-    for (ls_io io; (io = ls_conn_handshake(c, e)) != LS_IO_DONE;) LS_TRY(wait_io(c, io, end, e));
-    ls_conn_put(c, &f, g, sizeof *g, NULL, e);
-    for (ls_io io; ls_conn_busy(c);)
-        if ((io = ls_conn_flush(c, &token, e)) != LS_IO_DONE) LS_TRY(wait_io(c, io, end, e));
-    for (ls_io io; (io = ls_conn_next(c, &f, e)) != LS_IO_DONE;) LS_TRY(wait_io(c, io, end, e));
-    if (f.kind != LS_ANSWER || f.nbytes != LS_WATCH_NBYTES)
-        return ls_fail(e, LS_EPEER, "it answers nonsense");
-    ls_conn_take(c, data, LS_WATCH_NBYTES);
-    for (ls_io io; (io = ls_conn_payload(c, e)) != LS_IO_DONE;) LS_TRY(wait_io(c, io, end, e));
-    return LS_OK;
-}
-
-ls_status ls_watch_ask(const ls_member *m, const ls_greeting *g, const ls_key *key, int group,
-                       void *data, size_t n, int64_t timeout_ns, ls_error *e) {
-    unsigned char all[LS_WATCH_NBYTES];
-    ls_conn *c = NULL;
+static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, question *x) {
+    const ls_member *m = &w->members[q->rank];
+    ls_greeting g = {.from = (uint32_t)w->rank, .to = (uint32_t)q->rank};
+    memcpy(g.nonce, w->nonce, sizeof g.nonce);
+    *x = (question){.over = true};
+    memcpy(x->data, &g, sizeof g);
+    if (tell) memcpy(x->data + sizeof g, tell, sizeof *tell);
+    uint16_t kind = tell ? LS_NEWS : LS_QUESTION;
+    x->visit = (ls_visit){.data = x->data, .text = &x->answer, .room = sizeof x->answer};
+    x->visit.says = (ls_frame){.kind = kind, .number = (uint32_t)group, .nbytes = nbytes_of(kind)};
+    q->pid = m->pid;
+    q->here = m->host == w->members[w->rank].host;
+    q->status = LS_EPEER;
     int fd = ls_socket_dial(&m->address);
-    if (fd < 0) return ls_fail(e, LS_EPEER, "it can't be reached: %s", strerror(errno));
-    LS_TRY(ls_conn_new(fd, false, key, &c, e));
-    ls_status s = converse(c, g, group, all, ls_clock_ns() + timeout_ns, e);
-    ls_conn_free(c);
-    if (s == LS_OK) memcpy(data, all, n < sizeof all ? n : sizeof all);
-    return s;
+    if (fd < 0) return;
+    if (ls_conn_new(fd, false, w->keyed ? &w->key : NULL, &x->visit.c, NULL) != LS_OK) return;
+    q->status = LS_ETIMEOUT;
+    x->over = false;
+}
+
+/* One look; false: it is over. */
+static bool go_on(question *x, ls_inquiry *q, struct pollfd *fd) {
+    ls_error e = {0};
+    if (x->over) return false;
+    ls_io io = ls_visit_go(&x->visit, &e);
+    bool write = io == LS_IO_AGAIN_WRITE;
+    *fd = (struct pollfd){.fd = x->visit.c->fd, .events = write ? POLLOUT : POLLIN};
+    if (write || io == LS_IO_AGAIN_READ) return true;
+    const ls_frame *f = &x->visit.answer;
+    bool good = io == LS_IO_DONE && f->kind == LS_ANSWER && f->nbytes == sizeof x->answer;
+    q->status = good ? LS_OK : LS_EPEER;
+    memcpy(q->data, x->answer.published, sizeof q->data);
+    q->news = x->answer.news;
+    q->news.text[sizeof q->news.text - 1] = 0;
+    x->over = true;
+    return false;
+}
+
+static void ask_some(ls_watch *w, int group, const ls_news *tell, ls_inquiry *asked, int n,
+                     int64_t end) {
+    question *x = LS_NEW_ARRAY(question, AT_ONCE);
+    struct pollfd fds[AT_ONCE];
+    for (int i = 0; i < n; i++) ask(w, group, tell, &asked[i], &x[i]);
+    for (;;) {
+        nfds_t waiting = 0;
+        for (int i = 0; i < n; i++) waiting += go_on(&x[i], &asked[i], &fds[waiting]);
+        int64_t left = end - ls_clock_ns();
+        if (!waiting || left <= 0) break;
+        poll(fds, waiting, (int)(left / 1000000) + 1);
+    }
+    for (int i = 0; i < n; i++) ls_conn_free(x[i].visit.c);
+    free(x);
+}
+
+void ls_watch_ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *asked, int n,
+                  int64_t timeout_ns) {
+    int64_t end = ls_clock_ns() + timeout_ns;
+    for (int i = 0; i < n; i += AT_ONCE)
+        ask_some(w, group, tell, asked + i, n - i < AT_ONCE ? n - i : AT_ONCE, end);
 }

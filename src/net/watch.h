@@ -2,8 +2,9 @@
  *
  * It listens for the worker: whoever connects has to prove that it has the key and to say which
  * worker of which run it is; those who don't are dropped with a log line, and disturb nobody. A
- * peer's connection is handed on to the transport; a peer that asks what this worker is doing is
- * answered from what was published last.
+ * peer's connection is handed on to the transport. A peer that asks what this worker is doing is
+ * answered from what was published last. A peer that has found that a group can't go on says why:
+ * it is kept for the worker.
  */
 #ifndef LS_NET_WATCH_H
 #define LS_NET_WATCH_H
@@ -19,18 +20,24 @@ typedef struct ls_greeting {
     uint32_t from, to;
 } ls_greeting;
 
+/* Why a group can't go on. */
+typedef struct ls_news {
+    uint32_t group; /* which of those that have had this number; 0: there is no news */
+    char text[508];
+} ls_news;
+
 enum {
-    LS_GREETING = 1,
+    LS_GREETING = 1, /* a connection of the transport */
     LS_QUESTION = 2,
     LS_ANSWER = 3,
-    LS_FIRST_KIND = 16 /* the transport's own */
+    LS_NEWS = 4,        /* with a greeting before it; answered as a question */
+    LS_FIRST_KIND = 16, /* the transport's own */
 };
 
 typedef struct ls_watch ls_watch;
 
-/* Takes listen_fd. key NULL: plain text. */
-ls_status ls_watch_start(int listen_fd, int rank, int size, const uint64_t nonce[2],
-                         const ls_key *key, ls_watch **w_p, ls_error *);
+/* Takes the roster's listening socket and a copy of the rest. key NULL: plain text. */
+ls_status ls_watch_start(const ls_roster *, int rank, const ls_key *, ls_watch **w_p, ls_error *);
 void ls_watch_stop(ls_watch *);
 
 /* Readable when a peer's connection can be taken. */
@@ -38,13 +45,30 @@ int ls_watch_fd(const ls_watch *);
 /* NULL: there is none (any more). */
 ls_conn *ls_watch_take(ls_watch *, int *from_p);
 
-/* What is answered to questions about `group`; n bytes, LS_WATCH_NBYTES at most. Any thread. */
-void ls_watch_publish(ls_watch *, int group, const void *data, size_t n);
+/* All of the following: any thread. */
 
-/* Asks the worker `to` that listens at `address`. LS_ETIMEOUT: it accepts, or not even that, but
- * says nothing; LS_EPEER: nobody is there. */
-ls_status ls_watch_ask(const ls_member *, const ls_greeting *, const ls_key *, int group,
-                       void *data, size_t n, int64_t timeout_ns, ls_error *);
+/* What is answered to questions about `group`; n bytes, LS_WATCH_NBYTES at most. */
+void ls_watch_publish(ls_watch *, int group, const void *data, size_t n);
+/* Keeps news of a group as if a peer had brought it. */
+void ls_watch_keep(ls_watch *, int group, const ls_news *);
+/* Is there news of the group `identity` that has this number? */
+bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
+
+/* One worker that is asked. */
+typedef struct ls_inquiry {
+    int rank;
+    /* Known without its answer. */
+    int pid;
+    bool here; /* on this host */
+    /* LS_ETIMEOUT: it accepts, or not even that, but says nothing; LS_EPEER: nobody is there. */
+    ls_status status;
+    unsigned char data[LS_WATCH_NBYTES]; /* what it has published */
+    ls_news news;                        /* what it has heard */
+} ls_inquiry;
+
+/* Asks all of them at once. `tell` (NULL: nothing) is kept by those with status LS_OK. */
+void ls_watch_ask(ls_watch *, int group, const ls_news *tell, ls_inquiry *asked, int n,
+                  int64_t timeout_ns);
 
 /* The options that all sockets of a group have: non-blocking, no delay, dead peers are noticed in
  * about 15 s also where the network says nothing. */

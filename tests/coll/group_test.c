@@ -3,6 +3,7 @@
  * groups; bad arguments; workers that disagree, are late, or leave. */
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -295,7 +296,7 @@ static void test_tcp_forced(void **state) {
 /* ---- many in flight ---- */
 
 static ls_status many(ls_group *g, void *arg, ls_error *e) {
-    enum { CALLS = 40, COUNT = 5000 };
+    enum { CALLS = 100, COUNT = 5000 };
     static _Thread_local float x[CALLS][COUNT];
     work unused = {.count = *(const size_t *)arg}, *w = &unused;
     int r = ls_group_rank(g), n = ls_group_size(g);
@@ -324,6 +325,73 @@ static void test_many(void **state) {
             run_threads(SIZES[s], &(ls_group_options){.algorithm = "ring"}, many, &counts[k], NULL);
             run_processes(SIZES[s], NULL, many, &counts[k]);
             run_processes(SIZES[s], &(ls_group_options){.transport = "tcp"}, many, &counts[k]);
+        }
+}
+
+/* Worker 1 makes none of them: worker 0 can't start more than a few, and is told why. */
+static ls_status no_room(ls_group *g, void *arg, ls_error *e) {
+    enum { CALLS = 100 };
+    float x[CALLS];
+    ls_request *q = NULL;
+    (void)arg;
+    if (ls_group_rank(g)) return ls_recv(g, x, 1, LS_F32, 0, e);
+    ls_status s = LS_OK;
+    for (int k = 0; k < CALLS && s == LS_OK; k++)
+        s = ls_all_reduce_start(g, &x[k], &x[k], 1, LS_F32, LS_SUM, &q, e);
+    if (s == LS_ETIMEOUT && strstr(e->msg, "for worker 1") &&
+        strstr(e->msg, "as call 0 at group_test.c:")) {
+        e->code = LS_OK;
+        return LS_OK;
+    }
+    return ls_fail(e, LS_EIO, "100 calls: %s", s == LS_OK ? "all were started" : e->msg);
+}
+
+static void test_no_room(void **state) {
+    (void)state;
+    ls_error e[2] = {0};
+    for (int forced = 0; forced < 2; forced++) {
+        ls_group_options o = {.timeout_s = 0.3, .algorithm = forced ? "ring" : NULL};
+        run_threads(2, &o, no_room, NULL, e);
+        if (e[0].code) fail_msg("%s", e[0].msg);
+    }
+}
+
+/* ---- two groups, whose calls workers wait for in different orders ---- */
+
+static ls_status cross(ls_group *g, void *arg, ls_error *e) {
+    work unused = {.count = *(const size_t *)arg}, *w = &unused;
+    int r = ls_group_rank(g), n = ls_group_size(g);
+    ls_group *both[2] = {g, NULL};
+    float *x[2];
+    LS_TRY(ls_group_dup(g, &both[1], e));
+    for (int k = 0; k < 2; k++) x[k] = calloc(w->count, sizeof *x[k]);
+    for (int round = 0; round < 20; round++) {
+        ls_request *q[2] = {0};
+        for (int k = 0; k < 2; k++) {
+            for (size_t i = 0; i < w->count; i++) x[k][i] = (float)(r + k);
+            LS_TRY(ls_all_reduce_start(both[k], x[k], x[k], w->count, LS_F32, LS_SUM, &q[k], e));
+        }
+        LS_TRY(ls_wait(&q[r % 2], -1, e));
+        LS_TRY(ls_wait(&q[1 - r % 2], -1, e));
+        for (int k = 0; k < 2; k++)
+            for (size_t i = 0; i < w->count; i++)
+                CHECK(x[k][i] == (float)(n * (n - 1) / 2 + n * k));
+    }
+    for (int k = 0; k < 2; k++) free(x[k]);
+    ls_group_close(both[1]);
+    return LS_OK;
+}
+
+static void test_cross(void **state) {
+    (void)state;
+    size_t counts[] = {10, 5000, 300000}; /* small; direct or staged; many rounds of it */
+    for (int k = 0; k < 3; k++)
+        for (int s = 1; s < 4; s++) {
+            ls_group_options o = {.timeout_s = 20};
+            run_threads(SIZES[s], &o, cross, &counts[k], NULL);
+            run_processes(SIZES[s], &o, cross, &counts[k]);
+            o.transport = "tcp";
+            run_processes(SIZES[s], &o, cross, &counts[k]);
         }
 }
 
@@ -435,48 +503,130 @@ static void test_disagreement(void **state) {
     }
 }
 
+static ls_status not_told(ls_status s, ls_error *e) {
+    char msg[400];
+    snprintf(msg, sizeof msg, "%.399s", e->msg);
+    return ls_fail(e, LS_EIO, "not told: %s: %s", ls_status_name(s), msg);
+}
+
 static ls_status told_of_disagreement(ls_group *g, void *arg, ls_error *e) {
     ls_status s = disagree(g, arg, e);
     if (s == LS_EINVAL &&
-        strstr(e->msg, "worker 1 called all_reduce f32 sum, 99 elements as call 1 at group") &&
-        strstr(e->msg, "called all_reduce f32 sum, 100 elements as call 1 at group_test.c:"))
+        strstr(e->msg, "worker 1 called all_reduce f32 sum, 99 elements as call ") &&
+        strstr(e->msg, "called all_reduce f32 sum, 100 elements as call ") &&
+        strstr(e->msg, " at group_test.c:"))
         return LS_OK;
-    /* On a busy machine the other may have been told, and have left, before it could be asked. */
-    if (s == LS_EPEER) return LS_OK;
-    return ls_fail(e, LS_EIO, "not told: %.400s", ls_status_name(s));
+    return not_told(s, e);
 }
 
-/* One sends to a worker that sends too: no message shows it. */
+/* Both take the other for the root, and wait for it: no message shows it. */
+static ls_status check_crossed(ls_status s, ls_error *e) {
+    if (s == LS_EINVAL &&
+        strstr(e->msg,
+               "worker 0 called broadcast f32, 50 elements, root 1 as call 0 at group_te") &&
+        strstr(e->msg, "worker 1 called broadcast f32, 50 elements, root 0 as call 0 at group_te"))
+        return LS_OK;
+    return not_told(s, e);
+}
+
 static ls_status told_without_messages(ls_group *g, void *arg, ls_error *e) {
-    static float x[100];
+    static _Thread_local float x[50];
     (void)arg;
-    LS_TRY(ls_barrier(g, e));
-    ls_status s = ls_group_rank(g) ? ls_reduce(g, x, x, 50, LS_F32, LS_SUM, 1, e)
-                                   : ls_reduce(g, x, x, 50, LS_F32, LS_SUM, 0, e);
-    if (s == LS_EINVAL && strstr(e->msg, "worker 0 called reduce f32 sum, 50 elements, root 0") &&
-        strstr(e->msg, "worker 1 called reduce f32 sum, 50 elements, root 1"))
-        return LS_OK;
-    if (s == LS_EPEER) return LS_OK; /* as above */
-    return ls_fail(e, LS_EIO, "not told: %.400s", e->msg);
+    return check_crossed(ls_broadcast(g, x, 50, LS_F32, 1 - ls_group_rank(g), e), e);
 }
 
-static void test_disagreement_over_tcp(void **state) {
+/* Ends as soon as it has its error, and closes nothing. */
+static ls_status told_and_gone(ls_group *g, void *arg, ls_error *e) {
+    ls_status s = told_of_disagreement(g, arg, e);
+    if (s == LS_OK) _exit(0);
+    return s;
+}
+
+/* Worker 2 is somewhere else when the others are told, and end. */
+static ls_status told_later(ls_group *g, void *arg, ls_error *e) {
+    LS_TRY(ls_barrier(g, e));
+    if (ls_group_rank(g) == 2) nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    return told_of_disagreement(g, arg, e);
+}
+
+static void test_disagreement_of_processes(void **state) {
     (void)state;
-    ls_group_options o = {.transport = "tcp", .timeout_s = 20};
-    run_processes(2, &o, told_of_disagreement, NULL);
-    run_processes(3, &o, told_of_disagreement, NULL);
-    run_processes(3, NULL, told_of_disagreement, NULL);
-    o.algorithm = "binomial";
+    static const ls_group_options ways[] = {
+        {.timeout_s = 20},
+        {.timeout_s = 20, .algorithm = "ring"},
+        {.timeout_s = 20, .transport = "tcp"},
+        {.timeout_s = 20, .transport = "tcp", .algorithm = "ring", .insecure = true}};
+    for (int i = 0; i < 4; i++)
+        for (int n = 2; n <= 5; n++) {
+            run_processes(n, &ways[i], told_of_disagreement, NULL);
+            run_processes(n, &ways[i], told_and_gone, NULL);
+            if (n > 2) run_processes(n, &ways[i], told_later, NULL);
+        }
+    ls_group_options o = {.timeout_s = 20, .algorithm = "binomial"};
+    run_processes(2, &o, told_without_messages, NULL);
+    o.transport = "tcp";
     run_processes(2, &o, told_without_messages, NULL);
 }
 
-static ls_status late(ls_group *g, void *arg, ls_error *e) {
+/* ---- who only looks now and then, is told as well as who waits ---- */
+
+static ls_status test_until_done(ls_request **q, ls_error *e) {
+    bool is_done = false;
+    ls_status s = LS_OK;
+    for (int i = 0; i < 20000 && !is_done && s == LS_OK; i++) {
+        s = ls_test(q, &is_done, e);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return s;
+}
+
+static ls_status disagree_testing(ls_group *g, void *arg, ls_error *e) {
+    static _Thread_local float x[50];
+    ls_request *q = NULL;
     (void)arg;
+    LS_TRY(ls_broadcast_start(g, x, 50, LS_F32, 1 - ls_group_rank(g), &q, e));
+    return check_crossed(test_until_done(&q, e), e);
+}
+
+static ls_status leave_testing(ls_group *g, void *arg, ls_error *e) {
+    ls_request *q = NULL;
+    bool thread = *(const bool *)arg;
     if (ls_group_rank(g) == 1) {
-        nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+        if (thread) return LS_OK;
+        LS_TRY(ls_barrier(g, e));
+        _exit(0);
+    }
+    if (!thread) LS_TRY(ls_barrier(g, e));
+    ls_status s = ls_barrier_start(g, &q, e);
+    if (s == LS_OK) s = test_until_done(&q, e);
+    return s == LS_EPEER && strstr(e->msg, "worker 1 (pid") ? LS_OK : not_told(s, e);
+}
+
+static void test_testing(void **state) {
+    (void)state;
+    bool thread = true, process = false;
+    static const char *const algorithms[] = {NULL, "binomial"};
+    for (int a = 0; a < 2; a++) {
+        ls_group_options o = {.timeout_s = 20, .algorithm = algorithms[a]};
+        run_threads(2, &o, disagree_testing, NULL, NULL);
+        run_threads(2, &o, leave_testing, &thread, NULL);
+        run_processes(2, &o, disagree_testing, NULL);
+        run_processes(2, &o, leave_testing, &process);
+        o.transport = "tcp";
+        o.algorithm = "binomial";
+        run_processes(2, &o, disagree_testing, NULL);
+        run_processes(2, &o, leave_testing, &process);
+    }
+}
+
+static ls_status late(ls_group *g, void *arg, ls_error *e) {
+    atomic_bool *over = arg;
+    if (ls_group_rank(g) == 1) {
+        while (!*over) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         return LS_OK;
     }
     ls_status s = ls_barrier(g, e);
+    *over = true;
     ls_error again = {0};
     assert_ls_fails(ls_barrier(g, &again), s, "can only be closed", again);
     return s;
@@ -485,7 +635,8 @@ static ls_status late(ls_group *g, void *arg, ls_error *e) {
 static void test_late(void **state) {
     (void)state;
     ls_error e[2] = {0};
-    run_threads(2, &(ls_group_options){.timeout_s = 0.1}, late, NULL, e);
+    atomic_bool over = false;
+    run_threads(2, &(ls_group_options){.timeout_s = 0.1}, late, &over, e);
     assert_int_equal(e[0].code, LS_ETIMEOUT);
     assert_non_null(strstr(e[0].msg, "for worker 1"));
     assert_non_null(strstr(e[0].msg, "barrier as call 0 at group_test.c:"));
@@ -554,7 +705,44 @@ static void test_report(void **state) {
     (void)state;
     bool stop[] = {false, true};
     for (int i = 0; i < 2; i++)
-        run_processes(2, &(ls_group_options){.report_s = 0.2}, reported, &stop[i]);
+        for (int tcp = 0; tcp < 2; tcp++)
+            run_processes(2, &(ls_group_options){.report_s = 0.2, .transport = tcp ? "tcp" : NULL},
+                          reported, &stop[i]);
+}
+
+/* Worker 0 receives from worker 1, which receives from worker 0. */
+static ls_status both_receive(ls_group *g, void *arg, ls_error *e) {
+    enum { TRIES = 40 };
+    float x[11] = {0}, y[TRIES][11];
+    int32_t n = 0;
+    ls_request *q[TRIES] = {0};
+    (void)arg;
+    LS_TRY(ls_barrier(g, e));
+    if (ls_group_rank(g) == 1) {
+        LS_TRY(ls_recv(g, &n, 1, LS_I32, 0, e));
+        for (int i = 0; i < n; i++) LS_TRY(ls_send(g, x, 11, LS_F32, 0, e));
+        return LS_OK;
+    }
+    for (bool seen = false; !seen; n++) { /* worker 1 may not be there yet when the report comes */
+        char text[4096] = "";
+        if (n == TRIES) return ls_fail(e, LS_EIO, "worker 1 is not seen to wait");
+        LS_TRY(ls_recv_start(g, y[n], 11, LS_F32, 1, &q[n], e));
+        ls_status s = capture_report(&q[n], text, sizeof text, e);
+        if (s != LS_ETIMEOUT ||
+            !strstr(text, "worker 0 has waited 0 s in recv of 44 bytes from worker 1 at group_te"))
+            return ls_fail(e, LS_EINVAL, "status %d, the report is: %.400s", (int)s, text);
+        seen = strstr(text, "; it waits in recv of 4 bytes from worker 0 at group_test.c:");
+    }
+    LS_TRY(ls_send(g, &n, 1, LS_I32, 1, e));
+    for (int i = 0; i < n; i++) LS_TRY(ls_wait(&q[i], -1, e));
+    return LS_OK;
+}
+
+static void test_report_of_messages(void **state) {
+    (void)state;
+    for (int tcp = 0; tcp < 2; tcp++)
+        run_processes(2, &(ls_group_options){.report_s = 0.2, .transport = tcp ? "tcp" : NULL},
+                      both_receive, NULL);
 }
 
 /* Worker 1 forces names[0], the others names[1], or nothing. */
@@ -568,7 +756,9 @@ static int other_algorithm(void *arg) {
     ls_status s = ls_group_open(&o, &g, &e);
     if (s == LS_OK) s = ls_all_reduce(g, x, x, 100, LS_F32, LS_SUM, &e);
     ls_group_close(g);
-    bool told = (s == LS_EINVAL && strstr(e.msg, "workers disagree")) || s == LS_EPEER;
+    bool told = s == LS_EINVAL && strstr(e.msg, "workers disagree: worker ") &&
+                strstr(e.msg, "worker 1 called all_reduce f32 sum, 100 elements as call 0 at") &&
+                strstr(e.msg, "the algorithms that they force, differ");
     if (!told) fprintf(stderr, "not told: %d %s\n", (int)s, e.msg);
     return told ? 0 : 1;
 }
@@ -626,6 +816,7 @@ static ls_status killed(ls_group *g, void *arg, ls_error *e) {
 static void test_killed(void **state) {
     (void)state;
     run_processes(3, NULL, killed, NULL);
+    run_processes(3, &(ls_group_options){.transport = "tcp"}, killed, NULL);
 }
 
 static ls_status limited(ls_group *g, void *arg, ls_error *e) {
@@ -665,12 +856,16 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_tcp_plain),
         cmocka_unit_test(test_tcp_forced),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_cross),
         cmocka_unit_test(test_split),
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_disagreement),
-        cmocka_unit_test(test_disagreement_over_tcp),
+        cmocka_unit_test(test_disagreement_of_processes),
+        cmocka_unit_test(test_testing),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_report_of_messages),
         cmocka_unit_test(test_left),
         cmocka_unit_test(test_other_algorithm),
         cmocka_unit_test(test_twice),

@@ -2,31 +2,34 @@
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
+#include "net/guest.c"
 #include "net/join.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
-    static guest guests[MAX_GUESTS];
     ls_member members[4] = {{.pid = 1}};
     ls_join j = {.size = 4};
     ls_roster r = {.size = 4, .members = members, .listen_fd = -1};
-    hall h = {.j = &j, .roster = &r, .guests = guests, .end = -1};
-    hello known = {.protocol = PROTOCOL, .rank = 2, .size = 4, .port = 9};
+    hall h = {.j = &j, .roster = &r, .end = -1};
+    hello first = {.protocol = PROTOCOL, .rank = 2, .size = 4, .port = 9};
     int peers[2] = {-1, -1};
     if (nbytes > 20000) return 0;
+    ls_guests_open(&h.guests, -1, NULL, knows, "it says no hello", 4, 4);
+    ls_guest *all = h.guests.all;
     for (int i = 0; i < 2; i++) {
-        guest *g = &guests[h.nguests++];
-        *g = (guest){.end = INT64_MAX, .from = {.ss_family = AF_INET}};
+        ls_guest *g = &all[h.guests.n++];
+        *g = (ls_guest){.from = {.ss_family = AF_INET}};
         int fd = fuzz_peer(data, i ? nbytes : 0, i && nbytes % 2, &peers[i]);
         FUZZ_CHECK(ls_conn_new(fd, true, NULL, &g->c, NULL) == LS_OK);
     }
-    guests[0].said = known;
-    FUZZ_CHECK(welcome(&h, &guests[0]));
+    memcpy(all[0].said, &first, sizeof first);
+    all[0].heard = true;
+    FUZZ_CHECK(welcome(&h, &all[0]));
     for (int i = 0; i < 3; i++)
-        for (int k = 0; k < h.nguests;) k += attend(&h, k);
-    FUZZ_CHECK(h.nguests >= 1 && guests[0].known);
-    FUZZ_CHECK(h.come == h.nguests || (h.come == 1 && h.nguests == 2));
-    if (h.come == 2) FUZZ_CHECK(guests[1].rank == 1 || guests[1].rank == 3);
-    while (h.nguests) drop(&h, 0, NULL);
+        for (int k = 0; k < h.guests.n;) k += attend(&h, k);
+    FUZZ_CHECK(h.guests.n >= 1 && all[0].heard);
+    FUZZ_CHECK(h.come == h.guests.n || (h.come == 1 && h.guests.n == 2));
+    if (h.come == 2) FUZZ_CHECK(hello_of(&all[1]).rank == 1 || hello_of(&all[1]).rank == 3);
+    ls_guests_close(&h.guests);
     close(peers[0]);
     close(peers[1]);
     return 0;

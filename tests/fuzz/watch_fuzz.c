@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
+#include "net/guest.c"
 #include "net/watch.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
@@ -18,16 +19,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         pthread_mutex_init(&w->lock, NULL);
         w->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         w->stop_fd = -1;
+        ls_guests_open(&w->guests, -1, NULL, knows, "it does not greet", 4, 4);
     }
-    guest *g = &w->guests[w->nguests++];
-    *g = (guest){.end = INT64_MAX, .from = {.ss_family = AF_INET6}};
+    ls_guest *g = &w->guests.all[w->guests.n++];
+    *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}};
     int fd = fuzz_peer(data, nbytes, nbytes % 2, &peer);
     FUZZ_CHECK(ls_conn_new(fd, true, NULL, &g->c, NULL) == LS_OK);
-    for (int i = 0; i < 3 && w->nguests; i++) attend(w, 0);
-    while (w->nguests) drop(w, 0, NULL);
+    for (int i = 0; i < 3 && w->guests.n; i++) attend(w, 0);
+    while (w->guests.n) ls_guests_drop(&w->guests, 0, NULL);
     for (ls_conn *c; (c = ls_watch_take(w, &from));) {
         FUZZ_CHECK(from == 0 || from == 2 || from == 3);
         ls_conn_free(c);
+    }
+    for (int i = 0; i < LS_WATCH_GROUPS; i++) {
+        ls_news *news = &w->answers[i].news, told;
+        FUZZ_CHECK(memchr(news->text, 0, sizeof news->text));
+        FUZZ_CHECK(!news->group || ls_watch_heard(w, i, news->group, &told));
+        *news = (ls_news){0};
     }
     close(peer);
     return 0;

@@ -7,6 +7,7 @@
 
 #include <libgen.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "base/random.h"
 #include "coll/algorithm.h"
 #include "coll/flight.h"
+#include "lockstep/group.h"
 #include "net/native.h"
 #include "test.h"
 
@@ -526,10 +528,82 @@ static void case_native(void) {
          "supports() is wrong");
 }
 
+/* -- groups over MPI without shared memory, as workers of several hosts are -- */
+
+static ls_group *open_over_mpi(double report_s) {
+    ls_group *g = NULL;
+    ls_group_options o = {.transport = "mpi", .timeout_s = 60, .report_s = report_s};
+    succeed(ls_group_open(&o, &g, &err));
+    return g;
+}
+
+/* Each takes the next worker for the root: no message shows it. */
+static void case_group_disagrees(void) {
+    float x[50] = {0};
+    ls_group *g = open_over_mpi(0);
+    int n = ls_group_size(g);
+    ls_status s = ls_broadcast(g, x, 50, LS_F32, (ls_group_rank(g) + 1) % n, &err);
+    if (n == 1) succeed(s);
+    if (n > 1 && (s != LS_EINVAL || !strstr(err.msg, "workers disagree: worker ") ||
+                  !strstr(err.msg, "called broadcast f32, 50 elements, root ")))
+        die(err.msg);
+    printf("ok %d\n", ls_group_rank(g));
+    fflush(stdout);
+    ls_group_close(g);
+}
+
+/* What is written to stderr while q is waited for, up to 20 s. */
+static void wait_for_report(ls_request **q, char *text, size_t nbytes) {
+    FILE *log = tmpfile();
+    int saved = dup(STDERR_FILENO);
+    size_t n = 0;
+    dup2(fileno(log), STDERR_FILENO);
+    for (int i = 0; i < 20 && n == 0 && *q; i++) {
+        ls_wait(q, 1, &err);
+        rewind(log);
+        n = fread(text, 1, nbytes - 1, log);
+    }
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    fclose(log);
+    text[n] = 0;
+}
+
+/* Worker 1 is outside of any call until worker 0 has its report. */
+static void case_group_late(void) {
+    sigset_t wake;
+    sigemptyset(&wake);
+    sigaddset(&wake, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &wake, NULL);
+    ls_group *g = open_over_mpi(0.2);
+    char text[4096] = "", want[128];
+    int rank = ls_group_rank(g);
+    int32_t other = rank == 1 ? getpid() : 0;
+    ls_request *q = NULL;
+    succeed(ls_all_reduce(g, &other, &other, 1, LS_I32, LS_MAX, &err));
+    if (rank == 1) sigtimedwait(&wake, NULL, &(struct timespec){.tv_sec = 30});
+    succeed(ls_barrier_start(g, &q, &err));
+    if (rank == 0 && other) {
+        snprintf(want, sizeof want, "worker 1 (pid %d) is ", other);
+        wait_for_report(&q, text, sizeof text);
+        kill(other, SIGUSR1);
+        if (!strstr(text, " workers have waited 0 s in barrier as call 1 at mpi_test.c:") ||
+            !strstr(text, want) ||
+            !strstr(text, "; it has made all_reduce i32 max, 1 elements as call 0 at mpi_test.c:"))
+            die(text);
+    }
+    succeed(q ? ls_wait(&q, -1, &err) : LS_OK);
+    printf("ok %d\n", rank);
+    fflush(stdout);
+    ls_group_close(g);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"collectives", case_collectives},
+} cases[] = {{"group_disagrees", case_group_disagrees},
+             {"group_late", case_group_late},
+             {"collectives", case_collectives},
              {"two_flights", case_two_flights},
              {"messages", case_messages},
              {"long", case_long},
@@ -543,6 +617,10 @@ enum { NCASES = sizeof cases / sizeof *cases, EXIT = NCASES - 1 };
 
 _Noreturn static void worker(const char *which, const char *name) {
     int i = 0;
+    if (strncmp(name, "group_", 6) == 0) {
+        (strcmp(name, "group_late") == 0 ? case_group_late : case_group_disagrees)();
+        _exit(0);
+    }
     succeed(ls_mpi_open(strcmp(which, "-") == 0 ? NULL : which, &net, &err));
     while (i < NCASES && strcmp(cases[i].name, name) != 0) i++;
     need(i < NCASES, "there is no such case");

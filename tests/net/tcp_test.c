@@ -393,7 +393,7 @@ static void test_mismatch(void **state) {
 /* ---- an end closes ----------------------------------------------------------------------------
  */
 
-/* What it was told is sent arrives, though its first connection was not even made. */
+/* What it was told is sent arrives, though nobody polled at the other end. */
 static void test_close(void **state) {
     (void)state;
     enum { COUNT = 300 };
@@ -409,8 +409,10 @@ static void test_close(void **state) {
                 pair_make(&p[i], 0, 1, (uint64_t)i, (size_t)(i * 13) % LS_CONN_COPIED);
                 post(&x, 0, true, &p[i].out);
             }
-            assert_ls_ok(poll_end(&x, 0, 0, &e), e);
-            for (int i = 0; i < COUNT; i++) assert_true(is_done(&p[i].out));
+            /* Not before it is with the kernel: a worker may not poll for long after it. */
+            if (!warm) assert_false(is_done(&p[0].out));
+            for (int i = 0; i < COUNT; i++)
+                while (!is_done(&p[i].out)) assert_ls_ok(poll_end(&x, 0, 1000000, &e), e);
             close_end(&x, 0);
             for (int i = COUNT - 1; i >= 0; i--) post(&x, 1, false, &p[i].in);
             for (int i = 0; i < COUNT; i++) {

@@ -50,16 +50,16 @@ static MPI_Op op_of(ls_op op) {
 static ls_status refuse(ls_dtype t, ls_op op, ls_error *e) {
     static const char *const types[] = {"f64", "f32", "bf16", "f16", "i64", "i32", "i8", "u8"};
     static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
-    return ls_mpi_fail(e, LS_EINVAL, "MPI's own collectives don't make the %s of %s here: %s",
-                       ops[op], types[t], "use another algorithm than 'native'");
+    return ls_fail(e, LS_EINVAL, "MPI's own collectives don't make the %s of %s here: %s", ops[op],
+                   types[t], "use another algorithm than 'native'");
 }
 
 /* An int counts what MPI takes at once. */
 static ls_status too_long(const ls_mpi *x, size_t count, ls_error *e) {
-    return ls_mpi_fail(e, LS_EINVAL,
-                       "%d blocks of %zu elements are too long for MPI's own collective: use "
-                       "another algorithm than 'native'",
-                       x->net.size, count);
+    return ls_fail(e, LS_EINVAL,
+                   "%d blocks of %zu elements are too long for MPI's own collective: use "
+                   "another algorithm than 'native'",
+                   x->net.size, count);
 }
 
 static bool fits(const ls_mpi *x, size_t count, ls_dtype t) {
@@ -109,7 +109,7 @@ static ls_status native_reduce_scatter(ls_net *net, const void *in, void *out, s
     size_t nbytes = count * size_of(t);
     bool inside = (const unsigned char *)in + (size_t)net->rank * nbytes == out;
     void *to = inside ? malloc(nbytes) : out;
-    if (!to) return ls_mpi_fail(e, LS_ENOMEM, "no %zu bytes for a reduce-scatter", nbytes);
+    if (!to) return ls_fail(e, LS_ENOMEM, "no %zu bytes for a reduce-scatter", nbytes);
     int rc = MPI_Reduce_scatter_block(in, to, (int)count, type_of(t), op_of(op), x->comm);
     if (inside) {
         memcpy(out, to, nbytes);

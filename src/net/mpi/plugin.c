@@ -27,7 +27,6 @@
  */
 #include <limits.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -113,19 +112,6 @@ static bool ours;
 
 /* ---- errors, time, memory ---- */
 
-ls_status ls_mpi_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
-                         ...) {
-    if (!e) return code;
-    e->code = code;
-    e->file = file;
-    e->line = line;
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(e->msg, sizeof e->msg, fmt, args);
-    va_end(args);
-    return code;
-}
-
 ls_status ls_mpi_check(ls_mpi *x, int rc, const char *what) {
     if (rc == MPI_SUCCESS) return LS_OK;
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -134,7 +120,7 @@ ls_status ls_mpi_check(ls_mpi *x, int rc, const char *what) {
     for (char *c = text; *c; c++)
         if (*c == '\n') *c = ' ';
     if (x->broken.code == LS_OK)
-        ls_mpi_fail(&x->broken, LS_EPEER, "worker %d: %s failed: %.400s", x->net.rank, what, text);
+        ls_fail(&x->broken, LS_EPEER, "worker %d: %s failed: %.400s", x->net.rank, what, text);
     return LS_EPEER;
 }
 
@@ -320,9 +306,9 @@ static void heard(mpi_net *x, int i, const MPI_Status *status) {
     MPI_Get_count(status, MPI_BYTE, &n);
     size_t ndata = s->h.kind == SHORT ? s->h.nbytes : 0;
     if (n < (int)sizeof(header) || ndata > SHORT_MOST || (size_t)n != sizeof(header) + ndata) {
-        ls_mpi_fail(&x->mpi.broken, LS_EPEER,
-                    "worker %d sent %d bytes that are no message: is it of another version?",
-                    status->MPI_SOURCE, n);
+        ls_fail(&x->mpi.broken, LS_EPEER,
+                "worker %d sent %d bytes that are no message: is it of another version?",
+                status->MPI_SOURCE, n);
         return;
     }
     if (take_control(x, s, status->MPI_SOURCE)) x->actions[i].s = slot_take(x);
@@ -471,7 +457,7 @@ static ls_status mpi_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, 
     if (!stopped(x) && move(x)) x->idle_ns = 0;
     if (!x->done.first && timeout_ns != 0) wait_for_done(x, timeout_ns);
     if (atomic_load(&x->aborted))
-        return ls_mpi_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
+        return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
     LS_TRY(state(x, e));
     *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
@@ -520,9 +506,9 @@ static void mpi_forget(ls_net *net, const void *owner) {
         move(x);
     }
     if (touches(x, owner) && !is_broken(x))
-        ls_mpi_fail(&x->mpi.broken, LS_EPEER,
-                    "worker %d: a message that was given up did not end within %.0f s", net->rank,
-                    (double)PATIENCE_NS / 1e9);
+        ls_fail(&x->mpi.broken, LS_EPEER,
+                "worker %d: a message that was given up did not end within %.0f s", net->rank,
+                (double)PATIENCE_NS / 1e9);
 }
 
 static void mpi_abort(ls_net *net) { atomic_store(&((mpi_net *)net)->aborted, true); }
@@ -602,8 +588,6 @@ static const ls_net_ops mpi_ops = {.name = "mpi",
                                    .recv = mpi_recv,
                                    .poll = mpi_poll,
                                    .forget = mpi_forget,
-                                   .publish = ls_net_publish_nothing,
-                                   .ask = ls_net_ask_nobody,
                                    .abort = mpi_abort,
                                    .close = mpi_close};
 
@@ -617,29 +601,29 @@ static ls_status initialise(ls_error *e) {
     MPI_Initialized(&initialised);
     MPI_Finalized(&finalised);
     if (finalised)
-        return ls_mpi_fail(e, LS_EINVAL, "%s",
-                           "MPI has been finalised: the transport 'mpi' can be opened, and all its "
-                           "groups closed, once in a program");
+        return ls_fail(e, LS_EINVAL, "%s",
+                       "MPI has been finalised: the transport 'mpi' can be opened, and all its "
+                       "groups closed, once in a program");
     if (initialised) {
         MPI_Query_thread(&level);
     } else {
         int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
         if (rc != MPI_SUCCESS)
-            return ls_mpi_fail(e, LS_EPEER, "MPI_Init_thread failed with code %d", rc);
+            return ls_fail(e, LS_EPEER, "MPI_Init_thread failed with code %d", rc);
         ours = true;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     }
     if (level < MPI_THREAD_FUNNELED)
-        return ls_mpi_fail(e, LS_EINVAL, "%s",
-                           "MPI was initialised for programs without threads: call "
-                           "MPI_Init_thread() with MPI_THREAD_SERIALIZED, or leave it to lockstep");
+        return ls_fail(e, LS_EINVAL, "%s",
+                       "MPI was initialised for programs without threads: call "
+                       "MPI_Init_thread() with MPI_THREAD_SERIALIZED, or leave it to lockstep");
     return LS_OK;
 }
 
 ls_status ls_mpi_plugin_open(int interface, ls_net **net_p, ls_error *e) {
     if (interface != LS_NET_INTERFACE)
-        return ls_mpi_fail(e, LS_EINVAL,
-                           "the MPI plugin is of another version of Lockstep; install both again");
+        return ls_fail(e, LS_EINVAL,
+                       "the MPI plugin is of another version of Lockstep; install both again");
     LS_TRY(initialise(e));
     mpi_net *x = memset(grow(NULL, sizeof *x), 0, sizeof *x);
     x->mpi.net = (ls_net){.ops = &mpi_ops, .native = &ls_mpi_native};

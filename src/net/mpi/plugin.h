@@ -2,7 +2,7 @@
  *
  * The plugin is compiled once for each MPI (their mpi.h differ) and loaded by ls_mpi_open(). It may
  * use our headers, but no function of the library: the program that loads it may have linked the
- * library statically.
+ * library statically. base/error.c is compiled into it.
  */
 #ifndef LS_NET_MPI_PLUGIN_H
 #define LS_NET_MPI_PLUGIN_H
@@ -20,10 +20,6 @@ typedef struct ls_mpi {
 } ls_mpi;
 
 extern const ls_native_ops ls_mpi_native;
-
-#define ls_mpi_fail(e, code, ...) ls_mpi_fail_at((e), (code), __FILE__, __LINE__, __VA_ARGS__)
-ls_status ls_mpi_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
-                         ...) __attribute__((format(printf, 5, 6)));
 
 /* What an MPI call returned: LS_OK, or from now on the transport is broken. */
 ls_status ls_mpi_check(ls_mpi *, int rc, const char *what);
