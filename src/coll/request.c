@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "coll/choose.h"
+#include "net/native.h"
 
 enum { SLICE_NS = 20 * 1000 * 1000, MIXED_SLICE_NS = 200 * 1000, SINGLE = 0xffffff };
 
@@ -44,7 +45,53 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     x = mix(x, (uint64_t)c->root);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
     for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
+    if (g->native) x = mix(x, 1);
     return mix(x, (uint64_t)g->size);
+}
+
+/* ---- by what way ---- */
+
+static const ls_native_what natives[LS_NCALLS] = {
+    [LS_CALL_ALL_REDUCE] = LS_NATIVE_ALL_REDUCE,
+    [LS_CALL_REDUCE_SCATTER] = LS_NATIVE_REDUCE_SCATTER,
+    [LS_CALL_ALL_GATHER] = LS_NATIVE_ALL_GATHER,
+    [LS_CALL_BROADCAST] = LS_NATIVE_BROADCAST,
+    [LS_CALL_REDUCE] = LS_NATIVE_REDUCE,
+    [LS_CALL_GATHER] = LS_NATIVE_GATHER,
+    [LS_CALL_SCATTER] = LS_NATIVE_SCATTER,
+    [LS_CALL_ALL_TO_ALL] = LS_NATIVE_ALL_TO_ALL,
+    [LS_CALL_BARRIER] = LS_NATIVE_BARRIER};
+
+static ls_native_call native_of(const ls_call *c, const void *in, void *out) {
+    return (ls_native_call){.what = natives[c->what],
+                            .dtype = c->dtype,
+                            .op = c->op,
+                            .root = c->root,
+                            .count = c->count,
+                            .in = in,
+                            .out = out};
+}
+
+static bool goes_native(const ls_group *g, const ls_call *c) {
+    if (!g->native || c->counts) return false;
+    ls_native_call call = native_of(c, NULL, NULL);
+    return g->end->net->native->can(g->end->net, &call);
+}
+
+static bool goes_shared(const ls_group *g) { return g->shared && !g->forced && !g->native; }
+
+static bool is_forced(const ls_group *g, const ls_call *c) {
+    return g->forced && g->forced->does >> c->what & 1;
+}
+
+static const ls_algorithm *algorithm_for(const ls_group *g, const ls_call *c) {
+    return is_forced(g, c) ? g->forced : ls_choose(c, g->size, &g->end->link);
+}
+
+ls_choice ls_group_choose(const ls_group *g, const ls_call *c) {
+    if (goes_shared(g)) return (ls_choice){.way = LS_BY_SHARED_MEMORY};
+    if (goes_native(g, c)) return (ls_choice){.way = LS_BY_NATIVE, .forced = true};
+    return (ls_choice){LS_BY_MESSAGES, algorithm_for(g, c), is_forced(g, c)};
 }
 
 /* ---- schedules ---- */
@@ -76,8 +123,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     }
     x->call.hosts = g->hosts;
     x->call.piece = ls_choose_piece(c, g->size);
-    bool forced = g->forced && g->forced->does >> c->what & 1;
-    x->algorithm = forced ? g->forced : ls_choose(c, g->size, &ls_link_default);
+    x->algorithm = algorithm_for(g, c);
     ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->schedule);
     ls_flight_open(&x->flight, &x->schedule, g->end->net, g->end->k, g->ranks);
 }
@@ -164,12 +210,25 @@ static ls_status start_flight(ls_group *g, const void *in, void *out, ls_in_plac
     return s;
 }
 
+static ls_status start_native(ls_group *g, const void *in, void *out, ls_request *r, ls_error *e) {
+    ls_endpoint *end = g->end;
+    ls_native_call call = native_of(&r->call, in, out);
+    r->native = true;
+    r->message.owner = r;
+    pthread_mutex_lock(&end->lock);
+    link_flying(end, r);
+    ls_status s = end->net->native->start(end->net, &call, &r->message, e);
+    pthread_mutex_unlock(&end->lock);
+    return s;
+}
+
 static ls_status wait_room(ls_group *g, ls_error *e);
 
 ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *out, size_t nin,
                            size_t nout, ls_in_place p, ls_request *r, ls_error *e) {
     if (g->broken != LS_OK) return is_broken(g, e);
-    bool shared = g->shared && !g->forced;
+    bool shared = goes_shared(g);
+    if (g->told) ls_choice_tell(g, c);
     if (shared && !ls_shared_room(g->shared)) LS_TRY(wait_room(g, e));
     *r = (ls_request){.g = g, .call = *c, .file = g->file, .line = g->line, .number = g->calls++};
     g->counters.calls++;
@@ -178,6 +237,8 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     ls_status s = LS_OK;
     if (shared)
         r->shared = ls_shared_start(g->shared, c, r->print, in, out, nin, nout, g->file, g->line);
+    else if (goes_native(g, c))
+        s = start_native(g, in, out, r, e);
     else
         s = start_flight(g, in, out, p, r, e);
     if (s == LS_OK) return LS_OK;
@@ -252,6 +313,10 @@ static ls_status explain(const ls_request *r, const ls_message *m, ls_error *e) 
 
 static ls_status message_done(const ls_message *m, ls_error *e) {
     ls_request *r = m->owner;
+    if (r->native) {
+        flight_ends(r);
+        return LS_OK;
+    }
     if (!r->message_only) {
         if (ls_flight_done(&r->cached->flight, m, e) != LS_OK) return explain(r, m, e);
         if (ls_flight_finished(&r->cached->flight)) flight_ends(r);
