@@ -85,6 +85,13 @@ static ls_cost broadcast_cost(const ls_algorithm *a, const ls_call *c, double m,
         2 + 0.2 * (others - 1), 2 * part * m, 0, others + part, part * m * (1 + 1.0 / n), 0};
 }
 
+/* Of doubling: one a step, and one more where the k blocks that go wrap round. */
+static double wrapped_messages(int n) {
+    double sum = 0;
+    for (int d = 1; d < n; d *= 2) sum += 1 + ((d < n - d ? d : n - d) - 1.0) / n;
+    return sum;
+}
+
 static ls_cost other_cost(const ls_algorithm *a, const ls_call *c, double block, int n) {
     double log = ceil_log2(n), others = n - 1.0, part = others / n;
     switch (c->what) {
@@ -95,7 +102,7 @@ static ls_cost other_cost(const ls_algorithm *a, const ls_call *c, double block,
         return even(1, others - 1, others, others * block, others * block);
     case LS_CALL_ALL_GATHER:
         if (a == &ls_ring) return even(others, 0, others, others * block, 0);
-        if (a == &ls_doubling) return even(log, 0, log + part, others * block, 0);
+        if (a == &ls_doubling) return even(log, 0, wrapped_messages(n), others * block, 0);
         return even(1, others - 1, others, others * block, 0);
     case LS_CALL_BROADCAST: return broadcast_cost(a, c, block, n);
     case LS_CALL_REDUCE:
@@ -108,7 +115,7 @@ static ls_cost other_cost(const ls_algorithm *a, const ls_call *c, double block,
         if (a == &ls_binomial) return (ls_cost){log, others * block, 0, part, log / 2 * block, 0};
         return (ls_cost){1 + 0.1 * (others - 1), others * block, 0, part, part * block, 0};
     case LS_CALL_BARRIER:
-        if (a == &ls_doubling) return even(log, 0, log + part, 0, 0);
+        if (a == &ls_doubling) return even(log, 0, wrapped_messages(n), 0, 0);
         return even(1, others - 1, others, 0, 0);
     default: return even(1, others - 1, others, others * block, 0);
     }

@@ -289,7 +289,7 @@ static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, s
 typedef struct decision {
     double numbers[NNUMBERS];
     uint32_t what;
-    char why[256]; /* FAILED */
+    char why[400]; /* FAILED */
 } decision;
 enum { MEASURE, GIVEN, FAILED };
 
@@ -299,7 +299,7 @@ static decision decide(const char *path) {
     ls_error e;
     if (!path || !*path) return d;
     d.what = ls_link_read(path, &l, &e) == LS_OK ? GIVEN : FAILED;
-    if (d.what == FAILED) snprintf(d.why, sizeof d.why, "%s", e.msg);
+    if (d.what == FAILED) snprintf(d.why, sizeof d.why, "%.399s", e.msg);
     to_numbers(&l, d.numbers);
     return d;
 }
@@ -311,7 +311,7 @@ static ls_status agree(meter *m, const ls_link_plan *p, ls_link *link_p, bool *g
     if (m->net->rank == 0) d = decide(p->path);
     LS_TRY(spread(m, LS_CALL_BROADCAST, LS_U8, &d, sizeof d, e));
     if (d.what == FAILED)
-        return ls_fail(e, LS_EINVAL, "worker 0's file of links (LOCKSTEP_LINKS): %.255s", d.why);
+        return ls_fail(e, LS_EINVAL, "worker 0's file of links (LOCKSTEP_LINKS): %s", d.why);
     if (d.what == MEASURE) {
         LS_TRY(measure(m, p, &l, e));
         to_numbers(&l, d.numbers);
