@@ -66,12 +66,16 @@ typedef struct ls_group_options {
                               of one host and tcp between hosts */
     const char
         *algorithm;   /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that
-                         the cost model finds fastest. A call that it can't do falls to the model */
+                         the cost model finds fastest. A call that it can't do falls to the model.
+                         "native": the transport's own, in any order of sums (mpi; groups that are
+                         split off go by the model); "shared": shared memory, or an error */
     double timeout_s; /* of a wait; 0: 300 s; < 0: none */
     double report_s;  /* a worker that waits this long reports who is late; 0: 10 s; < 0: never */
     size_t arena_nbytes; /* for ls_group_alloc() and messages; a worker's part; 0: 64 MiB */
     bool insecure;       /* tcp without key and encryption: anyone who reaches the port can join,
                             read and change what is sent */
+    const char *links;   /* a file of what links can do (`lockstep bench comm --save` writes it);
+                            NULL: LOCKSTEP_LINKS, or it is measured in opening. Worker 0's counts */
 } ls_group_options;
 
 /* Opens the group of all workers that were started together, as the environment tells; alone where
@@ -114,6 +118,14 @@ typedef struct ls_counters {
     uint64_t bytes_read; /* from other workers' memory */
 } ls_counters;
 ls_counters ls_group_counters(const ls_group *g);
+
+/* By which algorithm a collective of `count` elements would go, and why, as one line of text
+ * [nbytes], ended by 0 and cut to fit (1024 do): what it is predicted to cost, and what the others
+ * would. `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
+ * "gather", "scatter", "all_to_all" or "barrier"; reductions are sums. Every worker gets the same.
+ * Not collective. LOCKSTEP_EXPLAIN=1 logs these lines as calls are made, each kind once. */
+ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
+                           char *text, size_t nbytes, ls_error *e);
 
 /* ---- collectives ----
  *

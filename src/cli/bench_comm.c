@@ -1,23 +1,19 @@
 /* bench_comm.c - see bench_comm.h. The columns are nccl-tests'. */
 #include "cli/bench_comm.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/log.h"
+#include "cli/bench_choice.h"
 #include "cli/cli.h"
-#include "coll/choose.h"
-#include "coll/request.h"
 #include "lockstep/group.h"
 #include "net/cores.h"
 #include "net/environment.h"
-#include "net/key.h"
 #include "net/launch.h"
 
 /* What a group needs of the arena beside the buffers. */
@@ -26,9 +22,10 @@ static const size_t ARENA_REST = (size_t)64 << 20;
 /* One worker's life. */
 typedef struct worker {
     const cli_bench_comm *o;
-    ls_group *group;
-    double *times;    /* [rounds] */
-    atomic_int *told; /* shared by all: somebody has said what is wrong */
+    ls_group *group;    /* for barriers */
+    ls_group *measured; /* its calls are timed */
+    double *times;      /* [rounds] */
+    atomic_int *told;   /* shared by all: somebody has said what is wrong */
     char variant[64];
     double wrong, busbw; /* sums over the sizes */
     int nbusbw;
@@ -68,7 +65,7 @@ static void or_die(worker *w, ls_status s, const ls_error *e) {
 
 static void run(bench_peer *peer, const bench_job *job) {
     worker *w = peer->context;
-    ls_group *g = w->group;
+    ls_group *g = w->measured;
     ls_error e;
     ls_dtype t = dtypes[job->dtype];
     ls_op op = redops[job->redop];
@@ -112,7 +109,7 @@ static ls_collective collective_of(bench_op op) {
     return what;
 }
 
-static const char *algorithm_of(const ls_group *g, const bench_job *job) {
+ls_call cli_bench_comm_call(const bench_job *job, const ls_group *g) {
     ls_call call = {.what = collective_of(job->op),
                     .dtype = dtypes[job->dtype],
                     .op = redops[job->redop],
@@ -121,9 +118,13 @@ static const char *algorithm_of(const ls_group *g, const bench_job *job) {
     if (job->op == BENCH_REDUCE_SCATTER || job->op == BENCH_ALL_GATHER ||
         job->op == BENCH_ALL_TO_ALL)
         call.count /= (size_t)job->workers;
-    if (g->size == 1) return "none";
-    if (g->forced) return g->forced->name;
-    return g->shared ? "shared memory" : ls_choose(&call, g->size, &ls_link_default)->name;
+    return call;
+}
+
+static const char *algorithm_of(const ls_group *g, const bench_job *job) {
+    ls_call call = cli_bench_comm_call(job, g);
+    ls_choice choice = ls_group_choose(g, &call);
+    return g->size == 1 ? "none" : ls_choice_name(&choice);
 }
 
 /* ---- memory ---- */
@@ -192,22 +193,30 @@ static void buffer_free(worker *w, void *p) {
 
 /* ---- printing: worker 0 alone ---- */
 
-static void print_algorithms(worker *w) {
+/* Why: a line for each size at which it is another algorithm than before. */
+static void print_reasons(worker *w) {
     const bench_request *r = &w->o->request;
     const char *last = "";
-    printf("# algorithm:");
     for (int i = 0; i < r->n_sizes; i++) {
         bench_job job;
+        char why[1024];
         bench_job_size(&job, r->op, r->dtype, r->redop, 0, ls_group_size(w->group), r->sizes[i]);
         const char *name = algorithm_of(w->group, &job);
+        ls_call call = cli_bench_comm_call(&job, w->group);
         if (strcmp(name, last) == 0) continue;
-        if (i)
-            printf(", from %zu B %s", job.nbytes, name);
-        else
-            printf(" %s", name);
+        ls_choice_explain(w->group, &call, why, sizeof why);
+        printf("# %s\n", why);
         last = name;
     }
-    printf("\n");
+}
+
+static void print_links(const ls_endpoint *end) {
+    const ls_link *l = &end->link;
+    if (!end->net || end->met_over || end->commons) return;
+    printf("# links (%s): latency %.3g us, byte %.3g ns; all at once: message %.3g us, byte %.3g "
+           "ns, added byte %.3g ns\n",
+           end->link_given ? "from a file" : "measured", l->latency_s * 1e6, l->byte_s * 1e9,
+           l->busy_message_s * 1e6, l->busy_byte_s * 1e9, l->reduce_s * 1e9);
 }
 
 static void print_head(worker *w) {
@@ -220,11 +229,14 @@ static void print_head(worker *w) {
            ls_group_size(w->group),
            o->private_buffers ? "buffers of the program" : "buffers of the group", host.nodename,
            ls_cores());
-    print_algorithms(w);
+    print_links(end);
+    if (o->all) return;
+    print_reasons(w);
     printf("# median of %d rounds\n", o->request.repeat);
     printf("#\n# %60s%-30s  %s\n", "", "out of place", "in place");
     printf("# %10s %12s %6s %6s %5s", "size", "count", "type", "redop", "root");
     for (int i = 0; i < 2; i++) printf("   %10s %8s %8s %6s", "time", "algbw", "busbw", "#wrong");
+    printf("  algorithm");
     printf("\n# %10s %12s %6s %6s %5s", "(B)", "(elements)", "", "", "");
     for (int i = 0; i < 2; i++) printf("   %10s %8s %8s %6s", "(us)", "(GB/s)", "(GB/s)", "");
     printf("\n");
@@ -242,14 +254,50 @@ static void print_columns(const bench_job *job, const bench_result *r) {
         printf(" %8.4g %8.4g %6.0f", bench_algbw(job, r), bench_busbw(job, r), r->wrong);
 }
 
-static void print_row(const bench_job *job, const bench_result *out, const bench_result *in) {
+static void print_row(const bench_job *job, const bench_result *out, const bench_result *in,
+                      const char *algorithm) {
     bool rooted = job->op == BENCH_BROADCAST || job->op == BENCH_REDUCE;
     printf("%12zu %12zu %6s %6s %5d", job->nbytes, job->count, bench_dtype_names[job->dtype],
            bench_redop_of(job), rooted ? 0 : -1);
     print_columns(job, out);
     print_columns(job, in);
-    printf("\n");
+    printf("  %s\n", algorithm);
     fflush(stdout);
+}
+
+/* An object on one line: bench_print()'s, and how it was made. */
+static void print_json(worker *w, const bench_peer *peer, const bench_job *job,
+                       const bench_result *r) {
+    char why[1024];
+    ls_call call = cli_bench_comm_call(job, w->measured);
+    ls_buf text = {0};
+    ls_json *j = ls_json_new_object();
+    ls_choice_explain(w->measured, &call, why, sizeof why);
+    ls_json_set(j, "system", ls_json_new_text(peer->system));
+    ls_json_set(j, "version", ls_json_new_text(peer->version));
+    ls_json_set(j, "variant", ls_json_new_text(peer->variant));
+    ls_json_set(j, "op", ls_json_new_text(bench_op_names[job->op]));
+    ls_json_set(j, "dtype", ls_json_new_text(bench_dtype_names[job->dtype]));
+    ls_json_set(j, "redop", ls_json_new_text(bench_redop_of(job)));
+    ls_json_set(j, "workers", ls_json_new_integer(job->workers));
+    ls_json_set(j, "place", ls_json_new_text(bench_in_place(job) ? "in" : "out"));
+    ls_json_set(j, "asked", ls_json_new_integer((int64_t)job->asked));
+    ls_json_set(j, "nbytes", ls_json_new_integer((int64_t)job->nbytes));
+    ls_json_set(j, "rounds", ls_json_new_integer(r->rounds));
+    ls_json_set(j, "batch", ls_json_new_integer(r->batch));
+    ls_json_set(j, "median_s", ls_json_new_number(r->median_s));
+    ls_json_set(j, "min_s", ls_json_new_number(r->min_s));
+    ls_json_set(j, "max_s", ls_json_new_number(r->max_s));
+    ls_json_set(j, "algbw", ls_json_new_number(bench_algbw(job, r)));
+    ls_json_set(j, "busbw", ls_json_new_number(bench_busbw(job, r)));
+    ls_json_set(j, "wrong", ls_json_new_integer((int64_t)r->wrong));
+    ls_json_set(j, "algorithm", ls_json_new_text(algorithm_of(w->measured, job)));
+    ls_json_set(j, "why", ls_json_new_text(why));
+    ls_json_write(j, 0, &text);
+    printf("%s\n", text.data);
+    fflush(stdout);
+    ls_buf_free(&text);
+    ls_json_free(j);
 }
 
 /* ---- one size ---- */
@@ -257,7 +305,7 @@ static void print_row(const bench_job *job, const bench_result *out, const bench
 static bench_result measure(worker *w, bench_peer *peer, bench_job *job, void *out) {
     job->out = out;
     bench_result r = bench_measure(peer, job, w->o->request.repeat, w->times);
-    if (job->rank == 0 && w->o->json) bench_print(peer, job, bench_op_names[job->op], &r);
+    if (job->rank == 0 && w->o->json) print_json(w, peer, job, &r);
     w->wrong += r.wrong;
     w->busbw += bench_busbw(job, &r);
     w->nbusbw++;
@@ -277,7 +325,8 @@ static void one_size(worker *w, bench_peer *peer, size_t asked) {
     char *in_place = job.in;
     if (q->op == BENCH_REDUCE_SCATTER)
         in_place += job.nbytes / (size_t)job.workers * (size_t)job.rank;
-    snprintf(w->variant, sizeof w->variant, "%s%s", algorithm_of(w->group, &job),
+    const char *algorithm = algorithm_of(w->group, &job);
+    snprintf(w->variant, sizeof w->variant, "%s%s", algorithm,
              o->private_buffers ? ", private buffers" : "");
     if (outs) {
         void *other = buffer_new(w, job.nbytes);
@@ -287,9 +336,82 @@ static void one_size(worker *w, bench_peer *peer, size_t asked) {
     }
     if (ins) in = measure(w, peer, &job, in_place);
     barrier(peer);
-    if (job.rank == 0 && !o->json) print_row(&job, outs ? &out : NULL, ins ? &in : NULL);
+    if (job.rank == 0 && !o->json) print_row(&job, outs ? &out : NULL, ins ? &in : NULL, algorithm);
     buffer_free(w, job.in);
 }
+
+/* ---- all algorithms in turns ---- */
+
+static void one_size_of_all(worker *w, bench_peer *peer, cli_choices *c, size_t asked) {
+    const bench_request *q = &w->o->request;
+    bench_job job;
+    bench_job_size(&job, q->op, q->dtype, q->redop, ls_group_rank(w->group),
+                   ls_group_size(w->group), asked);
+    bool in_place = w->o->in_place && cli_bench_comm_has_in_place(q->op);
+    job.in = buffer_new(w, job.nbytes);
+    job.out = in_place ? job.in : buffer_new(w, job.nbytes);
+    if (in_place && q->op == BENCH_REDUCE_SCATTER)
+        job.out = (char *)job.in + job.nbytes / (size_t)job.workers * (size_t)job.rank;
+    cli_choices_measure(c, peer, &job, q->repeat, &w->measured);
+    barrier(peer); /* nobody reads it any more */
+    for (int i = 0; i < c->n; i++) {
+        const cli_choice *x = &c->all[i];
+        w->measured = x->group;
+        snprintf(w->variant, sizeof w->variant, "%s%s%s", x->name, x->chosen ? ", chosen" : "",
+                 w->o->private_buffers ? ", private buffers" : "");
+        if (job.rank == 0 && w->o->json) print_json(w, peer, &job, &x->result);
+        w->wrong += x->result.wrong;
+    }
+    if (job.rank == 0 && !w->o->json) cli_choices_print_row(c, &job);
+    if (!in_place) buffer_free(w, job.out);
+    buffer_free(w, job.in);
+}
+
+static void work_all(worker *w, bench_peer *peer) {
+    const bench_request *q = &w->o->request;
+    bool prints = ls_group_rank(w->group) == 0 && !w->o->json;
+    ls_group *whole = w->group;
+    cli_choices c;
+    ls_error e;
+    or_die(w, cli_choices_open(&c, whole, collective_of(q->op), q->repeat, &e), &e);
+    w->group = c.chooser; /* for barriers: on the other one the transport's own may be forced */
+    if (prints) cli_choices_print_head(&c, q->repeat);
+    for (int i = 0; i < q->n_sizes; i++) one_size_of_all(w, peer, &c, q->sizes[i]);
+    if (prints) printf("# wrong elements: %.0f\n", w->wrong);
+    w->group = w->measured = whole;
+    cli_choices_close(&c);
+}
+
+/* ---- what the links can do ---- */
+
+static void save_links(worker *w) {
+    enum { CARE = 50 };
+    ls_endpoint *end = w->group->end;
+    struct utsname host = {.nodename = "?"};
+    ls_link link;
+    bool given = false;
+    ls_error e;
+    if (!end->net || end->met_over || end->commons) {
+        or_die(
+            w,
+            ls_fail(&e, LS_EINVAL,
+                    "--save: workers that share memory use no links; say --transport tcp or mpi"),
+            &e);
+    }
+    ls_link_plan plan = {.hosts = end->hosts, .care = CARE, .timeout_ns = (int64_t)300e9};
+    or_die(w, ls_link_agree(end->net, end->k, &plan, &link, &given, &e), &e);
+    if (ls_group_rank(w->group)) return;
+    uname(&host);
+    char *of = ls_format("lockstep bench comm --save: %s, %d workers, worker 0 on %.80s",
+                         end->net->ops->name, end->size, host.nodename);
+    or_die(w, ls_link_write(w->o->save, &link, of, &e), &e);
+    free(of);
+    if (!w->o->json)
+        printf("# links are saved; LOCKSTEP_LINKS=%s makes worker 0 take them from there\n",
+               w->o->save);
+}
+
+/* ---- the whole ---- */
 
 static void work(worker *w) {
     const bench_request *q = &w->o->request;
@@ -301,8 +423,15 @@ static void work(worker *w) {
                        .barrier = barrier,
                        .max = max};
     bool prints = ls_group_rank(w->group) == 0 && !w->o->json;
-    w->times = bench_buffer((size_t)q->repeat * sizeof *w->times);
+    w->measured = w->group;
+    if (w->o->save) save_links(w);
     if (prints) print_head(w);
+    if (w->o->all) {
+        work_all(w, &peer);
+        if (w->wrong > 0) tell(w, "there are wrong elements");
+        return;
+    }
+    w->times = bench_buffer((size_t)q->repeat * sizeof *w->times);
     for (int i = 0; i < q->n_sizes; i++) one_size(w, &peer, q->sizes[i]);
     if (prints) printf("# wrong elements: %.0f\n", w->wrong);
     if (prints && q->op != BENCH_BARRIER)
@@ -314,8 +443,12 @@ static void work(worker *w) {
 /* ---- starting the workers ---- */
 
 static ls_group_options group_options(const cli_bench_comm *o) {
-    return (ls_group_options){
-        .transport = o->transport, .algorithm = o->algorithm, .arena_nbytes = arena_nbytes(o)};
+    return (ls_group_options){.transport = o->transport,
+                              .algorithm = o->algorithm ? o->algorithm
+                                           : o->all     ? "auto"
+                                                        : NULL,
+                              .arena_nbytes = arena_nbytes(o),
+                              .insecure = o->insecure};
 }
 
 /* A worker that finds its group by the environment. */
@@ -364,24 +497,6 @@ static int run_threads(const cli_bench_comm *o, atomic_int *told) {
     return code;
 }
 
-/* Where worker 0 is to listen: a port of loopback that is free now; and a key of this run alone. */
-static ls_status name_address(ls_error *e) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof a;
-    char text[80];
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool found = fd >= 0 && bind(fd, (struct sockaddr *)&a, length) == 0 &&
-                 getsockname(fd, (struct sockaddr *)&a, &length) == 0;
-    if (fd >= 0) close(fd);
-    if (!found) return ls_fail(e, LS_EIO, "no free port on loopback: %s", strerror(errno));
-    snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(a.sin_port));
-    setenv("LOCKSTEP_ADDR", text, 0);
-    if (getenv("LOCKSTEP_KEY") || getenv("LOCKSTEP_KEY_FILE")) return LS_OK;
-    ls_key_make(text);
-    setenv("LOCKSTEP_KEY", text, 1);
-    return LS_OK;
-}
-
 static int run_processes(const cli_bench_comm *o, atomic_int *told) {
     worker first = {.o = o, .told = told};
     ls_launch_options l = {.nworkers = o->workers,
@@ -390,8 +505,6 @@ static int run_processes(const cli_bench_comm *o, atomic_int *told) {
                            .arg = &first};
     ls_error e = {0};
     int code = 0;
-    if (o->transport && strcmp(o->transport, "tcp") == 0 && name_address(&e) != LS_OK)
-        return cli_fail(&e);
     if (ls_launch_run(&l, &code, &e) != LS_OK) return cli_fail(&e);
     if (code && !atomic_load(told)) ls_log("bench comm: %s", e.msg);
     return code;

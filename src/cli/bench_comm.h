@@ -12,16 +12,23 @@
 
 #include "base/error.h"
 #include "bench/measure.h"
+#include "coll/request.h"
 
 typedef struct cli_bench_comm {
     bench_request request;
     int workers;           /* 0: as the environment says */
     const char *transport; /* "shm", "thread", "tcp", "mpi"; NULL: as ls_group_open() does */
     const char *algorithm; /* NULL: the one that is chosen */
+    bool all;              /* all algorithms in turns (bench_choice.h); `algorithm` is NULL */
+    bool insecure;         /* over tcp: no key, no encryption */
+    const char *save;      /* NULL, or a file for what the links can do (coll/link.h) */
     bool private_buffers;  /* the program's own memory; else the group's, which others can read */
     bool out_of_place, in_place; /* which are measured */
     bool json;
 } cli_bench_comm;
+
+/* How a call of this size is made by the group. */
+ls_call cli_bench_comm_call(const bench_job *, const ls_group *);
 
 /* Prints a line for each size; returns the exit code: 1 where elements are wrong, too. */
 int cli_bench_comm_run(const cli_bench_comm *);

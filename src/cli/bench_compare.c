@@ -88,6 +88,7 @@ static void our_words(words *w, const comparison *c) {
     add(w, "comm");
     add(w, "--json");
     if (o->private_buffers) add(w, "--private");
+    if (o->insecure) add(w, "--insecure");
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (!options[i][1]) continue;
         add(w, options[i][0]);

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_MAX_OPTIONS = 16, CLI_MAX_WORDS = 4 };
+enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_MAX_OPTIONS = 20, CLI_MAX_WORDS = 4 };
 
 typedef struct ls_option {
     const char *name;  /* without "--" */
@@ -58,6 +58,10 @@ bool cli_integer(const ls_command *, const ls_args *, int option, int64_t low, i
                  int64_t *value_p);
 bool cli_real(const ls_command *, const ls_args *, int option, double low, double high,
               double *value_p);
+
+/* The option --insecure: workers that are started find it in their environment. Says in one line
+ * what is given up. */
+void cli_make_insecure(void);
 
 /* Prints the error's line and returns CLI_FAILED. */
 int cli_fail(const ls_error *);

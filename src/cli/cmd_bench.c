@@ -26,6 +26,8 @@ enum {
     ROUNDS,
     JSON,
     VS,
+    INSECURE,
+    SAVE,
     NOPTIONS
 };
 
@@ -44,7 +46,9 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [PRIVATE] = COMM,
                                       [ROUNDS] = COMM,
                                       [JSON] = COMM,
-                                      [VS] = COMM};
+                                      [VS] = COMM,
+                                      [INSECURE] = COMM,
+                                      [SAVE] = COMM};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -145,15 +149,18 @@ static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
     ls_collective what = LS_CALL_BARRIER;
     if (!name) return true;
     if (!ls_collective_from_name(op, &what)) return usage("--algorithm: none does %s", op);
-    if (algorithm && algorithm->does >> what & 1) {
+    o->all = strcmp(name, "all") == 0;
+    bool other = strcmp(name, "native") == 0 || strcmp(name, "shared") == 0;
+    if (o->all) return true;
+    if (other || (algorithm && algorithm->does >> what & 1)) {
         o->algorithm = name;
         return true;
     }
     ls_buf all = {0};
     for (int i = 0; ls_algorithms[i]; i++)
         if (ls_algorithms[i]->does >> what & 1) ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
-    usage("--algorithm: '%.40s' %s; %s has%s", name, algorithm ? "can't do it" : "does not exist",
-          op, all.data);
+    usage("--algorithm: '%.40s' %s; %s has%s native shared all", name,
+          algorithm ? "can't do it" : "does not exist", op, all.data);
     ls_buf_free(&all);
     return false;
 }
@@ -211,8 +218,20 @@ static bool read_peers(const ls_args *a, int *peers, int *npeers_p) {
     return true;
 }
 
+static bool options_fit(const cli_bench_comm *o, int npeers) {
+    bool tcp = o->transport && strcmp(o->transport, "tcp") == 0;
+    if (o->insecure && o->transport && !tcp)
+        return usage("--insecure: it is for --transport tcp, not for %s", o->transport);
+    if (npeers && o->all) return usage("--vs: not with --algorithm all");
+    if (npeers && o->save) return usage("--save: not with --vs");
+    return true;
+}
+
 static int run_comm(const ls_args *a) {
-    cli_bench_comm o = {.private_buffers = cli_given(a, PRIVATE), .json = cli_given(a, JSON)};
+    cli_bench_comm o = {.private_buffers = cli_given(a, PRIVATE),
+                        .json = cli_given(a, JSON),
+                        .insecure = cli_given(a, INSECURE),
+                        .save = cli_value(a, SAVE)};
     int peers[CLI_PEERS], npeers = 0;
     int64_t rounds = 20;
     if (!options_belong(a, COMM)) return CLI_USAGE;
@@ -225,6 +244,8 @@ static int run_comm(const ls_args *a) {
         !cli_integer(&cmd_bench, a, ROUNDS, 1, 1000000, &rounds))
         return CLI_USAGE;
     o.request.repeat = (int)rounds;
+    if (!options_fit(&o, npeers)) return CLI_USAGE;
+    if (o.insecure) cli_make_insecure();
     if (npeers == 0) return cli_bench_comm_run(&o);
     if (cli_given(a, PLACE)) {
         usage("--place: with --vs it is the peers': in, and out for all_to_all");
@@ -269,12 +290,20 @@ const ls_command cmd_bench = {
                     "comm: the result comes out of place (out), in place (in), or both (default)"},
          [TRANSPORT] = {"transport", 0, "NAME",
                         "comm: shm (default: processes), thread, tcp or mpi"},
-         [ALGORITHM] = {"algorithm", 0, "NAME", "comm: this one, e.g. ring (default: chosen)"},
+         [ALGORITHM] = {"algorithm", 0, "NAME",
+                        "comm: this one, e.g. ring (default: chosen); native: MPI's own, in any "
+                        "order of sums; all: each of them in turns, beside the chosen one"},
          [PRIVATE] = {"private", 0, NULL,
                       "comm: buffers of the program's own, which others can't read"},
          [ROUNDS] = {"rounds", 0, "N",
                      "comm: how often each size is timed (default: 20; with --vs a third a pass)"},
          [JSON] = {"json", 0, NULL, "comm: one JSON object a line"},
-         [VS] = {"vs", 0, "LIST", "comm: beside these: openmpi,mpich,gloo,floor"}},
+         [VS] = {"vs", 0, "LIST", "comm: beside these: openmpi,mpich,gloo,floor"},
+         [INSECURE] = {"insecure", 0, NULL,
+                       "comm: tcp without key and encryption: anyone who reaches a port can join, "
+                       "read and change what is sent"},
+         [SAVE] = {"save", 0, "FILE",
+                   "comm: measure the links (tcp, mpi) with care, and write what they can do; "
+                   "LOCKSTEP_LINKS=FILE takes it from there"}},
     .run = run,
 };

@@ -4,7 +4,7 @@
 #include "net/cores.h"
 #include "net/launch.h"
 
-enum { WORKERS, ARENA, NO_BIND };
+enum { WORKERS, ARENA, NO_BIND, INSECURE };
 
 static int run(const ls_args *a) {
     int64_t workers = ls_cores(), arena = 64;
@@ -16,6 +16,7 @@ static int run(const ls_args *a) {
     o.bind = !cli_given(a, NO_BIND);
     ls_error e = {0};
     int code = 0;
+    if (cli_given(a, INSECURE)) cli_make_insecure();
     if (ls_launch_run(&o, &code, &e) != LS_OK) return cli_fail(&e);
     if (code) ls_log("%s", e.msg);
     return code;
@@ -34,6 +35,9 @@ const ls_command cmd_run = {
                 [ARENA] = {"arena", 0, "MIB", "shared memory for a worker's buffers (default: 64)"},
                 [NO_BIND] = {"no-bind", 0, NULL,
                              "leave the cores to the kernel; else each worker has its own, where "
-                             "there are enough"}},
+                             "there are enough"},
+                [INSECURE] = {"insecure", 0, NULL,
+                              "over tcp, without key and encryption: anyone who reaches a port can "
+                              "join, read and change what is sent"}},
     .run = run,
 };

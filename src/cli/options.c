@@ -121,3 +121,10 @@ int cli_fail(const ls_error *e) {
     if (e->msg[0]) ls_log("%s", e->msg); /* else another worker tells it */
     return CLI_FAILED;
 }
+
+void cli_make_insecure(void) {
+    setenv("LOCKSTEP_INSECURE", "1", 1);
+    ls_log(
+        "insecure: over tcp anyone who reaches a worker's port can join, read and change what is "
+        "sent: there is no key, no encryption");
+}

@@ -16,8 +16,9 @@
  *     all-to-all      IN [n count]         OUT [n count]
  *     barrier         nothing
  *
- * With virtual workers (V > 0) IN of an all-reduce or a reduce-scatter holds one vector for each leaf
- * of the worker (tree.h), `stride` elements apart, and the sum is that of the tree over 0 .. V-1.
+ * With virtual workers (V > 0) IN of an all-reduce or a reduce-scatter holds one vector for each
+ * leaf of the worker (tree.h), `stride` elements apart, and the sum is that of the tree over 0 ..
+ * V-1.
  */
 #ifndef LS_COLL_ALGORITHM_H
 #define LS_COLL_ALGORITHM_H

@@ -3,25 +3,36 @@
 #define LS_COLL_CHOOSE_H
 
 #include "coll/algorithm.h"
+#include "coll/link.h"
 
-/* What the links and the machine can do. */
-typedef struct ls_link {
-    double latency_s; /* of a message */
-    double byte_s;    /* a byte, one way */
-    double reduce_s;  /* a byte that is added */
-} ls_link;
+/* What a call takes. */
+typedef struct ls_cost {
+    /* Of the longest chain of things that wait for each other: messages, bytes sent, bytes added.
+     */
+    double chain_messages, chain_sent, chain_added;
+    /* Of a worker, on average over all. */
+    double messages, sent, added;
+} ls_cost;
 
-/* Measured on loopback TCP; see docs/collectives.md. */
-extern const ls_link ls_link_default;
+/* n workers; c->hosts is not looked at. */
+ls_cost ls_choose_cost(const ls_algorithm *, const ls_call *, int n);
+/* Predicted seconds: of the chain, when nothing else moves, and of all's work, when all work at
+ * once; the call takes the longer one, and some of the other. */
+double ls_choose_chain_seconds(const ls_cost *, const ls_link *);
+double ls_choose_work_seconds(const ls_cost *, const ls_link *);
+double ls_choose_seconds(const ls_algorithm *, const ls_call *, int n, const ls_link *);
 
-/* Predicted seconds of a call with n workers. */
-double ls_choose_cost(const ls_algorithm *, const ls_call *, int n, const ls_link *);
-
-/* The cheapest of those that do the call and, where it reduces, keep the order of the tree. */
+/* May it be chosen? It does the call and, where it reduces, keeps the order of the tree. */
+bool ls_choose_allows(const ls_algorithm *, const ls_call *, int n);
+/* The cheapest of those. */
 const ls_algorithm *ls_choose(const ls_call *, int n, const ls_link *);
 
 /* How a long message is cut, in elements: so that parts overlap, and each is still worth its
  * latency. */
 size_t ls_choose_piece(const ls_call *, int n);
+
+/* Why `chosen` (NULL: the cheapest): what it costs, and the others. Cut to nbytes. */
+void ls_choose_explain(const ls_algorithm *chosen, const ls_call *, int n, const ls_link *,
+                       char *text, size_t nbytes);
 
 #endif

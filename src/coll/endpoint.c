@@ -22,6 +22,7 @@ static ls_endpoint *endpoint_new(int rank, int size, const ls_kernels *k) {
     p->rank = rank;
     p->size = size;
     p->k = k;
+    p->link = ls_link_default;
     p->hosts = LS_NEW_ARRAY(int, (size_t)size);
     p->local = LS_NEW_ARRAY(int, (size_t)size);
     for (int i = 0; i < size; i++) p->local[i] = -1;
@@ -208,6 +209,15 @@ static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, 
     return s;
 }
 
+/* Where messages leave the shared memory. */
+static ls_status agree_on_links(ls_endpoint *p, const ls_group_options *o, ls_error *e) {
+    ls_link_plan plan = {.path = o && o->links ? o->links : getenv("LOCKSTEP_LINKS"),
+                         .hosts = p->hosts,
+                         .care = LS_LINK_CARE,
+                         .timeout_ns = (int64_t)(timeout_of(o) * 1e9)};
+    return p->met_over ? LS_OK : ls_link_agree(p->net, p->k, &plan, &p->link, &p->link_given, e);
+}
+
 static bool is_mpi(ls_launcher l) {
     return l == LS_LAUNCHER_OPENMPI || l == LS_LAUNCHER_PMI || l == LS_LAUNCHER_PMIX;
 }
@@ -242,6 +252,7 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         s = ls_fail(e, LS_EINVAL,
                     "transport shm: not all workers are on one host, or its kernel keeps them "
                     "apart; use tcp");
+    if (s == LS_OK) s = agree_on_links(p, o, e);
     if (s == LS_OK)
         *p_p = p;
     else

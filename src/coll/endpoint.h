@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "coll/link.h"
 #include "lockstep/group.h"
 #include "net/commons.h"
 #include "net/net.h"
@@ -26,6 +27,8 @@ typedef struct ls_endpoint {
     int *hosts;             /* [size] a number for each worker's host */
     int *local;             /* [size] its rank in my commons, or -1 */
     ls_patience patience;
+    ls_link link;    /* of `net`; the same at all workers */
+    bool link_given; /* it is from worker 0's file */
     const ls_kernels *k;
     pthread_mutex_t lock;
     uint64_t taken;            /* numbers of groups: bit i, LS_COMMONS_GROUPS of them */

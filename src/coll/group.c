@@ -15,18 +15,42 @@ static int64_t limit_ns(double seconds, double usual) {
     return s > 9e9 ? -1 : (int64_t)(s * 1e9);
 }
 
-static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *e) {
-    const char *name = o && o->algorithm ? o->algorithm : getenv("LOCKSTEP_ALGORITHM");
-    g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
-    g->report_ns = limit_ns(o ? o->report_s : 0, 10);
-    if (!name || !*name || strcmp(name, "auto") == 0) return LS_OK;
+/* Alone, every name does. */
+static ls_status force(ls_group *g, const char *name, ls_error *e) {
+    const ls_net *net = g->end->net;
+    bool shared = strcmp(name, "shared") == 0, native = strcmp(name, "native") == 0;
+    if (strcmp(name, "auto") == 0) return LS_OK;
+    if (shared && (g->shared || g->size == 1)) return LS_OK; /* as if none were forced */
+    if (shared)
+        return ls_fail(e, LS_EINVAL,
+                       "algorithm shared: not all workers share memory over transport %s; use shm",
+                       net->ops->name);
+    g->native = native && net && net->native;
+    if (g->native || (native && g->size == 1)) return LS_OK;
+    if (native)
+        return ls_fail(e, LS_EINVAL,
+                       "algorithm native: transport %s has no collectives of its own; mpi has "
+                       "(mpirun, with LOCKSTEP_TRANSPORT=mpi)",
+                       g->shared ? "shm" : net->ops->name);
     g->forced = ls_algorithm_named(name);
     if (g->forced) return LS_OK;
     ls_buf all = {0};
     for (int i = 0; ls_algorithms[i]; i++) ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
-    ls_fail(e, LS_EINVAL, "algorithm '%.40s' does not exist; there are%s", name, all.data);
+    ls_fail(e, LS_EINVAL, "algorithm '%.40s' does not exist; there are%s native shared auto", name,
+            all.data);
     ls_buf_free(&all);
     return LS_EINVAL;
+}
+
+static uint32_t *told_new(void) { return LS_NEW_ARRAY(uint32_t, (size_t)LS_NCALLS * 64); }
+
+static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *e) {
+    const char *name = o && o->algorithm ? o->algorithm : getenv("LOCKSTEP_ALGORITHM");
+    const char *explain = getenv("LOCKSTEP_EXPLAIN");
+    g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
+    g->report_ns = limit_ns(o ? o->report_s : 0, 10);
+    if (explain && strcmp(explain, "1") == 0) g->told = told_new();
+    return name && *name ? force(g, name, e) : LS_OK;
 }
 
 /* ---- opening ---- */
@@ -98,6 +122,7 @@ void ls_group_close(ls_group *g) {
     p->taken &= ~((uint64_t)1 << g->id);
     bool last = --p->users == 0;
     pthread_mutex_unlock(&p->lock);
+    free(g->told);
     free(g->ranks);
     free(g->hosts);
     free(g->sent);
@@ -272,6 +297,7 @@ ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_er
     }
     if (new) {
         new->forced = g->forced;
+        new->told = g->told ? told_new() : NULL;
         new->timeout_ns = g->timeout_ns;
         new->report_ns = g->report_ns;
     }
@@ -320,7 +346,7 @@ void ls_group_free(ls_group *g, void *p) {
 ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e) {
     int64_t place = -1;
     *p_p = NULL;
-    if (g->size == 1 || !g->shared || g->forced) return LS_OK;
+    if (g->size == 1 || !ls_goes_shared(g)) return LS_OK;
     if (g->rank == 0) {
         pthread_mutex_lock(&g->end->lock);
         void *p = ls_commons_alloc(g->end->commons, nbytes);

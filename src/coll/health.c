@@ -55,7 +55,7 @@ static ls_single single_of(const ls_request *r) {
 }
 
 void ls_health_waits(ls_group *g, const ls_request *r) {
-    bool on_page = g->shared && !g->forced;
+    bool on_page = ls_goes_shared(g);
     ls_record x = on_page ? ls_shared_record(g->shared, g->rank) : g->record;
     x.waiting = LS_WAITS_NOT;
     if (r && r->message_only) {

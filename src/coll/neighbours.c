@@ -16,8 +16,6 @@
 #include "base/mem.h"
 #include "net/watch.h"
 
-enum { SET_UP = 0xffff }; /* the group number of messages that come before all groups */
-
 /* ---- messages, one at a time ---- */
 
 static ls_status wait_message(ls_endpoint *p, ls_message *m, int64_t timeout_ns, ls_error *e) {
@@ -38,7 +36,7 @@ static ls_status wait_message(ls_endpoint *p, ls_message *m, int64_t timeout_ns,
 
 static ls_status tell(ls_endpoint *p, int peer, uint32_t what, const void *data, size_t n,
                       int64_t timeout_ns, ls_error *e) {
-    ls_message m = {.peer = peer, .tag = ls_net_tag(SET_UP, what, 0), .nbytes = n};
+    ls_message m = {.peer = peer, .tag = ls_net_tag(LS_SET_UP, what, 0), .nbytes = n};
     m.data = (void *)(uintptr_t)data;
     m.owner = &m;
     LS_TRY(p->net->ops->send(p->net, &m, e));
@@ -47,7 +45,7 @@ static ls_status tell(ls_endpoint *p, int peer, uint32_t what, const void *data,
 
 static ls_status hear(ls_endpoint *p, int peer, uint32_t what, void *data, size_t n,
                       int64_t timeout_ns, ls_error *e) {
-    ls_message m = {.peer = peer, .tag = ls_net_tag(SET_UP, what, 0), .data = data, .nbytes = n};
+    ls_message m = {.peer = peer, .tag = ls_net_tag(LS_SET_UP, what, 0), .data = data, .nbytes = n};
     m.owner = &m;
     LS_TRY(p->net->ops->recv(p->net, &m, e));
     LS_TRY(wait_message(p, &m, timeout_ns, e));

@@ -9,6 +9,8 @@
 
 #include "coll/endpoint.h"
 
+enum { LS_SET_UP = 0xffff }; /* the group number of messages that come before all groups */
+
 /* Collective over the endpoint's transport. Fills in hosts, if `number` is not 0: this worker's own
  * host (else they are known); then commons and local. timeout_ns: of each message. */
 ls_status ls_neighbours_find(ls_endpoint *, uint64_t number, int64_t timeout_ns, ls_error *);

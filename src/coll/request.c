@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "coll/choose.h"
 #include "coll/health.h"
+#include "net/native.h"
 
 enum { SLICE_NS = 20 * 1000 * 1000, MIXED_SLICE_NS = 200 * 1000, SINGLE = 0xffffff };
 
@@ -26,7 +27,51 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     x = mix(x, (uint64_t)c->V);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
     for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
+    if (g->native) x = mix(x, 1);
     return mix(x, (uint64_t)g->size);
+}
+
+/* ---- by what way ---- */
+
+static const ls_native_what natives[LS_NCALLS] = {
+    [LS_CALL_ALL_REDUCE] = LS_NATIVE_ALL_REDUCE,
+    [LS_CALL_REDUCE_SCATTER] = LS_NATIVE_REDUCE_SCATTER,
+    [LS_CALL_ALL_GATHER] = LS_NATIVE_ALL_GATHER,
+    [LS_CALL_BROADCAST] = LS_NATIVE_BROADCAST,
+    [LS_CALL_REDUCE] = LS_NATIVE_REDUCE,
+    [LS_CALL_GATHER] = LS_NATIVE_GATHER,
+    [LS_CALL_SCATTER] = LS_NATIVE_SCATTER,
+    [LS_CALL_ALL_TO_ALL] = LS_NATIVE_ALL_TO_ALL,
+    [LS_CALL_BARRIER] = LS_NATIVE_BARRIER};
+
+static ls_native_call native_of(const ls_call *c, const void *in, void *out) {
+    return (ls_native_call){.what = natives[c->what],
+                            .dtype = c->dtype,
+                            .op = c->op,
+                            .root = c->root,
+                            .count = c->count,
+                            .in = in,
+                            .out = out};
+}
+
+static bool goes_native(const ls_group *g, const ls_call *c) {
+    if (!g->native || c->counts || c->V) return false;
+    ls_native_call call = native_of(c, NULL, NULL);
+    return g->end->net->native->can(g->end->net, &call);
+}
+
+static bool is_forced(const ls_group *g, const ls_call *c) {
+    return g->forced && ls_algorithm_does(g->forced, c);
+}
+
+static const ls_algorithm *algorithm_for(const ls_group *g, const ls_call *c) {
+    return is_forced(g, c) ? g->forced : ls_choose(c, g->size, &g->end->link);
+}
+
+ls_choice ls_group_choose(const ls_group *g, const ls_call *c) {
+    if (ls_goes_shared(g)) return (ls_choice){.way = LS_BY_SHARED_MEMORY};
+    if (goes_native(g, c)) return (ls_choice){.way = LS_BY_NATIVE, .forced = true};
+    return (ls_choice){LS_BY_MESSAGES, algorithm_for(g, c), is_forced(g, c)};
 }
 
 /* ---- schedules ---- */
@@ -58,8 +103,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     }
     x->call.hosts = g->hosts;
     x->call.piece = ls_choose_piece(c, g->size);
-    bool forced = g->forced && ls_algorithm_does(g->forced, c);
-    x->algorithm = forced ? g->forced : ls_choose(c, g->size, &ls_link_default);
+    x->algorithm = algorithm_for(g, c);
     ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->schedule);
     x->traffic = ls_schedule_traffic(&x->schedule);
     ls_flight_open(&x->flight, &x->schedule, g->end->net, g->end->k, g->ranks);
@@ -165,6 +209,10 @@ static void message_done(const ls_message *m) {
     ls_request *r = m->owner;
     ls_group *g = r->g;
     ls_error e;
+    if (r->native) {
+        flight_ends(r);
+        return;
+    }
     if (!r->message_only) {
         int member = 0;
         while (g->ranks[member] != m->peer) member++;
@@ -292,7 +340,7 @@ static void wait_slice(wait *w, int64_t slice) {
     ls_group *g = w->g;
     ls_endpoint *p = g->end;
     int64_t brief = slice < MIXED_SLICE_NS ? slice : MIXED_SLICE_NS;
-    if (w->r ? w->r->shared != NULL : g->shared && !g->forced) {
+    if (w->r ? w->r->shared != NULL : ls_goes_shared(g)) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
         bool flying = atomic_load_explicit(&p->nflying, memory_order_relaxed) != 0;
         ls_bell_wait(bell, stirs, w, &p->patience, flying || !w->r ? brief : slice);
@@ -380,6 +428,19 @@ static void start_flight(ls_group *g, const void *in, void *out, ls_in_place p, 
     if (s != LS_OK) ls_group_break(g, -1, &e);
 }
 
+static void start_native(ls_group *g, const void *in, void *out, ls_request *r) {
+    ls_endpoint *end = g->end;
+    ls_native_call call = native_of(&r->call, in, out);
+    ls_error e;
+    r->native = true;
+    r->message.owner = r;
+    pthread_mutex_lock(&end->lock);
+    link_flying(end, r);
+    ls_status s = end->net->native->start(end->net, &call, &r->message, &e);
+    pthread_mutex_unlock(&end->lock);
+    if (s != LS_OK) ls_group_break(g, -1, &e);
+}
+
 static void start_shared(ls_group *g, const void *in, void *out, size_t nin, size_t nout,
                          ls_request *r) {
     bool locked = lock_calls(g);
@@ -404,7 +465,8 @@ static ls_status check_started(ls_group *g, ls_request *r, ls_error *e) {
 ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *out, size_t nin,
                            size_t nout, ls_in_place p, ls_request *r, ls_error *e) {
     if (g->broken) return fail(g, e);
-    bool shared = g->shared && !g->forced;
+    bool shared = ls_goes_shared(g);
+    if (g->told) ls_choice_tell(g, c);
     ready_fn *may_start = shared ? has_room : has_free_schedule;
     if (!may_start(g, NULL)) LS_TRY(wait_until(g, NULL, may_start, g->timeout_ns, true, e));
     *r = (ls_request){.g = g, .call = *c, .file = g->file, .line = g->line, .number = g->calls++};
@@ -413,6 +475,8 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     link_request(g, r);
     if (shared)
         start_shared(g, in, out, nin, nout, r);
+    else if (goes_native(g, c))
+        start_native(g, in, out, r);
     else
         start_flight(g, in, out, p, r);
     return check_started(g, r, e);

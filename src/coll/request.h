@@ -1,8 +1,9 @@
 /* request.h - a group from inside, and its calls on their way.
  *
- * A call runs in one of two ways: straight from shared memory (shared.h), where all members of the
- * group share it and no algorithm is forced; else as a schedule over the transport (flight.h).
- * Sends and receives are single messages.
+ * A call runs in one of three ways: straight from shared memory (shared.h), where all members of
+ * the group share it and no algorithm is forced; by the transport's own collective (native.h),
+ * where that is forced and can do it; else as a schedule over the transport (flight.h). Sends and
+ * receives are single messages.
  *
  * Whoever waits does the work, of all groups of the endpoint: a message for one call may lie before
  * a message for another, and workers may wait for the calls of two groups in different orders. So
@@ -46,8 +47,8 @@ struct ls_request {
     bool owned;       /* by the caller of a _start function: freed when it is done */
     ls_shared_call *shared;
     ls_cached *cached; /* of a flight */
-    bool message_only, receives;
-    ls_message message;
+    bool native, message_only, receives;
+    ls_message message; /* of the latter two */
     /* Of those who wait for it, ns: since when, and when they look next what keeps it. */
     int64_t since, next_look;
     bool reported;
@@ -64,6 +65,8 @@ struct ls_group {
     int *hosts;        /* [size] */
     ls_shared *shared; /* NULL: not all members share memory */
     const ls_algorithm *forced;
+    bool native;    /* the transport's own are forced */
+    uint32_t *told; /* [LS_NCALLS][64] choices that were logged (explain.c); NULL: none are */
     int64_t timeout_ns, report_ns;
     uint32_t calls;
     uint32_t *sent, *received; /* [size] single messages */
@@ -82,6 +85,25 @@ struct ls_group {
     bool concluded; /* the reason was looked for, and told to this worker */
     bool to_tell;   /* ... and is to be told to the others */
 };
+
+/* Are its calls made straight from shared memory? */
+static inline bool ls_goes_shared(const ls_group *g) {
+    return g->shared && !g->forced && !g->native;
+}
+
+/* How a group makes a call; every member finds the same. */
+typedef struct ls_choice {
+    enum { LS_BY_SHARED_MEMORY, LS_BY_NATIVE, LS_BY_MESSAGES } way;
+    const ls_algorithm *algorithm; /* of messages; else NULL */
+    bool forced;
+} ls_choice;
+ls_choice ls_group_choose(const ls_group *, const ls_call *);
+/* "shared memory", "native", "ring", ... */
+const char *ls_choice_name(const ls_choice *);
+/* The line of ls_group_explain(). */
+void ls_choice_explain(const ls_group *, const ls_call *, char *text, size_t nbytes);
+/* Logs it, where this member is the first one and has not done so for such a call. */
+void ls_choice_tell(ls_group *, const ls_call *);
 
 /* Where `in` and `out` of a call lie in each other. */
 typedef struct ls_in_place {

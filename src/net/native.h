@@ -1,12 +1,12 @@
 /* native.h - collectives that a transport brings along, where the user gives up the order of sums.
  *
  * They are a library's own (MPI's): it chooses the order, and it may differ from run to run. They
- * block, and while they do nothing else moves on the transport: all workers call the same ones in
- * the same order, with no message in flight that another needs to get there. Messages that wait are
- * not lost.
+ * don't block: start() posts one and poll() returns its message when it is done, among the others.
+ * All workers of the transport take part, and start the same ones in the same order; nothing finds
+ * out where they don't. One that has been started can't be taken back: where forget() meets one
+ * that does not end, the transport is broken.
  *
- * Buffers are as in lockstep/group.h, in place too. counts are of one worker's block. LS_EINVAL: it
- * can't be done (nothing was sent); LS_EPEER: it failed, and the transport with it.
+ * Buffers are as in lockstep/group.h, in place too, and belong to the call until it is done.
  */
 #ifndef LS_NET_NATIVE_H
 #define LS_NET_NATIVE_H
@@ -17,17 +17,36 @@
 #include "lockstep/group.h"
 #include "net/net.h"
 
+typedef enum ls_native_what {
+    LS_NATIVE_ALL_REDUCE,
+    LS_NATIVE_REDUCE_SCATTER,
+    LS_NATIVE_ALL_GATHER,
+    LS_NATIVE_BROADCAST,
+    LS_NATIVE_REDUCE,
+    LS_NATIVE_GATHER,
+    LS_NATIVE_SCATTER,
+    LS_NATIVE_ALL_TO_ALL,
+    LS_NATIVE_BARRIER
+} ls_native_what;
+
+typedef struct ls_native_call {
+    ls_native_what what;
+    ls_dtype dtype;
+    ls_op op;     /* where it reduces */
+    int root;     /* where there is one */
+    size_t count; /* of the vector, or of one worker's block */
+    const void *in;
+    void *out; /* a broadcast's only buffer */
+} ls_native_call;
+
 typedef struct ls_native_ops {
-    /* Can elements of this type be reduced so? Not halves, whose sums would be rounded at each
-     * step, and no minima and maxima of floats, where a NaN may get lost. Moving takes any type. */
-    bool (*supports)(ls_dtype, ls_op);
-    ls_status (*all_reduce)(ls_net *, const void *in, void *out, size_t count, ls_dtype, ls_op,
-                            ls_error *);
-    ls_status (*reduce_scatter_block)(ls_net *, const void *in, void *out, size_t count, ls_dtype,
-                                      ls_op, ls_error *);
-    ls_status (*all_gather)(ls_net *, const void *in, void *out, size_t count, ls_dtype,
-                            ls_error *);
-    ls_status (*broadcast)(ls_net *, void *buf, size_t count, ls_dtype, int root, ls_error *);
+    /* Can it be done? Not sums of halves, which would be rounded at each step, nor minima and
+     * maxima of floats, where a NaN may get lost; nor more than an int counts. The same at all
+     * workers: buffers and root are not looked at. */
+    bool (*can)(const ls_net *, const ls_native_call *);
+    /* A call that can be done. m->owner is the caller's; the rest of m is not looked at. LS_EPEER:
+     * it failed, and the transport with it. */
+    ls_status (*start)(ls_net *, const ls_native_call *, ls_message *m, ls_error *);
 } ls_native_ops;
 
 #endif

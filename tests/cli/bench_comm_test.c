@@ -38,6 +38,8 @@ static int lines_of(const char *options) {
         assert_true(number_of(j, "median_s") > 0);
         assert_true(number_of(j, "algbw") >= 0 && number_of(j, "busbw") >= 0);
         assert_string_equal(ls_json_text(ls_json_get(j, "system")), "lockstep");
+        assert_non_null(ls_json_text(ls_json_get(j, "algorithm")));
+        assert_non_null(ls_json_text(ls_json_get(j, "why")));
         ls_json_free(j);
     }
     free(output);
@@ -82,7 +84,60 @@ static void test_algorithm_and_place(void **state) {
     (void)state;
     assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8,64K --algorithm ring --place in"), 2);
     assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8 --op reduce_scatter --place out"), 1);
-    expect("bench comm -n 3 --rounds 5 --sizes 8 --algorithm ring", 0, "# algorithm: ring");
+    expect("bench comm -n 3 --rounds 5 --sizes 8 --algorithm ring", 0, "of 3 workers: forced: ring, ");
+}
+
+/* Every operation over tcp, by every algorithm that does it; a line for each of them. */
+static void test_all_algorithms(void **state) {
+    (void)state;
+    /* of 3 workers: all_reduce has 8, reduce_scatter 3 ... */
+    static const int algorithms[NOPS] = {8, 3, 3, 4, 2, 1, 2};
+    char options[256];
+    for (int i = 0; i < NOPS; i++) {
+        bool barrier = strcmp(ops[i], "barrier") == 0;
+        snprintf(
+            options, sizeof options,
+            "--op %s -n 3 --transport tcp --algorithm all --rounds 2 --sizes 0,5000",
+            ops[i]);
+        assert_int_equal(lines_of(options), (barrier ? 1 : 2) * algorithms[i]);
+    }
+    assert_int_equal(lines_of("-n 2 --algorithm all --rounds 2 --sizes 1K"), 9);
+    expect("bench comm -n 3 --transport tcp --algorithm all --rounds 2 --sizes 8", 0, "ring*");
+    expect("bench comm -n 3 --transport tcp --algorithm all --rounds 2 --sizes 8", 0, "chosen");
+    expect("bench comm -n 2 --algorithm shared --rounds 2 --sizes 8", 0, "  shared memory");
+}
+
+/* What is chosen, and why; measured links, and those of a file. */
+static void test_links(void **state) {
+    (void)state;
+    char line[512], path[128];
+    snprintf(path, sizeof path, "%s/links.yaml", folder);
+    expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 8", 0,
+           "# links (measured): latency");
+    snprintf(line, sizeof line, "bench comm -n 2 --transport tcp --rounds 2 --sizes 8 --save %s",
+             path);
+    expect(line, 0, "# links are saved");
+    setenv("LOCKSTEP_LINKS", path, 1);
+    expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 8", 0, "# links (from a file)");
+    static const char slow[] = "links: {latency_us: 1, byte_ns: 9, busy_message_us: 1, "
+                               "busy_byte_ns: 9, reduce_ns: 9}\n";
+    write_file("links.yaml", slow, strlen(slow));
+    expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 4M", 0,
+           "# all_reduce f32 sum, 1048576 elements of 2 workers: direct, ");
+    expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 4M", 0, "0  direct");
+    write_file("links.yaml", "links: 7\n", 9);
+    expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 8", 1,
+           "is no key of a file of links");
+    unsetenv("LOCKSTEP_LINKS");
+}
+
+static void test_insecure(void **state) {
+    (void)state;
+    static const char says[] = "no key, no encryption";
+    expect("bench comm -n 2 --transport tcp --insecure --rounds 2 --sizes 8", 0, says);
+    expect("run -n 2 --insecure " LOCKSTEP_PROGRAM
+           " bench comm --transport tcp --rounds 2 --sizes 8",
+           0, says);
 }
 
 static void test_table(void **state) {
@@ -138,6 +193,13 @@ static void test_bad_input(void **state) {
     refuses("comm --transport pigeon", 2, "--transport: 'pigeon'");
     refuses("comm --algorithm fly", 2, "'fly' does not exist");
     refuses("comm --algorithm ring --op barrier", 2, "'ring' can't do it");
+    refuses("comm --algorithm native --rounds 1", 1, "transport shm has no collectives of its own");
+    refuses("comm --algorithm shared --transport tcp", 1, "not all workers share memory");
+    refuses("comm --algorithm all --vs gloo", 2, "--vs: not with --algorithm all");
+    refuses("comm --insecure", 2, "--insecure: it is for --transport tcp, not for shm");
+    refuses("comm --save x --vs gloo", 2, "--save: not with --vs");
+    refuses("comm --save /nowhere/x --rounds 1 --sizes 8", 1, "--transport tcp or mpi");
+    refuses("comm --save /nowhere/x --transport tcp --rounds 1 --sizes 8", 1, "/nowhere/x");
     refuses("comm --vs nccl", 2, "--vs: 'nccl' is not one of openmpi,");
     refuses("comm --vs gloo,gloo", 2, "stands twice");
     refuses("comm -n 0", 2, "whole number from 1");
@@ -262,11 +324,19 @@ static void test_interrupted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ops),           cmocka_unit_test(test_dtypes_and_redops),
-        cmocka_unit_test(test_table),         cmocka_unit_test(test_algorithm_and_place),
-        cmocka_unit_test(test_under_run),     cmocka_unit_test(test_bad_input),
-        cmocka_unit_test(test_missing_peers), cmocka_unit_test(test_join),
-        cmocka_unit_test(test_failing_peer),  cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_dtypes_and_redops),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_algorithm_and_place),
+        cmocka_unit_test(test_all_algorithms),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_insecure),
+        cmocka_unit_test(test_under_run),
+        cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_missing_peers),
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_failing_peer),
+        cmocka_unit_test(test_interrupted),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

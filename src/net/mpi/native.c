@@ -8,7 +8,7 @@
 
 static bool is_float(ls_dtype t) { return t == LS_F64 || t == LS_F32; }
 
-static bool native_supports(ls_dtype t, ls_op op) {
+static bool reduces_well(ls_dtype t, ls_op op) {
     if (t == LS_BF16 || t == LS_F16) return false;
     if (is_float(t)) return op == LS_SUM || op == LS_AVG || op == LS_PROD;
     return op != LS_AVG;
@@ -47,107 +47,82 @@ static MPI_Op op_of(ls_op op) {
     }
 }
 
-static ls_status refuse(ls_dtype t, ls_op op, ls_error *e) {
-    static const char *const types[] = {"f64", "f32", "bf16", "f16", "i64", "i32", "i8", "u8"};
-    static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
-    return ls_fail(e, LS_EINVAL, "MPI's own collectives don't make the %s of %s here: %s", ops[op],
-                   types[t], "use another algorithm than 'native'");
+static bool reduces(ls_native_what what) {
+    return what == LS_NATIVE_ALL_REDUCE || what == LS_NATIVE_REDUCE_SCATTER ||
+           what == LS_NATIVE_REDUCE;
 }
 
-/* An int counts what MPI takes at once. */
-static ls_status too_long(const ls_mpi *x, size_t count, ls_error *e) {
-    return ls_fail(e, LS_EINVAL,
-                   "%d blocks of %zu elements are too long for MPI's own collective: use "
-                   "another algorithm than 'native'",
-                   x->net.size, count);
+static bool native_can(const ls_net *net, const ls_native_call *c) {
+    bool whole = c->what == LS_NATIVE_ALL_REDUCE || c->what == LS_NATIVE_REDUCE ||
+                 c->what == LS_NATIVE_BROADCAST;
+    size_t blocks = whole ? 1 : (size_t)net->size;
+    return c->count <= (size_t)INT_MAX / size_of(c->dtype) / blocks &&
+           (!reduces(c->what) || reduces_well(c->dtype, c->op));
 }
 
-static bool fits(const ls_mpi *x, size_t count, ls_dtype t) {
-    return count <= (size_t)INT_MAX / size_of(t) / (size_t)x->net.size;
+/* Where MPI writes: it knows no result of a reduce-scatter inside of the input. */
+static void *target_of(const ls_net *net, const ls_native_call *c) {
+    const unsigned char *own = (const unsigned char *)c->in;
+    own += (size_t)net->rank * c->count * size_of(c->dtype);
+    bool inside = c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own && c->count;
+    return inside ? ls_mpi_grow(NULL, c->count * size_of(c->dtype)) : c->out;
 }
 
-static ls_status usable(const ls_mpi *x, ls_error *e) {
-    if (x->broken.code != LS_OK && e) *e = x->broken;
-    return x->broken.code;
-}
-
-static ls_status result(ls_mpi *x, int rc, const char *what, ls_error *e) {
-    if (ls_mpi_check(x, rc, what) == LS_OK) return LS_OK;
-    return usable(x, e);
-}
-
-static void average(void *out, size_t count, ls_dtype t, int n) {
-    for (size_t i = 0; t == LS_F32 && i < count; i++) ((float *)out)[i] /= (float)n;
-    for (size_t i = 0; t == LS_F64 && i < count; i++) ((double *)out)[i] /= n;
-}
-
-static ls_status native_all_reduce(ls_net *net, const void *in, void *out, size_t count, ls_dtype t,
-                                   ls_op op, ls_error *e) {
-    static const size_t most = (size_t)1 << 30;
-    ls_mpi *x = (ls_mpi *)net;
-    LS_TRY(usable(x, e));
-    if (!native_supports(t, op)) return refuse(t, op, e);
-    for (size_t first = 0; first < count; first += most) {
-        size_t n = count - first < most ? count - first : most, at = first * size_of(t);
-        const void *from = in == out ? MPI_IN_PLACE : (const unsigned char *)in + at;
-        int rc =
-            MPI_Allreduce(from, (unsigned char *)out + at, (int)n, type_of(t), op_of(op), x->comm);
-        LS_TRY(result(x, rc, "MPI_Allreduce", e));
+static int post(ls_mpi *x, const ls_native_call *c, void *out, MPI_Request *r_p) {
+    MPI_Datatype t = type_of(c->dtype);
+    MPI_Op op = op_of(c->op);
+    MPI_Comm comm = x->comm;
+    int n = (int)c->count, root = c->root;
+    const unsigned char *mine =
+        (const unsigned char *)out + (size_t)x->net.rank * c->count * size_of(c->dtype);
+    const void *in = c->in == c->out ? MPI_IN_PLACE : c->in;
+    switch (c->what) {
+    case LS_NATIVE_ALL_REDUCE: return MPI_Iallreduce(in, out, n, t, op, comm, r_p);
+    case LS_NATIVE_REDUCE_SCATTER:
+        return MPI_Ireduce_scatter_block(c->in, out, n, t, op, comm, r_p);
+    case LS_NATIVE_ALL_GATHER:
+        in = c->in == mine ? MPI_IN_PLACE : c->in;
+        return MPI_Iallgather(in, n, t, out, n, t, comm, r_p);
+    case LS_NATIVE_BROADCAST: return MPI_Ibcast(out, n, t, root, comm, r_p);
+    case LS_NATIVE_REDUCE:
+        in = x->net.rank == root ? in : c->in;
+        return MPI_Ireduce(in, out, n, t, op, root, comm, r_p);
+    case LS_NATIVE_GATHER: return MPI_Igather(c->in, n, t, out, n, t, root, comm, r_p);
+    case LS_NATIVE_SCATTER: return MPI_Iscatter(c->in, n, t, out, n, t, root, comm, r_p);
+    case LS_NATIVE_ALL_TO_ALL: return MPI_Ialltoall(c->in, n, t, out, n, t, comm, r_p);
+    default: return MPI_Ibarrier(comm, r_p);
     }
-    if (op == LS_AVG) average(out, count, t, net->size);
+}
+
+static ls_status native_start(ls_net *net, const ls_native_call *c, ls_message *m, ls_error *e) {
+    ls_mpi *x = (ls_mpi *)net;
+    ls_mpi_native n = {.m = m, .owner = m->owner, .out = c->out, .target = target_of(net, c)};
+    bool gets = c->what != LS_NATIVE_REDUCE || c->root == net->rank;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (x->broken.code == LS_OK)
+        ls_mpi_check(x, post(x, c, n.target, &request), "a collective of MPI's own");
+    if (x->broken.code != LS_OK) {
+        if (n.target != n.out) free(n.target);
+        if (e) *e = x->broken;
+        return x->broken.code;
+    }
+    n.count = c->count;
+    n.nbytes = c->count * size_of(c->dtype);
+    n.divide = reduces(c->what) && c->op == LS_AVG && gets ? net->size : 0;
+    n.wide = c->dtype == LS_F64;
+    ls_mpi_watch(x, &n, request);
     return LS_OK;
 }
 
-static ls_status native_reduce_scatter(ls_net *net, const void *in, void *out, size_t count,
-                                       ls_dtype t, ls_op op, ls_error *e) {
-    ls_mpi *x = (ls_mpi *)net;
-    LS_TRY(usable(x, e));
-    if (!native_supports(t, op)) return refuse(t, op, e);
-    if (!fits(x, count, t)) return too_long(x, count, e);
-    if (!count) return LS_OK;
-    /* MPI knows no result inside of the input. */
-    size_t nbytes = count * size_of(t);
-    bool inside = (const unsigned char *)in + (size_t)net->rank * nbytes == out;
-    void *to = inside ? malloc(nbytes) : out;
-    if (!to) return ls_fail(e, LS_ENOMEM, "no %zu bytes for a reduce-scatter", nbytes);
-    int rc = MPI_Reduce_scatter_block(in, to, (int)count, type_of(t), op_of(op), x->comm);
-    if (inside) {
-        memcpy(out, to, nbytes);
-        free(to);
+void ls_mpi_native_finish(const ls_mpi_native *n) {
+    if (n->target != n->out) {
+        memcpy(n->out, n->target, n->nbytes);
+        free(n->target);
     }
-    LS_TRY(result(x, rc, "MPI_Reduce_scatter_block", e));
-    if (op == LS_AVG) average(out, count, t, net->size);
-    return LS_OK;
+    for (size_t i = 0; n->divide && n->wide && i < n->count; i++)
+        ((double *)n->out)[i] /= n->divide;
+    for (size_t i = 0; n->divide && !n->wide && i < n->count; i++)
+        ((float *)n->out)[i] /= (float)n->divide;
 }
 
-static ls_status native_all_gather(ls_net *net, const void *in, void *out, size_t count, ls_dtype t,
-                                   ls_error *e) {
-    ls_mpi *x = (ls_mpi *)net;
-    LS_TRY(usable(x, e));
-    if (!fits(x, count, t)) return too_long(x, count, e);
-    if (!count) return LS_OK;
-    bool inside = (unsigned char *)out + (size_t)net->rank * count * size_of(t) == in;
-    int rc = MPI_Allgather(inside ? MPI_IN_PLACE : in, (int)count, type_of(t), out, (int)count,
-                           type_of(t), x->comm);
-    return result(x, rc, "MPI_Allgather", e);
-}
-
-static ls_status native_broadcast(ls_net *net, void *buf, size_t count, ls_dtype t, int root,
-                                  ls_error *e) {
-    static const size_t most = (size_t)1 << 28;
-    ls_mpi *x = (ls_mpi *)net;
-    LS_TRY(usable(x, e));
-    for (size_t first = 0; first < count; first += most) {
-        size_t n = count - first < most ? count - first : most;
-        int rc =
-            MPI_Bcast((unsigned char *)buf + first * size_of(t), (int)n, type_of(t), root, x->comm);
-        LS_TRY(result(x, rc, "MPI_Bcast", e));
-    }
-    return LS_OK;
-}
-
-const ls_native_ops ls_mpi_native = {.supports = native_supports,
-                                     .all_reduce = native_all_reduce,
-                                     .reduce_scatter_block = native_reduce_scatter,
-                                     .all_gather = native_all_gather,
-                                     .broadcast = native_broadcast};
+const ls_native_ops ls_mpi_native_ops = {.can = native_can, .start = native_start};

@@ -19,9 +19,9 @@
  * MPI_Init_thread, MPI_Comm_dup and MPI_Finalize. MPI can't sleep, so a poll that is given time
  * spins, then yields, then naps; see rest().
  *
- * MPI can't take back a send, nor a receive that has met its send. If such a one of a forgotten
- * owner doesn't end within a second, MPI is never called again: its memory is safe, because MPI
- * moves only when it is called. The same holds after any error of MPI.
+ * MPI can't take back a send, nor a receive that has met its send, nor a collective. If such a one
+ * of a forgotten owner doesn't end within a second, MPI is never called again: its memory is safe,
+ * because MPI moves only when it is called. The same holds after any error of MPI.
  *
  * Not here: what becomes of a dead worker. The launcher ends the others.
  */
@@ -80,9 +80,10 @@ typedef struct transfer {
 
 /* What one of MPI's requests is for. */
 typedef struct action {
-    enum { ENDED, LISTEN, CONTROL, DATA } what;
-    slot *s;     /* LISTEN, CONTROL */
-    transfer *t; /* DATA: bytes [at, at + n) */
+    enum { ENDED, LISTEN, CONTROL, DATA, NATIVE } what;
+    slot *s;            /* LISTEN, CONTROL */
+    ls_mpi_native *own; /* NATIVE */
+    transfer *t;        /* DATA: bytes [at, at + n) */
     uint64_t at;
     int n;
     bool on_scratch;
@@ -137,8 +138,7 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* As ls_realloc(). */
-static void *grow(void *p, size_t nbytes) {
+void *ls_mpi_grow(void *p, size_t nbytes) {
     void *q = realloc(p, nbytes);
     if (!q) {
         fprintf(stderr, "lockstep: out of memory: %zu bytes for MPI messages\n", nbytes);
@@ -149,7 +149,7 @@ static void *grow(void *p, size_t nbytes) {
 
 static slot *slot_take(mpi_net *x) {
     slot *s = x->free_slots;
-    if (!s) return memset(grow(NULL, sizeof *s), 0, sizeof *s);
+    if (!s) return memset(ls_mpi_grow(NULL, sizeof *s), 0, sizeof *s);
     x->free_slots = s->next;
     return s;
 }
@@ -160,7 +160,7 @@ static void slot_free(mpi_net *x, slot *s) {
 }
 
 static transfer *transfer_new(ls_message *m, bool receives) {
-    transfer *t = grow(NULL, sizeof *t);
+    transfer *t = ls_mpi_grow(NULL, sizeof *t);
     *t = (transfer){
         .m = m, .owner = m->owner, .peer = m->peer, .nbytes = m->nbytes, .receives = receives};
     return t;
@@ -175,10 +175,10 @@ static void make_room(mpi_net *x) {
     if (x->nactions < x->cap) return;
     x->cap = x->cap ? 2 * x->cap : 64;
     size_t n = (size_t)x->cap;
-    x->requests = grow(x->requests, n * sizeof *x->requests);
-    x->actions = grow(x->actions, n * sizeof *x->actions);
-    x->ended = grow(x->ended, n * sizeof *x->ended);
-    x->statuses = grow(x->statuses, n * sizeof *x->statuses);
+    x->requests = ls_mpi_grow(x->requests, n * sizeof *x->requests);
+    x->actions = ls_mpi_grow(x->actions, n * sizeof *x->actions);
+    x->ended = ls_mpi_grow(x->ended, n * sizeof *x->ended);
+    x->statuses = ls_mpi_grow(x->statuses, n * sizeof *x->statuses);
 }
 
 static void listen_at(mpi_net *x, int i) {
@@ -334,10 +334,31 @@ static void part_ended(mpi_net *x, int i, const MPI_Status *status) {
     free(t);
 }
 
+void ls_mpi_watch(ls_mpi *mpi, const ls_mpi_native *native, MPI_Request request) {
+    mpi_net *x = (mpi_net *)mpi;
+    ls_mpi_native *own = ls_mpi_grow(NULL, sizeof *own);
+    *own = *native;
+    make_room(x);
+    x->requests[x->nactions] = request;
+    x->actions[x->nactions++] = (action){.what = NATIVE, .own = own};
+}
+
+static void native_ended(mpi_net *x, action *a) {
+    if (a->own->m) {
+        ls_mpi_native_finish(a->own);
+        finish(x, a->own->m);
+    } else if (a->own->target != a->own->out)
+        free(a->own->target);
+    free(a->own);
+    a->what = ENDED;
+}
+
 static void ended(mpi_net *x, int i, const MPI_Status *status) {
     action *a = &x->actions[i];
     if (a->what == LISTEN)
         heard(x, i, status);
+    else if (a->what == NATIVE)
+        native_ended(x, a);
     else if (a->what == DATA)
         part_ended(x, i, status);
     else {
@@ -477,7 +498,7 @@ static void forget_waiting(transfer **link, const void *owner) {
 
 /* A forgotten receive gets scratch memory, where MPI can still be told. */
 static void cancel_parts(mpi_net *x, transfer *t) {
-    t->scratch = grow(NULL, t->nbytes);
+    t->scratch = ls_mpi_grow(NULL, t->nbytes);
     for (int i = 0; i < x->nactions; i++)
         if (x->actions[i].what == DATA && x->actions[i].t == t) MPI_Cancel(&x->requests[i]);
 }
@@ -485,6 +506,8 @@ static void cancel_parts(mpi_net *x, transfer *t) {
 static bool touches(const mpi_net *x, const void *owner) {
     for (const transfer *t = x->moving; t; t = t->next)
         if (t->owner == owner && t->touching) return true;
+    for (int i = 0; i < x->nactions; i++)
+        if (x->actions[i].what == NATIVE && x->actions[i].own->owner == owner) return true;
     return false;
 }
 
@@ -500,6 +523,9 @@ static void mpi_forget(ls_net *net, const void *owner) {
         t->m = NULL;
         if (t->receives && !is_broken(x)) cancel_parts(x, t);
     }
+    for (int i = 0; i < x->nactions; i++)
+        if (x->actions[i].what == NATIVE && x->actions[i].own->owner == owner)
+            x->actions[i].own->m = NULL;
     int64_t start = now_ns(), waited = 0;
     for (; touches(x, owner) && !is_broken(x) && waited < PATIENCE_NS; waited = now_ns() - start) {
         rest(waited, -1);
@@ -516,13 +542,14 @@ static void mpi_abort(ls_net *net) { atomic_store(&((mpi_net *)net)->aborted, tr
 static bool sends(const mpi_net *x) {
     for (int i = 0; i < x->nactions; i++) {
         const action *a = &x->actions[i];
-        if (a->what == CONTROL || (a->what == DATA && !a->t->receives)) return true;
+        if (a->what == CONTROL || a->what == NATIVE || (a->what == DATA && !a->t->receives))
+            return true;
     }
     return false;
 }
 
-/* Sends first, for a second at most; then takes the receives back. True when MPI holds nothing of
- * ours any more. */
+/* Sends and collectives first, for a second at most; then takes the receives back. True when MPI
+ * holds nothing of ours any more. */
 static bool quiesce(mpi_net *x) {
     int64_t start = now_ns(), waited = 0;
     for (; sends(x) && !is_broken(x) && waited < PATIENCE_NS; waited = now_ns() - start) {
@@ -625,8 +652,8 @@ ls_status ls_mpi_plugin_open(int interface, ls_net **net_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL,
                        "the MPI plugin is of another version of Lockstep; install both again");
     LS_TRY(initialise(e));
-    mpi_net *x = memset(grow(NULL, sizeof *x), 0, sizeof *x);
-    x->mpi.net = (ls_net){.ops = &mpi_ops, .native = &ls_mpi_native};
+    mpi_net *x = memset(ls_mpi_grow(NULL, sizeof *x), 0, sizeof *x);
+    x->mpi.net = (ls_net){.ops = &mpi_ops, .native = &ls_mpi_native_ops};
     int rc = MPI_Comm_dup(MPI_COMM_WORLD, &x->mpi.comm);
     if (ls_mpi_check(&x->mpi, rc, "MPI_Comm_dup") != LS_OK) {
         if (e) *e = x->mpi.broken;

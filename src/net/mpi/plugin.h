@@ -19,7 +19,25 @@ typedef struct ls_mpi {
     ls_error broken; /* code LS_OK, or why MPI is not called any more */
 } ls_mpi;
 
-extern const ls_native_ops ls_mpi_native;
+extern const ls_native_ops ls_mpi_native_ops;
+
+/* A collective of MPI's own, on its way. */
+typedef struct ls_mpi_native {
+    ls_message *m; /* NULL: forgotten */
+    const void *owner;
+    void *out, *target; /* target: where MPI writes; out, or room that is then copied there */
+    size_t count, nbytes;
+    int divide; /* an average's number of workers, or 0; of doubles, if `wide` */
+    bool wide;
+} ls_mpi_native;
+
+/* poll() tests it from now on. */
+void ls_mpi_watch(ls_mpi *, const ls_mpi_native *, MPI_Request);
+/* MPI is done with it: the rest. */
+void ls_mpi_native_finish(const ls_mpi_native *);
+
+/* As ls_realloc(). */
+void *ls_mpi_grow(void *p, size_t nbytes);
 
 /* What an MPI call returned: LS_OK, or from now on the transport is broken. */
 ls_status ls_mpi_check(ls_mpi *, int rc, const char *what);

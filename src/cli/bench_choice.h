@@ -1,0 +1,45 @@
+/* bench_choice.h - lockstep bench comm --algorithm all: every algorithm that does an operation,
+ * measured in turns, beside the one that is chosen.
+ *
+ * Round k of all algorithms comes before round k + 1 of any: a change of the machine's load falls
+ * on all of them.
+ */
+#ifndef LS_CLI_BENCH_CHOICE_H
+#define LS_CLI_BENCH_CHOICE_H
+
+#include "bench/measure.h"
+#include "coll/request.h"
+
+enum { CLI_CHOICES = 16 };
+
+/* An algorithm, by a group of its own, on which it is forced. */
+typedef struct cli_choice {
+    const char *name;
+    bool keeps_order; /* of the tree, with so many workers: it may be chosen */
+    bool chosen;      /* for the size that was measured last */
+    ls_group *group;
+    bool owned;    /* the group is closed with this */
+    double *times; /* [rounds] */
+    bench_result result;
+} cli_choice;
+
+typedef struct cli_choices {
+    cli_choice all[CLI_CHOICES];
+    int n;
+    ls_group *chooser; /* on which nothing is forced */
+} cli_choices;
+
+/* Collective on g, on which nothing is forced: those that do `what`; with shared memory, and with
+ * the transport's own collectives, where there are such. */
+ls_status cli_choices_open(cli_choices *, ls_group *g, ls_collective what, int rounds, ls_error *);
+void cli_choices_close(cli_choices *);
+
+/* Collective. Measures one size; *group_p is the group that the peer's run() uses. */
+void cli_choices_measure(cli_choices *, bench_peer *, const bench_job *, int rounds,
+                         ls_group **group_p);
+
+/* The table: worker 0 alone. */
+void cli_choices_print_head(const cli_choices *, int rounds);
+void cli_choices_print_row(const cli_choices *, const bench_job *);
+
+#endif

@@ -1,0 +1,47 @@
+/* link.h - what the links between workers can do, in five numbers: measured, or from a file.
+ *
+ * All workers of an endpoint have the same numbers, to the bit: they choose algorithms by them,
+ * each by itself (choose.h), and two that choose differently would wait for each other. So worker 0
+ * decides whether they are measured or read, and when they are measured, the slowest worker's count
+ * for all. That is done once, while the endpoint is opened, when all workers are there and nothing
+ * else is on its way; groups that are split later, and other threads, find the numbers ready.
+ */
+#ifndef LS_COLL_LINK_H
+#define LS_COLL_LINK_H
+
+#include "net/net.h"
+#include "tensor/kernels.h"
+
+typedef struct ls_link {
+    double latency_s; /* from the sending of a short message to its receipt: between that of one
+                         alone and that when all send (their geometric mean) */
+    double byte_s;    /* of a long message, one way, when nothing else moves */
+    /* What a worker needs for each message and byte that it sends, and each byte that it adds, when
+     * all workers do so at once, and share links, cores and memory. */
+    double busy_message_s, busy_byte_s, reduce_s;
+} ls_link;
+
+/* Of messages through shared memory, which are not measured: who shares memory needs none, but
+ * where an algorithm is forced. */
+extern const ls_link ls_link_default;
+
+enum { LS_LINK_CARE = 2 }; /* where somebody waits */
+
+typedef struct ls_link_plan {
+    const char *path; /* worker 0: of a file of numbers; NULL or "": they are measured */
+    const int *hosts; /* [size] a number for each worker's host */
+    int care;         /* how often all is measured; the least counts */
+    int64_t timeout_ns;
+} ls_link_plan;
+
+/* *given_p: it is from the file. Collective over the transport, on which nothing else is on its
+ * way. A few milliseconds where links are fast, and about thirty message times where they are slow.
+ * LS_EINVAL: worker 0's file is wrong; all workers get it. */
+ls_status ls_link_agree(ls_net *, const ls_kernels *, const ls_link_plan *, ls_link *link_p,
+                        bool *given_p, ls_error *);
+
+/* The file, which is YAML. Writing replaces it; `of` says in a comment what was measured. */
+ls_status ls_link_read(const char *path, ls_link *link_p, ls_error *);
+ls_status ls_link_write(const char *path, const ls_link *, const char *of, ls_error *);
+
+#endif
