@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/dtype.h"
+
 static double ceil_log2(int n) {
     int k = 0;
     while (1 << k < n) k++;
@@ -126,7 +128,12 @@ ls_cost ls_choose_cost(const ls_algorithm *a, const ls_call *c, int n) {
     if (n == 1) return (ls_cost){0};
     for (int i = 0; c->counts && i < n; i++) count += (double)c->counts[i] / n;
     bool whole = c->what == LS_CALL_ALL_REDUCE;
-    return whole ? all_reduce_cost(a, count * size, n) : other_cost(a, c, count * size, n);
+    ls_cost x = whole ? all_reduce_cost(a, count * size, n) : other_cost(a, c, count * size, n);
+    bool as_they_are = a == &ls_direct || a == &ls_exchange; /* others send sums of halves as f32 */
+    if (!ls_dtype_is_half(c->dtype) || !ls_collective_reduces(c->what) || as_they_are) return x;
+    x.chain_sent *= 2;
+    x.sent *= 2;
+    return x;
 }
 
 double ls_choose_chain_seconds(const ls_cost *x, const ls_link *l) {
@@ -166,14 +173,15 @@ const ls_algorithm *ls_choose(const ls_call *c, int n, const ls_link *link) {
     return best;
 }
 
-/* Sixteen pieces of what goes to one worker, none shorter than 256 KiB. */
+/* Sixty-four pieces of what goes to one worker, none shorter than 512 KiB: over loopback TCP
+ * shorter ones cost more system calls and wake-ups than they hide. */
 size_t ls_choose_piece(const ls_call *c, int n) {
-    size_t size = ls_dtype_size(c->dtype), least = 262144 / size, count = c->count;
+    size_t size = ls_dtype_size(c->dtype), least = 524288 / size, count = c->count;
     for (int i = 0; c->counts && i < n; i++)
         if (c->counts[i] > count) count = c->counts[i];
     bool whole =
         c->what == LS_CALL_ALL_REDUCE || c->what == LS_CALL_REDUCE || c->what == LS_CALL_BROADCAST;
-    size_t part = (whole ? count / (size_t)n : count) / 16 + 1;
+    size_t part = (whole ? count / (size_t)n : count) / 64 + 1;
     return part > least ? part : least;
 }
 

@@ -14,6 +14,8 @@
 #include "base/mem.h"
 #include "net/net.h"
 
+enum { PARTS = 16 }; /* of one write: two a frame */
+
 struct ls_conn_item {
     struct ls_conn_item *next;
     void *token;
@@ -106,41 +108,67 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
     if (copy && n) memcpy(item->copied + LS_FRAME_NBYTES, data, n);
     *c->end = item;
     c->end = &item->next;
+    c->nqueued++;
     return LS_IO_DONE;
 }
 
 bool ls_conn_busy(const ls_conn *c) { return c->first != NULL; }
 
-/* Until the item is written, or the socket takes no more. */
-static ls_io write_item(ls_conn *c, ls_conn_item *item, ls_error *e) {
-    while (item->at < item->n) {
-        bool head = item->at < item->ncopied;
-        const unsigned char *from =
-            head ? item->copied + item->at : item->data + (item->at - item->ncopied);
-        size_t n = (head ? item->ncopied : item->n) - item->at, put = 0;
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Writes some of what is queued, *room_p bytes at most: several frames by one call. */
+static ls_io write_some(ls_conn *c, size_t *room_p, ls_error *e) {
+    struct iovec parts[PARTS];
+    size_t left = *room_p, put = 0;
+    int n = 0;
+    for (ls_conn_item *item = c->first; item && left && n + 2 <= PARTS; item = item->next) {
+        size_t at = item->at;
         item->begun = true;
-        ls_io io = ls_secure_write(c->secure, from, n, &put, e);
-        c->wants_write = io == LS_IO_AGAIN_WRITE;
-        if (io != LS_IO_DONE) return io;
-        item->at += put;
+        if (at < item->ncopied) {
+            size_t head = least(item->ncopied - at, left);
+            parts[n++] = (struct iovec){item->copied + at, head};
+            at += head;
+            left -= head;
+        }
+        if (at < item->ncopied || at == item->n) continue;
+        size_t data = least(item->n - at, left);
+        parts[n++] = (struct iovec){(void *)(uintptr_t)(item->data + (at - item->ncopied)), data};
+        left -= data;
     }
-    return LS_IO_DONE;
+    ls_io io = ls_secure_write(c->secure, parts, n, &put, e);
+    c->wants_write = io == LS_IO_AGAIN_WRITE;
+    *room_p -= put;
+    for (ls_conn_item *item = c->first; put; item = item->next) {
+        size_t some = least(item->n - item->at, put);
+        item->at += some;
+        put -= some;
+    }
+    return io;
 }
 
-ls_io ls_conn_flush(ls_conn *c, void **token_p, ls_error *e) {
+ls_io ls_conn_flush_some(ls_conn *c, size_t *room_p, void **token_p, ls_error *e) {
     *token_p = NULL;
     if (!c->open) return LS_IO_AGAIN_WRITE;
     while (c->first && !*token_p) {
         ls_conn_item *item = c->first;
-        ls_io io = write_item(c, item, e);
-        if (io != LS_IO_DONE) return io;
+        if (item->at < item->n) {
+            ls_io io = *room_p ? write_some(c, room_p, e) : LS_IO_AGAIN_WRITE;
+            if (io != LS_IO_DONE) return io;
+            continue;
+        }
         c->first = item->next;
+        c->nqueued--;
         if (!c->first) c->end = &c->first;
         *token_p = item->token;
         free(item->owned);
         free(item);
     }
     return LS_IO_DONE;
+}
+
+ls_io ls_conn_flush(ls_conn *c, void **token_p, ls_error *e) {
+    size_t room = SIZE_MAX;
+    return ls_conn_flush_some(c, &room, token_p, e);
 }
 
 const void *ls_conn_token_of(const ls_conn *c, const void *owner) {
@@ -161,6 +189,7 @@ void ls_conn_forget(ls_conn *c, const void *token) {
         item->token = NULL;
         if (!item->begun) {
             *link = item->next;
+            c->nqueued--;
             free(item);
             continue;
         }
@@ -178,19 +207,31 @@ void ls_conn_forget(ls_conn *c, const void *token) {
 
 /* ---- reading ---- */
 
-static ls_io refill(ls_conn *c, ls_error *e) {
+/* Reads up to n bytes into `into`, and what comes behind them into the buffer, which is empty; or
+ * into the buffer alone, where `into` is NULL. */
+static ls_io refill(ls_conn *c, void *into, size_t n, size_t *got_p, ls_error *e) {
+    if (c->drained) { /* the socket tells when there is more */
+        c->drained = false;
+        return LS_IO_AGAIN_READ;
+    }
     if (c->at) memmove(c->buffer, c->buffer + c->at, c->len - c->at);
     c->len -= c->at;
     c->at = 0;
+    if (!into) n = 0;
+    struct iovec parts[2] = {{into, n}, {c->buffer + c->len, LS_CONN_BUFFER - c->len}};
     size_t got = 0;
-    ls_io io = ls_secure_read(c->secure, c->buffer + c->len, LS_CONN_BUFFER - c->len, &got, e);
-    if (io == LS_IO_DONE) c->len += got;
-    return io;
+    ls_io io = ls_secure_read(c->secure, parts + !into, into ? 2 : 1, &got, e);
+    if (io != LS_IO_DONE) return io;
+    c->drained = got < n + LS_CONN_BUFFER - c->len && !ls_secure_pending(c->secure);
+    *got_p = got < n ? got : n;
+    c->len += got - *got_p;
+    return LS_IO_DONE;
 }
 
 ls_io ls_conn_next(ls_conn *c, ls_frame *frame_p, ls_error *e) {
     while (c->len - c->at < LS_FRAME_NBYTES) {
-        ls_io io = refill(c, e);
+        size_t none;
+        ls_io io = refill(c, NULL, 0, &none, e);
         if (io != LS_IO_DONE) return io;
     }
     const unsigned char *p = c->buffer + c->at;
@@ -225,13 +266,9 @@ ls_io ls_conn_payload(ls_conn *c, ls_error *e) {
         if (n) {
             if (c->into) memcpy(c->into, c->buffer + c->at, n);
             c->at += n;
-        } else if (c->into && c->left >= LS_CONN_COPIED) { /* straight to its place */
-            ls_io io = ls_secure_read(c->secure, c->into, c->left, &n, e);
-            if (io != LS_IO_DONE) return io;
         } else {
-            ls_io io = refill(c, e);
+            ls_io io = refill(c, c->into, c->left, &n, e);
             if (io != LS_IO_DONE) return io;
-            continue;
         }
         if (c->into) c->into += n;
         c->left -= n;

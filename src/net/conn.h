@@ -25,7 +25,7 @@ enum {
     LS_FRAME_MAGIC = 0x4c53,
     LS_FRAME_NBYTES = 32,
     LS_CONN_COPIED = 4096,
-    LS_CONN_BUFFER = 65536
+    LS_CONN_BUFFER = 8192
 };
 
 typedef struct ls_conn_item ls_conn_item;
@@ -36,9 +36,11 @@ typedef struct ls_conn {
     bool open; /* connected, and the handshake is done */
     bool wants_write;
     ls_conn_item *first, **end; /* to be written */
+    int nqueued;                /* how many these are */
     /* What has been read and not taken. */
     unsigned char *buffer;
     size_t at, len;
+    bool drained; /* the last read found less than it had room for: there is no more */
     /* Of the frame that is being read: where its payload goes, and how much is to come. */
     unsigned char *into;
     size_t left;
@@ -60,6 +62,9 @@ ls_io ls_conn_handshake(ls_conn *, ls_error *);
 ls_io ls_conn_put(ls_conn *, const ls_frame *, const void *data, size_t n, void *token, ls_error *);
 /* Writes what it can. *token_p: a token whose frame is written, or NULL; call again until it is. */
 ls_io ls_conn_flush(ls_conn *, void **token_p, ls_error *);
+/* The same, *room_p bytes at most: AGAIN_WRITE, too, when so many are written. Each new *room_p is
+ * LS_SECURE_BATCH or more. */
+ls_io ls_conn_flush_some(ls_conn *, size_t *room_p, void **token_p, ls_error *);
 bool ls_conn_busy(const ls_conn *); /* is there something to write? */
 /* A token (an ls_message) of this owner that is still to be written, or NULL. */
 const void *ls_conn_token_of(const ls_conn *, const void *owner);

@@ -12,7 +12,9 @@
  * GiB, which a long run sends: OpenSSL does not see to it, so the sender changes keys each 2^22
  * records.
  *
- * OpenSSL reaches the socket through a BIO of ours: its own uses write(2), which raises SIGPIPE.
+ * OpenSSL reaches the socket through a BIO of ours: its own uses write(2), which raises SIGPIPE,
+ * and makes two system calls a record. Ours gathers many records, encrypted or to be decrypted, for
+ * one.
  *
  * Not here: who the peer is among the members, time limits, sockets.
  */
@@ -25,15 +27,27 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "base/mem.h"
 
 static const unsigned char IDENTITY[] = "lockstep 1"; /* of the PSK; public */
 static const unsigned char CIPHER[] = {0x13, 0x01};   /* TLS_AES_128_GCM_SHA256 */
+
+enum {
+    OVERHEAD = 128
+}; /* a record is 22 bytes longer than its text; new keys may come before it */
+
+/* What is encrypted and not sent, or received and not decrypted. */
+typedef struct queue {
+    size_t at, len;
+    unsigned char bytes[LS_SECURE_BATCH + 8192];
+} queue;
 
 struct ls_secure {
     int fd;
@@ -44,13 +58,12 @@ struct ls_secure {
     ls_io end;        /* DONE, or how the connection ended */
     ls_io write_end;  /* the same for writes */
     ls_error why;     /* message to the above */
-    size_t owed;      /* bytes of the record that OpenSSL has encrypted and not sent */
     uint64_t records; /* sent with the present key */
     uint64_t rekey;   /* records for which a key serves */
     SSL *ssl;         /* NULL: plain text */
-    SSL_CTX *ctx;
     SSL_SESSION *psk; /* holds the key */
-    BIO_METHOD *method;
+    queue *out, *in;
+    size_t owed; /* bytes of the caller's that are in `out` */
     char peer[INET6_ADDRSTRLEN + 16];
 };
 
@@ -78,69 +91,108 @@ static void name_peer(ls_secure *s) {
     }
 }
 
-static ls_io socket_recv(ls_secure *s, void *buf, size_t n, size_t *got_p) {
-    ssize_t got = 0;
-    do {
-        got = recv(s->fd, buf, n, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
-    if (got > 0) {
-        *got_p = (size_t)got;
+/* poll() and the like say when to go on. */
+static ls_io socket_answer(ls_secure *s, ssize_t moved, ls_io again, size_t *moved_p) {
+    if (moved > 0) {
+        *moved_p = (size_t)moved;
         return LS_IO_DONE;
     }
-    if (got == 0) {
+    if (moved == 0) {
         s->ended = true;
         return LS_IO_CLOSED;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return LS_IO_AGAIN_READ;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return again;
     s->broken = errno;
     return LS_IO_FAILED;
 }
 
-static ls_io socket_send(ls_secure *s, const void *buf, size_t n, size_t *put_p) {
+/* The parts are only read where they are sent. */
+static struct msghdr message_of(const struct iovec *parts, int nparts) {
+    return (struct msghdr){.msg_iov = (struct iovec *)(uintptr_t)parts,
+                           .msg_iovlen = (size_t)nparts};
+}
+
+static ls_io socket_recv(ls_secure *s, const struct iovec *parts, int nparts, size_t *got_p) {
+    struct msghdr m = message_of(parts, nparts);
+    ssize_t got = 0;
+    do {
+        got = recvmsg(s->fd, &m, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    return socket_answer(s, got, LS_IO_AGAIN_READ, got_p);
+}
+
+/* At least one byte is offered. */
+static ls_io socket_send(ls_secure *s, const struct iovec *parts, int nparts, size_t *put_p) {
+    struct msghdr m = message_of(parts, nparts);
     ssize_t put = 0;
     do {
-        put = send(s->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        put = sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (put < 0 && errno == EINTR);
-    if (put >= 0) {
-        *put_p = (size_t)put;
-        return LS_IO_DONE;
+    return socket_answer(s, put, LS_IO_AGAIN_WRITE, put_p);
+}
+
+/* ---- between OpenSSL and the socket ---------------------------------------------------------- */
+
+/* Its bytes are not touched before they are needed: most connections carry little. */
+static queue *new_queue(void) {
+    queue *q = ls_realloc(NULL, sizeof *q);
+    q->at = q->len = 0;
+    return q;
+}
+
+/* Sends what is encrypted. DONE: all of it. */
+static ls_io drain(ls_secure *s) {
+    while (s->out->at < s->out->len) {
+        struct iovec rest = {s->out->bytes + s->out->at, s->out->len - s->out->at};
+        size_t put = 0;
+        ls_io io = socket_send(s, &rest, 1, &put);
+        if (io != LS_IO_DONE) return io;
+        s->out->at += put;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return LS_IO_AGAIN_WRITE;
-    s->broken = errno;
-    return LS_IO_FAILED;
+    s->out->at = s->out->len = 0;
+    return LS_IO_DONE;
+}
+
+static ls_io refill(ls_secure *s) {
+    struct iovec room = {s->in->bytes, sizeof s->in->bytes};
+    size_t got = 0;
+    ls_io io = socket_recv(s, &room, 1, &got);
+    s->in->at = 0;
+    s->in->len = got;
+    return io;
 }
 
 static int bio_read(BIO *b, char *buf, size_t n, size_t *got_p) {
+    ls_secure *s = BIO_get_data(b);
     BIO_clear_retry_flags(b);
-    ls_io io = socket_recv(BIO_get_data(b), buf, n, got_p);
+    ls_io io = s->in->at < s->in->len ? LS_IO_DONE : refill(s);
     if (io == LS_IO_AGAIN_READ) BIO_set_retry_read(b);
-    return io == LS_IO_DONE;
+    if (io != LS_IO_DONE) return 0;
+    size_t left = s->in->len - s->in->at;
+    *got_p = n < left ? n : left;
+    memcpy(buf, s->in->bytes + s->in->at, *got_p);
+    s->in->at += *got_p;
+    return 1;
 }
 
+/* encrypt_some() sees to it that there is room for records. */
 static int bio_write(BIO *b, const char *buf, size_t n, size_t *put_p) {
+    ls_secure *s = BIO_get_data(b);
+    size_t room = sizeof s->out->bytes - s->out->len;
     BIO_clear_retry_flags(b);
-    ls_io io = socket_send(BIO_get_data(b), buf, n, put_p);
-    if (io == LS_IO_AGAIN_WRITE) BIO_set_retry_write(b);
-    return io == LS_IO_DONE;
+    if (n > room) BIO_set_retry_write(b);
+    if (n > room) return 0;
+    memcpy(s->out->bytes + s->out->len, buf, n);
+    s->out->len += n;
+    *put_p = n;
+    return 1;
 }
 
 static long bio_ctrl(BIO *b, int what, long number, void *p) {
     (void)number, (void)p;
     const ls_secure *s = BIO_get_data(b);
-    if (what == BIO_CTRL_EOF) return s->ended;
+    if (what == BIO_CTRL_EOF) return s->ended && s->in->at == s->in->len;
     return what == BIO_CTRL_FLUSH;
-}
-
-static BIO *make_bio(ls_secure *s) {
-    s->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "lockstep socket");
-    if (!s->method || !BIO_meth_set_read_ex(s->method, bio_read) ||
-        !BIO_meth_set_write_ex(s->method, bio_write) || !BIO_meth_set_ctrl(s->method, bio_ctrl))
-        return NULL;
-    BIO *b = BIO_new(s->method);
-    if (!b) return NULL;
-    BIO_set_data(b, s);
-    BIO_set_init(b, 1);
-    return b;
 }
 
 /* ---- the pre-shared key ---------------------------------------------------------------------- */
@@ -180,8 +232,13 @@ static bool make_psk(ls_secure *s, const ls_key *key) {
            SSL_SESSION_set_protocol_version(s->psk, TLS1_3_VERSION);
 }
 
-static bool make_ctx(ls_secure *s, bool server) {
-    SSL_CTX *ctx = s->ctx = SSL_CTX_new(TLS_method());
+/* ---- what all connections of a process have in common ---------------------------------------- */
+
+static pthread_once_t common_once = PTHREAD_ONCE_INIT;
+static SSL_CTX *common; /* NULL: OpenSSL can't. Knows no key, and is never freed */
+static BIO_METHOD *common_bio;
+
+static bool set_up(SSL_CTX *ctx, BIO_METHOD *bio) {
     if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) ||
         !SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) ||
         !SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") ||
@@ -194,24 +251,39 @@ static bool make_ctx(ls_secure *s, bool server) {
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_clear_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(ctx, 1); /* by a record: with larger buffers it is slower */
-    if (!server) SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL); /* a server asks for none */
     SSL_CTX_set_cert_verify_callback(ctx, refuse_certificate, NULL);
     SSL_CTX_set_psk_use_session_callback(ctx, offer_psk);
     SSL_CTX_set_psk_find_session_callback(ctx, find_psk);
-    return true;
+    return bio && BIO_meth_set_read_ex(bio, bio_read) && BIO_meth_set_write_ex(bio, bio_write) &&
+           BIO_meth_set_ctrl(bio, bio_ctrl);
+}
+
+/* To make an SSL_CTX takes longer than a handshake. */
+static void make_common(void) {
+    common_bio = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "lockstep socket");
+    common = SSL_CTX_new(TLS_method());
+    if (set_up(common, common_bio)) return;
+    SSL_CTX_free(common);
+    common = NULL;
 }
 
 static bool make_tls(ls_secure *s, bool server, const ls_key *key) {
-    if (!make_ctx(s, server) || !(s->ssl = SSL_new(s->ctx)) || !SSL_set_app_data(s->ssl, s) ||
-        !make_psk(s, key))
+    pthread_once(&common_once, make_common);
+    if (!common || !(s->ssl = SSL_new(common)) || !SSL_set_app_data(s->ssl, s) || !make_psk(s, key))
         return false;
-    BIO *b = make_bio(s);
+    BIO *b = BIO_new(common_bio);
     if (!b) return false;
+    BIO_set_data(b, s);
+    BIO_set_init(b, 1);
     SSL_set_bio(s->ssl, b, b);
-    if (server)
+    s->out = new_queue();
+    s->in = new_queue();
+    if (server) {
         SSL_set_accept_state(s->ssl);
-    else
+    } else {
         SSL_set_connect_state(s->ssl);
+        SSL_set_verify(s->ssl, SSL_VERIFY_PEER, NULL); /* a server asks for no certificate */
+    }
     return true;
 }
 
@@ -292,40 +364,54 @@ ls_io ls_secure_handshake(ls_secure *s, ls_error *e) {
     ls_io io = LS_IO_DONE;
     if (r != 1)
         io = tls_answer(s, r);
-    else if (SSL_session_reused(s->ssl)) /* its word for: the PSK was used */
-        s->ready = true;
-    else
+    else if (!SSL_session_reused(s->ssl)) /* its word for: the PSK was used */
         io = handshake_ended(s);
+    ls_io sent = drain(s);
+    if (!is_end(io) && sent != LS_IO_DONE) io = is_end(sent) ? handshake_ended(s) : sent;
+    s->ready = io == LS_IO_DONE;
     if (!is_end(io)) return io;
     s->end = s->write_end = io;
     return ended(s, io, e);
 }
 
 /* As much as there is: OpenSSL gives a record at a time. */
-static ls_io tls_read(ls_secure *s, void *buf, size_t n, size_t *got_p) {
-    size_t got = 0;
+static ls_io tls_read(ls_secure *s, const struct iovec *parts, int nparts, size_t *got_p) {
+    size_t all = 0;
     ls_io io = LS_IO_DONE;
-    while (got < n && io == LS_IO_DONE) {
-        size_t some = 0;
-        ERR_clear_error();
-        int r = SSL_read_ex(s->ssl, (char *)buf + got, n - got, &some);
-        if (r != 1) io = tls_answer(s, r);
-        got += some;
+    for (int i = 0; i < nparts && io == LS_IO_DONE; i++) {
+        size_t got = 0;
+        while (got < parts[i].iov_len && io == LS_IO_DONE) {
+            size_t some = 0;
+            ERR_clear_error();
+            int r =
+                SSL_read_ex(s->ssl, (char *)parts[i].iov_base + got, parts[i].iov_len - got, &some);
+            if (r != 1) io = tls_answer(s, r);
+            got += some;
+        }
+        all += got;
     }
     s->starved = io == LS_IO_AGAIN_READ;
-    *got_p = got;
+    *got_p = all;
+    if (s->out->len) drain(s); /* it may have answered: an alert, or new keys */
     return io;
 }
 
-ls_io ls_secure_read(ls_secure *s, void *buf, size_t n, size_t *got_p, ls_error *e) {
+static size_t total(const struct iovec *parts, int nparts) {
+    size_t n = 0;
+    for (int i = 0; i < nparts; i++) n += parts[i].iov_len;
+    return n;
+}
+
+ls_io ls_secure_read(ls_secure *s, const struct iovec *parts, int nparts, size_t *got_p,
+                     ls_error *e) {
     assert(s->ready || !s->ssl);
     if (s->end != LS_IO_DONE) return ended(s, s->end, e);
     size_t got = 0;
     ls_io io = LS_IO_DONE;
     if (s->ssl) {
-        io = tls_read(s, buf, n, &got);
-    } else if (n) {
-        io = socket_recv(s, buf, n, &got);
+        io = tls_read(s, parts, nparts, &got);
+    } else if (total(parts, nparts)) {
+        io = socket_recv(s, parts, nparts, &got);
         if (is_end(io)) socket_ended(s, io);
     }
     if (is_end(io)) s->end = s->write_end = io;
@@ -336,38 +422,69 @@ ls_io ls_secure_read(ls_secure *s, void *buf, size_t n, size_t *got_p, ls_error 
     return is_end(io) ? ended(s, io, e) : io;
 }
 
-static ls_io tls_write(ls_secure *s, const void *buf, size_t n, size_t *put_p) {
+/* Encrypts one record of the caller's bytes from `at` on. */
+static ls_io encrypt(ls_secure *s, const char *at, size_t n) {
     size_t put = 0;
-    ls_io io = LS_IO_DONE;
-    assert(n >= s->owed);
-    while (put < n && io == LS_IO_DONE) {
-        size_t left = n - put, chunk = left < LS_SECURE_RECORD ? left : LS_SECURE_RECORD, some = 0;
-        if (s->owed) chunk = s->owed;
-        ERR_clear_error();
-        int r = 1;
-        if (s->records >= s->rekey && !s->owed) {
-            r = SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED); /* sent with the record */
-            s->records = 0;
-        }
-        if (r == 1) r = SSL_write_ex(s->ssl, (const char *)buf + put, chunk, &some);
-        if (r != 1) io = tls_answer(s, r);
-        s->owed = r == 1 ? 0 : chunk;
-        s->records += r == 1;
-        put += some;
+    int r = 1;
+    ERR_clear_error();
+    if (s->records >= s->rekey) {
+        r = SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED); /* sent with the record */
+        s->records = 0;
     }
-    *put_p = put;
-    return io;
+    if (r == 1) r = SSL_write_ex(s->ssl, at, n, &put);
+    if (r != 1) return tls_answer(s, r);
+    assert(put == n);
+    s->records++;
+    s->owed += n;
+    return LS_IO_DONE;
 }
 
-ls_io ls_secure_write(ls_secure *s, const void *buf, size_t n, size_t *put_p, ls_error *e) {
+static bool has_room(const ls_secure *s, size_t n) {
+    return s->owed + n <= LS_SECURE_BATCH && s->out->len + n + OVERHEAD <= sizeof s->out->bytes;
+}
+
+/* Encrypts a batch, from byte `from` of the parts on. */
+static ls_io encrypt_some(ls_secure *s, const struct iovec *parts, int nparts, size_t from) {
+    for (int i = 0; i < nparts; i++) {
+        size_t n = parts[i].iov_len, at = from < n ? from : n;
+        from -= at;
+        while (at < n) {
+            size_t chunk = n - at < LS_SECURE_RECORD ? n - at : LS_SECURE_RECORD;
+            if (!has_room(s, chunk)) return LS_IO_DONE;
+            ls_io io = encrypt(s, (const char *)parts[i].iov_base + at, chunk);
+            if (io != LS_IO_DONE) return io;
+            at += chunk;
+        }
+    }
+    return LS_IO_DONE;
+}
+
+static ls_io tls_write(ls_secure *s, const struct iovec *parts, int nparts, size_t *put_p) {
+    size_t n = total(parts, nparts);
+    assert(n >= s->owed);
+    *put_p = 0;
+    for (;;) {
+        ls_io io = drain(s);
+        if (is_end(io)) socket_ended(s, io);
+        if (io != LS_IO_DONE) return io;
+        *put_p += s->owed;
+        s->owed = 0;
+        if (*put_p == n) return LS_IO_DONE;
+        io = encrypt_some(s, parts, nparts, *put_p);
+        if (io != LS_IO_DONE) return io;
+    }
+}
+
+ls_io ls_secure_write(ls_secure *s, const struct iovec *parts, int nparts, size_t *put_p,
+                      ls_error *e) {
     assert(s->ready || !s->ssl);
     if (s->write_end != LS_IO_DONE) return ended(s, s->write_end, e);
     size_t put = 0;
     ls_io io = LS_IO_DONE;
     if (s->ssl) {
-        io = tls_write(s, buf, n, &put);
-    } else if (n) {
-        io = socket_send(s, buf, n, &put);
+        io = tls_write(s, parts, nparts, &put);
+    } else if (total(parts, nparts)) {
+        io = socket_send(s, parts, nparts, &put);
         if (is_end(io)) socket_ended(s, io);
     }
     if (is_end(io)) s->write_end = io;
@@ -380,19 +497,22 @@ ls_io ls_secure_write(ls_secure *s, const void *buf, size_t n, size_t *put_p, ls
 
 bool ls_secure_pending(const ls_secure *s) {
     if (s->end != LS_IO_DONE) return true; /* the end may not have been told yet */
-    return s->ready && !s->starved && SSL_has_pending(s->ssl);
+    return s->ready && !s->starved && (SSL_has_pending(s->ssl) || s->in->at < s->in->len);
 }
 
 void ls_secure_rekey_after(ls_secure *s, uint64_t nrecords) { s->rekey = nrecords; }
 
 void ls_secure_close(ls_secure *s) {
     if (!s) return;
-    bool well = s->ready && s->end == LS_IO_DONE && s->write_end == LS_IO_DONE && !s->owed;
-    if (well) SSL_shutdown(s->ssl);
+    bool well = s->ready && s->end == LS_IO_DONE && s->write_end == LS_IO_DONE;
+    if (well && drain(s) == LS_IO_DONE) {
+        SSL_shutdown(s->ssl);
+        drain(s);
+    }
     ERR_clear_error();
     SSL_free(s->ssl); /* and the BIO */
     SSL_SESSION_free(s->psk);
-    SSL_CTX_free(s->ctx);
-    BIO_meth_free(s->method);
+    free(s->out);
+    free(s->in);
     free(s);
 }

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "base/error.h"
 #include "net/key.h"
@@ -48,14 +49,15 @@ ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p
  * same key. Without a key it is DONE at once, whatever the peer has. */
 ls_io ls_secure_handshake(ls_secure *, ls_error *);
 
-/* Up to n bytes. */
-ls_io ls_secure_read(ls_secure *, void *buf, size_t n, size_t *got_p, ls_error *);
+/* Up to all the bytes of the parts, into one after the other. */
+ls_io ls_secure_read(ls_secure *, const struct iovec *parts, int nparts, size_t *got_p, ls_error *);
 
-/* Up to n bytes. What was not written must come first in the next call, and not less of it than was
- * offered here or 16 KiB (LS_SECURE_RECORD), whichever is less: it may be encrypted already. It may
- * lie elsewhere. */
-enum { LS_SECURE_RECORD = 16384 };
-ls_io ls_secure_write(ls_secure *, const void *buf, size_t n, size_t *put_p, ls_error *);
+/* Up to all the bytes of the parts. What was not written must come first in the next call, and not
+ * less of it than was offered here or 256 KiB (LS_SECURE_BATCH), whichever is less: it may be
+ * encrypted already. It may lie elsewhere, in other parts. */
+enum { LS_SECURE_RECORD = 16384, LS_SECURE_BATCH = 262144 };
+ls_io ls_secure_write(ls_secure *, const struct iovec *parts, int nparts, size_t *put_p,
+                      ls_error *);
 
 /* True where a read may give something though poll() on the socket would not tell. False after
  * AGAIN_READ. */

@@ -3,7 +3,7 @@
  * Frames, from src to dst on the connection that src made, after its greeting (watch.h):
  *
  *     DATA   a short message, data behind it
- *     THERE  a long message waits for its receiver (sent only if it has not asked yet)
+ *     THERE  a long message has waited for its receiver to ask for a while
  *     READY  src, who waits for a long message from dst, asks dst to send it
  *     BULK   a long message, data behind it
  *     LOST   src can't go on, for it has lost worker `number`
@@ -35,7 +35,8 @@
 #include "net/watch.h"
 
 enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST };
-enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000 };
+enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000, TURN = 524288 };
+static const int64_t SILENCE_NS = 20000000; /* a long message waits without a word for so long */
 static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
 
 /* A tag that was asked for, or announced, before this side knew of it. */
@@ -47,6 +48,7 @@ typedef struct note {
 typedef struct peer {
     ls_conn *out, *in;
     ls_message *waiting; /* long sends that have not been asked for */
+    ls_message *silent;  /* the same; the peer does not know of them */
     note *asked;         /* READY came before the send */
     note *there;         /* THERE came before the receive */
     uint32_t watched;    /* events of `out` that epoll knows */
@@ -77,7 +79,8 @@ typedef struct tcp_net {
     ls_patience patience;
     ls_watch *watch;
     int epoll_fd, wake_fd;
-    ls_message *wanted; /* posted receives */
+    int64_t announce_at; /* when peers are told of silent sends; INT64_MAX: there are none */
+    ls_message *wanted;  /* posted receives */
     early *early, **early_end;
     ls_message_queue done;
     bool moved;     /* since poll() began */
@@ -155,6 +158,26 @@ static ls_status lost(tcp_net *x, int rank, ls_error *e) {
                    rank, m->pid, address, p->why, cause);
 }
 
+/* Does this connection lead back to its own host? */
+static bool is_loopback(int fd, const struct sockaddr_storage *to) {
+    struct sockaddr_storage from;
+    socklen_t n = sizeof from;
+    if (getsockname(fd, (struct sockaddr *)&from, &n) != 0 || from.ss_family != to->ss_family)
+        return false;
+    if (to->ss_family == AF_INET)
+        return ((struct sockaddr_in *)&from)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)to)->sin_addr.s_addr;
+    return memcmp(&((struct sockaddr_in6 *)&from)->sin6_addr,
+                  &((const struct sockaddr_in6 *)to)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+/* On the loopback nothing is lost and there is nobody to be spared: a congestion control that
+ * paces, as bbr does, which may be the system's choice, halves the speed of long messages. */
+static void spare_control(int fd, const struct sockaddr_storage *to) {
+    static const char plain[] = "reno"; /* every user may have it */
+    if (is_loopback(fd, to)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+}
+
 static ls_status reach(tcp_net *x, int rank, ls_error *e) {
     peer *p = &x->peers[rank];
     if (p->out_gone) return lost(x, rank, e);
@@ -164,6 +187,7 @@ static ls_status reach(tcp_net *x, int rank, ls_error *e) {
         conn_lost(x, rank, false, strerror(errno));
         return lost(x, rank, e);
     }
+    spare_control(fd, &x->members[rank].address);
     LS_TRY(ls_conn_new(fd, false, x->keyed ? &x->key : NULL, &p->out, e));
     ls_greeting g = {.from = (uint32_t)x->net.rank, .to = (uint32_t)rank};
     memcpy(g.nonce, x->nonce, sizeof g.nonce);
@@ -174,15 +198,18 @@ static ls_status reach(tcp_net *x, int rank, ls_error *e) {
     return LS_OK;
 }
 
-/* Writes what it can to a peer. */
+/* Writes to a peer, a turn at most: what comes from it is to be read meanwhile, while it is still
+ * in the caches. */
 static void push(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
     ls_error e = {0};
     if (!p->out || p->out_gone) return;
     ls_io io = ls_conn_handshake(p->out, &e);
     void *token = NULL;
+    size_t room = TURN;
+    _Static_assert((int)TURN >= (int)LS_SECURE_BATCH, "as ls_conn_flush_some() asks");
     while (io == LS_IO_DONE) {
-        io = ls_conn_flush(p->out, &token, &e);
+        io = ls_conn_flush_some(p->out, &room, &token, &e);
         if (token) finish(x, token);
         if (io == LS_IO_DONE && !token) break;
     }
@@ -300,7 +327,8 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         }
         return true;
     case READY:
-        m = take_message(&p->waiting, from, f->tag);
+        m = take_message(&p->silent, from, f->tag);
+        if (!m) m = take_message(&p->waiting, from, f->tag);
         if (!m)
             keep_note(&p->asked, f);
         else if (put(x, from, BULK, m, m->data, m->nbytes, m, NULL) != LS_OK)
@@ -387,9 +415,25 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     if (m->nbytes <= EAGER) return put(x, m->peer, DATA, m, m->data, m->nbytes, m, e);
     if (take_note(&p->asked, m->tag, &asked))
         return put(x, m->peer, BULK, m, m->data, m->nbytes, m, e);
-    m->next = p->waiting;
-    p->waiting = m;
-    return put(x, m->peer, THERE, m, NULL, 0, NULL, e);
+    m->next = p->silent;
+    p->silent = m;
+    if (x->announce_at == INT64_MAX) x->announce_at = ls_clock_ns() + SILENCE_NS;
+    return reach(x, m->peer, e);
+}
+
+/* Mostly the receiver asks soon; a frame to tell it that there is something would be wasted. */
+static void announce(tcp_net *x) {
+    x->announce_at = INT64_MAX;
+    for (int i = 0; i < x->net.size; i++) {
+        peer *p = &x->peers[i];
+        for (ls_message *m; (m = p->silent);) {
+            p->silent = m->next;
+            m->next = p->waiting;
+            p->waiting = m;
+            if (put(x, i, THERE, m, NULL, 0, NULL, NULL) != LS_OK)
+                conn_lost(x, i, false, "it can't be written to");
+        }
+    }
 }
 
 static early *find_early(tcp_net *x, const ls_message *m) {
@@ -476,8 +520,10 @@ static int find_lost(const tcp_net *x) {
     for (int i = 0; i < x->net.size; i++) {
         const peer *p = &x->peers[i];
         bool half_read = p->in_gone && p->in && p->in->in_frame && p->in->owner;
-        bool unsent = p->out_gone && p->out && ls_conn_busy(p->out);
-        if (half_read || unsent || (p->in_gone && p->waiting)) return i;
+        /* Of a connection that was never made, our greeting is there, which nobody misses. */
+        bool unsent = p->out_gone && p->out && p->out->nqueued > (p->out->open ? 0 : 1);
+        bool unasked = p->in_gone && (p->waiting || p->silent);
+        if (half_read || unsent || unasked) return i;
     }
     return -1;
 }
@@ -489,22 +535,29 @@ static ls_status check_lost(tcp_net *x, ls_error *e) {
     return lost(x, rank, e);
 }
 
+/* Until something has moved, or `end`. Looks again and again for a while, where each worker has a
+ * core, then sleeps. */
+static void look_long(tcp_net *x, int64_t end) {
+    int64_t now = ls_clock_ns(), spin_end = now + (x->patience.looks > 1 ? SPIN_NS : 0);
+    while (!x->moved && now < end) {
+        if (now >= x->announce_at) announce(x);
+        int64_t until = end < x->announce_at ? end : x->announce_at, left = until - now;
+        if (now < spin_end)
+            look(x, 0);
+        else
+            look(x, left < 1000000000 ? left : 1000000000);
+        now = ls_clock_ns();
+    }
+}
+
 static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     tcp_net *x = (tcp_net *)net;
     x->moved = x->done.first != NULL || atomic_load(&x->abort_asked);
-    look(x, 0);
-    if (!x->moved && timeout_ns) {
-        int64_t now = ls_clock_ns(), end = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
-        int64_t spin_end = now + (x->patience.looks > 1 ? SPIN_NS : 0);
-        while (!x->moved && now < end) {
-            if (now < spin_end) {
-                look(x, 0);
-            } else {
-                int64_t left = end - now;
-                look(x, left < 1000000000 ? left : 1000000000);
-            }
-            now = ls_clock_ns();
-        }
+    if (x->moved || !timeout_ns) {
+        look(x, 0);
+        if (x->announce_at != INT64_MAX && ls_clock_ns() >= x->announce_at) announce(x);
+    } else {
+        look_long(x, timeout_ns < 0 ? INT64_MAX : ls_clock_ns() + timeout_ns);
     }
     if (atomic_load(&x->abort_asked))
         return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
@@ -526,6 +579,7 @@ static void tcp_forget(ls_net *net, const void *owner) {
     for (int i = 0; i < net->size; i++) {
         peer *p = &x->peers[i];
         ls_message_drop(&p->waiting, owner);
+        ls_message_drop(&p->silent, owner);
         forget_writes(p, owner);
         ls_message *reading = p->in ? p->in->owner : NULL;
         if (!reading || !p->in->in_frame || reading->owner != owner) continue;
@@ -607,6 +661,7 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     x->patience = *patience;
     x->keyed = key != NULL;
     if (key) x->key = *key;
+    x->announce_at = INT64_MAX;
     x->early_end = &x->early;
     x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

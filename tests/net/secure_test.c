@@ -118,21 +118,29 @@ static ls_io handshake_alone(ls_secure *s, int fd, ls_error *e) {
     return io;
 }
 
+static ls_io take(ls_secure *s, void *buf, size_t n, size_t *got_p, ls_error *e) {
+    return ls_secure_read(s, &(struct iovec){buf, n}, 1, got_p, e);
+}
+
+static ls_io give(ls_secure *s, const void *buf, size_t n, size_t *put_p, ls_error *e) {
+    return ls_secure_write(s, &(struct iovec){(void *)(uintptr_t)buf, n}, 1, put_p, e);
+}
+
 static ls_io read_some(pair *p, int i, void *buf, size_t n, size_t *got_p) {
     int64_t begin = ls_clock_ns();
-    ls_io io = ls_secure_read(p->s[i], buf, n, got_p, &p->e[i]);
+    ls_io io = take(p->s[i], buf, n, got_p, &p->e[i]);
     while (again(io)) {
         assert_true(ls_clock_ns() - begin < LIMIT);
         assert_false(ls_secure_pending(p->s[i]));
         wait_for(p->fd[i], io, 10);
-        io = ls_secure_read(p->s[i], buf, n, got_p, &p->e[i]);
+        io = take(p->s[i], buf, n, got_p, &p->e[i]);
     }
     return io;
 }
 
 static void say(pair *p, int i, const char *text) {
     size_t n = 0;
-    assert_int_equal(ls_secure_write(p->s[i], text, strlen(text), &n, &p->e[i]), LS_IO_DONE);
+    assert_int_equal(give(p->s[i], text, strlen(text), &n, &p->e[i]), LS_IO_DONE);
     assert_int_equal(n, strlen(text));
 }
 
@@ -173,7 +181,7 @@ static void step_write(pair *p, stream *t, int i, uint32_t *seed) {
     /* from another place each time */
     uint8_t *copy = ls_alloc(n + 1);
     memcpy(copy, t[i].data + t[i].nput, n);
-    t[i].write = ls_secure_write(p->s[i], copy, n, &put, &p->e[i]);
+    t[i].write = give(p->s[i], copy, n, &put, &p->e[i]);
     free(copy);
     assert_false(over(t[i].write));
     assert_true(put <= n);
@@ -185,7 +193,7 @@ static void step_write(pair *p, stream *t, int i, uint32_t *seed) {
 static void step_read(pair *p, stream *t, int i, uint32_t *seed) {
     size_t left = t[i].total - t[i].ngot, n = 1 + rnd(seed) % t[i].chunk, got = 0;
     if (n > left) n = left;
-    t[i].read = ls_secure_read(p->s[i], t[i].got + t[i].ngot, n, &got, &p->e[i]);
+    t[i].read = take(p->s[i], t[i].got + t[i].ngot, n, &got, &p->e[i]);
     assert_false(over(t[i].read));
     assert_true(got <= n);
     assert_true((t[i].read == LS_IO_DONE) == (got > 0));
@@ -300,16 +308,16 @@ static void test_pending(void **state) {
     size_t n = 0;
     ls_error e;
     pair p = middle_pair(mid);
-    assert_int_equal(ls_secure_read(p.s[1], buf, 10, &n, &e), LS_IO_AGAIN_READ);
+    assert_int_equal(take(p.s[1], buf, 10, &n, &e), LS_IO_AGAIN_READ);
     assert_false(ls_secure_pending(p.s[1]));
     say(&p, 0, "twenty bytes of text");
     say(&p, 0, "and more");
     relay(mid[0], mid[1], SIZE_MAX, SIZE_MAX);
-    assert_int_equal(ls_secure_read(p.s[1], buf, 6, &n, &e), LS_IO_DONE);
+    assert_int_equal(take(p.s[1], buf, 6, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 6);
     assert_false(wait_for(p.fd[1], LS_IO_AGAIN_READ, 0)); /* the socket is empty */
     assert_true(ls_secure_pending(p.s[1]));
-    assert_int_equal(ls_secure_read(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
+    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 22);
     assert_false(ls_secure_pending(p.s[1]));
 
@@ -317,16 +325,16 @@ static void test_pending(void **state) {
     say(&p, 0, "cut in two");
     relay(mid[0], mid[1], 9, SIZE_MAX);
     n = 77;
-    assert_int_equal(ls_secure_read(p.s[1], buf, sizeof buf, &n, &e), LS_IO_AGAIN_READ);
+    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_AGAIN_READ);
     assert_int_equal(n, 77);
     assert_false(ls_secure_pending(p.s[1]));
     relay(mid[0], mid[1], SIZE_MAX, SIZE_MAX);
     hear(&p, 1, "cut in two");
 
     /* Nothing asked, nothing done. */
-    assert_int_equal(ls_secure_read(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
+    assert_int_equal(take(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 0);
-    assert_int_equal(ls_secure_write(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
+    assert_int_equal(give(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 0);
 
     /* The last bytes and the goodbye come together; poll() would not tell of the second. */
@@ -334,10 +342,10 @@ static void test_pending(void **state) {
     ls_secure_close(p.s[0]);
     p.s[0] = NULL;
     relay(mid[0], mid[1], SIZE_MAX, SIZE_MAX);
-    assert_int_equal(ls_secure_read(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
+    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 3);
     assert_true(ls_secure_pending(p.s[1]));
-    assert_int_equal(ls_secure_read(p.s[1], buf, sizeof buf, &n, &e), LS_IO_CLOSED);
+    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_CLOSED);
     close_pair(&p);
     close(mid[0]), close(mid[1]);
 }
@@ -356,8 +364,8 @@ static void test_tampering(void **state) {
         assert_int_equal(p.e[1].code, LS_EPEER);
         assert_non_null(strstr(p.e[1].msg, "a local socket"));
         /* It stays so, for writing too, and the other end is told. */
-        assert_int_equal(ls_secure_read(p.s[1], buf, sizeof buf, &n, &p.e[1]), LS_IO_FAILED);
-        assert_int_equal(ls_secure_write(p.s[1], buf, 1, &n, &p.e[1]), LS_IO_FAILED);
+        assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &p.e[1]), LS_IO_FAILED);
+        assert_int_equal(give(p.s[1], buf, 1, &n, &p.e[1]), LS_IO_FAILED);
         relay(mid[1], mid[0], SIZE_MAX, SIZE_MAX);
         assert_int_equal(read_some(&p, 0, buf, sizeof buf, &n), LS_IO_FAILED);
         close_pair(&p);
@@ -522,7 +530,7 @@ static ls_io write_on(pair *p, int i) {
     int64_t begin = ls_clock_ns();
     for (;;) {
         size_t n = 0;
-        ls_io io = ls_secure_write(p->s[i], buf, sizeof buf, &n, &p->e[i]);
+        ls_io io = give(p->s[i], buf, sizeof buf, &n, &p->e[i]);
         if (over(io)) return io;
         assert_true(ls_clock_ns() - begin < LIMIT);
         if (again(io)) wait_for(p->fd[i], io, 10);
@@ -544,7 +552,7 @@ static void test_close(void **state) {
         assert_int_equal(read_some(&p, 1, buf, sizeof buf, &n), LS_IO_CLOSED);
         assert_non_null(strstr(p.e[1].msg, "closed the connection"));
         assert_int_equal(p.e[1].code, LS_EPEER);
-        assert_int_equal(ls_secure_read(p.s[1], buf, sizeof buf, &n, NULL), LS_IO_CLOSED);
+        assert_int_equal(take(p.s[1], buf, sizeof buf, &n, NULL), LS_IO_CLOSED);
         assert_int_equal(write_on(&p, 1), LS_IO_CLOSED);
         close_pair(&p);
     }
@@ -597,7 +605,7 @@ static void test_close_when_full(void **state) {
     static char buf[1 << 20];
     pair p = connected(LOCAL, &KEY);
     size_t n = 0;
-    while (ls_secure_write(p.s[0], buf, sizeof buf, &n, &p.e[0]) == LS_IO_DONE) continue;
+    while (give(p.s[0], buf, sizeof buf, &n, &p.e[0]) == LS_IO_DONE) continue;
     int64_t begin = ls_clock_ns();
     ls_secure_close(p.s[0]);
     p.s[0] = NULL;
