@@ -1,12 +1,13 @@
 /* cmd_plan.c - lockstep plan */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
-#include "plan/world.h"
+#include "train/fit.h"
 #include "train/run.h"
 
-enum { WORKERS, WORKER, SET };
+enum { WORKERS, WORKER, SET, FIT };
 
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, ls_plan *p,
                       ls_error *e) {
@@ -19,6 +20,28 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
     return ls_run_plan(c, workers, m, p, e);
 }
 
+/* The settings that fit into `megabytes` a worker, as a table. */
+static ls_status print_fits(const ls_config *c, int workers, double megabytes, ls_error *e) {
+    ls_fit *fits = NULL;
+    int n = 0;
+    LS_TRY(ls_fit_find(c, workers, (size_t)(megabytes * 1e6), &fits, &n, e));
+    if (n == 0)
+        return ls_fail(e, LS_ENOMEM,
+                       "no setting fits into %g MB a worker; use more workers or a smaller model",
+                       megabytes);
+    printf("%d worker%s, %g MB each; the least costly first\n\n  zero recompute micro_batch        "
+           "  MB  computing   sent\n",
+           workers, workers == 1 ? "" : "s", megabytes);
+    for (int i = 0; i < n; i++)
+        printf("  %4lld %9lld %11lld %11.1f %9.2fx %5.2fx\n", (long long)fits[i].zero,
+               (long long)fits[i].recompute, (long long)fits[i].micro_batch,
+               (double)fits[i].nbytes / 1e6, fits[i].compute, fits[i].sent);
+    printf("\ncomputing: of the plan without recompute; sent: by a worker in a step, times the "
+           "model's size\n");
+    free(fits);
+    return LS_OK;
+}
+
 static int run(const ls_args *a) {
     int64_t workers = 0, worker = LS_ALL_WORKERS;
     if (!cli_integer(&cmd_plan, a, WORKERS, 1, 4096, &workers) ||
@@ -28,7 +51,15 @@ static int run(const ls_args *a) {
     ls_model m = {0};
     ls_plan p = {0};
     ls_error e = {0};
+    double fit = 0;
+    if (!cli_real(&cmd_plan, a, FIT, 0, 1e9, &fit)) return CLI_USAGE;
     ls_status s = make(a, (int)workers, &c, &m, &p, &e);
+    if (s == LS_OK && fit > 0) {
+        s = print_fits(&c, p.c.nworkers, fit, &e);
+        ls_plan_free(&p);
+        ls_model_free(&m);
+        return s == LS_OK ? 0 : cli_fail(&e);
+    }
     if (s == LS_OK && worker >= p.c.nworkers)
         s = ls_fail(&e, LS_EINVAL, "--worker %lld: there are workers 0 to %d", (long long)worker,
                     p.c.nworkers - 1);
@@ -40,7 +71,10 @@ static int run(const ls_args *a) {
                       m.count, p.c.nworkers, p.c.V, p.nbuckets, p.nactions);
         ls_plan_print(&p, (int)worker, &out);
         ls_buf_printf(&out, "\n");
-        ls_world_print_memory(&p, (int)c.parallel.threads, &out);
+        ls_memory memory;
+        bool one = ls_fit_one_copy(&c, p.c.nworkers);
+        ls_plan_memory(&p, (int)c.parallel.threads, one, &memory);
+        ls_memory_print(&p, &memory, one, &out);
         fwrite(out.data, 1, out.len, stdout);
         ls_buf_free(&out);
     }
@@ -60,6 +94,8 @@ const ls_command cmd_plan = {
         "Nothing is run, and the text at data.path is not read.",
     .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
                 [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
-                [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"}},
+                [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
+                [FIT] = {"fit", 0, "MB",
+                         "list the settings with which a worker needs so many megabytes or less"}},
     .run = run,
 };

@@ -1,7 +1,6 @@
 /* world.c - see world.h. */
 #include "plan/world.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -194,43 +193,4 @@ size_t ls_world_resident_nbytes(const ls_world *w, const ls_plan *p) {
     size_t n = p->c.model->nfloats, sums = (size_t)ls_plan_slots(p, ls_group_rank(w->group));
     size_t state = resident(w->params, 3 * n) / (w->one ? (size_t)p->c.nworkers : 1);
     return state + resident(w->grads, sums * n);
-}
-
-/* ---- the memory table ---- */
-
-static void print_row(ls_buf *out, const char *what, size_t own, size_t shared, const char *note) {
-    ls_buf_printf(out, "  %-28s %12.3f %12.3f  %s\n", what, (double)own / 1e6, (double)shared / 1e6,
-                  note);
-}
-
-void ls_world_print_memory(const ls_plan *p, int threads, ls_buf *out) {
-    const ls_model *m = p->c.model;
-    ls_arena_plan arena;
-    ls_plan_arena(p, 0, &arena);
-    int a = 0, b = 0;
-    ls_plan_range(p, 0, &a, &b);
-    size_t flat = flat_nbytes(p), n = (size_t)p->c.nworkers, grads = most_grads_nbytes(p);
-    size_t whole = (size_t)(p->c.batch / p->c.V);
-    size_t work = ls_model_work_floats(m) * (size_t)p->c.micro_batch * sizeof(float);
-    size_t scratch = ls_compute_nbytes(threads, ls_model_scratch_floats(m));
-    size_t tokens = 2 * (whole * (size_t)(b - a) + 1) * (size_t)(m->config.context + 1) * 4;
-    char note[128];
-    ls_buf_printf(out, "  %-28s %12s %12s\n", "memory, MB", "each worker", "shared");
-    print_row(out, "parameters", 0, flat, "one copy for all workers of the host");
-    snprintf(note, sizeof note, "%zu sum%s of %.3f MB", grads / flat, grads == flat ? "" : "s",
-             (double)flat / 1e6);
-    print_row(out, "gradients", grads, 0, note);
-    print_row(out, "optimizer (AdamW)", 0, 2 * flat, "each worker touches its shards");
-    snprintf(note, sizeof note, "peak in action %d", arena.peak_action);
-    print_row(out, "activations", arena.nbytes, 0, note);
-    print_row(out, "work of a layer", work, 0, "");
-    print_row(out, "scratch of threads", scratch, 0, "packed panels, attention scores");
-    print_row(out, "samples", tokens, 0, "this step's and the next");
-    print_row(out, "norms and losses", 2 * sums_nbytes(p), 0, "own, and of all workers");
-    size_t own = grads + arena.nbytes + work + scratch + tokens + 2 * sums_nbytes(p);
-    size_t shared = 3 * flat;
-    print_row(out, "sum", own, shared, "");
-    ls_buf_printf(out, "  %zu worker%s: %.3f MB in all\n", n, n == 1 ? "" : "s",
-                  (double)(own * n + shared) / 1e6);
-    ls_arena_plan_free(&arena);
 }

@@ -58,7 +58,4 @@ size_t ls_world_host_nbytes(const ls_plan *);
 /* Bytes of parameters, gradients and moments that are in memory now; one copy counts in parts. */
 size_t ls_world_resident_nbytes(const ls_world *, const ls_plan *);
 
-/* Bytes by purpose, for one worker of the plan and for what all share, as text. */
-void ls_world_print_memory(const ls_plan *, int threads, ls_buf *out);
-
 #endif

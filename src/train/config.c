@@ -25,6 +25,7 @@ typedef struct key {
 static const char *const reduces[] = {"tree", "fastest", NULL};
 static const char *const transports[] = {"auto", "shm", "thread", "tcp", "mpi", NULL};
 static const char *const executors[] = {"lanes", "sequential", NULL};
+static const char *const fits[] = {"off", "auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
 enum { FIXED = false, FREE = true };
@@ -90,8 +91,13 @@ static const key keys[] = {
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
         "with zero 3: layers ahead of which parameters are gathered"),
     INT("parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,
-        "layers of a segment of which only the input is kept for backward, the rest computed again; "
+        "layers of a segment of which only the input is kept for backward, the rest computed "
+        "again; "
         "2: a transformer block; 0: all is kept"),
+    NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,
+        "megabytes that a worker may need; 0: no limit"),
+    ONE_OF("parallel.fit", parallel.fit, fits, FREE,
+           "auto: zero, recompute and micro_batch are chosen where the limit asks for it"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another"),
     INT("checkpoint.every", checkpoint.every, 0, BILLION, 0, FREE, "steps; 0: at the end alone"),

@@ -23,6 +23,7 @@ typedef enum ls_transport_kind {
     LS_TRANSPORT_TCP,
     LS_TRANSPORT_MPI
 } ls_transport_kind;
+typedef enum ls_fit_kind { LS_FIT_OFF, LS_FIT_AUTO } ls_fit_kind;
 typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
 
@@ -49,8 +50,9 @@ typedef struct ls_config {
         int64_t reduce, transport, executor, overlap; /* the enums above */
         int64_t threads;                              /* in each worker */
         double bucket_mb;
-        int64_t zero, prefetch, recompute;
-        double timeout_s; /* for each wait on another worker */
+        int64_t zero, prefetch, recompute, fit;
+        double memory_limit_mb; /* of a worker; 0: none */
+        double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {
         int64_t every; /* steps; 0: only at the end */

@@ -1,6 +1,7 @@
 /* train.c - see train.h: what is decided before there are workers. */
 #include "train/train.h"
 
+#include "train/fit.h"
 #include "train/worker.h"
 
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
@@ -9,8 +10,10 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_config_check(&r->config, o->config, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* workers will, too: a bad LOCKSTEP_CPU is told before them */
+    LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
+    LS_TRY(ls_fit_limit(&r->config, r->nworkers, e));
     ls_config_write(&r->config, &r->config_text);
-    return ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e);
+    return LS_OK;
 }
 
 ls_status ls_train(const ls_train_options *o, ls_error *e) {

@@ -1,0 +1,156 @@
+/* memory.c - see memory.h.
+ *
+ * Most of it is there from beginning to end. Parameters that are gathered and gradients that are
+ * summed into shards come and go with the actions: they are followed from use to Free.
+ */
+#include "plan/memory.h"
+
+#include <stdlib.h>
+
+#include "plan/world.h"
+
+static const char *const names[LS_NPURPOSES] = {
+    [LS_MEM_PARAMS] = "parameters",         [LS_MEM_GRADS] = "gradients",
+    [LS_MEM_MOMENTS] = "optimizer (AdamW)", [LS_MEM_ACTIVATIONS] = "activations",
+    [LS_MEM_WORK] = "work of a layer",      [LS_MEM_SCRATCH] = "scratch of threads",
+    [LS_MEM_SAMPLES] = "samples",           [LS_MEM_SUMS] = "norms and losses",
+};
+
+const char *ls_purpose_name(ls_purpose p) { return names[p]; }
+
+ls_purpose ls_memory_worst(const ls_memory *m) {
+    int worst = 0;
+    for (int i = 1; i < LS_NPURPOSES; i++)
+        if (m->nbytes[i] > m->nbytes[worst]) worst = i;
+    return (ls_purpose)worst;
+}
+
+typedef struct walk {
+    const ls_plan *p;
+    int worker;
+    bool one;
+    bool *there;   /* [nbuffers] */
+    size_t now[2]; /* bytes of parameters and gradients that are not always there */
+    size_t most[2], both;
+    int action, peak_action;
+} walk;
+
+/* Which of the two a buffer counts as, and how much; -1: neither. */
+static int kind_of(const walk *w, int buffer, size_t *nbytes_p) {
+    ls_buffer b = ls_plan_buffer_of(w->p, buffer);
+    *nbytes_p = ls_plan_buffer_nbytes(w->p, buffer, w->worker);
+    if (!ls_plan_transient(w->p, b.kind)) return -1;
+    if (b.kind == LS_BUF_PARAM) return w->one ? -1 : 0;
+    return b.kind == LS_BUF_GRAD ? 1 : -1;
+}
+
+static void on_use(int buffer, ls_use how, void *arg) {
+    walk *w = arg;
+    size_t nbytes = 0;
+    int kind = kind_of(w, buffer, &nbytes);
+    if (kind < 0 || how == LS_USE_READ || w->there[buffer]) return;
+    w->there[buffer] = true;
+    w->now[kind] += nbytes;
+    if (w->now[kind] > w->most[kind]) w->most[kind] = w->now[kind];
+    if (w->now[0] + w->now[1] <= w->both) return;
+    w->both = w->now[0] + w->now[1];
+    w->peak_action = w->action;
+}
+
+static void on_free(walk *w, int buffer) {
+    size_t nbytes = 0;
+    int kind = kind_of(w, buffer, &nbytes);
+    if (kind < 0 || !w->there[buffer]) return;
+    w->there[buffer] = false;
+    w->now[kind] -= nbytes;
+}
+
+static void follow(walk *w) {
+    const ls_plan *p = w->p;
+    for (w->action = 0; w->action < p->nactions; w->action++) {
+        const ls_action *a = &p->actions[w->action];
+        if (!ls_action_concerns(a, w->worker)) continue;
+        if (a->kind == LS_FREE)
+            on_free(w, a->buffer);
+        else
+            ls_action_uses(p, a, w->worker, on_use, w);
+    }
+}
+
+/* The one with the most sums; all others need no more. */
+static int neediest(const ls_plan *p) {
+    int most = 0;
+    for (int w = 1; w < p->c.nworkers; w++)
+        if (ls_plan_slots(p, w) > ls_plan_slots(p, most)) most = w;
+    return most;
+}
+
+void ls_plan_memory(const ls_plan *p, int threads, bool one, ls_memory *m_p) {
+    const ls_model *model = p->c.model;
+    ls_memory m = {.worker = neediest(p), .peak_action = -1};
+    walk w = {.p = p, .worker = m.worker, .one = one, .peak_action = -1};
+    w.there = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
+    follow(&w);
+    free(w.there);
+    ls_arena_plan arena;
+    ls_plan_arena(p, m.worker, &arena);
+    int a = 0, b = 0;
+    ls_plan_range(p, m.worker, &a, &b);
+    size_t flat = model->nfloats * sizeof(float), own = 0;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket s = ls_plan_shard(p, k, m.worker);
+        own += (s.end - s.first) * sizeof(float);
+    }
+    bool params = ls_plan_transient(p, LS_BUF_PARAM), grads = ls_plan_transient(p, LS_BUF_GRAD);
+    size_t slots = (size_t)ls_plan_slots(p, m.worker), whole = (size_t)(p->c.batch / p->c.V);
+    m.nbytes[LS_MEM_PARAMS] = params || one ? own : flat;
+    m.nbytes[LS_MEM_GRADS] = grads ? own : slots * flat;
+    m.nbytes[LS_MEM_MOMENTS] = 2 * (p->c.zero ? own : flat);
+    m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
+    m.nbytes[LS_MEM_WORK] = ls_model_work_floats(model) * (size_t)p->c.micro_batch * sizeof(float);
+    m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(threads, ls_model_scratch_floats(model));
+    m.nbytes[LS_MEM_SAMPLES] =
+        2 * (whole * (size_t)(b - a) + 1) * (size_t)(model->config.context + 1) * 4;
+    m.nbytes[LS_MEM_SUMS] = 2 * ls_world_nsums(p) * sizeof(double);
+    m.peak = w.both;
+    for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
+    m.peak_action = w.peak_action;
+    for (int i = 0; i < 2; i++) {
+        m.extra[i] = w.most[i];
+        m.nbytes[i ? LS_MEM_GRADS : LS_MEM_PARAMS] += w.most[i];
+    }
+    ls_arena_plan_free(&arena);
+    *m_p = m;
+}
+
+static void note(const ls_plan *p, const ls_memory *m, ls_purpose what, bool one, ls_buf *out) {
+    bool some = p->c.nworkers > 1;
+    if (what == LS_MEM_PARAMS && m->extra[0])
+        ls_buf_printf(out, "the own shard, and at most %.3f MB gathered",
+                      (double)m->extra[0] / 1e6);
+    else if (what == LS_MEM_PARAMS && one && some)
+        ls_buf_printf(out, "a worker's part of the one copy that all workers of the host share");
+    if (what == LS_MEM_GRADS && m->extra[1])
+        ls_buf_printf(out, "the own shard, and at most %.3f MB not summed yet",
+                      (double)m->extra[1] / 1e6);
+    else if (what == LS_MEM_GRADS && ls_plan_slots(p, m->worker) > 1)
+        ls_buf_printf(out, "%d sums, of the tree over virtual workers",
+                      ls_plan_slots(p, m->worker));
+    if (what == LS_MEM_MOMENTS && some)
+        ls_buf_printf(out, p->c.zero ? "of the own shard" : "of all");
+    if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
+    if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
+}
+
+void ls_memory_print(const ls_plan *p, const ls_memory *m, bool one, ls_buf *out) {
+    ls_buf_printf(out, "  memory of a worker, MB\n");
+    for (int i = 0; i < LS_NPURPOSES; i++) {
+        ls_buf_printf(out, "  %-22s %12.3f  ", names[i], (double)m->nbytes[i] / 1e6);
+        note(p, m, (ls_purpose)i, one, out);
+        ls_buf_printf(out, "\n");
+    }
+    ls_buf_printf(out, "  %-22s %12.3f  ", "at most at one time", (double)m->peak / 1e6);
+    if (m->peak_action >= 0) ls_buf_printf(out, "in action %d", m->peak_action);
+    ls_buf_printf(out, "\n  %-22s %12.3f\n", p->c.nworkers == 1 ? "1 worker" : "all workers",
+                  (double)m->peak * p->c.nworkers / 1e6);
+}

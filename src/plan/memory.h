@@ -1,0 +1,38 @@
+/* memory.h - what a worker of a plan needs, by purpose, before step 1. */
+#ifndef LS_PLAN_MEMORY_H
+#define LS_PLAN_MEMORY_H
+
+#include "plan/plan.h"
+
+typedef enum ls_purpose {
+    LS_MEM_PARAMS,
+    LS_MEM_GRADS,
+    LS_MEM_MOMENTS,
+    LS_MEM_ACTIVATIONS,
+    LS_MEM_WORK,
+    LS_MEM_SCRATCH,
+    LS_MEM_SAMPLES,
+    LS_MEM_SUMS,
+    LS_NPURPOSES
+} ls_purpose;
+
+typedef struct ls_memory {
+    int worker;                  /* the one that needs most */
+    size_t nbytes[LS_NPURPOSES]; /* each when it is largest */
+    size_t peak;                 /* of all together, at one time */
+    int peak_action;             /* -1: always the same */
+    size_t extra[2]; /* of parameters and gradients at most: what is there for a while */
+} ls_memory;
+
+/* threads: of a worker. one: parameters and moments are one copy for all workers of the host; a
+ * worker counts its part. */
+void ls_plan_memory(const ls_plan *, int threads, bool one, ls_memory *m_p);
+
+/* "parameters", "gradients", ... */
+const char *ls_purpose_name(ls_purpose);
+/* The largest. */
+ls_purpose ls_memory_worst(const ls_memory *);
+/* The table, as text. */
+void ls_memory_print(const ls_plan *, const ls_memory *, bool one, ls_buf *out);
+
+#endif

@@ -1,0 +1,102 @@
+/* fit_test.c - what a plan needs, by the formulas of ZeRO, and settings that fit into a limit. */
+#include "train/fit.h"
+
+#include <math.h>
+
+#include "test.h"
+#include "train/run.h"
+
+static ls_config config_with(const char *const *sets, int n) {
+    ls_config c;
+    ls_error e;
+    assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
+    for (int i = 0; i < n; i++) assert_ls_ok(ls_config_set(&c, sets[i], &e), e);
+    return c;
+}
+
+static ls_memory memory_of(const ls_config *c, int workers, size_t *flat_p) {
+    ls_model m;
+    ls_plan p;
+    ls_memory memory;
+    ls_error e;
+    assert_ls_ok(ls_run_plan(c, workers, &m, &p, &e), e);
+    ls_plan_memory(&p, 1, ls_fit_one_copy(c, workers), &memory);
+    *flat_p = m.nfloats * sizeof(float);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+    return memory;
+}
+
+static void near(double got, double want) {
+    if (fabs(got - want) > 0.05 * want) print_error("%g instead of %g\n", got, want);
+    assert_true(fabs(got - want) <= 0.05 * want);
+}
+
+/* 16, 8 + 8/N, 4 + 12/N and 16/N bytes a parameter, in f32, beside what comes and goes. */
+static void test_formulas(void **state) {
+    (void)state;
+    static const char *const zeros[] = {"parallel.zero=0", "parallel.zero=1", "parallel.zero=2",
+                                        "parallel.zero=3"};
+    for (int n = 1; n <= 8; n *= 2)
+        for (int zero = 0; zero <= 3; zero++) {
+            char V[64];
+            size_t flat = 0;
+            snprintf(V, sizeof V, "train.virtual_workers=%d", n);
+            const char *const sets[] = {zeros[zero], V, "parallel.transport=tcp", "train.batch=8",
+                                        "parallel.bucket_mb=0.02"};
+            ls_config c = config_with(sets, 5);
+            ls_memory m = memory_of(&c, n, &flat);
+            double N = n, want[] = {16, 8 + 8 / N, 4 + 12 / N, 16 / N}, P = (double)flat / 4;
+            double got = (double)(m.nbytes[LS_MEM_PARAMS] + m.nbytes[LS_MEM_GRADS] +
+                                  m.nbytes[LS_MEM_MOMENTS] - m.extra[0] - m.extra[1]);
+            near(got, want[zero] * P);
+            if (zero < 2) assert_int_equal(m.extra[0] + m.extra[1], 0);
+            if (zero == 3 && n > 1) assert_true(m.extra[0] > 0 && m.extra[0] < flat);
+        }
+}
+
+/* What is asked to fit does, and costs more the less there is. */
+static void test_find(void **state) {
+    (void)state;
+    static const char *const sets[] = {"parallel.transport=tcp", "train.micro_batch=2",
+                                       "parallel.bucket_mb=0.02", "train.virtual_workers=4",
+                                       "model.context=64"};
+    ls_config c = config_with(sets, 5);
+    ls_error e;
+    ls_fit *fits = NULL;
+    int all = 0, some = 0;
+    assert_ls_ok(ls_fit_find(&c, 4, SIZE_MAX, &fits, &all, &e), e);
+    assert_true(all > 20);
+    size_t least = SIZE_MAX, most = 0;
+    for (int i = 0; i < all; i++) {
+        if (i) assert_true(fits[i].compute >= fits[i - 1].compute);
+        if (fits[i].nbytes < least) least = fits[i].nbytes;
+        if (fits[i].nbytes > most) most = fits[i].nbytes;
+    }
+    assert_true(least < most);
+    free(fits);
+    assert_ls_ok(ls_fit_find(&c, 4, (least + most) / 2, &fits, &some, &e), e);
+    assert_true(some > 0 && some < all);
+    for (int i = 0; i < some; i++) assert_true(fits[i].nbytes <= (least + most) / 2);
+    free(fits);
+    assert_ls_ok(ls_fit_find(&c, 4, least - 1, &fits, &some, &e), e);
+    assert_int_equal(some, 0);
+
+    c.parallel.zero = 0;
+    c.parallel.memory_limit_mb = (double)least / 1e6 + 0.001;
+    assert_ls_fails(ls_fit_limit(&c, 4, &e), LS_ENOMEM, "parallel.fit=auto takes it", e);
+    c.parallel.fit = LS_FIT_AUTO;
+    assert_ls_ok(ls_fit_limit(&c, 4, &e), e);
+    size_t flat = 0;
+    assert_true(memory_of(&c, 4, &flat).peak <= least + 1000);
+    c.parallel.memory_limit_mb = 0.1;
+    assert_ls_fails(ls_fit_limit(&c, 4, &e), LS_ENOMEM, "use more workers or a smaller model", e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_find),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
