@@ -245,11 +245,19 @@ ls_status ls_group_error(ls_group *g, ls_error *e) {
 
 /* ---- who is waited for ---- */
 
+/* Another thread may be at the group's shared calls. */
+static int late_in_shared(ls_group *g, const ls_request *r) {
+    pthread_mutex_lock(&g->lock);
+    int member = r ? ls_shared_late(g->shared, r->shared) : ls_shared_behind(g->shared);
+    pthread_mutex_unlock(&g->lock);
+    return member;
+}
+
 /* is [size]: the members that r waits for. */
-static void find_awaited(const ls_group *g, const ls_request *r, bool *is) {
+static void find_awaited(ls_group *g, const ls_request *r, bool *is) {
     memset(is, 0, (size_t)g->size * sizeof *is);
     if (r->shared) {
-        int late = ls_shared_late(g->shared, r->shared);
+        int late = late_in_shared(g, r);
         for (int i = 0; i < g->size; i++)
             is[i] = i == late || !ls_shared_has_come(g->shared, r->shared, i);
     } else if (r->message_only) {
@@ -266,9 +274,9 @@ static void find_awaited(const ls_group *g, const ls_request *r, bool *is) {
 }
 
 /* The first of them; -1: none. */
-static int first_awaited(const ls_group *g, const ls_request *r) {
-    if (!r) return g->shared ? ls_shared_behind(g->shared) : -1;
-    if (r->shared) return ls_shared_late(g->shared, r->shared);
+static int first_awaited(ls_group *g, const ls_request *r) {
+    if (!r && !g->shared) return -1;
+    if (!r || r->shared) return late_in_shared(g, r);
     bool *is = LS_NEW_ARRAY(bool, (size_t)g->size);
     int member = 0;
     find_awaited(g, r, is);
@@ -307,8 +315,11 @@ static void check_awaited(ls_group *g, const ls_request *r) {
 void ls_health_differs(ls_group *g, const ls_request *r) {
     /* The other's record is of a later call where it did not wait: then it is of its kind, at
      * least. */
-    ls_record theirs = ls_shared_record(g->shared, r->shared->differs);
-    disagree(g, r, r->shared->differs, &theirs);
+    pthread_mutex_lock(&g->lock);
+    int other = r->shared->differs;
+    pthread_mutex_unlock(&g->lock);
+    ls_record theirs = ls_shared_record(g->shared, other);
+    disagree(g, r, other, &theirs);
 }
 
 static void check_pages(ls_group *g, const ls_request *r) {
@@ -324,7 +335,7 @@ static void check_pages(ls_group *g, const ls_request *r) {
 
 enum { LISTED = 16, ASKED = 4 };
 
-static void list_late(const ls_group *g, const ls_request *r, const sight *seen, int n) {
+static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n) {
     bool *awaited = LS_NEW_ARRAY(bool, (size_t)g->size);
     ls_late late[LISTED];
     int nlate = 0;
@@ -359,7 +370,7 @@ static void list_late(const ls_group *g, const ls_request *r, const sight *seen,
 
 /* For a report of a call all, else some of those that r waits for, others each time. Some do: of
  * two that disagree both look. */
-static int whom_to_look_at(const ls_group *g, const ls_request *r, bool report, int64_t waited,
+static int whom_to_look_at(ls_group *g, const ls_request *r, bool report, int64_t waited,
                            sight *seen) {
     bool *is = LS_NEW_ARRAY(bool, (size_t)g->size);
     int n = 0, most = report ? g->size : ASKED,
