@@ -16,8 +16,9 @@ static_assert(sizeof(ls_record) <= LS_WATCH_NBYTES, "it is published");
 static const int64_t CHECK_NS = 20 * 1000 * 1000;
 /* Others are asked for the first time after this, then at twice the time, ... */
 static const int64_t ASK_NS = 250 * 1000 * 1000;
-/* For all answers together. The last two are for what ends the group: those who answer do it in a
- * millisecond, the limits are for workers that are stopped or on a very busy machine. */
+/* For all answers together. The last two are for reports and for what ends the group: those who
+ * answer do it in a millisecond, the limits are for workers that are stopped or on a very busy
+ * machine. */
 static const int64_t ANSWER_NS = 200 * 1000 * 1000;
 static const int64_t REASON_NS = 1000 * 1000 * 1000, TELL_NS = (int64_t)2000 * 1000 * 1000;
 
@@ -392,7 +393,7 @@ static void look_into(ls_group *g, ls_request *r, int64_t waited) {
     if (report) r->reported = true;
     sight *seen = LS_NEW_ARRAY(sight, (size_t)g->size);
     int n = whom_to_look_at(g, r, report, waited, seen);
-    look(g, seen, n, ANSWER_NS);
+    look(g, seen, n, report ? REASON_NS : ANSWER_NS);
     for (int i = 0; i < n && !g->broken; i++) explains(g, &seen[i]);
     if (report && !g->broken) list_late(g, r, seen, n);
     free(seen);
