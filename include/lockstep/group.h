@@ -12,7 +12,9 @@
  * Every collective is called by all workers of the group, in the same order, with the same count,
  * dtype, operation and root. If they differ, each gets LS_EINVAL with a message that says who
  * called what, from which file and line. One thread at a time may call a group; other groups (split
- * or duplicated) may be used by other threads.
+ * or duplicated) may be used by other threads. Calls of different groups may be waited for in any
+ * order, since a wait moves the calls of all; but each blocking call waits until it is done: two
+ * groups' blocking calls are made in the same order by all workers that are in both.
  *
  * Errors: LS_EINVAL (a bad argument): this call failed, outputs are untouched, the group lives.
  * LS_EPEER, LS_ETIMEOUT, LS_EABORT and a disagreement: outputs are undefined, and the group can
@@ -70,7 +72,8 @@ typedef struct ls_group_options {
                          "native": the transport's own, in any order of sums (mpi; groups that are
                          split off go by the model); "shared": shared memory, or an error */
     double timeout_s; /* of a wait; 0: 300 s; < 0: none */
-    double report_s;  /* a worker that waits this long reports who is late; 0: 10 s; < 0: never */
+    double report_s;  /* a worker that waits this long, in a collective or for a single message,
+                         reports who is late, and where it is; 0: 10 s; < 0: never */
     size_t arena_nbytes; /* for ls_group_alloc() and messages; a worker's part; 0: 64 MiB */
     bool insecure;       /* tcp without key and encryption: anyone who reaches the port can join,
                             read and change what is sent */
@@ -201,7 +204,9 @@ ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dty
 ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from,
                         ls_request **r_p, ls_error *e);
 
-/* Is it done? Then *r_p is freed and set to NULL. */
+/* Is it done? Then *r_p is freed and set to NULL. Who tests again and again gets the same errors as
+ * who waits, and as soon; there is no time limit. Looks at other workers now and then, which may
+ * take a fifth of a second where one is stopped. */
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
 /* Until it is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0: the group's
  * own limit). LS_ETIMEOUT of a limit given here: it is still in flight, and can be waited for

@@ -16,8 +16,9 @@ static_assert(sizeof(ls_record) <= LS_WATCH_NBYTES, "it is published");
 static const int64_t CHECK_NS = 20 * 1000 * 1000;
 /* Others are asked for the first time after this, then at twice the time, ... */
 static const int64_t ASK_NS = 250 * 1000 * 1000;
-/* For all answers together. The last two are for what ends the group: those who answer do it in a
- * millisecond, the limits are for workers that are stopped or on a very busy machine. */
+/* For all answers together. The last two are for reports and for what ends the group: those who
+ * answer do it in a millisecond, the limits are for workers that are stopped or on a very busy
+ * machine. */
 static const int64_t ANSWER_NS = 200 * 1000 * 1000;
 static const int64_t REASON_NS = 1000 * 1000 * 1000, TELL_NS = (int64_t)2000 * 1000 * 1000;
 
@@ -245,11 +246,19 @@ ls_status ls_group_error(ls_group *g, ls_error *e) {
 
 /* ---- who is waited for ---- */
 
+/* Another thread may be at the group's shared calls. */
+static int late_in_shared(ls_group *g, const ls_request *r) {
+    pthread_mutex_lock(&g->lock);
+    int member = r ? ls_shared_late(g->shared, r->shared) : ls_shared_behind(g->shared);
+    pthread_mutex_unlock(&g->lock);
+    return member;
+}
+
 /* is [size]: the members that r waits for. */
-static void find_awaited(const ls_group *g, const ls_request *r, bool *is) {
+static void find_awaited(ls_group *g, const ls_request *r, bool *is) {
     memset(is, 0, (size_t)g->size * sizeof *is);
     if (r->shared) {
-        int late = ls_shared_late(g->shared, r->shared);
+        int late = late_in_shared(g, r);
         for (int i = 0; i < g->size; i++)
             is[i] = i == late || !ls_shared_has_come(g->shared, r->shared, i);
     } else if (r->message_only) {
@@ -266,9 +275,9 @@ static void find_awaited(const ls_group *g, const ls_request *r, bool *is) {
 }
 
 /* The first of them; -1: none. */
-static int first_awaited(const ls_group *g, const ls_request *r) {
-    if (!r) return g->shared ? ls_shared_behind(g->shared) : -1;
-    if (r->shared) return ls_shared_late(g->shared, r->shared);
+static int first_awaited(ls_group *g, const ls_request *r) {
+    if (!r && !g->shared) return -1;
+    if (!r || r->shared) return late_in_shared(g, r);
     bool *is = LS_NEW_ARRAY(bool, (size_t)g->size);
     int member = 0;
     find_awaited(g, r, is);
@@ -307,8 +316,11 @@ static void check_awaited(ls_group *g, const ls_request *r) {
 void ls_health_differs(ls_group *g, const ls_request *r) {
     /* The other's record is of a later call where it did not wait: then it is of its kind, at
      * least. */
-    ls_record theirs = ls_shared_record(g->shared, r->shared->differs);
-    disagree(g, r, r->shared->differs, &theirs);
+    pthread_mutex_lock(&g->lock);
+    int other = r->shared->differs;
+    pthread_mutex_unlock(&g->lock);
+    ls_record theirs = ls_shared_record(g->shared, other);
+    disagree(g, r, other, &theirs);
 }
 
 static void check_pages(ls_group *g, const ls_request *r) {
@@ -324,7 +336,7 @@ static void check_pages(ls_group *g, const ls_request *r) {
 
 enum { LISTED = 16, ASKED = 4 };
 
-static void list_late(const ls_group *g, const ls_request *r, const sight *seen, int n) {
+static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n) {
     bool *awaited = LS_NEW_ARRAY(bool, (size_t)g->size);
     ls_late late[LISTED];
     int nlate = 0;
@@ -359,7 +371,7 @@ static void list_late(const ls_group *g, const ls_request *r, const sight *seen,
 
 /* For a report of a call all, else some of those that r waits for, others each time. Some do: of
  * two that disagree both look. */
-static int whom_to_look_at(const ls_group *g, const ls_request *r, bool report, int64_t waited,
+static int whom_to_look_at(ls_group *g, const ls_request *r, bool report, int64_t waited,
                            sight *seen) {
     bool *is = LS_NEW_ARRAY(bool, (size_t)g->size);
     int n = 0, most = report ? g->size : ASKED,
@@ -381,7 +393,7 @@ static void look_into(ls_group *g, ls_request *r, int64_t waited) {
     if (report) r->reported = true;
     sight *seen = LS_NEW_ARRAY(sight, (size_t)g->size);
     int n = whom_to_look_at(g, r, report, waited, seen);
-    look(g, seen, n, ANSWER_NS);
+    look(g, seen, n, report ? REASON_NS : ANSWER_NS);
     for (int i = 0; i < n && !g->broken; i++) explains(g, &seen[i]);
     if (report && !g->broken) list_late(g, r, seen, n);
     free(seen);

@@ -451,7 +451,10 @@ static void start_shared(ls_group *g, const void *in, void *out, size_t nin, siz
 
 static bool has_room(ls_group *g, const ls_request *unused) {
     (void)unused;
-    return ls_shared_room(g->shared);
+    bool locked = lock_calls(g);
+    bool room = ls_shared_room(g->shared);
+    unlock_calls(g, locked);
+    return room;
 }
 
 /* The group may have been broken while r was started. */

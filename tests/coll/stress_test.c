@@ -2,9 +2,8 @@
  * of all sizes, blocking and started, in several groups that come and go, waited for in an order of
  * each worker's own; in place or not, in memory that others can read or not, as each likes.
  *
- * While one group's calls are waited for, another's stand still. So all workers go through the same
- * list of starts and waits, and a wait is for all that is in flight in one group; only the order
- * inside it is a worker's own.
+ * All workers go through the same list of starts and waits. A wait is for all that is in flight in
+ * one group, or in all groups; the order of these is a worker's own.
  */
 #include <sched.h>
 #include <unistd.h>
@@ -263,12 +262,13 @@ static ls_status wait_for(stress *s, flight *f, bool blocking) {
     return check(f, s->e);
 }
 
-/* All of a group, in this worker's own order. */
-static ls_status drain(stress *s, int at) {
-    flight *left[IN_FLIGHT];
+/* All of groups [first, end), in this worker's own order. */
+static ls_status drain_groups(stress *s, int first, int end) {
+    flight *left[GROUPS * IN_FLIGHT];
     size_t n = 0;
-    for (int i = 0; i < IN_FLIGHT; i++)
-        if (s->flights[at][i].used) left[n++] = &s->flights[at][i];
+    for (int at = first; at < end; at++)
+        for (int i = 0; i < IN_FLIGHT; i++)
+            if (s->flights[at][i].used) left[n++] = &s->flights[at][i];
     for (; n; n--) {
         size_t pick = below(&s->own, n);
         LS_TRY(wait_for(s, left[pick], false));
@@ -276,6 +276,8 @@ static ls_status drain(stress *s, int at) {
     }
     return LS_OK;
 }
+
+static ls_status drain(stress *s, int at) { return drain_groups(s, at, at + 1); }
 
 static flight *free_flight(stress *s, int at) {
     for (int i = 0; i < IN_FLIGHT; i++)
@@ -335,13 +337,15 @@ static ls_status run_list(ls_group *g, uint64_t seed, int actions, ls_error *e) 
         size_t kind = below(&s->common, 40);
         if (kind < 36)
             status = call(s, at);
+        else if (kind == 36)
+            status = drain_groups(s, 0, GROUPS);
         else if (kind < 39 || !at)
             status = drain(s, at);
         else
             status = reopen(s, at);
         if (below(&s->own, 100) == 0) usleep(100);
     }
-    for (int at = 0; at < GROUPS && status == LS_OK; at++) status = drain(s, at);
+    if (status == LS_OK) status = drain_groups(s, 0, GROUPS);
     if (status == LS_OK) status = ls_barrier(g, e);
     for (int at = 1; at < GROUPS; at++) ls_group_close(s->groups[at]);
     free(s);
