@@ -8,9 +8,10 @@
  *      don't fetch the line that they overwrite).
  * tcp  Two processes, two loopback connections, one each way; both directions at once. Each worker
  *      sends SIZE bytes: what a reduce-scatter and an all-gather between two send, without the sum
- *      and without the second's waiting for the first. Socket buffers are the system's, or large.
+ *      and without the second's waiting for the first. Socket buffers are the system's, or large;
+ *      congestion control is the system's, or reno, which doesn't pace (as bbr does).
  *
- * Of the two ways the better one is printed for each size. shm also prints "round_trip": a flag's
+ * Of the ways the best one is printed for each size. shm also prints "round_trip": a flag's
  * way there and back. The procedure is measure.h's.
  */
 #define _GNU_SOURCE 1
@@ -37,6 +38,9 @@
 #define CHUNK        ((size_t)256 << 10) /* of a send */
 #define LARGE_BUFFER (4 << 20)
 
+enum { VARIANTS = 3 }; /* at most */
+enum { TCP_DEFAULT, TCP_LARGE, TCP_RENO };
+
 /* A cache line, written by one worker and read by the other. */
 typedef struct line {
     _Alignas(64) _Atomic unsigned count;
@@ -51,9 +55,9 @@ typedef struct worker {
     int rank;
     unsigned barriers, trips; /* that this worker has come to */
     board *board;
-    float *buffers[2]; /* [nbytes / 4] of worker 0, of worker 1; mapped by both */
-    int variant;       /* 0, 1: the way that is being measured */
-    int out[2], in[2]; /* connected sockets of each variant */
+    float *buffers[2];               /* [nbytes / 4] of worker 0, of worker 1; mapped by both */
+    int variant;                     /* the way that is being measured */
+    int out[VARIANTS], in[VARIANTS]; /* connected sockets of each variant */
 } worker;
 
 static void die(const char *what) {
@@ -203,16 +207,18 @@ static void enlarge(int fd) {
 }
 
 /* Before the connection is made: the window's scale is settled there. */
-static void connect_pair(int large, int *out_p, int *in_p) {
+static void connect_pair(int variant, int *out_p, int *in_p) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM, 0), out = socket(AF_INET, SOCK_STREAM, 0);
     if (listener < 0 || out < 0) die("socket");
-    if (large) {
+    if (variant == TCP_LARGE) {
         enlarge(listener);
         enlarge(out);
     }
+    if (variant == TCP_RENO && setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "reno", 4))
+        die("TCP_CONGESTION");
     if (bind(listener, (struct sockaddr *)&address, length) || listen(listener, 1) ||
         getsockname(listener, (struct sockaddr *)&address, &length))
         die("listen");
@@ -227,15 +233,19 @@ static void connect_pair(int large, int *out_p, int *in_p) {
     *in_p = in;
 }
 
-/* Both ways, and the better one's line. */
-static void measure(bench_peer *peer, const bench_job *job, const char *const names[2], int repeat,
-                    double *times) {
+/* All ways, and the best one's line. */
+static void measure(bench_peer *peer, const bench_job *job, const char *const *names, int n,
+                    int repeat, double *times) {
     worker *w = peer->context;
-    bench_result results[2];
-    for (w->variant = 0; w->variant < 2; w->variant++)
+    bench_result results[VARIANTS];
+    double wrong = 0; /* a wrong sum shows, faster or not */
+    int best = 0;
+    for (w->variant = 0; w->variant < n; w->variant++) {
         results[w->variant] = bench_measure(peer, job, repeat, times);
-    int best = results[1].median_s < results[0].median_s;
-    results[best].wrong += results[1 - best].wrong; /* a wrong sum shows, faster or not */
+        wrong += results[w->variant].wrong;
+        if (results[w->variant].median_s < results[best].median_s) best = w->variant;
+    }
+    results[best].wrong = wrong;
     peer->variant = names[best];
     if (w->rank == 0) bench_print(peer, job, "all_reduce", &results[best]);
 }
@@ -258,12 +268,14 @@ static void measure_shm(worker *w, const bench_request *request, double *times) 
     peer.run = run_shm;
     for (int i = 0; i < request->n_sizes; i++) {
         bench_job_size(&job, BENCH_ALL_REDUCE, BENCH_F32, BENCH_SUM, w->rank, 2, request->sizes[i]);
-        measure(&peer, &job, names, request->repeat, times);
+        measure(&peer, &job, names, 2, request->repeat, times);
     }
 }
 
 static void measure_tcp(worker *w, const bench_request *request, double *times) {
-    static const char *const names[2] = {"default socket buffers", "large socket buffers"};
+    static const char *const names[VARIANTS] = {[TCP_DEFAULT] = "default socket buffers",
+                                                [TCP_LARGE] = "large socket buffers",
+                                                [TCP_RENO] = "reno"};
     bench_peer peer = {.system = "floor-tcp",
                        .version = "1",
                        .context = w,
@@ -275,21 +287,22 @@ static void measure_tcp(worker *w, const bench_request *request, double *times) 
         bench_job_size(&job, BENCH_EXCHANGE, BENCH_F32, BENCH_SUM, w->rank, 2, request->sizes[i]);
         job.in = bench_buffer(job.nbytes);
         job.out = bench_buffer(job.nbytes);
-        measure(&peer, &job, names, request->repeat, times);
+        measure(&peer, &job, names, VARIANTS, request->repeat, times);
         free(job.in);
         free(job.out);
     }
 }
 
 static pid_t start(int rank, int shm, const bench_request *request, worker common,
-                   int sockets[2][4]) {
+                   int sockets[VARIANTS][4]) {
     pid_t pid = fork();
     if (pid < 0) die("fork");
     if (pid > 0) return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* no worker outlives the program */
     common.rank = rank;
     double *times = bench_buffer((size_t)request->repeat * sizeof *times);
-    for (int variant = 0; variant < 2; variant++) { /* worker 0 sends on the first connection */
+    for (int variant = 0; variant < VARIANTS;
+         variant++) { /* worker 0 sends on the first connection */
         common.out[variant] = sockets[variant][rank ? 2 : 0];
         common.in[variant] = sockets[variant][rank ? 1 : 3];
     }
@@ -314,10 +327,11 @@ int main(int argc, char **argv) {
         if (request.sizes[i] > largest) largest = request.sizes[i];
     worker common = {.board = map_shared(sizeof *common.board)};
     for (int rank = 0; shm && rank < 2; rank++) common.buffers[rank] = map_shared(largest);
-    int sockets[2][4] = {{-1, -1, -1, -1}, {-1, -1, -1, -1}};
-    for (int large = 0; tcp && large < 2; large++) {
-        connect_pair(large, &sockets[large][0], &sockets[large][1]);
-        connect_pair(large, &sockets[large][2], &sockets[large][3]);
+    int sockets[VARIANTS][4]; /* of tcp */
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!tcp) break;
+        connect_pair(v, &sockets[v][0], &sockets[v][1]);
+        connect_pair(v, &sockets[v][2], &sockets[v][3]);
     }
 
     pid_t workers[2];

@@ -127,6 +127,10 @@ static void peer_words(words *w, const comparison *c, int peer, const char *prog
             add(w, "--allow-run-as-root");
             add(w, "--oversubscribe");
         }
+        if (peer == OPENMPI && tcp(c->o)) { /* else it takes shared memory */
+            const char *const only_tcp[] = {"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"};
+            for (size_t i = 0; i < sizeof only_tcp / sizeof *only_tcp; i++) add(w, only_tcp[i]);
+        }
         add(w, "-n");
         add_number(w, workers);
         add(w, program);
