@@ -43,7 +43,7 @@ static void test_formulas(void **state) {
             size_t flat = 0;
             snprintf(V, sizeof V, "train.virtual_workers=%d", n);
             const char *const sets[] = {zeros[zero], V, "parallel.transport=tcp", "train.batch=8",
-                                        "parallel.bucket_mb=0.1", "model.width=128"};
+                                        "parallel.bucket_mb=0.1", "model.width=96"};
             ls_config c = config_with(sets, 6);
             ls_memory m = memory_of(&c, n, &flat);
             double N = n, want[] = {16, 8 + 8 / N, 4 + 12 / N, 16 / N}, P = (double)flat / 4;
