@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "coll/virtual.h"
 #include "net/bell.h"
 #include "net/cores.h"
@@ -393,6 +394,35 @@ ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *o
     }
     *out_p = execs[0]->out;
     return LS_OK;
+}
+
+ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *in,
+                             ls_step_out *out_p, ls_error *e) {
+    int n = execs[0]->c.plan->c.nworkers, left = 0;
+    progress *at = LS_NEW_ARRAY(progress, (size_t)n);
+    ls_status s = LS_OK;
+    for (int w = 0; w < n; w++) {
+        execs[w]->in = in;
+        left += execs[w]->lanes.n[LS_LANE_COMPUTE] + execs[w]->lanes.n[LS_LANE_COMM];
+    }
+    for (uint64_t draw = 0; s == LS_OK && left > 0; draw++) {
+        uint32_t random[4];
+        ls_random_words(seed, LS_STREAM_FAKE, (uint64_t)in->step, draw, random);
+        int w = (int)(random[0] % (uint32_t)n);
+        progress *p = &at[w];
+        int before = p->at[LS_LANE_COMPUTE] + p->at[LS_LANE_COMM];
+        if (random[1] % 2) {
+            s = move_comm(execs[w], p, false, e);
+        } else if (is_ready(execs[w], p, LS_LANE_COMPUTE)) {
+            const ls_lane_step *next =
+                &execs[w]->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]++];
+            s = run_action(execs[w], next->action, e);
+        }
+        left -= p->at[LS_LANE_COMPUTE] + p->at[LS_LANE_COMM] - before;
+    }
+    free(at);
+    *out_p = execs[0]->out;
+    return s;
 }
 
 /* ---- set-up ---- */

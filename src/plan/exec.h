@@ -4,6 +4,7 @@
  * thread of its own and reductions overlap Backward; else one thread runs both: it starts a
  * communication as soon as it may, and looks after it between computations. ls_exec_step_all() is
  * the oracle: it runs the global order of all workers, one action after the other, in one thread.
+ * ls_exec_step_chaos() shows that no dependency is missing: it takes any action that is ready.
  */
 #ifndef LS_PLAN_EXEC_H
 #define LS_PLAN_EXEC_H
@@ -47,6 +48,10 @@ ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_err
 
 /* execs [nworkers], all in this process. */
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* The same, with random actions of random workers and lanes. */
+ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *, ls_step_out *out_p,
+                             ls_error *);
 
 /* Nanoseconds spent in each kind of action since the last reset. */
 const int64_t *ls_exec_times(const ls_exec *); /* [LS_NACTION_KINDS] */

@@ -67,8 +67,8 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_error *e)
     return take_own(w, p, e);
 }
 
-ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, ls_error *e) {
-    bool one = p->c.zero > 0;
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool one,
+                            ls_error *e) {
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i];
         *w = (ls_world){.group = groups[i], .one = one, .together = true};

@@ -33,8 +33,10 @@ static inline double *ls_world_losses(const ls_plan *p, double *sums) {
 
 /* Collective. All is zero. */
 ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_error *);
-/* All workers of the plan in the calling thread: worlds, groups [nworkers]. */
-ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, ls_error *);
+/* All workers of the plan in the calling thread: worlds, groups [nworkers]. one: as above, which
+ * needs moments that are sharded. */
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool one,
+                            ls_error *);
 void ls_world_close(ls_world *);
 
 /* The memory of a transient buffer goes back to the system, but for this worker's shard. */

@@ -201,7 +201,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_world_arena_nbytes(&r->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    return ls_world_open_all(m->worlds, &r->plan, m->groups, e);
+    return ls_world_open_all(m->worlds, &r->plan, m->groups, r->plan.c.zero > 0, e);
 }
 
 ls_status ls_member_join(ls_member *m, ls_error *e) {

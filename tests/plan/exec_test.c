@@ -16,6 +16,8 @@ typedef struct setup {
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
     bool sequential, overlap;
+    bool chaos, own; /* of the sequential: random actions; no memory in one copy */
+    uint64_t seed;
     int zero, recompute;
     const char *algorithm; /* not over shared memory, but over messages */
     int threads;
@@ -72,6 +74,17 @@ static void keep(setup *s, const ls_world *w) {
     memcpy(s->params, w->params, 3 * s->model.nfloats * sizeof(float));
 }
 
+/* What worker w owns, where each has its own. */
+static void take_shards(setup *s, const ls_world *w, int worker) {
+    const float *const from[] = {w->params, w->m, w->v};
+    float *const to[] = {s->params, s->m, s->v};
+    for (int k = 0; k < s->plan.nbuckets; k++) {
+        ls_bucket b = ls_plan_shard(&s->plan, k, worker);
+        for (int i = 0; i < 3; i++)
+            memcpy(to[i] + b.first, from[i] + b.first, (b.end - b.first) * sizeof(float));
+    }
+}
+
 static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     int worker = ls_group_rank(w->group);
     if (!w->one || worker == 0) draw(s, w);
@@ -111,7 +124,7 @@ static void run_sequential(setup *s) {
     ls_world worlds[MOST];
     ls_board_slot slot;
     assert_ls_ok(ls_group_open_threads(n, NULL, groups, &e), e);
-    assert_ls_ok(ls_world_open_all(worlds, &s->plan, groups, &e), e);
+    assert_ls_ok(ls_world_open_all(worlds, &s->plan, groups, !s->own, &e), e);
     for (int w = 0; w < n; w++) {
         ls_exec_config c = config_of(s, &worlds[w], &slot, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
@@ -121,11 +134,15 @@ static void run_sequential(setup *s) {
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
-        assert_ls_ok(ls_exec_step_all(execs, &in, &out, &e), e);
+        if (s->chaos)
+            assert_ls_ok(ls_exec_step_chaos(execs, s->seed, &in, &out, &e), e);
+        else
+            assert_ls_ok(ls_exec_step_all(execs, &in, &out, &e), e);
         s->losses[i] = out.loss;
         s->norms[i] = out.grad_norm;
     }
     keep(s, &worlds[0]);
+    for (int w = 1; s->own && w < n; w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
         ls_world_close(&worlds[w]);
@@ -199,7 +216,7 @@ static void test_sharding(void **state) {
                 same_as_oracle(
                     (variant){workers[i], 8, 1, way % 2, 1, zero, way / 2 ? "direct" : NULL});
     setup again = {.threads = 1, .zero = 3, .recompute = 3};
-    setup all = {.sequential = true, .threads = 1, .zero = 0};
+    setup all = {.sequential = true, .threads = 1, .zero = 0, .own = true};
     setup one = {.sequential = true, .threads = 1, .zero = 3};
     set_up(&all, 3, 8, 1);
     set_up(&one, 3, 8, 1);
@@ -212,6 +229,32 @@ static void test_sharding(void **state) {
     tear_down(&again);
     tear_down(&all);
     tear_down(&one);
+}
+
+/* Any order that the lanes allow: random settings, each worker with memory of its own. */
+static void test_chaos(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        uint32_t r[4];
+        ls_random_words(seed, LS_STREAM_FAKE, 0, 0, r);
+        int n = 1 + (int)(r[0] % 4), zero = (int)(r[1] % 4), micro = 1 + (int)(r[2] % 2);
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+        setup s = {.sequential = true, .threads = 1, .chaos = true, .seed = seed};
+        s.own = zero == 0 || r[3] % 2;
+        s.zero = zero;
+        s.recompute = (int)(r[2] / 2 % 4);
+        set_up(&oracle, n, 4, micro);
+        set_up(&s, n, 4, micro);
+        run(&oracle);
+        run(&s);
+        if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+            print_error("seed %d: %d workers, zero %d, recompute %d, own %d\n", (int)seed, n, zero,
+                        s.recompute, s.own);
+        assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+        tear_down(&oracle);
+        tear_down(&s);
+    }
 }
 
 /* The sum over virtual workers is the gradient of the mean loss over the batch: the same, but for
@@ -235,9 +278,8 @@ static void test_one_sum(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sharding),
+        cmocka_unit_test(test_lanes),    cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sharding), cmocka_unit_test(test_chaos),
         cmocka_unit_test(test_one_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
