@@ -26,8 +26,8 @@ enum {
 
 typedef struct ls_net ls_net;
 
-/* Of the structs in this header, native.h and ls_error, as transports that are loaded as plugins see them:
- * raised when one changes. */
+/* Of the structs in this header, native.h and ls_error, as transports that are loaded as plugins
+ * see them: raised when one changes. */
 enum { LS_NET_INTERFACE = 2 };
 
 /* One end of a transfer. The caller's until it is posted, and again when poll() has returned it. */
