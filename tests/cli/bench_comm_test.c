@@ -84,7 +84,8 @@ static void test_algorithm_and_place(void **state) {
     (void)state;
     assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8,64K --algorithm ring --place in"), 2);
     assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8 --op reduce_scatter --place out"), 1);
-    expect("bench comm -n 3 --rounds 5 --sizes 8 --algorithm ring", 0, "of 3 workers: forced: ring, ");
+    expect("bench comm -n 3 --rounds 5 --sizes 8 --algorithm ring", 0,
+           "of 3 workers: forced: ring, ");
 }
 
 /* Every operation over tcp, by every algorithm that does it; a line for each of them. */
@@ -95,10 +96,8 @@ static void test_all_algorithms(void **state) {
     char options[256];
     for (int i = 0; i < NOPS; i++) {
         bool barrier = strcmp(ops[i], "barrier") == 0;
-        snprintf(
-            options, sizeof options,
-            "--op %s -n 3 --transport tcp --algorithm all --rounds 2 --sizes 0,5000",
-            ops[i]);
+        snprintf(options, sizeof options,
+                 "--op %s -n 3 --transport tcp --algorithm all --rounds 2 --sizes 0,5000", ops[i]);
         assert_int_equal(lines_of(options), (barrier ? 1 : 2) * algorithms[i]);
     }
     assert_int_equal(lines_of("-n 2 --algorithm all --rounds 2 --sizes 1K"), 9);
