@@ -1,6 +1,7 @@
 /* plan_test.c - plans of many shapes pass the verifier, and broken ones don't. */
 #include "plan/plan.h"
 
+#include "base/file.h"
 #include "coll/tree.h"
 #include "test.h"
 
@@ -47,6 +48,50 @@ static void test_shapes(void **state) {
                     }
         ls_model_free(&m);
     }
+}
+
+/* Whole plans as text, to be read when a pass changes: tests/plans/. LOCKSTEP_UPDATE=1 writes them.
+ */
+static void test_golden(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int n, V, zero, recompute;
+    } plans[] = {{"one-worker", 1, 2, 1, 0}, {"zero-0", 2, 2, 0, 0},    {"zero-1", 2, 4, 1, 0},
+                 {"zero-2", 2, 2, 2, 0},     {"zero-3", 2, 2, 3, 0},    {"uneven", 3, 4, 3, 0},
+                 {"recompute", 2, 2, 1, 2},  {"everything", 2, 2, 3, 1}};
+    ls_model m;
+    make_model(1, &m);
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        ls_plan_config c = {.model = &m,
+                            .nworkers = plans[i].n,
+                            .V = plans[i].V,
+                            .batch = plans[i].V,
+                            .micro_batch = 1,
+                            .tree = true,
+                            .bucket_nbytes = 6000};
+        c.zero = plans[i].zero;
+        c.recompute = plans[i].recompute;
+        c.prefetch = 1;
+        ls_plan p;
+        ls_error e;
+        ls_buf text = {0}, want = {0};
+        assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+        ls_plan_print(&p, LS_ALL_WORKERS, &text);
+        char *path = ls_format("tests/plans/%s.txt", plans[i].name);
+        if (getenv("LOCKSTEP_UPDATE"))
+            assert_ls_ok(ls_file_replace(path, text.data, text.len, &e), e);
+        assert_ls_ok(ls_file_read(path, 1 << 20, &want, &e), e);
+        if (text.len != want.len || memcmp(text.data, want.data, want.len) != 0) {
+            print_error("%s: the plan is now\n%s", path, text.data);
+            fail();
+        }
+        free(path);
+        ls_buf_free(&text);
+        ls_buf_free(&want);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
 }
 
 static void fails(const ls_plan_config *c, const char *says) {
@@ -233,9 +278,9 @@ static void test_hash(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_broken), cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_arena),  cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_lanes),  cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_shards), cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
