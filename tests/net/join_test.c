@@ -526,11 +526,11 @@ static void test_stopped(void **state) {
         char name[64];
         crew *c = crew_new(3, many);
         c->plain = plain;
-        c->o.report_s = 0.3;
+        c->o.report_s = 0.8;
         crew_start(c);
         crew_await(c, 5);
         kill(c->pids[1], SIGSTOP);
-        pause_ms(1500);
+        pause_ms(2500);
         kill(c->pids[1], SIGCONT);
         crew_stop(c);
         check_all_well(c);
