@@ -101,9 +101,10 @@ static void give_reason(ls_group *g, const ls_error *e) {
 
 typedef struct sight {
     int member, pid;
-    bool here;        /* on this host */
-    ls_status status; /* as of ls_inquiry */
-    bool left;        /* it has closed its groups */
+    bool here;         /* on this host */
+    const char *state; /* of its process, before it was asked; NULL: not known */
+    ls_status status;  /* as of ls_inquiry */
+    bool left;         /* it has closed its groups */
     ls_record last;
     ls_news news;
 } sight;
@@ -114,33 +115,50 @@ static sight look_at_page(const ls_group *g, int member) {
     sight x = {.member = member, .here = true};
     x.pid = atomic_load(&w->pid);
     x.left = atomic_load(&w->left);
+    x.state = x.left ? "gone" : ls_process_state(x.pid);
     x.last = ls_shared_record(g->shared, member);
     return x;
 }
 
-/* seen [n]: filled in for seen[i].member. */
-static void look(const ls_group *g, sight *seen, int n, int64_t timeout_ns) {
-    ls_watch *w = watch_of(g);
-    for (int i = 0; i < n && g->shared; i++) seen[i] = look_at_page(g, seen[i].member);
-    for (int i = 0; i < n && !g->shared; i++) seen[i].status = LS_ETIMEOUT;
-    if (g->shared || !w) return;
+static sight look_at_process(const ls_watch *w, int member, int rank) {
+    sight x = {.member = member, .pid = ls_watch_pid(w, rank), .here = ls_watch_is_here(w, rank)};
+    x.state = x.here ? ls_process_state(x.pid) : NULL;
+    x.status = LS_ETIMEOUT;
+    return x;
+}
+
+/* Asks those who may answer: one that is stopped does not. */
+static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t timeout_ns) {
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)n);
-    for (int i = 0; i < n; i++) q[i].rank = g->ranks[seen[i].member];
-    ls_watch_ask(w, g->id, NULL, q, n, timeout_ns);
+    int nasked = 0;
     for (int i = 0; i < n; i++) {
-        seen[i] = (sight){.member = seen[i].member, .pid = q[i].pid, .here = q[i].here};
-        seen[i].status = q[i].status;
-        if (q[i].status != LS_OK) continue;
-        memcpy(&seen[i].last, q[i].data, sizeof seen[i].last);
-        seen[i].news = q[i].news;
+        seen[i] = look_at_process(w, seen[i].member, g->ranks[seen[i].member]);
+        bool stopped = seen[i].state && strncmp(seen[i].state, "stopped", 7) == 0;
+        if (!stopped) q[nasked++].rank = g->ranks[seen[i].member];
+    }
+    ls_watch_ask(w, g->id, NULL, q, nasked, timeout_ns);
+    for (int i = 0, k = 0; i < n && k < nasked; i++) {
+        if (q[k].rank != g->ranks[seen[i].member]) continue;
+        const ls_inquiry *answered = &q[k++];
+        seen[i].status = answered->status;
+        if (answered->status != LS_OK) continue;
+        seen[i].news = answered->news;
+        memcpy(&seen[i].last, answered->data, sizeof seen[i].last);
         if (seen[i].last.group != g->identity) seen[i].last = (ls_record){0};
     }
     free(q);
 }
 
-static const char *state_of(const ls_group *g, const sight *x) {
-    if (x->left) return "gone";
-    if (x->here && !(g->end->commons && g->end->commons->threads)) return ls_process_state(x->pid);
+/* seen [n]: filled in for seen[i].member. */
+static void look(const ls_group *g, sight *seen, int n, int64_t timeout_ns) {
+    ls_watch *w = watch_of(g);
+    if (!g->shared && w) ask(g, w, seen, n, timeout_ns);
+    for (int i = 0; i < n && g->shared; i++) seen[i] = look_at_page(g, seen[i].member);
+    for (int i = 0; i < n && !g->shared && !w; i++) seen[i].status = LS_ETIMEOUT;
+}
+
+static const char *state_of(const sight *x) {
+    if (x->state) return x->state;
     return x->status == LS_OK ? "running" : x->status == LS_EPEER ? "gone" : "not answering";
 }
 
@@ -289,8 +307,7 @@ static int first_awaited(ls_group *g, const ls_request *r) {
 /* ---- workers that are lost ---- */
 
 static bool is_gone(const ls_group *g, const sight *x) {
-    bool ended =
-        !g->end->commons->threads && x->pid && strcmp(ls_process_state(x->pid), "gone") == 0;
+    bool ended = !g->end->commons->threads && x->pid && strcmp(x->state, "gone") == 0;
     return x->left || ended;
 }
 
@@ -350,7 +367,7 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
             if (all_have_come ? !awaited[x->member] : !is_late) continue;
             late[nlate++] = (ls_late){.rank = x->member,
                                       .pid = x->pid,
-                                      .state = state_of(g, x),
+                                      .state = state_of(x),
                                       .host = x->here ? NULL : "on another host",
                                       .unknown = x->status != LS_OK,
                                       .last = x->last};

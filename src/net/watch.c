@@ -242,6 +242,12 @@ ls_conn *ls_watch_take(ls_watch *w, int *from_p) {
     return c;
 }
 
+int ls_watch_pid(const ls_watch *w, int rank) { return w->members[rank].pid; }
+
+bool ls_watch_is_here(const ls_watch *w, int rank) {
+    return w->members[rank].host == w->members[w->rank].host;
+}
+
 void ls_watch_publish(ls_watch *w, int group, const void *data, size_t n) {
     pthread_mutex_lock(&w->lock);
     memcpy(w->answers[group].published, data, n);
@@ -284,8 +290,6 @@ static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, ques
     uint16_t kind = tell ? LS_NEWS : LS_QUESTION;
     x->visit = (ls_visit){.data = x->data, .text = &x->answer, .room = sizeof x->answer};
     x->visit.says = (ls_frame){.kind = kind, .number = (uint32_t)group, .nbytes = nbytes_of(kind)};
-    q->pid = m->pid;
-    q->here = m->host == w->members[w->rank].host;
     q->status = LS_EPEER;
     int fd = ls_socket_dial(&m->address);
     if (fd < 0) return;

@@ -47,6 +47,9 @@ ls_conn *ls_watch_take(ls_watch *, int *from_p);
 
 /* All of the following: any thread. */
 
+int ls_watch_pid(const ls_watch *, int rank);
+bool ls_watch_is_here(const ls_watch *, int rank); /* on this host */
+
 /* What is answered to questions about `group`; n bytes, LS_WATCH_NBYTES at most. */
 void ls_watch_publish(ls_watch *, int group, const void *data, size_t n);
 /* Keeps news of a group as if a peer had brought it. */
@@ -57,9 +60,6 @@ bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
 /* One worker that is asked. */
 typedef struct ls_inquiry {
     int rank;
-    /* Known without its answer. */
-    int pid;
-    bool here; /* on this host */
     /* LS_ETIMEOUT: it accepts, or not even that, but says nothing; LS_EPEER: nobody is there. */
     ls_status status;
     unsigned char data[LS_WATCH_NBYTES]; /* what it has published */

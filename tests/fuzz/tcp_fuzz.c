@@ -13,7 +13,7 @@ static tcp_net *make(void) {
     x->peers = LS_NEW_ARRAY(peer, 2);
     x->members = LS_NEW_ARRAY(ls_member, 2);
     x->early_end = &x->early;
-    x->done_end = &x->done;
+    x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     x->wake_fd = -1;
     return x;

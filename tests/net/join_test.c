@@ -201,6 +201,18 @@ static void check_log(const crew *c, const char *text) {
     fail();
 }
 
+/* Until the workers have written it. */
+static void await_log(const crew *c, const char *text) {
+    static char said[65536];
+    for (int ms = 0; ms < 15000; ms += 10) {
+        ssize_t n = pread(fileno(c->log), said, sizeof said - 1, 0);
+        said[n > 0 ? n : 0] = 0;
+        if (strstr(said, text)) return;
+        pause_ms(10);
+    }
+    fail_msg("the log does not say '%s':\n%s", text, said);
+}
+
 static void check_all_well(const crew *c) {
     for (int i = 0; i < c->size; i++) check_worker(c, i, LS_OK, NULL);
 }
@@ -526,16 +538,15 @@ static void test_stopped(void **state) {
         char name[64];
         crew *c = crew_new(3, many);
         c->plain = plain;
-        c->o.report_s = 0.8;
+        c->o.report_s = 0.3;
         crew_start(c);
         crew_await(c, 5);
         kill(c->pids[1], SIGSTOP);
-        pause_ms(2500);
+        snprintf(name, sizeof name, "worker 1 (pid %d) is stopped", c->pids[1]);
+        await_log(c, name);
         kill(c->pids[1], SIGCONT);
         crew_stop(c);
         check_all_well(c);
-        snprintf(name, sizeof name, "worker 1 (pid %d) is stopped", c->pids[1]);
-        check_log(c, name);
         free(c);
     }
 }
@@ -549,9 +560,10 @@ static void test_stays_stopped(void **state) {
     crew_start(c);
     crew_await(c, 5);
     kill(c->pids[1], SIGSTOP);
-    pause_ms(3000);
-    for (int i = 0; i < 3; i += 2)
+    for (int i = 0; i < 3; i += 2) {
+        for (int ms = 0; ms < 20000 && !reports[i].end; ms++) pause_ms(1);
         assert_true(reports[i].status == LS_ETIMEOUT || reports[i].status == LS_EPEER);
+    }
     kill(c->pids[1], SIGKILL);
     crew_wait(c);
     check_log(c, "is stopped");

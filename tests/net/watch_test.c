@@ -57,10 +57,10 @@ static void test_ask(void **state) {
         ls_watch_ask(c.w[0], 5, NULL, q, 3, LONG_NS);
         assert_int_equal(q[0].status, LS_OK);
         assert_string_equal((char *)q[0].data, "of five");
-        assert_int_equal(q[0].pid, 1001);
-        assert_true(q[0].here);
+        assert_int_equal(ls_watch_pid(c.w[0], 1), 1001);
+        assert_true(ls_watch_is_here(c.w[0], 1));
         assert_int_equal(q[1].status, LS_EPEER);
-        assert_false(q[1].here);
+        assert_false(ls_watch_is_here(c.w[0], ABSENT));
         assert_int_equal(q[2].status, LS_OK);
         assert_int_equal(q[2].data[0], 0);
         crew_stop(&c);
