@@ -186,10 +186,10 @@ void *ls_commons_alloc(ls_commons *c, size_t nbytes) {
         b->nbytes = want;
         b->taken = true;
         void *p = arena(c) + b->offset;
-        if (rest.nbytes) insert_block(c, i + 1, rest);
         size_t used = b->offset < c->fresh ? c->fresh - b->offset : 0;
         memset(p, 0, used < want ? used : want);
-        if (b->offset + want > c->fresh) c->fresh = b->offset + want;
+        if (rest.offset > c->fresh) c->fresh = rest.offset;
+        if (rest.nbytes) insert_block(c, i + 1, rest);
         return p;
     }
     return NULL;
