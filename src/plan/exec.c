@@ -47,7 +47,7 @@ struct ls_exec {
     ls_status comm_status;
     ls_error comm_error;
 
-    int64_t times[LS_NACTION_KINDS];
+    int64_t times[LS_NLANES][LS_NACTION_KINDS]; /* each lane writes its own */
 };
 
 /* ---- actions ---- */
@@ -243,7 +243,7 @@ static ls_status run_action(ls_exec *x, int index, ls_error *e) {
         if (s == LS_OK) s = ls_wait(&r, -1, e);
         if (s == LS_OK) finish_comm(x, a);
     }
-    x->times[a->kind] += ls_clock_ns() - begin;
+    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
     return s;
 }
 
@@ -308,7 +308,7 @@ static ls_status move_comm(ls_exec *x, progress *p, bool wait, ls_error *e) {
         finish_comm(x, a);
         p->at[LS_LANE_COMM]++;
     }
-    x->times[a->kind] += ls_clock_ns() - begin;
+    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
     return LS_OK;
 }
 
@@ -492,7 +492,9 @@ void ls_exec_free(ls_exec *x) {
     free(x);
 }
 
-const int64_t *ls_exec_times(const ls_exec *x) { return x->times; }
+int64_t ls_exec_time(const ls_exec *x, ls_action_kind kind) {
+    return x->times[LS_LANE_COMPUTE][kind] + x->times[LS_LANE_COMM][kind];
+}
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
 const ls_compute *ls_exec_compute(const ls_exec *x) { return &x->compute; }
 

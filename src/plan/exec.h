@@ -53,8 +53,8 @@ ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out
 ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *, ls_step_out *out_p,
                              ls_error *);
 
-/* Nanoseconds spent in each kind of action since the last reset. */
-const int64_t *ls_exec_times(const ls_exec *); /* [LS_NACTION_KINDS] */
+/* Nanoseconds spent in a kind of action since the last reset; between steps. */
+int64_t ls_exec_time(const ls_exec *, ls_action_kind);
 void ls_exec_reset_times(ls_exec *);
 
 /* Between steps: threads and memory for evaluation. */

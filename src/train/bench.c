@@ -49,8 +49,8 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
     LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
     for (int x = 0; x < m->nexecs; x++)
         for (int k = 0; k < LS_NACTION_KINDS; k++)
-            out->seconds[k] +=
-                (double)ls_exec_times(m->execs[x])[k] / 1e9 / (double)b->steps / (double)m->nexecs;
+            out->seconds[k] += (double)ls_exec_time(m->execs[x], (ls_action_kind)k) / 1e9 /
+                               (double)b->steps / (double)m->nexecs;
     return ls_all_reduce(m->group, out->seconds, out->seconds, LS_NACTION_KINDS, LS_F64, LS_AVG, e);
 }
 
