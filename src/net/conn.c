@@ -88,6 +88,13 @@ static void encode(const ls_frame *f, unsigned char *out) {
     memcpy(out + 8, rest, 24);
 }
 
+/* Where the frames with long data begin that are not begun; or the end. */
+static ls_conn_item **first_long(ls_conn *c) {
+    ls_conn_item **link = &c->first;
+    while (*link && ((*link)->begun || (*link)->n == (*link)->ncopied)) link = &(*link)->next;
+    return link;
+}
+
 ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, void *token,
                   ls_error *e) {
     ls_conn_item *item = malloc(sizeof *item);
@@ -96,7 +103,6 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
         return LS_IO_FAILED;
     }
     bool copy = n <= LS_CONN_COPIED;
-    item->next = NULL;
     item->owned = NULL;
     item->token = token;
     item->at = 0;
@@ -106,8 +112,10 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
     item->data = data;
     encode(f, item->copied);
     if (copy && n) memcpy(item->copied + LS_FRAME_NBYTES, data, n);
-    *c->end = item;
-    c->end = &item->next;
+    ls_conn_item **link = n ? c->end : first_long(c);
+    item->next = *link;
+    *link = item;
+    if (link == c->end) c->end = &item->next;
     c->nqueued++;
     return LS_IO_DONE;
 }

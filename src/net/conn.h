@@ -1,8 +1,9 @@
 /* conn.h - one TCP connection that carries frames: a header, and what it says follows.
  *
- * Non-blocking. Frames that are put are written in their order; short ones are copied, long ones
- * are written from where they lie and told as done when the last byte is with the kernel. What
- * arrives is read into where the reader says for each frame.
+ * Non-blocking. Frames that are put are written in their order, but for those without data, which
+ * overtake long ones (a request is not to wait for megabytes that go the same way); short ones are
+ * copied, long ones are written from where they lie and told as done when the last byte is with the
+ * kernel. What arrives is read into where the reader says for each frame.
  */
 #ifndef LS_NET_CONN_H
 #define LS_NET_CONN_H

@@ -35,7 +35,7 @@
 #include "net/watch.h"
 
 enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST };
-enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000, TURN = 524288 };
+enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000, TURN = 524288 + 4096 };
 static const int64_t SILENCE_NS = 20000000; /* a long message waits without a word for so long */
 static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
 
