@@ -42,7 +42,8 @@ const ls_command cmd_train = {
     .summary = "train a model",
     .about =
         "Starts workers on this host, or is one of those that mpirun, srun, torchrun's variables\n"
-        "(RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` tell of; all hosts share the\n"
+        "(RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` tell of; all hosts share "
+        "the\n"
         "run's folder. Trains, and leaves in the run's folder: config.yaml (every\n"
         "key), tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
         "checkpoints/. The weights are the same bits for any number of workers.\n"
