@@ -38,6 +38,8 @@ enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST };
 enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000, TURN = 524288 + 4096 };
 static const int64_t SILENCE_NS = 20000000; /* a long message waits without a word for so long */
 static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
+static const int64_t SHORT_FAREWELL_NS =
+    300000000; /* after a loss: others wait for this one's end */
 
 /* A tag that was asked for, or announced, before this side knew of it. */
 typedef struct note {
@@ -605,12 +607,12 @@ static void free_notes(note *n) {
 
 /* What was told as sent, and is not with the kernel: it was copied. */
 static void say_farewell(tcp_net *x) {
-    int64_t end = ls_clock_ns() + FAREWELL_NS;
+    int64_t end = ls_clock_ns() + (x->told_lost ? SHORT_FAREWELL_NS : FAREWELL_NS);
     for (int i = 0; i < x->net.size; i++) {
         const peer *p = &x->peers[i];
         for (push(x, i); p->out && !p->out_gone && ls_conn_busy(p->out); push(x, i)) {
             int64_t left = end - ls_clock_ns();
-            if (left <= 0) return;
+            if (left <= 0) break;
             bool write = p->out->open || p->out->wants_write;
             struct pollfd fd = {.fd = p->out->fd, .events = write ? POLLOUT : POLLIN};
             poll(&fd, 1, (int)(left / 1000000) + 1);
