@@ -107,7 +107,7 @@ void ls_plan_memory(const ls_plan *p, int threads, bool one, ls_memory *m_p) {
     m.nbytes[LS_MEM_GRADS] = grads ? own : slots * flat;
     m.nbytes[LS_MEM_MOMENTS] = 2 * (p->c.zero ? own : flat);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
-    m.nbytes[LS_MEM_WORK] = ls_model_work_floats(model) * (size_t)p->c.micro_batch * sizeof(float);
+    m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(threads, ls_model_scratch_floats(model));
     m.nbytes[LS_MEM_SAMPLES] =
         2 * (whole * (size_t)(b - a) + 1) * (size_t)(model->config.context + 1) * 4;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "coll/tree.h"
+#include "model/mixed.h"
+#include "tensor/dtype.h"
 
 static const struct {
     const char *name;
@@ -26,6 +28,44 @@ static const struct {
 
 const char *ls_action_kind_name(ls_action_kind kind) { return kinds[kind].name; }
 
+static ls_status check_types(const ls_plan_config *c, ls_error *e) {
+    const ls_dtype types[] = {c->compute, c->reduce};
+    for (int i = 0; i < 2; i++)
+        if (types[i] != LS_F32 && !ls_dtype_is_half(types[i]))
+            return ls_fail(e, LS_EINVAL, "can't train in %s; use f32, bf16 or f16",
+                           ls_dtype_name(types[i]));
+    return LS_OK;
+}
+
+/* A group first sums what its own workers have: that must be a whole subtree, or the order of
+ * summation would depend on the groups. */
+static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    if (c->shards == 0 || c->shards == c->nworkers) return LS_OK;
+    if (c->shards < 0 || c->nworkers % c->shards)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d does not divide %d workers; use a divisor, or 0: "
+                       "shard among all",
+                       c->shards, c->nworkers);
+    if (c->zero == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d: with parallel.zero 0 nothing is sharded; use zero "
+                       "1, 2 or 3",
+                       c->shards);
+    int groups = c->nworkers / c->shards;
+    for (int g = 0; c->tree && g < groups; g++) {
+        int a = 0, b = 0;
+        ls_tree_range(c->V, g, groups, &a, &b);
+        if (c->V % groups == 0 && ls_tree_cover(c->V, a, b, nodes) == 1) continue;
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d makes %d groups of %d workers, and their virtual "
+                       "workers (%d in all) are no whole subtrees of the order of summation; use "
+                       "powers of two for both, or parallel.reduce=fastest",
+                       c->shards, groups, c->shards, c->V);
+    }
+    return LS_OK;
+}
+
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->nworkers < 1 || c->nworkers > c->V)
         return ls_fail(e, LS_EINVAL,
@@ -35,6 +75,8 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->batch % c->V)
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
+    LS_TRY(check_types(c, e));
+    LS_TRY(check_groups(c, e));
     size_t nbuckets = c->model->nfloats * sizeof(float) / (c->bucket_nbytes + 1) + 1;
     if (nbuckets > LS_PLAN_MAX_BUCKETS)
         return ls_fail(e, LS_EINVAL,
@@ -84,6 +126,22 @@ void ls_plan_append(ls_plan *p, const ls_action *a) {
     p->actions[p->nactions++] = *a;
 }
 
+/* Sent by a worker at least: of n that have a vector of `nbytes` to sum or to gather. */
+static int64_t part_of(int64_t nbytes, int n) { return nbytes * (n - 1) / n; }
+
+void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int bucket) {
+    ls_action a = {.kind = kind, .worker = LS_ALL_WORKERS, .bucket = bucket, .axis = axis};
+    bool gather = kind == LS_ALL_GATHER;
+    int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first);
+    int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? p->c.compute : p->c.reduce);
+    int n = axis == LS_AXIS_ALL        ? p->c.nworkers
+            : axis == LS_AXIS_REPLICAS ? ls_plan_replicas(p)
+                                       : ls_plan_shards(p);
+    if (axis == LS_AXIS_REPLICAS) nbytes /= ls_plan_shards(p);
+    a.nbytes = part_of(nbytes, n) * (kind == LS_ALL_REDUCE ? 2 : 1);
+    ls_plan_append(p, &a);
+}
+
 bool ls_action_concerns(const ls_action *a, int worker) {
     return a->worker == worker || a->worker == LS_ALL_WORKERS;
 }
@@ -103,12 +161,32 @@ int ls_plan_micros(const ls_plan *p) {
     return (int)((samples + p->c.micro_batch - 1) / p->c.micro_batch);
 }
 
+int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : p->c.nworkers; }
+int ls_plan_replicas(const ls_plan *p) { return p->c.nworkers / ls_plan_shards(p); }
+bool ls_plan_wide(const ls_plan *p) {
+    return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;
+}
+
 ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
-    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)p->c.nworkers, w = (size_t)worker;
+    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
+    size_t w = (size_t)worker % n;
     return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
                        .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
                        .writer = b->writer};
+}
+
+void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
+    for (int i = 0; i < ls_plan_shards(p); i++) {
+        ls_bucket s = ls_plan_shard(p, bucket, i);
+        counts[i] = s.end - s.first;
+    }
+}
+
+ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
+    ls_bucket s = ls_plan_shard(p, bucket, worker);
+    if (worker >= ls_plan_shards(p)) s.end = s.first;
+    return s;
 }
 
 ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
@@ -181,8 +259,19 @@ static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
     const ls_layer *l = &p->c.model->layers[b->index];
     int64_t n = p->c.micro_batch;
     if (b->kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
-    size_t floats = b->kind == LS_BUF_SAVED ? l->saved_floats : l->y_floats;
-    return (size_t)n * floats * sizeof(float);
+    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->c.compute);
+    return (size_t)n * l->y_floats * ls_dtype_size(p->c.compute);
+}
+
+size_t ls_plan_work_nbytes(const ls_plan *p) {
+    size_t most = 0;
+    for (int i = 0; i < p->c.model->nlayers; i++) {
+        const ls_layer *l = &p->c.model->layers[i];
+        int64_t n = l->backward_whole ? p->c.batch / p->c.V : p->c.micro_batch;
+        size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce);
+        if (nbytes > most) most = nbytes;
+    }
+    return most;
 }
 
 size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
@@ -192,7 +281,7 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
     ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
     size_t floats = all.end - all.first;
     if (b.kind == LS_BUF_PARAM || b.slot == 0) floats -= own.end - own.first;
-    return floats * sizeof(float);
+    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->c.compute : p->c.reduce);
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
@@ -277,6 +366,10 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         break;
     case LS_REDUCE_SCATTER: use_sum(&u, a->bucket, worker); break;
     case LS_ALL_REDUCE:
+        if (a->axis == LS_AXIS_REPLICAS) {
+            use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_UPDATE);
+            break;
+        }
         if (a->bucket != LS_SCALARS) {
             use_sum(&u, a->bucket, worker);
             break;

@@ -29,14 +29,15 @@ void ls_plan_cut_buckets(ls_plan *p) {
     }
 }
 
-/* The sum goes to the owner of each shard; where nothing is sharded, to all. */
+/* The sum goes to the owner of each shard; where nothing is sharded, to all. Owners of the same
+ * shard add up what their groups have. */
 static void add_reduction(ls_plan *to, int bucket) {
-    int64_t floats = (int64_t)(to->buckets[bucket].end - to->buckets[bucket].first);
-    int64_t n = to->c.nworkers, nbytes = floats * (int64_t)sizeof(float) * (n - 1) / n;
-    ls_plan_append(to, &(ls_action){.kind = to->c.zero ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
-                                    .worker = LS_ALL_WORKERS,
-                                    .bucket = bucket,
-                                    .nbytes = to->c.zero ? nbytes : 2 * nbytes});
+    if (to->c.zero == 0) {
+        ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_ALL, bucket);
+        return;
+    }
+    ls_plan_append_comm(to, LS_REDUCE_SCATTER, LS_AXIS_SHARDS, bucket);
+    if (ls_plan_replicas(to) > 1) ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_REPLICAS, bucket);
 }
 
 /* What follows a Backward: folds of each bucket that it finishes, and reductions that they

@@ -100,8 +100,14 @@ static void check_again(walk *w, const ls_action *a) {
     if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i]) wrong(w, "is out of turn");
 }
 
+/* Communications that a bucket's sum takes. */
+static int reductions(const ls_plan *p) { return p->c.zero && ls_plan_replicas(p) > 1 ? 2 : 1; }
+
 static void check_reduction(walk *w, const ls_action *a) {
-    if (w->reduced[a->bucket]++) wrong(w, "reduces a bucket twice");
+    bool second = a->axis == LS_AXIS_REPLICAS;
+    if (w->reduced[a->bucket]++ != second)
+        wrong(w, second ? "sums over groups what they have not summed" : "reduces a bucket twice");
+    if (second) return;
     for (int worker = 0; worker < w->p->c.nworkers; worker++) {
         int v = 0, end = 0, slot = 0;
         for (ls_plan_range(w->p, worker, &v, &end); v < end; v++) {
@@ -149,7 +155,7 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_REDUCE_SCATTER: check_reduction(w, a); break;
     case LS_NORM:
         for (int k = 0; k < w->p->nbuckets; k++)
-            if (!w->reduced[k]) wrong(w, "comes before a reduction");
+            if (w->reduced[k] != reductions(w->p)) wrong(w, "comes before a reduction");
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
     case LS_ALL_REDUCE:
@@ -184,7 +190,7 @@ static void check_end(walk *w) {
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
-        if (w->reduced[k] != 1) wrong(w, "ends a plan that leaves out a bucket");
+        if (w->reduced[k] != reductions(p)) wrong(w, "ends a plan that leaves out a bucket");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)

@@ -38,7 +38,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
             sent = ls_group_counters(m->group).bytes_sent;
         }
-        ls_step_in in = ls_run_step(&b->run, i);
+        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
         if (i >= b->warmup) seconds[i - b->warmup] = (double)(ls_clock_ns() - begin) / 1e9;

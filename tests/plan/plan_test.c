@@ -22,7 +22,9 @@ static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64
                         .bucket_nbytes = 5000,
                         .zero = zero,
                         .recompute = (int)(part * micro + n) % 4,
-                        .prefetch = (int)micro % 3};
+                        .prefetch = (int)micro % 3,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
     ls_plan p;
     ls_error e;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
@@ -73,6 +75,7 @@ static void test_golden(void **state) {
         c.zero = plans[i].zero;
         c.recompute = plans[i].recompute;
         c.prefetch = 1;
+        c.compute = c.reduce = LS_F32;
         ls_plan p;
         ls_error e;
         ls_buf text = {0}, want = {0};
@@ -104,7 +107,7 @@ static void test_refused(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000, 1, 0, 1};
+    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000, 1, 0, 1, 0, LS_F32, LS_F32};
     fails(&c, "3 workers for 2 virtual workers");
     c.nworkers = 2;
     c.batch = 5;
