@@ -17,8 +17,7 @@ ls_status ls_scratch_open(const char *dir, size_t nbytes, int *file_p, ls_error 
     int why = errno;
     if (file >= 0) unlink(path);
     free(path);
-    if (file < 0)
-        return ls_fail(e, LS_EIO, "%s: no file can be made here: %s", dir, strerror(why));
+    if (file < 0) return ls_fail(e, LS_EIO, "%s: no file can be made here: %s", dir, strerror(why));
     if (ftruncate(file, (off_t)nbytes) == 0) {
         *file_p = file;
         return LS_OK;

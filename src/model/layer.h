@@ -52,7 +52,7 @@ typedef struct ls_layer_call {
     size_t params_at;       /* place in the flat buffer at which `params` begins; so `grads_at` */
     size_t grads_at;
     const ls_layer_store *store; /* NULL: all is f32 */
-    float *room; /* [room_floats + n * room_each] within one call, with a store */
+    float *room;                 /* [room_floats + n * room_each] within one call, with a store */
     const float *x;              /* [rows, C] input */
     float *y;                    /* [rows, C] output */
     float *saved;                /* [n * saved_floats] written by forward, read by backward */

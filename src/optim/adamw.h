@@ -13,8 +13,8 @@ typedef struct ls_adamw {
     double beta1, beta2, eps, weight_decay;
 } ls_adamw;
 
-/* What it works on: flat buffers [nfloats]. Where parameters are kept in 16 bits they are the rounded
- * copy of f32 masters, which are what is trained; else master is NULL. */
+/* What it works on: flat buffers [nfloats]. Where parameters are kept in 16 bits they are the
+ * rounded copy of f32 masters, which are what is trained; else master is NULL. */
 typedef struct ls_adamw_state {
     ls_dtype grads_type, params_type;
     const void *grads;

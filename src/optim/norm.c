@@ -23,8 +23,7 @@ static void blocks_run(void *arg, int thread, int nthreads) {
         float wide[LS_BLOCK];
         const void *x = (const char *)j->x + block * LS_BLOCK * ls_dtype_size(j->type);
         if (ls_dtype_is_half(j->type)) j->k->widen(j->type, LS_BLOCK, x, wide);
-        j->sums[block] =
-            (double)j->k->sum_squares(LS_BLOCK, ls_dtype_is_half(j->type) ? wide : x);
+        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, ls_dtype_is_half(j->type) ? wide : x);
     }
 }
 

@@ -183,8 +183,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                             .master = w->master,
                             .m = w->m,
                             .v = w->v};
-    if (!x->out.skipped)
-        ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
+    if (!x->out.skipped) ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
     return LS_OK;
 }
 

@@ -45,8 +45,9 @@ typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
 
 enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
 
-/* Who takes part in a communication. Workers lie in groups of `shards`, one after the other: a group
- * shares one copy of what is sharded; replicas are those of all groups that have the same shard. */
+/* Who takes part in a communication. Workers lie in groups of `shards`, one after the other: a
+ * group shares one copy of what is sharded; replicas are those of all groups that have the same
+ * shard. */
 typedef enum ls_axis { LS_AXIS_ALL, LS_AXIS_SHARDS, LS_AXIS_REPLICAS } ls_axis;
 
 typedef struct ls_action {
@@ -80,9 +81,9 @@ typedef struct ls_plan_config {
     int zero; /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
                  as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
                  Parameter Models", SC 2020 */
-    int recompute; /* layers of a segment of which only the input is kept; 0: all is kept */
-    int prefetch;  /* with zero 3: parameters are gathered so many layers before their use */
-    int shards;    /* workers among which is sharded; divides nworkers; 0: all */
+    int recompute;    /* layers of a segment of which only the input is kept; 0: all is kept */
+    int prefetch;     /* with zero 3: parameters are gathered so many layers before their use */
+    int shards;       /* workers among which is sharded; divides nworkers; 0: all */
     ls_dtype compute; /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
     ls_dtype reduce;  /* of gradients, as they are kept and sent */
 } ls_plan_config;

@@ -31,8 +31,9 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
         if (ls_plan_replicas(p) > 1)
-            ls_buf_printf(out, a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
-                                                         : ", of its shard, among %d groups",
+            ls_buf_printf(out,
+                          a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
+                                                    : ", of its shard, among %d groups",
                           a->axis == LS_AXIS_SHARDS ? ls_plan_shards(p) : ls_plan_replicas(p));
         break;
     case LS_UPDATE: {

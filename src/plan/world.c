@@ -96,7 +96,7 @@ static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void *
         for (int k = 0; s == LS_OK && k < (rank ? p->nbuckets : 1); k++) {
             ls_bucket b = rank ? ls_plan_owned(p, k, rank) : all;
             s = ls_scratch_reserve(file, dir, i * flat_nbytes(p) + b.first * sizeof(float),
-                                (b.end - b.first) * sizeof(float), e);
+                                   (b.end - b.first) * sizeof(float), e);
         }
     if (s == LS_OK) s = ls_scratch_map(file, dir, state_nbytes(p), state_p, e);
     close(file);
@@ -185,8 +185,8 @@ void ls_world_round(const ls_world *w, const ls_plan *p, const ls_compute *c, si
 
 /* ---- what comes and goes ---- */
 
-/* Whole pages of elements [first, end) become empty. Shared memory is removed from its file, private
- * pages are forgotten. */
+/* Whole pages of elements [first, end) become empty. Shared memory is removed from its file,
+ * private pages are forgotten. */
 static void drop_range(void *x, size_t size, size_t first, size_t end) {
     const uintptr_t page = 4096;
     uintptr_t a = ((uintptr_t)x + first * size + page - 1) / page * page;

@@ -14,21 +14,21 @@
 #include "plan/plan.h"
 
 typedef struct ls_world {
-    ls_group *group;     /* of all workers */
-    ls_group *shards;    /* those among which one copy is sharded; may be `group` */
-    ls_group *replicas;  /* those that have the same shard; NULL where there is one copy */
-    bool one;            /* params are one copy for all workers of `shards` */
-    bool one_state;      /* and so are master, m and v */
-    bool mine[2];        /* this world frees them: params; master, m and v */
-    bool together;       /* with those of all other workers, in one thread */
-    bool in_file;        /* master, m and v lie in a file */
-    void *params;        /* [nfloats] of the plan's compute type */
-    float *master;       /* [nfloats] what is trained: params, where these are f32 */
-    float *m, *v;        /* [nfloats] */
-    void *grads;         /* [slots of this worker][nfloats] of the plan's reduce type */
-    float *wide;         /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
-    double *parts;       /* [ls_world_nsums] this worker's norms and losses, else 0 */
-    double *sums;        /* [ls_world_nsums] of all workers */
+    ls_group *group;    /* of all workers */
+    ls_group *shards;   /* those among which one copy is sharded; may be `group` */
+    ls_group *replicas; /* those that have the same shard; NULL where there is one copy */
+    bool one;           /* params are one copy for all workers of `shards` */
+    bool one_state;     /* and so are master, m and v */
+    bool mine[2];       /* this world frees them: params; master, m and v */
+    bool together;      /* with those of all other workers, in one thread */
+    bool in_file;       /* master, m and v lie in a file */
+    void *params;       /* [nfloats] of the plan's compute type */
+    float *master;      /* [nfloats] what is trained: params, where these are f32 */
+    float *m, *v;       /* [nfloats] */
+    void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
+    float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
+    double *parts;      /* [ls_world_nsums] this worker's norms and losses, else 0 */
+    double *sums;       /* [ls_world_nsums] of all workers */
 } ls_world;
 
 /* Norms of blocks, then losses of the batch's samples by place. */

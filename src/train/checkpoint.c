@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,8 @@ static ls_json *manifest_of(const ls_train_state *s, ls_hash weights, ls_hash op
     ls_json_set(m, "model", model);
     if (s->scaler.scale > 0) {
         ls_json *scaler = ls_json_new_object();
-        ls_json_set(scaler, "scale", ls_json_new_number(s->scaler.scale));
+        snprintf(text, sizeof text, "%.17g", s->scaler.scale); /* exact; JSON numbers are not */
+        ls_json_set(scaler, "scale", ls_json_new_text(text));
         ls_json_set(scaler, "good", ls_json_new_integer(s->scaler.good));
         ls_json_set(scaler, "left", ls_json_new_integer(s->scaler.left));
         ls_json_set(scaler, "skipped", ls_json_new_integer(s->scaler.skipped));
@@ -149,9 +151,8 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
     if (status == LS_OK) status = write_tensors(folder, OPTIMIZER, moments, 2 * n, files, e);
     if (status == LS_OK) status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
     if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
-    ls_json *manifest =
-        manifest_of(s, hash_tensors(weights, n, -1, NULL),
-                    hash_tensors(moments, 2 * n, s->step, &s->scaler), files);
+    ls_json *manifest = manifest_of(s, hash_tensors(weights, n, -1, NULL),
+                                    hash_tensors(moments, 2 * n, s->step, &s->scaler), files);
     ls_buf text = {0};
     ls_json_write(manifest, 2, &text);
     ls_buf_append(&text, "\n", 1);
@@ -307,11 +308,11 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
 
 static ls_status read_scaler(opened *o, const char *path, ls_error *e) {
     const ls_json *j = ls_json_get(o->manifest, "loss_scale");
-    ls_scaler s = {0};
+    const char *scale = ls_json_text(ls_json_get(j, "scale"));
+    ls_scaler s = {.scale = scale ? strtod(scale, NULL) : 0};
     if (!j) return LS_OK;
-    if (!ls_json_number(ls_json_get(j, "scale"), &s.scale) || !(s.scale > 0) ||
-        !ls_json_integer(ls_json_get(j, "good"), &s.good) || s.good < 0 ||
-        !ls_json_integer(ls_json_get(j, "left"), &s.left) || s.left < 0 ||
+    if (!(s.scale > 0) || !isfinite(s.scale) || !ls_json_integer(ls_json_get(j, "good"), &s.good) ||
+        s.good < 0 || !ls_json_integer(ls_json_get(j, "left"), &s.left) || s.left < 0 ||
         !ls_json_integer(ls_json_get(j, "skipped"), &s.skipped) || s.skipped < 0 ||
         s.skipped > o->step)
         return ls_fail(e, LS_EINVAL, "%s: its loss_scale is not complete, or out of range", path);

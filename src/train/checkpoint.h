@@ -28,7 +28,7 @@ typedef struct ls_train_state {
     float *params, *m, *v;
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
-    bool all_params; /* of the parameters all, whatever is owned */
+    bool all_params;  /* of the parameters all, whatever is owned */
     ls_scaler scaler; /* scale 0: none is in use */
 } ls_train_state;
 

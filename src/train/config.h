@@ -27,10 +27,10 @@ typedef enum ls_fit_kind { LS_FIT_OFF, LS_FIT_AUTO } ls_fit_kind;
 typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
 typedef enum ls_compute_kind { LS_COMPUTE_F32, LS_COMPUTE_BF16, LS_COMPUTE_F16 } ls_compute_kind;
 typedef enum ls_reduce_kind { /* of gradients */
-    LS_REDUCE_AUTO,
-    LS_REDUCE_F32,
-    LS_REDUCE_BF16,
-    LS_REDUCE_F16
+                              LS_REDUCE_AUTO,
+                              LS_REDUCE_F32,
+                              LS_REDUCE_BF16,
+                              LS_REDUCE_F16
 } ls_reduce_kind;
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
@@ -45,15 +45,15 @@ typedef struct ls_config {
     } data;
     struct {
         int64_t steps, batch, micro_batch, virtual_workers, seed;
-        int64_t eval_every;   /* steps; 0: only at the end */
-        int64_t eval_samples; /* of each evaluation but the last, which takes all */
+        int64_t eval_every;            /* steps; 0: only at the end */
+        int64_t eval_samples;          /* of each evaluation but the last, which takes all */
         int64_t compute, reduce_dtype; /* the enums above */
     } train;
     struct {
         double lr, min_lr;
         int64_t warmup; /* steps */
         double beta1, beta2, eps, weight_decay;
-        double clip; /* of the gradient's norm; 0: off */
+        double clip;                       /* of the gradient's norm; 0: off */
         double loss_scale, loss_scale_min; /* of f16 */
         int64_t loss_scale_window, loss_scale_hysteresis;
     } optim;

@@ -22,7 +22,7 @@ typedef struct setup {
     int zero, recompute, shards;
     ls_dtype compute, reduce; /* LS_F64: f32 */
     int prefetch;
-    size_t bucket_nbytes; /* 0: 20000 */
+    size_t bucket_nbytes;  /* 0: 20000 */
     const char *algorithm; /* not over shared memory, but over messages */
     const char *dir;       /* of the optimizer's state */
     int threads;
@@ -162,8 +162,7 @@ static void run_sequential(setup *s) {
         ls_exec_config c = config_of(s, &worlds[w], &slot, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
     }
-    for (int w = 0; w < n; w++)
-        draw(s, &worlds[w], w, execs[w]);
+    for (int w = 0; w < n; w++) draw(s, &worlds[w], w, execs[w]);
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
