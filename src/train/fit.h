@@ -5,16 +5,17 @@
 #include "plan/memory.h"
 #include "train/config.h"
 
-/* One way to set parallel.zero, parallel.recompute and train.micro_batch. */
+/* One way to set parallel.zero, parallel.recompute, train.micro_batch and parallel.optimizer_state.
+ */
 typedef struct ls_fit {
-    int64_t zero, recompute, micro_batch;
+    int64_t zero, recompute, micro_batch, state;
     size_t nbytes;  /* of a worker, at most at one time */
     double compute; /* forward and backward, as a multiple of the plan without recompute */
     double sent;    /* bytes of a worker in a step, as a multiple of one model */
 } ls_fit;
 
-/* Parameters and moments are one copy for the workers of a host, if nothing forbids it. */
-bool ls_fit_one_copy(const ls_config *, int nworkers);
+/* Parameters and optimizer are one copy for the workers of a host, if nothing forbids it. */
+ls_memory_config ls_fit_memory(const ls_config *, int nworkers);
 
 /* All ways that need `limit` bytes or less, the least costly first: fits_p is the caller's, to
  * free. */
