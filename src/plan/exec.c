@@ -33,7 +33,6 @@ struct ls_exec {
     /* operands of the step in flight */
     const ls_step_in *in;
     ls_batch batch;
-    uint64_t first, end; /* the worker's samples of the batch */
     const uint32_t *tokens;
     float loss_scale;
     ls_adamw_step update;
@@ -61,7 +60,7 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
 }
 
 static ls_status run_load(ls_exec *x) {
-    ls_loader_next(x->loader, &x->batch, &x->first, &x->end, &x->tokens);
+    ls_loader_next(x->loader, &x->batch, &x->tokens);
     double tokens = (double)x->batch.count * (double)x->c.loader.T;
     x->loss_scale = (float)(x->in->loss_scale / tokens);
     double *losses = ls_world_losses(x->c.plan, x->c.world->parts);
@@ -88,11 +87,21 @@ static char *sum_at(const ls_exec *x, int slot, size_t first) {
            ((size_t)slot * p->c.model->nfloats + first) * ls_dtype_size(p->c.reduce);
 }
 
+/* The slot of the first sum over all workers: with early reduction they lie behind the worker's
+ * own. */
+static int sum_slot(const ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    return p->c.early ? ls_plan_slots(p, x->c.worker) : 0;
+}
+
 static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
     int64_t T = x->c.loader.T;
+    uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, a->vw);
+    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &start, &stop);
+    place += first - start;
     return (ls_mixed_call){
         .threads = &x->compute,
         .compute = p->c.compute,
@@ -105,7 +114,7 @@ static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
                   .last = a->last},
         .n = (int64_t)(end - first),
         .T = T,
-        .tokens = x->tokens + (first - x->first) * (uint64_t)(T + 1),
+        .tokens = x->tokens + place * (uint64_t)(T + 1),
         .grads_start = a->start,
         .x = a->layer ? buffer(x, LS_BUF_ACT, a->layer - 1) : NULL,
         .y = buffer(x, LS_BUF_ACT, a->layer),
@@ -155,9 +164,10 @@ static void add_run(void *arg, int thread, int nthreads) {
 }
 
 static ls_status run_add(ls_exec *x, const ls_action *a) {
-    const ls_bucket *b = &x->c.plan->buckets[a->bucket];
-    add_job j = {x, sum_at(x, a->slot, b->first), sum_at(x, a->slot + 1, b->first),
-                 b->end - b->first};
+    ls_bucket b = x->c.plan->buckets[a->bucket];
+    if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
+    int slot = a->slot + (a->summed ? sum_slot(x) : 0);
+    add_job j = {x, sum_at(x, slot, b.first), sum_at(x, slot + 1, b.first), b.end - b.first};
     ls_pool_run(x->compute.pool, add_run, &j);
     return LS_OK;
 }
@@ -165,7 +175,7 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
 static ls_status run_norm(ls_exec *x) {
     for (int k = 0; k < x->c.plan->nbuckets; k++) {
         ls_bucket s = ls_plan_normed(x->c.plan, k, x->c.worker);
-        ls_norm_blocks(&x->compute, x->c.plan->c.reduce, x->c.world->grads, s.first, s.end,
+        ls_norm_blocks(&x->compute, x->c.plan->c.reduce, sum_at(x, sum_slot(x), 0), s.first, s.end,
                        x->c.world->parts);
     }
     return LS_OK;
@@ -178,7 +188,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
     ls_bucket s = ls_plan_owned(p, a->bucket, x->c.worker);
     ls_adamw_state state = {.grads_type = p->c.reduce,
                             .params_type = p->c.compute,
-                            .grads = w->grads,
+                            .grads = sum_at(x, sum_slot(x), 0),
                             .params = w->params,
                             .master = w->master,
                             .m = w->m,
@@ -219,18 +229,18 @@ static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
     const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
     size_t stride = p->c.model->nfloats;
-    int V = p->c.tree ? p->c.V : 0;
+    int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
+    char *sum = sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
     switch (a->kind) {
     case LS_REDUCE_SCATTER: /* the group's workers have a whole subtree */
         return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p),
-                                               sum_at(x, 0, first), stride, sum_at(x, 0, own.first),
-                                               counts, sums, r_p, e);
+                                               sum_at(x, 0, first), stride, sum, counts, sums, r_p,
+                                               e);
     case LS_ALL_REDUCE:
         if (a->axis == LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(w->replicas, V, sum_at(x, 0, own.first), 0,
-                                               sum_at(x, 0, own.first), own.end - own.first, sums,
-                                               r_p, e);
+            return ls_all_reduce_virtual_start(w->replicas, V, sum, 0, sum, own.end - own.first,
+                                               sums, r_p, e);
         return ls_all_reduce_virtual_start(w->group, V, sum_at(x, 0, first), stride,
                                            sum_at(x, 0, first), count, sums, r_p, e);
     case LS_ALL_GATHER:

@@ -49,7 +49,7 @@ static void find_needed(walk *w, int first, int end) {
 }
 
 static void add_gather(walk *w, int bucket) {
-    ls_plan_append_comm(w->to, LS_ALL_GATHER, LS_AXIS_SHARDS, bucket);
+    ls_plan_append_comm(w->to, LS_ALL_GATHER, LS_AXIS_SHARDS, bucket, 0);
     w->there[bucket] = true;
 }
 

@@ -101,9 +101,9 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     size_t all = p->c.model->nfloats, own = own_count(p, m->worker);
     size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
     size_t state = (p->c.compute == LS_F32 ? 2 : 3) * sizeof(float); /* m, v, masters */
-    size_t slots = (size_t)ls_plan_slots(p, m->worker);
+    size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
     m->nbytes[LS_MEM_PARAMS] = (ls_plan_transient(p, LS_BUF_PARAM) || c->one ? own : all) * param;
-    m->nbytes[LS_MEM_GRADS] = (ls_plan_transient(p, LS_BUF_GRAD) ? own : slots * all) * grad;
+    m->nbytes[LS_MEM_GRADS] = (ls_plan_transient(p, LS_BUF_GRAD) ? sums * own : slots * all) * grad;
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide(p) ? all * sizeof(float) : 0;
     m->nbytes[LS_MEM_OPTIMIZER] = (p->c.zero ? own : all) * state;
     if (!c->in_file) return;
@@ -120,15 +120,13 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     free(w.there);
     ls_arena_plan arena;
     ls_plan_arena(p, m.worker, &arena);
-    int a = 0, b = 0;
-    ls_plan_range(p, m.worker, &a, &b);
     size_t whole = (size_t)(p->c.batch / p->c.V);
     count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
-    m.nbytes[LS_MEM_SAMPLES] =
-        2 * (whole * (size_t)(b - a) + 1) * (size_t)(model->config.context + 1) * 4;
+    m.nbytes[LS_MEM_SAMPLES] = 2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) *
+                               (size_t)(model->config.context + 1) * 4;
     m.nbytes[LS_MEM_SUMS] = 2 * ls_world_nsums(p) * sizeof(double);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];

@@ -55,7 +55,9 @@ typedef struct ls_action {
     int worker;    /* or LS_ALL_WORKERS */
     int vw, micro; /* Forward, Recompute, Backward: virtual worker, micro-batch (-1: all of them) */
     int layer;     /* of these */
-    int slot;      /* Backward: which sum; Add: the lower of the two */
+    int slot;      /* Backward: which sum; Add: the lower of the two; of a round: where it goes */
+    bool summed;   /* Add: of the own shard, sums over all workers */
+    int round;     /* communication: of early reduction */
     bool start;    /* Backward: the slot's chains start at 0 */
     bool last;     /* Backward: the virtual worker's last micro-batch */
     int bucket;    /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
@@ -81,9 +83,11 @@ typedef struct ls_plan_config {
     int zero; /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
                  as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
                  Parameter Models", SC 2020 */
-    int recompute;    /* layers of a segment of which only the input is kept; 0: all is kept */
-    int prefetch;     /* with zero 3: parameters are gathered so many layers before their use */
-    int shards;       /* workers among which is sharded; divides nworkers; 0: all */
+    int recompute; /* layers of a segment of which only the input is kept; 0: all is kept */
+    bool early;    /* gradients are reduced after each round, in which every worker runs one virtual
+                      worker, and not after the last: less memory, more is sent; zero 2 and 3 */
+    int prefetch;  /* with zero 3: parameters are gathered so many layers before their use */
+    int shards;    /* workers among which is sharded; divides nworkers; 0: all */
     ls_dtype compute; /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
     ls_dtype reduce;  /* of gradients, as they are kept and sent */
 } ls_plan_config;
@@ -91,6 +95,7 @@ typedef struct ls_plan_config {
 typedef struct ls_plan {
     ls_plan_config c;
     int nslots; /* the most gradient sums that any worker keeps */
+    int nsums;  /* of its shards, the most sums over all workers: more than one where `early` */
     ls_bucket *buckets;
     int nbuckets; /* in the order in which Backward fills them */
     ls_action *actions;
@@ -120,15 +125,27 @@ ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
 const char *ls_action_kind_name(ls_action_kind);
 void ls_plan_append(ls_plan *, const ls_action *);
 /* A communication of a bucket, with its bytes. */
-void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket);
+void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int round);
 /* Replaces the actions by those of lists [nworkers], whose memory it takes: workers take turns,
  * action by action, as if they ran at the same speed. */
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 bool ls_action_concerns(const ls_action *, int worker);
 
-/* Virtual workers [*a_p, *b_p) of a worker, and the gradient sums that it keeps meanwhile. */
-void ls_plan_range(const ls_plan *, int worker, int *a_p, int *b_p);
+/* The i-th virtual worker of a worker, and how many it runs: a contiguous range of them, or (early)
+ * each nworkers-th. */
+int ls_plan_vw(const ls_plan *, int worker, int i);
+int ls_plan_nvws(const ls_plan *, int worker);
+/* Which one of its worker's `vw` is. */
+int ls_plan_vw_index(const ls_plan *, int worker, int vw);
+/* Gradient sums that a worker keeps meanwhile. */
 int ls_plan_slots(const ls_plan *, int worker);
+/* Into which sum the i-th of a worker goes; returns by how many folds it is followed. */
+int ls_plan_fold(const ls_plan *, int worker, int i, int *slot_p);
+/* The same of the sums over all workers, with early reduction, after round i. */
+int ls_plan_fold_round(const ls_plan *, int i, int *slot_p);
+/* Reductions of a bucket in a step, and virtual workers that take part in one. */
+int ls_plan_rounds(const ls_plan *);
+int ls_plan_round_vws(const ls_plan *);
 int ls_plan_micros(const ls_plan *); /* micro-batches of a virtual worker */
 
 /* Workers of a sharding group, and how many such groups there are. */
@@ -166,7 +183,8 @@ typedef enum ls_buffer_kind {
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] the parameters of the own shard; lies in PARAM */
     LS_BUF_MOMENT,  /* [bucket] and masters */
-    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0 */
+    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0, or (early) in
+                       slots of its own */
     LS_BUF_GRAD,    /* [bucket][slot] */
 } ls_buffer_kind;
 

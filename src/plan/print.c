@@ -18,8 +18,8 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
         break;
     case LS_ADD:
-        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d", a->bucket, a->vw, a->slot,
-                      a->slot + 1);
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
+                      a->slot + 1, a->summed ? ", over all workers" : "");
         break;
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:

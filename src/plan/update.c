@@ -18,6 +18,6 @@ void ls_plan_add_update(ls_plan *p) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
         if (p->c.zero == 0 || p->c.zero == 3) continue;
-        ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k);
+        ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
     }
 }

@@ -23,7 +23,8 @@ static size_t slot_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
 }
 static size_t grads_nbytes(const ls_plan *p, int worker) {
-    return (size_t)ls_plan_slots(p, worker) * slot_nbytes(p);
+    int sums = p->c.early ? p->nsums : 0; /* behind the slots; of them the own shards are used */
+    return (size_t)(ls_plan_slots(p, worker) + sums) * slot_nbytes(p);
 }
 static size_t most_grads_nbytes(const ls_plan *p) {
     size_t most = 0;
@@ -207,7 +208,7 @@ void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
         drop_others(w->params, ls_dtype_size(p->c.compute), all, own);
     if (b->kind != LS_BUF_GRAD) return;
     char *grads = (char *)w->grads + (size_t)b->slot * slot_nbytes(p);
-    if (b->slot == 0)
+    if (b->slot == 0 && !p->c.early)
         drop_others(grads, ls_dtype_size(p->c.reduce), all, own);
     else
         drop_range(grads, ls_dtype_size(p->c.reduce), all.first, all.end);
@@ -266,18 +267,17 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 }
 
 /* Pages of a file go by themselves where memory is short. */
-void ls_world_drop_state(const ls_world *w, const ls_plan *p) {
-    for (int k = 0; !w->one_state && !w->in_file && p->c.zero > 0 && k < p->nbuckets; k++) {
-        ls_bucket all = p->buckets[k], own = ls_plan_shard(p, k, ls_group_rank(w->group));
-        drop_others(w->m, sizeof(float), all, own);
-        drop_others(w->v, sizeof(float), all, own);
-        if (has_masters(p)) drop_others(w->master, sizeof(float), all, own);
-    }
+void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
+    if (w->one_state || w->in_file || p->c.zero == 0) return;
+    ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
+    drop_others(w->m, sizeof(float), all, own);
+    drop_others(w->v, sizeof(float), all, own);
+    if (has_masters(p)) drop_others(w->master, sizeof(float), all, own);
 }
 
 void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
     if (w->together || ls_group_rank(w->group) != 0) return;
-    ls_world_drop_state(w, p);
+    for (int k = 0; k < p->nbuckets; k++) ls_world_drop_state(w, p, k);
     ls_world_drop_params(w, p);
 }
 

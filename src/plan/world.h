@@ -57,8 +57,8 @@ void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_
                     size_t end);
 void ls_world_drop_params(ls_world *, const ls_plan *);
 
-/* Of the optimizer's state what is not owned is given back. */
-void ls_world_drop_state(const ls_world *, const ls_plan *);
+/* Of a bucket's optimizer state what is not owned is given back. */
+void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
 
 /* Collective: afterwards worker 0 has all of master, m and v. Drop gives others' shards back. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);

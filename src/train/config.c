@@ -28,6 +28,7 @@ static const char *const executors[] = {"lanes", "sequential", NULL};
 static const char *const fits[] = {"off", "auto", NULL};
 static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
+static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -107,6 +108,9 @@ static const key keys[] = {
     INT("parallel.shard_group", parallel.shard_group, 0, 4096, 0, FREE,
         "workers among which one copy is sharded, so that groups of them, e.g. hosts, each have "
         "one (hybrid shard); 0: all workers"),
+    ONE_OF("parallel.accumulate", parallel.accumulate, accumulates, FREE,
+           "when a worker with several virtual workers sends gradients: late: after the last; "
+           "early: after each, with zero 2 and 3: less memory, more is sent"),
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
         "with zero 3: layers ahead of which parameters are gathered"),
     INT("parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,

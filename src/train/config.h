@@ -32,6 +32,7 @@ typedef enum ls_reduce_kind { /* of gradients */
                               LS_REDUCE_BF16,
                               LS_REDUCE_F16
 } ls_reduce_kind;
+typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_accumulate_kind;
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
 
@@ -61,7 +62,7 @@ typedef struct ls_config {
         int64_t reduce, transport, executor, overlap; /* the enums above */
         int64_t threads;                              /* in each worker */
         double bucket_mb;
-        int64_t zero, shard_group, prefetch, recompute, fit;
+        int64_t zero, shard_group, accumulate, prefetch, recompute, fit;
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
         double memory_limit_mb; /* of a worker; 0: none */

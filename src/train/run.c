@@ -49,6 +49,7 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
                            .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6),
                            .zero = (int)c->parallel.zero,
                            .recompute = (int)c->parallel.recompute,
+                           .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
                            .prefetch = (int)c->parallel.prefetch,
                            .shards = (int)c->parallel.shard_group,
                            .compute = ls_config_compute(c),
@@ -192,7 +193,9 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                                    .V = (int)c->train.virtual_workers}};
     x.overlap = !is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
                                       (c->parallel.overlap == LS_OVERLAP_AUTO && room));
-    ls_plan_range(&r->plan, worker, &x.loader.a, &x.loader.b);
+    x.loader.step = r->plan.c.early ? r->nworkers : 1;
+    x.loader.a = ls_plan_vw(&r->plan, worker, 0);
+    x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
     return ls_exec_create(&x, x_p, e);
 }
 
@@ -254,8 +257,8 @@ static void draw_params(ls_member *m) {
             ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
                           w->master);
             ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
+            if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
-        if (p->c.compute != LS_F32) ls_world_drop_state(w, p);
     }
 }
 
@@ -278,8 +281,8 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
         ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];
         ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
+        if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
     }
-    if (p->c.compute != LS_F32) ls_world_drop_state(w, p);
     free(owned);
     return status;
 }

@@ -22,6 +22,7 @@ typedef struct setup {
     int zero, recompute, shards;
     ls_dtype compute, reduce; /* LS_F64: f32 */
     int prefetch;
+    bool early;
     size_t bucket_nbytes;  /* 0: 20000 */
     const char *algorithm; /* not over shared memory, but over messages */
     const char *dir;       /* of the optimizer's state */
@@ -44,6 +45,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
                         .zero = s->zero,
                         .recompute = s->recompute,
+                        .early = s->early,
                         .prefetch = 1 + s->prefetch,
                         .shards = s->shards,
                         .compute = s->compute ? s->compute : LS_F32,
@@ -74,8 +76,10 @@ static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot
                         .threads = s->threads,
                         .busy = 64,
                         .overlap = s->overlap,
-                        .loader = {s->tokens, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0}};
-    ls_plan_range(&s->plan, worker, &c.loader.a, &c.loader.b);
+                        .loader = {s->tokens, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
+    c.loader.step = s->early ? s->plan.c.nworkers : 1;
+    c.loader.a = ls_plan_vw(&s->plan, worker, 0);
+    c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;
     return c;
 }
 
@@ -285,6 +289,8 @@ static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t 
     s.own = s.zero == 0 || pick(seed, 19, 2);
     s.algorithm = pick(seed, 20, 4) ? NULL : "direct";
     s.dir = !s.sequential && pick(seed, 21, 4) == 0 ? "." : NULL;
+    bool even = (V & (V - 1)) == 0 && (*n_p & (*n_p - 1)) == 0;
+    s.early = s.zero >= 2 && even && pick(seed, 9, 2);
     for (int g = 2; s.zero && (V & (V - 1)) == 0 && g <= *n_p; g *= 2)
         if (*n_p % g == 0 && pick(seed, 21 + (uint64_t)g, 2)) s.shards = *n_p / g;
     return s;
@@ -309,11 +315,13 @@ static void test_random(void **state) {
             set_up(&s, n, V, micro);
             run(&s);
             if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-                print_error("seed %d.%d: %d workers of %d, zero %d, shards %d, recompute %d, micro "
+                print_error("seed %d.%d: %d workers of %d, zero %d, shards %d, early %d, recompute "
+                            "%d, micro "
                             "%d, %s and %s, sequential %d, chaos %d, own %d, %s, in a file %d\n",
-                            (int)seed, (int)k, n, V, s.zero, s.shards, s.recompute, (int)micro,
-                            ls_dtype_name(s.compute), ls_dtype_name(s.reduce), s.sequential,
-                            s.chaos, s.own, s.algorithm ? s.algorithm : "", s.dir != NULL);
+                            (int)seed, (int)k, n, V, s.zero, s.shards, s.early, s.recompute,
+                            (int)micro, ls_dtype_name(s.compute), ls_dtype_name(s.reduce),
+                            s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "",
+                            s.dir != NULL);
             assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
             assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
             assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
