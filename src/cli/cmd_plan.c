@@ -17,6 +17,7 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
     LS_TRY(ls_config_check(c, a->words[0], e));
     bool started = false;
     LS_TRY(ls_run_workers(c, workers, &workers, &started, e));
+    LS_TRY(ls_fit_auto(c, workers, e));
     return ls_run_plan(c, workers, m, p, e);
 }
 

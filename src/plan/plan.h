@@ -83,11 +83,12 @@ typedef struct ls_plan_config {
     int zero; /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
                  as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
                  Parameter Models", SC 2020 */
-    int recompute; /* layers of a segment of which only the input is kept; 0: all is kept */
-    bool early;    /* gradients are reduced after each round, in which every worker runs one virtual
-                      worker, and not after the last: less memory, more is sent; zero 2 and 3 */
-    int prefetch;  /* with zero 3: parameters are gathered so many layers before their use */
-    int shards;    /* workers among which is sharded; divides nworkers; 0: all */
+    int recompute;        /* layers of a segment of which only the input is kept; 0: all is kept */
+    int recompute_layers; /* that are in segments, from the first block on; 0: all */
+    bool early;   /* gradients are reduced after each round, in which every worker runs one virtual
+                     worker, and not after the last: less memory, more is sent; zero 2 and 3 */
+    int prefetch; /* with zero 3: parameters are gathered so many layers before their use */
+    int shards;   /* workers among which is sharded; divides nworkers; 0: all */
     ls_dtype compute; /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
     ls_dtype reduce;  /* of gradients, as they are kept and sent */
 } ls_plan_config;

@@ -133,6 +133,7 @@ ls_status ls_bench_train_run(const ls_config *c, int nworkers, int64_t warmup, i
     b.warmup = warmup;
     b.steps = steps;
     LS_TRY(ls_run_workers(c, nworkers, &b.run.nworkers, &b.run.started, e));
+    LS_TRY(ls_fit_limit(&b.run.config, b.run.nworkers, e));
     uint32_t *ids = fake_corpus(c, &corpus);
     ls_status s = ls_run_build(&b.run, e);
     if (s == LS_OK) s = ls_run_launch(&b.run, bench_worker, &b, e);

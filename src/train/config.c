@@ -17,7 +17,8 @@ typedef struct key {
     size_t offset;              /* in ls_config */
     int64_t whole[3];           /* of INTEGER: lowest, highest, default */
     double real[3];             /* of REAL: the same */
-    const char *const *choices; /* [.., NULL]; the value is the index */
+    const char *const *choices; /* [.., NULL] of CHOICE: the value is the index; of INTEGER: the
+                                   word for LS_AUTO, or NULL */
     bool free;                  /* may differ when a run goes on: it can't touch the bits */
     const char *help;
 } key;
@@ -30,6 +31,7 @@ static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
+static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
 enum { FIXED = false, FREE = true };
@@ -42,6 +44,8 @@ enum { BILLION = 1000000000 };
     { name, REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
 #define STRING(name, field, free, help)                                                            \
     { name, TEXT, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
+#define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
+    { name, INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
     { name, CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
 
@@ -113,10 +117,13 @@ static const key keys[] = {
            "early: after each, with zero 2 and 3: less memory, more is sent"),
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
         "with zero 3: layers ahead of which parameters are gathered"),
-    INT("parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,
+    INT_OR_AUTO(
+        "parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,
         "layers of a segment of which only the input is kept for backward, the rest computed "
         "again; "
-        "2: a transformer block; 0: all is kept"),
+        "2: a transformer block; 0: all is kept; auto: the least that memory_limit_mb asks for"),
+    INT("parallel.recompute_layers", parallel.recompute_layers, 0, 2000, 0, FREE,
+        "so many layers are in such segments, the first ones; 0: all"),
     ONE_OF("parallel.optimizer_state", parallel.optimizer_state, states, FREE,
            "file: moments and masters lie in a file that is mapped, and may be larger than memory"),
     STRING("parallel.state_dir", parallel.state_dir, FREE,
@@ -255,6 +262,10 @@ static ls_status set_integer(ls_config *c, const key *k, const char *where, cons
                              ls_error *e) {
     char *end = NULL;
     errno = 0;
+    if (k->choices && strcmp(value, k->choices[0]) == 0) {
+        *integer_at(c, k) = LS_AUTO;
+        return LS_OK;
+    }
     long long v = strtoll(value, &end, 10);
     bool number = *value && !*end && strspn(value, "+-0123456789") == strlen(value);
     if (!number) return not_a_number(where, k, value, "whole number", e);
@@ -492,7 +503,12 @@ static void put_value(const ls_config *c, const key *k, ls_buf *out) {
     memcpy(&integer, at, sizeof integer);
     memcpy(&real, at, sizeof real);
     switch (k->type) {
-    case INTEGER: ls_buf_printf(out, "%lld", (long long)integer); break;
+    case INTEGER:
+        if (k->choices && integer == LS_AUTO)
+            ls_buf_printf(out, "\"%s\"", k->choices[0]);
+        else
+            ls_buf_printf(out, "%lld", (long long)integer);
+        break;
     case REAL: put_real(real, out); break;
     case CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
     case TEXT: put_text(at, out); break;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "model/gpt.h"
 
+enum { LS_AUTO = -1 };          /* of a number that may also be "auto" */
 enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
 
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
@@ -62,7 +63,9 @@ typedef struct ls_config {
         int64_t reduce, transport, executor, overlap; /* the enums above */
         int64_t threads;                              /* in each worker */
         double bucket_mb;
-        int64_t zero, shard_group, accumulate, prefetch, recompute, fit;
+        int64_t zero, shard_group, accumulate, prefetch, fit;
+        int64_t recompute; /* LS_AUTO: until ls_fit_limit() or ls_fit_auto() */
+        int64_t recompute_layers;
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
         double memory_limit_mb; /* of a worker; 0: none */

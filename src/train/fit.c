@@ -26,6 +26,7 @@ ls_memory_config ls_fit_memory(const ls_config *c, int nworkers) {
 static void set(ls_config *c, const ls_fit *f) {
     c->parallel.zero = f->zero;
     c->parallel.recompute = f->recompute;
+    c->parallel.recompute_layers = f->recompute_layers;
     c->parallel.optimizer_state = f->state;
     c->train.micro_batch = f->micro_batch;
 }
@@ -97,10 +98,12 @@ static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit 
     return LS_OK;
 }
 
+/* Layers of a segment that are tried. */
+static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
+enum { NSEGMENTS = sizeof segments / sizeof *segments };
+
 ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *e) {
-    static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
-    enum { NSEGMENTS = sizeof segments / sizeof *segments };
     int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
     found all = {0};
     ls_status s = LS_OK;
@@ -109,6 +112,7 @@ ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **f
         f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
         if (f.recompute > 2 * c->model.layers) continue;
         if (f.zero == 0 && c->parallel.shard_group) continue;
+        if (f.zero < 2 && c->parallel.accumulate == LS_ACCUMULATE_EARLY) continue;
         for (f.micro_batch = c->train.micro_batch; s == LS_OK && f.micro_batch >= 1;
              f.micro_batch /= 2)
             s = try_fit(c, nworkers, limit, f, &all, e);
@@ -120,6 +124,58 @@ ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **f
     if (all.n) qsort(all.fits, (size_t)all.n, sizeof *all.fits, by_cost);
     *fits_p = all.fits;
     *n_p = all.n;
+    return LS_OK;
+}
+
+/* The fewest layers in segments of f with which a worker is within the limit. More layers need less
+ * memory. */
+static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, ls_fit *f,
+                               ls_error *e) {
+    int64_t low = 1, high = 2 * c->model.layers; /* high does */
+    ls_fit all = *f;
+    while (low < high) {
+        f->recompute_layers = (low + high) / 2;
+        LS_TRY(measure(c, nworkers, f, e));
+        if (f->nbytes <= limit)
+            high = f->recompute_layers;
+        else
+            low = f->recompute_layers + 1;
+    }
+    if (high == 2 * c->model.layers) {
+        *f = all;
+        return LS_OK;
+    }
+    f->recompute_layers = high;
+    return measure(c, nworkers, f, e);
+}
+
+ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
+    size_t limit = (size_t)(c->parallel.memory_limit_mb * 1e6);
+    ls_fit f = {.zero = c->parallel.zero,
+                .micro_batch = c->train.micro_batch,
+                .state = c->parallel.optimizer_state};
+    ls_fit best = f;
+    if (c->parallel.recompute != LS_AUTO) return LS_OK;
+    if (limit) LS_TRY(measure(c, nworkers, &best, e));
+    bool kept = best.nbytes <= limit; /* all may be */
+    for (int i = 1; !kept && i < NSEGMENTS; i++) {
+        f.recompute = segments[i];
+        f.recompute_layers = 0;
+        if (f.recompute > 2 * c->model.layers) continue;
+        LS_TRY(measure(c, nworkers, &f, e));
+        bool fits = f.nbytes <= limit, fitted = best.nbytes <= limit;
+        if (fits) LS_TRY(fewest_layers(c, nworkers, limit, &f, e));
+        bool better = fits != fitted ? fits
+                      : fits         ? f.compute < best.compute
+                                     : f.nbytes < best.nbytes;
+        if (better) best = f;
+    }
+    set(c, &best);
+    if (best.recompute)
+        ls_log("parallel.recompute auto: %lld, of %lld layers (%.1f MB a worker)",
+               (long long)best.recompute,
+               (long long)(best.recompute_layers ? best.recompute_layers : 2 * c->model.layers),
+               (double)best.nbytes / 1e6);
     return LS_OK;
 }
 
@@ -148,6 +204,7 @@ ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     ls_model model;
     ls_plan p;
     ls_memory m;
+    LS_TRY(ls_fit_auto(c, nworkers, e));
     if (limit == 0) return LS_OK;
     LS_TRY(ls_run_plan(c, nworkers, &model, &p, e));
     ls_memory_config how = ls_fit_memory(c, nworkers);

@@ -49,6 +49,7 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
                            .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6),
                            .zero = (int)c->parallel.zero,
                            .recompute = (int)c->parallel.recompute,
+                           .recompute_layers = (int)c->parallel.recompute_layers,
                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
                            .prefetch = (int)c->parallel.prefetch,
                            .shards = (int)c->parallel.shard_group,

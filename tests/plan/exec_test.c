@@ -19,7 +19,7 @@ typedef struct setup {
     bool sequential, overlap;
     bool chaos, own; /* of the sequential: random actions; no memory in one copy */
     uint64_t seed;
-    int zero, recompute, shards;
+    int zero, recompute, recompute_layers, shards;
     ls_dtype compute, reduce; /* LS_F64: f32 */
     int prefetch;
     bool early;
@@ -45,6 +45,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
                         .zero = s->zero,
                         .recompute = s->recompute,
+                        .recompute_layers = s->recompute_layers,
                         .early = s->early,
                         .prefetch = 1 + s->prefetch,
                         .shards = s->shards,
@@ -281,6 +282,7 @@ static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t 
     *micro_p = 1 + pick(seed, 11, BATCH / V);
     s.zero = pick(seed, 12, 4);
     s.recompute = pick(seed, 13, 5);
+    s.recompute_layers = pick(seed, 22, 4);
     s.prefetch = pick(seed, 14, 3);
     s.bucket_nbytes = (size_t)(4096 << pick(seed, 15, 5));
     s.overlap = pick(seed, 16, 2);

@@ -111,10 +111,45 @@ static void test_find(void **state) {
     assert_ls_fails(ls_fit_limit(&c, 4, &e), LS_ENOMEM, "use more workers or a smaller model", e);
 }
 
+static ls_fit automatic(ls_config c, double limit_mb) {
+    ls_error e;
+    size_t flat = 0;
+    c.parallel.recompute = LS_AUTO;
+    c.parallel.memory_limit_mb = limit_mb;
+    assert_ls_ok(ls_fit_auto(&c, 2, &e), e);
+    return (ls_fit){.recompute = c.parallel.recompute,
+                    .recompute_layers = c.parallel.recompute_layers,
+                    .nbytes = memory_of(&c, 2, &flat).peak};
+}
+
+/* As little as the limit asks for, and the least memory where none meets it. */
+static void test_auto(void **state) {
+    (void)state;
+    static const char *const sets[] = {"parallel.transport=tcp", "train.virtual_workers=2",
+                                       "model.context=64",       "model.layers=6",
+                                       "train.batch=8",          "train.micro_batch=4"};
+    ls_config c = config_with(sets, 6);
+    ls_fit none = automatic(c, 0), tiny = automatic(c, 0.001);
+    assert_int_equal(none.recompute, 0);
+    assert_int_equal(automatic(c, (double)none.nbytes / 1e6).recompute, 0);
+    assert_true(tiny.recompute > 0 && tiny.recompute_layers == 0 && tiny.nbytes < none.nbytes);
+    int64_t layers = 0;
+    for (int i = 1; i < 8; i++) {
+        double limit = (double)none.nbytes - (double)(none.nbytes - tiny.nbytes) * i / 8;
+        ls_fit f = automatic(c, limit / 1e6);
+        assert_true(f.recompute > 0 && (double)f.nbytes <= limit);
+        int64_t now = f.recompute_layers ? f.recompute_layers : 12;
+        assert_true(now >= layers);
+        layers = now;
+    }
+    assert_true(automatic(c, (double)none.nbytes / 1e6 - 0.001).recompute_layers > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_find),
+        cmocka_unit_test(test_auto),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
