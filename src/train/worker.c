@@ -25,8 +25,9 @@ typedef struct loop {
     ls_folder folder;     /* worker 0's */
     ls_metrics *metrics;  /* worker 0's */
     ls_evaluation latest; /* of worker 0 */
-    int64_t steps;        /* complete */
-    int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
+    ls_tracer tracer;
+    int64_t steps; /* complete */
+    int64_t saved; /* steps complete at the latest checkpoint; -1: none */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -95,12 +96,15 @@ static ls_status run_steps(loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool stop = false;
     while (!stop && l->steps < c->train.steps) {
+        LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(one_step(l, e));
+        LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
         bool end = l->steps == c->train.steps;
         if (!end && is_due(c->train.eval_every, l->steps)) LS_TRY(evaluate(l, false, e));
         if (!end && is_due(c->checkpoint.every, l->steps)) LS_TRY(save(l, e));
         LS_TRY(agree_on_stop(l, &stop, e));
     }
+    LS_TRY(ls_tracer_finish(&l->tracer, e));
     LS_TRY(save(l, e));
     return l->steps == c->train.steps ? evaluate(l, true, e) : LS_OK;
 }
@@ -140,7 +144,8 @@ static ls_status begin(loop *l, ls_error *e) {
                ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
         ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
     }
-    return ls_agree(l->m.group, s, e);
+    LS_TRY(ls_agree(l->m.group, s, e));
+    return ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps, e);
 }
 
 /* Worker 0's last word, on standard output. */
@@ -193,6 +198,7 @@ ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e
     l.m = (ls_member){.run = l.run, .group = g, .slot = me};
     ls_status s = run_worker(&l, e);
     ls_metrics_close(l.metrics, NULL);
+    ls_tracer_close(&l.tracer);
     ls_member_leave(&l.m);
     ls_corpus_free(&l.corpus);
     ls_folder_close(&l.folder);
