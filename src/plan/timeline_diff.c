@@ -36,8 +36,10 @@ static void print_heads(const ls_timeline *a, const ls_timeline *b, ls_buf *out)
 
 static void print_row(ls_buf *out, const char *name, double a, double b) {
     ls_buf_printf(out, "  %-24s %12.3f %12.3f %12.3f", name, ms_of(a), ms_of(b), ms_of(b - a));
-    if (a > 0)
+    if (a > 0 && b < 10 * a)
         ls_buf_printf(out, " %+8.1f%%\n", 100 * (b - a) / a);
+    else if (a > 0 && b < 1e6 * a)
+        ls_buf_printf(out, " %8.0fx\n", b / a);
     else
         ls_buf_printf(out, "\n");
 }
