@@ -7,12 +7,21 @@
 
 #include "base/file.h"
 
+/* Cut to fit, and not within a character of UTF-8. */
+static void copy_text(char *to, size_t nbytes, const char *from) {
+    size_t n = strnlen(from, nbytes);
+    if (n == nbytes)
+        for (n--; n > 0 && (from[n] & 0xc0) == 0x80;) n--;
+    memcpy(to, from, n);
+    to[n] = 0;
+}
+
 void ls_timeline_open(ls_timeline *t, const ls_plan *p, const char *label, const char *machine,
                       int64_t first_step) {
     *t =
         (ls_timeline){.nworkers = p->c.nworkers, .nbuckets = p->nbuckets, .first_step = first_step};
-    snprintf(t->label, sizeof t->label, "%s", label);
-    snprintf(t->machine, sizeof t->machine, "%s", machine);
+    copy_text(t->label, sizeof t->label, label);
+    copy_text(t->machine, sizeof t->machine, machine);
     ls_hash_text(ls_plan_hash(p), t->plan);
     t->nlayers = p->c.model->nlayers;
     t->layers = LS_NEW_ARRAY(char *, (size_t)t->nlayers);

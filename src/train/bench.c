@@ -75,7 +75,8 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     ls_tracer tracer = {0};
     ls_step_out step;
     if (!b->trace.path) return LS_OK;
-    ls_status s = ls_tracer_open(&tracer, &b->trace, m, first, first + 1 + n, e);
+    ls_status s = LS_OK;
+    ls_tracer_open(&tracer, &b->trace, m, first, first + 1 + n);
     for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
         ls_step_in in = ls_run_step(&b->run, i);
         s = ls_tracer_before(&tracer, i, e);
@@ -93,7 +94,8 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
                           .threads = (int)b->run.config.parallel.threads,
                           .steps = b->steps,
                           .warmup = b->warmup};
-    ls_status s = ls_member_join(&m, e);
+    ls_status s = ls_tracer_check(&b->trace, g, e);
+    if (s == LS_OK) s = ls_member_join(&m, e);
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
     if (s == LS_OK) s = trace_steps(&m, b, e);

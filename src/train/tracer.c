@@ -29,21 +29,23 @@ static ls_status check_folder(const char *path, ls_error *e) {
     return s;
 }
 
+ls_status ls_tracer_check(const ls_trace_request *q, ls_group *g, ls_error *e) {
+    if (!q->path) return LS_OK;
+    return ls_agree(g, ls_group_rank(g) == 0 ? check_folder(q->path, e) : LS_OK, e);
+}
+
 static int worker_of(const ls_tracer *t, int i) { return t->m->nexecs > 1 ? i : t->m->worker; }
 
-ls_status ls_tracer_open(ls_tracer *t, const ls_trace_request *q, ls_member *m, int64_t first,
-                         int64_t end, ls_error *e) {
-    if (!q->path || first >= end) return LS_OK;
+void ls_tracer_open(ls_tracer *t, const ls_trace_request *q, ls_member *m, int64_t first,
+                    int64_t end) {
+    if (!q->path || first >= end) return;
     int64_t steps = q->steps ? q->steps : LS_TRACE_STEPS;
-    ls_status s = m->worker == 0 ? check_folder(q->path, e) : LS_OK;
-    LS_TRY(ls_agree(m->group, s, e));
     *t = (ls_tracer){.path = q->path, .m = m, .first = first + 1, .end = end};
     if (t->first >= end) t->first = end - 1;
     if (t->first + steps < end) t->end = t->first + steps;
     t->traces = LS_NEW_ARRAY(ls_trace, (size_t)m->nexecs);
     for (int i = 0; i < m->nexecs; i++)
         ls_trace_open(&t->traces[i], &m->run->plan, worker_of(t, i), (int)(t->end - t->first));
-    return LS_OK;
 }
 
 static bool is_traced(const ls_tracer *t, int64_t step) {

@@ -5,7 +5,8 @@
  * moment when the first worker of each host leaves the barrier counts as the same, which is right
  * to about the time that a message takes.
  *
- * All functions but ls_tracer_close() are collective. A tracer that is {0} does nothing.
+ * All functions but ls_tracer_open() and ls_tracer_close() are collective. A tracer that is {0}
+ * does nothing.
  */
 #ifndef LS_TRAIN_TRACER_H
 #define LS_TRAIN_TRACER_H
@@ -28,9 +29,10 @@ typedef struct ls_tracer {
     ls_trace *traces;   /* [m->nexecs] */
 } ls_tracer;
 
+/* Before training: could worker 0 write the file? */
+ls_status ls_tracer_check(const ls_trace_request *, ls_group *, ls_error *);
 /* Steps `first` to `end` are to be run. Those after the first are traced; or the only one. */
-ls_status ls_tracer_open(ls_tracer *, const ls_trace_request *, ls_member *, int64_t first,
-                         int64_t end, ls_error *);
+void ls_tracer_open(ls_tracer *, const ls_trace_request *, ls_member *, int64_t first, int64_t end);
 /* Around each step, from 0. After the last that is traced, worker 0 writes the file. */
 ls_status ls_tracer_before(ls_tracer *, int64_t step, ls_error *);
 ls_status ls_tracer_after(ls_tracer *, int64_t step, ls_error *);

@@ -144,8 +144,8 @@ static ls_status begin(loop *l, ls_error *e) {
                ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
         ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
     }
-    LS_TRY(ls_agree(l->m.group, s, e));
-    return ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps, e);
+    ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
+    return ls_agree(l->m.group, s, e);
 }
 
 /* Worker 0's last word, on standard output. */
@@ -175,6 +175,7 @@ static ls_status summarize(const loop *l, ls_error *e) {
 }
 
 static ls_status run_worker(loop *l, ls_error *e) {
+    LS_TRY(ls_tracer_check(&l->job->trace, l->m.group, e));
     LS_TRY(open_folder(l, e));
     int64_t all = l->run->config.train.steps;
     bool first = ls_group_rank(l->m.group) == 0;

@@ -109,6 +109,30 @@ static void test_comes_back(void **state) {
         }
 }
 
+/* Long texts are cut between characters. */
+static void test_long_texts(void **state) {
+    (void)state;
+    for (int n = 0; n < 4; n++) {
+        fixture f;
+        ls_timeline again;
+        ls_buf text = {0}, name = {0};
+        ls_error e = {0};
+        set_up(&f, 1, 0);
+        ls_timeline_free(&f.t);
+        for (int i = 0; i < n; i++) ls_buf_printf(&name, "x");
+        for (int i = 0; i < 60; i++) ls_buf_printf(&name, "\u20ac");
+        ls_timeline_open(&f.t, &f.plan, name.data, name.data, 1);
+        ls_timeline_json(&f.t, &text);
+        assert_ls_ok(ls_timeline_parse(text.data, text.len, "it", &again, &e), e);
+        assert_same(&f.t, &again);
+        assert_true(strlen(again.label) > 10 && strlen(again.machine) > 120);
+        ls_timeline_free(&again);
+        ls_buf_free(&text);
+        ls_buf_free(&name);
+        tear_down(&f);
+    }
+}
+
 static void test_files(void **state) {
     (void)state;
     fixture f;
@@ -382,10 +406,15 @@ static void test_svg_has_a_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comes_back), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_damaged_anywhere),
-        cmocka_unit_test(test_measure),    cmocka_unit_test(test_diff),
-        cmocka_unit_test(test_svg),        cmocka_unit_test(test_svg_has_a_limit),
+        cmocka_unit_test(test_comes_back),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged_anywhere),
+        cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_diff),
+        cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_svg_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
