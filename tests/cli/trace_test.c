@@ -3,6 +3,7 @@
  * The proof of a trace is the plan: each worker's actions, each once a step, in the order of its
  * lanes, and none before those of the other lane that it has to wait for.
  */
+#include "../plan/spans.h"
 #include "cli/program.h"
 #include "plan/timeline.h"
 #include "train/run.h"
@@ -18,46 +19,19 @@ static void make_plan(int n, const char *set, ls_model *m, ls_plan *p) {
     assert_ls_ok(ls_run_plan(&c, n, m, p, &e), e);
 }
 
-/* Events of one lane of one worker in one step, as they stand in the sorted list. */
-typedef struct row {
-    const ls_timeline_event **events;
-    size_t n;
-} row;
-
-static row row_of(const ls_timeline_event **sorted, size_t n, int worker, ls_lane lane) {
-    row r = {sorted, 0};
-    while (n && (r.events[0]->span.worker != worker || r.events[0]->span.lane != lane)) {
-        r.events++;
-        n--;
-    }
-    while (r.n < n && r.events[r.n]->span.worker == worker && r.events[r.n]->span.lane == lane)
-        r.n++;
-    return r;
-}
-
-/* A worker's step: all actions, each once, in order, one after the other, and each after those that
- * it waits for. Sorting is stable here only by action, which is the order of the plan. */
+/* A worker's part of a step, whose events [n] are sorted. */
 static void check_worker(const ls_plan *p, int worker, const ls_timeline_event **sorted, size_t n) {
-    ls_lanes lanes;
-    row rows[LS_NLANES];
-    ls_plan_project(p, worker, &lanes);
-    for (int lane = 0; lane < LS_NLANES; lane++) {
-        rows[lane] = row_of(sorted, n, worker, (ls_lane)lane);
-        assert_int_equal(rows[lane].n, lanes.n[lane]);
+    ls_span *spans = LS_NEW_ARRAY(ls_span, n);
+    int count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const ls_timeline_event *v = sorted[i];
+        if (v->span.worker != worker) continue;
+        assert_int_equal(v->kind, p->actions[v->span.action].kind);
+        if (v->layer >= 0) assert_int_equal(v->layer, p->actions[v->span.action].layer);
+        spans[count++] = v->span;
     }
-    for (int lane = 0; lane < LS_NLANES; lane++)
-        for (int i = 0; i < lanes.n[lane]; i++) {
-            const ls_timeline_event *v = rows[lane].events[i];
-            const ls_action *a = &p->actions[v->span.action];
-            assert_int_equal(v->span.action, lanes.steps[lane][i].action);
-            assert_int_equal(v->kind, a->kind);
-            if (v->layer >= 0) assert_int_equal(v->layer, a->layer);
-            assert_true(v->span.begin_ns >= 0 && v->span.begin_ns <= v->span.end_ns);
-            if (i) assert_true(rows[lane].events[i - 1]->span.end_ns <= v->span.begin_ns);
-            int wait = lanes.steps[lane][i].wait;
-            if (wait) assert_true(rows[!lane].events[wait - 1]->span.end_ns <= v->span.begin_ns);
-        }
-    ls_lanes_free(&lanes);
+    assert_spans(p, worker, spans, count);
+    free(spans);
 }
 
 /* Who sums over all workers ends after all have begun. */
