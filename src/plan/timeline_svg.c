@@ -183,10 +183,10 @@ static void put_block(const picture *p, const block *b) {
     char name[160];
     double width = width_of(p, v->span.begin_ns, b->end_ns);
     if (b->n == 0 || (v->kind == LS_FREE && width < LEAST)) return;
-    ls_buf_printf(p->out,
-                  "<rect class=\"k%d\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>",
-                  (int)v->kind, x_of(p, v->span.begin_ns), y_of(p, v->span.worker, v->span.lane),
-                  width < LEAST ? LEAST : width, p->row);
+    ls_buf_printf(
+        p->out, "<rect class=\"k%d\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>",
+        (int)v->kind, x_of(p, v->span.begin_ns), y_of(p, v->span.worker, (int)v->span.lane),
+        width < LEAST ? LEAST : width, p->row);
     ls_timeline_event_name(p->t, v, name, sizeof name);
     if (b->n > 1) {
         ls_buf_printf(p->out, "%d times %s", b->n, ls_action_kind_name(v->kind));
