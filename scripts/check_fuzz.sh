@@ -26,7 +26,7 @@ frame() { # frame KIND NBYTES
 }
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
 mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/environment" "$seeds/json" \
-    "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer"
+    "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer" "$seeds/timeline"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
     { frame 1 32; word 1; word $rank; word 4; word 80; printf 'hosthost'; word 9; word 0; } \
@@ -45,6 +45,7 @@ cp configs/*.yaml "$seeds/yaml"
 printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":{"format":"pt"}}' \
     >"$seeds/safetensors/header"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
+cp tests/fuzz/timeline.json "$seeds/timeline"
 
 target() { # target NAME RUNS
     log=$seeds/log
@@ -69,6 +70,7 @@ target json 90000
 target yaml 35000
 target safetensors 9000
 target tokenizer 12000
+target timeline 12000
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

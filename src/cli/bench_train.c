@@ -34,10 +34,11 @@ static void print(const ls_config *c, const ls_bench_train *b) {
 int cli_bench_train_run(const cli_bench_train *o) {
     ls_config c;
     ls_error e = {0};
+    ls_trace_request trace = {.path = o->trace};
     ls_status s = ls_config_read(o->config, &c, &e);
     for (int i = 0; s == LS_OK && i < o->nset; i++) s = ls_config_set(&c, o->set[i], &e);
     if (s == LS_OK) s = ls_config_check(&c, o->config, &e);
-    if (s == LS_OK) s = ls_bench_train_run(&c, o->workers, 2, o->steps, print, &e);
+    if (s == LS_OK) s = ls_bench_train_run(&c, o->workers, 2, o->steps, &trace, print, &e);
     if (s != LS_OK) return cli_fail(&e);
     return 0;
 }

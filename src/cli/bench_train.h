@@ -11,6 +11,7 @@ typedef struct cli_bench_train {
     int nset;
     int workers;
     int64_t steps;
+    const char *trace; /* a file for a timeline, or NULL */
 } cli_bench_train;
 
 /* Prints the numbers; returns the exit code. */

@@ -28,6 +28,7 @@ enum {
     VS,
     INSECURE,
     SAVE,
+    TRACE,
     NOPTIONS
 };
 
@@ -48,7 +49,8 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [JSON] = COMM,
                                       [VS] = COMM,
                                       [INSECURE] = COMM,
-                                      [SAVE] = COMM};
+                                      [SAVE] = COMM,
+                                      [TRACE] = TRAIN};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -91,7 +93,8 @@ static int run_train(const ls_args *a) {
                          .set = a->options[SET].values,
                          .nset = a->options[SET].n,
                          .workers = (int)workers,
-                         .steps = steps};
+                         .steps = steps,
+                         .trace = cli_value(a, TRACE)};
     return cli_bench_train_run(&o);
 }
 
@@ -271,6 +274,7 @@ const ls_command cmd_bench = {
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
         "multiply-adds,\n"
         "       and the seconds of a step by action kind; on random tokens, nothing is written\n"
+        "       but the timeline that --trace asks for\n"
         "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
         "       numbers that come out are checked. It starts its workers itself; under\n"
         "       `lockstep run` or mpirun it is one of theirs. With --vs, other systems are\n"
@@ -304,6 +308,9 @@ const ls_command cmd_bench = {
                        "read and change what is sent"},
          [SAVE] = {"save", 0, "FILE",
                    "comm: measure the links (tcp, mpi) with care, and write what they can do; "
-                   "LOCKSTEP_LINKS=FILE takes it from there"}},
+                   "LOCKSTEP_LINKS=FILE takes it from there"},
+         [TRACE] = {"trace", 0, "FILE",
+                    "train: write a timeline of three more steps, as FILE.json (for Perfetto) or "
+                    "FILE.svg"}},
     .run = run,
 };

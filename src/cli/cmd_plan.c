@@ -4,10 +4,11 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "plan/timeline.h"
 #include "train/fit.h"
 #include "train/run.h"
 
-enum { WORKERS, WORKER, SET, FIT };
+enum { WORKERS, WORKER, SET, FIT, DIFF };
 
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, ls_plan *p,
                       ls_error *e) {
@@ -44,7 +45,31 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, l
     return LS_OK;
 }
 
+/* Two timelines, side by side. */
+static int diff(const ls_args *a) {
+    ls_error e = {0};
+    ls_timeline x = {0}, y = {0};
+    ls_status s = ls_timeline_read(a->words[0], &x, &e);
+    if (s == LS_OK) s = ls_timeline_read(a->words[1], &y, &e);
+    if (s == LS_OK) {
+        ls_buf out = {0};
+        ls_timeline_diff(&x, &y, &out);
+        fwrite(out.data, 1, out.len, stdout);
+        ls_buf_free(&out);
+    }
+    ls_timeline_free(&x);
+    ls_timeline_free(&y);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
 static int run(const ls_args *a) {
+    if (cli_given(a, DIFF) != (a->nwords == 2)) {
+        ls_log("plan: %s; see 'lockstep help plan'",
+               a->nwords == 2 ? "one CONFIG.yaml, or two timelines with --diff"
+                              : "--diff compares two timelines: A.json B.json");
+        return CLI_USAGE;
+    }
+    if (cli_given(a, DIFF)) return diff(a);
     int64_t workers = 0, worker = LS_ALL_WORKERS;
     if (!cli_integer(&cmd_plan, a, WORKERS, 1, 4096, &workers) ||
         !cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker))
@@ -87,17 +112,21 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_plan = {
     .name = "plan",
-    .words = "CONFIG.yaml",
+    .words = "CONFIG.yaml|--diff A.json B.json",
     .min_words = 1,
-    .max_words = 1,
+    .max_words = 2,
     .summary = "print the plan of a training step, and its memory",
     .about =
         "One line an action, in the global order, or of one worker alone; then the memory table.\n"
-        "Nothing is run, and the text at data.path is not read.",
+        "Nothing is run, and the text at data.path is not read.\n"
+        "With --diff: where two timelines of training steps part.",
     .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
                 [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
                 [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
                 [FIT] = {"fit", 0, "MB",
-                         "list the settings with which a worker needs so many megabytes or less"}},
+                         "list the settings with which a worker needs so many megabytes or less"},
+                [DIFF] = {"diff", 0, NULL,
+                          "compare two timelines (`lockstep train --trace FILE.json`): by action, "
+                          "by lane, and the layers and buckets that differ most"}},
     .run = run,
 };

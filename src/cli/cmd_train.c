@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "train/tracer.h"
 #include "train/train.h"
 
-enum { WORKERS, OUTPUT, SET, RESUME };
+enum { WORKERS, OUTPUT, SET, RESUME, TRACE, TRACE_STEPS };
 
 /* configs/demo.yaml -> runs/demo */
 static char *default_run(const char *config) {
@@ -17,8 +18,10 @@ static char *default_run(const char *config) {
 }
 
 static int run(const ls_args *a) {
-    int64_t workers = 0;
-    if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers)) return CLI_USAGE;
+    int64_t workers = 0, trace_steps = 0;
+    if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
+        !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
+        return CLI_USAGE;
     char *folder =
         cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
     ls_error e = {0};
@@ -28,6 +31,8 @@ static int run(const ls_args *a) {
                                                .nworkers = (int)workers,
                                                .run = folder,
                                                .resume = cli_given(a, RESUME),
+                                               .trace = cli_value(a, TRACE),
+                                               .trace_steps = trace_steps,
                                                .began_ns = a->began_ns},
                            &e);
     free(folder);
@@ -55,6 +60,11 @@ const ls_command cmd_train = {
                             "the run's folder (default: runs/NAME of NAME.yaml)"},
                 [SET] = {"set", 0, "KEY=VALUE",
                          "a key of the config, e.g. train.steps=50; repeatable"},
-                [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"}},
+                [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"},
+                [TRACE] = {"trace", 0, "FILE",
+                           "write when each action of some steps ran: FILE.json opens in Perfetto "
+                           "and chrome://tracing, FILE.svg is a picture"},
+                [TRACE_STEPS] = {"trace-steps", 0, "N",
+                                 "how many steps after the first are traced (default: 3)"}},
     .run = run,
 };

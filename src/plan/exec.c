@@ -50,6 +50,7 @@ struct ls_exec {
     ls_error comm_error;
 
     int64_t times[LS_NLANES][LS_NACTION_KINDS]; /* each lane writes its own */
+    ls_trace *trace;                            /* NULL: nobody wants to know */
 };
 
 /* ---- actions ---- */
@@ -273,6 +274,15 @@ static int64_t enter(ls_exec *x, int index) {
     return ls_clock_ns();
 }
 
+/* Counts it; `complete`: of the action nothing is left to do. */
+static void leave(ls_exec *x, int index, int64_t begin, bool complete) {
+    const ls_action *a = &x->c.plan->actions[index];
+    ls_lane lane = ls_plan_lane(x->c.plan, a);
+    int64_t end = ls_clock_ns();
+    x->times[lane][a->kind] += end - begin;
+    if (x->trace) ls_trace_add(x->trace, lane, index, begin, end, complete);
+}
+
 static ls_status run_action(ls_exec *x, int index, ls_error *e) {
     const ls_action *a = &x->c.plan->actions[index];
     int64_t begin = enter(x, index);
@@ -287,7 +297,7 @@ static ls_status run_action(ls_exec *x, int index, ls_error *e) {
         if (s == LS_OK) s = ls_wait(&r, -1, e);
         if (s == LS_OK) finish_comm(x, a);
     }
-    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
+    leave(x, index, begin, true);
     return s;
 }
 
@@ -352,7 +362,7 @@ static ls_status move_comm(ls_exec *x, progress *p, bool wait, ls_error *e) {
         finish_comm(x, a);
         p->at[LS_LANE_COMM]++;
     }
-    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
+    leave(x, index, begin, wait || done);
     return LS_OK;
 }
 
@@ -412,16 +422,22 @@ ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_
 }
 
 /* A communication of all workers, all of them in this thread: each is moved in turn. */
-static ls_status run_comm_all(ls_exec **execs, int n, const ls_action *a, ls_error *e) {
-    for (int w = 0; w < n; w++) LS_TRY(start_comm(execs[w], a, &execs[w]->request, e));
+static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
+    const ls_action *a = &execs[0]->c.plan->actions[index];
+    for (int w = 0; w < n; w++) {
+        int64_t begin = enter(execs[w], index);
+        LS_TRY(start_comm(execs[w], a, &execs[w]->request, e));
+        leave(execs[w], index, begin, false);
+    }
     for (int left = n; left > 0;)
         for (int w = 0; w < n; w++) {
             bool done = false;
             if (!execs[w]->request) continue;
+            int64_t begin = enter(execs[w], index);
             LS_TRY(ls_test(&execs[w]->request, &done, e));
-            if (!done) continue;
-            finish_comm(execs[w], a);
-            left--;
+            if (done) finish_comm(execs[w], a);
+            leave(execs[w], index, begin, done);
+            left -= done;
         }
     return LS_OK;
 }
@@ -432,7 +448,7 @@ ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *o
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->worker == LS_ALL_WORKERS)
-            LS_TRY(run_comm_all(execs, p->c.nworkers, a, e));
+            LS_TRY(run_comm_all(execs, p->c.nworkers, i, e));
         else
             LS_TRY(run_action(execs[a->worker], i, e));
     }
@@ -553,6 +569,7 @@ const char *ls_exec_overflow(const ls_exec *x) {
 int64_t ls_exec_time(const ls_exec *x, ls_action_kind kind) {
     return x->times[LS_LANE_COMPUTE][kind] + x->times[LS_LANE_COMM][kind];
 }
+void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
 const ls_compute *ls_exec_compute(const ls_exec *x) { return &x->compute; }
 

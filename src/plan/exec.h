@@ -12,6 +12,7 @@
 #include "data/loader.h"
 #include "net/board.h"
 #include "optim/adamw.h"
+#include "plan/trace.h"
 #include "plan/world.h"
 
 typedef struct ls_exec ls_exec;
@@ -64,6 +65,10 @@ const char *ls_exec_overflow(const ls_exec *);
 /* Nanoseconds spent in a kind of action since the last reset; between steps. */
 int64_t ls_exec_time(const ls_exec *, ls_action_kind);
 void ls_exec_reset_times(ls_exec *);
+
+/* Between steps: from here on actions are noted in `t`, which stays the caller's; NULL: they are
+ * not. The caller calls ls_trace_begin_step() before each step. */
+void ls_exec_trace(ls_exec *, ls_trace *t);
 
 /* Between steps: threads and memory for evaluation. */
 const ls_compute *ls_exec_compute(const ls_exec *);

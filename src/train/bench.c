@@ -18,6 +18,7 @@ typedef struct bench_job {
     const ls_corpus *corpus;
     int64_t warmup, steps;
     ls_bench_report *report;
+    ls_trace_request trace;
 } bench_job;
 
 static int by_value(const void *a, const void *b) {
@@ -96,6 +97,24 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     return s;
 }
 
+/* After what is measured, so that tracing costs it nothing. */
+static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
+    int64_t first = b->warmup + b->steps, n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
+    ls_tracer tracer = {0};
+    ls_step_out step;
+    if (!b->trace.path) return LS_OK;
+    ls_status s = LS_OK;
+    ls_tracer_open(&tracer, &b->trace, m, first, first + 1 + n);
+    for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
+        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
+        s = ls_tracer_before(&tracer, i, e);
+        if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
+        if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
+    }
+    ls_tracer_close(&tracer);
+    return s;
+}
+
 static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     const bench_job *b = arg;
     ls_member m = {.run = &b->run, .group = g, .slot = me, .corpus = b->corpus};
@@ -103,9 +122,11 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
                           .threads = (int)b->run.config.parallel.threads,
                           .steps = b->steps,
                           .warmup = b->warmup};
-    ls_status s = ls_member_join(&m, e);
+    ls_status s = ls_tracer_check(&b->trace, g, e);
+    if (s == LS_OK) s = ls_member_join(&m, e);
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
+    if (s == LS_OK) s = trace_steps(&m, b, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->run.config, &out);
     ls_member_leave(&m);
     return s;
@@ -124,12 +145,13 @@ static uint32_t *fake_corpus(const ls_config *c, ls_corpus *corpus) {
 }
 
 ls_status ls_bench_train_run(const ls_config *c, int nworkers, int64_t warmup, int64_t steps,
-                             ls_bench_report *report, ls_error *e) {
+                             const ls_trace_request *trace, ls_bench_report *report, ls_error *e) {
+    if (trace->path) LS_TRY(ls_timeline_check_path(trace->path, e));
     if (steps < 1 || steps > MAX_STEPS)
         return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)steps,
                        MAX_STEPS);
     ls_corpus corpus;
-    bench_job b = {.run = {.config = *c}, .corpus = &corpus, .report = report};
+    bench_job b = {.run = {.config = *c}, .corpus = &corpus, .report = report, .trace = *trace};
     b.warmup = warmup;
     b.steps = steps;
     LS_TRY(ls_run_workers(c, nworkers, &b.run.nworkers, &b.run.started, e));

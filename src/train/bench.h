@@ -2,8 +2,8 @@
 #ifndef LS_TRAIN_BENCH_H
 #define LS_TRAIN_BENCH_H
 
-#include "plan/plan.h"
 #include "train/config.h"
+#include "train/tracer.h"
 
 typedef struct ls_bench_train {
     int nworkers, threads;
@@ -22,9 +22,10 @@ typedef struct ls_bench_train {
 /* What worker 0 does with the result. */
 typedef void ls_bench_report(const ls_config *, const ls_bench_train *);
 
-/* Trains on random tokens; leaves nothing on disk. nworkers 0: one a core. */
+/* Trains on random tokens; leaves nothing on disk but the timeline that is asked for, of
+ * steps after those that are measured. nworkers 0: one a core. */
 ls_status ls_bench_train_run(const ls_config *, int nworkers, int64_t warmup, int64_t steps,
-                             ls_bench_report *, ls_error *);
+                             const ls_trace_request *, ls_bench_report *, ls_error *);
 
 /* Multiply-adds alone on `cores` cores at once: FLOP/s, the best of a few tries. */
 double ls_bench_peak(int cores);

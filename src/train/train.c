@@ -5,6 +5,7 @@
 #include "train/worker.h"
 
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
+    if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
     LS_TRY(ls_config_read(o->config, &r->config, e));
     for (int i = 0; i < o->nsets; i++) LS_TRY(ls_config_set(&r->config, o->sets[i], e));
     LS_TRY(ls_config_check(&r->config, o->config, e));
@@ -17,7 +18,8 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
 }
 
 ls_status ls_train(const ls_train_options *o, ls_error *e) {
-    ls_train_job job = {.config = o->config, .resume = o->resume};
+    ls_train_job job = {
+        .config = o->config, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
     job.run.dir = o->run;
     job.run.began_ns = o->began_ns;
     ls_status s = read_config(o, &job.run, e);

@@ -11,10 +11,12 @@ typedef struct ls_train_options {
     const char *config;      /* path */
     const char *const *sets; /* [nsets] "key=value", after the file */
     int nsets;
-    int nworkers;     /* 0: one a core, at most one a virtual worker */
-    const char *run;  /* the run's folder */
-    bool resume;      /* go on from its newest checkpoint */
-    int64_t began_ns; /* ls_clock_ns() when the program began */
+    int nworkers;        /* 0: one a core, at most one a virtual worker */
+    const char *run;     /* the run's folder */
+    bool resume;         /* go on from its newest checkpoint */
+    const char *trace;   /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
+    int64_t trace_steps; /* how many; 0: 3 */
+    int64_t began_ns;    /* ls_clock_ns() when the program began */
 } ls_train_options;
 
 /* Trains; prints progress on standard error and a summary on standard output. LS_OK also when an

@@ -25,8 +25,9 @@ typedef struct loop {
     ls_folder folder;     /* worker 0's */
     ls_metrics *metrics;  /* worker 0's */
     ls_evaluation latest; /* of worker 0 */
-    int64_t steps;        /* complete */
-    int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
+    ls_tracer tracer;
+    int64_t steps; /* complete */
+    int64_t saved; /* steps complete at the latest checkpoint; -1: none */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -97,12 +98,15 @@ static ls_status run_steps(loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool stop = false;
     while (!stop && l->steps < c->train.steps) {
+        LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(one_step(l, e));
+        LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
         bool end = l->steps == c->train.steps;
         if (!end && is_due(c->train.eval_every, l->steps)) LS_TRY(evaluate(l, false, e));
         if (!end && is_due(c->checkpoint.every, l->steps)) LS_TRY(save(l, e));
         LS_TRY(agree_on_stop(l, &stop, e));
     }
+    LS_TRY(ls_tracer_finish(&l->tracer, e));
     LS_TRY(save(l, e));
     return l->steps == c->train.steps ? evaluate(l, true, e) : LS_OK;
 }
@@ -142,6 +146,7 @@ static ls_status begin(loop *l, ls_error *e) {
                ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
         ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
     }
+    ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
     return ls_agree(l->m.group, s, e);
 }
 
@@ -172,6 +177,7 @@ static ls_status summarize(const loop *l, ls_error *e) {
 }
 
 static ls_status run_worker(loop *l, ls_error *e) {
+    LS_TRY(ls_tracer_check(&l->job->trace, l->m.group, e));
     LS_TRY(open_folder(l, e));
     int64_t all = l->run->config.train.steps;
     bool first = ls_group_rank(l->m.group) == 0;
@@ -195,6 +201,7 @@ ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e
     l.m = (ls_member){.run = l.run, .group = g, .slot = me};
     ls_status s = run_worker(&l, e);
     ls_metrics_close(l.metrics, NULL);
+    ls_tracer_close(&l.tracer);
     ls_member_leave(&l.m);
     ls_corpus_free(&l.corpus);
     ls_folder_close(&l.folder);

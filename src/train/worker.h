@@ -2,13 +2,14 @@
 #ifndef LS_TRAIN_WORKER_H
 #define LS_TRAIN_WORKER_H
 
-#include "train/run.h"
+#include "train/tracer.h"
 
 /* What ls_train_worker() is given; the same for all workers. */
 typedef struct ls_train_job {
     ls_run run;         /* first */
     const char *config; /* its path, for messages */
     bool resume;
+    ls_trace_request trace;
 } ls_train_job;
 
 /* An ls_worker_main; arg is the ls_train_job. */

@@ -8,9 +8,10 @@
 
 #include "../coll/team.h"
 #include "base/random.h"
+#include "spans.h"
 
 enum { SEEDS = 100, VARIANTS = 10 };
-enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, MOST = 8 };
+enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
 typedef struct setup {
     ls_model model;
@@ -123,6 +124,23 @@ static void take_shards(setup *s, const ls_world *w, int worker) {
     }
 }
 
+/* A step of which all actions are noted. */
+static void begin_trace(const setup *s, ls_exec *x, int worker, ls_trace *t) {
+    ls_trace_open(t, &s->plan, worker, 1);
+    ls_trace_begin_step(t);
+    ls_exec_trace(x, t);
+}
+
+static void end_trace(const setup *s, ls_exec *x, ls_trace *t) {
+    int n = ls_trace_nspans(t);
+    ls_span *spans = LS_NEW_ARRAY(ls_span, (size_t)n);
+    ls_exec_trace(x, NULL);
+    ls_trace_spans(t, 0, spans);
+    assert_spans(&s->plan, t->worker, spans, n);
+    free(spans);
+    ls_trace_free(t);
+}
+
 static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     int worker = ls_group_rank(w->group);
     draw(s, w, worker, x);
@@ -131,7 +149,10 @@ static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
+        ls_trace trace;
+        if (i == TRACED) begin_trace(s, x, worker, &trace);
         LS_TRY(ls_exec_step(x, &in, &out, e));
+        if (i == TRACED) end_trace(s, x, &trace);
         if (worker == 0) s->losses[i] = out.loss;
         if (worker == 0) s->norms[i] = out.grad_norm;
     }
@@ -171,10 +192,13 @@ static void run_sequential(setup *s) {
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
+        ls_trace traces[MOST];
+        for (int w = 0; i == TRACED && w < n; w++) begin_trace(s, execs[w], w, &traces[w]);
         if (s->chaos)
             assert_ls_ok(ls_exec_step_chaos(execs, s->seed, &in, &out, &e), e);
         else
             assert_ls_ok(ls_exec_step_all(execs, &in, &out, &e), e);
+        for (int w = 0; i == TRACED && w < n; w++) end_trace(s, execs[w], &traces[w]);
         s->losses[i] = out.loss;
         s->norms[i] = out.grad_norm;
     }
