@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "data/bigram.h"
 #include "train/checkpoint.h"
+#include "train/fit.h"
 #include "train/folder.h"
 #include "train/metrics.h"
 #include "train/report.h"
@@ -128,6 +129,16 @@ static ls_status open_folder(loop *l, ls_error *e) {
     return ls_agree(l->m.group, ls_corpus_open(&l->corpus, r->dir, &r->config, e), e);
 }
 
+/* `lockstep plan` prints the whole table. */
+static void tell_memory(const ls_run *r) {
+    ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
+    ls_memory m;
+    ls_plan_memory(&r->plan, &how, &m);
+    ls_purpose most = ls_memory_worst(&m);
+    ls_log("memory of a worker: %.1f MB at most, %.1f of it %s", (double)m.peak / 1e6,
+           (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
+}
+
 static ls_status begin(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     l->m.corpus = &l->corpus;
@@ -144,6 +155,7 @@ static ls_status begin(loop *l, ls_error *e) {
                r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,
                (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
                ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
+        tell_memory(r);
         ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
     }
     ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);

@@ -10,14 +10,6 @@ static program start(int workers, const char *run, int steps) {
     return program_start(line, 0);
 }
 
-static void hash_of(const char *run, char hash[256]) {
-    char line[64], *output = NULL;
-    snprintf(line, sizeof line, "ckpt hash @/%s", run);
-    assert_int_equal(run_program(line, &output), 0);
-    snprintf(hash, 256, "%s", output);
-    free(output);
-}
-
 /* Waits until the program's workers exist: pids of its children. */
 static int children_of(pid_t parent, pid_t *pids, int most) {
     char path[64];

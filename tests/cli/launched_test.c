@@ -44,14 +44,6 @@ static bool has(const char *mpirun) {
     return code == 0;
 }
 
-static void hash_of(const char *run, char hash[256]) {
-    char line[64], *output = NULL;
-    snprintf(line, sizeof line, "ckpt hash @/%s", run);
-    assert_int_equal(run_program(line, &output), 0);
-    snprintf(hash, 256, "%s", output);
-    free(output);
-}
-
 /* Trains with `launcher` in front, and compares. */
 static void same_bits(const char *launcher, const char *run, const char *sets) {
     char line[1024], want[256], got[256];
