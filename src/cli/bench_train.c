@@ -18,6 +18,8 @@ static void print(const ls_config *c, const ls_bench_train *b) {
            b->peak_flops_per_s / 1e9);
     printf("  state            %10.3f MB a worker in memory: parameters, gradients, moments\n",
            b->state_nbytes / 1e6);
+    printf("  planned          %10.3f MB a worker; resident %.3f MB a process, at most\n",
+           b->planned_nbytes / 1e6, b->peak_nbytes / 1e6);
     if (b->sent_nbytes > 0)
         printf("  sent             %10.3f MB a worker in a step\n", b->sent_nbytes / 1e6);
     printf("seconds of a step by action kind, mean of workers:\n");

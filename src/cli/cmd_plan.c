@@ -18,6 +18,7 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
     LS_TRY(ls_config_check(c, a->words[0], e));
     bool started = false;
     LS_TRY(ls_run_workers(c, workers, &workers, &started, e));
+    LS_TRY(ls_fit_auto(c, workers, e));
     return ls_run_plan(c, workers, m, p, e);
 }
 
@@ -31,12 +32,13 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, l
                        "no setting fits into %g MB a worker; use more workers or a smaller model",
                        megabytes);
     printf("%d worker%s, %g MB each; the least costly first\n\n  zero recompute micro_batch        "
-           "  MB  computing   sent\n",
+           "  MB  computing   sent  optimizer\n",
            workers, workers == 1 ? "" : "s", megabytes);
     for (int i = 0; i < n; i++)
-        printf("  %4lld %9lld %11lld %11.1f %9.2fx %5.2fx\n", (long long)fits[i].zero,
+        printf("  %4lld %9lld %11lld %11.1f %9.2fx %5.2fx  %s\n", (long long)fits[i].zero,
                (long long)fits[i].recompute, (long long)fits[i].micro_batch,
-               (double)fits[i].nbytes / 1e6, fits[i].compute, fits[i].sent);
+               (double)fits[i].nbytes / 1e6, fits[i].compute, fits[i].sent,
+               fits[i].state ? "file" : "memory");
     printf("\ncomputing: of the plan without recompute; sent: by a worker in a step, times the "
            "model's size\n");
     free(fits);
@@ -97,9 +99,9 @@ static int run(const ls_args *a) {
         ls_plan_print(&p, (int)worker, &out);
         ls_buf_printf(&out, "\n");
         ls_memory memory;
-        bool one = ls_fit_one_copy(&c, p.c.nworkers);
-        ls_plan_memory(&p, (int)c.parallel.threads, one, &memory);
-        ls_memory_print(&p, &memory, one, &out);
+        ls_memory_config how = ls_fit_memory(&c, p.c.nworkers);
+        ls_plan_memory(&p, &how, &memory);
+        ls_memory_print(&p, &how, &memory, &out);
         fwrite(out.data, 1, out.len, stdout);
         ls_buf_free(&out);
     }

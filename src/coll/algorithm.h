@@ -19,12 +19,17 @@
  * With virtual workers (V > 0) IN of an all-reduce or a reduce-scatter holds one vector for each
  * leaf of the worker (tree.h), `stride` elements apart, and the sum is that of the tree over 0 ..
  * V-1.
+ *
+ * Sums of 16-bit floats are computed in f32 and rounded once. With virtual workers every node of
+ * the tree is rounded, as those are that a worker has added up before the call: else the bits would
+ * depend on how many it runs.
  */
 #ifndef LS_COLL_ALGORITHM_H
 #define LS_COLL_ALGORITHM_H
 
 #include "base/error.h"
 #include "coll/schedule.h"
+#include "tensor/dtype.h"
 
 typedef enum ls_collective {
     LS_CALL_ALL_REDUCE,
@@ -74,6 +79,10 @@ const ls_algorithm *ls_algorithm_named(const char *name);
 const char *ls_collective_name(ls_collective); /* "all_reduce" */
 bool ls_collective_from_name(const char *name, ls_collective *what_p);
 bool ls_collective_reduces(ls_collective);
+/* Are its sums computed in f32 and rounded once? */
+static inline bool ls_call_widens(const ls_call *c) {
+    return c->V == 0 && ls_dtype_is_half(c->dtype);
+}
 
 /* The schedule of worker `rank` of `size`. `overlap` and `overlap_first` as in ls_schedule. The
  * algorithm must do what is called. */

@@ -17,7 +17,8 @@
  * exchange: every worker sends its whole input to all others, and each adds up all of them in tree
  * order. One step instead of two, (n-1) times the bytes: for short messages.
  *
- * Inputs meet where they are summed: halves are widened there, summed in f32 and rounded once.
+ * Inputs meet where they are summed: halves are widened there, summed in f32 and rounded once
+ * (with virtual workers at every node of the tree: algorithm.h).
  *
  * Source of the direct reduce-scatter: Iannello, "Efficient algorithms for the reduce-scatter
  * operation in LogGP", IEEE TPDS 8 (1997) 970-982; the order of the sums is ours.
@@ -63,11 +64,11 @@ static part sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
     return (part){out, false};
 }
 
-/* out = sum of the leaves; halves are summed in `wide` [leaves * count]. */
+/* out = sum of the leaves; where they are widened, in `wide` [leaves * count]. */
 static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place out) {
     ls_schedule *s = p->s;
     int V = p->leaves->V, n = p->leaves->n;
-    if (!ls_dtype_is_half(s->dtype)) {
+    if (!ls_call_widens(c)) {
         part sum = sum_node(p, 0, V, &out);
         if (n == 1) ls_schedule_copy(s, sum.at, out, p->count);
         ls_finish_average(c, s, out, p->count);
@@ -131,7 +132,7 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t
     size_t nslots = most == n ? 1 : WINDOW;
     for (size_t i = 0; i < nslots; i++) {
         slots[i] = ls_schedule_temp(s, (size_t)(l.n - own) * most);
-        if (ls_dtype_is_half(s->dtype)) wides[i] = ls_schedule_wide(s, (size_t)l.n * most);
+        if (ls_call_widens(c)) wides[i] = ls_schedule_wide(s, (size_t)l.n * most);
     }
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     for (size_t at = 0, i = 0;; at += step, i++) {
@@ -291,7 +292,7 @@ static void make_exchange(const ls_call *c, ls_schedule *s) {
     for (int k = 1; k < t.size; k++) ls_schedule_send(s, (t.me + k) % t.size, IN, c->count);
     ls_place slot = ls_schedule_temp(s, ((size_t)t.size - 1) * c->count);
     ls_place wide = {LS_WIDE, 0};
-    if (ls_dtype_is_half(s->dtype)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
+    if (ls_call_widens(c)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
     ls_leaves l;
     ls_leaves_make(0, t.size, &l);
     receive_piece(c, s, &t, &l, IN, slot, wide, c->count, OUT);

@@ -322,6 +322,25 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line) {
     return g;
 }
 
+/* Zeros that are not there until they are used: pages of a large block come from the system as they
+ * are touched. In front of it stands what free() takes. */
+enum { ALIGN = 128 };
+
+static void *alloc_own(size_t nbytes) {
+    if (nbytes > SIZE_MAX - 2 * ALIGN) return NULL;
+    char *base = calloc(1, nbytes + 2 * ALIGN);
+    if (!base) return NULL;
+    char *p = base + 2 * ALIGN - (uintptr_t)base % ALIGN;
+    memcpy(p - sizeof base, &base, sizeof base);
+    return p;
+}
+
+static void free_own(void *p) {
+    char *base = NULL;
+    if (p) memcpy(&base, (char *)p - sizeof base, sizeof base);
+    free(base);
+}
+
 void *ls_group_alloc(ls_group *g, size_t nbytes) {
     void *p = NULL;
     if (g->end->commons) {
@@ -329,8 +348,7 @@ void *ls_group_alloc(ls_group *g, size_t nbytes) {
         p = ls_commons_alloc(g->end->commons, nbytes);
         pthread_mutex_unlock(&g->end->lock);
     }
-    if (!p && posix_memalign(&p, 128, nbytes ? nbytes : 1) == 0) memset(p, 0, nbytes);
-    return p;
+    return p ? p : alloc_own(nbytes);
 }
 
 void ls_group_free(ls_group *g, void *p) {
@@ -340,7 +358,7 @@ void ls_group_free(ls_group *g, void *p) {
         mine = ls_commons_free(g->end->commons, p);
         pthread_mutex_unlock(&g->end->lock);
     }
-    if (!mine) free(p);
+    if (!mine) free_own(p);
 }
 
 ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e) {

@@ -383,7 +383,7 @@ static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data
     ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = w->leaves.n};
     sum.nodes = w->leaves.nodes;
     sum.data = data;
-    if (!ls_dtype_is_half(c->dtype)) {
+    if (!ls_call_widens(c)) {
         ls_tree_sum_run(&sum, s->k, 0, n, out);
         if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
         return;

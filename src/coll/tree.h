@@ -56,7 +56,7 @@ int ls_leaves_of(const ls_leaves *, int worker);
 
 /* One sum to be finished: the covers of all workers, from left to right. */
 typedef struct ls_tree_sum {
-    ls_dtype dtype; /* not a half: widen those first */
+    ls_dtype dtype; /* halves are rounded at every node */
     ls_op op;
     int V, nleaves;
     const ls_node *nodes;    /* [nleaves] */

@@ -11,7 +11,6 @@
 
 typedef struct slot {
     ls_batch batch;
-    uint64_t first, end;
     uint32_t *tokens;
 } slot;
 
@@ -25,8 +24,23 @@ struct ls_loader {
     pthread_cond_t changed;
 };
 
+static int step_of(const ls_loader_config *c) { return c->step ? c->step : 1; }
+
+/* Each virtual worker has at most a sample more than another. */
 static uint64_t most_samples(const ls_loader_config *c) {
-    return (c->batch * (uint64_t)(c->b - c->a) + (uint64_t)c->V - 1) / (uint64_t)c->V + 1;
+    uint64_t n = (uint64_t)((c->b - c->a + step_of(c) - 1) / step_of(c)), V = (uint64_t)c->V;
+    return step_of(c) == 1 ? (c->batch * n + V - 1) / V + 1 : n * ((c->batch + V - 1) / V);
+}
+
+uint64_t ls_loader_place(const ls_loader_config *c, uint64_t count, int v) {
+    uint64_t first = 0, end = 0, place = 0;
+    if (step_of(c) == 1) {
+        ls_batch_share(count, c->V, c->a, v, &first, &end);
+        return end - first;
+    }
+    for (int i = c->a; i < v; i += c->step, place += end - first)
+        ls_batch_share(count, c->V, i, i + 1, &first, &end);
+    return place;
 }
 
 size_t ls_loader_nbytes(const ls_loader_config *c) {
@@ -40,10 +54,14 @@ void ls_sample_copy(const uint32_t *tokens, int64_t T, uint64_t i, uint32_t *out
 static void fill(const ls_loader *l, uint64_t step, slot *s) {
     const ls_loader_config *c = &l->c;
     s->batch = ls_batch_of(step, c->nsamples, c->batch);
-    ls_batch_share(s->batch.count, c->V, c->a, c->b, &s->first, &s->end);
-    for (uint64_t i = s->first; i < s->end; i++) {
-        uint64_t sample = ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
-        ls_sample_copy(c->tokens, c->T, sample, s->tokens + (i - s->first) * (uint64_t)(c->T + 1));
+    uint32_t *to = s->tokens;
+    for (int v = c->a; v < c->b; v += step_of(c)) {
+        uint64_t i = 0, end = 0;
+        ls_batch_share(s->batch.count, c->V, v, v + 1, &i, &end);
+        for (; i < end; i++, to += c->T + 1) {
+            uint64_t sample = ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
+            ls_sample_copy(c->tokens, c->T, sample, to);
+        }
     }
 }
 
@@ -96,8 +114,7 @@ void ls_loader_free(ls_loader *l) {
     free(l);
 }
 
-void ls_loader_next(ls_loader *l, ls_batch *batch_p, uint64_t *first_p, uint64_t *end_p,
-                    const uint32_t **tokens_p) {
+void ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **tokens_p) {
     pthread_mutex_lock(&l->mutex);
     while (l->made <= l->taken) pthread_cond_wait(&l->changed, &l->mutex);
     const slot *s = &l->slots[l->taken % 2];
@@ -105,7 +122,5 @@ void ls_loader_next(ls_loader *l, ls_batch *batch_p, uint64_t *first_p, uint64_t
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->mutex);
     *batch_p = s->batch;
-    *first_p = s->first;
-    *end_p = s->end;
     *tokens_p = s->tokens;
 }

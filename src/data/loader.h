@@ -17,17 +17,20 @@ typedef struct ls_loader_config {
     const uint32_t *tokens; /* [nsamples * T + 1], outlives the loader */
     uint64_t nsamples, seed, batch;
     int64_t T;
-    int V, a, b; /* this worker runs virtual workers [a, b) of V */
+    int V, a, b, step; /* of V virtual workers this one runs a, a + step, ... below b; step 0: 1 */
 } ls_loader_config;
 
 /* Starts at `step`. */
 ls_status ls_loader_create(const ls_loader_config *, uint64_t step, ls_loader **l_p, ls_error *);
 void ls_loader_free(ls_loader *); /* NULL is fine */
 
-/* Waits for the next step's samples. *tokens_p: [end - first][T + 1] of the batch's samples
- * [*first_p, *end_p), valid until the next call. */
-void ls_loader_next(ls_loader *, ls_batch *batch_p, uint64_t *first_p, uint64_t *end_p,
-                    const uint32_t **tokens_p);
+/* Waits for the next step's samples. *tokens_p: [..][T + 1], those of the first virtual worker,
+ * then those of the next, valid until the next call. */
+void ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p);
+
+/* The place among them of virtual worker v's first, in a batch of `count` samples; v = b: how many
+ * there are. */
+uint64_t ls_loader_place(const ls_loader_config *, uint64_t count, int v);
 
 /* Bytes of token buffers. */
 size_t ls_loader_nbytes(const ls_loader_config *);

@@ -172,30 +172,28 @@ static void heads_run(void *arg, int thread, int nthreads) {
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
-    const float *p = c->params;
     saved s = saved_of(l, c);
     ls_rows_norm(l, c, s.h, s.mean, s.rstd);
-    ls_rows_linear(c->compute, rows, C, 3 * C, s.h, p + l->offsets[W_QKV], p + l->offsets[B_QKV],
-                   s.qkv);
+    ls_rows_linear(c->compute, rows, C, 3 * C, s.h, ls_layer_param(l, c, W_QKV),
+                   ls_layer_param(l, c, B_QKV), s.qkv);
     job j = {.l = l, .c = c, .s = s};
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_forward});
-    ls_rows_linear(c->compute, rows, C, C, s.att, p + l->offsets[W_OUT], p + l->offsets[B_OUT],
-                   c->y);
+    ls_rows_linear(c->compute, rows, C, C, s.att, ls_layer_param(l, c, W_OUT),
+                   ls_layer_param(l, c, B_OUT), c->y);
     ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
 }
 
 /* work: datt [rows, C] (later dh) | dqkv [rows, 3C] */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
-    const float *p = c->params;
-    float *g = c->grads, *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
+    float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
-    ls_rows_linear_back(c->compute, rows, C, C, s.att, p + l->offsets[W_OUT], c->dy, datt,
-                        g + l->offsets[W_OUT], g + l->offsets[B_OUT], c->grads_start);
+    ls_rows_linear_back(c->compute, rows, C, C, s.att, ls_layer_param(l, c, W_OUT), c->dy, datt,
+                        ls_layer_grad(l, c, W_OUT), ls_layer_grad(l, c, B_OUT), c->grads_start);
     job j = {.l = l, .c = c, .s = s, .datt = datt, .dqkv = dqkv};
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_backward});
-    ls_rows_linear_back(c->compute, rows, C, 3 * C, s.h, p + l->offsets[W_QKV], dqkv, dh,
-                        g + l->offsets[W_QKV], g + l->offsets[B_QKV], c->grads_start);
+    ls_rows_linear_back(c->compute, rows, C, 3 * C, s.h, ls_layer_param(l, c, W_QKV), dqkv, dh,
+                        ls_layer_grad(l, c, W_QKV), ls_layer_grad(l, c, B_QKV), c->grads_start);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 
@@ -203,9 +201,11 @@ static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backw
 
 void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->ops = &ops;
+    l->T = T;
     l->C = C;
     l->heads = heads;
-    l->y_floats = (size_t)(T * C);
+    l->x_floats = l->y_floats = (size_t)(T * C);
+    l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);
     l->scratch_floats = (size_t)(2 * QUERY_BLOCK * T);

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "model/rows.h"
+#include "model/table.h"
+#include "tensor/dtype.h"
 
 enum { WTE, WPE };
 
@@ -18,16 +20,28 @@ typedef struct job {
     const ls_layer_call *c;
 } job;
 
+/* Row `row` of table i, columns [c0, c0 + n): in place, or widened into room [n]. */
+static const float *row_of(const job *j, int i, int64_t row, int64_t c0, int64_t n, float *room) {
+    const ls_layer_store *s = j->c->store;
+    size_t at = j->l->offsets[i] + (size_t)(row * j->l->C + c0);
+    if (!s) return j->c->params + at;
+    const void *from = ls_flat_at(s->params_type, s->params, at);
+    if (!ls_dtype_is_half(s->params_type)) return from;
+    j->c->compute->k->widen(s->params_type, (size_t)n, from, room);
+    return room;
+}
+
 static void forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
     int64_t C = j->l->C, r = 0, end = 0;
-    const float *wte = c->params + j->l->offsets[WTE], *wpe = c->params + j->l->offsets[WPE];
+    float *room = ls_compute_scratch(c->compute, thread);
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     for (; r < end; r++) {
         int64_t sample = r / c->T, t = r % c->T;
         int64_t token = c->tokens[sample * (c->T + 1) + t];
-        c->compute->k->add(C, wte + token * C, wpe + t * C, c->y + r * C);
+        c->compute->k->add(C, row_of(j, WTE, token, 0, C, room), row_of(j, WPE, t, 0, C, room + C),
+                           c->y + r * C);
     }
 }
 
@@ -35,38 +49,88 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
-/* Threads split the columns, so that every chain is over rows in order. */
-static void backward_run(void *arg, int thread, int nthreads) {
-    const job *j = arg;
+/* Threads split the columns, so that every chain is over rows in order. Row `r` goes to row
+ * `token[r]` of dwte, rows being C apart. */
+typedef struct sums {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    float *dwte, *dwpe;
+    const int32_t *place; /* [rows] the row of dwte; NULL: the token */
+} sums;
+
+static void sums_run(void *arg, int thread, int nthreads) {
+    const sums *j = arg;
     const ls_layer_call *c = j->c;
     int64_t C = j->l->C, c0 = 0, c1 = 0;
-    float *dwte = c->grads + j->l->offsets[WTE], *dwpe = c->grads + j->l->offsets[WPE];
     ls_pool_share(C, 16, thread, nthreads, &c0, &c1);
     int64_t width = c1 - c0;
     if (width == 0) return;
     for (int64_t t = 0; c->grads_start && t < c->T; t++)
-        memset(dwpe + t * C + c0, 0, (size_t)width * sizeof(float));
+        memset(j->dwpe + t * C + c0, 0, (size_t)width * sizeof(float));
     for (int64_t r = 0; r < c->n * c->T; r++) {
         int64_t sample = r / c->T, t = r % c->T;
-        int64_t token = c->tokens[sample * (c->T + 1) + t];
+        int64_t row = c->tokens[sample * (c->T + 1) + t];
+        if (j->place) row = j->place[r];
         const float *dy = c->dy + r * C + c0;
-        float *to_token = dwte + token * C + c0, *to_position = dwpe + t * C + c0;
+        float *to_token = j->dwte + row * C + c0, *to_position = j->dwpe + t * C + c0;
         c->compute->k->add(width, to_token, dy, to_token);
         c->compute->k->add(width, to_position, dy, to_position);
     }
 }
 
+/* room: the row of each token [V] | dwpe [T, C] | the row of each position [rows] | dwte of the
+ * tokens that there are [rows, C] */
+static void backward_half(const ls_layer *l, const ls_layer_call *c) {
+    const ls_layer_store *s = c->store;
+    int64_t C = l->C, rows = c->n * c->T, used = 0;
+    int32_t *row_of_token = (int32_t *)(void *)c->room;
+    float *dwpe = c->room + l->V;
+    int32_t *place = (int32_t *)(void *)(dwpe + l->T * C);
+    float *dwte = (float *)(void *)place + rows;
+    void *wte = ls_flat_at_mut(s->grads_type, s->grads, l->offsets[WTE]);
+    void *wpe = ls_flat_at_mut(s->grads_type, s->grads, l->offsets[WPE]);
+    for (int64_t v = 0; v < l->V; v++) row_of_token[v] = -1;
+    for (int64_t r = 0; r < rows; r++) {
+        uint32_t token = c->tokens[r / c->T * (c->T + 1) + r % c->T];
+        if (row_of_token[token] < 0) {
+            row_of_token[token] = (int32_t)used;
+            c->compute->k->widen(s->grads_type, (size_t)C,
+                                 ls_flat_at(s->grads_type, wte, (size_t)token * (size_t)C),
+                                 dwte + C * used++);
+        }
+        place[r] = row_of_token[token];
+    }
+    if (!c->grads_start) ls_table_widen(c->compute, s->grads_type, (size_t)(c->T * C), wpe, dwpe);
+    ls_pool_run(c->compute->pool, sums_run, &(sums){l, c, dwte, dwpe, place});
+    for (int64_t v = 0; v < l->V; v++)
+        if (row_of_token[v] >= 0)
+            c->compute->k->narrow(s->grads_type, (size_t)C, dwte + C * row_of_token[v],
+                                  ls_flat_at_mut(s->grads_type, wte, (size_t)(v * C)));
+    ls_table_narrow(c->compute, s->grads_type, (size_t)(c->T * C), dwpe, wpe);
+}
+
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+    if (c->store && ls_dtype_is_half(c->store->grads_type)) {
+        backward_half(l, c);
+        return;
+    }
+    float *grads = c->store ? c->store->grads : c->grads;
+    ls_pool_run(c->compute->pool, sums_run,
+                &(sums){l, c, grads + l->offsets[WTE], grads + l->offsets[WPE], NULL});
 }
 
 static const ls_layer_ops ops = {.kind = "embedding", .forward = forward, .backward = backward};
 
 void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
+    l->T = T;
     l->C = C;
     l->V = V;
     l->y_floats = (size_t)(T * C);
+    l->ntables = 2;
+    l->scratch_floats = (size_t)(2 * C);
+    l->room_floats = (size_t)(V + T * C);
+    l->room_each = (size_t)(T * (C + 1));
     l->backward_whole = true;
     l->backward_alone = true;
 }

@@ -25,6 +25,7 @@ static void add_param(ls_model *m, ls_layer *l, const char *name, int64_t d0, in
     p->init_std = std;
     p->init_value = value;
     l->params[l->nparams] = m->nparams++;
+    l->counts[l->nparams] = p->count;
     l->offsets[l->nparams++] = p->offset;
     m->nfloats += (p->count + 15) / 16 * 16;
     m->count += p->count;
@@ -86,6 +87,7 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     add_param(&m, head, "ln_f.weight", C, 0, 0, 1);
     add_param(&m, head, "ln_f.bias", C, 0, 0, 0);
     head->params[head->nparams] = embed->params[0]; /* wte is tied */
+    head->counts[head->nparams] = embed->counts[0];
     head->offsets[head->nparams++] = embed->offsets[0];
 
     m.nfloats = (m.nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;

@@ -10,9 +10,11 @@
 
 #include "base/math.h"
 #include "model/rows.h"
+#include "model/table.h"
 #include "tensor/gemm.h"
 
 enum { WTE = 2 };
+enum { TABLE_BLOCK = 2048 }; /* rows */
 
 typedef struct saved {
     float *logits, *h, *mean, *rstd, *stat;
@@ -29,7 +31,7 @@ static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
     return s;
 }
 
-float *ls_head_logits(const ls_layer_call *c) { return c->saved; }
+const float *ls_head_logits(const void *memory) { return memory; }
 
 typedef struct job {
     const ls_layer *l;
@@ -58,18 +60,26 @@ static void loss_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* The vocabulary is taken in blocks where its table has to be widened. */
+static int64_t block_of(const ls_layer *l, const ls_layer_call *c) {
+    return c->store && l->V > TABLE_BLOCK ? TABLE_BLOCK : l->V;
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, C = l->C, V = l->V;
-    const float *p = c->params;
+    int64_t rows = c->n * c->T, C = l->C, V = l->V, block = block_of(l, c);
     job j = {l, c, saved_of(l, c)};
     ls_rows_norm(l, c, j.s.h, j.s.mean, j.s.rstd);
-    ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
-                                       .N = V,
-                                       .K = C,
-                                       .a = ls_matrix_of(j.s.h, C),
-                                       .b = ls_matrix_transposed(p + l->offsets[WTE], C),
-                                       .c = j.s.logits,
-                                       .ldc = V});
+    for (int64_t v = 0; v < V; v += block) {
+        int64_t n = V - v < block ? V - v : block;
+        const float *w = ls_table_rows(l, c, WTE, v, n, c->room);
+        ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
+                                           .N = n,
+                                           .K = C,
+                                           .a = ls_matrix_of(j.s.h, C),
+                                           .b = ls_matrix_transposed(w, C),
+                                           .c = j.s.logits + v,
+                                           .ldc = V});
+    }
     if (c->losses) ls_pool_run(c->compute->pool, loss_run, &j);
 }
 
@@ -84,26 +94,32 @@ static void dlogits_run(void *arg, int thread, int nthreads) {
 
 /* work: dh [rows, C]. The logits become their gradient in place. */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, C = l->C, V = l->V;
-    const float *p = c->params;
-    float *g = c->grads, *dh = c->work;
+    int64_t rows = c->n * c->T, C = l->C, V = l->V, block = block_of(l, c);
+    float *dh = c->work;
     job j = {l, c, saved_of(l, c)};
     ls_pool_run(c->compute->pool, dlogits_run, &j);
-    ls_gemm(c->compute, &(ls_gemm_job){.M = V,
-                                       .N = C,
-                                       .K = rows,
-                                       .a = ls_matrix_transposed(j.s.logits, V),
-                                       .b = ls_matrix_of(j.s.h, C),
-                                       .c = g + l->offsets[WTE],
-                                       .ldc = C,
-                                       .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
-                                       .N = C,
-                                       .K = V,
-                                       .a = ls_matrix_of(j.s.logits, V),
-                                       .b = ls_matrix_of(p + l->offsets[WTE], C),
-                                       .c = dh,
-                                       .ldc = C});
+    for (int64_t v = 0; v < V; v += block) {
+        int64_t n = V - v < block ? V - v : block;
+        ls_table_grad g = ls_table_grad_begin(l, c, WTE, v, n, c->room);
+        ls_gemm(c->compute, &(ls_gemm_job){.M = n,
+                                           .N = C,
+                                           .K = rows,
+                                           .a = ls_matrix_transposed(j.s.logits + v, V),
+                                           .b = ls_matrix_of(j.s.h, C),
+                                           .c = g.p,
+                                           .ldc = C,
+                                           .start = g.start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+        ls_table_grad_end(l, c, WTE, v, n, &g);
+        const float *w = ls_table_rows(l, c, WTE, v, n, c->room);
+        ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
+                                           .N = C,
+                                           .K = n,
+                                           .a = ls_matrix_of(j.s.logits + v, V),
+                                           .b = ls_matrix_of(w, C),
+                                           .c = dh,
+                                           .ldc = C,
+                                           .start = v == 0 ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    }
     ls_rows_norm_back(l, c, j.s.mean, j.s.rstd, dh, NULL);
 }
 
@@ -111,10 +127,14 @@ static const ls_layer_ops ops = {.kind = "head", .forward = forward, .backward =
 
 void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
+    l->T = T;
     l->C = C;
     l->V = V;
+    l->x_floats = (size_t)(T * C);
     l->saved_floats = (size_t)(T * (V + C + 4));
     l->work_floats = (size_t)(T * C);
     l->forward_flops = 2.0 * (double)(T * C * V);
     l->loss = true;
+    l->ntables = 1;
+    l->room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);
 }

@@ -4,7 +4,7 @@
 
 #include "model/layer.h"
 
-/* [rows, V], after forward of that call. */
-float *ls_head_logits(const ls_layer_call *);
+/* [rows, V], in the saved memory of a forward. */
+const float *ls_head_logits(const void *saved);
 
 #endif

@@ -2,35 +2,49 @@
 #include "model/infer.h"
 
 #include "model/head.h"
+#include "model/mixed.h"
 
-static void most_of(const ls_model *m, size_t *y_p, size_t *saved_p) {
-    *y_p = *saved_p = 0;
+/* Bytes for n samples, at most of any layer. */
+typedef struct sizes {
+    size_t y, saved, work;
+} sizes;
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
+    sizes s = {0};
     for (int i = 0; i < m->nlayers; i++) {
-        if (m->layers[i].y_floats > *y_p) *y_p = m->layers[i].y_floats;
-        if (m->layers[i].saved_floats > *saved_p) *saved_p = m->layers[i].saved_floats;
+        const ls_layer *l = &m->layers[i];
+        s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
+        s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
+        s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32));
     }
+    s.y = (s.y + 63) / 64 * 64;
+    s.saved = (s.saved + 63) / 64 * 64;
+    return s;
 }
 
-size_t ls_infer_nbytes(const ls_model *m, int64_t n) {
-    size_t y = 0, saved = 0;
-    most_of(m, &y, &saved);
-    return (size_t)n * (2 * y + saved + ls_model_work_floats(m)) * sizeof(float);
+size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
+    sizes s = sizes_of(m, dtype, n);
+    return 2 * s.y + s.saved + s.work;
 }
 
 /* Layers [0, end), each from the output of the one before; returns the last output. */
-static float *forward(const ls_infer *f, ls_layer_call *c, int end) {
-    size_t y = 0, saved = 0, n = (size_t)f->n;
-    most_of(f->model, &y, &saved);
-    float *acts[2] = {f->memory, f->memory + n * y}, *x = NULL;
-    c->compute = f->compute;
-    c->params = f->params;
-    c->saved = acts[1] + n * y;
-    c->work = c->saved + n * saved;
+static const void *forward(const ls_infer *f, ls_mixed_call *c, int end) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    char *memory = f->memory;
+    void *acts[2] = {memory, memory + s.y};
+    const void *x = NULL;
+    c->threads = f->compute;
+    c->compute = f->dtype;
+    c->store = (ls_layer_store){.params_type = f->dtype, .grads_type = LS_F32, .params = f->params};
+    c->saved = memory + 2 * s.y;
+    c->work = memory + 2 * s.y + s.saved;
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         c->x = x;
         c->y = acts[i % 2];
-        l->ops->forward(l, c);
+        ls_mixed_forward(l, c);
         x = c->y;
     }
     return x;
@@ -39,7 +53,7 @@ static float *forward(const ls_infer *f, ls_layer_call *c, int end) {
 void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, double *losses) {
     int64_t T = f->model->config.context;
     for (int64_t i = 0; i < n; i += f->n) {
-        ls_layer_call c = {.n = n - i < f->n ? n - i : f->n,
+        ls_mixed_call c = {.n = n - i < f->n ? n - i : f->n,
                            .T = T,
                            .tokens = tokens + i * (T + 1),
                            .losses = losses + i};
@@ -49,11 +63,12 @@ void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, doubl
 
 const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T) {
     int last = f->model->nlayers - 1;
-    ls_layer_call c = {.n = 1, .T = T, .tokens = tokens};
-    float *x = forward(f, &c, last);
+    ls_mixed_call c = {.n = 1, .T = T, .tokens = tokens};
+    const char *x = forward(f, &c, last);
     const ls_layer *head = &f->model->layers[last];
-    c.x = x + (T - 1) * head->C; /* the head needs the last position alone */
+    size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
+    c.x = x + (size_t)(T - 1) * row; /* the head needs the last position alone */
     c.T = 1;
-    head->ops->forward(head, &c);
-    return ls_head_logits(&c);
+    ls_mixed_forward(head, &c);
+    return ls_head_logits(c.saved);
 }

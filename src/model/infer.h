@@ -10,12 +10,13 @@
 typedef struct ls_infer {
     const ls_model *model;
     const ls_compute *compute;
-    const float *params; /* [nfloats] */
-    float *memory;       /* [ls_infer_nbytes] of the caller */
-    int64_t n;           /* samples that the memory is for */
+    ls_dtype dtype;     /* LS_F32, or 16 bits (mixed.h) */
+    const void *params; /* [nfloats] of it */
+    void *memory;       /* [ls_infer_nbytes] of the caller */
+    int64_t n;          /* samples that the memory is for */
 } ls_infer;
 
-size_t ls_infer_nbytes(const ls_model *, int64_t n);
+size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 
 /* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T the model's
  * context; any n: taken in parts that the memory is for. */

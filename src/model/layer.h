@@ -31,22 +31,36 @@ typedef struct ls_param {
 
 typedef struct ls_layer ls_layer;
 
+/* Where parameters and gradients are kept, if any of them in 16 bits. */
+typedef struct ls_layer_store {
+    ls_dtype params_type, grads_type; /* LS_F32, LS_BF16 or LS_F16 */
+    const void *params;               /* flat */
+    void *grads;                      /* flat */
+    float *wide;      /* flat: chains in f32 from the first to the last micro-batch of a virtual
+                         worker; NULL where it has only one */
+    bool first, last; /* this call is of that micro-batch */
+} ls_layer_store;
+
 /* One call of a layer. Not all are used by all layers: see each layer's file. */
 typedef struct ls_layer_call {
     const ls_compute *compute;
     int64_t n, T;
     const uint32_t *tokens; /* [n, T + 1]: position t reads tokens[t] and is to predict t + 1 */
-    const float *params;    /* flat */
-    float *grads;           /* flat */
+    const float *params;    /* flat, or (store) the layer's, but no table: see ls_layer_param() */
+    float *grads;           /* the same */
     bool grads_start;       /* gradient chains start at 0 with this call */
-    const float *x;         /* [rows, C] input */
-    float *y;               /* [rows, C] output */
-    float *saved;           /* [n * saved_floats] written by forward, read by backward */
-    float *work;            /* [n * work_floats] within one call */
-    const float *dy;        /* [rows, C] */
-    float *dx;              /* [rows, C] */
-    float loss_scale;       /* gradient of the step's loss with respect to one token's loss */
-    double *losses;         /* [n] sum of the tokens' losses, nats */
+    size_t params_at;       /* place in the flat buffer at which `params` begins; so `grads_at` */
+    size_t grads_at;
+    const ls_layer_store *store; /* NULL: all is f32 */
+    float *room;                 /* [room_floats + n * room_each] within one call, with a store */
+    const float *x;              /* [rows, C] input */
+    float *y;                    /* [rows, C] output */
+    float *saved;                /* [n * saved_floats] written by forward, read by backward */
+    float *work;                 /* [n * work_floats] within one call */
+    const float *dy;             /* [rows, C] */
+    float *dx;                   /* [rows, C] */
+    float loss_scale;            /* gradient of the step's loss with respect to one token's loss */
+    double *losses;              /* [n] sum of the tokens' losses, nats */
 } ls_layer_call;
 
 typedef struct ls_layer_ops {
@@ -57,20 +71,34 @@ typedef struct ls_layer_ops {
 
 struct ls_layer {
     const ls_layer_ops *ops;
-    char name[LS_NAME]; /* e.g. "h.3.attn" */
-    int64_t C, V, heads;
+    char name[LS_NAME];     /* e.g. "h.3.attn" */
+    int64_t T, C, V, heads; /* T: at most */
     int nparams;
     int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
     size_t offsets[LS_LAYER_MAX_PARAMS]; /* their places, in the same order */
+    size_t counts[LS_LAYER_MAX_PARAMS];  /* and elements */
+    int ntables; /* the last so many parameters are tables, taken row by row (table.h) */
     /* For samples of T positions: */
-    size_t y_floats, saved_floats, work_floats; /* a sample */
-    size_t scratch_floats;                      /* a thread */
-    double forward_flops;                       /* a sample; backward is twice that */
-    bool loss;                                  /* the last: has losses instead of y */
-    bool backward_alone; /* backward reads no parameters */
-    bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
-                            micro-batch, so that its chains come after another layer's */
+    size_t x_floats, y_floats, saved_floats, work_floats; /* a sample */
+    size_t
+        saved_rough; /* a position: of `saved` those that come first, and may be kept in 16 bits */
+    size_t room_floats;    /* to take tables from 16 bits, whatever the samples */
+    size_t room_each;      /* and for each sample */
+    size_t scratch_floats; /* a thread */
+    double forward_flops;  /* a sample; backward is twice that */
+    bool loss;             /* the last: has losses instead of y */
+    bool backward_alone;   /* backward reads no parameters */
+    bool backward_whole;   /* backward runs once for all samples of a virtual worker, not once a
+                              micro-batch, so that its chains come after another layer's */
 };
+
+/* A parameter of the layer that is no table, and its gradient. */
+static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
+    return c->params + (l->offsets[i] - c->params_at);
+}
+static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
+    return c->grads + (l->offsets[i] - c->grads_at);
+}
 
 /* Declares sizes and cost for T positions; parameters are set by the model (gpt.c). */
 void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);

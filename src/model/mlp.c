@@ -25,29 +25,27 @@ static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
 /* work: gelu(u) [rows, 4C] */
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
-    const float *p = c->params;
     saved s = saved_of(l, c);
     ls_rows_norm(l, c, s.h, s.mean, s.rstd);
-    ls_rows_linear(c->compute, rows, C, 4 * C, s.h, p + l->offsets[W_IN], p + l->offsets[B_IN],
-                   s.u);
+    ls_rows_linear(c->compute, rows, C, 4 * C, s.h, ls_layer_param(l, c, W_IN),
+                   ls_layer_param(l, c, B_IN), s.u);
     ls_rows_gelu(c->compute, rows * 4 * C, s.u, c->work);
-    ls_rows_linear(c->compute, rows, 4 * C, C, c->work, p + l->offsets[W_OUT],
-                   p + l->offsets[B_OUT], c->y);
+    ls_rows_linear(c->compute, rows, 4 * C, C, c->work, ls_layer_param(l, c, W_OUT),
+                   ls_layer_param(l, c, B_OUT), c->y);
     ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
 }
 
 /* work: gelu(u) [rows, 4C] (later dh [rows, C]) | du [rows, 4C] */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
-    const float *p = c->params;
-    float *g = c->grads, *act = c->work, *du = act + rows * 4 * C, *dh = act;
+    float *act = c->work, *du = act + rows * 4 * C, *dh = act;
     saved s = saved_of(l, c);
     ls_rows_gelu(c->compute, rows * 4 * C, s.u, act);
-    ls_rows_linear_back(c->compute, rows, 4 * C, C, act, p + l->offsets[W_OUT], c->dy, du,
-                        g + l->offsets[W_OUT], g + l->offsets[B_OUT], c->grads_start);
+    ls_rows_linear_back(c->compute, rows, 4 * C, C, act, ls_layer_param(l, c, W_OUT), c->dy, du,
+                        ls_layer_grad(l, c, W_OUT), ls_layer_grad(l, c, B_OUT), c->grads_start);
     ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, du);
-    ls_rows_linear_back(c->compute, rows, C, 4 * C, s.h, p + l->offsets[W_IN], du, dh,
-                        g + l->offsets[W_IN], g + l->offsets[B_IN], c->grads_start);
+    ls_rows_linear_back(c->compute, rows, C, 4 * C, s.h, ls_layer_param(l, c, W_IN), du, dh,
+                        ls_layer_grad(l, c, W_IN), ls_layer_grad(l, c, B_IN), c->grads_start);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 
@@ -55,8 +53,10 @@ static const ls_layer_ops ops = {.kind = "mlp", .forward = forward, .backward = 
 
 void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ops = &ops;
+    l->T = T;
     l->C = C;
-    l->y_floats = (size_t)(T * C);
+    l->x_floats = l->y_floats = (size_t)(T * C);
+    l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2));
     l->work_floats = (size_t)(T * 8 * C);
     l->forward_flops = 16.0 * (double)(T * C * C);

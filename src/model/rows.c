@@ -18,9 +18,8 @@ static void norm_run(void *arg, int thread, int nthreads) {
     const ls_layer_call *c = j->c;
     int64_t C = j->l->C, r = 0, end = 0;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
-    c->compute->k->layernorm(end - r, C, c->x + r * C, c->params + j->l->offsets[GAMMA],
-                             c->params + j->l->offsets[BETA], j->h + r * C, j->mean + r,
-                             j->rstd + r);
+    c->compute->k->layernorm(end - r, C, c->x + r * C, ls_layer_param(j->l, c, GAMMA),
+                             ls_layer_param(j->l, c, BETA), j->h + r * C, j->mean + r, j->rstd + r);
 }
 
 void ls_rows_norm(const ls_layer *l, const ls_layer_call *c, float *h, float *mean, float *rstd) {
@@ -37,7 +36,7 @@ static void norm_dparams_run(void *arg, int thread, int nthreads) {
     const norm_back_job *j = arg;
     const ls_layer_call *c = j->c;
     int64_t c0 = 0, c1 = 0;
-    float *dgamma = c->grads + j->l->offsets[GAMMA], *dbeta = c->grads + j->l->offsets[BETA];
+    float *dgamma = ls_layer_grad(j->l, c, GAMMA), *dbeta = ls_layer_grad(j->l, c, BETA);
     ls_pool_share(j->l->C, 16, thread, nthreads, &c0, &c1);
     size_t nbytes = (size_t)(c1 - c0) * sizeof(float);
     if (c->grads_start) memset(dgamma + c0, 0, nbytes);
@@ -53,7 +52,7 @@ static void norm_dx_run(void *arg, int thread, int nthreads) {
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     int64_t at = r * j->l->C;
     c->compute->k->layernorm_dx(end - r, j->l->C, j->dh + at, c->x + at,
-                                c->params + j->l->offsets[GAMMA], j->mean + r, j->rstd + r,
+                                ls_layer_param(j->l, c, GAMMA), j->mean + r, j->rstd + r,
                                 j->residual ? j->residual + at : NULL, c->dx + at);
 }
 

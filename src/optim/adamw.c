@@ -2,6 +2,7 @@
 #include "optim/adamw.h"
 
 #include "base/math.h"
+#include "tensor/dtype.h"
 
 ls_adamw_step ls_adamw_at(const ls_adamw *a, int64_t step, double lr, double grad_scale) {
     uint64_t t = (uint64_t)step + 1;
@@ -22,9 +23,24 @@ typedef struct job {
     const ls_model *model;
     ls_adamw_step decay, plain; /* for parameters with and without decay */
     size_t first, end;
-    const float *grads;
-    float *params, *m, *v;
+    const ls_adamw_state *s;
 } job;
+
+/* Elements [from, to) of one parameter, by blocks where they are widened or rounded. */
+static void update_range(const job *j, const ls_adamw_step *step, size_t from, size_t to) {
+    const ls_adamw_state *s = j->s;
+    const ls_kernels *k = j->c->k;
+    bool half_grads = ls_dtype_is_half(s->grads_type), half = ls_dtype_is_half(s->params_type);
+    float wide[LS_BLOCK], *master = half ? s->master : s->params;
+    size_t most = half_grads || half ? LS_BLOCK : to - from;
+    for (size_t i = from, n; i < to; i += n) {
+        n = to - i < most ? to - i : most;
+        const void *kept = (const char *)s->grads + i * ls_dtype_size(s->grads_type);
+        if (half_grads) k->widen(s->grads_type, n, kept, wide);
+        k->adamw((int64_t)n, step, half_grads ? wide : kept, master + i, s->m + i, s->v + i);
+        if (half) k->narrow(s->params_type, n, master + i, (uint16_t *)s->params + i);
+    }
+}
 
 static void update_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
@@ -35,15 +51,13 @@ static void update_run(void *arg, int thread, int nthreads) {
         const ls_param *p = &j->model->params[i];
         size_t from = p->offset > first ? p->offset : first;
         size_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (from >= to) continue;
-        j->c->k->adamw((int64_t)(to - from), p->decay ? &j->decay : &j->plain, j->grads + from,
-                       j->params + from, j->m + from, j->v + from);
+        if (from < to) update_range(j, p->decay ? &j->decay : &j->plain, from, to);
     }
 }
 
 void ls_adamw_run(const ls_compute *c, const ls_model *model, const ls_adamw_step *step,
-                  size_t first, size_t end, const float *grads, float *params, float *m, float *v) {
-    job j = {c, model, *step, *step, first, end, grads, params, m, v};
+                  size_t first, size_t end, const ls_adamw_state *s) {
+    job j = {c, model, *step, *step, first, end, s};
     j.plain.weight_decay = 0;
     ls_pool_run(c->pool, update_run, &j);
 }

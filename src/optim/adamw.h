@@ -13,11 +13,20 @@ typedef struct ls_adamw {
     double beta1, beta2, eps, weight_decay;
 } ls_adamw;
 
-/* The operands of step `step` (from 0) at learning rate lr. */
+/* What it works on: flat buffers [nfloats]. Where parameters are kept in 16 bits they are the
+ * rounded copy of f32 masters, which are what is trained; else master is NULL. */
+typedef struct ls_adamw_state {
+    ls_dtype grads_type, params_type;
+    const void *grads;
+    void *params;
+    float *master, *m, *v;
+} ls_adamw_state;
+
+/* The operands of the update after `step` others, at learning rate lr. */
 ls_adamw_step ls_adamw_at(const ls_adamw *, int64_t step, double lr, double grad_scale);
 
-/* Updates params, m and v [nfloats] in elements [first, end). */
+/* Updates elements [first, end). */
 void ls_adamw_run(const ls_compute *, const ls_model *, const ls_adamw_step *, size_t first,
-                  size_t end, const float *grads, float *params, float *m, float *v);
+                  size_t end, const ls_adamw_state *);
 
 #endif

@@ -4,10 +4,12 @@
 #include <math.h>
 
 #include "model/gpt.h"
+#include "tensor/dtype.h"
 
 typedef struct job {
     const ls_kernels *k;
-    const float *x;
+    ls_dtype type;
+    const void *x;
     size_t first, nblocks;
     double *sums;
 } job;
@@ -18,12 +20,16 @@ static void blocks_run(void *arg, int thread, int nthreads) {
     ls_pool_share((int64_t)j->nblocks, 1, thread, nthreads, &b, &end);
     for (; b < end; b++) {
         size_t block = j->first + (size_t)b;
-        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, j->x + block * LS_BLOCK);
+        float wide[LS_BLOCK];
+        const void *x = (const char *)j->x + block * LS_BLOCK * ls_dtype_size(j->type);
+        if (ls_dtype_is_half(j->type)) j->k->widen(j->type, LS_BLOCK, x, wide);
+        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, ls_dtype_is_half(j->type) ? wide : x);
     }
 }
 
-void ls_norm_blocks(const ls_compute *c, const float *x, size_t first, size_t end, double *sums) {
-    job j = {c->k, x, first / LS_BLOCK, (end - first) / LS_BLOCK, sums};
+void ls_norm_blocks(const ls_compute *c, ls_dtype type, const void *x, size_t first, size_t end,
+                    double *sums) {
+    job j = {c->k, type, x, first / LS_BLOCK, (end - first) / LS_BLOCK, sums};
     ls_pool_run(c->pool, blocks_run, &j);
 }
 

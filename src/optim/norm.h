@@ -13,7 +13,8 @@
 
 /* sums[b] = sum of squares of block b, for the blocks of x's elements [first, end); both are
  * multiples of LS_BLOCK. */
-void ls_norm_blocks(const ls_compute *, const float *x, size_t first, size_t end, double *sums);
+void ls_norm_blocks(const ls_compute *, ls_dtype, const void *x, size_t first, size_t end,
+                    double *sums);
 
 /* The root of the sum of n block sums. */
 double ls_norm_total(const double *sums, size_t n);

@@ -1,6 +1,7 @@
 /* exec.c - see exec.h. */
 #include "plan/exec.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "coll/virtual.h"
+#include "model/mixed.h"
+#include "model/table.h"
 #include "net/bell.h"
 #include "net/cores.h"
 #include "optim/norm.h"
@@ -30,12 +33,11 @@ struct ls_exec {
     /* operands of the step in flight */
     const ls_step_in *in;
     ls_batch batch;
-    uint64_t first, end; /* the worker's samples of the batch */
     const uint32_t *tokens;
     float loss_scale;
     ls_adamw_step update;
     ls_step_out out;
-    size_t *counts;      /* [nbuckets][nworkers] elements of each shard */
+    size_t *counts;      /* [nbuckets][shards] elements of each shard */
     ls_request *request; /* the communication in flight, where one thread runs both lanes */
 
     lane_state lanes_state[LS_NLANES];
@@ -53,15 +55,15 @@ struct ls_exec {
 
 /* ---- actions ---- */
 
-static float *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
+static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
     size_t at = x->places.offsets[ls_plan_buffer(x->c.plan, kind, layer, 0)];
-    return at == SIZE_MAX ? NULL : (float *)(void *)((char *)x->arena + at);
+    return at == SIZE_MAX ? NULL : (char *)x->arena + at;
 }
 
 static ls_status run_load(ls_exec *x) {
-    ls_loader_next(x->loader, &x->batch, &x->first, &x->end, &x->tokens);
+    ls_loader_next(x->loader, &x->batch, &x->tokens);
     double tokens = (double)x->batch.count * (double)x->c.loader.T;
-    x->loss_scale = (float)(1.0 / tokens);
+    x->loss_scale = (float)(x->in->loss_scale / tokens);
     double *losses = ls_world_losses(x->c.plan, x->c.world->parts);
     memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
     return LS_OK;
@@ -79,18 +81,41 @@ static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, 
     if (*first_p + micro < end) *end_p = *first_p + micro;
 }
 
-static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
+/* A gradient sum of the worker, from element `first` on. */
+static char *sum_at(const ls_exec *x, int slot, size_t first) {
+    const ls_plan *p = x->c.plan;
+    return (char *)x->c.world->grads +
+           ((size_t)slot * p->c.model->nfloats + first) * ls_dtype_size(p->c.reduce);
+}
+
+/* The slot of the first sum over all workers: with early reduction they lie behind the worker's
+ * own. */
+static int sum_slot(const ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    return p->c.early ? ls_plan_slots(p, x->c.worker) : 0;
+}
+
+static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
     int64_t T = x->c.loader.T;
-    return (ls_layer_call){
-        .compute = &x->compute,
+    uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, a->vw);
+    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &start, &stop);
+    place += first - start;
+    return (ls_mixed_call){
+        .threads = &x->compute,
+        .compute = p->c.compute,
+        .store = {.params_type = p->c.compute,
+                  .grads_type = p->c.reduce,
+                  .params = x->c.world->params,
+                  .grads = sum_at(x, a->slot, 0),
+                  .wide = x->c.world->wide,
+                  .first = a->micro <= 0,
+                  .last = a->last},
         .n = (int64_t)(end - first),
         .T = T,
-        .tokens = x->tokens + (first - x->first) * (uint64_t)(T + 1),
-        .params = x->c.world->params,
-        .grads = x->c.world->grads + (size_t)a->slot * p->c.model->nfloats,
+        .tokens = x->tokens + place * (uint64_t)(T + 1),
         .grads_start = a->start,
         .x = a->layer ? buffer(x, LS_BUF_ACT, a->layer - 1) : NULL,
         .y = buffer(x, LS_BUF_ACT, a->layer),
@@ -103,8 +128,8 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
 
 static ls_status run_forward(ls_exec *x, const ls_action *a) {
     const ls_layer *l = &x->c.plan->c.model->layers[a->layer];
-    ls_layer_call call = call_of(x, a);
-    l->ops->forward(l, &call);
+    ls_mixed_call call = call_of(x, a);
+    ls_mixed_forward(l, &call);
     return LS_OK;
 }
 
@@ -112,22 +137,21 @@ static ls_status run_forward(ls_exec *x, const ls_action *a) {
 static ls_status run_backward(ls_exec *x, const ls_action *a) {
     const ls_model *m = x->c.plan->c.model;
     const ls_layer *l = &m->layers[a->layer];
-    ls_layer_call call = call_of(x, a);
+    ls_mixed_call call = call_of(x, a);
     call.dy = buffer(x, LS_BUF_DACT, a->layer);
     if (a->layer > 0) {
-        call.dx = buffer(x, LS_BUF_DACT, a->layer - 1);
-        if (m->layers[a->layer - 1].backward_whole)
-            call.dx +=
-                (size_t)(a->micro * x->c.plan->c.micro_batch) * m->layers[a->layer - 1].y_floats;
+        const ls_layer *below = &m->layers[a->layer - 1];
+        size_t sample = below->y_floats * ls_dtype_size(call.compute);
+        size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
+        call.dx = buffer(x, LS_BUF_DACT, a->layer - 1) + part * sample;
     }
-    l->ops->backward(l, &call);
+    ls_mixed_backward(l, &call);
     return LS_OK;
 }
 
 typedef struct add_job {
     const ls_exec *x;
-    float *to;
-    const float *from;
+    char *to, *from;
     size_t n;
 } add_job;
 
@@ -135,31 +159,42 @@ static void add_run(void *arg, int thread, int nthreads) {
     const add_job *j = arg;
     int64_t a = 0, b = 0;
     ls_pool_share((int64_t)j->n, 16, thread, nthreads, &a, &b);
-    j->x->compute.k->add(b - a, j->to + a, j->from + a, j->to + a);
+    ls_dtype type = j->x->c.plan->c.reduce;
+    size_t at = (size_t)a * ls_dtype_size(type);
+    j->x->compute.k->combine(type, LS_SUM, (size_t)(b - a), j->to + at, j->from + at, j->to + at);
 }
 
 static ls_status run_add(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    const ls_bucket *b = &p->buckets[a->bucket];
-    float *to = x->c.world->grads + (size_t)a->slot * p->c.model->nfloats + b->first;
-    add_job j = {x, to, to + p->c.model->nfloats, b->end - b->first};
+    ls_bucket b = x->c.plan->buckets[a->bucket];
+    if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
+    int slot = a->slot + (a->summed ? sum_slot(x) : 0);
+    add_job j = {x, sum_at(x, slot, b.first), sum_at(x, slot + 1, b.first), b.end - b.first};
     ls_pool_run(x->compute.pool, add_run, &j);
     return LS_OK;
 }
 
 static ls_status run_norm(ls_exec *x) {
     for (int k = 0; k < x->c.plan->nbuckets; k++) {
-        ls_bucket s = ls_plan_shard(x->c.plan, k, x->c.worker);
-        ls_norm_blocks(&x->compute, x->c.world->grads, s.first, s.end, x->c.world->parts);
+        ls_bucket s = ls_plan_normed(x->c.plan, k, x->c.worker);
+        ls_norm_blocks(&x->compute, x->c.plan->c.reduce, sum_at(x, sum_slot(x), 0), s.first, s.end,
+                       x->c.world->parts);
     }
     return LS_OK;
 }
 
+/* A step whose gradient overflowed changes nothing. */
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
-    ls_bucket s = ls_plan_owned(x->c.plan, a->bucket, x->c.worker);
-    ls_adamw_run(&x->compute, x->c.plan->c.model, &x->update, s.first, s.end, w->grads, w->params,
-                 w->m, w->v);
+    const ls_plan *p = x->c.plan;
+    ls_bucket s = ls_plan_owned(p, a->bucket, x->c.worker);
+    ls_adamw_state state = {.grads_type = p->c.reduce,
+                            .params_type = p->c.compute,
+                            .grads = sum_at(x, sum_slot(x), 0),
+                            .params = w->params,
+                            .master = w->master,
+                            .m = w->m,
+                            .v = w->v};
+    if (!x->out.skipped) ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
     return LS_OK;
 }
 
@@ -192,20 +227,27 @@ static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls
         return ls_all_reduce_start(w->group, w->parts, w->sums, ls_world_nsums(p), LS_F64, LS_SUM,
                                    r_p, e);
     size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
-    size_t own = ls_plan_shard(p, a->bucket, x->c.worker).first;
-    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)p->c.nworkers;
-    float *grads = w->grads + first;
-    int V = p->c.tree ? p->c.V : 0;
+    ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
+    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
+    size_t stride = p->c.model->nfloats;
+    int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
+    char *sum = sum_at(x, slot, own.first); /* of the own shard */
+    ls_dtype sums = p->c.reduce, params = p->c.compute;
     switch (a->kind) {
-    case LS_REDUCE_SCATTER:
-        return ls_reduce_scatter_virtual_start(w->group, V, grads, p->c.model->nfloats,
-                                               w->grads + own, counts, LS_F32, r_p, e);
+    case LS_REDUCE_SCATTER: /* the group's workers have a whole subtree */
+        return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p),
+                                               sum_at(x, 0, first), stride, sum, counts, sums, r_p,
+                                               e);
     case LS_ALL_REDUCE:
-        return ls_all_reduce_virtual_start(w->group, V, grads, p->c.model->nfloats, grads, count,
-                                           LS_F32, r_p, e);
+        if (a->axis == LS_AXIS_REPLICAS)
+            return ls_all_reduce_virtual_start(w->replicas, V, sum, 0, sum, own.end - own.first,
+                                               sums, r_p, e);
+        return ls_all_reduce_virtual_start(w->group, V, sum_at(x, 0, first), stride,
+                                           sum_at(x, 0, first), count, sums, r_p, e);
     case LS_ALL_GATHER:
-        return ls_all_gather_v_start(w->group, w->params + own, w->params + first, counts, LS_F32,
-                                     r_p, e);
+        return ls_all_gather_v_start(w->shards, ls_flat_at(params, w->params, own.first),
+                                     ls_flat_at_mut(params, w->params, first), counts, params, r_p,
+                                     e);
     default: return ls_fail(e, LS_EINVAL, "no communication: %s", ls_action_kind_name(a->kind));
     }
 }
@@ -216,12 +258,14 @@ static void finish_comm(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     const double *losses = ls_world_losses(p, x->c.world->sums);
     x->out.batch = x->batch;
-    x->out.grad_norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+    double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+    x->out.grad_norm = norm / x->in->loss_scale;
+    x->out.skipped = x->in->skips && !isfinite(norm);
     double loss = 0.0;
     for (uint64_t i = 0; i < x->batch.count; i++) loss += losses[i];
     x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
-    x->update = ls_adamw_at(&x->in->adamw, x->in->step, x->in->lr,
-                            ls_clip_factor(x->out.grad_norm, x->in->clip));
+    double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
+    x->update = ls_adamw_at(&x->in->adamw, x->in->updates, x->in->lr, clip / x->in->loss_scale);
 }
 
 /* Tells where this worker is, and begins to count the time. */
@@ -445,13 +489,9 @@ ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *i
 
 static void count_shards(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    size_t n = (size_t)p->c.nworkers;
+    size_t n = (size_t)ls_plan_shards(p);
     x->counts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * n);
-    for (int k = 0; k < p->nbuckets; k++)
-        for (int w = 0; w < p->c.nworkers; w++) {
-            ls_bucket s = ls_plan_shard(p, k, w);
-            x->counts[(size_t)k * n + (size_t)w] = s.end - s.first;
-        }
+    for (int k = 0; k < p->nbuckets; k++) ls_plan_shard_counts(p, k, x->counts + (size_t)k * n);
 }
 
 static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
@@ -470,7 +510,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     count_shards(x);
     x->patience = ls_patience_for(x->c.busy, ls_cores());
     x->arena_nbytes = x->places.nbytes;
-    x->work_nbytes = ls_model_work_floats(p->c.model) * (size_t)p->c.micro_batch * sizeof(float);
+    x->work_nbytes = ls_plan_work_nbytes(p);
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
@@ -506,6 +546,24 @@ void ls_exec_free(ls_exec *x) {
     ls_lanes_free(&x->lanes);
     free(x->counts);
     free(x);
+}
+
+/* Backward comes to the last layer first. A block that a layer shares with the one below tells only
+ * where no other does. */
+const char *ls_exec_overflow(const ls_exec *x) {
+    const ls_model *m = x->c.plan->c.model;
+    const double *sums = x->c.world->sums;
+    if (!isfinite(x->out.loss)) return "the loss";
+    for (int shared = 0; shared < 2; shared++)
+        for (int i = m->nlayers - 1; i >= 0; i--) {
+            const ls_layer *l = &m->layers[i];
+            for (int k = 0; k < l->nparams; k++) {
+                size_t first = l->offsets[k] / LS_BLOCK + (shared ? 0 : 1);
+                for (size_t b = first; b * LS_BLOCK < l->offsets[k] + l->counts[k]; b++)
+                    if (!isfinite(sums[b])) return l->name;
+            }
+        }
+    return "a gradient";
 }
 
 int64_t ls_exec_time(const ls_exec *x, ls_action_kind kind) {

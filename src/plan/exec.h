@@ -30,8 +30,11 @@ typedef struct ls_exec_config {
 
 /* What a step is given, and what it says. */
 typedef struct ls_step_in {
-    int64_t step; /* from 0; consecutive from first_step on */
+    int64_t step;    /* from 0; consecutive from first_step on */
+    int64_t updates; /* done before: fewer than steps where some were skipped */
     double lr, clip;
+    double loss_scale; /* of the gradient, divided out in the update; 1: none */
+    bool skips;        /* a step whose gradient overflows changes nothing */
     ls_adamw adamw;
 } ls_step_in;
 
@@ -39,6 +42,7 @@ typedef struct ls_step_out {
     ls_batch batch;
     double loss;      /* mean over the tokens, nats */
     double grad_norm; /* before clipping */
+    bool skipped;     /* it overflowed */
 } ls_step_out;
 
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
@@ -53,6 +57,10 @@ ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out
 /* The same, with random actions of random workers and lanes. */
 ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *, ls_step_out *out_p,
                              ls_error *);
+
+/* After a step whose norm is not finite: the layer whose gradient overflowed first, or "the loss".
+ */
+const char *ls_exec_overflow(const ls_exec *);
 
 /* Nanoseconds spent in a kind of action since the last reset; between steps. */
 int64_t ls_exec_time(const ls_exec *, ls_action_kind);

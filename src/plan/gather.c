@@ -49,13 +49,7 @@ static void find_needed(walk *w, int first, int end) {
 }
 
 static void add_gather(walk *w, int bucket) {
-    const ls_plan *p = w->from;
-    int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first);
-    int64_t n = p->c.nworkers;
-    ls_plan_append(w->to, &(ls_action){.kind = LS_ALL_GATHER,
-                                       .worker = LS_ALL_WORKERS,
-                                       .bucket = bucket,
-                                       .nbytes = floats * (int64_t)sizeof(float) * (n - 1) / n});
+    ls_plan_append_comm(w->to, LS_ALL_GATHER, LS_AXIS_SHARDS, bucket, 0);
     w->there[bucket] = true;
 }
 

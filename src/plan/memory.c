@@ -10,10 +10,11 @@
 #include "plan/world.h"
 
 static const char *const names[LS_NPURPOSES] = {
-    [LS_MEM_PARAMS] = "parameters",         [LS_MEM_GRADS] = "gradients",
-    [LS_MEM_MOMENTS] = "optimizer (AdamW)", [LS_MEM_ACTIVATIONS] = "activations",
-    [LS_MEM_WORK] = "work of a layer",      [LS_MEM_SCRATCH] = "scratch of threads",
-    [LS_MEM_SAMPLES] = "samples",           [LS_MEM_SUMS] = "norms and losses",
+    [LS_MEM_PARAMS] = "parameters",           [LS_MEM_GRADS] = "gradients",
+    [LS_MEM_OPTIMIZER] = "optimizer (AdamW)", [LS_MEM_WIDE] = "sums of micro-batches",
+    [LS_MEM_ACTIVATIONS] = "activations",     [LS_MEM_WORK] = "work of a layer",
+    [LS_MEM_SCRATCH] = "scratch of threads",  [LS_MEM_SAMPLES] = "samples",
+    [LS_MEM_SUMS] = "norms and losses",
 };
 
 const char *ls_purpose_name(ls_purpose p) { return names[p]; }
@@ -85,32 +86,47 @@ static int neediest(const ls_plan *p) {
     return most;
 }
 
-void ls_plan_memory(const ls_plan *p, int threads, bool one, ls_memory *m_p) {
+/* Elements of a worker's shards. */
+static size_t own_count(const ls_plan *p, int worker) {
+    size_t own = 0;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket s = ls_plan_shard(p, k, worker);
+        own += s.end - s.first;
+    }
+    return own;
+}
+
+/* What is there from beginning to end. */
+static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
+    size_t all = p->c.model->nfloats, own = own_count(p, m->worker);
+    size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
+    size_t state = (p->c.compute == LS_F32 ? 2 : 3) * sizeof(float); /* m, v, masters */
+    size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
+    m->nbytes[LS_MEM_PARAMS] = (ls_plan_transient(p, LS_BUF_PARAM) || c->one ? own : all) * param;
+    m->nbytes[LS_MEM_GRADS] = (ls_plan_transient(p, LS_BUF_GRAD) ? sums * own : slots * all) * grad;
+    m->nbytes[LS_MEM_WIDE] = ls_plan_wide(p) ? all * sizeof(float) : 0;
+    m->nbytes[LS_MEM_OPTIMIZER] = (p->c.zero ? own : all) * state;
+    if (!c->in_file) return;
+    m->file = m->nbytes[LS_MEM_OPTIMIZER];
+    m->nbytes[LS_MEM_OPTIMIZER] = 0;
+}
+
+void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
     const ls_model *model = p->c.model;
     ls_memory m = {.worker = neediest(p), .peak_action = -1};
-    walk w = {.p = p, .worker = m.worker, .one = one, .peak_action = -1};
+    walk w = {.p = p, .worker = m.worker, .one = c->one, .peak_action = -1};
     w.there = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
     follow(&w);
     free(w.there);
     ls_arena_plan arena;
     ls_plan_arena(p, m.worker, &arena);
-    int a = 0, b = 0;
-    ls_plan_range(p, m.worker, &a, &b);
-    size_t flat = model->nfloats * sizeof(float), own = 0;
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket s = ls_plan_shard(p, k, m.worker);
-        own += (s.end - s.first) * sizeof(float);
-    }
-    bool params = ls_plan_transient(p, LS_BUF_PARAM), grads = ls_plan_transient(p, LS_BUF_GRAD);
-    size_t slots = (size_t)ls_plan_slots(p, m.worker), whole = (size_t)(p->c.batch / p->c.V);
-    m.nbytes[LS_MEM_PARAMS] = params || one ? own : flat;
-    m.nbytes[LS_MEM_GRADS] = grads ? own : slots * flat;
-    m.nbytes[LS_MEM_MOMENTS] = 2 * (p->c.zero ? own : flat);
+    size_t whole = (size_t)(p->c.batch / p->c.V);
+    count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
-    m.nbytes[LS_MEM_WORK] = ls_model_work_floats(model) * (size_t)p->c.micro_batch * sizeof(float);
-    m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(threads, ls_model_scratch_floats(model));
-    m.nbytes[LS_MEM_SAMPLES] =
-        2 * (whole * (size_t)(b - a) + 1) * (size_t)(model->config.context + 1) * 4;
+    m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
+    m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
+    m.nbytes[LS_MEM_SAMPLES] = 2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) *
+                               (size_t)(model->config.context + 1) * 4;
     m.nbytes[LS_MEM_SUMS] = 2 * ls_world_nsums(p) * sizeof(double);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
@@ -123,12 +139,13 @@ void ls_plan_memory(const ls_plan *p, int threads, bool one, ls_memory *m_p) {
     *m_p = m;
 }
 
-static void note(const ls_plan *p, const ls_memory *m, ls_purpose what, bool one, ls_buf *out) {
+static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_purpose what,
+                 ls_buf *out) {
     bool some = p->c.nworkers > 1;
     if (what == LS_MEM_PARAMS && m->extra[0])
         ls_buf_printf(out, "the own shard, and at most %.3f MB gathered",
                       (double)m->extra[0] / 1e6);
-    else if (what == LS_MEM_PARAMS && one && some)
+    else if (what == LS_MEM_PARAMS && c->one && some)
         ls_buf_printf(out, "a worker's part of the one copy that all workers of the host share");
     if (what == LS_MEM_GRADS && m->extra[1])
         ls_buf_printf(out, "the own shard, and at most %.3f MB not summed yet",
@@ -136,17 +153,20 @@ static void note(const ls_plan *p, const ls_memory *m, ls_purpose what, bool one
     else if (what == LS_MEM_GRADS && ls_plan_slots(p, m->worker) > 1)
         ls_buf_printf(out, "%d sums, of the tree over virtual workers",
                       ls_plan_slots(p, m->worker));
-    if (what == LS_MEM_MOMENTS && some)
+    if (what == LS_MEM_WIDE && m->nbytes[what]) ls_buf_printf(out, "gradients in f32 meanwhile");
+    if (what == LS_MEM_OPTIMIZER && m->file)
+        ls_buf_printf(out, "in a file: %.3f MB", (double)m->file / 1e6);
+    else if (what == LS_MEM_OPTIMIZER && some)
         ls_buf_printf(out, p->c.zero ? "of the own shard" : "of all");
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }
 
-void ls_memory_print(const ls_plan *p, const ls_memory *m, bool one, ls_buf *out) {
+void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
         ls_buf_printf(out, "  %-22s %12.3f  ", names[i], (double)m->nbytes[i] / 1e6);
-        note(p, m, (ls_purpose)i, one, out);
+        note(p, c, m, (ls_purpose)i, out);
         ls_buf_printf(out, "\n");
     }
     ls_buf_printf(out, "  %-22s %12.3f  ", "at most at one time", (double)m->peak / 1e6);

@@ -7,7 +7,8 @@
 typedef enum ls_purpose {
     LS_MEM_PARAMS,
     LS_MEM_GRADS,
-    LS_MEM_MOMENTS,
+    LS_MEM_WIDE,
+    LS_MEM_OPTIMIZER,
     LS_MEM_ACTIVATIONS,
     LS_MEM_WORK,
     LS_MEM_SCRATCH,
@@ -22,17 +23,23 @@ typedef struct ls_memory {
     size_t peak;                 /* of all together, at one time */
     int peak_action;             /* -1: always the same */
     size_t extra[2]; /* of parameters and gradients at most: what is there for a while */
+    size_t file;     /* beside: in a file */
 } ls_memory;
 
-/* threads: of a worker. one: parameters and moments are one copy for all workers of the host; a
- * worker counts its part. */
-void ls_plan_memory(const ls_plan *, int threads, bool one, ls_memory *m_p);
+typedef struct ls_memory_config {
+    int threads;  /* of a worker */
+    bool one;     /* parameters and optimizer are one copy for the workers among which they are
+                     sharded; a worker counts its part */
+    bool in_file; /* the optimizer's state is, and counts nothing */
+} ls_memory_config;
+
+void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);
 
 /* "parameters", "gradients", ... */
 const char *ls_purpose_name(ls_purpose);
 /* The largest. */
 ls_purpose ls_memory_worst(const ls_memory *);
 /* The table, as text. */
-void ls_memory_print(const ls_plan *, const ls_memory *, bool one, ls_buf *out);
+void ls_memory_print(const ls_plan *, const ls_memory_config *, const ls_memory *, ls_buf *out);
 
 #endif

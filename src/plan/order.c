@@ -31,12 +31,12 @@ static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, 
 
 /* Everything that `worker` computes, appended to the scratch plan `to`. */
 static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
-    int a = 0, b = 0, micros = ls_plan_micros(p);
-    ls_plan_range(p, worker, &a, &b);
+    int n = ls_plan_nvws(p, worker), micros = ls_plan_micros(p);
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
-    for (int v = a; v < b; v++) {
-        ls_action base = {.worker = worker, .vw = v, .start = p->c.tree || v == a};
-        if (p->c.tree) ls_tree_fold(p->c.V, a, v, &base.slot);
+    for (int k = 0; k < n; k++) {
+        ls_action base = {.worker = worker, .vw = ls_plan_vw(p, worker, k)};
+        base.start = p->c.tree || p->c.early || k == 0;
+        ls_plan_fold(p, worker, k, &base.slot);
         for (int i = 0; i < micros; i++) add_micro(to, p, base, i, micros);
     }
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "coll/tree.h"
+#include "model/mixed.h"
+#include "tensor/dtype.h"
 
 static const struct {
     const char *name;
@@ -26,6 +28,64 @@ static const struct {
 
 const char *ls_action_kind_name(ls_action_kind kind) { return kinds[kind].name; }
 
+static ls_status check_types(const ls_plan_config *c, ls_error *e) {
+    const ls_dtype types[] = {c->compute, c->reduce};
+    for (int i = 0; i < 2; i++)
+        if (types[i] != LS_F32 && !ls_dtype_is_half(types[i]))
+            return ls_fail(e, LS_EINVAL, "can't train in %s; use f32, bf16 or f16",
+                           ls_dtype_name(types[i]));
+    return LS_OK;
+}
+
+/* A group first sums what its own workers have: that must be a whole subtree, or the order of
+ * summation would depend on the groups. */
+static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    if (c->shards == 0 || c->shards == c->nworkers) return LS_OK;
+    if (c->shards < 0 || c->nworkers % c->shards)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d does not divide %d workers; use a divisor, or 0: "
+                       "shard among all",
+                       c->shards, c->nworkers);
+    if (c->zero == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d: with parallel.zero 0 nothing is sharded; use zero "
+                       "1, 2 or 3",
+                       c->shards);
+    int groups = c->nworkers / c->shards;
+    for (int g = 0; c->tree && g < groups; g++) {
+        int a = 0, b = 0;
+        ls_tree_range(c->V, g, groups, &a, &b);
+        if (c->V % groups == 0 && ls_tree_cover(c->V, a, b, nodes) == 1) continue;
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d makes %d groups of %d workers, and their virtual "
+                       "workers (%d in all) are no whole subtrees of the order of summation; use "
+                       "powers of two for both, or parallel.reduce=fastest",
+                       c->shards, groups, c->shards, c->V);
+    }
+    return LS_OK;
+}
+
+/* What a round sums must be a whole subtree. */
+static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    if (!c->early) return LS_OK;
+    if (c->zero < 2)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.accumulate early: with parallel.zero %d gradients are not "
+                       "sharded, so it would save nothing; use zero 2 or 3",
+                       c->zero);
+    bool whole = c->V % c->nworkers == 0;
+    for (int a = 0; whole && c->tree && a < c->V; a += c->nworkers)
+        whole = ls_tree_cover(c->V, a, a + c->nworkers, nodes) == 1;
+    if (whole) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.accumulate early: %d workers take %d virtual workers in rounds that "
+                   "are no whole subtrees of the order of summation; use powers of two for both, "
+                   "or accumulate late",
+                   c->nworkers, c->V);
+}
+
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->nworkers < 1 || c->nworkers > c->V)
         return ls_fail(e, LS_EINVAL,
@@ -35,6 +95,9 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->batch % c->V)
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
+    LS_TRY(check_types(c, e));
+    LS_TRY(check_groups(c, e));
+    LS_TRY(check_rounds(c, e));
     size_t nbuckets = c->model->nfloats * sizeof(float) / (c->bucket_nbytes + 1) + 1;
     if (nbuckets > LS_PLAN_MAX_BUCKETS)
         return ls_fail(e, LS_EINVAL,
@@ -43,7 +106,11 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
                        (double)c->bucket_nbytes / 1e6, nbuckets, LS_PLAN_MAX_BUCKETS,
                        (double)c->model->nfloats * sizeof(float) / LS_PLAN_MAX_BUCKETS / 1e6 +
                            0.001);
-    ls_plan p = {.c = *c, .nslots = 1};
+    ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};
+    for (int i = 0, slot = 0; c->early && i < ls_plan_rounds(&p); i++) {
+        ls_plan_fold_round(&p, i, &slot);
+        if (slot + 1 > p.nsums) p.nsums = slot + 1;
+    }
     for (int w = 0; w < c->nworkers; w++)
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_plan_cut_buckets(&p);
@@ -84,18 +151,63 @@ void ls_plan_append(ls_plan *p, const ls_action *a) {
     p->actions[p->nactions++] = *a;
 }
 
+/* Sent by a worker at least: of n that have a vector of `nbytes` to sum or to gather. */
+static int64_t part_of(int64_t nbytes, int n) { return nbytes * (n - 1) / n; }
+
+void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int bucket, int round) {
+    ls_action a = {.kind = kind, .worker = LS_ALL_WORKERS, .bucket = bucket, .axis = axis};
+    bool gather = kind == LS_ALL_GATHER;
+    int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first);
+    int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? p->c.compute : p->c.reduce);
+    int n = axis == LS_AXIS_ALL        ? p->c.nworkers
+            : axis == LS_AXIS_REPLICAS ? ls_plan_replicas(p)
+                                       : ls_plan_shards(p);
+    if (axis == LS_AXIS_REPLICAS) nbytes /= ls_plan_shards(p);
+    if (!gather) ls_plan_fold_round(p, round, &a.slot);
+    a.round = round;
+    a.nbytes = part_of(nbytes, n) * (kind == LS_ALL_REDUCE ? 2 : 1);
+    ls_plan_append(p, &a);
+}
+
 bool ls_action_concerns(const ls_action *a, int worker) {
     return a->worker == worker || a->worker == LS_ALL_WORKERS;
 }
 
-void ls_plan_range(const ls_plan *p, int worker, int *a_p, int *b_p) {
-    ls_tree_range(p->c.V, worker, p->c.nworkers, a_p, b_p);
+int ls_plan_vw(const ls_plan *p, int worker, int i) {
+    int a = 0, b = 0;
+    if (p->c.early) return i * p->c.nworkers + worker;
+    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    return a + i;
+}
+
+int ls_plan_nvws(const ls_plan *p, int worker) {
+    int a = 0, b = 0;
+    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    return p->c.early ? p->c.V / p->c.nworkers : b - a;
+}
+
+int ls_plan_vw_index(const ls_plan *p, int worker, int vw) {
+    return p->c.early ? vw / p->c.nworkers : vw - ls_plan_vw(p, worker, 0);
+}
+
+int ls_plan_rounds(const ls_plan *p) { return p->c.early ? p->c.V / p->c.nworkers : 1; }
+int ls_plan_round_vws(const ls_plan *p) { return p->c.early ? p->c.nworkers : p->c.V; }
+
+int ls_plan_fold(const ls_plan *p, int worker, int i, int *slot_p) {
+    *slot_p = 0;
+    if (p->c.early || !p->c.tree) return 0;
+    return ls_tree_fold(p->c.V, ls_plan_vw(p, worker, 0), ls_plan_vw(p, worker, i), slot_p);
+}
+
+int ls_plan_fold_round(const ls_plan *p, int i, int *slot_p) {
+    *slot_p = p->c.early && i > 0;
+    return p->c.early && p->c.tree ? ls_tree_fold(ls_plan_rounds(p), 0, i, slot_p) : *slot_p;
 }
 
 int ls_plan_slots(const ls_plan *p, int worker) {
     int a = 0, b = 0;
-    ls_plan_range(p, worker, &a, &b);
-    return p->c.tree ? ls_tree_slots(p->c.V, a, b) : 1;
+    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    return p->c.tree && !p->c.early ? ls_tree_slots(p->c.V, a, b) : 1;
 }
 
 int ls_plan_micros(const ls_plan *p) {
@@ -103,12 +215,32 @@ int ls_plan_micros(const ls_plan *p) {
     return (int)((samples + p->c.micro_batch - 1) / p->c.micro_batch);
 }
 
+int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : p->c.nworkers; }
+int ls_plan_replicas(const ls_plan *p) { return p->c.nworkers / ls_plan_shards(p); }
+bool ls_plan_wide(const ls_plan *p) {
+    return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;
+}
+
 ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
-    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)p->c.nworkers, w = (size_t)worker;
+    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
+    size_t w = (size_t)worker % n;
     return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
                        .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
                        .writer = b->writer};
+}
+
+void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
+    for (int i = 0; i < ls_plan_shards(p); i++) {
+        ls_bucket s = ls_plan_shard(p, bucket, i);
+        counts[i] = s.end - s.first;
+    }
+}
+
+ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
+    ls_bucket s = ls_plan_shard(p, bucket, worker);
+    if (worker >= ls_plan_shards(p)) s.end = s.first;
+    return s;
 }
 
 ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
@@ -137,7 +269,7 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_SHARD: return LS_BUF_ACT + 3 * layers + buckets;
     case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + 2 * buckets;
     case LS_BUF_SUM: return LS_BUF_ACT + 3 * layers + 3 * buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + 4 * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + (3 + p->nsums) * buckets;
     default: return (int)kind;
     }
 }
@@ -148,6 +280,7 @@ int ls_plan_nbuffers(const ls_plan *p) {
 
 int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
     if (kind == LS_BUF_GRAD) index = index * p->nslots + slot;
+    if (kind == LS_BUF_SUM) index = index * p->nsums + slot;
     return first_of(p, kind) + index;
 }
 
@@ -155,10 +288,9 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
     int kind = LS_BUF_GRAD;
     while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
     ls_buffer b = {.kind = (ls_buffer_kind)kind, .index = id - first_of(p, (ls_buffer_kind)kind)};
-    if (kind == LS_BUF_GRAD) {
-        b.slot = b.index % p->nslots;
-        b.index /= p->nslots;
-    }
+    int slots = kind == LS_BUF_GRAD ? p->nslots : kind == LS_BUF_SUM ? p->nsums : 1;
+    b.slot = b.index % slots;
+    b.index /= slots;
     return b;
 }
 
@@ -181,8 +313,19 @@ static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
     const ls_layer *l = &p->c.model->layers[b->index];
     int64_t n = p->c.micro_batch;
     if (b->kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
-    size_t floats = b->kind == LS_BUF_SAVED ? l->saved_floats : l->y_floats;
-    return (size_t)n * floats * sizeof(float);
+    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->c.compute);
+    return (size_t)n * l->y_floats * ls_dtype_size(p->c.compute);
+}
+
+size_t ls_plan_work_nbytes(const ls_plan *p) {
+    size_t most = 0;
+    for (int i = 0; i < p->c.model->nlayers; i++) {
+        const ls_layer *l = &p->c.model->layers[i];
+        int64_t n = l->backward_whole ? p->c.batch / p->c.V : p->c.micro_batch;
+        size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce);
+        if (nbytes > most) most = nbytes;
+    }
+    return most;
 }
 
 size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
@@ -191,8 +334,9 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
     if (!ls_plan_transient(p, b.kind)) return 0;
     ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
     size_t floats = all.end - all.first;
-    if (b.kind == LS_BUF_PARAM || b.slot == 0) floats -= own.end - own.first;
-    return floats * sizeof(float);
+    bool keeps = b.kind == LS_BUF_PARAM || (b.slot == 0 && !p->c.early);
+    if (keeps) floats -= own.end - own.first;
+    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->c.compute : p->c.reduce);
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
@@ -204,6 +348,8 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
         snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
     else if (b.kind == LS_BUF_GRAD)
         snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
+    else if (b.kind == LS_BUF_SUM && p->nsums > 1)
+        snprintf(text, nbytes, "bucket %d sum over workers %d", b.index, b.slot);
     else if (b.kind >= LS_BUF_PARAM)
         snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
     else
@@ -249,16 +395,16 @@ static void use_layer(const use_list *u, const ls_action *a) {
 static int sums_of(const ls_plan *p, int worker) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
-    ls_plan_range(p, worker, &a, &b);
-    return p->c.tree ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    return p->c.tree && !p->c.early ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
 }
 
 /* The gradient of a bucket is summed. The result lies in the first of the sums; what else is there
  * is only read. */
-static void use_sum(const use_list *u, int bucket, int worker) {
+static void use_sum(const use_list *u, const ls_action *a, int worker) {
     for (int s = sums_of(u->p, worker) - 1; s >= 0; s--)
-        use(u, LS_BUF_GRAD, bucket, s, LS_USE_READ);
-    use(u, LS_BUF_SUM, bucket, 0, LS_USE_WRITE);
+        use(u, LS_BUF_GRAD, a->bucket, s, LS_USE_READ);
+    use(u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_WRITE);
 }
 
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
@@ -271,14 +417,20 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: use_layer(&u, a); break;
-    case LS_ADD:
-        use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);
-        use(&u, LS_BUF_GRAD, a->bucket, a->slot + 1, LS_USE_READ);
+    case LS_ADD: {
+        ls_buffer_kind what = a->summed ? LS_BUF_SUM : LS_BUF_GRAD;
+        use(&u, what, a->bucket, a->slot, LS_USE_UPDATE);
+        use(&u, what, a->bucket, a->slot + 1, LS_USE_READ);
         break;
-    case LS_REDUCE_SCATTER: use_sum(&u, a->bucket, worker); break;
+    }
+    case LS_REDUCE_SCATTER: use_sum(&u, a, worker); break;
     case LS_ALL_REDUCE:
+        if (a->axis == LS_AXIS_REPLICAS) {
+            use(&u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_UPDATE);
+            break;
+        }
         if (a->bucket != LS_SCALARS) {
-            use_sum(&u, a->bucket, worker);
+            use_sum(&u, a, worker);
             break;
         }
         use(&u, LS_BUF_NORMS, 0, 0, LS_USE_READ);

@@ -33,7 +33,8 @@ typedef enum ls_action_kind {
     LS_ADD,            /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_REDUCE_SCATTER, /* all: the owner of each shard of a bucket sums it over all workers */
     LS_NORM,           /* squares of the own shards */
-    LS_ALL_REDUCE,     /* all: a bucket summed over all workers; or (LS_SCALARS) norm and loss */
+    LS_ALL_REDUCE,     /* all: a bucket (among replicas: the shard) summed, for all of them; or
+                          (LS_SCALARS) norm and loss */
     LS_UPDATE,         /* AdamW on what the worker owns of a bucket */
     LS_ALL_GATHER,     /* all: the parameters of each shard of a bucket to all */
     LS_FREE,           /* the buffer's memory is another's from here on */
@@ -44,16 +45,24 @@ typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
 
 enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
 
+/* Who takes part in a communication. Workers lie in groups of `shards`, one after the other: a
+ * group shares one copy of what is sharded; replicas are those of all groups that have the same
+ * shard. */
+typedef enum ls_axis { LS_AXIS_ALL, LS_AXIS_SHARDS, LS_AXIS_REPLICAS } ls_axis;
+
 typedef struct ls_action {
     ls_action_kind kind;
     int worker;    /* or LS_ALL_WORKERS */
     int vw, micro; /* Forward, Recompute, Backward: virtual worker, micro-batch (-1: all of them) */
     int layer;     /* of these */
-    int slot;      /* Backward: which sum; Add: the lower of the two */
+    int slot;      /* Backward: which sum; Add: the lower of the two; of a round: where it goes */
+    bool summed;   /* Add: of the own shard, sums over all workers */
+    int round;     /* communication: of early reduction */
     bool start;    /* Backward: the slot's chains start at 0 */
     bool last;     /* Backward: the virtual worker's last micro-batch */
     int bucket;    /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;    /* Free */
+    ls_axis axis;  /* communication: each worker with those of its group */
     int64_t nbytes; /* communication: bytes that each worker reads from others */
 } ls_action;
 
@@ -74,13 +83,20 @@ typedef struct ls_plan_config {
     int zero; /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
                  as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
                  Parameter Models", SC 2020 */
-    int recompute; /* layers of a segment of which only the input is kept; 0: all is kept */
-    int prefetch;  /* with zero 3: parameters are gathered so many layers before their use */
+    int recompute;        /* layers of a segment of which only the input is kept; 0: all is kept */
+    int recompute_layers; /* that are in segments, from the first block on; 0: all */
+    bool early;   /* gradients are reduced after each round, in which every worker runs one virtual
+                     worker, and not after the last: less memory, more is sent; zero 2 and 3 */
+    int prefetch; /* with zero 3: parameters are gathered so many layers before their use */
+    int shards;   /* workers among which is sharded; divides nworkers; 0: all */
+    ls_dtype compute; /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
+    ls_dtype reduce;  /* of gradients, as they are kept and sent */
 } ls_plan_config;
 
 typedef struct ls_plan {
     ls_plan_config c;
     int nslots; /* the most gradient sums that any worker keeps */
+    int nsums;  /* of its shards, the most sums over all workers: more than one where `early` */
     ls_bucket *buckets;
     int nbuckets; /* in the order in which Backward fills them */
     ls_action *actions;
@@ -109,18 +125,44 @@ ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
 const char *ls_action_kind_name(ls_action_kind);
 void ls_plan_append(ls_plan *, const ls_action *);
+/* A communication of a bucket, with its bytes. */
+void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int round);
 /* Replaces the actions by those of lists [nworkers], whose memory it takes: workers take turns,
  * action by action, as if they ran at the same speed. */
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 bool ls_action_concerns(const ls_action *, int worker);
 
-/* Virtual workers [*a_p, *b_p) of a worker, and the gradient sums that it keeps meanwhile. */
-void ls_plan_range(const ls_plan *, int worker, int *a_p, int *b_p);
+/* The i-th virtual worker of a worker, and how many it runs: a contiguous range of them, or (early)
+ * each nworkers-th. */
+int ls_plan_vw(const ls_plan *, int worker, int i);
+int ls_plan_nvws(const ls_plan *, int worker);
+/* Which one of its worker's `vw` is. */
+int ls_plan_vw_index(const ls_plan *, int worker, int vw);
+/* Gradient sums that a worker keeps meanwhile. */
 int ls_plan_slots(const ls_plan *, int worker);
+/* Into which sum the i-th of a worker goes; returns by how many folds it is followed. */
+int ls_plan_fold(const ls_plan *, int worker, int i, int *slot_p);
+/* The same of the sums over all workers, with early reduction, after round i. */
+int ls_plan_fold_round(const ls_plan *, int i, int *slot_p);
+/* Reductions of a bucket in a step, and virtual workers that take part in one. */
+int ls_plan_rounds(const ls_plan *);
+int ls_plan_round_vws(const ls_plan *);
 int ls_plan_micros(const ls_plan *); /* micro-batches of a virtual worker */
+
+/* Workers of a sharding group, and how many such groups there are. */
+int ls_plan_shards(const ls_plan *);
+int ls_plan_replicas(const ls_plan *);
+/* Sums over the micro-batches of a virtual worker wait in f32, beside gradients in 16 bits. */
+bool ls_plan_wide(const ls_plan *);
 
 /* Worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK; may be empty. */
 ls_bucket ls_plan_shard(const ls_plan *, int bucket, int worker);
+
+/* Elements of each shard of a bucket, [shards]. */
+void ls_plan_shard_counts(const ls_plan *, int bucket, size_t *counts);
+
+/* The part of a bucket's sum that a worker squares; may be empty. */
+ls_bucket ls_plan_normed(const ls_plan *, int bucket, int worker);
 
 /* What a worker updates of a bucket: its shard, or where moments are not sharded all of it. */
 ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
@@ -141,8 +183,9 @@ typedef enum ls_buffer_kind {
     LS_BUF_DACT,    /* [layer] gradient of the output */
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] the parameters of the own shard; lies in PARAM */
-    LS_BUF_MOMENT,  /* [bucket] */
-    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0 */
+    LS_BUF_MOMENT,  /* [bucket] and masters */
+    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0, or (early) in
+                       slots of its own */
     LS_BUF_GRAD,    /* [bucket][slot] */
 } ls_buffer_kind;
 
@@ -158,6 +201,8 @@ ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
 bool ls_buffer_in_arena(ls_buffer_kind);
 /* Comes and goes within a step: those, and what is gathered or summed where it is sharded. */
 bool ls_plan_transient(const ls_plan *, ls_buffer_kind);
+/* Memory of one call of a layer, at most. */
+size_t ls_plan_work_nbytes(const ls_plan *);
 /* Bytes of a buffer in the arena; of a transient one, those that Free gives back. */
 size_t ls_plan_buffer_nbytes(const ls_plan *, int id, int worker);
 void ls_plan_buffer_name(const ls_plan *, int id, char *text, size_t nbytes);

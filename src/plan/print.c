@@ -18,8 +18,8 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
         break;
     case LS_ADD:
-        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d", a->bucket, a->vw, a->slot,
-                      a->slot + 1);
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
+                      a->slot + 1, a->summed ? ", over all workers" : "");
         break;
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
@@ -30,6 +30,11 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
+        if (ls_plan_replicas(p) > 1)
+            ls_buf_printf(out,
+                          a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
+                                                    : ", of its shard, among %d groups",
+                          a->axis == LS_AXIS_SHARDS ? ls_plan_shards(p) : ls_plan_replicas(p));
         break;
     case LS_UPDATE: {
         ls_bucket s = ls_plan_owned(p, a->bucket, a->worker);
@@ -61,8 +66,9 @@ void ls_plan_print(const ls_plan *p, int worker, ls_buf *out) {
 
 ls_hash ls_plan_hash(const ls_plan *p) {
     ls_buf text = {0};
-    ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d\n", p->c.nworkers, p->c.V,
-                  (long long)p->c.batch, (long long)p->c.micro_batch, p->c.tree);
+    ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n",
+                  p->c.nworkers, p->c.V, (long long)p->c.batch, (long long)p->c.micro_batch,
+                  p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
     ls_plan_print(p, LS_ALL_WORKERS, &text);
     ls_hash h = ls_hash_bytes(text.data, text.len);
     ls_buf_free(&text);

@@ -4,8 +4,9 @@
  *
  * Layers are cut into segments of `recompute` layers, from the first after the embedding to the
  * last before the head. Of a segment only its input stays from Forward to Backward; before the
- * Backward of its last layer all its layers run again (Recompute). Nothing else has to be told: a
- * Recompute writes what Forward wrote, so between the two the buffers are dead (frees.c).
+ * Backward of its last layer all its layers run again (Recompute). With `recompute_layers` only so
+ * many are in segments, the first ones, whose memory is needed longest. Nothing else has to be
+ * told: a Recompute writes what Forward wrote, so between the two the buffers are dead (frees.c).
  */
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@
 /* The segment of a layer: [*first_p, *end_p), or false where it is in none. */
 static bool segment_of(const ls_plan *p, int layer, int *first_p, int *end_p) {
     int last = p->c.model->nlayers - 1; /* the head runs backward at once */
+    if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
     if (layer < 1 || layer >= last) return false;
     *first_p = 1 + (layer - 1) / p->c.recompute * p->c.recompute;
     *end_p = *first_p + p->c.recompute < last ? *first_p + p->c.recompute : last;

@@ -4,7 +4,7 @@
  * the first block boundary at which a bucket has its bytes. The last Backward of a virtual worker
  * that writes a bucket is followed by the folds of the tree (Add); when the last worker has done
  * that for its last virtual worker, the bucket's ReduceScatter (or AllReduce) stands, so that it
- * may run while Backward goes on.
+ * may run while Backward goes on. With early reduction that is so for each virtual worker.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,22 +29,35 @@ void ls_plan_cut_buckets(ls_plan *p) {
     }
 }
 
-/* The sum goes to the owner of each shard; where nothing is sharded, to all. */
-static void add_reduction(ls_plan *to, int bucket) {
-    int64_t floats = (int64_t)(to->buckets[bucket].end - to->buckets[bucket].first);
-    int64_t n = to->c.nworkers, nbytes = floats * (int64_t)sizeof(float) * (n - 1) / n;
-    ls_plan_append(to, &(ls_action){.kind = to->c.zero ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
-                                    .worker = LS_ALL_WORKERS,
-                                    .bucket = bucket,
-                                    .nbytes = to->c.zero ? nbytes : 2 * nbytes});
+/* The sum goes to the owner of each shard; where nothing is sharded, to all. Owners of the same
+ * shard add up what their groups have. With early reduction they then fold it into the sums of the
+ * rounds before. */
+static void add_reduction(ls_plan *to, int bucket, int round) {
+    if (to->c.zero == 0) {
+        ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_ALL, bucket, round);
+        return;
+    }
+    ls_plan_append_comm(to, LS_REDUCE_SCATTER, LS_AXIS_SHARDS, bucket, round);
+    if (ls_plan_replicas(to) > 1)
+        ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_REPLICAS, bucket, round);
+    int slot = 0, folds = ls_plan_fold_round(to, round, &slot);
+    for (int w = 0; w < to->c.nworkers; w++)
+        for (int i = 1; i <= folds; i++)
+            ls_plan_append(to, &(ls_action){.kind = LS_ADD,
+                                            .worker = w,
+                                            .vw = ls_plan_vw(to, w, round),
+                                            .bucket = bucket,
+                                            .slot = slot - i,
+                                            .summed = true});
 }
 
 /* What follows a Backward: folds of each bucket that it finishes, and reductions that they
- * complete. */
+ * complete. missing [nbuckets][rounds]: workers that have not come so far. */
 static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
-    int a = 0, b = 0, slot = 0;
-    ls_plan_range(to, done->worker, &a, &b);
-    int folds = to->c.tree ? ls_tree_fold(to->c.V, a, done->vw, &slot) : 0;
+    int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
+    int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);
+    bool last = index == ls_plan_nvws(to, done->worker) - 1;
+    int round = to->c.early ? index : 0;
     for (int k = 0; k < to->nbuckets; k++) {
         if (to->buckets[k].writer != done->layer) continue;
         for (int i = 1; i <= folds; i++)
@@ -53,8 +66,8 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
                                             .vw = done->vw,
                                             .bucket = k,
                                             .slot = slot - i});
-        if (done->vw != b - 1 || --missing[k] > 0) continue;
-        add_reduction(to, k);
+        if (!to->c.early && !last) continue;
+        if (--missing[k * rounds + round] == 0) add_reduction(to, k, round);
     }
 }
 
@@ -62,8 +75,9 @@ void ls_plan_add_reduction(ls_plan *p) {
     ls_plan to = *p;
     to.actions = NULL;
     to.nactions = to.capacity = 0;
-    int *missing = LS_NEW_ARRAY(int, (size_t)p->nbuckets); /* workers that still write a bucket */
-    for (int k = 0; k < p->nbuckets; k++) missing[k] = p->c.nworkers;
+    int cells = p->nbuckets * ls_plan_rounds(p);
+    int *missing = LS_NEW_ARRAY(int, (size_t)cells);
+    for (int i = 0; i < cells; i++) missing[i] = p->c.nworkers;
     for (int i = 0; i < p->nactions; i++) {
         ls_plan_append(&to, &p->actions[i]);
         if (p->actions[i].kind == LS_BACKWARD && p->actions[i].last)

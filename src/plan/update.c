@@ -15,13 +15,9 @@ void ls_plan_add_update(ls_plan *p) {
                                    .worker = LS_ALL_WORKERS,
                                    .nbytes = nsums * (int64_t)sizeof(double) * (n - 1) / n});
     for (int k = 0; k < p->nbuckets; k++) {
-        int64_t floats = (int64_t)(p->buckets[k].end - p->buckets[k].first);
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
         if (p->c.zero == 0 || p->c.zero == 3) continue;
-        ls_plan_append(p, &(ls_action){.kind = LS_ALL_GATHER,
-                                       .worker = LS_ALL_WORKERS,
-                                       .bucket = k,
-                                       .nbytes = floats * (int64_t)sizeof(float) * (n - 1) / n});
+        ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
     }
 }

@@ -12,6 +12,7 @@ typedef struct walk {
     int worker;
     char *state;            /* [nworkers][nbuffers] */
     int *forwards, *backs;  /* [V][nlayers] micro-batches seen */
+    int *again;             /* and computed again */
     int *adds;              /* [V][nbuckets] folds seen */
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;     /* [nworkers] */
@@ -33,6 +34,10 @@ static void wrong(walk *w, const char *what) {
     ls_buf_free(&line);
 }
 
+/* Communications that a bucket's sum takes, each round. */
+static int reductions(const ls_plan *p) { return p->c.zero && ls_plan_replicas(p) > 1 ? 2 : 1; }
+static int total(const ls_plan *p) { return reductions(p) * ls_plan_rounds(p); }
+
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
@@ -41,24 +46,20 @@ static void on_use(int buffer, ls_use how, void *arg) {
                       (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b.kind));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
     if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent) wrong(w, "reads what none wrote");
-    if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] &&
+    if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] == total(w->p) &&
         w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
     if (how & LS_USE_WRITE) *s = WRITTEN;
 }
 
 static bool is_own(const walk *w, const ls_action *a) {
-    int first = 0, end = 0;
-    ls_plan_range(w->p, a->worker, &first, &end);
-    return a->vw >= first && a->vw < end;
+    int i = ls_plan_vw_index(w->p, a->worker, a->vw);
+    return i >= 0 && i < ls_plan_nvws(w->p, a->worker) && ls_plan_vw(w->p, a->worker, i) == a->vw;
 }
 
-/* Folds that follow virtual worker vw, and the slot of its own sum. */
-static int folds_of(const ls_plan *p, int worker, int vw, int *slot_p) {
-    int first = 0, end = 0;
-    ls_plan_range(p, worker, &first, &end);
-    *slot_p = 0;
-    return p->c.tree ? ls_tree_fold(p->c.V, first, vw, slot_p) : 0;
+/* Folds that follow the i-th virtual worker, and the slot of its own sum. */
+static int folds_of(const ls_plan *p, int worker, int i, int *slot_p) {
+    return p->c.early ? ls_plan_fold_round(p, i, slot_p) : ls_plan_fold(p, worker, i, slot_p);
 }
 
 static void check_add(walk *w, const ls_action *a) {
@@ -67,7 +68,11 @@ static void check_add(walk *w, const ls_action *a) {
         wrong(w, "is not this worker's");
         return;
     }
-    int folds = folds_of(w->p, a->worker, a->vw, &slot);
+    int i = ls_plan_vw_index(w->p, a->worker, a->vw);
+    int folds = folds_of(w->p, a->worker, i, &slot);
+    if (a->summed != w->p->c.early) wrong(w, "adds what is not to be added");
+    if (a->summed && w->reduced[a->bucket] < (i + 1) * reductions(w->p))
+        wrong(w, "adds a sum over workers that is not there");
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
     if (done > folds || a->slot != slot - done) wrong(w, "is no fold of the tree");
     if (!w->backs[a->vw * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
@@ -97,20 +102,38 @@ static void check_again(walk *w, const ls_action *a) {
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i]) wrong(w, "is out of turn");
+    if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i] || a->micro != w->again[i]++)
+        wrong(w, "is out of turn");
 }
 
 static void check_reduction(walk *w, const ls_action *a) {
-    if (w->reduced[a->bucket]++) wrong(w, "reduces a bucket twice");
-    for (int worker = 0; worker < w->p->c.nworkers; worker++) {
-        int v = 0, end = 0, slot = 0;
-        for (ls_plan_range(w->p, worker, &v, &end); v < end; v++) {
-            if (!w->backs[v * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
+    const ls_plan *p = w->p;
+    bool second = a->axis == LS_AXIS_REPLICAS;
+    int slot = 0;
+    if (a->round < 0 || a->round >= ls_plan_rounds(p) ||
+        w->reduced[a->bucket]++ != a->round * reductions(p) + second)
+        wrong(w, second ? "sums over groups what they have not summed" : "reduces a bucket twice");
+    for (int worker = 0; worker < p->c.nworkers && !second; worker++) {
+        int first = p->c.early ? a->round : 0, n = ls_plan_nvws(p, worker);
+        for (int i = first; i < (p->c.early ? first + 1 : n); i++) {
+            int v = ls_plan_vw(p, worker, i);
+            if (!w->backs[v * p->c.model->nlayers + p->buckets[a->bucket].writer])
                 wrong(w, "reduces before a virtual worker is done");
-            if (w->adds[v * w->p->nbuckets + a->bucket] != folds_of(w->p, worker, v, &slot))
+            if (!p->c.early &&
+                w->adds[v * p->nbuckets + a->bucket] != folds_of(p, worker, i, &slot))
                 wrong(w, "reduces before a fold");
         }
     }
+}
+
+/* All folds of the rounds are done. */
+static void check_folds(walk *w, int worker) {
+    int slot = 0;
+    for (int i = 0; i < ls_plan_nvws(w->p, worker); i++)
+        for (int k = 0; k < w->p->nbuckets; k++)
+            if (w->adds[ls_plan_vw(w->p, worker, i) * w->p->nbuckets + k] !=
+                folds_of(w->p, worker, i, &slot))
+                wrong(w, "comes before a fold");
 }
 
 static void check_free(walk *w, const ls_action *a) {
@@ -149,7 +172,8 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_REDUCE_SCATTER: check_reduction(w, a); break;
     case LS_NORM:
         for (int k = 0; k < w->p->nbuckets; k++)
-            if (!w->reduced[k]) wrong(w, "comes before a reduction");
+            if (w->reduced[k] != total(w->p)) wrong(w, "comes before a reduction");
+        check_folds(w, a->worker);
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
     case LS_ALL_REDUCE:
@@ -184,7 +208,7 @@ static void check_end(walk *w) {
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
-        if (w->reduced[k] != 1) wrong(w, "ends a plan that leaves out a bucket");
+        if (w->reduced[k] != total(p)) wrong(w, "ends a plan that leaves out a bucket");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)
@@ -199,6 +223,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.state = LS_NEW_ARRAY(char, n *(size_t)ls_plan_nbuffers(p));
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
+    w.again = LS_NEW_ARRAY(int, cells);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
@@ -211,6 +236,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.state);
     free(w.forwards);
     free(w.backs);
+    free(w.again);
     free(w.adds);
     free(w.loads);
     free(w.norms);

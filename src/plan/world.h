@@ -14,15 +14,21 @@
 #include "plan/plan.h"
 
 typedef struct ls_world {
-    ls_group *group;
-    bool one;              /* params, m and v are one copy for all workers of the group */
-    bool mine;             /* this world frees them */
-    bool together;         /* with those of all other workers, in one thread */
-    float *params, *m, *v; /* [nfloats] */
-    float *grads;          /* [slots of this worker][nfloats] */
-    double *parts;         /* [ls_world_nsums] this worker's norms and losses, else 0 */
-    double *sums;          /* [ls_world_nsums] of all workers */
-    size_t nbytes;         /* of params, m and v */
+    ls_group *group;    /* of all workers */
+    ls_group *shards;   /* those among which one copy is sharded; may be `group` */
+    ls_group *replicas; /* those that have the same shard; NULL where there is one copy */
+    bool one;           /* params are one copy for all workers of `shards` */
+    bool one_state;     /* and so are master, m and v */
+    bool mine[2];       /* this world frees them: params; master, m and v */
+    bool together;      /* with those of all other workers, in one thread */
+    bool in_file;       /* master, m and v lie in a file */
+    void *params;       /* [nfloats] of the plan's compute type */
+    float *master;      /* [nfloats] what is trained: params, where these are f32 */
+    float *m, *v;       /* [nfloats] */
+    void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
+    float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
+    double *parts;      /* [ls_world_nsums] this worker's norms and losses, else 0 */
+    double *sums;       /* [ls_world_nsums] of all workers */
 } ls_world;
 
 /* Norms of blocks, then losses of the batch's samples by place. */
@@ -31,13 +37,14 @@ static inline double *ls_world_losses(const ls_plan *p, double *sums) {
     return sums + p->c.model->nfloats / LS_BLOCK;
 }
 
-/* Collective. All is zero. */
-ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_error *);
+/* Collective. All is zero. dir: where the optimizer's state lies in a file, which has no name and
+ * goes when the world is closed; NULL: in memory. */
+ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, const char *dir, ls_error *);
 /* All workers of the plan in the calling thread: worlds, groups [nworkers]. one: as above, which
  * needs moments that are sharded. */
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool one,
                             ls_error *);
-void ls_world_close(ls_world *);
+void ls_world_close(ls_world *, const ls_plan *);
 
 /* The memory of a transient buffer goes back to the system, but for this worker's shard. */
 void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
@@ -45,10 +52,15 @@ void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
 /* Collective: afterwards all workers have all parameters; where these are sharded, until dropped.
  */
 ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
+/* Of elements [first, end): params rounded from master. */
+void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_t first,
+                    size_t end);
 void ls_world_drop_params(ls_world *, const ls_plan *);
 
-/* Collective: afterwards worker 0 has all parameters and moments. Drop gives others' shards back.
- */
+/* Of a bucket's optimizer state what is not owned is given back. */
+void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
+
+/* Collective: afterwards worker 0 has all of master, m and v. Drop gives others' shards back. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
 void ls_world_drop_collected(ls_world *, const ls_plan *);
 

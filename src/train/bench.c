@@ -3,9 +3,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "train/fit.h"
 #include "train/run.h"
 
 enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
@@ -30,6 +32,29 @@ static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
     return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);
 }
 
+/* By this worker, in all groups of its world. */
+static uint64_t bytes_sent(const ls_member *m) {
+    const ls_world *w = &m->worlds[0];
+    uint64_t sent = ls_group_counters(w->group).bytes_sent;
+    if (w->shards != w->group) sent += ls_group_counters(w->shards).bytes_sent;
+    if (w->replicas) sent += ls_group_counters(w->replicas).bytes_sent;
+    return sent;
+}
+
+/* The most memory that this process ever had. */
+static double peak_nbytes(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss * 1024 : 0;
+}
+
+static double planned_nbytes(const ls_member *m) {
+    const ls_run *r = m->run;
+    ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
+    ls_memory memory;
+    ls_plan_memory(&r->plan, &how, &memory);
+    return (double)memory.peak;
+}
+
 static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds,
                                ls_bench_train *out, ls_error *e) {
     ls_step_out step;
@@ -37,17 +62,20 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
     for (int64_t i = 0; i < b->warmup + b->steps; i++) {
         if (i == b->warmup) {
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
-            sent = ls_group_counters(m->group).bytes_sent;
+            sent = bytes_sent(m);
         }
-        ls_step_in in = ls_run_step(&b->run, i);
+        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
         if (i >= b->warmup) seconds[i - b->warmup] = (double)(ls_clock_ns() - begin) / 1e9;
     }
-    out->sent_nbytes = (double)(ls_group_counters(m->group).bytes_sent - sent) / (double)b->steps;
+    out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
     LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
     out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->run.plan);
     LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
+    out->planned_nbytes = planned_nbytes(m);
+    out->peak_nbytes = peak_nbytes();
+    LS_TRY(ls_all_reduce(m->group, &out->peak_nbytes, &out->peak_nbytes, 1, LS_F64, LS_AVG, e));
     for (int x = 0; x < m->nexecs; x++)
         for (int k = 0; k < LS_NACTION_KINDS; k++)
             out->seconds[k] += (double)ls_exec_time(m->execs[x], (ls_action_kind)k) / 1e9 /
@@ -78,7 +106,7 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     ls_status s = LS_OK;
     ls_tracer_open(&tracer, &b->trace, m, first, first + 1 + n);
     for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
-        ls_step_in in = ls_run_step(&b->run, i);
+        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
         s = ls_tracer_before(&tracer, i, e);
         if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
         if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
@@ -127,6 +155,7 @@ ls_status ls_bench_train_run(const ls_config *c, int nworkers, int64_t warmup, i
     b.warmup = warmup;
     b.steps = steps;
     LS_TRY(ls_run_workers(c, nworkers, &b.run.nworkers, &b.run.started, e));
+    LS_TRY(ls_fit_limit(&b.run.config, b.run.nworkers, e));
     uint32_t *ids = fake_corpus(c, &corpus);
     ls_status s = ls_run_build(&b.run, e);
     if (s == LS_OK) s = ls_run_launch(&b.run, bench_worker, &b, e);

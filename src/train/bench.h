@@ -13,6 +13,8 @@ typedef struct ls_bench_train {
     double flops_per_s;               /* model FLOPs: products of forward and backward, causal */
     double peak_flops_per_s;          /* measured: all workers at multiply-adds alone */
     double state_nbytes;              /* parameters, gradients, moments in memory, a worker */
+    double planned_nbytes;            /* memory of a worker, as the plan's table says */
+    double peak_nbytes;               /* resident memory of a worker's process, at most */
     double sent_nbytes;               /* by a worker in a step, where sums are sent */
     double seconds[LS_NACTION_KINDS]; /* of a step, mean over workers and steps */
 } ls_bench_train;

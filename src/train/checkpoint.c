@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,19 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
 
-/* Over tensors sorted by name: name, dims, data; the step before them where it is not negative. */
-static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step) {
+/* Over tensors sorted by name: name, dims, data; before them the step, where it is not negative,
+ * and the loss scale, where one is in use. */
+static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *scaler) {
     const ls_tensor **sorted = LS_NEW_ARRAY(const ls_tensor *, n);
     for (size_t i = 0; i < n; i++) sorted[i] = &t[i];
     qsort(sorted, n, sizeof *sorted, by_name);
     ls_hasher *h = ls_hasher_new();
     if (step >= 0) ls_hasher_add(h, &step, sizeof step);
+    if (scaler && scaler->scale > 0) {
+        const double scale[] = {scaler->scale, (double)scaler->good, (double)scaler->left,
+                                (double)scaler->skipped};
+        ls_hasher_add(h, scale, sizeof scale);
+    }
     for (size_t i = 0; i < n; i++) {
         ls_hasher_add(h, sorted[i]->name, strlen(sorted[i]->name) + 1);
         int64_t ndims = sorted[i]->ndims;
@@ -118,6 +125,15 @@ static ls_json *manifest_of(const ls_train_state *s, ls_hash weights, ls_hash op
     ls_json_set(model, "context", ls_json_new_integer(c->context));
     ls_json_set(model, "vocab", ls_json_new_integer(c->vocab));
     ls_json_set(m, "model", model);
+    if (s->scaler.scale > 0) {
+        ls_json *scaler = ls_json_new_object();
+        snprintf(text, sizeof text, "%.17g", s->scaler.scale); /* exact; JSON numbers are not */
+        ls_json_set(scaler, "scale", ls_json_new_text(text));
+        ls_json_set(scaler, "good", ls_json_new_integer(s->scaler.good));
+        ls_json_set(scaler, "left", ls_json_new_integer(s->scaler.left));
+        ls_json_set(scaler, "skipped", ls_json_new_integer(s->scaler.skipped));
+        ls_json_set(m, "loss_scale", scaler);
+    }
     ls_hash_text(weights, text);
     ls_json_set(m, "weights_hash", ls_json_new_text(text));
     ls_hash_text(optimizer, text);
@@ -135,8 +151,8 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
     if (status == LS_OK) status = write_tensors(folder, OPTIMIZER, moments, 2 * n, files, e);
     if (status == LS_OK) status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
     if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
-    ls_json *manifest =
-        manifest_of(s, hash_tensors(weights, n, -1), hash_tensors(moments, 2 * n, s->step), files);
+    ls_json *manifest = manifest_of(s, hash_tensors(weights, n, -1, NULL),
+                                    hash_tensors(moments, 2 * n, s->step, &s->scaler), files);
     ls_buf text = {0};
     ls_json_write(manifest, 2, &text);
     ls_buf_append(&text, "\n", 1);
@@ -257,6 +273,7 @@ typedef struct opened {
     const char *path;
     ls_json *manifest;
     int64_t step;
+    ls_scaler scaler; /* scale 0: none */
     ls_safetensors weights, optimizer;
 } opened;
 
@@ -289,6 +306,20 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
     return s;
 }
 
+static ls_status read_scaler(opened *o, const char *path, ls_error *e) {
+    const ls_json *j = ls_json_get(o->manifest, "loss_scale");
+    const char *scale = ls_json_text(ls_json_get(j, "scale"));
+    ls_scaler s = {.scale = scale ? strtod(scale, NULL) : 0};
+    if (!j) return LS_OK;
+    if (!(s.scale > 0) || !isfinite(s.scale) || !ls_json_integer(ls_json_get(j, "good"), &s.good) ||
+        s.good < 0 || !ls_json_integer(ls_json_get(j, "left"), &s.left) || s.left < 0 ||
+        !ls_json_integer(ls_json_get(j, "skipped"), &s.skipped) || s.skipped < 0 ||
+        s.skipped > o->step)
+        return ls_fail(e, LS_EINVAL, "%s: its loss_scale is not complete, or out of range", path);
+    o->scaler = s;
+    return LS_OK;
+}
+
 static ls_status read_manifest(opened *o, ls_error *e) {
     char *path = join(o->path, MANIFEST);
     ls_buf text = {0};
@@ -302,6 +333,7 @@ static ls_status read_manifest(opened *o, ls_error *e) {
                        version != 1 || !ls_json_is_array(files) ||
                        !ls_json_integer(ls_json_get(o->manifest, "step"), &o->step) || o->step < 0))
         s = ls_fail(e, LS_EINVAL, "%s: is not the manifest of a version 1 checkpoint", path);
+    if (s == LS_OK) s = read_scaler(o, path, e);
     ls_buf_free(&text);
     free(path);
     return s;
@@ -381,6 +413,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
         if (s->v) LS_TRY(load_param(o, &o->optimizer, p, ".exp_avg_sq", s, s->v, e));
     }
     s->step = o->step;
+    s->scaler = o->scaler;
     return LS_OK;
 }
 
@@ -406,8 +439,8 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
     opened o;
     LS_TRY(open_all(path, &o, e));
     ls_checkpoint_info info = {.step = o.step, .ntensors = o.weights.n};
-    info.weights = hash_tensors(o.weights.tensors, o.weights.n, -1);
-    info.optimizer = hash_tensors(o.optimizer.tensors, o.optimizer.n, o.step);
+    info.weights = hash_tensors(o.weights.tensors, o.weights.n, -1, NULL);
+    info.optimizer = hash_tensors(o.optimizer.tensors, o.optimizer.n, o.step, &o.scaler);
     for (size_t i = 0; i < o.weights.n; i++) info.count += o.weights.tensors[i].count;
     info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes;
     ls_status s = check_logical(&o, "weights_hash", info.weights, e);

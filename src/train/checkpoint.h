@@ -17,16 +17,19 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "model/gpt.h"
+#include "optim/scaler.h"
 #include "plan/plan.h"
 
-/* The flat buffers of a run: each [model->nfloats]. */
+/* The flat buffers of a run: each [model->nfloats]. params: the f32 masters, where parameters are
+ * kept in 16 bits. */
 typedef struct ls_train_state {
     const ls_model *model;
     int64_t step; /* steps complete */
     float *params, *m, *v;
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
-    bool all_params; /* of the parameters all, whatever is owned */
+    bool all_params;  /* of the parameters all, whatever is owned */
+    ls_scaler scaler; /* scale 0: none is in use */
 } ls_train_state;
 
 typedef struct ls_checkpoint_extra {

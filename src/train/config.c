@@ -17,7 +17,8 @@ typedef struct key {
     size_t offset;              /* in ls_config */
     int64_t whole[3];           /* of INTEGER: lowest, highest, default */
     double real[3];             /* of REAL: the same */
-    const char *const *choices; /* [.., NULL]; the value is the index */
+    const char *const *choices; /* [.., NULL] of CHOICE: the value is the index; of INTEGER: the
+                                   word for LS_AUTO, or NULL */
     bool free;                  /* may differ when a run goes on: it can't touch the bits */
     const char *help;
 } key;
@@ -26,6 +27,11 @@ static const char *const reduces[] = {"tree", "fastest", NULL};
 static const char *const transports[] = {"auto", "shm", "thread", "tcp", "mpi", NULL};
 static const char *const executors[] = {"lanes", "sequential", NULL};
 static const char *const fits[] = {"off", "auto", NULL};
+static const char *const computes[] = {"f32", "bf16", "f16", NULL};
+static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
+static const char *const accumulates[] = {"late", "early", NULL};
+static const char *const states[] = {"memory", "file", NULL};
+static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
 enum { FIXED = false, FREE = true };
@@ -38,6 +44,8 @@ enum { BILLION = 1000000000 };
     { name, REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
 #define STRING(name, field, free, help)                                                            \
     { name, TEXT, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
+#define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
+    { name, INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
     { name, CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
 
@@ -64,6 +72,11 @@ static const key keys[] = {
         "steps between evaluations; 0: at the end alone"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
         "of an evaluation; the last takes all"),
+    ONE_OF("train.compute", train.compute, computes, FIXED,
+           "type of parameters and activations; bf16 and f16 keep f32 masters of the weights: less "
+           "memory and traffic, not less time on a CPU"),
+    ONE_OF("train.reduce_dtype", train.reduce_dtype, reduce_dtypes, FIXED,
+           "type of gradients, as they are kept and sent; auto: that of train.compute"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED, "at the end of the cosine"),
     INT("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED, "steps of linear warm-up"),
@@ -73,6 +86,14 @@ static const key keys[] = {
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
         "decoupled; none on norms and biases"),
     NUM("optim.clip", optim.clip, 0, 1e9, 1, FIXED, "largest norm of the gradient; 0: off"),
+    NUM("optim.loss_scale", optim.loss_scale, 1, 1e9, 65536, FIXED,
+        "f16: what the loss is multiplied by at first, so that small gradients don't vanish"),
+    INT("optim.loss_scale_window", optim.loss_scale_window, 1, BILLION, 1000, FIXED,
+        "f16: good steps after which the scale is doubled"),
+    INT("optim.loss_scale_hysteresis", optim.loss_scale_hysteresis, 1, 1000, 2, FIXED,
+        "f16: overflows after which it is halved; the step of each is skipped"),
+    NUM("optim.loss_scale_min", optim.loss_scale_min, 1e-6, 1e9, 1, FIXED,
+        "f16: an overflow at this scale ends the run"),
     ONE_OF("parallel.reduce", parallel.reduce, reduces, FREE,
            "order of sums: tree gives the same bits for any number of workers; fastest does not"),
     ONE_OF("parallel.transport", parallel.transport, transports, FREE,
@@ -88,12 +109,25 @@ static const key keys[] = {
     INT("parallel.zero", parallel.zero, 0, 3, 1, FREE,
         "what is sharded among workers: 0 nothing, 1 the optimizer's state, 2 gradients too, 3 "
         "parameters too"),
+    INT("parallel.shard_group", parallel.shard_group, 0, 4096, 0, FREE,
+        "workers among which one copy is sharded, so that groups of them, e.g. hosts, each have "
+        "one (hybrid shard); 0: all workers"),
+    ONE_OF("parallel.accumulate", parallel.accumulate, accumulates, FREE,
+           "when a worker with several virtual workers sends gradients: late: after the last; "
+           "early: after each, with zero 2 and 3: less memory, more is sent"),
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
         "with zero 3: layers ahead of which parameters are gathered"),
-    INT("parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,
+    INT_OR_AUTO(
+        "parallel.recompute", parallel.recompute, 0, 1000, 0, FREE,
         "layers of a segment of which only the input is kept for backward, the rest computed "
         "again; "
-        "2: a transformer block; 0: all is kept"),
+        "2: a transformer block; 0: all is kept; auto: the least that memory_limit_mb asks for"),
+    INT("parallel.recompute_layers", parallel.recompute_layers, 0, 2000, 0, FREE,
+        "so many layers are in such segments, the first ones; 0: all"),
+    ONE_OF("parallel.optimizer_state", parallel.optimizer_state, states, FREE,
+           "file: moments and masters lie in a file that is mapped, and may be larger than memory"),
+    STRING("parallel.state_dir", parallel.state_dir, FREE,
+           "folder of that file, on a disk; empty: the run's"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,
         "megabytes that a worker may need; 0: no limit"),
     ONE_OF("parallel.fit", parallel.fit, fits, FREE,
@@ -228,6 +262,10 @@ static ls_status set_integer(ls_config *c, const key *k, const char *where, cons
                              ls_error *e) {
     char *end = NULL;
     errno = 0;
+    if (k->choices && strcmp(value, k->choices[0]) == 0) {
+        *integer_at(c, k) = LS_AUTO;
+        return LS_OK;
+    }
     long long v = strtoll(value, &end, 10);
     bool number = *value && !*end && strspn(value, "+-0123456789") == strlen(value);
     if (!number) return not_a_number(where, k, value, "whole number", e);
@@ -399,6 +437,9 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     if (c->optim.warmup > c->train.steps)
         return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
                        (long long)c->optim.warmup, (long long)c->train.steps);
+    if (c->optim.loss_scale < c->optim.loss_scale_min)
+        return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
+                       where, c->optim.loss_scale, c->optim.loss_scale_min);
     if (c->optim.min_lr > c->optim.lr)
         return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
                        c->optim.min_lr, c->optim.lr);
@@ -408,6 +449,19 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
 ls_gpt_config ls_config_shape(const ls_config *c) {
     return (ls_gpt_config){c->model.layers, c->model.width, c->model.heads, c->model.context,
                            c->model.vocab};
+}
+
+ls_dtype ls_config_compute(const ls_config *c) {
+    static const ls_dtype types[] = {
+        [LS_COMPUTE_F32] = LS_F32, [LS_COMPUTE_BF16] = LS_BF16, [LS_COMPUTE_F16] = LS_F16};
+    return types[c->train.compute];
+}
+
+ls_dtype ls_config_reduce(const ls_config *c) {
+    static const ls_dtype types[] = {
+        [LS_REDUCE_F32] = LS_F32, [LS_REDUCE_BF16] = LS_BF16, [LS_REDUCE_F16] = LS_F16};
+    return c->train.reduce_dtype == LS_REDUCE_AUTO ? ls_config_compute(c)
+                                                   : types[c->train.reduce_dtype];
 }
 
 /* ---- writing ---- */
@@ -449,7 +503,12 @@ static void put_value(const ls_config *c, const key *k, ls_buf *out) {
     memcpy(&integer, at, sizeof integer);
     memcpy(&real, at, sizeof real);
     switch (k->type) {
-    case INTEGER: ls_buf_printf(out, "%lld", (long long)integer); break;
+    case INTEGER:
+        if (k->choices && integer == LS_AUTO)
+            ls_buf_printf(out, "\"%s\"", k->choices[0]);
+        else
+            ls_buf_printf(out, "%lld", (long long)integer);
+        break;
     case REAL: put_real(real, out); break;
     case CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
     case TEXT: put_text(at, out); break;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "model/gpt.h"
 
+enum { LS_AUTO = -1 };          /* of a number that may also be "auto" */
 enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
 
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
@@ -25,6 +26,15 @@ typedef enum ls_transport_kind {
 } ls_transport_kind;
 typedef enum ls_fit_kind { LS_FIT_OFF, LS_FIT_AUTO } ls_fit_kind;
 typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
+typedef enum ls_compute_kind { LS_COMPUTE_F32, LS_COMPUTE_BF16, LS_COMPUTE_F16 } ls_compute_kind;
+typedef enum ls_reduce_kind { /* of gradients */
+                              LS_REDUCE_AUTO,
+                              LS_REDUCE_F32,
+                              LS_REDUCE_BF16,
+                              LS_REDUCE_F16
+} ls_reduce_kind;
+typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_accumulate_kind;
+typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
 
 typedef struct ls_config {
@@ -37,20 +47,27 @@ typedef struct ls_config {
     } data;
     struct {
         int64_t steps, batch, micro_batch, virtual_workers, seed;
-        int64_t eval_every;   /* steps; 0: only at the end */
-        int64_t eval_samples; /* of each evaluation but the last, which takes all */
+        int64_t eval_every;            /* steps; 0: only at the end */
+        int64_t eval_samples;          /* of each evaluation but the last, which takes all */
+        int64_t compute, reduce_dtype; /* the enums above */
     } train;
     struct {
         double lr, min_lr;
         int64_t warmup; /* steps */
         double beta1, beta2, eps, weight_decay;
-        double clip; /* of the gradient's norm; 0: off */
+        double clip;                       /* of the gradient's norm; 0: off */
+        double loss_scale, loss_scale_min; /* of f16 */
+        int64_t loss_scale_window, loss_scale_hysteresis;
     } optim;
     struct {
         int64_t reduce, transport, executor, overlap; /* the enums above */
         int64_t threads;                              /* in each worker */
         double bucket_mb;
-        int64_t zero, prefetch, recompute, fit;
+        int64_t zero, shard_group, accumulate, prefetch, fit;
+        int64_t recompute; /* LS_AUTO: until ls_fit_limit() or ls_fit_auto() */
+        int64_t recompute_layers;
+        int64_t optimizer_state;
+        char state_dir[LS_CONFIG_TEXT];
         double memory_limit_mb; /* of a worker; 0: none */
         double timeout_s;       /* for each wait on another worker */
     } parallel;
@@ -75,6 +92,10 @@ ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
 /* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names
  * the source in messages. */
 ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
+
+/* Types of parameters and activations, and of gradients. */
+ls_dtype ls_config_compute(const ls_config *);
+ls_dtype ls_config_reduce(const ls_config *);
 
 /* The model's part, as the model wants it. */
 ls_gpt_config ls_config_shape(const ls_config *);

@@ -1,7 +1,8 @@
 /* fit.c - see fit.h.
  *
  * Every combination is planned, and the plan tells what it needs. Which costs least is told by the
- * plan, too: more computing first (it always costs time), then more bytes sent (which may hide
+ * plan, too: a state in a file first (a disk is slow), then more computing (it always costs time),
+ * then more bytes sent (which may hide
  * behind computing), then smaller micro-batches (thinner matrix products).
  */
 #include "train/fit.h"
@@ -11,11 +12,23 @@
 #include "base/log.h"
 #include "train/run.h"
 
-enum { MOST_SEGMENTS = 16 };
+static const char IN_FILE[] = " parallel.optimizer_state=file";
 
-bool ls_fit_one_copy(const ls_config *c, int nworkers) {
+ls_memory_config ls_fit_memory(const ls_config *c, int nworkers) {
     int64_t t = c->parallel.transport;
-    return nworkers > 1 && c->parallel.zero > 0 && t != LS_TRANSPORT_TCP && t != LS_TRANSPORT_MPI;
+    int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
+    return (ls_memory_config){.threads = (int)c->parallel.threads,
+                              .one = among > 1 && c->parallel.zero > 0 && t != LS_TRANSPORT_TCP &&
+                                     t != LS_TRANSPORT_MPI,
+                              .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
+}
+
+static void set(ls_config *c, const ls_fit *f) {
+    c->parallel.zero = f->zero;
+    c->parallel.recompute = f->recompute;
+    c->parallel.recompute_layers = f->recompute_layers;
+    c->parallel.optimizer_state = f->state;
+    c->train.micro_batch = f->micro_batch;
 }
 
 static double flops(const ls_plan *p) {
@@ -42,12 +55,11 @@ static ls_status measure(const ls_config *c, int nworkers, ls_fit *f, ls_error *
     ls_config with = *c;
     ls_model m;
     ls_plan p;
-    with.parallel.zero = f->zero;
-    with.parallel.recompute = f->recompute;
-    with.train.micro_batch = f->micro_batch;
+    set(&with, f);
     LS_TRY(ls_run_plan(&with, nworkers, &m, &p, e));
     ls_memory memory;
-    ls_plan_memory(&p, (int)c->parallel.threads, ls_fit_one_copy(&with, nworkers), &memory);
+    ls_memory_config how = ls_fit_memory(&with, nworkers);
+    ls_plan_memory(&p, &how, &memory);
     f->nbytes = memory.peak;
     f->compute = flops(&p);
     f->sent = sent(&p);
@@ -58,41 +70,112 @@ static ls_status measure(const ls_config *c, int nworkers, ls_fit *f, ls_error *
 
 static int by_cost(const void *a, const void *b) {
     const ls_fit *x = a, *y = b;
+    if (x->state != y->state) return x->state < y->state ? -1 : 1;
     if (x->compute != y->compute) return x->compute < y->compute ? -1 : 1;
     if (x->sent != y->sent) return x->sent < y->sent ? -1 : 1;
     if (x->micro_batch != y->micro_batch) return x->micro_batch > y->micro_batch ? -1 : 1;
     return (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
 }
 
+/* Fits, as they are found. */
+typedef struct found {
+    ls_fit *fits;
+    int n, cap;
+    double plain; /* computing without recompute */
+} found;
+
+static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
+                         ls_error *e) {
+    LS_TRY(measure(c, nworkers, &f, e));
+    if (f.recompute == 0 && all->plain == 0) all->plain = f.compute;
+    f.compute /= all->plain;
+    if (f.nbytes > limit) return LS_OK;
+    if (all->n == all->cap) {
+        all->cap = all->cap ? 2 * all->cap : 16;
+        all->fits = ls_realloc(all->fits, (size_t)all->cap * sizeof *all->fits);
+    }
+    all->fits[all->n++] = f;
+    return LS_OK;
+}
+
+/* Layers of a segment that are tried. */
+static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
+enum { NSEGMENTS = sizeof segments / sizeof *segments };
+
 ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *e) {
-    static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, MOST_SEGMENTS};
-    enum { NSEGMENTS = sizeof segments / sizeof *segments };
-    ls_fit *fits = NULL;
-    int n = 0, cap = 0;
-    double plain = 0;
-    for (int64_t zero = 0; zero <= 3; zero++)
-        for (int64_t micro = c->train.micro_batch; micro >= 1; micro /= 2)
-            for (int i = 0; i < NSEGMENTS; i++) {
-                ls_fit f = {.zero = zero, .recompute = segments[i], .micro_batch = micro};
-                if (segments[i] > 2 * c->model.layers) continue;
-                ls_status s = measure(c, nworkers, &f, e);
-                if (s != LS_OK) {
-                    free(fits);
-                    return s;
-                }
-                if (f.recompute == 0 && plain == 0) plain = f.compute;
-                f.compute /= plain;
-                if (f.nbytes > limit) continue;
-                if (n == cap) {
-                    cap = cap ? 2 * cap : 16;
-                    fits = ls_realloc(fits, (size_t)cap * sizeof *fits);
-                }
-                fits[n++] = f;
-            }
-    if (n) qsort(fits, (size_t)n, sizeof *fits, by_cost);
-    *fits_p = fits;
-    *n_p = n;
+    int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
+    found all = {0};
+    ls_status s = LS_OK;
+    for (int64_t i = 0; s == LS_OK && i < states * 4 * NSEGMENTS; i++) {
+        ls_fit f = {.zero = i / NSEGMENTS % 4, .recompute = segments[i % NSEGMENTS]};
+        f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
+        if (f.recompute > 2 * c->model.layers) continue;
+        if (f.zero == 0 && c->parallel.shard_group) continue;
+        if (f.zero < 2 && c->parallel.accumulate == LS_ACCUMULATE_EARLY) continue;
+        for (f.micro_batch = c->train.micro_batch; s == LS_OK && f.micro_batch >= 1;
+             f.micro_batch /= 2)
+            s = try_fit(c, nworkers, limit, f, &all, e);
+    }
+    if (s != LS_OK) {
+        free(all.fits);
+        return s;
+    }
+    if (all.n) qsort(all.fits, (size_t)all.n, sizeof *all.fits, by_cost);
+    *fits_p = all.fits;
+    *n_p = all.n;
+    return LS_OK;
+}
+
+/* The fewest layers in segments of f with which a worker is within the limit. More layers need less
+ * memory. */
+static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, ls_fit *f,
+                               ls_error *e) {
+    int64_t low = 1, high = 2 * c->model.layers; /* high does */
+    ls_fit all = *f;
+    while (low < high) {
+        f->recompute_layers = (low + high) / 2;
+        LS_TRY(measure(c, nworkers, f, e));
+        if (f->nbytes <= limit)
+            high = f->recompute_layers;
+        else
+            low = f->recompute_layers + 1;
+    }
+    if (high == 2 * c->model.layers) {
+        *f = all;
+        return LS_OK;
+    }
+    f->recompute_layers = high;
+    return measure(c, nworkers, f, e);
+}
+
+ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
+    size_t limit = (size_t)(c->parallel.memory_limit_mb * 1e6);
+    ls_fit f = {.zero = c->parallel.zero,
+                .micro_batch = c->train.micro_batch,
+                .state = c->parallel.optimizer_state};
+    ls_fit best = f;
+    if (c->parallel.recompute != LS_AUTO) return LS_OK;
+    if (limit) LS_TRY(measure(c, nworkers, &best, e));
+    bool kept = best.nbytes <= limit; /* all may be */
+    for (int i = 1; !kept && i < NSEGMENTS; i++) {
+        f.recompute = segments[i];
+        f.recompute_layers = 0;
+        if (f.recompute > 2 * c->model.layers) continue;
+        LS_TRY(measure(c, nworkers, &f, e));
+        bool fits = f.nbytes <= limit, fitted = best.nbytes <= limit;
+        if (fits) LS_TRY(fewest_layers(c, nworkers, limit, &f, e));
+        bool better = fits != fitted ? fits
+                      : fits         ? f.compute < best.compute
+                                     : f.nbytes < best.nbytes;
+        if (better) best = f;
+    }
+    set(c, &best);
+    if (best.recompute)
+        ls_log("parallel.recompute auto: %lld, of %lld layers (%.1f MB a worker)",
+               (long long)best.recompute,
+               (long long)(best.recompute_layers ? best.recompute_layers : 2 * c->model.layers),
+               (double)best.nbytes / 1e6);
     return LS_OK;
 }
 
@@ -109,11 +192,11 @@ static ls_status refuse(const ls_config *c, const ls_memory *m, const ls_fit *be
     return ls_fail(
         e, LS_ENOMEM,
         "a worker needs %.1f MB (%s alone %.1f), parallel.memory_limit_mb is %g; it would "
-        "be %.1f with parallel.zero=%lld parallel.recompute=%lld train.micro_batch=%lld "
+        "be %.1f with parallel.zero=%lld parallel.recompute=%lld train.micro_batch=%lld%s "
         "(parallel.fit=auto takes it; `lockstep plan --fit %.0f` lists more)",
         (double)m->peak / 1e6, ls_purpose_name(worst), (double)m->nbytes[worst] / 1e6, limit,
         (double)best->nbytes / 1e6, (long long)best->zero, (long long)best->recompute,
-        (long long)best->micro_batch, limit);
+        (long long)best->micro_batch, best->state ? IN_FILE : "", limit);
 }
 
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
@@ -121,9 +204,11 @@ ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     ls_model model;
     ls_plan p;
     ls_memory m;
+    LS_TRY(ls_fit_auto(c, nworkers, e));
     if (limit == 0) return LS_OK;
     LS_TRY(ls_run_plan(c, nworkers, &model, &p, e));
-    ls_plan_memory(&p, (int)c->parallel.threads, ls_fit_one_copy(c, nworkers), &m);
+    ls_memory_config how = ls_fit_memory(c, nworkers);
+    ls_plan_memory(&p, &how, &m);
     ls_plan_free(&p);
     ls_model_free(&model);
     if (m.peak <= limit) return LS_OK;
@@ -134,13 +219,12 @@ ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     if (n == 0 || c->parallel.fit == LS_FIT_OFF) {
         s = refuse(c, &m, n ? &fits[0] : NULL, e);
     } else {
-        c->parallel.zero = fits[0].zero;
-        c->parallel.recompute = fits[0].recompute;
-        c->train.micro_batch = fits[0].micro_batch;
+        set(c, &fits[0]);
         ls_log("to fit into %g MB a worker: parallel.zero=%lld parallel.recompute=%lld "
-               "train.micro_batch=%lld (%.1f MB)",
+               "train.micro_batch=%lld%s (%.1f MB)",
                c->parallel.memory_limit_mb, (long long)fits[0].zero, (long long)fits[0].recompute,
-               (long long)fits[0].micro_batch, (double)fits[0].nbytes / 1e6);
+               (long long)fits[0].micro_batch, fits[0].state ? IN_FILE : "",
+               (double)fits[0].nbytes / 1e6);
     }
     free(fits);
     return s;

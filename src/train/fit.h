@@ -5,21 +5,26 @@
 #include "plan/memory.h"
 #include "train/config.h"
 
-/* One way to set parallel.zero, parallel.recompute and train.micro_batch. */
+/* One way to set parallel.zero, parallel.recompute, parallel.recompute_layers, train.micro_batch
+ * and parallel.optimizer_state. */
 typedef struct ls_fit {
-    int64_t zero, recompute, micro_batch;
+    int64_t zero, recompute, recompute_layers, micro_batch, state;
     size_t nbytes;  /* of a worker, at most at one time */
     double compute; /* forward and backward, as a multiple of the plan without recompute */
     double sent;    /* bytes of a worker in a step, as a multiple of one model */
 } ls_fit;
 
-/* Parameters and moments are one copy for the workers of a host, if nothing forbids it. */
-bool ls_fit_one_copy(const ls_config *, int nworkers);
+/* Parameters and optimizer are one copy for the workers of a host, if nothing forbids it. */
+ls_memory_config ls_fit_memory(const ls_config *, int nworkers);
 
 /* All ways that need `limit` bytes or less, the least costly first: fits_p is the caller's, to
  * free. */
 ls_status ls_fit_find(const ls_config *, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *);
+
+/* Settings that are "auto" become numbers: the least computing with which a worker is within
+ * parallel.memory_limit_mb, or if none is the least memory. */
+ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *);
 
 /* Is a worker within parallel.memory_limit_mb? If not: with parallel.fit auto the best fit is set
  * in *c, else LS_ENOMEM names the worst line and the settings that would do. */

@@ -14,7 +14,7 @@ typedef struct ls_trained {
     ls_model model;
     ls_compute compute;
     ls_infer infer;
-    float *params;
+    void *params;
     void *memory;
     size_t params_nbytes, memory_nbytes;
 } ls_trained;

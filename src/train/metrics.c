@@ -21,6 +21,7 @@ struct ls_metrics {
     ls_events *events;
     double step_seconds; /* smoothed */
     double val_loss, val_bits;
+    int64_t skipped; /* steps, in all */
     bool has_val;
     int64_t shown_ns; /* when the live line was last written */
 };
@@ -83,12 +84,13 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
                              : steps % c->log.every && !last)
         return;
     m->shown_ns = now;
-    char left[32], val[64] = "";
+    char left[32], val[64] = "", skipped[32] = "";
     time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
     if (m->has_val)
         snprintf(val, sizeof val, "  val %.4f (%.3f bits/byte)", m->val_loss, m->val_bits);
-    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f tokens/s  left %s", (long long)steps,
-                  (long long)c->train.steps, loss, val, tokens_per_s, left);
+    if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
+    ls_log_status("step %lld/%lld  loss %.4f%s%s  %.0f tokens/s  left %s", (long long)steps,
+                  (long long)c->train.steps, loss, val, skipped, tokens_per_s, left);
 }
 
 ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
@@ -103,15 +105,23 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
     ls_json_set(line, "loss", ls_json_new_number(out->loss));
     ls_json_set(line, "lr", ls_json_new_number(in->lr));
-    ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
+    if (out->skipped)
+        ls_json_set(line, "skipped", ls_json_new_integer(1));
+    else
+        ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
+    if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
     ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
     ls_json_set(line, "seconds", ls_json_new_number(seconds));
     ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / seconds));
     LS_TRY(write_line(m, line, e));
     LS_TRY(ls_events_scalar(m->events, steps, "train/loss", (float)out->loss, e));
     LS_TRY(ls_events_scalar(m->events, steps, "train/lr", (float)in->lr, e));
-    LS_TRY(ls_events_scalar(m->events, steps, "train/grad_norm", (float)out->grad_norm, e));
+    if (!out->skipped)
+        LS_TRY(ls_events_scalar(m->events, steps, "train/grad_norm", (float)out->grad_norm, e));
+    if (in->skips)
+        LS_TRY(ls_events_scalar(m->events, steps, "train/loss_scale", (float)in->loss_scale, e));
     LS_TRY(ls_events_scalar(m->events, steps, "train/tokens_per_s", (float)(tokens / seconds), e));
+    m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show(m, steps, out->loss, rate);
     return LS_OK;
 }

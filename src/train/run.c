@@ -49,7 +49,12 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
                            .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6),
                            .zero = (int)c->parallel.zero,
                            .recompute = (int)c->parallel.recompute,
-                           .prefetch = (int)c->parallel.prefetch};
+                           .recompute_layers = (int)c->parallel.recompute_layers,
+                           .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
+                           .prefetch = (int)c->parallel.prefetch,
+                           .shards = (int)c->parallel.shard_group,
+                           .compute = ls_config_compute(c),
+                           .reduce = ls_config_reduce(c)};
     ls_status s = ls_plan_make(&plan, p_p, e);
     if (s != LS_OK) ls_model_free(m_p);
     return s;
@@ -123,11 +128,26 @@ ls_status ls_run_launch(const ls_run *r, ls_worker_main *worker_main, void *arg,
     return ls_workers_run(&w, worker_main, arg, e);
 }
 
-ls_step_in ls_run_step(const ls_run *r, int64_t step) {
+ls_scaler_config ls_run_scaler(const ls_run *r) {
+    const ls_config *c = &r->config;
+    return (ls_scaler_config){.initial = c->optim.loss_scale,
+                              .lowest = c->optim.loss_scale_min,
+                              .window = c->optim.loss_scale_window,
+                              .hysteresis = c->optim.loss_scale_hysteresis};
+}
+
+static bool has_scale(const ls_run *r) {
+    return r->plan.c.compute == LS_F16 || r->plan.c.reduce == LS_F16;
+}
+
+ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
     const ls_config *c = &r->config;
     ls_schedule s = {c->optim.lr, c->optim.min_lr, c->optim.warmup, c->train.steps};
     return (ls_step_in){
         .step = step,
+        .updates = step - scaler->skipped,
+        .loss_scale = has_scale(r) ? scaler->scale : 1,
+        .skips = has_scale(r),
         .lr = ls_schedule_rate(&s, step),
         .clip = c->optim.clip,
         .adamw = {c->optim.beta1, c->optim.beta2, c->optim.eps, c->optim.weight_decay}};
@@ -150,10 +170,13 @@ static ls_status compare_plans(ls_member *m, ls_error *e) {
     return s;
 }
 
+/* The plan's worker that executor i is. */
+static int worker_of(const ls_member *m, int i) { return is_sequential(m->run) ? i : m->worker; }
+
 static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_run *r = m->run;
     const ls_config *c = &r->config;
-    int worker = is_sequential(r) ? i : m->worker;
+    int worker = worker_of(m, i);
     int busy = r->nworkers * (int)c->parallel.threads;
     bool room = 2 * busy <= ls_cores() && r->nworkers > 1;
     ls_exec_config x = {.plan = &r->plan,
@@ -171,25 +194,37 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                                    .V = (int)c->train.virtual_workers}};
     x.overlap = !is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
                                       (c->parallel.overlap == LS_OVERLAP_AUTO && room));
-    ls_plan_range(&r->plan, worker, &x.loader.a, &x.loader.b);
+    x.loader.step = r->plan.c.early ? r->nworkers : 1;
+    x.loader.a = ls_plan_vw(&r->plan, worker, 0);
+    x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
     return ls_exec_create(&x, x_p, e);
 }
 
 static ls_status lend_arena(ls_member *m, ls_error *e) {
     size_t nbytes = 0;
     int64_t n = m->run->config.train.micro_batch;
+    ls_dtype type = m->run->plan.c.compute;
     m->infer = (ls_infer){.model = &m->run->model,
+                          .dtype = type,
                           .compute = ls_exec_compute(m->execs[0]),
                           .params = m->worlds[0].params,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
-    while (m->infer.n > 1 && ls_infer_nbytes(&m->run->model, m->infer.n) > nbytes) m->infer.n--;
-    if (ls_infer_nbytes(&m->run->model, m->infer.n) <= nbytes) return LS_OK;
-    m->infer_nbytes = ls_infer_nbytes(&m->run->model, 1);
+    while (m->infer.n > 1 && ls_infer_nbytes(&m->run->model, type, m->infer.n) > nbytes)
+        m->infer.n--;
+    if (ls_infer_nbytes(&m->run->model, type, m->infer.n) <= nbytes) return LS_OK;
+    m->infer_nbytes = ls_infer_nbytes(&m->run->model, type, 1);
     void *p = NULL;
     LS_TRY(ls_map(m->infer_nbytes, "evaluation", &p, e));
     m->infer.memory = p;
     return LS_OK;
+}
+
+/* Where the optimizer's state lies in a file: the run's folder, if it has one. */
+static const char *state_dir(const ls_run *r) {
+    if (r->config.parallel.optimizer_state == LS_STATE_MEMORY) return NULL;
+    if (*r->config.parallel.state_dir) return r->config.parallel.state_dir;
+    return r->dir ? r->dir : ".";
 }
 
 static ls_status open_worlds(ls_member *m, ls_error *e) {
@@ -197,7 +232,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->nexecs = is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
-    if (!is_sequential(r)) return ls_world_open(m->worlds, &r->plan, m->group, e);
+    if (!is_sequential(r)) return ls_world_open(m->worlds, &r->plan, m->group, state_dir(r), e);
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_world_arena_nbytes(&r->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
@@ -212,52 +247,70 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
 }
 
 /* Each worker draws what no other does for it: its shards where parameters are one copy or sharded,
- * else all. */
+ * else all. Masters that are not its own go again. */
 static void draw_params(ls_member *m) {
     const ls_plan *p = &m->run->plan;
-    bool sharded = ls_plan_transient(p, LS_BUF_PARAM) || m->worlds[0].one;
-    for (int i = 0; i < m->nexecs; i++)
+    for (int i = 0; i < m->nexecs; i++) {
+        const ls_world *w = &m->worlds[i];
+        bool sharded = ls_plan_transient(p, LS_BUF_PARAM) || w->one;
         for (int k = 0; k < p->nbuckets; k++) {
-            int worker = is_sequential(m->run) ? i : m->worker;
-            ls_bucket b = sharded ? ls_plan_shard(p, k, worker) : p->buckets[k];
+            ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
             ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
-                          m->worlds[i].params);
+                          w->master);
+            ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
+            if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
+    }
 }
 
-/* One copy is read by worker 0, whole; else each reads what it keeps. */
-static ls_status load_state(ls_member *m, const ls_world *w, int worker, const char *path,
-                            ls_error *e) {
+/* One copy is read by its first worker, whole; else each reads what it keeps. */
+static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->run->plan;
-    if (w->one && worker != 0) return LS_OK;
-    ls_train_state s = {.model = &m->run->model, .params = w->params, .m = w->m, .v = w->v};
+    const ls_world *w = &m->worlds[i];
+    int worker = worker_of(m, i);
+    if (w->one && w->one_state && worker % ls_plan_shards(p) != 0) return LS_OK;
+    ls_train_state s = {.model = &m->run->model, .params = w->master, .m = w->m, .v = w->v};
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
-    if (!w->one) {
+    if (!w->one_state) {
         s.owned = owned;
         s.nowned = p->nbuckets;
-        s.all_params = !ls_plan_transient(p, LS_BUF_PARAM);
+        s.all_params = !ls_plan_transient(p, LS_BUF_PARAM) && !w->one;
     }
     ls_status status = ls_checkpoint_load(path, &s, e);
+    if (s.scaler.scale > 0) m->scaler = s.scaler;
+    for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
+        ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];
+        ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
+        if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
+    }
     free(owned);
     return status;
 }
 
+/* Workers that read nothing know the scale from the first. */
+static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
+    return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
+}
+
 ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
     m->first_step = first_step;
+    ls_scaler_config scaler = ls_run_scaler(m->run);
     ls_status s = LS_OK;
-    for (int i = 0; s == LS_OK && first_step > 0 && i < m->nexecs; i++)
-        s = load_state(m, &m->worlds[i], is_sequential(m->run) ? i : m->worker, path, e);
-    if (first_step == 0) draw_params(m);
+    m->scaler = ls_scaler_start(&scaler);
     for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = create_exec(m, i, &m->execs[i], e);
+    for (int i = 0; s == LS_OK && first_step > 0 && i < m->nexecs; i++)
+        s = load_state(m, i, path, e);
+    if (s == LS_OK && first_step == 0) draw_params(m);
     if (s == LS_OK) s = lend_arena(m, e);
-    return ls_member_wait(m, s, e);
+    LS_TRY(ls_member_wait(m, s, e));
+    return agree_on_scaler(m, e);
 }
 
 void ls_member_leave(ls_member *m) {
     for (int i = 0; i < m->nexecs; i++) {
         if (m->execs) ls_exec_free(m->execs[i]);
-        if (m->worlds) ls_world_close(&m->worlds[i]);
+        if (m->worlds) ls_world_close(&m->worlds[i], &m->run->plan);
         if (m->groups) ls_group_close(m->groups[i]);
     }
     free(m->execs);
@@ -268,8 +321,14 @@ void ls_member_leave(ls_member *m) {
 }
 
 ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
-    return is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
-                                 : ls_exec_step(m->execs[0], in, out_p, e);
+    LS_TRY(is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
+                                 : ls_exec_step(m->execs[0], in, out_p, e));
+    ls_scaler_config scaler = ls_run_scaler(m->run);
+    if (!in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "
+                   "use train.compute=bf16 or f32, or a lower optim.lr or optim.loss_scale_min",
+                   (long long)in->step + 1, ls_exec_overflow(m->execs[0]), in->loss_scale);
 }
 
 ls_status ls_member_wait(ls_member *m, ls_status own, ls_error *e) {

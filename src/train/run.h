@@ -7,6 +7,7 @@
 #define LS_TRAIN_RUN_H
 
 #include "model/infer.h"
+#include "optim/scaler.h"
 #include "plan/exec.h"
 #include "train/corpus.h"
 #include "train/workers.h"
@@ -40,6 +41,7 @@ const char *ls_run_workers_name(const ls_run *);
  * is one, which plays them all. arg begins with the ls_run. */
 ls_status ls_run_launch(const ls_run *, ls_worker_main *main, void *arg, ls_error *);
 
+/* One worker's. */
 typedef struct ls_member {
     const ls_run *run;
     ls_group *group;
@@ -47,6 +49,7 @@ typedef struct ls_member {
     int worker, nworkers; /* of the group */
     const ls_corpus *corpus;
     int64_t first_step;
+    ls_scaler scaler;  /* the same on all workers */
     ls_world *worlds;  /* } one; under the sequential executor, one for each worker of the plan */
     ls_group **groups; /* } (these: of its own) */
     ls_exec **execs;   /* } */
@@ -61,12 +64,14 @@ ls_status ls_member_join(ls_member *, ls_error *);
 /* Collective: initial weights, or (first_step > 0) the checkpoint's at `path`. */
 ls_status ls_member_begin(ls_member *, int64_t first_step, const char *path, ls_error *);
 void ls_member_leave(ls_member *);
+/* Where f16 overflows at the lowest scale: LS_EINVAL, with the layer. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* Worker 0 alone does something that may take long; the others wait for it without a limit. */
 ls_status ls_member_wait(ls_member *, ls_status own, ls_error *);
 
-/* What a step is given, by the config. */
-ls_step_in ls_run_step(const ls_run *, int64_t step);
+/* What a step is given, by the config and the scale. */
+ls_step_in ls_run_step(const ls_run *, int64_t step, const ls_scaler *);
+ls_scaler_config ls_run_scaler(const ls_run *);
 
 #endif

@@ -46,7 +46,9 @@ static ls_status evaluate(loop *l, bool whole, ls_error *e) {
 static ls_status write_checkpoint(const loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
     ls_train_state s = {
-        .model = &l->run->model, .step = l->steps, .params = w->params, .m = w->m, .v = w->v};
+        .model = &l->run->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
+    if (l->run->config.train.compute == LS_COMPUTE_F16 || l->run->plan.c.reduce == LS_F16)
+        s.scaler = l->m.scaler;
     ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
                              .config = &l->run->config_text,
                              .keep = l->run->config.checkpoint.keep};
@@ -77,13 +79,13 @@ static ls_status agree_on_stop(loop *l, bool *stop_p, ls_error *e) {
 /* ---- the loop ---- */
 
 static ls_status one_step(loop *l, ls_error *e) {
-    ls_step_in in = ls_run_step(l->run, l->steps);
+    ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
     ls_step_out out = {0};
     int64_t begin = ls_clock_ns();
     LS_TRY(ls_member_step(&l->m, &in, &out, e));
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
     l->steps++;
-    if (!isfinite(out.loss) || !isfinite(out.grad_norm))
+    if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
         return ls_fail(
             e, LS_EINVAL,
             "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or go "

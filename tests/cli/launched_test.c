@@ -77,6 +77,8 @@ static void test_mpich(void **state) {
     if (!has("mpirun.mpich")) skip();
     same_bits("mpirun.mpich -n 4", "mpich", "");
     same_bits("mpirun.mpich -n 2", "mpich-messages", "--set parallel.transport=mpi");
+    same_bits("mpirun.mpich -n 4", "mpich-groups",
+              "--set parallel.transport=mpi --set parallel.zero=3 --set parallel.shard_group=2");
 }
 
 static void test_lockstep_run(void **state) {

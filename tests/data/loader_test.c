@@ -16,7 +16,7 @@ static int set_up(void **state) {
 }
 
 static ls_loader_config config_of(uint64_t batch, int V, int a, int b) {
-    return (ls_loader_config){tokens, NSAMPLES, 77, batch, T, V, a, b};
+    return (ls_loader_config){tokens, NSAMPLES, 77, batch, T, V, a, b, 1};
 }
 
 static ls_loader *open_at(const ls_loader_config *c, uint64_t step) {
@@ -29,28 +29,33 @@ static ls_loader *open_at(const ls_loader_config *c, uint64_t step) {
 /* One step's samples, from the definitions: sample i is tokens i T .. i T + T. */
 static void check_step(const ls_loader_config *c, ls_loader *l, uint64_t step) {
     ls_batch b = {0}, want = ls_batch_of(step, NSAMPLES, c->batch);
-    uint64_t first = 0, end = 0, want_first = 0, want_end = 0;
+    uint64_t first = 0, end = 0, seen = 0;
     const uint32_t *got = NULL;
-    ls_loader_next(l, &b, &first, &end, &got);
-    ls_batch_share(want.count, c->V, c->a, c->b, &want_first, &want_end);
+    ls_loader_next(l, &b, &got);
     assert_true(b.epoch == want.epoch && b.first == want.first && b.count == want.count);
-    assert_true(first == want_first && end == want_end);
-    for (uint64_t i = first; i < end; i++) {
-        uint64_t sample = ls_order_at(c->seed, b.epoch, NSAMPLES, b.first + i);
-        for (uint64_t t = 0; t <= T; t++)
-            assert_int_equal(got[(i - first) * (T + 1) + t], 1000 + sample * T + t);
+    for (int v = c->a; v < c->b; v += c->step) {
+        assert_int_equal(ls_loader_place(c, b.count, v), seen);
+        ls_batch_share(want.count, c->V, v, v + 1, &first, &end);
+        for (uint64_t i = first; i < end; i++, seen++) {
+            uint64_t sample = ls_order_at(c->seed, b.epoch, NSAMPLES, b.first + i);
+            for (uint64_t t = 0; t <= T; t++)
+                assert_int_equal(got[seen * (T + 1) + t], 1000 + sample * T + t);
+        }
     }
+    assert_int_equal(ls_loader_place(c, b.count, c->b), seen);
 }
 
 static void test_over_epochs(void **state) {
     (void)state;
     static const uint64_t batches[] = {1, 4, 8, 23, 30};
-    static const int workers[][3] = {{1, 0, 1}, {4, 0, 4}, {4, 1, 2}, {8, 3, 8}, {5, 4, 5}};
+    static const int workers[][4] = {{1, 0, 1, 1}, {4, 0, 4, 1}, {4, 1, 2, 1}, {8, 3, 8, 1},
+                                     {5, 4, 5, 1}, {8, 0, 8, 2}, {8, 3, 8, 4}, {9, 1, 9, 3}};
     static const uint64_t starts[] = {0, 1, 2, 9, 1000};
     for (int i = 0; i < 5; i++)
-        for (int w = 0; w < 5; w++) {
+        for (int w = 0; w < 8; w++) {
             const int *v = workers[w];
             ls_loader_config c = config_of(batches[i], v[0], v[1], v[2]);
+            c.step = v[3];
             uint64_t start = starts[(i + w) % 5], steps = 3 * (NSAMPLES / c.batch + 1);
             ls_loader *l = open_at(&c, start);
             for (uint64_t step = start; step < start + steps; step++) check_step(&c, l, step);
@@ -68,10 +73,10 @@ static void test_epoch_is_covered(void **state) {
             ls_loader *l = open_at(&c, 0);
             for (int step = 0; step < 4; step++) { /* 7 + 7 + 7 + 2 */
                 ls_batch b = {0};
-                uint64_t first = 0, end = 0;
                 const uint32_t *got = NULL;
-                ls_loader_next(l, &b, &first, &end, &got);
-                for (uint64_t i = 0; i < end - first; i++) seen[(got[i * (T + 1)] - 1000) / T]++;
+                ls_loader_next(l, &b, &got);
+                for (uint64_t i = 0; i < ls_loader_place(&c, b.count, c.b); i++)
+                    seen[(got[i * (T + 1)] - 1000) / T]++;
             }
             ls_loader_free(l);
         }
@@ -86,11 +91,10 @@ static void test_in_use(void **state) {
     ls_loader *l = open_at(&c, 0);
     for (int step = 0; step < 200; step++) {
         ls_batch b = {0};
-        uint64_t first = 0, end = 0;
         const uint32_t *got = NULL;
         uint32_t copy[8 * (T + 1)];
-        ls_loader_next(l, &b, &first, &end, &got);
-        size_t nbytes = (end - first) * (T + 1) * sizeof *got;
+        ls_loader_next(l, &b, &got);
+        size_t nbytes = ls_loader_place(&c, b.count, c.b) * (T + 1) * sizeof *got;
         memcpy(copy, got, nbytes);
         for (volatile int wait = 0; wait < 2000; wait++) continue;
         assert_memory_equal(copy, got, nbytes);
@@ -103,12 +107,11 @@ static void test_freed_while_busy(void **state) {
     enum { LONG = 20000 };
     uint32_t *many = LS_NEW_ARRAY(uint32_t, 64 * LONG + 1);
     for (int i = 0; i < 40; i++) {
-        ls_loader_config c = {many, 64, 1, 64, LONG, 1, 0, 1};
+        ls_loader_config c = {many, 64, 1, 64, LONG, 1, 0, 1, 1};
         ls_loader *l = open_at(&c, (uint64_t)i);
         ls_batch b = {0};
-        uint64_t first = 0, end = 0;
         const uint32_t *got = NULL;
-        for (int k = 0; k < i % 3; k++) ls_loader_next(l, &b, &first, &end, &got);
+        for (int k = 0; k < i % 3; k++) ls_loader_next(l, &b, &got);
         ls_loader_free(l);
     }
     ls_loader_free(NULL);

@@ -33,7 +33,7 @@ static void forward_all(setup *s) {
                            .work = work,
                            .losses = s->losses};
         l->ops->forward(l, &c);
-        if (l->loss) memcpy(s->logits, ls_head_logits(&c), N * T * V * sizeof(float));
+        if (l->loss) memcpy(s->logits, ls_head_logits(c.saved), N * T * V * sizeof(float));
         free(x), free(saved);
         x = y;
     }
@@ -63,8 +63,9 @@ static int tear_down(void **state) {
 }
 
 static ls_infer infer_of(const setup *s, int64_t n) {
-    size_t nbytes = ls_infer_nbytes(&s->model, n);
-    return (ls_infer){&s->model, &s->compute, s->params, fix_nans(nbytes / sizeof(float)), n};
+    size_t nbytes = ls_infer_nbytes(&s->model, LS_F32, n);
+    return (ls_infer){&s->model, &s->compute, LS_F32, s->params, fix_nans(nbytes / sizeof(float)),
+                      n};
 }
 
 static void test_losses(void **state) {

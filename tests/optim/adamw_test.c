@@ -61,7 +61,7 @@ static void gradients(const setup *s, int t, float *g) {
 
 static double clip_factor(const ls_compute *c, const float *g, size_t n) {
     double *sums = LS_NEW_ARRAY(double, n / LS_BLOCK);
-    ls_norm_blocks(c, g, 0, n, sums);
+    ls_norm_blocks(c, LS_F32, g, 0, n, sums);
     double factor = ls_clip_factor(ls_norm_total(sums, n / LS_BLOCK), LIMIT);
     free(sums);
     return factor;
@@ -72,13 +72,18 @@ static float *run(const setup *s, int nthreads, const char *cpu, size_t cut) {
     ls_compute c;
     compute_open(&c, nthreads, cpu);
     float *state = LS_NEW_ARRAY(float, 3 * s->n), *g = LS_NEW_ARRAY(float, s->n);
+    const ls_adamw_state all = {.grads_type = LS_F32,
+                                .params_type = LS_F32,
+                                .grads = g,
+                                .params = state,
+                                .m = state + s->n,
+                                .v = state + 2 * s->n};
     memcpy(state, s->first, s->n * sizeof *state);
     for (int t = 0; t < STEPS; t++) {
         gradients(s, t, g);
         ls_adamw_step step = ls_adamw_at(&settings, t, LR, clip_factor(&c, g, s->n));
         for (size_t at = 0; at < s->n; at += cut)
-            ls_adamw_run(&c, &s->model, &step, at, at + cut < s->n ? at + cut : s->n, g, state,
-                         state + s->n, state + 2 * s->n);
+            ls_adamw_run(&c, &s->model, &step, at, at + cut < s->n ? at + cut : s->n, &all);
     }
     free(g);
     ls_compute_close(&c);
@@ -150,7 +155,9 @@ static void test_decay(void **arg) {
     float *m = LS_NEW_ARRAY(float, s->n), *v = LS_NEW_ARRAY(float, s->n);
     memcpy(p, s->first, s->n * sizeof *p);
     ls_adamw_step step = ls_adamw_at(&settings, 0, 0.5, 1);
-    ls_adamw_run(&c, &s->model, &step, 0, s->n, zero, p, m, v);
+    const ls_adamw_state all = {
+        .grads_type = LS_F32, .params_type = LS_F32, .grads = zero, .params = p, .m = m, .v = v};
+    ls_adamw_run(&c, &s->model, &step, 0, s->n, &all);
     for (int i = 0; i < s->model.nparams; i++) {
         const ls_param *q = &s->model.params[i];
         for (size_t k = q->offset; k < q->offset + q->count; k++) {

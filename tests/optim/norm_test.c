@@ -33,7 +33,7 @@ static void test_blocks(void **state) {
     compute_open(&c, 1, "portable");
     float *x = values();
     double sums[BLOCKS], total = 0;
-    ls_norm_blocks(&c, x, 0, FLOATS, sums);
+    ls_norm_blocks(&c, LS_F32, x, 0, FLOATS, sums);
     for (int b = 0; b < BLOCKS; b++) {
         double want = 0;
         for (int i = b * LS_BLOCK; i < (b + 1) * LS_BLOCK; i++) want += (double)x[i] * (double)x[i];
@@ -52,15 +52,15 @@ static void test_same_bits(void **state) {
     double want[BLOCKS];
     ls_compute c;
     compute_open(&c, 1, "portable");
-    ls_norm_blocks(&c, x, 0, FLOATS, want);
+    ls_norm_blocks(&c, LS_F32, x, 0, FLOATS, want);
     ls_compute_close(&c);
     for (int i = 0; i < 6; i++) {
         if (!ls_kernels_named(cpus[i % 2])) continue;
         compute_open(&c, 1 + i / 2, cpus[i % 2]);
         for (size_t cut = 0; cut <= BLOCKS; cut++) {
             double sums[BLOCKS];
-            ls_norm_blocks(&c, x, 0, cut * LS_BLOCK, sums);
-            ls_norm_blocks(&c, x, cut * LS_BLOCK, FLOATS, sums);
+            ls_norm_blocks(&c, LS_F32, x, 0, cut * LS_BLOCK, sums);
+            ls_norm_blocks(&c, LS_F32, x, cut * LS_BLOCK, FLOATS, sums);
             assert_memory_equal(sums, want, sizeof want);
         }
         ls_compute_close(&c);
@@ -76,8 +76,8 @@ static void test_range(void **state) {
     float *x = values();
     double sums[BLOCKS];
     for (int b = 0; b < BLOCKS; b++) sums[b] = -1;
-    ls_norm_blocks(&c, x, 2 * LS_BLOCK, 4 * LS_BLOCK, sums);
-    ls_norm_blocks(&c, x, 7 * LS_BLOCK, 7 * LS_BLOCK, sums);
+    ls_norm_blocks(&c, LS_F32, x, 2 * LS_BLOCK, 4 * LS_BLOCK, sums);
+    ls_norm_blocks(&c, LS_F32, x, 7 * LS_BLOCK, 7 * LS_BLOCK, sums);
     for (int b = 0; b < BLOCKS; b++) assert_true((sums[b] == -1) == (b < 2 || b >= 4));
     free(x);
     ls_compute_close(&c);

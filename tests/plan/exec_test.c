@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "spans.h"
 
+enum { SEEDS = 100, VARIANTS = 10 };
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
 typedef struct setup {
@@ -19,8 +20,13 @@ typedef struct setup {
     bool sequential, overlap;
     bool chaos, own; /* of the sequential: random actions; no memory in one copy */
     uint64_t seed;
-    int zero, recompute;
+    int zero, recompute, recompute_layers, shards;
+    ls_dtype compute, reduce; /* LS_F64: f32 */
+    int prefetch;
+    bool early;
+    size_t bucket_nbytes;  /* 0: 20000 */
     const char *algorithm; /* not over shared memory, but over messages */
+    const char *dir;       /* of the optimizer's state */
     int threads;
     /* of worker 0, where moments are gathered */
     float *params, *m, *v;
@@ -31,7 +37,21 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
-    ls_plan_config p = {&s->model, n, V, BATCH, micro, true, 20000, s->zero, s->recompute, 1};
+    ls_plan_config p = {.model = &s->model,
+                        .nworkers = n,
+                        .V = V,
+                        .batch = BATCH,
+                        .micro_batch = micro,
+                        .tree = true,
+                        .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
+                        .zero = s->zero,
+                        .recompute = s->recompute,
+                        .recompute_layers = s->recompute_layers,
+                        .early = s->early,
+                        .prefetch = 1 + s->prefetch,
+                        .shards = s->shards,
+                        .compute = s->compute ? s->compute : LS_F32,
+                        .reduce = s->reduce ? s->reduce : LS_F32};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
     s->m = s->params + s->model.nfloats;
@@ -58,26 +78,44 @@ static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot
                         .threads = s->threads,
                         .busy = 64,
                         .overlap = s->overlap,
-                        .loader = {s->tokens, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0}};
-    ls_plan_range(&s->plan, worker, &c.loader.a, &c.loader.b);
+                        .loader = {s->tokens, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
+    c.loader.step = s->early ? s->plan.c.nworkers : 1;
+    c.loader.a = ls_plan_vw(&s->plan, worker, 0);
+    c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;
     return c;
 }
 
 static ls_step_in step_in(int64_t i) {
-    return (ls_step_in){.step = i, .lr = 1e-2, .clip = 0.5, .adamw = {0.9, 0.95, 1e-8, 0.1}};
+    return (ls_step_in){.step = i,
+                        .updates = i,
+                        .lr = 1e-2,
+                        .clip = 0.5,
+                        .loss_scale = 8,
+                        .skips = true,
+                        .adamw = {0.9, 0.95, 1e-8, 0.1}};
 }
 
-static void draw(const setup *s, const ls_world *w) {
-    ls_model_init(&s->model, 7, 0, s->model.nfloats, w->params);
+/* Each worker writes its shards of what is one copy, and all of what is its own. */
+static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
+    for (int k = 0; k < s->plan.nbuckets; k++) {
+        ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
+        if (w->one_state) all = own;
+        ls_model_init(&s->model, 7, all.first, all.end, w->master);
+        if (!w->one) own = all;
+        ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);
+    }
 }
 
 static void keep(setup *s, const ls_world *w) {
-    memcpy(s->params, w->params, 3 * s->model.nfloats * sizeof(float));
+    size_t nbytes = s->model.nfloats * sizeof(float);
+    memcpy(s->params, w->master, nbytes);
+    memcpy(s->m, w->m, nbytes);
+    memcpy(s->v, w->v, nbytes);
 }
 
 /* What worker w owns, where each has its own. */
 static void take_shards(setup *s, const ls_world *w, int worker) {
-    const float *const from[] = {w->params, w->m, w->v};
+    const float *const from[] = {w->master, w->m, w->v};
     float *const to[] = {s->params, s->m, s->v};
     for (int k = 0; k < s->plan.nbuckets; k++) {
         ls_bucket b = ls_plan_shard(&s->plan, k, worker);
@@ -105,7 +143,7 @@ static void end_trace(const setup *s, ls_exec *x, ls_trace *t) {
 
 static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     int worker = ls_group_rank(w->group);
-    if (!w->one || worker == 0) draw(s, w);
+    draw(s, w, worker, x);
     if (!w->one) ls_world_drop_params(w, &s->plan);
     LS_TRY(ls_barrier(w->group, e));
     for (int64_t i = 0; i < STEPS; i++) {
@@ -128,12 +166,12 @@ static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
     ls_world w;
     ls_board_slot slot;
     ls_exec *x = NULL;
-    LS_TRY(ls_world_open(&w, &s->plan, g, e));
+    LS_TRY(ls_world_open(&w, &s->plan, g, s->dir, e));
     ls_exec_config c = config_of(s, &w, &slot, ls_group_rank(g));
     LS_TRY(ls_exec_create(&c, &x, e));
     ls_status status = run_steps(s, &w, x, e);
     ls_exec_free(x);
-    ls_world_close(&w);
+    ls_world_close(&w, &s->plan);
     return status;
 }
 
@@ -150,8 +188,7 @@ static void run_sequential(setup *s) {
         ls_exec_config c = config_of(s, &worlds[w], &slot, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
     }
-    for (int w = 0; w < n; w++)
-        if (w == 0 || !worlds[w].one) draw(s, &worlds[w]);
+    for (int w = 0; w < n; w++) draw(s, &worlds[w], w, execs[w]);
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
@@ -166,10 +203,10 @@ static void run_sequential(setup *s) {
         s->norms[i] = out.grad_norm;
     }
     keep(s, &worlds[0]);
-    for (int w = 1; s->own && w < n; w++) take_shards(s, &worlds[w], w);
+    for (int w = 1; s->own && w < ls_plan_shards(&s->plan); w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
-        ls_world_close(&worlds[w]);
+        ls_world_close(&worlds[w], &s->plan);
         ls_group_close(groups[w]);
     }
 }
@@ -255,6 +292,71 @@ static void test_sharding(void **state) {
     tear_down(&one);
 }
 
+/* One draw of a seed: 0 .. n-1. */
+static int pick(uint64_t seed, uint64_t which, int n) {
+    uint32_t r[4];
+    ls_random_words(seed, LS_STREAM_FAKE, 1, which, r);
+    return (int)(r[0] % (uint32_t)n);
+}
+
+/* Any settings that leave the bits alone. */
+static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t *micro_p, int V) {
+    setup s = {.threads = 1, .seed = seed, .compute = oracle->compute, .reduce = oracle->reduce};
+    *n_p = 1 + pick(seed, 10, V < MOST ? V : MOST);
+    *micro_p = 1 + pick(seed, 11, BATCH / V);
+    s.zero = pick(seed, 12, 4);
+    s.recompute = pick(seed, 13, 5);
+    s.recompute_layers = pick(seed, 22, 4);
+    s.prefetch = pick(seed, 14, 3);
+    s.bucket_nbytes = (size_t)(4096 << pick(seed, 15, 5));
+    s.overlap = pick(seed, 16, 2);
+    s.sequential = pick(seed, 17, 2);
+    s.chaos = pick(seed, 18, 2);
+    s.own = s.zero == 0 || pick(seed, 19, 2);
+    s.algorithm = pick(seed, 20, 4) ? NULL : "direct";
+    s.dir = !s.sequential && pick(seed, 21, 4) == 0 ? "." : NULL;
+    bool even = (V & (V - 1)) == 0 && (*n_p & (*n_p - 1)) == 0;
+    s.early = s.zero >= 2 && even && pick(seed, 9, 2);
+    for (int g = 2; s.zero && (V & (V - 1)) == 0 && g <= *n_p; g *= 2)
+        if (*n_p % g == 0 && pick(seed, 21 + (uint64_t)g, 2)) s.shards = *n_p / g;
+    return s;
+}
+
+/* Any plan, by any executor, with any type of parameters and gradients, against one worker. The
+ * plans are verified pass by pass. */
+static void test_random(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    static const int parts[] = {1, 2, 4, 8};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        int V = parts[pick(seed, 0, 4)], n = 1;
+        int64_t micro = 1;
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+        oracle.compute = types[pick(seed, 1, 4)];
+        oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
+        set_up(&oracle, 1, V, 1);
+        run(&oracle);
+        for (uint64_t k = 0; k < VARIANTS; k++) {
+            setup s = random_setup(seed * VARIANTS + k, &oracle, &n, &micro, V);
+            set_up(&s, n, V, micro);
+            run(&s);
+            if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+                print_error("seed %d.%d: %d workers of %d, zero %d, shards %d, early %d, recompute "
+                            "%d, micro "
+                            "%d, %s and %s, sequential %d, chaos %d, own %d, %s, in a file %d\n",
+                            (int)seed, (int)k, n, V, s.zero, s.shards, s.early, s.recompute,
+                            (int)micro, ls_dtype_name(s.compute), ls_dtype_name(s.reduce),
+                            s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "",
+                            s.dir != NULL);
+            assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+            assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+            assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+            tear_down(&s);
+        }
+        tear_down(&oracle);
+    }
+}
+
 /* Any order that the lanes allow: random settings, each worker with memory of its own. */
 static void test_chaos(void **state) {
     (void)state;
@@ -304,7 +406,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes),    cmocka_unit_test(test_messages),
         cmocka_unit_test(test_sharding), cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_one_sum),
+        cmocka_unit_test(test_one_sum),  cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,9 @@ static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64
                         .bucket_nbytes = 5000,
                         .zero = zero,
                         .recompute = (int)(part * micro + n) % 4,
-                        .prefetch = (int)micro % 3};
+                        .prefetch = (int)micro % 3,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
     ls_plan p;
     ls_error e;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
@@ -56,10 +58,16 @@ static void test_golden(void **state) {
     (void)state;
     static const struct {
         const char *name;
-        int n, V, zero, recompute;
-    } plans[] = {{"one-worker", 1, 2, 1, 0}, {"zero-0", 2, 2, 0, 0},    {"zero-1", 2, 4, 1, 0},
-                 {"zero-2", 2, 2, 2, 0},     {"zero-3", 2, 2, 3, 0},    {"uneven", 3, 4, 3, 0},
-                 {"recompute", 2, 2, 1, 2},  {"everything", 2, 2, 3, 1}};
+        int n, V, zero, recompute, shards;
+        bool early;
+        ls_dtype type;
+    } plans[] = {
+        {"one-worker", 1, 2, 1, 0, 0, false, LS_F32}, {"zero-0", 2, 2, 0, 0, 0, false, LS_F32},
+        {"zero-1", 2, 4, 1, 0, 0, false, LS_F32},     {"zero-2", 2, 2, 2, 0, 0, false, LS_F32},
+        {"zero-3", 2, 2, 3, 0, 0, false, LS_F32},     {"uneven", 3, 4, 3, 0, 0, false, LS_F32},
+        {"recompute", 2, 2, 1, 2, 0, false, LS_F32},  {"hybrid", 4, 4, 1, 0, 2, false, LS_F32},
+        {"early", 2, 4, 2, 0, 0, true, LS_F32},       {"mixed", 2, 2, 1, 0, 0, false, LS_BF16},
+        {"everything", 4, 8, 3, 1, 2, true, LS_BF16}};
     ls_model m;
     make_model(1, &m);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -73,6 +81,9 @@ static void test_golden(void **state) {
         c.zero = plans[i].zero;
         c.recompute = plans[i].recompute;
         c.prefetch = 1;
+        c.compute = c.reduce = plans[i].type;
+        c.shards = plans[i].shards;
+        c.early = plans[i].early;
         ls_plan p;
         ls_error e;
         ls_buf text = {0}, want = {0};
@@ -104,11 +115,41 @@ static void test_refused(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan_config c = {&m, 3, 2, 4, 1, true, 5000, 1, 0, 1};
+    ls_plan_config c = {.model = &m,
+                        .nworkers = 3,
+                        .V = 2,
+                        .batch = 4,
+                        .micro_batch = 1,
+                        .tree = true,
+                        .bucket_nbytes = 5000,
+                        .zero = 1,
+                        .prefetch = 1,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
     fails(&c, "3 workers for 2 virtual workers");
     c.nworkers = 2;
     c.batch = 5;
     fails(&c, "does not divide train.batch 5");
+    c.nworkers = c.V = 6;
+    c.batch = 6;
+    c.shards = 4;
+    fails(&c, "shard_group 4 does not divide 6 workers");
+    c.shards = 3; /* virtual workers 0 to 2 are no subtree of 6 */
+    fails(&c, "no whole subtrees");
+    c.shards = 2;
+    c.zero = 0;
+    fails(&c, "nothing is sharded");
+    c.shards = 0;
+    c.early = true;
+    fails(&c, "gradients are not sharded");
+    c.zero = 2;
+    c.nworkers = 3; /* rounds of 3 */
+    fails(&c, "no whole subtrees");
+    c.nworkers = 4;
+    fails(&c, "no whole subtrees");
+    c.early = false;
+    c.reduce = LS_I32;
+    fails(&c, "can't train in i32");
     ls_model_free(&m);
 }
 
@@ -136,21 +177,21 @@ static void to_end(ls_plan *p, int at) {
     ls_plan_append(p, &a);
 }
 
-static void test_broken(void **state) {
-    (void)state;
+/* Every way to break a plan at every action. */
+static int check_broken(const ls_plan_config *c) {
     static breaker *const breakers[] = {drop, repeat, other_worker, to_end};
-    ls_model m;
-    make_model(1, &m);
-    ls_plan whole = make(&m, 2, 4, 2, 1, true);
+    ls_plan whole;
+    ls_error e;
     int found = 0, tried = 0;
+    assert_ls_ok(ls_plan_make(c, &whole, &e), e);
     for (int b = 0; b < 4; b++)
         for (int at = 0; at < whole.nactions - 1; at++) {
             ls_action_kind kind = whole.actions[at].kind;
             if (kind == LS_FREE && breakers[b] != repeat) continue;       /* memory, no harm */
             if (kind == LS_ALL_GATHER && breakers[b] == to_end) continue; /* late, no harm */
-            ls_plan p = make(&m, 2, 4, 2, 1, true);
+            ls_plan p;
+            assert_ls_ok(ls_plan_make(c, &p, &e), e);
             breakers[b](&p, at);
-            ls_error e;
             tried++;
             if (ls_plan_verify(&p, LS_STAGE_WHOLE, &e) != LS_OK)
                 found++;
@@ -159,9 +200,35 @@ static void test_broken(void **state) {
                               ls_action_kind_name(kind));
             ls_plan_free(&p);
         }
-    assert_true(tried > 200);
     assert_int_equal(found, tried);
     ls_plan_free(&whole);
+    return tried;
+}
+
+static void test_broken(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, &m);
+    ls_plan_config c = {.model = &m,
+                        .nworkers = 2,
+                        .V = 4,
+                        .batch = 8,
+                        .micro_batch = 1,
+                        .tree = true,
+                        .bucket_nbytes = 5000,
+                        .zero = 1,
+                        .recompute = 2,
+                        .prefetch = 1,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
+    int tried = check_broken(&c);
+    c.nworkers = 4; /* groups of two, two rounds */
+    c.V = 8;
+    c.zero = 2;
+    c.shards = 2;
+    c.early = true;
+    tried += check_broken(&c);
+    assert_true(tried > 1000);
     ls_model_free(&m);
 }
 

@@ -48,7 +48,9 @@ static void set_up(fixture *f, int nworkers, int nsteps) {
                         .bucket_nbytes = 20000,
                         .zero = 3,
                         .recompute = 2,
-                        .prefetch = 1};
+                        .prefetch = 1,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
     assert_ls_ok(ls_plan_make(&p, &f->plan, &e), e);
     ls_timeline_open(&f->t, &f->plan, "measured", "a \"machine\" <&> of µs, 2 cores", 2);
     for (int i = 0; i < nsteps; i++) add_step(f, i);

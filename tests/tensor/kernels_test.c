@@ -1,6 +1,6 @@
-/* kernels_test.c - every kernel: the same bits from every variant, on ordinary and on wild numbers; and
- * the right numbers, by formulas in double precision. Where the header promises an order of sums, the
- * reference is that sum in f32 and the bits must agree. */
+/* kernels_test.c - every kernel: the same bits from every variant, on ordinary and on wild numbers;
+ * and the right numbers, by formulas in double precision. Where the header promises an order of
+ * sums, the reference is that sum in f32 and the bits must agree. */
 #include "tensor/kernels.h"
 
 #include <float.h>
@@ -184,8 +184,8 @@ static void moments(const float *x, int64_t n, double *mean_p, double *rstd_p) {
     *rstd_p = 1 / sqrt(square / (double)n + 1e-5);
 }
 
-/* Row r of y, and of dx without and with the residual. f32 with sums of up to 100: 2e-6 of the size of
- * the terms. */
+/* Row r of y, and of dx without and with the residual. f32 with sums of up to 100: 2e-6 of the size
+ * of the terms. */
 static void check_layernorm_row(int64_t n, const values *v, int64_t r) {
     const float *x = v->in[0] + r * n, *dy = v->in[3] + r * n;
     double mean = 0, rstd = 0, mean_g = 0, mean_gh = 0;
@@ -300,8 +300,7 @@ static double gelu(double x) {
 
 static double gelu_slope(double x) {
     double t = tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-    return 0.5 * (1 + t) +
-           0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
 static void check_gelu(int64_t n, const values *v) {
@@ -405,7 +404,8 @@ static void test_cross_entropy(void **state) {
     each(do_cross_entropy, check_cross_entropy);
 }
 
-/* With maximum 0 and 1/sum 1, the gradient of other elements is e^x itself: 2 ulp, as vec.h says. */
+/* With maximum 0 and 1/sum 1, the gradient of other elements is e^x itself: 2 ulp, as vec.h says.
+ */
 static void test_exp(void **state) {
     (void)state;
     const float stat[2] = {0.0f, 1.0f};
@@ -435,8 +435,8 @@ static void check_adamw(int64_t n, const values *v) {
         double g = (double)v->in[0][i] * (double)STEP.grad_scale, p = (double)v->in[1][i];
         double m = b1 * (double)v->in[2][i] + (1 - b1) * g;
         double s = b2 * fabs((double)v->in[3][i]) + (1 - b2) * g * g;
-        double ratio = m * (double)STEP.correct1 /
-                       (sqrt(s * (double)STEP.correct2) + (double)STEP.eps);
+        double ratio =
+            m * (double)STEP.correct1 / (sqrt(s * (double)STEP.correct2) + (double)STEP.eps);
         double want = p - lr * (double)STEP.weight_decay * p - lr * ratio;
         assert_close(v->out[0][i], want, 2e-7 * fabs(p) + 1e-6 * lr * fabs(ratio) + 1e-12, "param",
                      n, i);

@@ -108,6 +108,47 @@ static void test_sharding(void **state) {
     same(train(4, zero[2], "parallel.prefetch=3", "parallel.bucket_mb=0.02"));
 }
 
+/* Groups of workers that each have one copy of what is sharded. */
+static void test_groups(void **state) {
+    (void)state;
+    static const char TWO[] = "parallel.shard_group=2";
+    same(train(4, TWO, "parallel.zero=1", NULL));
+    same(train(4, TWO, "parallel.zero=3", "parallel.transport=tcp"));
+    same(train(8, "parallel.shard_group=4", "parallel.zero=2", THREAD));
+    same(train(4, "parallel.shard_group=1", "parallel.zero=3", "parallel.bucket_mb=0.02"));
+    same(train(4, TWO, "parallel.zero=3", "parallel.executor=sequential"));
+}
+
+static void test_state_file(void **state) {
+    (void)state;
+    static const char IN_FILE[] = "parallel.optimizer_state=file";
+    same(train(1, IN_FILE, NULL, NULL));
+    same(train(3, IN_FILE, "parallel.zero=3", NULL));
+    same(train(2, IN_FILE, "parallel.zero=0", "parallel.transport=tcp"));
+}
+
+/* In 16 bits: other bits than in f32, and the same for all layouts. */
+static void test_mixed(void **state) {
+    (void)state;
+    static const char *const types[] = {"train.compute=bf16", "train.compute=f16",
+                                        "train.reduce_dtype=bf16"};
+    for (int i = 0; i < 3; i++) {
+        hashes one = train(1, types[i], NULL, NULL);
+        assert_string_not_equal(one.weights, expected.weights);
+        hashes others[] = {
+            train(2, types[i], "parallel.zero=2", "train.micro_batch=2"),
+            train(3, types[i], "parallel.zero=3", "parallel.transport=tcp"),
+            train(4, types[i], "parallel.shard_group=2", "parallel.recompute=2"),
+            train(8, types[i], "parallel.zero=0", THREAD),
+            train(3, types[i], "parallel.optimizer_state=file", "parallel.bucket_mb=0.02"),
+        };
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+            assert_string_equal(others[k].weights, one.weights);
+            assert_string_equal(others[k].optimizer, one.optimizer);
+        }
+    }
+}
+
 static void test_recompute(void **state) {
     (void)state;
     static const char *const segments[] = {"parallel.recompute=1", "parallel.recompute=2",
@@ -181,7 +222,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers),       cmocka_unit_test(test_processes),
         cmocka_unit_test(test_tcp),           cmocka_unit_test(test_sharding),
-        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_groups),        cmocka_unit_test(test_state_file),
+        cmocka_unit_test(test_mixed),         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_kernels),       cmocka_unit_test(test_executors),
         cmocka_unit_test(test_buckets),       cmocka_unit_test(test_odd_virtual_workers),

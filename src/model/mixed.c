@@ -1,0 +1,163 @@
+/* mixed.c - see mixed.h.
+ *
+ * Work memory of a call: the layer's own [n * work_floats] | its room for tables | parameters |
+ * gradients | x | y or dx | dy | saved, each only where it is not used in place.
+ */
+#include "model/mixed.h"
+
+#include <string.h>
+
+#include "model/table.h"
+#include "tensor/dtype.h"
+
+/* Floats of the parameters that are no tables: they lie one after the other. */
+static size_t span_of(const ls_layer *l) {
+    int last = l->nparams - l->ntables - 1;
+    return last < 0 ? 0 : l->offsets[last] + l->counts[last] - l->offsets[0];
+}
+
+static size_t align(size_t nbytes) { return (nbytes + 63) / 64 * 64; }
+
+/* Elements of `saved` for that many rows, and of them those that come first and are rounded. */
+static size_t saved_of(const ls_layer *l, int64_t rows) {
+    return (size_t)rows * (l->saved_floats / (size_t)l->T);
+}
+static size_t rough_of(const ls_layer *l, int64_t rows) { return (size_t)rows * l->saved_rough; }
+
+size_t ls_mixed_saved_nbytes(const ls_layer *l, int64_t n, ls_dtype compute) {
+    size_t all = saved_of(l, n * l->T), rough = rough_of(l, n * l->T);
+    if (!ls_dtype_is_half(compute)) return all * sizeof(float);
+    return align(rough * 2) + (all - rough) * sizeof(float);
+}
+
+/* Places of a call's f32 copies, floats. */
+typedef struct places {
+    size_t room, params, grads, x, y, dy, saved, end;
+} places;
+
+static places places_of(const ls_layer *l, int64_t n, bool half, bool half_grads) {
+    size_t rows = (size_t)(n * l->T * l->C);
+    places p = {.room = ((size_t)n * l->work_floats + 15) / 16 * 16};
+    size_t span = (span_of(l) + 15) / 16 * 16;
+    size_t room = half || half_grads ? l->room_floats + (size_t)n * l->room_each : 0;
+    p.params = p.room + (room + 15) / 16 * 16;
+    p.grads = p.params + (half ? span : 0);
+    p.x = p.grads + (half_grads ? span : 0);
+    p.y = p.x + (half ? rows : 0);
+    p.dy = p.y + (half ? rows : 0);
+    p.saved = p.dy + (half ? rows : 0);
+    p.end = p.saved + (half && l->saved_rough ? saved_of(l, n * l->T) : 0);
+    return p;
+}
+
+size_t ls_mixed_work_nbytes(const ls_layer *l, int64_t n, ls_dtype compute, ls_dtype grads) {
+    return places_of(l, n, ls_dtype_is_half(compute), ls_dtype_is_half(grads)).end * sizeof(float);
+}
+
+/* A call in f32 and what it was made of. */
+typedef struct inner {
+    ls_layer_call c;
+    places at;
+    bool half, half_grads;
+} inner;
+
+static inner begin(const ls_layer *l, const ls_mixed_call *m) {
+    inner f = {.half = ls_dtype_is_half(m->compute),
+               .half_grads = ls_dtype_is_half(m->store.grads_type)};
+    float *work = m->work;
+    f.at = places_of(l, m->n, f.half, f.half_grads);
+    f.c = (ls_layer_call){.compute = m->threads,
+                          .n = m->n,
+                          .T = m->T,
+                          .tokens = m->tokens,
+                          .params = m->store.params,
+                          .grads = m->store.grads,
+                          .grads_start = m->grads_start,
+                          .x = m->x,
+                          .y = m->y,
+                          .saved = m->saved,
+                          .work = work,
+                          .dy = m->dy,
+                          .dx = m->dx,
+                          .loss_scale = m->loss_scale,
+                          .losses = m->losses};
+    if (!f.half && !f.half_grads) return f;
+    f.c.store = &m->store;
+    f.c.room = work + f.at.room;
+    if (!f.half) return f;
+    size_t span = span_of(l);
+    if (span) {
+        f.c.params = work + f.at.params;
+        f.c.params_at = l->offsets[0];
+        ls_table_widen(m->threads, m->compute, span,
+                       ls_flat_at(m->compute, m->store.params, l->offsets[0]), work + f.at.params);
+    }
+    f.c.x = work + f.at.x;
+    if (l->x_floats)
+        ls_table_widen(m->threads, m->compute, (size_t)(m->n * m->T * l->C), m->x, work + f.at.x);
+    if (l->saved_rough) f.c.saved = work + f.at.saved;
+    return f;
+}
+
+void ls_mixed_forward(const ls_layer *l, const ls_mixed_call *m) {
+    inner f = begin(l, m);
+    if (f.half) f.c.y = (float *)m->work + f.at.y;
+    l->ops->forward(l, &f.c);
+    if (!f.half) return;
+    int64_t rows = m->n * m->T;
+    size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
+    if (!l->loss) ls_table_narrow(m->threads, m->compute, (size_t)(rows * l->C), f.c.y, m->y);
+    if (!l->saved_rough) return;
+    ls_table_narrow(m->threads, m->compute, rough, f.c.saved, m->saved);
+    memcpy((char *)m->saved + align(rough * 2), f.c.saved + rough, exact * sizeof(float));
+}
+
+/* Where gradients of what is no table are added up: `wide`, or work memory where the virtual worker
+ * has one micro-batch. A chain that does not start at 0 goes on from what is kept. */
+static void begin_grads(const ls_layer *l, const ls_mixed_call *m, inner *f) {
+    const ls_layer_store *s = &m->store;
+    if (!f->half_grads || !span_of(l)) return;
+    size_t first = l->offsets[0];
+    float *p = s->wide ? s->wide + first : (float *)m->work + f->at.grads;
+    bool fresh = !s->wide || s->first;
+    f->c.grads = p;
+    f->c.grads_at = first;
+    f->c.grads_start = m->grads_start && fresh;
+    if (fresh && !m->grads_start)
+        ls_table_widen(m->threads, s->grads_type, span_of(l),
+                       ls_flat_at(s->grads_type, s->grads, first), p);
+}
+
+/* Padding between tensors is left alone. */
+static void end_grads(const ls_layer *l, const ls_mixed_call *m, const inner *f) {
+    const ls_layer_store *s = &m->store;
+    if (!f->half_grads || !s->last) return;
+    for (int i = 0; i < l->nparams - l->ntables; i++)
+        ls_table_narrow(m->threads, s->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
+                        ls_flat_at_mut(s->grads_type, s->grads, l->offsets[i]));
+}
+
+/* dy and what forward has saved. */
+static void widen_operands(const ls_layer *l, const ls_mixed_call *m, inner *f) {
+    int64_t rows = m->n * m->T;
+    size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
+    float *work = m->work;
+    if (!l->loss) {
+        ls_table_widen(m->threads, m->compute, (size_t)(rows * l->C), m->dy, work + f->at.dy);
+        f->c.dy = work + f->at.dy;
+    }
+    if (!l->saved_rough) return;
+    ls_table_widen(m->threads, m->compute, rough, m->saved, f->c.saved);
+    memcpy(f->c.saved + rough, (const char *)m->saved + align(rough * 2), exact * sizeof(float));
+}
+
+void ls_mixed_backward(const ls_layer *l, const ls_mixed_call *m) {
+    inner f = begin(l, m);
+    if (f.half) widen_operands(l, m, &f);
+    if (f.half && m->dx) f.c.dx = (float *)m->work + f.at.y;
+    begin_grads(l, m, &f);
+    l->ops->backward(l, &f.c);
+    end_grads(l, m, &f);
+    if (f.half && m->dx)
+        ls_table_narrow(m->threads, m->compute, (size_t)(m->n * m->T * l->C), f.c.dx, m->dx);
+}

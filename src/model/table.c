@@ -1,0 +1,72 @@
+/* table.c - see table.h. */
+#include "model/table.h"
+
+#include "tensor/dtype.h"
+
+typedef struct convert {
+    const ls_kernels *k;
+    ls_dtype type;
+    size_t n;
+    const void *from;
+    void *to;
+} convert;
+
+static void widen_run(void *arg, int thread, int nthreads) {
+    const convert *j = arg;
+    int64_t a = 0, b = 0;
+    ls_pool_share((int64_t)j->n, 64, thread, nthreads, &a, &b);
+    j->k->widen(j->type, (size_t)(b - a), ls_flat_at(j->type, j->from, (size_t)a),
+                (float *)j->to + a);
+}
+
+static void narrow_run(void *arg, int thread, int nthreads) {
+    const convert *j = arg;
+    int64_t a = 0, b = 0;
+    ls_pool_share((int64_t)j->n, 64, thread, nthreads, &a, &b);
+    j->k->narrow(j->type, (size_t)(b - a), (const float *)j->from + a,
+                 ls_flat_at_mut(j->type, j->to, (size_t)a));
+}
+
+void ls_table_widen(const ls_compute *c, ls_dtype type, size_t n, const void *from, float *to) {
+    ls_pool_run(c->pool, widen_run, &(convert){c->k, type, n, from, to});
+}
+
+void ls_table_narrow(const ls_compute *c, ls_dtype type, size_t n, const float *from, void *to) {
+    ls_pool_run(c->pool, narrow_run, &(convert){c->k, type, n, from, to});
+}
+
+static size_t place(const ls_layer *l, int i, int64_t row) {
+    return l->offsets[i] + (size_t)(row * l->C);
+}
+
+const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
+                           int64_t n, float *room) {
+    const ls_layer_store *s = c->store;
+    size_t at = place(l, i, first);
+    if (!s) return c->params + at;
+    const void *from = ls_flat_at(s->params_type, s->params, at);
+    if (!ls_dtype_is_half(s->params_type)) return from;
+    ls_table_widen(c->compute, s->params_type, (size_t)(n * l->C), from, room);
+    return room;
+}
+
+ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
+                                  int64_t n, float *room) {
+    const ls_layer_store *s = c->store;
+    size_t at = place(l, i, first);
+    if (!s) return (ls_table_grad){c->grads + at, c->grads_start};
+    void *kept = ls_flat_at_mut(s->grads_type, s->grads, at);
+    if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){kept, c->grads_start};
+    float *p = s->wide ? s->wide + at : room;
+    if (s->wide && !s->first) return (ls_table_grad){p, false};
+    if (!c->grads_start) ls_table_widen(c->compute, s->grads_type, (size_t)(n * l->C), kept, p);
+    return (ls_table_grad){p, c->grads_start};
+}
+
+void ls_table_grad_end(const ls_layer *l, const ls_layer_call *c, int i, int64_t first, int64_t n,
+                       const ls_table_grad *g) {
+    const ls_layer_store *s = c->store;
+    if (!s || !ls_dtype_is_half(s->grads_type) || !s->last) return;
+    ls_table_narrow(c->compute, s->grads_type, (size_t)(n * l->C), g->p,
+                    ls_flat_at_mut(s->grads_type, s->grads, place(l, i, first)));
+}

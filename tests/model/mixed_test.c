@@ -1,0 +1,195 @@
+/* mixed_test.c - layers whose parameters, activations and gradients are kept in 16 bits: against
+ * the same layer in f32 on the same rounded operands, and the promise, bit for bit.
+ *
+ * Buffers have exactly the size that is declared, and begin as NaN. */
+#include "model/mixed.h"
+
+#include "fixture.h"
+#include "model/table.h"
+
+enum { EMBED, ATTENTION, MLP, HEAD, KINDS };
+enum { N = 3, T = 5, C = 12, V = 3000, ROWS = N * T }; /* V: more than a block of the head's */
+
+typedef struct bench {
+    ls_model model;
+    ls_compute compute;
+    const ls_layer *l;
+    uint32_t *tokens;
+    float *params, *x, *dy; /* rounded to `type` */
+    ls_dtype type, grads;
+} bench;
+
+static void round_to(const bench *b, float *x, size_t n) {
+    if (b->type == LS_F32) return;
+    uint16_t *half = LS_NEW_ARRAY(uint16_t, n);
+    b->compute.k->narrow(b->type, n, x, half);
+    b->compute.k->widen(b->type, n, half, x);
+    free(half);
+}
+
+static void *narrowed(const bench *b, ls_dtype type, const float *x, size_t n) {
+    void *p = calloc(n + 1, ls_dtype_size(type));
+    if (type == LS_F32)
+        memcpy(p, x, n * sizeof *x);
+    else
+        b->compute.k->narrow(type, n, x, p);
+    return p;
+}
+
+static float *widened(const bench *b, ls_dtype type, const void *x, size_t n) {
+    float *p = LS_NEW_ARRAY(float, n);
+    if (type == LS_F32)
+        memcpy(p, x, n * sizeof *p);
+    else
+        b->compute.k->widen(type, n, x, p);
+    return p;
+}
+
+static void bench_open(bench *b, int kind, ls_dtype type, ls_dtype grads) {
+    ls_error e = {0};
+    ls_gpt_config c = {1, C, 3, T, V};
+    *b = (bench){.type = type, .grads = grads};
+    assert_ls_ok(ls_gpt_create(&c, &b->model, &e), e);
+    fix_compute(&b->compute, &b->model, 2, NULL);
+    b->l = &b->model.layers[kind];
+    b->tokens = fix_tokens(N * (T + 1), V, 5);
+    b->params = fix_params(&b->model, 1);
+    b->x = fix_floats(ROWS * C, 0.1, 1.0, 2);
+    b->dy = fix_floats(ROWS * C, 0.0, 1.0, 3);
+    round_to(b, b->params, b->model.nfloats);
+    round_to(b, b->x, ROWS * C);
+    round_to(b, b->dy, ROWS * C);
+}
+
+static void bench_close(bench *b) {
+    ls_compute_close(&b->compute);
+    ls_model_free(&b->model);
+    free(b->tokens), free(b->params), free(b->x), free(b->dy);
+}
+
+typedef struct result {
+    float *y, *dx, *grads; /* widened */
+    double losses[N];
+} result;
+
+static void result_free(result *r) { free(r->y), free(r->dx), free(r->grads); }
+
+static void *nans(size_t nbytes) {
+    void *p = malloc(nbytes ? nbytes : 1);
+    memset(p, 0xff, nbytes); /* a NaN in each of the types */
+    return p;
+}
+
+/* Forward and backward in micro-batches; `goes_on`: chains go on from gradients of 0.5. */
+static result run(const bench *b, int64_t micro, bool goes_on) {
+    const ls_layer *l = b->l;
+    size_t size = ls_dtype_size(b->type), sample = T * C * size, nfloats = b->model.nfloats;
+    float *half = fix_floats(nfloats, 0.5, 0, 0);
+    void *params = narrowed(b, b->type, b->params, nfloats);
+    void *grads = narrowed(b, b->grads, half, nfloats);
+    char *x = narrowed(b, b->type, b->x, ROWS * C), *dy = narrowed(b, b->type, b->dy, ROWS * C);
+    char *y = nans(N * sample), *dx = nans(N * sample);
+    float *wide = micro < N ? fix_nans(nfloats) : NULL;
+    result r = {0};
+    for (int64_t i = 0; i < N; i += micro) {
+        int64_t n = N - i < micro ? N - i : micro;
+        void *saved = nans(ls_mixed_saved_nbytes(l, n, b->type));
+        int64_t most = l->backward_whole ? N : n;
+        void *work = nans(ls_mixed_work_nbytes(l, most, b->type, b->grads));
+        ls_mixed_call c = {.threads = &b->compute,
+                           .compute = b->type,
+                           .store = {b->type, b->grads, params, grads, wide, i == 0, i + n == N},
+                           .n = n,
+                           .T = T,
+                           .tokens = b->tokens + i * (T + 1),
+                           .grads_start = i == 0 && !goes_on,
+                           .x = x + (size_t)i * sample,
+                           .y = y + (size_t)i * sample,
+                           .saved = saved,
+                           .work = work,
+                           .dy = dy + (size_t)i * sample,
+                           .dx = dx + (size_t)i * sample,
+                           .loss_scale = 0.37f,
+                           .losses = r.losses + i};
+        ls_mixed_forward(l, &c);
+        if (l->backward_whole) {
+            c.n = N;
+            c.tokens = b->tokens;
+            c.dy = dy;
+            c.dx = NULL;
+            c.grads_start = !goes_on;
+        }
+        if (!l->backward_whole || i + n == N) ls_mixed_backward(l, &c);
+        free(saved), free(work);
+    }
+    r.y = widened(b, b->type, y, ROWS * C);
+    r.dx = widened(b, b->type, dx, ROWS * C);
+    r.grads = widened(b, b->grads, grads, nfloats);
+    free(half), free(params), free(grads), free(x), free(dy), free(y), free(dx), free(wide);
+    return r;
+}
+
+/* Of the largest value, that a may be off from b. */
+static void assert_near(const float *a, const float *b, size_t n, double tolerance) {
+    double *want = fix_doubles(b, n), off = fix_distance(a, want, n);
+    if (!(off <= tolerance))
+        print_error("off by %g of the largest, %g is allowed\n", off, tolerance);
+    assert_true(off <= tolerance);
+    free(want);
+}
+
+static void check(int kind, ls_dtype type, ls_dtype grads, bool goes_on) {
+    bench b, exact;
+    bench_open(&b, kind, type, grads);
+    bench_open(&exact, kind, type, LS_F32);
+    exact.type = LS_F32; /* operands are rounded, nothing else */
+    const ls_layer *l = b.l;
+    result want = run(&exact, N, goes_on), got = run(&b, N, goes_on), parts = run(&b, 1, goes_on);
+    double unit = type == LS_BF16 || grads == LS_BF16 ? 1.0 / 256 : 1.0 / 2048;
+    if (!l->loss) { /* forward rounds its result alone */
+        float *y = LS_NEW_ARRAY(float, ROWS *C);
+        memcpy(y, want.y, ROWS * C * sizeof *y);
+        round_to(&b, y, ROWS * C);
+        assert_memory_equal(got.y, y, ROWS * C * sizeof *y);
+        free(y);
+    }
+    if (l->loss) assert_memory_equal(got.losses, want.losses, sizeof got.losses);
+    if (!l->backward_whole) assert_near(got.dx, want.dx, ROWS * C, 4 * unit);
+    for (int i = 0; i < l->nparams; i++) {
+        size_t at = l->offsets[i], n = l->counts[i];
+        assert_near(got.grads + at, want.grads + at, n, 4 * unit);
+    }
+    /* the size of a micro-batch does not touch the bits; padding is left alone */
+    assert_memory_equal(got.grads, parts.grads, b.model.nfloats * sizeof *got.grads);
+    if (!l->loss) assert_memory_equal(got.y, parts.y, ROWS * C * sizeof *got.y);
+    if (!l->backward_whole) assert_memory_equal(got.dx, parts.dx, ROWS * C * sizeof *got.dx);
+    assert_memory_equal(got.losses, parts.losses, sizeof got.losses);
+    result_free(&want), result_free(&got), result_free(&parts);
+    bench_close(&b), bench_close(&exact);
+}
+
+static void test_layers(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int t = 0; t < 3; t++)
+            for (int g = 0; g < 3; g++)
+                for (int on = 0; on < 2; on++) check(kind, types[t], types[g], on);
+}
+
+/* Less is kept for backward. */
+static void test_sizes(void **state) {
+    (void)state;
+    bench b;
+    bench_open(&b, MLP, LS_BF16, LS_BF16);
+    size_t whole = ls_mixed_saved_nbytes(b.l, 64, LS_F32);
+    size_t half = ls_mixed_saved_nbytes(b.l, 64, LS_BF16);
+    assert_int_equal(whole, 64 * T * (5 * C + 2) * 4);
+    assert_int_equal(half, 64 * T * (5 * C * 2 + 2 * 4));
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_sizes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
