@@ -193,7 +193,12 @@ static ls_status write_timeline(const ls_tracer *t, const int64_t *all, size_t n
 }
 
 ls_status ls_tracer_finish(ls_tracer *t, ls_error *e) {
-    if (!t->path || t->traces[0].nsteps == 0) return LS_OK;
+    if (!t->path) return LS_OK;
+    if (t->traces[0].nsteps == 0) {
+        if (t->m->worker == 0) ls_log("%s: no step was traced", t->path);
+        t->path = NULL;
+        return LS_OK;
+    }
     int64_t *all = NULL;
     size_t nwords = 0;
     LS_TRY(gather(t, &all, &nwords, e));

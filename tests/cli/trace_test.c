@@ -10,12 +10,15 @@
 
 enum { STEPS = 5 };
 
-/* The plan of configs/tiny.yaml with n workers, and one more key set. */
-static void make_plan(int n, const char *set, ls_model *m, ls_plan *p) {
+/* The plan of configs/tiny.yaml with n workers, and more keys set: "key=value key=value". */
+static void make_plan(int n, const char *sets, ls_model *m, ls_plan *p) {
     ls_config c;
     ls_error e = {0};
     assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
-    if (set) assert_ls_ok(ls_config_set(&c, set, &e), e);
+    char text[256];
+    snprintf(text, sizeof text, "%s", sets);
+    for (char *set = strtok(text, " "); set; set = strtok(NULL, " "))
+        assert_ls_ok(ls_config_set(&c, set, &e), e);
     assert_ls_ok(ls_run_plan(&c, n, m, p, &e), e);
 }
 
@@ -34,10 +37,10 @@ static void check_worker(const ls_plan *p, int worker, const ls_timeline_event *
     free(spans);
 }
 
-/* Who sums over all workers ends after all have begun. */
+/* The norm and the loss are summed over all workers: none ends before all have begun. */
 static void check_sums(const ls_plan *p, const ls_timeline_event **sorted, size_t n) {
     for (int i = 0; i < p->nactions; i++) {
-        if (p->actions[i].kind != LS_ALL_REDUCE) continue;
+        if (p->actions[i].kind != LS_ALL_REDUCE || p->actions[i].bucket != LS_SCALARS) continue;
         int64_t last_begin = INT64_MIN, first_end = INT64_MAX;
         for (size_t k = 0; k < n; k++) {
             const ls_span *s = &sorted[k]->span;
@@ -49,13 +52,13 @@ static void check_sums(const ls_plan *p, const ls_timeline_event **sorted, size_
     }
 }
 
-static void check_timeline(const char *name, int n, const char *set, int first, int nsteps) {
+static void check_timeline(const char *name, int n, const char *sets, int first, int nsteps) {
     ls_model m;
     ls_plan p;
     ls_timeline t;
     ls_error e = {0};
     char path[128], hash[LS_HASH_TEXT];
-    make_plan(n, set, &m, &p);
+    make_plan(n, sets, &m, &p);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_ls_ok(ls_timeline_read(path, &t, &e), e);
     ls_hash_text(ls_plan_hash(&p), hash);
@@ -80,16 +83,18 @@ static void check_timeline(const char *name, int n, const char *set, int first, 
 }
 
 /* Trains with --trace, and checks the timeline and that the weights are those of @/plain. */
-static void check_run(int n, const char *set, int steps, const char *options, int first,
+static void check_run(int n, const char *sets, int steps, const char *options, int first,
                       int nsteps) {
     char line[512], *a = NULL, *b = NULL;
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n %d -o @/traced --set optim.warmup=0 --set train.steps=%d "
-             "--trace @/t.json%s%s "
-             "%s",
-             n, steps, set ? " --set " : "", set ? set : "", options);
+    int length = snprintf(line, sizeof line,
+                          "train configs/tiny.yaml -n %d -o @/traced --set optim.warmup=0 --set "
+                          "train.steps=%d --trace @/t.json %s",
+                          n, steps, options);
+    for (const char *set = sets; *set; set += strcspn(set, " "), set += *set == ' ')
+        length += snprintf(line + length, sizeof line - (size_t)length, " --set %.*s",
+                           (int)strcspn(set, " "), set);
     expect(line, 0, "timeline of step");
-    check_timeline("t.json", n, set, first, nsteps);
+    check_timeline("t.json", n, sets, first, nsteps);
     if (steps == STEPS) {
         assert_int_equal(run_program("ckpt hash @/plain", &a), 0);
         assert_int_equal(run_program("ckpt hash @/traced", &b), 0);
@@ -109,8 +114,8 @@ static void test_traces_are_of_the_plan(void **state) {
              "train configs/tiny.yaml -n 1 -o @/plain --set optim.warmup=0 --set train.steps=%d",
              STEPS);
     expect(line, 0, NULL);
-    for (int n = 1; n <= 3; n++) check_run(n, NULL, STEPS, "", 2, 3);
-    check_run(5, NULL, STEPS, "", 2, 3);
+    for (int n = 1; n <= 3; n++) check_run(n, "", STEPS, "", 2, 3);
+    check_run(5, "", STEPS, "", 2, 3);
 }
 
 static void test_executors_and_transports(void **state) {
@@ -122,12 +127,22 @@ static void test_executors_and_transports(void **state) {
     check_run(3, "parallel.recompute=2", STEPS, "--set parallel.transport=tcp", 2, 3);
 }
 
+/* Communication of some workers alone, or several times a step; other bits than f32's. */
+static void test_settings(void **state) {
+    (void)state;
+    check_run(4, "parallel.zero=3 parallel.shard_group=2", STEPS, "", 2, 3);
+    check_run(4, "parallel.zero=3 parallel.shard_group=2", STEPS, "--set parallel.transport=tcp", 2,
+              3);
+    check_run(2, "parallel.zero=2 parallel.accumulate=early", STEPS, "", 2, 3);
+    check_run(2, "train.compute=bf16", STEPS - 1, "", 2, 3);
+}
+
 static void test_which_steps(void **state) {
     (void)state;
-    check_run(2, NULL, 1, "", 1, 1);
-    check_run(2, NULL, 2, "", 2, 1);
-    check_run(2, NULL, 3, "--trace-steps 1", 2, 1);
-    check_run(2, NULL, STEPS, "--trace-steps 100", 2, STEPS - 1);
+    check_run(2, "", 1, "", 1, 1);
+    check_run(2, "", 2, "", 2, 1);
+    check_run(2, "", 3, "--trace-steps 1", 2, 1);
+    check_run(2, "", STEPS, "--trace-steps 100", 2, STEPS - 1);
 }
 
 static void test_resume(void **state) {
@@ -138,7 +153,7 @@ static void test_resume(void **state) {
            "--resume "
            "--trace @/r.json",
            0, "timeline of steps 4 to 6");
-    check_timeline("r.json", 3, NULL, 4, 3);
+    check_timeline("r.json", 3, "", 4, 3);
 }
 
 static void test_pictures(void **state) {
@@ -148,7 +163,7 @@ static void test_pictures(void **state) {
            0, "timeline of step 2");
     assert_true(file_exists("t.svg"));
     expect("bench train configs/tiny.yaml -n 2 --steps 1 --trace @/b.json", 0, "timeline of steps");
-    check_timeline("b.json", 2, NULL, 5, 3);
+    check_timeline("b.json", 2, "", 5, 3);
 }
 
 /* Refused before anything is made. */
@@ -190,6 +205,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traces_are_of_the_plan),
         cmocka_unit_test(test_executors_and_transports),
+        cmocka_unit_test(test_settings),
         cmocka_unit_test(test_which_steps),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_pictures),
