@@ -10,7 +10,11 @@
 #include "base/random.h"
 #include "spans.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
+enum { SEEDS = 15, VARIANTS = 10 };
+#else
 enum { SEEDS = 100, VARIANTS = 10 };
+#endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
 typedef struct setup {
