@@ -33,6 +33,7 @@ typedef struct walk {
     bool *there;   /* [nbuffers] */
     size_t now[2]; /* bytes of parameters and gradients that are not always there */
     size_t most[2], both;
+    size_t late; /* freed by the latest reduction, which may still go on (project.c) */
     int action, peak_action;
 } walk;
 
@@ -63,7 +64,10 @@ static void on_free(walk *w, int buffer) {
     int kind = kind_of(w, buffer, &nbytes);
     if (kind < 0 || !w->there[buffer]) return;
     w->there[buffer] = false;
-    w->now[kind] -= nbytes;
+    if (kind == 1)
+        w->late += nbytes;
+    else
+        w->now[kind] -= nbytes;
 }
 
 static void follow(walk *w) {
@@ -71,6 +75,10 @@ static void follow(walk *w) {
     for (w->action = 0; w->action < p->nactions; w->action++) {
         const ls_action *a = &p->actions[w->action];
         if (!ls_action_concerns(a, w->worker)) continue;
+        if (a->kind == LS_REDUCE_SCATTER) {
+            w->now[1] -= w->late;
+            w->late = 0;
+        }
         if (a->kind == LS_FREE)
             on_free(w, a->buffer);
         else

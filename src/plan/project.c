@@ -1,8 +1,11 @@
 /* project.c - one worker's two lanes, and which steps of one must wait for the other.
  *
  * A step waits for the latest earlier step of the other lane that used the same buffer where at
- * least one of the two writes it. Within a lane, order is enough. A gather waits for all that
- * stands before it, so that buffers don't come to life sooner than the plan says.
+ * least one of the two writes it. Within a lane, order is enough.
+ *
+ * Buffers don't come to life sooner than the plan says. A gather waits for all that stands before
+ * it. The Backward that begins a bucket whose gradients come and go waits for the Frees before it,
+ * but for those of the latest reduction, which may go on beside it.
  */
 #include <stdlib.h>
 
@@ -17,12 +20,18 @@ typedef struct walk {
     ls_lane lane;
     int position; /* of the step in its lane, from 1 */
     int wait;
+    const ls_plan *p;
+    int freed;         /* the latest Free of a gradient, in the lane of communication */
+    int freed_earlier; /* the latest before the latest reduction */
 } walk;
 
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     last_use *u = &w->last[buffer];
     int other = !w->lane;
+    ls_buffer_kind kind = ls_plan_buffer_of(w->p, buffer).kind;
+    bool begins = kind == LS_BUF_GRAD && how == LS_USE_WRITE && w->lane == LS_LANE_COMPUTE;
+    if (begins && w->freed_earlier > w->wait) w->wait = w->freed_earlier;
     if (u->written[other] > w->wait) w->wait = u->written[other];
     if ((how & LS_USE_WRITE) && u->read[other] > w->wait) w->wait = u->read[other];
     if (how & LS_USE_READ) u->read[w->lane] = w->position;
@@ -33,7 +42,7 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
     ls_lanes l = {0};
     for (int lane = 0; lane < LS_NLANES; lane++)
         l.steps[lane] = LS_NEW_ARRAY(ls_lane_step, (size_t)p->nactions);
-    walk w = {.last = LS_NEW_ARRAY(last_use, (size_t)ls_plan_nbuffers(p))};
+    walk w = {.p = p, .last = LS_NEW_ARRAY(last_use, (size_t)ls_plan_nbuffers(p))};
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (!ls_action_concerns(a, worker)) continue;
@@ -42,6 +51,8 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
         w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* brings memory to life */
         ls_action_uses(p, a, worker, on_use, &w);
         l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait};
+        if (a->kind == LS_REDUCE_SCATTER) w.freed_earlier = w.freed;
+        if (a->kind == LS_FREE && w.lane == LS_LANE_COMM) w.freed = w.position;
     }
     free(w.last);
     *l_p = l;
