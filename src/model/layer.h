@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "model/work.h"
 #include "tensor/compute.h"
 
 enum { LS_LAYER_MAX_PARAMS = 6, LS_NAME = 48 };
@@ -66,8 +67,9 @@ struct ls_layer {
     size_t y_floats, saved_floats, work_floats; /* a sample */
     size_t scratch_floats;                      /* a thread */
     double forward_flops;                       /* a sample; backward is twice that */
+    ls_works forward_work, backward_work;       /* the same in detail, to be priced */
     bool loss;                                  /* the last: has losses instead of y */
-    bool backward_alone; /* backward reads no parameters */
+    bool backward_alone;                        /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };
