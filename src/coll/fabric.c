@@ -71,6 +71,8 @@ static ls_call call_of(const ls_fabric *f, const ls_fabric_call *x) {
     return c;
 }
 
+bool ls_fabric_knows(const char *algorithm) { return ls_algorithm_named(algorithm) != NULL; }
+
 /* A thread is busy with messages, with their bytes and with adding; the rest is on the wire.
  * Whoever has several partial sums sends them all. */
 ls_fabric_price ls_fabric_price_of(const ls_fabric *f, const ls_fabric_call *x) {

@@ -38,6 +38,9 @@ typedef struct ls_fabric_price {
     const char *algorithm;
 } ls_fabric_price;
 
+/* Is there an algorithm of that name? */
+bool ls_fabric_knows(const char *algorithm);
+
 ls_fabric_price ls_fabric_price_of(const ls_fabric *, const ls_fabric_call *);
 
 #endif
