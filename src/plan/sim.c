@@ -70,7 +70,7 @@ static void kind_of(const ls_plan *p, int worker, int kind[2]) {
 static void choose_followers(walk *w, bool every) {
     const ls_plan *p = w->p;
     w->all = LS_NEW_ARRAY(follower, (size_t)p->c.nworkers);
-    for (int i = 0; i < p->c.nworkers; i++) {
+    for (int i = p->c.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
         int own[2], other[2];
         bool known = false;
         kind_of(p, i, own);
