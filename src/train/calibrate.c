@@ -1,8 +1,8 @@
 /* calibrate.c - see calibrate.h.
  *
  * The whole list of probes is gone through PASSES times, so that a machine that is slow for a while
- * is not slow at one size alone; each time counts a few rounds of a few milliseconds, and the
- * median of all is kept.
+ * is not slow at one size alone; each time counts a few rounds of a few milliseconds. Of all rounds
+ * the one at the first quarter is kept: others may have been disturbed.
  */
 #include "train/calibrate.h"
 
@@ -110,9 +110,9 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static double median(double *x, int n) {
+static double first_quarter(double *x, int n) {
     qsort(x, (size_t)n, sizeof *x, by_value);
-    return x[n / 2];
+    return x[n / 4];
 }
 
 /* seconds [probes]: of a run on each of `cores` cores at once. */
@@ -132,7 +132,7 @@ static ls_status probe_on(const probes *p, int cores, double *seconds, ls_error 
         pthread_join(threads[i].thread, NULL);
         if (threads[i].status != LS_OK) s = threads[i].status, *e = threads[i].error;
         for (int k = 0; k < p->n; k++)
-            seconds[k] += median(threads[i].times + k * TIMES, TIMES) / cores;
+            seconds[k] += first_quarter(threads[i].times + k * TIMES, TIMES) / cores;
         free(threads[i].times);
     }
     pthread_barrier_destroy(&together);
@@ -229,7 +229,7 @@ static ls_status time_call(const bucket *b, bool sum, size_t floats, double *s_p
         LS_TRY(ls_wait(&r, -1, e));
         times[i] = (double)(ls_clock_ns() - begin) / 1e9;
     }
-    *s_p = median(times, CALLS);
+    *s_p = first_quarter(times, CALLS);
     return LS_OK;
 }
 

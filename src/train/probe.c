@@ -9,8 +9,9 @@
 #include "tensor/gemm.h"
 
 enum {
-    PART = 4 << 20, /* floats: an operand */
-    RING = 6 << 20, /* floats: where weights are, one after the other */
+    PART = 4 << 20,  /* floats: an operand */
+    RING = 16 << 20, /* floats: where weights are, one after the other ... */
+    PLACES = 24,     /* ... as many as a model has of a size, or as there is room for */
     PARTS = 4,
     WIDTH = 256,  /* of rows */
     WORDS = 2048, /* of logits */
@@ -57,8 +58,8 @@ double ls_probe_units(const ls_probe *p) {
 
 /* The next place in the ring for so many floats. */
 static float *next_weights(ls_probe_bench *b, int64_t floats) {
-    int64_t places = RING / floats;
-    return part(b, PARTS) + (places > 1 ? b->turn++ % places : 0) * floats;
+    int64_t places = RING / floats < PLACES ? RING / floats : PLACES;
+    return part(b, PARTS) + b->turn++ % places * floats;
 }
 
 static void run_product(ls_probe_bench *b, const ls_probe *p) {
