@@ -1,13 +1,16 @@
 #!/bin/sh
 # Predictions beside measurements: ten configs with 1 and 2 workers, step time and memory. Not a
-# part of `make check`: it measures, for some minutes, each time when nothing else runs. ROUNDS=N rounds, in turns over all configs; the median counts. MACHINE=FILE as
-# `lockstep bench machine --save` writes it; without it, the machine is measured first.
+# part of `make check`: it measures, for some minutes, each time when nothing else runs
+# (WHAT=cpu: the time of processors instead, for a machine on which something always does).
+# ROUNDS=N rounds, in turns over all configs; the median counts. MACHINE=FILE as `lockstep bench
+# machine --save` writes it; without it, the machine is measured first.
 set -eu
 cd "$(dirname "$0")/.."
 
 lockstep=${BUILD:-build}/lockstep
 rounds=${ROUNDS:-5}
 steps=${STEPS:-8}
+what=${WHAT:-step}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM HUP
@@ -41,11 +44,11 @@ echo "$configs" | while read -r line; do
 done >"$dir/cases"
 
 measure() { # measure step|memory STEPS N SETTINGS...
-    what=$1 count=$2 n=$3
+    how=$1 count=$2 n=$3
     shift 3
     # shellcheck disable=SC2046
-    python3 scripts/measure_quietly.py "$what" "$lockstep" bench train configs/demo.yaml \
-        -n "$n" --steps "$count" $(settings "$@") </dev/null
+    python3 scripts/measure_quietly.py "$how" "$lockstep" bench train configs/demo.yaml \
+        -n "$n" $(settings "$@") --steps "$count" </dev/null
 }
 
 round=0
@@ -54,7 +57,7 @@ while [ $round -lt "$rounds" ]; do
     while read -r n line; do
         i=$((i + 1))
         # shellcheck disable=SC2086
-        measure step "$steps" "$n" $line >>"$dir/step.$i"
+        measure "$what" "$steps" "$n" $line >>"$dir/step.$i"
     done <"$dir/cases"
     round=$((round + 1))
 done

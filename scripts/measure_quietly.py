@@ -1,7 +1,9 @@
-"""measure_quietly.py step|memory COMMAND... - for check_sim.sh.
+"""measure_quietly.py step|cpu|memory COMMAND... - for check_sim.sh.
 
 step: runs the command when nothing else runs, again where something else took more than a
 twentieth of the cores meanwhile (a few times), and prints the seconds of its line "step".
+cpu: runs it, which must end with "--steps N", with N steps and with 4 more, and prints the
+processor time of one of these: for a machine on which always something runs.
 memory: runs it and prints the MB that each of its workers has at most, pages that workers share
 divided among them (Pss).
 """
@@ -49,6 +51,17 @@ def run_step(command):
     print("%.6f" % min(tries)[1])
 
 
+def run_cpu(command):
+    seconds = []
+    for more in (0, 4):
+        before = own_seconds()
+        steps = [str(int(command[-1]) + more)]
+        subprocess.run(command[:-1] + steps, check=True, capture_output=True)
+        seconds.append(own_seconds() - before)
+    workers = int(command[command.index("-n") + 1])
+    print("%.6f" % ((seconds[1] - seconds[0]) / 4 / workers))
+
+
 def children(pid):
     with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
         return [int(x) for x in f.read().split()]
@@ -76,5 +89,7 @@ def run_memory(command):
 
 if sys.argv[1] == "step":
     run_step(sys.argv[2:])
+elif sys.argv[1] == "cpu":
+    run_cpu(sys.argv[2:])
 else:
     run_memory(sys.argv[2:])
