@@ -63,7 +63,7 @@ median() { sort -n | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'; }
 
 echo "two hosts, 4 layers of width 256, context 128, batch 8: step in s"
 printf '%-10s %4s %8s %10s %10s %6s\n' link zero overlap predicted measured ratio
-for link in 100mbit,100Mb/s 400mbit,400Mb/s 2gbit,2Gb/s; do
+for link in 50mbit,50Mb/s 100mbit,100Mb/s 400mbit,400Mb/s; do
     limit "${link%,*}"
     for zero in 0 1 3; do
         for overlap in "off" "on"; do

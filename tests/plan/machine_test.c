@@ -167,9 +167,11 @@ static void test_hostile(void **state) {
     }
     ls_buf many = {0};
     for (int i = 0; i < 200; i++) ls_buf_printf(&many, "  %d: 1 1\n", 100 + i);
-    char *with = changed(text.data, "gelu:\n", ls_format("gelu:\n%s", many.data));
+    char *table = ls_format("gelu:\n%s", many.data);
+    char *with = changed(text.data, "gelu:\n", table);
     assert_ls_fails(read_text(with, &m, &e), LS_EINVAL, "more than 12 sizes", e);
     free(with);
+    free(table);
     ls_buf_free(&many);
     ls_buf_free(&text);
 }
