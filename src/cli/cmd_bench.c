@@ -1,10 +1,11 @@
-/* cmd_bench.c - lockstep bench train|comm: reads the options of each. */
+/* cmd_bench.c - lockstep bench train|comm|machine: reads the options of each. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cli/bench_comm.h"
 #include "cli/bench_compare.h"
+#include "cli/bench_machine.h"
 #include "cli/bench_train.h"
 #include "cli/cli.h"
 #include "coll/algorithm.h"
@@ -32,8 +33,10 @@ enum {
     NOPTIONS
 };
 
-/* Which of the two benches an option belongs to. */
-enum { TRAIN = 1, COMM = 2 };
+/* Which of the benches an option belongs to. */
+enum { TRAIN = 1, COMM = 2, MACHINE = 4 };
+static const char *const bench_names[] = {
+    [TRAIN] = "train", [COMM] = "comm", [MACHINE] = "machine"};
 static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [STEPS] = TRAIN,
                                       [SET] = TRAIN,
@@ -49,7 +52,7 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [JSON] = COMM,
                                       [VS] = COMM,
                                       [INSECURE] = COMM,
-                                      [SAVE] = COMM,
+                                      [SAVE] = COMM | MACHINE,
                                       [TRACE] = TRAIN};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
@@ -72,8 +75,8 @@ static bool options_belong(const ls_args *a, int bench) {
     for (int i = 0; i < NOPTIONS; i++)
         if (cli_given(a, i) && !(belongs[i] & bench))
             return usage("--%s is an option of bench %s, not of bench %s",
-                         cmd_bench.options[i].name, bench == TRAIN ? "comm" : "train",
-                         bench == TRAIN ? "train" : "comm");
+                         cmd_bench.options[i].name, belongs[i] & COMM ? "comm" : "train",
+                         bench_names[bench]);
     return true;
 }
 
@@ -257,19 +260,29 @@ static int run_comm(const ls_args *a) {
     return cli_bench_compare_run(&o, peers, npeers);
 }
 
+static int run_machine(const ls_args *a) {
+    if (!options_belong(a, MACHINE)) return CLI_USAGE;
+    if (a->nwords > 1) {
+        usage("machine: '%.60s' is one argument too many", a->words[1]);
+        return CLI_USAGE;
+    }
+    return cli_bench_machine_run(cli_value(a, SAVE));
+}
+
 static int run(const ls_args *a) {
     if (strcmp(a->words[0], "train") == 0) return run_train(a);
     if (strcmp(a->words[0], "comm") == 0) return run_comm(a);
-    ls_log("bench: there is no '%s'; use train or comm", a->words[0]);
+    if (strcmp(a->words[0], "machine") == 0) return run_machine(a);
+    ls_log("bench: there is no '%s'; use train, comm or machine", a->words[0]);
     return CLI_USAGE;
 }
 
 const ls_command cmd_bench = {
     .name = "bench",
-    .words = "train CONFIG.yaml|comm",
+    .words = "train CONFIG.yaml|comm|machine",
     .min_words = 1,
     .max_words = 2,
-    .summary = "measure the speed of training, or of collectives",
+    .summary = "measure the speed of training, of collectives, or of the machine",
     .about =
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
         "multiply-adds,\n"
@@ -278,7 +291,9 @@ const ls_command cmd_bench = {
         "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
         "       numbers that come out are checked. It starts its workers itself; under\n"
         "       `lockstep run` or mpirun it is one of theirs. With --vs, other systems are\n"
-        "       measured by the same procedure, in turns (`make bench` builds their programs)",
+        "       measured by the same procedure, in turns (`make bench` builds their programs)\n"
+        "machine  what this machine can do: kernels, shared memory, TCP; for `lockstep plan\n"
+        "       --machine`. Takes about half a minute, in which nothing else should run",
     .options =
         {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core; comm: at least 2)"},
          [STEPS] = {"steps", 0, "N", "train: steps to measure, after two to warm up (default: 10)"},
@@ -308,7 +323,7 @@ const ls_command cmd_bench = {
                        "read and change what is sent"},
          [SAVE] = {"save", 0, "FILE",
                    "comm: measure the links (tcp, mpi) with care, and write what they can do; "
-                   "LOCKSTEP_LINKS=FILE takes it from there"},
+                   "LOCKSTEP_LINKS=FILE takes it from there. machine: write all that is measured"},
          [TRACE] = {"trace", 0, "FILE",
                     "train: write a timeline of three more steps, as FILE.json (for Perfetto) or "
                     "FILE.svg"}},

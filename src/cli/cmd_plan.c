@@ -4,18 +4,23 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/plan_forecast.h"
 #include "plan/timeline.h"
 #include "train/fit.h"
 #include "train/run.h"
 
-enum { WORKERS, WORKER, SET, FIT, DIFF };
+enum { WORKERS, WORKER, SET, FIT, MACHINE, LINK, HOST_WORKERS, ALGORITHM, STRONG, TRACE, DIFF };
 
-static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, ls_plan *p,
-                      ls_error *e) {
+static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_read(a->words[0], c, e));
     for (int i = 0; i < a->options[SET].n; i++)
         LS_TRY(ls_config_set(c, a->options[SET].values[i], e));
-    LS_TRY(ls_config_check(c, a->words[0], e));
+    return ls_config_check(c, a->words[0], e);
+}
+
+static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, ls_plan *p,
+                      ls_error *e) {
+    LS_TRY(read_config(a, c, e));
     bool started = false;
     LS_TRY(ls_run_workers(c, workers, &workers, &started, e));
     LS_TRY(ls_fit_auto(c, workers, e));
@@ -62,6 +67,72 @@ static int diff(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
+/* The plan, and its memory. */
+static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
+    ls_buf out = {0};
+    ls_memory memory;
+    ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
+    ls_buf_printf(&out,
+                  "%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions "
+                  "a step\n\n",
+                  p->c.model->count, p->c.nworkers, p->c.V, p->nbuckets, p->nactions);
+    ls_plan_print(p, worker, &out);
+    ls_buf_printf(&out, "\n");
+    ls_plan_memory(p, &how, &memory);
+    ls_memory_print(p, &how, &memory, &out);
+    fwrite(out.data, 1, out.len, stdout);
+    ls_buf_free(&out);
+}
+
+/* What is predicted; false: bad usage. */
+static bool read_forecast(const ls_args *a, cli_forecast *o) {
+    int64_t host_workers = 0;
+    *o = (cli_forecast){.machine = cli_value(a, MACHINE),
+                        .link = cli_value(a, LINK),
+                        .algorithm = cli_value(a, ALGORITHM),
+                        .trace = cli_value(a, TRACE),
+                        .strong = cli_given(a, STRONG)};
+    if (!cli_integer(&cmd_plan, a, HOST_WORKERS, 1, 4096, &host_workers)) return false;
+    o->host_workers = (int)host_workers;
+    return true;
+}
+
+static int run_table(const ls_args *a, const cli_forecast *o, const int *counts, int n) {
+    ls_config c;
+    ls_error e = {0};
+    if (cli_given(a, FIT) || cli_given(a, WORKER) || cli_given(a, TRACE)) {
+        ls_log("plan: --%s is for one number of workers, not for a list", cli_given(a, FIT) ? "fit"
+                                                                          : cli_given(a, WORKER)
+                                                                              ? "worker"
+                                                                              : "trace");
+        return CLI_USAGE;
+    }
+    ls_status s = read_config(a, &c, &e);
+    if (s == LS_OK) s = cli_forecast_table(o, &c, counts, n, &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, int worker,
+                         double fit, ls_error *e) {
+    ls_config c;
+    ls_model m = {0};
+    ls_plan p = {0};
+    bool predicts = o->machine || o->link || o->trace;
+    LS_TRY(make(a, workers, &c, &m, &p, e));
+    ls_status s = LS_OK;
+    if (fit > 0)
+        s = print_fits(&c, p.c.nworkers, fit, e);
+    else if (worker >= p.c.nworkers)
+        s = ls_fail(e, LS_EINVAL, "--worker %d: there are workers 0 to %d", worker,
+                    p.c.nworkers - 1);
+    else
+        print_plan(&c, &p, worker);
+    if (s == LS_OK && predicts && fit == 0) s = cli_forecast_print(o, &c, &p, e);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+    return s;
+}
+
 static int run(const ls_args *a) {
     if (cli_given(a, DIFF) != (a->nwords == 2)) {
         ls_log("plan: %s; see 'lockstep help plan'",
@@ -70,43 +141,21 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     }
     if (cli_given(a, DIFF)) return diff(a);
-    int64_t workers = 0, worker = LS_ALL_WORKERS;
-    if (!cli_integer(&cmd_plan, a, WORKERS, 1, 4096, &workers) ||
-        !cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker))
-        return CLI_USAGE;
-    ls_config c;
-    ls_model m = {0};
-    ls_plan p = {0};
-    ls_error e = {0};
+    int64_t worker = LS_ALL_WORKERS;
+    int counts[CLI_MAX_COUNTS] = {0}, n = 0;
     double fit = 0;
-    if (!cli_real(&cmd_plan, a, FIT, 0, 1e9, &fit)) return CLI_USAGE;
-    ls_status s = make(a, (int)workers, &c, &m, &p, &e);
-    if (s == LS_OK && fit > 0) {
-        s = print_fits(&c, p.c.nworkers, fit, &e);
-        ls_plan_free(&p);
-        ls_model_free(&m);
-        return s == LS_OK ? 0 : cli_fail(&e);
+    cli_forecast o;
+    ls_error e = {0};
+    if (!cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker) ||
+        !cli_real(&cmd_plan, a, FIT, 0, 1e9, &fit) || !read_forecast(a, &o))
+        return CLI_USAGE;
+    if (cli_given(a, WORKERS) &&
+        cli_forecast_counts(cli_value(a, WORKERS), counts, &n, &e) != LS_OK) {
+        ls_log("plan: %s; see 'lockstep help plan'", e.msg);
+        return CLI_USAGE;
     }
-    if (s == LS_OK && worker >= p.c.nworkers)
-        s = ls_fail(&e, LS_EINVAL, "--worker %lld: there are workers 0 to %d", (long long)worker,
-                    p.c.nworkers - 1);
-    if (s == LS_OK) {
-        ls_buf out = {0};
-        ls_buf_printf(&out,
-                      "%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions "
-                      "a step\n\n",
-                      m.count, p.c.nworkers, p.c.V, p.nbuckets, p.nactions);
-        ls_plan_print(&p, (int)worker, &out);
-        ls_buf_printf(&out, "\n");
-        ls_memory memory;
-        ls_memory_config how = ls_fit_memory(&c, p.c.nworkers);
-        ls_plan_memory(&p, &how, &memory);
-        ls_memory_print(&p, &how, &memory, &out);
-        fwrite(out.data, 1, out.len, stdout);
-        ls_buf_free(&out);
-    }
-    ls_plan_free(&p);
-    ls_model_free(&m);
+    if (n > 1 || o.strong) return run_table(a, &o, counts, n);
+    ls_status s = run_one(a, &o, counts[0], (int)worker, fit, &e);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -115,16 +164,29 @@ const ls_command cmd_plan = {
     .words = "CONFIG.yaml|--diff A.json B.json",
     .min_words = 1,
     .max_words = 2,
-    .summary = "print the plan of a training step, and its memory",
+    .summary = "print the plan of a training step, its memory, and what it would take",
     .about =
         "One line an action, in the global order, or of one worker alone; then the memory table.\n"
-        "Nothing is run, and the text at data.path is not read.\n"
+        "Nothing is run, and the text at data.path is not read. With --machine or --link, what a\n"
+        "step would take is predicted; for a list of workers as a table over parallel.zero, in\n"
+        "which batch and virtual workers grow with the workers (docs/simulator.md).\n"
         "With --diff: where two timelines of training steps part.",
-    .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
+    .options = {[WORKERS] = {"workers", 'n', "N",
+                             "how many (default: one a core); or a list, e.g. 8,64,512"},
                 [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
                 [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
                 [FIT] = {"fit", 0, "MB",
                          "list the settings with which a worker needs so many megabytes or less"},
+                [MACHINE] = {"machine", 0, "FILE",
+                             "predict for machines like this; `bench machine --save` writes it"},
+                [LINK] = {"link", 0, "LINK",
+                          "predict for several hosts, with this between them: 200Gb/s,3us"},
+                [HOST_WORKERS] = {"host-workers", 0, "N", "on each of these hosts (default: 1)"},
+                [ALGORITHM] = {"algorithm", 0, "NAME",
+                               "of collectives between hosts (default: as a group chooses)"},
+                [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},
+                [TRACE] = {"trace", 0, "FILE",
+                           "write the predicted timeline, as FILE.json (for Perfetto) or FILE.svg"},
                 [DIFF] = {"diff", 0, NULL,
                           "compare two timelines (`lockstep train --trace FILE.json`): by action, "
                           "by lane, and the layers and buckets that differ most"}},

@@ -376,6 +376,12 @@ ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e
     return LS_OK;
 }
 
+int ls_group_near(const ls_group *g) {
+    int n = 0;
+    for (int i = 0; i < g->size; i++) n += g->hosts[i] == g->hosts[g->rank];
+    return n;
+}
+
 void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
     g->timeout_ns = limit_ns(timeout_s, 300);
     g->report_ns = limit_ns(report_s, 10);

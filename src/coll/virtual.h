@@ -31,6 +31,9 @@ ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const siz
  * there already, or the arena of the first has no room. Collective. */
 ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
 
+/* How many of the group are on this worker's host, itself among them. */
+int ls_group_near(const ls_group *);
+
 /* What the options said of waits, from now on, in seconds; < 0: no limit, no report. */
 void ls_group_set_patience(ls_group *, double timeout_s, double report_s);
 

@@ -199,6 +199,26 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
 
+/* Of each head, a block of queries after the other; they see half of the keys, and half a block
+ * more. */
+static void declare_heads(ls_works *f, ls_works *b, int64_t T, int64_t D, int64_t heads) {
+    int64_t m = T < QUERY_BLOCK ? T : QUERY_BLOCK, width = (T + m) / 2;
+    double times = (double)heads * (double)T / (double)m;
+    double seen = (double)m * (double)(T + 1) / 2;
+    const ls_work forward[] = {{LS_WORK_PRODUCT_DX, m, width, D, times, 0},
+                               {LS_WORK_SOFTMAX, 0, 0, 0, times, seen},
+                               {LS_WORK_PRODUCT, m, D, width, times, 0}};
+    const ls_work backward[] = {{LS_WORK_PRODUCT_DX, m, width, D, 2 * times, 0},
+                                {LS_WORK_SOFTMAX_AGAIN, 0, 0, 0, times, seen},
+                                {LS_WORK_PRODUCT_DW, width, D, m, 2 * times, 0},
+                                {LS_WORK_SOFTMAX_DX, 0, 0, 0, times, seen},
+                                {LS_WORK_PRODUCT, m, D, width, times, 0}};
+    memcpy(f->list + f->n, forward, sizeof forward);
+    f->n += (int)(sizeof forward / sizeof *forward);
+    memcpy(b->list + b->n, backward, sizeof backward);
+    b->n += (int)(sizeof backward / sizeof *backward);
+}
+
 void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->ops = &ops;
     l->T = T;
@@ -211,4 +231,10 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->scratch_floats = (size_t)(2 * QUERY_BLOCK * T);
     /* 8 C^2 a position for the products with weights; causal scores and mixing: 2 T C */
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
+    ls_works *f = &l->forward_work, *b = &l->backward_work;
+    ls_works_norm(f, b, T, C);
+    ls_works_linear(f, b, T, C, 3 * C);
+    declare_heads(f, b, T, C / heads, heads);
+    ls_works_linear(f, b, T, C, C);
+    ls_works_pass(f, LS_WORK_ADD, T * C);
 }

@@ -133,4 +133,6 @@ void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->room_each = (size_t)(T * (C + 1));
     l->backward_whole = true;
     l->backward_alone = true;
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * T * C);
 }

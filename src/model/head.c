@@ -134,6 +134,13 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->saved_floats = (size_t)(T * (V + C + 4));
     l->work_floats = (size_t)(T * C);
     l->forward_flops = 2.0 * (double)(T * C * V);
+    ls_works *f = &l->forward_work, *b = &l->backward_work;
+    ls_works_norm(f, b, T, C);
+    ls_works_product(f, LS_WORK_PRODUCT_DX, 0, V, C); /* the embedding, transposed */
+    ls_works_pass(f, LS_WORK_LOSS, T * V);
+    ls_works_pass(b, LS_WORK_LOSS_DX, T * V);
+    ls_works_product(b, LS_WORK_PRODUCT_DW, V, C, 0);
+    ls_works_product(b, LS_WORK_PRODUCT, 0, C, V);
     l->loss = true;
     l->ntables = 1;
     l->room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "model/work.h"
 #include "tensor/compute.h"
 
 enum { LS_LAYER_MAX_PARAMS = 6, LS_NAME = 48 };
@@ -80,16 +81,17 @@ struct ls_layer {
     int ntables; /* the last so many parameters are tables, taken row by row (table.h) */
     /* For samples of T positions: */
     size_t x_floats, y_floats, saved_floats, work_floats; /* a sample */
-    size_t
-        saved_rough; /* a position: of `saved` those that come first, and may be kept in 16 bits */
-    size_t room_floats;    /* to take tables from 16 bits, whatever the samples */
-    size_t room_each;      /* and for each sample */
-    size_t scratch_floats; /* a thread */
-    double forward_flops;  /* a sample; backward is twice that */
-    bool loss;             /* the last: has losses instead of y */
-    bool backward_alone;   /* backward reads no parameters */
-    bool backward_whole;   /* backward runs once for all samples of a virtual worker, not once a
-                              micro-batch, so that its chains come after another layer's */
+    /* a position: of `saved` those that come first, and may be kept in 16 bits */
+    size_t saved_rough;
+    size_t room_floats;                   /* to take tables from 16 bits, whatever the samples */
+    size_t room_each;                     /* and for each sample */
+    size_t scratch_floats;                /* a thread */
+    double forward_flops;                 /* a sample; backward is twice that */
+    ls_works forward_work, backward_work; /* the same in detail, to be priced */
+    bool loss;                            /* the last: has losses instead of y */
+    bool backward_alone;                  /* backward reads no parameters */
+    bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
+                            micro-batch, so that its chains come after another layer's */
 };
 
 /* A parameter of the layer that is no table, and its gradient. */

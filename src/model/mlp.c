@@ -60,4 +60,12 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->saved_floats = (size_t)(T * (5 * C + 2));
     l->work_floats = (size_t)(T * 8 * C);
     l->forward_flops = 16.0 * (double)(T * C * C);
+    ls_works *f = &l->forward_work, *b = &l->backward_work;
+    ls_works_norm(f, b, T, C);
+    ls_works_linear(f, b, T, C, 4 * C);
+    ls_works_linear(f, b, T, 4 * C, C);
+    ls_works_pass(f, LS_WORK_GELU, T * 4 * C);
+    ls_works_pass(f, LS_WORK_ADD, T * C);
+    ls_works_pass(b, LS_WORK_GELU, T * 4 * C);
+    ls_works_pass(b, LS_WORK_GELU_DX, T * 4 * C);
 }

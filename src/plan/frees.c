@@ -39,8 +39,9 @@ void ls_plan_add_frees(ls_plan *p) {
     w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
-        for (w.worker = 0; w.worker < p->c.nworkers; w.worker++) {
-            if (!ls_action_concerns(w.action, w.worker)) continue;
+        bool all = w.action->worker == LS_ALL_WORKERS;
+        int end = all ? p->c.nworkers : w.action->worker + 1;
+        for (w.worker = all ? 0 : w.action->worker; w.worker < end; w.worker++) {
             ls_action_uses(p, w.action, w.worker, on_last_use, &w);
             ls_action_uses(p, w.action, w.worker, on_first_use, &w);
         }

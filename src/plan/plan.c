@@ -210,6 +210,13 @@ int ls_plan_slots(const ls_plan *p, int worker) {
     return p->c.tree && !p->c.early ? ls_tree_slots(p->c.V, a, b) : 1;
 }
 
+int ls_plan_sums(const ls_plan *p, int worker) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int a = 0, b = 0;
+    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    return p->c.tree && !p->c.early ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+}
+
 int ls_plan_micros(const ls_plan *p) {
     int64_t samples = p->c.batch / p->c.V;
     return (int)((samples + p->c.micro_batch - 1) / p->c.micro_batch);
@@ -391,18 +398,10 @@ static void use_layer(const use_list *u, const ls_action *a) {
     }
 }
 
-/* Sums that a worker holds of a bucket when all its virtual workers are done. */
-static int sums_of(const ls_plan *p, int worker) {
-    ls_node nodes[LS_TREE_MAX_COVER];
-    int a = 0, b = 0;
-    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
-    return p->c.tree && !p->c.early ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
-}
-
 /* The gradient of a bucket is summed. The result lies in the first of the sums; what else is there
  * is only read. */
 static void use_sum(const use_list *u, const ls_action *a, int worker) {
-    for (int s = sums_of(u->p, worker) - 1; s >= 0; s--)
+    for (int s = ls_plan_sums(u->p, worker) - 1; s >= 0; s--)
         use(u, LS_BUF_GRAD, a->bucket, s, LS_USE_READ);
     use(u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_WRITE);
 }

@@ -140,6 +140,8 @@ int ls_plan_nvws(const ls_plan *, int worker);
 int ls_plan_vw_index(const ls_plan *, int worker, int vw);
 /* Gradient sums that a worker keeps meanwhile. */
 int ls_plan_slots(const ls_plan *, int worker);
+/* And those that it has of a bucket when all its virtual workers are done. */
+int ls_plan_sums(const ls_plan *, int worker);
 /* Into which sum the i-th of a worker goes; returns by how many folds it is followed. */
 int ls_plan_fold(const ls_plan *, int worker, int i, int *slot_p);
 /* The same of the sums over all workers, with early reduction, after round i. */

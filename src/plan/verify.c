@@ -194,8 +194,9 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_FREE: check_free(w, a); return; /* its use is not a use */
     default: break;
     }
-    for (w->worker = 0; w->worker < w->p->c.nworkers; w->worker++)
-        if (ls_action_concerns(a, w->worker)) ls_action_uses(w->p, a, w->worker, on_use, w);
+    int end = comm ? w->p->c.nworkers : a->worker + 1;
+    for (w->worker = comm ? 0 : a->worker; w->worker < end; w->worker++)
+        ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
 static void check_end(walk *w) {

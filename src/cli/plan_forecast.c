@@ -1,0 +1,227 @@
+/* plan_forecast.c - see plan_forecast.h. */
+#include "cli/plan_forecast.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "plan/timeline.h"
+#include "train/calibrate.h"
+
+/* ---- reading ---- */
+
+/* "200Gb/s": seconds a byte. */
+static bool read_bandwidth(const char *text, size_t length, double *byte_s_p) {
+    static const char scales[] = "kMGT";
+    char *end = NULL;
+    double x = strtod(text, &end), scale = 1;
+    if (end == text || !(x > 0 && x < 1e15)) return false;
+    for (const char *s = scales; *end && *s; s++) {
+        scale *= 1e3;
+        if (*end != *s) continue;
+        x *= scale;
+        end++;
+        break;
+    }
+    if (*end != 'b' && *end != 'B') return false;
+    x /= *end == 'b' ? 8 : 1;
+    *byte_s_p = 1 / x;
+    return strncmp(end + 1, "/s", 2) == 0 && end + 3 == text + length;
+}
+
+/* "3us": seconds. */
+static bool read_time(const char *text, double *s_p) {
+    static const struct {
+        const char *unit;
+        double s;
+    } units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    char *end = NULL;
+    double x = strtod(text, &end);
+    if (end == text || !(x >= 0 && x < 1e9)) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].unit) == 0) {
+            *s_p = x * units[i].s;
+            return true;
+        }
+    return false;
+}
+
+static ls_status read_link(const char *text, ls_forecast_world *w, ls_error *e) {
+    size_t length = strcspn(text, ",");
+    if (text[length] && read_bandwidth(text, length, &w->byte_s) &&
+        read_time(text + length + 1, &w->latency_s))
+        return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "--link: '%.40s' is no bandwidth and latency of a host's card, such as "
+                   "200Gb/s,3us or 1.25GB/s,50us",
+                   text);
+}
+
+ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error *e) {
+    const char *at = text;
+    int n = 0;
+    for (;;) {
+        char *end = NULL;
+        long x = strtol(at, &end, 10);
+        bool ends = *end == ',' || *end == 0;
+        if (end == at || !ends || x < 1 || x > 4096 || n == CLI_MAX_COUNTS)
+            return ls_fail(e, LS_EINVAL,
+                           "--workers: '%.60s' is no number of workers from 1 to 4096, and no list "
+                           "of at most %d such as 8,64,512",
+                           text, CLI_MAX_COUNTS);
+        counts[n++] = (int)x;
+        if (!*end) break;
+        at = end + 1;
+    }
+    *n_p = n;
+    return LS_OK;
+}
+
+/* ---- the world ---- */
+
+static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_world *w,
+                            ls_error *e) {
+    *w = (ls_forecast_world){.machine = m, .algorithm = o->algorithm};
+    if (o->algorithm && !ls_fabric_knows(o->algorithm))
+        return ls_fail(e, LS_EINVAL,
+                       "--algorithm: '%.40s' does not exist; docs/collectives.md has them",
+                       o->algorithm);
+    if (o->link) LS_TRY(read_link(o->link, w, e));
+    if (o->host_workers && !o->link)
+        return ls_fail(e, LS_EINVAL,
+                       "--host-workers: what is between the hosts? Say --link, e.g. "
+                       "--link 200Gb/s,3us");
+    w->host_workers = o->host_workers ? o->host_workers : o->link ? 1 : 0;
+    if (o->machine) return ls_machine_read(o->machine, m, e);
+    ls_log(
+        "plan: this machine is measured, which takes half a minute; --machine FILE takes it from "
+        "`lockstep bench machine --save FILE`");
+    return ls_calibrate(m, e);
+}
+
+static void print_world(const cli_forecast *o, const ls_machine *m) {
+    printf("predicted for machines as in %s (%s, %d core%s)",
+           o->machine ? o->machine : "this one, just measured", m->name, m->cores,
+           m->cores == 1 ? "" : "s");
+    if (o->link)
+        printf(", %d worker%s a host, %s between hosts", o->host_workers ? o->host_workers : 1,
+               o->host_workers > 1 ? "s" : "", o->link);
+    if (o->algorithm) printf(", %s where it can", o->algorithm);
+    printf("\n");
+}
+
+static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
+    if (!w->host_workers || n < w->host_workers || n % w->host_workers == 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "--host-workers %d: %d workers are not a whole number of such hosts",
+                   w->host_workers, n);
+}
+
+/* ---- one plan ---- */
+
+static void print_forecast(const ls_forecast *f) {
+    printf("  predicted step         %12.6f s\n", f->step_s);
+    printf("  predicted tokens/s     %12.1f\n", f->tokens_per_s);
+    printf("  predicted efficiency   %12.1f %%  against one worker with the same work a worker\n",
+           100 * f->efficiency);
+    printf("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
+           f->comm_s, f->algorithm);
+    printf("  predicted memory       %12.3f MB a worker%s\n", (double)f->memory_nbytes / 1e6,
+           f->fits ? "" : ": exceeds parallel.memory_limit_mb");
+    printf("  predicted seconds of the step by action kind\n");
+    for (int k = 0; k < LS_NACTION_KINDS; k++)
+        if (f->kinds_s[k] > 0)
+            printf("    %-14s %12.6f\n", ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
+}
+
+/* Of all workers. */
+static ls_status write_timeline(const char *path, const ls_config *c, const ls_plan *p,
+                                const ls_forecast_world *w, ls_error *e) {
+    ls_site site = ls_forecast_site(c, p->c.nworkers, w);
+    ls_sim sim;
+    ls_timeline t;
+    LS_TRY(ls_timeline_check_path(path, e));
+    LS_TRY(ls_sim_run(p, &site, true, &sim, e));
+    ls_timeline_open(&t, p, "predicted", w->machine->name, 1);
+    ls_timeline_add(&t, p, 0, sim.spans, (size_t)sim.nspans);
+    ls_status s = ls_timeline_write(&t, path, e);
+    ls_timeline_free(&t);
+    ls_sim_free(&sim);
+    return s;
+}
+
+ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls_plan *p,
+                             ls_error *e) {
+    ls_machine m = {0};
+    ls_forecast_world w;
+    ls_forecast f;
+    ls_status s = open_world(o, &m, &w, e);
+    if (s == LS_OK) s = check_hosts(&w, p->c.nworkers, e);
+    if (s == LS_OK) s = ls_forecast_plan(c, p, &w, &f, e);
+    if (s == LS_OK) {
+        printf("\n");
+        print_world(o, &m);
+        print_forecast(&f);
+        if (o->trace) s = write_timeline(o->trace, c, p, &w, e);
+    }
+    ls_machine_free(&m);
+    return s;
+}
+
+/* ---- a table ---- */
+
+static void print_rows(const ls_config *c, const ls_forecast *rows, int n, int best) {
+    for (int i = 0; i < n; i++) {
+        const ls_forecast *f = &rows[i];
+        printf("  %7d %5d %7lld %4lld %9lld %11.4f %12.0f %9.1f%% %8.1f%% %11.1f  %-12s%s%s\n",
+               f->nworkers, f->nhosts, (long long)c->train.batch, (long long)f->zero,
+               (long long)f->recompute, f->step_s, f->tokens_per_s, 100 * f->efficiency,
+               100 * f->exposed_s / f->step_s, (double)f->memory_nbytes / 1e6, f->algorithm,
+               f->fits ? "" : " over the limit", i == best ? " best" : "");
+    }
+    if (best < 0) printf("  %7d: nothing fits\n", rows[0].nworkers);
+}
+
+static void print_head(const cli_forecast *o, const ls_config *c) {
+    printf("%s\n", o->strong ? "strong scaling: the batch is that of the config"
+                             : "weak scaling: batch and virtual workers grow, so that each worker "
+                               "has the same work at every size");
+    if (c->parallel.memory_limit_mb > 0)
+        printf("limit: parallel.memory_limit_mb %g a worker\n", c->parallel.memory_limit_mb);
+    printf("\npredicted:\n  workers hosts   batch zero recompute      step s     tokens/s "
+           "efficiency  exposed   memory MB  algorithm\n");
+}
+
+static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
+                             int base, int n, ls_error *e) {
+    ls_forecast rows[LS_FORECAST_MAX_ROWS];
+    ls_config scaled;
+    int nrows = 0, best = 0;
+    LS_TRY(ls_forecast_scale(c, base, n, o->strong, &scaled, e));
+    LS_TRY(ls_forecast_rows(&scaled, n, w, rows, &nrows, &best, e));
+    print_rows(&scaled, rows, nrows, best);
+    return LS_OK;
+}
+
+ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const int *counts, int n,
+                             ls_error *e) {
+    ls_machine m = {0};
+    ls_forecast_world w;
+    int base = counts[0];
+    ls_status s = open_world(o, &m, &w, e);
+    for (int i = 0; s == LS_OK && i < n; i++) {
+        s = check_hosts(&w, counts[i], e);
+        if (counts[i] < base) base = counts[i];
+    }
+    if (s == LS_OK) {
+        print_world(o, &m);
+        print_head(o, c);
+    }
+    for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);
+    if (s == LS_OK)
+        printf("\nefficiency: against one worker with the same work a worker. exposed: the part of "
+               "the step in\nwhich a worker does not compute. best: the fastest that fits.\n");
+    ls_machine_free(&m);
+    return s;
+}

@@ -1,0 +1,113 @@
+/* forecast_test.c - lockstep plan with --machine and --link, bench machine: what is printed, and
+ * what is refused with one line. */
+#include "cli/program.h"
+#include "plan/round_machine.h"
+
+static int make_files(void **state) {
+    ls_buf text = {0};
+    if (folder_make(state) != 0) return -1;
+    round_machine_text(&text);
+    write_file("round.yaml", text.data, text.len);
+    ls_buf_free(&text);
+    return 0;
+}
+
+static char *output_of(const char *line) {
+    char *output = NULL;
+    assert_int_equal(run_program(line, &output), 0);
+    return output;
+}
+
+static int count(const char *text, const char *what) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++) n++;
+    return n;
+}
+
+static void test_one_plan(void **state) {
+    (void)state;
+    char *text = output_of("plan configs/tiny.yaml -n 2 --machine @/round.yaml");
+    static const char *const lines[] = {
+        "at most at one time", /* the memory table comes first */
+        "predicted for machines as in ", "(round, 4 cores)\n",        "\n  predicted step ",
+        "\n  predicted tokens/s ",       "\n  predicted efficiency ", "\n  predicted exposed ",
+        "communication (shared)\n",      "\n  predicted memory ",     "\n    ReduceScatter "};
+    const char *at = text;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        at = strstr(at, lines[i]);
+        if (!at) print_error("'%s' is missing in\n%s\n", lines[i], text);
+        assert_non_null(at);
+    }
+    free(text);
+    text = output_of("plan configs/tiny.yaml -n 4 --machine @/round.yaml --link 100Gb/s,5us "
+                     "--host-workers 2");
+    assert_non_null(strstr(text, "2 workers a host, 100Gb/s,5us between hosts"));
+    assert_null(strstr(text, "(shared)"));
+    free(text);
+    text = output_of("plan configs/tiny.yaml -n 2");
+    assert_null(strstr(text, "predicted"));
+    free(text);
+}
+
+static void test_table(void **state) {
+    (void)state;
+    char *text = output_of("plan configs/tiny.yaml --workers 2,8,64 --link 200Gb/s,3us "
+                           "--host-workers 2 --machine @/round.yaml");
+    assert_non_null(strstr(text, "\npredicted:\n"));
+    assert_non_null(strstr(text, "weak scaling"));
+    assert_int_equal(count(text, " best\n"), 3);
+    assert_int_equal(count(text, "over the limit"), 0);
+    assert_non_null(strstr(text, "\n       64    32     512    0         0 ")); /* 8 each */
+    free(text);
+    text = output_of("plan configs/tiny.yaml --workers 2,4 --strong --machine @/round.yaml");
+    assert_non_null(strstr(text, "strong scaling"));
+    assert_non_null(strstr(text, "\n        4     1      16    0 "));
+    free(text);
+    text = output_of("plan configs/tiny.yaml --workers 2,4 --machine @/round.yaml "
+                     "--set parallel.memory_limit_mb=0.001");
+    assert_int_equal(count(text, "over the limit\n"), 16); /* with and without recompute */
+    assert_int_equal(count(text, "nothing fits"), 2);
+    free(text);
+}
+
+static void test_wrong(void **state) {
+    (void)state;
+    static const char start[] = "plan configs/tiny.yaml --machine @/round.yaml ";
+    static const char *const cases[][2] = {
+        {"-n 4 --link fast", "--link: 'fast' is no bandwidth and latency"},
+        {"-n 4 --link 200Gb/s", "'200Gb/s' is no bandwidth"},
+        {"-n 4 --link 200Gb,3us", "'200Gb,3us' is no bandwidth"},
+        {"-n 4 --link 200Gb/s,3", "is no bandwidth"},
+        {"-n 4 --link -1Gb/s,3us", "is no bandwidth"},
+        {"-n 4 --link 1Gb/s,-3us", "is no bandwidth"},
+        {"-n 4 --link nanGb/s,3us", "is no bandwidth"},
+        {"-n 4 --link 1Gb/s,3us --host-workers 3", "4 workers are not a whole number"},
+        {"--workers 8,12 --link 1Gb/s,3us --host-workers 8", "12 workers are not a whole number"},
+        {"-n 4 --host-workers 2", "what is between the hosts? Say --link"},
+        {"-n 4 --algorithm fast --link 1Gb/s,3us", "'fast' does not exist"},
+        {"--workers 8,9 --strong", "can't be shared out among 9 workers"},
+    };
+    char line[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(line, sizeof line, "%s%s", start, cases[i][0]);
+        expect(line, 1, cases[i][1]);
+    }
+    expect("plan configs/tiny.yaml --machine @/none.yaml", 1, "none.yaml: can't be opened");
+    write_file("bad.yaml", "machine:\n  version: 1\n", 22);
+    expect("plan configs/tiny.yaml --machine @/bad.yaml", 1,
+           "bad.yaml: machine.cores is missing; `lockstep bench machine --save FILE`");
+    expect("plan configs/tiny.yaml --workers 2,,4", 2, "is no number of workers");
+    expect("plan configs/tiny.yaml --workers 2,5000", 2, "is no number of workers");
+    expect("plan configs/tiny.yaml --workers 0", 2, "is no number of workers");
+    expect("plan configs/tiny.yaml --host-workers none", 2, "not a whole number");
+    expect("plan configs/tiny.yaml --workers 2,4 --worker 1", 2, "not for a list");
+    expect("bench machine --steps 3", 2,
+           "--steps is an option of bench train, not of bench machine");
+    expect("bench machine now", 2, "one argument too many");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_plan),
+                                       cmocka_unit_test(test_table), cmocka_unit_test(test_wrong)};
+    return cmocka_run_group_tests(tests, make_files, folder_remove);
+}
