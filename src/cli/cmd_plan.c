@@ -44,6 +44,12 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, l
                (long long)fits[i].recompute, (long long)fits[i].micro_batch,
                (double)fits[i].nbytes / 1e6, fits[i].compute, fits[i].sent,
                fits[i].state ? "file" : "memory");
+    if (fits[0].bucket_mb < c->parallel.bucket_mb || fits[0].accumulate != c->parallel.accumulate) {
+        ls_buf text = {0};
+        ls_fit_text(c, &fits[0], &text);
+        printf("\nthe first of them:%s\n", text.data);
+        ls_buf_free(&text);
+    }
     printf("\ncomputing: of the plan without recompute; sent: by a worker in a step, times the "
            "model's size\n");
     free(fits);

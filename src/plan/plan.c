@@ -222,6 +222,13 @@ int ls_plan_micros(const ls_plan *p) {
     return (int)((samples + p->c.micro_batch - 1) / p->c.micro_batch);
 }
 
+int64_t ls_plan_samples(const ls_plan *p, int micro) {
+    int64_t all = p->c.batch / p->c.V;
+    if (micro < 0) return all;
+    int64_t left = all - micro * p->c.micro_batch;
+    return left < p->c.micro_batch ? left : p->c.micro_batch;
+}
+
 int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : p->c.nworkers; }
 int ls_plan_replicas(const ls_plan *p) { return p->c.nworkers / ls_plan_shards(p); }
 bool ls_plan_wide(const ls_plan *p) {

@@ -150,6 +150,8 @@ int ls_plan_fold_round(const ls_plan *, int i, int *slot_p);
 int ls_plan_rounds(const ls_plan *);
 int ls_plan_round_vws(const ls_plan *);
 int ls_plan_micros(const ls_plan *); /* micro-batches of a virtual worker */
+/* Samples of one of them, of a full batch; micro -1: of all. */
+int64_t ls_plan_samples(const ls_plan *, int micro);
 
 /* Workers of a sharding group, and how many such groups there are. */
 int ls_plan_shards(const ls_plan *);

@@ -68,11 +68,7 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
     const ls_layer *l = &plan->c.model->layers[a->layer];
     const ls_works *works = a->kind == LS_BACKWARD ? &l->backward_work : &l->forward_work;
-    int64_t n = plan->c.batch / plan->c.V;
-    if (a->micro >= 0) {
-        n -= a->micro * plan->c.micro_batch;
-        if (n > plan->c.micro_batch) n = plan->c.micro_batch;
-    }
+    int64_t n = ls_plan_samples(plan, a->micro);
     double sum = 0;
     for (int i = 0; i < works->n; i++)
         sum += work_s(p, &works->list[i], (double)n) + p->site->machine->call_s;

@@ -12,8 +12,6 @@
 #include "base/log.h"
 #include "train/run.h"
 
-static const char IN_FILE[] = " parallel.optimizer_state=file";
-
 ls_memory_config ls_fit_memory(const ls_config *c, int nworkers) {
     int64_t t = c->parallel.transport;
     int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
@@ -23,11 +21,44 @@ ls_memory_config ls_fit_memory(const ls_config *c, int nworkers) {
                               .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 
+static ls_fit fit_of(const ls_config *c) {
+    return (ls_fit){.zero = c->parallel.zero,
+                    .recompute = c->parallel.recompute,
+                    .recompute_layers = c->parallel.recompute_layers,
+                    .micro_batch = c->train.micro_batch,
+                    .state = c->parallel.optimizer_state,
+                    .accumulate = c->parallel.accumulate,
+                    .bucket_mb = c->parallel.bucket_mb};
+}
+
+void ls_fit_text(const ls_config *c, const ls_fit *f, ls_buf *out) {
+    ls_fit was = fit_of(c);
+    const struct {
+        const char *key;
+        int64_t was, is;
+    } numbers[] = {
+        {"parallel.zero", was.zero, f->zero},
+        {"parallel.recompute", was.recompute, f->recompute},
+        {"parallel.recompute_layers", was.recompute_layers, f->recompute_layers},
+        {"train.micro_batch", was.micro_batch, f->micro_batch},
+    };
+    size_t before = out->len;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].is != numbers[i].was)
+            ls_buf_printf(out, " %s=%lld", numbers[i].key, (long long)numbers[i].is);
+    if (f->state != was.state) ls_buf_printf(out, " parallel.optimizer_state=file");
+    if (f->accumulate != was.accumulate) ls_buf_printf(out, " parallel.accumulate=early");
+    if (f->bucket_mb < was.bucket_mb) ls_buf_printf(out, " parallel.bucket_mb=%g", f->bucket_mb);
+    if (out->len == before) ls_buf_printf(out, " what is set");
+}
+
 static void set(ls_config *c, const ls_fit *f) {
     c->parallel.zero = f->zero;
     c->parallel.recompute = f->recompute;
     c->parallel.recompute_layers = f->recompute_layers;
     c->parallel.optimizer_state = f->state;
+    c->parallel.accumulate = f->accumulate;
+    c->parallel.bucket_mb = f->bucket_mb;
     c->train.micro_batch = f->micro_batch;
 }
 
@@ -36,7 +67,8 @@ static double flops(const ls_plan *p) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->worker != 0) continue;
-        double forward = p->c.model->layers[a->layer].forward_flops;
+        double forward = p->c.model->layers[a->layer].forward_flops *
+                         (double)ls_plan_samples(p, a->micro);
         if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE) sum += forward;
         if (a->kind == LS_BACKWARD) sum += 2 * forward;
     }
@@ -102,21 +134,44 @@ static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit 
 static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
 enum { NSEGMENTS = sizeof segments / sizeof *segments };
 
+/* Every zero, recompute, optimizer_state and micro_batch, beside f's other settings. */
+static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
+                         ls_error *e) {
+    int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
+    int64_t least = f.accumulate == LS_ACCUMULATE_EARLY ? 2 : c->parallel.shard_group > 0;
+    for (int64_t i = 0; i < states * 4 * NSEGMENTS; i++) {
+        f.zero = i / NSEGMENTS % 4;
+        f.recompute = segments[i % NSEGMENTS];
+        f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
+        if (f.recompute > 2 * c->model.layers || f.zero < least) continue;
+        for (f.micro_batch = c->train.micro_batch; f.micro_batch >= 1; f.micro_batch /= 2)
+            LS_TRY(try_fit(c, nworkers, limit, f, all, e));
+    }
+    return LS_OK;
+}
+
+/* A sixteenth of the limit: less is gathered, and not yet reduced, at a time. */
+static double small_bucket_mb(const ls_config *c, size_t limit) {
+    double mb = (double)limit / 1e6 / 16;
+    return mb < c->parallel.bucket_mb ? mb : c->parallel.bucket_mb;
+}
+
+static bool may_be_early(const ls_config *c, int nworkers) {
+    int64_t V = c->train.virtual_workers;
+    bool powers = (V & (V - 1)) == 0 && (nworkers & (nworkers - 1)) == 0;
+    return powers && V > nworkers && nworkers > 1;
+}
+
 ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *e) {
-    int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
     found all = {0};
-    ls_status s = LS_OK;
-    for (int64_t i = 0; s == LS_OK && i < states * 4 * NSEGMENTS; i++) {
-        ls_fit f = {.zero = i / NSEGMENTS % 4, .recompute = segments[i % NSEGMENTS]};
-        f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
-        if (f.recompute > 2 * c->model.layers) continue;
-        if (f.zero == 0 && c->parallel.shard_group) continue;
-        if (f.zero < 2 && c->parallel.accumulate == LS_ACCUMULATE_EARLY) continue;
-        for (f.micro_batch = c->train.micro_batch; s == LS_OK && f.micro_batch >= 1;
-             f.micro_batch /= 2)
-            s = try_fit(c, nworkers, limit, f, &all, e);
-    }
+    ls_fit f = fit_of(c);
+    f.recompute_layers = 0;
+    ls_status s = try_all(c, nworkers, limit, f, &all, e);
+    f.bucket_mb = small_bucket_mb(c, limit);
+    if (s == LS_OK && all.n == 0) s = try_all(c, nworkers, limit, f, &all, e);
+    if (may_be_early(c, nworkers)) f.accumulate = LS_ACCUMULATE_EARLY;
+    if (s == LS_OK && all.n == 0) s = try_all(c, nworkers, limit, f, &all, e);
     if (s != LS_OK) {
         free(all.fits);
         return s;
@@ -151,9 +206,8 @@ static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, l
 
 ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
     size_t limit = (size_t)(c->parallel.memory_limit_mb * 1e6);
-    ls_fit f = {.zero = c->parallel.zero,
-                .micro_batch = c->train.micro_batch,
-                .state = c->parallel.optimizer_state};
+    ls_fit f = fit_of(c);
+    f.recompute = f.recompute_layers = 0;
     ls_fit best = f;
     if (c->parallel.recompute != LS_AUTO) return LS_OK;
     if (limit) LS_TRY(measure(c, nworkers, &best, e));
@@ -189,14 +243,15 @@ static ls_status refuse(const ls_config *c, const ls_memory *m, const ls_fit *be
             "no parallel.zero, parallel.recompute or train.micro_batch meets it; use "
             "more workers or a smaller model",
             (double)m->peak / 1e6, ls_purpose_name(worst), (double)m->nbytes[worst] / 1e6, limit);
-    return ls_fail(
-        e, LS_ENOMEM,
-        "a worker needs %.1f MB (%s alone %.1f), parallel.memory_limit_mb is %g; it would "
-        "be %.1f with parallel.zero=%lld parallel.recompute=%lld train.micro_batch=%lld%s "
-        "(parallel.fit=auto takes it; `lockstep plan --fit %.0f` lists more)",
-        (double)m->peak / 1e6, ls_purpose_name(worst), (double)m->nbytes[worst] / 1e6, limit,
-        (double)best->nbytes / 1e6, (long long)best->zero, (long long)best->recompute,
-        (long long)best->micro_batch, best->state ? IN_FILE : "", limit);
+    ls_buf text = {0};
+    ls_fit_text(c, best, &text);
+    ls_fail(e, LS_ENOMEM,
+            "a worker needs %.1f MB (%s alone %.1f), parallel.memory_limit_mb is %g; it would be "
+            "%.1f with%s (parallel.fit=auto takes it; `lockstep plan --fit %.0f` lists more)",
+            (double)m->peak / 1e6, ls_purpose_name(worst), (double)m->nbytes[worst] / 1e6, limit,
+            (double)best->nbytes / 1e6, text.data, limit);
+    ls_buf_free(&text);
+    return LS_ENOMEM;
 }
 
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
@@ -219,12 +274,12 @@ ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     if (n == 0 || c->parallel.fit == LS_FIT_OFF) {
         s = refuse(c, &m, n ? &fits[0] : NULL, e);
     } else {
+        ls_buf text = {0};
+        ls_fit_text(c, &fits[0], &text);
         set(c, &fits[0]);
-        ls_log("to fit into %g MB a worker: parallel.zero=%lld parallel.recompute=%lld "
-               "train.micro_batch=%lld%s (%.1f MB)",
-               c->parallel.memory_limit_mb, (long long)fits[0].zero, (long long)fits[0].recompute,
-               (long long)fits[0].micro_batch, fits[0].state ? IN_FILE : "",
+        ls_log("to fit into %g MB a worker:%s (%.1f MB)", c->parallel.memory_limit_mb, text.data,
                (double)fits[0].nbytes / 1e6);
+        ls_buf_free(&text);
     }
     free(fits);
     return s;

@@ -5,10 +5,11 @@
 #include "plan/memory.h"
 #include "train/config.h"
 
-/* One way to set parallel.zero, parallel.recompute, parallel.recompute_layers, train.micro_batch
- * and parallel.optimizer_state. */
+/* One way to set parallel.zero, recompute, recompute_layers, optimizer_state, accumulate and
+ * bucket_mb, and train.micro_batch. */
 typedef struct ls_fit {
-    int64_t zero, recompute, recompute_layers, micro_batch, state;
+    int64_t zero, recompute, recompute_layers, micro_batch, state, accumulate;
+    double bucket_mb;
     size_t nbytes;  /* of a worker, at most at one time */
     double compute; /* forward and backward, as a multiple of the plan without recompute */
     double sent;    /* bytes of a worker in a step, as a multiple of one model */
@@ -18,7 +19,7 @@ typedef struct ls_fit {
 ls_memory_config ls_fit_memory(const ls_config *, int nworkers);
 
 /* All ways that need `limit` bytes or less, the least costly first: fits_p is the caller's, to
- * free. */
+ * free. accumulate and bucket_mb are as in the config where that is enough. */
 ls_status ls_fit_find(const ls_config *, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *);
 
@@ -29,5 +30,8 @@ ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *);
 /* Is a worker within parallel.memory_limit_mb? If not: with parallel.fit auto the best fit is set
  * in *c, else LS_ENOMEM names the worst line and the settings that would do. */
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *);
+
+/* As --set would have it: what differs from the config. */
+void ls_fit_text(const ls_config *, const ls_fit *, ls_buf *out);
 
 #endif
