@@ -49,6 +49,22 @@ static void test_one_plan(void **state) {
     free(text);
 }
 
+/* A predicted timeline has every action of every worker, and can be compared. */
+static void test_timeline(void **state) {
+    (void)state;
+    free(output_of("plan configs/tiny.yaml -n 3 --machine @/round.yaml --trace @/a.json"));
+    free(output_of("plan configs/tiny.yaml -n 3 --machine @/round.yaml --set parallel.zero=3 "
+                   "--trace @/b.json"));
+    char *text = output_of("plan --diff @/a.json @/b.json");
+    assert_non_null(strstr(text, "A  predicted  3 workers, 1 step"));
+    assert_non_null(strstr(text, "the plans differ"));
+    free(text);
+    text = output_of("plan --diff @/a.json @/a.json");
+    assert_null(strstr(text, "the plans differ"));
+    free(text);
+    free(output_of("plan configs/tiny.yaml -n 2 --machine @/round.yaml --trace @/a.svg"));
+}
+
 static void test_table(void **state) {
     (void)state;
     char *text = output_of("plan configs/tiny.yaml --workers 2,8,64 --link 200Gb/s,3us "
@@ -108,6 +124,7 @@ static void test_wrong(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_plan),
+                                       cmocka_unit_test(test_timeline),
                                        cmocka_unit_test(test_table), cmocka_unit_test(test_wrong)};
     return cmocka_run_group_tests(tests, make_files, folder_remove);
 }
