@@ -1,7 +1,6 @@
 #!/bin/sh
 # Predictions beside measurements over TCP: two workers in two network namespaces, the link between
 # them limited by tc (tbf). Needs root; MACHINE=FILE as `lockstep bench machine --save` writes it.
-# Called by check_sim.sh.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 /* calibrate.c - see calibrate.h.
  *
  * The whole list of probes is gone through PASSES times, so that a machine that is slow for a while
- * is not slow at one size alone; each time counts a few rounds of a few milliseconds. Of all rounds
- * the one at the first quarter is kept: others may have been disturbed.
+ * is not slow at one size alone; each time counts a few rounds of a few milliseconds. The median
+ * of all rounds is kept: what is fastest in a round of one kernel is not reached in a step.
  */
 #include "train/calibrate.h"
 
@@ -118,9 +118,9 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static double first_quarter(double *x, int n) {
+static double median(double *x, int n) {
     qsort(x, (size_t)n, sizeof *x, by_value);
-    return x[n / 4];
+    return x[n / 2];
 }
 
 /* seconds [probes]: of a run on each of `cores` cores at once. */
@@ -140,7 +140,7 @@ static ls_status probe_on(const probes *p, int cores, double *seconds, ls_error 
         pthread_join(threads[i].thread, NULL);
         if (threads[i].status != LS_OK) s = threads[i].status, *e = threads[i].error;
         for (int k = 0; k < p->n; k++)
-            seconds[k] += first_quarter(threads[i].times + k * TIMES, TIMES) / cores;
+            seconds[k] += median(threads[i].times + k * TIMES, TIMES) / cores;
         free(threads[i].times);
     }
     pthread_barrier_destroy(&together);
@@ -237,7 +237,7 @@ static ls_status time_call(const bucket *b, bool sum, size_t floats, double *s_p
         LS_TRY(ls_wait(&r, -1, e));
         times[i] = (double)(ls_clock_ns() - begin) / 1e9;
     }
-    *s_p = first_quarter(times, CALLS);
+    *s_p = median(times, CALLS);
     return LS_OK;
 }
 
