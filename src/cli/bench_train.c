@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/json.h"
+#include "base/mem.h"
 #include "cli/cli.h"
 #include "train/bench.h"
 
@@ -31,14 +33,49 @@ static void print(const ls_config *c, const ls_bench_train *b) {
                    b->seconds[k], 100 * b->seconds[k] / sum);
 }
 
+static ls_json *numbers(const double *x, int64_t n) {
+    ls_json *a = ls_json_new_array();
+    for (int64_t i = 0; i < n; i++) ls_json_push(a, ls_json_new_number(x[i]));
+    return a;
+}
+
+/* One JSON object. */
+static void print_json(const ls_config *c, const ls_bench_train *b) {
+    ls_json *o = ls_json_new_object();
+    ls_buf text = {0};
+    ls_json_set(o, "system", ls_json_new_text("lockstep"));
+    ls_json_set(o, "version", ls_json_new_text(LS_VERSION));
+    ls_json_set(o, "workers", ls_json_new_integer(b->nworkers));
+    ls_json_set(o, "threads", ls_json_new_integer(b->threads));
+    ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
+    ls_json_set(o, "context", ls_json_new_integer(c->model.context));
+    ls_json_set(o, "warmup", ls_json_new_integer(b->warmup));
+    ls_json_set(o, "step_seconds", numbers(b->all_seconds, b->warmup + b->steps));
+    ls_json_set(o, "losses", numbers(b->losses, b->warmup + b->steps));
+    ls_json_set(o, "tokens_per_s", ls_json_new_number(b->tokens_per_s));
+    ls_json_set(o, "flops_per_s", ls_json_new_number(b->flops_per_s));
+    ls_json_set(o, "peak_flops_per_s", ls_json_new_number(b->peak_flops_per_s));
+    ls_json_set(o, "planned_nbytes", ls_json_new_number(b->planned_nbytes));
+    ls_json_set(o, "peak_nbytes", ls_json_new_number(b->peak_nbytes));
+    ls_json_set(o, "sent_nbytes", ls_json_new_number(b->sent_nbytes));
+    ls_json_write(o, 0, &text);
+    printf("%s\n", text.data);
+    ls_buf_free(&text);
+    ls_json_free(o);
+}
+
 int cli_bench_train_run(const cli_bench_train *o) {
     ls_config c;
     ls_error e = {0};
-    ls_trace_request trace = {.path = o->trace};
+    const ls_bench_request q = {.nworkers = o->workers,
+                                .warmup = 2,
+                                .steps = o->steps,
+                                .trace = {.path = o->trace},
+                                .export_dir = o->export_dir};
     ls_status s = ls_config_read(o->config, &c, &e);
     for (int i = 0; s == LS_OK && i < o->nset; i++) s = ls_config_set(&c, o->set[i], &e);
     if (s == LS_OK) s = ls_config_check(&c, o->config, &e);
-    if (s == LS_OK) s = ls_bench_train_run(&c, o->workers, 2, o->steps, &trace, print, &e);
+    if (s == LS_OK) s = ls_bench_train_run(&c, &q, o->json ? print_json : print, &e);
     if (s != LS_OK) return cli_fail(&e);
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef LS_CLI_BENCH_TRAIN_H
 #define LS_CLI_BENCH_TRAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What is measured. `set` [nset]: keys of the config, as KEY=VALUE. */
@@ -11,7 +12,9 @@ typedef struct cli_bench_train {
     int nset;
     int workers;
     int64_t steps;
-    const char *trace; /* a file for a timeline, or NULL */
+    const char *trace;      /* a file for a timeline, or NULL */
+    const char *export_dir; /* a folder for what is trained on, or NULL */
+    bool json;
 } cli_bench_train;
 
 /* Prints the numbers; returns the exit code. */

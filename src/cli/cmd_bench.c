@@ -30,6 +30,7 @@ enum {
     INSECURE,
     SAVE,
     TRACE,
+    EXPORT,
     NOPTIONS
 };
 
@@ -37,23 +38,12 @@ enum {
 enum { TRAIN = 1, COMM = 2, MACHINE = 4 };
 static const char *const bench_names[] = {
     [TRAIN] = "train", [COMM] = "comm", [MACHINE] = "machine"};
-static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
-                                      [STEPS] = TRAIN,
-                                      [SET] = TRAIN,
-                                      [OP] = COMM,
-                                      [SIZES] = COMM,
-                                      [DTYPE] = COMM,
-                                      [REDOP] = COMM,
-                                      [PLACE] = COMM,
-                                      [TRANSPORT] = COMM,
-                                      [ALGORITHM] = COMM,
-                                      [PRIVATE] = COMM,
-                                      [ROUNDS] = COMM,
-                                      [JSON] = COMM,
-                                      [VS] = COMM,
-                                      [INSECURE] = COMM,
-                                      [SAVE] = COMM | MACHINE,
-                                      [TRACE] = TRAIN};
+static const int belongs[NOPTIONS] = {
+    [WORKERS] = TRAIN | COMM, [STEPS] = TRAIN,    [SET] = TRAIN,     [OP] = COMM,
+    [SIZES] = COMM,           [DTYPE] = COMM,     [REDOP] = COMM,    [PLACE] = COMM,
+    [TRANSPORT] = COMM,       [ALGORITHM] = COMM, [PRIVATE] = COMM,  [ROUNDS] = COMM,
+    [JSON] = COMM | TRAIN,    [VS] = COMM,        [INSECURE] = COMM, [SAVE] = COMM | MACHINE,
+    [TRACE] = TRAIN,          [EXPORT] = TRAIN};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -97,7 +87,9 @@ static int run_train(const ls_args *a) {
                          .nset = a->options[SET].n,
                          .workers = (int)workers,
                          .steps = steps,
-                         .trace = cli_value(a, TRACE)};
+                         .trace = cli_value(a, TRACE),
+                         .export_dir = cli_value(a, EXPORT),
+                         .json = cli_given(a, JSON)};
     return cli_bench_train_run(&o);
 }
 
@@ -316,7 +308,7 @@ const ls_command cmd_bench = {
                       "comm: buffers of the program's own, which others can't read"},
          [ROUNDS] = {"rounds", 0, "N",
                      "comm: how often each size is timed (default: 20; with --vs a third a pass)"},
-         [JSON] = {"json", 0, NULL, "comm: one JSON object a line"},
+         [JSON] = {"json", 0, NULL, "train, comm: one JSON object a line"},
          [VS] = {"vs", 0, "LIST", "comm: beside these: openmpi,mpich,gloo,floor"},
          [INSECURE] = {"insecure", 0, NULL,
                        "comm: tcp without key and encryption: anyone who reaches a port can join, "
@@ -326,6 +318,9 @@ const ls_command cmd_bench = {
                    "LOCKSTEP_LINKS=FILE takes it from there. machine: write all that is measured"},
          [TRACE] = {"trace", 0, "FILE",
                     "train: write a timeline of three more steps, as FILE.json (for Perfetto) or "
-                    "FILE.svg"}},
+                    "FILE.svg"},
+         [EXPORT] = {"export", 0, "DIR",
+                     "train: write initial weights, the samples of each step and the settings, for "
+                     "another program to train on"}},
     .run = run,
 };

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "train/export.h"
 #include "train/fit.h"
 #include "train/run.h"
 
@@ -67,7 +68,9 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
         ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
-        if (i >= b->warmup) seconds[i - b->warmup] = (double)(ls_clock_ns() - begin) / 1e9;
+        out->losses[i] = step.loss;
+        out->all_seconds[i] = (double)(ls_clock_ns() - begin) / 1e9;
+        if (i >= b->warmup) seconds[i - b->warmup] = out->all_seconds[i];
     }
     out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
     LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
@@ -122,6 +125,8 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
                           .threads = (int)b->run.config.parallel.threads,
                           .steps = b->steps,
                           .warmup = b->warmup};
+    out.losses = LS_NEW_ARRAY(double, 2 * (size_t)(b->warmup + b->steps));
+    out.all_seconds = out.losses + b->warmup + b->steps;
     ls_status s = ls_tracer_check(&b->trace, g, e);
     if (s == LS_OK) s = ls_member_join(&m, e);
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
@@ -129,6 +134,7 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     if (s == LS_OK) s = trace_steps(&m, b, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->run.config, &out);
     ls_member_leave(&m);
+    free(out.losses);
     return s;
 }
 
@@ -144,20 +150,22 @@ static uint32_t *fake_corpus(const ls_config *c, ls_corpus *corpus) {
     return ids;
 }
 
-ls_status ls_bench_train_run(const ls_config *c, int nworkers, int64_t warmup, int64_t steps,
-                             const ls_trace_request *trace, ls_bench_report *report, ls_error *e) {
-    if (trace->path) LS_TRY(ls_timeline_check_path(trace->path, e));
-    if (steps < 1 || steps > MAX_STEPS)
-        return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)steps,
+ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_bench_report *report,
+                             ls_error *e) {
+    if (q->trace.path) LS_TRY(ls_timeline_check_path(q->trace.path, e));
+    if (q->steps < 1 || q->steps > MAX_STEPS)
+        return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)q->steps,
                        MAX_STEPS);
     ls_corpus corpus;
-    bench_job b = {.run = {.config = *c}, .corpus = &corpus, .report = report, .trace = *trace};
-    b.warmup = warmup;
-    b.steps = steps;
-    LS_TRY(ls_run_workers(c, nworkers, &b.run.nworkers, &b.run.started, e));
+    bench_job b = {.run = {.config = *c}, .corpus = &corpus, .report = report, .trace = q->trace};
+    b.warmup = q->warmup;
+    b.steps = q->steps;
+    LS_TRY(ls_run_workers(c, q->nworkers, &b.run.nworkers, &b.run.started, e));
     LS_TRY(ls_fit_limit(&b.run.config, b.run.nworkers, e));
     uint32_t *ids = fake_corpus(c, &corpus);
     ls_status s = ls_run_build(&b.run, e);
+    if (s == LS_OK && q->export_dir)
+        s = ls_export(&b.run, &corpus, q->warmup + q->steps, q->export_dir, e);
     if (s == LS_OK) s = ls_run_launch(&b.run, bench_worker, &b, e);
     free(ids);
     ls_run_free(&b.run);
