@@ -2,6 +2,7 @@
 #define LS_NO_CALL_SITES
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/mem.h"
 #include "coll/request.h"
@@ -322,23 +323,21 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line) {
     return g;
 }
 
-/* Zeros that are not there until they are used: pages of a large block come from the system as they
- * are touched. In front of it stands what free() takes. */
-enum { ALIGN = 128 };
-
+/* Zeros, as free() takes them. Whole pages of a large block are given back to the system, which
+ * makes zeros of them as they are touched. */
 static void *alloc_own(size_t nbytes) {
-    if (nbytes > SIZE_MAX - 2 * ALIGN) return NULL;
-    char *base = calloc(1, nbytes + 2 * ALIGN);
-    if (!base) return NULL;
-    char *p = base + 2 * ALIGN - (uintptr_t)base % ALIGN;
-    memcpy(p - sizeof base, &base, sizeof base);
+    const uintptr_t page = 4096;
+    void *p = NULL;
+    if (posix_memalign(&p, 128, nbytes ? nbytes : 1) != 0) return NULL;
+    uintptr_t a = ((uintptr_t)p + page - 1) / page * page, end = (uintptr_t)p + nbytes;
+    uintptr_t b = end / page * page;
+    if (a >= b || madvise((void *)a, b - a, MADV_DONTNEED) != 0) {
+        memset(p, 0, nbytes);
+        return p;
+    }
+    memset(p, 0, a - (uintptr_t)p);
+    memset((void *)b, 0, end - b);
     return p;
-}
-
-static void free_own(void *p) {
-    char *base = NULL;
-    if (p) memcpy(&base, (char *)p - sizeof base, sizeof base);
-    free(base);
 }
 
 void *ls_group_alloc(ls_group *g, size_t nbytes) {
@@ -358,7 +357,7 @@ void ls_group_free(ls_group *g, void *p) {
         mine = ls_commons_free(g->end->commons, p);
         pthread_mutex_unlock(&g->end->lock);
     }
-    if (!mine) free_own(p);
+    if (!mine) free(p);
 }
 
 ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e) {
