@@ -63,6 +63,25 @@ static inline __m256 v_pow2_half(__m256 t) {
 /* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
 static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
 
+/* out[k * row + i] = p[i][k] for i, k in 0..7; rows in order, eight values each. */
+static inline void v_transpose8(const float *const p[8], float *out, int64_t row) {
+    __m256 a[8], b[8];
+    for (int i = 0; i < 8; i += 2) {
+        __m256 x = _mm256_loadu_ps(p[i]), y = _mm256_loadu_ps(p[i + 1]);
+        a[i] = _mm256_unpacklo_ps(x, y);
+        a[i + 1] = _mm256_unpackhi_ps(x, y);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            b[i + 2 * j] = _mm256_shuffle_ps(a[i + j], a[i + 2 + j], 0x44);
+            b[i + 2 * j + 1] = _mm256_shuffle_ps(a[i + j], a[i + 2 + j], 0xee);
+        }
+    for (int k = 0; k < 4; k++)
+        _mm256_storeu_ps(out + k * row, _mm256_permute2f128_ps(b[k], b[k + 4], 0x20));
+    for (int k = 0; k < 4; k++)
+        _mm256_storeu_ps(out + (k + 4) * row, _mm256_permute2f128_ps(b[k], b[k + 4], 0x31));
+}
+
 #else /* portable */
 
 typedef struct v16 {
@@ -91,6 +110,10 @@ static inline v16 v_pow2(v16 t) {
     for (int i = 0; i < LS_LANES; i++) u[i] = (u[i] << 23) + 0x3f800000u;
     memcpy(t.f, u, sizeof u);
     return t;
+}
+static inline void v_transpose8(const float *const p[8], float *out, int64_t row) {
+    for (int k = 0; k < 8; k++)
+        for (int i = 0; i < 8; i++) out[k * row + i] = p[i][k];
 }
 
 #endif

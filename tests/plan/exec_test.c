@@ -103,7 +103,8 @@ static ls_step_in step_in(int64_t i) {
 static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
     for (int k = 0; k < s->plan.nbuckets; k++) {
         ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
-        if (w->one_state) all = own;
+        bool shared = w->one_state || (w->one && w->master == w->params);
+        if (shared) all = own;
         ls_model_init(&s->model, 7, all.first, all.end, w->master);
         if (!w->one) own = all;
         ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);

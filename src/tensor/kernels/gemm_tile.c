@@ -32,6 +32,22 @@ void LS_K(gemm_tile)(int64_t K, const float *restrict a, const float *restrict b
     v_store(c + 3 * ldc, c3), v_store(c + 4 * ldc, c4), v_store(c + 5 * ldc, c5);
 }
 
+/* Full lines whose values follow each other. Of 6 lines the last two are taken twice, and what is
+ * written beyond a row is overwritten by the next; so the last rows are copied one by one. */
+static inline void pack_lines(int64_t depth, const float *p, int64_t line, int64_t width,
+                              float *restrict out) {
+    int64_t k = 0;
+    for (; k + 8 < depth; k += 8)
+        for (int64_t first = 0; first < width; first += 8) {
+            const float *lines[8];
+            for (int64_t i = 0; i < 8; i++)
+                lines[i] = p + (first + i < width ? first + i : width - 1) * line + k;
+            v_transpose8(lines, out + k * width + first, width);
+        }
+    for (; k < depth; k++)
+        for (int64_t i = 0; i < width; i++) out[k * width + i] = p[i * line + k];
+}
+
 /* One strip of `width` (6 or 16) lines of `depth` values, interleaved: out[k * width + i] is value
  * k of line i. Lines are `line` apart, values `step`; lines from `n` on are zeros. */
 static inline void pack_strip(int64_t n, int64_t depth, const float *p, int64_t line, int64_t step,
@@ -42,8 +58,7 @@ static inline void pack_strip(int64_t n, int64_t depth, const float *p, int64_t 
         return;
     }
     if (n == width && step == 1) {
-        for (int64_t k = 0; k < depth; k++)
-            for (int64_t i = 0; i < width; i++) out[k * width + i] = p[i * line + k];
+        pack_lines(depth, p, line, width, out);
         return;
     }
     for (int64_t k = 0; k < depth; k++)
