@@ -312,9 +312,16 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
     return kind == LS_BUF_ACT || kind == LS_BUF_SAVED || kind == LS_BUF_DACT;
 }
 
+/* Gradients of a worker are all in use at once where a second micro-batch adds to them, or a second
+ * virtual worker before the first is reduced. To give their memory back later in the step would
+ * save nothing at its peak, and cost time. */
+static bool grads_come_and_go(const ls_plan *p) {
+    return p->c.zero >= 2 && ls_plan_micros(p) == 1 && (p->c.early || p->c.V == p->c.nworkers);
+}
+
 bool ls_plan_transient(const ls_plan *p, ls_buffer_kind kind) {
     return ls_buffer_in_arena(kind) || (kind == LS_BUF_PARAM && p->c.zero == 3) ||
-           (kind == LS_BUF_GRAD && p->c.zero >= 2);
+           (kind == LS_BUF_GRAD && grads_come_and_go(p));
 }
 
 /* A gradient's buffer is given back when its sum is known, beside computing. */

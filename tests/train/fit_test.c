@@ -41,7 +41,8 @@ static void check_formulas(const char *compute) {
                                         "parallel.zero=3"};
     for (int n = 1; n <= 8; n *= 2)
         for (int zero = 0; zero <= 3; zero++) {
-            char V[64];
+            char V[64], micro[64];
+            snprintf(micro, sizeof micro, "train.micro_batch=%d", 8 / n);
             size_t flat = 0;
             snprintf(V, sizeof V, "train.virtual_workers=%d", n);
             const char *const sets[] = {zeros[zero],
@@ -50,8 +51,9 @@ static void check_formulas(const char *compute) {
                                         "train.batch=8",
                                         "parallel.bucket_mb=0.1",
                                         "model.width=96",
-                                        compute};
-            ls_config c = config_with(sets, 7);
+                                        compute,
+                                        micro};
+            ls_config c = config_with(sets, 8);
             ls_memory m = memory_of(&c, n, &flat);
             double N = n, P = (double)flat / 4;
             double want[] = {16, 8 + 8 / N, 4 + 12 / N, 16 / N};
