@@ -1,6 +1,7 @@
 /* cmd_plan.c - lockstep plan */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
@@ -103,6 +104,24 @@ static bool read_forecast(const ls_args *a, cli_forecast *o) {
     return true;
 }
 
+/* "2GB", "512MB", or a number of megabytes. */
+static bool read_megabytes(const ls_args *a, double *mb_p) {
+    const char *text = cli_value(a, FIT);
+    char *end = NULL;
+    if (!text) return true;
+    double x = strtod(text, &end);
+    if (strcmp(end, "GB") == 0) x *= 1e3;
+    bool unit = *end == 0 || strcmp(end, "MB") == 0 || strcmp(end, "GB") == 0;
+    if (end != text && unit && x > 0 && x <= 1e9) {
+        *mb_p = x;
+        return true;
+    }
+    ls_log("plan: --fit '%.40s' is no memory such as 2GB, 512MB or 512 (megabytes); see 'lockstep "
+           "help plan'",
+           text);
+    return false;
+}
+
 static int run_table(const ls_args *a, const cli_forecast *o, const int *counts, int n) {
     ls_config c;
     ls_error e = {0};
@@ -152,8 +171,8 @@ static int run(const ls_args *a) {
     double fit = 0;
     cli_forecast o;
     ls_error e = {0};
-    if (!cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker) ||
-        !cli_real(&cmd_plan, a, FIT, 0, 1e9, &fit) || !read_forecast(a, &o))
+    if (!cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker) || !read_megabytes(a, &fit) ||
+        !read_forecast(a, &o))
         return CLI_USAGE;
     if (cli_given(a, WORKERS) &&
         cli_forecast_counts(cli_value(a, WORKERS), counts, &n, &e) != LS_OK) {
@@ -181,8 +200,8 @@ const ls_command cmd_plan = {
                              "how many (default: one a core); or a list, e.g. 8,64,512"},
                 [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
                 [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
-                [FIT] = {"fit", 0, "MB",
-                         "list the settings with which a worker needs so many megabytes or less"},
+                [FIT] = {"fit", 0, "SIZE",
+                         "list the settings with which a worker needs so much or less: 2GB, 512MB"},
                 [MACHINE] = {"machine", 0, "FILE",
                              "predict for machines like this; `bench machine --save` writes it"},
                 [LINK] = {"link", 0, "LINK",

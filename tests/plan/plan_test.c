@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/file.h"
+#include "base/random.h"
 #include "coll/tree.h"
 #include "test.h"
 
@@ -50,6 +51,50 @@ static void test_shapes(void **state) {
                     }
         ls_model_free(&m);
     }
+}
+
+/* One draw of a seed: 0 .. n-1. */
+static int pick(uint64_t seed, uint64_t which, int n) {
+    uint32_t r[4];
+    ls_random_words(seed, LS_STREAM_FAKE, 2, which, r);
+    return (int)(r[0] % (uint32_t)n);
+}
+
+/* Any settings: a plan that is made has been verified after each pass; what is refused says why. */
+static void test_random(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    ls_model models[3];
+    int made = 0, refused = 0;
+    for (int i = 0; i < 3; i++) make_model(i + 1, &models[i]);
+    for (uint64_t seed = 0; seed < 5000; seed++) {
+        ls_plan_config c = {.model = &models[pick(seed, 0, 3)],
+                            .V = 1 + pick(seed, 1, 24),
+                            .tree = pick(seed, 2, 8) != 0,
+                            .bucket_nbytes = (size_t)(1024 << pick(seed, 3, 6)),
+                            .zero = pick(seed, 4, 4),
+                            .recompute = pick(seed, 5, 5),
+                            .recompute_layers = pick(seed, 6, 4),
+                            .prefetch = pick(seed, 7, 4),
+                            .early = pick(seed, 8, 4) == 0,
+                            .compute = types[pick(seed, 9, 3)],
+                            .reduce = types[pick(seed, 10, 3)]};
+        int part = 1 + pick(seed, 11, 4);
+        c.nworkers = 1 + pick(seed, 12, c.V);
+        c.batch = part * c.V;
+        c.micro_batch = 1 + pick(seed, 13, part);
+        if (c.zero && pick(seed, 14, 3) == 0) c.shards = 1 + pick(seed, 15, c.nworkers);
+        ls_plan p;
+        ls_error e = {0};
+        ls_status s = ls_plan_make(&c, &p, &e);
+        if (s == LS_OK) ls_plan_free(&p);
+        if (s != LS_OK && strncmp(e.msg, "parallel.", 9) != 0)
+            fail_msg("seed %d: %s", (int)seed, e.msg);
+        made += s == LS_OK;
+        refused += s != LS_OK;
+    }
+    for (int i = 0; i < 3; i++) ls_model_free(&models[i]);
+    assert_true(made > 3000 && refused > 100);
 }
 
 /* Whole plans as text, to be read when a pass changes: tests/plans/. LOCKSTEP_UPDATE=1 writes them.
@@ -344,10 +389,11 @@ static void test_hash(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_golden), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_lanes),  cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_shards), cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_broken),  cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_arena),   cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
