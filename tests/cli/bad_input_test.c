@@ -84,6 +84,20 @@ static void test_usage(void **state) {
     expect("generate @ --temperature hot", 2, "not a number");
     expect("plan configs/tiny.yaml -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");
+    expect("plan configs/tiny.yaml --fit 2XB", 2, "--fit '2XB' is no memory such as 2GB");
+    expect("plan configs/tiny.yaml -n 4 --set parallel.shard_group=3", 1,
+           "parallel.shard_group 3 does not divide 4 workers");
+    expect("plan configs/tiny.yaml -n 4 --set parallel.accumulate=early", 1,
+           "parallel.accumulate early: with parallel.zero 1 gradients are not sharded");
+    expect("plan configs/tiny.yaml --set parallel.zero=4", 1,
+           "parallel.zero: 4 is out of range; expected 0 to 3");
+    expect("plan configs/tiny.yaml --set train.compute=fp8", 1, "'fp8' is not one of f32, bf16");
+    expect("train configs/tiny.yaml -o @/f16 -n 2 --set train.compute=f16 --set "
+           "optim.loss_scale=1e9 --set optim.loss_scale_min=1e8",
+           1, "head overflows in f16, with a loss scale of 1e+08, which is the lowest");
+    expect("train configs/tiny.yaml -o @/never -n 2 --set parallel.optimizer_state=file --set "
+           "parallel.state_dir=@/nowhere",
+           1, "no file can be made here");
     expect("help fly", 2, "there is no command 'fly'");
 }
 
