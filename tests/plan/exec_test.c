@@ -11,7 +11,7 @@
 #include "spans.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
-enum { SEEDS = 15, VARIANTS = 10 };
+enum { SEEDS = 6, VARIANTS = 6 };
 #else
 enum { SEEDS = 100, VARIANTS = 10 };
 #endif
