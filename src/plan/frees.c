@@ -23,8 +23,7 @@ static bool *live_of(const walk *w, int buffer) {
 static void on_last_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     (void)how;
-    if (!ls_plan_transient(w->p, ls_plan_buffer_of(w->p, buffer).kind) || *live_of(w, buffer))
-        return;
+    if (!ls_plan_transient(w->p, ls_plan_buffer_of(w->p, buffer)) || *live_of(w, buffer)) return;
     *live_of(w, buffer) = true;
     ls_plan_append(w->out, &(ls_action){.kind = LS_FREE, .worker = w->worker, .buffer = buffer});
 }

@@ -36,7 +36,8 @@ static void find_rounds(walk *w) {
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     ls_buffer b = ls_plan_buffer_of(w->from, buffer);
-    if (b.kind == LS_BUF_PARAM && how == LS_USE_READ) w->needed[b.index] = true;
+    bool reads = b.kind == LS_BUF_PARAM && how == LS_USE_READ;
+    if (reads && ls_plan_gathers(w->from, b.index)) w->needed[b.index] = true;
 }
 
 /* What rounds [first, end) read. */

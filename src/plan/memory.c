@@ -41,7 +41,7 @@ typedef struct walk {
 static int kind_of(const walk *w, int buffer, size_t *nbytes_p) {
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     *nbytes_p = ls_plan_buffer_nbytes(w->p, buffer, w->worker);
-    if (!ls_plan_transient(w->p, b.kind)) return -1;
+    if (!ls_plan_transient(w->p, b)) return -1;
     if (b.kind == LS_BUF_PARAM) return w->one ? -1 : 0;
     return b.kind == LS_BUF_GRAD ? 1 : -1;
 }
@@ -104,14 +104,25 @@ static size_t own_count(const ls_plan *p, int worker) {
     return own;
 }
 
+/* And of the parameters that it always has. */
+static size_t kept_count(const ls_plan *p, int worker) {
+    size_t kept = 0;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_gathers(p, k) ? ls_plan_shard(p, k, worker) : p->buckets[k];
+        kept += b.end - b.first;
+    }
+    return kept;
+}
+
 /* What is there from beginning to end. */
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
     size_t all = p->c.model->nfloats, own = own_count(p, m->worker);
     size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
     size_t state = (p->c.compute == LS_F32 ? 2 : 3) * sizeof(float); /* m, v, masters */
     size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
-    m->nbytes[LS_MEM_PARAMS] = (ls_plan_transient(p, LS_BUF_PARAM) || c->one ? own : all) * param;
-    m->nbytes[LS_MEM_GRADS] = (ls_plan_transient(p, LS_BUF_GRAD) ? sums * own : slots * all) * grad;
+    m->nbytes[LS_MEM_PARAMS] = (c->one ? own : kept_count(p, m->worker)) * param;
+    m->nbytes[LS_MEM_GRADS] =
+        (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide(p) ? all * sizeof(float) : 0;
     m->nbytes[LS_MEM_OPTIMIZER] = (p->c.zero ? own : all) * state;
     if (!c->in_file) return;

@@ -319,9 +319,14 @@ static bool grads_come_and_go(const ls_plan *p) {
     return p->c.zero >= 2 && ls_plan_micros(p) == 1 && (p->c.early || p->c.V == p->c.nworkers);
 }
 
-bool ls_plan_transient(const ls_plan *p, ls_buffer_kind kind) {
-    return ls_buffer_in_arena(kind) || (kind == LS_BUF_PARAM && p->c.zero == 3) ||
-           (kind == LS_BUF_GRAD && grads_come_and_go(p));
+bool ls_plan_gathers(const ls_plan *p, int bucket) {
+    const ls_bucket *b = &p->buckets[bucket];
+    return p->c.zero == 3 && (b->end - b->first) * ls_dtype_size(p->c.compute) > p->c.whole_nbytes;
+}
+
+bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
+    return ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && ls_plan_gathers(p, b.index)) ||
+           (b.kind == LS_BUF_GRAD && grads_come_and_go(p));
 }
 
 /* A gradient's buffer is given back when its sum is known, beside computing. */
@@ -352,7 +357,7 @@ size_t ls_plan_work_nbytes(const ls_plan *p) {
 size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind)) return arena_nbytes(p, &b);
-    if (!ls_plan_transient(p, b.kind)) return 0;
+    if (!ls_plan_transient(p, b)) return 0;
     ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
     size_t floats = all.end - all.first;
     bool keeps = b.kind == LS_BUF_PARAM || (b.slot == 0 && !p->c.early);

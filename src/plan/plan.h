@@ -88,7 +88,9 @@ typedef struct ls_plan_config {
     bool early;   /* gradients are reduced after each round, in which every worker runs one virtual
                      worker, and not after the last: less memory, more is sent; zero 2 and 3 */
     int prefetch; /* with zero 3: parameters are gathered so many layers before their use */
-    int shards;   /* workers among which is sharded; divides nworkers; 0: all */
+    size_t
+        whole_nbytes; /* with zero 3: parameters of buckets up to so many bytes are not sharded */
+    int shards;       /* workers among which is sharded; divides nworkers; 0: all */
     ls_dtype compute; /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
     ls_dtype reduce;  /* of gradients, as they are kept and sent */
 } ls_plan_config;
@@ -204,7 +206,9 @@ ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
 /* Has its place in the arena: activations and their gradients. */
 bool ls_buffer_in_arena(ls_buffer_kind);
 /* Comes and goes within a step: those, and what is gathered or summed where it is sharded. */
-bool ls_plan_transient(const ls_plan *, ls_buffer_kind);
+bool ls_plan_transient(const ls_plan *, ls_buffer);
+/* Are the parameters of a bucket sharded, and gathered before they are used? */
+bool ls_plan_gathers(const ls_plan *, int bucket);
 /* Memory of one call of a layer, at most. */
 size_t ls_plan_work_nbytes(const ls_plan *);
 /* Bytes of a buffer in the arena; of a transient one, those that Free gives back. */

@@ -43,7 +43,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     char *s = &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
     bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT ||
-                      (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b.kind));
+                      (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
     if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent) wrong(w, "reads what none wrote");
     if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] == total(w->p) &&
@@ -144,7 +144,7 @@ static void check_free(walk *w, const ls_action *a) {
 
 /* Parameters that are sharded are gathered before the uses, others after the Update. */
 static void check_gather(walk *w, const ls_action *a) {
-    bool before = ls_plan_transient(w->p, LS_BUF_PARAM);
+    bool before = ls_plan_gathers(w->p, a->bucket);
     for (int n = 0; n < w->p->c.nworkers; n++) {
         bool updated = w->updated[a->bucket * w->p->c.nworkers + n];
         if (before && updated) wrong(w, "gathers after an Update");
@@ -187,7 +187,7 @@ static void check_action(walk *w, const ls_action *a) {
         break;
     case LS_UPDATE:
         if (w->updated[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
-        if (w->gathered[a->bucket] && !ls_plan_transient(w->p, LS_BUF_PARAM))
+        if (w->gathered[a->bucket] && !ls_plan_gathers(w->p, a->bucket))
             wrong(w, "updates after its bucket was gathered");
         break;
     case LS_ALL_GATHER: check_gather(w, a); break;
@@ -213,7 +213,7 @@ static void check_end(walk *w) {
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)
-        if ((p->c.zero == 1 || p->c.zero == 2) && w->gathered[k] != 1)
+        if (p->c.zero && !ls_plan_gathers(p, k) && w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
     if (w->stage == LS_STAGE_WHOLE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
 }

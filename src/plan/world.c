@@ -214,18 +214,18 @@ void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
         drop_range(grads, ls_dtype_size(p->c.reduce), all.first, all.end);
 }
 
-static bool params_are_sharded(const ls_world *w, const ls_plan *p) {
-    return !w->one && ls_plan_transient(p, LS_BUF_PARAM);
+static bool is_gathered(const ls_world *w, const ls_plan *p, int bucket) {
+    return !w->one && ls_plan_gathers(p, bucket);
 }
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->together) return LS_OK;
     if (w->one) return ls_barrier(w->group, e); /* all have written their shards */
-    if (!params_are_sharded(w, p)) return LS_OK;
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_dtype type = p->c.compute;
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++) {
+        if (!is_gathered(w, p, k)) continue;
         ls_plan_shard_counts(p, k, counts);
         size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
         s = ls_all_gather_v(w->shards, ls_flat_at(type, w->params, own),
@@ -235,9 +235,10 @@ ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     return s;
 }
 
-void ls_world_drop_params(ls_world *w, const ls_plan *p) {
-    for (int k = 0; params_are_sharded(w, p) && k < p->nbuckets; k++)
-        ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
+void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
+    for (int k = 0; k < p->nbuckets; k++)
+        if (is_gathered(w, p, k))
+            ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
 }
 
 /* Every shard of x that is another worker's goes to the first of the sharding group. */
@@ -263,7 +264,7 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
         LS_TRY(collect(w, p, w->v, e));
     }
     if (has_masters(p)) return w->one_state ? LS_OK : collect(w, p, w->master, e);
-    return params_are_sharded(w, p) ? collect(w, p, w->params, e) : LS_OK;
+    return !w->one && p->c.zero == 3 ? collect(w, p, w->params, e) : LS_OK;
 }
 
 /* Pages of a file go by themselves where memory is short. */

@@ -55,7 +55,7 @@ ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
 /* Of elements [first, end): params rounded from master. */
 void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_t first,
                     size_t end);
-void ls_world_drop_params(ls_world *, const ls_plan *);
+void ls_world_drop_params(const ls_world *, const ls_plan *);
 
 /* Of a bucket's optimizer state what is not owned is given back. */
 void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);

@@ -128,6 +128,8 @@ static const key keys[] = {
            "file: moments and masters lie in a file that is mapped, and may be larger than memory"),
     STRING("parallel.state_dir", parallel.state_dir, FREE,
            "folder of that file, on a disk; empty: the run's"),
+    NUM("parallel.whole_kb", parallel.whole_kb, 0, 1e9, 0, FREE,
+        "with zero 3: parameters of buckets up to so many kilobytes stay whole on every worker"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,
         "megabytes that a worker may need; 0: no limit"),
     ONE_OF("parallel.fit", parallel.fit, fits, FREE,

@@ -68,6 +68,7 @@ typedef struct ls_config {
         int64_t recompute_layers;
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
+        double whole_kb;        /* buckets up to that size stay whole with zero 3 */
         double memory_limit_mb; /* of a worker; 0: none */
         double timeout_s;       /* for each wait on another worker */
     } parallel;

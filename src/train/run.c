@@ -50,6 +50,7 @@ ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *
                            .zero = (int)c->parallel.zero,
                            .recompute = (int)c->parallel.recompute,
                            .recompute_layers = (int)c->parallel.recompute_layers,
+                           .whole_nbytes = (size_t)(c->parallel.whole_kb * 1e3),
                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
                            .prefetch = (int)c->parallel.prefetch,
                            .shards = (int)c->parallel.shard_group,
@@ -252,8 +253,8 @@ static void draw_params(ls_member *m) {
     const ls_plan *p = &m->run->plan;
     for (int i = 0; i < m->nexecs; i++) {
         const ls_world *w = &m->worlds[i];
-        bool sharded = ls_plan_transient(p, LS_BUF_PARAM) || w->one;
         for (int k = 0; k < p->nbuckets; k++) {
+            bool sharded = ls_plan_gathers(p, k) || w->one;
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
             ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
                           w->master);
@@ -275,7 +276,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     if (!w->one_state) {
         s.owned = owned;
         s.nowned = p->nbuckets;
-        s.all_params = !ls_plan_transient(p, LS_BUF_PARAM) && !w->one;
+        s.all_params = !w->one && (p->c.zero < 3 || p->c.whole_nbytes > 0);
     }
     ls_status status = ls_checkpoint_load(path, &s, e);
     if (s.scaler.scale > 0) m->scaler = s.scaler;
@@ -284,6 +285,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
         if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
     }
+    ls_world_drop_params(w, p);
     free(owned);
     return status;
 }

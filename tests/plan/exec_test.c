@@ -28,6 +28,7 @@ typedef struct setup {
     ls_dtype compute, reduce; /* LS_F64: f32 */
     int prefetch;
     bool early;
+    size_t whole_nbytes;
     size_t bucket_nbytes;  /* 0: 20000 */
     const char *algorithm; /* not over shared memory, but over messages */
     const char *dir;       /* of the optimizer's state */
@@ -52,6 +53,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .recompute = s->recompute,
                         .recompute_layers = s->recompute_layers,
                         .early = s->early,
+                        .whole_nbytes = s->whole_nbytes,
                         .prefetch = 1 + s->prefetch,
                         .shards = s->shards,
                         .compute = s->compute ? s->compute : LS_F32,
@@ -313,6 +315,7 @@ static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t 
     s.recompute = pick(seed, 13, 5);
     s.recompute_layers = pick(seed, 22, 4);
     s.prefetch = pick(seed, 14, 3);
+    s.whole_nbytes = pick(seed, 23, 2) ? (size_t)(2048 << pick(seed, 24, 5)) : 0;
     s.bucket_nbytes = (size_t)(4096 << pick(seed, 15, 5));
     s.overlap = pick(seed, 16, 2);
     s.sequential = pick(seed, 17, 2);

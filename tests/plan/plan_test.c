@@ -77,6 +77,7 @@ static void test_random(void **state) {
                             .recompute_layers = pick(seed, 6, 4),
                             .prefetch = pick(seed, 7, 4),
                             .early = pick(seed, 8, 4) == 0,
+                            .whole_nbytes = (size_t)(1024 * pick(seed, 16, 6)),
                             .compute = types[pick(seed, 9, 3)],
                             .reduce = types[pick(seed, 10, 3)]};
         int part = 1 + pick(seed, 11, 4);

@@ -134,7 +134,7 @@ static void test_help(void **state) {
         s = strchr(s, '\n') + 1;
     }
     assert_int_equal(n,
-                     48); /* model 5, data 2, train 9, optim 12, parallel 17, checkpoint 2, log 1 */
+                     49); /* model 5, data 2, train 9, optim 12, parallel 18, checkpoint 2, log 1 */
     assert_non_null(strstr(help.data, "train.seed = 1   (0 to 9223372036854775807)"));
     ls_buf_free(&help);
     ls_buf_free(&text);
