@@ -20,17 +20,6 @@ typedef struct job {
     const ls_layer_call *c;
 } job;
 
-/* Row `row` of table i, columns [c0, c0 + n): in place, or widened into room [n]. */
-static const float *row_of(const job *j, int i, int64_t row, int64_t c0, int64_t n, float *room) {
-    const ls_layer_store *s = j->c->store;
-    size_t at = j->l->offsets[i] + (size_t)(row * j->l->C + c0);
-    if (!s) return j->c->params + at;
-    const void *from = ls_flat_at(s->params_type, s->params, at);
-    if (!ls_dtype_is_half(s->params_type)) return from;
-    j->c->compute->k->widen(s->params_type, (size_t)n, from, room);
-    return room;
-}
-
 static void forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
@@ -40,8 +29,9 @@ static void forward_run(void *arg, int thread, int nthreads) {
     for (; r < end; r++) {
         int64_t sample = r / c->T, t = r % c->T;
         int64_t token = c->tokens[sample * (c->T + 1) + t];
-        c->compute->k->add(C, row_of(j, WTE, token, 0, C, room), row_of(j, WPE, t, 0, C, room + C),
-                           c->y + r * C);
+        const float *word = ls_table_row(j->l, c, WTE, token, room);
+        const float *place = ls_table_row(j->l, c, WPE, t, room + C);
+        c->compute->k->add(C, word, place, c->y + r * C);
     }
 }
 
@@ -49,8 +39,6 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
-/* Threads split the columns, so that every chain is over rows in order. Row `r` goes to row
- * `token[r]` of dwte, rows being C apart. */
 typedef struct sums {
     const ls_layer *l;
     const ls_layer_call *c;
@@ -58,6 +46,7 @@ typedef struct sums {
     const int32_t *place; /* [rows] the row of dwte; NULL: the token */
 } sums;
 
+/* Threads split the columns, so that every chain is over rows in order. */
 static void sums_run(void *arg, int thread, int nthreads) {
     const sums *j = arg;
     const ls_layer_call *c = j->c;

@@ -127,10 +127,3 @@ size_t ls_model_scratch_floats(const ls_model *m) {
         if (m->layers[i].scratch_floats > most) most = m->layers[i].scratch_floats;
     return most;
 }
-
-size_t ls_model_work_floats(const ls_model *m) {
-    size_t most = 0;
-    for (int i = 0; i < m->nlayers; i++)
-        if (m->layers[i].work_floats > most) most = m->layers[i].work_floats;
-    return most;
-}

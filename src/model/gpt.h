@@ -41,6 +41,5 @@ double ls_model_flops(const ls_model *);
 
 /* The most that any layer declares. */
 size_t ls_model_scratch_floats(const ls_model *);
-size_t ls_model_work_floats(const ls_model *);
 
 #endif

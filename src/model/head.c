@@ -130,7 +130,6 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->T = T;
     l->C = C;
     l->V = V;
-    l->x_floats = (size_t)(T * C);
     l->saved_floats = (size_t)(T * (V + C + 4));
     l->work_floats = (size_t)(T * C);
     l->forward_flops = 2.0 * (double)(T * C * V);

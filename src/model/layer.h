@@ -80,7 +80,7 @@ struct ls_layer {
     size_t counts[LS_LAYER_MAX_PARAMS];  /* and elements */
     int ntables; /* the last so many parameters are tables, taken row by row (table.h) */
     /* For samples of T positions: */
-    size_t x_floats, y_floats, saved_floats, work_floats; /* a sample */
+    size_t y_floats, saved_floats, work_floats; /* a sample */
     /* a position: of `saved` those that come first, and may be kept in 16 bits */
     size_t saved_rough;
     size_t room_floats;                   /* to take tables from 16 bits, whatever the samples */

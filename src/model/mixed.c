@@ -92,9 +92,10 @@ static inner begin(const ls_layer *l, const ls_mixed_call *m) {
         ls_table_widen(m->threads, m->compute, span,
                        ls_flat_at(m->compute, m->store.params, l->offsets[0]), work + f.at.params);
     }
-    f.c.x = work + f.at.x;
-    if (l->x_floats)
+    if (m->x) {
+        f.c.x = work + f.at.x;
         ls_table_widen(m->threads, m->compute, (size_t)(m->n * m->T * l->C), m->x, work + f.at.x);
+    }
     if (l->saved_rough) f.c.saved = work + f.at.saved;
     return f;
 }

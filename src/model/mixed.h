@@ -25,7 +25,7 @@ typedef struct ls_mixed_call {
     int64_t n, T;
     const uint32_t *tokens;
     bool grads_start;
-    const void *x;
+    const void *x;   /* NULL: the layer has none */
     void *y, *saved; /* [ls_mixed_saved_nbytes] */
     void *work;      /* [ls_mixed_work_nbytes] */
     const void *dy;

@@ -55,7 +55,7 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
-    l->x_floats = l->y_floats = (size_t)(T * C);
+    l->y_floats = (size_t)(T * C);
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2));
     l->work_floats = (size_t)(T * 8 * C);

@@ -39,14 +39,30 @@ static size_t place(const ls_layer *l, int i, int64_t row) {
     return l->offsets[i] + (size_t)(row * l->C);
 }
 
+/* Where rows from `row` on are kept; *half_p: in 16 bits. */
+static const void *kept_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
+                             bool *half_p) {
+    const ls_layer_store *s = c->store;
+    size_t at = place(l, i, row);
+    *half_p = s && ls_dtype_is_half(s->params_type);
+    return s ? ls_flat_at(s->params_type, s->params, at) : c->params + at;
+}
+
 const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
                            int64_t n, float *room) {
-    const ls_layer_store *s = c->store;
-    size_t at = place(l, i, first);
-    if (!s) return c->params + at;
-    const void *from = ls_flat_at(s->params_type, s->params, at);
-    if (!ls_dtype_is_half(s->params_type)) return from;
-    ls_table_widen(c->compute, s->params_type, (size_t)(n * l->C), from, room);
+    bool half = false;
+    const void *from = kept_rows(l, c, i, first, &half);
+    if (!half) return from;
+    ls_table_widen(c->compute, c->store->params_type, (size_t)(n * l->C), from, room);
+    return room;
+}
+
+const float *ls_table_row(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
+                          float *room) {
+    bool half = false;
+    const void *from = kept_rows(l, c, i, row, &half);
+    if (!half) return from;
+    c->compute->k->widen(c->store->params_type, (size_t)l->C, from, room);
     return room;
 }
 

@@ -12,6 +12,9 @@
 const float *ls_table_rows(const ls_layer *, const ls_layer_call *, int i, int64_t first, int64_t n,
                            float *room);
 
+/* Row `row` of it, by the calling thread alone; room [C]. */
+const float *ls_table_row(const ls_layer *, const ls_layer_call *, int i, int64_t row, float *room);
+
 /* Gradient rows that are being added to. */
 typedef struct ls_table_grad {
     float *p;   /* [n, C] */

@@ -137,7 +137,7 @@ ls_scaler_config ls_run_scaler(const ls_run *r) {
                               .hysteresis = c->optim.loss_scale_hysteresis};
 }
 
-static bool has_scale(const ls_run *r) {
+bool ls_run_has_scale(const ls_run *r) {
     return r->plan.c.compute == LS_F16 || r->plan.c.reduce == LS_F16;
 }
 
@@ -147,8 +147,8 @@ ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
     return (ls_step_in){
         .step = step,
         .updates = step - scaler->skipped,
-        .loss_scale = has_scale(r) ? scaler->scale : 1,
-        .skips = has_scale(r),
+        .loss_scale = ls_run_has_scale(r) ? scaler->scale : 1,
+        .skips = ls_run_has_scale(r),
         .lr = ls_schedule_rate(&s, step),
         .clip = c->optim.clip,
         .adamw = {c->optim.beta1, c->optim.beta2, c->optim.eps, c->optim.weight_decay}};

@@ -73,5 +73,7 @@ ls_status ls_member_wait(ls_member *, ls_status own, ls_error *);
 /* What a step is given, by the config and the scale. */
 ls_step_in ls_run_step(const ls_run *, int64_t step, const ls_scaler *);
 ls_scaler_config ls_run_scaler(const ls_run *);
+/* Is the loss scaled? Where parameters or gradients are f16. */
+bool ls_run_has_scale(const ls_run *);
 
 #endif

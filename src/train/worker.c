@@ -48,8 +48,7 @@ static ls_status write_checkpoint(const loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
     ls_train_state s = {
         .model = &l->run->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
-    if (l->run->config.train.compute == LS_COMPUTE_F16 || l->run->plan.c.reduce == LS_F16)
-        s.scaler = l->m.scaler;
+    if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
                              .config = &l->run->config_text,
                              .keep = l->run->config.checkpoint.keep};

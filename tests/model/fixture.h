@@ -65,6 +65,14 @@ static inline void fix_compute(ls_compute *c, const ls_model *m, int nthreads, c
     unsetenv("LOCKSTEP_CPU");
 }
 
+/* The most that any layer works with, a sample. */
+static inline size_t fix_work_floats(const ls_model *m) {
+    size_t most = 0;
+    for (int i = 0; i < m->nlayers; i++)
+        if (m->layers[i].work_floats > most) most = m->layers[i].work_floats;
+    return most;
+}
+
 /* Largest |got - want| over the largest |want|; NaN where there is one. */
 static inline double fix_distance(const float *got, const double *want, size_t n) {
     double most = 1e-30, off = 0;

@@ -18,7 +18,7 @@ typedef struct setup {
 /* Training's forward: each layer with its own buffers, all samples at once. */
 static void forward_all(setup *s) {
     float *x = NULL;
-    float *work = fix_nans(N * ls_model_work_floats(&s->model));
+    float *work = fix_nans(N * fix_work_floats(&s->model));
     for (int i = 0; i < s->model.nlayers; i++) {
         const ls_layer *l = &s->model.layers[i];
         float *y = fix_nans(N * l->y_floats), *saved = fix_nans(N * l->saved_floats);

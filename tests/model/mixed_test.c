@@ -103,7 +103,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .T = T,
                            .tokens = b->tokens + i * (T + 1),
                            .grads_start = i == 0 && !goes_on,
-                           .x = x + (size_t)i * sample,
+                           .x = l->backward_whole ? NULL : x + (size_t)i * sample,
                            .y = y + (size_t)i * sample,
                            .saved = saved,
                            .work = work,
