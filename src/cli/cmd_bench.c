@@ -1,10 +1,12 @@
-/* cmd_bench.c - lockstep bench train|comm|machine: reads the options of each. */
+/* cmd_bench.c - lockstep bench train|comm|kernels|machine: reads the options of each. */
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cli/bench_comm.h"
 #include "cli/bench_compare.h"
+#include "cli/bench_kernels.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_train.h"
 #include "cli/cli.h"
@@ -31,19 +33,33 @@ enum {
     SAVE,
     TRACE,
     EXPORT,
+    ROWS,
     NOPTIONS
 };
 
 /* Which of the benches an option belongs to. */
-enum { TRAIN = 1, COMM = 2, MACHINE = 4 };
+enum { TRAIN = 1, COMM = 2, MACHINE = 4, KERNELS = 8 };
 static const char *const bench_names[] = {
-    [TRAIN] = "train", [COMM] = "comm", [MACHINE] = "machine"};
-static const int belongs[NOPTIONS] = {
-    [WORKERS] = TRAIN | COMM, [STEPS] = TRAIN,    [SET] = TRAIN,     [OP] = COMM,
-    [SIZES] = COMM,           [DTYPE] = COMM,     [REDOP] = COMM,    [PLACE] = COMM,
-    [TRANSPORT] = COMM,       [ALGORITHM] = COMM, [PRIVATE] = COMM,  [ROUNDS] = COMM,
-    [JSON] = COMM | TRAIN,    [VS] = COMM,        [INSECURE] = COMM, [SAVE] = COMM | MACHINE,
-    [TRACE] = TRAIN,          [EXPORT] = TRAIN};
+    [TRAIN] = "train", [COMM] = "comm", [MACHINE] = "machine", [KERNELS] = "kernels"};
+static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
+                                      [STEPS] = TRAIN,
+                                      [SET] = TRAIN,
+                                      [OP] = COMM,
+                                      [SIZES] = COMM,
+                                      [DTYPE] = COMM,
+                                      [REDOP] = COMM,
+                                      [PLACE] = COMM,
+                                      [TRANSPORT] = COMM,
+                                      [ALGORITHM] = COMM,
+                                      [PRIVATE] = COMM,
+                                      [ROUNDS] = COMM | KERNELS,
+                                      [JSON] = COMM | TRAIN | KERNELS,
+                                      [VS] = COMM | KERNELS,
+                                      [INSECURE] = COMM,
+                                      [SAVE] = COMM | MACHINE,
+                                      [TRACE] = TRAIN,
+                                      [EXPORT] = TRAIN,
+                                      [ROWS] = KERNELS};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -65,7 +81,7 @@ static bool options_belong(const ls_args *a, int bench) {
     for (int i = 0; i < NOPTIONS; i++)
         if (cli_given(a, i) && !(belongs[i] & bench))
             return usage("--%s is an option of bench %s, not of bench %s",
-                         cmd_bench.options[i].name, belongs[i] & COMM ? "comm" : "train",
+                         cmd_bench.options[i].name, bench_names[belongs[i] & -belongs[i]],
                          bench_names[bench]);
     return true;
 }
@@ -198,16 +214,23 @@ static bool read_sizes(const ls_args *a, cli_bench_comm *o) {
     return true;
 }
 
-/* peers [CLI_PEERS] of "openmpi,gloo". */
-static bool read_peers(const ls_args *a, int *peers, int *npeers_p) {
+/* peers [n] of "openmpi,gloo": places in `names`. */
+static bool read_peers(const ls_args *a, const char *const *names, int n, int *peers,
+                       int *npeers_p) {
     const char *text = cli_value(a, VS);
     *npeers_p = 0;
     while (text) {
         char name[32];
         size_t length = strcspn(text, ",");
         snprintf(name, sizeof name, "%.*s", (int)(length > 31 ? 31 : length), text);
-        int peer = bench_find(cli_peer_names, CLI_PEERS, name);
-        if (peer < 0) return usage("--vs: '%s' is not one of openmpi, mpich, gloo, floor", name);
+        int peer = bench_find(names, (size_t)n, name);
+        if (peer < 0) {
+            ls_buf all = {0};
+            for (int i = 0; i < n; i++) ls_buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+            usage("--vs: '%s' is not one of %s", name, all.data);
+            ls_buf_free(&all);
+            return false;
+        }
         for (int i = 0; i < *npeers_p; i++)
             if (peers[i] == peer) return usage("--vs: '%s' stands twice", name);
         peers[(*npeers_p)++] = peer;
@@ -238,7 +261,8 @@ static int run_comm(const ls_args *a) {
         return CLI_USAGE;
     }
     if (!read_operation(a, &o.request) || !read_place(a, &o) || !read_algorithm(a, &o) ||
-        !read_workers(a, &o) || !read_sizes(a, &o) || !read_peers(a, peers, &npeers) ||
+        !read_workers(a, &o) || !read_sizes(a, &o) ||
+        !read_peers(a, cli_peer_names, CLI_PEERS, peers, &npeers) ||
         !cli_integer(&cmd_bench, a, ROUNDS, 1, 1000000, &rounds))
         return CLI_USAGE;
     o.request.repeat = (int)rounds;
@@ -250,6 +274,40 @@ static int run_comm(const ls_args *a) {
         return CLI_USAGE;
     }
     return cli_bench_compare_run(&o, peers, npeers);
+}
+
+/* ---- kernels ---- */
+
+/* "256,1024" */
+static bool read_rows(const char *text, cli_bench_kernels *o) {
+    while (*text) {
+        char *end = NULL;
+        long rows = strtol(text, &end, 10);
+        if (end == text || rows < 1 || rows > 65536 || (*end && *end != ',') ||
+            o->nrows == CLI_MAX_ROWS)
+            return usage("--rows: '%.60s' is not a list like 256,1024 of at most %d numbers to "
+                         "65536",
+                         text, CLI_MAX_ROWS);
+        o->rows[o->nrows++] = rows;
+        text = *end ? end + 1 : end;
+    }
+    return o->nrows > 0 || usage("--rows: no number");
+}
+
+static int run_kernels(const ls_args *a) {
+    cli_bench_kernels o = {.json = cli_given(a, JSON)};
+    int64_t rounds = 5;
+    if (!options_belong(a, KERNELS)) return CLI_USAGE;
+    if (a->nwords > 1) {
+        usage("kernels: '%.60s' is one argument too many", a->words[1]);
+        return CLI_USAGE;
+    }
+    if (!read_rows(cli_given(a, ROWS) ? cli_value(a, ROWS) : "256,1024", &o) ||
+        !read_peers(a, cli_gemm_library_names, CLI_GEMM_LIBRARIES, o.libraries, &o.nlibraries) ||
+        !cli_integer(&cmd_bench, a, ROUNDS, 1, 101, &rounds))
+        return CLI_USAGE;
+    o.rounds = (int)rounds;
+    return cli_bench_kernels_run(&o);
 }
 
 static int run_machine(const ls_args *a) {
@@ -264,17 +322,18 @@ static int run_machine(const ls_args *a) {
 static int run(const ls_args *a) {
     if (strcmp(a->words[0], "train") == 0) return run_train(a);
     if (strcmp(a->words[0], "comm") == 0) return run_comm(a);
+    if (strcmp(a->words[0], "kernels") == 0) return run_kernels(a);
     if (strcmp(a->words[0], "machine") == 0) return run_machine(a);
-    ls_log("bench: there is no '%s'; use train, comm or machine", a->words[0]);
+    ls_log("bench: there is no '%s'; use train, comm, kernels or machine", a->words[0]);
     return CLI_USAGE;
 }
 
 const ls_command cmd_bench = {
     .name = "bench",
-    .words = "train CONFIG.yaml|comm|machine",
+    .words = "train CONFIG.yaml|comm|kernels|machine",
     .min_words = 1,
     .max_words = 2,
-    .summary = "measure the speed of training, of collectives, or of the machine",
+    .summary = "measure the speed of training, of collectives, of kernels, or of the machine",
     .about =
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
         "multiply-adds,\n"
@@ -284,6 +343,8 @@ const ls_command cmd_bench = {
         "       numbers that come out are checked. It starts its workers itself; under\n"
         "       `lockstep run` or mpirun it is one of theirs. With --vs, other systems are\n"
         "       measured by the same procedure, in turns (`make bench` builds their programs)\n"
+        "kernels  matrix products and passes over memory on one core, as shares of its peak and\n"
+        "       of its memory's speed; with --vs, other libraries' products in turns\n"
         "machine  what this machine can do: kernels, shared memory, TCP; for `lockstep plan\n"
         "       --machine`. Takes about half a minute, in which nothing else should run",
     .options =
@@ -307,9 +368,11 @@ const ls_command cmd_bench = {
          [PRIVATE] = {"private", 0, NULL,
                       "comm: buffers of the program's own, which others can't read"},
          [ROUNDS] = {"rounds", 0, "N",
-                     "comm: how often each size is timed (default: 20; with --vs a third a pass)"},
-         [JSON] = {"json", 0, NULL, "train, comm: one JSON object a line"},
-         [VS] = {"vs", 0, "LIST", "comm: beside these: openmpi,mpich,gloo,floor"},
+                     "comm: how often each size is timed (default: 20; with --vs a third a pass); "
+                     "kernels: each product (default: 5)"},
+         [JSON] = {"json", 0, NULL, "train, comm, kernels: one JSON object a line"},
+         [VS] = {"vs", 0, "LIST",
+                 "comm: beside these: openmpi,mpich,gloo,floor; kernels: openblas,onednn"},
          [INSECURE] = {"insecure", 0, NULL,
                        "comm: tcp without key and encryption: anyone who reaches a port can join, "
                        "read and change what is sent"},
@@ -321,6 +384,7 @@ const ls_command cmd_bench = {
                     "FILE.svg"},
          [EXPORT] = {"export", 0, "DIR",
                      "train: write initial weights, the samples of each step and the settings, for "
-                     "another program to train on"}},
+                     "another program to train on"},
+         [ROWS] = {"rows", 0, "LIST", "kernels: rows of activations (default: 256,1024)"}},
     .run = run,
 };

@@ -1,0 +1,332 @@
+/* bench_kernels.c - see bench_kernels.h.
+ *
+ * Products have the shapes of GPT-2 124 M. Operands are as in training: activations lie where they
+ * lay the last time; weights and their gradients are each time at another place, as they are from
+ * layer to layer. Each round measures every system once, and the peak; a figure is the median over
+ * rounds. Time is the thread's own, so that what else has had its core does not count.
+ */
+#include "cli/bench_kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+
+enum {
+    RING = 64 << 20, /* floats: weights, one after the other */
+    MAX_ROUNDS = 101,
+    PEAK_ROUNDS = 20000,
+    SYSTEMS = 1 + CLI_GEMM_LIBRARIES,
+    PASS_ROWS = 16384, /* of a pass over memory ... */
+    PASS_WIDTH = 768   /* 50 MB an array: more than caches hold */
+};
+static const double round_s = 0.02; /* of a system, at least one run */
+
+typedef enum product { FORWARD, DX, DW, NPRODUCTS } product;
+static const char *const product_names[NPRODUCTS] = {"y = x W", "dx = dy W'", "dW += x' dy"};
+
+/* A linear map of GPT-2 124 M; the head's table lies transposed. */
+typedef struct shape {
+    const char *name;
+    int64_t in, out;
+    bool table;
+} shape;
+static const shape shapes[] = {{"qkv", 768, 2304, false},
+                               {"attention out", 768, 768, false},
+                               {"mlp in", 768, 3072, false},
+                               {"mlp out", 3072, 768, false},
+                               {"head", 768, 50257, true}};
+enum { NSHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct bench {
+    const cli_bench_kernels *o;
+    ls_compute compute; /* one thread */
+    cli_gemm_library libraries[CLI_GEMM_LIBRARIES];
+    float *x, *y, *ring;
+    size_t x_floats, y_floats;
+    int64_t turn;
+    double peak; /* FLOP/s: the median of those of all rounds */
+    double peaks[MAX_ROUNDS];
+} bench;
+
+static double thread_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(const double *x, int n) {
+    double sorted[MAX_ROUNDS];
+    for (int i = 0; i < n; i++) sorted[i] = x[i];
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+    return sorted[n / 2];
+}
+
+static double measure_peak(const bench *b) {
+    double begin = thread_seconds();
+    volatile float result = b->compute.k->fma_peak(PEAK_ROUNDS);
+    (void)result;
+    return PEAK_ROUNDS * 192.0 * 16.0 * 2.0 / (thread_seconds() - begin);
+}
+
+/* ---- products ---- */
+
+/* The next place of so many floats. */
+static float *next_weights(bench *b, int64_t floats) {
+    return b->ring + b->turn++ % (RING / floats) * floats;
+}
+
+/* Of a table [out, in] instead of weights [in, out] all is transposed. */
+static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
+    int64_t in = s->in, out = s->out;
+    float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
+    ls_matrix weights = s->table ? ls_matrix_transposed(w, in) : ls_matrix_of(w, out);
+    ls_matrix back = s->table ? ls_matrix_of(w, in) : ls_matrix_transposed(w, out);
+    if (p == FORWARD)
+        return (ls_gemm_job){rows, out, in, ls_matrix_of(x, in), weights, y, out, LS_GEMM_ZERO, 0};
+    if (p == DX)
+        return (ls_gemm_job){rows, in, out, ls_matrix_of(y, out), back, x, in, LS_GEMM_ZERO, 0};
+    ls_matrix xt = ls_matrix_transposed(x, in), yt = ls_matrix_transposed(y, out);
+    if (s->table)
+        return (ls_gemm_job){out, in, rows, yt, ls_matrix_of(x, in), w, in, LS_GEMM_ADD, 0};
+    return (ls_gemm_job){in, out, rows, xt, ls_matrix_of(y, out), w, out, LS_GEMM_ADD, 0};
+}
+
+static void run_product(bench *b, int system, const shape *s, product p, int64_t rows) {
+    ls_gemm_job g = job_of(b, s, p, rows);
+    if (system == 0)
+        ls_gemm_in_thread(&b->compute, 0, &g);
+    else
+        cli_gemm_library_run(&b->libraries[system - 1], &g);
+}
+
+static double time_product(bench *b, int system, const shape *s, product p, int64_t rows) {
+    double begin = thread_seconds(), seconds = 0;
+    int64_t runs = 0;
+    for (; runs == 0 || seconds < round_s; runs++) {
+        run_product(b, system, s, p, rows);
+        seconds = thread_seconds() - begin;
+    }
+    return seconds / (double)runs;
+}
+
+/* FLOP/s of each system. */
+static void measure_product(bench *b, const shape *s, product p, int64_t rows, double *flops) {
+    double times[SYSTEMS][MAX_ROUNDS];
+    int systems = 1 + b->o->nlibraries;
+    for (int i = 0; i < systems; i++) run_product(b, i, s, p, rows);
+    for (int r = 0; r < b->o->rounds; r++) {
+        b->peaks[r] = measure_peak(b);
+        for (int i = 0; i < systems; i++) times[i][r] = time_product(b, i, s, p, rows);
+    }
+    b->peak = median(b->peaks, b->o->rounds);
+    double work = 2.0 * (double)rows * (double)s->in * (double)s->out;
+    for (int i = 0; i < systems; i++) flops[i] = work / median(times[i], b->o->rounds);
+}
+
+static void print_product(const bench *b, const shape *s, product p, int64_t rows,
+                          const double *flops) {
+    double best = 0;
+    if (b->o->json) {
+        printf("{\"product\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, \"in\": %lld, "
+               "\"out\": %lld, \"peak_gflops\": %.2f, \"lockstep_gflops\": %.2f",
+               product_names[p], s->name, (long long)rows, (long long)s->in, (long long)s->out,
+               b->peak / 1e9, flops[0] / 1e9);
+        for (int i = 0; i < b->o->nlibraries; i++)
+            printf(", \"%s_gflops\": %.2f", b->libraries[i].name, flops[1 + i] / 1e9);
+        printf("}\n");
+        return;
+    }
+    printf("%-14s %-12s %6lld %9.1f %7.1f%%", s->name, product_names[p], (long long)rows,
+           flops[0] / 1e9, 100 * flops[0] / b->peak);
+    for (int i = 0; i < b->o->nlibraries; i++) {
+        if (flops[1 + i] > best) best = flops[1 + i];
+        printf(" %9.1f", flops[1 + i] / 1e9);
+    }
+    if (best > 0) printf(" %8.2f", flops[0] / best);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void all_products(bench *b) {
+    double flops[SYSTEMS];
+    if (!b->o->json) {
+        printf("matrix products of GPT-2 124 M, one core, GFLOP/s:\n");
+        printf("%-14s %-12s %6s %9s %8s", "", "", "rows", "lockstep", "of peak");
+        for (int i = 0; i < b->o->nlibraries; i++) printf(" %9s", b->libraries[i].name);
+        printf("%s\n", b->o->nlibraries ? "  ratio" : "");
+    }
+    for (int r = 0; r < b->o->nrows; r++)
+        for (int s = 0; s < NSHAPES; s++)
+            for (int p = 0; p < NPRODUCTS; p++) {
+                measure_product(b, &shapes[s], (product)p, b->o->rows[r], flops);
+                print_product(b, &shapes[s], (product)p, b->o->rows[r], flops);
+            }
+}
+
+/* ---- passes over memory ---- */
+
+typedef struct arrays {
+    float *a, *b, *c, *d; /* [PASS_ROWS * PASS_WIDTH] */
+    float *side;          /* rows' and columns' numbers */
+} arrays;
+
+typedef void pass_fn(const ls_kernels *, int64_t rows, const arrays *);
+
+static int64_t cells(int64_t rows) { return rows * PASS_WIDTH; }
+static void pass_add_to(const ls_kernels *k, int64_t rows, const arrays *x) {
+    k->add(cells(rows), x->a, x->b, x->a);
+}
+static void pass_norm(const ls_kernels *k, int64_t rows, const arrays *x) {
+    float *mean = x->side + 2 * PASS_WIDTH;
+    k->layernorm(rows, PASS_WIDTH, x->a, x->side, x->side + PASS_WIDTH, x->b, mean, mean + rows);
+}
+static void pass_norm_dx(const ls_kernels *k, int64_t rows, const arrays *x) {
+    float *mean = x->side + 2 * PASS_WIDTH;
+    k->layernorm_dx(rows, PASS_WIDTH, x->a, x->b, x->side, mean, mean + rows, x->c, x->d);
+}
+static void pass_norm_dparams(const ls_kernels *k, int64_t rows, const arrays *x) {
+    float *mean = x->side + 2 * PASS_WIDTH;
+    k->layernorm_dparams(rows, PASS_WIDTH, 0, PASS_WIDTH, x->a, x->b, mean, mean + rows, x->side,
+                         x->side + PASS_WIDTH);
+}
+static void pass_column_sum(const ls_kernels *k, int64_t rows, const arrays *x) {
+    k->column_sum(rows, PASS_WIDTH, 0, PASS_WIDTH, x->a, x->side);
+}
+static void pass_gelu(const ls_kernels *k, int64_t rows, const arrays *x) {
+    k->gelu(cells(rows), x->a, x->b);
+}
+static void pass_gelu_dx(const ls_kernels *k, int64_t rows, const arrays *x) {
+    k->gelu_dx(cells(rows), x->a, x->b, x->b);
+}
+static void pass_loss(const ls_kernels *k, int64_t rows, const arrays *x) {
+    for (int64_t r = 0; r < rows / 64; r++)
+        k->cross_entropy(cells(64), x->a + r * cells(64), x->side + 2 * r);
+}
+static void pass_loss_dx(const ls_kernels *k, int64_t rows, const arrays *x) {
+    float stat[2] = {4.0f, 0.001f};
+    for (int64_t r = 0; r < rows / 64; r++)
+        k->cross_entropy_dx(cells(64), x->a + r * cells(64), stat, 1, 0.01f);
+}
+static void pass_squares(const ls_kernels *k, int64_t rows, const arrays *x) {
+    for (int64_t r = 0; r < rows; r++)
+        x->side[r] = k->sum_squares(PASS_WIDTH, x->a + r * PASS_WIDTH);
+}
+static void pass_adamw(const ls_kernels *k, int64_t rows, const arrays *x) {
+    static const ls_adamw_step step = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 1, 1};
+    k->adamw(cells(rows), &step, x->a, x->b, x->c, x->d);
+}
+
+/* Arrays that a pass reads or writes; each counts once a direction. */
+typedef struct pass {
+    const char *name;
+    pass_fn *run;
+    int arrays;
+} pass;
+static const pass passes[] = {{"layer norm", pass_norm, 2},
+                              {"layer norm dx", pass_norm_dx, 4},
+                              {"layer norm dW", pass_norm_dparams, 2},
+                              {"column sum", pass_column_sum, 1},
+                              {"GELU", pass_gelu, 2},
+                              {"GELU dx", pass_gelu_dx, 3},
+                              {"cross-entropy", pass_loss, 1},
+                              {"its dx", pass_loss_dx, 2},
+                              {"squares", pass_squares, 1},
+                              {"AdamW", pass_adamw, 7}};
+enum { NPASSES = sizeof passes / sizeof *passes };
+
+static void fill(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) x[i] = (float)((i * 2654435761u >> 8) & 0xffff) / 65536.0f;
+}
+
+/* Bytes a second, and those of a += b and of a sum in the same rounds. */
+static double measure_pass(const bench *b, const pass *p, const arrays *x, double *limit_p) {
+    double times[MAX_ROUNDS], limits[MAX_ROUNDS];
+    double nbytes = (double)cells(PASS_ROWS) * sizeof(float);
+    pass_fn *limit = p->arrays == 1 ? pass_squares : pass_add_to;
+    int moved = p->arrays == 1 ? 1 : 3;
+    for (int r = 0; r < b->o->rounds; r++) {
+        fill(x->a, (size_t)cells(PASS_ROWS));
+        fill(x->d, (size_t)cells(PASS_ROWS));
+        double begin = thread_seconds();
+        limit(b->compute.k, PASS_ROWS, x);
+        limits[r] = thread_seconds() - begin;
+        fill(x->a, (size_t)cells(PASS_ROWS));
+        begin = thread_seconds();
+        p->run(b->compute.k, PASS_ROWS, x);
+        times[r] = thread_seconds() - begin;
+    }
+    *limit_p = moved * nbytes / median(limits, b->o->rounds);
+    return p->arrays * nbytes / median(times, b->o->rounds);
+}
+
+static void all_passes(bench *b) {
+    size_t n = (size_t)cells(PASS_ROWS);
+    arrays x = {b->ring, b->ring + n, b->ring + 2 * n, b->ring + 3 * n, b->ring + 4 * n};
+    fill(b->ring, 5 * n);
+    if (!b->o->json)
+        printf("passes over memory, one core, arrays of %zu MB; GB/s read and written, as a share "
+               "of a += b (of a sum, where nothing is written):\n",
+               n * sizeof(float) >> 20);
+    for (int i = 0; i < NPASSES; i++) {
+        double limit = 0, speed = measure_pass(b, &passes[i], &x, &limit);
+        if (b->o->json)
+            printf("{\"pass\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f}\n",
+                   passes[i].name, speed / 1e9, limit / 1e9);
+        else
+            printf("%-14s %9.1f %7.1f%%\n", passes[i].name, speed / 1e9, 100 * speed / limit);
+    }
+}
+
+/* ---- the whole ---- */
+
+static ls_status open_bench(bench *b, ls_error *e) {
+    void *p = NULL;
+    int64_t most = 0;
+    for (int i = 0; i < b->o->nrows; i++)
+        if (b->o->rows[i] > most) most = b->o->rows[i];
+    for (int i = 0; i < b->o->nlibraries; i++)
+        LS_TRY(cli_gemm_library_open(b->o->libraries[i], &b->libraries[i], e));
+    LS_TRY(ls_compute_init(&b->compute, 1, 0, e));
+    b->x_floats = (size_t)most * 3072;
+    b->y_floats = (size_t)most * 50257;
+    LS_TRY(ls_map((b->x_floats + b->y_floats + RING) * sizeof(float), "measuring", &p, e));
+    b->x = p;
+    b->y = b->x + b->x_floats;
+    b->ring = b->y + b->y_floats;
+    fill(b->x, b->x_floats + b->y_floats + RING);
+    return LS_OK;
+}
+
+static void close_bench(bench *b) {
+    if (b->x) ls_unmap(b->x, (b->x_floats + b->y_floats + RING) * sizeof(float));
+    ls_compute_close(&b->compute);
+    for (int i = 0; i < CLI_GEMM_LIBRARIES; i++) cli_gemm_library_close(&b->libraries[i]);
+}
+
+int cli_bench_kernels_run(const cli_bench_kernels *o) {
+    bench b = {.o = o};
+    ls_error e = {0};
+    ls_status s = open_bench(&b, &e);
+    if (s == LS_OK) {
+        b.peak = measure_peak(&b);
+        if (!o->json) {
+            printf("kernels: %s; peak of multiply-adds %.1f GFLOP/s\n", b.compute.k->name,
+                   b.peak / 1e9);
+            for (int i = 0; i < o->nlibraries; i++)
+                printf("%s: %s\n", b.libraries[i].name, b.libraries[i].version);
+        }
+        all_products(&b);
+        all_passes(&b);
+    }
+    close_bench(&b);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}

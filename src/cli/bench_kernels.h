@@ -1,0 +1,23 @@
+/* bench_kernels.h - lockstep bench kernels: matrix products and passes over memory, on one core,
+ * as shares of what the core can do; beside other libraries' products, measured in turns.
+ */
+#ifndef LS_CLI_BENCH_KERNELS_H
+#define LS_CLI_BENCH_KERNELS_H
+
+#include "cli/gemm_library.h"
+
+enum { CLI_MAX_ROWS = 8 };
+
+typedef struct cli_bench_kernels {
+    int64_t rows[CLI_MAX_ROWS]; /* of activations */
+    int nrows;
+    int libraries[CLI_GEMM_LIBRARIES]; /* places in cli_gemm_library_names */
+    int nlibraries;
+    int rounds;
+    bool json;
+} cli_bench_kernels;
+
+/* Prints a table; returns the exit code. */
+int cli_bench_kernels_run(const cli_bench_kernels *);
+
+#endif

@@ -1,0 +1,29 @@
+/* gemm_library.h - the GEMM of another library, if it is installed: the reference in measurements.
+ *
+ * Libraries are opened when they are asked for, so that nothing depends on them.
+ */
+#ifndef LS_CLI_GEMM_LIBRARY_H
+#define LS_CLI_GEMM_LIBRARY_H
+
+#include "tensor/gemm.h"
+
+enum { CLI_GEMM_LIBRARIES = 2 };
+
+/* "openblas", "onednn". */
+extern const char *const cli_gemm_library_names[CLI_GEMM_LIBRARIES];
+
+typedef struct cli_gemm_library {
+    const char *name;
+    int which;
+    void *handle, *function;
+    char version[64];
+} cli_gemm_library;
+
+/* With one thread. LS_EINVAL: it is not installed; the error names the package. */
+ls_status cli_gemm_library_open(int which, cli_gemm_library *, ls_error *);
+void cli_gemm_library_close(cli_gemm_library *);
+
+/* The product of a job whose chains start at 0 or go on from c; of its matrices one stride is 1. */
+void cli_gemm_library_run(const cli_gemm_library *, const ls_gemm_job *);
+
+#endif
