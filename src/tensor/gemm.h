@@ -9,9 +9,9 @@
 #include "tensor/compute.h"
 
 enum {
-    LS_GEMM_MC = 96,   /* rows of a packed at a time: with KC, 147 KB, a part of L2 */
-    LS_GEMM_KC = 384,  /* depth of a packed panel: a strip of b is 24 KB, a part of L1 */
-    LS_GEMM_NC = 1024, /* columns of b packed at a time: 1.5 MB, a part of L3 */
+    LS_GEMM_MC = 256,  /* rows of a packed at a time: with KC, 256 KB, half of L2 */
+    LS_GEMM_KC = 256,  /* depth of a packed panel: a strip of b is 24 KB, a part of L1 */
+    LS_GEMM_NC = 1536, /* columns of b packed at a time: 1.5 MB, a part of L3 */
     LS_GEMM_WORK = LS_GEMM_KC * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
 };
 

@@ -63,23 +63,34 @@ static inline __m256 v_pow2_half(__m256 t) {
 /* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
 static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
 
-/* out[k * row + i] = p[i][k] for i, k in 0..7; rows in order, eight values each. */
-static inline void v_transpose8(const float *const p[8], float *out, int64_t row) {
-    __m256 a[8], b[8];
-    for (int i = 0; i < 8; i += 2) {
+/* out[k * row + i] = p[i][k] for i in 0..3, k in 0..7. */
+static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
+    __m256 a[4];
+    for (int i = 0; i < 4; i += 2) {
         __m256 x = _mm256_loadu_ps(p[i]), y = _mm256_loadu_ps(p[i + 1]);
         a[i] = _mm256_unpacklo_ps(x, y);
         a[i + 1] = _mm256_unpackhi_ps(x, y);
     }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = 0; j < 2; j++) {
-            b[i + 2 * j] = _mm256_shuffle_ps(a[i + j], a[i + 2 + j], 0x44);
-            b[i + 2 * j + 1] = _mm256_shuffle_ps(a[i + j], a[i + 2 + j], 0xee);
-        }
-    for (int k = 0; k < 4; k++)
-        _mm256_storeu_ps(out + k * row, _mm256_permute2f128_ps(b[k], b[k + 4], 0x20));
-    for (int k = 0; k < 4; k++)
-        _mm256_storeu_ps(out + (k + 4) * row, _mm256_permute2f128_ps(b[k], b[k + 4], 0x31));
+    for (int k = 0; k < 4; k++) {
+        __m256 t = k & 1 ? _mm256_shuffle_ps(a[k / 2], a[k / 2 + 2], 0xee)
+                         : _mm256_shuffle_ps(a[k / 2], a[k / 2 + 2], 0x44);
+        _mm_storeu_ps(out + k * row, _mm256_castps256_ps128(t));
+        _mm_storeu_ps(out + (k + 4) * row, _mm256_extractf128_ps(t, 1));
+    }
+}
+
+/* A register, for the GEMM's tile: of 16, 12 hold the tile, 3 a row of b, 1 a value of a. */
+typedef __m256 vr;
+enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 3 };
+
+static inline vr r_set1(float x) { return _mm256_set1_ps(x); }
+static inline vr r_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void r_store(float *p, vr a) { _mm256_storeu_ps(p, a); }
+/* a * b + c. Written out, because compilers would read b from memory again for each use: the
+ * ports that load are what the tile is short of. */
+static inline vr r_fma(vr a, vr b, vr c) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
 }
 
 #else /* portable */
@@ -111,9 +122,30 @@ static inline v16 v_pow2(v16 t) {
     memcpy(t.f, u, sizeof u);
     return t;
 }
-static inline void v_transpose8(const float *const p[8], float *out, int64_t row) {
+static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
     for (int k = 0; k < 8; k++)
-        for (int i = 0; i < 8; i++) out[k * row + i] = p[i][k];
+        for (int i = 0; i < 4; i++) out[k * row + i] = p[i][k];
+}
+
+typedef struct vr {
+    float f[8];
+} vr;
+enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 1 };
+
+static inline vr r_set1(float x) {
+    vr r;
+    for (int i = 0; i < LS_VR; i++) r.f[i] = x;
+    return r;
+}
+static inline vr r_load(const float *p) {
+    vr r;
+    memcpy(r.f, p, sizeof r.f);
+    return r;
+}
+static inline void r_store(float *p, vr a) { memcpy(p, a.f, sizeof a.f); }
+static inline vr r_fma(vr a, vr b, vr c) {
+    for (int i = 0; i < LS_VR; i++) c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
+    return c;
 }
 
 #endif

@@ -114,7 +114,7 @@ static void each_kernel(void (*fn)(const ls_compute *)) {
 }
 
 static void small_shapes(const ls_compute *c) {
-    static const int64_t sizes[] = {0, 1, 2, 5, 6, 7, 15, 16, 17, 31};
+    static const int64_t sizes[] = {0, 1, 3, 4, 5, 17, 23, 24, 25, 31};
     int variant = 0;
     for (int m = 0; m < 10; m++)
         for (int n = 0; n < 10; n++)
@@ -125,10 +125,10 @@ static void small_shapes(const ls_compute *c) {
 /* Sizes beyond a block in each direction. */
 static void large_shapes(const ls_compute *c) {
     for (int variant = 0; variant < 12; variant += 5) {
-        check(c, 97, 33, 385, variant);
-        check(c, 7, 1025, 3, variant);
-        check(c, 193, 17, 2, variant);
-        check(c, 1, 40, 800, variant);
+        check(c, LS_GEMM_MC + 3, 33, LS_GEMM_KC + 1, variant);
+        check(c, 7, LS_GEMM_NC + 1, 3, variant);
+        check(c, 2 * LS_GEMM_MC + 1, 53, 2, variant);
+        check(c, 1, 40, 3 * LS_GEMM_KC + 7, variant);
     }
 }
 

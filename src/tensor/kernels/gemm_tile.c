@@ -1,55 +1,66 @@
 /* gemm_tile.c - the innermost part of the GEMM and the packing that feeds it.
  *
- * A tile of c [6, 16] is held in registers while k runs over the panel: each element is one chain
- * of multiply-adds over k, in order, continued from `start` or from what c holds.
- *
- * Packed a: [K][6], packed b: [K][16]; rows and columns beyond the matrix are zeros.
+ * A tile of c is held in registers while k runs over the panel: each element is one chain of
+ * multiply-adds over k, in order, continued from `start` or from what c holds. The tile's sides are
+ * those that need the fewest instructions and loads for a multiply-add (vec.h).
  */
 #include "tensor/kernels/variant.h"
 
-/* start: NULL continues from c; else 16 values that every row begins with (a bias, or zeros). */
-void LS_K(gemm_tile)(int64_t K, const float *restrict a, const float *restrict b,
-                     const float *start, float *restrict c, int64_t ldc) {
-    v16 c0, c1, c2, c3, c4, c5;
-    if (start) {
-        c0 = c1 = c2 = c3 = c4 = c5 = v_load(start);
-    } else {
-        c0 = v_load(c), c1 = v_load(c + ldc), c2 = v_load(c + 2 * ldc);
-        c3 = v_load(c + 3 * ldc), c4 = v_load(c + 4 * ldc), c5 = v_load(c + 5 * ldc);
+enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
+
+#define UNROLL _Pragma("GCC unroll 16")
+
+typedef struct tile {
+    vr c[TILE_M][LS_TILE_REGS];
+} tile;
+
+/* One k: a [TILE_M], b [TILE_N]. */
+static inline __attribute__((always_inline)) void tile_step(tile *t, const float *a,
+                                                            const float *b) {
+    vr row[LS_TILE_REGS];
+    UNROLL for (int j = 0; j < LS_TILE_REGS; j++) row[j] = r_load(b + j * LS_VR);
+    UNROLL for (int i = 0; i < TILE_M; i++) {
+        vr x = r_set1(a[i]);
+        UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t->c[i][j] = r_fma(x, row[j], t->c[i][j]);
     }
-    for (int64_t k = 0; k < K; k++) {
-        v16 bk = v_load(b);
-        c0 = v_fma(v_set1(a[0]), bk, c0);
-        c1 = v_fma(v_set1(a[1]), bk, c1);
-        c2 = v_fma(v_set1(a[2]), bk, c2);
-        c3 = v_fma(v_set1(a[3]), bk, c3);
-        c4 = v_fma(v_set1(a[4]), bk, c4);
-        c5 = v_fma(v_set1(a[5]), bk, c5);
-        a += LS_TILE_M;
-        b += LS_TILE_N;
-    }
-    v_store(c, c0), v_store(c + ldc, c1), v_store(c + 2 * ldc, c2);
-    v_store(c + 3 * ldc, c3), v_store(c + 4 * ldc, c4), v_store(c + 5 * ldc, c5);
 }
 
-/* Full lines whose values follow each other. Of 6 lines the last two are taken twice, and what is
- * written beyond a row is overwritten by the next; so the last rows are copied one by one. */
+/* start: NULL continues from c; else TILE_N values that every row begins with (a bias, or zeros).
+ */
+void LS_K(gemm_tile)(int64_t K, const float *restrict a, const float *restrict b,
+                     const float *start, float *restrict c, int64_t ldc) {
+    tile t;
+    const float *from = start ? start : c;
+    int64_t step = start ? 0 : ldc;
+    UNROLL for (int i = 0; i < TILE_M; i++) UNROLL for (int j = 0; j < LS_TILE_REGS; j++)
+        t.c[i][j] = r_load(from + i * step + j * LS_VR);
+    for (; K >= 4; K -= 4, a += 4 * TILE_M, b += 4 * TILE_N) {
+        tile_step(&t, a, b);
+        tile_step(&t, a + TILE_M, b + TILE_N);
+        tile_step(&t, a + 2 * TILE_M, b + 2 * TILE_N);
+        tile_step(&t, a + 3 * TILE_M, b + 3 * TILE_N);
+    }
+    for (; K > 0; K--, a += TILE_M, b += TILE_N) tile_step(&t, a, b);
+    UNROLL for (int i = 0; i < TILE_M; i++) UNROLL for (int j = 0; j < LS_TILE_REGS; j++)
+        r_store(c + i * ldc + j * LS_VR, t.c[i][j]);
+}
+
+/* Full lines whose values follow each other. */
 static inline void pack_lines(int64_t depth, const float *p, int64_t line, int64_t width,
                               float *restrict out) {
     int64_t k = 0;
-    for (; k + 8 < depth; k += 8)
-        for (int64_t first = 0; first < width; first += 8) {
-            const float *lines[8];
-            for (int64_t i = 0; i < 8; i++)
-                lines[i] = p + (first + i < width ? first + i : width - 1) * line + k;
-            v_transpose8(lines, out + k * width + first, width);
+    for (; k + 8 <= depth; k += 8)
+        for (int64_t i = 0; i < width; i += 4) {
+            const float *q = p + i * line + k;
+            const float *const lines[4] = {q, q + line, q + 2 * line, q + 3 * line};
+            v_transpose4(lines, out + k * width + i, width);
         }
     for (; k < depth; k++)
         for (int64_t i = 0; i < width; i++) out[k * width + i] = p[i * line + k];
 }
 
-/* One strip of `width` (6 or 16) lines of `depth` values, interleaved: out[k * width + i] is value
- * k of line i. Lines are `line` apart, values `step`; lines from `n` on are zeros. */
+/* One strip of `width` lines (a multiple of 4) of `depth` values, interleaved: out[k * width + i]
+ * is value k of line i. Lines are `line` apart, values `step`; lines from `n` on are zeros. */
 static inline void pack_strip(int64_t n, int64_t depth, const float *p, int64_t line, int64_t step,
                               int64_t width, float *restrict out) {
     if (n == width && line == 1) {
@@ -66,16 +77,16 @@ static inline void pack_strip(int64_t n, int64_t depth, const float *p, int64_t 
             out[k * width + i] = i < n ? p[i * line + k * step] : 0.0f;
 }
 
-/* a [M, K] with strides rs, cs -> strips of 6 rows. */
+/* a [M, K] with strides rs, cs -> strips of TILE_M rows. */
 void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out) {
-    for (int64_t i = 0; i < M; i += LS_TILE_M, out += K * LS_TILE_M)
-        pack_strip(M - i < LS_TILE_M ? M - i : LS_TILE_M, K, a + i * rs, rs, cs, LS_TILE_M, out);
+    for (int64_t i = 0; i < M; i += TILE_M, out += K * TILE_M)
+        pack_strip(M - i < TILE_M ? M - i : TILE_M, K, a + i * rs, rs, cs, TILE_M, out);
 }
 
-/* b [K, N] with strides rs, cs -> strips of 16 columns. */
+/* b [K, N] with strides rs, cs -> strips of TILE_N columns. */
 void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out) {
-    for (int64_t j = 0; j < N; j += LS_TILE_N, out += K * LS_TILE_N)
-        pack_strip(N - j < LS_TILE_N ? N - j : LS_TILE_N, K, b + j * cs, cs, rs, LS_TILE_N, out);
+    for (int64_t j = 0; j < N; j += TILE_N, out += K * TILE_N)
+        pack_strip(N - j < TILE_N ? N - j : TILE_N, K, b + j * cs, cs, rs, TILE_N, out);
 }
 
 float LS_K(fma_peak)(int64_t rounds) {

@@ -8,6 +8,8 @@ extern const ls_kernels LS_K(ls_kernels);
 
 const ls_kernels LS_K(ls_kernels) = {
     .name = TEXT(LS_VARIANT),
+    .tile_m = LS_TILE_ROWS,
+    .tile_n = LS_TILE_REGS * LS_VR,
     .gemm_tile = LS_K(gemm_tile),
     .pack_a = LS_K(pack_a),
     .pack_b = LS_K(pack_b),
