@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+enum { HUGE_FROM = 4 << 20 }; /* bytes: two pages */
+
 static void *or_die(void *p, size_t nbytes) {
     if (p) return p;
     fprintf(stderr, "lockstep: out of memory (%zu bytes wanted)\n", nbytes);
@@ -39,6 +41,7 @@ ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
         return ls_fail(e, LS_ENOMEM,
                        "no memory for %s: %.1f MB wanted; use a smaller model or micro-batch", what,
                        (double)nbytes / 1e6);
+    if (nbytes >= HUGE_FROM) madvise(p, nbytes, MADV_HUGEPAGE); /* where the system has them */
     *p_p = p;
     return LS_OK;
 }

@@ -90,14 +90,17 @@ static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
     float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
     ls_matrix weights = s->table ? ls_matrix_transposed(w, in) : ls_matrix_of(w, out);
     ls_matrix back = s->table ? ls_matrix_of(w, in) : ls_matrix_transposed(w, out);
-    if (p == FORWARD)
-        return (ls_gemm_job){rows, out, in, ls_matrix_of(x, in), weights, y, out, LS_GEMM_ZERO, 0};
-    if (p == DX)
-        return (ls_gemm_job){rows, in, out, ls_matrix_of(y, out), back, x, in, LS_GEMM_ZERO, 0};
+    ls_matrix x_as_is = ls_matrix_of(x, in), y_as_is = ls_matrix_of(y, out);
     ls_matrix xt = ls_matrix_transposed(x, in), yt = ls_matrix_transposed(y, out);
-    if (s->table)
-        return (ls_gemm_job){out, in, rows, yt, ls_matrix_of(x, in), w, in, LS_GEMM_ADD, 0};
-    return (ls_gemm_job){in, out, rows, xt, ls_matrix_of(y, out), w, out, LS_GEMM_ADD, 0};
+    ls_gemm_job g = {.M = rows, .N = out, .K = in, .a = x_as_is, .b = weights, .c = y, .ldc = out};
+    if (p == DX)
+        g = (ls_gemm_job){.M = rows, .N = in, .K = out, .a = y_as_is, .b = back, .c = x, .ldc = in};
+    if (p == DW && s->table)
+        g = (ls_gemm_job){.M = out, .N = in, .K = rows, .a = yt, .b = x_as_is, .c = w, .ldc = in};
+    if (p == DW && !s->table)
+        g = (ls_gemm_job){.M = in, .N = out, .K = rows, .a = xt, .b = y_as_is, .c = w, .ldc = out};
+    if (p == DW) g.start = LS_GEMM_ADD;
+    return g;
 }
 
 static void run_product(bench *b, int system, const shape *s, product p, int64_t rows) {

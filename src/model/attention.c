@@ -66,40 +66,74 @@ static head head_of(const job *j, int64_t index) {
     return h;
 }
 
-/* scores [m, width] = q[first : first + m] . k[0 : width]^T */
-static void scores(const ls_compute *c, int thread, const head *h, int64_t first, int64_t m,
-                   float *out) {
-    int64_t width = first + m;
+/* What all blocks of queries multiply with is packed once a head. In a thread's scratch memory:
+ * p, dp [QUERY_BLOCK, T], and what follows. */
+typedef struct packed {
+    float *p, *dp;
+    float *by_key, *by_value; /* keys, values, transposed [D, T] */
+    float *rows;              /* forward: values [T, D]; backward: keys */
+} packed;
+
+static int64_t scratch_of(int64_t T, int64_t D) {
+    return 2 * QUERY_BLOCK * T + 2 * ls_gemm_packed_floats(D, T) + ls_gemm_packed_floats(T, D);
+}
+
+static packed packed_of(const ls_compute *c, int thread, const head *h) {
+    packed k = {.p = ls_compute_scratch(c, thread)};
+    k.dp = k.p + QUERY_BLOCK * h->T;
+    k.rows = k.dp + QUERY_BLOCK * h->T;
+    k.by_key = k.rows + ls_gemm_packed_floats(h->T, h->D);
+    k.by_value = k.by_key + ls_gemm_packed_floats(h->D, h->T);
+    ls_gemm_pack(c->k, h->D, h->T, ls_matrix_transposed(h->k, h->ld), k.by_key);
+    return k;
+}
+
+/* out [m, width] = rows [m, D] . b [D, width], b the first columns of a packed [D, T] */
+static void by_keys(const ls_compute *c, int thread, const head *h, int64_t m, int64_t width,
+                    ls_matrix rows, const float *b, float *out) {
     ls_gemm_in_thread(c, thread,
                       &(ls_gemm_job){.M = m,
                                      .N = width,
                                      .K = h->D,
-                                     .a = ls_matrix_of(h->q + first * h->ld, h->ld),
-                                     .b = ls_matrix_transposed(h->k, h->ld),
+                                     .a = rows,
+                                     .packed_b = b,
+                                     .packed_K = h->D,
                                      .c = out,
                                      .ldc = width});
+}
+
+/* out [m, D], rows ldc apart, = weights [m, width] . b, the first rows of a packed [T, D] */
+static void mix(const ls_compute *c, int thread, const head *h, int64_t m, int64_t width,
+                const float *weights, const float *b, float *out, int64_t ldc) {
+    ls_gemm_in_thread(c, thread,
+                      &(ls_gemm_job){.M = m,
+                                     .N = h->D,
+                                     .K = width,
+                                     .a = ls_matrix_of(weights, width),
+                                     .packed_b = b,
+                                     .packed_K = h->T,
+                                     .c = out,
+                                     .ldc = ldc});
 }
 
 static int64_t block_rows(const head *h, int64_t first) {
     return h->T - first < QUERY_BLOCK ? h->T - first : QUERY_BLOCK;
 }
 
+static ls_matrix queries(const head *h, int64_t first) {
+    return ls_matrix_of(h->q + first * h->ld, h->ld);
+}
+
 static void head_forward(const job *j, int thread, const head *h) {
     const ls_compute *c = j->c->compute;
-    float *p = ls_compute_scratch(c, thread);
     int64_t C = j->l->C;
+    packed k = packed_of(c, thread, h);
+    ls_gemm_pack(c->k, h->T, h->D, ls_matrix_of(h->v, h->ld), k.rows);
     for (int64_t first = 0; first < h->T; first += QUERY_BLOCK) {
         int64_t m = block_rows(h, first), width = first + m;
-        scores(c, thread, h, first, m, p);
-        c->k->softmax_causal(m, width, first, h->scale, p, h->stat + first * 2);
-        ls_gemm_in_thread(c, thread,
-                          &(ls_gemm_job){.M = m,
-                                         .N = h->D,
-                                         .K = width,
-                                         .a = ls_matrix_of(p, width),
-                                         .b = ls_matrix_of(h->v, h->ld),
-                                         .c = j->s.att + h->att + first * C,
-                                         .ldc = C});
+        by_keys(c, thread, h, m, width, queries(h, first), k.by_key, k.p);
+        c->k->softmax_causal(m, width, first, h->scale, k.p, h->stat + first * 2);
+        mix(c, thread, h, m, width, k.p, k.rows, j->s.att + h->att + first * C, C);
     }
 }
 
@@ -120,8 +154,10 @@ static void add_by_key(const ls_compute *c, int thread, const head *h, int64_t m
 static void head_backward(const job *j, int thread, const head *h) {
     const ls_compute *c = j->c->compute;
     int64_t C = j->l->C;
-    float *p = ls_compute_scratch(c, thread), *dp = p + QUERY_BLOCK * h->T;
+    packed k = packed_of(c, thread, h);
     float *dq = j->dqkv + h->qoff, *dk = dq + C, *dv = dq + 2 * C;
+    ls_gemm_pack(c->k, h->D, h->T, ls_matrix_transposed(h->v, h->ld), k.by_value);
+    ls_gemm_pack(c->k, h->T, h->D, ls_matrix_of(h->k, h->ld), k.rows);
     for (int64_t t = 0; t < h->T; t++) {
         memset(dk + t * h->ld, 0, (size_t)h->D * sizeof *dk);
         memset(dv + t * h->ld, 0, (size_t)h->D * sizeof *dv);
@@ -129,27 +165,13 @@ static void head_backward(const job *j, int thread, const head *h) {
     for (int64_t first = 0; first < h->T; first += QUERY_BLOCK) {
         int64_t m = block_rows(h, first), width = first + m;
         ls_matrix datt = ls_matrix_of(j->datt + h->att + first * C, C);
-        scores(c, thread, h, first, m, p);
-        c->k->softmax_causal_again(m, width, first, h->scale, p, h->stat + first * 2);
-        add_by_key(c, thread, h, m, width, p, datt, dv);
-        ls_gemm_in_thread(c, thread,
-                          &(ls_gemm_job){.M = m,
-                                         .N = width,
-                                         .K = h->D,
-                                         .a = datt,
-                                         .b = ls_matrix_transposed(h->v, h->ld),
-                                         .c = dp,
-                                         .ldc = width});
-        c->k->softmax_causal_dx(m, width, h->scale, p, dp);
-        ls_gemm_in_thread(c, thread,
-                          &(ls_gemm_job){.M = m,
-                                         .N = h->D,
-                                         .K = width,
-                                         .a = ls_matrix_of(dp, width),
-                                         .b = ls_matrix_of(h->k, h->ld),
-                                         .c = dq + first * h->ld,
-                                         .ldc = h->ld});
-        add_by_key(c, thread, h, m, width, dp, ls_matrix_of(h->q + first * h->ld, h->ld), dk);
+        by_keys(c, thread, h, m, width, queries(h, first), k.by_key, k.p);
+        c->k->softmax_causal_again(m, width, first, h->scale, k.p, h->stat + first * 2);
+        add_by_key(c, thread, h, m, width, k.p, datt, dv);
+        by_keys(c, thread, h, m, width, datt, k.by_value, k.dp);
+        c->k->softmax_causal_dx(m, width, h->scale, k.p, k.dp);
+        mix(c, thread, h, m, width, k.dp, k.rows, dq + first * h->ld, h->ld);
+        add_by_key(c, thread, h, m, width, k.dp, queries(h, first), dk);
     }
 }
 
@@ -228,7 +250,7 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);
-    l->scratch_floats = (size_t)(2 * QUERY_BLOCK * T);
+    l->scratch_floats = (size_t)scratch_of(T, C / heads);
     /* 8 C^2 a position for the products with weights; causal scores and mixing: 2 T C */
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;

@@ -14,14 +14,22 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { STRIPS = 2 }; /* of b, packed together: longer pieces of memory */
+enum {
+    STRIPS = 2,       /* of b, packed together: longer pieces of memory */
+    FEW_STRIPS = 8,   /* of b, for which packing a costs more than it saves */
+    AHEAD_ROWS = 512, /* with more, b's first way from memory is a small part */
+    LINE = 64
+};
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* A block of packed a, a strip of packed b, and where their product belongs. */
+/* A block of a, a strip of packed b, and where their product belongs. */
 typedef struct column {
     int64_t m, n, depth;
-    const float *a, *b;
+    const float *a; /* row i begins at i * a_row; values of a tile are rs, cs apart */
+    int64_t a_row, rs, cs;
+    const float *rest; /* packed: the rows that fill no tile */
+    const float *b;
     const float *start; /* [tile_n]; NULL: go on from c */
     float *c;
     int64_t ldc;
@@ -32,17 +40,11 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     float full[LS_TILE_MOST] = {0};
     float *c = x->c + i * x->ldc;
     size_t row = (size_t)x->n * sizeof *c;
+    bool rest = m < k->tile_m;
     for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * k->tile_n, c + r * x->ldc, row);
-    k->gemm_tile(x->depth, x->a + i * x->depth, x->b, x->start, full, k->tile_n);
+    k->gemm_tile(x->depth, rest ? x->rest : x->a + i * x->a_row, rest ? 1 : x->rs,
+                 rest ? k->tile_m : x->cs, x->b, x->start, full, k->tile_n);
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
-}
-
-/* The next tile of c comes from memory while this one is computed. */
-static void prefetch_tile(const ls_kernels *k, const float *c, int64_t ldc) {
-    for (int i = 0; i < k->tile_m; i++) {
-        __builtin_prefetch(c + i * ldc, 1);
-        __builtin_prefetch(c + i * ldc + k->tile_n - 1, 1);
-    }
 }
 
 /* Memory that will be packed next: `count` segments of `nbytes`, `stride` bytes apart. It is
@@ -54,15 +56,17 @@ typedef struct ahead {
     int64_t share;       /* lines a tile */
 } ahead;
 
-enum { LINE = 64 };
-
-static ahead ahead_of(ls_matrix b, int64_t depth, int64_t n, int64_t tiles) {
-    ahead x = {.p = (const char *)b.p, .stride = (int64_t)sizeof(float)};
-    x.count = b.cs == 1 ? depth : n;
-    x.nbytes = (b.cs == 1 ? n : depth) * (int64_t)sizeof(float);
-    x.stride *= b.cs == 1 ? b.rs : b.cs;
-    x.share = x.count * (x.nbytes / LINE + 1) / tiles + 1;
-    return x;
+/* Of the next n columns. What is multiplied with many rows is fetched often enough by itself, and
+ * the rows of a gradient (a is transposed) have just been in use. */
+static ahead ahead_of(const ls_gemm_job *g, const column *x, const float *p, int64_t n) {
+    if (n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1) return (ahead){0};
+    bool across = g->b.cs == 1;
+    ahead y = {.p = (const char *)p,
+               .count = across ? x->depth : n,
+               .nbytes = (across ? n : x->depth) * (int64_t)sizeof *p,
+               .stride = (across ? g->b.rs : g->b.cs) * (int64_t)sizeof *p};
+    y.share = y.count * (y.nbytes / LINE + 1) / (STRIPS * ((x->m + 3) / 4)) + 1;
+    return y;
 }
 
 static void fetch_ahead(ahead *x) {
@@ -78,10 +82,10 @@ static void fetch_ahead(ahead *x) {
 static void run_column(const ls_kernels *k, const column *x, ahead *next) {
     for (int64_t i = 0; i < x->m; i += k->tile_m) {
         int64_t m = min64(k->tile_m, x->m - i);
-        if (i + k->tile_m < x->m) prefetch_tile(k, x->c + (i + k->tile_m) * x->ldc, x->ldc);
-        fetch_ahead(next);
+        if (next->count) fetch_ahead(next);
         if (m == k->tile_m && x->n == k->tile_n)
-            k->gemm_tile(x->depth, x->a + i * x->depth, x->b, x->start, x->c + i * x->ldc, x->ldc);
+            k->gemm_tile(x->depth, x->a + i * x->a_row, x->rs, x->cs, x->b, x->start,
+                         x->c + i * x->ldc, x->ldc);
         else
             tile_edge(k, x, i, m);
     }
@@ -95,6 +99,26 @@ static void start_only(const ls_gemm_job *g) {
             g->c[i * g->ldc + j] = g->start == LS_GEMM_BIAS ? g->bias[j] : 0.0f;
 }
 
+/* The rows [i, i + m) of a panel of a: packed, or where only few strips of b use them, as they lie;
+ * but for the rows that fill no tile. */
+static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int64_t p,
+                      int64_t depth, float *packed) {
+    ls_matrix a = {g->a.p + i * g->a.rs + p * g->a.cs, g->a.rs, g->a.cs};
+    column x = {.m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
+    int64_t full = x.m / k->tile_m * k->tile_m;
+    bool as_it_lies = g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
+    if (as_it_lies) {
+        x.a = a.p, x.a_row = a.rs, x.rs = a.rs, x.cs = a.cs;
+        if (full < x.m) k->pack_a(x.m - full, depth, a.p + full * a.rs, a.rs, a.cs, packed);
+        x.rest = packed;
+    } else {
+        k->pack_a(x.m, depth, a.p, a.rs, a.cs, packed);
+        x.a = packed, x.a_row = depth, x.rs = 1, x.cs = k->tile_m;
+        x.rest = packed + full * depth;
+    }
+    return x;
+}
+
 /* Panel [p, p + depth) of k, columns [j, j + n). Strips of b are packed when the first rows need
  * them, and used at once; where these are all rows, the next strips take their place. */
 static void run_panel(const ls_kernels *k, const ls_gemm_job *g, int64_t p, int64_t depth,
@@ -103,24 +127,20 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, int64_t p, int6
     bool first = p == 0 && g->start != LS_GEMM_ADD;
     int64_t group = STRIPS * k->tile_n;
     for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
-        column x = {.m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .a = packed_a, .ldc = g->ldc};
-        ls_matrix b = {g->b.p + p * g->b.rs + j * g->b.cs, g->b.rs, g->b.cs};
+        column x = rows_of(k, g, i, p, depth, packed_a);
         ahead next = {0};
-        k->pack_a(x.m, depth, g->a.p + i * g->a.rs + p * g->a.cs, g->a.rs, g->a.cs, packed_a);
         for (int64_t s = 0; s < n; s += k->tile_n) {
             float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * depth;
-            x.b = strip;
+            x.b = g->packed_b ? g->packed_b + (j + s) * g->packed_K + p * k->tile_n : strip;
             x.n = min64(k->tile_n, n - s);
             x.c = g->c + i * g->ldc + j + s;
             x.start = first ? start : NULL;
             if (first && g->start == LS_GEMM_BIAS)
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
-            if (i == 0 && s % group == 0) {
-                int64_t rest = n - s - group, tiles = STRIPS * ((x.m + k->tile_m - 1) / k->tile_m);
-                ls_matrix from = {b.p + s * b.cs, b.rs, b.cs};
-                k->pack_b(depth, min64(group, n - s), from.p, from.rs, from.cs, strip);
-                from.p += group * b.cs;
-                next = rest > 0 ? ahead_of(from, depth, min64(group, rest), tiles) : (ahead){0};
+            if (!g->packed_b && i == 0 && s % group == 0) {
+                const float *from = g->b.p + p * g->b.rs + (j + s) * g->b.cs;
+                k->pack_b(depth, min64(group, n - s), from, g->b.rs, g->b.cs, strip);
+                next = ahead_of(g, &x, from + group * g->b.cs, min64(group, n - s - group));
             }
             run_column(k, &x, &next);
         }
@@ -129,12 +149,19 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, int64_t p, int6
 
 void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job *g) {
     float *packed_a = ls_compute_gemm_work(compute, thread);
-    float *packed_b = packed_a + LS_GEMM_MC * LS_GEMM_KC;
+    float *packed_b = packed_a + LS_GEMM_MC * LS_GEMM_KALL;
+    int64_t most = g->K <= LS_GEMM_KALL ? LS_GEMM_KALL : LS_GEMM_KC;
     if (g->K == 0) start_only(g);
     for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
-        for (int64_t p = 0; p < g->K; p += LS_GEMM_KC)
-            run_panel(compute->k, g, p, min64(LS_GEMM_KC, g->K - p), j, min64(LS_GEMM_NC, g->N - j),
+        for (int64_t p = 0; p < g->K; p += most)
+            run_panel(compute->k, g, p, min64(most, g->K - p), j, min64(LS_GEMM_NC, g->N - j),
                       packed_a, packed_b);
+}
+
+int64_t ls_gemm_packed_floats(int64_t K, int64_t N) { return K * (N + LS_TILE_WIDEST - 1); }
+
+void ls_gemm_pack(const ls_kernels *k, int64_t K, int64_t N, ls_matrix b, float *out) {
+    k->pack_b(K, N, b.p, b.rs, b.cs, out);
 }
 
 typedef struct split_job {
@@ -149,7 +176,10 @@ static void split_run(void *arg, int thread, int nthreads) {
     if (part.N >= part.M) {
         ls_pool_share(part.N, s->compute->k->tile_n, thread, nthreads, &first, &end);
         part.N = end - first;
-        part.b.p += first * part.b.cs;
+        if (part.packed_b)
+            part.packed_b += first * part.packed_K;
+        else
+            part.b.p += first * part.b.cs;
         part.c += first;
         if (part.bias) part.bias += first;
     } else {

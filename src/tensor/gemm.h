@@ -9,10 +9,11 @@
 #include "tensor/compute.h"
 
 enum {
-    LS_GEMM_MC = 256,  /* rows of a packed at a time: with KC, 256 KB, half of L2 */
-    LS_GEMM_KC = 256,  /* depth of a packed panel: a strip of b is 24 KB, a part of L1 */
-    LS_GEMM_NC = 1536, /* columns of b packed at a time: 1.5 MB, a part of L3 */
-    LS_GEMM_WORK = LS_GEMM_KC * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
+    LS_GEMM_MC = 192,   /* rows of a packed at a time: with KC, 192 KB, a part of L2 */
+    LS_GEMM_KC = 256,   /* depth of a packed panel: a strip of b is 24 KB, a part of L1 ... */
+    LS_GEMM_KALL = 384, /* ... but so much is taken at once, rather than to go through c again */
+    LS_GEMM_NC = 1536,  /* columns of b packed at a time: 1.5 MB, a part of L3 */
+    LS_GEMM_WORK = LS_GEMM_KALL * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
 };
 
 /* A matrix in memory: element (i, j) is p[i * rs + j * cs]. Transposing swaps the strides. */
@@ -30,11 +31,13 @@ typedef enum ls_gemm_start {
 typedef struct ls_gemm_job {
     int64_t M, N, K;
     ls_matrix a; /* [M, K] */
-    ls_matrix b; /* [K, N] */
+    ls_matrix b; /* [K, N]; not looked at where it is packed */
     float *c;    /* [M, N], rows ldc apart; does not overlap a or b */
     int64_t ldc;
     ls_gemm_start start;
-    const float *bias; /* [N] for LS_GEMM_BIAS */
+    const float *bias;     /* [N] for LS_GEMM_BIAS */
+    const float *packed_b; /* NULL, or what ls_gemm_pack() made of a b [packed_K, at least N] of */
+    int64_t packed_K;      /* which the first K rows count, K <= packed_K */
 } ls_gemm_job;
 
 /* Row-major [rows, cols] with rows `ld` apart, as it is and transposed. */
@@ -42,6 +45,10 @@ static inline ls_matrix ls_matrix_of(const float *p, int64_t ld) { return (ls_ma
 static inline ls_matrix ls_matrix_transposed(const float *p, int64_t ld) {
     return (ls_matrix){p, 1, ld};
 }
+
+/* Floats of a packed b [K, N] at most, and packing it: for a b that several products share. */
+int64_t ls_gemm_packed_floats(int64_t K, int64_t N);
+void ls_gemm_pack(const ls_kernels *, int64_t K, int64_t N, ls_matrix b, float *out);
 
 /* With all threads of the worker. Not from inside ls_pool_run(). */
 void ls_gemm(const ls_compute *, const ls_gemm_job *);

@@ -17,7 +17,8 @@
 #include "base/error.h"
 #include "lockstep/group.h"
 
-enum { LS_TILE_MOST = 512 }; /* elements of the GEMM's tile, at most */
+/* The GEMM's tile at most: elements, columns. */
+enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
 
 /* What AdamW needs beside the arrays; the same for all elements of a step. */
 typedef struct ls_adamw_step {
@@ -31,10 +32,11 @@ typedef struct ls_kernels {
 
     /* GEMM (gemm.c drives these). A tile of c is [tile_m, tile_n]; packed a is strips of tile_m
      * rows [K, tile_m], packed b strips of tile_n columns [K, tile_n]; beyond the matrix are
-     * zeros. gemm_tile: chains go on from c, or (start) begin with start [tile_n]. */
+     * zeros. gemm_tile takes a with strides, one of them 1 (packed: 1 and tile_m), and b packed;
+     * chains go on from c, or (start) begin with start [tile_n]. */
     int tile_m, tile_n;
-    void (*gemm_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
-                      int64_t ldc);
+    void (*gemm_tile)(int64_t K, const float *a, int64_t rs, int64_t cs, const float *b,
+                      const float *start, float *c, int64_t ldc);
     void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 

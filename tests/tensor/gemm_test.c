@@ -57,7 +57,15 @@ static ls_matrix b_of(const problem *p) {
 static float at(ls_matrix m, int64_t i, int64_t j) { return m.p[i * m.rs + j * m.cs]; }
 
 static ls_gemm_job job_of(const problem *p, float *c) {
-    return (ls_gemm_job){p->M, p->N, p->K, a_of(p), b_of(p), c, p->ldc, p->start, p->bias};
+    return (ls_gemm_job){.M = p->M,
+                         .N = p->N,
+                         .K = p->K,
+                         .a = a_of(p),
+                         .b = b_of(p),
+                         .c = c,
+                         .ldc = p->ldc,
+                         .start = p->start,
+                         .bias = p->bias};
 }
 
 /* The chain itself, and a double-precision sum of the same products. */
@@ -73,13 +81,30 @@ static float chain(const problem *p, int64_t i, int64_t j, double *exact) {
     return s;
 }
 
+/* With b as it is, or packed beforehand, of which the first rows are used. */
+static void run(const ls_compute *c, const problem *p, bool pack, float *got) {
+    ls_gemm_job job = job_of(p, got);
+    float *packed = malloc((size_t)ls_gemm_packed_floats(p->K, p->N) * sizeof(float) + 4);
+    if (pack) {
+        ls_gemm_pack(c->k, p->K, p->N, job.b, packed);
+        job.packed_b = packed;
+        job.packed_K = p->K;
+        job.b = (ls_matrix){0};
+    }
+    ls_gemm(c, &job);
+    free(packed);
+}
+
 static void check(const ls_compute *c, int64_t M, int64_t N, int64_t K, int variant) {
     problem p = make(M, N, K, variant);
     size_t n = (size_t)(M * p.ldc), nbytes = n * sizeof(float);
-    float *got = malloc(nbytes + 4);
+    float *got = malloc(nbytes + 4), *packed = malloc(nbytes + 4);
     memcpy(got, p.c, nbytes);
-    ls_gemm_job job = job_of(&p, got);
-    ls_gemm(c, &job);
+    memcpy(packed, p.c, nbytes);
+    run(c, &p, false, got);
+    run(c, &p, true, packed);
+    assert_memory_equal(got, packed, nbytes);
+    free(packed);
     for (int64_t i = 0; i < M; i++)
         for (int64_t j = 0; j < p.ldc; j++) {
             double exact = 0;
@@ -125,7 +150,7 @@ static void small_shapes(const ls_compute *c) {
 /* Sizes beyond a block in each direction. */
 static void large_shapes(const ls_compute *c) {
     for (int variant = 0; variant < 12; variant += 5) {
-        check(c, LS_GEMM_MC + 3, 33, LS_GEMM_KC + 1, variant);
+        check(c, LS_GEMM_MC + 3, 33, LS_GEMM_KALL + 1, variant);
         check(c, 7, LS_GEMM_NC + 1, 3, variant);
         check(c, 2 * LS_GEMM_MC + 1, 53, 2, variant);
         check(c, 1, 40, 3 * LS_GEMM_KC + 7, variant);

@@ -130,8 +130,8 @@ static void do_gemm_parts(const ls_kernels *k, int64_t n, values *v) {
     k->pack_b(ROWS, n, v->in[1], 1, ROWS, v->out[3]);
     int64_t depth = n < 10 ? n : 10, ldc = k->tile_n + 4;
     start_from(v, 4, 3, k->tile_m * ldc);
-    k->gemm_tile(depth, v->in[0], v->in[1], NULL, v->out[4], ldc);
-    k->gemm_tile(depth, v->in[0], v->in[1], v->in[2], v->out[5], ldc);
+    k->gemm_tile(depth, v->in[0], 1, k->tile_m, v->in[1], NULL, v->out[4], ldc);
+    k->gemm_tile(depth, v->in[0], 1, k->tile_m, v->in[1], v->in[2], v->out[5], ldc);
     v->out[6][0] = k->fma_peak(n % 4);
     v->out[7][0] = (float)k->tile_m;
     v->out[7][1] = (float)k->tile_n;

@@ -14,33 +14,47 @@ typedef struct tile {
     vr c[TILE_M][LS_TILE_REGS];
 } tile;
 
-/* One k: a [TILE_M], b [TILE_N]. */
-static inline __attribute__((always_inline)) void tile_step(tile *t, const float *a,
+/* One k: the tile's values of a are rs apart, b is [TILE_N]. */
+static inline __attribute__((always_inline)) void tile_step(tile *t, const float *a, int64_t rs,
                                                             const float *b) {
     vr row[LS_TILE_REGS];
     UNROLL for (int j = 0; j < LS_TILE_REGS; j++) row[j] = r_load(b + j * LS_VR);
     UNROLL for (int i = 0; i < TILE_M; i++) {
-        vr x = r_set1(a[i]);
+        vr x = r_set1(a[i * rs]);
         UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t->c[i][j] = r_fma(x, row[j], t->c[i][j]);
     }
 }
 
-/* start: NULL continues from c; else TILE_N values that every row begins with (a bias, or zeros).
- */
-void LS_K(gemm_tile)(int64_t K, const float *restrict a, const float *restrict b,
-                     const float *start, float *restrict c, int64_t ldc) {
+static inline __attribute__((always_inline)) void tile_run(tile *t, int64_t K, const float *a,
+                                                           int64_t rs, int64_t cs, const float *b) {
+    for (; K >= 4; K -= 4, a += 4 * cs, b += 4 * TILE_N) {
+        tile_step(t, a, rs, b);
+        tile_step(t, a + cs, rs, b + TILE_N);
+        tile_step(t, a + 2 * cs, rs, b + 2 * TILE_N);
+        tile_step(t, a + 3 * cs, rs, b + 3 * TILE_N);
+    }
+    for (; K > 0; K--, a += cs, b += TILE_N) tile_step(t, a, rs, b);
+}
+
+/* Meanwhile the tile below comes from memory; there may be none. */
+void LS_K(gemm_tile)(int64_t K, const float *restrict a, int64_t rs, int64_t cs,
+                     const float *restrict b, const float *start, float *restrict c, int64_t ldc) {
     tile t;
     const float *from = start ? start : c;
     int64_t step = start ? 0 : ldc;
-    UNROLL for (int i = 0; i < TILE_M; i++) UNROLL for (int j = 0; j < LS_TILE_REGS; j++)
-        t.c[i][j] = r_load(from + i * step + j * LS_VR);
-    for (; K >= 4; K -= 4, a += 4 * TILE_M, b += 4 * TILE_N) {
-        tile_step(&t, a, b);
-        tile_step(&t, a + TILE_M, b + TILE_N);
-        tile_step(&t, a + 2 * TILE_M, b + 2 * TILE_N);
-        tile_step(&t, a + 3 * TILE_M, b + 3 * TILE_N);
+    UNROLL for (int i = 0; i < TILE_M; i++) {
+        UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t.c[i][j] =
+            r_load(from + i * step + j * LS_VR);
+        const char *below = (const char *)c + (TILE_M + i) * ldc * (int64_t)sizeof *c;
+        __builtin_prefetch(below, 1);
+        __builtin_prefetch(below + (TILE_N - 1) * sizeof *c, 1);
     }
-    for (; K > 0; K--, a += TILE_M, b += TILE_N) tile_step(&t, a, b);
+    if (rs == 1 && cs == TILE_M)
+        tile_run(&t, K, a, 1, TILE_M, b);
+    else if (rs == 1)
+        tile_run(&t, K, a, 1, cs, b);
+    else
+        tile_run(&t, K, a, rs, 1, b);
     UNROLL for (int i = 0; i < TILE_M; i++) UNROLL for (int j = 0; j < LS_TILE_REGS; j++)
         r_store(c + i * ldc + j * LS_VR, t.c[i][j]);
 }

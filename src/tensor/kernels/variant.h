@@ -9,8 +9,8 @@
 #define LS_K_(name, variant)  LS_K__(name, variant)
 #define LS_K(name)            LS_K_(name, LS_VARIANT)
 
-void LS_K(gemm_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
-                     int64_t ldc);
+void LS_K(gemm_tile)(int64_t K, const float *a, int64_t rs, int64_t cs, const float *b,
+                     const float *start, float *c, int64_t ldc);
 void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
 void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma, const float *beta,
