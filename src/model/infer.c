@@ -1,7 +1,6 @@
 /* infer.c - see infer.h. Memory: two activations in turn | the largest saved | the largest work. */
 #include "model/infer.h"
 
-#include "model/head.h"
 #include "model/mixed.h"
 
 /* Bytes for n samples, at most of any layer. */
@@ -16,6 +15,7 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
+        if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* logits of a position */
         s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
         s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32));
     }
@@ -29,11 +29,15 @@ size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
     return 2 * s.y + s.saved + s.work;
 }
 
+/* Where layer i puts its output. */
+static void *output_of(const ls_infer *f, int i) {
+    return (char *)f->memory + (size_t)(i % 2) * sizes_of(f->model, f->dtype, f->n).y;
+}
+
 /* Layers [0, end), each from the output of the one before; returns the last output. */
 static const void *forward(const ls_infer *f, ls_mixed_call *c, int end) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     char *memory = f->memory;
-    void *acts[2] = {memory, memory + s.y};
     const void *x = NULL;
     c->threads = f->compute;
     c->compute = f->dtype;
@@ -43,7 +47,7 @@ static const void *forward(const ls_infer *f, ls_mixed_call *c, int end) {
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         c->x = x;
-        c->y = acts[i % 2];
+        c->y = output_of(f, i);
         ls_mixed_forward(l, c);
         x = c->y;
     }
@@ -69,6 +73,7 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
     c.x = x + (size_t)(T - 1) * row; /* the head needs the last position alone */
     c.T = 1;
+    c.y = output_of(f, last);
     ls_mixed_forward(head, &c);
-    return ls_head_logits(c.saved);
+    return c.y;
 }

@@ -55,9 +55,9 @@ typedef struct ls_layer_call {
     const ls_layer_store *store; /* NULL: all is f32 */
     float *room;                 /* [room_floats + n * room_each] within one call, with a store */
     const float *x;              /* [rows, C] input */
-    float *y;                    /* [rows, C] output */
+    float *y;                    /* [rows, C] output; of a loss without losses: logits [rows, V] */
     float *saved;                /* [n * saved_floats] written by forward, read by backward */
-    float *work;                 /* [n * work_floats] within one call */
+    float *work;                 /* [ls_layer_work_floats()] within one call */
     const float *dy;             /* [rows, C] */
     float *dx;                   /* [rows, C] */
     float loss_scale;            /* gradient of the step's loss with respect to one token's loss */
@@ -81,14 +81,17 @@ struct ls_layer {
     int ntables; /* the last so many parameters are tables, taken row by row (table.h) */
     /* For samples of T positions: */
     size_t y_floats, saved_floats, work_floats; /* a sample */
+    size_t block_floats; /* of work, a row of those that are taken at a time: */
+    int64_t block_rows;  /* so many, at most */
     /* a position: of `saved` those that come first, and may be kept in 16 bits */
     size_t saved_rough;
-    size_t room_floats;                   /* to take tables from 16 bits, whatever the samples */
-    size_t room_each;                     /* and for each sample */
-    size_t scratch_floats;                /* a thread */
-    double forward_flops;                 /* a sample; backward is twice that */
+    size_t room_floats;    /* to take tables from 16 bits, whatever the samples */
+    size_t room_each;      /* and for each sample */
+    size_t scratch_floats; /* a thread */
+    double forward_flops;  /* a sample; backward is twice that, and of a loss three times */
     ls_works forward_work, backward_work; /* the same in detail, to be priced */
-    bool loss;                            /* the last: has losses instead of y */
+    bool loss;                            /* the last: has losses instead of y; they come from
+                                             backward, too, so that training needs no forward */
     bool backward_alone;                  /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
@@ -100,6 +103,16 @@ static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
     return c->grads + (l->offsets[i] - c->grads_at);
+}
+
+/* How many rows such a layer takes at a time. Where gradients are kept in 16 bits, all: a chain
+ * must not be rounded on its way. */
+static inline int64_t ls_layer_block(const ls_layer *l, int64_t rows, bool half_grads) {
+    return rows < l->block_rows || half_grads ? rows : l->block_rows;
+}
+static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool half_grads) {
+    size_t block = (size_t)ls_layer_block(l, n * l->T, half_grads);
+    return (size_t)n * l->work_floats + block * l->block_floats;
 }
 
 /* Declares sizes and cost for T positions; parameters are set by the model (gpt.c). */

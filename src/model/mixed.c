@@ -1,6 +1,6 @@
 /* mixed.c - see mixed.h.
  *
- * Work memory of a call: the layer's own [n * work_floats] | its room for tables | parameters |
+ * Work memory of a call: the layer's own | its room for tables | parameters |
  * gradients | x | y or dx | dy | saved, each only where it is not used in place.
  */
 #include "model/mixed.h"
@@ -37,7 +37,7 @@ typedef struct places {
 
 static places places_of(const ls_layer *l, int64_t n, bool half, bool half_grads) {
     size_t rows = (size_t)(n * l->T * l->C);
-    places p = {.room = ((size_t)n * l->work_floats + 15) / 16 * 16};
+    places p = {.room = (ls_layer_work_floats(l, n, half_grads) + 15) / 16 * 16};
     size_t span = (span_of(l) + 15) / 16 * 16;
     size_t room = half || half_grads ? l->room_floats + (size_t)n * l->room_each : 0;
     p.params = p.room + (room + 15) / 16 * 16;
@@ -102,7 +102,7 @@ static inner begin(const ls_layer *l, const ls_mixed_call *m) {
 
 void ls_mixed_forward(const ls_layer *l, const ls_mixed_call *m) {
     inner f = begin(l, m);
-    if (f.half) f.c.y = (float *)m->work + f.at.y;
+    if (f.half && !l->loss) f.c.y = (float *)m->work + f.at.y;
     l->ops->forward(l, &f.c);
     if (!f.half) return;
     int64_t rows = m->n * m->T;

@@ -1,8 +1,9 @@
 /* order.c - the plain order: each worker runs its virtual workers one after the other, each its
  * micro-batches one after the other, each forward through all layers and back.
  *
- * In the global order workers take turns. A layer whose backward is whole comes once, after the
- * virtual worker's last micro-batch.
+ * The loss comes from the Backward of the head, which has no Forward. In the global order workers
+ * take turns. A layer whose backward is whole comes once, after the virtual worker's last
+ * micro-batch.
  */
 #include <stdlib.h>
 
@@ -13,7 +14,8 @@ static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, 
     const ls_model *m = p->c.model;
     base.micro = micro;
     base.kind = LS_FORWARD;
-    for (base.layer = 0; base.layer < m->nlayers; base.layer++) ls_plan_append(to, &base);
+    for (base.layer = 0; base.layer < m->nlayers; base.layer++)
+        if (!m->layers[base.layer].loss) ls_plan_append(to, &base);
     base.kind = LS_BACKWARD;
     base.last = micro == micros - 1;
     bool start = base.start;

@@ -402,7 +402,8 @@ static void use_layer(const use_list *u, const ls_action *a) {
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     if (l > 0) use(u, LS_BUF_ACT, l - 1, 0, LS_USE_READ);
     if (m->layers[l].saved_floats) use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
-    if (forward) use(u, has_y ? LS_BUF_ACT : LS_BUF_LOSSES, has_y ? l : 0, 0, LS_USE_WRITE);
+    if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
+    if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
     if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
     if (!forward && l > 0) {
         /* a whole backward gathers its micro-batches' parts */

@@ -87,10 +87,12 @@ static void check_compute(walk *w, const ls_action *a) {
     }
     int i = a->vw * m->nlayers + a->layer;
     bool whole = a->kind == LS_BACKWARD && m->layers[a->layer].backward_whole;
+    bool loss = m->layers[a->layer].loss;
     int *seen = a->kind == LS_FORWARD ? w->forwards : w->backs;
     if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of turn");
     seen[i]++;
-    if (a->kind == LS_BACKWARD && !whole && w->forwards[i] != seen[i])
+    if (a->kind == LS_FORWARD && loss) wrong(w, "is part of Backward");
+    if (a->kind == LS_BACKWARD && !whole && !loss && w->forwards[i] != seen[i])
         wrong(w, "comes without its Forward");
 }
 
@@ -204,8 +206,9 @@ static void check_end(walk *w) {
     int micros = ls_plan_micros(p), n = p->c.nworkers;
     w->at = p->nactions - 1;
     for (int i = 0; i < p->c.V * p->c.model->nlayers; i++) {
-        bool whole = p->c.model->layers[i % p->c.model->nlayers].backward_whole;
-        if (w->forwards[i] != micros || w->backs[i] != (whole ? 1 : micros))
+        const ls_layer *l = &p->c.model->layers[i % p->c.model->nlayers];
+        if (w->forwards[i] != (l->loss ? 0 : micros) ||
+            w->backs[i] != (l->backward_whole ? 1 : micros))
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)

@@ -67,10 +67,10 @@ static double flops(const ls_plan *p) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->worker != 0) continue;
-        double forward =
-            p->c.model->layers[a->layer].forward_flops * (double)ls_plan_samples(p, a->micro);
+        const ls_layer *l = &p->c.model->layers[a->layer];
+        double forward = l->forward_flops * (double)ls_plan_samples(p, a->micro);
         if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE) sum += forward;
-        if (a->kind == LS_BACKWARD) sum += 2 * forward;
+        if (a->kind == LS_BACKWARD) sum += (l->loss ? 3 : 2) * forward;
     }
     return sum;
 }

@@ -65,11 +65,13 @@ static inline void fix_compute(ls_compute *c, const ls_model *m, int nthreads, c
     unsetenv("LOCKSTEP_CPU");
 }
 
-/* The most that any layer works with, a sample. */
-static inline size_t fix_work_floats(const ls_model *m) {
+/* The most that any layer works with, for n samples. */
+static inline size_t fix_work_floats(const ls_model *m, int64_t n) {
     size_t most = 0;
-    for (int i = 0; i < m->nlayers; i++)
-        if (m->layers[i].work_floats > most) most = m->layers[i].work_floats;
+    for (int i = 0; i < m->nlayers; i++) {
+        size_t floats = ls_layer_work_floats(&m->layers[i], n, false);
+        if (floats > most) most = floats;
+    }
     return most;
 }
 

@@ -39,7 +39,7 @@ static ls_layer_call call_of(training *r, int64_t first, int64_t n) {
 static void train_part(training *r, int64_t first, int64_t n) {
     enum { MOST = 2 * LAYERS + 2 };
     float *act[MOST], *saved[MOST], *dact[MOST];
-    float *work = fix_nans((size_t)n * fix_work_floats(r->m));
+    float *work = fix_nans(fix_work_floats(r->m, n));
     int nlayers = r->m->nlayers;
     for (int i = 0; i < nlayers; i++) {
         const ls_layer *l = &r->m->layers[i];
@@ -51,7 +51,7 @@ static void train_part(training *r, int64_t first, int64_t n) {
         c.y = act[i];
         c.saved = saved[i];
         c.work = work;
-        l->ops->forward(l, &c);
+        if (!l->loss) l->ops->forward(l, &c); /* losses come on the way back */
     }
     for (int i = nlayers - 1; i > 0; i--) {
         ls_layer_call c = call_of(r, first, n);

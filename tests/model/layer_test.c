@@ -56,7 +56,7 @@ static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end
     const ls_layer *l = b->l;
     int64_t at = i * b->s.T * b->s.C;
     float *saved = fix_nans((size_t)(end - i) * l->saved_floats);
-    float *work = fix_nans((size_t)(end - i) * l->work_floats);
+    float *work = fix_nans(ls_layer_work_floats(l, end - i, false));
     ls_layer_call call = {.compute = c,
                           .n = end - i,
                           .T = b->s.T,
@@ -255,6 +255,22 @@ static void test_same_bits(void **state) {
         }
 }
 
+/* Blocks of rows that end within samples, and the whole at once. */
+static void test_head_in_blocks(void **state) {
+    (void)state;
+    bench b;
+    bench_open(&b, HEAD, (ref_shape){3, 7, 24, 3, 11});
+    result whole = run(&b, 1, "portable", 3);
+    for (int64_t rows = 1; rows <= 21; rows += rows < 4 ? 1 : 5) {
+        b.model.layers[HEAD].block_rows = rows;
+        result r = run(&b, 2, NULL, 3);
+        check_same(&b, &whole, &r);
+        result_free(&r);
+    }
+    result_free(&whole);
+    bench_close(&b);
+}
+
 /* A second backward without grads_start goes on from the first: two equal samples give exactly
  * twice what one gives, where a sample has a single term. */
 static void test_gradients_go_on(void **state) {
@@ -278,9 +294,13 @@ static void test_gradients_go_on(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_embedding), cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_mlp),       cmocka_unit_test(test_head),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_gradients_go_on),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_mlp),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_head_in_blocks),
+        cmocka_unit_test(test_gradients_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
