@@ -2,6 +2,7 @@
 #include "base/random.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/math.h"
 
@@ -45,29 +46,59 @@ double ls_random_uniform(uint64_t seed, ls_stream stream, uint64_t substream, ui
     return to_unit(w[0], w[1]);
 }
 
+/* Marsaglia's polar method on two uniform numbers; false: rejected. */
+static bool is_inside(const uint32_t w[4], double *u_p, double *v_p, double *s_p) {
+    *u_p = 2.0 * to_unit(w[0], w[1]) - 1.0;
+    *v_p = 2.0 * to_unit(w[2], w[3]) - 1.0;
+    *s_p = *u_p * *u_p + *v_p * *v_p;
+    return *s_p < 1.0 && *s_p != 0.0;
+}
+
 /* The two deviates of pair `pair`. A rejected attempt takes the next 2^48 places. */
 static void normal_pair(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t pair,
                         double out[2]) {
+    double u = 0, v = 0, s = 0;
+    uint32_t w[4];
     for (uint64_t attempt = 0;; attempt++) {
-        uint32_t w[4];
         ls_random_words(seed, stream, substream, pair + (attempt << 48), w);
-        double u = 2.0 * to_unit(w[0], w[1]) - 1.0;
-        double v = 2.0 * to_unit(w[2], w[3]) - 1.0;
-        double s = u * u + v * v;
-        if (s >= 1.0 || s == 0.0) continue;
-        double f = sqrt(-2.0 * ls_math_log(s) / s);
-        out[0] = u * f;
-        out[1] = v * f;
-        return;
+        if (is_inside(w, &u, &v, &s)) break;
+    }
+    double f = sqrt(-2.0 * ls_math_log(s) / s);
+    out[0] = u * f;
+    out[1] = v * f;
+}
+
+/* The same of eight pairs, from `pair` on. */
+static void normal_pairs(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t pair,
+                         double out[8][2]) {
+    double u[8], v[8], s[8], log[8];
+    bool inside[8];
+    for (int i = 0; i < 8; i++) {
+        uint32_t w[4];
+        ls_random_words(seed, stream, substream, pair + (uint64_t)i, w);
+        inside[i] = is_inside(w, &u[i], &v[i], &s[i]);
+    }
+    ls_math_log8(s, log);
+    for (int i = 0; i < 8; i++) {
+        double f = sqrt(-2.0 * log[i] / s[i]);
+        out[i][0] = u[i] * f;
+        out[i][1] = v[i] * f;
+        if (!inside[i]) normal_pair(seed, stream, substream, pair + (uint64_t)i, out[i]);
     }
 }
 
 void ls_random_normal(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t first, size_t n,
                       float std, float *out) {
-    double pair[2] = {0, 0};
-    for (size_t i = 0; i < n; i++) {
+    double pairs[8][2];
+    size_t i = 0;
+    while (i < n) {
         uint64_t at = first + i;
-        if (i == 0 || at % 2 == 0) normal_pair(seed, stream, substream, at / 2, pair);
-        out[i] = (float)(pair[at % 2] * (double)std);
+        size_t from = at % 2, most = n - i + from >= 16 ? 16 : 2;
+        if (most == 16)
+            normal_pairs(seed, stream, substream, at / 2, pairs);
+        else
+            normal_pair(seed, stream, substream, at / 2, pairs[0]);
+        for (size_t j = from; j < most && i < n; j++, i++)
+            out[i] = (float)(pairs[j / 2][j % 2] * (double)std);
     }
 }
