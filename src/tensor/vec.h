@@ -52,6 +52,26 @@ static inline v16 v_max(v16 a, v16 b) {
 static inline v16 v_min(v16 a, v16 b) {
     return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
 }
+/* Sixteen 16-bit floats, exactly. */
+static inline __m256i v_widen_bits(const uint16_t *p) {
+    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
+}
+static inline v16 v_load_bf16(const uint16_t *p) {
+    return (v16){_mm256_castsi256_ps(v_widen_bits(p)), _mm256_castsi256_ps(v_widen_bits(p + 8))};
+}
+/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
+ * and NaN, which have the largest exponent, get f32's largest. */
+static inline __m256 v_widen_f16(const uint16_t *p) {
+    __m256i u = v_widen_bits(p), sign = _mm256_and_si256(u, _mm256_set1_epi32(INT32_MIN));
+    __m256i rest = _mm256_srli_epi32(_mm256_slli_epi32(u, 1), 4);
+    __m256i special = _mm256_cmpgt_epi32(rest, _mm256_set1_epi32((0x1f << 23) - 1));
+    special = _mm256_and_si256(special, _mm256_set1_epi32(0xff << 23));
+    __m256 moved = _mm256_mul_ps(_mm256_castsi256_ps(rest), _mm256_set1_ps(0x1p112f));
+    return _mm256_or_ps(moved, _mm256_castsi256_ps(_mm256_or_si256(sign, special)));
+}
+static inline v16 v_load_f16(const uint16_t *p) {
+    return (v16){v_widen_f16(p), v_widen_f16(p + 8)};
+}
 /* a * b + c, rounded once. */
 static inline v16 v_fma(v16 a, v16 b, v16 c) {
     return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
@@ -96,6 +116,19 @@ typedef struct v16 {
 static inline v16 v_set1(float x) { V_EACH(x); }
 static inline v16 v_load(const float *p) { V_EACH(p[i]); }
 static inline void v_store(float *p, v16 a) { memcpy(p, a.f, sizeof a.f); }
+static inline float v_widen_bits(uint32_t u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+static inline v16 v_load_bf16(const uint16_t *p) { V_EACH(v_widen_bits((uint32_t)p[i] << 16)); }
+static inline float v_widen_f16(uint32_t h) {
+    uint32_t special = 0u - ((h & 0x7c00u) == 0x7c00u), u;
+    float moved = v_widen_bits((h & 0x7fffu) << 13) * 0x1p112f;
+    memcpy(&u, &moved, sizeof u);
+    return v_widen_bits(u | (special & 0xffu << 23) | (h & 0x8000u) << 16);
+}
+static inline v16 v_load_f16(const uint16_t *p) { V_EACH(v_widen_f16(p[i])); }
 static inline v16 v_add(v16 a, v16 b) { V_EACH(a.f[i] + b.f[i]); }
 static inline v16 v_sub(v16 a, v16 b) { V_EACH(a.f[i] - b.f[i]); }
 static inline v16 v_mul(v16 a, v16 b) { V_EACH(a.f[i] * b.f[i]); }
@@ -119,6 +152,9 @@ static inline void v_transpose8(const float *const p[8], float *out, int64_t row
 #endif
 
 /* ---- the same for every variant ---- */
+
+/* What lies there is needed soon. Any address will do. */
+static inline void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
 
 /* The first n lanes from memory, 0 in the others. n in 1..16. */
 static inline v16 v_load_n(const float *p, int64_t n) {
