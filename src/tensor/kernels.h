@@ -60,7 +60,7 @@ typedef struct ls_kernels {
     /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
     void (*column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 
-    /* GELU, the tanh form of GPT-2. dx and dy may be the same. */
+    /* GELU, the tanh form of GPT-2. x and y may be the same; so dx and dy. */
     void (*gelu)(int64_t n, const float *x, float *y);
     void (*gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
 
