@@ -104,6 +104,17 @@ static void each_setup(const ls_gpt_config *configs, int n, void (*fn)(setup *))
     }
 }
 
+/* The usual kernels and two threads alone. */
+static void each_type(const ls_gpt_config *configs, int n, void (*fn)(setup *)) {
+    for (int i = 0; i < n; i++)
+        for (int type = 0; type < 3; type++) {
+            setup s;
+            set_up(&s, &configs[i], types[type], NULL, 2, 7);
+            fn(&s);
+            tear_down(&s);
+        }
+}
+
 /* Layers, width, heads, context, vocabulary. */
 static void test_shapes(void **state) {
     static const ls_gpt_config configs[] = {
@@ -118,19 +129,14 @@ static void test_blocks(void **state) {
     static const ls_gpt_config deep = {1, 390, 5, 3, 2100}, far = {1, 24, 2, 131, 11};
     (void)state;
     each_setup(&deep, 1, each_token);
-    for (int type = 0; type < 3; type++) {
-        setup s;
-        set_up(&s, &far, types[type], NULL, 2, 7);
-        each_token(&s);
-        tear_down(&s);
-    }
+    each_type(&far, 1, each_token);
 }
 
 static void test_long_text(void **state) {
     static const ls_gpt_config configs[] = {
         {1, 4, 1, 1, 5}, {2, 6, 2, 2, 5}, {2, 10, 2, 9, 13}, {1, 8, 2, 16, 13}};
     (void)state;
-    each_setup(configs, sizeof configs / sizeof *configs, long_text);
+    each_type(configs, sizeof configs / sizeof *configs, long_text);
 }
 
 /* All weights but the positions' and one row of the tokens', and all of the cache. */
