@@ -146,7 +146,8 @@ static void embed(const step *s, uint32_t token) {
     float *room = (float *)s->d->memory + s->at.room;
     const void *word = ls_flat_at(type, param(s, l, WTE), (size_t)(token * s->C));
     const void *place = ls_flat_at(type, param(s, l, WPE), (size_t)(s->t * s->C));
-    s->k->add(s->C, widened(s, word, s->C, room), widened(s, place, s->C, room + whole(s->C)), s->x);
+    s->k->add(s->C, widened(s, word, s->C, room), widened(s, place, s->C, room + whole(s->C)),
+              s->x);
     round_x(s);
 }
 
