@@ -20,7 +20,8 @@ static const ls_kernels *const variants[] = {
 static int runs_here(const ls_kernels *k) {
 #ifdef LS_HAVE_AVX2
     if (k == &ls_kernels_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("f16c");
 #endif
     return k == &ls_kernels_portable;
 }

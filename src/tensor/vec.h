@@ -53,24 +53,39 @@ static inline v16 v_min(v16 a, v16 b) {
     return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
 }
 /* Sixteen 16-bit floats, exactly. */
-static inline __m256i v_widen_bits(const uint16_t *p) {
-    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
+static inline __m256 v_widen_bf16(const uint16_t *p) {
+    __m128i h = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 static inline v16 v_load_bf16(const uint16_t *p) {
-    return (v16){_mm256_castsi256_ps(v_widen_bits(p)), _mm256_castsi256_ps(v_widen_bits(p + 8))};
-}
-/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
- * and NaN, which have the largest exponent, get f32's largest. */
-static inline __m256 v_widen_f16(const uint16_t *p) {
-    __m256i u = v_widen_bits(p), sign = _mm256_and_si256(u, _mm256_set1_epi32(INT32_MIN));
-    __m256i rest = _mm256_srli_epi32(_mm256_slli_epi32(u, 1), 4);
-    __m256i special = _mm256_cmpgt_epi32(rest, _mm256_set1_epi32((0x1f << 23) - 1));
-    special = _mm256_and_si256(special, _mm256_set1_epi32(0xff << 23));
-    __m256 moved = _mm256_mul_ps(_mm256_castsi256_ps(rest), _mm256_set1_ps(0x1p112f));
-    return _mm256_or_ps(moved, _mm256_castsi256_ps(_mm256_or_si256(sign, special)));
+    return (v16){v_widen_bf16(p), v_widen_bf16(p + 8)};
 }
 static inline v16 v_load_f16(const uint16_t *p) {
-    return (v16){v_widen_f16(p), v_widen_f16(p + 8)};
+    return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
+                 _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
+}
+/* Each lane of a has two 16-bit floats: the second is taken if `odd`, else the first. */
+static inline v16 v_pick_bf16(v16 a, int odd) {
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    if (odd) {
+        __m256i upper = _mm256_set1_epi32((int)0xffff0000u);
+        lo = _mm256_and_si256(lo, upper), hi = _mm256_and_si256(hi, upper);
+    } else {
+        lo = _mm256_slli_epi32(lo, 16), hi = _mm256_slli_epi32(hi, 16);
+    }
+    return (v16){_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+}
+static inline v16 v_pick_f16(v16 a, int odd) {
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    if (odd) {
+        lo = _mm256_srli_epi32(lo, 16), hi = _mm256_srli_epi32(hi, 16);
+    } else {
+        __m256i lower = _mm256_set1_epi32(0xffff);
+        lo = _mm256_and_si256(lo, lower), hi = _mm256_and_si256(hi, lower);
+    }
+    __m256i h = _mm256_permute4x64_epi64(_mm256_packus_epi32(lo, hi), 0xd8);
+    return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
+                 _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
 }
 /* a * b + c, rounded once. */
 static inline v16 v_fma(v16 a, v16 b, v16 c) {
@@ -83,7 +98,8 @@ static inline __m256 v_pow2_half(__m256 t) {
 /* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
 static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
 
-/* out[k * row + i] = p[i][k] for i, k in 0..7; rows in order, eight values each. */
+/* out[k * row + i] = p[i][k] for i, k in 0..7; rows in order, eight values each: any 32 bits, not
+ * aligned. */
 static inline void v_transpose8(const float *const p[8], float *out, int64_t row) {
     __m256 a[8], b[8];
     for (int i = 0; i < 8; i += 2) {
@@ -116,19 +132,28 @@ typedef struct v16 {
 static inline v16 v_set1(float x) { V_EACH(x); }
 static inline v16 v_load(const float *p) { V_EACH(p[i]); }
 static inline void v_store(float *p, v16 a) { memcpy(p, a.f, sizeof a.f); }
-static inline float v_widen_bits(uint32_t u) {
+static inline float v_of_bits(uint32_t u) {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
-static inline v16 v_load_bf16(const uint16_t *p) { V_EACH(v_widen_bits((uint32_t)p[i] << 16)); }
+static inline uint32_t v_half_of(float x, int odd) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return odd ? u >> 16 : u & 0xffffu;
+}
+/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
+ * and NaN, which have the largest exponent, get f32's largest. */
 static inline float v_widen_f16(uint32_t h) {
     uint32_t special = 0u - ((h & 0x7c00u) == 0x7c00u), u;
-    float moved = v_widen_bits((h & 0x7fffu) << 13) * 0x1p112f;
+    float moved = v_of_bits((h & 0x7fffu) << 13) * 0x1p112f;
     memcpy(&u, &moved, sizeof u);
-    return v_widen_bits(u | (special & 0xffu << 23) | (h & 0x8000u) << 16);
+    return v_of_bits(u | (special & 0xffu << 23) | (h & 0x8000u) << 16);
 }
+static inline v16 v_load_bf16(const uint16_t *p) { V_EACH(v_of_bits((uint32_t)p[i] << 16)); }
 static inline v16 v_load_f16(const uint16_t *p) { V_EACH(v_widen_f16(p[i])); }
+static inline v16 v_pick_bf16(v16 a, int odd) { V_EACH(v_of_bits(v_half_of(a.f[i], odd) << 16)); }
+static inline v16 v_pick_f16(v16 a, int odd) { V_EACH(v_widen_f16(v_half_of(a.f[i], odd))); }
 static inline v16 v_add(v16 a, v16 b) { V_EACH(a.f[i] + b.f[i]); }
 static inline v16 v_sub(v16 a, v16 b) { V_EACH(a.f[i] - b.f[i]); }
 static inline v16 v_mul(v16 a, v16 b) { V_EACH(a.f[i] * b.f[i]); }
@@ -146,7 +171,7 @@ static inline v16 v_pow2(v16 t) {
 }
 static inline void v_transpose8(const float *const p[8], float *out, int64_t row) {
     for (int k = 0; k < 8; k++)
-        for (int i = 0; i < 8; i++) out[k * row + i] = p[i][k];
+        for (int i = 0; i < 8; i++) memcpy(out + k * row + i, p[i] + k, sizeof *out);
 }
 
 #endif

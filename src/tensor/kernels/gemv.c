@@ -2,9 +2,9 @@
  *
  * Weights [K, N] are taken eight rows at a time: the eight follow each other in one chain for each
  * column, so y is read and written once for eight rows, and memory is read in eight streams. A
- * table [V, C] is taken sixteen rows at a time, a row a lane: blocks of 16 x 16 are transposed.
- * What comes next is prefetched, since rows of weights are cut among threads, and each begins anew
- * what the processor's own prefetching has to learn.
+ * table [V, C] is taken sixteen rows at a time, a row a lane: blocks of 16 x 16 are transposed, of
+ * 16-bit values two as one. What comes next is prefetched, since rows of weights are cut among
+ * threads, and each begins anew what the processor's own prefetching has to learn.
  */
 #include <assert.h>
 
@@ -75,24 +75,55 @@ typedef struct strip {
     const void *rows[LS_LANES];
 } strip;
 
-/* Sum goes on over n values of each row, from value k on: n in 1..16. */
-INLINE v16 strip_values(ls_dtype type, const strip *s, int64_t k, int64_t n, const float *x,
-                        v16 sum) {
-    float wide[LS_LANES * LS_LANES], across[LS_LANES * LS_LANES];
-    bool direct = type == LS_F32 && n == LS_LANES;
+enum { CELLS = LS_LANES * LS_LANES };
+
+/* across [16][16]: value k + i of row r at i, r. n values, 1 to 16. */
+INLINE void transpose_f32(const strip *s, int64_t k, int64_t n, float *across) {
+    float copy[CELLS] = {0};
+    for (int first = 0; first < LS_LANES; first += 8)
+        for (int half = 0; half < LS_LANES; half += 8) {
+            const float *lines[8];
+            for (int i = 0; i < 8; i++) {
+                float *own = copy + (first + i) * LS_LANES;
+                lines[i] = element(LS_F32, s->rows[first + i], k);
+                if (n < LS_LANES) lines[i] = memcpy(own, lines[i], (size_t)n * sizeof *own);
+                lines[i] += half;
+            }
+            v_transpose8(lines, across + half * LS_LANES + first, LS_LANES);
+        }
+}
+
+/* Two values that follow each other go as one lane: across [8][16], values k + 2i and k + 2i + 1 of
+ * row r at i, r. */
+INLINE void transpose_pairs(const strip *s, int64_t k, int64_t n, float *across) {
+    float pairs[CELLS / 2] = {0};
     for (int first = 0; first < LS_LANES; first += 8) {
         const float *lines[8];
         for (int i = 0; i < 8; i++) {
-            const void *row = element(type, s->rows[first + i], k);
-            if (!direct) v_store(wide + (first + i) * LS_LANES, load(type, row, n));
-            lines[i] = direct ? row : wide + (first + i) * LS_LANES;
+            float *own = pairs + (first + i) * 8;
+            lines[i] = element(LS_BF16, s->rows[first + i], k);
+            if (n < LS_LANES) lines[i] = memcpy(own, lines[i], (size_t)n * 2);
         }
         v_transpose8(lines, across + first, LS_LANES);
-        for (int i = 0; i < 8; i++) lines[i] += 8;
-        v_transpose8(lines, across + 8 * LS_LANES + first, LS_LANES);
     }
-    for (int64_t i = 0; i < n; i++)
-        sum = v_fma(v_set1(x[k + i]), v_load(across + i * LS_LANES), sum);
+}
+
+/* Sum goes on over n values of each row, from value k on: n in 1..16. */
+INLINE v16 strip_values(ls_dtype type, const strip *s, int64_t k, int64_t n, const float *x,
+                        v16 sum) {
+    float across[CELLS];
+    if (type == LS_F32) {
+        transpose_f32(s, k, n, across);
+        for (int64_t i = 0; i < n; i++)
+            sum = v_fma(v_set1(x[k + i]), v_load(across + i * LS_LANES), sum);
+        return sum;
+    }
+    transpose_pairs(s, k, n, across);
+    for (int64_t i = 0; i < n; i++) {
+        v16 pair = v_load(across + i / 2 * LS_LANES);
+        v16 w = type == LS_BF16 ? v_pick_bf16(pair, i & 1) : v_pick_f16(pair, i & 1);
+        sum = v_fma(v_set1(x[k + i]), w, sum);
+    }
     return sum;
 }
 
