@@ -52,7 +52,7 @@ static inline v16 v_max(v16 a, v16 b) {
 static inline v16 v_min(v16 a, v16 b) {
     return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
 }
-/* Sixteen 16-bit floats, exactly. */
+#define V_HALF
 static inline __m256 v_widen_bf16(const uint16_t *p) {
     __m128i h = _mm_loadu_si128((const __m128i *)p);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
@@ -64,7 +64,6 @@ static inline v16 v_load_f16(const uint16_t *p) {
     return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
                  _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
 }
-/* Each lane of a has two 16-bit floats: the second is taken if `odd`, else the first. */
 static inline v16 v_pick_bf16(v16 a, int odd) {
     __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
     if (odd) {
@@ -132,28 +131,6 @@ typedef struct v16 {
 static inline v16 v_set1(float x) { V_EACH(x); }
 static inline v16 v_load(const float *p) { V_EACH(p[i]); }
 static inline void v_store(float *p, v16 a) { memcpy(p, a.f, sizeof a.f); }
-static inline float v_of_bits(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-static inline uint32_t v_half_of(float x, int odd) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return odd ? u >> 16 : u & 0xffffu;
-}
-/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
- * and NaN, which have the largest exponent, get f32's largest. */
-static inline float v_widen_f16(uint32_t h) {
-    uint32_t special = 0u - ((h & 0x7c00u) == 0x7c00u), u;
-    float moved = v_of_bits((h & 0x7fffu) << 13) * 0x1p112f;
-    memcpy(&u, &moved, sizeof u);
-    return v_of_bits(u | (special & 0xffu << 23) | (h & 0x8000u) << 16);
-}
-static inline v16 v_load_bf16(const uint16_t *p) { V_EACH(v_of_bits((uint32_t)p[i] << 16)); }
-static inline v16 v_load_f16(const uint16_t *p) { V_EACH(v_widen_f16(p[i])); }
-static inline v16 v_pick_bf16(v16 a, int odd) { V_EACH(v_of_bits(v_half_of(a.f[i], odd) << 16)); }
-static inline v16 v_pick_f16(v16 a, int odd) { V_EACH(v_widen_f16(v_half_of(a.f[i], odd))); }
 static inline v16 v_add(v16 a, v16 b) { V_EACH(a.f[i] + b.f[i]); }
 static inline v16 v_sub(v16 a, v16 b) { V_EACH(a.f[i] - b.f[i]); }
 static inline v16 v_mul(v16 a, v16 b) { V_EACH(a.f[i] * b.f[i]); }
@@ -177,6 +154,63 @@ static inline void v_transpose8(const float *const p[8], float *out, int64_t row
 #endif
 
 /* ---- the same for every variant ---- */
+
+/* Sixteen 16-bit floats in f32, exactly: those at p, or of each lane of `a`, which has two, the
+ * second if `odd`, else the first. */
+#ifndef V_HALF
+static inline v16 v_of_bits(const uint32_t u[LS_LANES]) {
+    float t[LS_LANES];
+    memcpy(t, u, sizeof t);
+    return v_load(t);
+}
+static inline v16 v_widen_bf16(uint32_t u[LS_LANES]) {
+    for (int i = 0; i < LS_LANES; i++) u[i] <<= 16;
+    return v_of_bits(u);
+}
+/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
+ * and NaN, which have the largest exponent, get f32's largest. */
+static inline v16 v_widen_f16(uint32_t u[LS_LANES]) {
+    uint32_t rest[LS_LANES];
+    for (int i = 0; i < LS_LANES; i++) rest[i] = (u[i] & 0x7fffu) << 13;
+    float moved[LS_LANES];
+    v_store(moved, v_mul(v_of_bits(rest), v_set1(0x1p112f)));
+    memcpy(rest, moved, sizeof rest);
+    for (int i = 0; i < LS_LANES; i++) {
+        uint32_t special = 0u - ((u[i] & 0x7c00u) == 0x7c00u);
+        u[i] = rest[i] | (special & 0xffu << 23) | (u[i] & 0x8000u) << 16;
+    }
+    return v_of_bits(u);
+}
+static inline void v_halves(const uint16_t *p, uint32_t u[LS_LANES]) {
+    for (int i = 0; i < LS_LANES; i++) u[i] = p[i];
+}
+static inline void v_halves_of(v16 a, int odd, uint32_t u[LS_LANES]) {
+    float t[LS_LANES];
+    v_store(t, a);
+    memcpy(u, t, sizeof t);
+    for (int i = 0; i < LS_LANES; i++) u[i] = odd ? u[i] >> 16 : u[i] & 0xffffu;
+}
+static inline v16 v_load_bf16(const uint16_t *p) {
+    uint32_t u[LS_LANES];
+    v_halves(p, u);
+    return v_widen_bf16(u);
+}
+static inline v16 v_load_f16(const uint16_t *p) {
+    uint32_t u[LS_LANES];
+    v_halves(p, u);
+    return v_widen_f16(u);
+}
+static inline v16 v_pick_bf16(v16 a, int odd) {
+    uint32_t u[LS_LANES];
+    v_halves_of(a, odd, u);
+    return v_widen_bf16(u);
+}
+static inline v16 v_pick_f16(v16 a, int odd) {
+    uint32_t u[LS_LANES];
+    v_halves_of(a, odd, u);
+    return v_widen_f16(u);
+}
+#endif
 
 /* What lies there is needed soon. Any address will do. */
 static inline void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
