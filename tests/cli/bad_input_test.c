@@ -87,7 +87,9 @@ static void test_usage(void **state) {
     expect("bench generate configs/tiny.yaml --steps 3", 2,
            "--steps is an option of bench train, not of bench generate");
     expect("bench generate configs/tiny.yaml --set model.heads=5", 1, "model.heads");
-    expect("bench generate configs/tiny.yaml --set model.context=1000000000", 1, "no memory for");
+    expect("bench generate configs/tiny.yaml --set model.width=16384 --set model.layers=96 --set "
+           "model.heads=1",
+           1, "no memory for weights");
     expect("generate @ --temperature hot", 2, "not a number");
     expect("plan configs/tiny.yaml -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");

@@ -81,7 +81,7 @@ static void test_bench(void **state) {
     expect("bench train configs/tiny.yaml -n 2 --steps 3", 0, "of the measured FMA peak");
     expect("bench generate configs/tiny.yaml --tokens 70", 0, "of a sum over memory");
     expect("bench generate configs/tiny.yaml --tokens 3 --set train.compute=bf16", 0,
-           "19680 parameters in bf16");
+           "22464 parameters in bf16");
     expect("bench generate configs/tiny.yaml --tokens 3 --set model.context=1 --json", 0,
            "\"memory_bytes_per_s\"");
 }

@@ -10,7 +10,13 @@
 
 #include "tensor/kernels/variant.h"
 
+/* A copy for each type, where that is a few vector instructions. Of portable loops over sixteen
+ * lanes sanitizers would make millions of lines. */
+#if defined(LS_VARIANT_portable)
+#define INLINE static inline
+#else
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 enum { ROWS = 8 }; /* at a time */
 
