@@ -7,7 +7,6 @@
 #include "tensor/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 #include "base/mem.h"
 
-enum { SPINS = 4000, YIELD = 100 };
+enum { SPINS = 4000 };
 
 struct ls_pool {
     int nthreads;
@@ -34,10 +33,7 @@ typedef struct helper_start {
     int thread;
 } helper_start;
 
-/* The i-th time; now and then the core goes to whoever wants it, since that may be the thread that
- * is waited for. */
-static void pause_briefly(int i) {
-    if (i % YIELD == YIELD - 1) sched_yield();
+static void pause_briefly(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
@@ -46,7 +42,7 @@ static void pause_briefly(int i) {
 static void wait_for_job(ls_pool *p, unsigned last) {
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&p->round, memory_order_acquire) != last) return;
-        pause_briefly(i);
+        pause_briefly();
     }
     pthread_mutex_lock(&p->mutex);
     while (atomic_load(&p->round) == last) pthread_cond_wait(&p->job_given, &p->mutex);
@@ -123,7 +119,7 @@ void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) {
     atomic_store(&p->busy, p->nthreads - 1);
     give_job(p);
     fn(arg, 0, p->nthreads);
-    for (int i = 0; i < SPINS && atomic_load(&p->busy) > 0; i++) pause_briefly(i);
+    for (int i = 0; i < SPINS && atomic_load(&p->busy) > 0; i++) pause_briefly();
     if (atomic_load(&p->busy) == 0) return;
     pthread_mutex_lock(&p->mutex);
     while (atomic_load(&p->busy) > 0) pthread_cond_wait(&p->job_done, &p->mutex);
