@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_MAX_OPTIONS = 20, CLI_MAX_WORDS = 4 };
+enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_MAX_OPTIONS = 24, CLI_MAX_WORDS = 4 };
 
 typedef struct ls_option {
     const char *name;  /* without "--" */

@@ -1,4 +1,4 @@
-/* cmd_bench.c - lockstep bench train|comm|kernels|machine: reads the options of each. */
+/* cmd_bench.c - lockstep bench train|generate|comm|kernels|machine: reads the options of each. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/bench_comm.h"
 #include "cli/bench_compare.h"
+#include "cli/bench_generate.h"
 #include "cli/bench_kernels.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_train.h"
@@ -34,16 +35,20 @@ enum {
     TRACE,
     EXPORT,
     ROWS,
+    TOKENS,
     NOPTIONS
 };
 
 /* Which of the benches an option belongs to. */
-enum { TRAIN = 1, COMM = 2, MACHINE = 4, KERNELS = 8 };
-static const char *const bench_names[] = {
-    [TRAIN] = "train", [COMM] = "comm", [MACHINE] = "machine", [KERNELS] = "kernels"};
+enum { TRAIN = 1, COMM = 2, MACHINE = 4, KERNELS = 8, GENERATE = 16 };
+static const char *const bench_names[] = {[TRAIN] = "train",
+                                          [COMM] = "comm",
+                                          [MACHINE] = "machine",
+                                          [KERNELS] = "kernels",
+                                          [GENERATE] = "generate"};
 static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [STEPS] = TRAIN,
-                                      [SET] = TRAIN,
+                                      [SET] = TRAIN | GENERATE,
                                       [OP] = COMM,
                                       [SIZES] = COMM,
                                       [DTYPE] = COMM,
@@ -53,13 +58,14 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [ALGORITHM] = COMM,
                                       [PRIVATE] = COMM,
                                       [ROUNDS] = COMM | KERNELS,
-                                      [JSON] = COMM | TRAIN | KERNELS,
+                                      [JSON] = COMM | TRAIN | KERNELS | GENERATE,
                                       [VS] = COMM | KERNELS,
                                       [INSECURE] = COMM,
                                       [SAVE] = COMM | MACHINE,
                                       [TRACE] = TRAIN,
                                       [EXPORT] = TRAIN,
-                                      [ROWS] = KERNELS};
+                                      [ROWS] = KERNELS,
+                                      [TOKENS] = GENERATE};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -107,6 +113,24 @@ static int run_train(const ls_args *a) {
                          .export_dir = cli_value(a, EXPORT),
                          .json = cli_given(a, JSON)};
     return cli_bench_train_run(&o);
+}
+
+/* ---- generate ---- */
+
+static int run_generate(const ls_args *a) {
+    int64_t ntokens = 64;
+    if (!options_belong(a, GENERATE)) return CLI_USAGE;
+    if (a->nwords < 2) {
+        usage("generate: CONFIG.yaml is missing");
+        return CLI_USAGE;
+    }
+    if (!cli_integer(&cmd_bench, a, TOKENS, 1, 1000000, &ntokens)) return CLI_USAGE;
+    cli_bench_generate o = {.config = a->words[1],
+                            .set = a->options[SET].values,
+                            .nset = a->options[SET].n,
+                            .ntokens = ntokens,
+                            .json = cli_given(a, JSON)};
+    return cli_bench_generate_run(&o);
 }
 
 /* ---- comm ---- */
@@ -321,24 +345,28 @@ static int run_machine(const ls_args *a) {
 
 static int run(const ls_args *a) {
     if (strcmp(a->words[0], "train") == 0) return run_train(a);
+    if (strcmp(a->words[0], "generate") == 0) return run_generate(a);
     if (strcmp(a->words[0], "comm") == 0) return run_comm(a);
     if (strcmp(a->words[0], "kernels") == 0) return run_kernels(a);
     if (strcmp(a->words[0], "machine") == 0) return run_machine(a);
-    ls_log("bench: there is no '%s'; use train, comm, kernels or machine", a->words[0]);
+    ls_log("bench: there is no '%s'; use train, generate, comm, kernels or machine", a->words[0]);
     return CLI_USAGE;
 }
 
 const ls_command cmd_bench = {
     .name = "bench",
-    .words = "train CONFIG.yaml|comm|kernels|machine",
+    .words = "train|generate CONFIG.yaml|comm|kernels|machine",
     .min_words = 1,
     .max_words = 2,
-    .summary = "measure the speed of training, of collectives, of kernels, or of the machine",
+    .summary = "measure the speed of training, generating, collectives, kernels, or the machine",
     .about =
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
         "multiply-adds,\n"
         "       and the seconds of a step by action kind; on random tokens, nothing is written\n"
         "       but the timeline that --trace asks for\n"
+        "generate  tokens/s of a model of random weights, what a token reads, and how near that "
+        "is\n"
+        "       to the speed of memory, measured in turns with it\n"
         "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
         "       numbers that come out are checked. It starts its workers itself; under\n"
         "       `lockstep run` or mpirun it is one of theirs. With --vs, other systems are\n"
@@ -350,7 +378,7 @@ const ls_command cmd_bench = {
     .options =
         {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core; comm: at least 2)"},
          [STEPS] = {"steps", 0, "N", "train: steps to measure, after two to warm up (default: 10)"},
-         [SET] = {"set", 0, "KEY=VALUE", "train: a key of the config; repeatable"},
+         [SET] = {"set", 0, "KEY=VALUE", "train, generate: a key of the config; repeatable"},
          [OP] = {"op", 0, "NAME",
                  "comm: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, "
                  "all_to_all or barrier"},
@@ -370,7 +398,7 @@ const ls_command cmd_bench = {
          [ROUNDS] = {"rounds", 0, "N",
                      "comm: how often each size is timed (default: 20; with --vs a third a pass); "
                      "kernels: each product (default: 5)"},
-         [JSON] = {"json", 0, NULL, "train, comm, kernels: one JSON object a line"},
+         [JSON] = {"json", 0, NULL, "train, generate, comm, kernels: one JSON object a line"},
          [VS] = {"vs", 0, "LIST",
                  "comm: beside these: openmpi,mpich,gloo,floor; kernels: openblas,onednn"},
          [INSECURE] = {"insecure", 0, NULL,
@@ -385,6 +413,7 @@ const ls_command cmd_bench = {
          [EXPORT] = {"export", 0, "DIR",
                      "train: write initial weights, the samples of each step and the settings, for "
                      "another program to train on"},
-         [ROWS] = {"rows", 0, "LIST", "kernels: rows of activations (default: 256,1024)"}},
+         [ROWS] = {"rows", 0, "LIST", "kernels: rows of activations (default: 256,1024)"},
+         [TOKENS] = {"tokens", 0, "N", "generate: how many to measure (default: 64)"}},
     .run = run,
 };

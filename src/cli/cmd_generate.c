@@ -39,7 +39,8 @@ const ls_command cmd_generate = {
     .max_words = 1,
     .summary = "write text with a trained model",
     .about = "Prints the prompt and what the model writes after it. The same seed gives the same\n"
-             "text on any machine.",
+             "text on any machine. Of a prompt the latest model.context tokens count; where the\n"
+             "context is full, its older half is dropped.",
     .options = {[PROMPT] = {"prompt", 0, "TEXT", "what the text begins with (default: a line end)"},
                 [TOKENS] = {"tokens", 0, "N", "how many to write (default: 100)"},
                 [SEED] = {"seed", 0, "S", "of the random choices (default: 1)"},

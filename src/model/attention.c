@@ -9,6 +9,8 @@
  * alone. The block size is fixed and begins at position 0, so bits depend neither on T nor on
  * threads.
  */
+#include "model/attention.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -32,6 +34,11 @@ static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
     s.rstd = s.mean + rows;
     s.stat = s.rstd + rows; /* [n, heads, T, 2] */
     return s;
+}
+
+ls_attention_seen ls_attention_saw(const ls_layer *l, int64_t T, const float *p) {
+    const float *qkv = p + T * l->C;
+    return (ls_attention_seen){qkv + l->C, qkv + 2 * l->C, 3 * l->C};
 }
 
 typedef struct job {

@@ -34,8 +34,13 @@ static void *output_of(const ls_infer *f, int i) {
     return (char *)f->memory + (size_t)(i % 2) * sizes_of(f->model, f->dtype, f->n).y;
 }
 
+static void show_nobody(void *arg, int layer, int64_t T, const float *saved) {
+    (void)arg, (void)layer, (void)T, (void)saved;
+}
+
 /* Layers [0, end), each from the output of the one before; returns the last output. */
-static const void *forward(const ls_infer *f, ls_mixed_call *c, int end) {
+static const void *forward(const ls_infer *f, ls_mixed_call *c, int end, ls_infer_show *show,
+                           void *arg) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     char *memory = f->memory;
     const void *x = NULL;
@@ -49,6 +54,7 @@ static const void *forward(const ls_infer *f, ls_mixed_call *c, int end) {
         c->x = x;
         c->y = output_of(f, i);
         ls_mixed_forward(l, c);
+        show(arg, i, c->T, ls_mixed_unrounded(l, c));
         x = c->y;
     }
     return x;
@@ -61,14 +67,19 @@ void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, doubl
                            .T = T,
                            .tokens = tokens + i * (T + 1),
                            .losses = losses + i};
-        forward(f, &c, f->model->nlayers);
+        forward(f, &c, f->model->nlayers, show_nobody, NULL);
     }
 }
 
 const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T) {
+    return ls_infer_next_shown(f, tokens, T, show_nobody, NULL);
+}
+
+const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
+                                 ls_infer_show *show, void *arg) {
     int last = f->model->nlayers - 1;
     ls_mixed_call c = {.n = 1, .T = T, .tokens = tokens};
-    const char *x = forward(f, &c, last);
+    const char *x = forward(f, &c, last, show, arg);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
     c.x = x + (size_t)(T - 1) * row; /* the head needs the last position alone */

@@ -25,4 +25,9 @@ void ls_infer_losses(const ls_infer *, int64_t n, const uint32_t *tokens, double
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 
+/* The same; each layer but the head is shown with what its forward has saved, in f32. */
+typedef void ls_infer_show(void *arg, int layer, int64_t T, const float *saved);
+const float *ls_infer_next_shown(const ls_infer *, const uint32_t *tokens, int64_t T,
+                                 ls_infer_show *, void *arg);
+
 #endif

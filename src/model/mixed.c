@@ -113,6 +113,12 @@ void ls_mixed_forward(const ls_layer *l, const ls_mixed_call *m) {
     memcpy((char *)m->saved + align(rough * 2), f.c.saved + rough, exact * sizeof(float));
 }
 
+const float *ls_mixed_unrounded(const ls_layer *l, const ls_mixed_call *m) {
+    if (!ls_dtype_is_half(m->compute) || !l->saved_rough) return m->saved;
+    bool half_grads = ls_dtype_is_half(m->store.grads_type);
+    return (const float *)m->work + places_of(l, m->n, true, half_grads).saved;
+}
+
 /* Where gradients of what is no table are added up: `wide`, or work memory where the virtual worker
  * has one micro-batch. A chain that does not start at 0 goes on from what is kept. */
 static void begin_grads(const ls_layer *l, const ls_mixed_call *m, inner *f) {

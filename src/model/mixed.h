@@ -37,6 +37,10 @@ typedef struct ls_mixed_call {
 void ls_mixed_forward(const ls_layer *, const ls_mixed_call *);
 void ls_mixed_backward(const ls_layer *, const ls_mixed_call *);
 
+/* What the call's forward has saved, in f32 and before it was rounded; until `work` or `saved` is
+ * used again. */
+const float *ls_mixed_unrounded(const ls_layer *, const ls_mixed_call *);
+
 /* For n samples. */
 size_t ls_mixed_saved_nbytes(const ls_layer *, int64_t n, ls_dtype compute);
 size_t ls_mixed_work_nbytes(const ls_layer *, int64_t n, ls_dtype compute, ls_dtype grads);

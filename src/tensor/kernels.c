@@ -1,6 +1,9 @@
 /* kernels.c - which variant runs here. */
 #include "tensor/kernels.h"
 
+#ifdef LS_HAVE_AVX2
+#include <cpuid.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +20,18 @@ static const ls_kernels *const variants[] = {
     &ls_kernels_portable,
 };
 
+#ifdef LS_HAVE_AVX2
+/* clang 14 has no name for it in __builtin_cpu_supports(). */
+static int has_f16c(void) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 static int runs_here(const ls_kernels *k) {
 #ifdef LS_HAVE_AVX2
     if (k == &ls_kernels_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 #endif
     return k == &ls_kernels_portable;
 }

@@ -40,6 +40,14 @@ typedef struct ls_kernels {
     void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 
+    /* Products of one row (gemv.c drives these; shapes there). Weights are f32, bf16 or f16, and
+     * are read once, at the speed of memory. y [N] += x [K] . w [K, N], rows of w ld apart; each
+     * element of y is one chain over K that goes on from what y holds. */
+    void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
+                 float *y);
+    /* y [V] = x [C] . w [V, C]^T, chains over C from 0. */
+    void (*gemv_table)(ls_dtype, int64_t V, int64_t C, const float *x, const void *w, float *y);
+
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
      * mean, rstd [rows]. */
     void (*layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma,
@@ -57,7 +65,7 @@ typedef struct ls_kernels {
     /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
     void (*column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 
-    /* GELU, the tanh form of GPT-2. dx and dy may be the same. */
+    /* GELU, the tanh form of GPT-2. x and y may be the same; so dx and dy. */
     void (*gelu)(int64_t n, const float *x, float *y);
     void (*gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
 

@@ -52,6 +52,40 @@ static inline v16 v_max(v16 a, v16 b) {
 static inline v16 v_min(v16 a, v16 b) {
     return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
 }
+#define V_HALF
+static inline __m256 v_widen_bf16(const uint16_t *p) {
+    __m128i h = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+static inline v16 v_load_bf16(const uint16_t *p) {
+    return (v16){v_widen_bf16(p), v_widen_bf16(p + 8)};
+}
+static inline v16 v_load_f16(const uint16_t *p) {
+    return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
+                 _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
+}
+static inline v16 v_pick_bf16(v16 a, int odd) {
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    if (odd) {
+        __m256i upper = _mm256_set1_epi32((int)0xffff0000u);
+        lo = _mm256_and_si256(lo, upper), hi = _mm256_and_si256(hi, upper);
+    } else {
+        lo = _mm256_slli_epi32(lo, 16), hi = _mm256_slli_epi32(hi, 16);
+    }
+    return (v16){_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+}
+static inline v16 v_pick_f16(v16 a, int odd) {
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    if (odd) {
+        lo = _mm256_srli_epi32(lo, 16), hi = _mm256_srli_epi32(hi, 16);
+    } else {
+        __m256i lower = _mm256_set1_epi32(0xffff);
+        lo = _mm256_and_si256(lo, lower), hi = _mm256_and_si256(hi, lower);
+    }
+    __m256i h = _mm256_permute4x64_epi64(_mm256_packus_epi32(lo, hi), 0xd8);
+    return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
+                 _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
+}
 /* a * b + c, rounded once. */
 static inline v16 v_fma(v16 a, v16 b, v16 c) {
     return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
@@ -63,7 +97,7 @@ static inline __m256 v_pow2_half(__m256 t) {
 /* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
 static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
 
-/* out[k * row + i] = p[i][k] for i in 0..3, k in 0..7. */
+/* out[k * row + i] = p[i][k] for i in 0..3, k in 0..7: any 32 bits, not aligned. */
 static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
     __m256 a[4];
     for (int i = 0; i < 4; i += 2) {
@@ -124,7 +158,7 @@ static inline v16 v_pow2(v16 t) {
 }
 static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
     for (int k = 0; k < 8; k++)
-        for (int i = 0; i < 4; i++) out[k * row + i] = p[i][k];
+        for (int i = 0; i < 4; i++) memcpy(out + k * row + i, p[i] + k, sizeof *out);
 }
 
 typedef struct vr {
@@ -151,6 +185,66 @@ static inline vr r_fma(vr a, vr b, vr c) {
 #endif
 
 /* ---- the same for every variant ---- */
+
+/* Sixteen 16-bit floats in f32, exactly: those at p, or of each lane of `a`, which has two, the
+ * second if `odd`, else the first. */
+#ifndef V_HALF
+static inline v16 v_of_bits(const uint32_t u[LS_LANES]) {
+    float t[LS_LANES];
+    memcpy(t, u, sizeof t);
+    return v_load(t);
+}
+static inline v16 v_widen_bf16(uint32_t u[LS_LANES]) {
+    for (int i = 0; i < LS_LANES; i++) u[i] <<= 16;
+    return v_of_bits(u);
+}
+/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
+ * and NaN, which have the largest exponent, get f32's largest. */
+static inline v16 v_widen_f16(uint32_t u[LS_LANES]) {
+    uint32_t rest[LS_LANES];
+    for (int i = 0; i < LS_LANES; i++) rest[i] = (u[i] & 0x7fffu) << 13;
+    float moved[LS_LANES];
+    v_store(moved, v_mul(v_of_bits(rest), v_set1(0x1p112f)));
+    memcpy(rest, moved, sizeof rest);
+    for (int i = 0; i < LS_LANES; i++) {
+        uint32_t special = 0u - ((u[i] & 0x7c00u) == 0x7c00u);
+        u[i] = rest[i] | (special & 0xffu << 23) | (u[i] & 0x8000u) << 16;
+    }
+    return v_of_bits(u);
+}
+static inline void v_halves(const uint16_t *p, uint32_t u[LS_LANES]) {
+    for (int i = 0; i < LS_LANES; i++) u[i] = p[i];
+}
+static inline void v_halves_of(v16 a, int odd, uint32_t u[LS_LANES]) {
+    float t[LS_LANES];
+    v_store(t, a);
+    memcpy(u, t, sizeof t);
+    for (int i = 0; i < LS_LANES; i++) u[i] = odd ? u[i] >> 16 : u[i] & 0xffffu;
+}
+static inline v16 v_load_bf16(const uint16_t *p) {
+    uint32_t u[LS_LANES];
+    v_halves(p, u);
+    return v_widen_bf16(u);
+}
+static inline v16 v_load_f16(const uint16_t *p) {
+    uint32_t u[LS_LANES];
+    v_halves(p, u);
+    return v_widen_f16(u);
+}
+static inline v16 v_pick_bf16(v16 a, int odd) {
+    uint32_t u[LS_LANES];
+    v_halves_of(a, odd, u);
+    return v_widen_bf16(u);
+}
+static inline v16 v_pick_f16(v16 a, int odd) {
+    uint32_t u[LS_LANES];
+    v_halves_of(a, odd, u);
+    return v_widen_f16(u);
+}
+#endif
+
+/* What lies there is needed soon. Any address will do. */
+static inline void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
 
 /* The first n lanes from memory, 0 in the others. n in 1..16. */
 static inline v16 v_load_n(const float *p, int64_t n) {

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
 #include "base/random.h"
+#include "model/decode.h"
 #include "model/table.h"
 #include "net/cores.h"
 #include "train/checkpoint.h"
+#include "train/sampler.h"
 
 enum { EVAL_SAMPLES = 4 }; /* at once */
 
@@ -76,65 +77,45 @@ void ls_trained_close(ls_trained *t) {
     *t = (ls_trained){0};
 }
 
-typedef struct choice {
-    double logit;
-    uint32_t token;
-} choice;
-
-/* The likeliest first; equal ones by number. */
-static int by_logit(const void *a, const void *b) {
-    const choice *x = a, *y = b;
-    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
-    return x->token < y->token ? -1 : x->token > y->token;
-}
-
-/* Draws from softmax(logit / temperature) over the top_k choices, with u uniform in [0, 1). */
-static uint32_t draw(const float *logits, size_t V, const ls_sampling *s, double u, choice *c) {
-    for (size_t i = 0; i < V; i++) c[i] = (choice){(double)logits[i], (uint32_t)i};
-    qsort(c, V, sizeof *c, by_logit);
-    if (s->temperature <= 0) return c[0].token;
-    size_t n = s->top_k > 0 && (size_t)s->top_k < V ? (size_t)s->top_k : V;
-    double best = c[0].logit, sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        c[i].logit = ls_math_exp((c[i].logit - best) / s->temperature);
-        sum += c[i].logit;
-    }
-    double left = u * sum;
-    for (size_t i = 0; i < n; i++) {
-        left -= c[i].logit;
-        if (left < 0) return c[i].token;
-    }
-    return c[n - 1].token;
-}
-
 static void emit(const ls_trained *t, uint32_t token, ls_write_fn *fn, void *arg) {
     size_t nbytes = 0;
     const uint8_t *bytes = ls_tokenizer_bytes(t->tokenizer, token, &nbytes);
     fn(bytes, nbytes, arg);
 }
 
+/* text [n + s->ntokens], of which n are there. */
+static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
+                       ls_write_fn *fn, void *arg, ls_error *e) {
+    ls_dtype type = ls_config_compute(&t->config);
+    ls_decode d = {.model = &t->model, .compute = &t->compute, .dtype = type, .params = t->params};
+    size_t nbytes = ls_decode_nbytes(&t->model, type);
+    LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));
+    ls_sampler sampler = ls_sampler_create((size_t)t->config.model.vocab);
+    for (int64_t i = 0; i < s->ntokens; i++, n++) {
+        const float *logits = ls_decode_text(&d, text, n);
+        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, 0, (uint64_t)i);
+        text[n] = ls_sampler_draw(&sampler, logits, s->temperature, s->top_k, u);
+        emit(t, text[n], fn, arg);
+    }
+    ls_sampler_free(&sampler);
+    ls_unmap(d.memory, nbytes);
+    return LS_OK;
+}
+
 ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
                       ls_error *e) {
     const char *prompt = *s->prompt ? s->prompt : "\n";
-    size_t n = 0, T = (size_t)t->config.model.context, V = (size_t)t->config.model.vocab;
+    size_t n = 0;
     uint32_t *encoded = NULL;
     LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), "--prompt",
                                &encoded, &n, e));
-    uint32_t *tokens = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
-    memcpy(tokens, encoded, n * sizeof *tokens);
+    uint32_t *text = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
+    memcpy(text, encoded, n * sizeof *text);
     free(encoded);
-    for (size_t i = 0; i < n; i++) emit(t, tokens[i], fn, arg);
-    choice *choices = LS_NEW_ARRAY(choice, V);
-    for (int64_t i = 0; i < s->ntokens; i++, n++) {
-        size_t seen = n < T ? n : T; /* the latest that fit into the context */
-        const float *logits = ls_infer_next(&t->infer, tokens + n - seen, (int64_t)seen);
-        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, 0, (uint64_t)i);
-        tokens[n] = draw(logits, V, s, u, choices);
-        emit(t, tokens[n], fn, arg);
-    }
-    free(choices);
-    free(tokens);
-    return LS_OK;
+    for (size_t i = 0; i < n; i++) emit(t, text[i], fn, arg);
+    ls_status status = go_on(t, s, text, (int64_t)n, fn, arg, e);
+    free(text);
+    return status;
 }
 
 ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,

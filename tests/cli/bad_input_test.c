@@ -81,6 +81,15 @@ static void test_usage(void **state) {
     expect("train configs/tiny.yaml -o", 2, "needs a value");
     expect("ckpt crack @", 2, "there is no 'crack'");
     expect("bench fly configs/tiny.yaml", 2, "there is no 'fly'");
+    expect("bench generate", 2, "generate: CONFIG.yaml is missing");
+    expect("bench generate @/absent.yaml", 1, "absent.yaml");
+    expect("bench generate configs/tiny.yaml --tokens 0", 2, "not a whole number from 1");
+    expect("bench generate configs/tiny.yaml --steps 3", 2,
+           "--steps is an option of bench train, not of bench generate");
+    expect("bench generate configs/tiny.yaml --set model.heads=5", 1, "model.heads");
+    expect("bench generate configs/tiny.yaml --set model.width=16384 --set model.layers=96 --set "
+           "model.heads=1",
+           1, "no memory for weights");
     expect("generate @ --temperature hot", 2, "not a number");
     expect("plan configs/tiny.yaml -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");

@@ -62,6 +62,7 @@ static void test_generate(void **state) {
     free(c);
     expect("generate @/run --tokens 0 --prompt License", 0, "License");
     expect("generate @/run --tokens 5 --temperature 0", 0, NULL);
+    expect("generate @/run --tokens 100", 0, NULL); /* three times the context */
 }
 
 static void test_plan(void **state) {
@@ -78,6 +79,11 @@ static void test_plan(void **state) {
 static void test_bench(void **state) {
     (void)state;
     expect("bench train configs/tiny.yaml -n 2 --steps 3", 0, "of the measured FMA peak");
+    expect("bench generate configs/tiny.yaml --tokens 70", 0, "of a sum over memory");
+    expect("bench generate configs/tiny.yaml --tokens 3 --set train.compute=bf16", 0,
+           "22464 parameters in bf16");
+    expect("bench generate configs/tiny.yaml --tokens 3 --set model.context=1 --json", 0,
+           "\"memory_bytes_per_s\"");
 }
 
 int main(void) {

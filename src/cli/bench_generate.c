@@ -1,0 +1,217 @@
+/* bench_generate.c - see bench_generate.h.
+ *
+ * Random weights, and the threads, decoding and drawing of `lockstep generate`. After every few
+ * tokens memory is read once by the same threads, for its speed; so both see the same machine.
+ * Tokens come several in a row, since a small model's weights stay in caches, as they do in use. A
+ * figure is the median over all tokens, or over all readings.
+ */
+#include "cli/bench_generate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "cli/cli.h"
+#include "model/decode.h"
+#include "model/table.h"
+#include "net/cores.h"
+#include "tensor/dtype.h"
+#include "train/config.h"
+#include "train/sampler.h"
+
+enum { PROMPT = 8, TURN = 4 };               /* tokens; tokens between two readings */
+static const size_t read_nbytes = 256 << 20; /* more than caches hold */
+
+typedef struct bench {
+    const cli_bench_generate *o;
+    ls_config config;
+    ls_model model;
+    ls_compute compute;
+    ls_dtype type;
+    ls_decode decode;
+    ls_sampler sampler;
+    void *params, *read;
+    size_t params_nbytes, decode_nbytes;
+    uint32_t *text;
+    int64_t context;
+} bench;
+
+typedef struct figures {
+    double prompt_s, token_s, decode_s; /* decode_s: without the choice of the token */
+    double weights_nbytes, cache_nbytes;
+    double read_per_s; /* memory, bytes */
+} figures;
+
+/* ---- what is measured ---- */
+
+static ls_status random_weights(bench *b, ls_error *e) {
+    size_t n = b->model.nfloats;
+    void *wide = NULL;
+    LS_TRY(ls_map(n * sizeof(float), "weights", &wide, e));
+    ls_model_init(&b->model, 1, 0, n, wide);
+    b->params = wide;
+    b->params_nbytes = n * sizeof(float);
+    if (!ls_dtype_is_half(b->type)) return LS_OK;
+    void *half = NULL;
+    LS_TRY(ls_map(n * 2, "weights", &half, e));
+    ls_table_narrow(&b->compute, b->type, n, wide, half);
+    ls_unmap(wide, b->params_nbytes);
+    b->params = half;
+    b->params_nbytes = n * 2;
+    return LS_OK;
+}
+
+static ls_status open_bench(bench *b, ls_error *e) {
+    ls_gpt_config shape = ls_config_shape(&b->config);
+    LS_TRY(ls_gpt_create(&shape, &b->model, e));
+    b->type = ls_config_compute(&b->config);
+    b->context = shape.context;
+    LS_TRY(ls_compute_init(&b->compute, ls_cores(), ls_model_scratch_floats(&b->model), e));
+    LS_TRY(random_weights(b, e));
+    b->decode_nbytes = ls_decode_nbytes(&b->model, b->type);
+    b->decode = (ls_decode){&b->model, &b->compute, b->type, b->params, NULL, 0};
+    LS_TRY(ls_map(b->decode_nbytes, "keys and values", &b->decode.memory, e));
+    LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
+    float *x = b->read;
+    for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
+    b->sampler = ls_sampler_create((size_t)shape.vocab);
+    b->text = LS_NEW_ARRAY(uint32_t, (size_t)(PROMPT + b->o->ntokens + 1));
+    return LS_OK;
+}
+
+static void close_bench(bench *b) {
+    free(b->text);
+    ls_sampler_free(&b->sampler);
+    ls_unmap(b->read, read_nbytes);
+    ls_unmap(b->decode.memory, b->decode_nbytes);
+    ls_unmap(b->params, b->params_nbytes);
+    if (b->compute.pool) ls_compute_close(&b->compute);
+    ls_model_free(&b->model);
+}
+
+/* ---- measuring ---- */
+
+static double seconds(int64_t begin_ns) { return (double)(ls_clock_ns() - begin_ns) / 1e9; }
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Sorts x. */
+static double median(double *x, int64_t n) {
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return x[n / 2];
+}
+
+static void read_run(void *arg, int thread, int nthreads) {
+    const bench *b = arg;
+    const float *x = b->read;
+    int64_t first = 0, end = 0;
+    ls_pool_share((int64_t)(read_nbytes / sizeof *x), 1024, thread, nthreads, &first, &end);
+    volatile float sum = b->compute.k->sum_squares(end - first, x + first);
+    (void)sum;
+}
+
+static double read_memory(bench *b) {
+    int64_t begin = ls_clock_ns();
+    ls_pool_run(b->compute.pool, read_run, b);
+    return (double)read_nbytes / seconds(begin);
+}
+
+/* The next token of a text [n]; its seconds, and those of decoding alone. */
+static double next_token(bench *b, int64_t n, double *decode_p) {
+    int64_t begin = ls_clock_ns();
+    const float *logits = ls_decode_text(&b->decode, b->text, n);
+    *decode_p = seconds(begin);
+    double u = ls_random_uniform(1, LS_STREAM_SAMPLE, 0, (uint64_t)n);
+    b->text[n] = ls_sampler_draw(&b->sampler, logits, 1.0, 0, u);
+    return seconds(begin);
+}
+
+static figures measure(bench *b) {
+    int64_t N = b->o->ntokens, prompt = PROMPT < b->context ? PROMPT : b->context;
+    double *times = LS_NEW_ARRAY(double, 3 * (size_t)N), *decodes = times + N;
+    double *reads = decodes + N;
+    figures f = {0};
+    int64_t nreads = 0;
+    for (int64_t i = 0; i < prompt; i++) b->text[i] = (uint32_t)i % (uint32_t)b->config.model.vocab;
+    f.prompt_s = next_token(b, prompt, decodes);
+    for (int64_t i = 0; i < N; i++) {
+        if (i % TURN == 0) reads[nreads++] = read_memory(b);
+        f.cache_nbytes += (double)ls_decode_cache_read(&b->decode) / (double)N;
+        times[i] = next_token(b, prompt + 1 + i, decodes + i);
+    }
+    f.weights_nbytes = (double)ls_decode_weights_read(&b->decode);
+    f.token_s = median(times, N);
+    f.decode_s = median(decodes, N);
+    f.read_per_s = median(reads, nreads);
+    free(times);
+    return f;
+}
+
+/* ---- what is printed ---- */
+
+static double read_by_token(const figures *f) {
+    return (f->weights_nbytes + f->cache_nbytes) / f->decode_s;
+}
+
+static void print(const bench *b, const figures *f) {
+    double speed = read_by_token(f);
+    printf("%zu parameters in %s, %d thread%s, %lld tokens after a prompt of %d\n", b->model.count,
+           ls_dtype_name(b->type), b->compute.nthreads, b->compute.nthreads == 1 ? "" : "s",
+           (long long)b->o->ntokens, (int)(PROMPT < b->context ? PROMPT : b->context));
+    printf("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
+    printf("  token            %10.3f ms (median), of it %.3f ms its choice\n", f->token_s * 1e3,
+           (f->token_s - f->decode_s) * 1e3);
+    printf("  tokens/s         %10.1f\n", 1 / f->token_s);
+    printf("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
+           f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
+    printf(
+        "  that is          %10.2f GB/s, %.1f%% of the measured %.2f GB/s of a sum over memory\n",
+        speed / 1e9, 100 * speed / f->read_per_s, f->read_per_s / 1e9);
+}
+
+/* One JSON object. */
+static void print_json(const bench *b, const figures *f) {
+    ls_json *o = ls_json_new_object();
+    ls_buf text = {0};
+    ls_json_set(o, "system", ls_json_new_text("lockstep"));
+    ls_json_set(o, "version", ls_json_new_text(LS_VERSION));
+    ls_json_set(o, "parameters", ls_json_new_integer((int64_t)b->model.count));
+    ls_json_set(o, "dtype", ls_json_new_text(ls_dtype_name(b->type)));
+    ls_json_set(o, "threads", ls_json_new_integer(b->compute.nthreads));
+    ls_json_set(o, "tokens", ls_json_new_integer(b->o->ntokens));
+    ls_json_set(o, "prompt_seconds", ls_json_new_number(f->prompt_s));
+    ls_json_set(o, "token_seconds", ls_json_new_number(f->token_s));
+    ls_json_set(o, "decode_seconds", ls_json_new_number(f->decode_s));
+    ls_json_set(o, "tokens_per_s", ls_json_new_number(1 / f->token_s));
+    ls_json_set(o, "weights_nbytes", ls_json_new_number(f->weights_nbytes));
+    ls_json_set(o, "cache_nbytes", ls_json_new_number(f->cache_nbytes));
+    ls_json_set(o, "read_bytes_per_s", ls_json_new_number(read_by_token(f)));
+    ls_json_set(o, "memory_bytes_per_s", ls_json_new_number(f->read_per_s));
+    ls_json_write(o, 0, &text);
+    printf("%s\n", text.data);
+    ls_buf_free(&text);
+    ls_json_free(o);
+}
+
+int cli_bench_generate_run(const cli_bench_generate *o) {
+    bench b = {.o = o};
+    ls_error e = {0};
+    ls_status s = ls_config_read(o->config, &b.config, &e);
+    for (int i = 0; s == LS_OK && i < o->nset; i++) s = ls_config_set(&b.config, o->set[i], &e);
+    if (s == LS_OK) s = ls_config_check(&b.config, o->config, &e);
+    if (s == LS_OK) s = open_bench(&b, &e);
+    if (s == LS_OK) {
+        figures f = measure(&b);
+        if (o->json)
+            print_json(&b, &f);
+        else
+            print(&b, &f);
+    }
+    close_bench(&b);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}

@@ -1,0 +1,21 @@
+/* bench_generate.h - lockstep bench generate: how fast a model writes here, and how near that is to
+ * the speed at which memory gives its weights.
+ */
+#ifndef LS_CLI_BENCH_GENERATE_H
+#define LS_CLI_BENCH_GENERATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct cli_bench_generate {
+    const char *config; /* the file */
+    const char *const *set;
+    int nset; /* keys of the config, as KEY=VALUE */
+    int64_t ntokens;
+    bool json;
+} cli_bench_generate;
+
+/* Prints the numbers; returns the exit code. */
+int cli_bench_generate_run(const cli_bench_generate *);
+
+#endif

@@ -1,0 +1,68 @@
+/* gemv.c - see gemv.h. Threads split columns, or rows of a table. */
+#include "tensor/gemv.h"
+
+#include <string.h>
+
+#include "tensor/dtype.h"
+
+enum { UNIT = 32 }; /* columns: at least a cache line in 16 bits, too */
+
+static const void *at(ls_dtype type, const void *p, int64_t i) {
+    return (const char *)p + (size_t)i * ls_dtype_size(type);
+}
+
+void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, int64_t end) {
+    size_t n = (size_t)(end - first);
+    float *y = g->y + first;
+    if (n == 0) return;
+    if (!g->bias)
+        memset(y, 0, n * sizeof *y);
+    else if (ls_dtype_is_half(g->type))
+        k->widen(g->type, n, at(g->type, g->bias, first), y);
+    else
+        memcpy(y, (const float *)g->bias + first, n * sizeof *y);
+    k->gemv(g->type, g->K, (int64_t)n, g->x, at(g->type, g->w, first), g->N, y);
+}
+
+void ls_gemv_share(const ls_gemv_job *g, int thread, int nthreads, int64_t *first_p,
+                   int64_t *end_p) {
+    ls_pool_share(g->N, UNIT, thread, nthreads, first_p, end_p);
+}
+
+typedef struct split_job {
+    const ls_kernels *k;
+    const ls_gemv_job *whole;
+} split_job;
+
+static void split_run(void *arg, int thread, int nthreads) {
+    const split_job *s = arg;
+    int64_t first = 0, end = 0;
+    ls_gemv_share(s->whole, thread, nthreads, &first, &end);
+    ls_gemv_columns(s->k, s->whole, first, end);
+}
+
+void ls_gemv(const ls_compute *c, const ls_gemv_job *g) {
+    ls_pool_run(c->pool, split_run, &(split_job){c->k, g});
+}
+
+typedef struct table_job {
+    const ls_kernels *k;
+    ls_dtype type;
+    int64_t V, C;
+    const float *x;
+    const void *w;
+    float *y;
+} table_job;
+
+static void table_run(void *arg, int thread, int nthreads) {
+    const table_job *j = arg;
+    int64_t first = 0, end = 0;
+    ls_pool_share(j->V, 16, thread, nthreads, &first, &end);
+    j->k->gemv_table(j->type, end - first, j->C, j->x, at(j->type, j->w, first * j->C),
+                     j->y + first);
+}
+
+void ls_gemv_table(const ls_compute *c, ls_dtype type, int64_t V, int64_t C, const float *x,
+                   const void *w, float *y) {
+    ls_pool_run(c->pool, table_run, &(table_job){c->k, type, V, C, x, w, y});
+}

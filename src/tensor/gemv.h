@@ -1,0 +1,33 @@
+/* gemv.h - products of one row, at the speed at which memory gives the weights.
+ *
+ * Every element has the bits that ls_gemm() gives it: one chain of multiply-adds over k, in order.
+ * Weights may be kept in 16 bits; they are widened in registers, so half the bytes are read.
+ */
+#ifndef LS_TENSOR_GEMV_H
+#define LS_TENSOR_GEMV_H
+
+#include "tensor/compute.h"
+
+typedef struct ls_gemv_job {
+    ls_dtype type; /* of w and bias: LS_F32, LS_BF16 or LS_F16 */
+    int64_t K, N;
+    const float *x;   /* [K] */
+    const void *w;    /* [K, N] */
+    const void *bias; /* [N]: chains of column j start at bias[j]; NULL: at 0 */
+    float *y;         /* [N]; does not overlap x */
+} ls_gemv_job;
+
+/* Columns [first, end) of y, in the calling thread. */
+void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int64_t end);
+
+/* A thread's columns, for ls_gemv_columns() inside ls_pool_run(): whole cache lines. */
+void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
+
+/* With all threads of the worker. Not from inside ls_pool_run(). */
+void ls_gemv(const ls_compute *, const ls_gemv_job *);
+
+/* y [V] = x [C] . w [V, C]^T, chains from 0, with all threads; w is of `type`. */
+void ls_gemv_table(const ls_compute *, ls_dtype type, int64_t V, int64_t C, const float *x,
+                   const void *w, float *y);
+
+#endif
