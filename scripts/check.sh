@@ -26,6 +26,7 @@ suite() {
     out_of=$(sed -n 's/.*tests failed out of \([0-9]*\).*/\1/p' "$log" | tail -n 1)
     bad=$(sed -n 's/.* \([0-9]*\) tests failed out of.*/\1/p' "$log" | tail -n 1)
     left=$(grep -c '\*\*\*Skipped' "$log" || true)
+    grep -h '^skipped: ' "$(build_dir "$preset")/Testing/Temporary/LastTest.log" || true
     if [ -z "$out_of" ]; then
         echo "no tests were run in $preset" >&2
         failed=$((failed + 1))

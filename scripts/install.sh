@@ -9,7 +9,8 @@ for group in "$@"; do
     build) packages="$packages gcc libc6-dev make cmake ninja-build pkg-config
         libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev libssl-dev libhwloc-dev" ;;
     check) packages="$packages libcmocka-dev clang git procps
-        openmpi-bin libopenmpi-dev mpich libmpich-dev" ;;
+        openmpi-bin libopenmpi-dev mpich libmpich-dev
+        gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static valgrind" ;;
     netns) packages="$packages iproute2 iptables" ;;
     peers) packages="$packages python3 python3-venv" ;;
     bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;

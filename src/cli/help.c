@@ -29,7 +29,8 @@ void cli_help_all(ls_buf *out) {
     ls_buf_printf(out, "\n  --help, --version\n\n'lockstep help COMMAND' tells of a command, "
                        "'lockstep help config' of all keys of a config.\n"
                        "Exit codes: 0 done, 1 failed, 2 bad usage.\n"
-                       "LOCKSTEP_CPU=portable|avx2 in the environment chooses the kernels.\n");
+                       "LOCKSTEP_CPU=avx512|avx2|neon|portable in the environment chooses the "
+                       "kernels.\n");
 }
 
 /* ---- man page: roff; a leading dot or quote is escaped, and '-' and '\' where they mean something
@@ -74,9 +75,11 @@ static void man_page(ls_buf *out) {
     ls_config_help(&keys);
     ls_buf_printf(out, ".SH CONFIG\n.nf\n");
     put_roff(keys.data, out);
-    ls_buf_printf(out, ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\nportable or avx2: chooses the "
-                       "kernels; all give the same bits.\n.SH EXIT STATUS\n0 done, 1 failed, 2 bad "
-                       "usage.\n");
+    ls_buf_printf(out,
+                  ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\navx512, avx2, neon or portable: "
+                  "chooses the kernels, of those that this processor runs; all give the same "
+                  "bits.\n.SH EXIT STATUS\n0 done, 1 failed, 2 bad "
+                  "usage.\n");
     ls_buf_free(&keys);
 }
 

@@ -4,58 +4,81 @@
 #ifdef LS_HAVE_AVX2
 #include <cpuid.h>
 #endif
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct variant {
+    const ls_kernels *k;
+    bool (*runs_here)(void);
+} variant;
+
 extern const ls_kernels ls_kernels_portable;
+static bool always(void) { return true; }
+
+#ifdef LS_HAVE_AVX512
+extern const ls_kernels ls_kernels_avx512;
+static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
+#endif
 #ifdef LS_HAVE_AVX2
 extern const ls_kernels ls_kernels_avx2;
-#endif
-
-/* The fastest first. */
-static const ls_kernels *const variants[] = {
-#ifdef LS_HAVE_AVX2
-    &ls_kernels_avx2,
-#endif
-    &ls_kernels_portable,
-};
-
-#ifdef LS_HAVE_AVX2
-/* clang 14 has no name for it in __builtin_cpu_supports(). */
-static int has_f16c(void) {
+/* clang 14 has no name for F16C in __builtin_cpu_supports(). */
+static bool has_f16c(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
+#endif
+#ifdef LS_HAVE_NEON
+extern const ls_kernels ls_kernels_neon;
 #endif
 
-static int runs_here(const ls_kernels *k) {
-#ifdef LS_HAVE_AVX2
-    if (k == &ls_kernels_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+/* The fastest first. */
+static const variant variants[] = {
+#ifdef LS_HAVE_AVX512
+    {&ls_kernels_avx512, has_avx512},
 #endif
-    return k == &ls_kernels_portable;
+#ifdef LS_HAVE_AVX2
+    {&ls_kernels_avx2, has_avx2},
+#endif
+#ifdef LS_HAVE_NEON
+    {&ls_kernels_neon, always}, /* every AArch64 has it */
+#endif
+    {&ls_kernels_portable, always},
+};
+
+const ls_kernels *ls_kernels_at(int i) {
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
+        if (variants[v].runs_here() && i-- == 0) return variants[v].k;
+    return NULL;
 }
 
 const ls_kernels *ls_kernels_named(const char *name) {
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
-        if (strcmp(variants[i]->name, name) == 0 && runs_here(variants[i])) return variants[i];
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++)
+        if (strcmp(k->name, name) == 0) return k;
     return NULL;
+}
+
+static ls_status fail_unknown(const char *name, ls_error *e) {
+    char known[128] = "";
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", i ? " or " : "", k->name);
+    }
+    return ls_fail(e, LS_EINVAL,
+                   "LOCKSTEP_CPU: no kernels '%s' on this processor; use %s, or unset it", name,
+                   known);
 }
 
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *e) {
     const char *forced = getenv("LOCKSTEP_CPU");
-    if (forced && *forced) {
-        const ls_kernels *k = ls_kernels_named(forced);
-        if (!k)
-            return ls_fail(e, LS_EINVAL,
-                           "LOCKSTEP_CPU: no kernels '%s' on this processor; use portable or avx2, "
-                           "or unset it",
-                           forced);
-        *k_p = k;
-        return LS_OK;
-    }
-    size_t i = 0;
-    while (!runs_here(variants[i])) i++;
-    *k_p = variants[i];
+    const ls_kernels *k = forced && *forced ? ls_kernels_named(forced) : ls_kernels_at(0);
+    if (!k) return fail_unknown(forced, e);
+    *k_p = k;
     return LS_OK;
 }

@@ -1,7 +1,7 @@
 /* kernels.h - the inner loops, one table for each kind of processor.
  *
  * Every variant gives the same bits (see vec.h). ls_kernels_pick() chooses the fastest that this
- * processor runs; LOCKSTEP_CPU=portable|avx2 in the environment forces one. Kernels allocate
+ * processor runs; LOCKSTEP_CPU=NAME in the environment forces one. Kernels allocate
  * nothing, run in one thread, and take any sizes from 0 unless said otherwise; pointers need not be
  * aligned. Matrices are row-major.
  *
@@ -115,10 +115,14 @@ typedef struct ls_kernels {
     void (*narrow)(ls_dtype to, size_t n, const float *x, void *y);
 } ls_kernels;
 
-/* LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
+/* Names: avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
+ * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 
 /* The variant of that name if it exists and runs here, else NULL. */
 const ls_kernels *ls_kernels_named(const char *name);
+
+/* The variants that run here, i = 0, 1 ...: the fastest first, portable last, then NULL. */
+const ls_kernels *ls_kernels_at(int i);
 
 #endif

@@ -5,6 +5,23 @@
  * with memcmp). v_fma rounds once; nothing else is ever fused (-ffp-contract=off). Sixteen lanes
  * are one AVX-512 register, two of AVX2, four of NEON.
  *
+ * vec_NAME.h is a variant's part:
+ *
+ * - v16, and v_set1, v_load, v_store, v_add, v_sub, v_mul, v_div, v_sqrt;
+ *
+ * - v_max, v_min: a > b ? a : b and a < b ? a : b, also for NaN and zeros;
+ *
+ * - v_fma: a * b + c, rounded once;
+ *
+ * - v_pow2: 2^i for the integer i in the low bits of the pattern (see v_exp);
+ *
+ * - v_transpose4: out[k * row + i] = p[i][k] for i in 0..3, k in 0..7: any 32 bits, not aligned;
+ *
+ * - where it has instructions for 16-bit floats: V_HALF, and the functions under it below;
+ *
+ * - for the GEMM's tile vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma. The tile
+ * has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns.
+ *
  * Included by src/tensor/kernels/ only.
  */
 #ifndef LS_TENSOR_VEC_H
@@ -16,175 +33,15 @@
 
 enum { LS_LANES = 16 };
 
-#if defined(LS_VARIANT_avx2)
-
-#include <immintrin.h>
-
-typedef struct v16 {
-    __m256 lo, hi;
-} v16;
-
-static inline v16 v_set1(float x) { return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
-static inline v16 v_load(const float *p) {
-    return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
-}
-static inline void v_store(float *p, v16 a) {
-    _mm256_storeu_ps(p, a.lo);
-    _mm256_storeu_ps(p + 8, a.hi);
-}
-static inline v16 v_add(v16 a, v16 b) {
-    return (v16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
-}
-static inline v16 v_sub(v16 a, v16 b) {
-    return (v16){_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
-}
-static inline v16 v_mul(v16 a, v16 b) {
-    return (v16){_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
-}
-static inline v16 v_div(v16 a, v16 b) {
-    return (v16){_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
-}
-static inline v16 v_sqrt(v16 a) { return (v16){_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
-/* a > b ? a : b, also for NaN and zeros. */
-static inline v16 v_max(v16 a, v16 b) {
-    return (v16){_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
-}
-static inline v16 v_min(v16 a, v16 b) {
-    return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
-}
-#define V_HALF
-static inline __m256 v_widen_bf16(const uint16_t *p) {
-    __m128i h = _mm_loadu_si128((const __m128i *)p);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
-}
-static inline v16 v_load_bf16(const uint16_t *p) {
-    return (v16){v_widen_bf16(p), v_widen_bf16(p + 8)};
-}
-static inline v16 v_load_f16(const uint16_t *p) {
-    return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
-                 _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
-}
-static inline v16 v_pick_bf16(v16 a, int odd) {
-    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
-    if (odd) {
-        __m256i upper = _mm256_set1_epi32((int)0xffff0000u);
-        lo = _mm256_and_si256(lo, upper), hi = _mm256_and_si256(hi, upper);
-    } else {
-        lo = _mm256_slli_epi32(lo, 16), hi = _mm256_slli_epi32(hi, 16);
-    }
-    return (v16){_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
-}
-static inline v16 v_pick_f16(v16 a, int odd) {
-    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
-    if (odd) {
-        lo = _mm256_srli_epi32(lo, 16), hi = _mm256_srli_epi32(hi, 16);
-    } else {
-        __m256i lower = _mm256_set1_epi32(0xffff);
-        lo = _mm256_and_si256(lo, lower), hi = _mm256_and_si256(hi, lower);
-    }
-    __m256i h = _mm256_permute4x64_epi64(_mm256_packus_epi32(lo, hi), 0xd8);
-    return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
-                 _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
-}
-/* a * b + c, rounded once. */
-static inline v16 v_fma(v16 a, v16 b, v16 c) {
-    return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
-}
-static inline __m256 v_pow2_half(__m256 t) {
-    __m256i i = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
-    return _mm256_castsi256_ps(_mm256_add_epi32(i, _mm256_set1_epi32(0x3f800000)));
-}
-/* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
-static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
-
-/* out[k * row + i] = p[i][k] for i in 0..3, k in 0..7: any 32 bits, not aligned. */
-static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
-    __m256 a[4];
-    for (int i = 0; i < 4; i += 2) {
-        __m256 x = _mm256_loadu_ps(p[i]), y = _mm256_loadu_ps(p[i + 1]);
-        a[i] = _mm256_unpacklo_ps(x, y);
-        a[i + 1] = _mm256_unpackhi_ps(x, y);
-    }
-    for (int k = 0; k < 4; k++) {
-        __m256 t = k & 1 ? _mm256_shuffle_ps(a[k / 2], a[k / 2 + 2], 0xee)
-                         : _mm256_shuffle_ps(a[k / 2], a[k / 2 + 2], 0x44);
-        _mm_storeu_ps(out + k * row, _mm256_castps256_ps128(t));
-        _mm_storeu_ps(out + (k + 4) * row, _mm256_extractf128_ps(t, 1));
-    }
-}
-
-/* A register, for the GEMM's tile: of 16, 12 hold the tile, 3 a row of b, 1 a value of a. */
-typedef __m256 vr;
-enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 3 };
-
-static inline vr r_set1(float x) { return _mm256_set1_ps(x); }
-static inline vr r_load(const float *p) { return _mm256_loadu_ps(p); }
-static inline void r_store(float *p, vr a) { _mm256_storeu_ps(p, a); }
-/* a * b + c. Written out, because compilers would read b from memory again for each use: the
- * ports that load are what the tile is short of. */
-static inline vr r_fma(vr a, vr b, vr c) {
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
-    return c;
-}
-
-#else /* portable */
-
-typedef struct v16 {
-    float f[LS_LANES];
-} v16;
-
-#define V_EACH(expression)                                                                         \
-    v16 r;                                                                                         \
-    for (int i = 0; i < LS_LANES; i++) r.f[i] = (expression);                                      \
-    return r
-
-static inline v16 v_set1(float x) { V_EACH(x); }
-static inline v16 v_load(const float *p) { V_EACH(p[i]); }
-static inline void v_store(float *p, v16 a) { memcpy(p, a.f, sizeof a.f); }
-static inline v16 v_add(v16 a, v16 b) { V_EACH(a.f[i] + b.f[i]); }
-static inline v16 v_sub(v16 a, v16 b) { V_EACH(a.f[i] - b.f[i]); }
-static inline v16 v_mul(v16 a, v16 b) { V_EACH(a.f[i] * b.f[i]); }
-static inline v16 v_div(v16 a, v16 b) { V_EACH(a.f[i] / b.f[i]); }
-static inline v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.f[i])); }
-static inline v16 v_max(v16 a, v16 b) { V_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
-static inline v16 v_min(v16 a, v16 b) { V_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
-static inline v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.f[i], b.f[i], c.f[i])); }
-static inline v16 v_pow2(v16 t) {
-    uint32_t u[LS_LANES];
-    memcpy(u, t.f, sizeof u);
-    for (int i = 0; i < LS_LANES; i++) u[i] = (u[i] << 23) + 0x3f800000u;
-    memcpy(t.f, u, sizeof u);
-    return t;
-}
-static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
-    for (int k = 0; k < 8; k++)
-        for (int i = 0; i < 4; i++) memcpy(out + k * row + i, p[i] + k, sizeof *out);
-}
-
-typedef struct vr {
-    float f[8];
-} vr;
-enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 1 };
-
-static inline vr r_set1(float x) {
-    vr r;
-    for (int i = 0; i < LS_VR; i++) r.f[i] = x;
-    return r;
-}
-static inline vr r_load(const float *p) {
-    vr r;
-    memcpy(r.f, p, sizeof r.f);
-    return r;
-}
-static inline void r_store(float *p, vr a) { memcpy(p, a.f, sizeof a.f); }
-static inline vr r_fma(vr a, vr b, vr c) {
-    for (int i = 0; i < LS_VR; i++) c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
-    return c;
-}
-
+#if defined(LS_VARIANT_avx512)
+#include "tensor/vec_avx512.h"
+#elif defined(LS_VARIANT_avx2)
+#include "tensor/vec_avx2.h"
+#elif defined(LS_VARIANT_neon)
+#include "tensor/vec_neon.h"
+#else
+#include "tensor/vec_portable.h"
 #endif
-
-/* ---- the same for every variant ---- */
 
 /* Sixteen 16-bit floats in f32, exactly: those at p, or of each lane of `a`, which has two, the
  * second if `odd`, else the first. */

@@ -4,69 +4,10 @@
 
 #include <math.h>
 
-#include "base/random.h"
+#include "tensor/problem.h"
 #include "test.h"
 
-typedef struct problem {
-    int64_t M, N, K, ldc;
-    bool ta, tb;
-    ls_gemm_start start;
-    float *a, *b, *bias, *c; /* c [M, ldc] */
-} problem;
-
-static void fill(float *x, size_t n, uint64_t stream) {
-    ls_random_normal(11, LS_STREAM_SAMPLE, stream, 0, n, 1.0f, x);
-}
-
-static problem make(int64_t M, int64_t N, int64_t K, int variant) {
-    problem p = {M,
-                 N,
-                 K,
-                 N + variant % 3,
-                 variant & 1,
-                 (variant >> 1) & 1,
-                 (ls_gemm_start)(variant % 3),
-                 NULL,
-                 NULL,
-                 NULL,
-                 NULL};
-    p.a = calloc((size_t)(M * K + 1), sizeof(float));
-    p.b = calloc((size_t)(K * N + 1), sizeof(float));
-    p.bias = calloc((size_t)N + 1, sizeof(float));
-    p.c = calloc((size_t)(M * p.ldc + 1), sizeof(float));
-    fill(p.a, (size_t)(M * K), 1);
-    fill(p.b, (size_t)(K * N), 2);
-    fill(p.bias, (size_t)N, 3);
-    fill(p.c, (size_t)(M * p.ldc), 4);
-    return p;
-}
-
-static void drop(problem *p) {
-    free(p->a);
-    free(p->b);
-    free(p->bias);
-    free(p->c);
-}
-
-static ls_matrix a_of(const problem *p) {
-    return p->ta ? ls_matrix_transposed(p->a, p->M) : ls_matrix_of(p->a, p->K);
-}
-static ls_matrix b_of(const problem *p) {
-    return p->tb ? ls_matrix_transposed(p->b, p->K) : ls_matrix_of(p->b, p->N);
-}
 static float at(ls_matrix m, int64_t i, int64_t j) { return m.p[i * m.rs + j * m.cs]; }
-
-static ls_gemm_job job_of(const problem *p, float *c) {
-    return (ls_gemm_job){.M = p->M,
-                         .N = p->N,
-                         .K = p->K,
-                         .a = a_of(p),
-                         .b = b_of(p),
-                         .c = c,
-                         .ldc = p->ldc,
-                         .start = p->start,
-                         .bias = p->bias};
-}
 
 /* The chain itself, and a double-precision sum of the same products. */
 static float chain(const problem *p, int64_t i, int64_t j, double *exact) {
@@ -96,7 +37,7 @@ static void run(const ls_compute *c, const problem *p, bool pack, float *got) {
 }
 
 static void check(const ls_compute *c, int64_t M, int64_t N, int64_t K, int variant) {
-    problem p = make(M, N, K, variant);
+    problem p = make_problem(M, N, K, variant);
     size_t n = (size_t)(M * p.ldc), nbytes = n * sizeof(float);
     float *got = malloc(nbytes + 4), *packed = malloc(nbytes + 4);
     memcpy(got, p.c, nbytes);
@@ -116,26 +57,20 @@ static void check(const ls_compute *c, int64_t M, int64_t N, int64_t K, int vari
             if (j < N) assert_true(fabs(exact - (double)want) <= 1e-5 * (1 + sqrt((double)K)));
         }
     free(got);
-    drop(&p);
+    drop_problem(&p);
 }
 
 static void each_kernel(void (*fn)(const ls_compute *)) {
-    static const char *const names[] = {"portable", "avx2"};
-    for (int i = 0; i < 2; i++) {
-        if (!ls_kernels_named(names[i])) {
-            print_message("skipped: no %s kernels on this processor\n", names[i]);
-            continue;
-        }
-        setenv("LOCKSTEP_CPU", names[i], 1);
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++)
         for (int threads = 1; threads <= 3; threads++) {
             ls_compute c;
             ls_error e;
             assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
+            c.k = k;
             fn(&c);
             ls_compute_close(&c);
         }
-        unsetenv("LOCKSTEP_CPU");
-    }
 }
 
 static void small_shapes(const ls_compute *c) {
@@ -169,7 +104,7 @@ static void test_large(void **state) {
 
 /* A product in two parts over k, the second added to the first, has the bits of the whole. */
 static void in_parts(const ls_compute *c) {
-    problem p = make(13, 21, 500, 0);
+    problem p = make_problem(13, 21, 500, 0);
     float *whole = calloc(13 * 21, sizeof(float)), *parts = calloc(13 * 21, sizeof(float));
     p.ldc = 21;
     ls_gemm_job job = job_of(&p, whole);
@@ -187,7 +122,7 @@ static void in_parts(const ls_compute *c) {
     assert_memory_equal(whole, parts, 13 * 21 * sizeof(float));
     free(whole);
     free(parts);
-    drop(&p);
+    drop_problem(&p);
 }
 
 static void test_parts(void **state) {

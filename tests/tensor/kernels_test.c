@@ -1,43 +1,13 @@
-/* kernels_test.c - every kernel: the same bits from every variant, on ordinary and on wild numbers;
- * and the right numbers, by formulas in double precision. Where the header promises an order of
- * sums, the reference is that sum in f32 and the bits must agree. */
+/* kernels_test.c - every kernel of every variant makes the right numbers, by formulas in double
+ * precision. Where the header promises an order of sums, the reference is that sum in f32 and the
+ * bits must agree. That variants agree with each other: variant_bits.c. */
 #include "tensor/kernels.h"
 
-#include <float.h>
-#include <math.h>
-
-#include "base/random.h"
+#include "tensor/groups.h"
 #include "test.h"
 
-enum { ROWS = 3, MAX_N = 100, CELLS = ROWS * MAX_N + 260, NOUT = 8 };
-
-static const int64_t sizes[] = {0, 1, 7, 15, 16, 17, 33, MAX_N};
+static const int64_t sizes[] = {0, 1, 7, 15, 16, 17, 33, 100};
 enum { NSIZES = sizeof sizes / sizeof *sizes };
-
-/* Inputs, and what the kernels write: each array is followed by cells that must stay UNTOUCHED. */
-typedef struct values {
-    float in[4][CELLS];
-    float out[NOUT][CELLS];
-} values;
-
-static const float UNTOUCHED = -77.25f;
-
-static void fill(values *v, bool wild) {
-    static const float odd[] = {1e18f,  -1e18f,  3e8f, -100.0f, 88.5f, -0.0f,
-                                1e-41f, -1e-41f, 0.0f, 1e-20f,  -3e8f, FLT_MIN};
-    for (uint64_t i = 0; i < 4; i++) {
-        ls_random_normal(5, LS_STREAM_SAMPLE, i, 0, CELLS, 2.0f, v->in[i]);
-        for (size_t j = 0; wild && j < CELLS; j++)
-            if ((j * 7 + i) % 5 < 2) v->in[i][j] = odd[(j + 5 * i) % 12];
-    }
-    for (int i = 0; i < NOUT; i++)
-        for (int j = 0; j < CELLS; j++) v->out[i][j] = UNTOUCHED;
-}
-
-/* Output i begins as input j. */
-static void start_from(values *v, int i, int j, int64_t n) {
-    memcpy(v->out[i], v->in[j], (size_t)n * sizeof(float));
-}
 
 static void assert_untouched(const values *v, int i, int64_t from) {
     for (int64_t j = from; j < CELLS; j++) assert_true(v->out[i][j] == UNTOUCHED);
@@ -52,129 +22,16 @@ static void assert_close(float got, double want, double tolerance, const char *w
     fail();
 }
 
-/* ---- each group of kernels once, on rows of n; the outputs go to v->out ---- */
-
-typedef void group_fn(const ls_kernels *, int64_t n, values *);
-
-static void do_layernorm(const ls_kernels *k, int64_t n, values *v) {
-    int64_t rows = n ? ROWS : 0; /* a row of nothing has no mean */
-    float *mean = v->out[1], *rstd = v->out[2];
-    k->layernorm(rows, n, v->in[0], v->in[1], v->in[2], v->out[0], mean, rstd);
-    k->layernorm_dx(rows, n, v->in[3], v->in[0], v->in[1], mean, rstd, NULL, v->out[3]);
-    start_from(v, 4, 2, rows * n); /* in place of the residual */
-    k->layernorm_dx(rows, n, v->in[3], v->in[0], v->in[1], mean, rstd, v->out[4], v->out[4]);
-    start_from(v, 5, 2, n);
-    start_from(v, 6, 1, n);
-    k->layernorm_dparams(rows, n, n / 3, n, v->in[3], v->in[0], mean, rstd, v->out[5], v->out[6]);
-}
-
-static void do_sums(const ls_kernels *k, int64_t n, values *v) {
-    start_from(v, 0, 1, n);
-    k->column_sum(ROWS, n, n / 3, n - n / 4, v->in[0], v->out[0]);
-    k->add(n, v->in[0], v->in[1], v->out[1]);
-    start_from(v, 2, 0, n);
-    k->add(n, v->out[2], v->out[2], v->out[2]);
-    v->out[3][0] = k->sum_squares(n, v->in[0]);
-}
-
-static void do_gelu(const ls_kernels *k, int64_t n, values *v) {
-    k->gelu(n, v->in[0], v->out[0]);
-    k->gelu_dx(n, v->in[0], v->in[1], v->out[1]);
-    start_from(v, 2, 1, n);
-    k->gelu_dx(n, v->in[0], v->out[2], v->out[2]); /* in place of dy */
-}
-
-/* The first query sees one key, half of them, or all. */
-static void do_softmax(const ls_kernels *k, int64_t n, values *v, int64_t first) {
-    start_from(v, 0, 0, ROWS * n);
-    k->softmax_causal(ROWS, n, first, 0.3f, v->out[0], v->out[1]);
-    start_from(v, 2, 0, ROWS * n);
-    k->softmax_causal_again(ROWS, n, first, 0.3f, v->out[2], v->out[1]);
-    start_from(v, 3, 1, ROWS * n);
-    k->softmax_causal_dx(ROWS, n, 0.3f, v->out[0], v->out[3]);
-}
-static void do_softmax_one(const ls_kernels *k, int64_t n, values *v) { do_softmax(k, n, v, 0); }
-static void do_softmax_half(const ls_kernels *k, int64_t n, values *v) {
-    do_softmax(k, n, v, n / 2);
-}
-static void do_softmax_all(const ls_kernels *k, int64_t n, values *v) { do_softmax(k, n, v, n); }
-
-static void do_cross_entropy(const ls_kernels *k, int64_t n, values *v) {
-    if (n == 0) return; /* a target there must be */
-    v->out[2][0] = k->cross_entropy(n, v->in[0], v->out[1]);
-    start_from(v, 0, 0, n);
-    k->cross_entropy_dx(n, v->out[0], v->out[1], n / 2, 0.125f);
-}
-
-static const ls_adamw_step STEP = {.lr = 1e-3f,
-                                   .beta1 = 0.9f,
-                                   .beta2 = 0.95f,
-                                   .eps = 1e-8f,
-                                   .weight_decay = 0.1f,
-                                   .correct1 = 1 / (1 - 0.81f),
-                                   .correct2 = 1 / (1 - 0.9025f),
-                                   .grad_scale = 0.7f};
-
-static void do_adamw(const ls_kernels *k, int64_t n, values *v) {
-    start_from(v, 0, 1, n);
-    start_from(v, 1, 2, n);
-    for (int64_t i = 0; i < n; i++) v->out[2][i] = fabsf(v->in[3][i]); /* a mean of squares */
-    k->adamw(n, &STEP, v->in[0], v->out[0], v->out[1], v->out[2]);
-}
-
-/* Tiles [tile_m, tile_n] of a matrix with rows 4 longer. */
-static void do_gemm_parts(const ls_kernels *k, int64_t n, values *v) {
-    k->pack_a(n, ROWS, v->in[0], ROWS, 1, v->out[0]);
-    k->pack_a(n, ROWS, v->in[0], 1, n, v->out[1]);
-    k->pack_b(ROWS, n, v->in[1], n, 1, v->out[2]);
-    k->pack_b(ROWS, n, v->in[1], 1, ROWS, v->out[3]);
-    int64_t depth = n < 10 ? n : 10, ldc = k->tile_n + 4;
-    start_from(v, 4, 3, k->tile_m * ldc);
-    k->gemm_tile(depth, v->in[0], 1, k->tile_m, v->in[1], NULL, v->out[4], ldc);
-    k->gemm_tile(depth, v->in[0], 1, k->tile_m, v->in[1], v->in[2], v->out[5], ldc);
-    v->out[6][0] = k->fma_peak(n % 4);
-    v->out[7][0] = (float)k->tile_m;
-    v->out[7][1] = (float)k->tile_n;
-}
-
-/* ---- the same bits; what is packed is each variant's own matter: products are gemm_test.c's ----
- */
-
-static void test_same_bits(void **state) {
-    (void)state;
-    static group_fn *const groups[] = {do_layernorm,     do_sums,         do_gelu,
-                                       do_softmax_one,   do_softmax_half, do_softmax_all,
-                                       do_cross_entropy, do_adamw};
-    static values portable, avx2;
-    const ls_kernels *k = ls_kernels_named("avx2");
-    if (!k) {
-        print_message("skipped: no avx2 kernels on this processor\n");
-        skip();
-    }
-    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-        for (int s = 0; s < NSIZES; s++)
-            for (int wild = 0; wild < 2; wild++) {
-                fill(&portable, wild);
-                fill(&avx2, wild);
-                groups[g](ls_kernels_named("portable"), sizes[s], &portable);
-                groups[g](k, sizes[s], &avx2);
-                if (memcmp(&portable, &avx2, sizeof portable) != 0) {
-                    print_error("group %zu, size %lld, wild %d\n", g, (long long)sizes[s], wild);
-                    fail();
-                }
-            }
-}
-
 /* ---- the right numbers ---- */
 
 /* fn for every variant and size, with what the group's kernels made of ordinary numbers. */
 static void each(group_fn *group, void (*check)(int64_t n, const values *)) {
-    static const char *const names[] = {"portable", "avx2"};
     static values v;
-    for (int i = 0; i < 2; i++)
-        for (int s = 0; s < NSIZES && ls_kernels_named(names[i]); s++) {
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++)
+        for (int s = 0; s < NSIZES; s++) {
             fill(&v, false);
-            group(ls_kernels_named(names[i]), sizes[s], &v);
+            group(k, sizes[s], &v);
             check(sizes[s], &v);
         }
 }
@@ -508,19 +365,20 @@ static void test_pick(void **state) {
     assert_ls_fails(ls_kernels_pick(&k, &e), LS_EINVAL, "'abacus'", e);
     unsetenv("LOCKSTEP_CPU");
     assert_ls_ok(ls_kernels_pick(&k, &e), e);
-    assert_string_equal(k->name, ls_kernels_named("avx2") ? "avx2" : "portable");
+    assert_ptr_equal(k, ls_kernels_at(0));
+    for (int i = 0; (k = ls_kernels_at(i)); i++) assert_ptr_equal(k, ls_kernels_named(k->name));
 }
 
 int main(void) {
     unsetenv("LOCKSTEP_CPU");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_layernorm),
-        cmocka_unit_test(test_sums),          cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_chains),        cmocka_unit_test(test_gelu),
-        cmocka_unit_test(test_gelu_range),    cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_softmax_masks), cmocka_unit_test(test_cross_entropy),
-        cmocka_unit_test(test_exp),           cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_gemm_parts),    cmocka_unit_test(test_pick),
+        cmocka_unit_test(test_layernorm),     cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_lanes),         cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_gelu),          cmocka_unit_test(test_gelu_range),
+        cmocka_unit_test(test_softmax),       cmocka_unit_test(test_softmax_masks),
+        cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_exp),
+        cmocka_unit_test(test_adamw),         cmocka_unit_test(test_gemm_parts),
+        cmocka_unit_test(test_pick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

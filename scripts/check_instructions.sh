@@ -1,0 +1,71 @@
+#!/bin/sh
+# Instructions that a training step of a small GPT takes, counted by callgrind, beside the record in
+# tests/instructions.txt: more than 5 % above it fails, more than 5 % below it is told. Counts, unlike
+# times, are the same on a busy machine; but they weigh a load from memory as much as an addition, so they
+# show added work, not what is slow.
+#     check_instructions.sh PROGRAM COMPILER BUILD_TYPE
+# A step is half the difference between a run of 3 steps and one of 1, so that starting, writing
+# and evaluating don't count. One process; zero-3 plays two workers in turns.
+# LOCKSTEP_UPDATE=1 writes the record. Exit code 77: skipped, with the reason.
+set -eu
+cd "$(dirname "$0")/.."
+program=$1 compiler=$2 build_type=$3
+record=tests/instructions.txt
+machine="$compiler, $(uname -m), avx2"
+
+skip() { echo "skipped: $*"; exit 77; }
+[ "$build_type" = Release ] || skip "instructions are recorded of the release build, not of ${build_type:-another}"
+command -v valgrind >/dev/null || skip "there is no valgrind"
+LOCKSTEP_CPU=avx2; export LOCKSTEP_CPU
+grep -qw avx2 /proc/cpuinfo || skip "this processor has no AVX2"
+recorded=$(sed -n 's/^recorded with: //p' $record)
+update=${LOCKSTEP_UPDATE:-}
+[ -n "$update" ] || [ "$machine" = "$recorded" ] ||
+    skip "instructions are recorded with $recorded; this is $machine"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# count STEPS SET...: instructions of a whole run.
+count() {
+    steps=$1
+    shift
+    rm -rf "$work/run"
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" train configs/tiny.yaml -o "$work/run" \
+        --set model.width=48 --set train.batch=4 --set train.virtual_workers=2 --set train.eval_every=0 \
+        --set train.eval_samples=1 --set data.val_fraction=0.01 --set optim.warmup=0 \
+        --set parallel.threads=1 --set parallel.overlap=off --set parallel.transport=thread \
+        --set train.steps="$steps" "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    sed -n 's/.*Collected : //p' "$work/log"
+}
+
+bad=0
+check() { # check NAME SET...
+    name=$1
+    shift
+    few=$(count 1 "$@")
+    many=$(count 3 "$@")
+    got=$(((many - few) / 2))
+    echo "$name: $got" >>"$work/record"
+    want=$(sed -n "s/^$name: //p" $record)
+    [ -z "$update" ] || { echo "$name: $got"; return; }
+    [ -n "$want" ] || { echo "$name: there is no record of it" >&2; bad=1; return; }
+    permille=$(((got - want) * 1000 / want))
+    printf '%-10s %9d instructions a step, recorded %9d: %+d permille\n' "$name" "$got" "$want" $permille
+    if [ $((got * 20)) -gt $((want * 21)) ]; then
+        bad=1
+        echo "$name: over 5 % more instructions; if that is meant: LOCKSTEP_UPDATE=1 ctest -R instructions" >&2
+    elif [ $((got * 20)) -lt $((want * 19)) ]; then
+        echo "$name: over 5 % fewer instructions: the record could be lowered"
+    fi
+}
+
+{
+    echo "Instructions of a training step; scripts/check_instructions.sh says which and how."
+    echo "recorded with: $machine"
+} >"$work/record"
+check f32 -n 1
+check bf16 -n 1 --set train.compute=bf16
+check zero-3 -n 2 --set parallel.executor=sequential --set parallel.zero=3 --set parallel.recompute=2
+[ -z "$update" ] || cp "$work/record" $record
+exit $bad

@@ -1,0 +1,101 @@
+/* vec_avx2.h - v16 as two registers of AVX2; see vec.h.
+ */
+#ifndef LS_TENSOR_VEC_AVX2_H
+#define LS_TENSOR_VEC_AVX2_H
+
+#include <immintrin.h>
+
+#include "tensor/vec_transpose.h"
+
+typedef struct v16 {
+    __m256 lo, hi;
+} v16;
+
+static inline v16 v_set1(float x) { return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+static inline v16 v_load(const float *p) {
+    return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+static inline void v_store(float *p, v16 a) {
+    _mm256_storeu_ps(p, a.lo);
+    _mm256_storeu_ps(p + 8, a.hi);
+}
+static inline v16 v_add(v16 a, v16 b) {
+    return (v16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+static inline v16 v_sub(v16 a, v16 b) {
+    return (v16){_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+static inline v16 v_mul(v16 a, v16 b) {
+    return (v16){_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+static inline v16 v_div(v16 a, v16 b) {
+    return (v16){_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+static inline v16 v_sqrt(v16 a) { return (v16){_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
+/* a > b ? a : b, also for NaN and zeros. */
+static inline v16 v_max(v16 a, v16 b) {
+    return (v16){_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+static inline v16 v_min(v16 a, v16 b) {
+    return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+}
+#define V_HALF
+static inline __m256 v_widen_bf16(const uint16_t *p) {
+    __m128i h = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+static inline v16 v_load_bf16(const uint16_t *p) {
+    return (v16){v_widen_bf16(p), v_widen_bf16(p + 8)};
+}
+static inline v16 v_load_f16(const uint16_t *p) {
+    return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
+                 _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
+}
+static inline v16 v_pick_bf16(v16 a, int odd) {
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    if (odd) {
+        __m256i upper = _mm256_set1_epi32((int)0xffff0000u);
+        lo = _mm256_and_si256(lo, upper), hi = _mm256_and_si256(hi, upper);
+    } else {
+        lo = _mm256_slli_epi32(lo, 16), hi = _mm256_slli_epi32(hi, 16);
+    }
+    return (v16){_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+}
+static inline v16 v_pick_f16(v16 a, int odd) {
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    if (odd) {
+        lo = _mm256_srli_epi32(lo, 16), hi = _mm256_srli_epi32(hi, 16);
+    } else {
+        __m256i lower = _mm256_set1_epi32(0xffff);
+        lo = _mm256_and_si256(lo, lower), hi = _mm256_and_si256(hi, lower);
+    }
+    __m256i h = _mm256_permute4x64_epi64(_mm256_packus_epi32(lo, hi), 0xd8);
+    return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
+                 _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
+}
+/* a * b + c, rounded once. */
+static inline v16 v_fma(v16 a, v16 b, v16 c) {
+    return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+static inline __m256 v_pow2_half(__m256 t) {
+    __m256i i = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(i, _mm256_set1_epi32(0x3f800000)));
+}
+/* 2^i for the integer i in the low bits of t's pattern (see v_exp). */
+static inline v16 v_pow2(v16 t) { return (v16){v_pow2_half(t.lo), v_pow2_half(t.hi)}; }
+
+/* A register, for the GEMM's tile: of 16, 12 hold the tile, 3 a row of b, 1 a value of a. */
+typedef __m256 vr;
+enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 3 };
+
+static inline vr r_set1(float x) { return _mm256_set1_ps(x); }
+static inline vr r_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void r_store(float *p, vr a) { _mm256_storeu_ps(p, a); }
+/* a * b + c. Written out, because compilers would read b from memory again for each use: the
+ * ports that load are what the tile is short of. */
+static inline vr r_fma(vr a, vr b, vr c) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* vec_avx512.h - v16 as one register of AVX-512; see vec.h. Of its parts only AVX512F is needed.
+ *
+ * tests/tensor/avx512_mock/ has these intrinsics in plain C, for processors without them.
+ */
+#ifndef LS_TENSOR_VEC_AVX512_H
+#define LS_TENSOR_VEC_AVX512_H
+
+#include <immintrin.h>
+
+#include "tensor/vec_transpose.h"
+
+typedef struct v16 {
+    __m512 all;
+} v16;
+
+static inline v16 v_set1(float x) { return (v16){_mm512_set1_ps(x)}; }
+static inline v16 v_load(const float *p) { return (v16){_mm512_loadu_ps(p)}; }
+static inline void v_store(float *p, v16 a) { _mm512_storeu_ps(p, a.all); }
+static inline v16 v_add(v16 a, v16 b) { return (v16){_mm512_add_ps(a.all, b.all)}; }
+static inline v16 v_sub(v16 a, v16 b) { return (v16){_mm512_sub_ps(a.all, b.all)}; }
+static inline v16 v_mul(v16 a, v16 b) { return (v16){_mm512_mul_ps(a.all, b.all)}; }
+static inline v16 v_div(v16 a, v16 b) { return (v16){_mm512_div_ps(a.all, b.all)}; }
+static inline v16 v_sqrt(v16 a) { return (v16){_mm512_sqrt_ps(a.all)}; }
+static inline v16 v_max(v16 a, v16 b) { return (v16){_mm512_max_ps(a.all, b.all)}; }
+static inline v16 v_min(v16 a, v16 b) { return (v16){_mm512_min_ps(a.all, b.all)}; }
+static inline v16 v_fma(v16 a, v16 b, v16 c) { return (v16){_mm512_fmadd_ps(a.all, b.all, c.all)}; }
+static inline v16 v_pow2(v16 t) {
+    __m512i i = _mm512_slli_epi32(_mm512_castps_si512(t.all), 23);
+    return (v16){_mm512_castsi512_ps(_mm512_add_epi32(i, _mm512_set1_epi32(0x3f800000)))};
+}
+
+/* A register, for the GEMM's tile: of 32, 24 hold the tile, 3 a row of b, 1 a value of a. */
+typedef __m512 vr;
+enum { LS_VR = 16, LS_TILE_ROWS = 8, LS_TILE_REGS = 3 };
+
+static inline vr r_set1(float x) { return _mm512_set1_ps(x); }
+static inline vr r_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void r_store(float *p, vr a) { _mm512_storeu_ps(p, a); }
+static inline vr r_fma(vr a, vr b, vr c) { return _mm512_fmadd_ps(a, b, c); }
+
+#endif

@@ -1,0 +1,99 @@
+/* vec_neon.h - v16 as four registers of NEON on AArch64; see vec.h.
+ *
+ * vmaxq_f32 and vminq_f32 treat NaN and zeros otherwise than v_max and v_min must: so a comparison
+ * and a choice.
+ */
+#ifndef LS_TENSOR_VEC_NEON_H
+#define LS_TENSOR_VEC_NEON_H
+
+#include <arm_neon.h>
+#include <stdint.h>
+
+typedef struct v16 {
+    float32x4_t a, b, c, d;
+} v16;
+
+static inline v16 v_set1(float x) {
+    float32x4_t r = vdupq_n_f32(x);
+    return (v16){r, r, r, r};
+}
+static inline v16 v_load(const float *p) {
+    return (v16){vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)};
+}
+static inline void v_store(float *p, v16 x) {
+    vst1q_f32(p, x.a);
+    vst1q_f32(p + 4, x.b);
+    vst1q_f32(p + 8, x.c);
+    vst1q_f32(p + 12, x.d);
+}
+static inline v16 v_add(v16 x, v16 y) {
+    return (v16){vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b), vaddq_f32(x.c, y.c),
+                 vaddq_f32(x.d, y.d)};
+}
+static inline v16 v_sub(v16 x, v16 y) {
+    return (v16){vsubq_f32(x.a, y.a), vsubq_f32(x.b, y.b), vsubq_f32(x.c, y.c),
+                 vsubq_f32(x.d, y.d)};
+}
+static inline v16 v_mul(v16 x, v16 y) {
+    return (v16){vmulq_f32(x.a, y.a), vmulq_f32(x.b, y.b), vmulq_f32(x.c, y.c),
+                 vmulq_f32(x.d, y.d)};
+}
+static inline v16 v_div(v16 x, v16 y) {
+    return (v16){vdivq_f32(x.a, y.a), vdivq_f32(x.b, y.b), vdivq_f32(x.c, y.c),
+                 vdivq_f32(x.d, y.d)};
+}
+static inline v16 v_sqrt(v16 x) {
+    return (v16){vsqrtq_f32(x.a), vsqrtq_f32(x.b), vsqrtq_f32(x.c), vsqrtq_f32(x.d)};
+}
+static inline float32x4_t v_max_quarter(float32x4_t x, float32x4_t y) {
+    return vbslq_f32(vcgtq_f32(x, y), x, y);
+}
+static inline v16 v_max(v16 x, v16 y) {
+    return (v16){v_max_quarter(x.a, y.a), v_max_quarter(x.b, y.b), v_max_quarter(x.c, y.c),
+                 v_max_quarter(x.d, y.d)};
+}
+static inline float32x4_t v_min_quarter(float32x4_t x, float32x4_t y) {
+    return vbslq_f32(vcltq_f32(x, y), x, y);
+}
+static inline v16 v_min(v16 x, v16 y) {
+    return (v16){v_min_quarter(x.a, y.a), v_min_quarter(x.b, y.b), v_min_quarter(x.c, y.c),
+                 v_min_quarter(x.d, y.d)};
+}
+/* x * y + z: NEON names the sum first. */
+static inline v16 v_fma(v16 x, v16 y, v16 z) {
+    return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+                 vfmaq_f32(z.d, x.d, y.d)};
+}
+static inline float32x4_t v_pow2_quarter(float32x4_t t) {
+    uint32x4_t i = vshlq_n_u32(vreinterpretq_u32_f32(t), 23);
+    return vreinterpretq_f32_u32(vaddq_u32(i, vdupq_n_u32(0x3f800000)));
+}
+static inline v16 v_pow2(v16 t) {
+    return (v16){v_pow2_quarter(t.a), v_pow2_quarter(t.b), v_pow2_quarter(t.c),
+                 v_pow2_quarter(t.d)};
+}
+
+/* Four by four: zips of rows 0 and 2, 1 and 3, and zips of those. */
+static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
+    for (int64_t k = 0; k < 8; k += 4, out += 4 * row) {
+        float32x4_t r0 = vld1q_f32(p[0] + k), r1 = vld1q_f32(p[1] + k);
+        float32x4_t r2 = vld1q_f32(p[2] + k), r3 = vld1q_f32(p[3] + k);
+        float32x4_t even = vzip1q_f32(r0, r2), odd = vzip1q_f32(r1, r3);
+        vst1q_f32(out, vzip1q_f32(even, odd));
+        vst1q_f32(out + row, vzip2q_f32(even, odd));
+        even = vzip2q_f32(r0, r2), odd = vzip2q_f32(r1, r3);
+        vst1q_f32(out + 2 * row, vzip1q_f32(even, odd));
+        vst1q_f32(out + 3 * row, vzip2q_f32(even, odd));
+    }
+}
+
+/* A register, for the GEMM's tile: of 32, 24 hold the tile, 3 a row of b, the rest values of a. */
+typedef float32x4_t vr;
+enum { LS_VR = 4, LS_TILE_ROWS = 8, LS_TILE_REGS = 3 };
+
+static inline vr r_set1(float x) { return vdupq_n_f32(x); }
+static inline vr r_load(const float *p) { return vld1q_f32(p); }
+static inline void r_store(float *p, vr a) { vst1q_f32(p, a); }
+static inline vr r_fma(vr a, vr b, vr c) { return vfmaq_f32(c, a, b); }
+
+#endif

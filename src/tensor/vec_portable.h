@@ -1,0 +1,63 @@
+/* vec_portable.h - v16 in plain C; what the other variants are compared with. See vec.h.
+ */
+#ifndef LS_TENSOR_VEC_PORTABLE_H
+#define LS_TENSOR_VEC_PORTABLE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct v16 {
+    float f[LS_LANES];
+} v16;
+
+#define V_EACH(expression)                                                                         \
+    v16 r;                                                                                         \
+    for (int i = 0; i < LS_LANES; i++) r.f[i] = (expression);                                      \
+    return r
+
+static inline v16 v_set1(float x) { V_EACH(x); }
+static inline v16 v_load(const float *p) { V_EACH(p[i]); }
+static inline void v_store(float *p, v16 a) { memcpy(p, a.f, sizeof a.f); }
+static inline v16 v_add(v16 a, v16 b) { V_EACH(a.f[i] + b.f[i]); }
+static inline v16 v_sub(v16 a, v16 b) { V_EACH(a.f[i] - b.f[i]); }
+static inline v16 v_mul(v16 a, v16 b) { V_EACH(a.f[i] * b.f[i]); }
+static inline v16 v_div(v16 a, v16 b) { V_EACH(a.f[i] / b.f[i]); }
+static inline v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.f[i])); }
+static inline v16 v_max(v16 a, v16 b) { V_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
+static inline v16 v_min(v16 a, v16 b) { V_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]); }
+static inline v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.f[i], b.f[i], c.f[i])); }
+static inline v16 v_pow2(v16 t) {
+    uint32_t u[LS_LANES];
+    memcpy(u, t.f, sizeof u);
+    for (int i = 0; i < LS_LANES; i++) u[i] = (u[i] << 23) + 0x3f800000u;
+    memcpy(t.f, u, sizeof u);
+    return t;
+}
+static inline void v_transpose4(const float *const p[4], float *out, int64_t row) {
+    for (int k = 0; k < 8; k++)
+        for (int i = 0; i < 4; i++) memcpy(out + k * row + i, p[i] + k, sizeof *out);
+}
+
+typedef struct vr {
+    float f[8];
+} vr;
+enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 1 };
+
+static inline vr r_set1(float x) {
+    vr r;
+    for (int i = 0; i < LS_VR; i++) r.f[i] = x;
+    return r;
+}
+static inline vr r_load(const float *p) {
+    vr r;
+    memcpy(r.f, p, sizeof r.f);
+    return r;
+}
+static inline void r_store(float *p, vr a) { memcpy(p, a.f, sizeof a.f); }
+static inline vr r_fma(vr a, vr b, vr c) {
+    for (int i = 0; i < LS_VR; i++) c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
+    return c;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* immintrin.h - what vec_avx512.h uses of the compiler's header of that name, in plain C.
+ *
+ * Found in its place, so that the AVX-512 variant can be compiled and run on any processor, and its
+ * bits compared. Only the intrinsics in use, after Intel's Intrinsics Guide: lane by lane what the
+ * operation says there.
+ */
+#ifndef LS_TEST_IMMINTRIN_H
+#define LS_TEST_IMMINTRIN_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct __m128 {
+    float f[4];
+} __m128;
+
+typedef struct __m256 {
+    float f[8];
+} __m256;
+
+typedef struct __m512 {
+    float f[16];
+} __m512;
+
+typedef struct __m512i {
+    uint32_t u[16];
+} __m512i;
+
+#define MOCK_EACH(type, member, n, expression)                                                     \
+    type r;                                                                                        \
+    for (int i = 0; i < (n); i++) r.member[i] = (expression);                                      \
+    return r
+#define MOCK_512(expression)  MOCK_EACH(__m512, f, 16, expression)
+#define MOCK_512I(expression) MOCK_EACH(__m512i, u, 16, expression)
+#define MOCK_256(expression)  MOCK_EACH(__m256, f, 8, expression)
+
+static inline __m512 _mm512_set1_ps(float x) { MOCK_512(x); }
+static inline __m512 _mm512_loadu_ps(const void *p) {
+    __m512 r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline void _mm512_storeu_ps(void *p, __m512 a) { memcpy(p, &a, sizeof a); }
+static inline __m512 _mm512_add_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] + b.f[i]); }
+static inline __m512 _mm512_sub_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] - b.f[i]); }
+static inline __m512 _mm512_mul_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] * b.f[i]); }
+static inline __m512 _mm512_div_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] / b.f[i]); }
+static inline __m512 _mm512_sqrt_ps(__m512 a) { MOCK_512(sqrtf(a.f[i])); }
+/* Where one is NaN or both are zeros, the second. */
+static inline __m512 _mm512_max_ps(__m512 a, __m512 b) {
+    MOCK_512(a.f[i] > b.f[i] ? a.f[i] : b.f[i]);
+}
+static inline __m512 _mm512_min_ps(__m512 a, __m512 b) {
+    MOCK_512(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
+}
+static inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
+    MOCK_512(fmaf(a.f[i], b.f[i], c.f[i]));
+}
+static inline __m512i _mm512_set1_epi32(int x) { MOCK_512I((uint32_t)x); }
+static inline __m512i _mm512_add_epi32(__m512i a, __m512i b) { MOCK_512I(a.u[i] + b.u[i]); }
+static inline __m512i _mm512_slli_epi32(__m512i a, unsigned by) {
+    MOCK_512I(by < 32 ? a.u[i] << by : 0);
+}
+static inline __m512i _mm512_castps_si512(__m512 a) {
+    __m512i r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+static inline __m512 _mm512_castsi512_ps(__m512i a) {
+    __m512 r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+
+static inline __m256 _mm256_loadu_ps(const float *p) { MOCK_256(p[i]); }
+static inline void _mm256_storeu_ps(float *p, __m256 a) { memcpy(p, &a, sizeof a); }
+/* In each half of 128 bits: two values of it from a and two from b, in turns. */
+static inline __m256 _mm256_unpacklo_ps(__m256 a, __m256 b) {
+    MOCK_256((i & 1 ? b : a).f[(i & 4) + (i & 2) / 2]);
+}
+static inline __m256 _mm256_unpackhi_ps(__m256 a, __m256 b) {
+    MOCK_256((i & 1 ? b : a).f[(i & 4) + (i & 2) / 2 + 2]);
+}
+/* In each half: two values chosen from a, then two from b, by two bits of `which` each. */
+static inline __m256 _mm256_shuffle_ps(__m256 a, __m256 b, int which) {
+    MOCK_256((i & 2 ? b : a).f[(i & 4) + (which >> (i & 3) * 2 & 3)]);
+}
+static inline __m128 _mm256_castps256_ps128(__m256 a) {
+    __m128 r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+static inline __m128 _mm256_extractf128_ps(__m256 a, int half) {
+    __m128 r;
+    memcpy(&r, a.f + (half & 1) * 4, sizeof r);
+    return r;
+}
+static inline void _mm_storeu_ps(float *p, __m128 a) { memcpy(p, &a, sizeof a); }
+
+#undef MOCK_EACH
+#undef MOCK_512
+#undef MOCK_512I
+#undef MOCK_256
+
+#endif

@@ -1,0 +1,152 @@
+/* groups.h - every kernel once, in groups, on ordinary and on wild numbers: what kernels_test.c
+ * holds against formulas, and variant_bits.c compares between variants. Kernels of other types than
+ * f32: elements.h. */
+#ifndef LS_TEST_GROUPS_H
+#define LS_TEST_GROUPS_H
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "tensor/kernels.h"
+
+enum {
+    ROWS = 3,
+    MAX_N = 211,
+    CELLS = ROWS * MAX_N + 260, /* odd: the arrays of `values` begin at all places of a vector */
+    NIN = 4,
+    NOUT = 8,
+};
+
+/* Inputs, and what the kernels write: each array is followed by cells that must stay UNTOUCHED. */
+typedef struct values {
+    float in[NIN][CELLS];
+    float out[NOUT][CELLS];
+} values;
+
+static const float UNTOUCHED = -77.25f;
+
+static inline void fill(values *v, bool wild) {
+    static const float odd[] = {1e18f,  -1e18f,  3e8f, -100.0f, 88.5f, -0.0f,
+                                1e-41f, -1e-41f, 0.0f, 1e-20f,  -3e8f, FLT_MIN};
+    for (uint64_t i = 0; i < NIN; i++) {
+        ls_random_normal(5, LS_STREAM_SAMPLE, i, 0, CELLS, 2.0f, v->in[i]);
+        for (size_t j = 0; wild && j < CELLS; j++)
+            if ((j * 7 + i) % 5 < 2) v->in[i][j] = odd[(j + 5 * i) % 12];
+    }
+    for (int i = 0; i < NOUT; i++)
+        for (int j = 0; j < CELLS; j++) v->out[i][j] = UNTOUCHED;
+}
+
+/* Output i begins as input j. */
+static inline void start_from(values *v, int i, int j, int64_t n) {
+    memcpy(v->out[i], v->in[j], (size_t)n * sizeof(float));
+}
+
+/* ---- each group of kernels once, on rows of n; the outputs go to v->out ---- */
+
+typedef void group_fn(const ls_kernels *, int64_t n, values *);
+
+static inline void do_layernorm(const ls_kernels *k, int64_t n, values *v) {
+    int64_t rows = n ? ROWS : 0; /* a row of nothing has no mean */
+    float *mean = v->out[1], *rstd = v->out[2];
+    k->layernorm(rows, n, v->in[0], v->in[1], v->in[2], v->out[0], mean, rstd);
+    k->layernorm_dx(rows, n, v->in[3], v->in[0], v->in[1], mean, rstd, NULL, v->out[3]);
+    start_from(v, 4, 2, rows * n); /* in place of the residual */
+    k->layernorm_dx(rows, n, v->in[3], v->in[0], v->in[1], mean, rstd, v->out[4], v->out[4]);
+    start_from(v, 5, 2, n);
+    start_from(v, 6, 1, n);
+    k->layernorm_dparams(rows, n, n / 3, n, v->in[3], v->in[0], mean, rstd, v->out[5], v->out[6]);
+}
+
+static inline void do_sums(const ls_kernels *k, int64_t n, values *v) {
+    start_from(v, 0, 1, n);
+    k->column_sum(ROWS, n, n / 3, n - n / 4, v->in[0], v->out[0]);
+    k->add(n, v->in[0], v->in[1], v->out[1]);
+    start_from(v, 2, 0, n);
+    k->add(n, v->out[2], v->out[2], v->out[2]);
+    v->out[3][0] = k->sum_squares(n, v->in[0]);
+}
+
+static inline void do_gelu(const ls_kernels *k, int64_t n, values *v) {
+    k->gelu(n, v->in[0], v->out[0]);
+    k->gelu_dx(n, v->in[0], v->in[1], v->out[1]);
+    start_from(v, 2, 1, n);
+    k->gelu_dx(n, v->in[0], v->out[2], v->out[2]); /* in place of dy */
+}
+
+/* The first query sees one key, half of them, or all. */
+static inline void do_softmax(const ls_kernels *k, int64_t n, values *v, int64_t first) {
+    start_from(v, 0, 0, ROWS * n);
+    k->softmax_causal(ROWS, n, first, 0.3f, v->out[0], v->out[1]);
+    start_from(v, 2, 0, ROWS * n);
+    k->softmax_causal_again(ROWS, n, first, 0.3f, v->out[2], v->out[1]);
+    start_from(v, 3, 1, ROWS * n);
+    k->softmax_causal_dx(ROWS, n, 0.3f, v->out[0], v->out[3]);
+}
+static inline void do_softmax_one(const ls_kernels *k, int64_t n, values *v) {
+    do_softmax(k, n, v, 0);
+}
+static inline void do_softmax_half(const ls_kernels *k, int64_t n, values *v) {
+    do_softmax(k, n, v, n / 2);
+}
+static inline void do_softmax_all(const ls_kernels *k, int64_t n, values *v) {
+    do_softmax(k, n, v, n);
+}
+
+static inline void do_cross_entropy(const ls_kernels *k, int64_t n, values *v) {
+    if (n == 0) return; /* a target there must be */
+    v->out[2][0] = k->cross_entropy(n, v->in[0], v->out[1]);
+    start_from(v, 0, 0, n);
+    k->cross_entropy_dx(n, v->out[0], v->out[1], n / 2, 0.125f);
+}
+
+static const ls_adamw_step STEP = {.lr = 1e-3f,
+                                   .beta1 = 0.9f,
+                                   .beta2 = 0.95f,
+                                   .eps = 1e-8f,
+                                   .weight_decay = 0.1f,
+                                   .correct1 = 1 / (1 - 0.81f),
+                                   .correct2 = 1 / (1 - 0.9025f),
+                                   .grad_scale = 0.7f};
+
+static inline void do_adamw(const ls_kernels *k, int64_t n, values *v) {
+    start_from(v, 0, 1, n);
+    start_from(v, 1, 2, n);
+    for (int64_t i = 0; i < n; i++) v->out[2][i] = fabsf(v->in[3][i]); /* a mean of squares */
+    k->adamw(n, &STEP, v->in[0], v->out[0], v->out[1], v->out[2]);
+}
+
+/* Sums go on from what y holds. Weights that 16 bits can hold, so that no sum is NaN. */
+static inline void do_gemv(const ls_kernels *k, int64_t n, values *v) {
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    float w[ROWS * MAX_N];
+    uint16_t half[ROWS * MAX_N];
+    for (int64_t i = 0; i < ROWS * n; i++) w[i] = fminf(fmaxf(v->in[1][i], -100.0f), 100.0f);
+    for (int i = 0; i < 3; i++) {
+        if (i > 0) k->narrow(types[i], (size_t)(ROWS * n), w, half);
+        const void *weights = i > 0 ? (const void *)half : w;
+        start_from(v, 2 * i, 3, n);
+        k->gemv(types[i], ROWS, n, v->in[0], weights, n, v->out[2 * i]);
+        k->gemv_table(types[i], ROWS, n, v->in[0], weights, v->out[2 * i + 1]);
+    }
+}
+
+/* Tiles [tile_m, tile_n] of a matrix with rows 4 longer. */
+static inline void do_gemm_parts(const ls_kernels *k, int64_t n, values *v) {
+    k->pack_a(n, ROWS, v->in[0], ROWS, 1, v->out[0]);
+    k->pack_a(n, ROWS, v->in[0], 1, n, v->out[1]);
+    k->pack_b(ROWS, n, v->in[1], n, 1, v->out[2]);
+    k->pack_b(ROWS, n, v->in[1], 1, ROWS, v->out[3]);
+    int64_t depth = n < 10 ? n : 10, ldc = k->tile_n + 4;
+    start_from(v, 4, 3, k->tile_m * ldc);
+    k->gemm_tile(depth, v->in[0], 1, k->tile_m, v->in[1], NULL, v->out[4], ldc);
+    k->gemm_tile(depth, v->in[0], 1, k->tile_m, v->in[1], v->in[2], v->out[5], ldc);
+    v->out[6][0] = k->fma_peak(n % 4);
+    v->out[7][0] = (float)k->tile_m;
+    v->out[7][1] = (float)k->tile_n;
+}
+
+#endif

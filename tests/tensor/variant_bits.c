@@ -1,0 +1,305 @@
+/* variant_bits.c - the same bits from every variant of the kernels, on ordinary and on wild
+ * numbers.
+ *
+ * Each variant that runs here does the same list of work; what comes out of each piece is hashed,
+ * and must have the hash that the portable variant's has. Then one hash a kernel is printed, which
+ * must be the same on every machine: scripts/check_neon.sh compares those of two kinds of
+ * processors. `avx512_mock` is the AVX-512 variant over its instructions in plain C.
+ *
+ * Which NaN comes from an operation on f32 or f64 is open (kernels.h), so each counts as the same,
+ * but where the operation only chooses.
+ *
+ * A program of its own, without cmocka: it is cross-compiled, too.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tensor/elements.h"
+#include "tensor/groups.h"
+#include "tensor/problem.h"
+#include "tensor/vec_probe.h"
+
+/* ---- what is compared ---- */
+
+typedef struct subject {
+    const ls_kernels *k;
+    vec_probe_fn *probe;
+} subject;
+
+extern const ls_kernels ls_kernels_avx512_mock;
+vec_probe_fn vec_probe_portable, vec_probe_avx2, vec_probe_avx512, vec_probe_avx512_mock,
+    vec_probe_neon;
+
+static const struct {
+    const char *name;
+    vec_probe_fn *probe;
+} probes[] = {
+    {"portable", vec_probe_portable},
+#ifdef LS_HAVE_AVX2
+    {"avx2", vec_probe_avx2},
+#endif
+#ifdef LS_HAVE_AVX512
+    {"avx512", vec_probe_avx512},
+#endif
+#ifdef LS_HAVE_NEON
+    {"neon", vec_probe_neon},
+#endif
+};
+enum { NPROBES = sizeof probes / sizeof *probes, MAX_SUBJECTS = NPROBES + 1 };
+
+/* Portable first; returns how many run here. Says which don't. */
+static int find_subjects(subject *s) {
+    int n = 0;
+    for (int i = 0; i < NPROBES; i++) {
+        const ls_kernels *k = ls_kernels_named(probes[i].name);
+        if (k)
+            s[n++] = (subject){k, probes[i].probe};
+        else
+            printf("skipped: %s kernels: this processor can't run them\n", probes[i].name);
+    }
+#ifdef LS_HAVE_AVX512_MOCK
+    s[n++] = (subject){&ls_kernels_avx512_mock, vec_probe_avx512_mock};
+#endif
+    return n;
+}
+
+/* ---- results ---- */
+
+enum { MAX_RESULTS = 20000, MAX_KERNELS = 40 };
+
+static struct {
+    const char *kernel; /* a literal */
+    uint64_t hash;
+} results[MAX_RESULTS]; /* of the portable variant, in the order of the work */
+
+static const char *variant;
+static char where[96]; /* what the piece of work is */
+static int nresults, at, ndiffer;
+
+__attribute__((format(printf, 1, 2))) static void here(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(where, sizeof where, fmt, args);
+    va_end(args);
+}
+
+/* FNV-1a over bytes in memory's order; all machines here are little-endian. */
+static uint64_t hash(uint64_t h, const void *data, size_t nbytes) {
+    const unsigned char *p = data;
+    for (size_t i = 0; i < nbytes; i++) h = (h ^ p[i]) * 0x100000001b3;
+    return h;
+}
+static const uint64_t HASH_START = 0xcbf29ce484222325;
+
+static void put(const char *kernel, const void *data, size_t nbytes) {
+    uint64_t h = hash(HASH_START, data, nbytes);
+    if (strcmp(variant, "portable") == 0) {
+        if (nresults == MAX_RESULTS) abort();
+        results[nresults].kernel = kernel;
+        results[nresults++].hash = h;
+    } else if (results[at++].hash != h && ndiffer++ < 20) {
+        printf("%s: %s: %s: not the bits of portable\n", variant, kernel, where);
+    }
+}
+
+/* NaNs become the same one, in place. */
+static void put_f32(const char *kernel, float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (isnan(x[i])) x[i] = NAN;
+    put(kernel, x, n * sizeof *x);
+}
+
+/* ---- the work ---- */
+
+static const struct {
+    group_fn *run;
+    const char *outputs[NOUT]; /* the kernel that writes each */
+} groups[] = {
+    {do_layernorm,
+     {"layernorm", "layernorm", "layernorm", "layernorm_dx", "layernorm_dx", "layernorm_dparams",
+      "layernorm_dparams"}},
+    {do_sums, {"column_sum", "add", "add", "sum_squares"}},
+    {do_gelu, {"gelu", "gelu_dx", "gelu_dx"}},
+    {do_softmax_one,
+     {"softmax_causal", "softmax_causal", "softmax_causal_again", "softmax_causal_dx"}},
+    {do_softmax_half,
+     {"softmax_causal", "softmax_causal", "softmax_causal_again", "softmax_causal_dx"}},
+    {do_softmax_all,
+     {"softmax_causal", "softmax_causal", "softmax_causal_again", "softmax_causal_dx"}},
+    {do_cross_entropy, {"cross_entropy_dx", "cross_entropy", "cross_entropy"}},
+    {do_adamw, {"adamw", "adamw", "adamw"}},
+    {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
+};
+
+/* All but those of the products (do_products). Every size about one and two vectors, about a
+ * transposed block of 8 and beyond, and primes. */
+static void do_groups(const subject *s) {
+    static const int64_t sizes[] = {0,  1,  2,  3,  5,  7,  8,  9,  13, 15, 16,  17,  23,
+                                    31, 32, 33, 47, 48, 49, 63, 64, 65, 97, 127, 129, MAX_N};
+    static values v;
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int wild = 0; wild < 2; wild++) {
+                fill(&v, wild);
+                groups[g].run(s->k, sizes[i], &v);
+                here("size %" PRId64 ", %s numbers", sizes[i], wild ? "wild" : "ordinary");
+                for (int o = 0; o < NOUT; o++) {
+                    const char *kernel = groups[g].outputs[o];
+                    put_f32(kernel ? kernel : "(none)", v.out[o], CELLS);
+                }
+            }
+}
+
+static void put_block(const char *kernel, block *b, ls_dtype dtype, ls_op op) {
+    settle_nans(b, dtype, op);
+    put(kernel, b, sizeof *b);
+}
+
+static void do_combine(const subject *s, ls_dtype dtype, ls_op op, size_t n) {
+    static block a, b, out, also;
+    fill_block(&a, dtype, 3, true);
+    fill_block(&b, dtype, 4, true);
+    memset(&out, 0xa5, sizeof out);
+    also = out;
+    here("%s of %zu %s", ls_op_name(op), n, ls_dtype_name(dtype));
+    s->k->combine(dtype, op, n, block_at(&a, dtype), block_at(&b, dtype), block_at(&out, dtype));
+    put_block("combine", &out, dtype, op);
+    s->k->combine_both(dtype, op, n, block_at(&a, dtype), block_at(&b, dtype),
+                       block_at(&out, dtype), block_at(&also, dtype));
+    put_block("combine_both", &out, dtype, op);
+    put_block("combine_both", &also, dtype, op);
+}
+
+/* From index 1 on: aligned to an element only. */
+static void do_conversions(const subject *s, ls_dtype dtype, size_t n) {
+    static block wide, narrow;
+    fill_block(&narrow, dtype, 5, true);
+    fill_block(&wide, LS_F32, 6, true);
+    here("%zu %s", n, ls_dtype_name(dtype));
+    s->k->widen(dtype, n, narrow.h + 1, wide.f32 + 1);
+    put_block("widen", &wide, LS_F32, LS_SUM);
+    fill_block(&wide, LS_F32, 7, true);
+    s->k->narrow(dtype, n, wide.f32 + 1, narrow.h + 1);
+    put_block("narrow", &narrow, dtype, LS_SUM);
+}
+
+static void do_elements(const subject *s) {
+    static const size_t sizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 251, 1000};
+    static block x;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int d = 0; d < LS_NDTYPES; d++) {
+            ls_dtype dtype = (ls_dtype)d;
+            for (int op = 0; op < LS_NOPS; op++) do_combine(s, dtype, (ls_op)op, sizes[i]);
+            if (!ls_dtype_is_float(dtype)) continue;
+            fill_block(&x, dtype, 5, true);
+            here("%zu %s by 7", sizes[i], ls_dtype_name(dtype));
+            s->k->average(dtype, sizes[i], 7, block_at(&x, dtype));
+            put_block("average", &x, dtype, LS_AVG);
+            if (dtype == LS_BF16 || dtype == LS_F16) do_conversions(s, dtype, sizes[i]);
+        }
+}
+
+static void make_wild(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (i % 5 < 2) x[i] *= i % 3 ? 1e19f : 1e-22f;
+}
+
+static void do_product(const subject *s, ls_compute *c, const int64_t size[3], int how, bool wild) {
+    problem p = make_problem(size[0], size[1], size[2], how);
+    if (wild) make_wild(p.a, p.M * p.K), make_wild(p.b, p.K * p.N);
+    ls_gemm_job job = job_of(&p, p.c);
+    c->k = s->k;
+    ls_gemm(c, &job);
+    here("%" PRId64 " x %" PRId64 " x %" PRId64 ", way %d, %d threads, %s numbers", p.M, p.N, p.K,
+         how, c->nthreads, wild ? "wild" : "ordinary");
+    put_f32("gemm", p.c, (size_t)(p.M * p.ldc));
+    drop_problem(&p);
+}
+
+/* Packing and tiles, which each variant has of its own size, as whole products. All 12 ways to
+ * transpose and to start for small ones, three for those beyond a block or a tile. */
+static void do_products(const subject *s) {
+    static const int64_t sizes[][3] = {{1, 1, 1},     {5, 7, 3},    {6, 16, 11},  {7, 17, 13},
+                                       {13, 31, 2},   {12, 32, 64}, {29, 53, 37}, {11, 2, 19},
+                                       {97, 33, 385}, {7, 1025, 3}, {193, 17, 2}, {1, 40, 800},
+                                       {17, 97, 61}};
+    float peak = s->k->fma_peak(3);
+    here("3 rounds");
+    put("fma_peak", &peak, sizeof peak);
+    for (int threads = 1; threads <= 2; threads++) {
+        ls_compute c;
+        ls_error e;
+        if (ls_compute_init(&c, threads, 0, &e) != LS_OK) abort();
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int how = 0; how < 12; how += i < 8 ? 1 : 5)
+                for (int wild = 0; wild < 2; wild++) do_product(s, &c, sizes[i], how, wild);
+        ls_compute_close(&c);
+    }
+}
+
+/* All pairs of odd numbers, with a third. Patterns: a NaN must not pass through a float. */
+static void do_vectors(const subject *s) {
+    static const uint32_t odd[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff,
+                                   0x00800000, 0x3f800000, 0xbf800000, 0x3fc00001, 0x7f7fffff,
+                                   0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
+                                   0x42b00000, 0xc2ae0000, 0x5f000000, 0x20000000};
+    enum { NODD = sizeof odd / sizeof *odd };
+    uint32_t in[4][64];
+    for (int i = 0; i < NODD; i++)
+        for (int j = 0; j < NODD; j++) {
+            static float out[PROBE_FLOATS], x[4][64];
+            for (int k = 0; k < 64; k++) {
+                in[0][k] = odd[k % NODD];
+                in[1][k] = odd[(k + i) % NODD];
+                in[2][k] = odd[(k + j) % NODD];
+                in[3][k] = 0x3f800000u + (uint32_t)(k + i * 64 + j); /* all different */
+            }
+            memcpy(x, in, sizeof x);
+            memset(out, 0, sizeof out);
+            s->probe(x[0] + j % 3, x[1], x[2], x[3], out);
+            here("vectors %d, %d", i, j);
+            put("vec: choosing", out, PROBE_EXACT * sizeof *out);
+            put_f32("vec: computing", out + PROBE_EXACT, PROBE_SUMS);
+            put("vec: transposing", out + PROBE_EXACT + PROBE_SUMS, 2 * PROBE_PACKED * sizeof *out);
+        }
+}
+
+/* ---- the hashes ---- */
+
+static void print_hashes(void) {
+    const char *names[MAX_KERNELS];
+    uint64_t hashes[MAX_KERNELS];
+    int n = 0;
+    for (int i = 0; i < nresults; i++) {
+        int k = 0;
+        while (k < n && strcmp(names[k], results[i].kernel) != 0) k++;
+        if (k == MAX_KERNELS) abort();
+        if (k == n) names[n] = results[i].kernel, hashes[n++] = HASH_START;
+        hashes[k] = hash(hashes[k], &results[i].hash, sizeof results[i].hash);
+    }
+    for (int k = 0; k < n; k++) printf("hash %016" PRIx64 " %s\n", hashes[k], names[k]);
+}
+
+int main(void) {
+    subject s[MAX_SUBJECTS];
+    int n = find_subjects(s);
+    unsetenv("LOCKSTEP_CPU");
+    for (int i = 0; i < n; i++) {
+        variant = s[i].k->name;
+        at = 0;
+        do_groups(&s[i]);
+        do_elements(&s[i]);
+        do_products(&s[i]);
+        do_vectors(&s[i]);
+    }
+    print_hashes();
+    printf("%d pieces of work:", nresults);
+    for (int i = 0; i < n; i++) printf(" %s", s[i].k->name);
+    if (ndiffer)
+        printf(": %d differ\n", ndiffer);
+    else
+        printf(": the same bits\n");
+    return ndiffer ? 1 : 0;
+}

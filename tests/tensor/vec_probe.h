@@ -1,0 +1,16 @@
+/* vec_probe.h - each function of vec.h alone: vec_probe.c, compiled once a variant. */
+#ifndef LS_TEST_VEC_PROBE_H
+#define LS_TEST_VEC_PROBE_H
+
+enum {
+    PROBE_EXACT = 5 * 16, /* max, min, pow2, the greatest lane: of NaNs, too, the very bits */
+    PROBE_SUMS = 11 * 16, /* the others: a NaN, but which one is open */
+    PROBE_PACKED = 128,   /* transposed, rows of 16 or of 4 */
+    PROBE_FLOATS = PROBE_EXACT + PROBE_SUMS + 2 * PROBE_PACKED
+};
+
+/* a, b, c [16], rows [64] -> out [PROBE_FLOATS]. */
+typedef void vec_probe_fn(const float *a, const float *b, const float *c, const float *rows,
+                          float *out);
+
+#endif
