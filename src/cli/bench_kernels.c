@@ -207,8 +207,8 @@ static void pass_column_sum(const ls_kernels *k, int64_t rows, const arrays *x) 
 static void pass_gelu(const ls_kernels *k, int64_t rows, const arrays *x) {
     k->gelu(cells(rows), x->a, x->b);
 }
-static void pass_gelu_dx(const ls_kernels *k, int64_t rows, const arrays *x) {
-    k->gelu_dx(cells(rows), x->a, x->b, x->b);
+static void pass_gelu_back(const ls_kernels *k, int64_t rows, const arrays *x) {
+    k->gelu_back(cells(rows), x->a, x->b, x->b, x->c);
 }
 static void pass_loss(const ls_kernels *k, int64_t rows, const arrays *x) {
     for (int64_t r = 0; r < rows / 64; r++)
@@ -239,7 +239,7 @@ static const pass passes[] = {{"layer norm", pass_norm, 2},
                               {"layer norm dW", pass_norm_dparams, 2},
                               {"column sum", pass_column_sum, 1},
                               {"GELU", pass_gelu, 2},
-                              {"GELU dx", pass_gelu_dx, 3},
+                              {"GELU back", pass_gelu_back, 4},
                               {"cross-entropy", pass_loss, 1},
                               {"its dx", pass_loss_dx, 2},
                               {"squares", pass_squares, 1},

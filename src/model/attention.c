@@ -217,12 +217,14 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
-    ls_rows_linear_back(c->compute, rows, C, C, s.att, ls_layer_param(l, c, W_OUT), c->dy, datt,
-                        ls_layer_grad(l, c, W_OUT), ls_layer_grad(l, c, B_OUT), c->grads_start);
+    ls_rows_linear_dx(c->compute, rows, C, C, ls_layer_param(l, c, W_OUT), c->dy, datt);
+    ls_rows_linear_dw(c->compute, rows, C, C, s.att, c->dy, ls_layer_grad(l, c, W_OUT),
+                      ls_layer_grad(l, c, B_OUT), c->grads_start);
     job j = {.l = l, .c = c, .s = s, .datt = datt, .dqkv = dqkv};
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_backward});
-    ls_rows_linear_back(c->compute, rows, C, 3 * C, s.h, ls_layer_param(l, c, W_QKV), dqkv, dh,
-                        ls_layer_grad(l, c, W_QKV), ls_layer_grad(l, c, B_QKV), c->grads_start);
+    ls_rows_linear_dw(c->compute, rows, C, 3 * C, s.h, dqkv, ls_layer_grad(l, c, W_QKV),
+                      ls_layer_grad(l, c, B_QKV), c->grads_start);
+    ls_rows_linear_dx(c->compute, rows, C, 3 * C, ls_layer_param(l, c, W_QKV), dqkv, dh);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 

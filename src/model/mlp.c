@@ -40,12 +40,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *act = c->work, *du = act + rows * 4 * C, *dh = act;
     saved s = saved_of(l, c);
-    ls_rows_gelu(c->compute, rows * 4 * C, s.u, act);
-    ls_rows_linear_back(c->compute, rows, 4 * C, C, act, ls_layer_param(l, c, W_OUT), c->dy, du,
-                        ls_layer_grad(l, c, W_OUT), ls_layer_grad(l, c, B_OUT), c->grads_start);
-    ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, du);
-    ls_rows_linear_back(c->compute, rows, C, 4 * C, s.h, ls_layer_param(l, c, W_IN), du, dh,
-                        ls_layer_grad(l, c, W_IN), ls_layer_grad(l, c, B_IN), c->grads_start);
+    ls_rows_linear_dx(c->compute, rows, 4 * C, C, ls_layer_param(l, c, W_OUT), c->dy, du);
+    ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, act);
+    ls_rows_linear_dw(c->compute, rows, 4 * C, C, act, c->dy, ls_layer_grad(l, c, W_OUT),
+                      ls_layer_grad(l, c, B_OUT), c->grads_start);
+    ls_rows_linear_dw(c->compute, rows, C, 4 * C, s.h, du, ls_layer_grad(l, c, W_IN),
+                      ls_layer_grad(l, c, B_IN), c->grads_start);
+    ls_rows_linear_dx(c->compute, rows, C, 4 * C, ls_layer_param(l, c, W_IN), du, dh);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 
@@ -66,6 +67,5 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     ls_works_linear(f, b, T, 4 * C, C);
     ls_works_pass(f, LS_WORK_GELU, T * 4 * C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
-    ls_works_pass(b, LS_WORK_GELU, T * 4 * C);
-    ls_works_pass(b, LS_WORK_GELU_DX, T * 4 * C);
+    ls_works_pass(b, LS_WORK_GELU_BACK, T * 4 * C);
 }

@@ -82,9 +82,18 @@ static void gelu_run(void *arg, int thread, int nthreads) {
     j.k->gelu(j.n, j.a, j.out);
 }
 
+typedef struct gelu_job {
+    const ls_kernels *k;
+    int64_t n;
+    const float *x;
+    float *d, *y;
+} gelu_job;
+
 static void gelu_back_run(void *arg, int thread, int nthreads) {
-    flat_job j = flat_share(arg, thread, nthreads);
-    j.k->gelu_dx(j.n, j.a, j.b, j.out);
+    const gelu_job *j = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->n, 16, thread, nthreads, &i, &end);
+    j->k->gelu_back(end - i, j->x + i, j->d + i, j->d + i, j->y + i);
 }
 
 static void add_run(void *arg, int thread, int nthreads) {
@@ -96,8 +105,8 @@ void ls_rows_gelu(const ls_compute *c, int64_t n, const float *x, float *y) {
     ls_pool_run(c->pool, gelu_run, &(flat_job){c->k, n, x, NULL, y});
 }
 
-void ls_rows_gelu_back(const ls_compute *c, int64_t n, const float *x, const float *dy, float *dx) {
-    ls_pool_run(c->pool, gelu_back_run, &(flat_job){c->k, n, x, dy, dx});
+void ls_rows_gelu_back(const ls_compute *c, int64_t n, const float *x, float *d, float *y) {
+    ls_pool_run(c->pool, gelu_back_run, &(gelu_job){c->k, n, x, d, y});
 }
 
 void ls_rows_add(const ls_compute *c, int64_t n, const float *a, const float *b, float *out) {
@@ -133,17 +142,19 @@ static void column_sum_run(void *arg, int thread, int nthreads) {
     j->k->column_sum(j->rows, j->C, c0, c1, j->x, j->sum);
 }
 
-void ls_rows_linear_back(const ls_compute *c, int64_t rows, int64_t in, int64_t out, const float *x,
-                         const float *w, const float *dy, float *dx, float *dw, float *dbias,
-                         bool start) {
-    if (dx)
-        ls_gemm(c, &(ls_gemm_job){.M = rows,
-                                  .N = in,
-                                  .K = out,
-                                  .a = ls_matrix_of(dy, out),
-                                  .b = ls_matrix_transposed(w, out),
-                                  .c = dx,
-                                  .ldc = in});
+void ls_rows_linear_dx(const ls_compute *c, int64_t rows, int64_t in, int64_t out, const float *w,
+                       const float *dy, float *dx) {
+    ls_gemm(c, &(ls_gemm_job){.M = rows,
+                              .N = in,
+                              .K = out,
+                              .a = ls_matrix_of(dy, out),
+                              .b = ls_matrix_transposed(w, out),
+                              .c = dx,
+                              .ldc = in});
+}
+
+void ls_rows_linear_dw(const ls_compute *c, int64_t rows, int64_t in, int64_t out, const float *x,
+                       const float *dy, float *dw, float *dbias, bool start) {
     ls_gemm(c, &(ls_gemm_job){.M = in,
                               .N = out,
                               .K = rows,

@@ -16,15 +16,18 @@ void ls_rows_norm_back(const ls_layer *, const ls_layer_call *, const float *mea
                        const float *rstd, const float *dh, const float *residual);
 
 void ls_rows_gelu(const ls_compute *, int64_t n, const float *x, float *y);
-void ls_rows_gelu_back(const ls_compute *, int64_t n, const float *x, const float *dy, float *dx);
+/* In one pass: d becomes d times the slope at x; y = gelu(x). */
+void ls_rows_gelu_back(const ls_compute *, int64_t n, const float *x, float *d, float *y);
 void ls_rows_add(const ls_compute *, int64_t n, const float *a, const float *b, float *out);
 
 /* y [rows, out] = x [rows, in] . w [in, out] + bias [out] */
 void ls_rows_linear(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *x,
                     const float *w, const float *bias, float *y);
-/* dx = dy . w^T (skipped where dx is NULL); dw += x^T . dy; dbias += sums of dy's columns */
-void ls_rows_linear_back(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *x,
-                         const float *w, const float *dy, float *dx, float *dw, float *dbias,
-                         bool start);
+/* dx = dy . w^T */
+void ls_rows_linear_dx(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *w,
+                       const float *dy, float *dx);
+/* dw += x^T . dy; dbias += sums of dy's columns; `start`: from 0 */
+void ls_rows_linear_dw(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *x,
+                       const float *dy, float *dw, float *dbias, bool start);
 
 #endif

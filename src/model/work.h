@@ -18,7 +18,7 @@ typedef enum ls_work_kind {
     LS_WORK_NORM_DPARAMS,
     LS_WORK_COLUMN_SUM,
     LS_WORK_GELU,
-    LS_WORK_GELU_DX,
+    LS_WORK_GELU_BACK,
     LS_WORK_SOFTMAX, /* elements: those that no mask hides */
     LS_WORK_SOFTMAX_AGAIN,
     LS_WORK_SOFTMAX_DX,

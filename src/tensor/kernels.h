@@ -65,9 +65,9 @@ typedef struct ls_kernels {
     /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
     void (*column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 
-    /* GELU, the tanh form of GPT-2. x and y may be the same; so dx and dy. */
+    /* GELU, the tanh form of GPT-2; x and y may be the same. Back: dx, which may be dy, and y. */
     void (*gelu)(int64_t n, const float *x, float *y);
-    void (*gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
+    void (*gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
 
     /* Rows of attention scores in place. Row i [width] holds the scores of query first + i; keys
      * after it are masked. Forward: s = softmax(scale * s); writes the row's maximum and 1/sum to

@@ -126,7 +126,7 @@ static void run_flat(ls_probe_bench *b, const ls_probe *p) {
     float sum = 0;
     switch (p->kind) {
     case LS_WORK_GELU: k->gelu(p->n, x, y); break;
-    case LS_WORK_GELU_DX: k->gelu_dx(p->n, x, y, z); break;
+    case LS_WORK_GELU_BACK: k->gelu_back(p->n, x, y, z, part(b, 3)); break;
     case LS_WORK_ADD: k->add(p->n, x, y, z); break;
     case LS_WORK_ADAMW: k->adamw(p->n, &step, x, y, z, part(b, 3)); break;
     default:
@@ -156,7 +156,7 @@ void ls_probe_run(ls_probe_bench *b, const ls_probe *p) {
     case LS_WORK_LOSS:
     case LS_WORK_LOSS_DX: run_logits(b, p); break;
     case LS_WORK_GELU:
-    case LS_WORK_GELU_DX:
+    case LS_WORK_GELU_BACK:
     case LS_WORK_ADD:
     case LS_WORK_SQUARES:
     case LS_WORK_ADAMW: run_flat(b, p); break;

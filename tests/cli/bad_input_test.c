@@ -81,6 +81,14 @@ static void test_usage(void **state) {
     expect("train configs/tiny.yaml -o", 2, "needs a value");
     expect("ckpt crack @", 2, "there is no 'crack'");
     expect("bench fly configs/tiny.yaml", 2, "there is no 'fly'");
+    expect("bench kernels --rows 0", 2, "'0' is not a list like 256,1024");
+    expect("bench kernels --rows 8,x", 2, "is not a list like 256,1024");
+    expect("bench kernels --rows ''", 2, "--rows");
+    expect("bench kernels --vs mkl", 2, "'mkl' is not one of openblas, onednn");
+    expect("bench kernels --rounds 0", 2, "--rounds");
+    expect("bench kernels --steps 3", 2,
+           "--steps is an option of bench train, not of bench kernels");
+    expect("bench kernels configs/tiny.yaml", 2, "one argument too many");
     expect("bench generate", 2, "generate: CONFIG.yaml is missing");
     expect("bench generate @/absent.yaml", 1, "absent.yaml");
     expect("bench generate configs/tiny.yaml --tokens 0", 2, "not a whole number from 1");

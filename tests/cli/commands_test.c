@@ -86,10 +86,28 @@ static void test_bench(void **state) {
            "\"memory_bytes_per_s\"");
 }
 
+/* A line for each product and each pass, all with numbers. */
+static void test_bench_kernels(void **state) {
+    (void)state;
+    char *output = NULL;
+    int products = 0, passes = 0;
+    assert_int_equal(run_program("bench kernels --rows 5 --rounds 1 --json", &output), 0);
+    for (char *rest = output, *line; (line = strtok_r(rest, "\n", &rest));) {
+        double rate = 0;
+        const char *number = strstr(line, "gflops\": "), *pass = strstr(line, "gb_per_s\": ");
+        products += number && sscanf(number, "gflops\": %lf", &rate) == 1 && rate > 0;
+        passes += pass && sscanf(pass, "gb_per_s\": %lf", &rate) == 1 && rate > 0;
+    }
+    assert_int_equal(products, 5 * 3);
+    assert_int_equal(passes, 10);
+    free(output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help), cmocka_unit_test(test_run),   cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_plan), cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_help),     cmocka_unit_test(test_run),
+        cmocka_unit_test(test_generate), cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_bench),    cmocka_unit_test(test_bench_kernels),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

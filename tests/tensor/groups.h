@@ -72,9 +72,9 @@ static inline void do_sums(const ls_kernels *k, int64_t n, values *v) {
 
 static inline void do_gelu(const ls_kernels *k, int64_t n, values *v) {
     k->gelu(n, v->in[0], v->out[0]);
-    k->gelu_dx(n, v->in[0], v->in[1], v->out[1]);
+    k->gelu_back(n, v->in[0], v->in[1], v->out[1], v->out[3]);
     start_from(v, 2, 1, n);
-    k->gelu_dx(n, v->in[0], v->out[2], v->out[2]); /* in place of dy */
+    k->gelu_back(n, v->in[0], v->out[2], v->out[2], v->out[4]); /* in place of dy */
 }
 
 /* The first query sees one key, half of them, or all. */

@@ -171,7 +171,8 @@ static void check_gelu(int64_t n, const values *v) {
         assert_close(v->out[1][i], dy * gelu_slope(x), 2e-6 * fabs(dy), "gelu dx", n, i);
     }
     assert_memory_equal(v->out[1], v->out[2], sizeof v->out[1]);
-    for (int i = 0; i < 3; i++) assert_untouched(v, i, n);
+    for (int i = 3; i < 5; i++) assert_memory_equal(v->out[0], v->out[i], sizeof v->out[0]);
+    for (int i = 0; i < 5; i++) assert_untouched(v, i, n);
 }
 
 static void test_gelu(void **state) {
@@ -186,10 +187,11 @@ static void test_gelu_range(void **state) {
     ls_error e;
     assert_ls_ok(ls_kernels_pick(&k, &e), e);
     for (int i = -1000; i <= 1000; i++) {
-        float x = (float)i * (i % 10 ? 0.01f : 10.0f), one = 1.0f, y = 0, dx = 0;
+        float x = (float)i * (i % 10 ? 0.01f : 10.0f), one = 1.0f, y = 0, dx = 0, again = 1;
         double wide = (double)x, step = 1e-6;
         k->gelu(1, &x, &y);
-        k->gelu_dx(1, &x, &one, &dx);
+        k->gelu_back(1, &x, &one, &dx, &again);
+        assert_memory_equal(&again, &y, sizeof y);
         assert_close(y, gelu(wide), 1e-6 * fabs(wide), "gelu", 1, i);
         assert_close(dx, gelu_slope(wide), 2e-6, "gelu dx", 1, i);
         if (fabs(wide) > 20) continue;

@@ -18,7 +18,7 @@ void LS_K(gelu)(int64_t n, const float *x, float *y) {
 }
 
 /* d/dx [x s(2u)] = s + x s (1 - s) 2u'. */
-void LS_K(gelu_dx)(int64_t n, const float *x, const float *dy, float *dx) {
+void LS_K(gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y) {
     for (int64_t i = 0; i < n; i += LS_LANES) {
         v16 a = v_load_n(x + i, n - i), s = gelu_sigmoid(a);
         v16 slope = v_fma(v_mul(a, a), v_set1(3.0f * 0.044715f), v_set1(1.0f));
@@ -26,6 +26,7 @@ void LS_K(gelu_dx)(int64_t n, const float *x, const float *dy, float *dx) {
         v16 bell = v_mul(v_mul(a, s), v_sub(v_set1(1.0f), s));
         v16 d = v_fma(bell, slope, s);
         v_store_n(dx + i, v_mul(v_load_n(dy + i, n - i), d), n - i);
+        v_store_n(y + i, v_mul(a, s), n - i);
     }
 }
 

@@ -26,7 +26,7 @@ void LS_K(layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, co
                              float *dbeta);
 void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 void LS_K(gelu)(int64_t n, const float *x, float *y);
-void LS_K(gelu_dx)(int64_t n, const float *x, const float *dy, float *dx);
+void LS_K(gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
 void LS_K(softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
                           float *stat);
 void LS_K(softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
