@@ -4,6 +4,7 @@
 #ifdef LS_HAVE_AVX2
 #include <cpuid.h>
 #endif
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +24,15 @@ static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
 #endif
 #ifdef LS_HAVE_AVX2
 extern const ls_kernels ls_kernels_avx2;
-/* clang 14 has no name for F16C in __builtin_cpu_supports(). */
+/* clang 14 has no name for F16C in __builtin_cpu_supports(). Asked once: virtual machines take long
+ * to answer. */
 static bool has_f16c(void) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+    static atomic_int answer; /* 1 no, 2 yes */
+    if (!atomic_load(&answer)) {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        atomic_store(&answer, __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C ? 2 : 1);
+    }
+    return atomic_load(&answer) == 2;
 }
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
