@@ -18,7 +18,7 @@
 #include "tensor/gemm.h"
 
 enum { W_QKV = 2, B_QKV, W_OUT, B_OUT };
-enum { QUERY_BLOCK = 64 };
+enum { QUERY_BLOCK = 48 };
 
 typedef struct saved {
     float *h, *qkv, *att, *mean, *rstd, *stat;
