@@ -100,7 +100,7 @@ enum {
     ATT_BACK = NORM_BACK + 2 * QKV + 4 * 24 + 2 * OUT + 4 * 8 + 5 * SCORES + 2 * SEEN,
     WIDE = 2 * 4 * 8 * 32,
     MLP = NORM + 2 * WIDE + 4 * 32 + 4 * 8,
-    MLP_BACK = NORM_BACK + 4 * WIDE + 4 * 32 + 4 * 8 + 4 * 32 + 4 * 32,
+    MLP_BACK = NORM_BACK + 4 * WIDE + 4 * 32 + 4 * 8 + 4 * 32,
     LOGITS = 2 * 4 * 8 * 256,
     HEAD = NORM + LOGITS + 4 * 256,
     HEAD_BACK = NORM_BACK + 2 * LOGITS + 4 * 256,
