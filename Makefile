@@ -1,5 +1,5 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build install demo check check-peers bench bench-peers format clean check-netns check-fuzz check-sim build-tests
+.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-sim build-tests
 
 PREFIX ?= /usr/local
 
@@ -41,6 +41,12 @@ bench:
 	@cmake --preset release -DLOCKSTEP_BENCH=ON >/dev/null
 	@cmake --build build | tail -n 1
 	@build/lockstep bench comm -n 2 --vs openmpi,mpich,gloo,floor
+
+# Our kernels as shares of what a core can do, beside OpenBLAS and oneDNN; two minutes on a quiet machine.
+bench-kernels:
+	@scripts/install.sh build kernels
+	@$(MAKE) --no-print-directory build
+	@build/lockstep bench kernels --vs openblas,onednn
 
 # Training beside PyTorch (from PyPI into build/torch-venv), same weights and samples; an hour on a quiet machine.
 bench-peers:

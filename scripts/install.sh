@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo] [peers] [bench]
+# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo] [peers] [bench] [kernels]
 # Says which; uses sudo where it is not root.
 set -eu
 
@@ -14,6 +14,7 @@ for group in "$@"; do
     netns) packages="$packages iproute2 iptables" ;;
     peers) packages="$packages python3 python3-venv" ;;
     bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;
+    kernels) packages="$packages libopenblas0-pthread libdnnl2" ;;
     demo) packages="$packages bible-kjv bible-kjv-text" ;;
     *) echo "install.sh: there is no group '$group'" >&2; exit 2 ;;
     esac
