@@ -58,14 +58,16 @@ typedef struct ahead {
 
 /* Of the next n columns. What is multiplied with many rows is fetched often enough by itself, and
  * the rows of a gradient (a is transposed) have just been in use. */
-static ahead ahead_of(const ls_gemm_job *g, const column *x, const float *p, int64_t n) {
+static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, const float *p,
+                      int64_t n) {
     if (n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1) return (ahead){0};
     bool across = g->b.cs == 1;
     ahead y = {.p = (const char *)p,
                .count = across ? x->depth : n,
                .nbytes = (across ? n : x->depth) * (int64_t)sizeof *p,
                .stride = (across ? g->b.rs : g->b.cs) * (int64_t)sizeof *p};
-    y.share = y.count * (y.nbytes / LINE + 1) / (STRIPS * ((x->m + 3) / 4)) + 1;
+    int64_t tiles = STRIPS * ((x->m + k->tile_m - 1) / k->tile_m);
+    y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
     return y;
 }
 
@@ -140,7 +142,7 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, int64_t p, int6
             if (!g->packed_b && i == 0 && s % group == 0) {
                 const float *from = g->b.p + p * g->b.rs + (j + s) * g->b.cs;
                 k->pack_b(depth, min64(group, n - s), from, g->b.rs, g->b.cs, strip);
-                next = ahead_of(g, &x, from + group * g->b.cs, min64(group, n - s - group));
+                next = ahead_of(k, g, &x, from + group * g->b.cs, min64(group, n - s - group));
             }
             run_column(k, &x, &next);
         }
