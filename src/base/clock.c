@@ -16,6 +16,8 @@ static int64_t clock_read(clockid_t id) {
 
 int64_t ls_clock_ns(void) { return clock_read(CLOCK_MONOTONIC); }
 
+double ls_clock_thread_s(void) { return (double)clock_read(CLOCK_THREAD_CPUTIME_ID) / 1e9; }
+
 double ls_clock_wall_s(void) { return (double)clock_read(CLOCK_REALTIME) / 1e9; }
 
 /* A container may have moved its clock: a time namespace. */

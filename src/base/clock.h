@@ -7,6 +7,7 @@
 int64_t ls_clock_ns(void);
 /* Equal for processes that ls_clock_ns() tells the same time: those of one boot of one host. */
 uint64_t ls_clock_number(void);
-double ls_clock_wall_s(void); /* seconds since 1970, for log files only */
+double ls_clock_thread_s(void); /* that this thread has had a core */
+double ls_clock_wall_s(void);   /* seconds since 1970, for log files only */
 
 #endif

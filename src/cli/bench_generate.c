@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/median.h"
 #include "base/random.h"
 #include "cli/cli.h"
 #include "model/decode.h"
@@ -95,17 +96,6 @@ static void close_bench(bench *b) {
 
 static double seconds(int64_t begin_ns) { return (double)(ls_clock_ns() - begin_ns) / 1e9; }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Sorts x. */
-static double median(double *x, int64_t n) {
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    return x[n / 2];
-}
-
 static void read_run(void *arg, int thread, int nthreads) {
     const bench *b = arg;
     const float *x = b->read;
@@ -145,9 +135,9 @@ static figures measure(bench *b) {
         times[i] = next_token(b, prompt + 1 + i, decodes + i);
     }
     f.weights_nbytes = (double)ls_decode_weights_read(&b->decode);
-    f.token_s = median(times, N);
-    f.decode_s = median(decodes, N);
-    f.read_per_s = median(reads, nreads);
+    f.token_s = ls_median(times, (size_t)N);
+    f.decode_s = ls_median(decodes, (size_t)N);
+    f.read_per_s = ls_median(reads, (size_t)nreads);
     free(times);
     return f;
 }

@@ -9,9 +9,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/json.h"
+#include "base/clock.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 
@@ -52,29 +52,11 @@ typedef struct bench {
     double peaks[MAX_ROUNDS];
 } bench;
 
-static double thread_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(const double *x, int n) {
-    double sorted[MAX_ROUNDS];
-    for (int i = 0; i < n; i++) sorted[i] = x[i];
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    return sorted[n / 2];
-}
-
 static double measure_peak(const bench *b) {
-    double begin = thread_seconds();
+    double begin = ls_clock_thread_s();
     volatile float result = b->compute.k->fma_peak(PEAK_ROUNDS);
     (void)result;
-    return PEAK_ROUNDS * 192.0 * 16.0 * 2.0 / (thread_seconds() - begin);
+    return PEAK_ROUNDS * 192.0 * 16.0 * 2.0 / (ls_clock_thread_s() - begin);
 }
 
 /* ---- products ---- */
@@ -112,11 +94,11 @@ static void run_product(bench *b, int system, const shape *s, product p, int64_t
 }
 
 static double time_product(bench *b, int system, const shape *s, product p, int64_t rows) {
-    double begin = thread_seconds(), seconds = 0;
+    double begin = ls_clock_thread_s(), seconds = 0;
     int64_t runs = 0;
     for (; runs == 0 || seconds < round_s; runs++) {
         run_product(b, system, s, p, rows);
-        seconds = thread_seconds() - begin;
+        seconds = ls_clock_thread_s() - begin;
     }
     return seconds / (double)runs;
 }
@@ -130,9 +112,9 @@ static void measure_product(bench *b, const shape *s, product p, int64_t rows, d
         b->peaks[r] = measure_peak(b);
         for (int i = 0; i < systems; i++) times[i][r] = time_product(b, i, s, p, rows);
     }
-    b->peak = median(b->peaks, b->o->rounds);
+    b->peak = ls_median(b->peaks, (size_t)b->o->rounds);
     double work = 2.0 * (double)rows * (double)s->in * (double)s->out;
-    for (int i = 0; i < systems; i++) flops[i] = work / median(times[i], b->o->rounds);
+    for (int i = 0; i < systems; i++) flops[i] = work / ls_median(times[i], (size_t)b->o->rounds);
 }
 
 static void print_product(const bench *b, const shape *s, product p, int64_t rows,
@@ -259,16 +241,16 @@ static double measure_pass(const bench *b, const pass *p, const arrays *x, doubl
     for (int r = 0; r < b->o->rounds; r++) {
         fill(x->a, (size_t)cells(PASS_ROWS));
         fill(x->d, (size_t)cells(PASS_ROWS));
-        double begin = thread_seconds();
+        double begin = ls_clock_thread_s();
         limit(b->compute.k, PASS_ROWS, x);
-        limits[r] = thread_seconds() - begin;
+        limits[r] = ls_clock_thread_s() - begin;
         fill(x->a, (size_t)cells(PASS_ROWS));
-        begin = thread_seconds();
+        begin = ls_clock_thread_s();
         p->run(b->compute.k, PASS_ROWS, x);
-        times[r] = thread_seconds() - begin;
+        times[r] = ls_clock_thread_s() - begin;
     }
-    *limit_p = moved * nbytes / median(limits, b->o->rounds);
-    return p->arrays * nbytes / median(times, b->o->rounds);
+    *limit_p = moved * nbytes / ls_median(limits, (size_t)b->o->rounds);
+    return p->arrays * nbytes / ls_median(times, (size_t)b->o->rounds);
 }
 
 static void all_passes(bench *b) {

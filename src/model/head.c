@@ -110,9 +110,9 @@ static void losses_run(void *arg, int thread, int nthreads) {
 }
 
 /* A sample's loss is one chain over its positions, which goes on from block to block. */
-static void find_losses(const block *b) {
+static void find_losses(block *b) {
     const ls_layer_call *whole = b->whole;
-    ls_pool_run(b->c->compute->pool, losses_run, (void *)(uintptr_t)b);
+    ls_pool_run(b->c->compute->pool, losses_run, b);
     for (int64_t r = 0; r < b->c->T; r++) {
         int64_t row = b->first + r;
         double *loss = &whole->losses[row / whole->T];

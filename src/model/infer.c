@@ -30,8 +30,8 @@ size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
 }
 
 /* Where layer i puts its output. */
-static void *output_of(const ls_infer *f, int i) {
-    return (char *)f->memory + (size_t)(i % 2) * sizes_of(f->model, f->dtype, f->n).y;
+static void *output_of(const ls_infer *f, const sizes *s, int i) {
+    return (char *)f->memory + (size_t)(i % 2) * s->y;
 }
 
 static void show_nobody(void *arg, int layer, int64_t T, const float *saved) {
@@ -52,7 +52,7 @@ static const void *forward(const ls_infer *f, ls_mixed_call *c, int end, ls_infe
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         c->x = x;
-        c->y = output_of(f, i);
+        c->y = output_of(f, &s, i);
         ls_mixed_forward(l, c);
         show(arg, i, c->T, ls_mixed_unrounded(l, c));
         x = c->y;
@@ -84,7 +84,8 @@ const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int6
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
     c.x = x + (size_t)(T - 1) * row; /* the head needs the last position alone */
     c.T = 1;
-    c.y = output_of(f, last);
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    c.y = output_of(f, &s, last);
     ls_mixed_forward(head, &c);
     return c.y;
 }

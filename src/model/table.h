@@ -7,6 +7,7 @@
 #define LS_MODEL_TABLE_H
 
 #include "model/layer.h"
+#include "tensor/dtype.h"
 
 /* Rows [first, first + n) of parameter i, [n, C]: in place, or widened into room [n * C]. */
 const float *ls_table_rows(const ls_layer *, const ls_layer_call *, int i, int64_t first, int64_t n,
@@ -29,12 +30,5 @@ void ls_table_grad_end(const ls_layer *, const ls_layer_call *, int i, int64_t f
 /* n elements of a flat buffer, widened to f32 or rounded, with all threads. */
 void ls_table_widen(const ls_compute *, ls_dtype, size_t n, const void *from, float *to);
 void ls_table_narrow(const ls_compute *, ls_dtype, size_t n, const float *from, void *to);
-
-static inline const void *ls_flat_at(ls_dtype t, const void *flat, size_t i) {
-    return (const char *)flat + i * ls_dtype_size(t);
-}
-static inline void *ls_flat_at_mut(ls_dtype t, void *flat, size_t i) {
-    return (char *)flat + i * ls_dtype_size(t);
-}
 
 #endif

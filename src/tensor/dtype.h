@@ -13,4 +13,12 @@ static inline bool ls_dtype_is_half(ls_dtype t) { return t == LS_BF16 || t == LS
 bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p);
 bool ls_op_from_name(const char *name, ls_op *op_p);
 
+/* Element i of a flat buffer. */
+static inline const void *ls_flat_at(ls_dtype t, const void *flat, size_t i) {
+    return (const char *)flat + i * ls_dtype_size(t);
+}
+static inline void *ls_flat_at_mut(ls_dtype t, void *flat, size_t i) {
+    return (char *)flat + i * ls_dtype_size(t);
+}
+
 #endif

@@ -7,10 +7,6 @@
 
 enum { UNIT = 32 }; /* columns: at least a cache line in 16 bits, too */
 
-static const void *at(ls_dtype type, const void *p, int64_t i) {
-    return (const char *)p + (size_t)i * ls_dtype_size(type);
-}
-
 void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, int64_t end) {
     size_t n = (size_t)(end - first);
     float *y = g->y + first;
@@ -18,10 +14,10 @@ void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, i
     if (!g->bias)
         memset(y, 0, n * sizeof *y);
     else if (ls_dtype_is_half(g->type))
-        k->widen(g->type, n, at(g->type, g->bias, first), y);
+        k->widen(g->type, n, ls_flat_at(g->type, g->bias, (size_t)first), y);
     else
         memcpy(y, (const float *)g->bias + first, n * sizeof *y);
-    k->gemv(g->type, g->K, (int64_t)n, g->x, at(g->type, g->w, first), g->N, y);
+    k->gemv(g->type, g->K, (int64_t)n, g->x, ls_flat_at(g->type, g->w, (size_t)first), g->N, y);
 }
 
 void ls_gemv_share(const ls_gemv_job *g, int thread, int nthreads, int64_t *first_p,
@@ -58,8 +54,8 @@ static void table_run(void *arg, int thread, int nthreads) {
     const table_job *j = arg;
     int64_t first = 0, end = 0;
     ls_pool_share(j->V, 16, thread, nthreads, &first, &end);
-    j->k->gemv_table(j->type, end - first, j->C, j->x, at(j->type, j->w, first * j->C),
-                     j->y + first);
+    j->k->gemv_table(j->type, end - first, j->C, j->x,
+                     ls_flat_at(j->type, j->w, (size_t)(first * j->C)), j->y + first);
 }
 
 void ls_gemv_table(const ls_compute *c, ls_dtype type, int64_t V, int64_t C, const float *x,

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/random.h"
 #include "train/export.h"
 #include "train/fit.h"
@@ -21,11 +22,6 @@ typedef struct bench_job {
     ls_bench_report *report;
     ls_trace_request trace;
 } bench_job;
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
 
 /* All workers at once, each on its own threads. */
 static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
@@ -91,8 +87,7 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     double *seconds = LS_NEW_ARRAY(double, (size_t)b->steps);
     ls_status s = measure_peak(m, &out->peak_flops_per_s, e);
     if (s == LS_OK) s = measure_steps(m, b, seconds, out, e);
-    qsort(seconds, (size_t)b->steps, sizeof *seconds, by_value);
-    out->step_seconds = seconds[b->steps / 2];
+    out->step_seconds = ls_median(seconds, (size_t)b->steps);
     double tokens = (double)c->train.batch * (double)c->model.context;
     out->tokens_per_s = tokens / out->step_seconds;
     out->flops_per_s = ls_model_flops(&b->run.model) * (double)c->train.batch / out->step_seconds;

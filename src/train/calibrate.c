@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "coll/endpoint.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
@@ -73,17 +73,10 @@ typedef struct prober {
     ls_error error;
 } prober;
 
-/* Of this thread alone: what else has had its core does not count. */
-static double thread_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static double time_runs(ls_probe_bench *b, const ls_probe *p, int64_t runs) {
-    double begin = thread_seconds();
+    double begin = ls_clock_thread_s();
     for (int64_t i = 0; i < runs; i++) ls_probe_run(b, p);
-    return (thread_seconds() - begin) / (double)runs;
+    return (ls_clock_thread_s() - begin) / (double)runs;
 }
 
 /* All cores do as many runs as one does in a round: they are at work all the time. */
@@ -113,16 +106,6 @@ static void *prober_main(void *arg) {
     return NULL;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *x, int n) {
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    return x[n / 2];
-}
-
 /* seconds [probes]: of a run on each of `cores` cores at once. */
 static ls_status probe_on(const probes *p, int cores, double *seconds, ls_error *e) {
     prober *threads = LS_NEW_ARRAY(prober, (size_t)cores);
@@ -140,7 +123,7 @@ static ls_status probe_on(const probes *p, int cores, double *seconds, ls_error 
         pthread_join(threads[i].thread, NULL);
         if (threads[i].status != LS_OK) s = threads[i].status, *e = threads[i].error;
         for (int k = 0; k < p->n; k++)
-            seconds[k] += median(threads[i].times + k * TIMES, TIMES) / cores;
+            seconds[k] += ls_median(threads[i].times + k * TIMES, TIMES) / cores;
         free(threads[i].times);
     }
     pthread_barrier_destroy(&together);
@@ -237,7 +220,7 @@ static ls_status time_call(const bucket *b, bool sum, size_t floats, double *s_p
         LS_TRY(ls_wait(&r, -1, e));
         times[i] = (double)(ls_clock_ns() - begin) / 1e9;
     }
-    *s_p = median(times, CALLS);
+    *s_p = ls_median(times, CALLS);
     return LS_OK;
 }
 
