@@ -8,11 +8,31 @@
 #define LS_BASE_MATH_H
 
 #include <stdint.h>
+#include <string.h>
 
-double ls_math_log(double x);                        /* natural logarithm, x > 0 and normal */
-void ls_math_log8(const double x[8], double out[8]); /* the same of eight at once, quicker */
-double ls_math_exp(double x);                        /* e to the x; 0 below -700, e^700 above 700 */
-double ls_math_cospi(double x);                      /* cos(pi x), 0 <= x <= 1 */
-double ls_math_pow_int(double x, uint64_t n);        /* x to the n, by squaring */
+/* Natural logarithm of x > 0, normal.
+ *
+ * x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m-1)/(m+1), by its series: |s|
+ * is at most 0.172, so that s^21 is below 2^-53. Without branches, so that compilers can do several
+ * at once. */
+static inline double ls_math_log(double x) {
+    static const double inverse[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
+                                     1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
+    const uint64_t sqrt2 = 0x6a09e667f3bcdu; /* its bits after the point */
+    uint64_t bits, one = 1023;
+    memcpy(&bits, &x, sizeof bits);
+    uint64_t point = bits & 0x000fffffffffffffu, over = point > sqrt2;
+    int k = (int)((bits >> 52) & 0x7ff) - 1023 + (int)over;
+    bits = point | (one - over) << 52;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    double s = (m - 1.0) / (m + 1.0), s2 = s * s, sum = 0.0;
+    for (int i = 0; i < 10; i++) sum = (sum + inverse[i]) * s2;
+    return (double)k * 0.69314718055994530942 + 2.0 * (s + s * sum);
+}
+
+double ls_math_exp(double x);                 /* e to the x; 0 below -700, e^700 above 700 */
+double ls_math_cospi(double x);               /* cos(pi x), 0 <= x <= 1 */
+double ls_math_pow_int(double x, uint64_t n); /* x to the n, by squaring */
 
 #endif

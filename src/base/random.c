@@ -6,22 +6,24 @@
 
 #include "base/math.h"
 
-static void philox_round(uint32_t c[4], const uint32_t k[2]) {
+#define KEY_STEP_0 0x9E3779B9u
+#define KEY_STEP_1 0xBB67AE85u
+
+static inline void philox_round(uint32_t c[4], uint32_t k0, uint32_t k1) {
     uint64_t a = (uint64_t)0xD2511F53u * c[0];
     uint64_t b = (uint64_t)0xCD9E8D57u * c[2];
     uint32_t c1 = c[1], c3 = c[3];
-    c[0] = (uint32_t)(b >> 32) ^ c1 ^ k[0];
+    c[0] = (uint32_t)(b >> 32) ^ c1 ^ k0;
     c[1] = (uint32_t)b;
-    c[2] = (uint32_t)(a >> 32) ^ c3 ^ k[1];
+    c[2] = (uint32_t)(a >> 32) ^ c3 ^ k1;
     c[3] = (uint32_t)a;
 }
 
 static void philox(uint32_t c[4], uint32_t k0, uint32_t k1) {
-    uint32_t k[2] = {k0, k1};
     for (int i = 0; i < 10; i++) {
-        philox_round(c, k);
-        k[0] += 0x9E3779B9u;
-        k[1] += 0xBB67AE85u;
+        philox_round(c, k0, k1);
+        k0 += KEY_STEP_0;
+        k1 += KEY_STEP_1;
     }
 }
 
@@ -36,8 +38,9 @@ void ls_random_words(uint64_t seed, ls_stream stream, uint64_t substream, uint64
     philox(out, (uint32_t)key, (uint32_t)(key >> 32));
 }
 
-static double to_unit(uint32_t hi, uint32_t lo) {
-    return (double)((((uint64_t)hi << 32) | lo) >> 11) * 0x1p-53;
+/* The upper 53 of 64 bits, times 2^-53. Each operation is exact. */
+static inline double to_unit(uint32_t hi, uint32_t lo) {
+    return ((double)hi * 0x1p21 + (double)(lo >> 11)) * 0x1p-53;
 }
 
 double ls_random_uniform(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t index) {
@@ -46,59 +49,103 @@ double ls_random_uniform(uint64_t seed, ls_stream stream, uint64_t substream, ui
     return to_unit(w[0], w[1]);
 }
 
-/* Marsaglia's polar method on two uniform numbers; false: rejected. */
-static bool is_inside(const uint32_t w[4], double *u_p, double *v_p, double *s_p) {
-    *u_p = 2.0 * to_unit(w[0], w[1]) - 1.0;
-    *v_p = 2.0 * to_unit(w[2], w[3]) - 1.0;
-    *s_p = *u_p * *u_p + *v_p * *v_p;
-    return *s_p < 1.0 && *s_p != 0.0;
+/* ---- normal deviates: Marsaglia's polar method, LANES pairs at a time ---- */
+
+enum { LANES = 16 }; /* more than compilers unroll: they make vectors of a loop */
+
+/* Points in the square from -1 to 1, and the squares of their distances from its middle. */
+typedef struct points {
+    double u[LANES], v[LANES], s[LANES];
+} points;
+
+static inline bool is_inside(double s) { return s < 1.0 && s != 0.0; }
+
+static inline void point_set(points *p, int i, const uint32_t w[4]) {
+    p->u[i] = 2.0 * to_unit(w[0], w[1]) - 1.0;
+    p->v[i] = 2.0 * to_unit(w[2], w[3]) - 1.0;
+    p->s[i] = p->u[i] * p->u[i] + p->v[i] * p->v[i];
 }
 
-/* The two deviates of pair `pair`. A rejected attempt takes the next 2^48 places. */
-static void normal_pair(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t pair,
-                        double out[2]) {
-    double u = 0, v = 0, s = 0;
+/* A rejected attempt of a pair takes the next 2^48 places. */
+static void draw_again(points *p, int i, uint64_t seed, ls_stream stream, uint64_t substream,
+                       uint64_t pair) {
     uint32_t w[4];
-    for (uint64_t attempt = 0;; attempt++) {
+    for (uint64_t attempt = 1; !is_inside(p->s[i]); attempt++) {
         ls_random_words(seed, stream, substream, pair + (attempt << 48), w);
-        if (is_inside(w, &u, &v, &s)) break;
+        point_set(p, i, w);
     }
-    double f = sqrt(-2.0 * ls_math_log(s) / s);
-    out[0] = u * f;
-    out[1] = v * f;
 }
 
-/* The same of eight pairs, from `pair` on. */
-static void normal_pairs(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t pair,
-                         double out[8][2]) {
-    double u[8], v[8], s[8], log[8];
-    bool inside[8];
-    for (int i = 0; i < 8; i++) {
-        uint32_t w[4];
-        ls_random_words(seed, stream, substream, pair + (uint64_t)i, w);
-        inside[i] = is_inside(w, &u[i], &v[i], &s[i]);
+/* ls_random_words() of LANES places from `index` on: word k of place i is out[k][i]. */
+static inline __attribute__((always_inline)) void lanes_words(uint64_t seed, ls_stream stream,
+                                                              uint64_t substream, uint64_t index,
+                                                              uint32_t out[4][LANES]) {
+    uint64_t key = seed ^ ((uint64_t)stream << 56);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int i = 0; i < LANES; i++) {
+        out[0][i] = (uint32_t)(index + (uint64_t)i);
+        out[1][i] = (uint32_t)((index + (uint64_t)i) >> 32);
+        out[2][i] = (uint32_t)substream;
+        out[3][i] = (uint32_t)(substream >> 32);
     }
-    ls_math_log8(s, log);
-    for (int i = 0; i < 8; i++) {
-        double f = sqrt(-2.0 * log[i] / s[i]);
-        out[i][0] = u[i] * f;
-        out[i][1] = v[i] * f;
-        if (!inside[i]) normal_pair(seed, stream, substream, pair + (uint64_t)i, out[i]);
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < LANES; i++) {
+            uint32_t c[4] = {out[0][i], out[1][i], out[2][i], out[3][i]};
+            philox_round(c, k0, k1);
+            for (int k = 0; k < 4; k++) out[k][i] = c[k];
+        }
+        k0 += KEY_STEP_0;
+        k1 += KEY_STEP_1;
     }
 }
+
+/* The two deviates of each of LANES pairs, from `pair` on. */
+static inline __attribute__((always_inline)) void lanes_normal(uint64_t seed, ls_stream stream,
+                                                               uint64_t substream, uint64_t pair,
+                                                               double out[2 * LANES]) {
+    uint32_t words[4][LANES];
+    points p;
+    lanes_words(seed, stream, substream, pair, words);
+    for (int i = 0; i < LANES; i++) {
+        uint32_t w[4] = {words[0][i], words[1][i], words[2][i], words[3][i]};
+        point_set(&p, i, w);
+    }
+    for (int i = 0; i < LANES; i++)
+        if (!is_inside(p.s[i])) draw_again(&p, i, seed, stream, substream, pair + (uint64_t)i);
+    for (int i = 0; i < LANES; i++) {
+        double f = sqrt(-2.0 * ls_math_log(p.s[i]) / p.s[i]);
+        out[2 * i] = p.u[i] * f;
+        out[2 * i + 1] = p.v[i] * f;
+    }
+}
+
+typedef void normal_fn(uint64_t, ls_stream, uint64_t, uint64_t, double[2 * LANES]);
+
+static void normal_portable(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t pair,
+                            double out[2 * LANES]) {
+    lanes_normal(seed, stream, substream, pair, out);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void normal_avx2(uint64_t seed, ls_stream stream,
+                                                        uint64_t substream, uint64_t pair,
+                                                        double out[2 * LANES]) {
+    lanes_normal(seed, stream, substream, pair, out);
+}
+
+static normal_fn *normal_pick(void) {
+    return __builtin_cpu_supports("avx2") ? normal_avx2 : normal_portable;
+}
+#else
+static normal_fn *normal_pick(void) { return normal_portable; }
+#endif
 
 void ls_random_normal(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t first, size_t n,
                       float std, float *out) {
-    double pairs[8][2];
-    size_t i = 0;
-    while (i < n) {
-        uint64_t at = first + i;
-        size_t from = at % 2, most = n - i + from >= 16 ? 16 : 2;
-        if (most == 16)
-            normal_pairs(seed, stream, substream, at / 2, pairs);
-        else
-            normal_pair(seed, stream, substream, at / 2, pairs[0]);
-        for (size_t j = from; j < most && i < n; j++, i++)
-            out[i] = (float)(pairs[j / 2][j % 2] * (double)std);
+    normal_fn *normal = normal_pick();
+    double values[2 * LANES];
+    for (size_t i = 0, at = first % 2; i < n; at = 0) {
+        normal(seed, stream, substream, (first + i) / 2, values);
+        for (; at < 2 * LANES && i < n; at++, i++) out[i] = (float)(values[at] * (double)std);
     }
 }

@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "data/bpe.h"
-#include "data/pretokens.h"
 
 #define NONE UINT32_MAX
 /* Bytes of distinct words: keeps every index below in 32 bits. */
@@ -45,16 +44,16 @@ typedef struct entry {
 
 typedef struct trainer {
     ls_tokenizer *t;
-    ls_words words;
-    uint64_t *counts;  /* [words.n] */
-    uint32_t *symbols; /* a symbol of word w is at words.start[w] and after */
-    uint32_t *lengths; /* [words.n] symbols left of each word */
+    const ls_words *words;
+    uint64_t *counts;  /* [words->n] */
+    uint32_t *symbols; /* a symbol of word w is at words->start[w] and after */
+    uint32_t *lengths; /* [words->n] symbols left of each word */
     ls_pairs index;    /* (a, b) to its place in pairs */
     pair *pairs;       /* [index.n] */
     use *uses;         /* [nuses] */
     entry *heap;       /* [nheap] */
     uint32_t *risen;   /* [nrisen] pairs with new occurrences in this round */
-    size_t pairs_cap, nuses, uses_cap, nheap, heap_cap, nrisen, risen_cap, counts_cap;
+    size_t pairs_cap, nuses, uses_cap, nheap, heap_cap, nrisen, risen_cap;
     uint32_t round;
 } trainer;
 
@@ -133,7 +132,7 @@ static void round_end(trainer *r) {
 
 /* Replaces a, b by id from left to right; the pairs at its sides change. */
 static void word_merge(trainer *r, uint32_t word, uint32_t a, uint32_t b, uint32_t id) {
-    uint32_t *s = r->symbols + r->words.start[word], n = r->lengths[word], to = 0;
+    uint32_t *s = r->symbols + r->words->start[word], n = r->lengths[word], to = 0;
     for (uint32_t i = 0; i < n;) {
         if (s[i] != a || i + 1 == n || s[i + 1] != b) {
             s[to++] = s[i++];
@@ -195,30 +194,11 @@ static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, ls_e
     return LS_OK;
 }
 
-static ls_status words_count(trainer *r, ls_pretokens *p, const char *what, ls_error *e) {
-    for (;;) {
-        const uint8_t *word = NULL;
-        size_t nbytes = 0;
-        bool fresh = false;
-        LS_TRY(ls_pretokens_next(p, &word, &nbytes, e));
-        if (nbytes == 0) return LS_OK;
-        uint32_t i = ls_words_add(&r->words, word, nbytes, &fresh);
-        if (fresh) {
-            r->counts = grown(r->counts, i, &r->counts_cap, sizeof *r->counts);
-            r->counts[i] = 0;
-        }
-        r->counts[i]++;
-        if (r->words.start[r->words.n] > MAX_SYMBOLS)
-            return ls_fail(e, LS_EINVAL,
-                           "%s: has over %u bytes of distinct words; train the tokenizer on a "
-                           "part of it",
-                           what, MAX_SYMBOLS);
-    }
-}
-
 /* The words as symbols, one a byte, and the first counts. */
-static void words_split(trainer *r) {
-    const ls_words *w = &r->words;
+static void words_split(trainer *r, const ls_cut *cut) {
+    const ls_words *w = r->words;
+    r->counts = LS_NEW_ARRAY(uint64_t, w->n);
+    for (size_t i = 0; i < cut->n; i++) r->counts[cut->order[i]]++;
     r->lengths = LS_NEW_ARRAY(uint32_t, w->n);
     r->symbols = LS_NEW_ARRAY(uint32_t, w->n ? w->start[w->n] : 0);
     r->round = 1;
@@ -243,7 +223,6 @@ static void bytes_add(ls_tokenizer *t) {
 }
 
 static void trainer_free(trainer *r) {
-    ls_words_free(&r->words);
     ls_pairs_free(&r->index);
     free(r->counts);
     free(r->symbols);
@@ -254,25 +233,34 @@ static void trainer_free(trainer *r) {
     free(r->risen);
 }
 
-ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
-                             ls_tokenizer **t_p, ls_error *e) {
+ls_status ls_tokenizer_train_cut(const ls_cut *cut, const char *what, uint32_t vocab,
+                                 ls_tokenizer **t_p, ls_error *e) {
+    const ls_words *words = &cut->words;
     if (vocab < 256)
         return ls_fail(e, LS_EINVAL,
                        "model.vocab is %u; a byte-level tokenizer has at least 256 tokens", vocab);
-    ls_pretokens *p = NULL;
-    LS_TRY(ls_pretokens_create(text, nbytes, what, &p, e));
-    trainer r = {.t = LS_NEW(ls_tokenizer)};
+    if (words->n && words->start[words->n] > MAX_SYMBOLS)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has over %u bytes of distinct words; train the tokenizer on a part of "
+                       "it",
+                       what, MAX_SYMBOLS);
+    trainer r = {.t = LS_NEW(ls_tokenizer), .words = words};
     bytes_add(r.t);
-    ls_status s = words_count(&r, p, what, e);
-    ls_pretokens_free(p);
-    if (s == LS_OK) {
-        words_split(&r);
-        s = merges_learn(&r, what, vocab, e);
-    }
+    words_split(&r, cut);
+    ls_status s = merges_learn(&r, what, vocab, e);
     trainer_free(&r);
     if (s == LS_OK)
         *t_p = r.t;
     else
         ls_tokenizer_free(r.t);
+    return s;
+}
+
+ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
+                             ls_tokenizer **t_p, ls_error *e) {
+    ls_cut cut;
+    LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
+    ls_status s = ls_tokenizer_train_cut(&cut, what, vocab, t_p, e);
+    ls_cut_free(&cut);
     return s;
 }

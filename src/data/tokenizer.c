@@ -1,12 +1,11 @@
 /* tokenizer.c - encoding, and what all tokenizers share. See bpe.h for the invariants.
  *
- * A text is cut into words (pretokens.h). Within a word, of all neighbours that have a merge, the
- * one that comes first in the list of merges is merged, the leftmost of equals, until none is left.
- * The word is a linked list of symbols; a heap holds (rank, place) of the possible merges. An entry
- * that a later merge made untrue is recognised when it comes up: its place has another rank by
- * then. So a word of n bytes costs O(n log n), however long and hostile.
- *
- * Words repeat: a cache, local to the call, keeps the tokens of those met before.
+ * A text is cut into words (cut.h), and each distinct word is encoded once. Within a word, of all
+ * neighbours that have a merge, the one that comes first in the list of merges is merged, the
+ * leftmost of equals, until none is left. The word is a linked list of symbols; a heap holds (rank,
+ * place) of the possible merges. An entry that a later merge made untrue is recognised when it
+ * comes up: its place has another rank by then. So a word of n bytes costs O(n log n), however long
+ * and hostile.
  *
  * Source: Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units",
  * ACL 2016; byte level: Radford et al., "Language models are unsupervised multitask learners",
@@ -19,9 +18,8 @@
 
 #include "base/file.h"
 #include "data/bpe.h"
-#include "data/pretokens.h"
 
-enum { MAX_FILE = 64 << 20, MAX_CACHED = 1 << 20 };
+enum { MAX_FILE = 64 << 20 };
 #define NONE UINT32_MAX
 
 typedef struct symbol {
@@ -40,10 +38,7 @@ typedef struct encoder {
     symbol *symbols; /* [symbols_cap] the word at hand */
     uint64_t *heap;  /* [2 * symbols_cap] rank << 32 | place; the least on top */
     size_t symbols_cap, nheap;
-    ls_words words; /* words met before; word i has the tokens spans[i] .. spans[i + 1] of cached */
-    size_t *spans;  /* [spans_cap] */
-    size_t spans_cap;
-    id_list cached, out;
+    id_list encoded; /* of the distinct words, one after the other */
 } encoder;
 
 bool ls_bpe_add_merge(ls_tokenizer *t, uint32_t a, uint32_t b, uint32_t id) {
@@ -130,7 +125,7 @@ static void list_append(id_list *l, const uint32_t *ids, size_t n) {
     l->n += n;
 }
 
-/* Appends the word's tokens to c->cached. */
+/* Appends the word's tokens to c->encoded. */
 static ls_status word_encode(encoder *c, const uint8_t *word, size_t nbytes, ls_error *e) {
     if (nbytes >= NONE)
         return ls_fail(e, LS_EINVAL, "%s: has a word of %zu bytes; at most %u can be encoded",
@@ -149,61 +144,48 @@ static ls_status word_encode(encoder *c, const uint8_t *word, size_t nbytes, ls_
         merge_offer(c, at);
     }
     for (uint32_t at = 0; at != NONE; at = c->symbols[at].next)
-        list_append(&c->cached, &c->symbols[at].id, 1);
+        list_append(&c->encoded, &c->symbols[at].id, 1);
     return LS_OK;
 }
 
-static void cache_clear(encoder *c) {
-    ls_words_free(&c->words);
-    c->cached.n = 0;
-}
-
-static ls_status word_append(encoder *c, const uint8_t *word, size_t nbytes, ls_error *e) {
-    bool fresh = false;
-    if (c->words.n == MAX_CACHED) cache_clear(c);
-    uint32_t i = ls_words_add(&c->words, word, nbytes, &fresh);
-    if (fresh) {
-        if ((size_t)i + 2 > c->spans_cap) {
-            c->spans_cap = 2 * c->spans_cap + 256;
-            c->spans = ls_realloc(c->spans, c->spans_cap * sizeof *c->spans);
-        }
-        c->spans[i] = c->cached.n;
-        LS_TRY(word_encode(c, word, nbytes, e));
-        c->spans[i + 1] = c->cached.n;
-    }
-    list_append(&c->out, c->cached.ids + c->spans[i], c->spans[i + 1] - c->spans[i]);
-    return LS_OK;
-}
-
-static ls_status text_encode(encoder *c, ls_pretokens *p, ls_error *e) {
-    for (;;) {
-        const uint8_t *word = NULL;
+/* Word i has the tokens spans[i] .. spans[i + 1] of c->encoded. */
+static ls_status words_encode(encoder *c, const ls_words *words, size_t *spans, ls_error *e) {
+    for (uint32_t i = 0; i < words->n; i++) {
         size_t nbytes = 0;
-        LS_TRY(ls_pretokens_next(p, &word, &nbytes, e));
-        if (nbytes == 0) return LS_OK;
-        LS_TRY(word_append(c, word, nbytes, e));
+        const uint8_t *word = ls_words_at(words, i, &nbytes);
+        LS_TRY(word_encode(c, word, nbytes, e));
+        spans[i + 1] = c->encoded.n;
     }
+    return LS_OK;
+}
+
+ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_cut *cut, const char *what,
+                                  uint32_t **tokens_p, size_t *ntokens_p, ls_error *e) {
+    encoder c = {.t = t, .what = what};
+    id_list out = {0};
+    size_t *spans = LS_NEW_ARRAY(size_t, (size_t)cut->words.n + 1);
+    ls_status s = words_encode(&c, &cut->words, spans, e);
+    for (size_t i = 0; s == LS_OK && i < cut->n; i++) {
+        const size_t *span = spans + cut->order[i];
+        list_append(&out, c.encoded.ids + span[0], span[1] - span[0]);
+    }
+    free(spans);
+    free(c.encoded.ids);
+    free(c.symbols);
+    free(c.heap);
+    if (s != LS_OK) return s;
+    *tokens_p = ls_realloc(out.ids, out.n * sizeof *out.ids);
+    *ntokens_p = out.n;
+    return LS_OK;
 }
 
 ls_status ls_tokenizer_encode(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
                               const char *what, uint32_t **tokens_p, size_t *ntokens_p,
                               ls_error *e) {
-    ls_pretokens *p = NULL;
-    LS_TRY(ls_pretokens_create(text, nbytes, what, &p, e));
-    encoder c = {.t = t, .what = what};
-    ls_status s = text_encode(&c, p, e);
-    ls_pretokens_free(p);
-    cache_clear(&c);
-    free(c.cached.ids);
-    free(c.spans);
-    free(c.symbols);
-    free(c.heap);
-    if (s == LS_OK) {
-        *tokens_p = ls_realloc(c.out.ids, c.out.n * sizeof *c.out.ids);
-        *ntokens_p = c.out.n;
-    } else {
-        free(c.out.ids);
-    }
+    ls_cut cut;
+    LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
+    ls_status s = ls_tokenizer_encode_cut(t, &cut, what, tokens_p, ntokens_p, e);
+    ls_cut_free(&cut);
     return s;
 }
 

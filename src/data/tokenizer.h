@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "data/cut.h"
 
 typedef struct ls_tokenizer ls_tokenizer;
 
@@ -23,6 +24,10 @@ typedef struct ls_tokenizer ls_tokenizer;
  * not UTF-8. */
 ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
                              ls_tokenizer **t_p, ls_error *);
+
+/* The same of a text that is cut already. */
+ls_status ls_tokenizer_train_cut(const ls_cut *, const char *what, uint32_t vocab,
+                                 ls_tokenizer **t_p, ls_error *);
 
 /* Reads the text of a tokenizer.json. One with settings that GPT-2 doesn't have (a normalizer,
  * another pre-tokenizer, dropout...) is refused with LS_EINVAL, as is a damaged one. */
@@ -38,6 +43,10 @@ void ls_tokenizer_write(const ls_tokenizer *, ls_buf *);
  * them. Errors: LS_EINVAL: not UTF-8. */
 ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
                               const char *what, uint32_t **tokens_p, size_t *ntokens_p, ls_error *);
+
+/* The same of a text that is cut already. */
+ls_status ls_tokenizer_encode_cut(const ls_tokenizer *, const ls_cut *, const char *what,
+                                  uint32_t **tokens_p, size_t *ntokens_p, ls_error *);
 
 /* The bytes that token < vocab stands for, [*nbytes_p], as long as the tokenizer lives. One token
  * may hold only a part of a character. */

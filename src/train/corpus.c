@@ -36,10 +36,14 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *te
     const char *path = config->data.path;
     if (text->nbytes == 0)
         return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", path);
-    LS_TRY(ls_tokenizer_train(text->data, text->nbytes, path, (uint32_t)config->model.vocab,
-                              &c->tokenizer, e));
-    LS_TRY(ls_tokenizer_encode(c->tokenizer, text->data, text->nbytes, path, &c->encoded,
-                               &c->nencoded, e));
+    ls_cut cut;
+    LS_TRY(ls_cut_make(text->data, text->nbytes, path, &cut, e));
+    ls_status s =
+        ls_tokenizer_train_cut(&cut, path, (uint32_t)config->model.vocab, &c->tokenizer, e);
+    if (s == LS_OK)
+        s = ls_tokenizer_encode_cut(c->tokenizer, &cut, path, &c->encoded, &c->nencoded, e);
+    ls_cut_free(&cut);
+    LS_TRY(s);
     ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
     c->source_bytes = text->nbytes;
     c->ids = c->encoded;

@@ -15,20 +15,6 @@ static void check_close(double a, double b, double floor_) {
     fail();
 }
 
-/* Eight at once: the same bits. */
-static void test_log8(void **state) {
-    (void)state;
-    for (int i = 0; i < 4000; i++) {
-        double x[8], got[8];
-        for (int j = 0; j < 8; j++) x[j] = exp((i * 8 + j) / 25.0 - 640) * (1 + j / 7.0);
-        ls_math_log8(x, got);
-        for (int j = 0; j < 8; j++) {
-            double want = ls_math_log(x[j]);
-            assert_memory_equal(&got[j], &want, sizeof want);
-        }
-    }
-}
-
 static void test_log(void **state) {
     (void)state;
     assert_true(ls_math_log(1.0) == 0.0);
@@ -80,8 +66,10 @@ static void test_pow_int(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log),   cmocka_unit_test(test_log8),    cmocka_unit_test(test_exp),
-        cmocka_unit_test(test_cospi), cmocka_unit_test(test_pow_int),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_exp),
+        cmocka_unit_test(test_cospi),
+        cmocka_unit_test(test_pow_int),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,6 +340,10 @@ static void test_cuts(void **state) {
         {"ab  cd", 3},
         {"ab \n cd", 3},
         {"ab12", 2},
+        {" ab\xC3\xA9"
+         "cd",
+         1},                    /* a letter that is not ASCII goes on with the word */
+        {"ab\xE2\x80\x99s", 3}, /* ... another character does not */
         {"don't", 2},
         {"DON'T", 3},
         {"x\xC2\xA0y", 3},

@@ -1,0 +1,24 @@
+/* cut.h - a text as its words: each distinct one once, and the order in which they stand.
+ *
+ * The words are those of pretokens.h. A tokenizer that is trained on a text and then encodes it
+ * needs the cut once.
+ */
+#ifndef LS_DATA_CUT_H
+#define LS_DATA_CUT_H
+
+#include "base/error.h"
+#include "data/words.h"
+
+typedef struct ls_cut {
+    ls_words words;
+    uint32_t *order; /* [n] the text is words order[0], order[1] ... */
+    size_t n, cap;
+} ls_cut;
+
+/* The caller frees it with ls_cut_free(). Errors: LS_EINVAL: not UTF-8; `what` names the text. */
+ls_status ls_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c_p,
+                      ls_error *);
+
+void ls_cut_free(ls_cut *); /* leaves it empty */
+
+#endif
