@@ -42,7 +42,7 @@ typedef struct ls_command {
 } ls_command;
 
 extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_run, cmd_ckpt,
-    cmd_help;
+    cmd_scale, cmd_help;
 extern const ls_command *const cli_commands[]; /* ends with NULL */
 
 /* Fills *a; prints one line and returns false on bad usage. */

@@ -1,4 +1,4 @@
-/* cmd_ckpt.c - lockstep ckpt hash|show|verify */
+/* cmd_ckpt.c - lockstep ckpt hash|show|verify|ledger */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "train/checkpoint.h"
+#include "train/ledger.h"
 
 static ls_status show(const char *path, ls_error *e) {
     ls_buf out = {0};
@@ -29,11 +30,25 @@ static ls_status check(const char *path, bool hash, ls_error *e) {
     return LS_OK;
 }
 
+static int ledger(const char *run) {
+    ls_error e = {0};
+    ls_ledger l;
+    if (ls_ledger_check(run, &l, &e) != LS_OK) return cli_fail(&e);
+    printf("%s: clean: %lld steps by %lld to %lld workers, %lld changes of view\n", run,
+           (long long)l.steps, (long long)l.least_workers, (long long)l.most_workers,
+           (long long)l.changes);
+    printf("each of %lld samples was used exactly once in each of %lld complete epochs; %lld of "
+           "the next, none twice\n",
+           (long long)l.nsamples, (long long)l.epochs, (long long)l.rest);
+    return 0;
+}
+
 static int run(const ls_args *a) {
     const char *verb = a->words[0];
+    if (strcmp(verb, "ledger") == 0) return ledger(a->words[1]);
     bool hash = strcmp(verb, "hash") == 0, shows = strcmp(verb, "show") == 0;
     if (!hash && !shows && strcmp(verb, "verify") != 0) {
-        ls_log("ckpt: there is no '%s'; use hash, show or verify", verb);
+        ls_log("ckpt: there is no '%s'; use hash, show, verify or ledger", verb);
         return CLI_USAGE;
     }
     ls_error e = {0};
@@ -46,7 +61,7 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_ckpt = {
     .name = "ckpt",
-    .words = "hash|show|verify CHECKPOINT",
+    .words = "hash|show|verify|ledger CHECKPOINT",
     .min_words = 2,
     .max_words = 2,
     .summary = "look at a checkpoint",
@@ -56,6 +71,9 @@ const ls_command cmd_ckpt = {
         "show    step and tensors\n"
         "verify  read everything back and compare it with the manifest's hashes\n"
         "\n"
-        "CHECKPOINT may be a run's folder: its newest checkpoint.",
+        "CHECKPOINT may be a run's folder: its newest checkpoint.\n"
+        "\n"
+        "ledger  (of a run's folder) proves from its log that every step was done once, with the\n"
+        "        samples it should have, and that each epoch used every sample exactly once",
     .run = run,
 };

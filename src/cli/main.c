@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
-const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval,  &cmd_generate,
-                                          &cmd_plan,  &cmd_bench, &cmd_run,
-                                          &cmd_ckpt,  &cmd_help,  NULL};
+const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, &cmd_plan,
+                                          &cmd_bench, &cmd_run,  &cmd_ckpt,     &cmd_scale,
+                                          &cmd_help,  NULL};
 
 /* Where the first word stands: behind options and their values. */
 static int words_begin(const ls_command *c, int argc, char **argv) {

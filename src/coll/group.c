@@ -360,10 +360,18 @@ void ls_group_free(ls_group *g, void *p) {
     if (!mine) free(p);
 }
 
+void ls_group_attach(ls_group *g, void *p, size_t nbytes) {
+    pthread_mutex_lock(&g->end->lock);
+    if (g->end->commons) ls_commons_attach(g->end->commons, p, nbytes);
+    pthread_mutex_unlock(&g->end->lock);
+}
+
+bool ls_group_is_one(const ls_group *g) { return g->size > 1 && ls_goes_shared(g); }
+
 ls_status ls_group_alloc_one(ls_group *g, size_t nbytes, void **p_p, ls_error *e) {
     int64_t place = -1;
     *p_p = NULL;
-    if (g->size == 1 || !ls_goes_shared(g)) return LS_OK;
+    if (!ls_group_is_one(g)) return LS_OK;
     if (g->rank == 0) {
         pthread_mutex_lock(&g->end->lock);
         void *p = ls_commons_alloc(g->end->commons, nbytes);

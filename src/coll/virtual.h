@@ -31,6 +31,12 @@ ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const siz
  * there already, or the arena of the first has no room. Collective. */
 ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
 
+/* Memory of their own that all workers of this host share, each at its own address: collectives read
+ * it where it lies. All attach the same, before it is used; it stays the caller's. */
+void ls_group_attach(ls_group *, void *p, size_t nbytes);
+/* Would ls_group_alloc_one() give memory, if there is room? */
+bool ls_group_is_one(const ls_group *);
+
 /* How many of the group are on this worker's host, itself among them. */
 int ls_group_near(const ls_group *);
 

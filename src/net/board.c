@@ -15,9 +15,22 @@ ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *e) {
     if (b == MAP_FAILED)
         return ls_fail(e, LS_ENOMEM, "no memory for %d workers: %s", nworkers, strerror(errno));
     b->nworkers = nworkers;
-    for (int i = 0; i < nworkers; i++) atomic_store(&b->slots[i].action, -1);
+    ls_board_reset(b);
     *b_p = b;
     return LS_OK;
+}
+
+void ls_board_reset(ls_board *b) {
+    atomic_store(&b->own.state, 0);
+    atomic_store(&b->lost.state, 0);
+    for (int i = 0; i < b->nworkers; i++) {
+        atomic_store(&b->slots[i].action, -1);
+        atomic_store(&b->slots[i].step, 0);
+        atomic_store(&b->slots[i].beat_ns, 0);
+        atomic_store(&b->slots[i].asked, LS_ASKED_NOTHING);
+        atomic_store(&b->slots[i].leaves, 0);
+        atomic_store(&b->slots[i].renews, 0);
+    }
 }
 
 void ls_board_close(ls_board *b) {

@@ -9,10 +9,22 @@
 
 #include "base/error.h"
 
+/* What a worker is asked to do after the step in flight; the highest number that any worker of a
+ * group is asked counts for all. */
+typedef enum ls_asked {
+    LS_ASKED_NOTHING,
+    LS_ASKED_RENEW, /* to end, so that other workers go on */
+    LS_ASKED_STOP   /* to end with a checkpoint */
+} ls_asked;
+
 /* Where a worker is. Alone on its cache lines. */
 typedef struct ls_board_slot {
     _Alignas(128) atomic_int action; /* index into the plan; -1 outside a step */
     atomic_llong step;               /* from 0 */
+    atomic_llong beat_ns;            /* when it last showed that it lives (beat.h); 0: not yet */
+    atomic_int asked;                /* ls_asked, by the parent */
+    atomic_int leaves;               /* the worker itself was told to leave: it wants no follower */
+    atomic_int renews;               /* it has ended for others to go on */
 } ls_board_slot;
 
 typedef struct ls_board {
@@ -27,6 +39,8 @@ typedef struct ls_board {
 /* Made before the workers are forked. */
 ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
 void ls_board_close(ls_board *);
+/* As at first, for other workers. */
+void ls_board_reset(ls_board *);
 
 /* A worker has failed: the first with a message is kept. */
 void ls_board_fail(ls_board *, const ls_error *);

@@ -149,10 +149,18 @@ void ls_commons_close(ls_commons *c) {
     if (!was.threads || atomic_fetch_sub(&was.head->views, 1) == 1) munmap(was.base, nbytes);
 }
 
+void ls_commons_attach(ls_commons *c, void *p, size_t nbytes) {
+    c->attached = p;
+    c->attached_nbytes = nbytes;
+}
+
+static bool lies_in(const unsigned char *p, size_t nbytes, const unsigned char *all, size_t nall) {
+    return all && p >= all && nbytes <= nall && p + nbytes <= all + nall;
+}
+
 bool ls_commons_readable(const ls_commons *c, const void *p, size_t nbytes) {
-    const unsigned char *from = p;
-    return c->threads || (from >= c->base && nbytes <= c->head->nbytes &&
-                          from + nbytes <= c->base + c->head->nbytes);
+    return c->threads || lies_in(p, nbytes, c->base, c->head->nbytes) ||
+           lies_in(p, nbytes, c->attached, c->attached_nbytes);
 }
 
 /* ---- the arena ---- */

@@ -56,6 +56,8 @@ typedef struct ls_commons {
     size_t nblocks, block_cap;
     size_t fresh; /* from here on the arena was never given to anyone: it is zero */
     ls_commons_kept *kept;
+    unsigned char *attached; /* other memory that all can read; NULL: none */
+    size_t attached_nbytes;
 } ls_commons;
 
 /* How much memory it takes, most of it untouched. */
@@ -86,12 +88,23 @@ static inline void *ls_commons_calls(const ls_commons *c, int group, int rank) {
 void *ls_commons_alloc(ls_commons *, size_t nbytes);
 bool ls_commons_free(ls_commons *, void *);
 
+/* Of processes: memory that all of them share beside the commons, each at an address of its own.
+ * All attach the same, before any of it is told. It stays the caller's. */
+void ls_commons_attach(ls_commons *, void *p, size_t nbytes);
+
 /* Can the others read [p, p + nbytes)? */
 bool ls_commons_readable(const ls_commons *, const void *p, size_t nbytes);
+
+/* Attached memory follows the commons' own. */
 static inline int64_t ls_commons_offset(const ls_commons *c, const void *p) {
+    uintptr_t in_attached = (uintptr_t)p - (uintptr_t)c->attached;
+    if (c->attached && in_attached < c->attached_nbytes)
+        return (int64_t)(c->head->nbytes + in_attached);
     return (int64_t)((intptr_t)p - (intptr_t)c->base);
 }
 static inline void *ls_commons_at(const ls_commons *c, int64_t offset) {
+    if (c->attached && offset >= (int64_t)c->head->nbytes)
+        return c->attached + ((size_t)offset - c->head->nbytes);
     return (void *)((intptr_t)c->base + (intptr_t)offset);
 }
 

@@ -1,13 +1,17 @@
-/* launch.h - starts a program as n workers of one host, and watches over them: `lockstep run`.
+/* launch.h - starts workers of one host, and watches over them.
  *
  * Each worker finds itself by its environment (environment.h); shared memory for the group is made
- * before they start and handed down as a descriptor. A worker that fails ends the others.
+ * before they start and handed down as a descriptor. ls_launch_run() is `lockstep run`: a worker
+ * that fails ends the others. The functions below it are the steps of which it is made.
  */
 #ifndef LS_NET_LAUNCH_H
 #define LS_NET_LAUNCH_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "net/board.h"
 
@@ -31,5 +35,40 @@ typedef struct ls_launch_options {
  * signal's number, if it was killed); *e then says who and how. SIGINT, SIGTERM and SIGHUP are
  * passed on; a second one kills. */
 ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
+
+/* ---- the steps ---- */
+
+/* The signals that are waited for, held back from this process and from its workers until these
+ * run: SIGCHLD and those that ask to stop. */
+typedef struct ls_launch_signals {
+    sigset_t waited, before;
+    struct sigaction child_before;
+} ls_launch_signals;
+void ls_launch_hold(ls_launch_signals *);
+void ls_launch_release(const ls_launch_signals *);
+
+typedef struct ls_launch ls_launch;
+
+/* Starts all. options and signals (held) stay the caller's, and must last. */
+ls_status ls_launch_start(const ls_launch_options *, const ls_launch_signals *, ls_launch **l_p,
+                          ls_error *);
+/* Kills and reaps who is left. NULL is fine. */
+void ls_launch_close(ls_launch *);
+
+typedef struct ls_launch_event {
+    enum {
+        LS_LAUNCH_QUIET,  /* nothing, for as long as was asked */
+        LS_LAUNCH_ENDED,  /* worker `rank`; `how` is what waitpid() said */
+        LS_LAUNCH_SIGNAL, /* this process got `number` */
+    } what;
+    int rank, how, number;
+} ls_launch_event;
+
+/* The next event, for which it waits. */
+ls_launch_event ls_launch_wait(ls_launch *, int64_t timeout_ns);
+int ls_launch_alive(const ls_launch *);
+pid_t ls_launch_pid(const ls_launch *, int rank); /* 0: it has ended */
+void ls_launch_signal(const ls_launch *, int rank, int number);
+void ls_launch_signal_all(const ls_launch *, int number);
 
 #endif

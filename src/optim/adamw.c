@@ -26,32 +26,45 @@ typedef struct job {
     const ls_adamw_state *s;
 } job;
 
-/* Elements [from, to) of one parameter, by blocks where they are widened or rounded. */
+/* Elements [from, to) of one parameter, at most LS_BLOCK. */
 static void update_range(const job *j, const ls_adamw_step *step, size_t from, size_t to) {
     const ls_adamw_state *s = j->s;
     const ls_kernels *k = j->c->k;
     bool half_grads = ls_dtype_is_half(s->grads_type), half = ls_dtype_is_half(s->params_type);
     float wide[LS_BLOCK], *master = half ? s->master : s->params;
-    size_t most = half_grads || half ? LS_BLOCK : to - from;
-    for (size_t i = from, n; i < to; i += n) {
-        n = to - i < most ? to - i : most;
-        const void *kept = (const char *)s->grads + i * ls_dtype_size(s->grads_type);
-        if (half_grads) k->widen(s->grads_type, n, kept, wide);
-        k->adamw((int64_t)n, step, half_grads ? wide : kept, master + i, s->m + i, s->v + i);
-        if (half) k->narrow(s->params_type, n, master + i, (uint16_t *)s->params + i);
+    size_t n = to - from;
+    const void *kept = (const char *)s->grads + from * ls_dtype_size(s->grads_type);
+    if (half_grads) k->widen(s->grads_type, n, kept, wide);
+    k->adamw((int64_t)n, step, half_grads ? wide : kept, master + from, s->m + from, s->v + from);
+    if (half) k->narrow(s->params_type, n, master + from, (uint16_t *)s->params + from);
+}
+
+/* Elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may be among them. */
+static void update_block(const job *j, size_t first, size_t end, int *param_p) {
+    int i = *param_p;
+    for (; i < j->model->nparams && j->model->params[i].offset < end; i++) {
+        const ls_param *p = &j->model->params[i];
+        size_t from = p->offset > first ? p->offset : first;
+        size_t to = p->offset + p->count < end ? p->offset + p->count : end;
+        if (from < to) update_range(j, p->decay ? &j->decay : &j->plain, from, to);
+        if (p->offset + p->count <= end) *param_p = i + 1;
     }
 }
 
 static void update_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
+    const ls_adamw_state *s = j->s;
+    float *master = ls_dtype_is_half(s->params_type) ? s->master : s->params;
+    const ls_journal_state state = {master, s->m, s->v};
     int64_t a = 0, b = 0;
-    ls_pool_share((int64_t)(j->end - j->first), 16, thread, nthreads, &a, &b);
+    ls_pool_share((int64_t)(j->end - j->first), LS_BLOCK, thread, nthreads, &a, &b);
     size_t first = j->first + (size_t)a, end = j->first + (size_t)b;
-    for (int i = 0; i < j->model->nparams; i++) {
-        const ls_param *p = &j->model->params[i];
-        size_t from = p->offset > first ? p->offset : first;
-        size_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (from < to) update_range(j, p->decay ? &j->decay : &j->plain, from, to);
+    int param = 0;
+    for (size_t at = first; at < end; at += LS_BLOCK) {
+        if (s->journal && ls_journal_has(s->journal, at, s->steps)) continue;
+        if (s->journal) ls_journal_begin(s->journal, thread, at, &state);
+        update_block(j, at, end - at < LS_BLOCK ? end : at + LS_BLOCK, &param);
+        if (s->journal) ls_journal_end(s->journal, at, s->steps);
     }
 }
 

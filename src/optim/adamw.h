@@ -7,7 +7,7 @@
 #ifndef LS_OPTIM_ADAMW_H
 #define LS_OPTIM_ADAMW_H
 
-#include "model/gpt.h"
+#include "optim/journal.h"
 
 typedef struct ls_adamw {
     double beta1, beta2, eps, weight_decay;
@@ -20,12 +20,15 @@ typedef struct ls_adamw_state {
     const void *grads;
     void *params;
     float *master, *m, *v;
+    const ls_journal *journal; /* NULL: none */
+    uint32_t steps;            /* with a journal: complete with this update */
 } ls_adamw_state;
 
 /* The operands of the update after `step` others, at learning rate lr. */
 ls_adamw_step ls_adamw_at(const ls_adamw *, int64_t step, double lr, double grad_scale);
 
-/* Updates elements [first, end). */
+/* Updates elements [first, end): with a journal multiples of LS_BLOCK, of which blocks that have
+ * had the step are passed over. */
 void ls_adamw_run(const ls_compute *, const ls_model *, const ls_adamw_step *, size_t first,
                   size_t end, const ls_adamw_state *);
 

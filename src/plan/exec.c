@@ -182,7 +182,7 @@ static ls_status run_norm(ls_exec *x) {
     return LS_OK;
 }
 
-/* A step whose gradient overflowed changes nothing. */
+/* A step whose gradient overflowed changes nothing but the journal. */
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
     const ls_plan *p = x->c.plan;
@@ -193,8 +193,13 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                             .params = w->params,
                             .master = w->master,
                             .m = w->m,
-                            .v = w->v};
-    if (!x->out.skipped) ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
+                            .v = w->v,
+                            .journal = w->store ? &w->journal : NULL,
+                            .steps = ls_store_mark(x->in->step + 1)};
+    if (!x->out.skipped)
+        ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
+    else if (w->store)
+        ls_journal_set(&w->journal, s.first, s.end, state.steps);
     return LS_OK;
 }
 
@@ -266,6 +271,7 @@ static void finish_comm(ls_exec *x, const ls_action *a) {
     x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = ls_adamw_at(&x->in->adamw, x->in->updates, x->in->lr, clip / x->in->loss_scale);
+    if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
 }
 
 /* Tells where this worker is, and begins to count the time. */

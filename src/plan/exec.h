@@ -17,18 +17,7 @@
 
 typedef struct ls_exec ls_exec;
 
-typedef struct ls_exec_config {
-    const ls_plan *plan;   /* } outlive the executor */
-    const ls_world *world; /* } this worker's, with its group */
-    ls_board_slot *slot;   /* } where it tells what it does */
-    int worker, threads;
-    int busy;     /* threads of all workers of this host, to choose how lanes wait for each other */
-    bool overlap; /* a thread for the communication lane */
-    ls_loader_config loader;
-    int64_t first_step;
-} ls_exec_config;
-
-/* What a step is given, and what it says. */
+/* What a step is given; ls_step_out (store.h) is what it says. */
 typedef struct ls_step_in {
     int64_t step;    /* from 0; consecutive from first_step on */
     int64_t updates; /* done before: fewer than steps where some were skipped */
@@ -38,12 +27,23 @@ typedef struct ls_step_in {
     ls_adamw adamw;
 } ls_step_in;
 
-typedef struct ls_step_out {
-    ls_batch batch;
-    double loss;      /* mean over the tokens, nats */
-    double grad_norm; /* before clipping */
-    bool skipped;     /* it overflowed */
-} ls_step_out;
+/* Told when a step's norm is known, before any part of the state changes: from then on the step's
+ * result is certain. */
+typedef void ls_exec_decided(void *arg, const ls_step_in *, const ls_step_out *,
+                             const ls_adamw_step *);
+
+typedef struct ls_exec_config {
+    const ls_plan *plan;   /* } outlive the executor */
+    const ls_world *world; /* } this worker's, with its group */
+    ls_board_slot *slot;   /* } where it tells what it does */
+    int worker, threads;
+    int busy;     /* threads of all workers of this host, to choose how lanes wait for each other */
+    bool overlap; /* a thread for the communication lane */
+    ls_loader_config loader;
+    int64_t first_step;
+    ls_exec_decided *decided; /* NULL: nobody wants to know */
+    void *decided_arg;
+} ls_exec_config;
 
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
 void ls_exec_free(ls_exec *); /* NULL is fine */

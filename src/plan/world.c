@@ -2,6 +2,7 @@
 #include "plan/world.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -63,17 +64,21 @@ static void place_state(ls_world *w, const ls_plan *p, void *state) {
     w->v = w->m + p->c.model->nfloats;
 }
 
+static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (!ls_plan_wide(p)) return LS_OK;
+    void *wide = NULL;
+    LS_TRY(ls_map(wide_nbytes(p), "sums over micro-batches", &wide, e));
+    w->wide = wide;
+    return LS_OK;
+}
+
 /* What is this worker's own, whoever else there is. */
 static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
     w->grads = ls_group_alloc(w->group, grads_nbytes(p, ls_group_rank(w->group)));
     w->parts = ls_group_alloc(w->group, sums_nbytes(p));
     w->sums = ls_group_alloc(w->group, sums_nbytes(p));
     if (!w->grads || !w->parts || !w->sums) return no_memory(p, e);
-    if (!ls_plan_wide(p)) return LS_OK;
-    void *wide = NULL;
-    LS_TRY(ls_map(wide_nbytes(p), "sums over micro-batches", &wide, e));
-    w->wide = wide;
-    return LS_OK;
+    return take_wide(w, p, e);
 }
 
 /* The groups of the sharding, where there are several. */
@@ -104,8 +109,29 @@ static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void *
     return s;
 }
 
-ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, const char *dir, ls_error *e) {
-    *w = (ls_world){.group = g, .in_file = dir != NULL};
+static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    size_t nbytes = 0;
+    void *memory = ls_store_memory(w->store, &nbytes);
+    ls_group_attach(w->group, memory, nbytes);
+    LS_TRY(split(w, p, e));
+    w->one = w->one_state = p->c.zero > 0 && ls_group_is_one(w->shards);
+    int area = w->one ? rank / ls_plan_shards(p) : rank;
+    ls_store_place(w->store, rank, area);
+    w->journal = ls_store_journal(w->store, rank);
+    w->params = ls_store_params(w->store, area);
+    place_state(w, p, ls_store_state(w->store, area));
+    w->grads = ls_store_grads(w->store, rank);
+    w->parts = ls_store_sums(w->store, rank);
+    w->sums = w->parts + ls_world_nsums(p);
+    memset(w->parts, 0, 2 * sums_nbytes(p)); /* of another view, with other parts */
+    return take_wide(w, p, e);
+}
+
+ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *store,
+                        const char *dir, ls_error *e) {
+    *w = (ls_world){.group = g, .store = store, .in_file = dir != NULL};
+    if (store) return open_in_store(w, p, e);
     void *state = NULL;
     LS_TRY(split(w, p, e));
     if (p->c.zero > 0) LS_TRY(ls_group_alloc_one(w->shards, params_nbytes(p), &w->params, e));
@@ -166,9 +192,11 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
 
 void ls_world_close(ls_world *w, const ls_plan *p) {
     if (!w->group) return;
-    ls_group_free(w->group, w->grads);
-    ls_group_free(w->group, w->parts);
-    ls_group_free(w->group, w->sums);
+    if (!w->store) {
+        ls_group_free(w->group, w->grads);
+        ls_group_free(w->group, w->parts);
+        ls_group_free(w->group, w->sums);
+    }
     if (w->mine[0]) ls_unmap(w->params, params_nbytes(p));
     if (w->mine[1]) ls_unmap(has_masters(p) ? w->master : w->m, state_nbytes(p));
     ls_unmap(w->wide, wide_nbytes(p));
@@ -218,19 +246,40 @@ static bool is_gathered(const ls_world *w, const ls_plan *p, int bucket) {
     return !w->one && ls_plan_gathers(p, bucket);
 }
 
+/* The parameters of a bucket, from those who own its shards to all. counts [shards]: for use. */
+static ls_status gather_bucket(ls_world *w, const ls_plan *p, int k, size_t *counts, ls_error *e) {
+    ls_dtype type = p->c.compute;
+    size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
+    ls_plan_shard_counts(p, k, counts);
+    return ls_all_gather_v(w->shards, ls_flat_at(type, w->params, own),
+                           ls_flat_at_mut(type, w->params, p->buckets[k].first), counts, type, e);
+}
+
+/* Where parameters are one copy the wait is for all to have written their parts. */
+ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    LS_TRY(ls_store_adopt(w->store, p, rank, e));
+    for (int k = 0; has_masters(p) && k < p->nbuckets; k++) {
+        ls_bucket own = ls_plan_owned(p, k, rank);
+        ls_world_round(w, p, c, own.first, own.end);
+    }
+    LS_TRY(ls_barrier(w->group, e));
+    if (w->one || p->c.zero == 0) return LS_OK;
+    size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
+    ls_status s = LS_OK;
+    for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
+        if (!is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
+    free(counts);
+    return s;
+}
+
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->together) return LS_OK;
     if (w->one) return ls_barrier(w->group, e); /* all have written their shards */
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
-    ls_dtype type = p->c.compute;
     ls_status s = LS_OK;
-    for (int k = 0; s == LS_OK && k < p->nbuckets; k++) {
-        if (!is_gathered(w, p, k)) continue;
-        ls_plan_shard_counts(p, k, counts);
-        size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
-        s = ls_all_gather_v(w->shards, ls_flat_at(type, w->params, own),
-                            ls_flat_at_mut(type, w->params, p->buckets[k].first), counts, type, e);
-    }
+    for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
+        if (is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
     free(counts);
     return s;
 }

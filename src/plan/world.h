@@ -11,7 +11,7 @@
 #define LS_PLAN_WORLD_H
 
 #include "lockstep/group.h"
-#include "plan/plan.h"
+#include "plan/store.h"
 
 typedef struct ls_world {
     ls_group *group;    /* of all workers */
@@ -29,6 +29,8 @@ typedef struct ls_world {
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
     double *parts;      /* [ls_world_nsums] this worker's norms and losses, else 0 */
     double *sums;       /* [ls_world_nsums] of all workers */
+    ls_store *store;    /* where all this lies, and outlives the worker; NULL: it does not */
+    ls_journal journal; /* there */
 } ls_world;
 
 /* Norms of blocks, then losses of the batch's samples by place. */
@@ -37,9 +39,13 @@ static inline double *ls_world_losses(const ls_plan *p, double *sums) {
     return sums + p->c.model->nfloats / LS_BLOCK;
 }
 
-/* Collective. All is zero. dir: where the optimizer's state lies in a file, which has no name and
- * goes when the world is closed; NULL: in memory. */
-ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, const char *dir, ls_error *);
+/* Collective. Everything lies in the store, as it was left there; store NULL: all is new and zero.
+ * dir (without a store): where the optimizer's state lies in a file, which has no name and goes
+ * when the world is closed; NULL: in memory. */
+ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_store *store, const char *dir,
+                        ls_error *);
+/* Collective, in a new view: takes up the state that the last one left in the store. */
+ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, ls_error *);
 /* All workers of the plan in the calling thread: worlds, groups [nworkers]. one: as above, which
  * needs moments that are sharded. */
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool one,

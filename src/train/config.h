@@ -73,6 +73,10 @@ typedef struct ls_config {
         double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {
+        double heartbeat_s;               /* a worker that shows no life for longer is replaced */
+        int64_t min_workers, max_workers; /* 0: a virtual worker each */
+    } survival;
+    struct {
         int64_t every; /* steps; 0: only at the end */
         int64_t keep;  /* the newest so many */
     } checkpoint;

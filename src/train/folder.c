@@ -52,6 +52,7 @@ ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
                        "%s: exists already; go on from it with --resume, or choose another folder "
                        "with -o",
                        r->dir);
+    if (r->store) ls_store_set(r->store, LS_STORE_FOLDER_BEGUN, 1);
     ls_corpus c;
     LS_TRY(ls_corpus_make(&c, &r->config, e));
     ls_status s = fill(r, &c, e);
@@ -87,7 +88,21 @@ ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
     return LS_OK;
 }
 
-/* ---- both ---- */
+/* ---- one that this run has made ---- */
+
+/* Half made, it is made anew. */
+ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
+    if (!ls_store_get(r->store, LS_STORE_FOLDER_MADE)) {
+        LS_TRY(ls_file_remove_tree(r->dir, e));
+        return ls_folder_create(f_p, r, e);
+    }
+    *f_p = (ls_folder){.run = r, .lock = -1};
+    f_p->step = ls_store_get(r->store, LS_STORE_FOLDER_STEP);
+    if (ls_store_steps(r->store) > f_p->step) f_p->step = ls_store_steps(r->store);
+    return take_lock(f_p, e);
+}
+
+/* ---- all ---- */
 
 ls_status ls_folder_keep(ls_folder *f, ls_error *e) {
     bool fresh = f->fresh;

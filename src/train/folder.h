@@ -20,6 +20,8 @@ typedef struct ls_folder {
 ls_status ls_folder_create(ls_folder *f_p, const ls_run *, ls_error *);
 /* An old one, whose config must be compatible; changes nothing. */
 ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *, ls_error *);
+/* That of a run whose workers were lost, as it is. */
+ls_status ls_folder_enter(ls_folder *f_p, const ls_run *, ls_error *);
 /* Training begins: from here on a fresh one stays; an old one gets the new config, and loses the
  * metrics of steps that will be done again. */
 ls_status ls_folder_keep(ls_folder *, ls_error *);

@@ -103,6 +103,10 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
+    ls_json_set(line, "first", ls_json_new_integer((int64_t)out->batch.first));
+    ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
+    ls_json_set(line, "view", ls_json_new_integer(m->run->store ? m->run->survival.view : 1));
+    ls_json_set(line, "workers", ls_json_new_integer(m->run->nworkers));
     ls_json_set(line, "loss", ls_json_new_number(out->loss));
     ls_json_set(line, "lr", ls_json_new_number(in->lr));
     if (out->skipped)
@@ -110,7 +114,6 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     else
         ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
     if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
-    ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
     ls_json_set(line, "seconds", ls_json_new_number(seconds));
     ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / seconds));
     LS_TRY(write_line(m, line, e));
@@ -146,7 +149,6 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
 typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *,
                           void *arg);
 
-/* Calls fn for each whole line; a torn last line, or one that is not ours, is passed over. */
 static ls_status each_line(const char *path, on_line *fn, void *arg, ls_error *e) {
     ls_buf text = {0};
     LS_TRY(ls_file_read(path, MAX_FILE, &text, e));
@@ -160,6 +162,26 @@ static ls_status each_line(const char *path, on_line *fn, void *arg, ls_error *e
         ls_json_free(j);
     }
     ls_buf_free(&text);
+    return s;
+}
+
+typedef struct reader {
+    ls_metrics_line *fn;
+    void *arg;
+} reader;
+
+static ls_status pass_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
+                           void *arg) {
+    const reader *r = arg;
+    (void)line, (void)nbytes;
+    return r->fn(j, step, r->arg);
+}
+
+ls_status ls_metrics_read(const char *run, ls_metrics_line *fn, void *arg, ls_error *e) {
+    char *path = path_of(run);
+    reader r = {fn, arg};
+    ls_status s = each_line(path, pass_line, &r, e);
+    free(path);
     return s;
 }
 
@@ -193,21 +215,17 @@ static void add_point(ls_series *s, int64_t step, double value) {
     s->values[s->n++] = value;
 }
 
-static ls_status add_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
-                          void *arg) {
+static ls_status add_line(const ls_json *line, int64_t step, void *arg) {
     ls_history *h = arg;
     double value = 0;
-    (void)line, (void)nbytes;
-    if (ls_json_number(ls_json_get(j, "loss"), &value)) add_point(&h->train, step, value);
-    if (ls_json_number(ls_json_get(j, "val_loss"), &value)) add_point(&h->val, step, value);
+    if (ls_json_number(ls_json_get(line, "loss"), &value)) add_point(&h->train, step, value);
+    if (ls_json_number(ls_json_get(line, "val_loss"), &value)) add_point(&h->val, step, value);
     return LS_OK;
 }
 
 ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *e) {
-    char *path = path_of(run);
     ls_history h = {0};
-    ls_status s = each_line(path, add_line, &h, e);
-    free(path);
+    ls_status s = ls_metrics_read(run, add_line, &h, e);
     *h_p = h;
     return s;
 }

@@ -1,13 +1,14 @@
 /* metrics.h - what a run says of itself: metrics.jsonl, TensorBoard events, and the live line.
  *
  * Kept by worker 0. A line of metrics.jsonl is one step, or one evaluation:
- *   {"step": 10, "epoch": 0, "loss": ..., "lr": ..., "grad_norm": ..., "samples": ..., "seconds":
- * ..., "tokens_per_s": ...}
+ *   {"step": 10, "epoch": 0, "first": ..., "samples": ..., "view": 1, "workers": 4, "loss": ...,
+ *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...}
  *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
  */
 #ifndef LS_TRAIN_METRICS_H
 #define LS_TRAIN_METRICS_H
 
+#include "base/json.h"
 #include "train/evaluate.h"
 
 typedef struct ls_metrics ls_metrics;
@@ -23,6 +24,11 @@ ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation
 
 /* Before going on from step `steps`: drops what a run that was killed wrote beyond it. */
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *);
+
+/* Calls fn for each whole line, in the order of the file; a torn last line, or one that is not
+ * ours, is passed over. Ends with the first that fails. */
+typedef ls_status ls_metrics_line(const ls_json *line, int64_t step, void *arg);
+ls_status ls_metrics_read(const char *run, ls_metrics_line *fn, void *arg, ls_error *);
 
 /* The losses of metrics.jsonl as two series. */
 typedef struct ls_series {

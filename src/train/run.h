@@ -21,6 +21,9 @@ typedef struct ls_run {
     int64_t began_ns; /* when the program began */
     ls_model model;
     ls_plan plan;
+    ls_store *store; /* where the workers' state outlives them; NULL: it does not */
+    ls_survival survival;
+    struct ls_control *control; /* of who starts the workers, once there is a folder */
 } ls_run;
 
 /* How many workers: those that a launcher has started; else `asked`, or where that is 0 one a core,
@@ -32,6 +35,9 @@ ls_status ls_run_plan(const ls_config *, int nworkers, ls_model *m_p, ls_plan *p
 
 /* config and nworkers are set; makes model and plan. */
 ls_status ls_run_build(ls_run *, ls_error *);
+/* After ls_run_build(): where workers are processes that this one will start, what they make is
+ * kept if they die. */
+ls_status ls_run_keep(ls_run *, ls_error *);
 void ls_run_free(ls_run *);
 
 /* "processes", "threads", ... */
@@ -39,7 +45,7 @@ const char *ls_run_workers_name(const ls_run *);
 
 /* Runs `main` on each worker, and stays until all have ended. Under the sequential executor there
  * is one, which plays them all. arg begins with the ls_run. */
-ls_status ls_run_launch(const ls_run *, ls_worker_main *main, void *arg, ls_error *);
+ls_status ls_run_launch(ls_run *, ls_worker_main *main, void *arg, ls_error *);
 
 /* One worker's. */
 typedef struct ls_member {
@@ -49,6 +55,7 @@ typedef struct ls_member {
     int worker, nworkers; /* of the group */
     const ls_corpus *corpus;
     int64_t first_step;
+    int64_t step_began_ns;
     ls_scaler scaler;  /* the same on all workers */
     ls_world *worlds;  /* } one; under the sequential executor, one for each worker of the plan */
     ls_group **groups; /* } (these: of its own) */
@@ -61,7 +68,8 @@ typedef struct ls_member {
 /* Collective. run, group, slot and corpus (which must stay) are set. When it returns, buffers are
  * there. */
 ls_status ls_member_join(ls_member *, ls_error *);
-/* Collective: initial weights, or (first_step > 0) the checkpoint's at `path`. */
+/* Collective: the state that the run has kept; without any, initial weights, or (first_step > 0)
+ * the checkpoint's at `path`. */
 ls_status ls_member_begin(ls_member *, int64_t first_step, const char *path, ls_error *);
 void ls_member_leave(ls_member *);
 /* Where f16 overflows at the lowest scale: LS_EINVAL, with the layer. */

@@ -24,6 +24,7 @@ ls_status ls_train(const ls_train_options *o, ls_error *e) {
     job.run.began_ns = o->began_ns;
     ls_status s = read_config(o, &job.run, e);
     if (s == LS_OK) s = ls_run_build(&job.run, e);
+    if (s == LS_OK) s = ls_run_keep(&job.run, e);
     if (s == LS_OK) s = ls_run_launch(&job.run, ls_train_worker, &job, e);
     ls_run_free(&job.run);
     return s;

@@ -27,11 +27,19 @@ typedef struct loop {
     ls_metrics *metrics;  /* worker 0's */
     ls_evaluation latest; /* of worker 0 */
     ls_tracer tracer;
-    int64_t steps; /* complete */
-    int64_t saved; /* steps complete at the latest checkpoint; -1: none */
+    int64_t steps;     /* complete */
+    int64_t saved;     /* steps complete at the latest checkpoint; -1: none */
+    int64_t evaluated; /* and at the latest evaluation of workers that were lost */
+    ls_asked asked;    /* after the latest step */
+    bool follows;      /* these workers go on from what others have left in memory */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
+
+/* Worker 0 remembers for workers to come what has been done after so many steps. */
+static void note_done(const loop *l, ls_store_flag what) {
+    if (l->run->store && l->m.worker == 0) ls_store_set(l->run->store, what, l->steps + 1);
+}
 
 /* ---- now and then ---- */
 
@@ -41,7 +49,9 @@ static ls_status evaluate(loop *l, bool whole, ls_error *e) {
     LS_TRY(ls_world_gather_params(w, &l->run->plan, e));
     LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
     ls_world_drop_params(w, &l->run->plan);
-    return l->metrics ? ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e) : LS_OK;
+    if (l->metrics) LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
+    note_done(l, LS_STORE_EVALUATED);
+    return LS_OK;
 }
 
 static ls_status write_checkpoint(const loop *l, ls_error *e) {
@@ -62,15 +72,36 @@ static ls_status save(loop *l, ls_error *e) {
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
     ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
     ls_world_drop_collected(&l->m.worlds[0], p);
+    if (s == LS_OK) note_done(l, LS_STORE_SAVED);
     return ls_member_wait(&l->m, s, e);
 }
 
-/* Whether to end after this step: all do if one was asked to. */
-static ls_status agree_on_stop(loop *l, bool *stop_p, ls_error *e) {
-    int32_t stop = ls_interrupted();
-    LS_TRY(ls_all_reduce(l->m.group, &stop, &stop, 1, LS_I32, LS_MAX, e));
-    *stop_p = stop != 0;
-    if (stop && l->m.worker == 0 && l->steps < l->run->config.train.steps)
+/* What is due after a step: not what workers that were lost have done already. */
+static ls_status after_step(loop *l, ls_error *e) {
+    const ls_config *c = &l->run->config;
+    if (l->steps == c->train.steps) return LS_OK;
+    if (is_due(c->train.eval_every, l->steps) && l->evaluated != l->steps)
+        LS_TRY(evaluate(l, false, e));
+    return is_due(c->checkpoint.every, l->steps) ? save(l, e) : LS_OK;
+}
+
+/* What this worker is asked to do. A signal is for all, or where one process asks them all, for
+ * this worker alone: it leaves. */
+static ls_asked own_asked(const loop *l) {
+    bool survives = l->run->store != NULL;
+    int asked = atomic_load(&l->m.slot->asked);
+    if (!ls_interrupted()) return (ls_asked)asked;
+    if (!survives) return LS_ASKED_STOP;
+    atomic_store(&l->m.slot->leaves, 1);
+    return asked > LS_ASKED_RENEW ? (ls_asked)asked : LS_ASKED_RENEW;
+}
+
+/* All do after a step what one is asked to. */
+static ls_status agree_on_asked(loop *l, ls_error *e) {
+    int32_t asked = (int32_t)own_asked(l);
+    LS_TRY(ls_all_reduce(l->m.group, &asked, &asked, 1, LS_I32, LS_MAX, e));
+    l->asked = (ls_asked)asked;
+    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < l->run->config.train.steps)
         ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
                (long long)l->steps);
     return LS_OK;
@@ -95,33 +126,51 @@ static ls_status one_step(loop *l, ls_error *e) {
 }
 
 static ls_status run_steps(loop *l, ls_error *e) {
-    const ls_config *c = &l->run->config;
-    bool stop = false;
-    while (!stop && l->steps < c->train.steps) {
+    int64_t all = l->run->config.train.steps;
+    if (l->follows) {
+        LS_TRY(after_step(l, e));
+        LS_TRY(agree_on_asked(l, e));
+    }
+    while (l->asked == LS_ASKED_NOTHING && l->steps < all) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(one_step(l, e));
         LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
-        bool end = l->steps == c->train.steps;
-        if (!end && is_due(c->train.eval_every, l->steps)) LS_TRY(evaluate(l, false, e));
-        if (!end && is_due(c->checkpoint.every, l->steps)) LS_TRY(save(l, e));
-        LS_TRY(agree_on_stop(l, &stop, e));
+        LS_TRY(after_step(l, e));
+        LS_TRY(agree_on_asked(l, e));
     }
     LS_TRY(ls_tracer_finish(&l->tracer, e));
+    if (l->asked == LS_ASKED_RENEW && l->steps < all) {
+        atomic_store(&l->m.slot->renews, 1);
+        return LS_OK;
+    }
+    l->asked = LS_ASKED_STOP;
     LS_TRY(save(l, e));
-    return l->steps == c->train.steps ? evaluate(l, true, e) : LS_OK;
+    return l->steps == all ? evaluate(l, true, e) : LS_OK;
 }
 
 /* ---- before and after ---- */
+
+static ls_status take_folder(loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    ls_store *store = r->store;
+    if (store && ls_store_get(store, LS_STORE_FOLDER_BEGUN))
+        LS_TRY(ls_folder_enter(&l->folder, r, e));
+    else if (l->job->resume)
+        LS_TRY(ls_folder_reopen(&l->folder, r, e));
+    else
+        LS_TRY(ls_folder_create(&l->folder, r, e));
+    if (!store) return LS_OK;
+    ls_store_set(store, LS_STORE_FOLDER_STEP, l->folder.step);
+    ls_store_set(store, LS_STORE_FOLDER_BEGUN, 1);
+    ls_store_set(store, LS_STORE_FOLDER_MADE, 1);
+    return LS_OK;
+}
 
 /* Worker 0 makes or takes up the folder; then all read from it. */
 static ls_status open_folder(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool first = ls_group_rank(l->m.group) == 0;
-    ls_status s = LS_OK;
-    if (first)
-        s = l->job->resume ? ls_folder_reopen(&l->folder, r, e)
-                           : ls_folder_create(&l->folder, r, e);
-    LS_TRY(ls_member_wait(&l->m, s, e));
+    LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     int64_t step = l->folder.step;
     LS_TRY(ls_broadcast(l->m.group, &step, 1, LS_I64, 0, e));
     l->steps = step;
@@ -138,9 +187,44 @@ static void tell_memory(const ls_run *r) {
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
 }
 
+/* A step whose worker 0 was lost before it could write its line. */
+static ls_status write_missing(loop *l, ls_error *e) {
+    ls_store_note n;
+    ls_history h;
+    if (!l->run->store || !ls_store_latest(l->run->store, &n)) return LS_OK;
+    LS_TRY(ls_history_read(l->run->dir, &h, e));
+    bool there = h.train.n && (int64_t)h.train.steps[h.train.n - 1] == n.steps;
+    ls_history_free(&h);
+    if (there) return LS_OK;
+    ls_step_in in = ls_run_step(l->run, n.steps - 1, &n.scaler);
+    in.lr = n.lr;
+    in.loss_scale = n.loss_scale;
+    in.updates = n.updates;
+    double seconds = (double)(ls_clock_ns() - n.began_ns) / 1e9;
+    return ls_metrics_step(l->metrics, n.steps, &in, &n.out, seconds, e);
+}
+
+/* Worker 0 tells of a run's beginning; workers that follow others are told of by who starts them.
+ */
+static void tell_beginning(const loop *l) {
+    const ls_run *r = l->run;
+    if (r->survival.view > 1) return;
+    ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
+           "virtual workers",
+           r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,
+           (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
+           ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
+    tell_memory(r);
+    ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
+}
+
 static ls_status begin(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     l->m.corpus = &l->corpus;
+    if (r->store) {
+        l->saved = ls_store_get(r->store, LS_STORE_SAVED) - 1;
+        l->evaluated = ls_store_get(r->store, LS_STORE_EVALUATED) - 1;
+    }
     LS_TRY(ls_member_join(&l->m, e));
     char *path = ls_folder_checkpoint(r, l->steps);
     ls_status s = ls_member_begin(&l->m, l->steps, path, e);
@@ -149,13 +233,8 @@ static ls_status begin(loop *l, ls_error *e) {
     if (l->m.worker == 0) {
         s = ls_folder_keep(&l->folder, e);
         if (s == LS_OK) s = ls_metrics_open(r, &l->metrics, e);
-        ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
-               "virtual workers",
-               r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,
-               (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
-               ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
-        tell_memory(r);
-        ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
+        if (s == LS_OK) s = write_missing(l, e);
+        tell_beginning(l);
     }
     ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
     return ls_agree(l->m.group, s, e);
@@ -192,7 +271,7 @@ static ls_status run_worker(loop *l, ls_error *e) {
     LS_TRY(open_folder(l, e));
     int64_t all = l->run->config.train.steps;
     bool first = ls_group_rank(l->m.group) == 0;
-    if (l->steps >= all) {
+    if (l->steps >= all && !l->follows) {
         if (first)
             ls_log("%s: is complete: step %lld of %lld; raise train.steps to train on", l->run->dir,
                    (long long)l->steps, (long long)all);
@@ -203,12 +282,13 @@ static ls_status run_worker(loop *l, ls_error *e) {
     ls_metrics *metrics = l->metrics;
     l->metrics = NULL;
     LS_TRY(ls_metrics_close(metrics, e));
-    return first ? summarize(l, e) : LS_OK;
+    return first && l->asked == LS_ASKED_STOP ? summarize(l, e) : LS_OK;
 }
 
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     const ls_train_job *job = arg;
     loop l = {.job = job, .run = &job->run, .saved = -1, .folder = {.lock = -1}};
+    l.follows = l.run->store && ls_store_steps(l.run->store) >= 0;
     l.m = (ls_member){.run = l.run, .group = g, .slot = me};
     ls_status s = run_worker(&l, e);
     ls_metrics_close(l.metrics, NULL);

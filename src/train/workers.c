@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "net/beat.h"
 #include "net/environment.h"
 #include "net/launch.h"
 
@@ -129,12 +130,24 @@ static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e)
 
 static int process_main(void *arg) {
     const family *f = arg;
+    const ls_survival *survival = f->w->survival;
     struct sigaction before[NSIGNALS];
+    ls_environment env;
     ls_error e = {0};
+    ls_beat *beat = NULL;
     catch_interrupts(false, before);
-    if (run_process(f, f->board->slots, &e) == LS_OK) return 0;
-    ls_board_fail(f->board, &e);
-    return 1;
+    if (survival) { /* who started this worker is asked to stop, and asks it */
+        signal(SIGINT, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+    }
+    ls_status s = ls_environment_read(&env, &e);
+    if (s == LS_OK && survival && survival->stop)
+        atomic_store(&f->board->slots[env.rank].asked, LS_ASKED_STOP);
+    if (s == LS_OK && survival) s = ls_beat_start(&f->board->slots[env.rank], &beat, &e);
+    if (s == LS_OK) s = run_process(f, f->board->slots, &e);
+    ls_beat_stop(beat);
+    if (s != LS_OK) ls_board_fail(f->board, &e);
+    return s == LS_OK ? 0 : 1;
 }
 
 static void where(int rank, void *arg, char *text, size_t nbytes) {
@@ -152,6 +165,7 @@ static ls_status run_processes(const ls_workers *w, ls_board *board, ls_worker_m
                            .board = board,
                            .where = where};
     int code = 0;
+    if (w->survival) return ls_survive(w->survival, &l, e);
     LS_TRY(ls_launch_run(&l, &code, e));
     return code ? e->code : LS_OK;
 }
@@ -183,7 +197,7 @@ ls_status ls_workers_run(const ls_workers *w, ls_worker_main *main_fn, void *arg
     ls_board *board = NULL;
     LS_TRY(ls_workers_started(&started, &n, e));
     if (started && !threads) return run_started(w, main_fn, arg, e);
-    LS_TRY(ls_board_open(w->n, &board, e));
+    LS_TRY(ls_board_open(w->survival ? w->survival->most : w->n, &board, e));
     ls_status s;
     if (threads) {
         struct sigaction before[NSIGNALS];

@@ -9,6 +9,7 @@
 
 #include "lockstep/group.h"
 #include "net/board.h"
+#include "train/survive.h"
 
 /* A worker's life. *me: where it tells what it does. */
 typedef ls_status ls_worker_main(ls_group *g, ls_board_slot *me, void *arg, ls_error *e);
@@ -21,6 +22,7 @@ typedef struct ls_workers {
     double timeout_s; /* of a wait */
     /* What is to be said of a worker that was killed, from its slot: appended to the message. */
     void (*where)(const ls_board_slot *, const void *arg, char *text, size_t nbytes);
+    ls_survival *survival; /* of processes started here; NULL: one that dies ends all */
 } ls_workers;
 
 /* Is this process one of several that a launcher has started? Then *n_p is how many. */

@@ -45,27 +45,19 @@ static void test_stop_and_resume(void **state) {
     assert_string_equal(whole, cut);
 }
 
-/* A kill -9 of a worker ends all within a second, by name; the last checkpoint goes on to the same
- * bits. */
+/* A kill -9 of a worker is told, by name; others take its place, with the same bits. */
 static void test_killed_worker(void **state) {
     (void)state;
-    char whole[256], cut[256], line[256], *output = NULL;
+    char whole[256], cut[256], *output = NULL;
     program p = start(3, "killed", STEPS);
     wait_for_file("killed/checkpoints/step-20");
     pid_t pids[8];
     assert_int_equal(children_of(p.pid, pids, 8), 3);
-    int64_t begin = ls_clock_ns();
     kill(pids[1], SIGKILL);
-    assert_int_equal(program_end(&p, &output), 1);
-    double seconds = (double)(ls_clock_ns() - begin) / 1e9;
-    if (seconds > 1) print_message("the others ended after %.2f s\n", seconds);
-    assert_true(seconds < 10); /* a second where the machine is free */
-    assert_non_null(strstr(output, "worker 1 was killed by signal 9"));
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_non_null(strstr(output, "view 1: worker 1 was killed by signal 9"));
+    assert_non_null(strstr(output, "view 2: going on after step"));
     free(output);
-    for (int i = 0; i < 3; i++) assert_int_equal(kill(pids[i], 0), -1);
-    snprintf(line, sizeof line, START, 5, "killed", STEPS);
-    strcat(line, " --resume");
-    expect(line, 0, "going on from");
     hash_of("whole", whole);
     hash_of("killed", cut);
     assert_string_equal(whole, cut);

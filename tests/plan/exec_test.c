@@ -173,7 +173,7 @@ static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
     ls_world w;
     ls_board_slot slot;
     ls_exec *x = NULL;
-    LS_TRY(ls_world_open(&w, &s->plan, g, s->dir, e));
+    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, s->dir, e));
     ls_exec_config c = config_of(s, &w, &slot, ls_group_rank(g));
     LS_TRY(ls_exec_create(&c, &x, e));
     ls_status status = run_steps(s, &w, x, e);

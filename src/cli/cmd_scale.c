@@ -1,0 +1,33 @@
+/* cmd_scale.c - lockstep scale */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "train/control.h"
+
+static int run(const ls_args *a) {
+    char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE];
+    ls_error e = {0};
+    snprintf(line, sizeof line, "scale %.100s", a->words[1]);
+    if (ls_control_ask(a->words[0], line, answer, &e) != LS_OK) return cli_fail(&e);
+    bool ok = strncmp(answer, "ok ", 3) == 0;
+    if (ok)
+        printf("%s: %s\n", a->words[0], answer + 3);
+    else
+        ls_log("%s: %s", a->words[0], strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
+    return ok ? 0 : CLI_FAILED;
+}
+
+const ls_command cmd_scale = {
+    .name = "scale",
+    .words = "RUN N",
+    .min_words = 2,
+    .max_words = 2,
+    .summary = "give a running job more or fewer workers",
+    .about =
+        "RUN is the folder of a run that `lockstep train` is training on this host. After the\n"
+        "step in flight it goes on with N workers, to the same bits. Limits are\n"
+        "survival.min_workers and survival.max_workers of its config.",
+    .run = run,
+};

@@ -1,0 +1,43 @@
+/* journal.c - see journal.h.
+ *
+ * Stores need only their order in the program: what a killed process has stored is there, and the
+ * kernel says that it is dead after the last of them.
+ */
+#include "optim/journal.h"
+
+#include <string.h>
+
+void ls_journal_begin(const ls_journal *j, int thread, size_t first, const ls_journal_state *s) {
+    ls_journal_kept *k = &j->kept[thread];
+    size_t block = first / LS_BLOCK;
+    unsigned steps = atomic_load_explicit(&j->steps[block], memory_order_relaxed);
+    atomic_store_explicit(&k->what, 0, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    memcpy(k->master, s->master + first, sizeof k->master);
+    memcpy(k->m, s->m + first, sizeof k->m);
+    memcpy(k->v, s->v + first, sizeof k->v);
+    atomic_store_explicit(&k->what, (unsigned long long)(block + 1) << 32 | steps,
+                          memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void ls_journal_end(const ls_journal *j, size_t first, uint32_t steps) {
+    atomic_store_explicit(&j->steps[first / LS_BLOCK], steps, memory_order_release);
+}
+
+void ls_journal_set(const ls_journal *j, size_t first, size_t end, uint32_t steps) {
+    for (; first < end; first += LS_BLOCK) ls_journal_end(j, first, steps);
+}
+
+/* What was kept counts as long as the block has not got further. */
+void ls_journal_mend(const ls_journal *j, const ls_journal_state *s) {
+    for (int i = 0; i < j->nthreads; i++) {
+        ls_journal_kept *k = &j->kept[i];
+        unsigned long long what = atomic_load(&k->what);
+        size_t first = (size_t)((what >> 32) - 1) * LS_BLOCK;
+        if (!what || !ls_journal_has(j, first, (uint32_t)what)) continue;
+        memcpy(s->master + first, k->master, sizeof k->master);
+        memcpy(s->m + first, k->m, sizeof k->m);
+        memcpy(s->v + first, k->v, sizeof k->v);
+    }
+}

@@ -1,0 +1,278 @@
+/* store.c - see store.h.
+ *
+ *     head | workers [most] | kept blocks [most][threads] | for each area: steps, params, state
+ *          | for each worker: gradients | for each worker: parts and sums
+ *
+ * Each part begins a page. There is room for any number of workers up to `most`; what none of them
+ * touches takes no memory.
+ */
+#include "plan/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "coll/tree.h"
+#include "plan/world.h"
+
+/* Notes take turns: the one that counts is never being written. */
+typedef struct record {
+    _Alignas(128) atomic_llong steps; /* of the latest note */
+    ls_store_note notes[2];           /* [steps % 2] */
+    atomic_int area;
+} record;
+
+typedef struct head {
+    atomic_llong steps; /* of all areas, in rest; -1: no state yet */
+    ls_scaler scaler;
+    atomic_llong flags[LS_STORE_NFLAGS];
+} head;
+
+struct ls_store {
+    int most, threads;
+    size_t nblocks;
+    bool has_masters;
+    size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes;
+    unsigned char *memory;
+    size_t nbytes;
+    head *head;
+    record *workers;       /* [most] */
+    ls_journal_kept *kept; /* [most][threads] */
+    unsigned char *areas, *grads, *sums;
+};
+
+static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
+
+/* Sums of gradients that a worker needs at most, however many workers there are. */
+static size_t most_sums(const ls_plan *p, int most) {
+    ls_plan other = *p;
+    int slots = 1;
+    for (int n = 1; n <= most; n++) {
+        other.c.nworkers = n;
+        for (int w = 0; w < n; w++)
+            if (ls_plan_slots(&other, w) > slots) slots = ls_plan_slots(&other, w);
+    }
+    return (size_t)slots + (p->c.early ? (size_t)ls_tree_slots(p->c.V, 0, p->c.V) : 0);
+}
+
+ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p, ls_error *e) {
+    ls_store *s = LS_NEW(ls_store);
+    size_t n = (size_t)most, flat = p->c.model->nfloats * sizeof(float);
+    s->most = most;
+    s->threads = threads;
+    s->nfloats = p->c.model->nfloats;
+    s->nblocks = s->nfloats / LS_BLOCK;
+    s->has_masters = p->c.compute != LS_F32;
+    s->steps_nbytes = pages(s->nblocks * sizeof(atomic_uint));
+    s->params_nbytes = pages(s->nfloats * ls_dtype_size(p->c.compute));
+    s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages((s->has_masters ? 3 : 2) * flat);
+    /* 17 pages more, as between the arenas of the commons: workers' gradients are read in step. */
+    s->grads_nbytes =
+        pages(most_sums(p, most) * s->nfloats * ls_dtype_size(p->c.reduce)) + 17 * 4096;
+    s->sums_nbytes = pages(2 * ls_world_nsums(p) * sizeof(double));
+    size_t workers_at = pages(sizeof(head)), kept_at = workers_at + pages(n * sizeof(record));
+    size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_kept));
+    size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
+    s->nbytes = sums_at + n * s->sums_nbytes;
+    s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->memory == MAP_FAILED) {
+        ls_fail(e, LS_ENOMEM, "no memory for the state of %d workers, %.1f MB: %s", most,
+                (double)s->nbytes / 1e6, strerror(errno));
+        free(s);
+        return LS_ENOMEM;
+    }
+    s->head = (head *)(void *)s->memory;
+    s->workers = (record *)(void *)(s->memory + workers_at);
+    s->kept = (ls_journal_kept *)(void *)(s->memory + kept_at);
+    s->areas = s->memory + areas_at;
+    s->grads = s->memory + grads_at;
+    s->sums = s->memory + sums_at;
+    atomic_store(&s->head->steps, -1);
+    *s_p = s;
+    return LS_OK;
+}
+
+void ls_store_free(ls_store *s) {
+    if (!s) return;
+    munmap(s->memory, s->nbytes);
+    free(s);
+}
+
+void *ls_store_memory(ls_store *s, size_t *nbytes_p) {
+    *nbytes_p = s->nbytes;
+    return s->memory;
+}
+
+/* ---- where things lie ---- */
+
+static unsigned char *area_at(const ls_store *s, int area) {
+    return s->areas + (size_t)area * s->area_nbytes;
+}
+
+static atomic_uint *steps_of(const ls_store *s, int area) {
+    return (atomic_uint *)(void *)area_at(s, area);
+}
+
+void *ls_store_params(ls_store *s, int area) { return area_at(s, area) + s->steps_nbytes; }
+
+float *ls_store_state(ls_store *s, int area) {
+    return (float *)(void *)(area_at(s, area) + s->steps_nbytes + s->params_nbytes);
+}
+
+static ls_journal_state state_of(ls_store *s, int area) {
+    float *state = ls_store_state(s, area);
+    float *moments = s->has_masters ? state + s->nfloats : state;
+    return (ls_journal_state){s->has_masters ? state : ls_store_params(s, area), moments,
+                              moments + s->nfloats};
+}
+
+void *ls_store_grads(ls_store *s, int worker) {
+    return s->grads + (size_t)worker * s->grads_nbytes;
+}
+
+double *ls_store_sums(ls_store *s, int worker) {
+    return (double *)(void *)(s->sums + (size_t)worker * s->sums_nbytes);
+}
+
+void ls_store_place(ls_store *s, int worker, int area) {
+    atomic_store(&s->workers[worker].area, area);
+}
+
+ls_journal ls_store_journal(ls_store *s, int worker) {
+    int area = atomic_load(&s->workers[worker].area);
+    return (ls_journal){.steps = steps_of(s, area),
+                        .kept = s->kept + (size_t)worker * (size_t)s->threads,
+                        .nthreads = s->threads};
+}
+
+/* ---- steps ---- */
+
+void ls_store_fill(ls_store *s, const ls_plan *p, int w, int64_t steps) {
+    ls_journal j = ls_store_journal(s, w);
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w);
+        ls_journal_set(&j, b.first, b.end, ls_store_mark(steps));
+    }
+}
+
+void ls_store_begin(ls_store *s, int64_t steps, const ls_scaler *scaler) {
+    s->head->scaler = *scaler;
+    atomic_store(&s->head->steps, steps);
+}
+
+void ls_store_decide(ls_store *s, int worker, const ls_store_note *note) {
+    record *w = &s->workers[worker];
+    w->notes[note->steps % 2] = *note;
+    atomic_store(&w->steps, note->steps);
+}
+
+int64_t ls_store_steps(const ls_store *s) { return atomic_load(&s->head->steps); }
+ls_scaler ls_store_scaler(const ls_store *s) { return s->head->scaler; }
+
+static const ls_store_note *newest(const ls_store *s) {
+    const ls_store_note *best = NULL;
+    for (int i = 0; i < s->most; i++) {
+        int64_t steps = atomic_load(&s->workers[i].steps);
+        if (steps > 0 && (!best || steps > best->steps)) best = &s->workers[i].notes[steps % 2];
+    }
+    return best;
+}
+
+bool ls_store_latest(const ls_store *s, ls_store_note *note_p) {
+    const ls_store_note *n = newest(s);
+    if (!n || n->steps != ls_store_steps(s)) return false;
+    *note_p = *n;
+    return true;
+}
+
+void ls_store_set(ls_store *s, ls_store_flag flag, int64_t value) {
+    atomic_store(&s->head->flags[flag], value);
+}
+
+int64_t ls_store_get(const ls_store *s, ls_store_flag flag) {
+    return atomic_load(&s->head->flags[flag]);
+}
+
+/* ---- after a view ---- */
+
+static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_note *n,
+                          const ls_compute *c) {
+    int area = atomic_load(&s->workers[w].area);
+    ls_journal journal = ls_store_journal(s, w);
+    ls_journal_state state = state_of(s, area);
+    size_t slot = p->c.early ? (size_t)ls_plan_slots(p, w) : 0;
+    size_t at = slot * s->nfloats * ls_dtype_size(p->c.reduce);
+    ls_adamw_state a = {.grads_type = p->c.reduce,
+                        .params_type = p->c.compute,
+                        .grads = (char *)ls_store_grads(s, w) + at,
+                        .params = ls_store_params(s, area),
+                        .master = state.master,
+                        .m = state.m,
+                        .v = state.v,
+                        .journal = &journal,
+                        .steps = ls_store_mark(n->steps)};
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w);
+        if (n->out.skipped)
+            ls_journal_set(&journal, b.first, b.end, a.steps);
+        else
+            ls_adamw_run(c, p->c.model, &n->update, b.first, b.end, &a);
+    }
+}
+
+ls_status ls_store_mend(ls_store *s, const ls_plan *p, ls_error *e) {
+    if (ls_store_steps(s) < 0) return LS_OK; /* nothing to mend */
+    for (int w = 0; w < p->c.nworkers; w++) {
+        ls_journal j = ls_store_journal(s, w);
+        ls_journal_state state = state_of(s, atomic_load(&s->workers[w].area));
+        ls_journal_mend(&j, &state);
+    }
+    const ls_store_note *n = newest(s);
+    if (!n || n->steps <= ls_store_steps(s)) return LS_OK;
+    ls_compute c;
+    LS_TRY(ls_compute_init(&c, 1, 0, e));
+    for (int w = 0; w < p->c.nworkers; w++) finish_update(s, p, w, n, &c);
+    ls_compute_close(&c);
+    s->head->scaler = n->scaler;
+    atomic_store(&s->head->steps, n->steps);
+    return LS_OK;
+}
+
+/* ---- before the next ---- */
+
+/* The area where the block has that mark, or -1. */
+static int area_with(const ls_store *s, size_t block, uint32_t mark) {
+    for (int i = 0; i < s->most; i++)
+        if (atomic_load_explicit(&steps_of(s, i)[block], memory_order_relaxed) == mark) return i;
+    return -1;
+}
+
+static ls_status adopt_block(ls_store *s, int area, size_t first, uint32_t mark, ls_error *e) {
+    atomic_uint *own = &steps_of(s, area)[first / LS_BLOCK];
+    if (atomic_load_explicit(own, memory_order_relaxed) == mark) return LS_OK;
+    int from = area_with(s, first / LS_BLOCK, mark);
+    if (from < 0)
+        return ls_fail(e, LS_EINVAL,
+                       "the state kept in memory is not whole: no worker has elements %zu and on "
+                       "after step %u; go on from the last checkpoint with --resume",
+                       first, mark - 1);
+    ls_journal_state to = state_of(s, area), other = state_of(s, from);
+    memcpy(to.master + first, other.master + first, LS_BLOCK * sizeof(float));
+    memcpy(to.m + first, other.m + first, LS_BLOCK * sizeof(float));
+    memcpy(to.v + first, other.v + first, LS_BLOCK * sizeof(float));
+    atomic_store_explicit(own, mark, memory_order_release);
+    return LS_OK;
+}
+
+ls_status ls_store_adopt(ls_store *s, const ls_plan *p, int w, ls_error *e) {
+    int area = atomic_load(&s->workers[w].area);
+    uint32_t mark = ls_store_mark(ls_store_steps(s));
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w);
+        for (size_t at = b.first; at < b.end; at += LS_BLOCK)
+            LS_TRY(adopt_block(s, area, at, mark, e));
+    }
+    return LS_OK;
+}

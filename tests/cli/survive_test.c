@@ -1,0 +1,176 @@
+/* survive_test.c - workers are killed and stopped while they train: the bits of a run in peace. */
+#include "cli/program.h"
+
+static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d "
+                            "--set train.eval_every=40 --set checkpoint.every=30 "
+                            "--set log.every=1000 %s";
+
+static uint64_t state = 1;
+
+static unsigned draw(unsigned below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33) % below;
+}
+
+static program start(int workers, const char *run, int steps, const char *more) {
+    char line[512];
+    snprintf(line, sizeof line, START, workers, run, steps, more);
+    return program_start(line, 0);
+}
+
+static int children_of(pid_t parent, pid_t *pids, int most) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+    FILE *f = fopen(path, "r");
+    int n = 0, pid = 0;
+    while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
+    if (f) fclose(f);
+    return n;
+}
+
+static bool is_over(const program *p) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+/* Sends `number` to some child, `most` times at most, now and then; returns how often. */
+static int hurt(const program *p, int number, int most, unsigned pause_ms) {
+    int times = 0;
+    while (times < most && !is_over(p)) {
+        pid_t pids[16];
+        sleep_ms(5 + (long)draw(pause_ms));
+        int n = children_of(p->pid, pids, 16);
+        if (n && kill(pids[draw((unsigned)n)], number) == 0) times++;
+    }
+    return times;
+}
+
+enum { STEPS = 600 };
+
+static void check(program *p, const char *run, int times, const char *what) {
+    char want[256], got[256], line[128], *output = NULL;
+    int code = program_end(p, &output);
+    if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
+    hash_of("peace", want);
+    hash_of(run, got);
+    if (strcmp(want, got) != 0) fail_msg("%s: other bits:\n%s%s%s", run, want, got, output);
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: 600 steps");
+    print_message("%s: %d workers %s\n", run, times, what);
+    assert_true(times > 0);
+    free(output);
+}
+
+static void test_peace(void **arg) {
+    (void)arg;
+    program p = start(4, "peace", STEPS, "");
+    char *output = NULL;
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_null(strstr(output, "view"));
+    free(output);
+    expect("ckpt ledger @/peace", 0, "600 steps by 4 to 4 workers, 0 changes of view");
+}
+
+static void killed(const char *run, int workers, int times, const char *more) {
+    program p = start(workers, run, STEPS, more);
+    check(&p, run, hurt(&p, SIGKILL, times, 150), "were killed");
+}
+
+static void test_killed(void **arg) {
+    (void)arg;
+    killed("one-copy", 4, 20, "");
+    killed("replicas", 3, 15, "--set parallel.zero=0");
+    killed("sharded", 4, 15, "--set parallel.zero=3");
+    killed("hybrid", 4, 10, "--set parallel.zero=2 --set parallel.shard_group=2");
+    killed("messages", 3, 10, "--set parallel.transport=tcp");
+    killed("messages-replicas", 2, 10, "--set parallel.transport=tcp --set parallel.zero=0");
+    killed("threads", 2, 10, "--set parallel.threads=2");
+}
+
+static void test_stopped(void **arg) {
+    (void)arg;
+    program p = start(4, "stopped", STEPS, "--set survival.heartbeat_s=0.3");
+    check(&p, "stopped", hurt(&p, SIGSTOP, 3, 300), "were stopped");
+}
+
+/* All at once. */
+static void test_all_killed(void **arg) {
+    (void)arg;
+    program p = start(4, "all", STEPS, "");
+    int times = 0;
+    for (int round = 0; round < 4 && !is_over(&p); round++) {
+        pid_t pids[16];
+        sleep_ms(200 + (long)draw(100));
+        int n = children_of(p.pid, pids, 16);
+        for (int i = 0; i < n; i++) times += kill(pids[i], SIGKILL) == 0;
+    }
+    check(&p, "all", times, "were killed, all at once");
+}
+
+/* SIGTERM to the program while workers die: it stops after a step, with a checkpoint. */
+static void test_stop(void **arg) {
+    (void)arg;
+    char line[512], *output = NULL;
+    program p = start(3, "stop", STEPS, "");
+    wait_for_file("stop/checkpoints/step-30");
+    hurt(&p, SIGKILL, 1, 10);
+    kill(p.pid, SIGTERM);
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_non_null(strstr(output, "go on with: lockstep train"));
+    free(output);
+    snprintf(line, sizeof line, START, 2, "stop", STEPS, "--resume");
+    p = program_start(line, 0);
+    check(&p, "stop", 1, "was killed before SIGTERM");
+}
+
+static int workers_of(const program *p) {
+    pid_t pids[16];
+    return children_of(p->pid, pids, 16);
+}
+
+/* Waits until there are so many, 20 s at most. */
+static void wait_for_workers(const program *p, int n) {
+    for (int i = 0; i < 2000 && workers_of(p) != n; i++) sleep_ms(10);
+    assert_int_equal(workers_of(p), n);
+}
+
+static void test_scale(void **arg) {
+    (void)arg;
+    program p = start(2, "scaled", STEPS, "");
+    wait_for_file("scaled/control");
+    expect("scale @/scaled 5", 0, "from 2 to 5 workers");
+    wait_for_workers(&p, 5);
+    hurt(&p, SIGKILL, 1, 10);
+    sleep_ms(50);
+    expect("scale @/scaled 9", 1, "this run can have 1 to 8");
+    expect("scale @/scaled none", 1, "this run can have 1 to 8");
+    expect("scale @/scaled 3", 0, "to 3 workers");
+    wait_for_workers(&p, 3);
+    check(&p, "scaled", 1, "were killed while their number changed");
+    expect("scale @/scaled 3", 1, "is not running");
+    expect("scale @/nowhere 3", 1, "nowhere");
+}
+
+/* SIGTERM to one worker: it leaves after the step, and is not followed. */
+static void test_leave(void **arg) {
+    (void)arg;
+    program p = start(3, "left", STEPS, "--set survival.min_workers=2");
+    wait_for_file("left/checkpoints/step-30");
+    pid_t pids[16];
+    assert_int_equal(children_of(p.pid, pids, 16), 3);
+    kill(pids[2], SIGTERM);
+    wait_for_workers(&p, 2);
+    assert_int_equal(children_of(p.pid, pids, 16), 2);
+    kill(pids[0], SIGTERM);
+    check(&p, "left", 2, "were told to leave");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peace),   cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stopped), cmocka_unit_test(test_all_killed),
+        cmocka_unit_test(test_stop),    cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_leave),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,149 @@
+/* journal_test.c - updates that are killed at any instruction, mended, and done again. */
+#include "optim/journal.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "optim/adamw.h"
+#include "test.h"
+
+enum { KILLS = 300, NTHREADS = 2 };
+
+static const ls_adamw settings = {0.9, 0.95, 1e-8, 0.1};
+
+/* All in memory that a dead child leaves to its parent. */
+typedef struct setup {
+    ls_model model;
+    size_t n;
+    ls_journal journal;
+    uint16_t *params; /* bf16, beside the masters */
+    float *state;     /* [3][n] */
+    float *grads;     /* [n] */
+} setup;
+
+static void *shared(size_t nbytes) {
+    void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    return p;
+}
+
+static void set_up(setup *s) {
+    ls_error e = {0};
+    ls_gpt_config c = {2, 64, 4, 16, 300};
+    *s = (setup){0};
+    assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
+    s->n = s->model.nfloats;
+    s->journal = (ls_journal){shared(s->n / LS_BLOCK * sizeof(atomic_uint)),
+                              shared(NTHREADS * sizeof(ls_journal_kept)), NTHREADS};
+    s->params = shared(s->n * sizeof *s->params);
+    s->state = shared(3 * s->n * sizeof *s->state);
+    s->grads = shared(s->n * sizeof *s->grads);
+}
+
+static void gradients(setup *s, int step) {
+    for (size_t i = 0; i < s->n; i++)
+        s->grads[i] = (float)((int)((i * 7 + (size_t)step * 13) % 1000) - 500) / 5000.0f;
+}
+
+static void update(setup *s, const ls_compute *c, int step, bool journal) {
+    ls_adamw_state a = {.grads_type = LS_F32,
+                        .params_type = LS_BF16,
+                        .grads = s->grads,
+                        .params = s->params,
+                        .master = s->state,
+                        .m = s->state + s->n,
+                        .v = s->state + 2 * s->n,
+                        .journal = journal ? &s->journal : NULL,
+                        .steps = (uint32_t)step + 1};
+    ls_adamw_step op = ls_adamw_at(&settings, step, 1e-2, 1);
+    ls_adamw_run(c, &s->model, &op, 0, s->n, &a);
+}
+
+/* A process that updates until it is killed, after about `us` microseconds. */
+static void update_and_die(setup *s, int step, unsigned us) {
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        ls_error e = {0};
+        ls_compute c;
+        if (ls_compute_init(&c, NTHREADS, 16, &e) == LS_OK) update(s, &c, step, true);
+        pause();
+        _exit(1);
+    }
+    usleep(us);
+    kill(pid, SIGKILL);
+    int how = 0;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how));
+}
+
+/* How many blocks have had the step. */
+static size_t done_blocks(const setup *s, int step) {
+    size_t done = 0;
+    for (size_t at = 0; at < s->n; at += LS_BLOCK)
+        done += ls_journal_has(&s->journal, at, (uint32_t)step + 1);
+    return done;
+}
+
+static void test_killed(void **arg) {
+    (void)arg;
+    setup cut, whole;
+    ls_error e = {0};
+    ls_compute c;
+    assert_ls_ok(ls_compute_init(&c, 1, 16, &e), e);
+    set_up(&cut);
+    set_up(&whole);
+    int half_done = 0;
+    for (int step = 0; step < KILLS; step++) {
+        gradients(&cut, step);
+        gradients(&whole, step);
+        update(&whole, &c, step, false);
+        update_and_die(&cut, step, 200 + (unsigned)(step * 37 % 400));
+        size_t done = done_blocks(&cut, step);
+        half_done += done > 0 && done < cut.n / LS_BLOCK;
+        ls_journal_state state = {cut.state, cut.state + cut.n, cut.state + 2 * cut.n};
+        ls_journal_mend(&cut.journal, &state);
+        ls_journal_mend(&cut.journal, &state); /* twice is as good as once */
+        update(&cut, &c, step, true);
+        assert_int_equal(done_blocks(&cut, step), cut.n / LS_BLOCK);
+        assert_memory_equal(cut.state, whole.state, 3 * cut.n * sizeof(float));
+        assert_memory_equal(cut.params, whole.params, cut.n * sizeof *cut.params);
+    }
+    print_message("%d of %d updates were killed half done\n", half_done, KILLS);
+    ls_compute_close(&c);
+    ls_model_free(&cut.model);
+    ls_model_free(&whole.model);
+}
+
+/* A block that was being changed goes back, at each of the places where its worker may die. */
+static void test_torn_block(void **arg) {
+    (void)arg;
+    setup s;
+    set_up(&s);
+    float *master = s.state, *m = s.state + s.n, *v = s.state + 2 * s.n;
+    for (size_t i = 0; i < 3 * s.n; i++) s.state[i] = (float)i;
+    ls_journal_state state = {master, m, v};
+    ls_journal_set(&s.journal, 0, s.n, 4);
+    size_t at = 3 * LS_BLOCK;
+    ls_journal_begin(&s.journal, 1, at, &state);
+    for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = v[at + i] = -1;
+    ls_journal_mend(&s.journal, &state);
+    for (size_t i = 0; i < 3 * s.n; i++) assert_true(s.state[i] == (float)i);
+    for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = m[at + i] = v[at + i] = -1;
+    ls_journal_end(&s.journal, at, 5); /* complete: what was kept counts no more */
+    ls_journal_mend(&s.journal, &state);
+    for (size_t i = 0; i < LS_BLOCK; i++) assert_true(master[at + i] == -1.0f);
+    assert_true(ls_journal_has(&s.journal, at, 5) && ls_journal_has(&s.journal, at - 1, 4));
+    ls_model_free(&s.model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_torn_block),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
