@@ -161,3 +161,10 @@ ls_status ls_file_make_dirs(const char *path, ls_error *e) {
     if (failed) return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(failed));
     return LS_OK;
 }
+
+void ls_file_forget(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+}

@@ -44,4 +44,7 @@ ls_status ls_file_remove_tree(const char *path, ls_error *);
 bool ls_file_exists(const char *path);
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
 
+/* What the system has of a synced file in memory may go, so that it is read from the disk. */
+void ls_file_forget(const char *path);
+
 #endif

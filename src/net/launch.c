@@ -143,17 +143,16 @@ void ls_launch_close(ls_launch *l) {
 
 /* ---- while they run ---- */
 
-/* A worker that has ended; false: none has. */
+/* A worker that has ended; false: none has. Other children of this process are not looked at. */
 static bool reap(ls_launch *l, ls_launch_event *ev) {
-    for (pid_t pid; (pid = waitpid(-1, &ev->how, WNOHANG)) > 0;)
-        for (int i = 0; i < l->o->nworkers; i++) {
-            if (l->pids[i] != pid) continue;
-            l->pids[i] = 0;
-            l->alive--;
-            ev->what = LS_LAUNCH_ENDED;
-            ev->rank = i;
-            return true;
-        }
+    for (int i = 0; i < l->o->nworkers; i++) {
+        if (!l->pids[i] || waitpid(l->pids[i], &ev->how, WNOHANG) <= 0) continue;
+        l->pids[i] = 0;
+        l->alive--;
+        ev->what = LS_LAUNCH_ENDED;
+        ev->rank = i;
+        return true;
+    }
     return false;
 }
 
@@ -166,6 +165,9 @@ ls_launch_event ls_launch_wait(ls_launch *l, int64_t timeout_ns) {
     if (ev.number == SIGCHLD) reap(l, &ev);
     return ev;
 }
+
+/* The signal of a child that has ended, which none has. */
+void ls_launch_nudge(void) { kill(getppid(), SIGCHLD); }
 
 int ls_launch_alive(const ls_launch *l) { return l->alive; }
 pid_t ls_launch_pid(const ls_launch *l, int rank) { return l->pids[rank]; }

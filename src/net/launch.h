@@ -64,8 +64,10 @@ typedef struct ls_launch_event {
     int rank, how, number;
 } ls_launch_event;
 
-/* The next event, for which it waits. */
+/* The next event, for which it waits; LS_LAUNCH_QUIET also when a worker nudges. */
 ls_launch_event ls_launch_wait(ls_launch *, int64_t timeout_ns);
+/* By a worker: whoever started it looks around at once. */
+void ls_launch_nudge(void);
 int ls_launch_alive(const ls_launch *);
 pid_t ls_launch_pid(const ls_launch *, int rank); /* 0: it has ended */
 void ls_launch_signal(const ls_launch *, int rank, int number);

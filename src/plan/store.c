@@ -240,7 +240,7 @@ ls_status ls_store_mend(ls_store *s, const ls_plan *p, ls_error *e) {
     return LS_OK;
 }
 
-/* ---- before the next ---- */
+/* ---- for others ---- */
 
 /* The area where the block has that mark, or -1. */
 static int area_with(const ls_store *s, size_t block, uint32_t mark) {
@@ -249,19 +249,26 @@ static int area_with(const ls_store *s, size_t block, uint32_t mark) {
     return -1;
 }
 
+static ls_status not_whole(size_t first, uint32_t mark, ls_error *e) {
+    return ls_fail(e, LS_EINVAL,
+                   "the state kept in memory is not whole: no worker has elements %zu and on after "
+                   "step %u; go on from the last checkpoint with --resume",
+                   first, mark - 1);
+}
+
+static void copy_block(const ls_journal_state *to, const ls_journal_state *from, size_t first) {
+    memcpy(to->master + first, from->master + first, LS_BLOCK * sizeof(float));
+    memcpy(to->m + first, from->m + first, LS_BLOCK * sizeof(float));
+    memcpy(to->v + first, from->v + first, LS_BLOCK * sizeof(float));
+}
+
 static ls_status adopt_block(ls_store *s, int area, size_t first, uint32_t mark, ls_error *e) {
     atomic_uint *own = &steps_of(s, area)[first / LS_BLOCK];
     if (atomic_load_explicit(own, memory_order_relaxed) == mark) return LS_OK;
     int from = area_with(s, first / LS_BLOCK, mark);
-    if (from < 0)
-        return ls_fail(e, LS_EINVAL,
-                       "the state kept in memory is not whole: no worker has elements %zu and on "
-                       "after step %u; go on from the last checkpoint with --resume",
-                       first, mark - 1);
+    if (from < 0) return not_whole(first, mark, e);
     ls_journal_state to = state_of(s, area), other = state_of(s, from);
-    memcpy(to.master + first, other.master + first, LS_BLOCK * sizeof(float));
-    memcpy(to.m + first, other.m + first, LS_BLOCK * sizeof(float));
-    memcpy(to.v + first, other.v + first, LS_BLOCK * sizeof(float));
+    copy_block(&to, &other, first);
     atomic_store_explicit(own, mark, memory_order_release);
     return LS_OK;
 }
@@ -273,6 +280,22 @@ ls_status ls_store_adopt(ls_store *s, const ls_plan *p, int w, ls_error *e) {
         ls_bucket b = ls_plan_owned(p, k, w);
         for (size_t at = b.first; at < b.end; at += LS_BLOCK)
             LS_TRY(adopt_block(s, area, at, mark, e));
+    }
+    return LS_OK;
+}
+
+/* The scale after the step is the newest note's, or where there is none yet the first. */
+ls_status ls_store_copy(ls_store *s, int64_t steps, float *master, float *m, float *v,
+                        ls_scaler *scaler_p, ls_error *e) {
+    const ls_journal_state to = {master, m, v};
+    uint32_t mark = ls_store_mark(steps);
+    const ls_store_note *n = newest(s);
+    *scaler_p = n && n->steps == steps ? n->scaler : s->head->scaler;
+    for (size_t block = 0; block < s->nblocks; block++) {
+        int from = area_with(s, block, mark);
+        if (from < 0) return not_whole(block * LS_BLOCK, mark, e);
+        ls_journal_state other = state_of(s, from);
+        copy_block(&to, &other, block * LS_BLOCK);
     }
     return LS_OK;
 }

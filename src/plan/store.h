@@ -72,6 +72,9 @@ typedef enum ls_store_flag {
     LS_STORE_FOLDER_STEP, /* steps complete when the run began */
     LS_STORE_EVALUATED,   /* } 1 + the steps after which it was done last */
     LS_STORE_SAVED,       /* } */
+    LS_STORE_WANTED,      /* } checkpoints beside training (train/snapshot.h) */
+    LS_STORE_COPIED,      /* } */
+    LS_STORE_WRITTEN,     /* } */
     LS_STORE_NFLAGS
 } ls_store_flag;
 void ls_store_set(ls_store *, ls_store_flag, int64_t value);
@@ -89,6 +92,11 @@ ls_scaler ls_store_scaler(const ls_store *);
  * killed and done again. LS_EINVAL: the state can't be made whole (a bug, or memory was damaged).
  */
 ls_status ls_store_mend(ls_store *, const ls_plan *, ls_error *);
+
+/* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
+ * it is not there. */
+ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
+                        ls_scaler *scaler_p, ls_error *);
 
 /* By a worker of a new view, in its area: takes up from other areas what it owns by this plan. */
 ls_status ls_store_adopt(ls_store *, const ls_plan *, int worker, ls_error *);

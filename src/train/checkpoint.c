@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "model/safetensors.h"
 
 enum { MAX_MANIFEST = 1 << 20 };
@@ -215,6 +216,18 @@ static ls_status link_latest(const char *folder, const char *name, ls_error *e) 
     return s;
 }
 
+/* From the disk, as far as the system lets it go there. */
+static ls_status read_back(const char *folder, ls_error *e) {
+    static const char *const names[] = {WEIGHTS, OPTIMIZER, TOKENIZER, CONFIG, MANIFEST};
+    ls_checkpoint_info i;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char *path = join(folder, names[k]);
+        ls_file_forget(path);
+        free(path);
+    }
+    return ls_checkpoint_verify(folder, &i, e);
+}
+
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
                               const ls_checkpoint_extra *x, ls_error *e) {
     char *folder = join(run, "checkpoints");
@@ -223,6 +236,7 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
     ls_status status = ls_file_remove_tree(hidden, e); /* of a run that was killed */
     if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
     if (status == LS_OK) status = write_folder(hidden, s, x, e);
+    if (status == LS_OK) status = read_back(hidden, e);
     if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
     if (status == LS_OK && rename(hidden, final) != 0)
         status = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", hidden, strerror(errno));
@@ -241,15 +255,36 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
 
 /* ---- reading ---- */
 
+static ls_status none(const char *run, ls_error *e) {
+    return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again", run);
+}
+
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
     char *folder = join(run, "checkpoints");
     int64_t count = 0, step = newest_below(folder, INT64_MAX, &count);
     free(folder);
-    if (step < 0)
-        return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again",
-                       run);
+    if (step < 0) return none(run, e);
     *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
     if (step_p) *step_p = step;
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    int64_t count = 0, below = INT64_MAX, step;
+    ls_error damage = {0};
+    while ((step = newest_below(folder, below, &count)) >= 0) {
+        ls_checkpoint_info i;
+        *path_p = ls_format("%s/step-%lld", folder, (long long)step);
+        if (ls_checkpoint_verify(*path_p, &i, &damage) == LS_OK) break;
+        ls_log("passed over: %s", damage.msg);
+        free(*path_p);
+        below = step;
+    }
+    free(folder);
+    if (step < 0 && below == INT64_MAX) return none(run, e);
+    if (step < 0) return ls_fail(e, LS_EINVAL, "%s: has no checkpoint that is whole", run);
+    *step_p = step;
     return LS_OK;
 }
 

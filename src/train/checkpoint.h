@@ -6,10 +6,10 @@
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
  *
- * Written to a hidden folder beside its final name, each file synced, the manifest last; then the
- * folder is renamed. So a step-N folder with a manifest is complete. The hashes of the logical
- * state are those of `lockstep ckpt hash`: over tensors sorted by name, whatever the layout in
- * files.
+ * Written to a hidden folder beside its final name, each file synced, the manifest last, and read
+ * back; then the folder is renamed. So a step-N folder with a manifest is complete. The hashes of
+ * the logical state are those of `lockstep ckpt hash`: over tensors sorted by name, whatever the
+ * layout in files.
  */
 #ifndef LS_TRAIN_CHECKPOINT_H
 #define LS_TRAIN_CHECKPOINT_H
@@ -44,6 +44,9 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_
 /* The folder of the newest checkpoint of RUN (*path_p is free()d by the caller), and its step, if
  * step_p is not NULL. */
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *);
+/* The newest that ls_checkpoint_verify() finds good; those that it passes over are logged, with the
+ * reason. */
+ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *);
 
 /* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);

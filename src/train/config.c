@@ -143,6 +143,8 @@ static const key keys[] = {
     INT("survival.max_workers", survival.max_workers, 0, 4096, 0, FREE,
         "to which a run may grow; 0: as many as virtual workers"),
     INT("checkpoint.every", checkpoint.every, 0, BILLION, 0, FREE, "steps; 0: at the end alone"),
+    NUM("checkpoint.minutes", checkpoint.minutes, 0, 1e6, 0, FREE,
+        "between checkpoints, beside those of checkpoint.every; 0: none"),
     INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 3, FREE, "the newest so many"),
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines where the output is no terminal"),

@@ -77,8 +77,9 @@ typedef struct ls_config {
         int64_t min_workers, max_workers; /* 0: a virtual worker each */
     } survival;
     struct {
-        int64_t every; /* steps; 0: only at the end */
-        int64_t keep;  /* the newest so many */
+        int64_t every;  /* steps; 0: only at the end */
+        double minutes; /* 0: by steps alone */
+        int64_t keep;   /* the newest so many */
     } checkpoint;
     struct {
         int64_t every; /* steps between lines where the output is not a terminal */

@@ -82,7 +82,7 @@ ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
     LS_TRY(check_config(r, e));
     LS_TRY(take_lock(f_p, e));
     char *path = NULL;
-    LS_TRY(ls_checkpoint_newest(r->dir, &path, &f_p->step, e));
+    LS_TRY(ls_checkpoint_newest_good(r->dir, &path, &f_p->step, e));
     ls_log("going on from %s", path);
     free(path);
     return LS_OK;

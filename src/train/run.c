@@ -11,11 +11,10 @@
 #include "net/cores.h"
 #include "optim/schedule.h"
 #include "train/checkpoint.h"
-#include "train/control.h"
 
 /* ---- what all workers have alike ---- */
 
-static bool is_sequential(const ls_run *r) {
+bool ls_run_is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
 }
 
@@ -79,95 +78,8 @@ ls_status ls_run_build(ls_run *r, ls_error *e) {
     return check_memory(r, e);
 }
 
-/* ---- surviving workers ---- */
-
-static int64_t kept_steps(const void *arg) {
-    const ls_run *r = arg;
-    return ls_store_steps(r->store);
-}
-
-static ls_status mend(const void *arg, ls_error *e) {
-    const ls_run *r = arg;
-    return ls_store_mend(r->store, &r->plan, e);
-}
-
-static ls_status resize(void *arg, int n, ls_error *e) {
-    ls_run *r = arg;
-    ls_plan_free(&r->plan);
-    ls_model_free(&r->model);
-    r->nworkers = n;
-    return ls_run_plan(&r->config, n, &r->model, &r->plan, e);
-}
-
-/* "scale N". Is there a plan for N workers? */
-static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
-    ls_survival *s = &r->survival;
-    ls_model model;
-    ls_plan plan;
-    ls_error e = {0};
-    char *end = NULL;
-    long n = strtol(words, &end, 10);
-    if (!*words || *end || n < s->least || n > s->most) {
-        snprintf(answer, LS_CONTROL_LINE, "error %.40s workers: this run can have %d to %d", words,
-                 s->least, s->most);
-        return;
-    }
-    if (ls_run_plan(&r->config, (int)n, &model, &plan, &e) != LS_OK) {
-        snprintf(answer, LS_CONTROL_LINE, "error %.200s", e.msg);
-        return;
-    }
-    ls_plan_free(&plan);
-    ls_model_free(&model);
-    snprintf(answer, LS_CONTROL_LINE, "ok from %d to %ld workers, after the step in flight",
-             r->nworkers, n);
-    s->wanted = (int)n;
-}
-
-static void attend(void *arg) {
-    ls_run *r = arg;
-    char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE] = "error what is asked is not known";
-    ls_error e = {0};
-    if (!r->dir || !ls_store_get(r->store, LS_STORE_FOLDER_MADE)) return;
-    if (!r->control && ls_control_open(r->dir, &r->control, &e) != LS_OK) return;
-    if (!ls_control_next(r->control, line)) return;
-    if (strncmp(line, "scale ", 6) == 0) scale(r, line + 6, answer);
-    ls_control_answer(r->control, answer);
-}
-
-/* More than this can't be told apart from a mistake, and takes time to plan for. */
-enum { MOST_WORKERS = 256 };
-
-static int most_workers(const ls_run *r) {
-    int64_t most = r->config.survival.max_workers, V = r->config.train.virtual_workers;
-    if (most == 0) most = V < MOST_WORKERS ? V : MOST_WORKERS;
-    if (most > V) most = V;
-    return most > r->nworkers ? (int)most : r->nworkers;
-}
-
-ls_status ls_run_keep(ls_run *r, ls_error *e) {
-    const ls_config *c = &r->config;
-    int threads = (int)c->parallel.threads, most = most_workers(r);
-    if (r->started || is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
-        c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE)
-        return LS_OK;
-    ls_status s = ls_store_make(&r->plan, most, threads, &r->store, e);
-    if (s != LS_OK && most > r->nworkers)
-        s = ls_store_make(&r->plan, most = r->nworkers, threads, &r->store, e);
-    int64_t least = c->survival.min_workers;
-    r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
-                                .least = least < most ? (int)least : most,
-                                .most = most,
-                                .steps = kept_steps,
-                                .mend = mend,
-                                .resize = resize,
-                                .attend = attend,
-                                .arg = r};
-    return s;
-}
-
 void ls_run_free(ls_run *r) {
-    ls_control_close(r->control);
-    ls_store_free(r->store);
+    ls_run_drop(r);
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
     ls_buf_free(&r->config_text);
@@ -175,7 +87,7 @@ void ls_run_free(ls_run *r) {
 }
 
 const char *ls_run_workers_name(const ls_run *r) {
-    if (is_sequential(r)) return "sequential";
+    if (ls_run_is_sequential(r)) return "sequential";
     if (r->started) return "started by a launcher";
     return r->config.parallel.transport == LS_TRANSPORT_THREAD ? "threads" : "processes";
 }
@@ -203,8 +115,9 @@ ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, void *arg, ls_er
                                         [LS_TRANSPORT_THREAD] = "thread",
                                         [LS_TRANSPORT_TCP] = "tcp",
                                         [LS_TRANSPORT_MPI] = "mpi"};
-    ls_workers w = {.n = is_sequential(r) ? 1 : r->nworkers,
-                    .transport = is_sequential(r) ? "thread" : names[r->config.parallel.transport],
+    ls_workers w = {.n = ls_run_is_sequential(r) ? 1 : r->nworkers,
+                    .transport =
+                        ls_run_is_sequential(r) ? "thread" : names[r->config.parallel.transport],
                     .arena_nbytes = ls_world_arena_nbytes(&r->plan),
                     .timeout_s = r->config.parallel.timeout_s,
                     .where = where,
@@ -264,7 +177,9 @@ static ls_status compare_plans(ls_member *m, ls_error *e) {
 }
 
 /* The plan's worker that executor i is. */
-static int worker_of(const ls_member *m, int i) { return is_sequential(m->run) ? i : m->worker; }
+static int worker_of(const ls_member *m, int i) {
+    return ls_run_is_sequential(m->run) ? i : m->worker;
+}
 
 /* Noted for whoever goes on, if this worker should not. */
 static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out,
@@ -280,6 +195,7 @@ static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out
                        .scaler = m->scaler};
     ls_scaler_config scaler = ls_run_scaler(m->run);
     if (in->skips) ls_scaler_next(&n.scaler, &scaler, out->skipped);
+    ls_snapshot_wait_copied(m->run->store);
     ls_store_decide(m->run->store, m->worker, &n);
 }
 
@@ -306,8 +222,8 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
         x.decided = note_decided;
         x.decided_arg = m;
     }
-    x.overlap = !is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
-                                      (c->parallel.overlap == LS_OVERLAP_AUTO && room));
+    x.overlap = !ls_run_is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
+                                             (c->parallel.overlap == LS_OVERLAP_AUTO && room));
     x.loader.step = r->plan.c.early ? r->nworkers : 1;
     x.loader.a = ls_plan_vw(&r->plan, worker, 0);
     x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
@@ -343,10 +259,10 @@ static const char *state_dir(const ls_run *r) {
 
 static ls_status open_worlds(ls_member *m, ls_error *e) {
     const ls_run *r = m->run;
-    m->nexecs = is_sequential(r) ? r->nworkers : 1;
+    m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
-    if (!is_sequential(r))
+    if (!ls_run_is_sequential(r))
         return ls_world_open(m->worlds, &r->plan, m->group, r->store, state_dir(r), e);
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_world_arena_nbytes(&r->plan)};
@@ -454,8 +370,8 @@ void ls_member_leave(ls_member *m) {
 
 ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     m->step_began_ns = ls_clock_ns();
-    LS_TRY(is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
-                                 : ls_exec_step(m->execs[0], in, out_p, e));
+    LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
+                                        : ls_exec_step(m->execs[0], in, out_p, e));
     ls_scaler_config scaler = ls_run_scaler(m->run);
     if (!in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped)) return LS_OK;
     return ls_fail(e, LS_EINVAL,

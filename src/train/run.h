@@ -10,6 +10,7 @@
 #include "optim/scaler.h"
 #include "plan/exec.h"
 #include "train/corpus.h"
+#include "train/snapshot.h"
 #include "train/workers.h"
 
 typedef struct ls_run {
@@ -23,7 +24,8 @@ typedef struct ls_run {
     ls_plan plan;
     ls_store *store; /* where the workers' state outlives them; NULL: it does not */
     ls_survival survival;
-    struct ls_control *control; /* of who starts the workers, once there is a folder */
+    struct ls_control *control; /* } of who starts the workers, once there is a folder */
+    ls_snapshot snapshot;       /* } */
 } ls_run;
 
 /* How many workers: those that a launcher has started; else `asked`, or where that is 0 one a core,
@@ -38,7 +40,11 @@ ls_status ls_run_build(ls_run *, ls_error *);
 /* After ls_run_build(): where workers are processes that this one will start, what they make is
  * kept if they die. */
 ls_status ls_run_keep(ls_run *, ls_error *);
+void ls_run_drop(ls_run *);
 void ls_run_free(ls_run *);
+
+/* One process plays all workers. */
+bool ls_run_is_sequential(const ls_run *);
 
 /* "processes", "threads", ... */
 const char *ls_run_workers_name(const ls_run *);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/stack.h"
 
 /* Views that end before a step is complete, one after the other, until the run is given up: where
  * workers crash, it is their fault; where they are killed or hang, it may be bad luck. */
@@ -19,7 +20,7 @@ enum { MOST_CRASHES = 3, MOST_LOSSES = 100, MOST_MENDERS = 20 };
 /* Who only lost another waits so long for one that knows why. */
 static const int64_t LOOK_NS = 50 * 1000 * 1000, GRACE_NS = 500 * 1000 * 1000;
 /* A process that the system does not let run is not one that hangs. */
-enum { STARVED = 10 /* times the heartbeat */ };
+enum { STARVED = 10 /* times the heartbeat */, STACK = 12 /* functions that are told */ };
 
 /* How a view has ended. */
 typedef enum outcome {
@@ -38,7 +39,7 @@ typedef struct view {
     int interrupts;
     int64_t looked_ns, patient_from_ns; /* nobody is found silent since before */
     int64_t blamed_ns;                  /* when the first worker blamed another; 0: none has */
-    char cause[512];
+    char cause[512], stack[512];        /* stack: of a worker that hangs */
 } view;
 
 /* ---- what has happened ---- */
@@ -107,6 +108,7 @@ static outcome look_at(view *v, int rank, int64_t now) {
     where(v, rank, at, sizeof at);
     snprintf(v->cause, sizeof v->cause, "worker %d (process %d) %s for %.1f s%s", rank, (int)pid,
              stopped ? "is stopped and has shown no life" : "has shown no life", silent_s, at);
+    ls_stack_text(pid, STACK, v->stack, sizeof v->stack);
     return LOST;
 }
 
@@ -174,12 +176,13 @@ static void tell_others(const view *v) {
 static outcome run_view(view *v, const ls_launch_signals *signals, ls_error *e) {
     ls_board_reset(v->o->board);
     v->s->view++;
-    v->cause[0] = 0;
+    v->cause[0] = v->stack[0] = 0;
     v->blamed_ns = 0;
     if (ls_launch_start(v->o, signals, &v->l, e) != LS_OK) return FAILED;
     outcome o = watch(v, e);
     if (o == LOST || o == CRASHED) {
         ls_log("view %lld: %s", (long long)v->s->view, v->cause);
+        if (v->stack[0]) ls_log("  it is in %s", v->stack);
         tell_others(v);
     }
     ls_launch_close(v->l);

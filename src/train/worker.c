@@ -30,8 +30,9 @@ typedef struct loop {
     int64_t steps;     /* complete */
     int64_t saved;     /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated; /* and at the latest evaluation of workers that were lost */
-    ls_asked asked;    /* after the latest step */
-    bool follows;      /* these workers go on from what others have left in memory */
+    int64_t saved_ns;
+    ls_asked asked; /* after the latest step */
+    bool follows;   /* these workers go on from what others have left in memory */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -65,15 +66,36 @@ static ls_status write_checkpoint(const loop *l, ls_error *e) {
     return ls_checkpoint_write(l->run->dir, &s, &x, e);
 }
 
-static ls_status save(loop *l, ls_error *e) {
-    if (l->saved == l->steps) return LS_OK;
-    l->saved = l->steps;
+/* Worker 0 writes, the others wait for it. */
+static ls_status save_now(loop *l, ls_error *e) {
     const ls_plan *p = &l->run->plan;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
     ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
     ls_world_drop_collected(&l->m.worlds[0], p);
-    if (s == LS_OK) note_done(l, LS_STORE_SAVED);
     return ls_member_wait(&l->m, s, e);
+}
+
+/* Another process writes; the last one is waited for, and so is one that it would meet. */
+static ls_status save_beside(loop *l, bool last, ls_error *e) {
+    ls_store *store = l->run->store;
+    ls_error told;
+    if (l->m.worker != 0) return LS_OK;
+    if (last) (void)ls_snapshot_wait_written(store, &told);
+    if (!ls_snapshot_ask(store, l->steps))
+        ls_log("no checkpoint of step %lld: the one before is still being written",
+               (long long)l->steps);
+    if (last) LS_TRY(ls_snapshot_wait_written(store, e));
+    note_done(l, LS_STORE_SAVED);
+    return LS_OK;
+}
+
+static ls_status save(loop *l, bool last, ls_error *e) {
+    bool saved = l->saved == l->steps;
+    l->saved = l->steps;
+    l->saved_ns = ls_clock_ns();
+    if (!l->run->store) return saved ? LS_OK : save_now(l, e);
+    if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
+    return saved ? LS_OK : save_beside(l, false, e);
 }
 
 /* What is due after a step: not what workers that were lost have done already. */
@@ -82,7 +104,14 @@ static ls_status after_step(loop *l, ls_error *e) {
     if (l->steps == c->train.steps) return LS_OK;
     if (is_due(c->train.eval_every, l->steps) && l->evaluated != l->steps)
         LS_TRY(evaluate(l, false, e));
-    return is_due(c->checkpoint.every, l->steps) ? save(l, e) : LS_OK;
+    return is_due(c->checkpoint.every, l->steps) ? save(l, false, e) : LS_OK;
+}
+
+/* Worker 0's clock. */
+static bool is_time(const loop *l) {
+    double minutes = l->run->config.checkpoint.minutes;
+    if (l->m.worker != 0 || minutes == 0) return false;
+    return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
 }
 
 /* What this worker is asked to do. A signal is for all, or where one process asks them all, for
@@ -98,9 +127,10 @@ static ls_asked own_asked(const loop *l) {
 
 /* All do after a step what one is asked to. */
 static ls_status agree_on_asked(loop *l, ls_error *e) {
-    int32_t asked = (int32_t)own_asked(l);
-    LS_TRY(ls_all_reduce(l->m.group, &asked, &asked, 1, LS_I32, LS_MAX, e));
-    l->asked = (ls_asked)asked;
+    int32_t asked[2] = {(int32_t)own_asked(l), is_time(l)};
+    LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2, LS_I32, LS_MAX, e));
+    l->asked = (ls_asked)asked[0];
+    if (asked[1] && l->steps < l->run->config.train.steps) LS_TRY(save(l, false, e));
     if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < l->run->config.train.steps)
         ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
                (long long)l->steps);
@@ -144,7 +174,7 @@ static ls_status run_steps(loop *l, ls_error *e) {
         return LS_OK;
     }
     l->asked = LS_ASKED_STOP;
-    LS_TRY(save(l, e));
+    LS_TRY(save(l, true, e));
     return l->steps == all ? evaluate(l, true, e) : LS_OK;
 }
 
@@ -288,6 +318,7 @@ static ls_status run_worker(loop *l, ls_error *e) {
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     const ls_train_job *job = arg;
     loop l = {.job = job, .run = &job->run, .saved = -1, .folder = {.lock = -1}};
+    l.saved_ns = ls_clock_ns();
     l.follows = l.run->store && ls_store_steps(l.run->store) >= 0;
     l.m = (ls_member){.run = l.run, .group = g, .slot = me};
     ls_status s = run_worker(&l, e);

@@ -104,7 +104,8 @@ static void test_lines(void **state) {
         {"train:\n  seed: -1\n", ":2: train.seed: -1 is out of range; expected 0 to "
                                  "9223372036854775807"},
         {"train:\nmodel:\n  width: 8\n", ":1: 'train' is a group, not a key"},
-        {"model: 5\n", "the groups are model, data, train, optim, parallel, checkpoint, log"},
+        {"model: 5\n",
+         "the groups are model, data, train, optim, parallel, survival, checkpoint, log"},
         {"log:\n  every: 5\n  every: 5\n", ":3: 'log.every' stands twice; first in line 2"},
         {"optim:\n  lr: .nan\n", ":2: optim.lr: '.nan' is not a number; expected 0 to 1000"},
         {"parallel:\n  overlap: yes\n", ":2: parallel.overlap: 'yes' is not one of auto, on, off"},
@@ -133,8 +134,9 @@ static void test_help(void **state) {
         n += in_group;
         s = strchr(s, '\n') + 1;
     }
-    assert_int_equal(n,
-                     49); /* model 5, data 2, train 9, optim 12, parallel 18, checkpoint 2, log 1 */
+    assert_int_equal(
+        n,
+        53); /* model 5, data 2, train 9, optim 12, parallel 18, survival 3, checkpoint 3, log 1 */
     assert_non_null(strstr(help.data, "train.seed = 1   (0 to 9223372036854775807)"));
     ls_buf_free(&help);
     ls_buf_free(&text);

@@ -1,0 +1,109 @@
+/* keep.c - what a run keeps beside its workers, and does for them: of run.h.
+ *
+ * All here runs in the process that starts the workers, or in one that it forks, between its looks
+ * at them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/control.h"
+#include "train/run.h"
+#include "train/snapshot.h"
+
+static int64_t kept_steps(const void *arg) {
+    const ls_run *r = arg;
+    return ls_store_steps(r->store);
+}
+
+static ls_status mend(const void *arg, ls_error *e) {
+    const ls_run *r = arg;
+    return ls_store_mend(r->store, &r->plan, e);
+}
+
+static ls_status resize(void *arg, int n, ls_error *e) {
+    ls_run *r = arg;
+    ls_plan_free(&r->plan);
+    ls_model_free(&r->model);
+    r->nworkers = n;
+    return ls_run_plan(&r->config, n, &r->model, &r->plan, e);
+}
+
+/* "scale N". Is there a plan for N workers? */
+static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
+    ls_survival *s = &r->survival;
+    ls_model model;
+    ls_plan plan;
+    ls_error e = {0};
+    char *end = NULL;
+    long n = strtol(words, &end, 10);
+    if (!*words || *end || n < s->least || n > s->most) {
+        snprintf(answer, LS_CONTROL_LINE, "error %.40s workers: this run can have %d to %d", words,
+                 s->least, s->most);
+        return;
+    }
+    if (ls_run_plan(&r->config, (int)n, &model, &plan, &e) != LS_OK) {
+        snprintf(answer, LS_CONTROL_LINE, "error %.200s", e.msg);
+        return;
+    }
+    ls_plan_free(&plan);
+    ls_model_free(&model);
+    snprintf(answer, LS_CONTROL_LINE, "ok from %d to %ld workers, after the step in flight",
+             r->nworkers, n);
+    s->wanted = (int)n;
+}
+
+static void answer_requests(ls_run *r) {
+    char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE] = "error what is asked is not known";
+    ls_error e = {0};
+    if (!r->dir || !ls_store_get(r->store, LS_STORE_FOLDER_MADE)) return;
+    if (!r->control && ls_control_open(r->dir, &r->control, &e) != LS_OK) return;
+    if (!ls_control_next(r->control, line)) return;
+    if (strncmp(line, "scale ", 6) == 0) scale(r, line + 6, answer);
+    ls_control_answer(r->control, answer);
+}
+
+static void attend(void *arg) {
+    ls_run *r = arg;
+    answer_requests(r);
+    ls_snapshot_attend(&r->snapshot, r);
+}
+
+/* More than this can't be told apart from a mistake, and takes time to plan for. */
+enum { MOST_WORKERS = 256 };
+
+static int most_workers(const ls_run *r) {
+    int64_t most = r->config.survival.max_workers, V = r->config.train.virtual_workers;
+    if (most == 0) most = V < MOST_WORKERS ? V : MOST_WORKERS;
+    if (most > V) most = V;
+    return most > r->nworkers ? (int)most : r->nworkers;
+}
+
+ls_status ls_run_keep(ls_run *r, ls_error *e) {
+    const ls_config *c = &r->config;
+    int threads = (int)c->parallel.threads, most = most_workers(r);
+    if (r->started || ls_run_is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
+        c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE)
+        return LS_OK;
+    ls_status s = ls_store_make(&r->plan, most, threads, &r->store, e);
+    if (s != LS_OK && most > r->nworkers)
+        s = ls_store_make(&r->plan, most = r->nworkers, threads, &r->store, e);
+    int64_t least = c->survival.min_workers;
+    r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
+                                .least = least < most ? (int)least : most,
+                                .most = most,
+                                .steps = kept_steps,
+                                .mend = mend,
+                                .resize = resize,
+                                .attend = attend,
+                                .arg = r};
+    return s;
+}
+
+void ls_run_drop(ls_run *r) {
+    ls_snapshot_close(&r->snapshot);
+    ls_control_close(r->control);
+    ls_store_free(r->store);
+    r->control = NULL;
+    r->store = NULL;
+}

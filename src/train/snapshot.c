@@ -1,0 +1,126 @@
+/* snapshot.c - see snapshot.h. */
+#include "train/snapshot.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "net/launch.h"
+#include "train/checkpoint.h"
+#include "train/run.h"
+
+enum { MAX_TOKENIZER = 64 << 20, NICE = 10 };
+
+/* ---- the writer ---- */
+
+static ls_status write_copy(const ls_run *r, ls_train_state *state, ls_error *e) {
+    char *path = ls_format("%s/tokenizer.json", r->dir);
+    ls_buf tokenizer = {0};
+    ls_status s = ls_file_read(path, MAX_TOKENIZER, &tokenizer, e);
+    ls_checkpoint_extra x = {
+        .tokenizer = &tokenizer, .config = &r->config_text, .keep = r->config.checkpoint.keep};
+    if (s == LS_OK) s = ls_checkpoint_write(r->dir, state, &x, e);
+    ls_buf_free(&tokenizer);
+    free(path);
+    return s;
+}
+
+static ls_status copy_and_write(const ls_run *r, int64_t steps, ls_error *e) {
+    size_t n = r->model.nfloats;
+    void *copy = NULL;
+    ls_scaler scaler = {0};
+    LS_TRY(ls_map(3 * n * sizeof(float), "a copy of the state, to be written", &copy, e));
+    float *flat = copy;
+    LS_TRY(ls_store_copy(r->store, steps, flat, flat + n, flat + 2 * n, &scaler, e));
+    ls_store_set(r->store, LS_STORE_COPIED, steps + 1);
+    ls_train_state state = {
+        .model = &r->model, .step = steps, .params = flat, .m = flat + n, .v = flat + 2 * n};
+    if (ls_run_has_scale(r)) state.scaler = scaler;
+    return write_copy(r, &state, e);
+}
+
+static _Noreturn void writer(const ls_run *r, int64_t steps) {
+    ls_error e = {0};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (nice(NICE) < 0) errno = 0; /* then as urgent as the workers */
+    ls_status s = copy_and_write(r, steps, &e);
+    if (s != LS_OK) ls_log("the checkpoint of step %lld failed: %s", (long long)steps, e.msg);
+    _exit(s == LS_OK ? 0 : 1);
+}
+
+/* ---- who starts it ---- */
+
+static void start(ls_snapshot *x, const ls_run *r, int64_t steps) {
+    x->steps = steps;
+    x->writer = fork();
+    if (x->writer == 0) writer(r, steps);
+    if (x->writer > 0) return;
+    ls_log("the checkpoint of step %lld failed: no process to write it: %s", (long long)steps,
+           strerror(errno));
+    x->writer = 0;
+    ls_store_set(r->store, LS_STORE_COPIED, steps + 1);
+    ls_store_set(r->store, LS_STORE_WRITTEN, -(steps + 1));
+}
+
+/* However it has ended, nobody waits for it any more. Killed, it has said nothing. */
+static void end(ls_snapshot *x, const ls_run *r, int how) {
+    bool good = WIFEXITED(how) && WEXITSTATUS(how) == 0;
+    if (WIFSIGNALED(how))
+        ls_log("the checkpoint of step %lld failed: its writer was killed by signal %d (%s)",
+               (long long)x->steps, WTERMSIG(how), strsignal(WTERMSIG(how)));
+    if (r) {
+        ls_store_set(r->store, LS_STORE_COPIED, x->steps + 1);
+        ls_store_set(r->store, LS_STORE_WRITTEN, good ? x->steps + 1 : -(x->steps + 1));
+    }
+    x->writer = 0;
+}
+
+void ls_snapshot_attend(ls_snapshot *x, const ls_run *r) {
+    int how = 0;
+    if (x->writer && waitpid(x->writer, &how, WNOHANG) == x->writer) end(x, r, how);
+    int64_t wanted = ls_store_get(r->store, LS_STORE_WANTED);
+    int64_t written = ls_store_get(r->store, LS_STORE_WRITTEN);
+    if (!x->writer && wanted != written && wanted != -written) start(x, r, wanted - 1);
+}
+
+void ls_snapshot_close(ls_snapshot *x) {
+    int how = 0;
+    if (!x->writer) return;
+    while (waitpid(x->writer, &how, 0) < 0 && errno == EINTR) {
+    }
+    end(x, NULL, how);
+}
+
+/* ---- workers ---- */
+
+bool ls_snapshot_ask(ls_store *s, int64_t steps) {
+    int64_t written = ls_store_get(s, LS_STORE_WRITTEN), wanted = ls_store_get(s, LS_STORE_WANTED);
+    bool busy = wanted != written && wanted != -written;
+    if (wanted == steps + 1 && written != -wanted) return true; /* asked for already */
+    if (busy) return false;
+    ls_store_set(s, LS_STORE_WANTED, steps + 1);
+    ls_launch_nudge();
+    return true;
+}
+
+static void sleep_us(long us) { nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL); }
+
+void ls_snapshot_wait_copied(const ls_store *s) {
+    while (ls_store_get(s, LS_STORE_COPIED) < ls_store_get(s, LS_STORE_WANTED)) sleep_us(200);
+}
+
+ls_status ls_snapshot_wait_written(const ls_store *s, ls_error *e) {
+    int64_t wanted = ls_store_get(s, LS_STORE_WANTED), written = 0;
+    while ((written = ls_store_get(s, LS_STORE_WRITTEN)) != wanted && written != -wanted)
+        sleep_us(1000);
+    if (written == wanted) return LS_OK;
+    return ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written",
+                   (long long)wanted - 1);
+}
