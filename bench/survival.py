@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Trains while workers are killed or stopped, and compares with training in peace.
+
+    bench/survival.py build/lockstep --config CONFIG -n 4 --kills 100 [--set KEY=VALUE ...]
+
+Trains once in peace and once with faults at random times, in a temporary folder. Prints whether the
+bits are the same, whether the ledger is clean, and how long it took from a fault until it was told
+(the view's line in the log) and until the next step was complete (its line in metrics.jsonl).
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+
+def percentile(values, p):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * p / 100))]
+
+
+def spread(values):
+    if not values:
+        return "none"
+    return "median %.3f s, p99 %.3f s, most %.3f s" % (
+        statistics.median(values), percentile(values, 99), max(values))
+
+
+class Run:
+    def __init__(self, options, folder):
+        self.folder = folder
+        command = [options.lockstep, "train", options.config, "-n", str(options.n), "-o", folder]
+        for s in options.set:
+            command += ["--set", s]
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True)
+        self.told = []  # (time, line) of ends of views
+        self.log = []
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.log.append(line)
+            if re.match(r"lockstep: view \d+: (?!going)", line):
+                self.told.append((time.monotonic(), line.strip()))
+
+    def workers(self):
+        path = "/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)
+        try:
+            return [int(pid) for pid in open(path).read().split()]
+        except OSError:
+            return []
+
+    def steps(self):
+        """Lines of steps so far."""
+        try:
+            lines = open(os.path.join(self.folder, "metrics.jsonl")).read().split("\n")[:-1]
+        except OSError:
+            return []
+        return [line for line in map(json.loads, lines) if "loss" in line]
+
+    def end(self):
+        code = self.process.wait()
+        self.reader.join()
+        self.seconds = time.monotonic() - self.began
+        if code:
+            sys.exit("exit code %d:\n%s" % (code, "".join(self.log[-20:])))
+
+
+def wait_for_step(run, view):
+    """Until a step of a later view is complete; the time, or None where the run has ended."""
+    while run.process.poll() is None:
+        steps = run.steps()
+        if steps and steps[-1]["view"] > view:
+            return time.monotonic()
+        time.sleep(0.005)
+    return None
+
+
+def hurt(run, options):
+    """Faults, one after the other, each when the run has recovered from the one before."""
+    kinds = [signal.SIGKILL] * options.kills + [signal.SIGSTOP] * options.stops
+    random.shuffle(kinds)
+    told, recovered, happened = {}, [], {signal.SIGKILL: 0, signal.SIGSTOP: 0}
+    for kind in kinds:
+        time.sleep(random.uniform(0, options.pause))
+        steps, workers, before = run.steps(), run.workers(), len(run.told)
+        if run.process.poll() is not None:
+            break
+        if not steps or not workers:
+            continue
+        begin = time.monotonic()
+        os.kill(random.choice(workers), kind)
+        happened[kind] += 1
+        end = wait_for_step(run, steps[-1]["view"])
+        if end is None:
+            break
+        recovered.append(end - begin)
+        if len(run.told) > before:
+            told.setdefault(kind, []).append(run.told[before][0] - begin)
+    return told, recovered, happened
+
+
+def hash_of(options, folder):
+    return subprocess.run([options.lockstep, "ckpt", "hash", folder], capture_output=True,
+                          text=True).stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("lockstep")
+    parser.add_argument("--config", required=True)
+    parser.add_argument("-n", type=int, default=4)
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--stops", type=int, default=0)
+    parser.add_argument("--pause", type=float, default=2, help="seconds before a fault, at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hash", help="of the run in peace, if it is known")
+    options = parser.parse_args()
+    random.seed(options.seed)
+    top = tempfile.mkdtemp(prefix="lockstep-survival-")
+    try:
+        want = options.hash
+        if not want:
+            peace = Run(options, os.path.join(top, "peace"))
+            peace.end()
+            want = hash_of(options, peace.folder)
+            print("in peace: %.1f s, a step %.3f s (median)" % (
+                peace.seconds, statistics.median(s["seconds"] for s in peace.steps())))
+        run = Run(options, os.path.join(top, "faults"))
+        told, recovered, happened = hurt(run, options)
+        run.end()
+        got = hash_of(options, run.folder)
+        ledger = subprocess.run([options.lockstep, "ckpt", "ledger", run.folder],
+                                capture_output=True, text=True)
+        print("with %d kills and %d stops: %.1f s, %d views" % (
+            happened[signal.SIGKILL], happened[signal.SIGSTOP], run.seconds,
+            run.steps()[-1]["view"]))
+        print("bits: %s" % ("the same" if got.split() == want.split() else "OTHERS: " + got))
+        print("ledger: %s" % ("clean" if ledger.returncode == 0 else ledger.stderr.strip()))
+        for kind, values in told.items():
+            print("%s until told: %s" % (kind.name, spread(values)))
+        print("fault until the next step is complete: %s" % spread(recovered))
+        if got.split() != want.split() or ledger.returncode:
+            sys.exit(1)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
