@@ -101,7 +101,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
 }
 
 void ls_run_drop(ls_run *r) {
-    ls_snapshot_close(&r->snapshot);
+    ls_snapshot_close(&r->snapshot, r);
     ls_control_close(r->control);
     ls_store_free(r->store);
     r->control = NULL;

@@ -16,7 +16,7 @@
 #include "train/checkpoint.h"
 #include "train/run.h"
 
-enum { MAX_TOKENIZER = 64 << 20, NICE = 10 };
+enum { MAX_TOKENIZER = 64 << 20, NICE = 10, MOST_TRIES = 20 };
 
 /* ---- the writer ---- */
 
@@ -57,45 +57,54 @@ static _Noreturn void writer(const ls_run *r, int64_t steps) {
 
 /* ---- who starts it ---- */
 
-static void start(ls_snapshot *x, const ls_run *r, int64_t steps) {
-    x->steps = steps;
-    x->writer = fork();
-    if (x->writer == 0) writer(r, steps);
-    if (x->writer > 0) return;
-    ls_log("the checkpoint of step %lld failed: no process to write it: %s", (long long)steps,
-           strerror(errno));
-    x->writer = 0;
-    ls_store_set(r->store, LS_STORE_COPIED, steps + 1);
-    ls_store_set(r->store, LS_STORE_WRITTEN, -(steps + 1));
+static void finish(ls_snapshot *x, const ls_run *r, bool good) {
+    int64_t mark = x->steps + 1;
+    ls_store_set(r->store, LS_STORE_COPIED, mark);
+    ls_store_set(r->store, LS_STORE_WRITTEN, good ? mark : -mark);
+    x->writer = (ls_child){0};
 }
 
-/* However it has ended, nobody waits for it any more. Killed, it has said nothing. */
-static void end(ls_snapshot *x, const ls_run *r, int how) {
-    bool good = WIFEXITED(how) && WEXITSTATUS(how) == 0;
+static void start(ls_snapshot *x, const ls_run *r) {
+    pid_t pid = fork();
+    if (pid == 0) writer(r, x->steps);
+    x->writer = (ls_child){.pid = pid};
+    x->tries++;
+    if (pid > 0) return;
+    ls_log("the checkpoint of step %lld failed: no process to write it: %s", (long long)x->steps,
+           strerror(errno));
+    finish(x, r, false);
+}
+
+/* While workers wait for the copy, the state is there to be copied again. */
+static void on_end(ls_snapshot *x, const ls_run *r, int how) {
+    bool copied = ls_store_get(r->store, LS_STORE_COPIED) == x->steps + 1;
+    if (WIFSIGNALED(how) && !copied && x->tries < MOST_TRIES) {
+        start(x, r);
+        return;
+    }
     if (WIFSIGNALED(how))
         ls_log("the checkpoint of step %lld failed: its writer was killed by signal %d (%s)",
                (long long)x->steps, WTERMSIG(how), strsignal(WTERMSIG(how)));
-    if (r) {
-        ls_store_set(r->store, LS_STORE_COPIED, x->steps + 1);
-        ls_store_set(r->store, LS_STORE_WRITTEN, good ? x->steps + 1 : -(x->steps + 1));
-    }
-    x->writer = 0;
+    finish(x, r, WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
 void ls_snapshot_attend(ls_snapshot *x, const ls_run *r) {
     int how = 0;
-    if (x->writer && waitpid(x->writer, &how, WNOHANG) == x->writer) end(x, r, how);
+    if (x->writer.pid && ls_child_ended(&x->writer, r->survival.heartbeat_s, &how))
+        on_end(x, r, how);
     int64_t wanted = ls_store_get(r->store, LS_STORE_WANTED);
     int64_t written = ls_store_get(r->store, LS_STORE_WRITTEN);
-    if (!x->writer && wanted != written && wanted != -written) start(x, r, wanted - 1);
+    if (x->writer.pid || wanted == written || wanted == -written) return;
+    x->steps = wanted - 1;
+    x->tries = 0;
+    start(x, r);
 }
 
-void ls_snapshot_close(ls_snapshot *x) {
-    int how = 0;
-    if (!x->writer) return;
-    while (waitpid(x->writer, &how, 0) < 0 && errno == EINTR) {
+void ls_snapshot_close(ls_snapshot *x, const ls_run *r) {
+    while (x->writer.pid) {
+        ls_snapshot_attend(x, r);
+        usleep(1000);
     }
-    end(x, NULL, how);
 }
 
 /* ---- workers ---- */

@@ -13,23 +13,24 @@
 #ifndef LS_TRAIN_SNAPSHOT_H
 #define LS_TRAIN_SNAPSHOT_H
 
-#include <stdbool.h>
-#include <sys/types.h>
-
+#include "net/process.h"
 #include "plan/store.h"
+#include <stdbool.h>
 
 struct ls_run;
 
 /* Of who starts the workers. */
 typedef struct ls_snapshot {
-    pid_t writer; /* 0: none is at work */
+    ls_child writer; /* pid 0: none is at work */
     int64_t steps;
+    int tries; /* of this checkpoint */
 } ls_snapshot;
 
-/* Starts a writer where one is wanted, and looks after one that works. */
+/* Starts a writer where one is wanted, and looks after one that works: killed, or stopped, before
+ * it has copied all, it is followed by another. */
 void ls_snapshot_attend(ls_snapshot *, const struct ls_run *);
 /* Waits until a writer is done. */
-void ls_snapshot_close(ls_snapshot *);
+void ls_snapshot_close(ls_snapshot *, const struct ls_run *);
 
 /* By worker 0, when all workers have complete `steps`. False: the last one is still being written.
  */

@@ -11,11 +11,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/process.h"
 #include "net/stack.h"
 
 /* Views that end before a step is complete, one after the other, until the run is given up: where
  * workers crash, it is their fault; where they are killed or hang, it may be bad luck. */
-enum { MOST_CRASHES = 3, MOST_LOSSES = 100, MOST_MENDERS = 20 };
+enum { MEND_LOOK_US = 1000, MOST_CRASHES = 3, MOST_LOSSES = 100, MOST_MENDERS = 20 };
 
 /* Who only lost another waits so long for one that knows why. */
 static const int64_t LOOK_NS = 50 * 1000 * 1000, GRACE_NS = 500 * 1000 * 1000;
@@ -84,26 +85,14 @@ static outcome on_end(view *v, int rank, int how, ls_error *e) {
     return RUNS;
 }
 
-/* R, S, D, T... of /proc; 0: it can't be had. */
-static char state_of(pid_t pid) {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[n] = 0;
-    const char *name_end = strrchr(text, ')');
-    return name_end && name_end[1] ? name_end[2] : 0;
-}
-
 static outcome look_at(view *v, int rank, int64_t now) {
     pid_t pid = ls_launch_pid(v->l, rank);
     int64_t beat = atomic_load(&v->o->board->slots[rank].beat_ns);
     if (beat < v->patient_from_ns) beat = v->patient_from_ns;
     double silent_s = (double)(now - beat) / 1e9;
     if (!pid || silent_s < v->s->heartbeat_s) return RUNS;
-    char state = state_of(pid), at[256];
-    bool stopped = state == 'T' || state == 't';
+    char at[256];
+    bool stopped = ls_process_is_stopped(pid);
     if (!stopped && silent_s < v->s->heartbeat_s * STARVED) return RUNS;
     where(v, rank, at, sizeof at);
     snprintf(v->cause, sizeof v->cause, "worker %d (process %d) %s for %.1f s%s", rank, (int)pid,
@@ -206,9 +195,9 @@ static ls_status mend(const view *v, const ls_launch_signals *signals, ls_error 
             if (s != LS_OK) ls_board_fail(v->o->board, &own);
             _exit(s == LS_OK ? 0 : 1);
         }
+        ls_child mender = {.pid = pid};
         int how = 0;
-        while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
-        }
+        while (!ls_child_ended(&mender, v->s->heartbeat_s, &how)) usleep(MEND_LOOK_US);
         if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return LS_OK;
         if (WIFEXITED(how)) break;
     }

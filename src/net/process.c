@@ -1,0 +1,30 @@
+/* process.c - see process.h. */
+#include "net/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+
+/* The state's letter follows the program's name, which may have any characters in it. */
+bool ls_process_is_stopped(pid_t pid) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    const char *name_end = strrchr(text, ')');
+    char state = name_end && name_end[1] ? name_end[2] : 0;
+    return state == 'T' || state == 't';
+}
+
+bool ls_child_ended(ls_child *c, double limit_s, int *how_p) {
+    int64_t now = ls_clock_ns();
+    if (waitpid(c->pid, how_p, WNOHANG) == c->pid) return true;
+    if (!c->ran_ns || !ls_process_is_stopped(c->pid)) c->ran_ns = now;
+    if ((double)(now - c->ran_ns) / 1e9 > limit_s) kill(c->pid, SIGKILL);
+    return false;
+}

@@ -1,0 +1,21 @@
+/* process.h - another process as the kernel sees it. */
+#ifndef LS_NET_PROCESS_H
+#define LS_NET_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Has it been stopped (SIGSTOP, a debugger)? False where that can't be had. */
+bool ls_process_is_stopped(pid_t);
+
+/* A child that is to end by itself, and may be stopped or killed. */
+typedef struct ls_child {
+    pid_t pid;
+    int64_t ran_ns; /* when it was last seen not to be stopped */
+} ls_child;
+
+/* Has it ended? *how_p is what waitpid() says. One that is stopped for limit_s is killed. */
+bool ls_child_ended(ls_child *, double limit_s, int *how_p);
+
+#endif
