@@ -136,7 +136,7 @@ static void wait_for_workers(const program *p, int n) {
 
 static void test_scale(void **arg) {
     (void)arg;
-    program p = start(2, "scaled", STEPS, "");
+    program p = start(2, "scaled", STEPS, "--set checkpoint.every=0");
     wait_for_file("scaled/control");
     expect("scale @/scaled 5", 0, "from 2 to 5 workers");
     wait_for_workers(&p, 5);
@@ -154,8 +154,8 @@ static void test_scale(void **arg) {
 /* SIGTERM to one worker: it leaves after the step, and is not followed. */
 static void test_leave(void **arg) {
     (void)arg;
-    program p = start(3, "left", STEPS, "--set survival.min_workers=2");
-    wait_for_file("left/checkpoints/step-30");
+    program p = start(3, "left", STEPS, "--set survival.min_workers=2 --set checkpoint.every=0");
+    wait_for_file("left/control");
     pid_t pids[16];
     assert_int_equal(children_of(p.pid, pids, 16), 3);
     kill(pids[2], SIGTERM);
