@@ -77,9 +77,11 @@ class Run:
             sys.exit("exit code %d:\n%s" % (code, "".join(self.log[-20:])))
 
 
-def wait_for_step(run, view):
-    """Until a step of a later view is complete; the time, or None where the run has ended."""
-    while run.process.poll() is None:
+def wait_for_step(run, view, told):
+    """Until a step of a later view is complete; the time, or None where no view ends: the run is
+    over, or who was hurt was the writer of a checkpoint."""
+    end = time.monotonic() + 5
+    while run.process.poll() is None and (time.monotonic() < end or len(run.told) > told):
         steps = run.steps()
         if steps and steps[-1]["view"] > view:
             return time.monotonic()
@@ -102,9 +104,9 @@ def hurt(run, options):
         begin = time.monotonic()
         os.kill(random.choice(workers), kind)
         happened[kind] += 1
-        end = wait_for_step(run, steps[-1]["view"])
+        end = wait_for_step(run, steps[-1]["view"], before)
         if end is None:
-            break
+            continue
         recovered.append(end - begin)
         if len(run.told) > before:
             told.setdefault(kind, []).append(run.told[before][0] - begin)
