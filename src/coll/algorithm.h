@@ -51,6 +51,7 @@ typedef struct ls_call {
     int root;
     size_t count;         /* as above; of the even forms: elements of one worker's block */
     int V;                /* virtual workers; 0: none, each worker has one input */
+    const int *first;     /* [n + 1] how they are shared out (tree.h); NULL: evenly */
     size_t stride;        /* elements from one of its inputs to the next */
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
     const int *hosts;     /* [n] a number for each worker's host; NULL: all on one */

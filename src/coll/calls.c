@@ -102,7 +102,7 @@ static size_t more_inputs(const ls_group *g, const ls_call *c) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
     if (!c->V) return 0;
-    ls_tree_range(c->V, g->rank, g->size, &a, &b);
+    ls_tree_range(c->V, c->first, g->rank, g->size, &a, &b);
     return (size_t)ls_tree_cover(c->V, a, b, nodes) - 1;
 }
 
@@ -289,17 +289,20 @@ ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *
     return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), NULL, e);
 }
 
-ls_status ls_reduce_scatter_virtual_start(ls_group *g, int V, const void *in, size_t stride,
-                                          void *out, const size_t *counts, ls_dtype dtype,
-                                          ls_request **r_p, ls_error *e) {
+ls_status ls_reduce_scatter_virtual_start(ls_group *g, int V, const int *first, const void *in,
+                                          size_t stride, void *out, const size_t *counts,
+                                          ls_dtype dtype, ls_request **r_p, ls_error *e) {
     return run(g,
                ASKED(LS_CALL_REDUCE_SCATTER, .count = SIZE_MAX, .counts = counts, .V = V,
-                     .stride = stride),
+                     .first = first, .stride = stride),
                r_p, e);
 }
-ls_status ls_all_reduce_virtual_start(ls_group *g, int V, const void *in, size_t stride, void *out,
-                                      size_t count, ls_dtype dtype, ls_request **r_p, ls_error *e) {
-    return run(g, ASKED(LS_CALL_ALL_REDUCE, .count = count, .V = V, .stride = stride), r_p, e);
+ls_status ls_all_reduce_virtual_start(ls_group *g, int V, const int *first, const void *in,
+                                      size_t stride, void *out, size_t count, ls_dtype dtype,
+                                      ls_request **r_p, ls_error *e) {
+    return run(g,
+               ASKED(LS_CALL_ALL_REDUCE, .count = count, .V = V, .first = first, .stride = stride),
+               r_p, e);
 }
 ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
                                 ls_dtype dtype, ls_request **r_p, ls_error *e) {

@@ -125,7 +125,7 @@ static bool send_pieces(const ls_call *c, ls_schedule *s, const ls_team *t, int 
 void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place in,
                               const size_t *offset, ls_place out) {
     ls_leaves l;
-    ls_leaves_make(c->V, t->size, &l);
+    ls_leaves_make(c->V, c->first, t->size, &l);
     int own = ls_leaves_of(&l, t->me);
     size_t n = offset[t->me + 1] - offset[t->me], most = ls_piece(c, n);
     ls_place slots[WINDOW], wides[WINDOW] = {0};
@@ -294,7 +294,7 @@ static void make_exchange(const ls_call *c, ls_schedule *s) {
     ls_place wide = {LS_WIDE, 0};
     if (ls_call_widens(c)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
     ls_leaves l;
-    ls_leaves_make(0, t.size, &l);
+    ls_leaves_make(0, NULL, t.size, &l);
     receive_piece(c, s, &t, &l, IN, slot, wide, c->count, OUT);
     ls_leaves_free(&l);
 }

@@ -25,6 +25,7 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     x = mix(x, c->count);
     x = mix(x, (uint64_t)c->root);
     x = mix(x, (uint64_t)c->V);
+    for (int i = 0; c->first && i < g->size; i++) x = mix(x, (uint64_t)c->first[i] + 1);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
     for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
     if (g->native) x = mix(x, 1);
@@ -80,9 +81,12 @@ static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in
     const ls_call *a = &x->call;
     if (a->what != c->what || a->dtype != c->dtype || a->op != c->op || a->root != c->root ||
         a->count != c->count || a->V != c->V || a->stride != c->stride ||
-        !a->counts != !c->counts || x->overlap != p.overlap || x->overlap_first != p.first)
+        !a->counts != !c->counts || !a->first != !c->first || x->overlap != p.overlap ||
+        x->overlap_first != p.first)
         return false;
-    return !c->counts || memcmp(a->counts, c->counts, (size_t)g->size * sizeof *c->counts) == 0;
+    size_t n = (size_t)g->size;
+    if (c->first && memcmp(a->first, c->first, (n + 1) * sizeof *c->first) != 0) return false;
+    return !c->counts || memcmp(a->counts, c->counts, n * sizeof *c->counts) == 0;
 }
 
 static void forget(ls_cached *x) {
@@ -90,17 +94,22 @@ static void forget(ls_cached *x) {
     ls_flight_free(&x->flight);
     ls_schedule_free(&x->schedule);
     free((void *)(uintptr_t)x->call.counts);
+    free((void *)(uintptr_t)x->call.first);
     *x = (ls_cached){0};
+}
+
+static void *copy_of(const void *data, size_t nbytes) {
+    void *copy = ls_alloc(nbytes);
+    memcpy(copy, data, nbytes);
+    return copy;
 }
 
 static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place p) {
     forget(x);
     *x = (ls_cached){.call = *c, .overlap = p.overlap, .overlap_first = p.first, .made = true};
-    if (c->counts) {
-        size_t *copy = LS_NEW_ARRAY(size_t, (size_t)g->size);
-        memcpy(copy, c->counts, (size_t)g->size * sizeof *copy);
-        x->call.counts = copy;
-    }
+    size_t n = (size_t)g->size;
+    if (c->counts) x->call.counts = copy_of(c->counts, n * sizeof *c->counts);
+    if (c->first) x->call.first = copy_of(c->first, (n + 1) * sizeof *c->first);
     x->call.hosts = g->hosts;
     x->call.piece = ls_choose_piece(c, g->size);
     x->algorithm = algorithm_for(g, c);

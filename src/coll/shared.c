@@ -40,10 +40,11 @@ typedef struct page {
 } page;
 static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
 
-/* For sums over the leaves of a call: those of the latest number of virtual workers are kept. */
+/* For sums over the leaves of a call: those of the latest virtual workers are kept. */
 struct scratch {
     ls_leaves leaves;
     int V;
+    int *first; /* [size + 1] a copy, or NULL */
     float wide[PIECE / 2];
     float *widened;             /* [leaves.n][PIECE / 2], of halves */
     const void **data, **wides; /* [leaves.n] */
@@ -52,18 +53,23 @@ struct scratch {
 
 static void free_leaves(struct scratch *w) {
     ls_leaves_free(&w->leaves);
+    free(w->first);
     free(w->widened);
     free(w->data);
     free(w->wides);
     free(w->base);
 }
 
-static void make_leaves(const ls_shared *s, int V) {
+static void make_leaves(const ls_shared *s, int V, const int *first) {
     struct scratch *w = s->scratch;
-    if (w->leaves.n && w->V == V) return;
+    size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
+    bool alike = w->V == V && !w->first == !first && (!first || !memcmp(w->first, first, nbytes));
+    if (w->leaves.n && alike) return;
     free_leaves(w);
     w->V = V;
-    ls_leaves_make(V, s->size, &w->leaves);
+    w->first = NULL;
+    if (first) w->first = memcpy(ls_alloc(nbytes), first, nbytes);
+    ls_leaves_make(V, first, s->size, &w->leaves);
     size_t n = (size_t)w->leaves.n;
     w->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
     w->data = LS_NEW_ARRAY(const void *, n);
@@ -157,7 +163,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
         s->pages[i] = ls_commons_calls(c, area, ranks[i]);
     }
     s->scratch = LS_NEW(struct scratch);
-    make_leaves(s, 0);
+    make_leaves(s, 0, NULL);
     page *mine = s->pages[rank];
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
@@ -416,7 +422,7 @@ static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t en
 
 /* Where the call's inputs lie: every leaf's. */
 static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
-    make_leaves(s, x->call.V);
+    make_leaves(s, x->call.V, x->call.first);
     const ls_leaves *l = &s->scratch->leaves;
     size_t stride = x->call.stride * ls_dtype_size(x->call.dtype);
     for (int i = 0; i < l->n; i++)
@@ -474,7 +480,7 @@ static unsigned char *half_of(const ls_shared *s, const ls_shared_call *x, int m
 /* Elements of a block that go through the stage in one round. The half holds the parts of all
  * blocks of a worker's first leaf, then those of the next. */
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
-    make_leaves(s, c->V);
+    make_leaves(s, c->V, c->first);
     size_t parts = (size_t)s->size * (size_t)s->scratch->leaves.most;
     return (size_t)HALF / parts / ls_dtype_size(c->dtype);
 }

@@ -31,9 +31,9 @@ int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]) {
     return n;
 }
 
-void ls_tree_range(int V, int r, int n, int *a_p, int *b_p) {
-    *a_p = (int)((long long)r * V / n);
-    *b_p = (int)((long long)(r + 1) * V / n);
+void ls_tree_range(int V, const int *first, int r, int n, int *a_p, int *b_p) {
+    *a_p = first ? first[r] : (int)((long long)r * V / n);
+    *b_p = first ? first[r + 1] : (int)((long long)(r + 1) * V / n);
 }
 
 /* The stack while `v` runs is the cover of [a, v); after it, that of [a, v + 1). */
@@ -55,13 +55,13 @@ int ls_tree_slots(int V, int a, int b) {
     return most;
 }
 
-void ls_leaves_make(int V, int nworkers, ls_leaves *l_p) {
+void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p) {
     ls_leaves l = {.V = V ? V : nworkers};
     size_t most = (size_t)nworkers;
     for (int w = 0; V && w < nworkers; w++) {
         ls_node nodes[LS_TREE_MAX_COVER];
         int a = 0, b = 0;
-        ls_tree_range(V, w, nworkers, &a, &b);
+        ls_tree_range(V, first, w, nworkers, &a, &b);
         most += (size_t)ls_tree_cover(V, a, b, nodes);
     }
     l.nodes = LS_NEW_ARRAY(ls_node, most);
@@ -70,7 +70,7 @@ void ls_leaves_make(int V, int nworkers, ls_leaves *l_p) {
     for (int w = 0; w < nworkers; w++) {
         ls_node nodes[LS_TREE_MAX_COVER] = {{w, w + 1}};
         int a = w, b = w + 1, n = 1;
-        if (V) ls_tree_range(V, w, nworkers, &a, &b);
+        if (V) ls_tree_range(V, first, w, nworkers, &a, &b);
         if (V) n = ls_tree_cover(V, a, b, nodes);
         if (n > l.most) l.most = n;
         for (int i = 0; i < n; i++, l.n++) {

@@ -29,8 +29,9 @@ int ls_tree_split(int lo, int hi);
 /* The cover of [a, b), from left to right; returns how many nodes. 0 <= a <= b <= V. */
 int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]);
 
-/* Virtual workers of worker r of n: [*a_p, *b_p) = [r V / n, (r + 1) V / n). */
-void ls_tree_range(int V, int r, int n, int *a_p, int *b_p);
+/* Virtual workers of worker r of n: [*a_p, *b_p). first [n + 1]: from first[r] to first[r + 1];
+ * NULL: from r V / n to (r + 1) V / n. */
+void ls_tree_range(int V, const int *first, int r, int n, int *a_p, int *b_p);
 
 /* The stack, for a range that begins at a: the sum of virtual worker v goes into slot *slot_p;
  * after it the top slot is added into the one below as often as the function returns. */
@@ -49,7 +50,7 @@ typedef struct ls_leaves {
     int most;       /* leaves of any worker */
 } ls_leaves;
 
-void ls_leaves_make(int V, int nworkers, ls_leaves *l_p);
+void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p);
 void ls_leaves_free(ls_leaves *);
 /* How many a worker holds. */
 int ls_leaves_of(const ls_leaves *, int worker);

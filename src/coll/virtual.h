@@ -1,9 +1,9 @@
 /* virtual.h - what training asks of a group beyond group.h: sums over virtual workers, and memory
  * in one copy.
  *
- * The batch is cut for V virtual workers; worker r of n runs a contiguous range of them and holds
- * the sums of the largest whole subtrees in it (tree.h). Finishing the tree over all workers' sums
- * gives the same bits whatever n is.
+ * The batch is cut for V virtual workers; worker r of n runs a contiguous range of them (first [n +
+ * 1], which must stay: tree.h; NULL: an even one) and holds the sums of the largest whole subtrees
+ * in it (tree.h). Finishing the tree over all workers' sums gives the same bits whatever n is.
  */
 #ifndef LS_COLL_VIRTUAL_H
 #define LS_COLL_VIRTUAL_H
@@ -13,13 +13,14 @@
 /* in: this worker's sums, `stride` elements apart, each of [all counts]. out [counts[rank]] = the
  * sum over all virtual workers of block `rank`; it may be that block of the first of `in`.
  * V >= size. */
-ls_status ls_reduce_scatter_virtual_start(ls_group *, int V, const void *in, size_t stride,
-                                          void *out, const size_t *counts, ls_dtype,
+ls_status ls_reduce_scatter_virtual_start(ls_group *, int V, const int *first, const void *in,
+                                          size_t stride, void *out, const size_t *counts, ls_dtype,
                                           ls_request **r_p, ls_error *);
 
 /* out [count] = the sum over all virtual workers, at all workers; it may be the first of `in`. */
-ls_status ls_all_reduce_virtual_start(ls_group *, int V, const void *in, size_t stride, void *out,
-                                      size_t count, ls_dtype, ls_request **r_p, ls_error *);
+ls_status ls_all_reduce_virtual_start(ls_group *, int V, const int *first, const void *in,
+                                      size_t stride, void *out, size_t count, ls_dtype,
+                                      ls_request **r_p, ls_error *);
 
 /* group.h has the blocking one. Nothing is copied where the workers' blocks and outputs are the
  * same memory (ls_group_alloc_one). */
@@ -31,8 +32,8 @@ ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const siz
  * there already, or the arena of the first has no room. Collective. */
 ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
 
-/* Memory of their own that all workers of this host share, each at its own address: collectives read
- * it where it lies. All attach the same, before it is used; it stays the caller's. */
+/* Memory of their own that all workers of this host share, each at its own address: collectives
+ * read it where it lies. All attach the same, before it is used; it stays the caller's. */
 void ls_group_attach(ls_group *, void *p, size_t nbytes);
 /* Would ls_group_alloc_one() give memory, if there is room? */
 bool ls_group_is_one(const ls_group *);

@@ -240,14 +240,14 @@ static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls
     ls_dtype sums = p->c.reduce, params = p->c.compute;
     switch (a->kind) {
     case LS_REDUCE_SCATTER: /* the group's workers have a whole subtree */
-        return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p),
+        return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p), p->c.first,
                                                sum_at(x, 0, first), stride, sum, counts, sums, r_p,
                                                e);
     case LS_ALL_REDUCE:
         if (a->axis == LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(w->replicas, V, sum, 0, sum, own.end - own.first,
-                                               sums, r_p, e);
-        return ls_all_reduce_virtual_start(w->group, V, sum_at(x, 0, first), stride,
+            return ls_all_reduce_virtual_start(w->replicas, V, NULL, sum, 0, sum,
+                                               own.end - own.first, sums, r_p, e);
+        return ls_all_reduce_virtual_start(w->group, V, p->c.first, sum_at(x, 0, first), stride,
                                            sum_at(x, 0, first), count, sums, r_p, e);
     case LS_ALL_GATHER:
         return ls_all_gather_v_start(w->shards, ls_flat_at(params, w->params, own.first),

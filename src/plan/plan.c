@@ -37,6 +37,17 @@ static ls_status check_types(const ls_plan_config *c, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status check_shares(const ls_plan_config *c, ls_error *e) {
+    if (!c->first) return LS_OK;
+    bool fits = c->first[0] == 0 && c->first[c->nworkers] == c->V;
+    for (int w = 0; w < c->nworkers; w++) fits = fits && c->first[w] < c->first[w + 1];
+    bool one_group = c->shards == 0 || c->shards == c->nworkers;
+    if (fits && one_group && !c->early) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "uneven shares of virtual workers: each worker needs one at least, all must be "
+                   "one sharding group, and parallel.accumulate late");
+}
+
 /* A group first sums what its own workers have: that must be a whole subtree, or the order of
  * summation would depend on the groups. */
 static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
@@ -55,7 +66,7 @@ static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
     int groups = c->nworkers / c->shards;
     for (int g = 0; c->tree && g < groups; g++) {
         int a = 0, b = 0;
-        ls_tree_range(c->V, g, groups, &a, &b);
+        ls_tree_range(c->V, NULL, g, groups, &a, &b);
         if (c->V % groups == 0 && ls_tree_cover(c->V, a, b, nodes) == 1) continue;
         return ls_fail(e, LS_EINVAL,
                        "parallel.shard_group %d makes %d groups of %d workers, and their virtual "
@@ -96,6 +107,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
     LS_TRY(check_types(c, e));
+    LS_TRY(check_shares(c, e));
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
     size_t nbuckets = c->model->nfloats * sizeof(float) / (c->bucket_nbytes + 1) + 1;
@@ -176,13 +188,13 @@ bool ls_action_concerns(const ls_action *a, int worker) {
 int ls_plan_vw(const ls_plan *p, int worker, int i) {
     int a = 0, b = 0;
     if (p->c.early) return i * p->c.nworkers + worker;
-    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
     return a + i;
 }
 
 int ls_plan_nvws(const ls_plan *p, int worker) {
     int a = 0, b = 0;
-    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
     return p->c.early ? p->c.V / p->c.nworkers : b - a;
 }
 
@@ -206,14 +218,14 @@ int ls_plan_fold_round(const ls_plan *p, int i, int *slot_p) {
 
 int ls_plan_slots(const ls_plan *p, int worker) {
     int a = 0, b = 0;
-    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
     return p->c.tree && !p->c.early ? ls_tree_slots(p->c.V, a, b) : 1;
 }
 
 int ls_plan_sums(const ls_plan *p, int worker) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
-    ls_tree_range(p->c.V, worker, p->c.nworkers, &a, &b);
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
     return p->c.tree && !p->c.early ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
 }
 

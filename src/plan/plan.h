@@ -76,9 +76,12 @@ enum { LS_PLAN_MAX_BUCKETS = 4096 };
 typedef struct ls_plan_config {
     const ls_model *model; /* outlives the plan */
     int nworkers, V;       /* nworkers <= V */
-    int64_t batch;         /* samples; V divides it */
-    int64_t micro_batch;   /* samples, <= batch / V; the last of a virtual worker may be smaller */
-    bool tree;             /* sums in tree order; else in an order that depends on nworkers */
+    const int *first;    /* [nworkers + 1] outlives the plan: worker w runs the virtual workers from
+                            first[w] to first[w + 1], at least one; NULL: an even share. All workers
+                            are one sharding group then, and reduction is not early */
+    int64_t batch;       /* samples; V divides it */
+    int64_t micro_batch; /* samples, <= batch / V; the last of a virtual worker may be smaller */
+    bool tree;           /* sums in tree order; else in an order that depends on nworkers */
     size_t bucket_nbytes;
     int zero; /* sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too;
                  as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion

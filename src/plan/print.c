@@ -69,6 +69,8 @@ ls_hash ls_plan_hash(const ls_plan *p) {
     ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n",
                   p->c.nworkers, p->c.V, (long long)p->c.batch, (long long)p->c.micro_batch,
                   p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
+    for (int w = 0; p->c.first && w < p->c.nworkers; w++)
+        ls_buf_printf(&text, "worker %d from %d\n", w, p->c.first[w]);
     ls_plan_print(p, LS_ALL_WORKERS, &text);
     ls_hash h = ls_hash_bytes(text.data, text.len);
     ls_buf_free(&text);

@@ -44,16 +44,12 @@ struct ls_store {
 
 static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
 
-/* Sums of gradients that a worker needs at most, however many workers there are. */
-static size_t most_sums(const ls_plan *p, int most) {
-    ls_plan other = *p;
-    int slots = 1;
-    for (int n = 1; n <= most; n++) {
-        other.c.nworkers = n;
-        for (int w = 0; w < n; w++)
-            if (ls_plan_slots(&other, w) > slots) slots = ls_plan_slots(&other, w);
-    }
-    return (size_t)slots + (p->c.early ? (size_t)ls_tree_slots(p->c.V, 0, p->c.V) : 0);
+/* Sums of gradients that a worker needs at most, whatever its share: a cover, and the sum at hand.
+ * What is not used takes no memory. */
+static size_t most_sums(const ls_plan *p) {
+    size_t log2 = 0;
+    while ((1 << log2) < p->c.V) log2++;
+    return 2 * log2 + 2;
 }
 
 ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p, ls_error *e) {
@@ -68,8 +64,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     s->params_nbytes = pages(s->nfloats * ls_dtype_size(p->c.compute));
     s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages((s->has_masters ? 3 : 2) * flat);
     /* 17 pages more, as between the arenas of the commons: workers' gradients are read in step. */
-    s->grads_nbytes =
-        pages(most_sums(p, most) * s->nfloats * ls_dtype_size(p->c.reduce)) + 17 * 4096;
+    s->grads_nbytes = pages(most_sums(p) * s->nfloats * ls_dtype_size(p->c.reduce)) + 17 * 4096;
     s->sums_nbytes = pages(2 * ls_world_nsums(p) * sizeof(double));
     size_t workers_at = pages(sizeof(head)), kept_at = workers_at + pages(n * sizeof(record));
     size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_kept));

@@ -83,7 +83,7 @@ static ls_tree_sum cut(int V, int n, ls_node *nodes, float (*sums)[N], const voi
     ls_tree_sum s = {.dtype = LS_F32, .V = V, .nodes = nodes, .data = data};
     for (int r = 0; r < n; r++) {
         int a = 0, b = 0;
-        ls_tree_range(V, r, n, &a, &b);
+        ls_tree_range(V, NULL, r, n, &a, &b);
         s.nleaves += ls_tree_cover(V, a, b, nodes + s.nleaves);
     }
     for (int i = 0; i < s.nleaves; i++) {
@@ -131,7 +131,7 @@ static void test_range(void **state) {
         for (int n = 1; n <= V; n++)
             for (int r = 0, at = 0; r < n; r++) {
                 int a = 0, b = 0;
-                ls_tree_range(V, r, n, &a, &b);
+                ls_tree_range(V, NULL, r, n, &a, &b);
                 assert_int_equal(a, at);
                 assert_true(b > a); /* nobody is idle */
                 at = b;

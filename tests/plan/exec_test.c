@@ -33,10 +33,23 @@ typedef struct setup {
     const char *algorithm; /* not over shared memory, but over messages */
     const char *dir;       /* of the optimizer's state */
     int threads;
+    uint64_t uneven; /* a seed: virtual workers are shared out at random; 0: evenly */
+    int first[MOST + 1];
     /* of worker 0, where moments are gathered */
     float *params, *m, *v;
     double losses[STEPS], norms[STEPS];
 } setup;
+
+/* Some share of V, at least one each. */
+static void share_out(setup *s, int n, int V) {
+    s->first[n] = V;
+    for (int w = n - 1; w >= 0; w--) {
+        uint32_t r[4];
+        ls_random_words(s->uneven, LS_STREAM_FAKE, 2, (uint64_t)w, r);
+        int most = s->first[w + 1] - w; /* what leaves one for each before */
+        s->first[w] = w ? s->first[w + 1] - 1 - (int)(r[0] % (uint32_t)most) : 0;
+    }
+}
 
 static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_error e = {0};
@@ -57,7 +70,9 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .prefetch = 1 + s->prefetch,
                         .shards = s->shards,
                         .compute = s->compute ? s->compute : LS_F32,
-                        .reduce = s->reduce ? s->reduce : LS_F32};
+                        .reduce = s->reduce ? s->reduce : LS_F32,
+                        .first = s->uneven ? s->first : NULL};
+    if (s->uneven) share_out(s, n, V);
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
     s->m = s->params + s->model.nfloats;
@@ -327,6 +342,7 @@ static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t 
     s.early = s.zero >= 2 && even && pick(seed, 9, 2);
     for (int g = 2; s.zero && (V & (V - 1)) == 0 && g <= *n_p; g *= 2)
         if (*n_p % g == 0 && pick(seed, 21 + (uint64_t)g, 2)) s.shards = *n_p / g;
+    if (!s.early && !s.shards && pick(seed, 40, 2)) s.uneven = seed + 1;
     return s;
 }
 
@@ -350,12 +366,12 @@ static void test_random(void **state) {
             run(&s);
             if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
                 print_error("seed %d.%d: %d workers of %d, zero %d, shards %d, early %d, recompute "
-                            "%d, micro "
-                            "%d, %s and %s, sequential %d, chaos %d, own %d, %s, in a file %d\n",
+                            "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s, in a "
+                            "file %d, uneven %d\n",
                             (int)seed, (int)k, n, V, s.zero, s.shards, s.early, s.recompute,
                             (int)micro, ls_dtype_name(s.compute), ls_dtype_name(s.reduce),
                             s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "",
-                            s.dir != NULL);
+                            s.dir != NULL, s.uneven != 0);
             assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
             assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
             assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
