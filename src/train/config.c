@@ -31,6 +31,7 @@ static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
+static const char *const balances[] = {"auto", "off", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -138,6 +139,8 @@ static const key keys[] = {
         "seconds that a worker waits for another"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "seconds after which a worker that shows no life is replaced"),
+    ONE_OF("survival.balance", survival.balance, balances, FREE,
+           "auto: a worker that is slow for a while gets fewer virtual workers"),
     INT("survival.min_workers", survival.min_workers, 1, 4096, 1, FREE,
         "a worker that leaves is replaced if fewer would stay"),
     INT("survival.max_workers", survival.max_workers, 0, 4096, 0, FREE,

@@ -37,6 +37,8 @@ typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_a
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
 
+typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
+
 typedef struct ls_config {
     struct {
         int64_t layers, width, heads, context, vocab;
@@ -74,6 +76,7 @@ typedef struct ls_config {
     } parallel;
     struct {
         double heartbeat_s;               /* a worker that shows no life for longer is replaced */
+        int64_t balance;                  /* an ls_config_balance */
         int64_t min_workers, max_workers; /* 0: a virtual worker each */
     } survival;
     struct {

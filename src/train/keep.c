@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "train/control.h"
 #include "train/run.h"
 #include "train/snapshot.h"
@@ -21,13 +22,69 @@ static ls_status mend(const void *arg, ls_error *e) {
     return ls_store_mend(r->store, &r->plan, e);
 }
 
+/* Shares are those of so many workers as there were when they were found. */
 static ls_status resize(void *arg, int n, ls_error *e) {
     ls_run *r = arg;
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
+    free(r->shares);
+    r->shares = n == r->nworkers ? r->better_shares : NULL;
+    if (!r->shares) free(r->better_shares);
+    r->better_shares = NULL;
     r->nworkers = n;
-    return ls_run_plan(&r->config, n, &r->model, &r->plan, e);
+    return ls_run_plan_shares(&r->config, n, r->shares, &r->model, &r->plan, e);
 }
+
+/* ---- slow workers ---- */
+
+static bool can_balance(const ls_run *r) {
+    const ls_plan_config *p = &r->plan.c;
+    return r->config.survival.balance == LS_BALANCE_AUTO && p->tree && !p->early &&
+           (p->shards == 0 || p->shards == p->nworkers);
+}
+
+static void take_times(ls_run *r) {
+    const ls_board *board = r->survival.board;
+    if (r->balanced_view != r->survival.view)
+        ls_balance_begin(&r->balance, r->nworkers, r->plan.c.V, r->shares,
+                         ls_store_steps(r->store));
+    r->balanced_view = r->survival.view;
+    for (int w = 0; w < r->nworkers; w++) {
+        int64_t step = atomic_load(&board->slots[w].measured);
+        double ns = (double)atomic_load(&board->slots[w].compute_ns);
+        if (step > 0) ls_balance_note(&r->balance, w, step, ns / 1e9);
+    }
+}
+
+static void tell_shares(const ls_run *r) {
+    ls_buf text = {0};
+    for (int w = 0; w < r->nworkers; w++)
+        ls_buf_printf(&text, " %d", r->better_shares[w + 1] - r->better_shares[w]);
+    ls_log("virtual workers are shared out anew, to workers 0 to %d:%s", r->nworkers - 1,
+           text.data);
+    ls_buf_free(&text);
+}
+
+/* Other shares, where they pay, begin with a new view. */
+static void balance(ls_run *r) {
+    double factor = 0;
+    if (!can_balance(r) || r->better_shares) return;
+    take_times(r);
+    int slow = ls_balance_slow(&r->balance, &factor);
+    if (slow >= 0)
+        ls_log("worker %d is slow: a virtual worker takes it %.1f times as long as the others",
+               slow, factor);
+    int *better = LS_NEW_ARRAY(int, (size_t)r->nworkers + 1);
+    if (ls_balance_propose(&r->balance, better)) {
+        r->better_shares = better;
+        r->survival.reshape = true;
+        tell_shares(r);
+    } else {
+        free(better);
+    }
+}
+
+/* ---- what others ask ---- */
 
 /* "scale N". Is there a plan for N workers? */
 static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
@@ -66,6 +123,7 @@ static void answer_requests(ls_run *r) {
 static void attend(void *arg) {
     ls_run *r = arg;
     answer_requests(r);
+    balance(r);
     ls_snapshot_attend(&r->snapshot, r);
 }
 
@@ -104,6 +162,9 @@ void ls_run_drop(ls_run *r) {
     ls_snapshot_close(&r->snapshot, r);
     ls_control_close(r->control);
     ls_store_free(r->store);
+    ls_balance_free(&r->balance);
+    free(r->shares);
+    free(r->better_shares);
     r->control = NULL;
     r->store = NULL;
 }

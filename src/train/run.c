@@ -39,10 +39,16 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
 }
 
 ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *e) {
+    return ls_run_plan_shares(c, nworkers, NULL, m_p, p_p, e);
+}
+
+ls_status ls_run_plan_shares(const ls_config *c, int nworkers, const int *first, ls_model *m_p,
+                             ls_plan *p_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
     LS_TRY(ls_gpt_create(&shape, m_p, e));
     ls_plan_config plan = {.model = m_p,
                            .nworkers = nworkers,
+                           .first = first,
                            .V = (int)c->train.virtual_workers,
                            .batch = c->train.batch,
                            .micro_batch = c->train.micro_batch,

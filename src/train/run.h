@@ -9,6 +9,7 @@
 #include "model/infer.h"
 #include "optim/scaler.h"
 #include "plan/exec.h"
+#include "train/balance.h"
 #include "train/corpus.h"
 #include "train/snapshot.h"
 #include "train/workers.h"
@@ -24,6 +25,10 @@ typedef struct ls_run {
     ls_plan plan;
     ls_store *store; /* where the workers' state outlives them; NULL: it does not */
     ls_survival survival;
+    int *shares;        /* [nworkers + 1] of virtual workers (plan.first); NULL: even ones */
+    int *better_shares; /* for the next view; NULL: as they are */
+    ls_balance balance;
+    int64_t balanced_view;      /* the view that `balance` is about */
     struct ls_control *control; /* } of who starts the workers, once there is a folder */
     ls_snapshot snapshot;       /* } */
 } ls_run;
@@ -34,6 +39,9 @@ ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p
 
 /* The model and the plan of a config. Both are the caller's; the plan refers to the model. */
 ls_status ls_run_plan(const ls_config *, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *);
+/* The same with shares of virtual workers: first [nworkers + 1] outlives the plan. */
+ls_status ls_run_plan_shares(const ls_config *, int nworkers, const int *first, ls_model *m_p,
+                             ls_plan *p_p, ls_error *);
 
 /* config and nworkers are set; makes model and plan. */
 ls_status ls_run_build(ls_run *, ls_error *);

@@ -133,7 +133,8 @@ static outcome on_signal(view *v, ls_error *e) {
 static void attend(const view *v) {
     ls_survival *s = v->s;
     s->attend(s->arg);
-    if (s->wanted && s->wanted != v->o->nworkers) ask_all(v, LS_ASKED_RENEW);
+    bool resizes = s->wanted && s->wanted != v->o->nworkers;
+    if (resizes || s->reshape) ask_all(v, LS_ASKED_RENEW);
 }
 
 static outcome watch(view *v, ls_error *e) {
@@ -215,8 +216,10 @@ static int next_size(const view *v) {
 }
 
 static ls_status resize(view *v, int n, ls_error *e) {
+    bool alike = n == v->o->nworkers && !v->s->reshape;
     v->s->wanted = 0;
-    if (n == v->o->nworkers) return LS_OK;
+    v->s->reshape = false;
+    if (alike) return LS_OK;
     LS_TRY(v->s->resize(v->s->arg, n, e));
     v->o->nworkers = n;
     return LS_OK;
@@ -224,6 +227,7 @@ static ls_status resize(view *v, int n, ls_error *e) {
 
 ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
     view v = {.s = s, .o = o};
+    s->board = o->board;
     ls_launch_signals signals;
     ls_launch_hold(&signals);
     outcome end = RUNS;

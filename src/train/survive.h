@@ -23,16 +23,18 @@ typedef struct ls_survival {
     double heartbeat_s; /* a worker that is silent for longer hangs */
     int least, most;    /* workers */
     int wanted;         /* so many; 0: as many as there are */
+    bool reshape;       /* the next view has another plan */
     /* Steps complete, as far as their result is kept; -1: none yet. */
     int64_t (*steps)(const void *arg);
     /* Between two views, in a process of its own that may be killed and started again. */
     ls_status (*mend)(const void *arg, ls_error *);
-    /* The next view has n workers. */
+    /* The next view has n workers, or another plan of as many. */
     ls_status (*resize)(void *arg, int n, ls_error *);
     /* Now and then: looks for what others want. */
     void (*attend)(void *arg);
     void *arg; /* of these */
-    /* Set here, and read by workers, which inherit it. */
+    /* Set here, and read by workers, which inherit it, and by attend(). */
+    const ls_board *board;
     int64_t view; /* from 1 */
     bool stop;    /* the run was asked to stop in a view before */
 } ls_survival;

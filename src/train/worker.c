@@ -31,8 +31,9 @@ typedef struct loop {
     int64_t saved;     /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated; /* and at the latest evaluation of workers that were lost */
     int64_t saved_ns;
-    ls_asked asked; /* after the latest step */
-    bool follows;   /* these workers go on from what others have left in memory */
+    int64_t computed_ns; /* in all steps of this view */
+    ls_asked asked;      /* after the latest step */
+    bool follows;        /* these workers go on from what others have left in memory */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -139,6 +140,17 @@ static ls_status agree_on_asked(loop *l, ls_error *e) {
 
 /* ---- the loop ---- */
 
+/* For whoever shares out the work. */
+static void tell_computed(loop *l) {
+    static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD, LS_ADD};
+    int64_t all = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        all += ls_exec_time(l->m.execs[0], kinds[i]);
+    atomic_store(&l->m.slot->compute_ns, all - l->computed_ns);
+    atomic_store(&l->m.slot->measured, l->steps);
+    l->computed_ns = all;
+}
+
 static ls_status one_step(loop *l, ls_error *e) {
     ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
     ls_step_out out = {0};
@@ -146,6 +158,7 @@ static ls_status one_step(loop *l, ls_error *e) {
     LS_TRY(ls_member_step(&l->m, &in, &out, e));
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
     l->steps++;
+    tell_computed(l);
     if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
         return ls_fail(
             e, LS_EINVAL,

@@ -165,12 +165,30 @@ static void test_leave(void **arg) {
     check(&p, "left", 2, "were told to leave");
 }
 
+/* A worker that is stopped for most of the time, again and again, gets fewer virtual workers.
+ * Whether that is seen in so short a run is for the machine to say; the bits are the same. */
+static void test_slow(void **arg) {
+    (void)arg;
+    program p = start(2, "slow", STEPS, "--set checkpoint.every=0");
+    wait_for_file("slow/control");
+    int times = 0;
+    for (; times < 400 && !is_over(&p); times++) {
+        pid_t pids[16];
+        if (children_of(p.pid, pids, 16) < 2) continue;
+        kill(pids[1], SIGSTOP);
+        sleep_ms(4);
+        kill(pids[1], SIGCONT);
+        sleep_ms(2);
+    }
+    check(&p, "slow", times, "were slow for a while");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_peace),   cmocka_unit_test(test_killed),
         cmocka_unit_test(test_stopped), cmocka_unit_test(test_all_killed),
         cmocka_unit_test(test_stop),    cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_leave),   cmocka_unit_test(test_slow),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,0 +1,119 @@
+/* balance.c - see balance.h. */
+#include "train/balance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/median.h"
+#include "base/mem.h"
+#include "coll/tree.h"
+
+/* A slow worker takes so many times as long as the median; shares are changed for so much. */
+static const double SLOW = 1.5, GAIN = 0.12;
+enum { PAUSE = 5, MOST_PAUSE = 320 };
+
+void ls_balance_begin(ls_balance *b, int n, int V, const int *first, int64_t step) {
+    int64_t pause = b->pause ? b->pause : PAUSE, quiet = b->quiet_until;
+    int told = b->pause && n == b->n ? b->told : -1;
+    free(b->first);
+    free(b->workers);
+    *b = (ls_balance){.n = n, .V = V, .quiet_until = quiet, .pause = pause, .told = told};
+    b->first = LS_NEW_ARRAY(int, (size_t)n + 1);
+    b->workers = LS_NEW_ARRAY(ls_balance_worker, (size_t)n);
+    for (int w = 0; w < n; w++) {
+        ls_tree_range(V, first, w, n, &b->first[w], &b->first[w + 1]);
+        b->workers[w].step = step - 1;
+    }
+}
+
+void ls_balance_free(ls_balance *b) {
+    free(b->first);
+    free(b->workers);
+    *b = (ls_balance){0};
+}
+
+void ls_balance_note(ls_balance *b, int w, int64_t step, double seconds) {
+    ls_balance_worker *x = &b->workers[w];
+    if (step <= x->step) return;
+    x->step = step;
+    x->seconds[x->n++ % LS_BALANCE_STEPS] = seconds;
+}
+
+/* Seconds for a virtual worker, of each worker; false: not known yet. */
+static bool speeds(const ls_balance *b, double *each) {
+    for (int w = 0; w < b->n; w++) {
+        double latest[LS_BALANCE_STEPS];
+        if (b->workers[w].n < LS_BALANCE_STEPS) return false;
+        memcpy(latest, b->workers[w].seconds, sizeof latest);
+        each[w] = ls_median(latest, LS_BALANCE_STEPS) / (b->first[w + 1] - b->first[w]);
+    }
+    return true;
+}
+
+int ls_balance_slow(ls_balance *b, double *factor_p) {
+    double *each = LS_NEW_ARRAY(double, 2 * (size_t)b->n), *sorted = each + b->n;
+    int slowest = -1;
+    if (b->n > 1 && speeds(b, each)) {
+        slowest = 0;
+        for (int w = 1; w < b->n; w++)
+            if (each[w] > each[slowest]) slowest = w;
+        int others = 0;
+        for (int w = 0; w < b->n; w++)
+            if (w != slowest) sorted[others++] = each[w];
+        *factor_p = each[slowest] / ls_median(sorted, (size_t)others);
+        if (*factor_p < SLOW) slowest = b->told = -1;
+    }
+    free(each);
+    if (slowest < 0 || slowest == b->told) return -1;
+    b->told = slowest;
+    return slowest;
+}
+
+/* The longest time of any worker, each with shares[w] virtual workers. */
+static double longest(const double *each, const int *shares, int n) {
+    double most = 0;
+    for (int w = 0; w < n; w++)
+        if (each[w] * shares[w] > most) most = each[w] * shares[w];
+    return most;
+}
+
+/* One to each, then each further one to whoever is then done first: the least longest time. */
+static void share_out(const double *each, int n, int V, int *shares) {
+    for (int w = 0; w < n; w++) shares[w] = 1;
+    for (int left = V - n; left > 0; left--) {
+        int best = 0;
+        for (int w = 1; w < n; w++)
+            if (each[w] * (shares[w] + 1) < each[best] * (shares[best] + 1)) best = w;
+        shares[best]++;
+    }
+}
+
+static int64_t latest_step(const ls_balance *b) {
+    int64_t step = b->workers[0].step;
+    for (int w = 1; w < b->n; w++)
+        if (b->workers[w].step < step) step = b->workers[w].step;
+    return step;
+}
+
+bool ls_balance_propose(ls_balance *b, int *first_p) {
+    int64_t step = latest_step(b);
+    if (b->n == 1 || b->V == b->n || step < b->quiet_until) return false;
+    double *each = LS_NEW_ARRAY(double, (size_t)b->n);
+    int *now = LS_NEW_ARRAY(int, 2 * (size_t)b->n), *better = now + b->n;
+    bool found = speeds(b, each);
+    if (found) {
+        for (int w = 0; w < b->n; w++) now[w] = b->first[w + 1] - b->first[w];
+        share_out(each, b->n, b->V, better);
+        found = longest(each, better, b->n) < (1 - GAIN) * longest(each, now, b->n);
+    }
+    if (found) {
+        bool calm = step > b->quiet_until + 4 * b->pause;
+        b->pause = calm ? PAUSE : b->pause < MOST_PAUSE ? 2 * b->pause : MOST_PAUSE;
+        b->quiet_until = step + b->pause;
+        first_p[0] = 0;
+        for (int w = 0; w < b->n; w++) first_p[w + 1] = first_p[w] + better[w];
+    }
+    free(each);
+    free(now);
+    return found;
+}
