@@ -11,6 +11,8 @@
 /* A slow worker takes so many times as long as the median; shares are changed for so much. */
 static const double SLOW = 1.5, GAIN = 0.12;
 enum { PAUSE = 5, MOST_PAUSE = 320 };
+/* A change costs a new view, and is to pay within so many steps. */
+static const double VIEW_S = 0.5, PAYS_WITHIN = 100;
 
 void ls_balance_begin(ls_balance *b, int n, int V, const int *first, int64_t step) {
     int64_t pause = b->pause ? b->pause : PAUSE, quiet = b->quiet_until;
@@ -104,7 +106,8 @@ bool ls_balance_propose(ls_balance *b, int *first_p) {
     if (found) {
         for (int w = 0; w < b->n; w++) now[w] = b->first[w + 1] - b->first[w];
         share_out(each, b->n, b->V, better);
-        found = longest(each, better, b->n) < (1 - GAIN) * longest(each, now, b->n);
+        double before = longest(each, now, b->n), after = longest(each, better, b->n);
+        found = after < (1 - GAIN) * before && (before - after) * PAYS_WITHIN > VIEW_S;
     }
     if (found) {
         bool calm = step > b->quiet_until + 4 * b->pause;

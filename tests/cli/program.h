@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "test.h"
 
-enum { MAX_ARGS = 24, MAX_OUTPUT = 1 << 20 };
+enum { MAX_ARGS = 32, MAX_OUTPUT = 1 << 20 };
 
 typedef struct program {
     pid_t pid;

@@ -91,12 +91,22 @@ static void test_no_choice(void **state) {
     ls_balance_free(&b);
 }
 
+/* What is over soon is not worth a new view. */
+static void test_short_steps(void **state) {
+    (void)state;
+    const double each[] = {0.001, 0.002};
+    int first[MOST + 1];
+    ls_balance b = {0};
+    ls_balance_begin(&b, 2, 8, NULL, 0);
+    assert_false(run(&b, each, 0, 100, first));
+    ls_balance_free(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_restless),
-        cmocka_unit_test(test_no_choice),
+        cmocka_unit_test(test_equal),       cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_restless),    cmocka_unit_test(test_no_choice),
+        cmocka_unit_test(test_short_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
