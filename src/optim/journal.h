@@ -18,7 +18,7 @@
 /* A block as it was, of one thread of one worker. */
 typedef struct ls_journal_kept {
     _Alignas(64) atomic_ullong what; /* 1 + block, and in the lower half its steps; 0: nothing */
-    float master[LS_BLOCK], m[LS_BLOCK], v[LS_BLOCK];
+    _Alignas(64) float master[LS_BLOCK], m[LS_BLOCK], v[LS_BLOCK];
 } ls_journal_kept;
 
 typedef struct ls_journal {
@@ -27,7 +27,7 @@ typedef struct ls_journal {
     int nthreads;
 } ls_journal;
 
-/* The flat buffers that it is about: [nfloats]. */
+/* The flat buffers that it is about: [nfloats], aligned to 16 bytes. */
 typedef struct ls_journal_state {
     float *master, *m, *v;
 } ls_journal_state;
