@@ -12,11 +12,13 @@
 typedef float quad __attribute__((vector_size(16), may_alias));
 
 static void keep(ls_journal_kept *k, const ls_journal_state *s, size_t first) {
-    quad *const to[3] = {(quad *)k->master, (quad *)k->m, (quad *)k->v};
-    const quad *const from[3] = {(const quad *)(s->master + first), (const quad *)(s->m + first),
-                                 (const quad *)(s->v + first)};
-    for (size_t i = 0; i < LS_BLOCK / 4; i++)
-        for (int stream = 0; stream < 3; stream++) to[stream][i] = from[stream][i];
+    const quad *master = (const quad *)(s->master + first), *m = (const quad *)(s->m + first);
+    const quad *v = (const quad *)(s->v + first);
+    for (size_t i = 0; i < LS_BLOCK / 4; i++) {
+        ((quad *)k->master)[i] = master[i];
+        ((quad *)k->m)[i] = m[i];
+        ((quad *)k->v)[i] = v[i];
+    }
 }
 
 void ls_journal_begin(const ls_journal *j, int thread, size_t first, const ls_journal_state *s) {
