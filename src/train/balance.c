@@ -41,34 +41,46 @@ void ls_balance_note(ls_balance *b, int w, int64_t step, double seconds) {
     x->seconds[x->n++ % LS_BALANCE_STEPS] = seconds;
 }
 
-/* Seconds for a virtual worker, of each worker; false: not known yet. */
-static bool speeds(const ls_balance *b, double *each) {
-    for (int w = 0; w < b->n; w++) {
-        double latest[LS_BALANCE_STEPS];
+/* Seconds that each worker takes for a virtual worker: [n] each, of the latest steps. */
+typedef struct speeds {
+    double *least, *median, *most;
+} speeds;
+
+/* False: not known yet. Otherwise the caller frees it by s->least. */
+static bool find_speeds(const ls_balance *b, speeds *s) {
+    size_t n = (size_t)b->n;
+    for (size_t w = 0; w < n; w++)
         if (b->workers[w].n < LS_BALANCE_STEPS) return false;
-        memcpy(latest, b->workers[w].seconds, sizeof latest);
-        each[w] = ls_median(latest, LS_BALANCE_STEPS) / (b->first[w + 1] - b->first[w]);
+    s->least = LS_NEW_ARRAY(double, 3 * n);
+    s->median = s->least + n;
+    s->most = s->median + n;
+    for (size_t w = 0; w < n; w++) {
+        double x[LS_BALANCE_STEPS], share = b->first[w + 1] - b->first[w];
+        memcpy(x, b->workers[w].seconds, sizeof x);
+        s->median[w] = ls_median(x, LS_BALANCE_STEPS) / share; /* sorts */
+        s->least[w] = x[0] / share;
+        s->most[w] = x[LS_BALANCE_STEPS - 1] / share;
     }
     return true;
 }
 
+/* Slow is who takes longer in its best step than the others do in their worst. */
 int ls_balance_slow(ls_balance *b, double *factor_p) {
-    double *each = LS_NEW_ARRAY(double, 2 * (size_t)b->n), *sorted = each + b->n;
-    int slowest = -1;
-    if (b->n > 1 && speeds(b, each)) {
-        slowest = 0;
-        for (int w = 1; w < b->n; w++)
-            if (each[w] > each[slowest]) slowest = w;
-        int others = 0;
-        for (int w = 0; w < b->n; w++)
-            if (w != slowest) sorted[others++] = each[w];
-        *factor_p = each[slowest] / ls_median(sorted, (size_t)others);
-        if (*factor_p < SLOW) slowest = b->told = -1;
-    }
-    free(each);
-    if (slowest < 0 || slowest == b->told) return -1;
-    b->told = slowest;
-    return slowest;
+    speeds s;
+    int slowest = 0, others = 0;
+    if (b->n < 2 || !find_speeds(b, &s)) return -1;
+    for (int w = 1; w < b->n; w++)
+        if (s.median[w] > s.median[slowest]) slowest = w;
+    double *most = LS_NEW_ARRAY(double, (size_t)b->n);
+    for (int w = 0; w < b->n; w++)
+        if (w != slowest) most[others++] = s.most[w];
+    double worst = ls_median(most, (size_t)others);
+    *factor_p = s.median[slowest] / worst;
+    bool is_slow = s.least[slowest] > SLOW * worst, told = b->told == slowest;
+    if (is_slow || told) b->told = *factor_p > 1 ? slowest : -1;
+    free(most);
+    free(s.least);
+    return is_slow && !told ? slowest : -1;
 }
 
 /* The longest time of any worker, each with shares[w] virtual workers. */
@@ -97,18 +109,20 @@ static int64_t latest_step(const ls_balance *b) {
     return step;
 }
 
+/* Does it pay, even if fast workers are as slow, and slow ones as fast, as they have been? */
+static bool pays(const ls_balance *b, const speeds *s, const int *now, const int *better) {
+    double before = longest(s->least, now, b->n), after = longest(s->most, better, b->n);
+    return after < (1 - GAIN) * before && (before - after) * PAYS_WITHIN > VIEW_S;
+}
+
 bool ls_balance_propose(ls_balance *b, int *first_p) {
     int64_t step = latest_step(b);
-    if (b->n == 1 || b->V == b->n || step < b->quiet_until) return false;
-    double *each = LS_NEW_ARRAY(double, (size_t)b->n);
+    speeds s;
+    if (b->n == 1 || b->V == b->n || step < b->quiet_until || !find_speeds(b, &s)) return false;
     int *now = LS_NEW_ARRAY(int, 2 * (size_t)b->n), *better = now + b->n;
-    bool found = speeds(b, each);
-    if (found) {
-        for (int w = 0; w < b->n; w++) now[w] = b->first[w + 1] - b->first[w];
-        share_out(each, b->n, b->V, better);
-        double before = longest(each, now, b->n), after = longest(each, better, b->n);
-        found = after < (1 - GAIN) * before && (before - after) * PAYS_WITHIN > VIEW_S;
-    }
+    for (int w = 0; w < b->n; w++) now[w] = b->first[w + 1] - b->first[w];
+    share_out(s.median, b->n, b->V, better);
+    bool found = pays(b, &s, now, better);
     if (found) {
         bool calm = step > b->quiet_until + 4 * b->pause;
         b->pause = calm ? PAUSE : b->pause < MOST_PAUSE ? 2 * b->pause : MOST_PAUSE;
@@ -116,7 +130,7 @@ bool ls_balance_propose(ls_balance *b, int *first_p) {
         first_p[0] = 0;
         for (int w = 0; w < b->n; w++) first_p[w + 1] = first_p[w] + better[w];
     }
-    free(each);
     free(now);
+    free(s.least);
     return found;
 }

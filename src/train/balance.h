@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LS_BALANCE_STEPS = 3 /* of which the median counts */ };
+enum { LS_BALANCE_STEPS = 3 /* that count, the latest */ };
 
 typedef struct ls_balance_worker {
     int64_t step; /* the latest that is known; -1: none */

@@ -2,7 +2,8 @@
 #include "cli/program.h"
 
 static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d "
-                            "--set checkpoint.every=20 --set log.every=1000";
+                            "--set checkpoint.every=20 --set log.every=1000 "
+                            "--set survival.balance=off";
 
 static program start(int workers, const char *run, int steps) {
     char line[256];
@@ -52,7 +53,7 @@ static void test_killed_worker(void **state) {
     program p = start(3, "killed", STEPS);
     wait_for_file("killed/checkpoints/step-20");
     pid_t pids[8];
-    assert_int_equal(children_of(p.pid, pids, 8), 3);
+    assert_true(children_of(p.pid, pids, 8) >= 3); /* behind them, a writer of checkpoints */
     kill(pids[1], SIGKILL);
     assert_int_equal(program_end(&p, &output), 0);
     assert_non_null(strstr(output, "view 1: worker 1 was killed by signal 9"));
@@ -70,7 +71,7 @@ static void test_killed_supervisor(void **state) {
     program p = start(3, "orphans", 1000000);
     wait_for_file("orphans/checkpoints/step-20");
     pid_t pids[8];
-    assert_int_equal(children_of(p.pid, pids, 8), 3);
+    assert_true(children_of(p.pid, pids, 8) >= 3); /* behind them, a writer of checkpoints */
     kill(p.pid, SIGKILL);
     assert_int_equal(program_end(&p, &output),
                      128 + SIGKILL); /* end of file: no one holds the pipe */
@@ -86,8 +87,8 @@ static void test_second_interrupt(void **state) {
     program p = start(2, "twice", 1000000);
     wait_for_file("twice/checkpoints/step-20");
     pid_t pids[8];
-    assert_int_equal(children_of(p.pid, pids, 8), 2);
-    kill(pids[0], SIGSTOP); /* so that the step in flight can't end */
+    assert_true(children_of(p.pid, pids, 8) >= 2); /* behind them, a writer of checkpoints */
+    kill(pids[0], SIGSTOP);                        /* so that the step in flight can't end */
     kill(p.pid, SIGINT);
     sleep_ms(300);
     kill(p.pid, SIGINT);
