@@ -7,7 +7,7 @@
 #include "train/tracer.h"
 #include "train/train.h"
 
-enum { WORKERS, OUTPUT, SET, RESUME, TRACE, TRACE_STEPS };
+enum { WORKERS, LEAST, MOST, OUTPUT, SET, RESUME, TRACE, TRACE_STEPS };
 
 /* configs/demo.yaml -> runs/demo */
 static char *default_run(const char *config) {
@@ -17,17 +17,41 @@ static char *default_run(const char *config) {
     return ls_format("runs/%.*s", length, base);
 }
 
+/* Those of --set, and what other options stand for. */
+typedef struct sets {
+    const char **values; /* [n] */
+    int n;
+    char *least, *most;
+} sets;
+
+static sets sets_of(const ls_args *a, int64_t least, int64_t most) {
+    sets s = {.values = LS_NEW_ARRAY(const char *, (size_t)a->options[SET].n + 2)};
+    for (int i = 0; i < a->options[SET].n; i++) s.values[s.n++] = a->options[SET].values[i];
+    if (least) s.values[s.n++] = s.least = ls_format("survival.min_workers=%lld", (long long)least);
+    if (most) s.values[s.n++] = s.most = ls_format("survival.max_workers=%lld", (long long)most);
+    return s;
+}
+
+static void sets_free(sets *s) {
+    free(s->values);
+    free(s->least);
+    free(s->most);
+}
+
 static int run(const ls_args *a) {
-    int64_t workers = 0, trace_steps = 0;
+    int64_t workers = 0, trace_steps = 0, least = 0, most = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
+        !cli_integer(&cmd_train, a, LEAST, 1, 4096, &least) ||
+        !cli_integer(&cmd_train, a, MOST, 1, 4096, &most) ||
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
     char *folder =
         cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
     ls_error e = {0};
+    sets all = sets_of(a, least, most);
     ls_status s = ls_train(&(ls_train_options){.config = a->words[0],
-                                               .sets = a->options[SET].values,
-                                               .nsets = a->options[SET].n,
+                                               .sets = all.values,
+                                               .nsets = all.n,
                                                .nworkers = (int)workers,
                                                .run = folder,
                                                .resume = cli_given(a, RESUME),
@@ -35,6 +59,7 @@ static int run(const ls_args *a) {
                                                .trace_steps = trace_steps,
                                                .began_ns = a->began_ns},
                            &e);
+    sets_free(&all);
     free(folder);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
@@ -53,18 +78,23 @@ const ls_command cmd_train = {
         "key), tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
         "checkpoints/. The weights are the same bits for any number of workers.\n"
         "\n"
+        "Workers that it has started may be killed or stopped: others take their place, and no "
+        "step\n"
+        "is lost. SIGTERM to one of them makes it leave after the step.\n"
+        "\n"
         "Ctrl-C or SIGTERM ends the run after the step in flight, with a checkpoint, from which\n"
         "--resume goes on, with any number of workers; a second one ends it at once.",
-    .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
-                [OUTPUT] = {"output", 'o', "RUN",
-                            "the run's folder (default: runs/NAME of NAME.yaml)"},
-                [SET] = {"set", 0, "KEY=VALUE",
-                         "a key of the config, e.g. train.steps=50; repeatable"},
-                [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"},
-                [TRACE] = {"trace", 0, "FILE",
-                           "write when each action of some steps ran: FILE.json opens in Perfetto "
-                           "and chrome://tracing, FILE.svg is a picture"},
-                [TRACE_STEPS] = {"trace-steps", 0, "N",
-                                 "how many steps after the first are traced (default: 3)"}},
+    .options =
+        {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
+         [LEAST] = {"min-workers", 0, "N", "a worker that leaves is replaced if fewer would stay"},
+         [MOST] = {"max-workers", 0, "N", "to which `lockstep scale` may make them grow"},
+         [OUTPUT] = {"output", 'o', "RUN", "the run's folder (default: runs/NAME of NAME.yaml)"},
+         [SET] = {"set", 0, "KEY=VALUE", "a key of the config, e.g. train.steps=50; repeatable"},
+         [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"},
+         [TRACE] = {"trace", 0, "FILE",
+                    "write when each action of some steps ran: FILE.json opens in Perfetto "
+                    "and chrome://tracing, FILE.svg is a picture"},
+         [TRACE_STEPS] = {"trace-steps", 0, "N",
+                          "how many steps after the first are traced (default: 3)"}},
     .run = run,
 };

@@ -110,9 +110,13 @@ static void where(const ls_board_slot *slot, const void *arg, char *text, size_t
     }
     const ls_action *a = &r->plan.actions[action];
     bool layer = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
-    snprintf(text, nbytes, " in step %lld, action %d (%s%s%s)%s",
-             (long long)atomic_load(&slot->step) + 1, action, ls_action_kind_name(a->kind),
-             layer ? " " : "", layer ? r->model.layers[a->layer].name : "", after);
+    bool bucket = !layer && a->kind != LS_FREE && a->bucket > 0;
+    char what[64] = "";
+    if (layer) snprintf(what, sizeof what, " %.60s", r->model.layers[a->layer].name);
+    if (bucket) snprintf(what, sizeof what, " bucket %d", a->bucket);
+    snprintf(text, nbytes, " in step %lld, action %d (%s%s)%s",
+             (long long)atomic_load(&slot->step) + 1, action, ls_action_kind_name(a->kind), what,
+             after);
 }
 
 ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, void *arg, ls_error *e) {

@@ -155,15 +155,38 @@ static void test_scale(void **arg) {
     expect("scale @/nowhere 3", 1, "nowhere");
 }
 
+/* A ledger with a step that is missing, there twice, with other samples, or from before there was
+ * one. */
+static void test_bad_ledger(void **arg) {
+    (void)arg;
+    static const char *const bad[][2] = {
+        {"1d", "has step 2 after step 0"},
+        {"3p", "has step 3 after step 3"},
+        {"5s/\"first\": [0-9]*/\"first\": 1/", "step 5 has samples 1 to"},
+        {"4s/\"view\"/\"vew\"/", "step 4 does not tell its samples"},
+    };
+    char line[512], *output = NULL;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(line, sizeof line,
+                 "rm -rf %s/bad && cp -r %s/peace %s/bad && sed -i '%s' %s/bad/metrics.jsonl",
+                 folder, folder, folder, bad[i][0], folder);
+        assert_int_equal(system(line), 0);
+        expect("ckpt ledger @/bad", 1, bad[i][1]);
+    }
+    assert_int_equal(run_program("ckpt ledger @/nothing", &output), 1);
+    free(output);
+}
+
 /* SIGTERM to one worker: it leaves after the step, and is not followed. */
 static void test_leave(void **arg) {
     (void)arg;
-    program p = start(3, "left", STEPS, "--set survival.min_workers=2 --set checkpoint.every=0");
+    program p = start(3, "left", STEPS, "--min-workers 2 --max-workers 3 --set checkpoint.every=0");
     wait_for_file("left/control");
     pid_t pids[16];
     assert_int_equal(children_of(p.pid, pids, 16), 3);
     kill(pids[2], SIGTERM);
     wait_for_workers(&p, 2);
+    expect("scale @/left 4", 1, "this run can have 2 to 3");
     assert_int_equal(children_of(p.pid, pids, 16), 2);
     kill(pids[0], SIGTERM);
     check(&p, "left", 2, "were told to leave");
@@ -200,10 +223,11 @@ static void test_slow(void **arg) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peace),   cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_stopped), cmocka_unit_test(test_all_killed),
-        cmocka_unit_test(test_stop),    cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_leave),   cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_peace),      cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stopped),    cmocka_unit_test(test_all_killed),
+        cmocka_unit_test(test_stop),       cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_bad_ledger), cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_slow),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
