@@ -48,7 +48,7 @@ static int hurt(const program *p, int number, int most, unsigned pause_ms) {
 #if defined(__SANITIZE_ADDRESS__) /* many times slower */
 enum { STEPS = 120, LESS = 4 };
 #else
-enum { STEPS = 600, LESS = 1 };
+enum { STEPS = 300, LESS = 2 };
 #endif
 
 static void check(program *p, const char *run, int times, const char *what) {
