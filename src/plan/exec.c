@@ -427,6 +427,17 @@ ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_
     return LS_OK;
 }
 
+ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
+    x->in = in;
+    for (int i = 0; i < x->lanes.n[LS_LANE_COMPUTE]; i++) {
+        int index = x->lanes.steps[LS_LANE_COMPUTE][i].action;
+        ls_action_kind kind = x->c.plan->actions[index].kind;
+        if (kind == LS_NORM) break;
+        if (kind != LS_FREE) LS_TRY(run_action(x, index, e));
+    }
+    return LS_OK;
+}
+
 /* A communication of all workers, all of them in this thread: each is moved in turn. */
 static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
     const ls_action *a = &execs[0]->c.plan->actions[index];

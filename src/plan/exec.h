@@ -51,6 +51,10 @@ void ls_exec_free(ls_exec *); /* NULL is fine */
 /* Collective. After an error the group can only be closed. */
 ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
+/* Forward and Backward alone, for the sum of this worker's virtual workers: nothing is sent, no
+ * state changes. Of the world only params, grads, wide and parts are used. */
+ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
+
 /* execs [nworkers], all in this process. */
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out_p, ls_error *);
 

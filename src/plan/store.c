@@ -20,7 +20,7 @@
 typedef struct record {
     _Alignas(128) atomic_llong steps; /* of the latest note */
     ls_store_note notes[2];           /* [steps % 2] */
-    atomic_int area;
+    atomic_int area, is_void;
 } record;
 
 typedef struct head {
@@ -144,13 +144,19 @@ ls_journal ls_store_journal(ls_store *s, int worker) {
 
 /* ---- steps ---- */
 
-void ls_store_fill(ls_store *s, const ls_plan *p, int w, int64_t steps) {
+static void mark_owned(ls_store *s, const ls_plan *p, int w, uint32_t mark) {
     ls_journal j = ls_store_journal(s, w);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w);
-        ls_journal_set(&j, b.first, b.end, ls_store_mark(steps));
+        ls_journal_set(&j, b.first, b.end, mark);
     }
 }
+
+void ls_store_fill(ls_store *s, const ls_plan *p, int w, int64_t steps) {
+    mark_owned(s, p, w, ls_store_mark(steps));
+}
+
+void ls_store_void(ls_store *s, int w) { atomic_store(&s->workers[w].is_void, 1); }
 
 void ls_store_begin(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     s->head->scaler = *scaler;
@@ -217,21 +223,30 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
     }
 }
 
+static bool is_void(const ls_store *s, int w) { return atomic_load(&s->workers[w].is_void) != 0; }
+
+static ls_status finish_step(ls_store *s, const ls_plan *p, const ls_store_note *n, ls_error *e) {
+    ls_compute c;
+    LS_TRY(ls_compute_init(&c, 1, 0, e));
+    for (int w = 0; w < p->c.nworkers; w++)
+        if (!is_void(s, w)) finish_update(s, p, w, n, &c);
+    ls_compute_close(&c);
+    s->head->scaler = n->scaler;
+    atomic_store(&s->head->steps, n->steps);
+    return LS_OK;
+}
+
 ls_status ls_store_mend(ls_store *s, const ls_plan *p, ls_error *e) {
     if (ls_store_steps(s) < 0) return LS_OK; /* nothing to mend */
     for (int w = 0; w < p->c.nworkers; w++) {
+        if (is_void(s, w)) mark_owned(s, p, w, 0);
         ls_journal j = ls_store_journal(s, w);
         ls_journal_state state = state_of(s, atomic_load(&s->workers[w].area));
         ls_journal_mend(&j, &state);
     }
     const ls_store_note *n = newest(s);
-    if (!n || n->steps <= ls_store_steps(s)) return LS_OK;
-    ls_compute c;
-    LS_TRY(ls_compute_init(&c, 1, 0, e));
-    for (int w = 0; w < p->c.nworkers; w++) finish_update(s, p, w, n, &c);
-    ls_compute_close(&c);
-    s->head->scaler = n->scaler;
-    atomic_store(&s->head->steps, n->steps);
+    if (n && n->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, n, e));
+    for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_void, 0);
     return LS_OK;
 }
 

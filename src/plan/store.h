@@ -60,6 +60,8 @@ ls_journal ls_store_journal(ls_store *, int worker);
 static inline uint32_t ls_store_mark(int64_t steps) { return (uint32_t)steps + 1; }
 /* What the worker owns by the plan is there, after `steps` steps. */
 void ls_store_fill(ls_store *, const ls_plan *, int worker, int64_t steps);
+/* What the worker owns is not to be trusted: the next view takes others' copies. */
+void ls_store_void(ls_store *, int worker);
 /* All workers have filled their parts: from here on it is kept. */
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* A worker notes that a step is decided. */

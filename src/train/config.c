@@ -139,6 +139,9 @@ static const key keys[] = {
         "seconds that a worker waits for another"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "seconds after which a worker that shows no life is replaced"),
+    INT("survival.audit", survival.audit, 0, BILLION, 0, FREE,
+        "steps after which workers compare parameters, and a virtual worker's gradient that two of "
+        "them compute; 0: never"),
     ONE_OF("survival.balance", survival.balance, balances, FREE,
            "auto: a worker that is slow for a while gets fewer virtual workers"),
     INT("survival.min_workers", survival.min_workers, 1, 4096, 1, FREE,

@@ -209,6 +209,16 @@ static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out
     ls_store_decide(m->run->store, m->worker, &n);
 }
 
+ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {
+    const ls_config *c = &r->config;
+    return (ls_loader_config){.tokens = corpus->train,
+                              .nsamples = corpus->ntrain,
+                              .seed = (uint64_t)c->train.seed,
+                              .batch = (uint64_t)c->train.batch,
+                              .T = c->model.context,
+                              .V = (int)c->train.virtual_workers};
+}
+
 static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_run *r = m->run;
     const ls_config *c = &r->config;
@@ -222,12 +232,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .threads = (int)c->parallel.threads,
                         .busy = busy,
                         .first_step = m->first_step,
-                        .loader = {.tokens = m->corpus->train,
-                                   .nsamples = m->corpus->ntrain,
-                                   .seed = (uint64_t)c->train.seed,
-                                   .batch = (uint64_t)c->train.batch,
-                                   .T = c->model.context,
-                                   .V = (int)c->train.virtual_workers}};
+                        .loader = ls_run_loader(r, m->corpus)};
     if (r->store) {
         x.decided = note_decided;
         x.decided_arg = m;

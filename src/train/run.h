@@ -92,6 +92,9 @@ ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls
 /* Worker 0 alone does something that may take long; the others wait for it without a limit. */
 ls_status ls_member_wait(ls_member *, ls_status own, ls_error *);
 
+/* The samples of all virtual workers. */
+ls_loader_config ls_run_loader(const ls_run *, const ls_corpus *);
+
 /* What a step is given, by the config and the scale. */
 ls_step_in ls_run_step(const ls_run *, int64_t step, const ls_scaler *);
 ls_scaler_config ls_run_scaler(const ls_run *);

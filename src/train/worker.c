@@ -8,10 +8,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "data/bigram.h"
+#include "train/audit.h"
 #include "train/checkpoint.h"
 #include "train/fit.h"
 #include "train/folder.h"
@@ -32,6 +34,7 @@ typedef struct loop {
     int64_t evaluated; /* and at the latest evaluation of workers that were lost */
     int64_t saved_ns;
     int64_t computed_ns; /* in all steps of this view */
+    bool evicts;         /* a worker leaves, for what an audit found */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* these workers go on from what others have left in memory */
 } loop;
@@ -99,10 +102,38 @@ static ls_status save(loop *l, bool last, ls_error *e) {
     return saved ? LS_OK : save_beside(l, false, e);
 }
 
+/* Who computes something else than the others leaves, and is told by itself. */
+static ls_status audit(loop *l, ls_error *e) {
+    ls_verdict v;
+    char host[256] = "", what[192];
+    LS_TRY(ls_audit(&l->m, l->steps, &v, e));
+    if (v.good) return LS_OK;
+    if (v.parameters)
+        snprintf(what, sizeof what, "parameters: %s", v.tensor);
+    else
+        snprintf(what, sizeof what, "a gradient, that of virtual worker %d: %s", v.vw, v.tensor);
+    if (v.culprit < 0 || !l->run->store)
+        return ls_fail(e, LS_EINVAL,
+                       "audit after step %lld: %s %d %s other %s first; go on from an earlier "
+                       "checkpoint, on other hardware",
+                       (long long)l->steps, v.culprit < 0 ? "two workers have, of" : "worker",
+                       v.culprit < 0 ? l->m.nworkers : v.culprit, v.culprit < 0 ? "," : "has",
+                       what);
+    l->evicts = true;
+    if (v.culprit != l->m.worker) return LS_OK;
+    gethostname(host, sizeof host - 1);
+    ls_log("audit after step %lld: worker %d (process %d on %s) has other %s first; it leaves",
+           (long long)l->steps, l->m.worker, (int)getpid(), host, what);
+    atomic_store(&l->m.slot->leaves, 1);
+    if (v.parameters && l->run->plan.c.zero == 0) ls_store_void(l->run->store, l->m.worker);
+    return LS_OK;
+}
+
 /* What is due after a step: not what workers that were lost have done already. */
 static ls_status after_step(loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     if (l->steps == c->train.steps) return LS_OK;
+    if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
     if (is_due(c->train.eval_every, l->steps) && l->evaluated != l->steps)
         LS_TRY(evaluate(l, false, e));
     return is_due(c->checkpoint.every, l->steps) ? save(l, false, e) : LS_OK;
@@ -120,6 +151,7 @@ static bool is_time(const loop *l) {
 static ls_asked own_asked(const loop *l) {
     bool survives = l->run->store != NULL;
     int asked = atomic_load(&l->m.slot->asked);
+    if (l->evicts && asked < LS_ASKED_RENEW) asked = LS_ASKED_RENEW;
     if (!ls_interrupted()) return (ls_asked)asked;
     if (!survives) return LS_ASKED_STOP;
     atomic_store(&l->m.slot->leaves, 1);

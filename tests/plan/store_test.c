@@ -221,10 +221,35 @@ static void test_skipped(void **state) {
     ls_plan_free(&p);
 }
 
+/* A replica that is not to be trusted is taken from another. */
+static void test_void(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(3, 0);
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, 3, 1, &s, &e), e);
+    place(s, &p, false);
+    fill(s, &p, false);
+    ls_store_note n = note_of(1);
+    reduce(s, &p, 0);
+    ls_store_decide(s, 0, &n);
+    ((float *)ls_store_params(s, 0))[77] += 1;
+    ls_store_void(s, 0);
+    assert_ls_ok(ls_store_mend(s, &p, &e), e);
+    for (int w = 0; w < 3; w++) assert_ls_ok(ls_store_adopt(s, &p, w, &e), e);
+    check(s, 1);
+    size_t nbytes = model.nfloats * sizeof(float);
+    assert_memory_equal(ls_store_params(s, 0), ls_store_params(s, 1), nbytes);
+    assert_memory_equal(ls_store_params(s, 0), ls_store_params(s, 2), nbytes);
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_survive),
         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_void),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

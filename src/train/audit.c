@@ -1,0 +1,199 @@
+/* audit.c - see audit.h. */
+#include "train/audit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "tensor/dtype.h"
+
+/* Hashes of all workers: [nworkers][nparams]. */
+typedef struct hashes {
+    ls_hash *all, *own;
+    size_t n; /* parameters */
+} hashes;
+
+static hashes hashes_new(const ls_member *m) {
+    size_t n = (size_t)m->run->model.nparams;
+    ls_hash *all = LS_NEW_ARRAY(ls_hash, n * (size_t)m->nworkers);
+    return (hashes){all, all + n * (size_t)m->worker, n};
+}
+
+static void hash_flat(const ls_model *model, ls_dtype type, const void *flat, ls_hash *out) {
+    for (int i = 0; i < model->nparams; i++) {
+        const ls_param *p = &model->params[i];
+        out[i] = ls_hash_bytes(ls_flat_at(type, flat, p->offset), p->count * ls_dtype_size(type));
+    }
+}
+
+static ls_status share(const ls_member *m, hashes *h, ls_error *e) {
+    return ls_all_gather(m->group, h->own, h->all, h->n * sizeof *h->own, LS_U8, e);
+}
+
+/* The first parameter in which two workers differ, or -1. */
+static int first_difference(const hashes *h, int a, int b) {
+    const ls_hash *x = h->all + h->n * (size_t)a, *y = h->all + h->n * (size_t)b;
+    for (size_t i = 0; i < h->n; i++)
+        if (memcmp(&x[i], &y[i], sizeof x[i]) != 0) return (int)i;
+    return -1;
+}
+
+/* The worker that differs from most of those asked, and in what first; false: all are alike. Two
+ * that differ can't tell. */
+static bool find_odd(const hashes *h, const int *asked, int n, int *odd_p, int *param_p) {
+    *odd_p = *param_p = -1;
+    for (int i = 0; i < n; i++) {
+        int others = 0, param = -1;
+        for (int k = 0; k < n; k++) {
+            int differs = first_difference(h, asked[i], asked[k]);
+            others += differs >= 0;
+            if (differs >= 0) param = differs;
+        }
+        if (param >= 0) *param_p = param;
+        if (2 * others > n) {
+            *odd_p = asked[i];
+            return true;
+        }
+    }
+    return *param_p >= 0;
+}
+
+static void judge(const ls_member *m, const hashes *h, const int *asked, int n, ls_verdict *v) {
+    int param = -1;
+    v->good = !find_odd(h, asked, n, &v->culprit, &param);
+    if (v->good || param < 0) return;
+    snprintf(v->tensor, sizeof v->tensor, "%s", m->run->model.params[param].name);
+}
+
+/* ---- parameters ---- */
+
+static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
+    const ls_world *w = &m->worlds[0];
+    if (w->one || m->nworkers == 1) return LS_OK;
+    hashes h = hashes_new(m);
+    int *asked = LS_NEW_ARRAY(int, (size_t)m->nworkers);
+    for (int i = 0; i < m->nworkers; i++) asked[i] = i;
+    hash_flat(&m->run->model, m->run->plan.c.compute, w->params, h.own);
+    ls_status s = share(m, &h, e);
+    if (s == LS_OK) judge(m, &h, asked, m->nworkers, v);
+    v->parameters = !v->good;
+    free(asked);
+    free(h.all);
+    return s;
+}
+
+/* ---- a gradient ---- */
+
+/* A virtual worker's, as if there were V workers, in memory of its own. */
+typedef struct solo {
+    ls_plan plan;
+    ls_world world;
+    ls_board_slot slot;
+    ls_exec *exec;
+    size_t grads_nbytes, wide_nbytes, sums_nbytes;
+} solo;
+
+static ls_status map(size_t nbytes, void **p_p, ls_error *e) {
+    return nbytes ? ls_map(nbytes, "an audit", p_p, e) : LS_OK;
+}
+
+static ls_status solo_open(solo *x, const ls_member *m, int vw, int64_t steps, ls_error *e) {
+    const ls_run *r = m->run;
+    ls_plan_config c = r->plan.c;
+    c.nworkers = c.V;
+    c.zero = c.shards = 0;
+    c.early = false;
+    c.first = NULL;
+    LS_TRY(ls_plan_make(&c, &x->plan, e));
+    x->grads_nbytes = r->model.nfloats * ls_dtype_size(c.reduce);
+    x->wide_nbytes = ls_plan_wide(&x->plan) ? r->model.nfloats * sizeof(float) : 0;
+    x->sums_nbytes = ls_world_nsums(&x->plan) * sizeof(double);
+    void *grads = NULL, *wide = NULL, *parts = NULL;
+    LS_TRY(map(x->grads_nbytes, &grads, e));
+    x->world.grads = grads;
+    LS_TRY(map(x->wide_nbytes, &wide, e));
+    x->world.wide = wide;
+    LS_TRY(map(x->sums_nbytes, &parts, e));
+    x->world.parts = parts;
+    x->world.params = m->worlds[0].params;
+    ls_exec_config ec = {.plan = &x->plan,
+                         .world = &x->world,
+                         .slot = &x->slot,
+                         .worker = vw,
+                         .threads = (int)r->config.parallel.threads,
+                         .busy = 1,
+                         .first_step = steps,
+                         .loader = ls_run_loader(r, m->corpus)};
+    ec.loader.a = vw;
+    ec.loader.b = vw + 1;
+    return ls_exec_create(&ec, &x->exec, e);
+}
+
+static void solo_close(solo *x) {
+    ls_exec_free(x->exec);
+    ls_unmap(x->world.grads, x->grads_nbytes);
+    ls_unmap(x->world.wide, x->wide_nbytes);
+    ls_unmap(x->world.parts, x->sums_nbytes);
+    ls_plan_free(&x->plan);
+}
+
+static ls_status hash_gradient(ls_member *m, int vw, int64_t steps, ls_hash *out, ls_error *e) {
+    solo x = {0};
+    ls_step_in in = ls_run_step(m->run, steps, &m->scaler);
+    ls_status s = solo_open(&x, m, vw, steps, e);
+    if (s == LS_OK) s = ls_exec_gradient(x.exec, &in, e);
+    if (s == LS_OK) hash_flat(&m->run->model, m->run->plan.c.reduce, x.world.grads, out);
+    solo_close(&x);
+    return s;
+}
+
+/* Who runs the virtual worker. */
+static int worker_of(const ls_plan *p, int vw) {
+    for (int w = 0; w < p->c.nworkers; w++) {
+        int i = ls_plan_vw_index(p, w, vw);
+        if (i >= 0 && i < ls_plan_nvws(p, w) && ls_plan_vw(p, w, i) == vw) return w;
+    }
+    return 0;
+}
+
+/* Some workers compute it, and all learn the hashes. */
+static ls_status ask(ls_member *m, const int *asked, int n, int vw, int64_t steps, hashes *h,
+                     ls_error *e) {
+    ls_status s = LS_OK;
+    for (int i = 0; i < n; i++)
+        if (asked[i] == m->worker) s = hash_gradient(m, vw, steps, h->own, e);
+    LS_TRY(ls_member_wait(m, s, e));
+    return share(m, h, e);
+}
+
+static ls_status compare_gradient(ls_member *m, int64_t steps, ls_verdict *v, ls_error *e) {
+    const ls_plan *p = &m->run->plan;
+    int n = m->nworkers;
+    if (n == 1) return LS_OK;
+    v->vw =
+        (int)(steps / (m->run->config.survival.audit ? m->run->config.survival.audit : 1) % p->c.V);
+    int first = worker_of(p, v->vw);
+    const int asked[3] = {first, (first + 1) % n, (first + 2) % n};
+    hashes h = hashes_new(m);
+    ls_status s = ask(m, asked, 2, v->vw, steps, &h, e);
+    if (s == LS_OK) judge(m, &h, asked, 2, v);
+    if (s == LS_OK && !v->good && n > 2) {
+        s = ask(m, asked + 2, 1, v->vw, steps, &h, e);
+        if (s == LS_OK) judge(m, &h, asked, 3, v);
+    }
+    free(h.all);
+    return s;
+}
+
+ls_status ls_audit(ls_member *m, int64_t steps, ls_verdict *v_p, ls_error *e) {
+    ls_verdict v = {.good = true, .culprit = -1, .vw = -1};
+    const ls_plan *p = &m->run->plan;
+    LS_TRY(ls_world_gather_params(&m->worlds[0], p, e));
+    ls_status s = compare_params(m, &v, e);
+    if (s == LS_OK && v.good) s = compare_gradient(m, steps, &v, e);
+    ls_world_drop_params(&m->worlds[0], p);
+    *v_p = v;
+    return s;
+}

@@ -1,0 +1,23 @@
+/* audit.h - do all workers compute the same? Bad memory and bad processors show here.
+ *
+ * Where workers have copies of their own, hashes of all parameters are compared. One virtual
+ * worker's gradient, another one each time, is computed by its worker and by the next, and compared
+ * bit for bit; where they differ a third one tells who is wrong.
+ */
+#ifndef LS_TRAIN_AUDIT_H
+#define LS_TRAIN_AUDIT_H
+
+#include "train/run.h"
+
+typedef struct ls_verdict {
+    bool good;
+    int culprit;      /* a worker; -1: two differ, and nobody can tell */
+    bool parameters;  /* they differ; else a gradient does */
+    int vw;           /* the virtual worker whose gradient was compared */
+    char tensor[128]; /* the first that differs */
+} ls_verdict;
+
+/* Collective, between steps, after `steps` complete ones; the same verdict at all. */
+ls_status ls_audit(ls_member *, int64_t steps, ls_verdict *v_p, ls_error *);
+
+#endif
