@@ -102,30 +102,38 @@ static ls_status save(loop *l, bool last, ls_error *e) {
     return saved ? LS_OK : save_beside(l, false, e);
 }
 
-/* Who computes something else than the others leaves, and is told by itself. */
+/* The worker that an audit has found to be wrong. */
+static void leave(const loop *l, const ls_verdict *v, const char *what) {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    ls_log("audit after step %lld: worker %d (process %d on %s) differs from the others in %s; it "
+           "leaves",
+           (long long)l->steps, l->m.worker, (int)getpid(), host, what);
+    atomic_store(&l->m.slot->leaves, 1);
+    if (v->parameters && l->run->plan.c.zero == 0) ls_store_void(l->run->store, l->m.worker);
+}
+
 static ls_status audit(loop *l, ls_error *e) {
+    static const char go_on[] = "go on from an earlier checkpoint, on other hardware";
     ls_verdict v;
-    char host[256] = "", what[192];
+    char what[256];
     LS_TRY(ls_audit(&l->m, l->steps, &v, e));
     if (v.good) return LS_OK;
     if (v.parameters)
-        snprintf(what, sizeof what, "parameters: %s", v.tensor);
+        snprintf(what, sizeof what, "parameters, first in %s", v.tensor);
     else
-        snprintf(what, sizeof what, "a gradient, that of virtual worker %d: %s", v.vw, v.tensor);
-    if (v.culprit < 0 || !l->run->store)
+        snprintf(what, sizeof what, "virtual worker %d's gradient, first in %s", v.vw, v.tensor);
+    if (v.culprit < 0)
         return ls_fail(e, LS_EINVAL,
-                       "audit after step %lld: %s %d %s other %s first; go on from an earlier "
-                       "checkpoint, on other hardware",
-                       (long long)l->steps, v.culprit < 0 ? "two workers have, of" : "worker",
-                       v.culprit < 0 ? l->m.nworkers : v.culprit, v.culprit < 0 ? "," : "has",
-                       what);
+                       "audit after step %lld: two workers differ in %s, and no third can tell "
+                       "which is wrong; %s",
+                       (long long)l->steps, what, go_on);
+    if (!l->run->store)
+        return ls_fail(e, LS_EINVAL,
+                       "audit after step %lld: worker %d differs from the others in %s; %s",
+                       (long long)l->steps, v.culprit, what, go_on);
     l->evicts = true;
-    if (v.culprit != l->m.worker) return LS_OK;
-    gethostname(host, sizeof host - 1);
-    ls_log("audit after step %lld: worker %d (process %d on %s) has other %s first; it leaves",
-           (long long)l->steps, l->m.worker, (int)getpid(), host, what);
-    atomic_store(&l->m.slot->leaves, 1);
-    if (v.parameters && l->run->plan.c.zero == 0) ls_store_void(l->run->store, l->m.worker);
+    if (v.culprit == l->m.worker) leave(l, &v, what);
     return LS_OK;
 }
 
@@ -134,6 +142,7 @@ static ls_status after_step(loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     if (l->steps == c->train.steps) return LS_OK;
     if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
+    if (l->evicts) return LS_OK; /* the next view does the rest */
     if (is_due(c->train.eval_every, l->steps) && l->evaluated != l->steps)
         LS_TRY(evaluate(l, false, e));
     return is_due(c->checkpoint.every, l->steps) ? save(l, false, e) : LS_OK;
@@ -142,7 +151,7 @@ static ls_status after_step(loop *l, ls_error *e) {
 /* Worker 0's clock. */
 static bool is_time(const loop *l) {
     double minutes = l->run->config.checkpoint.minutes;
-    if (l->m.worker != 0 || minutes == 0) return false;
+    if (l->m.worker != 0 || minutes == 0 || l->evicts) return false;
     return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
 }
 
