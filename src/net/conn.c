@@ -116,7 +116,6 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
     item->next = *link;
     *link = item;
     if (link == c->end) c->end = &item->next;
-    c->nqueued++;
     return LS_IO_DONE;
 }
 
@@ -165,7 +164,6 @@ ls_io ls_conn_flush_some(ls_conn *c, size_t *room_p, void **token_p, ls_error *e
             continue;
         }
         c->first = item->next;
-        c->nqueued--;
         if (!c->first) c->end = &c->first;
         *token_p = item->token;
         free(item->owned);
@@ -187,6 +185,12 @@ const void *ls_conn_token_of(const ls_conn *c, const void *owner) {
     return NULL;
 }
 
+bool ls_conn_has_token(const ls_conn *c) {
+    const ls_conn_item *item = c->first;
+    while (item && !item->token) item = item->next;
+    return item != NULL;
+}
+
 void ls_conn_forget(ls_conn *c, const void *token) {
     for (ls_conn_item **link = &c->first; *link;) {
         ls_conn_item *item = *link;
@@ -197,7 +201,6 @@ void ls_conn_forget(ls_conn *c, const void *token) {
         item->token = NULL;
         if (!item->begun) {
             *link = item->next;
-            c->nqueued--;
             free(item);
             continue;
         }

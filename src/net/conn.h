@@ -37,7 +37,6 @@ typedef struct ls_conn {
     bool open; /* connected, and the handshake is done */
     bool wants_write;
     ls_conn_item *first, **end; /* to be written */
-    int nqueued;                /* how many these are */
     /* What has been read and not taken. */
     unsigned char *buffer;
     size_t at, len;
@@ -69,6 +68,8 @@ ls_io ls_conn_flush_some(ls_conn *, size_t *room_p, void **token_p, ls_error *);
 bool ls_conn_busy(const ls_conn *); /* is there something to write? */
 /* A token (an ls_message) of this owner that is still to be written, or NULL. */
 const void *ls_conn_token_of(const ls_conn *, const void *owner);
+/* Is any token still to be written? */
+bool ls_conn_has_token(const ls_conn *);
 /* Forgets a token: its frame is dropped, if nothing of it is written; else the rest goes from a
  * copy. */
 void ls_conn_forget(ls_conn *, const void *token);

@@ -522,9 +522,9 @@ static int find_lost(const tcp_net *x) {
     for (int i = 0; i < x->net.size; i++) {
         const peer *p = &x->peers[i];
         bool half_read = p->in_gone && p->in && p->in->in_frame && p->in->owner;
-        /* Of a connection that was never made, our greeting is there, which nobody misses. */
-        bool unsent = p->out_gone && p->out && p->out->nqueued > (p->out->open ? 0 : 1);
-        bool unasked = p->in_gone && (p->waiting || p->silent);
+        /* Greetings and notes are not missed: what the peer had to say may be on its way. */
+        bool unsent = p->out_gone && p->out && ls_conn_has_token(p->out);
+        bool unasked = (p->in_gone || p->out_gone) && (p->waiting || p->silent);
         if (half_read || unsent || unasked) return i;
     }
     return -1;
