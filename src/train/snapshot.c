@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,6 +16,12 @@
 #include "train/run.h"
 
 enum { MAX_TOKENIZER = 64 << 20, NICE = 10, MOST_TRIES = 20 };
+
+/* Is what was asked for neither written nor given up? */
+static bool is_pending(const ls_store *s) {
+    int64_t wanted = ls_store_get(s, LS_STORE_WANTED), written = ls_store_get(s, LS_STORE_WRITTEN);
+    return wanted != written && wanted != -written;
+}
 
 /* ---- the writer ---- */
 
@@ -92,10 +97,8 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_run *r) {
     int how = 0;
     if (x->writer.pid && ls_child_ended(&x->writer, r->survival.heartbeat_s, &how))
         on_end(x, r, how);
-    int64_t wanted = ls_store_get(r->store, LS_STORE_WANTED);
-    int64_t written = ls_store_get(r->store, LS_STORE_WRITTEN);
-    if (x->writer.pid || wanted == written || wanted == -written) return;
-    x->steps = wanted - 1;
+    if (x->writer.pid || !is_pending(r->store)) return;
+    x->steps = ls_store_get(r->store, LS_STORE_WANTED) - 1;
     x->tries = 0;
     start(x, r);
 }
@@ -111,25 +114,21 @@ void ls_snapshot_close(ls_snapshot *x, const ls_run *r) {
 
 bool ls_snapshot_ask(ls_store *s, int64_t steps) {
     int64_t written = ls_store_get(s, LS_STORE_WRITTEN), wanted = ls_store_get(s, LS_STORE_WANTED);
-    bool busy = wanted != written && wanted != -written;
     if (wanted == steps + 1 && written != -wanted) return true; /* asked for already */
-    if (busy) return false;
+    if (is_pending(s)) return false;
     ls_store_set(s, LS_STORE_WANTED, steps + 1);
     ls_launch_nudge();
     return true;
 }
 
-static void sleep_us(long us) { nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL); }
-
 void ls_snapshot_wait_copied(const ls_store *s) {
-    while (ls_store_get(s, LS_STORE_COPIED) < ls_store_get(s, LS_STORE_WANTED)) sleep_us(200);
+    while (ls_store_get(s, LS_STORE_COPIED) < ls_store_get(s, LS_STORE_WANTED)) usleep(200);
 }
 
 ls_status ls_snapshot_wait_written(const ls_store *s, ls_error *e) {
-    int64_t wanted = ls_store_get(s, LS_STORE_WANTED), written = 0;
-    while ((written = ls_store_get(s, LS_STORE_WRITTEN)) != wanted && written != -wanted)
-        sleep_us(1000);
-    if (written == wanted) return LS_OK;
+    while (is_pending(s)) usleep(1000);
+    int64_t wanted = ls_store_get(s, LS_STORE_WANTED);
+    if (ls_store_get(s, LS_STORE_WRITTEN) == wanted) return LS_OK;
     return ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written",
                    (long long)wanted - 1);
 }

@@ -11,17 +11,6 @@ static program start(int workers, const char *run, int steps) {
     return program_start(line, 0);
 }
 
-/* Waits until the program's workers exist: pids of its children. */
-static int children_of(pid_t parent, pid_t *pids, int most) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
-    FILE *f = fopen(path, "r");
-    int n = 0, pid = 0;
-    while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
-    if (f) fclose(f);
-    return n;
-}
-
 enum { STEPS = 400 };
 
 /* SIGTERM at some moment, --resume with another number of workers: the bits of one run. */

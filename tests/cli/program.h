@@ -121,6 +121,17 @@ static inline void sleep_ms(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
+/* Its children, the oldest first: workers, and behind them who writes a checkpoint. */
+static inline int children_of(pid_t parent, pid_t *pids, int most) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+    FILE *f = fopen(path, "r");
+    int n = 0, pid = 0;
+    while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
+    if (f) fclose(f);
+    return n;
+}
+
 /* Waits until a file of the test's folder exists, 20 s at most. */
 static inline void wait_for_file(const char *name) {
     for (int i = 0; i < 2000 && !file_exists(name); i++) sleep_ms(10);

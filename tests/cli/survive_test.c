@@ -18,16 +18,6 @@ static program start(int workers, const char *run, int steps, const char *more) 
     return program_start(line, 0);
 }
 
-static int children_of(pid_t parent, pid_t *pids, int most) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
-    FILE *f = fopen(path, "r");
-    int n = 0, pid = 0;
-    while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
-    if (f) fclose(f);
-    return n;
-}
-
 static bool is_over(const program *p) {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
