@@ -7,7 +7,20 @@
 #include "train/tracer.h"
 #include "train/train.h"
 
-enum { WORKERS, LEAST, MOST, OUTPUT, SET, RESUME, TRACE, TRACE_STEPS };
+enum {
+    WORKERS,
+    LEAST,
+    MOST,
+    OUTPUT,
+    SET,
+    RESUME,
+    LISTEN,
+    JOIN,
+    HOSTS,
+    INSECURE,
+    TRACE,
+    TRACE_STEPS
+};
 
 /* configs/demo.yaml -> runs/demo */
 static char *default_run(const char *config) {
@@ -39,12 +52,14 @@ static void sets_free(sets *s) {
 }
 
 static int run(const ls_args *a) {
-    int64_t workers = 0, trace_steps = 0, least = 0, most = 0;
+    int64_t workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
         !cli_integer(&cmd_train, a, LEAST, 1, 4096, &least) ||
         !cli_integer(&cmd_train, a, MOST, 1, 4096, &most) ||
+        !cli_integer(&cmd_train, a, HOSTS, 1, 256, &hosts) ||
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
+    if (cli_given(a, INSECURE)) cli_make_insecure();
     char *folder =
         cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
     ls_error e = {0};
@@ -55,6 +70,9 @@ static int run(const ls_args *a) {
                                                .nworkers = (int)workers,
                                                .run = folder,
                                                .resume = cli_given(a, RESUME),
+                                               .listen = cli_value(a, LISTEN),
+                                               .join = cli_value(a, JOIN),
+                                               .hosts = (int)hosts,
                                                .trace = cli_value(a, TRACE),
                                                .trace_steps = trace_steps,
                                                .began_ns = a->began_ns},
@@ -91,6 +109,10 @@ const ls_command cmd_train = {
          [OUTPUT] = {"output", 'o', "RUN", "the run's folder (default: runs/NAME of NAME.yaml)"},
          [SET] = {"set", 0, "KEY=VALUE", "a key of the config, e.g. train.steps=50; repeatable"},
          [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"},
+         [LISTEN] = {"listen", 0, "HOST:PORT", "the first of several hosts: others join there"},
+         [JOIN] = {"join", 0, "HOST:PORT", "another host: trains with the one that listens there"},
+         [HOSTS] = {"hosts", 0, "N", "the first host waits for so many (default: for none)"},
+         [INSECURE] = {"insecure", 0, NULL, "between hosts: no join key, no encryption"},
          [TRACE] = {"trace", 0, "FILE",
                     "write when each action of some steps ran: FILE.json opens in Perfetto "
                     "and chrome://tracing, FILE.svg is a picture"},

@@ -130,20 +130,6 @@ static int workers_here(const ls_endpoint *p) {
     return n;
 }
 
-static ls_status find_key(const ls_group_options *o, ls_key *key, bool *keyed_p, ls_error *e) {
-    const char *text = getenv("LOCKSTEP_INSECURE");
-    bool insecure = (o && o->insecure) || (text && strcmp(text, "1") == 0);
-    *keyed_p = false;
-    if (insecure) return LS_OK;
-    LS_TRY(ls_key_find(key, keyed_p, e));
-    if (*keyed_p) return LS_OK;
-    return ls_fail(
-        e, LS_EINVAL,
-        "tcp without a join key: set LOCKSTEP_KEY or LOCKSTEP_KEY_FILE to the same secret on "
-        "all workers (e.g. from `openssl rand -hex 32`), or LOCKSTEP_INSECURE=1 to let "
-        "anyone join, read and change what is sent");
-}
-
 /* Workers of one host share memory. If that is all of them, their messages go through it, too. */
 static ls_status share_memory(ls_endpoint *p, const ls_group_options *o, double timeout_s,
                               ls_error *e) {
@@ -168,7 +154,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
                        "%s says nothing of worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
                        "MASTER_ADDR and MASTER_PORT, the same on all workers",
                        ls_launcher_name(env->launcher));
-    LS_TRY(find_key(o, &key, &keyed, e));
+    LS_TRY(ls_key_require(o && o->insecure, &key, &keyed, e));
     ls_join j = {.rank = env->rank, .size = env->size, .host = env->host};
     j.port = env->port_taken ? env->port + 1 : env->port; /* torchrun's agent has the port itself */
     j.inherited_fd = listening_fd();

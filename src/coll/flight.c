@@ -26,7 +26,7 @@ void ls_flight_free(ls_flight *f) {
     *f = (ls_flight){0};
 }
 
-static size_t size_at(const ls_flight *f, ls_buffer b) {
+static size_t size_at(const ls_flight *f, ls_schedule_buffer b) {
     return ls_dtype_size(ls_schedule_dtype(f->schedule, b));
 }
 

@@ -32,7 +32,7 @@ ls_place ls_schedule_wide(ls_schedule *s, size_t count) {
     return p;
 }
 
-ls_dtype ls_schedule_dtype(const ls_schedule *s, ls_buffer b) {
+ls_dtype ls_schedule_dtype(const ls_schedule *s, ls_schedule_buffer b) {
     return b == LS_WIDE ? LS_F32 : s->dtype;
 }
 

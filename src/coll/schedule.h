@@ -21,11 +21,11 @@
 
 #include "lockstep/group.h"
 
-typedef enum ls_buffer { LS_IN, LS_OUT, LS_TEMP, LS_WIDE, LS_NBUFFERS } ls_buffer;
+typedef enum ls_schedule_buffer { LS_IN, LS_OUT, LS_TEMP, LS_WIDE, LS_NBUFFERS } ls_schedule_buffer;
 
 /* Elements of a buffer from `first` on. */
 typedef struct ls_place {
-    ls_buffer buffer;
+    ls_schedule_buffer buffer;
     size_t first;
 } ls_place;
 
@@ -83,7 +83,7 @@ void ls_schedule_finish(ls_schedule *);
 void ls_schedule_free(ls_schedule *);
 
 /* The type of a buffer's elements. */
-ls_dtype ls_schedule_dtype(const ls_schedule *, ls_buffer);
+ls_dtype ls_schedule_dtype(const ls_schedule *, ls_schedule_buffer);
 
 /* Messages and bytes that this worker sends. */
 typedef struct ls_traffic {

@@ -93,13 +93,15 @@ void ls_socket_set_port(struct sockaddr_storage *a, int port) {
 }
 
 uint64_t ls_host_number(void) {
-    char id[64] = "";
+    char id[128] = "";
+    const char *part = getenv("LOCKSTEP_HOST"); /* of the machine, by who has started the workers */
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (f) {
-        if (!fgets(id, sizeof id, f)) id[0] = 0;
+        if (!fgets(id, 64, f)) id[0] = 0;
         fclose(f);
     }
-    if (!id[0]) gethostname(id, sizeof id - 1);
+    if (!id[0]) gethostname(id, 63);
+    if (part) snprintf(id + strlen(id), sizeof id - strlen(id), " %.40s", part);
     return ls_hash_bytes(id, strlen(id)).lo | 1;
 }
 

@@ -115,6 +115,19 @@ ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *e) {
     return s;
 }
 
+ls_status ls_key_require(bool insecure, ls_key *key_p, bool *found_p, ls_error *e) {
+    const char *text = getenv("LOCKSTEP_INSECURE");
+    *found_p = false;
+    if (insecure || (text && strcmp(text, "1") == 0)) return LS_OK;
+    LS_TRY(ls_key_find(key_p, found_p, e));
+    if (*found_p) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "tcp without a join key: set LOCKSTEP_KEY or LOCKSTEP_KEY_FILE to the same secret on "
+        "all workers (e.g. from `openssl rand -hex 32`), or LOCKSTEP_INSECURE=1 to let "
+        "anyone join, read and change what is sent");
+}
+
 void ls_key_wipe(ls_key *key) { OPENSSL_cleanse(key, sizeof *key); }
 
 void ls_key_make(char text[65]) {

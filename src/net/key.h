@@ -29,6 +29,10 @@ typedef struct ls_key {
  */
 ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *);
 
+/* The same, but without one it fails, unless it is given up: `insecure`, or LOCKSTEP_INSECURE=1.
+ * Then *found_p is false. */
+ls_status ls_key_require(bool insecure, ls_key *key_p, bool *found_p, ls_error *e);
+
 void ls_key_wipe(ls_key *);
 
 /* A new secret: 64 hex digits (256 random bits) and a 0. */

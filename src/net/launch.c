@@ -58,18 +58,24 @@ static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
     if (getppid() != parent) _exit(1);
     sigprocmask(SIG_SETMASK, &l->signals->before, NULL);
     if (l->o->bind) ls_cores_bind(rank, l->o->nworkers);
-    set_number("LOCKSTEP_RANK", rank);
-    set_number("LOCKSTEP_SIZE", l->o->nworkers);
+    set_number("LOCKSTEP_RANK", l->o->first + rank);
+    set_number("LOCKSTEP_SIZE", l->o->size ? l->o->size : l->o->nworkers);
     set_number("LOCKSTEP_LOCAL_RANK", rank);
     set_number("LOCKSTEP_LOCAL_SIZE", l->o->nworkers);
-    set_number("LOCKSTEP_SHM", l->commons.fd);
-    setenv("LOCKSTEP_ADDR", l->address, 1);
-    setenv("LOCKSTEP_KEY", l->key, 1);
-    unsetenv("LOCKSTEP_KEY_FILE");
-    if (rank == 0) {
+    if (l->o->size) {
+        setenv("LOCKSTEP_ADDR", l->o->address, 1);
+        setenv("LOCKSTEP_HOST", l->o->host, 1);
+        unsetenv("LOCKSTEP_SHM");
+    } else {
+        set_number("LOCKSTEP_SHM", l->commons.fd);
+        setenv("LOCKSTEP_ADDR", l->address, 1);
+        setenv("LOCKSTEP_KEY", l->key, 1);
+        unsetenv("LOCKSTEP_KEY_FILE");
+    }
+    if (l->o->first + rank == 0) {
         set_number("LOCKSTEP_LISTEN_FD", l->listen_fd);
     } else {
-        close(l->listen_fd);
+        if (l->listen_fd >= 0) close(l->listen_fd);
         unsetenv("LOCKSTEP_LISTEN_FD"); /* of a launcher around this one */
     }
     if (!l->o->argv) {
@@ -119,8 +125,13 @@ ls_status ls_launch_start(const ls_launch_options *o, const ls_launch_signals *s
     ls_launch *l = LS_NEW(ls_launch);
     *l = (ls_launch){.o = o, .signals = signals, .commons = {.fd = -1}, .listen_fd = -1};
     l->pids = LS_NEW_ARRAY(pid_t, (size_t)o->nworkers);
-    ls_status s = ls_commons_create(o->nworkers, o->arena_nbytes, false, &l->commons, e);
-    if (s == LS_OK) s = make_meeting_place(l, e);
+    ls_status s = LS_OK;
+    if (o->size) {
+        if (o->first == 0) l->listen_fd = o->listen_fd;
+    } else {
+        s = ls_commons_create(o->nworkers, o->arena_nbytes, false, &l->commons, e);
+        if (s == LS_OK) s = make_meeting_place(l, e);
+    }
     if (s == LS_OK) s = fork_all(l, e);
     if (l->listen_fd >= 0) close(l->listen_fd); /* it is worker 0's */
     if (s == LS_OK)
@@ -156,13 +167,13 @@ static bool reap(ls_launch *l, ls_launch_event *ev) {
     return false;
 }
 
-ls_launch_event ls_launch_wait(ls_launch *l, int64_t timeout_ns) {
+ls_launch_event ls_launch_wait(ls_launch *l, const ls_launch_signals *signals, int64_t timeout_ns) {
     ls_launch_event ev = {LS_LAUNCH_QUIET, -1, 0, 0};
     struct timespec t = {timeout_ns / 1000000000, timeout_ns % 1000000000};
-    if (reap(l, &ev)) return ev;
-    ev.number = sigtimedwait(&l->signals->waited, NULL, &t);
+    if (l && reap(l, &ev)) return ev;
+    ev.number = sigtimedwait(&signals->waited, NULL, &t);
     if (ev.number > 0 && ev.number != SIGCHLD) ev.what = LS_LAUNCH_SIGNAL;
-    if (ev.number == SIGCHLD) reap(l, &ev);
+    if (l && ev.number == SIGCHLD) reap(l, &ev);
     return ev;
 }
 

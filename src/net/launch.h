@@ -16,7 +16,14 @@
 #include "net/board.h"
 
 typedef struct ls_launch_options {
-    int nworkers;
+    int nworkers; /* of this host */
+    /* Of a group that spans hosts: its size, the rank of the first worker here, and where worker 0
+     * listens (listen_fd, where it is one of these); its workers share no memory, and have the join
+     * key from the environment. host: unlike other hosts', also where these are one machine.
+     * size 0: all workers are of this host. */
+    int size, first;
+    const char *address, *host;
+    int listen_fd;
     size_t arena_nbytes; /* of the shared memory, a worker's part */
     bool bind;           /* each to its part of the cores, where there are enough */
     /* What a worker runs: a program (argv, NULL-terminated), or a function, whose result is the
@@ -49,7 +56,8 @@ void ls_launch_release(const ls_launch_signals *);
 
 typedef struct ls_launch ls_launch;
 
-/* Starts all. options and signals (held) stay the caller's, and must last. */
+/* Starts all, which are numbered here from 0. options and signals (held) stay the caller's, and
+ * must last. */
 ls_status ls_launch_start(const ls_launch_options *, const ls_launch_signals *, ls_launch **l_p,
                           ls_error *);
 /* Kills and reaps who is left. NULL is fine. */
@@ -64,8 +72,9 @@ typedef struct ls_launch_event {
     int rank, how, number;
 } ls_launch_event;
 
-/* The next event, for which it waits; LS_LAUNCH_QUIET also when a worker nudges. */
-ls_launch_event ls_launch_wait(ls_launch *, int64_t timeout_ns);
+/* The next event, for which it waits; LS_LAUNCH_QUIET also when a worker nudges. NULL: there are no
+ * workers, but signals. */
+ls_launch_event ls_launch_wait(ls_launch *, const ls_launch_signals *, int64_t timeout_ns);
 /* By a worker: whoever started it looks around at once. */
 void ls_launch_nudge(void);
 int ls_launch_alive(const ls_launch *);

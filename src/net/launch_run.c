@@ -60,7 +60,7 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     ls_launch_hold(&signals);
     ls_status s = ls_launch_start(o, &signals, &r.l, e);
     while (s == LS_OK && ls_launch_alive(r.l)) {
-        ls_launch_event ev = ls_launch_wait(r.l, LOOK_NS);
+        ls_launch_event ev = ls_launch_wait(r.l, &signals, LOOK_NS);
         if (ev.what == LS_LAUNCH_ENDED) note_end(&r, ev.rank, ev.how);
         if (ev.what == LS_LAUNCH_SIGNAL)
             ls_launch_signal_all(r.l, r.interrupts++ ? SIGKILL : ev.number);

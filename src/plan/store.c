@@ -181,6 +181,13 @@ static const ls_store_note *newest(const ls_store *s) {
     return best;
 }
 
+bool ls_store_newest(const ls_store *s, ls_store_note *note_p) {
+    const ls_store_note *n = newest(s);
+    if (!n || n->steps <= ls_store_steps(s)) return false;
+    *note_p = *n;
+    return true;
+}
+
 bool ls_store_latest(const ls_store *s, ls_store_note *note_p) {
     const ls_store_note *n = newest(s);
     if (!n || n->steps != ls_store_steps(s)) return false;
@@ -225,29 +232,46 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
 
 static bool is_void(const ls_store *s, int w) { return atomic_load(&s->workers[w].is_void) != 0; }
 
-static ls_status finish_step(ls_store *s, const ls_plan *p, const ls_store_note *n, ls_error *e) {
+static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
+                             const ls_store_note *note, ls_error *e) {
     ls_compute c;
     LS_TRY(ls_compute_init(&c, 1, 0, e));
-    for (int w = 0; w < p->c.nworkers; w++)
-        if (!is_void(s, w)) finish_update(s, p, w, n, &c);
+    for (int w = first; w < first + n; w++)
+        if (!is_void(s, w)) finish_update(s, p, w, note, &c);
     ls_compute_close(&c);
-    s->head->scaler = n->scaler;
-    atomic_store(&s->head->steps, n->steps);
+    ls_store_decide(s, first, note); /* which another host may have told */
+    s->head->scaler = note->scaler;
+    atomic_store(&s->head->steps, note->steps);
     return LS_OK;
 }
 
-ls_status ls_store_mend(ls_store *s, const ls_plan *p, ls_error *e) {
+ls_status ls_store_mend(ls_store *s, const ls_plan *p, int first, int n, const ls_store_note *note,
+                        ls_error *e) {
     if (ls_store_steps(s) < 0) return LS_OK; /* nothing to mend */
-    for (int w = 0; w < p->c.nworkers; w++) {
+    for (int w = first; w < first + n; w++) {
         if (is_void(s, w)) mark_owned(s, p, w, 0);
         ls_journal j = ls_store_journal(s, w);
         ls_journal_state state = state_of(s, atomic_load(&s->workers[w].area));
         ls_journal_mend(&j, &state);
     }
-    const ls_store_note *n = newest(s);
-    if (n && n->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, n, e));
+    if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
     for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_void, 0);
     return LS_OK;
+}
+
+void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
+    if (steps == ls_store_steps(s)) return;
+    for (int w = 0; w < s->most; w++)
+        if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
+    for (int area = 0; steps < 0 && area < s->most; area++)
+        for (size_t block = 0; block < s->nblocks; block++)
+            atomic_store(&steps_of(s, area)[block], 0);
+    if (steps < 0) { /* what was done will be done again */
+        ls_store_set(s, LS_STORE_EVALUATED, 0);
+        ls_store_set(s, LS_STORE_SAVED, 0);
+    }
+    s->head->scaler = *scaler;
+    atomic_store(&s->head->steps, steps);
 }
 
 /* ---- for others ---- */
@@ -272,26 +296,44 @@ static void copy_block(const ls_journal_state *to, const ls_journal_state *from,
     memcpy(to->v + first, from->v + first, LS_BLOCK * sizeof(float));
 }
 
-static ls_status adopt_block(ls_store *s, int area, size_t first, uint32_t mark, ls_error *e) {
-    atomic_uint *own = &steps_of(s, area)[first / LS_BLOCK];
-    if (atomic_load_explicit(own, memory_order_relaxed) == mark) return LS_OK;
-    int from = area_with(s, first / LS_BLOCK, mark);
-    if (from < 0) return not_whole(first, mark, e);
-    ls_journal_state to = state_of(s, area), other = state_of(s, from);
-    copy_block(&to, &other, first);
-    atomic_store_explicit(own, mark, memory_order_release);
-    return LS_OK;
-}
-
-ls_status ls_store_adopt(ls_store *s, const ls_plan *p, int w, ls_error *e) {
+void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing) {
     int area = atomic_load(&s->workers[w].area);
     uint32_t mark = ls_store_mark(ls_store_steps(s));
+    ls_journal_state to = state_of(s, area);
+    memset(missing, 0, s->nblocks);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w);
-        for (size_t at = b.first; at < b.end; at += LS_BLOCK)
-            LS_TRY(adopt_block(s, area, at, mark, e));
+        for (size_t i = b.first / LS_BLOCK; i < b.end / LS_BLOCK; i++) {
+            int from = area_with(s, i, mark);
+            missing[i] = from < 0;
+            if (from < 0 || atomic_load(&steps_of(s, area)[i]) == mark) continue;
+            ls_journal_state other = state_of(s, from);
+            copy_block(&to, &other, i * LS_BLOCK);
+            atomic_store_explicit(&steps_of(s, area)[i], mark, memory_order_release);
+        }
     }
-    return LS_OK;
+}
+
+void ls_store_list(ls_store *s, unsigned char *has) {
+    uint32_t mark = ls_store_mark(ls_store_steps(s));
+    for (size_t i = 0; i < s->nblocks; i++) has[i] = area_with(s, i, mark) >= 0;
+}
+
+void ls_store_read(ls_store *s, size_t block, float *to) {
+    ls_journal_state from = state_of(s, area_with(s, block, ls_store_mark(ls_store_steps(s))));
+    memcpy(to, from.master + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+    memcpy(to + LS_BLOCK, from.m + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+    memcpy(to + 2 * LS_BLOCK, from.v + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+}
+
+void ls_store_write(ls_store *s, int w, size_t block, const float *from) {
+    int area = atomic_load(&s->workers[w].area);
+    ls_journal_state to = state_of(s, area);
+    memcpy(to.master + block * LS_BLOCK, from, LS_BLOCK * sizeof(float));
+    memcpy(to.m + block * LS_BLOCK, from + LS_BLOCK, LS_BLOCK * sizeof(float));
+    memcpy(to.v + block * LS_BLOCK, from + 2 * LS_BLOCK, LS_BLOCK * sizeof(float));
+    atomic_store_explicit(&steps_of(s, area)[block], ls_store_mark(ls_store_steps(s)),
+                          memory_order_release);
 }
 
 /* The scale after the step is the newest note's, or where there is none yet the first. */

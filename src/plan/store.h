@@ -62,7 +62,8 @@ static inline uint32_t ls_store_mark(int64_t steps) { return (uint32_t)steps + 1
 void ls_store_fill(ls_store *, const ls_plan *, int worker, int64_t steps);
 /* What the worker owns is not to be trusted: the next view takes others' copies. */
 void ls_store_void(ls_store *, int worker);
-/* All workers have filled their parts: from here on it is kept. */
+/* All workers have filled their parts: from here on it is kept. Each host's first worker says it.
+ */
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* A worker notes that a step is decided. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
@@ -77,6 +78,7 @@ typedef enum ls_store_flag {
     LS_STORE_WANTED,      /* } checkpoints beside training (train/snapshot.h) */
     LS_STORE_COPIED,      /* } */
     LS_STORE_WRITTEN,     /* } */
+    LS_STORE_LOST,        /* a view has found that the state is not whole */
     LS_STORE_NFLAGS
 } ls_store_flag;
 void ls_store_set(ls_store *, ls_store_flag, int64_t value);
@@ -90,17 +92,34 @@ int64_t ls_store_steps(const ls_store *);
 bool ls_store_latest(const ls_store *, ls_store_note *note_p);
 ls_scaler ls_store_scaler(const ls_store *);
 
-/* All workers of the plan's view are dead: finishes the update that was decided, if one was. Can be
- * killed and done again. LS_EINVAL: the state can't be made whole (a bug, or memory was damaged).
+/* The newest note of a step that is not finished here; false: there is none. */
+bool ls_store_newest(const ls_store *, ls_store_note *note_p);
+
+/* Workers first to first + n - 1 of the plan's view, which are those of this host, are dead: what
+ * they were changing goes back, then the update of the step that was decided is finished; note
+ * NULL: none was. Can be killed and done again. LS_EINVAL: the state can't be made whole (a bug, or
+ * memory was damaged).
  */
-ls_status ls_store_mend(ls_store *, const ls_plan *, ls_error *);
+ls_status ls_store_mend(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
+                        ls_error *);
+
+/* Before a view: it begins after so many steps, as other hosts know; blocks that are not there are
+ * taken up from these. steps -1: nothing that is there counts any more. */
+void ls_store_restart(ls_store *, int64_t steps, const ls_scaler *);
 
 /* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
  * it is not there. */
 ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
                         ls_scaler *scaler_p, ls_error *);
 
-/* By a worker of a new view, in its area: takes up from other areas what it owns by this plan. */
-ls_status ls_store_adopt(ls_store *, const ls_plan *, int worker, ls_error *);
+/* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
+ * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
+void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
+/* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all its steps. */
+void ls_store_list(ls_store *, unsigned char *has);
+/* Of a block: master, m and v, each [LS_BLOCK], are copied to, or become those of the worker's
+ * area, after all steps. The block is there, or missing. */
+void ls_store_read(ls_store *, size_t block, float *to);
+void ls_store_write(ls_store *, int worker, size_t block, const float *from);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/scratch.h"
 #include "coll/virtual.h"
 #include "model/table.h"
+#include "plan/adopt.h"
 
 /* A group's own part of the arena, for its messages; and for a few more groups. */
 enum { GROUPS_NBYTES = 8 << 20 };
@@ -258,7 +259,11 @@ static ls_status gather_bucket(ls_world *w, const ls_plan *p, int k, size_t *cou
 /* Where parameters are one copy the wait is for all to have written their parts. */
 ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_error *e) {
     int rank = ls_group_rank(w->group);
-    LS_TRY(ls_store_adopt(w->store, p, rank, e));
+    unsigned char *missing = ls_alloc(p->c.model->nfloats / LS_BLOCK);
+    ls_store_adopt(w->store, p, rank, missing);
+    ls_status s = ls_adopt(w, p, missing, e);
+    free(missing);
+    LS_TRY(s);
     for (int k = 0; has_masters(p) && k < p->nbuckets; k++) {
         ls_bucket own = ls_plan_owned(p, k, rank);
         ls_world_round(w, p, c, own.first, own.end);
@@ -266,7 +271,6 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
     LS_TRY(ls_barrier(w->group, e));
     if (w->one || p->c.zero == 0) return LS_OK;
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
-    ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
         if (!is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
     free(counts);

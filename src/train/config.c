@@ -139,6 +139,8 @@ static const key keys[] = {
         "seconds that a worker waits for another"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "seconds after which a worker that shows no life is replaced"),
+    NUM("survival.rejoin_s", survival.rejoin_s, 0, 86400, 30, FREE,
+        "seconds that a host without the first host goes on looking for it"),
     INT("survival.audit", survival.audit, 0, BILLION, 0, FREE,
         "steps after which workers compare parameters, and a virtual worker's gradient that two of "
         "them compute; 0: never"),

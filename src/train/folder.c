@@ -90,6 +90,16 @@ ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
 
 /* ---- one that this run has made ---- */
 
+/* Where nothing is kept in memory: the newest checkpoint, or the run's beginning. */
+static ls_status find_start(ls_folder *f, ls_error *e) {
+    char *path = NULL;
+    ls_status s = ls_checkpoint_newest_good(f->run->dir, &path, &f->step, e);
+    free(path);
+    if (s == LS_OK || ls_store_get(f->run->store, LS_STORE_FOLDER_STEP) > 0) return s;
+    f->step = 0;
+    return LS_OK;
+}
+
 /* Half made, it is made anew. */
 ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
     if (!ls_store_get(r->store, LS_STORE_FOLDER_MADE)) {
@@ -97,9 +107,9 @@ ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
         return ls_folder_create(f_p, r, e);
     }
     *f_p = (ls_folder){.run = r, .lock = -1};
-    f_p->step = ls_store_get(r->store, LS_STORE_FOLDER_STEP);
-    if (ls_store_steps(r->store) > f_p->step) f_p->step = ls_store_steps(r->store);
-    return take_lock(f_p, e);
+    f_p->step = ls_store_steps(r->store);
+    LS_TRY(take_lock(f_p, e));
+    return f_p->step < 0 ? find_start(f_p, e) : LS_OK;
 }
 
 /* ---- all ---- */

@@ -12,19 +12,26 @@
 #include "train/run.h"
 #include "train/snapshot.h"
 
-static int64_t kept_steps(const void *arg) {
+static bool kept(const void *arg, ls_kept *k) {
     const ls_run *r = arg;
-    return ls_store_steps(r->store);
+    *k = (ls_kept){.steps = ls_store_steps(r->store), .scaler = ls_store_scaler(r->store)};
+    ls_store_newest(r->store, &k->note);
+    return !ls_store_get(r->store, LS_STORE_LOST);
 }
 
-static ls_status mend(const void *arg, ls_error *e) {
+static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     const ls_run *r = arg;
-    return ls_store_mend(r->store, &r->plan, e);
+    const ls_view *v = &r->survival.view;
+    return ls_store_mend(r->store, &r->plan, v->first, v->n, note, e);
 }
 
 /* Shares are those of so many workers as there were when they were found. */
-static ls_status resize(void *arg, int n, ls_error *e) {
+static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     ls_run *r = arg;
+    int n = v->size;
+    ls_store_restart(r->store, v->steps, &v->scaler);
+    ls_store_set(r->store, LS_STORE_LOST, 0);
+    if (n == r->nworkers && !r->survival.reshape) return LS_OK;
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
     free(r->shares);
@@ -35,20 +42,30 @@ static ls_status resize(void *arg, int n, ls_error *e) {
     return ls_run_plan_shares(&r->config, n, r->shares, &r->model, &r->plan, e);
 }
 
+/* Where nobody leads any more. */
+static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
+    const ls_run *r = arg;
+    ls_store_note note;
+    bool decided = ls_store_newest(r->store, &note);
+    LS_TRY(mend(arg, decided ? &note : NULL, e));
+    *steps_p = ls_store_steps(r->store);
+    return ls_snapshot_now(r, *steps_p, e);
+}
+
 /* ---- slow workers ---- */
 
 static bool can_balance(const ls_run *r) {
     const ls_plan_config *p = &r->plan.c;
-    return r->config.survival.balance == LS_BALANCE_AUTO && p->tree && !p->early &&
-           (p->shards == 0 || p->shards == p->nworkers);
+    return r->config.survival.balance == LS_BALANCE_AUTO && r->survival.view.nhosts == 1 &&
+           p->tree && !p->early && (p->shards == 0 || p->shards == p->nworkers);
 }
 
 static void take_times(ls_run *r) {
     const ls_board *board = r->survival.board;
-    if (r->balanced_view != r->survival.view)
+    if (r->balanced_view != r->survival.view.id.number)
         ls_balance_begin(&r->balance, r->nworkers, r->plan.c.V, r->shares,
                          ls_store_steps(r->store));
-    r->balanced_view = r->survival.view;
+    r->balanced_view = r->survival.view.id.number;
     for (int w = 0; w < r->nworkers; w++) {
         int64_t step = atomic_load(&board->slots[w].measured);
         double ns = (double)atomic_load(&board->slots[w].compute_ns);
@@ -122,7 +139,7 @@ static void answer_requests(ls_run *r) {
 
 static void attend(void *arg) {
     ls_run *r = arg;
-    answer_requests(r);
+    if (r->survival.leads) answer_requests(r);
     balance(r);
     ls_snapshot_attend(&r->snapshot, r);
 }
@@ -141,8 +158,13 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
     int threads = (int)c->parallel.threads, most = most_workers(r);
     if (r->started || ls_run_is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
-        c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE)
-        return LS_OK;
+        c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE) {
+        if (!r->listen && !r->join) return LS_OK;
+        return ls_fail(e, LS_EINVAL,
+                       "--listen and --join are for workers that are processes of hosts, with "
+                       "their state in memory: not with a launcher, parallel.transport thread or "
+                       "mpi, parallel.executor sequential, or parallel.optimizer_state file");
+    }
     ls_status s = ls_store_make(&r->plan, most, threads, &r->store, e);
     if (s != LS_OK && most > r->nworkers)
         s = ls_store_make(&r->plan, most = r->nworkers, threads, &r->store, e);
@@ -150,9 +172,14 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
     r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
                                 .least = least < most ? (int)least : most,
                                 .most = most,
-                                .steps = kept_steps,
+                                .listen = r->listen,
+                                .join = r->join,
+                                .hosts = r->hosts,
+                                .rejoin_s = c->survival.rejoin_s,
+                                .kept = kept,
                                 .mend = mend,
                                 .resize = resize,
+                                .save = save,
                                 .attend = attend,
                                 .arg = r};
     return s;

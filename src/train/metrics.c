@@ -105,7 +105,8 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
     ls_json_set(line, "first", ls_json_new_integer((int64_t)out->batch.first));
     ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
-    ls_json_set(line, "view", ls_json_new_integer(m->run->store ? m->run->survival.view : 1));
+    ls_json_set(line, "view",
+                ls_json_new_integer(m->run->store ? m->run->survival.view.id.number : 1));
     ls_json_set(line, "workers", ls_json_new_integer(m->run->nworkers));
     ls_json_set(line, "loss", ls_json_new_number(out->loss));
     ls_json_set(line, "lr", ls_json_new_number(in->lr));

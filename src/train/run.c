@@ -364,7 +364,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     if (kept) {
         LS_TRY(ls_world_adopt(m->worlds, &r->plan, ls_exec_compute(m->execs[0]), e));
         m->scaler = ls_store_scaler(r->store);
-    } else if (r->store && m->worker == 0) {
+    } else if (r->store && m->worker == r->survival.view.first) {
         ls_store_begin(r->store, first_step, &m->scaler);
     }
     return agree_on_scaler(m, e);

@@ -19,7 +19,9 @@ typedef struct ls_run {
     ls_buf config_text; /* as YAML */
     const char *dir;    /* the run's folder; NULL: leaves nothing on disk */
     int nworkers;
-    bool started;     /* by a launcher: this process is one of the workers */
+    bool started;              /* by a launcher: this process is one of the workers */
+    const char *listen, *join; /* between hosts (survive.h); NULL */
+    int hosts;
     int64_t began_ns; /* when the program began */
     ls_model model;
     ls_plan plan;

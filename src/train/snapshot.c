@@ -103,6 +103,13 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_run *r) {
     start(x, r);
 }
 
+ls_status ls_snapshot_now(const ls_run *r, int64_t steps, ls_error *e) {
+    int64_t newest = -1;
+    char *path = NULL;
+    if (ls_checkpoint_newest(r->dir, &path, &newest, NULL) == LS_OK) free(path);
+    return newest >= steps ? LS_OK : copy_and_write(r, steps, e);
+}
+
 void ls_snapshot_close(ls_snapshot *x, const ls_run *r) {
     while (x->writer.pid) {
         ls_snapshot_attend(x, r);

@@ -29,6 +29,9 @@ typedef struct ls_snapshot {
 /* Starts a writer where one is wanted, and looks after one that works: killed, or stopped, before
  * it has copied all, it is followed by another. */
 void ls_snapshot_attend(ls_snapshot *, const struct ls_run *);
+/* The state after so many steps becomes a checkpoint, unless there is one. By who starts workers,
+ * when there are none. */
+ls_status ls_snapshot_now(const struct ls_run *, int64_t steps, ls_error *);
 /* Waits until a writer is done. */
 void ls_snapshot_close(ls_snapshot *, const struct ls_run *);
 

@@ -1,256 +1,343 @@
-/* survive.c - see survive.h. */
+/* survive.c - see survive.h: events go to views.h, and what it orders is carried out. */
 #include "train/survive.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/process.h"
-#include "net/stack.h"
+#include "base/mem.h"
+#include "net/join.h"
+#include "train/crew.h"
+#include "train/links.h"
 
-/* Views that end before a step is complete, one after the other, until the run is given up: where
- * workers crash, it is their fault; where they are killed or hang, it may be bad luck. */
-enum { MEND_LOOK_US = 1000, MOST_CRASHES = 3, MOST_LOSSES = 100, MOST_MENDERS = 20 };
+/* A host that says nothing for so many heartbeats is lost; a busy one may be late. */
+enum { HOST_SILENCE = 3, MOST_FDS = 512 };
+static const int64_t LOOK_NS = 50 * 1000 * 1000;
 
-/* Who only lost another waits so long for one that knows why. */
-static const int64_t LOOK_NS = 50 * 1000 * 1000, GRACE_NS = 500 * 1000 * 1000;
-/* A process that the system does not let run is not one that hangs. */
-enum { STARVED = 10 /* times the heartbeat */, STACK = 12 /* functions that are told */ };
-
-/* How a view has ended. */
-typedef enum outcome {
-    RUNS,
-    DONE,
-    RENEWED, /* all have ended for others to go on */
-    FAILED,  /* with an error */
-    LOST,    /* a worker */
-    CRASHED,
-} outcome;
-
-typedef struct view {
+typedef struct host {
     ls_survival *s;
     ls_launch_options *o;
-    ls_launch *l;
+    ls_launch_signals signals;
+    int signal_fd;
+    ls_crew crew;
+    ls_views *views;
+    ls_links *links; /* NULL: alone */
+    char id[24];
+    uint64_t number; /* id */
     int interrupts;
-    int64_t looked_ns, patient_from_ns; /* nobody is found silent since before */
-    int64_t blamed_ns;                  /* when the first worker blamed another; 0: none has */
-    char cause[512], stack[512];        /* stack: of a worker that hangs */
-} view;
+    bool leaves;    /* this host, which does not lead */
+    bool has_ended; /* the crew, which is still to be told */
+    bool finishes;  /* so are the steps after mending */
+    bool has_note;  /* of the step to be finished */
+    ls_store_note note;
+    ls_view_end end;
+    int64_t alone_ns; /* since when there is no leader */
+    bool over;
+    ls_error error; /* code LS_OK: it has ended well */
+} host;
 
-/* ---- what has happened ---- */
-
-static void where(const view *v, int rank, char *text, size_t nbytes) {
-    text[0] = 0;
-    if (v->o->where) v->o->where(rank, v->o->arg, text, nbytes);
+static void fail(host *h, const ls_error *e) {
+    if (!h->over) h->error = *e;
+    h->over = true;
 }
 
-/* Has a worker said why it failed? That it waited too long for another is no fault of its own. */
-static outcome look_at_board(view *v, ls_error *e) {
-    if (!ls_board_failed(v->o->board, e)) return RUNS;
-    if (e->code != LS_ETIMEOUT) return FAILED;
-    snprintf(v->cause, sizeof v->cause, "%s", e->msg);
-    return LOST;
+/* ---- what is ordered ---- */
+
+static void say(void *arg, int peer, const ls_saying *s) {
+    const host *h = arg;
+    if (h->links) ls_links_say(h->links, peer, s);
 }
 
-static outcome on_good_end(const view *v) {
-    if (ls_launch_alive(v->l)) return RUNS;
-    return atomic_load(&v->o->board->slots[0].renews) ? RENEWED : DONE;
+static void drop(void *arg, int peer) {
+    const host *h = arg;
+    if (h->links) ls_links_drop(h->links, peer);
 }
 
-static outcome on_end(view *v, int rank, int how, ls_error *e) {
-    char at[256];
-    ls_error lost = {0};
-    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return on_good_end(v);
-    outcome o = look_at_board(v, e);
-    if (o != RUNS) return o;
-    where(v, rank, at, sizeof at);
-    if (WIFSIGNALED(how)) {
-        int n = WTERMSIG(how);
-        snprintf(v->cause, sizeof v->cause, "worker %d was killed by signal %d (%s)%s", rank, n,
-                 strsignal(n), at);
-        return n == SIGKILL || n == SIGTERM || n == SIGINT || n == SIGHUP ? LOST : CRASHED;
+static void meet(void *arg, ls_view *v) {
+    host *h = arg;
+    ls_error e = {0};
+    if (ls_socket_listen(ls_links_family(h->links), 0, &h->o->listen_fd, &e) != LS_OK) {
+        fail(h, &e);
+        return;
     }
-    if (!v->blamed_ns) v->blamed_ns = ls_clock_ns();
-    if (ls_board_lost(v->o->board, &lost))
-        snprintf(v->cause, sizeof v->cause, "%s", lost.msg);
+    ls_links_address(h->links, ls_socket_port(h->o->listen_fd), v->address, sizeof v->address);
+}
+
+static void tell_view(const ls_view *v) {
+    int64_t steps = v->steps < 0 ? 0 : v->steps;
+    char hosts[48] = "";
+    if (v->id.number == 1 && v->nhosts == 1) return;
+    if (v->nhosts > 1)
+        snprintf(hosts, sizeof hosts, " on %d hosts, %d of them here", v->nhosts, v->n);
+    if (v->id.number > 1 && v->steps < 0)
+        ls_log("view %lld: going on from the newest checkpoint, with %d worker%s%s",
+               (long long)v->id.number, v->size, v->size == 1 ? "" : "s", hosts);
     else
-        snprintf(v->cause, sizeof v->cause, "worker %d ended with exit code %d%s", rank,
-                 WEXITSTATUS(how), at);
-    return RUNS;
+        ls_log("view %lld: %s after step %lld, with %d worker%s%s", (long long)v->id.number,
+               v->id.number == 1 ? "beginning" : "going on", (long long)steps, v->size,
+               v->size == 1 ? "" : "s", hosts);
 }
 
-static outcome look_at(view *v, int rank, int64_t now) {
-    pid_t pid = ls_launch_pid(v->l, rank);
-    int64_t beat = atomic_load(&v->o->board->slots[rank].beat_ns);
-    if (beat < v->patient_from_ns) beat = v->patient_from_ns;
-    double silent_s = (double)(now - beat) / 1e9;
-    if (!pid || silent_s < v->s->heartbeat_s) return RUNS;
-    char at[256];
-    bool stopped = ls_process_is_stopped(pid);
-    if (!stopped && silent_s < v->s->heartbeat_s * STARVED) return RUNS;
-    where(v, rank, at, sizeof at);
-    snprintf(v->cause, sizeof v->cause, "worker %d (process %d) %s for %.1f s%s", rank, (int)pid,
-             stopped ? "is stopped and has shown no life" : "has shown no life", silent_s, at);
-    ls_stack_text(pid, STACK, v->stack, sizeof v->stack);
-    return LOST;
+static ls_status start(host *h, const ls_view *v, ls_error *e) {
+    LS_TRY(h->s->resize(h->s->arg, v, e));
+    h->s->view = *v;
+    h->s->reshape = false;
+    h->o->nworkers = v->n;
+    h->o->first = v->first;
+    h->o->size = v->nhosts > 1 ? v->size : 0;
+    h->o->address = h->s->view.address;
+    h->o->host = h->id;
+    tell_view(v);
+    return ls_crew_start(&h->crew, v->id.number, e);
 }
 
-/* If this process itself was stopped, so may all have been. */
-static outcome look_at_all(view *v) {
+static void begin(void *arg, const ls_view *v) {
+    host *h = arg;
+    ls_error e = {0};
+    if (start(h, v, &e) == LS_OK) return;
+    h->has_ended = true;
+    h->end = LS_VIEW_FAILED;
+    h->crew.error = e;
+    snprintf(h->crew.cause, sizeof h->crew.cause, "%s", e.msg);
+}
+
+static void ask(void *arg, ls_asked what) {
+    const host *h = arg;
+    ls_crew_ask(&h->crew, what);
+}
+
+static void end(void *arg, const char *why) {
+    host *h = arg;
+    if (h->has_ended) return; /* just now, by itself */
+    ls_crew_end(&h->crew, why);
+    h->has_ended = true;
+    h->end = LS_VIEW_TOLD;
+}
+
+static void finish(void *arg, const ls_store_note *note) {
+    host *h = arg;
+    h->finishes = true;
+    h->has_note = note != NULL;
+    if (note) h->note = *note;
+}
+
+static void tell(void *arg, const char *line) {
+    (void)arg;
+    ls_log("%s", line);
+}
+
+static void over(void *arg, ls_view_end how, const char *why) {
+    host *h = arg;
+    ls_error e = {0};
+    if (h->over) return;
+    h->over = true;
+    if (how == LS_VIEW_DONE && !ls_views_leads(h->views))
+        ls_log(h->leaves ? "this host has left the run" : "the run has ended");
+    if (how == LS_VIEW_DONE) return;
+    if (h->crew.error.code != LS_OK)
+        e = h->crew.error;
+    else
+        ls_fail(&e, LS_EPEER, "%s", why);
+    h->error = e;
+}
+
+static const ls_views_ops ops = {.say = say,
+                                 .drop = drop,
+                                 .meet = meet,
+                                 .begin = begin,
+                                 .ask = ask,
+                                 .end = end,
+                                 .finish = finish,
+                                 .tell = tell,
+                                 .over = over};
+
+/* ---- the crew ---- */
+
+static void tell_ended(host *h) {
+    ls_kept kept = {0};
+    int staying = h->leaves ? 0 : ls_crew_staying(&h->crew);
+    bool leads = ls_views_leads(h->views);
+    bool whole = h->s->kept(h->s->arg, &kept);
+    if (!whole && h->end > LS_VIEW_RENEWED && h->end < LS_VIEW_FAILED) h->end = LS_VIEW_STATELESS;
+    if (leads && staying == 0) staying = 1;
+    h->leaves = h->leaves || staying == 0;
+    h->has_ended = false;
+    ls_views_ended(h->views, h->end, h->crew.cause, &kept, staying);
+}
+
+static ls_status mend(void *arg, ls_error *e) {
+    const host *h = arg;
+    return h->s->mend(h->s->arg, h->has_note ? &h->note : NULL, e);
+}
+
+/* False: that takes longer. */
+static bool look_at_mender(host *h) {
+    ls_status s = LS_OK;
+    ls_error e = {0};
+    ls_kept kept = {0};
+    if (!ls_crew_mended(&h->crew, mend, h, &s, &e)) return false;
+    h->finishes = false;
+    if (s != LS_OK) {
+        fail(h, &e);
+        return true;
+    }
+    h->s->kept(h->s->arg, &kept);
+    ls_views_finished(h->views, &kept);
+    return true;
+}
+
+static void on_signal(host *h) {
+    ls_error e = {0};
+    bool leads = ls_views_leads(h->views), runs = h->crew.l != NULL;
+    h->interrupts++;
+    if (h->interrupts > 1) {
+        ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
+        fail(h, &e);
+    } else if (leads && (runs || ls_views_size(h->views))) {
+        h->s->stop = true;
+        ls_crew_ask(&h->crew, LS_ASKED_STOP);
+    } else if (!leads && (runs || ls_views_size(h->views))) {
+        ls_log("this host leaves after the step in flight; again to end at once");
+        h->leaves = true;
+        ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    } else {
+        ls_fail(&e, LS_EABORT, "interrupted before the first view");
+        fail(h, &e);
+    }
+}
+
+static void look_at_crew(host *h, int64_t timeout_ns) {
+    ls_launch_event ev;
+    do {
+        ev = ls_launch_wait(h->crew.l, &h->signals, timeout_ns);
+        timeout_ns = 0;
+        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(h);
+        if (h->crew.l && ls_crew_look(&h->crew, &ev, &h->end)) h->has_ended = true;
+    } while (ev.what != LS_LAUNCH_QUIET && !h->over);
+}
+
+/* ---- the others ---- */
+
+/* Sleeps until something stirs. */
+static void wait_for_any(const host *h) {
+    struct pollfd fds[MOST_FDS];
+    int n = ls_links_fds(h->links, fds, MOST_FDS - 1);
+    fds[n++] = (struct pollfd){.fd = h->signal_fd, .events = POLLIN};
+    poll(fds, (nfds_t)n, (int)(LOOK_NS / 1000000));
+}
+
+static void look_at_links(host *h) {
+    ls_link_event ev;
+    while (!h->over && ls_links_next(h->links, &ev)) {
+        if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
+        if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
+        if (ev.what == LS_LINK_WORDS) ls_views_hear(h->views, ev.peer, &ev.words);
+    }
+}
+
+/* The first host does not come back: what is here is saved, and the run ends. */
+static void end_alone(host *h) {
+    ls_error e = {0};
+    int64_t steps = 0;
+    if (ls_views_size(h->views) == 0)
+        ls_fail(&e, LS_ETIMEOUT, "%s: no one lets this host in, within %.0f s", h->s->join,
+                h->s->rejoin_s);
+    else if (h->s->save(h->s->arg, &steps, &e) == LS_OK)
+        ls_fail(&e, LS_EPEER,
+                "the first host, %s, is lost: the run ends here with a checkpoint of step %lld; go "
+                "on with --resume",
+                h->s->join, (long long)steps);
+    fail(h, &e);
+}
+
+static void look_for_leader(host *h) {
     int64_t now = ls_clock_ns();
-    if (now - v->looked_ns > 10 * LOOK_NS) v->patient_from_ns = now;
-    v->looked_ns = now;
-    for (int i = 0; i < v->o->nworkers; i++) {
-        outcome o = look_at(v, i, now);
-        if (o != RUNS) return o;
-    }
-    return RUNS;
-}
-
-/* ---- a view ---- */
-
-static void ask_all(const view *v, ls_asked what) {
-    for (int i = 0; i < v->o->nworkers; i++) {
-        atomic_int *asked = &v->o->board->slots[i].asked;
-        if (atomic_load(asked) < (int)what) atomic_store(asked, what);
+    if (ls_views_leads(h->views) || ls_views_is_linked(h->views)) {
+        h->alone_ns = 0;
+    } else if (!h->alone_ns) {
+        h->alone_ns = now;
+    } else if (h->leaves) {
+        h->over = true;
+    } else if ((double)(now - h->alone_ns) / 1e9 > h->s->rejoin_s && !h->finishes) {
+        end_alone(h);
     }
 }
 
-static outcome on_signal(view *v, ls_error *e) {
-    v->s->stop = true;
-    ask_all(v, LS_ASKED_STOP);
-    if (v->interrupts++ == 0) return RUNS;
-    ls_fail(e, LS_EABORT, "interrupted twice: all workers were ended at once");
-    return FAILED;
-}
+/* ---- the whole ---- */
 
-static void attend(const view *v) {
-    ls_survival *s = v->s;
+static void attend(host *h) {
+    ls_survival *s = h->s;
+    s->leads = ls_views_leads(h->views);
     s->attend(s->arg);
-    bool resizes = s->wanted && s->wanted != v->o->nworkers;
-    if (resizes || s->reshape) ask_all(v, LS_ASKED_RENEW);
+    if (s->wanted && s->wanted != s->view.size) ls_views_scale(h->views, s->wanted);
+    s->wanted = 0;
+    if (s->reshape && h->crew.l) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
 }
 
-static outcome watch(view *v, ls_error *e) {
-    v->looked_ns = v->patient_from_ns = ls_clock_ns();
-    for (;;) {
-        ls_launch_event ev = ls_launch_wait(v->l, LOOK_NS);
-        outcome o = RUNS;
-        if (ev.what == LS_LAUNCH_ENDED) o = on_end(v, ev.rank, ev.how, e);
-        if (ev.what == LS_LAUNCH_QUIET) o = look_at_all(v);
-        if (o == RUNS && v->blamed_ns) o = look_at_board(v, e);
-        if (o == RUNS && v->blamed_ns && ls_clock_ns() - v->blamed_ns > GRACE_NS) o = CRASHED;
-        if (o == RUNS && ev.what == LS_LAUNCH_SIGNAL) o = on_signal(v, e);
-        if (o != RUNS) return o;
-        attend(v);
+static void turn(host *h) {
+    if (h->links) {
+        wait_for_any(h);
+        look_at_links(h);
     }
-}
-
-/* What the others were doing when the view ended, a few of them. */
-static void tell_others(const view *v) {
-    char at[256];
-    for (int i = 0, told = 0; i < v->o->nworkers && told < 4; i++) {
-        if (!ls_launch_pid(v->l, i)) continue;
-        where(v, i, at, sizeof at);
-        ls_log("  worker %d was%s", i, at);
-        told++;
+    look_at_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
+    if (h->has_ended && !h->over) tell_ended(h);
+    while (h->finishes && !h->over && look_at_mender(h)) {
     }
+    if (h->over) return;
+    attend(h);
+    ls_views_tick(h->views, ls_clock_ns());
+    if (h->links) look_for_leader(h);
 }
 
-static outcome run_view(view *v, const ls_launch_signals *signals, ls_error *e) {
-    ls_board_reset(v->o->board);
-    v->s->view++;
-    v->cause[0] = v->stack[0] = 0;
-    v->blamed_ns = 0;
-    if (ls_launch_start(v->o, signals, &v->l, e) != LS_OK) return FAILED;
-    outcome o = watch(v, e);
-    if (o == LOST || o == CRASHED) {
-        ls_log("view %lld: %s", (long long)v->s->view, v->cause);
-        if (v->stack[0]) ls_log("  it is in %s", v->stack);
-        tell_others(v);
-    }
-    ls_launch_close(v->l);
-    v->l = NULL;
-    return o;
+static ls_status open_links(host *h, ls_error *e) {
+    if (!h->s->listen && !h->s->join) return LS_OK;
+    LS_TRY(ls_links_open(h->s->listen, h->number, &h->links, e));
+    if (h->s->join) LS_TRY(ls_links_call(h->links, h->s->join, e));
+    h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    return LS_OK;
 }
 
-/* ---- between views ---- */
-
-static ls_status mend(const view *v, const ls_launch_signals *signals, ls_error *e) {
-    ls_board_reset(v->o->board);
-    for (int i = 0; i < MOST_MENDERS; i++) {
-        pid_t parent = getpid(), pid = fork();
-        if (pid < 0) return ls_fail(e, LS_ENOMEM, "no process to mend: %s", strerror(errno));
-        if (pid == 0) {
-            ls_error own = {0};
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getppid() != parent) _exit(1);
-            sigprocmask(SIG_SETMASK, &signals->before, NULL);
-            ls_status s = v->s->mend(v->s->arg, &own);
-            if (s != LS_OK) ls_board_fail(v->o->board, &own);
-            _exit(s == LS_OK ? 0 : 1);
-        }
-        ls_child mender = {.pid = pid};
-        int how = 0;
-        while (!ls_child_ended(&mender, v->s->heartbeat_s, &how)) usleep(MEND_LOOK_US);
-        if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return LS_OK;
-        if (WIFEXITED(how)) break;
-    }
-    if (ls_board_failed(v->o->board, e) || ls_board_lost(v->o->board, e)) return e->code;
-    return ls_fail(e, LS_EINVAL, "what the workers left could not be mended");
-}
-
-/* How many workers come next: those that were told to leave are not followed, if enough stay. */
-static int next_size(const view *v) {
-    const ls_survival *s = v->s;
-    int n = v->o->nworkers;
-    for (int i = 0; i < v->o->nworkers; i++) n -= atomic_load(&v->o->board->slots[i].leaves) != 0;
-    if (s->wanted) n = s->wanted;
-    return n < s->least ? s->least : n > s->most ? s->most : n;
-}
-
-static ls_status resize(view *v, int n, ls_error *e) {
-    bool alike = n == v->o->nworkers && !v->s->reshape;
-    v->s->wanted = 0;
-    v->s->reshape = false;
-    if (alike) return LS_OK;
-    LS_TRY(v->s->resize(v->s->arg, n, e));
-    v->o->nworkers = n;
+static ls_status name_host(host *h, ls_error *e) {
+    if (getrandom(&h->number, sizeof h->number, 0) != (ssize_t)sizeof h->number)
+        return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
+    snprintf(h->id, sizeof h->id, "%016llx", (unsigned long long)h->number);
     return LS_OK;
 }
 
 ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
-    view v = {.s = s, .o = o};
+    host h = {.s = s, .o = o, .signal_fd = -1};
+    ls_launch_hold(&h.signals);
+    h.crew = (ls_crew){.o = o, .signals = &h.signals, .heartbeat_s = s->heartbeat_s};
     s->board = o->board;
-    ls_launch_signals signals;
-    ls_launch_hold(&signals);
-    outcome end = RUNS;
-    ls_status status = LS_OK;
-    int crashes = 0, losses = 0;
-    for (int64_t steps = -1; status == LS_OK;) {
-        end = run_view(&v, &signals, e);
-        if (end == DONE || end == FAILED) break;
-        int next = next_size(&v); /* mending clears the board */
-        status = mend(&v, &signals, e);
-        if (status == LS_OK) status = resize(&v, next, e);
-        int64_t now = s->steps(s->arg);
-        if (now > steps) crashes = losses = 0;
-        steps = now;
-        crashes += end == CRASHED;
-        losses += end == LOST;
-        if (status == LS_OK && (crashes == MOST_CRASHES || losses == MOST_LOSSES))
-            status = ls_fail(e, LS_EPEER, "%s; given up, %d views came no step further", v.cause,
-                             crashes + losses);
-        if (status == LS_OK)
-            ls_log("view %lld: going on after step %lld, with %d worker%s", (long long)s->view + 1,
-                   (long long)(now < 0 ? 0 : now), o->nworkers, o->nworkers == 1 ? "" : "s");
+    ls_status status = name_host(&h, e);
+    if (status == LS_OK) status = open_links(&h, e);
+    ls_views_config c = {.host = h.number,
+                         .nworkers = o->nworkers,
+                         .least = s->least,
+                         .most = s->most,
+                         .hosts = s->hosts,
+                         .silence_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .ops = &ops,
+                         .arg = &h};
+    h.views = ls_views_new(&c);
+    if (status == LS_OK) {
+        ls_views_tick(h.views, ls_clock_ns());
+        ls_views_lead(h.views, 1, s->join == NULL);
+        while (!h.over) turn(&h);
+        ls_crew_end(&h.crew, NULL);
+        status = h.error.code;
+        if (status != LS_OK) *e = h.error;
     }
-    ls_launch_release(&signals);
-    return end == FAILED ? e->code : status;
+    ls_views_free(h.views);
+    ls_links_close(h.links);
+    if (h.signal_fd >= 0) close(h.signal_fd);
+    ls_launch_release(&h.signals);
+    return status;
 }

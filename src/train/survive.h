@@ -1,14 +1,14 @@
-/* survive.h - workers of this host, view after view: when one dies or hangs, a new view goes on.
+/* survive.h - a host's supervisor: workers, view after view, with those of other hosts or alone.
  *
  * A view is a set of workers that start, train and end together. What they have made lies in memory
  * that outlives them (plan/store.h), so a view can end at any instruction of any worker: all are
  * ended, what was begun is mended, and new workers take up the state. They are new processes; their
- * virtual workers, and so the bits, are the old ones'.
+ * virtual workers, and so the bits, are the old ones'. When views begin and end is views.h's.
  *
  *     start a view ---> all end well ------------------------------> done
  *        ^    |-------> one fails with an error of its own --------> the error
  *        |    |-------> asked to stop: all do, after a step; asked twice: all are killed
- *        |    |-------> more or fewer workers are wanted, or one was told to leave:
+ *        |    |-------> more or fewer workers are wanted, one was told to leave, or a host comes:
  *        |    |         all end after a step ---.
  *        |    '-------> one was killed, hangs, or lost another: all are killed
  *        |                        |             |
@@ -18,25 +18,34 @@
 #define LS_TRAIN_SURVIVE_H
 
 #include "net/launch.h"
+#include "train/views.h"
 
 typedef struct ls_survival {
     double heartbeat_s; /* a worker that is silent for longer hangs */
     int least, most;    /* workers */
-    int wanted;         /* so many; 0: as many as there are */
-    bool reshape;       /* the next view has another plan */
-    /* Steps complete, as far as their result is kept; -1: none yet. */
-    int64_t (*steps)(const void *arg);
-    /* Between two views, in a process of its own that may be killed and started again. */
-    ls_status (*mend)(const void *arg, ls_error *);
-    /* The next view has n workers, or another plan of as many. */
-    ls_status (*resize)(void *arg, int n, ls_error *);
+    /* Between hosts: where this one listens, and the first host's address; both NULL: alone. */
+    const char *listen, *join;
+    int hosts;       /* for so many the first view waits */
+    double rejoin_s; /* without the first host a run goes on waiting for so long */
+    int wanted;      /* so many workers; 0: as many as there are. attend() may set it */
+    bool reshape;    /* the next view has another plan; attend() may set it */
+    /* Steps, scaler, note: what the store has. False: a view has found that it is not all. */
+    bool (*kept)(const void *arg, ls_kept *);
+    /* Between two views, in a process of its own that may be killed and started again. note NULL:
+     * no step was decided. */
+    ls_status (*mend)(const void *arg, const ls_store_note *note, ls_error *);
+    /* The next view is this one. */
+    ls_status (*resize)(void *arg, const ls_view *, ls_error *);
+    /* The run can't go on here: what is there becomes a checkpoint. *steps_p: after so many. */
+    ls_status (*save)(void *arg, int64_t *steps_p, ls_error *);
     /* Now and then: looks for what others want. */
     void (*attend)(void *arg);
     void *arg; /* of these */
-    /* Set here, and read by workers, which inherit it, and by attend(). */
+    /* Set here, and read by workers, which inherit it, and by these functions. */
     const ls_board *board;
-    int64_t view; /* from 1 */
-    bool stop;    /* the run was asked to stop in a view before */
+    ls_view view; /* the latest; number 0: none yet */
+    bool leads;
+    bool stop; /* the run was asked to stop in a view before */
 } ls_survival;
 
 /* Until the workers are done. The launch has a board with room for `most`, and a function for

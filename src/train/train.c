@@ -22,6 +22,9 @@ ls_status ls_train(const ls_train_options *o, ls_error *e) {
         .config = o->config, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
     job.run.dir = o->run;
     job.run.began_ns = o->began_ns;
+    job.run.listen = o->listen;
+    job.run.join = o->join;
+    job.run.hosts = o->hosts;
     ls_status s = read_config(o, &job.run, e);
     if (s == LS_OK) s = ls_run_build(&job.run, e);
     if (s == LS_OK) s = ls_run_keep(&job.run, e);

@@ -11,8 +11,12 @@ typedef struct ls_train_options {
     const char *config;      /* path */
     const char *const *sets; /* [nsets] "key=value", after the file */
     int nsets;
-    int nworkers;        /* 0: one a core, at most one a virtual worker */
-    const char *run;     /* the run's folder */
+    int nworkers;    /* 0: one a core, at most one a virtual worker */
+    const char *run; /* the run's folder */
+    /* Between hosts: where this one listens for others, or the first host's address; NULL: alone.
+     */
+    const char *listen, *join;
+    int hosts;           /* for so many the first one waits; 0: for none */
     bool resume;         /* go on from its newest checkpoint */
     const char *trace;   /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */

@@ -201,5 +201,6 @@ void ls_views_renew(ls_views *v) {
 }
 
 bool ls_views_leads(const ls_views *v) { return v->leads; }
+bool ls_views_is_linked(const ls_views *v) { return v->linked; }
 int ls_views_size(const ls_views *v) { return v->view.size; }
 bool ls_views_has_ended(const ls_views *v) { return v->over; }

@@ -145,6 +145,7 @@ void ls_views_renew(ls_views *);
 /* ---- for those who look ---- */
 
 bool ls_views_leads(const ls_views *);
+bool ls_views_is_linked(const ls_views *); /* is there a leader? */
 int ls_views_size(const ls_views *);       /* workers of the latest view; 0: there was none */
 bool ls_views_has_ended(const ls_views *); /* the run */
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "coll/virtual.h"
 #include "data/bigram.h"
 #include "train/audit.h"
 #include "train/checkpoint.h"
@@ -37,13 +38,14 @@ typedef struct loop {
     bool evicts;         /* a worker leaves, for what an audit found */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* these workers go on from what others have left in memory */
+    bool beside; /* checkpoints can be written beside: worker 0's host has all of the state */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
-/* Worker 0 remembers for workers to come what has been done after so many steps. */
+/* Workers to come will know what has been done after so many steps. */
 static void note_done(const loop *l, ls_store_flag what) {
-    if (l->run->store && l->m.worker == 0) ls_store_set(l->run->store, what, l->steps + 1);
+    if (l->run->store) ls_store_set(l->run->store, what, l->steps + 1);
 }
 
 /* ---- now and then ---- */
@@ -76,28 +78,29 @@ static ls_status save_now(loop *l, ls_error *e) {
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
     ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
     ls_world_drop_collected(&l->m.worlds[0], p);
-    return ls_member_wait(&l->m, s, e);
+    LS_TRY(ls_member_wait(&l->m, s, e));
+    note_done(l, LS_STORE_SAVED);
+    return LS_OK;
 }
 
 /* Another process writes; the last one is waited for, and so is one that it would meet. */
 static ls_status save_beside(loop *l, bool last, ls_error *e) {
     ls_store *store = l->run->store;
     ls_error told;
+    note_done(l, LS_STORE_SAVED);
     if (l->m.worker != 0) return LS_OK;
     if (last) (void)ls_snapshot_wait_written(store, &told);
     if (!ls_snapshot_ask(store, l->steps))
         ls_log("no checkpoint of step %lld: the one before is still being written",
                (long long)l->steps);
-    if (last) LS_TRY(ls_snapshot_wait_written(store, e));
-    note_done(l, LS_STORE_SAVED);
-    return LS_OK;
+    return last ? ls_snapshot_wait_written(store, e) : LS_OK;
 }
 
 static ls_status save(loop *l, bool last, ls_error *e) {
     bool saved = l->saved == l->steps;
     l->saved = l->steps;
     l->saved_ns = ls_clock_ns();
-    if (!l->run->store) return saved ? LS_OK : save_now(l, e);
+    if (!l->beside) return saved ? LS_OK : save_now(l, e);
     if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
     return saved ? LS_OK : save_beside(l, false, e);
 }
@@ -243,11 +246,16 @@ static ls_status take_folder(loop *l, ls_error *e) {
         LS_TRY(ls_folder_reopen(&l->folder, r, e));
     else
         LS_TRY(ls_folder_create(&l->folder, r, e));
-    if (!store) return LS_OK;
-    ls_store_set(store, LS_STORE_FOLDER_STEP, l->folder.step);
+    return LS_OK;
+}
+
+/* For workers to come, on each host. */
+static void note_folder(const loop *l, int64_t first_step) {
+    ls_store *store = l->run->store;
+    if (!store) return;
+    ls_store_set(store, LS_STORE_FOLDER_STEP, first_step);
     ls_store_set(store, LS_STORE_FOLDER_BEGUN, 1);
     ls_store_set(store, LS_STORE_FOLDER_MADE, 1);
-    return LS_OK;
 }
 
 /* Worker 0 makes or takes up the folder; then all read from it. */
@@ -255,9 +263,13 @@ static ls_status open_folder(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
-    int64_t step = l->folder.step;
-    LS_TRY(ls_broadcast(l->m.group, &step, 1, LS_I64, 0, e));
-    l->steps = step;
+    bool made = r->store && ls_store_get(r->store, LS_STORE_FOLDER_MADE);
+    int64_t began = made ? ls_store_get(r->store, LS_STORE_FOLDER_STEP) : l->folder.step;
+    int64_t told[3] = {l->folder.step, ls_group_near(l->m.group), began};
+    LS_TRY(ls_broadcast(l->m.group, told, 3, LS_I64, 0, e));
+    l->steps = told[0];
+    l->beside = r->store && (r->plan.c.zero == 0 || ls_plan_shards(&r->plan) <= told[1]);
+    note_folder(l, told[2]);
     return ls_agree(l->m.group, ls_corpus_open(&l->corpus, r->dir, &r->config, e), e);
 }
 
@@ -292,7 +304,7 @@ static ls_status write_missing(loop *l, ls_error *e) {
  */
 static void tell_beginning(const loop *l) {
     const ls_run *r = l->run;
-    if (r->survival.view > 1) return;
+    if (r->survival.view.id.number > 1) return;
     ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
            "virtual workers",
            r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,

@@ -1,0 +1,316 @@
+/* links.c - see links.h. */
+#include "train/links.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/guest.h"
+#include "net/join.h"
+
+enum { HELLO = 21, WORDS = 22, PROTOCOL = 1, PATIENCE = 16 };
+static const int64_t RETRY_NS = 250 * 1000 * 1000, DIAL_NS = (int64_t)3 * 1000000000;
+
+typedef struct hello {
+    uint32_t protocol, nbytes; /* of what follows: other versions differ */
+    uint64_t host;
+} hello;
+
+typedef struct wire {
+    ls_conn *c;
+    bool lost;     /* which is still to be told */
+    bool in_words; /* they are being read */
+    ls_saying words;
+} wire;
+
+typedef struct address {
+    char host[256], port[8];
+} address;
+
+struct ls_links {
+    uint64_t host;
+    bool keyed, calls, up_told;
+    ls_key key;
+    int listen_fd;
+    address listens, leader;
+    ls_guests guests;
+    wire up, peers[LS_HOSTS_MAX]; /* from 1 */
+    int next;                     /* peer to be looked at */
+    int64_t dialed_ns;
+};
+
+/* ---- addresses ---- */
+
+static ls_status split(const char *text, address *a_p, ls_error *e) {
+    const char *colon = strrchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : 0;
+    long port = colon ? strtol(colon + 1, NULL, 10) : 0;
+    if (!colon || n >= sizeof a_p->host || port < 1 || port > 65535)
+        return ls_fail(e, LS_EINVAL, "'%.200s' is no address; it should be HOST:PORT", text);
+    bool brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
+    snprintf(a_p->host, sizeof a_p->host, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
+    snprintf(a_p->port, sizeof a_p->port, "%ld", port);
+    return LS_OK;
+}
+
+static ls_status look_up(const address *a, int flags, struct addrinfo **list_p, ls_error *e) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    int why = getaddrinfo(*a->host ? a->host : NULL, a->port, &hints, list_p);
+    if (why == 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "'%.200s:%s': %s", a->host, a->port, gai_strerror(why));
+}
+
+static ls_status listen_at(ls_links *l, ls_error *e) {
+    struct addrinfo *list = NULL;
+    int one = 1;
+    LS_TRY(look_up(&l->listens, AI_PASSIVE, &list, e));
+    int fd = socket(list->ai_family, SOCK_STREAM, 0);
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    bool good = fd >= 0 && bind(fd, list->ai_addr, list->ai_addrlen) == 0 && listen(fd, 64) == 0;
+    int why = errno;
+    freeaddrinfo(list);
+    l->listen_fd = fd;
+    if (!good)
+        return ls_fail(e, LS_EIO, "can't listen at %.200s:%s: %s", l->listens.host, l->listens.port,
+                       strerror(why));
+    ls_socket_flags(fd);
+    return LS_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static bool knows(const ls_frame *f) { return f->kind == HELLO && f->nbytes == sizeof(hello); }
+
+ls_status ls_links_open(const char *listen, uint64_t host, ls_links **l_p, ls_error *e) {
+    ls_links *l = LS_NEW(ls_links);
+    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1};
+    ls_status s = ls_key_require(false, &l->key, &l->keyed, e);
+    if (s == LS_OK && listen) s = split(listen, &l->listens, e);
+    if (s == LS_OK && listen) s = listen_at(l, e);
+    if (s == LS_OK && listen)
+        ls_guests_open(&l->guests, l->listen_fd, l->keyed ? &l->key : NULL, knows,
+                       "it is no supervisor of this version", PATIENCE, LS_HOSTS_MAX);
+    if (s == LS_OK)
+        *l_p = l;
+    else
+        ls_links_close(l);
+    return s;
+}
+
+void ls_links_close(ls_links *l) {
+    if (!l) return;
+    ls_links_drop(l, LS_TO_LEADER);
+    for (int i = 1; i < LS_HOSTS_MAX; i++) ls_links_drop(l, i);
+    if (l->guests.all) ls_guests_close(&l->guests);
+    if (l->listen_fd >= 0) close(l->listen_fd);
+    ls_key_wipe(&l->key);
+    free(l);
+}
+
+/* ---- one link ---- */
+
+static wire *link_of(ls_links *l, int peer) {
+    return peer == LS_TO_LEADER ? &l->up : &l->peers[peer];
+}
+
+void ls_links_drop(ls_links *l, int peer) {
+    wire *k = link_of(l, peer);
+    ls_conn_free(k->c);
+    *k = (wire){0};
+    if (peer == LS_TO_LEADER) l->up_told = false;
+}
+
+static void lose(wire *k) {
+    ls_conn_free(k->c);
+    *k = (wire){.lost = true};
+}
+
+static bool is_waiting(ls_io io) { return io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE; }
+
+static void flush(wire *k) {
+    void *token = NULL;
+    ls_io io = ls_conn_flush(k->c, &token, NULL);
+    if (io != LS_IO_DONE && !is_waiting(io)) lose(k);
+}
+
+void ls_links_say(ls_links *l, int peer, const ls_saying *s) {
+    wire *k = link_of(l, peer);
+    ls_frame f = {.kind = WORDS, .nbytes = sizeof *s};
+    if (!k->c) return;
+    ls_io io = ls_conn_put(k->c, &f, s, sizeof *s, NULL, NULL);
+    if (io == LS_IO_DONE || is_waiting(io))
+        flush(k);
+    else
+        lose(k);
+}
+
+/* Peers have the key; what they say still has to make sense. */
+static bool makes_sense(const ls_saying *s) {
+    const ls_view *v = &s->view;
+    return s->what >= LS_SAID_ALIVE && s->what <= LS_SAID_OVER && s->how <= LS_VIEW_FAILED &&
+           s->nworkers >= 0 && s->nworkers < 65536 && v->first >= 0 && v->n >= 0 && v->size >= 0 &&
+           v->size < 65536 && v->first <= v->size && v->n <= v->size - v->first;
+}
+
+/* Words that are complete; false: none, or the link is lost. */
+static bool read_words(wire *k, ls_saying *s_p) {
+    ls_frame f;
+    ls_io io = LS_IO_DONE;
+    if (!k->in_words) {
+        io = ls_conn_next(k->c, &f, NULL);
+        if (io == LS_IO_DONE && (f.kind != WORDS || f.nbytes != sizeof k->words)) io = LS_IO_FAILED;
+        if (io == LS_IO_DONE) ls_conn_take(k->c, &k->words, sizeof k->words);
+        k->in_words = io == LS_IO_DONE;
+    }
+    if (io == LS_IO_DONE) io = ls_conn_payload(k->c, NULL);
+    if (io == LS_IO_DONE && !makes_sense(&k->words)) io = LS_IO_FAILED;
+    if (is_waiting(io)) return false;
+    k->in_words = false;
+    if (io != LS_IO_DONE) {
+        lose(k);
+        return false;
+    }
+    *s_p = k->words;
+    s_p->text[sizeof s_p->text - 1] = s_p->view.address[sizeof s_p->view.address - 1] = 0;
+    return true;
+}
+
+static bool look_at(wire *k, int peer, ls_link_event *ev) {
+    ev->peer = peer;
+    if (k->c && ls_conn_busy(k->c)) flush(k);
+    if (k->c && read_words(k, &ev->words)) {
+        ev->what = LS_LINK_WORDS;
+        return true;
+    }
+    if (!k->lost) return false;
+    k->lost = false;
+    ev->what = LS_LINK_LOST;
+    return true;
+}
+
+/* ---- who calls ---- */
+
+static bool is_welcome(const ls_guest *g) {
+    hello h;
+    memcpy(&h, g->said, sizeof h);
+    return h.protocol == PROTOCOL && h.nbytes == sizeof(ls_saying);
+}
+
+static void let_in(ls_links *l, int i) {
+    int peer = 1;
+    while (peer < LS_HOSTS_MAX && (l->peers[peer].c || l->peers[peer].lost)) peer++;
+    if (peer == LS_HOSTS_MAX)
+        ls_guests_drop(&l->guests, i, "there are too many hosts");
+    else if (!is_welcome(&l->guests.all[i]))
+        ls_guests_drop(&l->guests, i, "it is another version of lockstep");
+    else
+        l->peers[peer] = (wire){.c = ls_guests_release(&l->guests, i)};
+}
+
+static void open_door(ls_links *l) {
+    if (l->listen_fd < 0) return;
+    ls_guests_wait(&l->guests, -1, 0);
+    for (int i = l->guests.n - 1; i >= 0; i--)
+        if (ls_guests_hear(&l->guests, i) == LS_GUEST_HEARD) let_in(l, i);
+}
+
+/* ---- calling ---- */
+
+ls_status ls_links_call(ls_links *l, const char *text, ls_error *e) {
+    ls_links_drop(l, LS_TO_LEADER);
+    l->calls = text != NULL;
+    l->dialed_ns = 0;
+    return text ? split(text, &l->leader, e) : LS_OK;
+}
+
+static void dial(ls_links *l) {
+    struct addrinfo *list = NULL;
+    l->dialed_ns = ls_clock_ns();
+    if (look_up(&l->leader, 0, &list, NULL) != LS_OK) return;
+    int fd = socket(list->ai_family, SOCK_STREAM, 0);
+    if (fd >= 0) {
+        ls_socket_flags(fd);
+        bool begun = connect(fd, list->ai_addr, list->ai_addrlen) == 0 || errno == EINPROGRESS;
+        if (!begun)
+            close(fd);
+        else if (ls_conn_new(fd, false, l->keyed ? &l->key : NULL, &l->up.c, NULL) != LS_OK)
+            l->up.c = NULL;
+    }
+    freeaddrinfo(list);
+}
+
+static bool look_up_leader(ls_links *l, ls_link_event *ev) {
+    int64_t now = ls_clock_ns();
+    if (!l->up.c && !l->up.lost && l->calls && now - l->dialed_ns >= RETRY_NS) dial(l);
+    if (l->up.c && !l->up_told) {
+        ls_io io = ls_conn_handshake(l->up.c, NULL);
+        bool late = is_waiting(io) && now - l->dialed_ns > DIAL_NS;
+        if ((io != LS_IO_DONE && !is_waiting(io)) || late) ls_links_drop(l, LS_TO_LEADER);
+        if (io != LS_IO_DONE) return false;
+        hello h = {PROTOCOL, sizeof(ls_saying), l->host};
+        ls_frame f = {.kind = HELLO, .nbytes = sizeof h};
+        ls_conn_put(l->up.c, &f, &h, sizeof h, NULL, NULL); /* if it fails, so does what follows */
+        flush(&l->up);
+        l->up_told = l->up.c != NULL;
+        l->up.lost = false; /* nobody knew of it */
+        *ev = (ls_link_event){.what = LS_LINK_UP, .peer = LS_TO_LEADER};
+        return l->up_told;
+    }
+    if (!look_at(&l->up, LS_TO_LEADER, ev)) return false;
+    if (ev->what == LS_LINK_LOST) l->up_told = false;
+    return true;
+}
+
+/* ---- all ---- */
+
+bool ls_links_next(ls_links *l, ls_link_event *ev) {
+    if (l->next == 1) {
+        open_door(l);
+        if (look_up_leader(l, ev)) return true;
+    }
+    for (; l->next < LS_HOSTS_MAX; l->next++)
+        if (look_at(&l->peers[l->next], l->next, ev)) return true;
+    l->next = 1;
+    return false;
+}
+
+static void add_fd(const ls_conn *c, struct pollfd *fds, int *n, int most) {
+    if (!c || *n == most) return;
+    bool writes = c->wants_write || (c->open && ls_conn_busy(c));
+    fds[(*n)++] = (struct pollfd){.fd = c->fd, .events = (short)(POLLIN | (writes ? POLLOUT : 0))};
+}
+
+int ls_links_fds(const ls_links *l, struct pollfd *fds, int most) {
+    int n = 0;
+    if (l->listen_fd >= 0 && most > 0)
+        fds[n++] = (struct pollfd){.fd = l->listen_fd, .events = POLLIN};
+    for (int i = 0; i < l->guests.n; i++) add_fd(l->guests.all[i].c, fds, &n, most);
+    add_fd(l->up.c, fds, &n, most);
+    for (int i = 1; i < LS_HOSTS_MAX; i++) add_fd(l->peers[i].c, fds, &n, most);
+    return n;
+}
+
+static bool own_address(const ls_links *l, struct sockaddr_storage *a) {
+    socklen_t n = sizeof *a;
+    for (int i = 1; i < LS_HOSTS_MAX; i++)
+        if (l->peers[i].c && getsockname(l->peers[i].c->fd, (struct sockaddr *)a, &n) == 0)
+            return true;
+    return getsockname(l->listen_fd, (struct sockaddr *)a, &n) == 0;
+}
+
+void ls_links_address(const ls_links *l, int port, char *text, size_t nbytes) {
+    struct sockaddr_storage a = {0};
+    if (own_address(l, &a)) ls_socket_set_port(&a, port);
+    ls_address_text(&a, text, nbytes);
+}
+
+int ls_links_family(const ls_links *l) {
+    struct sockaddr_storage a = {.ss_family = AF_INET};
+    own_address(l, &a);
+    return a.ss_family;
+}
