@@ -259,14 +259,17 @@ ls_status ls_store_mend(ls_store *s, const ls_plan *p, int first, int n, const l
     return LS_OK;
 }
 
+/* Pages that are empty take no memory, but where the system can't take them back. */
+static void empty(void *memory, size_t nbytes) {
+    if (madvise(memory, nbytes, MADV_REMOVE) != 0) memset(memory, 0, nbytes);
+}
+
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     if (steps == ls_store_steps(s)) return;
     for (int w = 0; w < s->most; w++)
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
-    for (int area = 0; steps < 0 && area < s->most; area++)
-        for (size_t block = 0; block < s->nblocks; block++)
-            atomic_store(&steps_of(s, area)[block], 0);
-    if (steps < 0) { /* what was done will be done again */
+    if (steps < 0) { /* what was done will be done again, from memory that is zero */
+        for (int area = 0; area < s->most; area++) empty(area_at(s, area), s->area_nbytes);
         ls_store_set(s, LS_STORE_EVALUATED, 0);
         ls_store_set(s, LS_STORE_SAVED, 0);
     }
