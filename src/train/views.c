@@ -197,7 +197,8 @@ void ls_views_scale(ls_views *v, int n) {
 }
 
 void ls_views_renew(ls_views *v) {
-    if (v->leads && v->leader.runs) v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
+    if (v->leads && v->leader.runs && v->crew == LS_CREW_RUNS)
+        v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
 }
 
 bool ls_views_leads(const ls_views *v) { return v->leads; }
