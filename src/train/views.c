@@ -141,10 +141,10 @@ void ls_views_linked(ls_views *v) {
 }
 
 void ls_views_lost(ls_views *v, int peer) {
-    if (peer == LS_TO_LEADER)
-        unlink_leader(v, "the connection to the leading host is lost");
-    else if (v->leads)
+    if (peer != LS_TO_LEADER && v->leads)
         ls_leader_lost(v, peer, "its connection is lost");
+    else if (peer == LS_TO_LEADER && !v->leads) /* else it is that to a leader before */
+        unlink_leader(v, "the connection to the leading host is lost");
     settle(v);
 }
 
