@@ -206,9 +206,11 @@ static int64_t newest_number(const ls_views *v) {
 static bool is_gathered(const ls_views *v) {
     int here = 0;
     for (int i = 0; i < v->leader.npeers; i++) here += v->leader.peers[i].phase == LS_PEER_RESTS;
-    if (newest_number(v) == 0) return here >= v->c.hosts;
+    int64_t newest = newest_number(v);
+    if (newest == 0 && !v->begun) return here >= v->c.hosts;
     bool first = v->leader.steps < -1; /* of this leader */
-    return !first || here >= v->view.nhosts || v->now - v->leader.since_ns >= v->c.gather_ns;
+    if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
+    return newest > 0 && v->view.id.number == newest && here >= v->view.nhosts;
 }
 
 /* Steps have come further than at the view before. */

@@ -132,6 +132,8 @@ void ls_views_lead(ls_views *v, int64_t term, bool self) {
     settle(v);
 }
 
+void ls_views_begun(ls_views *v) { v->begun = true; }
+
 void ls_views_linked(ls_views *v) {
     if (v->leads) return;
     v->linked = true;

@@ -126,6 +126,9 @@ void ls_views_free(ls_views *);
 
 /* Who leads now: this host, or another. term 0: nobody. */
 void ls_views_lead(ls_views *, int64_t term, bool self);
+/* Views of this run have begun, here or elsewhere: if this host comes to lead, it does not wait for
+ * `hosts` of them, but for gather_ns for those that have the state. */
+void ls_views_begun(ls_views *);
 /* A connection to the leader is there, or gone. */
 void ls_views_linked(ls_views *);
 void ls_views_lost(ls_views *, int peer);

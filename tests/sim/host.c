@@ -134,7 +134,7 @@ static void on_over(void *arg, ls_view_end how, const char *why) {
     host *h = arg;
     tell(h->w, "host %d: over, %s %s", h->slot, ends[how], why);
     if (how != LS_VIEW_DONE) violate(h->w, "host %d gives up: %s", h->slot, why);
-    if (h->crew.state != CREW_NONE) violate(h->w, "host %d is over with a crew", h->slot);
+    if (h->crew.state == CREW_RUNS) violate(h->w, "host %d is over with a crew", h->slot);
     if (h->w->folder.saved != h->w->plan.steps && h->nworkers)
         violate(h->w, "host %d is over before the run", h->slot);
     h->over = true;

@@ -14,6 +14,7 @@ static int64_t own_part(const world *w) { return w->plan.ttl * 7 / 10; }
 static void lead(host *h, int64_t term, bool self) {
     tell(h->w, "host %d: %s %lld", h->slot, self ? "leads term" : "follows term", (long long)term);
     ls_views_tick(h->views, h->w->now);
+    if (h->w->folder.owner.number) ls_views_begun(h->views);
     if (self) check_leads(h);
     link_new_leader(h);
     ls_views_lead(h->views, term, self);
