@@ -227,6 +227,7 @@ static void begin_view(ls_views *v) {
     s.view.id = (ls_view_id){v->term, newest_number(v) + 1};
     s.view.steps = l->from_checkpoint ? -1 : state->steps;
     s.view.scaler = state->scaler;
+    if (state->last.steps == s.view.steps) s.view.last = state->last;
     s.view.size = share_out(v);
     for (int i = 0, at = 0; i < l->npeers; i++) {
         const ls_peer *p = &l->peers[i];

@@ -60,6 +60,7 @@ static void end(ls_views *v, const char *why) {
 static void finish(ls_views *v, const ls_saying *s) {
     if (v->crew != LS_CREW_RESTS || !v->kept.unfinished) return;
     v->crew = LS_CREW_FINISHES;
+    v->kept.note = s->note;
     v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
 }
 
@@ -174,10 +175,10 @@ void ls_views_tick(ls_views *v, int64_t now) {
 }
 
 void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_kept *kept, int n) {
-    ls_view_id id = v->kept.view;
-    v->kept = *kept;
-    v->kept.view = id;
-    v->kept.unfinished = 1;
+    v->kept.steps = kept->steps;
+    v->kept.scaler = kept->scaler;
+    v->kept.note = kept->note;
+    if (v->view.last.steps == kept->steps) v->kept.last = v->view.last;
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, LS_SAID_ENDED, how, why);
@@ -188,6 +189,7 @@ void ls_views_finished(ls_views *v, const ls_kept *kept) {
     v->kept.steps = kept->steps;
     v->kept.scaler = kept->scaler;
     v->kept.unfinished = 0;
+    if (v->kept.note.steps == kept->steps) v->kept.last = v->kept.note;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, v->nworkers ? LS_SAID_REST : LS_SAID_LEAVE, LS_VIEW_DONE, NULL);
     settle(v);

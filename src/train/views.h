@@ -41,6 +41,9 @@ typedef struct ls_view {
     int32_t nhosts, size;
     int32_t first, n;  /* this host has workers first to first + n - 1 of `size` */
     char address[112]; /* where worker 0 listens; "": the view has one host */
+    /* Of the last of these steps, for worker 0, which may have to write its line; steps 0: not
+     * known. */
+    ls_store_note last;
 } ls_view;
 
 /* How the workers of a host, or of all, have ended; the highest says it for all. */
@@ -62,6 +65,7 @@ typedef struct ls_kept {
     int32_t unfinished; /* that view's last decided step may be half done */
     int32_t unused;
     ls_store_note note; /* the newest of that view that is known here; steps 0: none */
+    ls_store_note last; /* of the last of `steps`; steps 0: not known */
 } ls_kept;
 
 typedef enum ls_said {

@@ -78,6 +78,7 @@ static void on_begin(void *arg, const ls_view *v) {
     h->nworkers = v->n;
     memset(h->store.notes, 0, sizeof h->store.notes);
     if (v->steps < 0) h->store.steps = -1;
+    if (v->last.steps > 0) h->store.last = v->last;
     for (int i = 0; i < v->n; i++) {
         c->team->hosts[v->first + i] = h;
         worker_start(c->team, v->first + i);
