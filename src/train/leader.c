@@ -184,11 +184,17 @@ static int share_out(ls_views *v) {
     return total < v->c.most ? total : v->c.most;
 }
 
+static bool is_newer(const ls_kept *a, const ls_kept *b) {
+    if (a->from.term != b->from.term) return a->from.term > b->from.term;
+    if (a->from.number != b->from.number) return a->from.number > b->from.number;
+    return a->steps > b->steps;
+}
+
 static const ls_peer *newest_state(const ls_views *v) {
     const ls_peer *best = &v->leader.peers[LS_OWN_PEER];
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        if (p->phase == LS_PEER_RESTS && p->kept.steps > best->kept.steps) best = p;
+        if (p->phase == LS_PEER_RESTS && is_newer(&p->kept, &best->kept)) best = p;
     }
     return best;
 }

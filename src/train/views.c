@@ -178,6 +178,7 @@ void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_kept
     v->kept.steps = kept->steps;
     v->kept.scaler = kept->scaler;
     v->kept.note = kept->note;
+    if (kept->whole) v->kept.from = v->kept.view;
     if (v->view.last.steps == kept->steps) v->kept.last = v->view.last;
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;

@@ -13,7 +13,8 @@
  * A step that any worker has noted as decided is finished by all hosts of its view: then all
  * gradients were reduced. Else it is done again by the next view. A host that comes later, or had
  * to be left behind, has other steps; in the next view its workers take up what they lack from the
- * others (plan/world.h).
+ * others (plan/world.h). What counts is the state of the newest view that took up a whole one, even
+ * if another host has come further in a view before: others may not have its part of that any more.
  *
  * Terms: who leads, and since when, is known from elsewhere (membership.h). A later term has a
  * higher number. What is said of another term is not heard.
@@ -62,8 +63,9 @@ typedef struct ls_kept {
     int64_t steps;      /* complete; -1: no state */
     ls_scaler scaler;   /* after them */
     ls_view_id view;    /* the latest that had workers of this host */
-    int32_t unfinished; /* that view's last decided step may be half done */
-    int32_t unused;
+    ls_view_id from;    /* the latest of whose state it has its part: `steps` are that view's */
+    int32_t unfinished; /* the last decided step of `view` may be half done */
+    int32_t whole;      /* to ls_views_ended(): all its workers here took up the view's state */
     ls_store_note note; /* the newest of that view that is known here; steps 0: none */
     ls_store_note last; /* of the last of `steps`; steps 0: not known */
 } ls_kept;

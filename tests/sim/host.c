@@ -23,6 +23,7 @@ static void crew_gone(world *w, host *h, const event *e) {
     if (h->leaves) h->nworkers = 0;
     ls_kept k = {.steps = h->store.steps};
     store_note(&h->store, &k.note);
+    k.whole = c->whole;
     tell(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
          (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how],
          (long long)k.steps, (long long)k.note.steps);

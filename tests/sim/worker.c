@@ -317,7 +317,8 @@ static void go_on(team *t, int rank) {
 
 static void ready(world *w, host *h, team *t, int rank) {
     worker *x = &t->workers[rank];
-    h->store.steps = x->start;
+    h->store.steps = x->start; /* all workers of all hosts have their parts */
+    h->crew.whole = true;
     check_whole(t);
     if (rank == 0 && !folder_take(h, t->id, x->start)) {
         fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");

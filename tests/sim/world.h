@@ -128,7 +128,7 @@ typedef struct crew {
     ls_view_end how;
     ls_view view; /* the latest */
     team *team;
-    bool unfinished;
+    bool unfinished, whole; /* whole: they took up the state */
     bool has_note;      /* the mender's */
     ls_store_note note; /* the mender's */
 } crew;
