@@ -185,6 +185,7 @@ static int share_out(ls_views *v) {
 }
 
 static bool is_newer(const ls_kept *a, const ls_kept *b) {
+    if (a->steps < 0 || b->steps < 0) return a->steps > b->steps;
     if (a->from.term != b->from.term) return a->from.term > b->from.term;
     if (a->from.number != b->from.number) return a->from.number > b->from.number;
     return a->steps > b->steps;
