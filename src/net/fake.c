@@ -37,7 +37,8 @@ struct ls_fake {
     int64_t now;
     end *ends;
     parcel *parcels;
-    bool *cut; /* [size][size] */
+    bool *cut;  /* [size][size] */
+    bool *held; /* [size][size] */
 };
 
 static uint64_t draw(ls_fake *w) {
@@ -95,7 +96,8 @@ static ls_status fake_recv(ls_net *net, ls_message *m, ls_error *e) {
 }
 
 /* The link to the receive that p is for, or NULL. */
-static ls_message **wanted_for(ls_fake *w, const parcel *p) {
+static ls_message **wanted_for(const ls_fake *w, const parcel *p) {
+    if (w->held[p->from * w->size + p->to]) return NULL;
     for (ls_message **m = &w->ends[p->to].wanted; *m; m = &(*m)->next)
         if ((*m)->peer == p->from && (*m)->tag == p->tag) return m;
     return NULL;
@@ -171,6 +173,7 @@ ls_fake *ls_fake_new(int size, const ls_fake_faults *f) {
     *w = (ls_fake){.size = size, .faults = *f};
     w->ends = LS_NEW_ARRAY(end, (size_t)size);
     w->cut = LS_NEW_ARRAY(bool, (size_t)size *(size_t)size);
+    w->held = LS_NEW_ARRAY(bool, (size_t)size *(size_t)size);
     for (int i = 0; i < size; i++)
         w->ends[i] = (end){.net = {.ops = &fake_ops, .rank = i, .size = size}, .world = w};
     return w;
@@ -185,9 +188,28 @@ void ls_fake_free(ls_fake *w) {
     }
     free(w->ends);
     free(w->cut);
+    free(w->held);
     free(w);
 }
 
 ls_net *ls_fake_net(ls_fake *w, int rank) { return &w->ends[rank].net; }
 bool ls_fake_dead(const ls_fake *w, int rank) { return w->ends[rank].dead; }
 int64_t ls_fake_now(const ls_fake *w) { return w->now; }
+
+void ls_fake_advance(ls_fake *w, int64_t now) {
+    w->now = now;
+    while (deliver_any(w)) continue;
+}
+
+int64_t ls_fake_next(const ls_fake *w) {
+    int64_t next = -1;
+    for (const parcel *p = w->parcels; p; p = p->next)
+        if ((next < 0 || p->at < next) && wanted_for(w, p)) next = p->at;
+    return next;
+}
+
+void ls_fake_kill(ls_fake *w, int rank) { w->ends[rank].dead = true; }
+void ls_fake_cut(ls_fake *w, int a, int b) { *cut_of(w, a, b) = *cut_of(w, b, a) = true; }
+void ls_fake_hold(ls_fake *w, int a, int b, bool held) {
+    w->held[a * w->size + b] = w->held[b * w->size + a] = held;
+}

@@ -184,11 +184,18 @@ static int share_out(ls_views *v) {
     return total < v->c.most ? total : v->c.most;
 }
 
+static bool is_newer(const ls_kept *a, const ls_kept *b) {
+    if (a->steps < 0 || b->steps < 0) return a->steps > b->steps;
+    if (a->from.term != b->from.term) return a->from.term > b->from.term;
+    if (a->from.number != b->from.number) return a->from.number > b->from.number;
+    return a->steps > b->steps;
+}
+
 static const ls_peer *newest_state(const ls_views *v) {
     const ls_peer *best = &v->leader.peers[LS_OWN_PEER];
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        if (p->phase == LS_PEER_RESTS && p->kept.steps > best->kept.steps) best = p;
+        if (p->phase == LS_PEER_RESTS && is_newer(&p->kept, &best->kept)) best = p;
     }
     return best;
 }
@@ -206,9 +213,11 @@ static int64_t newest_number(const ls_views *v) {
 static bool is_gathered(const ls_views *v) {
     int here = 0;
     for (int i = 0; i < v->leader.npeers; i++) here += v->leader.peers[i].phase == LS_PEER_RESTS;
-    if (newest_number(v) == 0) return here >= v->c.hosts;
+    int64_t newest = newest_number(v);
+    if (newest == 0 && !v->begun) return here >= v->c.hosts;
     bool first = v->leader.steps < -1; /* of this leader */
-    return !first || here >= v->view.nhosts || v->now - v->leader.since_ns >= v->c.gather_ns;
+    if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
+    return newest > 0 && v->view.id.number == newest && here >= v->view.nhosts;
 }
 
 /* Steps have come further than at the view before. */
@@ -225,6 +234,7 @@ static void begin_view(ls_views *v) {
     s.view.id = (ls_view_id){v->term, newest_number(v) + 1};
     s.view.steps = l->from_checkpoint ? -1 : state->steps;
     s.view.scaler = state->scaler;
+    if (state->last.steps == s.view.steps) s.view.last = state->last;
     s.view.size = share_out(v);
     for (int i = 0, at = 0; i < l->npeers; i++) {
         const ls_peer *p = &l->peers[i];

@@ -60,6 +60,7 @@ static void end(ls_views *v, const char *why) {
 static void finish(ls_views *v, const ls_saying *s) {
     if (v->crew != LS_CREW_RESTS || !v->kept.unfinished) return;
     v->crew = LS_CREW_FINISHES;
+    v->kept.note = s->note;
     v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
 }
 
@@ -132,6 +133,8 @@ void ls_views_lead(ls_views *v, int64_t term, bool self) {
     settle(v);
 }
 
+void ls_views_begun(ls_views *v) { v->begun = true; }
+
 void ls_views_linked(ls_views *v) {
     if (v->leads) return;
     v->linked = true;
@@ -141,10 +144,10 @@ void ls_views_linked(ls_views *v) {
 }
 
 void ls_views_lost(ls_views *v, int peer) {
-    if (peer == LS_TO_LEADER)
-        unlink_leader(v, "the connection to the leading host is lost");
-    else if (v->leads)
+    if (peer != LS_TO_LEADER && v->leads)
         ls_leader_lost(v, peer, "its connection is lost");
+    else if (peer == LS_TO_LEADER && !v->leads) /* else it is that to a leader before */
+        unlink_leader(v, "the connection to the leading host is lost");
     settle(v);
 }
 
@@ -172,10 +175,11 @@ void ls_views_tick(ls_views *v, int64_t now) {
 }
 
 void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_kept *kept, int n) {
-    ls_view_id id = v->kept.view;
-    v->kept = *kept;
-    v->kept.view = id;
-    v->kept.unfinished = 1;
+    v->kept.steps = kept->steps;
+    v->kept.scaler = kept->scaler;
+    v->kept.note = kept->note;
+    if (kept->whole) v->kept.from = v->kept.view;
+    if (v->view.last.steps == kept->steps) v->kept.last = v->view.last;
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, LS_SAID_ENDED, how, why);
@@ -186,6 +190,7 @@ void ls_views_finished(ls_views *v, const ls_kept *kept) {
     v->kept.steps = kept->steps;
     v->kept.scaler = kept->scaler;
     v->kept.unfinished = 0;
+    if (v->kept.note.steps == kept->steps) v->kept.last = v->kept.note;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, v->nworkers ? LS_SAID_REST : LS_SAID_LEAVE, LS_VIEW_DONE, NULL);
     settle(v);
@@ -197,7 +202,8 @@ void ls_views_scale(ls_views *v, int n) {
 }
 
 void ls_views_renew(ls_views *v) {
-    if (v->leads && v->leader.runs) v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
+    if (v->leads && v->leader.runs && v->crew == LS_CREW_RUNS)
+        v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
 }
 
 bool ls_views_leads(const ls_views *v) { return v->leads; }

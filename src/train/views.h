@@ -13,7 +13,8 @@
  * A step that any worker has noted as decided is finished by all hosts of its view: then all
  * gradients were reduced. Else it is done again by the next view. A host that comes later, or had
  * to be left behind, has other steps; in the next view its workers take up what they lack from the
- * others (plan/world.h).
+ * others (plan/world.h). What counts is the state of the newest view that took up a whole one, even
+ * if another host has come further in a view before: others may not have its part of that any more.
  *
  * Terms: who leads, and since when, is known from elsewhere (membership.h). A later term has a
  * higher number. What is said of another term is not heard.
@@ -41,6 +42,9 @@ typedef struct ls_view {
     int32_t nhosts, size;
     int32_t first, n;  /* this host has workers first to first + n - 1 of `size` */
     char address[112]; /* where worker 0 listens; "": the view has one host */
+    /* Of the last of these steps, for worker 0, which may have to write its line; steps 0: not
+     * known. */
+    ls_store_note last;
 } ls_view;
 
 /* How the workers of a host, or of all, have ended; the highest says it for all. */
@@ -59,9 +63,11 @@ typedef struct ls_kept {
     int64_t steps;      /* complete; -1: no state */
     ls_scaler scaler;   /* after them */
     ls_view_id view;    /* the latest that had workers of this host */
-    int32_t unfinished; /* that view's last decided step may be half done */
-    int32_t unused;
+    ls_view_id from;    /* the latest of whose state it has its part: `steps` are that view's */
+    int32_t unfinished; /* the last decided step of `view` may be half done */
+    int32_t whole;      /* to ls_views_ended(): all its workers here took up the view's state */
     ls_store_note note; /* the newest of that view that is known here; steps 0: none */
+    ls_store_note last; /* of the last of `steps`; steps 0: not known */
 } ls_kept;
 
 typedef enum ls_said {
@@ -126,6 +132,9 @@ void ls_views_free(ls_views *);
 
 /* Who leads now: this host, or another. term 0: nobody. */
 void ls_views_lead(ls_views *, int64_t term, bool self);
+/* Views of this run have begun, here or elsewhere: if this host comes to lead, it does not wait for
+ * `hosts` of them, but for gather_ns for those that have the state. */
+void ls_views_begun(ls_views *);
 /* A connection to the leader is there, or gone. */
 void ls_views_linked(ls_views *);
 void ls_views_lost(ls_views *, int peer);

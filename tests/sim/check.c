@@ -1,0 +1,150 @@
+/* check.c - see check.h. */
+#include "check.h"
+
+#include <string.h>
+
+/* A host that was hurt may be taken for lost, or be late, for so long after. */
+static const int64_t HEALS_NS = (int64_t)2500 * MS;
+
+static bool lately_hurt(const host *h) { return h->w->now < h->hurt_until + HEALS_NS; }
+
+/* Can the leader not know that the host has the state of the latest whole view? */
+static bool is_lost(const world *w, int slot) {
+    const host *h = &w->hosts[slot];
+    return !h->alive || h->over || h->leaves || h->life != w->holders[slot] || lately_hurt(h);
+}
+
+static bool is_here(const world *w, int slot) {
+    const host *h = &w->hosts[slot];
+    return h->alive && h->life == w->holders[slot];
+}
+
+void check_whole(team *t) {
+    world *w = t->hosts[0]->w;
+    if (view_compare(t->id, w->whole) <= 0) return;
+    w->whole = t->id;
+    for (int i = 0; i < MOST_HOSTS; i++) w->holders[i] = -1;
+    for (int r = 0; r < t->size; r++) w->holders[t->hosts[r]->slot] = t->hosts[r]->life;
+}
+
+/* Is the state gone, or some host that has it not to be reached? */
+static bool excused(const world *w, const host *leader, ls_view_id id) {
+    int here = 0, all = 0, unexplained = 0;
+    for (int i = 0; i < MOST_HOSTS; i++) {
+        const host *h = &w->hosts[i];
+        if (w->holders[i] < 0) continue;
+        all++;
+        bool in = is_here(w, i) && view_compare(h->crew.view.id, id) == 0;
+        here += in;
+        unexplained += !in && !is_lost(w, i);
+    }
+    if (all == 0 || (leader && lately_hurt(leader))) return true;
+    if (w->plan.sharded) return here < all && unexplained < all - here;
+    return here == 0 && unexplained == 0;
+}
+
+static void check_fallback(host *h, ls_view_id id, const char *what) {
+    world *w = h->w;
+    if (w->whole.number == 0) return;
+    w->tally->fallbacks++;
+    if (excused(w, h->holder >= 0 ? &w->hosts[h->holder] : NULL, id)) return;
+    violate(w, "view %lld.%lld %s, but no host with state was lost", (long long)id.term,
+            (long long)id.number, what);
+}
+
+void check_stateless(host *h) {
+    check_fallback(h, h->crew.view.id, "does not find the state");
+}
+
+static void check_goes_back(host *h, const ls_view *v) {
+    world *w = h->w;
+    ls_store_note n = {0};
+    bool newest = view_compare(h->crew.view.id, w->whole) == 0;
+    int64_t has = h->store.steps;
+    if (h->crew.unfinished && store_note(&h->store, &n) && n.steps > has) has = n.steps;
+    if (v->steps >= 0 && newest && w->holders[h->slot] == h->life && v->steps < has)
+        violate(w, "host %d: view %lld.%lld goes back to step %lld, it has %lld", h->slot,
+                (long long)v->id.term, (long long)v->id.number, (long long)v->steps,
+                (long long)has);
+}
+
+static void count_overlaps(const world *w, const ls_view *v) {
+    for (int i = 0; i < MOST_VIEWS; i++)
+        if (w->teams[i].crews && view_compare(w->teams[i].id, v->id) != 0) w->tally->overlaps++;
+}
+
+void check_begin(host *h, const ls_view *v) {
+    world *w = h->w;
+    const crew *c = &h->crew;
+    if (c->state != CREW_NONE || c->unfinished)
+        violate(w, "host %d: a view begins before the one before is finished", h->slot);
+    if (v->id.term != h->term || ls_views_has_ended(h->views))
+        violate(w, "host %d: a view of term %lld begins in term %lld", h->slot,
+                (long long)v->id.term, (long long)h->term);
+    if (view_compare(v->id, c->view.id) <= 0)
+        violate(w, "host %d: view %lld.%lld begins after %lld.%lld", h->slot,
+                (long long)v->id.term, (long long)v->id.number, (long long)c->view.id.term,
+                (long long)c->view.id.number);
+    if (v->n < 1 || v->first < 0 || v->first + v->n > v->size || v->size > MOST_WORKERS)
+        violate(w, "host %d: workers %d to %d of %d", h->slot, v->first, v->first + v->n - 1,
+                v->size);
+    check_goes_back(h, v);
+    if (v->steps < 0 && v->first == 0) check_fallback(h, (ls_view_id){0}, "begins without state");
+    count_overlaps(w, v);
+}
+
+void check_ask(host *h) {
+    if (h->crew.state != CREW_RUNS) violate(h->w, "host %d: no workers to be asked", h->slot);
+}
+
+void check_end(host *h) {
+    if (h->crew.state != CREW_RUNS) violate(h->w, "host %d: no workers to end", h->slot);
+}
+
+void check_finish(host *h, const ls_store_note *note) {
+    ls_store_note own;
+    if (h->crew.state != CREW_NONE) violate(h->w, "host %d: a step is finished twice", h->slot);
+    if (store_note(&h->store, &own) && (!note || note->steps < own.steps))
+        violate(h->w, "host %d: step %lld is not finished", h->slot, (long long)own.steps);
+    if (note && note->scaler.good != note->steps)
+        violate(h->w, "host %d: a note of step %lld is another's", h->slot,
+                (long long)note->steps);
+}
+
+void check_leads(host *h) {
+    world *w = h->w;
+    if (w->plan.elected && (w->lease.holder != h->slot || w->lease.term != h->term))
+        violate(w, "host %d leads term %lld without the lease", h->slot, (long long)h->term);
+    if (h->term <= w->led_term)
+        violate(w, "term %lld begins after %lld", (long long)h->term, (long long)w->led_term);
+    w->led_term = h->term;
+    for (int i = 0; i < MOST_HOSTS; i++) {
+        const host *x = &w->hosts[i];
+        if (x != h && x->alive && !x->over && x->stopped_until <= w->now &&
+            ls_views_leads(x->views) && w->now >= x->own_until + 200 * MS)
+            violate(w, "hosts %d and %d lead", h->slot, i);
+    }
+}
+
+void check_log(world *w, int64_t steps) {
+    const folder *f = &w->folder;
+    for (int i = 0; i < f->nlines; i++)
+        if (f->lines[i].step != i + 1) {
+            violate(w, "the log has step %lld in line %d", (long long)f->lines[i].step, i + 1);
+            return;
+        }
+    if (f->nlines < steps)
+        violate(w, "the log lacks step %d, a view goes on after %lld", f->nlines + 1,
+                (long long)steps);
+}
+
+void check_final(world *w) {
+    if (w->doomed || (w->done && w->folder.saved < w->plan.steps && !w->plan.elected)) {
+        check_log(w, 0);
+        return;
+    }
+    check_log(w, w->plan.steps);
+    if (w->folder.saved != w->plan.steps || w->folder.nlines != w->plan.steps)
+        violate(w, "the run ends with %d lines and checkpoint %lld", w->folder.nlines,
+                (long long)w->folder.saved);
+}

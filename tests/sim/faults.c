@@ -1,0 +1,298 @@
+/* faults.c - what kind of cluster a seed has, and what happens to it.
+ *
+ * A fault comes before an event: one of any that follow, or one of the next few after a worker has
+ * decided a step, where most is at stake. After the last one all that was hurt heals.
+ */
+#include "world.h"
+
+enum kind {
+    KILL_WORKER,
+    STOP_WORKER,
+    KILL_MENDER,
+    KILL_HOST,
+    STOP_HOST,
+    CUT_LINKS,
+    CUT_STORE,
+    ADD_HOST,
+    LEAVE,
+    SCALE,
+    RENEW,
+    NKINDS
+};
+
+static const int weights[NKINDS] = {[KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_MENDER] = 3,
+                                    [KILL_HOST] = 2,   [STOP_HOST] = 2,   [CUT_LINKS] = 3,
+                                    [CUT_STORE] = 2,   [ADD_HOST] = 2,    [LEAVE] = 1,
+                                    [SCALE] = 1,       [RENEW] = 1};
+
+static void next_fault(world *w) {
+    w->fault_at = w->count + 1 + draw_to(w, w->plan.spacing);
+    w->decides_at = 0;
+    if (chance(w, 0.5)) return;
+    w->decides_at = w->decides + 1 + (int)draw_to(w, 12);
+    w->fault_at = w->count + 4000; /* where nothing is decided */
+}
+
+void faults_plan(world *w) {
+    plan *p = &w->plan;
+    p->elected = chance(w, 0.6);
+    p->sharded = chance(w, 0.5);
+    p->closes_at_once = chance(w, 0.5);
+    p->same_id = chance(w, 0.5);
+    p->nhosts = (int)draw_in(w, 1, chance(w, 0.2) ? 5 : 3);
+    p->V = (int)draw_in(w, 1, MOST_VIRTUAL);
+    p->B = (int)draw_in(w, 1, MOST_BLOCKS);
+    p->steps = draw_in(w, 5, chance(w, 0.2) ? MOST_STEPS : 14);
+    p->save_every = draw_in(w, 2, 10);
+    p->ttl = draw_in(w, 300, 600) * MS;
+    p->silence = draw_in(w, 200, 400) * MS;
+    p->gather = draw_in(w, 400, 800) * MS;
+    p->heartbeat = draw_in(w, 50, 150) * MS;
+    p->patience = draw_in(w, 300, 500) * MS;
+    p->nfaults = (int)draw_in(w, 0, 15);
+    p->spacing = (int64_t)30 << draw_to(w, 5);
+    w->kinds = ~0u;
+    if (chance(w, 0.3)) /* workers alone are hurt */
+        w->kinds = 1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE |
+                   1u << RENEW;
+    if (!p->elected) w->kinds &= ~(1u << CUT_STORE);
+    w->faults_left = p->nfaults;
+    w->crashes_left = 2; /* three in a row would end the run */
+    w->keeper = p->elected ? (int)draw_to(w, p->nhosts) : 0;
+    next_fault(w);
+}
+
+/* ---- whom ---- */
+
+/* Any host that is wanted, or NULL. */
+static host *any_host(world *w, bool (*is_wanted)(const host *)) {
+    host *found[MOST_HOSTS];
+    int n = 0;
+    for (int i = 0; i < MOST_HOSTS; i++)
+        if (w->hosts[i].alive && !w->hosts[i].over && is_wanted(&w->hosts[i]))
+            found[n++] = &w->hosts[i];
+    return n ? found[draw_to(w, n)] : NULL;
+}
+
+static bool is_any(const host *h) { return h != NULL; }
+static bool has_workers(const host *h) { return h->crew.state == CREW_RUNS; }
+static bool mends(const host *h) { return h->crew.state == CREW_MENDS; }
+static bool leads(const host *h) { return ls_views_leads(h->views); }
+static bool may_leave(const host *h) {
+    return h->slot != h->w->keeper && !h->leaves && h->crew.state == CREW_RUNS;
+}
+
+static void hurt(world *w, host *h, int64_t ns) {
+    if (w->now + ns > h->hurt_until) h->hurt_until = w->now + ns;
+    if (w->now + ns > w->calm_at) w->calm_at = w->now + ns;
+}
+
+/* ---- workers ---- */
+
+static int any_rank(world *w, const host *h) {
+    return h->crew.view.first + (int)draw_to(w, h->crew.view.n);
+}
+
+static void killed(world *w, host *h, const event *e) {
+    (void)w;
+    if (e->a == h->crew.generation) crew_fail(h, LS_VIEW_LOST, "a worker was killed");
+}
+
+static void kill_worker(world *w) {
+    host *h = any_host(w, has_workers);
+    if (!h) return;
+    int rank = any_rank(w, h);
+    tell(w, "FAULT: worker %d on host %d is killed", rank, h->slot);
+    worker_kill(h->crew.team, rank);
+    post_host(h, draw_to(w, 3 * MS), killed)->a = h->crew.generation;
+}
+
+static void silent(world *w, host *h, const event *e) {
+    if (e->a != h->crew.generation || h->crew.state != CREW_RUNS) return;
+    if (h->crew.team->workers[e->b].stopped_until > w->now)
+        crew_fail(h, LS_VIEW_LOST, "a worker is silent");
+}
+
+static void stop_worker(world *w) {
+    host *h = any_host(w, has_workers);
+    if (!h) return;
+    int rank = any_rank(w, h);
+    int64_t ns = draw_in(w, 10 * MS, 300 * MS);
+    tell(w, "FAULT: worker %d on host %d is stopped", rank, h->slot);
+    hurt(w, h, ns);
+    worker_stop(h->crew.team, rank, ns);
+    event *e = post_host(h, w->plan.heartbeat, silent);
+    e->a = h->crew.generation;
+    e->b = rank;
+}
+
+/* ---- hosts ---- */
+
+static void come_back(world *w, host *h, const event *e) {
+    (void)h;
+    host_start(w, e->a);
+}
+
+static void end_doomed(world *w, host *h, const event *e) {
+    (void)h;
+    (void)e;
+    w->done = true;
+}
+
+static void kill_host(world *w) {
+    host *h = any_host(w, is_any);
+    bool last = !w->plan.elected && h && h->slot == 0;
+    if (!h || (last && !chance(w, 0.2))) return;
+    int64_t ns = draw_in(w, 30 * MS, 800 * MS);
+    tell(w, "FAULT");
+    hurt(w, h, ns);
+    host_kill(h, chance(w, 0.4));
+    if (!last) {
+        post(w, ns, come_back)->a = h->slot;
+        return;
+    }
+    w->doomed = true;
+    post(w, (int64_t)3000 * MS, end_doomed);
+}
+
+static void stop_host(world *w) {
+    host *h = any_host(w, is_any);
+    if (!h) return;
+    int64_t ns = draw_in(w, 10 * MS, 900 * MS);
+    bool all = chance(w, 0.5);
+    tell(w, "FAULT: host %d is stopped%s for %.1f ms", h->slot, all ? ", and its workers" : "",
+         (double)ns / MS);
+    hurt(w, h, ns);
+    h->stopped_until = w->now + ns;
+    for (int i = 0; all && has_workers(h) && i < h->crew.view.n; i++)
+        worker_stop(h->crew.team, h->crew.view.first + i, ns);
+}
+
+static void add_host(world *w) {
+    for (int i = w->plan.nhosts; i < MOST_HOSTS; i++)
+        if (w->hosts[i].life == 0) {
+            tell(w, "FAULT: a host comes");
+            host_start(w, i);
+            return;
+        }
+}
+
+static void leave(world *w) {
+    host *h = any_host(w, may_leave);
+    if (!h) return;
+    tell(w, "FAULT: host %d leaves", h->slot);
+    h->leaves = true;
+    for (int i = 0; i < h->crew.view.n; i++)
+        h->crew.team->workers[h->crew.view.first + i].asked = LS_ASKED_RENEW;
+}
+
+/* ---- links ---- */
+
+enum { SUPERVISORS = 1, WORKERS = 2 };
+
+static void set_cut(world *w, int a, int b, int what, bool cut) {
+    if (what & SUPERVISORS) w->cut[a][b] = w->cut[b][a] = cut;
+    if (what & WORKERS) w->worker_cut[a][b] = w->worker_cut[b][a] = cut;
+    teams_hold(w);
+}
+
+static void heal(world *w, host *h, const event *e) {
+    (void)h;
+    tell(w, "the link of hosts %d and %d heals", e->a, e->b);
+    set_cut(w, e->a, e->b, (int)e->number, false);
+}
+
+static void cut_pair(world *w, int a, int b, int what, int64_t ns) {
+    tell(w, "FAULT: the link of hosts %d and %d is cut for %.1f ms (%d)", a, b, (double)ns / MS,
+         what);
+    hurt(w, &w->hosts[a], ns);
+    hurt(w, &w->hosts[b], ns);
+    set_cut(w, a, b, what, true);
+    if (what & SUPERVISORS && chance(w, 0.4)) link_break(w, a, b);
+    if (what & WORKERS && chance(w, 0.5)) teams_cut(w, a, b);
+    event *e = post(w, ns, heal);
+    e->a = a;
+    e->b = b;
+    e->number = what;
+}
+
+/* Of two hosts, or of one to all others. */
+static void cut_links(world *w) {
+    host *x = any_host(w, is_any), *y = any_host(w, is_any);
+    int what = (int)draw_in(w, 1, 3);
+    int64_t ns = draw_in(w, 10 * MS, 900 * MS);
+    bool all = chance(w, 0.5);
+    for (int i = 0; x && i < MOST_HOSTS; i++)
+        if (i != x->slot && w->hosts[i].life && (all || i == y->slot))
+            cut_pair(w, x->slot, i, what, ns);
+}
+
+static void heal_store(world *w, host *h, const event *e) {
+    (void)h;
+    w->store_cut[e->a] = false;
+}
+
+static void cut_store(world *w) {
+    host *h = any_host(w, chance(w, 0.7) ? leads : is_any);
+    if (!h) return;
+    int64_t ns = draw_in(w, 100 * MS, 1500 * MS);
+    tell(w, "FAULT: host %d does not reach the lease for %.1f ms", h->slot, (double)ns / MS);
+    hurt(w, h, ns);
+    w->store_cut[h->slot] = true;
+    post(w, ns, heal_store)->a = h->slot;
+}
+
+/* ---- which ---- */
+
+static void ask_leader(world *w, bool scales) {
+    host *h = any_host(w, leads);
+    if (!h || h->stopped_until > w->now) return;
+    int n = (int)draw_in(w, 1, 6);
+    tell(w, "FAULT: host %d is asked for %d workers", h->slot, scales ? n : 0);
+    if (scales)
+        ls_views_scale(h->views, n);
+    else
+        ls_views_renew(h->views);
+}
+
+static void fault(world *w) {
+    int sum = 0, kind = -1;
+    for (int k = 0; k < NKINDS; k++) sum += w->kinds >> k & 1 ? weights[k] : 0;
+    int64_t at = draw_to(w, sum);
+    while (at >= 0)
+        if (w->kinds >> ++kind & 1) at -= weights[kind];
+    host *h = any_host(w, mends);
+    w->tally->faults++;
+    switch ((enum kind)kind) {
+    case KILL_MENDER:
+        if (h)
+            crew_mender_killed(h);
+        else
+            kill_worker(w);
+        break;
+    case STOP_WORKER: stop_worker(w); break;
+    case KILL_HOST: kill_host(w); break;
+    case STOP_HOST: stop_host(w); break;
+    case CUT_LINKS: cut_links(w); break;
+    case CUT_STORE: cut_store(w); break;
+    case ADD_HOST: add_host(w); break;
+    case LEAVE: leave(w); break;
+    case SCALE: ask_leader(w, true); break;
+    case RENEW: ask_leader(w, false); break;
+    default: kill_worker(w); break;
+    }
+}
+
+void faults_event(world *w) {
+    w->count++;
+    if (w->decides_at && w->decides >= w->decides_at) {
+        w->decides_at = 0;
+        w->fault_at = w->count + draw_to(w, 10);
+    }
+    if (w->faults_left > 0 && w->count >= w->fault_at) {
+        w->faults_left--;
+        fault(w);
+        next_fault(w);
+    }
+    if (w->faults_left == 0 && w->calm_since < 0 && w->now >= w->calm_at) w->calm_since = w->now;
+}
