@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,13 +36,28 @@ static ls_status take_lock(ls_folder *f, ls_error *e) {
 
 /* ---- a new one ---- */
 
+/* Config, tokenizer and tokens: those that are missing. */
+static ls_status write_files(const ls_run *r, const ls_corpus *c, ls_error *e) {
+    char *config = in_run(r, "config.yaml");
+    ls_status s = ls_file_exists(config) ? LS_OK : write_config(r, e);
+    free(config);
+    return s == LS_OK ? ls_corpus_save(c, r->dir, e) : s;
+}
+
 static ls_status fill(const ls_run *r, const ls_corpus *c, ls_error *e) {
     char *checkpoints = in_run(r, "checkpoints");
     ls_status s = ls_file_make_dirs(checkpoints, e);
     free(checkpoints);
-    if (s == LS_OK) s = write_config(r, e);
-    if (s == LS_OK) s = ls_corpus_save(c, r->dir, e);
+    if (s == LS_OK) s = write_files(r, c, e);
     if (s != LS_OK) ls_file_remove_tree(r->dir, NULL);
+    return s;
+}
+
+static ls_status make(const ls_run *r, ls_error *e) {
+    ls_corpus c;
+    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    ls_status s = fill(r, &c, e);
+    ls_corpus_free(&c);
     return s;
 }
 
@@ -53,11 +69,7 @@ ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
                        "with -o",
                        r->dir);
     if (r->store) ls_store_set(r->store, LS_STORE_FOLDER_BEGUN, 1);
-    ls_corpus c;
-    LS_TRY(ls_corpus_make(&c, &r->config, e));
-    ls_status s = fill(r, &c, e);
-    ls_corpus_free(&c);
-    if (s != LS_OK) return s;
+    LS_TRY(make(r, e));
     f_p->fresh = true;
     return take_lock(f_p, e);
 }
@@ -75,14 +87,28 @@ static ls_status check_config(const ls_run *r, ls_error *e) {
     return s;
 }
 
+/* Killed before its first checkpoint, maybe before all of its files were there. */
+static ls_status begin_again(const ls_run *r, ls_error *e) {
+    ls_corpus c;
+    ls_log("%s: has no checkpoint yet; beginning again", r->dir);
+    if (ls_corpus_is_saved(r->dir)) return LS_OK;
+    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    ls_status s = write_files(r, &c, e);
+    ls_corpus_free(&c);
+    return s;
+}
+
 ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
     *f_p = (ls_folder){.run = r, .lock = -1};
-    if (!ls_file_exists(r->dir))
-        return ls_fail(e, LS_EINVAL, "%s: does not exist; leave out --resume to begin it", r->dir);
+    if (!ls_file_exists(r->dir)) {
+        ls_log("%s: does not exist yet; this run begins it", r->dir);
+        return ls_folder_create(f_p, r, e);
+    }
     LS_TRY(check_config(r, e));
     LS_TRY(take_lock(f_p, e));
     char *path = NULL;
     LS_TRY(ls_checkpoint_newest_good(r->dir, &path, &f_p->step, e));
+    if (!path) return begin_again(r, e);
     ls_log("going on from %s", path);
     free(path);
     return LS_OK;
@@ -90,7 +116,12 @@ ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
 
 /* ---- one that this run has made ---- */
 
-/* Half made, it is made anew. */
+static void tell_made_again(const ls_run *r) {
+    ls_log("%s: was taken away; it is made again, without the checkpoints and metrics so far",
+           r->dir);
+}
+
+/* Half made, it is made anew; taken away since, it is made again. */
 ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
     if (!ls_store_get(r->store, LS_STORE_FOLDER_MADE)) {
         LS_TRY(ls_file_remove_tree(r->dir, e));
@@ -99,7 +130,37 @@ ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
     *f_p = (ls_folder){.run = r, .lock = -1};
     f_p->step = ls_store_get(r->store, LS_STORE_FOLDER_STEP);
     if (ls_store_steps(r->store) > f_p->step) f_p->step = ls_store_steps(r->store);
+    if (!ls_file_exists(r->dir)) {
+        LS_TRY(make(r, e));
+        tell_made_again(r);
+    }
     return take_lock(f_p, e);
+}
+
+static bool is_held(const ls_folder *f) {
+    struct stat held, there;
+    return fstat(f->lock, &held) == 0 && stat(f->run->dir, &there) == 0 &&
+           held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+static ls_status make_again(ls_folder *f, ls_error *e) {
+    ls_folder fresh = {.run = f->run, .lock = -1};
+    char *config = in_run(f->run, "config.yaml");
+    bool of_another = ls_file_exists(config);
+    free(config);
+    if (of_another)
+        return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", f->run->dir);
+    LS_TRY(ls_file_make_dirs(f->run->dir, e));
+    LS_TRY(take_lock(&fresh, e));
+    close(f->lock);
+    f->lock = fresh.lock;
+    tell_made_again(f->run);
+    return LS_OK;
+}
+
+ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
+    if (!is_held(f)) LS_TRY(make_again(f, e));
+    return write_files(f->run, c, e);
 }
 
 /* ---- all ---- */

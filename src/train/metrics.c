@@ -28,19 +28,40 @@ struct ls_metrics {
 
 static char *path_of(const char *run) { return ls_format("%s/metrics.jsonl", run); }
 
+static ls_status open_files(const char *path, const char *run, FILE **file_p, ls_events **ev_p,
+                            ls_error *e) {
+    FILE *file = fopen(path, "ae");
+    if (!file) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
+    ls_status s = ls_events_create(run, ev_p, e);
+    if (s == LS_OK)
+        *file_p = file;
+    else
+        fclose(file);
+    return s;
+}
+
 ls_status ls_metrics_open(const ls_run *r, ls_metrics **m_p, ls_error *e) {
     ls_metrics *m = LS_NEW(ls_metrics);
     m->run = r;
     m->path = path_of(r->dir);
-    m->file = fopen(m->path, "ae");
-    ls_status s = LS_OK;
-    if (!m->file) s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", m->path, strerror(errno));
-    if (s == LS_OK) s = ls_events_create(r->dir, &m->events, e);
+    ls_status s = open_files(m->path, r->dir, &m->file, &m->events, e);
     if (s == LS_OK)
         *m_p = m;
     else
         ls_metrics_close(m, NULL);
     return s;
+}
+
+ls_status ls_metrics_mend(ls_metrics *m, ls_error *e) {
+    FILE *file = NULL;
+    ls_events *events = NULL;
+    if (ls_file_exists(m->path)) return LS_OK;
+    LS_TRY(open_files(m->path, m->run->dir, &file, &events, e));
+    fclose(m->file);
+    ls_events_close(m->events, NULL);
+    m->file = file;
+    m->events = events;
+    return LS_OK;
 }
 
 ls_status ls_metrics_close(ls_metrics *m, ls_error *e) {

@@ -15,6 +15,8 @@ typedef struct ls_metrics ls_metrics;
 
 /* Appends to what is in the run's folder. */
 ls_status ls_metrics_open(const ls_run *, ls_metrics **m_p, ls_error *);
+/* Begins new files, if those that it writes were taken away. */
+ls_status ls_metrics_mend(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 
 /* `steps`: complete with this one. */

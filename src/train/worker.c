@@ -70,34 +70,74 @@ static ls_status write_checkpoint(const loop *l, ls_error *e) {
     return ls_checkpoint_write(l->run->dir, &s, &x, e);
 }
 
+static void tell_failed(const loop *l, const ls_error *why) {
+    ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
+}
+
+/* The last one must succeed: what is there to go on from? */
+static ls_status fail_last(const loop *l, ls_error *e) {
+    char *path = NULL;
+    int64_t step = 0;
+    ls_error none;
+    if (ls_checkpoint_newest_good(l->run->dir, &path, &step, &none) != LS_OK) path = NULL;
+    ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written; %s%s",
+            (long long)l->steps, path ? "--resume goes on from the one before: " : "there is none",
+            path ? path : "");
+    free(path);
+    return e->code;
+}
+
+/* What was taken away of the run's folder is made again. */
+static ls_status mend_folder(loop *l, ls_error *e) {
+    ls_error lost;
+    LS_TRY(ls_folder_mend(&l->folder, &l->corpus, e));
+    if (ls_metrics_mend(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
+    return LS_OK;
+}
+
 /* Worker 0 writes, the others wait for it. */
-static ls_status save_now(loop *l, ls_error *e) {
+static ls_status save_now(loop *l, bool last, ls_error *e) {
     const ls_plan *p = &l->run->plan;
+    ls_status s = LS_OK;
+    ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
-    ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
+    if (l->m.worker == 0) {
+        s = mend_folder(l, &why);
+        if (s == LS_OK) s = write_checkpoint(l, &why);
+        if (s != LS_OK) tell_failed(l, &why);
+    }
     ls_world_drop_collected(&l->m.worlds[0], p);
-    return ls_member_wait(&l->m, s, e);
+    int32_t good = s == LS_OK;
+    LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));
+    LS_TRY(ls_broadcast(l->m.group, &good, 1, LS_I32, 0, e));
+    if (good) l->saved = l->steps;
+    return LS_OK;
 }
 
 /* Another process writes; the last one is waited for, and so is one that it would meet. */
 static ls_status save_beside(loop *l, bool last, ls_error *e) {
     ls_store *store = l->run->store;
-    ls_error told;
+    ls_error why;
     if (l->m.worker != 0) return LS_OK;
-    if (last) (void)ls_snapshot_wait_written(store, &told);
-    if (!ls_snapshot_ask(store, l->steps))
+    if (last) (void)ls_snapshot_wait_written(store, &why);
+    ls_status s = mend_folder(l, &why);
+    if (s != LS_OK)
+        tell_failed(l, &why);
+    else if (!ls_snapshot_ask(store, l->steps))
         ls_log("no checkpoint of step %lld: the one before is still being written",
                (long long)l->steps);
-    if (last) LS_TRY(ls_snapshot_wait_written(store, e));
+    if (last && s == LS_OK) s = ls_snapshot_wait_written(store, &why);
+    if (last && s != LS_OK) return fail_last(l, e);
     note_done(l, LS_STORE_SAVED);
     return LS_OK;
 }
 
+/* One that can't be written is told, and the next is tried when it is due; the last must succeed. */
 static ls_status save(loop *l, bool last, ls_error *e) {
     bool saved = l->saved == l->steps;
-    l->saved = l->steps;
     l->saved_ns = ls_clock_ns();
-    if (!l->run->store) return saved ? LS_OK : save_now(l, e);
+    if (!l->run->store) return saved ? LS_OK : save_now(l, last, e);
+    l->saved = l->steps;
     if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
     return saved ? LS_OK : save_beside(l, false, e);
 }
