@@ -81,7 +81,7 @@ static ls_status fail_last(const loop *l, ls_error *e) {
     ls_error none;
     if (ls_checkpoint_newest_good(l->run->dir, &path, &step, &none) != LS_OK) path = NULL;
     ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written; %s%s",
-            (long long)l->steps, path ? "--resume goes on from the one before: " : "there is none",
+            (long long)l->steps, path ? "the newest good one is " : "there is no good one",
             path ? path : "");
     free(path);
     return e->code;
