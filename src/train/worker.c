@@ -132,7 +132,8 @@ static ls_status save_beside(loop *l, bool last, ls_error *e) {
     return LS_OK;
 }
 
-/* One that can't be written is told, and the next is tried when it is due; the last must succeed. */
+/* One that can't be written is told, and the next is tried when it is due; the last must succeed.
+ */
 static ls_status save(loop *l, bool last, ls_error *e) {
     bool saved = l->saved == l->steps;
     l->saved_ns = ls_clock_ns();
@@ -403,10 +404,15 @@ static ls_status run_worker(loop *l, ls_error *e) {
     }
     LS_TRY(begin(l, e));
     LS_TRY(run_steps(l, e));
+    /* A launcher ends the others when the first has ended with an exit code: all wait for worker 0.
+     */
+    bool stops = l->asked == LS_ASKED_STOP && l->steps < all;
+    if (stops) atomic_store(l->job->unfinished, 1);
     ls_metrics *metrics = l->metrics;
     l->metrics = NULL;
     LS_TRY(ls_metrics_close(metrics, e));
-    return first && l->asked == LS_ASKED_STOP ? summarize(l, e) : LS_OK;
+    ls_status s = first && l->asked == LS_ASKED_STOP ? summarize(l, e) : LS_OK;
+    return stops ? ls_member_wait(&l->m, s, e) : s;
 }
 
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {

@@ -23,7 +23,7 @@ static void test_stop_and_resume(void **state) {
     p = start(3, "cut", STEPS);
     wait_for_file("cut/checkpoints/step-20");
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 0);
+    assert_int_equal(program_end(&p, &output), 75);
     assert_non_null(strstr(output, "go on with: lockstep train"));
     free(output);
     assert_false(file_exists("cut/checkpoints/step-400"));
@@ -96,7 +96,7 @@ static void test_in_use(void **state) {
     strcat(line, " --resume");
     expect(line, 1, "is in use by another lockstep");
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 0);
+    assert_int_equal(program_end(&p, &output), 75);
     free(output);
 }
 
