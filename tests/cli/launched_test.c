@@ -165,7 +165,8 @@ static void says(const char *output, const char *what) {
 }
 
 /* Stopped by a signal all end with 75, and the same line goes on, to the bits of a run in peace. */
-static void requeued(const char *launch, const char *run, const char *whom, int nprograms) {
+static void requeued(const char *launch, const char *run, const char *whom, int nprograms,
+                     bool may_lose) {
     char want[256], got[256], alone[64], stopped[64] = "codes:", done[64] = "codes:";
     for (int i = 0; i < nprograms; i++) {
         strcat(stopped, " 75");
@@ -174,7 +175,7 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
     char *output = launched(launch, run, 1000000, whom);
     int steps = 0;
     says(output, "does not exist yet; this run begins it");
-    says(output, strcat(stopped, "."));
+    if (!may_lose || !strstr(output, "codes: 0.")) says(output, strcat(stopped, "."));
     const char *told = strstr(output, "stopped after step ");
     if (!told || sscanf(told, "stopped after step %d of 1000000", &steps) != 1)
         fail_msg("%s", output);
@@ -195,25 +196,26 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
 static void test_requeue_openmpi(void **state) {
     (void)state;
     if (!has("mpirun.openmpi")) skip();
-    requeued(OPENMPI " " REQUEUED, "re-openmpi", "-USR1 $!", 1);
+    requeued(OPENMPI " " REQUEUED, "re-openmpi", "-USR1 $!", 1, false);
 }
 
+/* MPICH's mpirun now and then ends with 0, whatever its programs end with. */
 static void test_requeue_mpich(void **state) {
     (void)state;
     if (!has("mpirun.mpich")) skip();
-    requeued("mpirun.mpich -n 3 " REQUEUED, "re-mpich", "-TERM $!", 1);
+    requeued("mpirun.mpich -n 3 " REQUEUED, "re-mpich", "-TERM $!", 1, true);
 }
 
 static void test_requeue_lockstep_run(void **state) {
     (void)state;
-    requeued(LOCKSTEP_PROGRAM " run -n 3 " REQUEUED, "re-run", "-TERM $!", 1);
-    requeued(LOCKSTEP_PROGRAM " run -n 2 " REQUEUED, "re-run-usr1", "-USR1 $!", 1);
+    requeued(LOCKSTEP_PROGRAM " run -n 3 " REQUEUED, "re-run", "-TERM $!", 1, false);
+    requeued(LOCKSTEP_PROGRAM " run -n 2 " REQUEUED, "re-run-usr1", "-USR1 $!", 1, false);
 }
 
 static void test_requeue_supervised(void **state) {
     (void)state;
-    requeued(REQUEUED, "re-plain", "-TERM $!", 1);
-    requeued(REQUEUED, "re-plain-usr1", "-USR1 $!", 1);
+    requeued(REQUEUED, "re-plain", "-TERM $!", 1, false);
+    requeued(REQUEUED, "re-plain-usr1", "-USR1 $!", 1, false);
 }
 
 /* One of them is told, and tells the others. */
@@ -222,7 +224,7 @@ static void test_requeue_torchrun(void **state) {
     requeued("export MASTER_ADDR=127.0.0.1 MASTER_PORT=29737 WORLD_SIZE=3 "
              "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for RANK in 0 1 2; do export "
              "RANK; " REQUEUED "done;",
-             "re-torchrun", "-TERM $!", 3);
+             "re-torchrun", "-TERM $!", 3, false);
 }
 
 /* As srun sets it, and signals all. */
@@ -232,7 +234,7 @@ static void test_requeue_srun(void **state) {
              "SLURM_NODEID=0 SLURM_STEP_NODELIST=localhost SLURM_STEP_TASKS_PER_NODE=3 "
              "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for SLURM_PROCID in 0 1 2; do "
              "export SLURM_PROCID SLURM_LOCALID=$SLURM_PROCID; " REQUEUED "done;",
-             "re-srun", "-TERM $pids", 3);
+             "re-srun", "-TERM $pids", 3, false);
 }
 
 int main(void) {
