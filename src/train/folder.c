@@ -165,12 +165,13 @@ ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
 
 /* ---- all ---- */
 
-ls_status ls_folder_keep(ls_folder *f, ls_error *e) {
+ls_status ls_folder_keep(ls_folder *f, int64_t *latest_p, ls_error *e) {
     bool fresh = f->fresh;
     f->fresh = false;
+    *latest_p = 0;
     if (fresh) return LS_OK;
     LS_TRY(write_config(f->run, e));
-    return ls_metrics_cut(f->run->dir, f->step, e);
+    return ls_metrics_cut(f->run->dir, f->step, latest_p, e);
 }
 
 void ls_folder_close(ls_folder *f) {

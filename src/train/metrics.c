@@ -170,10 +170,12 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
 typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *,
                           void *arg);
 
-static ls_status each_line(const char *path, on_line *fn, void *arg, ls_error *e) {
+static ls_status each_line(const char *path, on_line *fn, void *arg, size_t *nbytes_p,
+                           ls_error *e) {
     ls_buf text = {0};
     LS_TRY(ls_file_read(path, MAX_FILE, &text, e));
     ls_status s = LS_OK;
+    *nbytes_p = text.len;
     for (char *at = text.data, *end; s == LS_OK && at && (end = strchr(at, '\n')); at = end + 1) {
         ls_json *j = NULL;
         int64_t step = 0;
@@ -201,29 +203,33 @@ static ls_status pass_line(const char *line, size_t nbytes, int64_t step, const 
 ls_status ls_metrics_read(const char *run, ls_metrics_line *fn, void *arg, ls_error *e) {
     char *path = path_of(run);
     reader r = {fn, arg};
-    ls_status s = each_line(path, pass_line, &r, e);
+    size_t nbytes = 0;
+    ls_status s = each_line(path, pass_line, &r, &nbytes, e);
     free(path);
     return s;
 }
 
 typedef struct cut {
     ls_buf kept;
-    int64_t steps;
+    int64_t steps, latest;
 } cut;
 
 static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
                            void *arg) {
     cut *c = arg;
-    (void)j;
-    if (step <= c->steps) ls_buf_append(&c->kept, line, nbytes);
+    if (step > c->steps) return LS_OK;
+    ls_buf_append(&c->kept, line, nbytes);
+    if (ls_json_get(j, "loss")) c->latest = step;
     return LS_OK;
 }
 
-ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *e) {
+ls_status ls_metrics_cut(const char *run, int64_t steps, int64_t *latest_p, ls_error *e) {
     char *path = path_of(run);
     cut c = {.steps = steps};
-    ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, e) : LS_OK;
-    if (s == LS_OK) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
+    size_t nbytes = 0;
+    ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, &nbytes, e) : LS_OK;
+    if (s == LS_OK && c.kept.len < nbytes) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
+    if (s == LS_OK) *latest_p = c.latest;
     ls_buf_free(&c.kept);
     free(path);
     return s;

@@ -24,8 +24,9 @@ ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const
                           double seconds, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
-/* Before going on from step `steps`: drops what a run that was killed wrote beyond it. */
-ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *);
+/* Before going on from step `steps`: drops what a run that was killed wrote beyond it. *latest_p:
+ * the last step that has its line; 0: none. */
+ls_status ls_metrics_cut(const char *run, int64_t steps, int64_t *latest_p, ls_error *);
 
 /* Calls fn for each whole line, in the order of the file; a torn last line, or one that is not
  * ours, is passed over. Ends with the first that fails. */
