@@ -180,6 +180,38 @@ static void test_unsynced(void **state) {
     verify("unsynced", "60");
 }
 
+/* Lines of metrics wait for a disk that takes none for a while; if it never does, the run fails. */
+static void test_metrics(void **state) {
+    (void)state;
+    static const char told[] = "metrics.jsonl: can't be written: No space left on device; what is "
+                               "to be written is kept until it can be";
+    char got[256], *output = NULL;
+    assert_int_equal(go_on("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
+    assert_int_equal(count(output, told), 1);
+    assert_int_equal(count(output, "metrics.jsonl: is written again"), 1);
+    free(output);
+    expect("ckpt ledger @/waits", 0, ": clean: 60 steps");
+    hash_of("waits", got);
+    assert_string_equal(got, peace);
+    assert_int_equal(go_on("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
+    assert_int_equal(count(output, told), 1);
+    says(output, "metrics.jsonl: can't be written: No space left on device\n");
+    free(output);
+    verify("waits-long", "60");
+}
+
+/* Nothing at all can be written from some moment on. */
+static void test_full(void **state) {
+    (void)state;
+    char *output = NULL;
+    int code = go_on("full", "", "write full ENOSPC 7; write .step- ENOSPC 0", &output);
+    assert_int_equal(code, 1);
+    says(output, "the checkpoint of step 30 failed: ");
+    says(output, "full/checkpoints/step-10\n");
+    free(output);
+    ends_well("full", "10");
+}
+
 /* ---- all is killed while the last one is written ---- */
 
 static void test_crash(void **state) {
@@ -345,6 +377,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beside),        cmocka_unit_test(test_last),
         cmocka_unit_test(test_read_only),     cmocka_unit_test(test_unsynced),
+        cmocka_unit_test(test_metrics),       cmocka_unit_test(test_full),
         cmocka_unit_test(test_crash),         cmocka_unit_test(test_crash_before_latest),
         cmocka_unit_test(test_torn_manifest), cmocka_unit_test(test_keep),
         cmocka_unit_test(test_torn_latest),   cmocka_unit_test(test_gone),

@@ -4,14 +4,15 @@
  *     LOCKSTEP_FAULTS="CALL PATH WHAT NTH; ..."
  *
  * The NTH time (from 0; each process counts for itself) that CALL is made for a path that has PATH
- * in it, or ends with it where PATH ends with '$', and from then on, it fails with WHAT: EIO,
- * EROFS, ENOSPC. Or KILL: this process and the one that started it are killed. Or HOLD: a file of
- * the name in LOCKSTEP_HELD is made, and the call waits until it is gone. CALL is fsync, write,
- * rename, mkdir, symlink, or "any" of them but write.
+ * in it, or ends with it where PATH ends with '$', and from then on, or with FIRST-END before END,
+ * it fails with WHAT: EIO, EROFS, ENOSPC. Or KILL: this process and the one that started it are
+ * killed. Or HOLD: a file of the name in LOCKSTEP_HELD is made, and the call waits until it is
+ * gone. CALL is fsync, write, rename, mkdir, symlink, or "any" of them but write.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -56,11 +57,11 @@ static int fault(const char *call, const char *path) {
     const char *rule = getenv("LOCKSTEP_FAULTS");
     for (int i = 0; rule && i < MOST; i++) {
         char of[16], pattern[64], what[16];
-        int nth = 0;
-        if (sscanf(rule, " %15s %63s %15s %d", of, pattern, what, &nth) != 4) return 0;
+        int first = 0, end = INT_MAX;
+        if (sscanf(rule, " %15s %63s %15s %d-%d", of, pattern, what, &first, &end) < 4) return 0;
         bool same = strcmp(of, call) == 0 || (strcmp(of, "any") == 0 && strcmp(call, "write") != 0);
-        if (same && fits(pattern, path) && atomic_fetch_add(&matched[i], 1) >= nth)
-            return happens(what);
+        int nth = same && fits(pattern, path) ? atomic_fetch_add(&matched[i], 1) : -1;
+        if (nth >= first && nth < end) return happens(what);
         rule = strchr(rule, ';');
         if (rule) rule++;
     }
