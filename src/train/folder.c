@@ -53,14 +53,6 @@ static ls_status fill(const ls_run *r, const ls_corpus *c, ls_error *e) {
     return s;
 }
 
-static ls_status make(const ls_run *r, ls_error *e) {
-    ls_corpus c;
-    LS_TRY(ls_corpus_make(&c, &r->config, e));
-    ls_status s = fill(r, &c, e);
-    ls_corpus_free(&c);
-    return s;
-}
-
 ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
     *f_p = (ls_folder){.run = r, .lock = -1};
     if (ls_file_exists(r->dir))
@@ -69,7 +61,11 @@ ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
                        "with -o",
                        r->dir);
     if (r->store) ls_store_set(r->store, LS_STORE_FOLDER_BEGUN, 1);
-    LS_TRY(make(r, e));
+    ls_corpus c;
+    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    ls_status s = fill(r, &c, e);
+    ls_corpus_free(&c);
+    if (s != LS_OK) return s;
     f_p->fresh = true;
     return take_lock(f_p, e);
 }
@@ -87,15 +83,20 @@ static ls_status check_config(const ls_run *r, ls_error *e) {
     return s;
 }
 
-/* Killed before its first checkpoint, maybe before all of its files were there. */
-static ls_status begin_again(const ls_run *r, ls_error *e) {
+/* From the text. */
+static ls_status write_missing(const ls_run *r, ls_error *e) {
     ls_corpus c;
-    ls_log("%s: has no checkpoint yet; beginning again", r->dir);
-    if (ls_corpus_is_saved(r->dir)) return LS_OK;
     LS_TRY(ls_corpus_make(&c, &r->config, e));
-    ls_status s = write_files(r, &c, e);
+    ls_status s = ls_file_make_dirs(r->dir, e);
+    if (s == LS_OK) s = write_files(r, &c, e);
     ls_corpus_free(&c);
     return s;
+}
+
+/* Killed before its first checkpoint, maybe before all of its files were there. */
+static ls_status begin_again(const ls_run *r, ls_error *e) {
+    ls_log("%s: has no checkpoint yet; beginning again", r->dir);
+    return ls_corpus_is_saved(r->dir) ? LS_OK : write_missing(r, e);
 }
 
 ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
@@ -130,8 +131,8 @@ ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
     *f_p = (ls_folder){.run = r, .lock = -1};
     f_p->step = ls_store_get(r->store, LS_STORE_FOLDER_STEP);
     if (ls_store_steps(r->store) > f_p->step) f_p->step = ls_store_steps(r->store);
-    if (!ls_file_exists(r->dir)) {
-        LS_TRY(make(r, e));
+    if (!ls_corpus_is_saved(r->dir)) {
+        LS_TRY(write_missing(r, e));
         tell_made_again(r);
     }
     return take_lock(f_p, e);

@@ -334,6 +334,27 @@ static int harm(const char *run, const char *more, const char *how, char **outpu
     return program_end(&p, output_p);
 }
 
+/* The run's folder is gone when workers follow others: it is made from the text again. */
+static void test_gone_and_killed(void **state) {
+    (void)state;
+    char got[256], *output = NULL;
+    shell("both", "cp -r base $r");
+    program p = start("both", 60, " --resume", "mkdir .step-30 HOLD 0");
+    wait_for_file("held");
+    pid_t pids[8];
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    shell("both", "rm -r $r");
+    kill(pids[1], SIGKILL);
+    shell("both", "rm held");
+    assert_int_equal(program_end(&p, &output), 0);
+    says(output, "worker 1 was killed");
+    says(output, "was taken away; it is made again");
+    free(output);
+    verify("both", "60");
+    hash_of("both", got);
+    assert_string_equal(got, peace);
+}
+
 static void gone(const char *run, const char *more, const char *how, const char *told) {
     char got[256], *output = NULL;
     int code = harm(run, more, how, &output);
@@ -375,12 +396,13 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside),        cmocka_unit_test(test_last),
-        cmocka_unit_test(test_read_only),     cmocka_unit_test(test_unsynced),
-        cmocka_unit_test(test_metrics),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_crash),         cmocka_unit_test(test_crash_before_latest),
-        cmocka_unit_test(test_torn_manifest), cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_torn_latest),   cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_beside),          cmocka_unit_test(test_last),
+        cmocka_unit_test(test_read_only),       cmocka_unit_test(test_unsynced),
+        cmocka_unit_test(test_metrics),         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_crash),           cmocka_unit_test(test_crash_before_latest),
+        cmocka_unit_test(test_torn_manifest),   cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_torn_latest),     cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_gone_and_killed),
     };
     return cmocka_run_group_tests(tests, make_base, folder_remove);
 }
