@@ -108,14 +108,18 @@ ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_er
     return s;
 }
 
+ls_status ls_file_rename(const char *from, const char *to, ls_error *e) {
+    if (rename(from, to) == 0) return LS_OK;
+    int why = errno;
+    unlink(from); /* if it is a file */
+    return ls_fail(e, LS_EIO, "%s: can't be renamed: %s", from, strerror(why));
+}
+
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
     char *fresh = ls_format("%s.new", path);
     unlink(fresh); /* of a program that was killed */
     ls_status s = ls_file_write(fresh, data, nbytes, e);
-    if (s == LS_OK && rename(fresh, path) != 0) {
-        s = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", fresh, strerror(errno));
-        unlink(fresh);
-    }
+    if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);
     return s;
 }
@@ -134,7 +138,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 }
 
 ls_status ls_file_remove_tree(const char *path, ls_error *e) {
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT && errno != ENOTDIR)
         return ls_fail(e, LS_EIO, "%s: can't be removed: %s", path, strerror(errno));
     return LS_OK;
 }

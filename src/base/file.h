@@ -24,6 +24,9 @@ ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *);
 /* Creates `path` (it must not exist), writes, syncs and closes. On failure the file is removed. */
 ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_error *);
 
+/* A file that can't be renamed is removed; a folder stays. */
+ls_status ls_file_rename(const char *from, const char *to, ls_error *);
+
 /* Replaces `path`, or creates it, in one move: written beside it as path.new, synced and renamed.
  * On failure the old file stays. */
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);

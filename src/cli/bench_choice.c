@@ -28,7 +28,7 @@ ls_status cli_choices_open(cli_choices *c, ls_group *g, ls_collective what, int 
     LS_TRY(ls_group_dup(g, &c->chooser, e));
     if (g->shared) add(c, "shared memory", c->chooser, rounds)->keeps_order = true;
     for (int i = 0; ls_algorithms[i]; i++)
-        if (ls_algorithms[i]->does >> what & 1)
+        if (ls_algorithm_has(ls_algorithms[i], what))
             LS_TRY(add_algorithm(c, g, ls_algorithms[i], what, rounds, e));
     if (!g->end->net || !g->end->net->native) return LS_OK;
     /* Only the group of all workers has them. */

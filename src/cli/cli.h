@@ -10,7 +10,9 @@
 
 #include "base/mem.h"
 
-enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_MAX_OPTIONS = 24, CLI_MAX_WORDS = 4 };
+/* Exit codes; CLI_UNFINISHED is the EX_TEMPFAIL of sysexits.h: start it again. */
+enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_UNFINISHED = 75 };
+enum { CLI_MAX_OPTIONS = 24, CLI_MAX_WORDS = 4 };
 
 typedef struct ls_option {
     const char *name;  /* without "--" */

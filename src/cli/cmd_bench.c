@@ -190,13 +190,14 @@ static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
     o->all = strcmp(name, "all") == 0;
     bool other = strcmp(name, "native") == 0 || strcmp(name, "shared") == 0;
     if (o->all) return true;
-    if (other || (algorithm && algorithm->does >> what & 1)) {
+    if (other || (algorithm && ls_algorithm_has(algorithm, what))) {
         o->algorithm = name;
         return true;
     }
     ls_buf all = {0};
     for (int i = 0; ls_algorithms[i]; i++)
-        if (ls_algorithms[i]->does >> what & 1) ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
+        if (ls_algorithm_has(ls_algorithms[i], what))
+            ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
     usage("--algorithm: '%.40s' %s; %s has%s native shared all", name,
           algorithm ? "can't do it" : "does not exist", op, all.data);
     ls_buf_free(&all);

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "net/cores.h"
 #include "net/launch.h"
+#include "net/process.h"
 
 enum { WORKERS, ARENA, NO_BIND, INSECURE };
 
@@ -17,6 +18,7 @@ static int run(const ls_args *a) {
     ls_error e = {0};
     int code = 0;
     if (cli_given(a, INSECURE)) cli_make_insecure();
+    ls_process_heed_usr1();
     if (ls_launch_run(&o, &code, &e) != LS_OK) return cli_fail(&e);
     if (code) ls_log("%s", e.msg);
     return code;

@@ -63,6 +63,7 @@ static int run(const ls_args *a) {
     char *folder =
         cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
     ls_error e = {0};
+    bool unfinished = false;
     sets all = sets_of(a, least, most);
     ls_status s = ls_train(&(ls_train_options){.config = a->words[0],
                                                .sets = all.values,
@@ -76,10 +77,11 @@ static int run(const ls_args *a) {
                                                .trace = cli_value(a, TRACE),
                                                .trace_steps = trace_steps,
                                                .began_ns = a->began_ns},
-                           &e);
+                           &unfinished, &e);
     sets_free(&all);
     free(folder);
-    return s == LS_OK ? 0 : cli_fail(&e);
+    if (s != LS_OK) return cli_fail(&e);
+    return unfinished ? CLI_UNFINISHED : 0;
 }
 
 const ls_command cmd_train = {
@@ -100,15 +102,20 @@ const ls_command cmd_train = {
         "step\n"
         "is lost. SIGTERM to one of them makes it leave after the step.\n"
         "\n"
-        "Ctrl-C or SIGTERM ends the run after the step in flight, with a checkpoint, from which\n"
-        "--resume goes on, with any number of workers; a second one ends it at once.",
+        "Ctrl-C, SIGTERM or SIGUSR1 ends the run after the step in flight, with a checkpoint, "
+        "from\n"
+        "which --resume goes on, with any number of workers; a second one ends it at once.\n"
+        "\n"
+        "Exit codes: 0 all steps are done; 75 the run was stopped before its last step, with a\n"
+        "checkpoint: start it again with --resume; 1 it failed; 2 the command line is wrong.",
     .options =
         {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
          [LEAST] = {"min-workers", 0, "N", "a worker that leaves is replaced if fewer would stay"},
          [MOST] = {"max-workers", 0, "N", "to which `lockstep scale` may make them grow"},
          [OUTPUT] = {"output", 'o', "RUN", "the run's folder (default: runs/NAME of NAME.yaml)"},
          [SET] = {"set", 0, "KEY=VALUE", "a key of the config, e.g. train.steps=50; repeatable"},
-         [RESUME] = {"resume", 0, NULL, "go on from the run's newest checkpoint"},
+         [RESUME] = {"resume", 0, NULL,
+                     "go on from the run's newest checkpoint; begin, if there is none"},
          [LISTEN] = {"listen", 0, "HOST:PORT", "the first of several hosts: others join there"},
          [JOIN] = {"join", 0, "HOST:PORT", "another host: trains with the one that listens there"},
          [HOSTS] = {"hosts", 0, "N", "the first host waits for so many (default: for none)"},

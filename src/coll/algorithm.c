@@ -27,7 +27,7 @@ const ls_algorithm *ls_algorithm_named(const char *name) {
 }
 
 bool ls_algorithm_does(const ls_algorithm *a, const ls_call *c) {
-    return (a->does >> c->what & 1) && (c->V == 0 || a == &ls_direct);
+    return ls_algorithm_has(a, c->what) && (c->V == 0 || a == &ls_direct);
 }
 
 const char *ls_collective_name(ls_collective what) { return names[what]; }

@@ -72,6 +72,10 @@ extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubli
 
 /* NULL-terminated. */
 extern const ls_algorithm *const ls_algorithms[];
+/* Has it this collective at all? */
+static inline bool ls_algorithm_has(const ls_algorithm *a, ls_collective what) {
+    return a->does >> what & 1;
+}
 /* Can it do this call? */
 bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
 /* NULL where there is none of that name. */

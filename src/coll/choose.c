@@ -245,7 +245,8 @@ static void put_others(writer *w, const ls_algorithm *a, const ls_call *c, int n
                        bool allowed, const char *between) {
     for (int i = 0; ls_algorithms[i]; i++) {
         const ls_algorithm *b = ls_algorithms[i];
-        if (b == a || !(b->does >> c->what & 1) || ls_choose_allows(b, c, n) != allowed) continue;
+        if (b == a || !ls_algorithm_has(b, c->what) || ls_choose_allows(b, c, n) != allowed)
+            continue;
         put(w, "%s%s ", between, b->name);
         put_seconds(w, ls_choose_seconds(b, c, n, l));
         between = ", ";

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -27,4 +28,14 @@ bool ls_child_ended(ls_child *c, double limit_s, int *how_p) {
     if (!c->ran_ns || !ls_process_is_stopped(c->pid)) c->ran_ns = now;
     if ((double)(now - c->ran_ns) / 1e9 > limit_s) kill(c->pid, SIGKILL);
     return false;
+}
+
+static void on_usr1(int number) {
+    (void)number;
+    kill(getpid(), SIGTERM);
+}
+
+void ls_process_heed_usr1(void) {
+    struct sigaction a = {.sa_handler = on_usr1, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &a, NULL);
 }

@@ -18,4 +18,8 @@ typedef struct ls_child {
 /* Has it ended? *how_p is what waitpid() says. One that is stopped for limit_s is killed. */
 bool ls_child_ended(ls_child *, double limit_s, int *how_p);
 
+/* From here on SIGUSR1 does to this process, and to those that it forks, what SIGTERM does:
+ * schedulers and mpiruns send either before they end a job. */
+void ls_process_heed_usr1(void);
+
 #endif

@@ -175,45 +175,62 @@ static int64_t step_of(const char *name) {
     return *end || errno ? -1 : step;
 }
 
-/* The newest step below `below` in the folder, and how many there are. */
-static int64_t newest_below(const char *folder, int64_t below, int64_t *count_p) {
+/* The newest step below `below` in the folder; -1: none. */
+static ls_status newest_below(const char *folder, int64_t below, int64_t *step_p, ls_error *e) {
     DIR *d = opendir(folder);
     int64_t newest = -1;
-    *count_p = 0;
+    if (!d && errno != ENOENT)
+        return ls_fail(e, LS_EIO, "%s: can't be read: %s", folder, strerror(errno));
+    errno = 0;
     for (struct dirent *f; d && (f = readdir(d));) {
         int64_t step = step_of(f->d_name);
-        if (step < 0 || step >= below) continue;
-        ++*count_p;
-        if (step > newest) newest = step;
+        if (step < below && step > newest) newest = step;
+        errno = 0;
     }
+    int failed = d ? errno : 0;
     if (d) closedir(d);
-    return newest;
+    if (failed) return ls_fail(e, LS_EIO, "%s: can't be read: %s", folder, strerror(failed));
+    *step_p = newest;
+    return LS_OK;
 }
 
-/* Removes all but the newest `keep`. Failing to is no failure of the checkpoint. */
-static void remove_old(const char *folder, int64_t keep) {
-    int64_t below = INT64_MAX, count = 0;
+static void remove_in(const char *folder, const char *name) {
+    char *path = join(folder, name);
+    ls_file_remove_tree(path, NULL);
+    free(path);
+}
+
+/* Removes what programs that were killed left half written: nobody else writes now. */
+static void remove_half_written(const char *folder) {
+    DIR *d = opendir(folder);
+    for (struct dirent *f; d && (f = readdir(d));)
+        if (f->d_name[0] == '.' && step_of(f->d_name + 1) >= 0) remove_in(folder, f->d_name);
+    if (d) closedir(d);
+}
+
+/* Of those up to `newest`, which is good, all but `keep` go. What is beyond it was passed over when
+ * the run went on, and counts for nothing. Failing to is no failure of the checkpoint. */
+static void remove_old(const char *folder, int64_t newest, int64_t keep) {
+    int64_t step = newest + 1;
     for (int64_t i = 0; keep > 0; i++) {
-        int64_t step = newest_below(folder, below, &count);
-        if (step < 0) return;
-        if (i >= keep) {
-            char *path = ls_format("%s/step-%lld", folder, (long long)step);
-            ls_file_remove_tree(path, NULL);
-            free(path);
-        }
-        below = step;
+        if (newest_below(folder, step, &step, NULL) != LS_OK || step < 0) return;
+        char *name = ls_format("step-%lld", (long long)step);
+        if (i >= keep) remove_in(folder, name);
+        free(name);
     }
 }
 
-static ls_status link_latest(const char *folder, const char *name, ls_error *e) {
+/* For the user's eyes: a checkpoint is complete without it, and nothing reads it here. */
+static void link_latest(const char *folder, const char *name) {
     char *link = join(folder, "latest"), *fresh = join(folder, ".latest");
     unlink(fresh);
-    ls_status s = LS_OK;
-    if (symlink(name, fresh) != 0 || rename(fresh, link) != 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be linked: %s", link, strerror(errno));
+    if (symlink(name, fresh) != 0 || rename(fresh, link) != 0) {
+        ls_log("%s: can't be linked to %s, which is complete: %s", link, name, strerror(errno));
+        unlink(fresh);
+        unlink(link); /* rather none than one that is wrong */
+    }
     free(link);
     free(fresh);
-    return s;
 }
 
 /* From the disk, as far as the system lets it go there. */
@@ -238,14 +255,15 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
     if (status == LS_OK) status = write_folder(hidden, s, x, e);
     if (status == LS_OK) status = read_back(hidden, e);
     if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
-    if (status == LS_OK && rename(hidden, final) != 0)
-        status = ls_fail(e, LS_EIO, "%s: can't be renamed: %s", hidden, strerror(errno));
+    if (status == LS_OK) status = ls_file_rename(hidden, final, e);
     if (status == LS_OK) status = ls_file_sync_dir(folder, e);
-    if (status == LS_OK) status = link_latest(folder, name, e);
-    if (status == LS_OK)
-        remove_old(folder, x->keep);
-    else
+    if (status == LS_OK) {
+        link_latest(folder, name);
+        remove_half_written(folder);
+        remove_old(folder, s->step, x->keep);
+    } else {
         ls_file_remove_tree(hidden, NULL);
+    }
     free(folder);
     free(name);
     free(hidden);
@@ -261,30 +279,36 @@ static ls_status none(const char *run, ls_error *e) {
 
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
     char *folder = join(run, "checkpoints");
-    int64_t count = 0, step = newest_below(folder, INT64_MAX, &count);
+    int64_t step = -1;
+    ls_status s = newest_below(folder, INT64_MAX, &step, e);
     free(folder);
-    if (step < 0) return none(run, e);
+    if (s == LS_OK && step < 0) s = none(run, e);
+    LS_TRY(s);
     *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
     if (step_p) *step_p = step;
     return LS_OK;
 }
 
 ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
-    char *folder = join(run, "checkpoints");
-    int64_t count = 0, below = INT64_MAX, step;
+    char *folder = join(run, "checkpoints"), *path = NULL;
+    int64_t below = INT64_MAX, step = -1;
     ls_error damage = {0};
-    while ((step = newest_below(folder, below, &count)) >= 0) {
-        ls_checkpoint_info i;
-        *path_p = ls_format("%s/step-%lld", folder, (long long)step);
-        if (ls_checkpoint_verify(*path_p, &i, &damage) == LS_OK) break;
+    ls_checkpoint_info i;
+    ls_status s;
+    while ((s = newest_below(folder, below, &step, e)) == LS_OK && step >= 0) {
+        path = ls_format("%s/step-%lld", folder, (long long)step);
+        if (ls_checkpoint_verify(path, &i, &damage) == LS_OK) break;
         ls_log("passed over: %s", damage.msg);
-        free(*path_p);
+        free(path);
+        path = NULL;
         below = step;
     }
     free(folder);
-    if (step < 0 && below == INT64_MAX) return none(run, e);
-    if (step < 0) return ls_fail(e, LS_EINVAL, "%s: has no checkpoint that is whole", run);
-    *step_p = step;
+    LS_TRY(s);
+    if (!path && below < INT64_MAX)
+        return ls_fail(e, LS_EINVAL, "%s: has no checkpoint that is whole", run);
+    *path_p = path;
+    *step_p = path ? step : 0;
     return LS_OK;
 }
 

@@ -7,7 +7,8 @@
  *     RUN/checkpoints/latest -> step-N
  *
  * Written to a hidden folder beside its final name, each file synced, the manifest last, and read
- * back; then the folder is renamed. So a step-N folder with a manifest is complete. The hashes of
+ * back; then the folder is renamed. So a step-N folder with a manifest is complete, whether or not
+ * `latest` shows it. The hashes of
  * the logical state are those of `lockstep ckpt hash`: over tensors sorted by name, whatever the
  * layout in files.
  */
@@ -37,7 +38,8 @@ typedef struct ls_checkpoint_extra {
     int64_t keep;                     /* older checkpoints beyond these are removed; 0: all stay */
 } ls_checkpoint_extra;
 
-/* On failure nothing of it remains, and older checkpoints are untouched. */
+/* On failure nothing half written remains, and older checkpoints are untouched. Call it again, for
+ * this step or a later one: folders that are missing are made. */
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_checkpoint_extra *,
                               ls_error *);
 
@@ -45,7 +47,7 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_
  * step_p is not NULL. */
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *);
 /* The newest that ls_checkpoint_verify() finds good; those that it passes over are logged, with the
- * reason. */
+ * reason. Where there is none at all, good or bad: NULL, and 0. */
 ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *);
 
 /* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */

@@ -2,6 +2,7 @@
 #include "train/corpus.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -61,12 +62,30 @@ ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
     return s;
 }
 
+static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) {
+    char *fresh = ls_format("%s.new", path);
+    unlink(fresh); /* of a program that was killed */
+    ls_status s =
+        ls_tokens_write(fresh, c->ids, c->n, ls_tokenizer_vocab(c->tokenizer), c->source_bytes, e);
+    if (s == LS_OK) s = ls_file_rename(fresh, path, e);
+    free(fresh);
+    return s;
+}
+
+bool ls_corpus_is_saved(const char *run) {
+    char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
+    bool there = ls_file_exists(tokenizer) && ls_file_exists(tokens);
+    free(tokenizer);
+    free(tokens);
+    return there;
+}
+
 ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
-    ls_status s = ls_file_write(tokenizer, c->tokenizer_json.data, c->tokenizer_json.len, e);
-    if (s == LS_OK)
-        s = ls_tokens_write(tokens, c->ids, c->n, ls_tokenizer_vocab(c->tokenizer), c->source_bytes,
-                            e);
+    ls_status s = LS_OK;
+    if (!ls_file_exists(tokenizer))
+        s = ls_file_replace(tokenizer, c->tokenizer_json.data, c->tokenizer_json.len, e);
+    if (s == LS_OK && !ls_file_exists(tokens)) s = save_tokens(c, tokens, e);
     free(tokenizer);
     free(tokens);
     return s;
@@ -84,6 +103,7 @@ static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tok
                        c->tokens.vocab, vocab, (long long)config->model.vocab);
     c->ids = c->tokens.ids;
     c->n = c->tokens.n;
+    c->source_bytes = c->tokens.source_bytes;
     return split(c, config, tokens, e);
 }
 

@@ -26,8 +26,10 @@ typedef struct ls_corpus {
 
 /* From the text at config->data.path. Writes nothing. */
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
-/* Leaves tokenizer.json and tokens.bin in `run`. */
+/* Leaves tokenizer.json and tokens.bin in `run`, each whole or not at all. Those that are there
+ * stay. */
 ls_status ls_corpus_save(const ls_corpus *, const char *run, ls_error *);
+bool ls_corpus_is_saved(const char *run);
 /* From the run's folder. */
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,12 +36,19 @@ static ls_status take_lock(ls_folder *f, ls_error *e) {
 
 /* ---- a new one ---- */
 
+/* Config, tokenizer and tokens: those that are missing. */
+static ls_status write_files(const ls_run *r, const ls_corpus *c, ls_error *e) {
+    char *config = in_run(r, "config.yaml");
+    ls_status s = ls_file_exists(config) ? LS_OK : write_config(r, e);
+    free(config);
+    return s == LS_OK ? ls_corpus_save(c, r->dir, e) : s;
+}
+
 static ls_status fill(const ls_run *r, const ls_corpus *c, ls_error *e) {
     char *checkpoints = in_run(r, "checkpoints");
     ls_status s = ls_file_make_dirs(checkpoints, e);
     free(checkpoints);
-    if (s == LS_OK) s = write_config(r, e);
-    if (s == LS_OK) s = ls_corpus_save(c, r->dir, e);
+    if (s == LS_OK) s = write_files(r, c, e);
     if (s != LS_OK) ls_file_remove_tree(r->dir, NULL);
     return s;
 }
@@ -75,14 +83,33 @@ static ls_status check_config(const ls_run *r, ls_error *e) {
     return s;
 }
 
+/* From the text. */
+static ls_status write_missing(const ls_run *r, ls_error *e) {
+    ls_corpus c;
+    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    ls_status s = ls_file_make_dirs(r->dir, e);
+    if (s == LS_OK) s = write_files(r, &c, e);
+    ls_corpus_free(&c);
+    return s;
+}
+
+/* Killed before its first checkpoint, maybe before all of its files were there. */
+static ls_status begin_again(const ls_run *r, ls_error *e) {
+    ls_log("%s: has no checkpoint yet; beginning again", r->dir);
+    return ls_corpus_is_saved(r->dir) ? LS_OK : write_missing(r, e);
+}
+
 ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
     *f_p = (ls_folder){.run = r, .lock = -1};
-    if (!ls_file_exists(r->dir))
-        return ls_fail(e, LS_EINVAL, "%s: does not exist; leave out --resume to begin it", r->dir);
+    if (!ls_file_exists(r->dir)) {
+        ls_log("%s: does not exist yet; this run begins it", r->dir);
+        return ls_folder_create(f_p, r, e);
+    }
     LS_TRY(check_config(r, e));
     LS_TRY(take_lock(f_p, e));
     char *path = NULL;
     LS_TRY(ls_checkpoint_newest_good(r->dir, &path, &f_p->step, e));
+    if (!path) return begin_again(r, e);
     ls_log("going on from %s", path);
     free(path);
     return LS_OK;
@@ -100,7 +127,12 @@ static ls_status find_start(ls_folder *f, ls_error *e) {
     return LS_OK;
 }
 
-/* Half made, it is made anew. */
+static void tell_made_again(const ls_run *r) {
+    ls_log("%s: was taken away; it is made again, without the checkpoints and metrics so far",
+           r->dir);
+}
+
+/* Half made, it is made anew; taken away since, it is made again. */
 ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
     if (!ls_store_get(r->store, LS_STORE_FOLDER_MADE)) {
         LS_TRY(ls_file_remove_tree(r->dir, e));
@@ -108,18 +140,49 @@ ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
     }
     *f_p = (ls_folder){.run = r, .lock = -1};
     f_p->step = ls_store_steps(r->store);
+    if (!ls_corpus_is_saved(r->dir)) {
+        LS_TRY(write_missing(r, e));
+        tell_made_again(r);
+    }
     LS_TRY(take_lock(f_p, e));
     return f_p->step < 0 ? find_start(f_p, e) : LS_OK;
 }
 
+static bool is_held(const ls_folder *f) {
+    struct stat held, there;
+    return fstat(f->lock, &held) == 0 && stat(f->run->dir, &there) == 0 &&
+           held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+static ls_status make_again(ls_folder *f, ls_error *e) {
+    ls_folder fresh = {.run = f->run, .lock = -1};
+    char *config = in_run(f->run, "config.yaml");
+    bool of_another = ls_file_exists(config);
+    free(config);
+    if (of_another)
+        return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", f->run->dir);
+    LS_TRY(ls_file_make_dirs(f->run->dir, e));
+    LS_TRY(take_lock(&fresh, e));
+    close(f->lock);
+    f->lock = fresh.lock;
+    tell_made_again(f->run);
+    return LS_OK;
+}
+
+ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
+    if (!is_held(f)) LS_TRY(make_again(f, e));
+    return write_files(f->run, c, e);
+}
+
 /* ---- all ---- */
 
-ls_status ls_folder_keep(ls_folder *f, ls_error *e) {
+ls_status ls_folder_keep(ls_folder *f, int64_t *latest_p, ls_error *e) {
     bool fresh = f->fresh;
     f->fresh = false;
+    *latest_p = 0;
     if (fresh) return LS_OK;
     LS_TRY(write_config(f->run, e));
-    return ls_metrics_cut(f->run->dir, f->step, e);
+    return ls_metrics_cut(f->run->dir, f->step, latest_p, e);
 }
 
 void ls_folder_close(ls_folder *f) {

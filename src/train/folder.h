@@ -18,13 +18,16 @@ typedef struct ls_folder {
 /* A new one: config, tokenizer and tokens. Nothing is written until everything but the disk is
  * known to be right. */
 ls_status ls_folder_create(ls_folder *f_p, const ls_run *, ls_error *);
-/* An old one, whose config must be compatible; changes nothing. */
+/* An old one, whose config must be compatible; changes nothing. One that is not there is created,
+ * and one without a checkpoint begins again. */
 ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *, ls_error *);
 /* That of a run whose workers were lost, as it is. */
 ls_status ls_folder_enter(ls_folder *f_p, const ls_run *, ls_error *);
+/* Before a checkpoint: what was taken away of the folder is made again, as far as it is known. */
+ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
 /* Training begins: from here on a fresh one stays; an old one gets the new config, and loses the
- * metrics of steps that will be done again. */
-ls_status ls_folder_keep(ls_folder *, ls_error *);
+ * metrics of steps that will be done again. *latest_p: the last step in them; 0: none. */
+ls_status ls_folder_keep(ls_folder *, int64_t *latest_p, ls_error *);
 void ls_folder_close(ls_folder *);
 
 /* The checkpoint of a step: free() it. */

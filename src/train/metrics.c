@@ -2,9 +2,11 @@
 #include "train/metrics.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -12,13 +14,15 @@
 #include "base/log.h"
 #include "train/events.h"
 
-enum { MAX_FILE = 1 << 30 };
+enum { MAX_FILE = 1 << 30, MOST_WAITING = 64 << 20 };
 
 struct ls_metrics {
     const ls_run *run;
     char *path;
-    FILE *file;
-    ls_events *events;
+    int file;          /* a descriptor, or -1 */
+    ls_buf waiting;    /* lines for a disk that takes none now */
+    bool told;         /* that it doesn't */
+    ls_events *events; /* NULL: a write failed, and a new file is tried with the next checkpoint */
     double step_seconds; /* smoothed */
     double val_loss, val_bits;
     int64_t skipped; /* steps, in all */
@@ -28,13 +32,19 @@ struct ls_metrics {
 
 static char *path_of(const char *run) { return ls_format("%s/metrics.jsonl", run); }
 
+static ls_status open_file(const char *path, int *file_p, ls_error *e) {
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
+    *file_p = file;
+    return LS_OK;
+}
+
 ls_status ls_metrics_open(const ls_run *r, ls_metrics **m_p, ls_error *e) {
     ls_metrics *m = LS_NEW(ls_metrics);
     m->run = r;
     m->path = path_of(r->dir);
-    m->file = fopen(m->path, "ae");
-    ls_status s = LS_OK;
-    if (!m->file) s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", m->path, strerror(errno));
+    m->file = -1;
+    ls_status s = open_file(m->path, &m->file, e);
     if (s == LS_OK) s = ls_events_create(r->dir, &m->events, e);
     if (s == LS_OK)
         *m_p = m;
@@ -43,30 +53,82 @@ ls_status ls_metrics_open(const ls_run *r, ls_metrics **m_p, ls_error *e) {
     return s;
 }
 
+/* ---- disks that fail ---- */
+
+/* What could not be written is kept; a line may be there in part. */
+static ls_status write_waiting(ls_metrics *m, ls_error *e) {
+    ls_buf *b = &m->waiting;
+    size_t done = 0;
+    ssize_t n = 0;
+    while (done < b->len) {
+        n = write(m->file, b->data + done, b->len - done);
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) done += (size_t)n;
+    }
+    if (done == b->len) {
+        b->len = 0;
+        return LS_OK;
+    }
+    int why = errno;
+    memmove(b->data, b->data + done, b->len - done);
+    b->len -= done;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(why));
+}
+
+/* Takes the line over. */
+static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
+    ls_error why;
+    ls_json_write(line, 0, &m->waiting);
+    ls_buf_append(&m->waiting, "\n", 1);
+    ls_json_free(line);
+    bool ok = write_waiting(m, &why) == LS_OK;
+    if (!ok && m->waiting.len > MOST_WAITING) return ls_fail(e, LS_EIO, "%s", why.msg);
+    if (!ok && !m->told) ls_log("%s; what is to be written is kept until it can be", why.msg);
+    if (ok && m->told) ls_log("%s: is written again", m->path);
+    m->told = !ok;
+    return LS_OK;
+}
+
+static void end_events(ls_metrics *m, const ls_error *why) {
+    ls_log("%s; events go on in another file, with the next checkpoint", why->msg);
+    ls_events_close(m->events, NULL);
+    m->events = NULL;
+}
+
+static void put_scalar(ls_metrics *m, int64_t steps, const char *tag, double value) {
+    ls_error why;
+    if (m->events && ls_events_scalar(m->events, steps, tag, (float)value, &why) != LS_OK)
+        end_events(m, &why);
+}
+
+ls_status ls_metrics_mend(ls_metrics *m, ls_error *e) {
+    if (!ls_file_exists(m->path)) {
+        int file = -1;
+        LS_TRY(open_file(m->path, &file, e));
+        close(m->file);
+        m->file = file;
+        ls_events_close(m->events, NULL);
+        m->events = NULL;
+    }
+    return m->events ? LS_OK : ls_events_create(m->run->dir, &m->events, e);
+}
+
 ls_status ls_metrics_close(ls_metrics *m, ls_error *e) {
     if (!m) return LS_OK;
-    ls_status s = LS_OK;
-    if (m->file && fclose(m->file) != 0)
+    ls_status s = write_waiting(m, e);
+    if (m->file >= 0 && close(m->file) != 0 && s == LS_OK)
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(errno));
     if (m->events) {
         ls_status closed = ls_events_close(m->events, s == LS_OK ? e : NULL);
         if (s == LS_OK) s = closed;
     }
+    ls_buf_free(&m->waiting);
     free(m->path);
     free(m);
     return s;
 }
 
-/* Takes the line over. */
-static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
-    ls_buf text = {0};
-    ls_json_write(line, 0, &text);
-    ls_buf_append(&text, "\n", 1);
-    ls_json_free(line);
-    bool ok = fwrite(text.data, 1, text.len, m->file) == text.len && fflush(m->file) == 0;
-    ls_buf_free(&text);
-    return ok ? LS_OK : ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(errno));
-}
+/* ---- lines ---- */
 
 static void time_text(double seconds, char *text, size_t nbytes) {
     long s = (long)(seconds + 0.5);
@@ -118,13 +180,11 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, "seconds", ls_json_new_number(seconds));
     ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / seconds));
     LS_TRY(write_line(m, line, e));
-    LS_TRY(ls_events_scalar(m->events, steps, "train/loss", (float)out->loss, e));
-    LS_TRY(ls_events_scalar(m->events, steps, "train/lr", (float)in->lr, e));
-    if (!out->skipped)
-        LS_TRY(ls_events_scalar(m->events, steps, "train/grad_norm", (float)out->grad_norm, e));
-    if (in->skips)
-        LS_TRY(ls_events_scalar(m->events, steps, "train/loss_scale", (float)in->loss_scale, e));
-    LS_TRY(ls_events_scalar(m->events, steps, "train/tokens_per_s", (float)(tokens / seconds), e));
+    put_scalar(m, steps, "train/loss", out->loss);
+    put_scalar(m, steps, "train/lr", in->lr);
+    if (!out->skipped) put_scalar(m, steps, "train/grad_norm", out->grad_norm);
+    if (in->skips) put_scalar(m, steps, "train/loss_scale", in->loss_scale);
+    put_scalar(m, steps, "train/tokens_per_s", tokens / seconds);
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show(m, steps, out->loss, rate);
     return LS_OK;
@@ -140,9 +200,11 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
     ls_json_set(line, "val_samples", ls_json_new_integer((int64_t)v->nsamples));
     LS_TRY(write_line(m, line, e));
-    LS_TRY(ls_events_scalar(m->events, steps, "val/loss", (float)v->loss, e));
-    LS_TRY(ls_events_scalar(m->events, steps, "val/bits_per_byte", (float)v->bits_per_byte, e));
-    return ls_events_flush(m->events, e);
+    put_scalar(m, steps, "val/loss", v->loss);
+    put_scalar(m, steps, "val/bits_per_byte", v->bits_per_byte);
+    ls_error why;
+    if (m->events && ls_events_flush(m->events, &why) != LS_OK) end_events(m, &why);
+    return LS_OK;
 }
 
 /* ---- reading back ---- */
@@ -150,10 +212,12 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
 typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *,
                           void *arg);
 
-static ls_status each_line(const char *path, on_line *fn, void *arg, ls_error *e) {
+static ls_status each_line(const char *path, on_line *fn, void *arg, size_t *nbytes_p,
+                           ls_error *e) {
     ls_buf text = {0};
     LS_TRY(ls_file_read(path, MAX_FILE, &text, e));
     ls_status s = LS_OK;
+    *nbytes_p = text.len;
     for (char *at = text.data, *end; s == LS_OK && at && (end = strchr(at, '\n')); at = end + 1) {
         ls_json *j = NULL;
         int64_t step = 0;
@@ -181,29 +245,33 @@ static ls_status pass_line(const char *line, size_t nbytes, int64_t step, const 
 ls_status ls_metrics_read(const char *run, ls_metrics_line *fn, void *arg, ls_error *e) {
     char *path = path_of(run);
     reader r = {fn, arg};
-    ls_status s = each_line(path, pass_line, &r, e);
+    size_t nbytes = 0;
+    ls_status s = each_line(path, pass_line, &r, &nbytes, e);
     free(path);
     return s;
 }
 
 typedef struct cut {
     ls_buf kept;
-    int64_t steps;
+    int64_t steps, latest;
 } cut;
 
 static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
                            void *arg) {
     cut *c = arg;
-    (void)j;
-    if (step <= c->steps) ls_buf_append(&c->kept, line, nbytes);
+    if (step > c->steps) return LS_OK;
+    ls_buf_append(&c->kept, line, nbytes);
+    if (ls_json_get(j, "loss")) c->latest = step;
     return LS_OK;
 }
 
-ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *e) {
+ls_status ls_metrics_cut(const char *run, int64_t steps, int64_t *latest_p, ls_error *e) {
     char *path = path_of(run);
     cut c = {.steps = steps};
-    ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, e) : LS_OK;
-    if (s == LS_OK) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
+    size_t nbytes = 0;
+    ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, &nbytes, e) : LS_OK;
+    if (s == LS_OK && c.kept.len < nbytes) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
+    if (s == LS_OK) *latest_p = c.latest;
     ls_buf_free(&c.kept);
     free(path);
     return s;

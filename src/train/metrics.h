@@ -15,15 +15,20 @@ typedef struct ls_metrics ls_metrics;
 
 /* Appends to what is in the run's folder. */
 ls_status ls_metrics_open(const ls_run *, ls_metrics **m_p, ls_error *);
+/* Begins new files where those that it writes were taken away, or TensorBoard's could not be
+ * written. */
+ls_status ls_metrics_mend(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 
-/* `steps`: complete with this one. */
+/* `steps`: complete with this one. Lines that the disk does not take wait in memory until it does,
+ * or ls_metrics_close() fails. LS_EIO: too many wait. */
 ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
                           double seconds, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
-/* Before going on from step `steps`: drops what a run that was killed wrote beyond it. */
-ls_status ls_metrics_cut(const char *run, int64_t steps, ls_error *);
+/* Before going on from step `steps`: drops what a run that was killed wrote beyond it. *latest_p:
+ * the last step that has its line; 0: none. */
+ls_status ls_metrics_cut(const char *run, int64_t steps, int64_t *latest_p, ls_error *);
 
 /* Calls fn for each whole line, in the order of the file; a torn last line, or one that is not
  * ours, is passed over. Ends with the first that fails. */

@@ -1,6 +1,11 @@
 /* train.c - see train.h: what is decided before there are workers. */
 #include "train/train.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "net/process.h"
 #include "train/fit.h"
 #include "train/worker.h"
 
@@ -17,7 +22,17 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     return LS_OK;
 }
 
-ls_status ls_train(const ls_train_options *o, ls_error *e) {
+/* Workers may be processes that this one forks: what they tell it lies in memory that they share.
+ */
+static ls_status share_flag(atomic_int **flag_p, ls_error *e) {
+    void *p =
+        mmap(NULL, sizeof **flag_p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return ls_fail(e, LS_ENOMEM, "no shared memory: %s", strerror(errno));
+    *flag_p = p;
+    return LS_OK;
+}
+
+ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_train_job job = {
         .config = o->config, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
     job.run.dir = o->run;
@@ -25,10 +40,14 @@ ls_status ls_train(const ls_train_options *o, ls_error *e) {
     job.run.listen = o->listen;
     job.run.join = o->join;
     job.run.hosts = o->hosts;
+    LS_TRY(share_flag(&job.unfinished, e));
+    ls_process_heed_usr1();
     ls_status s = read_config(o, &job.run, e);
     if (s == LS_OK) s = ls_run_build(&job.run, e);
     if (s == LS_OK) s = ls_run_keep(&job.run, e);
     if (s == LS_OK) s = ls_run_launch(&job.run, ls_train_worker, &job, e);
+    if (s == LS_OK) *unfinished_p = atomic_load(job.unfinished) != 0;
     ls_run_free(&job.run);
+    munmap(job.unfinished, sizeof *job.unfinished);
     return s;
 }

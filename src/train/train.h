@@ -17,14 +17,14 @@ typedef struct ls_train_options {
      */
     const char *listen, *join;
     int hosts;           /* for so many the first one waits; 0: for none */
-    bool resume;         /* go on from its newest checkpoint */
+    bool resume;         /* go on from its newest checkpoint, if there is one */
     const char *trace;   /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */
     int64_t began_ns;    /* ls_clock_ns() when the program began */
 } ls_train_options;
 
 /* Trains; prints progress on standard error and a summary on standard output. LS_OK also when an
- * interrupt ended the run early, with a checkpoint. */
-ls_status ls_train(const ls_train_options *, ls_error *);
+ * interrupt ended the run before its last step, with a checkpoint: then *unfinished_p. */
+ls_status ls_train(const ls_train_options *, bool *unfinished_p, ls_error *);
 
 #endif

@@ -72,13 +72,48 @@ static ls_status write_checkpoint(const loop *l, ls_error *e) {
     return ls_checkpoint_write(l->run->dir, &s, &x, e);
 }
 
+static void tell_failed(const loop *l, const ls_error *why) {
+    ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
+}
+
+/* The last one must succeed: what is there to go on from? */
+static ls_status fail_last(const loop *l, ls_error *e) {
+    char *path = NULL;
+    int64_t step = 0;
+    ls_error none;
+    if (ls_checkpoint_newest_good(l->run->dir, &path, &step, &none) != LS_OK) path = NULL;
+    ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written; %s%s",
+            (long long)l->steps, path ? "the newest good one is " : "there is no good one",
+            path ? path : "");
+    free(path);
+    return e->code;
+}
+
+/* What was taken away of the run's folder is made again. */
+static ls_status mend_folder(loop *l, ls_error *e) {
+    ls_error lost;
+    LS_TRY(ls_folder_mend(&l->folder, &l->corpus, e));
+    if (ls_metrics_mend(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
+    return LS_OK;
+}
+
 /* Worker 0 writes, the others wait for it. */
-static ls_status save_now(loop *l, ls_error *e) {
+static ls_status save_now(loop *l, bool last, ls_error *e) {
     const ls_plan *p = &l->run->plan;
+    ls_status s = LS_OK;
+    ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
-    ls_status s = l->m.worker == 0 ? write_checkpoint(l, e) : LS_OK;
+    if (l->m.worker == 0) {
+        s = mend_folder(l, &why);
+        if (s == LS_OK) s = write_checkpoint(l, &why);
+        if (s != LS_OK) tell_failed(l, &why);
+    }
     ls_world_drop_collected(&l->m.worlds[0], p);
-    LS_TRY(ls_member_wait(&l->m, s, e));
+    int32_t good = s == LS_OK;
+    LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));
+    LS_TRY(ls_broadcast(l->m.group, &good, 1, LS_I32, 0, e));
+    if (!good) return LS_OK;
+    l->saved = l->steps;
     note_done(l, LS_STORE_SAVED);
     return LS_OK;
 }
@@ -86,21 +121,27 @@ static ls_status save_now(loop *l, ls_error *e) {
 /* Another process writes; the last one is waited for, and so is one that it would meet. */
 static ls_status save_beside(loop *l, bool last, ls_error *e) {
     ls_store *store = l->run->store;
-    ls_error told;
+    ls_error why;
     note_done(l, LS_STORE_SAVED);
     if (l->m.worker != 0) return LS_OK;
-    if (last) (void)ls_snapshot_wait_written(store, &told);
-    if (!ls_snapshot_ask(store, l->steps))
+    if (last) (void)ls_snapshot_wait_written(store, &why);
+    ls_status s = mend_folder(l, &why);
+    if (s != LS_OK)
+        tell_failed(l, &why);
+    else if (!ls_snapshot_ask(store, l->steps))
         ls_log("no checkpoint of step %lld: the one before is still being written",
                (long long)l->steps);
-    return last ? ls_snapshot_wait_written(store, e) : LS_OK;
+    if (last && s == LS_OK) s = ls_snapshot_wait_written(store, &why);
+    return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
 
+/* One that can't be written is told, and the next is tried when it is due; the last must succeed.
+ */
 static ls_status save(loop *l, bool last, ls_error *e) {
     bool saved = l->saved == l->steps;
-    l->saved = l->steps;
     l->saved_ns = ls_clock_ns();
-    if (!l->beside) return saved ? LS_OK : save_now(l, e);
+    if (!l->beside) return saved ? LS_OK : save_now(l, last, e);
+    l->saved = l->steps;
     if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
     return saved ? LS_OK : save_beside(l, false, e);
 }
@@ -283,15 +324,11 @@ static void tell_memory(const ls_run *r) {
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
 }
 
-/* A step whose worker 0 was lost before it could write its line. */
-static ls_status write_missing(loop *l, ls_error *e) {
+/* A step whose worker 0 was lost before it could write its line: `latest` is that of the last line.
+ */
+static ls_status write_missing(loop *l, int64_t latest, ls_error *e) {
     ls_store_note n;
-    ls_history h;
-    if (!l->run->store || !ls_store_latest(l->run->store, &n)) return LS_OK;
-    LS_TRY(ls_history_read(l->run->dir, &h, e));
-    bool there = h.train.n && (int64_t)h.train.steps[h.train.n - 1] == n.steps;
-    ls_history_free(&h);
-    if (there) return LS_OK;
+    if (!l->run->store || !ls_store_latest(l->run->store, &n) || n.steps == latest) return LS_OK;
     ls_step_in in = ls_run_step(l->run, n.steps - 1, &n.scaler);
     in.lr = n.lr;
     in.loss_scale = n.loss_scale;
@@ -327,9 +364,10 @@ static ls_status begin(loop *l, ls_error *e) {
     free(path);
     LS_TRY(s);
     if (l->m.worker == 0) {
-        s = ls_folder_keep(&l->folder, e);
+        int64_t latest = 0;
+        s = ls_folder_keep(&l->folder, &latest, e);
         if (s == LS_OK) s = ls_metrics_open(r, &l->metrics, e);
-        if (s == LS_OK) s = write_missing(l, e);
+        if (s == LS_OK) s = write_missing(l, latest, e);
         tell_beginning(l);
     }
     ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
@@ -375,10 +413,15 @@ static ls_status run_worker(loop *l, ls_error *e) {
     }
     LS_TRY(begin(l, e));
     LS_TRY(run_steps(l, e));
+    /* A launcher ends the others when the first has ended with an exit code: all wait for worker 0.
+     */
+    bool stops = l->asked == LS_ASKED_STOP && l->steps < all;
+    if (stops) atomic_store(l->job->unfinished, 1);
     ls_metrics *metrics = l->metrics;
     l->metrics = NULL;
     LS_TRY(ls_metrics_close(metrics, e));
-    return first && l->asked == LS_ASKED_STOP ? summarize(l, e) : LS_OK;
+    ls_status s = first && l->asked == LS_ASKED_STOP ? summarize(l, e) : LS_OK;
+    return stops ? ls_member_wait(&l->m, s, e) : s;
 }
 
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {

@@ -2,6 +2,8 @@
 #ifndef LS_TRAIN_WORKER_H
 #define LS_TRAIN_WORKER_H
 
+#include <stdatomic.h>
+
 #include "train/tracer.h"
 
 /* What ls_train_worker() is given; the same for all workers. */
@@ -10,6 +12,7 @@ typedef struct ls_train_job {
     const char *config; /* its path, for messages */
     bool resume;
     ls_trace_request trace;
+    atomic_int *unfinished; /* set by workers that stop before the last step */
 } ls_train_job;
 
 /* An ls_worker_main; arg is the ls_train_job. */

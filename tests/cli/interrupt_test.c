@@ -23,7 +23,7 @@ static void test_stop_and_resume(void **state) {
     p = start(3, "cut", STEPS);
     wait_for_file("cut/checkpoints/step-20");
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 0);
+    assert_int_equal(program_end(&p, &output), 75);
     assert_non_null(strstr(output, "go on with: lockstep train"));
     free(output);
     assert_false(file_exists("cut/checkpoints/step-400"));
@@ -70,6 +70,33 @@ static void test_killed_supervisor(void **state) {
     expect("ckpt verify @/orphans", 0, "good: step");
 }
 
+/* One line for the first time and all others: what is not there is begun, and what was killed
+ * before its first checkpoint, even before all its files were there, begins again. */
+static void test_begin_again(void **state) {
+    (void)state;
+    static const char *const lost[] = {"tokenizer.json", "tokens.bin"};
+    char whole[256], got[256], line[256], path[128], *output = NULL;
+    snprintf(line, sizeof line, START, 2, "early", 1000000);
+    strcat(line, " --resume --set checkpoint.every=0");
+    program p = program_start(line, 0);
+    wait_for_file("early/metrics.jsonl");
+    kill(p.pid, SIGKILL);
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
+    assert_non_null(strstr(output, "early: does not exist yet; this run begins it"));
+    free(output);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/early/%s", folder, lost[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    snprintf(line, sizeof line, START, 2, "early", STEPS);
+    strcat(line, " --resume");
+    expect(line, 0, "early: has no checkpoint yet; beginning again");
+    hash_of("whole", whole);
+    hash_of("early", got);
+    assert_string_equal(whole, got);
+    expect("ckpt ledger @/early", 0, ": clean: 400 steps");
+}
+
 static void test_second_interrupt(void **state) {
     (void)state;
     char *output = NULL;
@@ -96,17 +123,15 @@ static void test_in_use(void **state) {
     strcat(line, " --resume");
     expect(line, 1, "is in use by another lockstep");
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 0);
+    assert_int_equal(program_end(&p, &output), 75);
     free(output);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stop_and_resume),
-        cmocka_unit_test(test_killed_worker),
-        cmocka_unit_test(test_killed_supervisor),
-        cmocka_unit_test(test_second_interrupt),
-        cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_stop_and_resume),   cmocka_unit_test(test_killed_worker),
+        cmocka_unit_test(test_killed_supervisor), cmocka_unit_test(test_begin_again),
+        cmocka_unit_test(test_second_interrupt),  cmocka_unit_test(test_in_use),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -108,8 +108,9 @@ static int count(const char *text, const char *what) {
 static void test_wrong(void **state) {
     (void)state;
     char *output = NULL;
-    assert_int_not_equal(shell(AS_TORCHRUN("29733", "@/never --resume"), &output), 0);
-    assert_int_equal(count(output, "does not exist; leave out --resume"), 1);
+    if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
+    assert_int_not_equal(shell(AS_TORCHRUN("29733", "@/one"), &output), 0);
+    assert_int_equal(count(output, "exists already; go on from it with --resume"), 1);
     assert_int_equal(count(output, "lockstep:"), 1);
     free(output);
     expect_shell(AS_TORCHRUN("29734", "@/never -n 2"), false, "the launcher has started 3 workers");
@@ -136,11 +137,120 @@ static void test_killed(void **state) {
     free(output);
 }
 
+/* ---- stopped, and started again with the same line ---- */
+
+/* A rate that is the same for any number of steps, so that the first steps of a long run are those
+ * of a short one. */
+#define REQUEUED                                                                                   \
+    LOCKSTEP_PROGRAM " train configs/tiny.yaml --resume --set optim.min_lr=3e-3 "                  \
+                     "--set optim.warmup=0 --set log.every=100000 --set train.eval_every=0 "       \
+                     "--set checkpoint.every=0 --set train.steps=$steps -o @/$run 2>&1 & "         \
+                     "pids=\"$pids $!\"; "
+
+/* Starts what `launch` says, in the shell; signals `whom` when it trains, if anyone; the output, at
+ * whose end the exit codes stand. */
+static char *launched(const char *launch, const char *run, int steps, const char *whom) {
+    static const char trains[] = "until [ -s @/$run/metrics.jsonl ]; do sleep 0.1; done; kill ";
+    static const char codes[] = "for p in $pids; do wait $p; codes=\"$codes $?\"; done; "
+                                "echo \"codes:$codes.\"";
+    char line[2048], *output = NULL;
+    snprintf(line, sizeof line, "run=%s steps=%d pids=; %s %s%s; %s", run, steps, launch,
+             whom ? trains : "true", whom ? whom : "", codes);
+    assert_int_equal(shell(line, &output), 0);
+    return output;
+}
+
+static void says(const char *output, const char *what) {
+    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
+}
+
+/* Stopped by a signal all end with 75, and the same line goes on, to the bits of a run in peace. */
+static void requeued(const char *launch, const char *run, const char *whom, int nprograms,
+                     bool may_lose) {
+    char want[256], got[256], alone[64], stopped[64] = "codes:", done[64] = "codes:";
+    for (int i = 0; i < nprograms; i++) {
+        strcat(stopped, " 75");
+        strcat(done, " 0");
+    }
+    char *output = launched(launch, run, 1000000, whom);
+    int steps = 0;
+    says(output, "does not exist yet; this run begins it");
+    if (!may_lose || !strstr(output, "codes: 0.")) says(output, strcat(stopped, "."));
+    const char *told = strstr(output, "stopped after step ");
+    if (!told || sscanf(told, "stopped after step %d of 1000000", &steps) != 1)
+        fail_msg("%s", output);
+    free(output);
+    output = launched(launch, run, steps + 5, NULL);
+    says(output, "going on from");
+    says(output, strcat(done, "."));
+    free(output);
+    snprintf(alone, sizeof alone, "%s-alone", run);
+    free(launched(REQUEUED, alone, steps + 5, NULL));
+    hash_of(alone, want);
+    hash_of(run, got);
+    assert_string_equal(want, got);
+}
+
+/* SIGTERM to Open MPI's mpirun ends all within a second, and mpirun with 1; SIGUSR1 it passes on.
+ */
+static void test_requeue_openmpi(void **state) {
+    (void)state;
+    if (!has("mpirun.openmpi")) skip();
+    requeued(OPENMPI " " REQUEUED, "re-openmpi", "-USR1 $!", 1, false);
+}
+
+/* MPICH's mpirun now and then ends with 0, whatever its programs end with. */
+static void test_requeue_mpich(void **state) {
+    (void)state;
+    if (!has("mpirun.mpich")) skip();
+    requeued("mpirun.mpich -n 3 " REQUEUED, "re-mpich", "-TERM $!", 1, true);
+}
+
+static void test_requeue_lockstep_run(void **state) {
+    (void)state;
+    requeued(LOCKSTEP_PROGRAM " run -n 3 " REQUEUED, "re-run", "-TERM $!", 1, false);
+    requeued(LOCKSTEP_PROGRAM " run -n 2 " REQUEUED, "re-run-usr1", "-USR1 $!", 1, false);
+}
+
+static void test_requeue_supervised(void **state) {
+    (void)state;
+    requeued(REQUEUED, "re-plain", "-TERM $!", 1, false);
+    requeued(REQUEUED, "re-plain-usr1", "-USR1 $!", 1, false);
+}
+
+/* One of them is told, and tells the others. */
+static void test_requeue_torchrun(void **state) {
+    (void)state;
+    requeued("export MASTER_ADDR=127.0.0.1 MASTER_PORT=29737 WORLD_SIZE=3 "
+             "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for RANK in 0 1 2; do export "
+             "RANK; " REQUEUED "done;",
+             "re-torchrun", "-TERM $!", 3, false);
+}
+
+/* As srun sets it, and signals all. */
+static void test_requeue_srun(void **state) {
+    (void)state;
+    requeued("export SLURM_JOB_ID=9738 SLURM_STEP_ID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3 "
+             "SLURM_NODEID=0 SLURM_STEP_NODELIST=localhost SLURM_STEP_TASKS_PER_NODE=3 "
+             "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for SLURM_PROCID in 0 1 2; do "
+             "export SLURM_PROCID SLURM_LOCALID=$SLURM_PROCID; " REQUEUED "done;",
+             "re-srun", "-TERM $pids", 3, false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_openmpi),      cmocka_unit_test(test_mpich),
-        cmocka_unit_test(test_lockstep_run), cmocka_unit_test(test_torchrun),
-        cmocka_unit_test(test_wrong),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_openmpi),
+        cmocka_unit_test(test_mpich),
+        cmocka_unit_test(test_lockstep_run),
+        cmocka_unit_test(test_torchrun),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_requeue_openmpi),
+        cmocka_unit_test(test_requeue_mpich),
+        cmocka_unit_test(test_requeue_lockstep_run),
+        cmocka_unit_test(test_requeue_supervised),
+        cmocka_unit_test(test_requeue_torchrun),
+        cmocka_unit_test(test_requeue_srun),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -140,7 +140,7 @@ static inline void wait_for_file(const char *name) {
 
 /* What `lockstep ckpt hash` says of a run in the folder. */
 static inline void hash_of(const char *run, char hash[256]) {
-    char line[64], *output = NULL;
+    char line[128], *output = NULL;
     snprintf(line, sizeof line, "ckpt hash @/%s", run);
     assert_int_equal(run_program(line, &output), 0);
     snprintf(hash, 256, "%s", output);

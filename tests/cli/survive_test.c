@@ -109,7 +109,7 @@ static void test_stop(void **arg) {
     wait_for_file("stop/checkpoints/step-30");
     hurt(&p, SIGKILL, 1, 10);
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 0);
+    assert_int_equal(program_end(&p, &output), 75);
     assert_non_null(strstr(output, "go on with: lockstep train"));
     free(output);
     snprintf(line, sizeof line, START, 2, "stop", STEPS, "--resume");

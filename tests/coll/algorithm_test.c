@@ -258,8 +258,6 @@ static void check_outputs(const world *w) {
     }
 }
 
-static bool does(const ls_algorithm *a, ls_collective what) { return a->does >> what & 1; }
-
 static void run_and_check(world *w, uint64_t seed) {
     ls_error e = {0};
     ls_fake_faults faults = {.seed = seed, .delay_ns = seed % 3 ? 0 : 5000};
@@ -280,7 +278,8 @@ static void test_all(void **state) {
     for (int a = 0; ls_algorithms[a]; a++)
         for (int what = 0; what < LS_NCALLS; what++)
             for (int n = 1; n <= MAX_N; n++)
-                for (int k = 0; k < NCOUNTS && does(ls_algorithms[a], (ls_collective)what); k++) {
+                for (int k = 0;
+                     k < NCOUNTS && ls_algorithm_has(ls_algorithms[a], (ls_collective)what); k++) {
                     world w = {.algorithm = ls_algorithms[a], .n = n, .in_place = seed % 2};
                     w.call = (ls_call){.what = (ls_collective)what,
                                        .dtype = LS_F32,
@@ -300,7 +299,7 @@ static void test_types(void **state) {
             for (int dtype = 0; dtype < LS_NDTYPES; dtype++)
                 for (int op = 0; op < LS_NOPS; op++) {
                     bool is_float = dtype <= LS_F16;
-                    if (!does(ls_algorithms[a], (ls_collective)what)) continue;
+                    if (!ls_algorithm_has(ls_algorithms[a], (ls_collective)what)) continue;
                     if (!ls_collective_reduces((ls_collective)what) || (op == LS_AVG && !is_float))
                         continue;
                     int n = 2 + (int)(seed % 6);
@@ -324,7 +323,7 @@ static void test_uneven(void **state) {
         for (int n = 1; n <= MAX_N; n++)
             for (int kind = 0; kind < 4; kind++) {
                 ls_collective what = kind & 1 ? LS_CALL_REDUCE_SCATTER : LS_CALL_ALL_GATHER;
-                if (!does(ls_algorithms[a], what)) continue;
+                if (!ls_algorithm_has(ls_algorithms[a], what)) continue;
                 world w = {.algorithm = ls_algorithms[a], .n = n, .in_place = kind & 2};
                 w.call = (ls_call){
                     .what = what, .dtype = LS_F32, .counts = counts, .piece = seed % 2 ? 4 : 0};
@@ -384,7 +383,7 @@ static void test_tree_order(void **state) {
                 w.call =
                     (ls_call){.what = reducing[k], .dtype = LS_F32, .root = n - 1, .count = 200};
                 ls_error e = {0};
-                if (!does(w.algorithm, w.call.what)) continue;
+                if (!ls_algorithm_has(w.algorithm, w.call.what)) continue;
                 assert_ls_ok(run(&w, &(ls_fake_faults){.seed = 3}, 1000000, &e), e);
                 int wrong = 0;
                 for (int r = 0; r < n; r++)

@@ -235,7 +235,8 @@ static void case_collectives(void) {
     uint32_t number = 0;
     for (int a = 0; ls_algorithms[a]; a++)
         for (int what = 0; what < LS_NCALLS; what++)
-            for (int k = 0; k < NCOUNTS && ls_algorithms[a]->does >> what & 1; k++) {
+            for (int k = 0; k < NCOUNTS && ls_algorithm_has(ls_algorithms[a], (ls_collective)what);
+                 k++) {
                 part p = part_of(a, what, COUNTS[k], number);
                 part_start(&p, number++);
                 parts_run(&p, 1);
@@ -251,7 +252,7 @@ static void case_two_flights(void) {
     uint32_t number = 0;
     for (int a = 0; ls_algorithms[a]; a++)
         for (int k = 0; k < NCOUNTS; k++) {
-            if (!(ls_algorithms[a]->does >> LS_CALL_ALL_REDUCE & 1)) continue;
+            if (!ls_algorithm_has(ls_algorithms[a], LS_CALL_ALL_REDUCE)) continue;
             part p[2] = {part_of(a, LS_CALL_ALL_REDUCE, COUNTS[k], number),
                          part_of(a, LS_CALL_ALL_REDUCE, COUNTS[NCOUNTS - 1 - k], number + 1)};
             int first = net->rank & 1;

@@ -8,6 +8,7 @@
 
 #include "../coll/team.h"
 #include "base/random.h"
+#include "pick.h"
 #include "spans.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
@@ -312,13 +313,6 @@ static void test_sharding(void **state) {
     tear_down(&again);
     tear_down(&all);
     tear_down(&one);
-}
-
-/* One draw of a seed: 0 .. n-1. */
-static int pick(uint64_t seed, uint64_t which, int n) {
-    uint32_t r[4];
-    ls_random_words(seed, LS_STREAM_FAKE, 1, which, r);
-    return (int)(r[0] % (uint32_t)n);
 }
 
 /* Any settings that leave the bits alone. */

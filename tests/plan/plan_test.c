@@ -2,8 +2,8 @@
 #include "plan/plan.h"
 
 #include "base/file.h"
-#include "base/random.h"
 #include "coll/tree.h"
+#include "pick.h"
 #include "test.h"
 
 static void make_model(int64_t layers, ls_model *m) {
@@ -51,13 +51,6 @@ static void test_shapes(void **state) {
                     }
         ls_model_free(&m);
     }
-}
-
-/* One draw of a seed: 0 .. n-1. */
-static int pick(uint64_t seed, uint64_t which, int n) {
-    uint32_t r[4];
-    ls_random_words(seed, LS_STREAM_FAKE, 2, which, r);
-    return (int)(r[0] % (uint32_t)n);
 }
 
 /* Any settings: a plan that is made has been verified after each pass; what is refused says why. */

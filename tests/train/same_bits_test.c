@@ -36,13 +36,15 @@ static hashes train(int nworkers, const char *a, const char *b, const char *c) {
     if (c) sets[nsets++] = c;
     char run[128];
     snprintf(run, sizeof run, "%s/run-%d", folder, nruns++);
+    bool unfinished = false;
     ls_error e = {0};
     ls_train_options o = {.config = "configs/tiny.yaml",
                           .sets = sets,
                           .nsets = nsets,
                           .nworkers = nworkers,
                           .run = run};
-    assert_ls_ok(ls_train(&o, &e), e);
+    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
+    assert_false(unfinished);
     char *path = NULL;
     ls_checkpoint_info i;
     assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);

@@ -1,0 +1,408 @@
+/* disk_test.c - disks that fail while a run trains, checkpoints that are torn, folders that are
+ * taken away: training goes on, or ends with the last good checkpoint intact, and the run that goes
+ * on from there has the bits of a run in peace.
+ *
+ * All runs go on from one of 10 steps. After 30 a checkpoint is written beside training, after 60
+ * the last one.
+ */
+#include "cli/program.h"
+
+static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "
+                            "--set checkpoint.every=30 --set log.every=1000 "
+                            "--set train.eval_every=0 --set survival.balance=off%s";
+static const char THREADS[] = " --set parallel.transport=thread";
+
+static char peace[256]; /* what `ckpt hash` says */
+
+/* Lines of the shell, in the test's folder; $r is the run's. */
+static void shell(const char *run, const char *what) {
+    char line[1024];
+    snprintf(line, sizeof line, "cd %s && r=%s/%s && %s", folder, folder, run, what);
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
+static program start(const char *run, int steps, const char *more, const char *faults) {
+    char line[512], held[128];
+    snprintf(held, sizeof held, "%s/held", folder);
+    snprintf(line, sizeof line, START, run, steps, more);
+    if (faults) {
+        setenv("LD_PRELOAD", LOCKSTEP_FAULTS_LIBRARY, 1);
+        setenv("LOCKSTEP_FAULTS", faults, 1);
+        setenv("LOCKSTEP_HELD", held, 1);
+    }
+    program p = program_start(line, 0);
+    unsetenv("LD_PRELOAD");
+    return p;
+}
+
+/* Goes on from a copy of the run of 10 steps; the program's exit code. */
+static int go_on(const char *run, const char *more, const char *faults, char **output_p) {
+    char args[128];
+    shell(run, "cp -r base $r");
+    snprintf(args, sizeof args, "%s --resume", more);
+    program p = start(run, 60, args, faults);
+    return program_end(&p, output_p);
+}
+
+static int count(const char *text, const char *what) {
+    int n = 0;
+    for (const char *s = text; (s = strstr(s, what)); s++) n++;
+    return n;
+}
+
+static void says(const char *output, const char *what) {
+    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
+}
+
+static void verify(const char *run, const char *step) {
+    char line[128];
+    snprintf(line, sizeof line, "ckpt verify @/%s%s%s", run, *step ? "/checkpoints/step-" : "",
+             step);
+    expect(line, 0, ": good: step ");
+}
+
+/* Without faults: it goes on from `step`, and ends in the bits of peace. */
+static void ends_well(const char *run, const char *step) {
+    char line[512], from[128], got[256];
+    snprintf(line, sizeof line, START, run, 60, " --resume");
+    snprintf(from, sizeof from, "going on from %s/%s/checkpoints/step-%s\n", folder, run, step);
+    expect(line, 0, from);
+    verify(run, "60");
+    hash_of(run, got);
+    assert_string_equal(got, peace);
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: 60 steps");
+}
+
+static int make_base(void **state) {
+    char *output = NULL;
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    if (folder_make(state) != 0) return -1;
+    program p = start("base", 10, "", NULL);
+    int code = program_end(&p, &output);
+    free(output);
+    if (code != 0 || go_on("peace", "", NULL, &output) != 0) return -1;
+    free(output);
+    hash_of("peace", peace);
+    return 0;
+}
+
+/* ---- calls that fail ---- */
+
+static const char *const faults[][2] = {
+    {"fsync .step-%d/model EIO 0", "model.safetensors: can't be written: Input/output error"},
+    {"fsync .step-%d/manifest EIO 0", "manifest.json: can't be written: Input/output error"},
+    {"fsync .step-%d$ EIO 0", "can't be synced: Input/output error"},
+    {"write .step-%d/optimizer EIO 3", "optimizer.safetensors: can't be written: Input/output"},
+    {"write .step-%d/model ENOSPC 2", "model.safetensors: can't be written: No space left"},
+    {"rename .step-%d EIO 0", "can't be renamed: Input/output error"},
+    {"mkdir .step-%d EROFS 0", "can't be created: Read-only file system"},
+};
+enum { NFAULTS = sizeof faults / sizeof *faults };
+
+/* Told in one line; training goes on, and the next one is good. */
+static void beside(const char *kind, const char *more) {
+    char run[32], rule[128], got[256], *output = NULL;
+    for (int i = 0; i < NFAULTS; i++) {
+        snprintf(run, sizeof run, "beside-%s-%d", kind, i);
+        snprintf(rule, sizeof rule, faults[i][0], 30);
+        int code = go_on(run, more, rule, &output);
+        if (code != 0) fail_msg("%s: exit code %d:\n%s", rule, code, output);
+        says(output, "lockstep: the checkpoint of step 30 failed: ");
+        says(output, faults[i][1]);
+        assert_int_equal(count(output, "failed"), 1);
+        free(output);
+        snprintf(rule, sizeof rule, "%s/checkpoints/step-30", run);
+        assert_false(file_exists(rule));
+        snprintf(rule, sizeof rule, "%s/checkpoints/.step-30", run);
+        assert_false(file_exists(rule));
+        verify(run, "10");
+        verify(run, "60");
+        hash_of(run, got);
+        assert_string_equal(got, peace);
+    }
+}
+
+static void test_beside(void **state) {
+    (void)state;
+    beside("processes", "");
+    beside("threads", THREADS);
+}
+
+/* The last must succeed, or the run fails, and says what there is to go on from. */
+static void at_last(const char *kind, const char *more) {
+    char run[32], rule[128], there[256], *output = NULL;
+    for (int i = 0; i < NFAULTS; i++) {
+        snprintf(run, sizeof run, "last-%s-%d", kind, i);
+        snprintf(rule, sizeof rule, faults[i][0], 60);
+        int code = go_on(run, more, rule, &output);
+        if (code != 1) fail_msg("%s: exit code %d:\n%s", rule, code, output);
+        says(output, faults[i][1]);
+        snprintf(there, sizeof there,
+                 "lockstep: the checkpoint of step 60 could not be written; the newest good one is "
+                 "%s/%s/checkpoints/step-30\n",
+                 folder, run);
+        says(output, there);
+        free(output);
+        verify(run, "10");
+        verify(run, "");
+        ends_well(run, "30");
+    }
+}
+
+static void test_last(void **state) {
+    (void)state;
+    at_last("processes", "");
+    at_last("threads", THREADS);
+}
+
+/* All that would change the folder fails, from some moment on. */
+static void test_read_only(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_equal(go_on("read-only", "", "any checkpoints EROFS 0", &output), 1);
+    says(output, "the checkpoint of step 30 failed: ");
+    says(output, "read-only/checkpoints/step-10\n");
+    free(output);
+    ends_well("read-only", "10");
+}
+
+/* Renamed, but maybe not for ever: a failure, with the checkpoint where it should be. */
+static void test_unsynced(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_equal(go_on("unsynced", "", "fsync /checkpoints$ EIO 0", &output), 1);
+    says(output, "the checkpoint of step 30 failed: ");
+    says(output, "checkpoints: can't be synced: Input/output error");
+    free(output);
+    verify("unsynced", "10");
+    verify("unsynced", "30");
+    verify("unsynced", "60");
+}
+
+/* Lines of metrics wait for a disk that takes none for a while; if it never does, the run fails. */
+static void test_metrics(void **state) {
+    (void)state;
+    static const char told[] = "metrics.jsonl: can't be written: No space left on device; what is "
+                               "to be written is kept until it can be";
+    char got[256], *output = NULL;
+    assert_int_equal(go_on("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
+    assert_int_equal(count(output, told), 1);
+    assert_int_equal(count(output, "metrics.jsonl: is written again"), 1);
+    free(output);
+    expect("ckpt ledger @/waits", 0, ": clean: 60 steps");
+    hash_of("waits", got);
+    assert_string_equal(got, peace);
+    assert_int_equal(go_on("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
+    assert_int_equal(count(output, told), 1);
+    says(output, "metrics.jsonl: can't be written: No space left on device\n");
+    free(output);
+    verify("waits-long", "60");
+}
+
+/* Nothing at all can be written from some moment on. */
+static void test_full(void **state) {
+    (void)state;
+    char *output = NULL;
+    int code = go_on("full", "", "write full ENOSPC 7; write .step- ENOSPC 0", &output);
+    assert_int_equal(code, 1);
+    says(output, "the checkpoint of step 30 failed: ");
+    says(output, "full/checkpoints/step-10\n");
+    free(output);
+    ends_well("full", "10");
+}
+
+/* ---- all is killed while the last one is written ---- */
+
+static void test_crash(void **state) {
+    (void)state;
+    char run[32], rule[64], *output = NULL;
+    int points = 0;
+    for (;; points++) {
+        snprintf(run, sizeof run, "crash-%d", points);
+        snprintf(rule, sizeof rule, "any step-60 KILL %d", points);
+        int code = go_on(run, "", rule, &output);
+        free(output);
+        if (code == 0) break; /* so many calls there are not */
+        assert_int_equal(code, 128 + SIGKILL);
+        snprintf(rule, sizeof rule, "%s/checkpoints/step-60", run);
+        assert_false(file_exists(rule));
+        verify(run, "");
+        ends_well(run, "30");
+        snprintf(rule, sizeof rule, "%s/checkpoints/.step-60", run);
+        assert_false(file_exists(rule));
+    }
+    print_message("killed at %d moments\n", points);
+    assert_true(points >= 8); /* a folder, five files, the folder's fsync, the rename */
+}
+
+/* After the rename the checkpoint is complete, whatever `latest` says. */
+static void test_crash_before_latest(void **state) {
+    (void)state;
+    static const char *const rules[] = {"fsync /checkpoints$ KILL 0", "symlink .latest KILL 0",
+                                        "rename .latest KILL 0"};
+    char run[32], line[512], *output = NULL;
+    for (int i = 0; i < 3; i++) {
+        snprintf(run, sizeof run, "unlinked-%d", i);
+        assert_int_equal(go_on(run, " --set checkpoint.every=0", rules[i], &output), 128 + SIGKILL);
+        free(output);
+        shell(run, "test $(readlink $r/checkpoints/latest) = step-10");
+        verify(run, "60");
+        snprintf(line, sizeof line, START, run, 60, " --resume");
+        expect(line, 0, "is complete: step 60 of 60");
+        snprintf(line, sizeof line, START, run, 70, " --resume");
+        expect(line, 0, "/checkpoints/step-60\n");
+        shell(run, "test $(readlink $r/checkpoints/latest) = step-70");
+    }
+}
+
+/* ---- what is torn ---- */
+
+static void test_torn_manifest(void **state) {
+    (void)state;
+    static const char *const tears[] = {
+        "truncate -s 0 $f",
+        "truncate -s 1 $f",
+        "truncate -s 100 $f",
+        "truncate -s -50 $f",
+        "truncate -s -3 $f",
+        "n=$(stat -c %s $f) && truncate -s 0 $f && truncate -s $n $f",
+        "dd if=/dev/zero of=$f bs=1 seek=200 count=64 conv=notrunc status=none",
+        "rm $f",
+        "rm $f && mkdir $f",
+    };
+    char run[32], tear[256], line[512], passed[256];
+    for (size_t i = 0; i < sizeof tears / sizeof *tears; i++) {
+        snprintf(run, sizeof run, "torn-%zu", i);
+        snprintf(tear, sizeof tear,
+                 "cp -r peace $r && f=$r/checkpoints/step-60/manifest.json && %s && "
+                 "cp -r $r $r-copy",
+                 tears[i]);
+        shell(run, tear);
+        snprintf(line, sizeof line, "ckpt verify @/%s", run);
+        expect(line, 1, "manifest.json");
+        snprintf(line, sizeof line, START, run, 60, " --resume");
+        snprintf(passed, sizeof passed,
+                 "passed over: %s/%s/checkpoints/step-60/manifest.json:", folder, run);
+        expect(line, 0, passed);
+        strcat(run, "-copy");
+        ends_well(run, "30");
+    }
+}
+
+/* A damaged one that was passed over does not count among those that are kept. */
+static void test_keep(void **state) {
+    (void)state;
+    char line[512];
+    shell("kept", "cp -r peace $r && rm -r $r/checkpoints/step-30 && "
+                  "truncate -s 0 $r/checkpoints/step-60/manifest.json");
+    snprintf(line, sizeof line, START, "kept", 40,
+             " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
+    expect(line, 0, "passed over");
+    verify("kept", "40");
+    assert_false(file_exists("kept/checkpoints/step-10"));
+    assert_true(file_exists("kept/checkpoints/step-60"));
+}
+
+static void test_torn_latest(void **state) {
+    (void)state;
+    static const char *const tears[] = {"rm $l", "ln -sfn step-999 $l", "rm $l && echo > $l",
+                                        "rm $l && mkdir $l"};
+    char run[32], tear[256];
+    for (size_t i = 0; i < sizeof tears / sizeof *tears; i++) {
+        snprintf(run, sizeof run, "latest-%zu", i);
+        snprintf(tear, sizeof tear,
+                 "cp -r peace $r && rm -r $r/checkpoints/step-60 && l=$r/checkpoints/latest && %s",
+                 tears[i]);
+        shell(run, tear);
+        ends_well(run, "30");
+        if (i < 3) shell(run, "test $(readlink $r/checkpoints/latest) = step-60");
+    }
+}
+
+/* ---- what is taken away ---- */
+
+/* While the checkpoint of step 30 is about to be written, `harm` is done; the exit code. */
+static int harm(const char *run, const char *more, const char *how, char **output_p) {
+    char args[128];
+    shell(run, "cp -r base $r");
+    snprintf(args, sizeof args, "%s --resume", more);
+    program p = start(run, 60, args, "mkdir .step-30 HOLD 0");
+    wait_for_file("held");
+    shell(run, how);
+    shell(run, "rm held");
+    return program_end(&p, output_p);
+}
+
+/* The run's folder is gone when workers follow others: it is made from the text again. */
+static void test_gone_and_killed(void **state) {
+    (void)state;
+    char got[256], *output = NULL;
+    shell("both", "cp -r base $r");
+    program p = start("both", 60, " --resume", "mkdir .step-30 HOLD 0");
+    wait_for_file("held");
+    pid_t pids[8];
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    shell("both", "rm -r $r");
+    kill(pids[1], SIGKILL);
+    shell("both", "rm held");
+    assert_int_equal(program_end(&p, &output), 0);
+    says(output, "worker 1 was killed");
+    says(output, "was taken away; it is made again");
+    free(output);
+    verify("both", "60");
+    hash_of("both", got);
+    assert_string_equal(got, peace);
+}
+
+static void gone(const char *run, const char *more, const char *how, const char *told) {
+    char got[256], *output = NULL;
+    int code = harm(run, more, how, &output);
+    if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
+    says(output, told);
+    free(output);
+    verify(run, "60");
+    hash_of(run, got);
+    assert_string_equal(got, peace);
+}
+
+static void test_gone(void **state) {
+    (void)state;
+    static const char whole[] = "was taken away; it is made again";
+    char line[512], *output = NULL;
+    gone("no-folder", "", "rm -r $r/checkpoints", "the checkpoint of step 30 failed: ");
+    gone("no-folder-threads", THREADS, "rm -r $r/checkpoints", "the checkpoint of step 30 failed");
+    gone("no-run", "", "rm -r $r", whole);
+    gone("no-run-threads", THREADS, "rm -r $r", whole);
+    gone("no-files", "", "rm $r/*.*", "validation loss");
+    gone("moved", "", "mv $r $r-away", whole);
+    verify("moved-away", "10");
+    for (int i = 0; i < 3; i++) { /* what was made again is a run */
+        static const char *const runs[] = {"no-run", "no-run-threads", "no-files"};
+        snprintf(line, sizeof line, START, runs[i], 70, " --resume");
+        expect(line, 0, "validation loss");
+    }
+    assert_int_equal(harm("a-file", "", "rm -r $r/checkpoints && echo > $r/checkpoints", &output),
+                     1);
+    says(output, "the checkpoint of step 60 could not be written; there is no good one\n");
+    free(output);
+    snprintf(line, sizeof line, START, "a-file", 60, " --resume");
+    expect(line, 1, "a-file/checkpoints: can't be read: Not a directory");
+    assert_int_equal(harm("others", "", "mv $r $r-away && cp -r base $r", &output), 1);
+    says(output, "others: is the folder of another run now");
+    free(output);
+    verify("others", "10");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_beside),          cmocka_unit_test(test_last),
+        cmocka_unit_test(test_read_only),       cmocka_unit_test(test_unsynced),
+        cmocka_unit_test(test_metrics),         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_crash),           cmocka_unit_test(test_crash_before_latest),
+        cmocka_unit_test(test_torn_manifest),   cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_torn_latest),     cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_gone_and_killed),
+    };
+    return cmocka_run_group_tests(tests, make_base, folder_remove);
+}
