@@ -144,6 +144,8 @@ static const key keys[] = {
     INT("survival.audit", survival.audit, 0, BILLION, 0, FREE,
         "steps after which workers compare parameters, and a virtual worker's gradient that two of "
         "them compute; 0: never"),
+    INT("survival.copies", survival.copies, 1, 16, 1, FREE,
+        "of state that is sharded over hosts: with 2, no step is lost with a host"),
     ONE_OF("survival.balance", survival.balance, balances, FREE,
            "auto: a worker that is slow for a while gets fewer virtual workers"),
     INT("survival.min_workers", survival.min_workers, 1, 4096, 1, FREE,

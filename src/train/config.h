@@ -78,6 +78,7 @@ typedef struct ls_config {
         double heartbeat_s;               /* a worker that shows no life for longer is replaced */
         double rejoin_s;                  /* so long a host waits for the first one */
         int64_t audit;                    /* steps between audits; 0: none */
+        int64_t copies;                   /* of sharded state, on different hosts */
         int64_t balance;                  /* an ls_config_balance */
         int64_t min_workers, max_workers; /* 0: a virtual worker each */
     } survival;

@@ -14,6 +14,9 @@
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 
+/* A file server gives up the locks of a lost host after a minute and a half. */
+enum { LOCK_LOOK_US = 50000, LOCK_LOOKS = 120 * 1000000 / LOCK_LOOK_US };
+
 static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
 
 static ls_status write_config(const ls_run *r, ls_error *e) {
@@ -23,11 +26,21 @@ static ls_status write_config(const ls_run *r, ls_error *e) {
     return s;
 }
 
+/* Of the view before, on another host, that may still be ending, or is cut off. */
+static void wait_for_lock(const ls_folder *f) {
+    for (int i = 0; i < LOCK_LOOKS && flock(f->lock, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (i == LOCK_LOOKS / 60)
+            ls_log("%s: waiting for a worker of the view before to let go of it", f->run->dir);
+        usleep(LOCK_LOOK_US);
+    }
+}
+
 /* One program a run at a time; the lock goes with the process. */
 static ls_status take_lock(ls_folder *f, ls_error *e) {
     const char *dir = f->run->dir;
     f->lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->lock < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", dir, strerror(errno));
+    if (f->run->survival.view.id.number > 1) wait_for_lock(f);
     if (flock(f->lock, LOCK_EX | LOCK_NB) == 0) return LS_OK;
     close(f->lock);
     f->lock = -1;

@@ -25,13 +25,39 @@ static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     return ls_store_mend(r->store, &r->plan, v->first, v->n, note, e);
 }
 
+/* Groups of at most `most` workers that each have all of the state; false: there are none. */
+static bool plan_groups(ls_run *r, int n, int most) {
+    ls_config c = r->config;
+    ls_error e;
+    for (int group = most; group >= 1; group--) {
+        c.parallel.shard_group = group;
+        if (n % group == 0 && ls_run_plan(&c, n, &r->model, &r->plan, &e) == LS_OK) return true;
+    }
+    return false;
+}
+
+/* A view of any size has a plan. Where state is sharded over hosts, so many copies of it are kept
+ * as are wanted: the workers that have the same shard are on different hosts. */
+static ls_status plan_view(ls_run *r, const ls_view *v, ls_error *e) {
+    const ls_config *c = &r->config;
+    int n = v->size, wanted = (int)c->parallel.shard_group, copies = (int)c->survival.copies;
+    if (c->parallel.zero > 0 && wanted > 0 && plan_groups(r, n, wanted < n ? wanted : n))
+        return LS_OK;
+    if (c->parallel.zero > 0 && wanted == 0 && v->nhosts > 1 && copies > 1) {
+        if (copies > v->nhosts) copies = v->nhosts;
+        if (plan_groups(r, n, n / copies)) return LS_OK;
+    }
+    return ls_run_plan_shares(c, n, r->shares, &r->model, &r->plan, e);
+}
+
 /* Shares are those of so many workers as there were when they were found. */
 static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     ls_run *r = arg;
-    int n = v->size;
+    int n = v->size, hosts = r->survival.view.nhosts;
+    bool alike = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
     ls_store_restart(r->store, v->steps, &v->scaler);
     ls_store_set(r->store, LS_STORE_LOST, 0);
-    if (n == r->nworkers && !r->survival.reshape) return LS_OK;
+    if (n == r->nworkers && alike && !r->survival.reshape) return LS_OK;
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
     free(r->shares);
@@ -39,7 +65,7 @@ static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     if (!r->shares) free(r->better_shares);
     r->better_shares = NULL;
     r->nworkers = n;
-    return ls_run_plan_shares(&r->config, n, r->shares, &r->model, &r->plan, e);
+    return plan_view(r, v, e);
 }
 
 /* Where nobody leads any more. */

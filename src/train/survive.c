@@ -244,16 +244,19 @@ static void look_at_links(host *h) {
 
 /* The first host does not come back: what is here is saved, and the run ends. */
 static void end_alone(host *h) {
-    ls_error e = {0};
+    ls_error e = {0}, why = {0};
     int64_t steps = 0;
     if (ls_views_size(h->views) == 0)
         ls_fail(&e, LS_ETIMEOUT, "%s: no one lets this host in, within %.0f s", h->s->join,
                 h->s->rejoin_s);
-    else if (h->s->save(h->s->arg, &steps, &e) == LS_OK)
+    else if (h->s->save(h->s->arg, &steps, &why) == LS_OK)
         ls_fail(&e, LS_EPEER,
                 "the first host, %s, is lost: the run ends here with a checkpoint of step %lld; go "
                 "on with --resume",
                 h->s->join, (long long)steps);
+    else
+        ls_fail(&e, LS_EPEER, "the first host, %s, is lost, and the run ends: %.300s", h->s->join,
+                why.msg);
     fail(h, &e);
 }
 
