@@ -290,13 +290,26 @@ static ls_status take_folder(loop *l, ls_error *e) {
     return LS_OK;
 }
 
-/* For workers to come, on each host. */
-static void note_folder(const loop *l, int64_t first_step) {
+/* What all decide by is worker 0's, as its host has been there before. For workers to come, each
+ * host notes it. */
+static ls_status agree_on_done(loop *l, ls_error *e) {
+    static const ls_store_flag flags[] = {LS_STORE_FOLDER_STEP, LS_STORE_SAVED, LS_STORE_EVALUATED};
+    enum { N = sizeof flags / sizeof *flags };
     ls_store *store = l->run->store;
-    if (!store) return;
-    ls_store_set(store, LS_STORE_FOLDER_STEP, first_step);
+    int64_t told[2 + N] = {l->folder.step, ls_group_near(l->m.group)};
+    if (store && !ls_store_get(store, LS_STORE_FOLDER_MADE))
+        ls_store_set(store, LS_STORE_FOLDER_STEP, l->folder.step);
+    for (int i = 0; store && i < N; i++) told[2 + i] = ls_store_get(store, flags[i]);
+    LS_TRY(ls_broadcast(l->m.group, told, 2 + N, LS_I64, 0, e));
+    l->steps = told[0];
+    if (!store) return LS_OK;
+    l->beside = l->run->plan.c.zero == 0 || ls_plan_shards(&l->run->plan) <= told[1];
+    for (int i = 0; i < N; i++) ls_store_set(store, flags[i], told[2 + i]);
     ls_store_set(store, LS_STORE_FOLDER_BEGUN, 1);
     ls_store_set(store, LS_STORE_FOLDER_MADE, 1);
+    l->saved = told[3] - 1;
+    l->evaluated = told[4] - 1;
+    return LS_OK;
 }
 
 /* Worker 0 makes or takes up the folder; then all read from it. */
@@ -304,13 +317,7 @@ static ls_status open_folder(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
-    bool made = r->store && ls_store_get(r->store, LS_STORE_FOLDER_MADE);
-    int64_t began = made ? ls_store_get(r->store, LS_STORE_FOLDER_STEP) : l->folder.step;
-    int64_t told[3] = {l->folder.step, ls_group_near(l->m.group), began};
-    LS_TRY(ls_broadcast(l->m.group, told, 3, LS_I64, 0, e));
-    l->steps = told[0];
-    l->beside = r->store && (r->plan.c.zero == 0 || ls_plan_shards(&r->plan) <= told[1]);
-    note_folder(l, told[2]);
+    LS_TRY(agree_on_done(l, e));
     return ls_agree(l->m.group, ls_corpus_open(&l->corpus, r->dir, &r->config, e), e);
 }
 
@@ -354,10 +361,6 @@ static void tell_beginning(const loop *l) {
 static ls_status begin(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     l->m.corpus = &l->corpus;
-    if (r->store) {
-        l->saved = ls_store_get(r->store, LS_STORE_SAVED) - 1;
-        l->evaluated = ls_store_get(r->store, LS_STORE_EVALUATED) - 1;
-    }
     LS_TRY(ls_member_join(&l->m, e));
     char *path = ls_folder_checkpoint(r, l->steps);
     ls_status s = ls_member_begin(&l->m, l->steps, path, e);
