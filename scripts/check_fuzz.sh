@@ -25,7 +25,7 @@ frame() { # frame KIND NBYTES
     printf "\\$(printf %03o $(($2 % 256)))\\$(printf %03o $(($2 / 256)))"'\0\0\0\0\0\0'
 }
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
-mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/environment" "$seeds/json" \
+mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
     "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer" "$seeds/timeline"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
@@ -38,6 +38,18 @@ done
 { frame 4 536; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; printf 'news%0600d' 0; } >"$seeds/watch/news"
 { frame 3 9; printf 'an answer'; } >"$seeds/visit/answer"
 { for kind in 16 17 18 19 20; do frame $kind 3; printf 'abc'; done; } >"$seeds/tcp/frames"
+etcd() { printf '%s%s' "$1" "$2" >"$seeds/etcd/$1"; } # etcd FIRST-BYTE BODY
+etcd l '{"ID":"7"}'
+etcd m '{"result":{"ID":"7","TTL":"9"}}'
+etcd o '{"result":{"created":true}}
+{"result":{"events":[{"type":"DELETE"}],"canceled":true,"compact_revision":"1","cancel_reason":"no leader"}}
+{"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}}
+'
+etcd p '{"header":{"revision":"5"},"succeeded":true,"responses":[{"response_put":{}}]}'
+etcd q '{"header":{"revision":"5"},"kvs":[{"create_revision":"2","value":"dmFsdWU=","lease":"7"}]}'
+etcd v '{"header":{"revision":"5"},"responses":[{"response_range":{"kvs":[{"create_revision":"2","value":"dmFsdWU=","lease":"7"}]}}],"token":"a"}'
+etcd w '{"error":"etcdserver: invalid auth token","code":16,"token":"a"}'
+printf '5HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n' >"$seeds/etcd/http"
 printf '#-1\nnode[003-007,010],other-[1-2]x\n' >"$seeds/environment/nodes"
 printf 'node[003-007,010],other-[1-2]x' >"$seeds/environment/list"
 printf '{"a": [1, 2.5e3, "x\\u00e9", null, true], "b": {}}' >"$seeds/json/values"
@@ -65,6 +77,7 @@ target join 35000
 target watch 35000
 target visit 40000
 target tcp 12000
+target etcd 12000
 target environment 60000
 target json 90000
 target yaml 35000

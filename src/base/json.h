@@ -25,6 +25,7 @@ size_t ls_json_count(const ls_json *);     /* elements of an array, members of a
 const char *ls_json_text(const ls_json *); /* of a string, else NULL */
 bool ls_json_integer(const ls_json *, int64_t *value_p); /* false: not an integer */
 bool ls_json_number(const ls_json *, double *value_p);   /* integers too */
+bool ls_json_is_true(const ls_json *);
 bool ls_json_is_object(const ls_json *);
 bool ls_json_is_array(const ls_json *);
 

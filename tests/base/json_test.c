@@ -60,7 +60,13 @@ static void test_absent(void **state) {
     assert_int_equal(ls_json_count(NULL), 0);
     assert_false(ls_json_integer(NULL, &whole) || ls_json_number(NULL, &real));
     assert_false(ls_json_is_object(NULL) || ls_json_is_array(NULL));
+    assert_false(ls_json_is_true(NULL));
     ls_json_free(j);
+    j = parse("[true, false, 1]");
+    assert_true(ls_json_is_true(ls_json_at(j, 0)));
+    assert_false(ls_json_is_true(ls_json_at(j, 1)) || ls_json_is_true(ls_json_at(j, 2)));
+    ls_json_free(j);
+    j = NULL;
     ls_json_free(NULL);
 }
 

@@ -1,0 +1,78 @@
+/* etcd_fuzz.c - what a server says that should be an etcd, to each of the client's calls: to the
+ * first attempt, and once more to the next. */
+#include <time.h>
+
+#include "base/clock.h"
+#include "fuzz.h"
+
+static int64_t late; /* the time limit of a call is reached when it would pause */
+#define ls_clock_ns()      (ls_clock_ns() + late)
+#define nanosleep(t, rest) ((void)(t), late = (int64_t)1 << 60)
+#include "net/etcd.c"
+
+static ls_buf says; /* what each attempt hears */
+static int other[8], nopened;
+
+static curl_socket_t open_peer(void *arg, curlsocktype what, struct curl_sockaddr *a) {
+    (void)arg, (void)what, (void)a;
+    if (nopened == 8) return CURL_SOCKET_BAD;
+    return fuzz_peer((const uint8_t *)says.data, says.len, 1, &other[nopened++]);
+}
+
+static int is_connected(void *arg, curl_socket_t fd, curlsocktype what) {
+    (void)arg, (void)fd, (void)what;
+    return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
+static ls_etcd *make(bool user) {
+    ls_etcd_options o = {.endpoints = "etcd://127.0.0.1:1", .timeout_s = 10};
+    ls_etcd *t = NULL;
+    if (user) o.user = "user", o.password = "password";
+    FUZZ_CHECK(ls_etcd_open(&o, &t, NULL) == LS_OK);
+    curl_easy_setopt(t->curl, CURLOPT_OPENSOCKETFUNCTION, open_peer);
+    curl_easy_setopt(t->curl, CURLOPT_SOCKOPTFUNCTION, is_connected);
+    return t;
+}
+
+/* One call; what it returns must hold together. */
+static ls_status use(ls_etcd *t, int what, ls_error *e) {
+    ls_etcd_value v = {0};
+    int64_t lease = 0;
+    bool yes = false;
+    ls_status s = LS_OK;
+    switch (what) {
+    case 0: s = ls_etcd_grant(t, 9, &lease, e); break;
+    case 1: return ls_etcd_keep_alive(t, 7, e);
+    case 2: return ls_etcd_revoke(t, 7, e);
+    case 3: return ls_etcd_watch(t, "key", 5, 20, &yes, e);
+    case 4: s = ls_etcd_create(t, "key", "value", 7, &v, &yes, e); break;
+    default: s = ls_etcd_get(t, "key", &v, e); break;
+    }
+    if (what == 0) FUZZ_CHECK(s != LS_OK || lease > 0);
+    if (what == 4) FUZZ_CHECK(s != LS_OK || (v.value && v.create_revision > 0));
+    if (what == 4 && yes) FUZZ_CHECK(v.lease == 7 && strcmp(v.value, "value") == 0);
+    if (what > 4) FUZZ_CHECK(s != LS_OK || (v.revision > 0 && !v.value == !v.create_revision));
+    if (v.value) FUZZ_CHECK(v.value[v.nbytes] == 0);
+    ls_etcd_value_free(&v);
+    return s;
+}
+
+/* The first byte chooses: the call, with a user or not, and whether the rest is a body or the whole
+ * of HTTP. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
+    static const char head[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+    if (!nbytes || nbytes > 60000) return 0;
+    ls_error e = {0};
+    late = 0;
+    nopened = 0;
+    says.len = 0;
+    if (data[0] % 24 >= 12) ls_buf_append(&says, head, sizeof head - 1);
+    ls_buf_append(&says, data + 1, nbytes - 1);
+    ls_etcd *t = make(data[0] % 12 >= 6);
+    ls_status s = use(t, data[0] % 6, &e);
+    FUZZ_CHECK(s == LS_OK || (e.code == s && e.msg[0] && !strchr(e.msg, '\n')) ||
+               (data[0] % 6 == 2 && e.code == LS_EPEER));
+    ls_etcd_close(t);
+    for (int i = 0; i < nopened; i++) close(other[i]);
+    return 0;
+}
