@@ -119,7 +119,7 @@ static void stop_worker(world *w) {
     int rank = any_rank(w, h);
     int64_t ns = draw_in(w, 10 * MS, 300 * MS);
     tell(w, "FAULT: worker %d on host %d is stopped", rank, h->slot);
-    hurt(w, h, ns);
+    if (w->now + ns > w->calm_at) w->calm_at = w->now + ns;
     worker_stop(h->crew.team, rank, ns);
     event *e = post_host(h, w->plan.heartbeat, silent);
     e->a = h->crew.generation;
