@@ -6,7 +6,9 @@
 /* A host that was hurt may be taken for lost, or be late, for so long after. */
 static const int64_t HEALS_NS = (int64_t)2500 * MS;
 
-static bool lately_hurt(const host *h) { return h->w->now < h->hurt_until + HEALS_NS; }
+static bool lately_hurt(const host *h) {
+    return h->hurt_until > 0 && h->w->now < h->hurt_until + HEALS_NS;
+}
 
 /* Has the leader known long enough that the host is there? */
 static bool is_known(const host *h, int leader) {
@@ -17,7 +19,7 @@ static bool is_known(const host *h, int leader) {
 /* Can the leader not know of it? */
 static bool is_lost(const host *h, int life) {
     bool comes = h->linked_since >= 0 && h->w->now <= h->linked_since + 200 * MS;
-    return !h->alive || h->over || h->leaves || h->life != life || comes || lately_hurt(h);
+    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes || lately_hurt(h);
 }
 
 void check_whole(team *t) {
@@ -35,7 +37,7 @@ static bool is_gone(const world *w, int leader, const ls_view_id *view) {
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *h = &w->hosts[i];
         if (w->holders[i] < 0) continue;
-        bool lives = h->alive && h->life == w->holders[i];
+        bool lives = h->alive && h->life == w->holders[i] && h->store.steps >= 0;
         bool in = view ? view_compare(h->crew.view.id, *view) == 0 : is_known(h, leader);
         all++;
         here += lives && in;
@@ -128,8 +130,9 @@ void check_leads(host *h) {
     w->led_term = h->term;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *x = &w->hosts[i];
-        if (x != h && x->alive && !x->over && x->stopped_until <= w->now &&
-            ls_views_leads(x->views) && w->now >= x->own_until + 200 * MS)
+        int64_t until = x->stopped_until > x->own_until ? x->stopped_until : x->own_until;
+        if (x != h && x->alive && !x->over && ls_views_leads(x->views) &&
+            w->now > until + 200 * MS)
             violate(w, "hosts %d and %d lead", h->slot, i);
     }
 }
