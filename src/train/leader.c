@@ -65,7 +65,8 @@ void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
         p->phase = LS_PEER_RESTS;
         p->kept = s->kept;
     }
-    if (s->what != LS_SAID_LEAVE) return;
+    bool leaves = s->what == LS_SAID_JOIN && s->nworkers == 0 && !s->kept.unfinished;
+    if (s->what != LS_SAID_LEAVE && !leaves) return;
     p->phase = LS_PEER_ABSENT;
     ls_views_say(v, peer, &(ls_saying){.what = LS_SAID_OVER, .how = LS_VIEW_DONE});
 }
