@@ -170,8 +170,16 @@ static void look_at_leader(ls_views *v) {
     unlink_leader(v, "the leading host is silent");
 }
 
+/* Whoever was stopped itself has not listened: nobody was silent. */
+static void be_patient(ls_views *v) {
+    v->leader_ns = v->now;
+    for (int i = 0; v->leads && i < v->leader.npeers; i++) v->leader.peers[i].heard_ns = v->now;
+}
+
 void ls_views_tick(ls_views *v, int64_t now) {
+    bool late = now - v->now > v->c.silence_ns / 2;
     v->now = now;
+    if (late) be_patient(v);
     if (v->over) return;
     look_at_leader(v);
     if (v->leads) ls_leader_tick(v);
