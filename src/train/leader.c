@@ -152,14 +152,19 @@ static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
     return best;
 }
 
+/* Has a host come with a later note of the view that this one has finished already? */
+static bool lags(const ls_peer *p, const ls_store_note *note) {
+    return p->phase == LS_PEER_RESTS && note && note->steps > p->kept.steps;
+}
+
 /* Not while others of the same view may still decide a step. */
 static void finish_ended(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
-        if (p->phase != LS_PEER_IS_ENDED) continue;
         if (v->leader.runs && ls_view_same(p->kept.view, v->view.id)) continue;
         const ls_store_note *note = newest_note(v, p);
-        ls_saying s = {.what = LS_SAID_FINISH};
+        if (p->phase != LS_PEER_IS_ENDED && !lags(p, note)) continue;
+        ls_saying s = {.what = LS_SAID_FINISH, .view.id = p->kept.view};
         if (note) s.note = *note;
         p->phase = LS_PEER_FINISHES;
         ls_views_say(v, i, &s);

@@ -63,8 +63,10 @@ static void end(ls_views *v, const char *why) {
 }
 
 static void finish(ls_views *v, const ls_saying *s) {
-    if (v->crew != LS_CREW_RESTS || !v->kept.unfinished) return;
+    bool more = v->kept.unfinished || s->note.steps > v->kept.steps;
+    if (v->crew != LS_CREW_RESTS || !more || !ls_view_same(s->view.id, v->kept.view)) return;
     v->crew = LS_CREW_FINISHES;
+    v->kept.unfinished = 1;
     v->kept.note = s->note;
     v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
 }
