@@ -65,7 +65,8 @@ void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
         p->phase = LS_PEER_RESTS;
         p->kept = s->kept;
     }
-    if (s->what != LS_SAID_LEAVE) return;
+    bool leaves = s->what == LS_SAID_JOIN && s->nworkers == 0 && !s->kept.unfinished;
+    if (s->what != LS_SAID_LEAVE && !leaves) return;
     p->phase = LS_PEER_ABSENT;
     ls_views_say(v, peer, &(ls_saying){.what = LS_SAID_OVER, .how = LS_VIEW_DONE});
 }
@@ -142,20 +143,28 @@ static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
         if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->kept.view, of->kept.view)) continue;
+#ifdef LS_BUG_OWN_NOTE /* LS_BUG_...: planted for the test of the simulation (tests/sim) */
+        if (p != of) continue;
+#endif
         if (p->kept.note.steps > 0 && (!best || p->kept.note.steps > best->steps))
             best = &p->kept.note;
     }
     return best;
 }
 
+/* Has a host come with a later note of the view that this one has finished already? */
+static bool lags(const ls_peer *p, const ls_store_note *note) {
+    return p->phase == LS_PEER_RESTS && note && note->steps > p->kept.steps;
+}
+
 /* Not while others of the same view may still decide a step. */
 static void finish_ended(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
-        if (p->phase != LS_PEER_IS_ENDED) continue;
         if (v->leader.runs && ls_view_same(p->kept.view, v->view.id)) continue;
         const ls_store_note *note = newest_note(v, p);
-        ls_saying s = {.what = LS_SAID_FINISH};
+        if (p->phase != LS_PEER_IS_ENDED && !lags(p, note)) continue;
+        ls_saying s = {.what = LS_SAID_FINISH, .view.id = p->kept.view};
         if (note) s.note = *note;
         p->phase = LS_PEER_FINISHES;
         ls_views_say(v, i, &s);
@@ -186,8 +195,10 @@ static int share_out(ls_views *v) {
 
 static bool is_newer(const ls_kept *a, const ls_kept *b) {
     if (a->steps < 0 || b->steps < 0) return a->steps > b->steps;
+#ifndef LS_BUG_MOST_STEPS
     if (a->from.term != b->from.term) return a->from.term > b->from.term;
     if (a->from.number != b->from.number) return a->from.number > b->from.number;
+#endif
     return a->steps > b->steps;
 }
 
@@ -215,6 +226,9 @@ static bool is_gathered(const ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) here += v->leader.peers[i].phase == LS_PEER_RESTS;
     int64_t newest = newest_number(v);
     if (newest == 0 && !v->begun) return here >= v->c.hosts;
+#ifdef LS_BUG_NO_GATHER
+    return true;
+#endif
     bool first = v->leader.steps < -1; /* of this leader */
     if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
     return newest > 0 && v->view.id.number == newest && here >= v->view.nhosts;
@@ -296,7 +310,10 @@ void ls_leader_settle(ls_views *v) {
     if (l->runs && !any(v, LS_PEER_RUNS)) close_view(v);
     finish_ended(v);
     if (l->runs && !l->broken && v->crew == LS_CREW_RUNS) let_in(v);
-    if (v->inbox.n || l->runs || any(v, LS_PEER_IS_ENDED) || any(v, LS_PEER_FINISHES)) return;
+    if (v->inbox.n || l->runs || any(v, LS_PEER_IS_ENDED)) return;
+#ifndef LS_BUG_BEGIN_EARLY
+    if (any(v, LS_PEER_FINISHES)) return;
+#endif
     if (l->peers[LS_OWN_PEER].phase != LS_PEER_RESTS || v->over || !is_gathered(v)) return;
     count_progress(v, newest_state(v)->kept.steps);
     if (!is_given_up(v)) begin_view(v);

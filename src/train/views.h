@@ -90,7 +90,7 @@ typedef struct ls_saying {
     uint64_t host;    /* who says it */
     int32_t nworkers; /* JOIN, ENDED: so many would be next */
     int32_t unused;
-    ls_view view;       /* BEGIN; END: its id */
+    ls_view view;       /* BEGIN; END, FINISH: its id */
     ls_kept kept;       /* JOIN, ENDED, REST */
     ls_store_note note; /* FINISH; steps 0: none was decided */
     char text[256];     /* ENDED, END, OVER: why */
@@ -105,7 +105,8 @@ typedef struct ls_views_ops {
     void (*begin)(void *arg, const ls_view *);
     void (*ask)(void *arg, ls_asked);        /* the workers to end after the step in flight */
     void (*end)(void *arg, const char *why); /* kills them; ls_views_ended() follows */
-    /* Finishes the step (NULL: none was decided); ls_views_finished() follows. */
+    /* Finishes the step (NULL: none was decided) of the latest view; ls_views_finished() follows.
+     * Comes again where another host knows of a later step. */
     void (*finish)(void *arg, const ls_store_note *);
     void (*tell)(void *arg, const char *line); /* for the log */
     /* The last order. LS_VIEW_DONE or LS_VIEW_FAILED. */

@@ -6,17 +6,20 @@
 /* A host that was hurt may be taken for lost, or be late, for so long after. */
 static const int64_t HEALS_NS = (int64_t)2500 * MS;
 
-static bool lately_hurt(const host *h) { return h->w->now < h->hurt_until + HEALS_NS; }
-
-/* Can the leader not know that the host has the state of the latest whole view? */
-static bool is_lost(const world *w, int slot) {
-    const host *h = &w->hosts[slot];
-    return !h->alive || h->over || h->leaves || h->life != w->holders[slot] || lately_hurt(h);
+static bool lately_hurt(const host *h) {
+    return h->hurt_until > 0 && h->w->now < h->hurt_until + HEALS_NS;
 }
 
-static bool is_here(const world *w, int slot) {
-    const host *h = &w->hosts[slot];
-    return h->alive && h->life == w->holders[slot];
+/* Has the leader known long enough that the host is there? */
+static bool is_known(const host *h, int leader) {
+    if (h->slot == leader) return true;
+    return h->holder == leader && h->linked_since >= 0 && h->w->now > h->linked_since + 200 * MS;
+}
+
+/* Can the leader not know of it? */
+static bool is_lost(const host *h, int life) {
+    bool comes = h->linked_since >= 0 && h->w->now <= h->linked_since + 200 * MS;
+    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes || lately_hurt(h);
 }
 
 void check_whole(team *t) {
@@ -27,33 +30,40 @@ void check_whole(team *t) {
     for (int r = 0; r < t->size; r++) w->holders[t->hosts[r]->slot] = t->hosts[r]->life;
 }
 
-/* Is the state gone, or some host that has it not to be reached? */
-static bool excused(const world *w, const host *leader, ls_view_id id) {
+/* A view has no state: are those gone who had it? view: the hosts in it; NULL: those the leader
+ * knows of. */
+static bool is_gone(const world *w, int leader, const ls_view_id *view) {
     int here = 0, all = 0, unexplained = 0;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *h = &w->hosts[i];
         if (w->holders[i] < 0) continue;
+        bool lives = h->alive && h->life == w->holders[i] && h->store.steps >= 0;
+        bool in = view ? view_compare(h->crew.view.id, *view) == 0 : is_known(h, leader);
         all++;
-        bool in = is_here(w, i) && view_compare(h->crew.view.id, id) == 0;
-        here += in;
-        unexplained += !in && !is_lost(w, i);
+        here += lives && in;
+        unexplained += !(lives && in) && !is_lost(h, w->holders[i]);
     }
-    if (all == 0 || (leader && lately_hurt(leader))) return true;
-    if (w->plan.sharded) return here < all && unexplained < all - here;
-    return here == 0 && unexplained == 0;
-}
-
-static void check_fallback(host *h, ls_view_id id, const char *what) {
-    world *w = h->w;
-    if (w->whole.number == 0) return;
-    w->tally->fallbacks++;
-    if (excused(w, h->holder >= 0 ? &w->hosts[h->holder] : NULL, id)) return;
-    violate(w, "view %lld.%lld %s, but no host with state was lost", (long long)id.term,
-            (long long)id.number, what);
+    if (all == 0) return true;
+    if (w->plan.sharded ? here == all : here > 0) return false;
+    return unexplained == 0 || (leader >= 0 && lately_hurt(&w->hosts[leader]));
 }
 
 void check_stateless(host *h) {
-    check_fallback(h, h->crew.view.id, "does not find the state");
+    world *w = h->w;
+    ls_view_id id = h->crew.view.id;
+    w->tally->fallbacks++;
+    w->stateless = id;
+    if (!is_gone(w, h->holder, &id))
+        violate(w, "view %lld.%lld finds no state, but no host that had it was lost",
+                (long long)id.term, (long long)id.number);
+}
+
+static void check_fallback(host *h, const ls_view *v) {
+    world *w = h->w;
+    bool told = w->stateless.term == v->id.term && w->stateless.number + 1 == v->id.number;
+    if (v->steps >= 0 || v->first > 0 || told || is_gone(w, h->holder, NULL)) return;
+    violate(w, "view %lld.%lld begins without state, but no host that had it was lost",
+            (long long)v->id.term, (long long)v->id.number);
 }
 
 static void check_goes_back(host *h, const ls_view *v) {
@@ -89,7 +99,7 @@ void check_begin(host *h, const ls_view *v) {
         violate(w, "host %d: workers %d to %d of %d", h->slot, v->first, v->first + v->n - 1,
                 v->size);
     check_goes_back(h, v);
-    if (v->steps < 0 && v->first == 0) check_fallback(h, (ls_view_id){0}, "begins without state");
+    check_fallback(h, v);
     count_overlaps(w, v);
 }
 
@@ -120,8 +130,9 @@ void check_leads(host *h) {
     w->led_term = h->term;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *x = &w->hosts[i];
-        if (x != h && x->alive && !x->over && x->stopped_until <= w->now &&
-            ls_views_leads(x->views) && w->now >= x->own_until + 200 * MS)
+        int64_t until = x->stopped_until > x->own_until ? x->stopped_until : x->own_until;
+        if (x != h && x->alive && !x->over && ls_views_leads(x->views) &&
+            w->now > until + 200 * MS)
             violate(w, "hosts %d and %d lead", h->slot, i);
     }
 }

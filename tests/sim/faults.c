@@ -119,7 +119,7 @@ static void stop_worker(world *w) {
     int rank = any_rank(w, h);
     int64_t ns = draw_in(w, 10 * MS, 300 * MS);
     tell(w, "FAULT: worker %d on host %d is stopped", rank, h->slot);
-    hurt(w, h, ns);
+    if (w->now + ns > w->calm_at) w->calm_at = w->now + ns;
     worker_stop(h->crew.team, rank, ns);
     event *e = post_host(h, w->plan.heartbeat, silent);
     e->a = h->crew.generation;
@@ -248,6 +248,8 @@ static void ask_leader(world *w, bool scales) {
     host *h = any_host(w, leads);
     if (!h || h->stopped_until > w->now) return;
     int n = (int)draw_in(w, 1, 6);
+    /* Where state is sharded a host without workers would take its part of it away. */
+    if (w->plan.sharded && n < MOST_HOSTS) n = MOST_HOSTS;
     tell(w, "FAULT: host %d is asked for %d workers", h->slot, scales ? n : 0);
     if (scales)
         ls_views_scale(h->views, n);

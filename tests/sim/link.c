@@ -100,6 +100,8 @@ void link_drop(host *h, int peer) {
     conn *c = open_conn(h->w, h, side, peer);
     tell(h->w, "host %d: drops peer %d", h->slot, peer);
     if (!c) return;
+    for (int i = 0; i < 2; i++) /* it was silent, whyever; one that comes again was lost before */
+        if (c->ends[i]->hurt_until < h->w->now) c->ends[i]->hurt_until = h->w->now;
     send(h->w, c, !side, NULL);
     close_side(c, side);
     if (side != HOST_SIDE) return;

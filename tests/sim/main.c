@@ -10,13 +10,15 @@
 #include "world.h"
 
 static const char usage[] =
-    "usage: lockstep-sim [--seeds A..B] [--jobs N] [--trace] [--cut] [--no-fence]\n"
+    "usage: lockstep-sim [--seeds A..B] [--jobs N] [--first] [--trace]\n"
+    "                    [--cut] [--no-fence]\n"
     "\n"
     "Simulates clusters whose hosts agree on who trains (train/views.h), one a seed, with faults.\n"
     "A failing seed is printed with what was violated; the same seed replays exactly.\n"
     "\n"
     "  --seeds A..B  or one seed; 1..1000 by default\n"
     "  --jobs N      processes\n"
+    "  --first       ends with the first that fails\n"
     "  --trace       prints every event with its time\n"
     "  --cut         a view cuts the log after its first step\n"
     "  --no-fence    writing to the folder of a later view is a violation\n"
@@ -26,6 +28,7 @@ static const char usage[] =
 typedef struct args {
     uint64_t first, last;
     int jobs;
+    bool first_alone;
     options options;
 } args;
 
@@ -45,6 +48,8 @@ static bool read_args(int argc, char **argv, args *a) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--trace") == 0)
             a->options.trace = true;
+        else if (strcmp(argv[i], "--first") == 0)
+            a->first_alone = true;
         else if (strcmp(argv[i], "--cut") == 0)
             a->options.cuts_log = true;
         else if (strcmp(argv[i], "--no-fence") == 0)
@@ -69,6 +74,7 @@ static int64_t run_seeds(const args *a, int job, tally *t) {
         failed++;
         printf("seed %llu: %s\n", (unsigned long long)seed, w->violated);
         fflush(stdout);
+        if (a->first_alone) break;
     }
     world_free(w);
     free(w->events);

@@ -215,7 +215,7 @@ struct world {
     uint64_t values[MOST_STEPS + 1][MOST_BLOCKS]; /* the reference */
     uint64_t sums[MOST_STEPS + 1][MOST_BLOCKS];   /* of gradients of step 1 and on */
     /* The latest view whose workers took up the whole state, and its hosts' lives; -1: no host. */
-    ls_view_id whole;
+    ls_view_id whole, stateless; /* stateless: the latest that found none */
     int holders[MOST_HOSTS];
     int64_t led_term; /* the latest that a host led */
     int64_t count, fault_at; /* events; that before which the next fault is */
