@@ -17,6 +17,7 @@ enum {
     LISTEN,
     JOIN,
     HOSTS,
+    MEMBERSHIP,
     INSECURE,
     TRACE,
     TRACE_STEPS
@@ -34,14 +35,17 @@ static char *default_run(const char *config) {
 typedef struct sets {
     const char **values; /* [n] */
     int n;
-    char *least, *most;
+    char *least, *most, *membership;
 } sets;
 
 static sets sets_of(const ls_args *a, int64_t least, int64_t most) {
-    sets s = {.values = LS_NEW_ARRAY(const char *, (size_t)a->options[SET].n + 2)};
+    sets s = {.values = LS_NEW_ARRAY(const char *, (size_t)a->options[SET].n + 3)};
     for (int i = 0; i < a->options[SET].n; i++) s.values[s.n++] = a->options[SET].values[i];
     if (least) s.values[s.n++] = s.least = ls_format("survival.min_workers=%lld", (long long)least);
     if (most) s.values[s.n++] = s.most = ls_format("survival.max_workers=%lld", (long long)most);
+    if (cli_given(a, MEMBERSHIP))
+        s.values[s.n++] = s.membership =
+            ls_format("survival.membership=%s", cli_value(a, MEMBERSHIP));
     return s;
 }
 
@@ -49,6 +53,7 @@ static void sets_free(sets *s) {
     free(s->values);
     free(s->least);
     free(s->most);
+    free(s->membership);
 }
 
 static int run(const ls_args *a) {
@@ -119,6 +124,8 @@ const ls_command cmd_train = {
          [LISTEN] = {"listen", 0, "HOST:PORT", "the first of several hosts: others join there"},
          [JOIN] = {"join", 0, "HOST:PORT", "another host: trains with the one that listens there"},
          [HOSTS] = {"hosts", 0, "N", "the first host waits for so many (default: for none)"},
+         [MEMBERSHIP] = {"membership", 0, "URL",
+                         "etcd://HOST:PORT,...: hosts elect one that leads, and each has --listen"},
          [INSECURE] = {"insecure", 0, NULL, "between hosts: no join key, no encryption"},
          [TRACE] = {"trace", 0, "FILE",
                     "write when each action of some steps ran: FILE.json opens in Perfetto "

@@ -25,13 +25,11 @@
 #include "net/etcd.h"
 
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/crypto.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +41,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "net/curl.h"
 
 enum {
     MAX_ENDPOINTS = 16,
@@ -55,6 +54,7 @@ static const int64_t FIRST_SHARE_NS = 1000000000;
 static const int64_t FIRST_PAUSE_NS = 20000000, LAST_PAUSE_NS = 500000000;
 
 struct ls_etcd {
+    const ls_curl *lib;
     CURLM *multi; /* keeps the connections */
     CURL *curl;
     char *endpoint[MAX_ENDPOINTS];   /* "https://host:port" */
@@ -180,59 +180,58 @@ static size_t take_header(char *data, size_t size, size_t n, void *etcd) {
     return t->too_long ? 0 : n;
 }
 
-static void init_once(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
-
 /* What holds for all requests. */
 static ls_status set_up(ls_etcd *t, const ls_etcd_options *o, bool tls, ls_error *e) {
     CURL *c = t->curl;
     bool bad = false;
-    bad |= curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http") != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* nor one of the environment */
-    bad |= curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http") != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* nor one of the environment */
+    bad |= t->lib->easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
     /* A name server that is silent does not hold us up beyond the limit. */
-    bad |= curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->detail) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, t) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, t) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket) != CURLE_OK;
-    bad |= curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, t) != CURLE_OK;
-    bad |= curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, (long)t->n + 1) != CURLM_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_ERRORBUFFER, t->detail) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_WRITEDATA, t) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_HEADERDATA, t) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket) != CURLE_OK;
+    bad |= t->lib->easy_setopt(c, CURLOPT_OPENSOCKETDATA, t) != CURLE_OK;
+    bad |= t->lib->multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, (long)t->n + 1) != CURLM_OK;
     if (tls) {
-        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L) != CURLE_OK;
+        bad |=
+            t->lib->easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
+        bad |= t->lib->easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L) != CURLE_OK;
+        bad |= t->lib->easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L) != CURLE_OK;
     }
     if (o->ca) { /* and no longer the system's authorities */
-        bad |= curl_easy_setopt(c, CURLOPT_CAPATH, NULL) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
+        bad |= t->lib->easy_setopt(c, CURLOPT_CAPATH, NULL) != CURLE_OK;
+        bad |= t->lib->easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
     }
     if (o->cert) {
-        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, o->cert) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
+        bad |= t->lib->easy_setopt(c, CURLOPT_SSLCERT, o->cert) != CURLE_OK;
+        bad |= t->lib->easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
     }
     if (!bad) return LS_OK;
-    return ls_fail(e, LS_EIO, "etcd: libcurl %s lacks an option that we need", curl_version());
+    return ls_fail(e, LS_EIO, "etcd: libcurl %s lacks an option that we need", t->lib->version());
 }
 
-static struct curl_slist *new_headers(const char *token) {
+static struct curl_slist *new_headers(const ls_etcd *t, const char *token) {
     struct curl_slist *list = NULL;
-    list = curl_slist_append(list, "Content-Type: application/json");
-    list = curl_slist_append(list, "Grpc-Metadata-hasleader: true");
+    list = t->lib->slist_append(list, "Content-Type: application/json");
+    list = t->lib->slist_append(list, "Grpc-Metadata-hasleader: true");
     if (!token) return list;
     char *line = ls_format("Authorization: %s", token);
-    list = curl_slist_append(list, line);
+    list = t->lib->slist_append(list, line);
     OPENSSL_cleanse(line, strlen(line));
     free(line);
     return list;
 }
 
 static void forget_token(ls_etcd *t) {
-    curl_slist_free_all(t->full);
+    t->lib->slist_free_all(t->full);
     t->full = NULL;
 }
 
@@ -296,7 +295,7 @@ static answer judge(ls_etcd *t, const request *r, const ls_json *j, long http, l
 static answer read_reply(ls_etcd *t, request *r, const char *text, size_t nbytes, ls_json **j_p,
                          ls_error *e) {
     long http = 0;
-    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
+    t->lib->easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
     ls_json *j = NULL;
     if (ls_json_parse(text ? text : "", nbytes, "", &j, NULL) != LS_OK && http == 200)
         return nonsense(t, r, "is not JSON", e);
@@ -329,7 +328,7 @@ static answer read_lines(ls_etcd *t, request *r, bool *over_p, ls_error *e) {
     long http = 0;
     size_t used = 0;
     answer a = ANSWERED;
-    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
+    t->lib->easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
     if (http != 200 || !t->reply.len)
         return ANSWERED; /* one object then, which may have no end of line */
     for (char *nl; a == ANSWERED && !*over_p; used = (size_t)(nl + 1 - t->reply.data)) {
@@ -355,23 +354,23 @@ static CURLcode perform(ls_etcd *t, request *r, int64_t end, bool *over_p, answe
                         ls_error *e) {
     for (;;) {
         int n = 0;
-        CURLMcode m = curl_multi_perform(t->multi, &n);
+        CURLMcode m = t->lib->multi_perform(t->multi, &n);
         if (r->w) *a_p = read_lines(t, r, over_p, e);
         *over_p = *over_p || *a_p != ANSWERED;
         if (*over_p) return CURLE_OK;
-        const CURLMsg *msg = curl_multi_info_read(t->multi, &n);
+        const CURLMsg *msg = t->lib->multi_info_read(t->multi, &n);
         if (msg && msg->msg == CURLMSG_DONE) return msg->data.result;
         if (m != CURLM_OK) return CURLE_FAILED_INIT;
         int64_t left = (r->w && r->w->created ? r->w->end : end) - ls_clock_ns();
         if (left <= 0) return CURLE_OPERATION_TIMEDOUT;
         int64_t ms = left / 1000000 + 1;
-        curl_multi_poll(t->multi, NULL, 0, ms < 1000 ? (int)ms : 1000, NULL);
+        t->lib->multi_poll(t->multi, NULL, 0, ms < 1000 ? (int)ms : 1000, NULL);
     }
 }
 
 /* It came to nothing. */
 static answer broken(ls_etcd *t, const request *r, CURLcode code, double limit_s, ls_error *e) {
-    const char *why = t->detail[0] ? t->detail : curl_easy_strerror(code);
+    const char *why = t->detail[0] ? t->detail : t->lib->easy_strerror(code);
     char words[CURL_ERROR_SIZE + 64];
     switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -401,12 +400,12 @@ static answer exchange(ls_etcd *t, request *r, int64_t end, ls_error *e) {
     if (r->w && end > r->w->end) end = r->w->end;
     double limit_s = (double)(end - begin) / 1e9;
     char *url = ls_format("%s%s", t->endpoint[t->at], r->path);
-    curl_easy_setopt(t->curl, CURLOPT_URL, url);
+    t->lib->easy_setopt(t->curl, CURLOPT_URL, url);
     free(url);
-    curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, t->full ? t->full : t->plain);
-    curl_easy_setopt(t->curl, CURLOPT_POSTFIELDS, r->body);
-    curl_easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE, (long)strlen(r->body));
-    curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(limit_s * 1000 / 2) + 1);
+    t->lib->easy_setopt(t->curl, CURLOPT_HTTPHEADER, t->full ? t->full : t->plain);
+    t->lib->easy_setopt(t->curl, CURLOPT_POSTFIELDS, r->body);
+    t->lib->easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE, (long)strlen(r->body));
+    t->lib->easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(limit_s * 1000 / 2) + 1);
     t->reply.len = t->nheaders = 0;
     t->too_long = false;
     t->detail[0] = 0;
@@ -414,9 +413,9 @@ static answer exchange(ls_etcd *t, request *r, int64_t end, ls_error *e) {
     bool over = false;
     answer a = ANSWERED;
     CURLcode code = CURLE_FAILED_INIT;
-    if (curl_multi_add_handle(t->multi, t->curl) == CURLM_OK) {
+    if (t->lib->multi_add_handle(t->multi, t->curl) == CURLM_OK) {
         code = perform(t, r, end, &over, &a, e);
-        curl_multi_remove_handle(t->multi, t->curl);
+        t->lib->multi_remove_handle(t->multi, t->curl);
     }
     if (over) return a;
     if (code == CURLE_OPERATION_TIMEDOUT && r->w && r->w->created) return ANSWERED;
@@ -456,7 +455,7 @@ static answer authenticate(ls_etcd *t, int64_t end, ls_error *e) {
     bool good = n && n <= MAX_TOKEN;
     for (size_t i = 0; i < n; i++) good = good && token[i] > ' ' && token[i] <= '~';
     if (good)
-        t->full = new_headers(token);
+        t->full = new_headers(t, token);
     else
         a = nonsense(t, &r, "has no token", e);
     ls_json_free(r.reply);
@@ -600,23 +599,24 @@ static ls_status check(const ls_etcd_options *o, bool tls, ls_error *e) {
 }
 
 ls_status ls_etcd_open(const ls_etcd_options *o, ls_etcd **t_p, ls_error *e) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const char plain[] = "etcd://", secure[] = "etcds://";
     bool tls = strncmp(o->endpoints, secure, strlen(secure)) == 0;
     if (!tls && strncmp(o->endpoints, plain, strlen(plain)) != 0)
         return ls_fail(e, LS_EINVAL,
                        "endpoints of etcd are etcd://HOST:PORT,... or, with TLS, etcds://...");
     LS_TRY(check(o, tls, e));
-    pthread_once(&once, init_once);
+    const ls_curl *lib = NULL;
+    LS_TRY(ls_curl_load(&lib, e));
     ls_etcd *t = LS_NEW(ls_etcd);
+    t->lib = lib;
     t->limit_ns = (int64_t)(o->timeout_s * 1e9);
-    t->plain = new_headers(NULL);
+    t->plain = new_headers(t, NULL);
     if (o->user) {
         t->user = ls_strdup(o->user);
         t->password = ls_strdup(o->password);
     }
-    t->multi = curl_multi_init();
-    t->curl = curl_easy_init();
+    t->multi = t->lib->multi_init();
+    t->curl = t->lib->easy_init();
     ls_status s = LS_OK;
     if (!t->multi || !t->curl) s = ls_fail(e, LS_EIO, "etcd: libcurl does not start");
     if (s == LS_OK) s = add_endpoints(t, strchr(o->endpoints, '/') + 2, tls, e);
@@ -630,9 +630,9 @@ ls_status ls_etcd_open(const ls_etcd_options *o, ls_etcd **t_p, ls_error *e) {
 
 void ls_etcd_close(ls_etcd *t) {
     if (!t) return;
-    curl_easy_cleanup(t->curl);
-    curl_multi_cleanup(t->multi);
-    curl_slist_free_all(t->plain);
+    t->lib->easy_cleanup(t->curl);
+    t->lib->multi_cleanup(t->multi);
+    t->lib->slist_free_all(t->plain);
     forget_token(t);
     for (int i = 0; i < t->n; i++) free(t->endpoint[i]);
     if (t->password) OPENSSL_cleanse(t->password, strlen(t->password));

@@ -75,8 +75,12 @@ typedef struct ls_config {
         double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {
-        double heartbeat_s;               /* a worker that shows no life for longer is replaced */
-        double rejoin_s;                  /* so long a host waits for the first one */
+        double heartbeat_s;              /* a worker that shows no life for longer is replaced */
+        double rejoin_s;                 /* so long a host goes on without one that leads */
+        char membership[LS_CONFIG_TEXT]; /* etcd://...; "": the first host leads */
+        char etcd_run[LS_CONFIG_TEXT];   /* the run's name there; "": that of its folder */
+        char etcd_ca[LS_CONFIG_TEXT], etcd_cert[LS_CONFIG_TEXT], etcd_key[LS_CONFIG_TEXT];
+        char etcd_user[LS_CONFIG_TEXT];
         int64_t audit;                    /* steps between audits; 0: none */
         int64_t copies;                   /* of sharded state, on different hosts */
         int64_t balance;                  /* an ls_config_balance */

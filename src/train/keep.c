@@ -180,14 +180,41 @@ static int most_workers(const ls_run *r) {
     return most > r->nworkers ? (int)most : r->nworkers;
 }
 
+static const char *or_null(const char *text) { return *text ? text : NULL; }
+
+/* Who leads is found with etcd. */
+static ls_status set_membership(ls_run *r, ls_error *e) {
+    const ls_config *c = &r->config;
+    const char *slash = r->dir ? strrchr(r->dir, '/') : NULL;
+    if (!*c->survival.membership) return LS_OK;
+    if (!r->listen || r->listen[0] == ':' || r->join)
+        return ls_fail(e, LS_EINVAL,
+                       "survival.membership: every host needs --listen HOST:PORT, with an address "
+                       "that the others can reach, and none --join");
+    r->survival.etcd =
+        (ls_membership_etcd_options){.endpoints = c->survival.membership,
+                                     .ca = or_null(c->survival.etcd_ca),
+                                     .cert = or_null(c->survival.etcd_cert),
+                                     .key = or_null(c->survival.etcd_key),
+                                     .user = or_null(c->survival.etcd_user),
+                                     .password = getenv("LOCKSTEP_ETCD_PASSWORD"),
+                                     .run = *c->survival.etcd_run ? c->survival.etcd_run
+                                            : slash               ? slash + 1
+                                                                  : r->dir,
+                                     .address = r->listen,
+                                     .lease_s = 3 * c->survival.heartbeat_s};
+    return LS_OK;
+}
+
 ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
     int threads = (int)c->parallel.threads, most = most_workers(r);
     if (r->started || ls_run_is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
         c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE) {
-        if (!r->listen && !r->join) return LS_OK;
+        if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
         return ls_fail(e, LS_EINVAL,
-                       "--listen and --join are for workers that are processes of hosts, with "
+                       "--listen, --join and survival.membership are for workers that are "
+                       "processes of hosts, with "
                        "their state in memory: not with a launcher, parallel.transport thread or "
                        "mpi, parallel.executor sequential, or parallel.optimizer_state file");
     }
@@ -208,7 +235,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
                                 .save = save,
                                 .attend = attend,
                                 .arg = r};
-    return s;
+    return s == LS_OK ? set_membership(r, e) : s;
 }
 
 void ls_run_drop(ls_run *r) {

@@ -29,6 +29,8 @@ typedef struct host {
     ls_crew crew;
     ls_views *views;
     ls_links *links; /* NULL: alone */
+    ls_membership *membership;
+    ls_leads leads; /* as it was seen last */
     char id[24];
     uint64_t number; /* id */
     int interrupts;
@@ -242,22 +244,41 @@ static void look_at_links(host *h) {
     }
 }
 
-/* The first host does not come back: what is here is saved, and the run ends. */
+/* The leader does not come back: what is here is saved, and the run ends. */
 static void end_alone(host *h) {
     ls_error e = {0}, why = {0};
     int64_t steps = 0;
+    char who[300] = "there is no leading host", trouble[256];
+    ls_membership_trouble(h->membership, trouble, sizeof trouble);
+    if (h->leads.term)
+        snprintf(who, sizeof who, "the leading host, %.200s, can't be reached", h->leads.address);
+    else if (*trouble)
+        snprintf(who, sizeof who, "there is no leading host: %.250s", trouble);
     if (ls_views_size(h->views) == 0)
-        ls_fail(&e, LS_ETIMEOUT, "%s: no one lets this host in, within %.0f s", h->s->join,
-                h->s->rejoin_s);
+        ls_fail(&e, LS_ETIMEOUT, "%s, for %.0f s", who, h->s->rejoin_s);
     else if (h->s->save(h->s->arg, &steps, &why) == LS_OK)
         ls_fail(&e, LS_EPEER,
-                "the first host, %s, is lost: the run ends here with a checkpoint of step %lld; go "
-                "on with --resume",
-                h->s->join, (long long)steps);
+                "%s, for %.0f s: the run ends here with a checkpoint of step %lld; go on with "
+                "--resume",
+                who, h->s->rejoin_s, (long long)steps);
     else
-        ls_fail(&e, LS_EPEER, "the first host, %s, is lost, and the run ends: %.300s", h->s->join,
-                why.msg);
+        ls_fail(&e, LS_EPEER, "%s, and the run ends: %.200s", who, why.msg);
     fail(h, &e);
+}
+
+/* Another leads than did? */
+static void look_at_membership(host *h) {
+    ls_leads now;
+    ls_error e = {0};
+    ls_membership_look(h->membership, &now);
+    if (now.term == h->leads.term && now.self == h->leads.self) return;
+    h->leads = now;
+    if (h->links && ls_links_call(h->links, now.term && !now.self ? now.address : NULL, &e)) {
+        fail(h, &e);
+        return;
+    }
+    if (h->s->etcd.endpoints && now.self) ls_log("this host leads now");
+    ls_views_lead(h->views, now.term, now.self);
 }
 
 static void look_for_leader(host *h) {
@@ -285,6 +306,8 @@ static void attend(host *h) {
 }
 
 static void turn(host *h) {
+    ls_views_tick(h->views, ls_clock_ns());
+    look_at_membership(h);
     if (h->links) {
         wait_for_any(h);
         look_at_links(h);
@@ -295,14 +318,16 @@ static void turn(host *h) {
     }
     if (h->over) return;
     attend(h);
-    ls_views_tick(h->views, ls_clock_ns());
     if (h->links) look_for_leader(h);
 }
 
 static ls_status open_links(host *h, ls_error *e) {
+    if (h->s->etcd.endpoints)
+        LS_TRY(ls_membership_etcd(&h->s->etcd, &h->membership, e));
+    else
+        LS_TRY(ls_membership_embedded(h->s->join, &h->membership, e));
     if (!h->s->listen && !h->s->join) return LS_OK;
     LS_TRY(ls_links_open(h->s->listen, h->number, &h->links, e));
-    if (h->s->join) LS_TRY(ls_links_call(h->links, h->s->join, e));
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
     return LS_OK;
 }
@@ -327,12 +352,11 @@ ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
                          .most = s->most,
                          .hosts = s->hosts,
                          .silence_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .gather_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
                          .ops = &ops,
                          .arg = &h};
     h.views = ls_views_new(&c);
     if (status == LS_OK) {
-        ls_views_tick(h.views, ls_clock_ns());
-        ls_views_lead(h.views, 1, s->join == NULL);
         while (!h.over) turn(&h);
         ls_crew_end(&h.crew, NULL);
         status = h.error.code;
@@ -340,6 +364,7 @@ ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
     }
     ls_views_free(h.views);
     ls_links_close(h.links);
+    ls_membership_close(h.membership);
     if (h.signal_fd >= 0) close(h.signal_fd);
     ls_launch_release(&h.signals);
     return status;

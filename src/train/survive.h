@@ -18,6 +18,7 @@
 #define LS_TRAIN_SURVIVE_H
 
 #include "net/launch.h"
+#include "train/membership.h"
 #include "train/views.h"
 
 typedef struct ls_survival {
@@ -25,10 +26,11 @@ typedef struct ls_survival {
     int least, most;    /* workers */
     /* Between hosts: where this one listens, and the first host's address; both NULL: alone. */
     const char *listen, *join;
-    int hosts;       /* for so many the first view waits */
-    double rejoin_s; /* without the first host a run goes on waiting for so long */
-    int wanted;      /* so many workers; 0: as many as there are. attend() may set it */
-    bool reshape;    /* the next view has another plan; attend() may set it */
+    ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
+    int hosts;                       /* for so many the first view waits */
+    double rejoin_s;                 /* without the first host a run goes on waiting for so long */
+    int wanted;   /* so many workers; 0: as many as there are. attend() may set it */
+    bool reshape; /* the next view has another plan; attend() may set it */
     /* Steps, scaler, note: what the store has. False: a view has found that it is not all. */
     bool (*kept)(const void *arg, ls_kept *);
     /* Between two views, in a process of its own that may be killed and started again. note NULL:
