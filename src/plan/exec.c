@@ -35,6 +35,7 @@ struct ls_exec {
     ls_batch batch;
     const uint32_t *tokens;
     float loss_scale;
+    bool knows_norm;
     ls_adamw_step update;
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
@@ -126,7 +127,35 @@ static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
     };
 }
 
+/* ---- what another worker has computed ---- */
+
+static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
+                       const double *losses) {
+    const ls_plan *p = x->c.plan;
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    size_t size = ls_dtype_size(p->c.reduce);
+    uint64_t first = 0, end = 0;
+    for (int k = 0; k < l->nparams; k++)
+        memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
+               l->counts[k] * size);
+    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
+    memcpy(ls_world_losses(p, x->c.world->parts) + first, losses + first,
+           (end - first) * sizeof *losses);
+}
+
+/* Once it is given, nothing more is computed for the virtual worker; its gradient is taken from
+ * there, layer by layer. */
+static bool is_given_by_another(const ls_exec *x, const ls_action *a) {
+    const ls_exec_helpers *h = x->c.helpers;
+    const double *losses = NULL;
+    const void *grads = h ? h->given(h->arg, x->in->step, a->vw, &losses) : NULL;
+    if (!grads) return false;
+    if (a->kind == LS_BACKWARD && a->last) copy_given(x, a, grads, losses);
+    return true;
+}
+
 static ls_status run_forward(ls_exec *x, const ls_action *a) {
+    if (is_given_by_another(x, a)) return LS_OK;
     const ls_layer *l = &x->c.plan->c.model->layers[a->layer];
     ls_mixed_call call = call_of(x, a);
     ls_mixed_forward(l, &call);
@@ -135,6 +164,7 @@ static ls_status run_forward(ls_exec *x, const ls_action *a) {
 
 /* Where a layer below takes all micro-batches at once, its gradient is gathered part by part. */
 static ls_status run_backward(ls_exec *x, const ls_action *a) {
+    if (is_given_by_another(x, a)) return LS_OK;
     const ls_model *m = x->c.plan->c.model;
     const ls_layer *l = &m->layers[a->layer];
     ls_mixed_call call = call_of(x, a);
@@ -262,6 +292,7 @@ static void finish_comm(ls_exec *x, const ls_action *a) {
     if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
     const ls_plan *p = x->c.plan;
     const double *losses = ls_world_losses(p, x->c.world->sums);
+    x->knows_norm = true;
     x->out.batch = x->batch;
     double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
     x->out.grad_norm = norm / x->in->loss_scale;
@@ -372,13 +403,19 @@ static ls_status move_comm(ls_exec *x, progress *p, bool wait, ls_error *e) {
     return LS_OK;
 }
 
+static bool help(const ls_exec *x) {
+    const ls_exec_helpers *h = x->c.helpers;
+    return h && h->idle(h->arg, x->in);
+}
+
 /* Both lanes in one thread. */
 static ls_status run_both(ls_exec *x, ls_error *e) {
     progress p = {{0, 0}};
     const int *n = x->lanes.n;
     while (p.at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p.at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
         bool ready = is_ready(x, &p, LS_LANE_COMPUTE);
-        LS_TRY(move_comm(x, &p, !ready, e));
+        bool helps = !ready && !x->knows_norm && help(x);
+        LS_TRY(move_comm(x, &p, !ready && !helps, e));
         if (!ready) continue;
         LS_TRY(run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p.at[LS_LANE_COMPUTE]].action, e));
         p.at[LS_LANE_COMPUTE]++;
@@ -421,20 +458,28 @@ static ls_status run_lanes(ls_exec *x, ls_error *e) {
 ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     atomic_store(&x->c.slot->step, in->step);
     x->in = in;
+    x->knows_norm = false;
     LS_TRY(x->has_thread ? run_lanes(x, e) : run_both(x, e));
     atomic_store(&x->c.slot->action, -1);
     *out_p = x->out;
     return LS_OK;
 }
 
-ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
+ls_status ls_exec_gradient_next(ls_exec *x, const ls_step_in *in, int *at_p, ls_error *e) {
+    int i = *at_p, n = x->lanes.n[LS_LANE_COMPUTE];
     x->in = in;
-    for (int i = 0; i < x->lanes.n[LS_LANE_COMPUTE]; i++) {
+    if (i < n) {
         int index = x->lanes.steps[LS_LANE_COMPUTE][i].action;
         ls_action_kind kind = x->c.plan->actions[index].kind;
-        if (kind == LS_NORM) break;
-        if (kind != LS_FREE) LS_TRY(run_action(x, index, e));
+        if (kind == LS_NORM) i = n;
+        if (kind != LS_NORM && kind != LS_FREE) LS_TRY(run_action(x, index, e));
     }
+    *at_p = i + 1 < n ? i + 1 : -1;
+    return LS_OK;
+}
+
+ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
+    for (int at = 0; at >= 0;) LS_TRY(ls_exec_gradient_next(x, in, &at, e));
     return LS_OK;
 }
 

@@ -32,6 +32,17 @@ typedef struct ls_step_in {
 typedef void ls_exec_decided(void *arg, const ls_step_in *, const ls_step_out *,
                              const ls_adamw_step *);
 
+/* Workers that help each other. */
+typedef struct ls_exec_helpers {
+    /* The gradient [nfloats] and the losses by place in the batch of a virtual worker, where
+     * another worker has computed them in this step; else NULL. */
+    const void *(*given)(void *arg, int64_t step, int vw, const double **losses_p);
+    /* While this worker waits for others, and the norm is not known: does a piece of other work.
+     * False: there is none. */
+    bool (*idle)(void *arg, const ls_step_in *);
+    void *arg;
+} ls_exec_helpers;
+
 typedef struct ls_exec_config {
     const ls_plan *plan;   /* } outlive the executor */
     const ls_world *world; /* } this worker's, with its group */
@@ -43,6 +54,7 @@ typedef struct ls_exec_config {
     int64_t first_step;
     ls_exec_decided *decided; /* NULL: nobody wants to know */
     void *decided_arg;
+    const ls_exec_helpers *helpers; /* NULL: there are none; not with `overlap` */
 } ls_exec_config;
 
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
@@ -54,6 +66,8 @@ ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_err
 /* Forward and Backward alone, for the sum of this worker's virtual workers: nothing is sent, no
  * state changes. Of the world only params, grads, wide and parts are used. */
 ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
+/* The same, an action a call; *at_p begins as 0, and is -1 when it is complete. */
+ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_error *);
 
 /* execs [nworkers], all in this process. */
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out_p, ls_error *);

@@ -2,6 +2,7 @@
  *
  *     head | workers [most] | kept blocks [most][threads] | for each area: steps, params, state
  *          | for each worker: gradients | for each worker: parts and sums
+ *          | claims [V] | for each worker: a gradient that it computes for another, and parts
  *
  * Each part begins a page. There is room for any number of workers up to `most`; what none of them
  * touches takes no memory.
@@ -23,6 +24,13 @@ typedef struct record {
     atomic_int area, is_void;
 } record;
 
+/* Of a virtual worker, in a step: 2 step + 1 where a second one computes its gradient, + 2 where it
+ * is there. */
+typedef struct claim {
+    atomic_llong mark;
+    atomic_int by;
+} claim;
+
 typedef struct head {
     atomic_llong steps; /* of all areas, in rest; -1: no state yet */
     ls_scaler scaler;
@@ -30,8 +38,8 @@ typedef struct head {
 } head;
 
 struct ls_store {
-    int most, threads;
-    size_t nblocks;
+    int most, threads, V;
+    size_t nblocks, backup_nbytes;
     bool has_masters;
     size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes;
     unsigned char *memory;
@@ -39,7 +47,8 @@ struct ls_store {
     head *head;
     record *workers;       /* [most] */
     ls_journal_kept *kept; /* [most][threads] */
-    unsigned char *areas, *grads, *sums;
+    unsigned char *areas, *grads, *sums, *backups;
+    claim *claims; /* [V] */
 };
 
 static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
@@ -69,7 +78,11 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     size_t workers_at = pages(sizeof(head)), kept_at = workers_at + pages(n * sizeof(record));
     size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_kept));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
-    s->nbytes = sums_at + n * s->sums_nbytes;
+    size_t claims_at = sums_at + n * s->sums_nbytes;
+    size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(claim));
+    s->V = p->c.V;
+    s->backup_nbytes = pages(s->nfloats * ls_dtype_size(p->c.reduce)) + s->sums_nbytes;
+    s->nbytes = backups_at + n * s->backup_nbytes;
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
@@ -84,6 +97,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     s->areas = s->memory + areas_at;
     s->grads = s->memory + grads_at;
     s->sums = s->memory + sums_at;
+    s->claims = (claim *)(void *)(s->memory + claims_at);
+    s->backups = s->memory + backups_at;
     atomic_store(&s->head->steps, -1);
     *s_p = s;
     return LS_OK;
@@ -203,6 +218,36 @@ int64_t ls_store_get(const ls_store *s, ls_store_flag flag) {
     return atomic_load(&s->head->flags[flag]);
 }
 
+/* ---- what is computed twice ---- */
+
+void *ls_store_backup_grads(ls_store *s, int worker) {
+    return s->backups + (size_t)worker * s->backup_nbytes;
+}
+
+double *ls_store_backup_parts(ls_store *s, int worker) {
+    unsigned char *end = s->backups + ((size_t)worker + 1) * s->backup_nbytes;
+    return (double *)(void *)(end - s->sums_nbytes);
+}
+
+bool ls_store_claim(ls_store *s, int vw, int64_t step, int worker, int most) {
+    long long mark = 2 * step + 1, was = atomic_load(&s->claims[vw].mark);
+    int n = 0;
+    for (int i = 0; i < s->V; i++) n += atomic_load(&s->claims[i].mark) >= mark;
+    if (n >= most || was >= mark) return false;
+    if (!atomic_compare_exchange_strong(&s->claims[vw].mark, &was, mark)) return false;
+    atomic_store(&s->claims[vw].by, worker);
+    return true;
+}
+
+void ls_store_back(ls_store *s, int vw, int64_t step) {
+    atomic_store(&s->claims[vw].mark, 2 * step + 2);
+}
+
+int ls_store_backed_by(const ls_store *s, int vw, int64_t step) {
+    if (atomic_load(&s->claims[vw].mark) != 2 * step + 2) return -1;
+    return atomic_load(&s->claims[vw].by);
+}
+
 /* ---- after a view ---- */
 
 static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_note *n,
@@ -265,6 +310,7 @@ static void empty(void *memory, size_t nbytes) {
 }
 
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
+    for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
     if (steps == ls_store_steps(s)) return;
     for (int w = 0; w < s->most; w++)
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "tensor/dtype.h"
+#include "train/solo.h"
 
 /* Hashes of all workers: [nworkers][nparams]. */
 typedef struct hashes {
@@ -86,66 +87,13 @@ static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
 
 /* ---- a gradient ---- */
 
-/* A virtual worker's, as if there were V workers, in memory of its own. */
-typedef struct solo {
-    ls_plan plan;
-    ls_world world;
-    ls_board_slot slot;
-    ls_exec *exec;
-    size_t grads_nbytes, wide_nbytes, sums_nbytes;
-} solo;
-
-static ls_status map(size_t nbytes, void **p_p, ls_error *e) {
-    return nbytes ? ls_map(nbytes, "an audit", p_p, e) : LS_OK;
-}
-
-static ls_status solo_open(solo *x, const ls_member *m, int vw, int64_t steps, ls_error *e) {
-    const ls_run *r = m->run;
-    ls_plan_config c = r->plan.c;
-    c.nworkers = c.V;
-    c.zero = c.shards = 0;
-    c.early = false;
-    c.first = NULL;
-    LS_TRY(ls_plan_make(&c, &x->plan, e));
-    x->grads_nbytes = r->model.nfloats * ls_dtype_size(c.reduce);
-    x->wide_nbytes = ls_plan_wide(&x->plan) ? r->model.nfloats * sizeof(float) : 0;
-    x->sums_nbytes = ls_world_nsums(&x->plan) * sizeof(double);
-    void *grads = NULL, *wide = NULL, *parts = NULL;
-    LS_TRY(map(x->grads_nbytes, &grads, e));
-    x->world.grads = grads;
-    LS_TRY(map(x->wide_nbytes, &wide, e));
-    x->world.wide = wide;
-    LS_TRY(map(x->sums_nbytes, &parts, e));
-    x->world.parts = parts;
-    x->world.params = m->worlds[0].params;
-    ls_exec_config ec = {.plan = &x->plan,
-                         .world = &x->world,
-                         .slot = &x->slot,
-                         .worker = vw,
-                         .threads = (int)r->config.parallel.threads,
-                         .busy = 1,
-                         .first_step = steps,
-                         .loader = ls_run_loader(r, m->corpus)};
-    ec.loader.a = vw;
-    ec.loader.b = vw + 1;
-    return ls_exec_create(&ec, &x->exec, e);
-}
-
-static void solo_close(solo *x) {
-    ls_exec_free(x->exec);
-    ls_unmap(x->world.grads, x->grads_nbytes);
-    ls_unmap(x->world.wide, x->wide_nbytes);
-    ls_unmap(x->world.parts, x->sums_nbytes);
-    ls_plan_free(&x->plan);
-}
-
 static ls_status hash_gradient(ls_member *m, int vw, int64_t steps, ls_hash *out, ls_error *e) {
-    solo x = {0};
+    ls_solo x = {0};
     ls_step_in in = ls_run_step(m->run, steps, &m->scaler);
-    ls_status s = solo_open(&x, m, vw, steps, e);
+    ls_status s = ls_solo_open(&x, m, vw, steps, NULL, NULL, e);
     if (s == LS_OK) s = ls_exec_gradient(x.exec, &in, e);
     if (s == LS_OK) hash_flat(&m->run->model, m->run->plan.c.reduce, x.world.grads, out);
-    solo_close(&x);
+    ls_solo_close(&x);
     return s;
 }
 

@@ -154,6 +154,9 @@ static const key keys[] = {
     INT("survival.audit", survival.audit, 0, BILLION, 0, FREE,
         "steps after which workers compare parameters, and a virtual worker's gradient that two of "
         "them compute; 0: never"),
+    INT("survival.backup_workers", survival.backup_workers, 0, 4096, 0, FREE,
+        "virtual workers of slow workers that idle ones of their host compute, too, in a step; the "
+        "first result counts"),
     INT("survival.copies", survival.copies, 1, 16, 1, FREE,
         "of state that is sharded over hosts: with 2, no step is lost with a host"),
     ONE_OF("survival.balance", survival.balance, balances, FREE,

@@ -10,6 +10,7 @@
 #include "coll/virtual.h"
 #include "net/cores.h"
 #include "optim/schedule.h"
+#include "train/backup.h"
 #include "train/checkpoint.h"
 
 /* ---- what all workers have alike ---- */
@@ -239,6 +240,11 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     }
     x.overlap = !ls_run_is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
                                              (c->parallel.overlap == LS_OVERLAP_AUTO && room));
+    if (ls_backup_can(r)) {
+        m->backup = ls_backup_new(m);
+        x.helpers = ls_backup_helpers(m->backup);
+        x.overlap = false;
+    }
     x.loader.step = r->plan.c.early ? r->nworkers : 1;
     x.loader.a = ls_plan_vw(&r->plan, worker, 0);
     x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
@@ -376,6 +382,7 @@ void ls_member_leave(ls_member *m) {
         if (m->worlds) ls_world_close(&m->worlds[i], &m->run->plan);
         if (m->groups) ls_group_close(m->groups[i]);
     }
+    ls_backup_free(m->backup);
     free(m->execs);
     free(m->worlds);
     free(m->groups);

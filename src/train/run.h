@@ -76,6 +76,7 @@ typedef struct ls_member {
     ls_world *worlds;  /* } one; under the sequential executor, one for each worker of the plan */
     ls_group **groups; /* } (these: of its own) */
     ls_exec **execs;   /* } */
+    struct ls_backup *backup; /* NULL: nobody helps */
     int nexecs;
     ls_infer infer;      /* in the executor's arena, between steps */
     size_t infer_nbytes; /* or, where that is too small, in memory of its own */
