@@ -138,7 +138,8 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 }
 
 ls_status ls_file_remove_tree(const char *path, ls_error *e) {
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT && errno != ENOTDIR)
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT &&
+        errno != ENOTDIR)
         return ls_fail(e, LS_EIO, "%s: can't be removed: %s", path, strerror(errno));
     return LS_OK;
 }

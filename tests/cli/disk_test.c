@@ -290,18 +290,21 @@ static void test_torn_manifest(void **state) {
     }
 }
 
-/* A damaged one that was passed over does not count among those that are kept. */
+/* A damaged one that was passed over does not count among those that are kept, and what a program
+ * that was killed left half written goes. */
 static void test_keep(void **state) {
     (void)state;
     char line[512];
-    shell("kept", "cp -r peace $r && rm -r $r/checkpoints/step-30 && "
-                  "truncate -s 0 $r/checkpoints/step-60/manifest.json");
+    shell("kept",
+          "cp -r peace $r && rm -r $r/checkpoints/step-30 && "
+          "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
     snprintf(line, sizeof line, START, "kept", 40,
              " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
     expect(line, 0, "passed over");
     verify("kept", "40");
     assert_false(file_exists("kept/checkpoints/step-10"));
     assert_true(file_exists("kept/checkpoints/step-60"));
+    assert_false(file_exists("kept/checkpoints/.step-50"));
 }
 
 static void test_torn_latest(void **state) {
