@@ -13,7 +13,7 @@ static bool lately_hurt(const host *h) {
 /* Has the leader known long enough that the host is there? */
 static bool is_known(const host *h, int leader) {
     if (h->slot == leader) return true;
-    return h->holder == leader && h->linked_since >= 0 && h->w->now > h->linked_since + 200 * MS;
+    return h->term == h->w->hosts[leader].term && h->holder == leader && h->linked_since >= 0 && h->w->now > h->linked_since + 200 * MS;
 }
 
 /* Can the leader not know of it? */
@@ -34,6 +34,8 @@ void check_whole(team *t) {
  * knows of. */
 static bool is_gone(const world *w, int leader, const ls_view_id *view) {
     int here = 0, all = 0, unexplained = 0;
+    bool parted = false; /* some were in another view meanwhile, without the rest */
+    const ls_view_id *before = NULL;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *h = &w->hosts[i];
         if (w->holders[i] < 0) continue;
@@ -41,10 +43,12 @@ static bool is_gone(const world *w, int leader, const ls_view_id *view) {
         bool in = view ? view_compare(h->crew.view.id, *view) == 0 : is_known(h, leader);
         all++;
         here += lives && in;
+        if (lives && before) parted |= view_compare(*before, h->before) != 0;
+        if (lives) before = &h->before;
         unexplained += !(lives && in) && !is_lost(h, w->holders[i]);
     }
     if (all == 0) return true;
-    if (w->plan.sharded ? here == all : here > 0) return false;
+    if (w->plan.sharded ? here == all && !parted : here > 0) return false;
     return unexplained == 0 || (leader >= 0 && lately_hurt(&w->hosts[leader]));
 }
 

@@ -73,6 +73,7 @@ static void on_begin(void *arg, const ls_view *v) {
     check_begin(h, v);
     if (w->violated[0]) return;
     int generation = c->generation + 1;
+    h->before = c->view.id;
     *c = (crew){.state = CREW_RUNS, .generation = generation, .view = *v, .unfinished = true};
     c->team = team_find(w, v);
     c->team->crews++;

@@ -144,7 +144,7 @@ struct host {
     crew crew;
     int nworkers;
     int64_t stopped_until;
-    bool ticked; /* since it was stopped */
+    ls_view_id before; /* the view before the latest */
     /* who leads, as far as it knows */
     int64_t term;
     int holder;
