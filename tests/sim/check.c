@@ -120,9 +120,11 @@ void check_finish(host *h, const ls_store_note *note) {
     if (h->crew.state != CREW_NONE) violate(h->w, "host %d: a step is finished twice", h->slot);
     if (store_note(&h->store, &own) && (!note || note->steps < own.steps))
         violate(h->w, "host %d: step %lld is not finished", h->slot, (long long)own.steps);
-    if (note && note->scaler.good != note->steps)
-        violate(h->w, "host %d: a note of step %lld is another's", h->slot,
-                (long long)note->steps);
+    ls_view_id id = h->crew.view.id;
+    if (note && (note->updates != id.term || note->began_ns != id.number))
+        violate(h->w, "host %d: a step of view %lld.%lld is finished by a note of view %lld.%lld",
+                h->slot, (long long)id.term, (long long)id.number, (long long)note->updates,
+                (long long)note->began_ns);
 }
 
 void check_leads(host *h) {

@@ -39,18 +39,18 @@ void faults_plan(world *w) {
     p->sharded = chance(w, 0.5);
     p->closes_at_once = chance(w, 0.5);
     p->same_id = chance(w, 0.5);
-    p->nhosts = (int)draw_in(w, 1, chance(w, 0.2) ? 5 : 3);
+    p->nhosts = (int)draw_in(w, 1, chance(w, 0.25) ? 5 : 3);
     p->V = (int)draw_in(w, 1, MOST_VIRTUAL);
     p->B = (int)draw_in(w, 1, MOST_BLOCKS);
-    p->steps = draw_in(w, 5, chance(w, 0.2) ? MOST_STEPS : 14);
+    p->steps = draw_in(w, 5, chance(w, 0.3) ? MOST_STEPS : 14);
     p->save_every = draw_in(w, 2, 10);
     p->ttl = draw_in(w, 300, 600) * MS;
     p->silence = draw_in(w, 200, 400) * MS;
     p->gather = draw_in(w, 400, 800) * MS;
     p->heartbeat = draw_in(w, 50, 150) * MS;
     p->patience = draw_in(w, 300, 500) * MS;
-    p->nfaults = (int)draw_in(w, 0, 15);
-    p->spacing = (int64_t)30 << draw_to(w, 5);
+    p->nfaults = (int)draw_in(w, 0, 20);
+    p->spacing = (int64_t)20 << draw_to(w, 6);
     w->kinds = ~0u;
     if (chance(w, 0.3)) /* workers alone are hurt */
         w->kinds = 1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE |

@@ -372,7 +372,8 @@ static void update(world *w, host *h, const event *e);
 static void decide(world *w, host *h, team *t, int rank) {
     worker *x = &t->workers[rank];
     ls_store_note n = {.steps = x->steps + 1, .scaler = {.good = x->steps + 1}};
-    n.out.loss = (double)(w->sums[n.steps][0] >> 12);
+    n.updates = t->id.term;
+    n.began_ns = t->id.number;
     h->store.notes[crew_place(h, rank)] = n;
     x->renews = x->asked > 0;
     for (int p = 0; p < t->size; p++) x->renews |= p != rank && x->in_words[p][0] > 0;
