@@ -171,14 +171,23 @@ static void finish_ended(ls_views *v) {
     }
 }
 
+/* Hosts at rest: all, or those of the view. */
+static int resting(const ls_views *v, const ls_view_id *of) {
+    int n = 0;
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        n += p->phase == LS_PEER_RESTS && (!of || ls_view_same(p->kept.view, *of));
+    }
+    return n;
+}
+
 /* The first of `hosts` have one more where it does not come out even. */
 static int part(int workers, int hosts, int at) { return (workers * at + hosts - 1) / hosts; }
 
 /* Workers that each host would have in the next view. */
 static int share_out(ls_views *v) {
     ls_leader *l = &v->leader;
-    int hosts = 0, at = 0, total = 0;
-    for (int i = 0; i < v->leader.npeers; i++) hosts += l->peers[i].phase == LS_PEER_RESTS;
+    int hosts = resting(v, NULL), at = 0, total = 0;
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &l->peers[i];
         if (p->phase != LS_PEER_RESTS) continue;
@@ -222,16 +231,15 @@ static int64_t newest_number(const ls_views *v) {
 
 /* Have those come whom a first view, or a new leader, waits for? */
 static bool is_gathered(const ls_views *v) {
-    int here = 0;
-    for (int i = 0; i < v->leader.npeers; i++) here += v->leader.peers[i].phase == LS_PEER_RESTS;
     int64_t newest = newest_number(v);
-    if (newest == 0 && !v->begun) return here >= v->c.hosts;
+    if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
 #ifdef LS_BUG_NO_GATHER
     return true;
 #endif
     bool first = v->leader.steps < -1; /* of this leader */
     if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
-    return newest > 0 && v->view.id.number == newest && here >= v->view.nhosts;
+    bool own = newest > 0 && v->view.id.number == newest;
+    return own && resting(v, &v->view.id) >= v->view.nhosts;
 }
 
 /* Steps have come further than at the view before. */
