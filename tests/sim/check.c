@@ -10,9 +10,10 @@ static bool lately_hurt(const host *h) {
     return h->hurt_until > 0 && h->w->now < h->hurt_until + HEALS_NS;
 }
 
-/* Has the leader known long enough that the host is there? */
+/* Has the leader known long enough that the host is there, and can it hear it now? */
 static bool is_known(const host *h, int leader) {
     if (h->slot == leader) return true;
+    if (h->hurt_until > 0 && h->w->now < h->hurt_until + 200 * MS) return false;
     return h->term == h->w->hosts[leader].term && h->holder == leader && h->linked_since >= 0 && h->w->now > h->linked_since + 200 * MS;
 }
 
