@@ -48,7 +48,8 @@ static bool is_gone(const world *w, int leader, const ls_view_id *view) {
         if (lives) before = &h->before;
         unexplained += !(lives && in) && !is_lost(h, w->holders[i]);
     }
-    if (all == 0) return true;
+    /* Before the folder is made no step is decided. Who does not wait for others may lose them. */
+    if (all == 0 || w->folder.owner.number == 0 || w->plan.hasty) return true;
     if (w->plan.sharded ? here == all && !parted : here > 0) return false;
     return unexplained == 0 || (leader >= 0 && lately_hurt(&w->hosts[leader]));
 }

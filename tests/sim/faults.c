@@ -47,6 +47,9 @@ void faults_plan(world *w) {
     p->ttl = draw_in(w, 300, 600) * MS;
     p->silence = draw_in(w, 200, 400) * MS;
     p->gather = draw_in(w, 400, 800) * MS;
+    p->hasty = p->elected && chance(w, 0.2);
+    if (p->hasty) p->gather = draw_in(w, 0, 50) * MS;
+    if (p->hasty) p->ttl = draw_in(w, 120, 300) * MS;
     p->heartbeat = draw_in(w, 50, 150) * MS;
     p->patience = draw_in(w, 300, 500) * MS;
     p->nfaults = (int)draw_in(w, 0, 20);

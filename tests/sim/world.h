@@ -176,6 +176,7 @@ typedef struct conn {
 typedef struct plan {
     bool elected, sharded;
     bool closes_at_once; /* hosts close the connection to a leader that leads no more */
+    bool hasty;          /* leaders change often, and hardly wait for others */
     bool same_id;        /* a host that comes back has the same number */
     int nhosts, V, B;
     int64_t steps, save_every;
