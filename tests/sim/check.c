@@ -14,13 +14,15 @@ static bool lately_hurt(const host *h) {
 static bool is_known(const host *h, int leader) {
     if (h->slot == leader) return true;
     if (h->hurt_until > 0 && h->w->now < h->hurt_until + 200 * MS) return false;
-    return h->term == h->w->hosts[leader].term && h->holder == leader && h->linked_since >= 0 && h->w->now > h->linked_since + 200 * MS;
+    return h->term == h->w->hosts[leader].term && h->holder == leader && h->linked_since >= 0 &&
+           h->w->now > h->linked_since + 200 * MS;
 }
 
 /* Can the leader not know of it? */
 static bool is_lost(const host *h, int life) {
     bool comes = h->linked_since >= 0 && h->w->now <= h->linked_since + 200 * MS;
-    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes || lately_hurt(h);
+    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes ||
+           lately_hurt(h);
 }
 
 void check_whole(team *t) {
@@ -75,7 +77,7 @@ static void check_fallback(host *h, const ls_view *v) {
 static void check_goes_back(host *h, const ls_view *v) {
     world *w = h->w;
     ls_store_note n = {0};
-    bool newest = view_compare(h->crew.view.id, w->whole) == 0;
+    bool newest = h->crew.whole && view_compare(h->crew.view.id, w->whole) == 0;
     int64_t has = h->store.steps;
     if (h->crew.unfinished && store_note(&h->store, &n) && n.steps > has) has = n.steps;
     if (v->steps >= 0 && newest && w->holders[h->slot] == h->life && v->steps < has)
@@ -98,9 +100,8 @@ void check_begin(host *h, const ls_view *v) {
         violate(w, "host %d: a view of term %lld begins in term %lld", h->slot,
                 (long long)v->id.term, (long long)h->term);
     if (view_compare(v->id, c->view.id) <= 0)
-        violate(w, "host %d: view %lld.%lld begins after %lld.%lld", h->slot,
-                (long long)v->id.term, (long long)v->id.number, (long long)c->view.id.term,
-                (long long)c->view.id.number);
+        violate(w, "host %d: view %lld.%lld begins after %lld.%lld", h->slot, (long long)v->id.term,
+                (long long)v->id.number, (long long)c->view.id.term, (long long)c->view.id.number);
     if (v->n < 1 || v->first < 0 || v->first + v->n > v->size || v->size > MOST_WORKERS)
         violate(w, "host %d: workers %d to %d of %d", h->slot, v->first, v->first + v->n - 1,
                 v->size);
@@ -139,8 +140,7 @@ void check_leads(host *h) {
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *x = &w->hosts[i];
         int64_t until = x->stopped_until > x->own_until ? x->stopped_until : x->own_until;
-        if (x != h && x->alive && !x->over && ls_views_leads(x->views) &&
-            w->now > until + 200 * MS)
+        if (x != h && x->alive && !x->over && ls_views_leads(x->views) && w->now > until + 200 * MS)
             violate(w, "hosts %d and %d lead", h->slot, i);
     }
 }

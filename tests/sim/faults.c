@@ -20,10 +20,10 @@ enum kind {
     NKINDS
 };
 
-static const int weights[NKINDS] = {[KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_MENDER] = 3,
-                                    [KILL_HOST] = 2,   [STOP_HOST] = 2,   [CUT_LINKS] = 3,
-                                    [CUT_STORE] = 2,   [ADD_HOST] = 2,    [LEAVE] = 1,
-                                    [SCALE] = 1,       [RENEW] = 1};
+static const int weights[NKINDS] = {
+    [KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_MENDER] = 3, [KILL_HOST] = 2,
+    [STOP_HOST] = 2,   [CUT_LINKS] = 3,   [CUT_STORE] = 2,   [ADD_HOST] = 2,
+    [LEAVE] = 1,       [SCALE] = 1,       [RENEW] = 1};
 
 static void next_fault(world *w) {
     w->fault_at = w->count + 1 + draw_to(w, w->plan.spacing);
@@ -56,8 +56,8 @@ void faults_plan(world *w) {
     p->spacing = (int64_t)20 << draw_to(w, 6);
     w->kinds = ~0u;
     if (chance(w, 0.3)) /* workers alone are hurt */
-        w->kinds = 1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE |
-                   1u << RENEW;
+        w->kinds =
+            1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE | 1u << RENEW;
     if (!p->elected) w->kinds &= ~(1u << CUT_STORE);
     w->faults_left = p->nfaults;
     w->crashes_left = 2; /* three in a row would end the run */
