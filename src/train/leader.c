@@ -58,14 +58,15 @@ void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
     ls_peer *p = &v->leader.peers[peer];
     if (peer >= v->leader.npeers) v->leader.npeers = peer + 1;
     p->heard_ns = v->now;
-    if (s->what == LS_SAID_JOIN) come(v, peer, s);
+    bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
+    if (s->what == LS_SAID_JOIN && !known) come(v, peer, s);
     if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
     if (s->what == LS_SAID_ENDED) note_end(v, peer, s);
     if (s->what == LS_SAID_REST || s->what == LS_SAID_LEAVE) {
         p->phase = LS_PEER_RESTS;
         p->kept = s->kept;
     }
-    bool leaves = s->what == LS_SAID_JOIN && s->nworkers == 0 && !s->kept.unfinished;
+    bool leaves = s->what == LS_SAID_JOIN && !known && s->nworkers == 0 && !s->kept.unfinished;
     if (s->what != LS_SAID_LEAVE && !leaves) return;
     p->phase = LS_PEER_ABSENT;
     ls_views_say(v, peer, &(ls_saying){.what = LS_SAID_OVER, .how = LS_VIEW_DONE});
