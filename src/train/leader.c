@@ -58,14 +58,15 @@ void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
     ls_peer *p = &v->leader.peers[peer];
     if (peer >= v->leader.npeers) v->leader.npeers = peer + 1;
     p->heard_ns = v->now;
-    if (s->what == LS_SAID_JOIN) come(v, peer, s);
+    bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
+    if (s->what == LS_SAID_JOIN && !known) come(v, peer, s);
     if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
     if (s->what == LS_SAID_ENDED) note_end(v, peer, s);
     if (s->what == LS_SAID_REST || s->what == LS_SAID_LEAVE) {
         p->phase = LS_PEER_RESTS;
         p->kept = s->kept;
     }
-    bool leaves = s->what == LS_SAID_JOIN && s->nworkers == 0 && !s->kept.unfinished;
+    bool leaves = s->what == LS_SAID_JOIN && !known && s->nworkers == 0 && !s->kept.unfinished;
     if (s->what != LS_SAID_LEAVE && !leaves) return;
     p->phase = LS_PEER_ABSENT;
     ls_views_say(v, peer, &(ls_saying){.what = LS_SAID_OVER, .how = LS_VIEW_DONE});
@@ -171,14 +172,23 @@ static void finish_ended(ls_views *v) {
     }
 }
 
+/* Hosts at rest: all, or those of the view. */
+static int resting(const ls_views *v, const ls_view_id *of) {
+    int n = 0;
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        n += p->phase == LS_PEER_RESTS && (!of || ls_view_same(p->kept.view, *of));
+    }
+    return n;
+}
+
 /* The first of `hosts` have one more where it does not come out even. */
 static int part(int workers, int hosts, int at) { return (workers * at + hosts - 1) / hosts; }
 
 /* Workers that each host would have in the next view. */
 static int share_out(ls_views *v) {
     ls_leader *l = &v->leader;
-    int hosts = 0, at = 0, total = 0;
-    for (int i = 0; i < v->leader.npeers; i++) hosts += l->peers[i].phase == LS_PEER_RESTS;
+    int hosts = resting(v, NULL), at = 0, total = 0;
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &l->peers[i];
         if (p->phase != LS_PEER_RESTS) continue;
@@ -222,16 +232,15 @@ static int64_t newest_number(const ls_views *v) {
 
 /* Have those come whom a first view, or a new leader, waits for? */
 static bool is_gathered(const ls_views *v) {
-    int here = 0;
-    for (int i = 0; i < v->leader.npeers; i++) here += v->leader.peers[i].phase == LS_PEER_RESTS;
     int64_t newest = newest_number(v);
-    if (newest == 0 && !v->begun) return here >= v->c.hosts;
+    if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
 #ifdef LS_BUG_NO_GATHER
     return true;
 #endif
     bool first = v->leader.steps < -1; /* of this leader */
     if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
-    return newest > 0 && v->view.id.number == newest && here >= v->view.nhosts;
+    bool own = newest > 0 && v->view.id.number == newest;
+    return own && resting(v, &v->view.id) >= v->view.nhosts;
 }
 
 /* Steps have come further than at the view before. */

@@ -73,6 +73,7 @@ static void finish(ls_views *v, const ls_saying *s) {
 
 static void hear_leader(ls_views *v, const ls_saying *s) {
     v->leader_ns = v->now;
+    v->heard = true;
     if (s->what == LS_SAID_BEGIN) begin(v, s);
     if (s->what == LS_SAID_END && ls_view_same(s->view.id, v->view.id)) end(v, s->text);
     if (s->what == LS_SAID_FINISH) finish(v, s);
@@ -148,7 +149,7 @@ void ls_views_begun(ls_views *v) { v->begun = true; }
 void ls_views_linked(ls_views *v) {
     if (v->leads) return;
     v->linked = true;
-    v->joined = false;
+    v->joined = v->heard = false;
     v->leader_ns = v->now;
     settle(v);
 }
@@ -187,6 +188,8 @@ void ls_views_tick(ls_views *v, int64_t now) {
     if (v->leads) ls_leader_tick(v);
     if (v->linked && !v->leads && now - v->said_ns >= v->c.silence_ns / 4) {
         v->said_ns = now;
+        /* A host that did not know yet that it leads has not heard who this is. */
+        if (!v->heard && v->crew == LS_CREW_RESTS) v->joined = false;
         ls_views_say(v, LS_TO_LEADER, &(ls_saying){.what = LS_SAID_ALIVE});
     }
     settle(v);

@@ -46,7 +46,7 @@ struct ls_views {
     ls_views_config c;
     int64_t now, said_ns, leader_ns; /* said_ns: that it is alive; leader_ns: it was heard */
     int64_t term;
-    bool leads, linked, joined, begun, over;
+    bool leads, linked, joined, heard, begun, over; /* heard: the leader, since it is linked */
     int nworkers;
     enum { LS_CREW_RESTS, LS_CREW_RUNS, LS_CREW_ENDS, LS_CREW_FINISHES } crew;
     ls_view view; /* the latest */

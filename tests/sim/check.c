@@ -10,16 +10,19 @@ static bool lately_hurt(const host *h) {
     return h->hurt_until > 0 && h->w->now < h->hurt_until + HEALS_NS;
 }
 
-/* Has the leader known long enough that the host is there? */
+/* Has the leader known long enough that the host is there, and can it hear it now? */
 static bool is_known(const host *h, int leader) {
     if (h->slot == leader) return true;
-    return h->holder == leader && h->linked_since >= 0 && h->w->now > h->linked_since + 200 * MS;
+    if (h->hurt_until > 0 && h->w->now < h->hurt_until + 200 * MS) return false;
+    return h->term == h->w->hosts[leader].term && h->holder == leader && h->linked_since >= 0 &&
+           h->w->now > h->linked_since + 200 * MS;
 }
 
 /* Can the leader not know of it? */
 static bool is_lost(const host *h, int life) {
     bool comes = h->linked_since >= 0 && h->w->now <= h->linked_since + 200 * MS;
-    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes || lately_hurt(h);
+    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes ||
+           lately_hurt(h);
 }
 
 void check_whole(team *t) {
@@ -34,6 +37,8 @@ void check_whole(team *t) {
  * knows of. */
 static bool is_gone(const world *w, int leader, const ls_view_id *view) {
     int here = 0, all = 0, unexplained = 0;
+    bool parted = false; /* some were in another view meanwhile, without the rest */
+    const ls_view_id *before = NULL;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *h = &w->hosts[i];
         if (w->holders[i] < 0) continue;
@@ -41,10 +46,13 @@ static bool is_gone(const world *w, int leader, const ls_view_id *view) {
         bool in = view ? view_compare(h->crew.view.id, *view) == 0 : is_known(h, leader);
         all++;
         here += lives && in;
+        if (lives && before) parted |= view_compare(*before, h->before) != 0;
+        if (lives) before = &h->before;
         unexplained += !(lives && in) && !is_lost(h, w->holders[i]);
     }
-    if (all == 0) return true;
-    if (w->plan.sharded ? here == all : here > 0) return false;
+    /* Before the folder is made no step is decided. Who does not wait for others may lose them. */
+    if (all == 0 || w->folder.owner.number == 0 || w->plan.hasty) return true;
+    if (w->plan.sharded ? here == all && !parted : here > 0) return false;
     return unexplained == 0 || (leader >= 0 && lately_hurt(&w->hosts[leader]));
 }
 
@@ -69,7 +77,7 @@ static void check_fallback(host *h, const ls_view *v) {
 static void check_goes_back(host *h, const ls_view *v) {
     world *w = h->w;
     ls_store_note n = {0};
-    bool newest = view_compare(h->crew.view.id, w->whole) == 0;
+    bool newest = h->crew.whole && view_compare(h->crew.view.id, w->whole) == 0;
     int64_t has = h->store.steps;
     if (h->crew.unfinished && store_note(&h->store, &n) && n.steps > has) has = n.steps;
     if (v->steps >= 0 && newest && w->holders[h->slot] == h->life && v->steps < has)
@@ -92,9 +100,8 @@ void check_begin(host *h, const ls_view *v) {
         violate(w, "host %d: a view of term %lld begins in term %lld", h->slot,
                 (long long)v->id.term, (long long)h->term);
     if (view_compare(v->id, c->view.id) <= 0)
-        violate(w, "host %d: view %lld.%lld begins after %lld.%lld", h->slot,
-                (long long)v->id.term, (long long)v->id.number, (long long)c->view.id.term,
-                (long long)c->view.id.number);
+        violate(w, "host %d: view %lld.%lld begins after %lld.%lld", h->slot, (long long)v->id.term,
+                (long long)v->id.number, (long long)c->view.id.term, (long long)c->view.id.number);
     if (v->n < 1 || v->first < 0 || v->first + v->n > v->size || v->size > MOST_WORKERS)
         violate(w, "host %d: workers %d to %d of %d", h->slot, v->first, v->first + v->n - 1,
                 v->size);
@@ -116,9 +123,11 @@ void check_finish(host *h, const ls_store_note *note) {
     if (h->crew.state != CREW_NONE) violate(h->w, "host %d: a step is finished twice", h->slot);
     if (store_note(&h->store, &own) && (!note || note->steps < own.steps))
         violate(h->w, "host %d: step %lld is not finished", h->slot, (long long)own.steps);
-    if (note && note->scaler.good != note->steps)
-        violate(h->w, "host %d: a note of step %lld is another's", h->slot,
-                (long long)note->steps);
+    ls_view_id id = h->crew.view.id;
+    if (note && (note->updates != id.term || note->began_ns != id.number))
+        violate(h->w, "host %d: a step of view %lld.%lld is finished by a note of view %lld.%lld",
+                h->slot, (long long)id.term, (long long)id.number, (long long)note->updates,
+                (long long)note->began_ns);
 }
 
 void check_leads(host *h) {
@@ -131,8 +140,7 @@ void check_leads(host *h) {
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *x = &w->hosts[i];
         int64_t until = x->stopped_until > x->own_until ? x->stopped_until : x->own_until;
-        if (x != h && x->alive && !x->over && ls_views_leads(x->views) &&
-            w->now > until + 200 * MS)
+        if (x != h && x->alive && !x->over && ls_views_leads(x->views) && w->now > until + 200 * MS)
             violate(w, "hosts %d and %d lead", h->slot, i);
     }
 }

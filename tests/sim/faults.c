@@ -20,10 +20,10 @@ enum kind {
     NKINDS
 };
 
-static const int weights[NKINDS] = {[KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_MENDER] = 3,
-                                    [KILL_HOST] = 2,   [STOP_HOST] = 2,   [CUT_LINKS] = 3,
-                                    [CUT_STORE] = 2,   [ADD_HOST] = 2,    [LEAVE] = 1,
-                                    [SCALE] = 1,       [RENEW] = 1};
+static const int weights[NKINDS] = {
+    [KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_MENDER] = 3, [KILL_HOST] = 2,
+    [STOP_HOST] = 2,   [CUT_LINKS] = 3,   [CUT_STORE] = 2,   [ADD_HOST] = 2,
+    [LEAVE] = 1,       [SCALE] = 1,       [RENEW] = 1};
 
 static void next_fault(world *w) {
     w->fault_at = w->count + 1 + draw_to(w, w->plan.spacing);
@@ -39,22 +39,25 @@ void faults_plan(world *w) {
     p->sharded = chance(w, 0.5);
     p->closes_at_once = chance(w, 0.5);
     p->same_id = chance(w, 0.5);
-    p->nhosts = (int)draw_in(w, 1, chance(w, 0.2) ? 5 : 3);
+    p->nhosts = (int)draw_in(w, 1, chance(w, 0.25) ? 5 : 3);
     p->V = (int)draw_in(w, 1, MOST_VIRTUAL);
     p->B = (int)draw_in(w, 1, MOST_BLOCKS);
-    p->steps = draw_in(w, 5, chance(w, 0.2) ? MOST_STEPS : 14);
+    p->steps = draw_in(w, 5, chance(w, 0.3) ? MOST_STEPS : 14);
     p->save_every = draw_in(w, 2, 10);
     p->ttl = draw_in(w, 300, 600) * MS;
     p->silence = draw_in(w, 200, 400) * MS;
     p->gather = draw_in(w, 400, 800) * MS;
+    p->hasty = p->elected && chance(w, 0.2);
+    if (p->hasty) p->gather = draw_in(w, 0, 50) * MS;
+    if (p->hasty) p->ttl = draw_in(w, 120, 300) * MS;
     p->heartbeat = draw_in(w, 50, 150) * MS;
     p->patience = draw_in(w, 300, 500) * MS;
-    p->nfaults = (int)draw_in(w, 0, 15);
-    p->spacing = (int64_t)30 << draw_to(w, 5);
+    p->nfaults = (int)draw_in(w, 0, 20);
+    p->spacing = (int64_t)20 << draw_to(w, 6);
     w->kinds = ~0u;
     if (chance(w, 0.3)) /* workers alone are hurt */
-        w->kinds = 1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE |
-                   1u << RENEW;
+        w->kinds =
+            1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE | 1u << RENEW;
     if (!p->elected) w->kinds &= ~(1u << CUT_STORE);
     w->faults_left = p->nfaults;
     w->crashes_left = 2; /* three in a row would end the run */

@@ -2,6 +2,9 @@
  *
  * A disk that all hosts share. Worker 0 of each view takes it; what a worker of an earlier view
  * writes afterwards is refused, as by a note of who has it that is looked at before each write.
+ *
+ * A view that goes back does not cut the log: steps that are done again are the same, and a later
+ * view may go on from a host that had come further.
  */
 #include "check.h"
 #include "world.h"
@@ -11,8 +14,7 @@ bool folder_take(host *h, ls_view_id id, int64_t steps) {
     folder *f = &w->folder;
     if (view_compare(f->owner, id) > 0) {
         w->tally->refused++;
-        tell(w, "view %lld.%lld may not take the folder", (long long)id.term,
-             (long long)id.number);
+        tell(w, "view %lld.%lld may not take the folder", (long long)id.term, (long long)id.number);
         return false;
     }
     f->owner = id;

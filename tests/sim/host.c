@@ -25,8 +25,8 @@ static void crew_gone(world *w, host *h, const event *e) {
     store_note(&h->store, &k.note);
     k.whole = c->whole;
     tell(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
-         (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how],
-         (long long)k.steps, (long long)k.note.steps);
+         (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how], (long long)k.steps,
+         (long long)k.note.steps);
     ls_views_ended(h->views, c->how, ends[c->how], &k, h->nworkers);
 }
 
@@ -73,6 +73,7 @@ static void on_begin(void *arg, const ls_view *v) {
     check_begin(h, v);
     if (w->violated[0]) return;
     int generation = c->generation + 1;
+    h->before = c->view.id;
     *c = (crew){.state = CREW_RUNS, .generation = generation, .view = *v, .unfinished = true};
     c->team = team_find(w, v);
     c->team->crews++;

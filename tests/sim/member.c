@@ -13,7 +13,6 @@ static int64_t own_part(const world *w) { return w->plan.ttl * 7 / 10; }
 
 static void lead(host *h, int64_t term, bool self) {
     tell(h->w, "host %d: %s %lld", h->slot, self ? "leads term" : "follows term", (long long)term);
-    ls_views_tick(h->views, h->w->now);
     if (h->w->folder.owner.number) ls_views_begun(h->views);
     if (self) check_leads(h);
     link_new_leader(h);
@@ -34,6 +33,7 @@ static void answered(world *w, host *h, const event *e) {
     int64_t asked_ns = (int64_t)e->b * 1000;
     member_look(h);
     if (h->over || e->number < h->term || e->a < 0) return;
+    ls_views_tick(h->views, w->now); /* a leader counts from now */
     bool self = e->a == h->slot && w->lease.holder == h->slot;
     if (e->number == h->term) {
         if (self && !h->gave_up && asked_ns + own_part(w) > h->own_until)

@@ -82,9 +82,10 @@ static void mend_block(world *w, host *h, int local, int b) {
     block *x = store_block(w, &h->store, local, b);
     if (!owns(w, v->first + local, v->size, b) || x->mark == n->steps) return;
     if (x->mark != n->steps - 1 || h->store.grads[local][b].step != n->steps) {
-        violate(w, "host %d: step %lld of block %d can't be finished: it is at %lld, its gradient %lld",
-                h->slot, (long long)n->steps, b, (long long)x->mark,
-                (long long)h->store.grads[local][b].step);
+        violate(
+            w, "host %d: step %lld of block %d can't be finished: it is at %lld, its gradient %lld",
+            h->slot, (long long)n->steps, b, (long long)x->mark,
+            (long long)h->store.grads[local][b].step);
         return;
     }
     store_put(h, x, b, n->steps, updated(x->value, h->store.grads[local][b].sum, n->steps));

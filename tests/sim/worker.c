@@ -8,185 +8,9 @@
  * between two of its events is done at one instant; a kill falls between events.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "check.h"
 #include "world.h"
-
-/* ---- teams ---- */
-
-static void pump(world *w, host *h, const event *e);
-static void watch(world *w, host *h, const event *e);
-
-static void open_team(world *w, team *t, const ls_view *v) {
-    ls_fake_faults f = {.seed = mix(w->seed, w->order, 2), .delay_ns = MS};
-    memset(t, 0, sizeof *t);
-    t->id = v->id;
-    t->size = v->size;
-    t->steps = v->steps;
-    t->net = ls_fake_new(v->size, &f);
-    t->workers = LS_NEW_ARRAY(worker, (size_t)v->size);
-    t->pump_at = -1;
-    t->generation = (int)w->order;
-    for (int a = 0; a < v->size; a++) ls_fake_net(t->net, a);
-    event *e = post(w, w->plan.patience / 4, watch);
-    e->a = (int)(t - w->teams);
-    e->b = t->generation;
-    w->tally->views++;
-}
-
-team *team_find(world *w, const ls_view *v) {
-    team *unused = NULL;
-    for (int i = 0; i < MOST_VIEWS; i++) {
-        team *t = &w->teams[i];
-        if (t->crews && view_compare(t->id, v->id) == 0) {
-            if (t->size != v->size || t->steps != v->steps)
-                violate(w, "view %lld.%lld has two sizes or beginnings", (long long)v->id.term,
-                        (long long)v->id.number);
-            return t;
-        }
-        if (!t->crews && !unused) unused = t;
-    }
-    if (!unused) abort();
-    open_team(w, unused, v);
-    return unused;
-}
-
-void team_leave(team *t, host *h) {
-    for (int r = 0; r < t->size; r++)
-        if (t->hosts[r] == h) worker_kill(t, r);
-    if (--t->crews) return;
-    ls_fake_free(t->net);
-    free(t->workers);
-    t->workers = NULL;
-}
-
-static void fail(team *t, int rank, ls_view_end how, const char *why) {
-    host *h = t->hosts[rank];
-    tell(h->w, "host %d: worker %d of view %lld.%lld fails: %s", h->slot, rank,
-         (long long)t->id.term, (long long)t->id.number, why);
-    worker_kill(t, rank);
-    crew_fail(h, how, why);
-}
-
-/* ---- events of a worker ---- */
-
-typedef void worker_event(world *, host *, const event *);
-
-static void later(team *t, int rank, int64_t after, worker_event *run) {
-    host *h = t->hosts[rank];
-    event *e = post_host(h, after, run);
-    e->supervisor = false;
-    e->a = rank;
-    e->b = (int)(t - h->w->teams);
-    e->number = t->generation;
-}
-
-/* The team of a worker's event, or NULL: the worker lives no more, or is stopped. */
-static team *team_of(world *w, const event *e) {
-    team *t = &w->teams[e->b];
-    if (!t->crews || t->generation != e->number) return NULL;
-    const worker *x = &t->workers[e->a];
-    if (x->phase == PHASE_NONE || x->phase == PHASE_ENDED) return NULL;
-    if (x->stopped_until <= w->now) return t;
-    later(t, e->a, x->stopped_until - w->now, e->run);
-    return NULL;
-}
-
-/* ---- exchanges ---- */
-
-static void completed(world *w, host *h, const event *e);
-
-static void expect(team *t, int rank, ls_message *m, int peer, uint64_t tag, size_t nwords,
-                   void *data) {
-    *m = (ls_message){.peer = peer, .tag = tag, .data = data, .nbytes = nwords * sizeof(uint64_t)};
-    m->owner = &t->workers[rank];
-    t->workers[rank].pending++;
-}
-
-/* gather: to worker 0 alone. */
-static void exchange(team *t, int rank, phase ph, size_t nwords, bool gather) {
-    world *w = t->hosts[rank]->w;
-    worker *x = &t->workers[rank];
-    ls_net *net = ls_fake_net(t->net, rank);
-    uint64_t tag = ls_net_tag(1, (uint32_t)x->calls++, (uint32_t)ph);
-    ls_error e = {0};
-    x->phase = ph;
-    x->pending = 0;
-    x->moved_ns = w->now;
-    for (int p = 0; p < t->size; p++) {
-        if (p == rank || (gather && rank != 0)) continue;
-        expect(t, rank, &x->in[p], p, tag, nwords, x->in_words[p]);
-        if (net->ops->recv(net, &x->in[p], &e) != LS_OK) abort();
-    }
-    for (int p = 0; p < t->size; p++) {
-        if (p == rank || (gather && p != 0)) continue;
-        expect(t, rank, &x->out[p], p, tag, nwords, x->out_words[p]);
-        if (net->ops->send(net, &x->out[p], &e) != LS_OK) {
-            fail(t, rank, LS_VIEW_LOST, e.msg);
-            return;
-        }
-    }
-    if (x->pending == 0) later(t, rank, 0, completed);
-    team_pump_soon(w, t);
-}
-
-void team_pump_soon(world *w, team *t) {
-    int64_t next = ls_fake_next(t->net);
-    if (next < w->now) next = w->now;
-    if (t->pump_at >= 0 && t->pump_at <= next) return;
-    t->pump_at = next;
-    event *e = post(w, next - w->now, pump);
-    e->a = (int)(t - w->teams);
-    e->b = t->generation;
-}
-
-static bool waits(const world *w, const worker *x) {
-    return x->phase != PHASE_NONE && x->phase != PHASE_ENDED && x->stopped_until <= w->now;
-}
-
-/* Is the phase through? */
-static bool poll(team *t, int rank) {
-    worker *x = &t->workers[rank];
-    ls_net *net = ls_fake_net(t->net, rank);
-    ls_message *done = NULL;
-    ls_error e = {0};
-    if (net->ops->poll(net, 0, &done, &e) != LS_OK) {
-        fail(t, rank, LS_VIEW_LOST, e.msg);
-        return false;
-    }
-    if (!done) return false;
-    x->moved_ns = t->hosts[rank]->w->now;
-    for (; done; done = done->next) x->pending--;
-    return x->pending == 0;
-}
-
-static void pump(world *w, host *h, const event *e) {
-    team *t = &w->teams[e->a];
-    (void)h;
-    if (!t->crews || t->generation != e->b || e->at != t->pump_at) return;
-    t->pump_at = -1;
-    ls_fake_advance(t->net, w->now);
-    for (int r = 0; r < t->size; r++)
-        if (waits(w, &t->workers[r]) && poll(t, r)) later(t, r, 0, completed);
-    if (ls_fake_next(t->net) >= 0) team_pump_soon(w, t);
-}
-
-/* Who waits for too long for another gives up. */
-static void watch(world *w, host *h, const event *e) {
-    team *t = &w->teams[e->a];
-    (void)h;
-    if (!t->crews || t->generation != e->b) return;
-    for (int r = 0; r < t->size; r++) {
-        const worker *x = &t->workers[r];
-        if (waits(w, x) && x->pending > 0 && w->now - x->moved_ns > w->plan.patience)
-            fail(t, r, LS_VIEW_LOST, "it waited too long for another");
-    }
-    event *next = post(w, w->plan.patience / 4, watch);
-    next->a = e->a;
-    next->b = e->b;
-}
 
 /* ---- a view begins ---- */
 
@@ -201,14 +25,14 @@ static void to_all(team *t, int rank, int word, uint64_t value) {
     for (int p = 0; p < t->size; p++) t->workers[rank].out_words[p][word] = value;
 }
 
-static void started(world *w, host *h, const event *e) {
-    team *t = team_of(w, e);
+void worker_started(world *w, host *h, const event *e) {
+    team *t = worker_team(w, e);
     if (!t) return;
     int64_t saved = w->folder.saved < 0 ? 0 : w->folder.saved;
     t->workers[e->a].start = t->steps < 0 ? saved : t->steps;
     to_all(t, e->a, 0, (uint64_t)t->workers[e->a].start);
     to_all(t, e->a, 1, t->steps < 0 ? 0 : have(w, &h->store, t->steps));
-    exchange(t, e->a, PHASE_HAVE, 2, false);
+    worker_exchange(t, e->a, PHASE_HAVE, 2, false);
 }
 
 /* The lowest worker whose host has the block, or -1. */
@@ -232,7 +56,8 @@ static void take_saved(host *h, team *t, int rank) {
     world *w = h->w;
     int local = crew_place(h, rank);
     int64_t start = t->workers[rank].start;
-    if (start > 0 && start > w->folder.saved) violate(w, "no checkpoint of step %lld", (long long)start);
+    if (start > 0 && start > w->folder.saved)
+        violate(w, "no checkpoint of step %lld", (long long)start);
     for (int b = 0; b < w->plan.B; b++)
         if (owns(w, rank, t->size, b))
             store_put(h, store_block(w, &h->store, local, b), b, start, w->values[start][b]);
@@ -246,7 +71,7 @@ static bool take_own(host *h, team *t, int rank, int b) {
     if (from) store_put(h, to, b, from->mark, from->value);
     if (from || giver(t, rank, b) >= 0) return true;
     check_stateless(h);
-    fail(t, rank, LS_VIEW_STATELESS, "no host has a block");
+    worker_fail(t, rank, LS_VIEW_STATELESS, "no host has a block");
     return false;
 }
 
@@ -260,15 +85,14 @@ static void give(world *w, host *h, team *t, int rank) {
     uint64_t given[MOST_WORKERS] = {0};
     for (int p = 0; t->steps >= 0 && p < t->size; p++)
         for (int b = 0; b < w->plan.B; b++)
-            if (lacks(w, t, rank, p, b) && giver(t, rank, b) == rank)
-                given[p] |= (uint64_t)1 << b;
+            if (lacks(w, t, rank, p, b) && giver(t, rank, b) == rank) given[p] |= (uint64_t)1 << b;
     for (int p = 0; p < t->size; p++) {
         x->out_words[p][0] = given[p];
         for (int b = 0; b < w->plan.B; b++)
             x->out_words[p][1 + b] =
                 given[p] >> b & 1 ? store_find(w, &h->store, b, t->steps)->value : 0;
     }
-    exchange(t, rank, PHASE_TAKE, (size_t)w->plan.B + 1, false);
+    worker_exchange(t, rank, PHASE_TAKE, (size_t)w->plan.B + 1, false);
 }
 
 static void take(world *w, host *h, team *t, int rank) {
@@ -280,7 +104,7 @@ static void take(world *w, host *h, team *t, int rank) {
                 store_put(h, store_block(w, &h->store, local, b), b, x->start,
                           x->in_words[p][1 + b]);
     x->steps = x->start;
-    exchange(t, rank, PHASE_READY, 1, false);
+    worker_exchange(t, rank, PHASE_READY, 1, false);
 }
 
 /* ---- steps ---- */
@@ -297,7 +121,7 @@ static void save(team *t, int rank) {
         x->out_words[0][0] |= (uint64_t)1 << b;
         x->out_words[0][1 + b] = store_block(w, &h->store, crew_place(h, rank), b)->value;
     }
-    exchange(t, rank, PHASE_COLLECT, (size_t)w->plan.B + 1, true);
+    worker_exchange(t, rank, PHASE_COLLECT, (size_t)w->plan.B + 1, true);
 }
 
 /* After a step, and before the first. */
@@ -305,13 +129,13 @@ static void go_on(team *t, int rank) {
     world *w = t->hosts[rank]->w;
     worker *x = &t->workers[rank];
     if (x->steps == w->plan.steps) {
-        exchange(t, rank, PHASE_BYE, 1, false);
+        worker_exchange(t, rank, PHASE_BYE, 1, false);
     } else if (x->renews) {
         x->phase = PHASE_ENDED;
         crew_worker_ended(t->hosts[rank]);
     } else {
         x->phase = PHASE_COMPUTE;
-        later(t, rank, draw_in(w, MS / 10, 5 * MS), send_gradients);
+        worker_later(t, rank, draw_in(w, MS / 10, 5 * MS), send_gradients);
     }
 }
 
@@ -321,7 +145,7 @@ static void ready(world *w, host *h, team *t, int rank) {
     h->crew.whole = true;
     check_whole(t);
     if (rank == 0 && !folder_take(h, t->id, x->start)) {
-        fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
+        worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
         return;
     }
     if (x->steps == w->plan.steps)
@@ -333,7 +157,7 @@ static void ready(world *w, host *h, team *t, int rank) {
 static int first_virtual(const world *w, int rank, int size) { return rank * w->plan.V / size; }
 
 static void send_gradients(world *w, host *h, const event *e) {
-    team *t = team_of(w, e);
+    team *t = worker_team(w, e);
     (void)h;
     if (!t) return;
     worker *x = &t->workers[e->a];
@@ -343,7 +167,7 @@ static void send_gradients(world *w, host *h, const event *e) {
             for (int b = 0; b < w->plan.B; b++)
                 if (owns(w, p, t->size, b))
                     x->out_words[p][v * w->plan.B + b] = gradient(x->steps + 1, v, b);
-    exchange(t, e->a, PHASE_GRADS, (size_t)(w->plan.V * w->plan.B), false);
+    worker_exchange(t, e->a, PHASE_GRADS, (size_t)(w->plan.V * w->plan.B), false);
 }
 
 static void reduce(world *w, host *h, team *t, int rank) {
@@ -364,7 +188,7 @@ static void reduce(world *w, host *h, team *t, int rank) {
         h->store.grads[local][b].sum = sum;
     }
     to_all(t, rank, 0, (uint64_t)x->asked);
-    exchange(t, rank, PHASE_TELL, 1, false);
+    worker_exchange(t, rank, PHASE_TELL, 1, false);
 }
 
 static void update(world *w, host *h, const event *e);
@@ -372,7 +196,8 @@ static void update(world *w, host *h, const event *e);
 static void decide(world *w, host *h, team *t, int rank) {
     worker *x = &t->workers[rank];
     ls_store_note n = {.steps = x->steps + 1, .scaler = {.good = x->steps + 1}};
-    n.out.loss = (double)(w->sums[n.steps][0] >> 12);
+    n.updates = t->id.term;
+    n.began_ns = t->id.number;
     h->store.notes[crew_place(h, rank)] = n;
     x->renews = x->asked > 0;
     for (int p = 0; p < t->size; p++) x->renews |= p != rank && x->in_words[p][0] > 0;
@@ -381,14 +206,14 @@ static void decide(world *w, host *h, team *t, int rank) {
     w->decides++;
     w->tally->decided++;
     tell(w, "host %d: worker %d decides step %lld", h->slot, rank, (long long)n.steps);
-    later(t, rank, draw_to(w, MS / 20), update);
+    worker_later(t, rank, draw_to(w, MS / 20), update);
 }
 
 static void end_step(world *w, team *t, int rank) {
     worker *x = &t->workers[rank];
     x->steps++;
     if (rank == 0 && !folder_append(w, t->id, x->steps)) {
-        fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
+        worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
         return;
     }
     if (x->steps == w->plan.steps || x->steps % w->plan.save_every == 0)
@@ -398,7 +223,7 @@ static void end_step(world *w, team *t, int rank) {
 }
 
 static void update(world *w, host *h, const event *e) {
-    team *t = team_of(w, e);
+    team *t = worker_team(w, e);
     if (!t) return;
     worker *x = &t->workers[e->a];
     int local = crew_place(h, e->a), b = x->at++;
@@ -410,7 +235,7 @@ static void update(world *w, host *h, const event *e) {
     int64_t step = x->steps + 1;
     if (owns(w, e->a, t->size, b))
         store_put(h, y, b, step, updated(y->value, h->store.grads[local][b].sum, step));
-    later(t, e->a, draw_to(w, MS / 20), update);
+    worker_later(t, e->a, draw_to(w, MS / 20), update);
 }
 
 static void write_checkpoint(world *w, host *h, team *t, int rank) {
@@ -423,13 +248,13 @@ static void write_checkpoint(world *w, host *h, team *t, int rank) {
             if (from[0] >> b & 1) blocks[b] = from[1 + b];
     }
     if (rank == 0 && !folder_save(w, t->id, x->steps, blocks))
-        fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
+        worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
     else
         go_on(t, rank);
 }
 
-static void completed(world *w, host *h, const event *e) {
-    team *t = team_of(w, e);
+void worker_completed(world *w, host *h, const event *e) {
+    team *t = worker_team(w, e);
     if (!t) return;
     switch (t->workers[e->a].phase) {
     case PHASE_HAVE: give(w, h, t, e->a); break;
@@ -444,68 +269,4 @@ static void completed(world *w, host *h, const event *e) {
         break;
     default: abort();
     }
-}
-
-/* ---- their links ---- */
-
-static void each_pair(world *w, void (*fn)(world *, team *, int, int)) {
-    for (int i = 0; i < MOST_VIEWS; i++) {
-        team *t = &w->teams[i];
-        for (int a = 0; t->crews && a < t->size; a++)
-            for (int b = 0; b < a; b++)
-                if (t->hosts[a] && t->hosts[b]) fn(w, t, a, b);
-        if (t->crews) team_pump_soon(w, t);
-    }
-}
-
-static void hold(world *w, team *t, int a, int b) {
-    ls_fake_hold(t->net, a, b, w->worker_cut[t->hosts[a]->slot][t->hosts[b]->slot]);
-}
-
-void teams_hold(world *w) { each_pair(w, hold); }
-
-void teams_cut(world *w, int x, int y) {
-    for (int i = 0; i < MOST_VIEWS; i++) {
-        team *t = &w->teams[i];
-        for (int a = 0; t->crews && a < t->size; a++)
-            for (int b = 0; b < t->size; b++)
-                if (t->hosts[a] && t->hosts[b] && t->hosts[a]->slot == x && t->hosts[b]->slot == y)
-                    ls_fake_cut(t->net, a, b);
-        if (t->crews) team_pump_soon(w, t);
-    }
-}
-
-/* ---- by their supervisor ---- */
-
-void worker_start(team *t, int rank) {
-    world *w = t->hosts[rank]->w;
-    t->workers[rank].phase = PHASE_STARTS;
-    t->workers[rank].moved_ns = w->now;
-    later(t, rank, draw_in(w, MS, chance(w, 0.05) ? 60 * MS : 8 * MS), started);
-}
-
-static void resumed(world *w, host *h, const event *e) {
-    (void)h;
-    team *t = team_of(w, e);
-    if (t) team_pump_soon(w, t);
-}
-
-void worker_stop(team *t, int rank, int64_t ns) {
-    world *w = t->hosts[rank]->w;
-    t->workers[rank].stopped_until = w->now + ns;
-    t->workers[rank].moved_ns = w->now + ns;
-    later(t, rank, ns, resumed);
-}
-
-void worker_kill(team *t, int rank) {
-    worker *x = &t->workers[rank];
-    if (x->phase == PHASE_NONE) return;
-    if (x->phase != PHASE_ENDED) {
-        ls_fake_kill(t->net, rank);
-        event *e = post(t->hosts[rank]->w, draw_to(t->hosts[rank]->w, 2 * MS), pump);
-        e->a = (int)(t - t->hosts[rank]->w->teams);
-        e->b = t->generation;
-        if (t->pump_at < 0 || e->at < t->pump_at) t->pump_at = e->at;
-    }
-    x->phase = PHASE_NONE;
 }

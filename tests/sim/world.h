@@ -1,10 +1,10 @@
 /* world.h - a cluster in one process: simulated time, hosts, links, workers and faults.
  *
  * Everything that happens is an event with a time; one after the other is taken from a queue. What
- * is random comes from the seed alone, so a seed replays exactly. Hosts run the real ls_views, bound
- * to simulated connections (link.c), crews (host.c) and stores (store.c); their workers are toys
- * (worker.c) that train blocks of one number each over the fake transport. Who leads is known from
- * a simulated lease, or is host 0 for ever (member.c).
+ * is random comes from the seed alone, so a seed replays exactly. Hosts run the real ls_views,
+ * bound to simulated connections (link.c), crews (host.c) and stores (store.c); their workers are
+ * toys (worker.c) that train blocks of one number each over the fake transport. Who leads is known
+ * from a simulated lease, or is host 0 for ever (member.c).
  *
  * What must hold is listed in check.h.
  */
@@ -129,8 +129,8 @@ typedef struct crew {
     ls_view view; /* the latest */
     team *team;
     bool unfinished, whole; /* whole: they took up the state */
-    bool has_note;      /* the mender's */
-    ls_store_note note; /* the mender's */
+    bool has_note;          /* the mender's */
+    ls_store_note note;     /* the mender's */
 } crew;
 
 struct host {
@@ -144,12 +144,12 @@ struct host {
     crew crew;
     int nworkers;
     int64_t stopped_until;
-    bool ticked; /* since it was stopped */
+    ls_view_id before; /* the view before the latest */
     /* who leads, as far as it knows */
     int64_t term;
     int holder;
-    int64_t own_until; /* by its own clock it holds the lease until then */
-    bool gave_up;      /* this term */
+    int64_t own_until;    /* by its own clock it holds the lease until then */
+    bool gave_up;         /* this term */
     int64_t linked_since; /* -1: it has no connection to the leader */
     int64_t hurt_until;   /* it, or one of its links, is stopped or cut until then, or was */
 };
@@ -164,7 +164,7 @@ typedef struct conn {
     bool used, open[2];
     host *ends[2];
     int lives[2];
-    int peer; /* the leader's number for it */
+    int peer;     /* the leader's number for it */
     int64_t term; /* for which it was made */
     int generation;
     words *first[2]; /* on the way to that side; what 0: the other has closed */
@@ -176,6 +176,7 @@ typedef struct conn {
 typedef struct plan {
     bool elected, sharded;
     bool closes_at_once; /* hosts close the connection to a leader that leads no more */
+    bool hasty;          /* leaders change often, and hardly wait for others */
     bool same_id;        /* a host that comes back has the same number */
     int nhosts, V, B;
     int64_t steps, save_every;
@@ -217,7 +218,7 @@ struct world {
     /* The latest view whose workers took up the whole state, and its hosts' lives; -1: no host. */
     ls_view_id whole, stateless; /* stateless: the latest that found none */
     int holders[MOST_HOSTS];
-    int64_t led_term; /* the latest that a host led */
+    int64_t led_term;        /* the latest that a host led */
     int64_t count, fault_at; /* events; that before which the next fault is */
     int decides, decides_at, faults_left, crashes_left, keeper;
     unsigned kinds;    /* of faults */
@@ -268,18 +269,33 @@ bool owns(const world *, int rank, int size, int b);
 bool store_note(const store *, ls_store_note *note_p);
 void mender_start(host *);
 
-/* ---- worker.c ---- */
+/* ---- team.c ---- */
 
+/* That of the view; made where it has no workers yet. */
 team *team_find(world *, const ls_view *);
+/* The host's workers live no more. */
 void team_leave(team *, host *);
 void worker_start(team *, int rank);
 void worker_stop(team *, int rank, int64_t ns);
 void worker_kill(team *, int rank);
-void team_pump_soon(world *, team *);
+/* It ends with an error, of which its supervisor hears. */
+void worker_fail(team *, int rank, ls_view_end how, const char *why);
 /* Messages wait where links are cut now. */
 void teams_hold(world *);
 /* Workers of two hosts lose their connections. */
 void teams_cut(world *, int a, int b);
+
+/* To happen to a worker. The event's function gets its team, or NULL: the worker lives no more, or
+ * is stopped, and it will happen later. */
+void worker_later(team *, int rank, int64_t after, void (*run)(world *, host *, const event *));
+team *worker_team(world *, const event *);
+/* Of in_words and out_words; gather: to worker 0 alone. worker_completed() follows. */
+void worker_exchange(team *, int rank, phase, size_t nwords, bool gather);
+
+/* ---- worker.c ---- */
+
+void worker_started(world *, host *, const event *);
+void worker_completed(world *, host *, const event *);
 
 /* ---- folder.c ---- */
 
