@@ -2,7 +2,7 @@
  *
  *     head | workers [most] | kept blocks [most][threads] | for each area: steps, params, state
  *          | for each worker: gradients | for each worker: parts and sums
- *          | claims [V] | for each worker: a gradient that it computes for another, and parts
+ *          | claims [V] | places [V]: gradients that are computed twice, and parts
  *
  * Each part begins a page. There is room for any number of workers up to `most`; what none of them
  * touches takes no memory.
@@ -28,13 +28,16 @@ typedef struct record {
  * is there. */
 typedef struct claim {
     atomic_llong mark;
-    atomic_int by;
+    atomic_int place;
 } claim;
+
+enum { PLACES = 1 << 16 };
 
 typedef struct head {
     atomic_llong steps; /* of all areas, in rest; -1: no state yet */
     ls_scaler scaler;
     atomic_llong flags[LS_STORE_NFLAGS];
+    atomic_llong places; /* step * PLACES + how many are taken in it */
 } head;
 
 struct ls_store {
@@ -82,7 +85,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(claim));
     s->V = p->c.V;
     s->backup_nbytes = pages(s->nfloats * ls_dtype_size(p->c.reduce)) + s->sums_nbytes;
-    s->nbytes = backups_at + n * s->backup_nbytes;
+    s->nbytes = backups_at + (size_t)p->c.V * s->backup_nbytes;
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
@@ -220,32 +223,47 @@ int64_t ls_store_get(const ls_store *s, ls_store_flag flag) {
 
 /* ---- what is computed twice ---- */
 
-void *ls_store_backup_grads(ls_store *s, int worker) {
-    return s->backups + (size_t)worker * s->backup_nbytes;
+void *ls_store_backup_grads(ls_store *s, int place) {
+    return s->backups + (size_t)place * s->backup_nbytes;
 }
 
-double *ls_store_backup_parts(ls_store *s, int worker) {
-    unsigned char *end = s->backups + ((size_t)worker + 1) * s->backup_nbytes;
+double *ls_store_backup_parts(ls_store *s, int place) {
+    unsigned char *end = s->backups + ((size_t)place + 1) * s->backup_nbytes;
     return (double *)(void *)(end - s->sums_nbytes);
 }
 
-bool ls_store_claim(ls_store *s, int vw, int64_t step, int worker, int most) {
+/* The next place in this step, or -1. */
+static int take_place(ls_store *s, int64_t step, int most) {
+    long long was = atomic_load(&s->head->places), next;
+    do {
+        if (was / PLACES > step) return -1; /* this step is over */
+        next = was / PLACES == step ? was + 1 : step * PLACES + 1;
+        if (next % PLACES > most) return -1;
+    } while (!atomic_compare_exchange_weak(&s->head->places, &was, next));
+    return (int)(next % PLACES) - 1;
+}
+
+/* A place that is taken for a virtual worker that another has claimed meanwhile stays empty. */
+int ls_store_claim(ls_store *s, int vw, int64_t step, int most) {
     long long mark = 2 * step + 1, was = atomic_load(&s->claims[vw].mark);
-    int n = 0;
-    for (int i = 0; i < s->V; i++) n += atomic_load(&s->claims[i].mark) >= mark;
-    if (n >= most || was >= mark) return false;
-    if (!atomic_compare_exchange_strong(&s->claims[vw].mark, &was, mark)) return false;
-    atomic_store(&s->claims[vw].by, worker);
-    return true;
+    int place = was >= mark ? -1 : take_place(s, step, most < s->V ? most : s->V);
+    if (place < 0 || !atomic_compare_exchange_strong(&s->claims[vw].mark, &was, mark)) return -1;
+    atomic_store(&s->claims[vw].place, place);
+    return place;
+}
+
+bool ls_store_is_claimed(const ls_store *s, int vw, int64_t step) {
+    return atomic_load(&s->claims[vw].mark) > 2 * step;
 }
 
 void ls_store_back(ls_store *s, int vw, int64_t step) {
     atomic_store(&s->claims[vw].mark, 2 * step + 2);
+    atomic_fetch_add(&s->head->flags[LS_STORE_BACKED], 1);
 }
 
-int ls_store_backed_by(const ls_store *s, int vw, int64_t step) {
+int ls_store_backed_at(const ls_store *s, int vw, int64_t step) {
     if (atomic_load(&s->claims[vw].mark) != 2 * step + 2) return -1;
-    return atomic_load(&s->claims[vw].by);
+    return atomic_load(&s->claims[vw].place);
 }
 
 /* ---- after a view ---- */
@@ -311,6 +329,7 @@ static void empty(void *memory, size_t nbytes) {
 
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
+    atomic_store(&s->head->places, 0);
     if (steps == ls_store_steps(s)) return;
     for (int w = 0; w < s->most; w++)
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);

@@ -78,7 +78,7 @@ typedef enum ls_store_flag {
     LS_STORE_WANTED,      /* } checkpoints beside training (train/snapshot.h) */
     LS_STORE_COPIED,      /* } */
     LS_STORE_WRITTEN,     /* } */
-    LS_STORE_BACKED,      /* gradients that were taken from a second worker */
+    LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
     LS_STORE_LOST,        /* a view has found that the state is not whole */
     LS_STORE_NFLAGS
 } ls_store_flag;
@@ -87,15 +87,18 @@ int64_t ls_store_get(const ls_store *, ls_store_flag);
 
 /* ---- virtual workers whose gradient is computed twice (train/backup.h) ---- */
 
-/* Where a worker puts one: [nfloats] of the plan's reduce type; and its norms and losses. */
-void *ls_store_backup_grads(ls_store *, int worker);
-double *ls_store_backup_parts(ls_store *, int worker);
-/* The worker alone computes it again in this step; false: another does, or `most` are already. */
-bool ls_store_claim(ls_store *, int vw, int64_t step, int worker, int most);
+/* Of one of the `most` that are computed twice in a step: [nfloats] of the plan's reduce type; and
+ * norms and losses. */
+void *ls_store_backup_grads(ls_store *, int place);
+double *ls_store_backup_parts(ls_store *, int place);
+/* The caller alone computes it again in this step, and puts it there; -1: another does, or `most`
+ * are already. */
+int ls_store_claim(ls_store *, int vw, int64_t step, int most);
+bool ls_store_is_claimed(const ls_store *, int vw, int64_t step);
 /* It is there. */
 void ls_store_back(ls_store *, int vw, int64_t step);
-/* Which worker has it; -1: none. */
-int ls_store_backed_by(const ls_store *, int vw, int64_t step);
+/* Its place; -1: it is not there. */
+int ls_store_backed_at(const ls_store *, int vw, int64_t step);
 
 /* ---- between views ---- */
 

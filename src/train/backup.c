@@ -38,13 +38,25 @@ static int left_of(const ls_backup *b, int worker, int64_t step) {
     return n - ls_plan_vw_index(p, worker, a->vw);
 }
 
-static int slowest(const ls_backup *b, int64_t step) {
-    const ls_view *v = &b->m->run->survival.view;
+/* The last virtual worker of the one that has most before it of what nobody has claimed; -1: there
+ * is none. */
+static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
+    const ls_run *r = b->m->run;
+    const ls_view *v = &r->survival.view;
     int best = -1, most = 0;
     for (int w = v->first; w < v->first + v->n; w++) {
+        int n = ls_plan_nvws(&r->plan, w), free = 0, last = -1;
         int left = w == b->m->worker ? 0 : left_of(b, w, step);
-        if (left > most) best = w;
-        if (left > most) most = left;
+        for (int i = n - left; i < n; i++) {
+            int vw = ls_plan_vw(&r->plan, w, i);
+            if (ls_store_is_claimed(r->store, vw, step)) continue;
+            free++;
+            last = vw;
+        }
+        if (free <= most) continue;
+        most = free;
+        best = last;
+        *worker_p = w;
     }
     return best;
 }
@@ -56,35 +68,36 @@ static void put_down(ls_backup *b) {
     b->opened = -1;
 }
 
-/* One virtual worker a step: its gradient has to stay until it has been taken. */
 static bool take_up(ls_backup *b, const ls_step_in *in) {
-    ls_store *s = b->m->run->store;
-    const ls_plan *p = &b->m->run->plan;
+    const ls_run *r = b->m->run;
+    ls_store *s = r->store;
     ls_error e;
-    if (b->step == in->step) return false;
-    int w = slowest(b, in->step), most = (int)b->m->run->config.survival.backup_workers;
-    if (w < 0) return false;
-    int vw = ls_plan_vw(p, w, ls_plan_nvws(p, w) - 1);
-    b->step = in->step;
-    if (!ls_store_claim(s, vw, in->step, b->m->worker, most)) return false;
-    b->worker = w;
-    b->vw = vw;
+    b->vw = next_to_claim(b, in->step, &b->worker);
+    if (b->vw < 0) return false;
+    int place = ls_store_claim(s, b->vw, in->step, (int)r->config.survival.backup_workers);
+    if (place < 0) return false;
     b->at = 0;
     b->opened = in->step;
-    if (ls_solo_open(&b->solo, b->m, vw, in->step, ls_store_backup_grads(s, b->m->worker),
-                     ls_store_backup_parts(s, b->m->worker), &e) == LS_OK)
+    if (ls_solo_open(&b->solo, b->m, b->vw, in->step, ls_store_backup_grads(s, place),
+                     ls_store_backup_parts(s, place), &e) == LS_OK)
         return true;
     put_down(b); /* no memory to help with */
     return false;
 }
 
+/* Is the one it is for further already? */
+static bool is_late(const ls_backup *b, int64_t step) {
+    const ls_plan *p = &b->m->run->plan;
+    int left = left_of(b, b->worker, step), n = ls_plan_nvws(p, b->worker);
+    return ls_plan_vw_index(p, b->worker, b->vw) < n - left;
+}
+
 static bool idle(void *arg, const ls_step_in *in) {
     ls_backup *b = arg;
     ls_error e;
-    if (b->opened >= 0 && b->opened != in->step) put_down(b);
+    if (b->opened >= 0 && (b->opened != in->step || is_late(b, in->step))) put_down(b);
     if (b->opened < 0 && !take_up(b, in)) return false;
-    if (left_of(b, b->worker, in->step) == 0 ||
-        ls_exec_gradient_next(b->solo.exec, in, &b->at, &e) != LS_OK) {
+    if (ls_exec_gradient_next(b->solo.exec, in, &b->at, &e) != LS_OK) {
         put_down(b);
         return false;
     }
@@ -98,17 +111,17 @@ static bool idle(void *arg, const ls_step_in *in) {
 static const void *given(void *arg, int64_t step, int vw, const double **losses_p) {
     const ls_backup *b = arg;
     ls_store *s = b->m->run->store;
-    int by = ls_store_backed_by(s, vw, step);
-    if (by < 0) return NULL;
-    *losses_p = ls_world_losses(&b->m->run->plan, ls_store_backup_parts(s, by));
-    return ls_store_backup_grads(s, by);
+    int place = ls_store_backed_at(s, vw, step);
+    if (place < 0) return NULL;
+    *losses_p = ls_world_losses(&b->m->run->plan, ls_store_backup_parts(s, place));
+    return ls_store_backup_grads(s, place);
 }
 
 /* ---- the whole ---- */
 
 ls_backup *ls_backup_new(const ls_member *m) {
     ls_backup *b = LS_NEW(ls_backup);
-    *b = (ls_backup){.m = m, .step = -1, .opened = -1};
+    *b = (ls_backup){.m = m, .opened = -1};
     b->helpers = (ls_exec_helpers){.given = given, .idle = idle, .arg = b};
     return b;
 }

@@ -2,10 +2,10 @@
  * the first result counts.
  *
  * The bits are the same, so nobody has to agree on whose they are. Who waits for others before the
- * norm takes the last virtual worker of the one that is furthest behind on this host, and goes on
- * with it for as long as he waits. The slow one looks before each layer whether its work is done.
- * It takes nothing from others where they are just as busy, but their cores, memory and caches: so
- * it is for hosts with a core a worker.
+ * norm takes the last virtual worker of the one that is furthest behind on this host, then the one
+ * before it, for as long as he waits. The slow one looks before each layer whether its work is
+ * done. It takes nothing from others where they are just as busy, but their cores, memory and
+ * caches: so it is for hosts with a core a worker.
  */
 #ifndef LS_TRAIN_BACKUP_H
 #define LS_TRAIN_BACKUP_H

@@ -382,6 +382,9 @@ static ls_status summarize(const loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
     if (ls_log_is_terminal()) fputc('\n', stderr);
+    if (r->store && ls_store_get(r->store, LS_STORE_BACKED))
+        ls_log("%lld times a backup worker had a virtual worker's gradient first",
+               (long long)ls_store_get(r->store, LS_STORE_BACKED));
     if (l->steps < all) {
         ls_log("stopped after step %lld of %lld; go on with: lockstep train %s -o %s --resume",
                (long long)l->steps, (long long)all, l->job->config, r->dir);
