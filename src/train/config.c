@@ -154,6 +154,8 @@ static const key keys[] = {
     INT("survival.audit", survival.audit, 0, BILLION, 0, FREE,
         "steps after which workers compare parameters, and a virtual worker's gradient that two of "
         "them compute; 0: never"),
+    NUM("survival.slow_limit", survival.slow_limit, 0, 1e6, 10, FREE,
+        "a worker that takes so many times as long as the others is replaced; 0: never"),
     INT("survival.backup_workers", survival.backup_workers, 0, 4096, 0, FREE,
         "virtual workers of slow workers that idle ones of their host compute, too, in a step; the "
         "first result counts"),

@@ -82,6 +82,7 @@ typedef struct ls_config {
         char etcd_ca[LS_CONFIG_TEXT], etcd_cert[LS_CONFIG_TEXT], etcd_key[LS_CONFIG_TEXT];
         char etcd_user[LS_CONFIG_TEXT];
         int64_t audit;                    /* steps between audits; 0: none */
+        double slow_limit;                /* a worker so many times slower is replaced; 0: none */
         int64_t backup_workers;           /* virtual workers that are computed twice */
         int64_t copies;                   /* of sharded state, on different hosts */
         int64_t balance;                  /* an ls_config_balance */

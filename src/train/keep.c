@@ -114,9 +114,12 @@ static void balance(ls_run *r) {
     if (!can_balance(r) || r->better_shares) return;
     take_times(r);
     int slow = ls_balance_slow(&r->balance, &factor);
+    double limit = r->config.survival.slow_limit;
+    bool replaced = slow >= 0 && limit > 0 && factor >= limit;
     if (slow >= 0)
-        ls_log("worker %d is slow: a virtual worker takes it %.1f times as long as the others",
-               slow, factor);
+        ls_log("worker %d is slow: a virtual worker takes it %.1f times as long as the others%s",
+               slow, factor, replaced ? "; it is replaced" : "");
+    if (replaced) r->survival.reshape = true;
     int *better = LS_NEW_ARRAY(int, (size_t)r->nworkers + 1);
     if (ls_balance_propose(&r->balance, better)) {
         r->better_shares = better;
