@@ -166,7 +166,7 @@ static void stop_host(world *w) {
     tell(w, "FAULT: host %d is stopped%s for %.1f ms", h->slot, all ? ", and its workers" : "",
          (double)ns / MS);
     hurt(w, h, ns);
-    h->stopped_until = w->now + ns;
+    if (w->now + ns > h->stopped_until) h->stopped_until = w->now + ns;
     for (int i = 0; all && has_workers(h) && i < h->crew.view.n; i++)
         worker_stop(h->crew.team, h->crew.view.first + i, ns);
 }
