@@ -58,6 +58,11 @@ void faults_plan(world *w) {
     if (chance(w, 0.3)) /* workers alone are hurt */
         w->kinds =
             1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE | 1u << RENEW;
+    if (p->hasty) {
+        if (p->nhosts < 3) p->nhosts = 3;
+        w->kinds = 1u << KILL_HOST | 1u << STOP_HOST | 1u << CUT_LINKS | 1u << CUT_STORE |
+                   1u << KILL_WORKER | 1u << ADD_HOST;
+    }
     if (!p->elected) w->kinds &= ~(1u << CUT_STORE);
     w->faults_left = p->nfaults;
     w->crashes_left = 2; /* three in a row would end the run */
