@@ -199,10 +199,22 @@ static int trim(ls_views *v, int total) {
     return total;
 }
 
+/* Each host keeps a worker, since it may have state that no other has. */
+static void raise_wanted(ls_views *v, int hosts) {
+    ls_leader *l = &v->leader;
+    char line[128];
+    if (l->wanted == 0 || l->wanted >= hosts) return;
+    snprintf(line, sizeof line, "%d workers instead of %d: each of %d hosts has at least one",
+             hosts, l->wanted, hosts);
+    tell(v, line);
+    l->wanted = hosts;
+}
+
 /* Workers that each host would have in the next view. */
 static int share_out(ls_views *v) {
     ls_leader *l = &v->leader;
     int hosts = resting(v, NULL), at = 0, total = 0;
+    raise_wanted(v, hosts);
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &l->peers[i];
         if (p->phase != LS_PEER_RESTS) continue;

@@ -256,8 +256,6 @@ static void ask_leader(world *w, bool scales) {
     host *h = any_host(w, leads);
     if (!h || h->stopped_until > w->now) return;
     int n = (int)draw_in(w, 1, 6);
-    /* Where state is sharded a host without workers would take its part of it away. */
-    if (w->plan.sharded && n < MOST_HOSTS) n = MOST_HOSTS;
     tell(w, "FAULT: host %d is asked for %d workers", h->slot, scales ? n : 0);
     if (scales)
         ls_views_scale(h->views, n);
