@@ -185,10 +185,36 @@ static int resting(const ls_views *v, const ls_view_id *of) {
 /* The first of `hosts` have one more where it does not come out even. */
 static int part(int workers, int hosts, int at) { return (workers * at + hosts - 1) / hosts; }
 
+/* Hosts with the most workers have fewer, so that none is left out, and its part of the state. */
+static int trim(ls_views *v, int total) {
+    for (; total > v->c.most; total--) {
+        ls_peer *largest = &v->leader.peers[LS_OWN_PEER];
+        for (int i = 0; i < v->leader.npeers; i++) {
+            ls_peer *p = &v->leader.peers[i];
+            if (p->phase == LS_PEER_RESTS && p->n >= largest->n) largest = p;
+        }
+        if (largest->n == 1) return v->c.most; /* the last hosts wait */
+        largest->n--;
+    }
+    return total;
+}
+
+/* Each host keeps a worker, since it may have state that no other has. */
+static void raise_wanted(ls_views *v, int hosts) {
+    ls_leader *l = &v->leader;
+    char line[128];
+    if (l->wanted == 0 || l->wanted >= hosts) return;
+    snprintf(line, sizeof line, "%d workers instead of %d: each of %d hosts has at least one",
+             hosts, l->wanted, hosts);
+    tell(v, line);
+    l->wanted = hosts;
+}
+
 /* Workers that each host would have in the next view. */
 static int share_out(ls_views *v) {
     ls_leader *l = &v->leader;
     int hosts = resting(v, NULL), at = 0, total = 0;
+    raise_wanted(v, hosts);
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &l->peers[i];
         if (p->phase != LS_PEER_RESTS) continue;
@@ -200,7 +226,7 @@ static int share_out(ls_views *v) {
         l->peers[LS_OWN_PEER].n += v->c.least - total;
         total = v->c.least;
     }
-    return total < v->c.most ? total : v->c.most;
+    return trim(v, total);
 }
 
 static bool is_newer(const ls_kept *a, const ls_kept *b) {

@@ -21,8 +21,8 @@ static bool is_known(const host *h, int leader) {
 /* Can the leader not know of it? */
 static bool is_lost(const host *h, int life) {
     bool comes = h->linked_since >= 0 && h->w->now <= h->linked_since + 200 * MS;
-    return !h->alive || h->store.steps < 0 || h->over || h->leaves || h->life != life || comes ||
-           lately_hurt(h);
+    return !h->alive || h->store.steps < 0 || view_compare(h->from, h->w->whole) != 0 || h->over ||
+           h->leaves || h->life != life || comes || lately_hurt(h);
 }
 
 void check_whole(team *t) {
@@ -42,7 +42,8 @@ static bool is_gone(const world *w, int leader, const ls_view_id *view) {
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *h = &w->hosts[i];
         if (w->holders[i] < 0) continue;
-        bool lives = h->alive && h->life == w->holders[i] && h->store.steps >= 0;
+        bool lives = h->alive && h->life == w->holders[i] && h->store.steps >= 0 &&
+                     view_compare(h->from, w->whole) == 0;
         bool in = view ? view_compare(h->crew.view.id, *view) == 0 : is_known(h, leader);
         all++;
         here += lives && in;

@@ -58,6 +58,11 @@ void faults_plan(world *w) {
     if (chance(w, 0.3)) /* workers alone are hurt */
         w->kinds =
             1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE | 1u << RENEW;
+    if (p->hasty) {
+        if (p->nhosts < 3) p->nhosts = 3;
+        w->kinds = 1u << KILL_HOST | 1u << STOP_HOST | 1u << CUT_LINKS | 1u << CUT_STORE |
+                   1u << KILL_WORKER | 1u << ADD_HOST;
+    }
     if (!p->elected) w->kinds &= ~(1u << CUT_STORE);
     w->faults_left = p->nfaults;
     w->crashes_left = 2; /* three in a row would end the run */
@@ -166,7 +171,7 @@ static void stop_host(world *w) {
     tell(w, "FAULT: host %d is stopped%s for %.1f ms", h->slot, all ? ", and its workers" : "",
          (double)ns / MS);
     hurt(w, h, ns);
-    h->stopped_until = w->now + ns;
+    if (w->now + ns > h->stopped_until) h->stopped_until = w->now + ns;
     for (int i = 0; all && has_workers(h) && i < h->crew.view.n; i++)
         worker_stop(h->crew.team, h->crew.view.first + i, ns);
 }
@@ -251,8 +256,6 @@ static void ask_leader(world *w, bool scales) {
     host *h = any_host(w, leads);
     if (!h || h->stopped_until > w->now) return;
     int n = (int)draw_in(w, 1, 6);
-    /* Where state is sharded a host without workers would take its part of it away. */
-    if (w->plan.sharded && n < MOST_HOSTS) n = MOST_HOSTS;
     tell(w, "FAULT: host %d is asked for %d workers", h->slot, scales ? n : 0);
     if (scales)
         ls_views_scale(h->views, n);

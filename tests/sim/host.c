@@ -175,7 +175,7 @@ void host_start(world *w, int slot) {
     h->life = life;
     h->alive = true;
     h->id = (uint64_t)slot + 1 + (w->plan.same_id ? 0 : 100 * (uint64_t)life);
-    h->nworkers = (int)draw_in(w, 1, chance(w, 0.1) ? 4 : 2);
+    h->nworkers = (int)draw_in(w, 1, chance(w, w->plan.nhosts > 3 ? 0.6 : 0.1) ? 4 : 2);
     h->holder = -1;
     h->linked_since = -1;
     store_clear(&h->store);

@@ -143,6 +143,7 @@ static void ready(world *w, host *h, team *t, int rank) {
     worker *x = &t->workers[rank];
     h->store.steps = x->start; /* all workers of all hosts have their parts */
     h->crew.whole = true;
+    h->from = t->id;
     check_whole(t);
     if (rank == 0 && !folder_take(h, t->id, x->start)) {
         worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");

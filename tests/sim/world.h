@@ -145,6 +145,7 @@ struct host {
     int nworkers;
     int64_t stopped_until;
     ls_view_id before; /* the view before the latest */
+    ls_view_id from;   /* the latest whose state it took up, and knows it */
     /* who leads, as far as it knows */
     int64_t term;
     int holder;
