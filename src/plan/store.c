@@ -330,9 +330,9 @@ static void empty(void *memory, size_t nbytes) {
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
     atomic_store(&s->head->places, 0);
-    if (steps == ls_store_steps(s)) return;
-    for (int w = 0; w < s->most; w++)
+    for (int w = 0; w < s->most; w++) /* of a step that is to be done again */
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
+    if (steps == ls_store_steps(s)) return;
     if (steps < 0) { /* what was done will be done again, from memory that is zero */
         for (int area = 0; area < s->most; area++) empty(area_at(s, area), s->area_nbytes);
         ls_store_set(s, LS_STORE_EVALUATED, 0);

@@ -79,6 +79,7 @@ typedef enum ls_store_flag {
     LS_STORE_COPIED,      /* } */
     LS_STORE_WRITTEN,     /* } */
     LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
+    LS_STORE_WHOLE,       /* the workers of this view have taken up all of the state */
     LS_STORE_LOST,        /* a view has found that the state is not whole */
     LS_STORE_NFLAGS
 } ls_store_flag;

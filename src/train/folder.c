@@ -189,13 +189,14 @@ ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
 
 /* ---- all ---- */
 
-ls_status ls_folder_keep(ls_folder *f, int64_t *latest_p, ls_error *e) {
-    bool fresh = f->fresh;
+/* Lines of a view before this one stay, also where some steps have to be done again. */
+ls_status ls_folder_keep(ls_folder *f, ls_logged *logged_p, ls_error *e) {
+    bool fresh = f->fresh, follows = f->run->store && f->run->survival.view.id.number > 1;
     f->fresh = false;
-    *latest_p = 0;
+    *logged_p = (ls_logged){0};
     if (fresh) return LS_OK;
     LS_TRY(write_config(f->run, e));
-    return ls_metrics_cut(f->run->dir, f->step, latest_p, e);
+    return ls_metrics_cut(f->run->dir, follows ? INT64_MAX : f->step, logged_p, e);
 }
 
 void ls_folder_close(ls_folder *f) {

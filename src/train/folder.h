@@ -6,7 +6,7 @@
 #ifndef LS_TRAIN_FOLDER_H
 #define LS_TRAIN_FOLDER_H
 
-#include "train/run.h"
+#include "train/metrics.h"
 
 typedef struct ls_folder {
     const ls_run *run;
@@ -26,8 +26,8 @@ ls_status ls_folder_enter(ls_folder *f_p, const ls_run *, ls_error *);
 /* Before a checkpoint: what was taken away of the folder is made again, as far as it is known. */
 ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
 /* Training begins: from here on a fresh one stays; an old one gets the new config, and loses the
- * metrics of steps that will be done again. *latest_p: the last step in them; 0: none. */
-ls_status ls_folder_keep(ls_folder *, int64_t *latest_p, ls_error *);
+ * metrics of steps that will be done again. */
+ls_status ls_folder_keep(ls_folder *, ls_logged *logged_p, ls_error *);
 void ls_folder_close(ls_folder *);
 
 /* The checkpoint of a step: free() it. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "train/control.h"
 #include "train/run.h"
@@ -16,6 +17,7 @@ static bool kept(const void *arg, ls_kept *k) {
     const ls_run *r = arg;
     *k = (ls_kept){.steps = ls_store_steps(r->store), .scaler = ls_store_scaler(r->store)};
     ls_store_newest(r->store, &k->note);
+    k->whole = ls_store_get(r->store, LS_STORE_WHOLE) != 0;
     return !ls_store_get(r->store, LS_STORE_LOST);
 }
 
@@ -56,7 +58,10 @@ static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     int n = v->size, hosts = r->survival.view.nhosts;
     bool alike = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
     ls_store_restart(r->store, v->steps, &v->scaler);
+    if (v->last.steps > 0 && v->last.steps == v->steps)
+        ls_store_decide(r->store, v->first, &v->last);
     ls_store_set(r->store, LS_STORE_LOST, 0);
+    ls_store_set(r->store, LS_STORE_WHOLE, 0);
     if (n == r->nworkers && alike && !r->survival.reshape) return LS_OK;
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
@@ -232,6 +237,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
                                 .join = r->join,
                                 .hosts = r->hosts,
                                 .rejoin_s = c->survival.rejoin_s,
+                                .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
                                 .kept = kept,
                                 .mend = mend,
                                 .resize = resize,

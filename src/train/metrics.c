@@ -27,6 +27,7 @@ struct ls_metrics {
     double val_loss, val_bits;
     int64_t skipped; /* steps, in all */
     bool has_val;
+    ls_logged logged;
     int64_t shown_ns; /* when the live line was last written */
 };
 
@@ -39,9 +40,10 @@ static ls_status open_file(const char *path, int *file_p, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_metrics_open(const ls_run *r, ls_metrics **m_p, ls_error *e) {
+ls_status ls_metrics_open(const ls_run *r, ls_logged logged, ls_metrics **m_p, ls_error *e) {
     ls_metrics *m = LS_NEW(ls_metrics);
     m->run = r;
+    m->logged = logged;
     m->path = path_of(r->dir);
     m->file = -1;
     ls_status s = open_file(m->path, &m->file, e);
@@ -155,13 +157,12 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
                   (long long)c->train.steps, loss, val, skipped, tokens_per_s, left);
 }
 
-ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
+/* A step that is done again, to the same bits, has its line. */
+static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, double seconds, ls_error *e) {
-    double weight = m->step_seconds > 0 ? 0.1 : 1.0;
-    m->step_seconds += weight * (seconds - m->step_seconds);
     double tokens = (double)out->batch.count * (double)m->run->config.model.context;
-    double rate =
-        (double)m->run->config.train.batch * (double)m->run->config.model.context / m->step_seconds;
+    if (steps <= m->logged.step) return LS_OK;
+    m->logged.step = steps;
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
@@ -185,6 +186,16 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     if (!out->skipped) put_scalar(m, steps, "train/grad_norm", out->grad_norm);
     if (in->skips) put_scalar(m, steps, "train/loss_scale", in->loss_scale);
     put_scalar(m, steps, "train/tokens_per_s", tokens / seconds);
+    return LS_OK;
+}
+
+ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
+                          const ls_step_out *out, double seconds, ls_error *e) {
+    double weight = m->step_seconds > 0 ? 0.1 : 1.0;
+    m->step_seconds += weight * (seconds - m->step_seconds);
+    double rate =
+        (double)m->run->config.train.batch * (double)m->run->config.model.context / m->step_seconds;
+    LS_TRY(log_step(m, steps, in, out, seconds, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show(m, steps, out->loss, rate);
     return LS_OK;
@@ -194,6 +205,8 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     m->has_val = true;
     m->val_loss = v->loss;
     m->val_bits = v->bits_per_byte;
+    if (steps <= m->logged.evaluation) return LS_OK;
+    m->logged.evaluation = steps;
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "val_loss", ls_json_new_number(v->loss));
@@ -253,7 +266,8 @@ ls_status ls_metrics_read(const char *run, ls_metrics_line *fn, void *arg, ls_er
 
 typedef struct cut {
     ls_buf kept;
-    int64_t steps, latest;
+    int64_t steps;
+    ls_logged logged;
 } cut;
 
 static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
@@ -261,17 +275,18 @@ static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const 
     cut *c = arg;
     if (step > c->steps) return LS_OK;
     ls_buf_append(&c->kept, line, nbytes);
-    if (ls_json_get(j, "loss")) c->latest = step;
+    if (ls_json_get(j, "loss") && step > c->logged.step) c->logged.step = step;
+    if (ls_json_get(j, "val_loss") && step > c->logged.evaluation) c->logged.evaluation = step;
     return LS_OK;
 }
 
-ls_status ls_metrics_cut(const char *run, int64_t steps, int64_t *latest_p, ls_error *e) {
+ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *e) {
     char *path = path_of(run);
     cut c = {.steps = steps};
     size_t nbytes = 0;
     ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, &nbytes, e) : LS_OK;
     if (s == LS_OK && c.kept.len < nbytes) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
-    if (s == LS_OK) *latest_p = c.latest;
+    if (s == LS_OK) *logged_p = c.logged;
     ls_buf_free(&c.kept);
     free(path);
     return s;

@@ -13,8 +13,13 @@
 
 typedef struct ls_metrics ls_metrics;
 
-/* Appends to what is in the run's folder. */
-ls_status ls_metrics_open(const ls_run *, ls_metrics **m_p, ls_error *);
+/* The last steps that have their lines; 0: none. */
+typedef struct ls_logged {
+    int64_t step, evaluation;
+} ls_logged;
+
+/* Appends to what is in the run's folder; not what is there already. */
+ls_status ls_metrics_open(const ls_run *, ls_logged, ls_metrics **m_p, ls_error *);
 /* Begins new files where those that it writes were taken away, or TensorBoard's could not be
  * written. */
 ls_status ls_metrics_mend(ls_metrics *, ls_error *);
@@ -26,9 +31,8 @@ ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const
                           double seconds, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
-/* Before going on from step `steps`: drops what a run that was killed wrote beyond it. *latest_p:
- * the last step that has its line; 0: none. */
-ls_status ls_metrics_cut(const char *run, int64_t steps, int64_t *latest_p, ls_error *);
+/* Before going on from step `steps`: drops what a run that was killed wrote beyond it, or half. */
+ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *);
 
 /* Calls fn for each whole line, in the order of the file; a torn last line, or one that is not
  * ours, is passed over. Ends with the first that fails. */

@@ -373,6 +373,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     } else if (r->store && m->worker == r->survival.view.first) {
         ls_store_begin(r->store, first_step, &m->scaler);
     }
+    if (r->store) ls_store_set(r->store, LS_STORE_WHOLE, 1);
     return agree_on_scaler(m, e);
 }
 

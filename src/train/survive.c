@@ -357,6 +357,7 @@ ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
                          .arg = &h};
     h.views = ls_views_new(&c);
     if (status == LS_OK) {
+        if (s->begun && s->etcd.endpoints) ls_views_begun(h.views);
         while (!h.over) turn(&h);
         ls_crew_end(&h.crew, NULL);
         status = h.error.code;

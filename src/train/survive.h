@@ -27,10 +27,11 @@ typedef struct ls_survival {
     /* Between hosts: where this one listens, and the first host's address; both NULL: alone. */
     const char *listen, *join;
     ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
-    int hosts;                       /* for so many the first view waits */
-    double rejoin_s;                 /* without the first host a run goes on waiting for so long */
-    int wanted;   /* so many workers; 0: as many as there are. attend() may set it */
-    bool reshape; /* the next view has another plan; attend() may set it */
+    bool begun;      /* another host may have begun this run, and still have its state */
+    int hosts;       /* for so many the first view waits */
+    double rejoin_s; /* without the first host a run goes on waiting for so long */
+    int wanted;      /* so many workers; 0: as many as there are. attend() may set it */
+    bool reshape;    /* the next view has another plan; attend() may set it */
     /* Steps, scaler, note: what the store has. False: a view has found that it is not all. */
     bool (*kept)(const void *arg, ls_kept *);
     /* Between two views, in a process of its own that may be killed and started again. note NULL:

@@ -40,6 +40,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     job.run.listen = o->listen;
     job.run.join = o->join;
     job.run.hosts = o->hosts;
+    job.run.resumes = o->resume;
     LS_TRY(share_flag(&job.unfinished, e));
     ls_process_heed_usr1();
     ls_status s = read_config(o, &job.run, e);

@@ -331,11 +331,10 @@ static void tell_memory(const ls_run *r) {
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
 }
 
-/* A step whose worker 0 was lost before it could write its line: `latest` is that of the last line.
- */
-static ls_status write_missing(loop *l, int64_t latest, ls_error *e) {
+/* A step whose worker 0 was lost before it could write its line. */
+static ls_status write_missing(loop *l, ls_error *e) {
     ls_store_note n;
-    if (!l->run->store || !ls_store_latest(l->run->store, &n) || n.steps == latest) return LS_OK;
+    if (!l->run->store || !ls_store_latest(l->run->store, &n)) return LS_OK;
     ls_step_in in = ls_run_step(l->run, n.steps - 1, &n.scaler);
     in.lr = n.lr;
     in.loss_scale = n.loss_scale;
@@ -367,10 +366,10 @@ static ls_status begin(loop *l, ls_error *e) {
     free(path);
     LS_TRY(s);
     if (l->m.worker == 0) {
-        int64_t latest = 0;
-        s = ls_folder_keep(&l->folder, &latest, e);
-        if (s == LS_OK) s = ls_metrics_open(r, &l->metrics, e);
-        if (s == LS_OK) s = write_missing(l, latest, e);
+        ls_logged logged = {0};
+        s = ls_folder_keep(&l->folder, &logged, e);
+        if (s == LS_OK) s = ls_metrics_open(r, logged, &l->metrics, e);
+        if (s == LS_OK) s = write_missing(l, e);
         tell_beginning(l);
     }
     ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
