@@ -81,6 +81,18 @@ static void test_peace(void **arg) {
     peace("peace-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
+/* As many workers as each likes. */
+static void test_uneven(void **arg) {
+    (void)arg;
+    pair p = begin("uneven", 1, 3, "--set parallel.zero=3 --set survival.copies=2");
+    p.b = join(&p, 2);
+    host c = join(&p, 3);
+    await_step(p.run, STEPS / 4, &p.a);
+    host_hurt(&c, SIGKILL);
+    check(&p);
+    host_expect(&c, 0, "with 6 workers on 3 hosts, 3 of them here");
+}
+
 /* ---- workers die ---- */
 
 static void killed(const char *run, const char *more) {
@@ -274,6 +286,7 @@ int main(void) {
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),       cmocka_unit_test(test_peace),
+        cmocka_unit_test(test_uneven),
 
         cmocka_unit_test(test_killed),      cmocka_unit_test(test_host_lost),
         cmocka_unit_test(test_lost_early),  cmocka_unit_test(test_late),
