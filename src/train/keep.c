@@ -206,8 +206,20 @@ static ls_status set_membership(ls_run *r, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status check_hosts(const ls_run *r, ls_error *e) {
+    if (r->listen && r->join)
+        return ls_fail(e, LS_EINVAL,
+                       "--listen and --join: the first host has one, the others the other");
+    if (r->hosts && !r->listen)
+        return ls_fail(e, LS_EINVAL,
+                       "--hosts %d: it is for a host with --listen, which waits for the others",
+                       r->hosts);
+    return LS_OK;
+}
+
 ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
+    if (!*c->survival.membership) LS_TRY(check_hosts(r, e));
     int threads = (int)c->parallel.threads, most = most_workers(r);
     if (r->started || ls_run_is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
         c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE) {
@@ -222,11 +234,15 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
     if (s != LS_OK && most > r->nworkers)
         s = ls_store_make(&r->plan, most = r->nworkers, threads, &r->store, e);
     int64_t least = c->survival.min_workers;
+    ls_config alike = *c;
+    alike.survival.max_workers = most; /* boards and stores have room for so many */
+    ls_config_alike(&alike, &r->alike);
     r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
                                 .least = least < most ? (int)least : most,
                                 .most = most,
                                 .listen = r->listen,
                                 .join = r->join,
+                                .alike = r->alike.data,
                                 .hosts = r->hosts,
                                 .rejoin_s = c->survival.rejoin_s,
                                 .kept = kept,

@@ -22,6 +22,7 @@ typedef struct ls_run {
     bool started;              /* by a launcher: this process is one of the workers */
     const char *listen, *join; /* between hosts (survive.h); NULL */
     int hosts;
+    ls_buf alike;     /* what all of them must have alike */
     int64_t began_ns; /* when the program began */
     ls_model model;
     ls_plan plan;

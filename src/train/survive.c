@@ -235,10 +235,19 @@ static void wait_for_any(const host *h) {
     poll(fds, (nfds_t)n, (int)(LOOK_NS / 1000000));
 }
 
+/* The leader has another config. Who has state waits for a leader that is right. */
+static void on_other(host *h) {
+    ls_error e = {0};
+    if (ls_views_size(h->views)) return;
+    ls_fail(&e, LS_EINVAL, "%s: %s", h->leads.address, ls_links_trouble(h->links));
+    fail(h, &e);
+}
+
 static void look_at_links(host *h) {
     ls_link_event ev;
     while (!h->over && ls_links_next(h->links, &ev)) {
         if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
+        if (ev.what == LS_LINK_OTHER) on_other(h);
         if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
         if (ev.what == LS_LINK_WORDS) ls_views_hear(h->views, ev.peer, &ev.words);
     }
@@ -248,10 +257,12 @@ static void look_at_links(host *h) {
 static void end_alone(host *h) {
     ls_error e = {0}, why = {0};
     int64_t steps = 0;
-    char who[300] = "there is no leading host", trouble[256];
+    char who[500] = "there is no leading host", trouble[256];
+    const char *link = ls_links_trouble(h->links);
     ls_membership_trouble(h->membership, trouble, sizeof trouble);
     if (h->leads.term)
-        snprintf(who, sizeof who, "the leading host, %.200s, can't be reached", h->leads.address);
+        snprintf(who, sizeof who, "the leading host, %.200s, can't be reached (%.200s)",
+                 h->leads.address, *link ? link : "it is silent");
     else if (*trouble)
         snprintf(who, sizeof who, "there is no leading host: %.250s", trouble);
     if (ls_views_size(h->views) == 0)
@@ -327,8 +338,9 @@ static ls_status open_links(host *h, ls_error *e) {
     else
         LS_TRY(ls_membership_embedded(h->s->join, &h->membership, e));
     if (!h->s->listen && !h->s->join) return LS_OK;
-    LS_TRY(ls_links_open(h->s->listen, h->number, &h->links, e));
+    LS_TRY(ls_links_open(h->s->listen, h->number, h->s->alike, &h->links, e));
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (h->s->hosts > 1) ls_log("waits at %s for %d hosts", h->s->listen, h->s->hosts);
     return LS_OK;
 }
 

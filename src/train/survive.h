@@ -26,6 +26,7 @@ typedef struct ls_survival {
     int least, most;    /* workers */
     /* Between hosts: where this one listens, and the first host's address; both NULL: alone. */
     const char *listen, *join;
+    const char *alike;               /* what all hosts must have alike (links.h) */
     ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
     int hosts;                       /* for so many the first view waits */
     double rejoin_s;                 /* without the first host a run goes on waiting for so long */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/mem.h"
 #include "cli/hosts.h"
 
 enum { STEPS = 240 };
@@ -236,6 +237,78 @@ static void test_leader_lost(void **arg) {
 
 /* ---- who may not train with the others ---- */
 
+static void refused(const pair *p, const char *more, const char *says) {
+    char settings[512];
+    snprintf(settings, sizeof settings, "--set survival.rejoin_s=1 %s %s", p->more, more);
+    host h = start(2, p->run, p->join, settings);
+    host_expect(&h, 1, says);
+}
+
+/* Who has another config is told what differs, and training is not disturbed. */
+static void test_other_config(void **arg) {
+    (void)arg;
+    pair p = begin("refuses", 2, 1, LONGER);
+    await_step(p.run, 1, &p.a);
+    refused(&p, "--set optim.lr=0.1", "this host has optim.lr 0.1, the leading one 0.003");
+    refused(&p, "--set train.seed=2", "this host has train.seed 2, the leading one 1");
+    refused(&p, "--max-workers 2", "this host has survival.max_workers 2, the leading one 8");
+    check(&p);
+    assert_false(host_says(&p.a, "view"));
+}
+
+/* Without the key, with another one, where nobody is. */
+static void test_keys(void **arg) {
+    (void)arg;
+    char line[96], *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
+    pair p = begin("keys", 2, 2, "");
+    host_await(&p.a, "waits at 127.0.0.1:");
+    setenv("LOCKSTEP_KEY", "another key, of 16 characters at least", 1);
+    refused(&p, "", "has another join key, or none), for 1 s");
+    setenv("LOCKSTEP_KEY", "short", 1);
+    refused(&p, "", "the join key has 5 characters, it needs 16 at least");
+    unsetenv("LOCKSTEP_KEY");
+    refused(&p, "", "without a join key");
+    refused(&p, "--insecure", "can't be reached (");
+    setenv("LOCKSTEP_KEY", key, 1);
+    free(key);
+    p.b = join(&p, 2);
+    check(&p);
+    snprintf(line, sizeof line, "--join 127.0.0.1:%d", free_port());
+    host h = start(2, "nobody", line, "--set survival.rejoin_s=0.5");
+    host_expect(&h, 1, "can't be reached (no connection: Connection refused)");
+}
+
+static void test_bad_addresses(void **arg) {
+    (void)arg;
+    static const char *const bad[][2] = {
+        {"--listen 127.0.0.1", "'127.0.0.1' is no address; it should be HOST:PORT"},
+        {"--join 127.0.0.1:0", "is no address"},
+        {"--join 127.0.0.1:65536", "is no address"},
+        {"--join 127.0.0.1:80x", "is no address"},
+        {"--join :7000", "HOST is missing"},
+        {"--listen 192.0.2.1:7000", "can't listen at 192.0.2.1:7000: "},
+        {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen and --join"},
+        {"--hosts 2", "--hosts 2: it is for a host with --listen"},
+    };
+    char line[256];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        host h = start(1, "bad", bad[i][0], "--set survival.rejoin_s=0.5");
+        int code = host_end(&h);
+        if ((code != 1 && code != 2) || !host_says(&h, bad[i][1])) {
+            print_error("%s: exit code %d, expected: %s\n", bad[i][0], code, bad[i][1]);
+            host_fail(&h, "it ends otherwise");
+        }
+        assert_false(file_exists("bad"));
+    }
+    pair p = begin("taken", 1, 2, "");
+    host_await(&p.a, "waits at 127.0.0.1:");
+    snprintf(line, sizeof line, "--listen %.60s", p.join + sizeof "--join");
+    host h = start(1, "bad", line, "");
+    host_expect(&h, 1, "Address already in use");
+    kill(p.a.pid, SIGTERM);
+    host_expect(&p.a, 1, "interrupted before the first view");
+}
+
 /* ---- strangers ---- */
 
 enum { STRANGERS = 300 };
@@ -285,15 +358,17 @@ int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),       cmocka_unit_test(test_peace),
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_peace),
         cmocka_unit_test(test_uneven),
 
-        cmocka_unit_test(test_killed),      cmocka_unit_test(test_host_lost),
-        cmocka_unit_test(test_lost_early),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_scale),       cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
+        cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
+        cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
         cmocka_unit_test(test_leader_lost),
 
-        cmocka_unit_test(test_strangers),   cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_two_runs),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
