@@ -48,7 +48,8 @@ typedef struct ls_survival {
     const ls_board *board;
     ls_view view; /* the latest; number 0: none yet */
     bool leads;
-    bool stop; /* the run was asked to stop in a view before */
+    bool stop;     /* the run was asked to stop in a view before */
+    int64_t ended; /* the run, after so many steps; -1: this host has left it, or it failed */
 } ls_survival;
 
 /* Until the workers are done. The launch has a board with room for `most`, and a function for

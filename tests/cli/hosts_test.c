@@ -235,6 +235,26 @@ static void test_leader_lost(void **arg) {
     leader_lost("led-3", "--set parallel.zero=3", false);
 }
 
+/* All end, with one checkpoint and the same exit code; also one that had no worker in the view. */
+static void test_stopped(void **arg) {
+    (void)arg;
+    char how[96], listen[64];
+    pair p = begin("stopped", 2, 2, "--set survival.max_workers=4");
+    p.b = join(&p, 2);
+    host c = join(&p, 2);
+    await_step(p.run, 40, &p.a);
+    kill(p.a.pid, SIGTERM);
+    host_expect(&p.a, 75, "go on with: lockstep train");
+    host_expect(&p.b, 75, "the run has ended, after step ");
+    host_expect(&c, 75, "the run has ended, after step ");
+    int port = free_port();
+    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts 2 --resume", port);
+    snprintf(how, sizeof how, "--join 127.0.0.1:%d --resume", port);
+    p.a = start(2, p.run, listen, "");
+    p.b = start(1, p.run, how, "");
+    check(&p);
+}
+
 /* ---- who may not train with the others ---- */
 
 static void refused(const pair *p, const char *more, const char *says) {
@@ -364,8 +384,7 @@ int main(void) {
         cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
         cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
         cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_leader_lost),
-
+        cmocka_unit_test(test_leader_lost),   cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
         cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_two_runs),
