@@ -50,6 +50,21 @@ static ls_status plan_view(ls_run *r, const ls_view *v, ls_error *e) {
     return ls_run_plan_shares(c, n, r->shares, &r->model, &r->plan, e);
 }
 
+/* Does each shard have its copies on different hosts, as far as this one can tell? */
+static bool has_copies(const ls_run *r, const ls_view *v) {
+    int copies = (int)r->config.survival.copies, shards = ls_plan_shards(&r->plan);
+    int twice = (v->n - 1) / shards; /* of some shard, so many more than one are here */
+    if (copies > v->nhosts) copies = v->nhosts;
+    return r->plan.c.zero == 0 || ls_plan_replicas(&r->plan) - twice >= copies;
+}
+
+static void tell_copies(const ls_run *r, const ls_view *v) {
+    if (has_copies(r, v)) return;
+    ls_log("view %lld: %d workers can't keep survival.copies %lld of the state on different hosts: "
+           "if one is lost, it may be that the run goes on from its newest checkpoint",
+           (long long)v->id.number, v->size, (long long)r->config.survival.copies);
+}
+
 /* Shares are those of so many workers as there were when they were found. */
 static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     ls_run *r = arg;
@@ -65,7 +80,9 @@ static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     if (!r->shares) free(r->better_shares);
     r->better_shares = NULL;
     r->nworkers = n;
-    return plan_view(r, v, e);
+    LS_TRY(plan_view(r, v, e));
+    tell_copies(r, v);
+    return LS_OK;
 }
 
 /* Where nobody leads any more. */

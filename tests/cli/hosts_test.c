@@ -94,6 +94,15 @@ static void test_uneven(void **arg) {
     host_expect(&c, 0, "with 6 workers on 3 hosts, 3 of them here");
 }
 
+/* Where the workers don't divide so that each copy is on another host, that is told. */
+static void test_no_copies(void **arg) {
+    (void)arg;
+    pair p = begin("no-copies", 1, 2, "--set parallel.zero=3 --set survival.copies=2");
+    p.b = join(&p, 2);
+    check(&p);
+    assert_true(host_says(&p.a, "3 workers can't keep survival.copies 2 of the state"));
+}
+
 /* ---- workers die ---- */
 
 static void killed(const char *run, const char *more) {
@@ -379,8 +388,7 @@ int main(void) {
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),         cmocka_unit_test(test_peace),
-        cmocka_unit_test(test_uneven),
-
+        cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
         cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
         cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
         cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
