@@ -63,6 +63,7 @@ check-netns:
 	@scripts/install.sh build check netns
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_netns.sh
+	@scripts/check_hosts.sh
 
 # Short runs of the fuzzers of everything that reads a peer's bytes or a file.
 check-fuzz:

@@ -117,7 +117,7 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     ls_group_attach(w->group, memory, nbytes);
     LS_TRY(split(w, p, e));
     w->one = w->one_state = p->c.zero > 0 && ls_group_is_one(w->shards);
-    int area = w->one ? rank / ls_plan_shards(p) : rank;
+    int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* other groups may have others */
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
     w->params = ls_store_params(w->store, area);
@@ -279,7 +279,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->together) return LS_OK;
-    if (w->one) return ls_barrier(w->group, e); /* all have written their shards */
+    if (w->one) return ls_barrier(w->shards, e); /* all have written their shards */
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
@@ -310,7 +310,7 @@ static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->together || p->c.zero == 0) return LS_OK;
-    if (w->one) LS_TRY(ls_barrier(w->group, e));
+    if (w->one) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica of it */
     if (!w->one_state) {
         LS_TRY(collect(w, p, w->m, e));

@@ -564,6 +564,27 @@ void ls_config_write(const ls_config *c, ls_buf *out) {
     }
 }
 
+/* What a host may have of its own: where things are there, and what it alone decides by. */
+static bool is_own(const key *k) {
+    static const char *const own[] = {
+        "data.path",           "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
+        "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert",
+        "survival.membership", "survival.etcd_user", "survival.etcd_key", "log.every",
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(own[i], k->name) == 0) return true;
+    return false;
+}
+
+void ls_config_alike(const ls_config *c, ls_buf *out) {
+    for (int i = 0; i < NKEYS; i++) {
+        if (is_own(&keys[i])) continue;
+        ls_buf_printf(out, "%s ", keys[i].name);
+        put_value(c, &keys[i], out);
+        ls_buf_printf(out, "\n");
+    }
+}
+
 void ls_config_help(ls_buf *out) {
     ls_config usual;
     ls_config_defaults(&usual);

@@ -125,6 +125,10 @@ void ls_config_write(const ls_config *, ls_buf *);
 /* Appends the reference of all keys: key, type, default, limits, help. */
 void ls_config_help(ls_buf *);
 
+/* Appends what hosts that train together must have alike: a line with name and value for each key,
+ * but for those of one host alone. */
+void ls_config_alike(const ls_config *, ls_buf *);
+
 /* Whether going on from a run with config `was` under config `now` gives the bits of a single run.
  * LS_EINVAL names the first key that must not differ. Keys that can't touch the bits (parallel,
  * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps

@@ -52,6 +52,21 @@ static ls_status plan_view(ls_run *r, const ls_view *v, ls_error *e) {
     return ls_run_plan_shares(c, n, r->shares, &r->model, &r->plan, e);
 }
 
+/* Does each shard have its copies on different hosts, as far as this one can tell? */
+static bool has_copies(const ls_run *r, const ls_view *v) {
+    int copies = (int)r->config.survival.copies, shards = ls_plan_shards(&r->plan);
+    int twice = (v->n - 1) / shards; /* of some shard, so many more than one are here */
+    if (copies > v->nhosts) copies = v->nhosts;
+    return r->plan.c.zero == 0 || ls_plan_replicas(&r->plan) - twice >= copies;
+}
+
+static void tell_copies(const ls_run *r, const ls_view *v) {
+    if (has_copies(r, v)) return;
+    ls_log("view %lld: %d workers can't keep survival.copies %lld of the state on different hosts: "
+           "if one is lost, it may be that the run goes on from its newest checkpoint",
+           (long long)v->id.number, v->size, (long long)r->config.survival.copies);
+}
+
 /* Shares are those of so many workers as there were when they were found. */
 static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     ls_run *r = arg;
@@ -70,7 +85,9 @@ static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     if (!r->shares) free(r->better_shares);
     r->better_shares = NULL;
     r->nworkers = n;
-    return plan_view(r, v, e);
+    LS_TRY(plan_view(r, v, e));
+    tell_copies(r, v);
+    return LS_OK;
 }
 
 /* Where nobody leads any more. */
@@ -214,8 +231,20 @@ static ls_status set_membership(ls_run *r, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status check_hosts(const ls_run *r, ls_error *e) {
+    if (r->listen && r->join)
+        return ls_fail(e, LS_EINVAL,
+                       "--listen and --join: the first host has one, the others the other");
+    if (r->hosts && !r->listen)
+        return ls_fail(e, LS_EINVAL,
+                       "--hosts %d: it is for a host with --listen, which waits for the others",
+                       r->hosts);
+    return LS_OK;
+}
+
 ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
+    if (!*c->survival.membership) LS_TRY(check_hosts(r, e));
     int threads = (int)c->parallel.threads, most = most_workers(r);
     if (r->started || ls_run_is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
         c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE) {
@@ -230,11 +259,15 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
     if (s != LS_OK && most > r->nworkers)
         s = ls_store_make(&r->plan, most = r->nworkers, threads, &r->store, e);
     int64_t least = c->survival.min_workers;
+    ls_config alike = *c;
+    alike.survival.max_workers = most; /* boards and stores have room for so many */
+    ls_config_alike(&alike, &r->alike);
     r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
                                 .least = least < most ? (int)least : most,
                                 .most = most,
                                 .listen = r->listen,
                                 .join = r->join,
+                                .alike = r->alike.data,
                                 .hosts = r->hosts,
                                 .rejoin_s = c->survival.rejoin_s,
                                 .begun = !r->resumes && r->dir && ls_file_exists(r->dir),

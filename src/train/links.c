@@ -13,8 +13,10 @@
 #include "net/guest.h"
 #include "net/join.h"
 
-enum { HELLO = 21, WORDS = 22, PROTOCOL = 1, PATIENCE = 16 };
-static const int64_t RETRY_NS = 250 * 1000 * 1000, DIAL_NS = (int64_t)3 * 1000000000;
+enum { HELLO = 21, WORDS = 22, ALIKE = 23, PROTOCOL = 2, PATIENCE = 16 };
+/* Where somebody answers who is not the leader that is looked for, there is no hurry. */
+static const int64_t RETRY_NS = 250 * 1000 * 1000, LATER_NS = (int64_t)2 * 1000000000,
+                     DIAL_NS = (int64_t)3 * 1000000000;
 
 typedef struct hello {
     uint32_t protocol, nbytes; /* of what follows: other versions differ */
@@ -41,7 +43,11 @@ struct ls_links {
     ls_guests guests;
     wire up, peers[LS_HOSTS_MAX]; /* from 1 */
     int next;                     /* peer to be looked at */
-    int64_t dialed_ns;
+    const char *alike;
+    /* While the leader is called. */
+    int64_t dialed_ns, pause_ns;
+    bool hello_said, has_header;
+    char theirs[LS_ALIKE_NBYTES + 1], trouble[256];
 };
 
 /* ---- addresses ---- */
@@ -49,8 +55,9 @@ struct ls_links {
 static ls_status split(const char *text, address *a_p, ls_error *e) {
     const char *colon = strrchr(text, ':');
     size_t n = colon ? (size_t)(colon - text) : 0;
-    long port = colon ? strtol(colon + 1, NULL, 10) : 0;
-    if (!colon || n >= sizeof a_p->host || port < 1 || port > 65535)
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    long port = digits > 0 && digits < 6 && !colon[1 + digits] ? strtol(colon + 1, NULL, 10) : 0;
+    if (n >= sizeof a_p->host || port < 1 || port > 65535)
         return ls_fail(e, LS_EINVAL, "'%.200s' is no address; it should be HOST:PORT", text);
     bool brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
     snprintf(a_p->host, sizeof a_p->host, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
@@ -86,10 +93,16 @@ static ls_status listen_at(ls_links *l, ls_error *e) {
 
 static bool knows(const ls_frame *f) { return f->kind == HELLO && f->nbytes == sizeof(hello); }
 
-ls_status ls_links_open(const char *listen, uint64_t host, ls_links **l_p, ls_error *e) {
+ls_status ls_links_open(const char *listen, uint64_t host, const char *alike, ls_links **l_p,
+                        ls_error *e) {
     ls_links *l = LS_NEW(ls_links);
-    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1};
+    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1, .alike = alike};
     ls_status s = ls_key_require(false, &l->key, &l->keyed, e);
+    if (s == LS_OK && strlen(alike) > LS_ALIKE_NBYTES)
+        s = ls_fail(e, LS_EINVAL,
+                    "the config has %zu characters that other hosts must know, %d at "
+                    "most can be sent",
+                    strlen(alike), LS_ALIKE_NBYTES);
     if (s == LS_OK && listen) s = split(listen, &l->listens, e);
     if (s == LS_OK && listen) s = listen_at(l, e);
     if (s == LS_OK && listen)
@@ -122,7 +135,7 @@ void ls_links_drop(ls_links *l, int peer) {
     wire *k = link_of(l, peer);
     ls_conn_free(k->c);
     *k = (wire){0};
-    if (peer == LS_TO_LEADER) l->up_told = false;
+    if (peer == LS_TO_LEADER) l->up_told = l->hello_said = l->has_header = false;
 }
 
 static void lose(wire *k) {
@@ -201,6 +214,14 @@ static bool is_welcome(const ls_guest *g) {
     return h.protocol == PROTOCOL && h.nbytes == sizeof(ls_saying);
 }
 
+static void welcome(const ls_links *l, wire *k, ls_conn *c) {
+    size_t n = strlen(l->alike);
+    ls_frame f = {.kind = ALIKE, .nbytes = n};
+    *k = (wire){.c = c};
+    ls_conn_put(c, &f, l->alike, n, NULL, NULL); /* if it fails, so does what follows */
+    flush(k);
+}
+
 static void let_in(ls_links *l, int i) {
     int peer = 1;
     while (peer < LS_HOSTS_MAX && (l->peers[peer].c || l->peers[peer].lost)) peer++;
@@ -209,7 +230,7 @@ static void let_in(ls_links *l, int i) {
     else if (!is_welcome(&l->guests.all[i]))
         ls_guests_drop(&l->guests, i, "it is another version of lockstep");
     else
-        l->peers[peer] = (wire){.c = ls_guests_release(&l->guests, i)};
+        welcome(l, &l->peers[peer], ls_guests_release(&l->guests, i));
 }
 
 static void open_door(ls_links *l) {
@@ -225,44 +246,121 @@ ls_status ls_links_call(ls_links *l, const char *text, ls_error *e) {
     ls_links_drop(l, LS_TO_LEADER);
     l->calls = text != NULL;
     l->dialed_ns = 0;
-    return text ? split(text, &l->leader, e) : LS_OK;
+    l->pause_ns = RETRY_NS;
+    l->trouble[0] = 0;
+    if (!text) return LS_OK;
+    LS_TRY(split(text, &l->leader, e));
+    if (*l->leader.host) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "'%.200s' is no address; HOST is missing before :PORT", text);
+}
+
+const char *ls_links_trouble(const ls_links *l) { return l->trouble; }
+
+static void give_up(ls_links *l, int64_t pause_ns, const char *why) {
+    ls_links_drop(l, LS_TO_LEADER);
+    l->pause_ns = pause_ns;
+    snprintf(l->trouble, sizeof l->trouble, "%.255s", why);
 }
 
 static void dial(ls_links *l) {
     struct addrinfo *list = NULL;
+    ls_error e = {0};
     l->dialed_ns = ls_clock_ns();
-    if (look_up(&l->leader, 0, &list, NULL) != LS_OK) return;
+    if (look_up(&l->leader, 0, &list, &e) != LS_OK) {
+        give_up(l, RETRY_NS, e.msg);
+        return;
+    }
     int fd = socket(list->ai_family, SOCK_STREAM, 0);
     if (fd >= 0) {
         ls_socket_flags(fd);
         bool begun = connect(fd, list->ai_addr, list->ai_addrlen) == 0 || errno == EINPROGRESS;
-        if (!begun)
+        if (!begun) {
+            give_up(l, RETRY_NS, strerror(errno));
             close(fd);
-        else if (ls_conn_new(fd, false, l->keyed ? &l->key : NULL, &l->up.c, NULL) != LS_OK)
+        } else if (ls_conn_new(fd, false, l->keyed ? &l->key : NULL, &l->up.c, NULL) != LS_OK) {
             l->up.c = NULL;
+        }
     }
     freeaddrinfo(list);
 }
 
-static bool look_up_leader(ls_links *l, ls_link_event *ev) {
-    int64_t now = ls_clock_ns();
-    if (!l->up.c && !l->up.lost && l->calls && now - l->dialed_ns >= RETRY_NS) dial(l);
-    if (l->up.c && !l->up_told) {
-        ls_io io = ls_conn_handshake(l->up.c, NULL);
-        bool late = is_waiting(io) && now - l->dialed_ns > DIAL_NS;
-        if ((io != LS_IO_DONE && !is_waiting(io)) || late) ls_links_drop(l, LS_TO_LEADER);
-        if (io != LS_IO_DONE) return false;
+/* Until the leader has told what hosts must have alike. */
+static ls_io meet(ls_links *l, ls_error *e) {
+    ls_conn *c = l->up.c;
+    void *token = NULL;
+    ls_io io = ls_conn_handshake(c, e);
+    if (io == LS_IO_DONE && !l->hello_said) {
         hello h = {PROTOCOL, sizeof(ls_saying), l->host};
         ls_frame f = {.kind = HELLO, .nbytes = sizeof h};
-        ls_conn_put(l->up.c, &f, &h, sizeof h, NULL, NULL); /* if it fails, so does what follows */
-        flush(&l->up);
-        l->up_told = l->up.c != NULL;
-        l->up.lost = false; /* nobody knew of it */
-        *ev = (ls_link_event){.what = LS_LINK_UP, .peer = LS_TO_LEADER};
-        return l->up_told;
+        io = ls_conn_put(c, &f, &h, sizeof h, NULL, e);
+        l->hello_said = true;
     }
+    if (io == LS_IO_DONE && ls_conn_busy(c)) io = ls_conn_flush(c, &token, e);
+    if (io == LS_IO_DONE && !l->has_header) {
+        ls_frame f;
+        io = ls_conn_next(c, &f, e);
+        if (io == LS_IO_DONE && (f.kind != ALIKE || f.nbytes > LS_ALIKE_NBYTES)) {
+            ls_fail(e, LS_EPEER, "it is no supervisor of this version");
+            return LS_IO_FAILED;
+        }
+        if (io == LS_IO_DONE) {
+            l->has_header = true;
+            l->theirs[f.nbytes] = 0;
+            ls_conn_take(c, l->theirs, (size_t)f.nbytes);
+        }
+    }
+    return io == LS_IO_DONE ? ls_conn_payload(c, e) : io;
+}
+
+/* Is what must be alike? Else the first that is not, in `trouble`. */
+static bool is_alike(ls_links *l) {
+    const char *a = l->alike, *b = l->theirs;
+    while (*a && *b) {
+        int na = (int)strcspn(a, "\n"), nb = (int)strcspn(b, "\n");
+        if (na != nb || strncmp(a, b, (size_t)na) != 0) break;
+        a += na + (a[na] != 0);
+        b += nb + (b[nb] != 0);
+    }
+    if (!*a && !*b) return true;
+    char why[sizeof l->trouble];
+    int na = (int)strcspn(a, "\n"), nb = (int)strcspn(b, "\n"), name = (int)strcspn(a, " \n");
+    bool same_name = strncmp(a, b, (size_t)name + 1) == 0;
+    int skip = same_name ? name + 1 : 0;
+    snprintf(why, sizeof why, "this host has %.*s, the leading one %.*s; that must be alike",
+             na < 100 ? na : 100, a, nb - skip < 80 ? nb - skip : 80, b + skip);
+    give_up(l, LATER_NS, why);
+    return false;
+}
+
+static bool call_leader(ls_links *l, ls_link_event *ev) {
+    ls_error e = {0};
+    ls_io io = meet(l, &e);
+    if (is_waiting(io)) {
+        if (ls_clock_ns() - l->dialed_ns > DIAL_NS) give_up(l, RETRY_NS, "it does not answer");
+        return false;
+    }
+    if (io != LS_IO_DONE) {
+        struct sockaddr_storage a;
+        socklen_t n = sizeof a;
+        bool answers = getpeername(l->up.c->fd, (struct sockaddr *)&a, &n) == 0;
+        give_up(l, answers ? LATER_NS : RETRY_NS, e.msg);
+        return false;
+    }
+    bool alike = is_alike(l);
+    *ev = (ls_link_event){.what = alike ? LS_LINK_UP : LS_LINK_OTHER, .peer = LS_TO_LEADER};
+    if (!alike) return true;
+    l->up_told = true;
+    l->pause_ns = RETRY_NS;
+    l->trouble[0] = 0;
+    return true;
+}
+
+static bool look_up_leader(ls_links *l, ls_link_event *ev) {
+    int64_t now = ls_clock_ns();
+    if (!l->up.c && !l->up.lost && l->calls && now - l->dialed_ns >= l->pause_ns) dial(l);
+    if (l->up.c && !l->up_told) return call_leader(l, ev);
     if (!look_at(&l->up, LS_TO_LEADER, ev)) return false;
-    if (ev->what == LS_LINK_LOST) l->up_told = false;
+    if (ev->what == LS_LINK_LOST) l->up_told = l->hello_said = l->has_header = false;
     return true;
 }
 

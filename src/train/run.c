@@ -90,6 +90,7 @@ void ls_run_free(ls_run *r) {
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
     ls_buf_free(&r->config_text);
+    ls_buf_free(&r->alike);
     *r = (ls_run){0};
 }
 

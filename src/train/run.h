@@ -23,6 +23,7 @@ typedef struct ls_run {
     const char *listen, *join; /* between hosts (survive.h); NULL */
     int hosts;
     bool resumes;     /* the run's folder may be there already */
+    ls_buf alike;     /* what all of them must have alike */
     int64_t began_ns; /* when the program began */
     ls_model model;
     ls_plan plan;

@@ -9,13 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "net/launch.h"
+#include "net/process.h"
 #include "train/checkpoint.h"
 #include "train/run.h"
 
 enum { MAX_TOKENIZER = 64 << 20, NICE = 10, MOST_TRIES = 20 };
+static const int64_t LOOK_NS = (int64_t)3 * 1000000000;
 
 /* Is what was asked for neither written nor given up? */
 static bool is_pending(const ls_store *s) {
@@ -128,12 +131,25 @@ bool ls_snapshot_ask(ls_store *s, int64_t steps) {
     return true;
 }
 
+/* Nothing is copied while who starts the writer is stopped. Other hosts then go on without this
+ * one, and need the folder, whose lock this worker may have: it ends. */
+static void wait_a_little(int64_t *looked_ns, unsigned us) {
+    int64_t now = ls_clock_ns();
+    usleep(us);
+    if (now - *looked_ns < LOOK_NS) return;
+    *looked_ns = now;
+    if (ls_process_is_stopped(getppid())) _exit(1);
+}
+
 void ls_snapshot_wait_copied(const ls_store *s) {
-    while (ls_store_get(s, LS_STORE_COPIED) < ls_store_get(s, LS_STORE_WANTED)) usleep(200);
+    int64_t looked_ns = ls_clock_ns();
+    while (ls_store_get(s, LS_STORE_COPIED) < ls_store_get(s, LS_STORE_WANTED))
+        wait_a_little(&looked_ns, 200);
 }
 
 ls_status ls_snapshot_wait_written(const ls_store *s, ls_error *e) {
-    while (is_pending(s)) usleep(1000);
+    int64_t looked_ns = ls_clock_ns();
+    while (is_pending(s)) wait_a_little(&looked_ns, 1000);
     int64_t wanted = ls_store_get(s, LS_STORE_WANTED);
     if (ls_store_get(s, LS_STORE_WRITTEN) == wanted) return LS_OK;
     return ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written",

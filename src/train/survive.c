@@ -41,6 +41,8 @@ typedef struct host {
     ls_store_note note;
     ls_view_end end;
     int64_t alone_ns; /* since when there is no leader */
+    int64_t idle_ns;  /* since when a host that leaves has nothing to do */
+    int64_t told;     /* steps, by the leader at the end */
     bool over;
     ls_error error; /* code LS_OK: it has ended well */
 } host;
@@ -52,9 +54,19 @@ static void fail(host *h, const ls_error *e) {
 
 /* ---- what is ordered ---- */
 
+/* Of the last view, which has ended well: what was decided is done. */
+static int64_t last_step(const host *h) {
+    ls_kept k = {0};
+    h->s->kept(h->s->arg, &k);
+    return k.note.steps > k.steps ? k.note.steps : k.steps;
+}
+
+/* A run that ends tells after how many steps: hosts without workers in it can't know. */
 static void say(void *arg, int peer, const ls_saying *s) {
     const host *h = arg;
-    if (h->links) ls_links_say(h->links, peer, s);
+    ls_saying words = *s;
+    if (s->what == LS_SAID_OVER) words.kept.steps = last_step(h);
+    if (h->links) ls_links_say(h->links, peer, &words);
 }
 
 static void drop(void *arg, int peer) {
@@ -97,7 +109,9 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     h->o->address = h->s->view.address;
     h->o->host = h->id;
     tell_view(v);
-    return ls_crew_start(&h->crew, v->id.number, e);
+    LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
+    if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    return LS_OK;
 }
 
 static void begin(void *arg, const ls_view *v) {
@@ -135,14 +149,31 @@ static void tell(void *arg, const char *line) {
     ls_log("%s", line);
 }
 
+static void leave(host *h) {
+    ls_log("this host has left the run");
+    h->over = true;
+}
+
+/* A host that leaves may have seen the end all the same. */
+static void end_well(host *h) {
+    bool leads = ls_views_leads(h->views), here = leads || h->end == LS_VIEW_DONE;
+    if (h->leaves && !here) {
+        leave(h);
+        return;
+    }
+    h->s->ended = leads ? last_step(h) : h->told;
+    if (!leads) ls_log("the run has ended, after step %lld", (long long)h->s->ended);
+}
+
 static void over(void *arg, ls_view_end how, const char *why) {
     host *h = arg;
     ls_error e = {0};
     if (h->over) return;
     h->over = true;
-    if (how == LS_VIEW_DONE && !ls_views_leads(h->views))
-        ls_log(h->leaves ? "this host has left the run" : "the run has ended");
-    if (how == LS_VIEW_DONE) return;
+    if (how == LS_VIEW_DONE) {
+        end_well(h);
+        return;
+    }
     if (h->crew.error.code != LS_OK)
         e = h->crew.error;
     else
@@ -235,11 +266,22 @@ static void wait_for_any(const host *h) {
     poll(fds, (nfds_t)n, (int)(LOOK_NS / 1000000));
 }
 
+/* The leader has another config. Who has state waits for a leader that is right. */
+static void on_other(host *h) {
+    ls_error e = {0};
+    if (ls_views_size(h->views)) return;
+    ls_fail(&e, LS_EINVAL, "%s: %s", h->leads.address, ls_links_trouble(h->links));
+    fail(h, &e);
+}
+
 static void look_at_links(host *h) {
     ls_link_event ev;
     while (!h->over && ls_links_next(h->links, &ev)) {
         if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
+        if (ev.what == LS_LINK_OTHER) on_other(h);
         if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
+        if (ev.what == LS_LINK_WORDS && ev.words.what == LS_SAID_OVER)
+            h->told = ev.words.kept.steps;
         if (ev.what == LS_LINK_WORDS) ls_views_hear(h->views, ev.peer, &ev.words);
     }
 }
@@ -248,10 +290,12 @@ static void look_at_links(host *h) {
 static void end_alone(host *h) {
     ls_error e = {0}, why = {0};
     int64_t steps = 0;
-    char who[300] = "there is no leading host", trouble[256];
+    char who[500] = "there is no leading host", trouble[256];
+    const char *link = ls_links_trouble(h->links);
     ls_membership_trouble(h->membership, trouble, sizeof trouble);
     if (h->leads.term)
-        snprintf(who, sizeof who, "the leading host, %.200s, can't be reached", h->leads.address);
+        snprintf(who, sizeof who, "the leading host, %.200s, can't be reached (%.200s)",
+                 h->leads.address, *link ? link : "it is silent");
     else if (*trouble)
         snprintf(who, sizeof who, "there is no leading host: %.250s", trouble);
     if (ls_views_size(h->views) == 0)
@@ -288,10 +332,21 @@ static void look_for_leader(host *h) {
     } else if (!h->alone_ns) {
         h->alone_ns = now;
     } else if (h->leaves) {
-        h->over = true;
+        leave(h);
     } else if ((double)(now - h->alone_ns) / 1e9 > h->s->rejoin_s && !h->finishes) {
         end_alone(h);
     }
+}
+
+/* Who is in no view goes as it is; between two, it takes part in the next. */
+static void look_at_leaving(host *h) {
+    int64_t now = ls_clock_ns();
+    if (!h->leaves || h->crew.l || h->finishes || h->has_ended)
+        h->idle_ns = 0;
+    else if (!h->idle_ns)
+        h->idle_ns = now;
+    else if ((double)(now - h->idle_ns) / 1e9 > HOST_SILENCE * h->s->heartbeat_s)
+        leave(h);
 }
 
 /* ---- the whole ---- */
@@ -319,6 +374,7 @@ static void turn(host *h) {
     if (h->over) return;
     attend(h);
     if (h->links) look_for_leader(h);
+    if (!h->over) look_at_leaving(h);
 }
 
 static ls_status open_links(host *h, ls_error *e) {
@@ -327,8 +383,9 @@ static ls_status open_links(host *h, ls_error *e) {
     else
         LS_TRY(ls_membership_embedded(h->s->join, &h->membership, e));
     if (!h->s->listen && !h->s->join) return LS_OK;
-    LS_TRY(ls_links_open(h->s->listen, h->number, &h->links, e));
+    LS_TRY(ls_links_open(h->s->listen, h->number, h->s->alike, &h->links, e));
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (h->s->hosts > 1) ls_log("waits at %s for %d hosts", h->s->listen, h->s->hosts);
     return LS_OK;
 }
 
@@ -344,6 +401,7 @@ ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
     ls_launch_hold(&h.signals);
     h.crew = (ls_crew){.o = o, .signals = &h.signals, .heartbeat_s = s->heartbeat_s};
     s->board = o->board;
+    s->ended = -1;
     ls_status status = name_host(&h, e);
     if (status == LS_OK) status = open_links(&h, e);
     ls_views_config c = {.host = h.number,

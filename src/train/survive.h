@@ -26,6 +26,7 @@ typedef struct ls_survival {
     int least, most;    /* workers */
     /* Between hosts: where this one listens, and the first host's address; both NULL: alone. */
     const char *listen, *join;
+    const char *alike;               /* what all hosts must have alike (links.h) */
     ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
     bool begun;      /* another host may have begun this run, and still have its state */
     int hosts;       /* for so many the first view waits */
@@ -48,7 +49,8 @@ typedef struct ls_survival {
     const ls_board *board;
     ls_view view; /* the latest; number 0: none yet */
     bool leads;
-    bool stop; /* the run was asked to stop in a view before */
+    bool stop;     /* the run was asked to stop in a view before */
+    int64_t ended; /* the run, after so many steps; -1: this host has left it, or it failed */
 } ls_survival;
 
 /* Until the workers are done. The launch has a board with room for `most`, and a function for

@@ -47,7 +47,10 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     if (s == LS_OK) s = ls_run_build(&job.run, e);
     if (s == LS_OK) s = ls_run_keep(&job.run, e);
     if (s == LS_OK) s = ls_run_launch(&job.run, ls_train_worker, &job, e);
-    if (s == LS_OK) *unfinished_p = atomic_load(job.unfinished) != 0;
+    int64_t ended = job.run.survival.ended;
+    if (s == LS_OK && !job.run.store) *unfinished_p = atomic_load(job.unfinished) != 0;
+    if (s == LS_OK && job.run.store)
+        *unfinished_p = ended >= 0 && ended < job.run.config.train.steps;
     ls_run_free(&job.run);
     munmap(job.unfinished, sizeof *job.unfinished);
     return s;

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "test.h"
 
-enum { MAX_ARGS = 32, MAX_OUTPUT = 1 << 20 };
+enum { MAX_ARGS = 64, MAX_OUTPUT = 1 << 20 };
 
 typedef struct program {
     pid_t pid;
@@ -53,7 +53,7 @@ static void split_line(const char *line, char **argv, char *text, size_t nbytes)
 
 /* file_limit: largest file that it may write, bytes; 0: no limit. */
 static program program_start(const char *line, rlim_t file_limit) {
-    char *argv[MAX_ARGS], text[2048];
+    char *argv[MAX_ARGS], text[4096];
     int pipes[2];
     split_line(line, argv, text, sizeof text);
     assert_int_equal(pipe(pipes), 0);

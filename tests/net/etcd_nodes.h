@@ -6,17 +6,15 @@
 #ifndef LS_TESTS_NET_ETCD_NODES_H
 #define LS_TESTS_NET_ETCD_NODES_H
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "free_port.h"
 #include "net/etcd.h"
 #include "test.h"
 
@@ -41,24 +39,6 @@ static inline bool etcd_is_installed(void) {
         if (found) return true;
     }
     return false;
-}
-
-/* Below the ports that the system hands out by itself: nobody takes one while its server is down.
- */
-static inline int etcd_free_port(void) {
-    static int next;
-    if (!next) next = 10000 + (int)(getpid() * 37L % 20000);
-    for (int tries = 0; tries < 1000; tries++) {
-        struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        next = next < 30000 ? next + 1 : 10000;
-        a.sin_port = htons((uint16_t)next);
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        bool is_free = bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
-        close(fd);
-        if (is_free) return next;
-    }
-    fail_msg("no port is free");
-    return 0;
 }
 
 /* "etcd://..." of all; free() it. */
@@ -157,8 +137,8 @@ static inline void etcd_nodes_open(etcd_nodes *c, const ls_etcd_options *o) {
     for (int tries = 0; tries < 3; tries++) {
         int up = 0;
         for (int i = 0; i < c->n; i++) {
-            c->port[i] = etcd_free_port();
-            c->peer_port[i] = etcd_free_port();
+            c->port[i] = free_port();
+            c->peer_port[i] = free_port();
         }
         for (int i = 0; i < c->n; i++) etcd_nodes_start(c, i);
         while (up < c->n && etcd_nodes_await(c, up, o)) up++;
@@ -176,6 +156,21 @@ static inline void etcd_nodes_close(etcd_nodes *c) {
     char *remove = ls_format("rm -rf %s", c->folder);
     if (system(remove) != 0) print_error("%s is left\n", c->folder);
     free(remove);
+}
+
+/* An authority NAME.pem, NAME.key, and what it signs: SIGNED.pem, SIGNED.key. */
+static inline void etcd_nodes_certify(const char *dir, const char *name, const char *signed_) {
+    static const char words[] =
+        "cd %s && printf '[req]\\ndistinguished_name=dn\\n[dn]\\n[ca]\\nbasicConstraints=CA:TRUE\\n"
+        "[leaf]\\nbasicConstraints=CA:FALSE\\nsubjectAltName=IP:127.0.0.1\\n' >config && "
+        "new='openssl req -config config -x509 -days 2 -nodes -newkey ec "
+        "-pkeyopt ec_paramgen_curve:P-256' && "
+        "$new -extensions ca -subj /CN=%s -keyout %s.key -out %s.pem 2>log && "
+        "$new -extensions leaf -subj /CN=%s -CA %s.pem -CAkey %s.key -keyout %s.key -out %s.pem "
+        "2>log";
+    char *command = ls_format(words, dir, name, name, name, signed_, name, name, signed_, signed_);
+    assert_int_equal(system(command), 0);
+    free(command);
 }
 
 #endif

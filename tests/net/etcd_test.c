@@ -501,22 +501,6 @@ static void test_users(void **state) {
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
-/* An authority NAME.pem, NAME.key, and what it signs: SIGNED.pem, SIGNED.key. */
-static void make_certificates(const char *folder, const char *name, const char *signed_) {
-    static const char words[] =
-        "cd %s && printf '[req]\\ndistinguished_name=dn\\n[dn]\\n[ca]\\nbasicConstraints=CA:TRUE\\n"
-        "[leaf]\\nbasicConstraints=CA:FALSE\\nsubjectAltName=IP:127.0.0.1\\n' >config && "
-        "new='openssl req -config config -x509 -days 2 -nodes -newkey ec "
-        "-pkeyopt ec_paramgen_curve:P-256' && "
-        "$new -extensions ca -subj /CN=%s -keyout %s.key -out %s.pem 2>log && "
-        "$new -extensions leaf -subj /CN=%s -CA %s.pem -CAkey %s.key -keyout %s.key -out %s.pem "
-        "2>log";
-    char *command =
-        ls_format(words, folder, name, name, name, signed_, name, name, signed_, signed_);
-    assert_int_equal(system(command), 0);
-    free(command);
-}
-
 static void test_tls(void **state) {
     (void)state;
     NEEDS_ETCD();
@@ -526,8 +510,8 @@ static void test_tls(void **state) {
     }
     etcd_nodes c = {.n = 1, .tls = true, .folder = "/tmp/etcd_tls_XXXXXX"};
     assert_non_null(mkdtemp(c.folder));
-    make_certificates(c.folder, "ca", "node");
-    make_certificates(c.folder, "other", "stranger");
+    etcd_nodes_certify(c.folder, "ca", "node");
+    etcd_nodes_certify(c.folder, "other", "stranger");
     char path[5][96];
     static const char *const files[] = {"ca.pem", "node.pem", "node.key", "other.pem",
                                         "stranger.pem"};

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Training between hosts: three network namespaces with two workers each. Links are cut at random for
+# seconds, and workers are killed meanwhile: the bits of a run in peace, a clean ledger. Needs root
+# and the kernel's namespaces. CUTS=5 for fewer.
+set -u
+cd "$(dirname "$0")/.."
+
+lockstep=${BUILD:-build}/lockstep
+n=3
+if [ ! -x "$lockstep" ]; then
+    echo "skipped: hosts ($lockstep is not built)"
+    exit 0
+fi
+. scripts/netns.sh
+
+try() { # try NAME SETTINGS...
+    name=$1
+    shift
+    LOCKSTEP_KEY=$key scripts/cut_links.py "$lockstep" $tag "$dir" --cuts "${CUTS:-20}" "$@" \
+        2>"$dir/out.cuts"
+    result $? "$name"
+}
+try "links are cut, zero 0" --set parallel.zero=0
+try "links are cut, zero 1, two copies" --set parallel.zero=1 --set survival.copies=2
+try "links are cut, zero 3, two copies" --set parallel.zero=3 --set survival.copies=2
+finish

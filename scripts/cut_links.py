@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Trains on three namespaces of scripts/netns.sh while their links are cut and workers are killed.
+
+    scripts/cut_links.py build/lockstep TAG FOLDER --cuts 20 [--set KEY=VALUE ...]
+
+Stops the run after the last cut, trains as many steps in peace, and compares hash and ledger. The
+learning rate is constant, so that a run that was to be longer has the same bits. Prints how long it
+took until the next step was complete, from each cut and from its end. What fails is told on
+standard error, with the hosts' logs.
+"""
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+HOSTS = 3
+SETS = ["train.virtual_workers=8", "train.batch=16", "train.eval_every=0", "checkpoint.every=200",
+        "log.every=100000", "optim.lr=1e-3", "optim.min_lr=1e-3", "survival.heartbeat_s=0.5",
+        "survival.balance=off"]
+
+
+def spread(values):
+    if not values:
+        return "none"
+    return "median %.1f s, most %.1f s" % (statistics.median(values), max(values))
+
+
+class Metrics:
+    """Lines of steps: (when it was seen, step, workers)."""
+
+    def __init__(self, path):
+        self.path, self.seen, self.ends = path, [], False
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        offset = 0
+        while not self.ends:
+            try:
+                size = os.path.getsize(self.path)
+                if size < offset:  # lines of steps that are done again were cut off
+                    offset = 0
+                with open(self.path, "rb") as f:
+                    f.seek(offset)
+                    data = f.read()
+            except OSError:
+                data = b""
+            end = data.rfind(b"\n") + 1
+            offset += end
+            found = re.findall(rb'"step": (\d+).*"workers": (\d+)', data[:end])
+            if found:
+                self.seen.append((time.monotonic(), int(found[-1][0]), int(found[-1][1])))
+            time.sleep(0.01)
+
+    def after(self, moment, workers=0):
+        """When the first step was seen after that moment; None: none yet."""
+        found = [at for at, _, n in self.seen if at > moment and n >= workers]
+        return found[0] if found else None
+
+
+def run(*words):
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+class Link:
+    """Of a host: goes down, or loses all packets."""
+
+    def __init__(self, tag, host, loses):
+        self.outside, self.space, self.loses = "%s-%d" % (tag, host), "%s-%d" % (tag, host), loses
+
+    def lose(self, verb):
+        extra = ["netem", "loss", "100%"] if verb == "add" else []
+        a = run("tc", "qdisc", verb, "dev", self.outside, "root", *extra)
+        b = run("ip", "netns", "exec", self.space, "tc", "qdisc", verb, "dev", "eth0", "root", *extra)
+        return a.returncode == 0 and b.returncode == 0
+
+    def cut(self):
+        self.loses = self.loses and self.lose("add")
+        if not self.loses:
+            run("ip", "link", "set", self.outside, "down")
+
+    def heal(self):
+        if self.loses:
+            self.lose("del")
+        else:
+            run("ip", "link", "set", self.outside, "up")
+
+
+def workers_of(process):
+    try:
+        return [int(p) for p in
+                open("/proc/%d/task/%d/children" % (process.pid, process.pid)).read().split()]
+    except OSError:
+        return []
+
+
+def kill_one(hosts):
+    pids = workers_of(random.choice(hosts))
+    if not pids:
+        return 0
+    try:
+        os.kill(random.choice(pids), signal.SIGKILL)
+    except OSError:
+        return 0
+    return 1
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("lockstep")
+    parser.add_argument("tag")
+    parser.add_argument("folder")
+    parser.add_argument("--cuts", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[])
+    o = parser.parse_args()
+    random.seed(o.seed)
+    many, peace = os.path.join(o.folder, "many"), os.path.join(o.folder, "peace")
+    for path in (many, peace):
+        shutil.rmtree(path, ignore_errors=True)
+    sets = [word for s in SETS + o.set for word in ("--set", s)]
+    train = [o.lockstep, "train", "configs/tiny.yaml", "-n", "2"] + sets
+    hosts, logs = [], [os.path.join(o.folder, "log.%d" % i) for i in range(HOSTS)]
+    for i in range(HOSTS):
+        how = ["--join", "10.231.0.1:7000"] if i else ["--listen", "10.231.0.1:7000", "--hosts", "3"]
+        hosts.append(subprocess.Popen(
+            ["ip", "netns", "exec", "%s-%d" % (o.tag, i)] + train +
+            ["-o", many, "--set", "train.steps=1000000"] + how,
+            stdout=open(logs[i], "w"), stderr=subprocess.STDOUT))
+
+    def give_up(why):
+        print("%s; exit codes %s" % (why, [h.poll() for h in hosts]), file=sys.stderr)
+        for path in logs:
+            print("---- %s\n%s" % (path, "".join(open(path).readlines()[-25:])), file=sys.stderr)
+        for h in hosts:
+            h.kill()
+        sys.exit(1)
+
+    metrics = Metrics(os.path.join(many, "metrics.jsonl"))
+
+    def wait(moment, workers=0):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            at = metrics.after(moment, workers)
+            if at:
+                return at
+            if any(h.poll() is not None for h in hosts):
+                give_up("a host has ended")
+            time.sleep(0.01)
+        give_up("no step for 60 s")
+
+    def backs():
+        return open(logs[0]).read().count("from the newest checkpoint")
+
+    wait(time.monotonic(), 2 * HOSTS)
+    from_cut, from_heal, whole, kills = [], [], [], 0
+    for i in range(o.cuts):
+        time.sleep(random.uniform(0, 1))
+        host, before = random.randrange(HOSTS), backs()
+        link = Link(o.tag, host, random.random() < 0.5)
+        seconds = random.uniform(1, 6)
+        link.cut()
+        cut = time.monotonic()
+        if random.random() < 0.5:
+            time.sleep(seconds / 2)
+            kills += kill_one(hosts)
+        time.sleep(max(0, cut + seconds - time.monotonic()))
+        link.heal()
+        heal = time.monotonic()
+        # What was on its way when the link was cut is complete within 0.3 s.
+        from_cut.append(wait(cut + 0.3) - cut)
+        from_heal.append(wait(heal) - heal)
+        whole.append(wait(heal, 2 * HOSTS) - heal)
+        # To the one that leads all others are lost at once: more than two copies make up for.
+        if host != 0 and backs() > before:
+            give_up("steps were lost with host %d" % host)
+    hosts[0].send_signal(signal.SIGTERM)
+    for h in hosts:
+        try:
+            if h.wait(60) != 75:
+                give_up("a host has not stopped as it was told to")
+        except subprocess.TimeoutExpired:
+            give_up("a host does not stop")
+    metrics.ends = True
+    steps = int(re.search(r"stopped after step (\d+)", open(logs[0]).read()).group(1))
+    if run(*train, "-o", peace, "--set", "train.steps=%d" % steps).returncode:
+        give_up("training in peace failed")
+    want, got = (run(o.lockstep, "ckpt", "hash", path).stdout for path in (peace, many))
+    ledger = run(o.lockstep, "ckpt", "ledger", many)
+    views = len(re.findall(r"view \d+: (?:going|beginning)", open(logs[0]).read()))
+    print("  %d steps, %d cuts, %d workers killed, %d views, %d of them from a checkpoint" % (
+        steps, o.cuts, kills, views, backs()))
+    print("  until the next step: from the cut %s; from its end %s; until all six train: %s" % (
+        spread(from_cut), spread(from_heal), spread(whole)))
+    if want != got or not got:
+        give_up("other bits: %s, in peace %s" % (got, want))
+    if ledger.returncode:
+        give_up(ledger.stderr)
+
+
+main()

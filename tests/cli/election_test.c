@@ -1,0 +1,318 @@
+/* election_test.c - hosts that elect one that leads, over three real etcd servers; both are hurt.
+ *
+ * Where etcd is not installed these tests are skipped.
+ */
+#include <errno.h>
+
+#include "base/mem.h"
+#include "cli/hosts.h"
+#include "net/etcd_nodes.h"
+
+enum { HOSTS = 3, STEPS = 300 };
+
+static etcd_nodes cluster = {.n = ETCD_NODES};
+static bool installed;
+static char *all; /* endpoints */
+
+#define NEEDS_ETCD()                                                                               \
+    do {                                                                                           \
+        if (!installed) skip();                                                                    \
+    } while (0)
+
+typedef struct team {
+    const char *run, *more;
+    const char *endpoints;
+    int port[HOSTS], led[HOSTS]; /* led: how often it has said so */
+    host h[HOSTS];
+} team;
+
+static void start(team *t, int i) {
+    char line[2048];
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/%s --listen 127.0.0.1:%d --hosts %d "
+             "--membership %s --set survival.etcd_run=%s --set survival.heartbeat_s=0.6 "
+             "--set survival.rejoin_s=100 --set train.steps=%d --set train.eval_every=40 "
+             "--set checkpoint.every=40 --set log.every=1000 --set survival.balance=off %s",
+             t->run, t->port[i], HOSTS, t->endpoints, t->run, STEPS, t->more);
+    t->led[i] = 0;
+    t->h[i] = host_start(line);
+}
+
+static team begin(const char *run, const char *endpoints, const char *more) {
+    team t = {.run = run, .more = more, .endpoints = endpoints};
+    for (int i = 0; i < HOSTS; i++) t.port[i] = free_port();
+    for (int i = 0; i < HOSTS; i++) start(&t, i);
+    return t;
+}
+
+static bool is_over(const team *t) {
+    for (int i = 0; i < HOSTS; i++)
+        if (host_is_over(&t->h[i])) return true;
+    return false;
+}
+
+/* Who has come to lead since this was asked last; -1: the run has ended. */
+static int await_leader(team *t) {
+    for (int k = 0; k < PATIENCE_S * 50; k++) {
+        for (int i = 0; i < HOSTS; i++) {
+            int times = t->h[i].pid ? host_count(&t->h[i], "this host leads now") : 0;
+            if (times > t->led[i]) {
+                t->led[i] = times;
+                return i;
+            }
+        }
+        bool runs = false;
+        for (int i = 0; i < HOSTS; i++) runs = runs || !host_is_over(&t->h[i]);
+        if (!runs) return -1;
+        sleep_ms(20);
+    }
+    host_fail(&t->h[0], "nobody leads");
+    return -1;
+}
+
+static void await_steps(const team *t, int more) {
+    int want = steps_of(t->run) + more;
+    if (want > STEPS) want = STEPS;
+    for (int i = 0; i < PATIENCE_S * 50 && steps_of(t->run) < want && !is_over(t); i++)
+        sleep_ms(20);
+    if (steps_of(t->run) < want && !is_over(t)) host_fail(&t->h[0], "it comes no further");
+}
+
+/* Hosts that were started when others had ended already have an end of their own. */
+static void check(team *t) {
+    int good = 0;
+    for (int i = 0; i < HOSTS; i++)
+        if (t->h[i].pid) good += host_end(&t->h[i]) == 0;
+    if (good == 0) host_fail(&t->h[0], "no host has ended well");
+    check_run("peace", t->run, &t->h[0]);
+}
+
+static void check_all(team *t) {
+    for (int i = 0; i < HOSTS; i++) host_expect(&t->h[i], 0, NULL);
+    check_run("peace", t->run, &t->h[0]);
+}
+
+/* ---- hosts die ---- */
+
+static void test_peace(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    team t = begin("elected", all, "");
+    assert_true(await_leader(&t) >= 0);
+    check_all(&t);
+    int views = 0;
+    for (int i = 0; i < HOSTS; i++)
+        views += host_count(&t.h[i], "view 1: beginning after step 0, with 6 workers on 3 hosts");
+    assert_int_equal(views, HOSTS);
+}
+
+/* First the one that leads, then one that does not, then the one that leads then. */
+static void killed(const char *run, const char *more) {
+    team t = begin(run, all, more);
+    int leader = await_leader(&t), times = 0;
+    for (int round = 0; round < 3; round++) {
+        await_steps(&t, 30 + (int)draw(20));
+        if (is_over(&t)) break;
+        int victim = round == 1 ? (leader + 1 + (int)draw(2)) % HOSTS : leader;
+        host_kill(&t.h[victim]);
+        times++;
+        if (victim == leader) leader = await_leader(&t);
+        if (leader < 0) break;
+        start(&t, victim);
+    }
+    check(&t);
+    for (int i = 0; i < HOSTS; i++)
+        if (host_says(&t.h[i], "from the newest checkpoint")) host_fail(&t.h[i], "steps are lost");
+    print_message("%s: %d hosts were killed\n", run, times);
+}
+
+static void test_killed(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    killed("killed-0", "--set parallel.zero=0");
+    killed("killed-3", "--set parallel.zero=3 --set survival.copies=2");
+}
+
+/* The leader is stopped for longer than its lease. */
+static void test_paused(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    team t = begin("paused", all, "--set parallel.zero=0");
+    int leader = await_leader(&t);
+    await_steps(&t, 20);
+    kill(t.h[leader].pid, SIGSTOP);
+    int next = await_leader(&t);
+    assert_int_not_equal(next, leader);
+    await_steps(&t, 5);
+    kill(t.h[leader].pid, SIGCONT);
+    check(&t);
+}
+
+/* ---- etcd dies ---- */
+
+static void restart(int i) {
+    etcd_nodes_start(&cluster, i);
+    assert_true(etcd_nodes_await(&cluster, i, &(ls_etcd_options){0}));
+}
+
+/* One server after the other. */
+static void test_server_killed(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    team t = begin("served", all, "");
+    assert_true(await_leader(&t) >= 0);
+    for (int i = 0; i < ETCD_NODES; i++) {
+        await_steps(&t, 20);
+        etcd_nodes_kill(&cluster, i);
+        await_steps(&t, 20);
+        restart(i);
+    }
+    check_all(&t);
+}
+
+/* Without a majority nobody leads once the lease is over; then they go on. */
+static void test_servers_stopped(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    team t = begin("stopped", all, "");
+    int leader = await_leader(&t);
+    await_steps(&t, 20);
+    for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGSTOP);
+    host_await(&t.h[leader], "view 1: ");
+    host_await(&t.h[leader], "another host leads now");
+    int steps = steps_of(t.run);
+    sleep_ms(500);
+    assert_int_equal(steps_of(t.run), steps);
+    for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGCONT);
+    assert_true(await_leader(&t) >= 0);
+    check_all(&t);
+}
+
+static void test_nobody(void **arg) {
+    (void)arg;
+    char line[512];
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 1 -o @/nobody --listen 127.0.0.1:%d --set "
+             "survival.rejoin_s=3 --membership etcd://127.0.0.1:%d",
+             free_port(), free_port());
+    host h = host_start(line);
+    host_expect(&h, 1, "there is no leading host: ");
+    assert_true(host_says(&h, "127.0.0.1:"));
+    assert_false(file_exists("nobody"));
+    expect("train configs/tiny.yaml -o @/nobody --membership etcd://127.0.0.1:1", 1,
+           "every host needs --listen HOST:PORT");
+    expect("train configs/tiny.yaml -o @/nobody --listen 127.0.0.1:7000 --membership zk://a:1", 1,
+           "etcd://");
+}
+
+/* ---- who may ask etcd ---- */
+
+static void test_tls(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    if (system("openssl version >/dev/null 2>&1") != 0) {
+        print_message("skipped: the program openssl is not installed\n");
+        skip();
+    }
+    etcd_nodes c = {.n = 1, .tls = true, .folder = "/tmp/etcd_tls_XXXXXX"};
+    assert_non_null(mkdtemp(c.folder));
+    etcd_nodes_certify(c.folder, "ca", "node");
+    char *ca = ls_format("%s/ca.pem", c.folder), *cert = ls_format("%s/node.pem", c.folder);
+    char *key = ls_format("%s/node.key", c.folder);
+    char *more = ls_format("--set survival.etcd_ca=%s --set survival.etcd_cert=%s "
+                           "--set survival.etcd_key=%s",
+                           ca, cert, key);
+    etcd_nodes_open(&c, &(ls_etcd_options){.ca = ca, .cert = cert, .key = key});
+    char *endpoints = etcd_nodes_endpoints(&c);
+    team t = begin("tls", endpoints, more);
+    check_all(&t);
+    char *line = ls_format("train configs/tiny.yaml -n 1 -o @/stranger --listen 127.0.0.1:%d "
+                           "--set survival.rejoin_s=3 --membership %s --set survival.etcd_ca=%s",
+                           free_port(), endpoints, ca);
+    host h = host_start(line);
+    host_expect(&h, 1, "there is no leading host: etcd: ");
+    etcd_nodes_close(&c);
+    char *const texts[] = {ca, cert, key, more, endpoints, line};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
+}
+
+static void post(const char *path, const char *body) {
+    char text[512], reply[4096];
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    a.sin_port = htons((uint16_t)cluster.port[0]);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    int n = snprintf(text, sizeof text, "POST %s HTTP/1.0\r\nContent-Length: %zu\r\n\r\n%s", path,
+                     strlen(body), body);
+    assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
+    ssize_t got = read(fd, reply, sizeof reply - 1);
+    reply[got > 0 ? got : 0] = 0;
+    close(fd);
+    if (!strstr(reply, "200 OK")) fail_msg("%s: %s", path, reply);
+}
+
+/* The last test: from here on the servers ask for a user. */
+static void test_users(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    post("/v3/auth/user/add", "{\"name\":\"root\",\"password\":\"a secret\"}");
+    post("/v3/auth/role/add", "{\"name\":\"root\"}");
+    post("/v3/auth/user/grant", "{\"user\":\"root\",\"role\":\"root\"}");
+    post("/v3/auth/enable", "{}");
+    setenv("LOCKSTEP_ETCD_PASSWORD", "a secret", 1);
+    team t = begin("users", all, "--set survival.etcd_user=root");
+    check_all(&t);
+    setenv("LOCKSTEP_ETCD_PASSWORD", "another", 1);
+    char *line = ls_format("train configs/tiny.yaml -n 1 -o @/stranger --listen 127.0.0.1:%d "
+                           "--set survival.rejoin_s=3 --membership %s "
+                           "--set survival.etcd_user=root",
+                           free_port(), all);
+    host h = host_start(line);
+    host_expect(&h, 1, "invalid user ID or password");
+    assert_false(host_says(&h, "another"));
+    free(line);
+}
+
+static void train_in_peace(void) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/peace --set train.steps=%d "
+             "--set train.eval_every=40 --set log.every=1000",
+             STEPS);
+    host h = host_start(line);
+    host_expect(&h, 0, NULL);
+}
+
+static int set_up(void **state) {
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
+    unsetenv("LOCKSTEP_KEY_FILE");
+    unsetenv("LOCKSTEP_ETCD_PASSWORD");
+    if (folder_make(state)) return -1;
+    installed = etcd_is_installed();
+    if (!installed) {
+        print_message("skipped: etcd is not installed\n");
+        return 0;
+    }
+    strcpy(cluster.folder, "/tmp/etcd_test_XXXXXX");
+    if (!mkdtemp(cluster.folder)) return -1;
+    etcd_nodes_open(&cluster, &(ls_etcd_options){0});
+    all = etcd_nodes_endpoints(&cluster);
+    train_in_peace();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    if (installed) etcd_nodes_close(&cluster);
+    free(all);
+    return folder_remove(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peace),  cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_paused), cmocka_unit_test(test_server_killed),
+        cmocka_unit_test(test_nobody), cmocka_unit_test(test_servers_stopped),
+        cmocka_unit_test(test_tls),    cmocka_unit_test(test_users),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,161 @@
+/* hosts.h - several supervisors on 127.0.0.1, each a host of its own, that train one run.
+ *
+ * What a host prints goes to a file of the test's folder, which can be looked at while it runs.
+ */
+#ifndef LS_TEST_HOSTS_H
+#define LS_TEST_HOSTS_H
+
+#include <sys/prctl.h>
+
+#include "cli/program.h"
+#include "free_port.h"
+
+/* For hosts and what they do, on a machine that does much else. */
+enum { PATIENCE_S = 240 };
+
+typedef struct host {
+    pid_t pid; /* 0: it does not run */
+    char log[96];
+} host;
+
+static uint64_t drawn = 1;
+
+static inline unsigned draw(unsigned below) {
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(drawn >> 33) % below;
+}
+
+static inline host host_start(const char *line) {
+    static int number;
+    char *argv[MAX_ARGS], text[4096];
+    host h = {0};
+    split_line(line, argv, text, sizeof text);
+    snprintf(h.log, sizeof h.log, "%s/host-%d.log", folder, ++number);
+    pid_t parent = getpid();
+    h.pid = fork();
+    if (h.pid == 0) {
+        int fd = open(h.log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2(fd, 1);
+        dup2(fd, 2);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) execv(argv[0], argv);
+        _exit(127);
+    }
+    assert_true(h.pid > 0);
+    return h;
+}
+
+/* What it has printed; free() it. */
+static inline char *host_words(const host *h) {
+    char *text = calloc(1, MAX_OUTPUT + 1);
+    FILE *f = fopen(h->log, "r");
+    size_t n = f ? fread(text, 1, MAX_OUTPUT, f) : 0;
+    text[n] = 0;
+    if (f) fclose(f);
+    return text;
+}
+
+static inline int host_count(const host *h, const char *says) {
+    char *text = host_words(h);
+    int n = 0;
+    for (const char *s = text; (s = strstr(s, says)); s++) n++;
+    free(text);
+    return n;
+}
+
+static inline bool host_says(const host *h, const char *says) { return host_count(h, says) > 0; }
+
+static inline bool host_is_over(const host *h) {
+    siginfo_t info = {0};
+    if (!h->pid) return true;
+    return waitid(P_PID, (id_t)h->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+static inline void host_fail(const host *h, const char *why) {
+    char *text = host_words(h);
+    print_error("%s: %s:\n%s\n", h->log, why, text);
+    free(text);
+    fail();
+}
+
+static inline void host_await(const host *h, const char *says) {
+    for (int i = 0; i < PATIENCE_S * 100 && !host_says(h, says) && !host_is_over(h); i++)
+        sleep_ms(10);
+    if (host_says(h, says)) return;
+    print_error("expected: %s\n", says);
+    host_fail(h, "it does not say so");
+}
+
+/* Its exit code, or 128 + the signal that ended it. */
+static inline int host_end(host *h) {
+    int how = 0;
+    for (int i = 0; i < PATIENCE_S * 100 && !host_is_over(h); i++) sleep_ms(10);
+    if (!host_is_over(h)) {
+        kill(h->pid, SIGABRT);
+        host_fail(h, "it does not end");
+    }
+    assert_int_equal(waitpid(h->pid, &how, 0), h->pid);
+    h->pid = 0;
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static inline void host_expect(host *h, int code, const char *says) {
+    int got = host_end(h);
+    if (got == code && (!says || host_says(h, says))) return;
+    print_error("exit code %d, expected %d; expected: %s\n", got, code, says ? says : "(anything)");
+    host_fail(h, "it ends otherwise");
+}
+
+/* As a host whose power fails: its workers end with it. */
+static inline void host_kill(host *h) {
+    kill(h->pid, SIGKILL);
+    waitpid(h->pid, NULL, 0);
+    h->pid = 0;
+}
+
+/* Some worker, or who writes a checkpoint, or mends. */
+static inline bool host_hurt(const host *h, int number) {
+    pid_t pids[16];
+    int n = h->pid ? children_of(h->pid, pids, 16) : 0;
+    return n && kill(pids[draw((unsigned)n)], number) == 0;
+}
+
+/* The last step whose line is in the run's metrics. */
+static inline int steps_of(const char *run) {
+    char path[256], line[1024];
+    int step = 0, n = 0;
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, "\"step\": ");
+        if (at && sscanf(at, "\"step\": %d", &n) == 1) step = n;
+    }
+    if (f) fclose(f);
+    return step;
+}
+
+static inline void await_step(const char *run, int step, const host *h) {
+    for (int i = 0; i < PATIENCE_S * 50 && steps_of(run) < step && !host_is_over(h); i++)
+        sleep_ms(20);
+    if (steps_of(run) < step) host_fail(h, "it comes no further");
+}
+
+/* The bits of the run `peace`, and a clean ledger. */
+static inline void check_run(const char *peace, const char *run, const host *h) {
+    char want[256], got[256], line[128], *output = NULL;
+    hash_of(peace, want);
+    hash_of(run, got);
+    if (strcmp(want, got) != 0) {
+        print_error("%s: %swanted: %s", run, got, want);
+        host_fail(h, "other bits");
+    }
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    int code = run_program(line, &output);
+    if (code != 0 || !strstr(output, ": clean: ")) {
+        print_error("%s", output);
+        host_fail(h, "the ledger is not clean");
+    }
+    free(output);
+}
+
+#endif

@@ -1,0 +1,401 @@
+/* hosts_test.c - several hosts train one run, and are hurt: the bits of a run in peace.
+ *
+ * Each supervisor counts as a host of its own; the first one leads. See election_test.c for those
+ * that elect one.
+ */
+#include <errno.h>
+
+#include "base/mem.h"
+#include "cli/hosts.h"
+
+enum { STEPS = 240 };
+
+static const char SETTINGS[] = "--set train.virtual_workers=8 --set train.steps=%d "
+                               "--set train.eval_every=40 --set checkpoint.every=30 "
+                               "--set log.every=1000 --set survival.balance=off %s";
+
+/* Where something is to come while it trains. */
+static const char LONGER[] = "--set train.steps=600";
+
+static host start(int workers, const char *run, const char *how, const char *more) {
+    char line[2048], settings[1024];
+    snprintf(settings, sizeof settings, SETTINGS, STEPS, more);
+    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how,
+             settings);
+    return host_start(line);
+}
+
+typedef struct pair {
+    const char *run, *more;
+    char join[64];
+    host a, b;
+} pair;
+
+static host join(const pair *p, int workers) { return start(workers, p->run, p->join, p->more); }
+
+static pair begin(const char *run, int workers, int hosts, const char *more) {
+    pair p = {.run = run, .more = more};
+    char listen[64];
+    int port = free_port();
+    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts %d", port, hosts);
+    snprintf(p.join, sizeof p.join, "--join 127.0.0.1:%d", port);
+    p.a = start(workers, run, listen, more);
+    return p;
+}
+
+static pair two(const char *run, const char *more) {
+    pair p = begin(run, 2, 2, more);
+    p.b = join(&p, 2);
+    return p;
+}
+
+static void check(pair *p) {
+    host_expect(&p->a, 0, NULL);
+    if (p->b.pid) host_expect(&p->b, 0, "the run has ended");
+    check_run(strstr(p->more, LONGER) ? "long" : "peace", p->run, &p->a);
+}
+
+static void test_alone(void **arg) {
+    (void)arg;
+    host h = start(4, "peace", "", "");
+    host_expect(&h, 0, NULL);
+    assert_false(host_says(&h, "view"));
+    h = start(4, "long", "", LONGER);
+    host_expect(&h, 0, NULL);
+}
+
+/* ---- in peace ---- */
+
+static void peace(const char *run, const char *more) {
+    pair p = two(run, more);
+    check(&p);
+    assert_int_equal(host_count(&p.a, "view "), 1);
+    assert_true(host_says(&p.b, "beginning after step 0, with 4 workers on 2 hosts, 2 of them"));
+}
+
+static void test_peace(void **arg) {
+    (void)arg;
+    peace("peace-0", "--set parallel.zero=0");
+    peace("peace-1", "");
+    peace("peace-3", "--set parallel.zero=3");
+    peace("peace-hybrid", "--set parallel.zero=2 --set parallel.shard_group=2");
+    peace("peace-copies", "--set parallel.zero=3 --set survival.copies=2");
+}
+
+/* As many workers as each likes. */
+static void test_uneven(void **arg) {
+    (void)arg;
+    pair p = begin("uneven", 1, 3, "--set parallel.zero=3 --set survival.copies=2");
+    p.b = join(&p, 2);
+    host c = join(&p, 3);
+    await_step(p.run, STEPS / 4, &p.a);
+    host_hurt(&c, SIGKILL);
+    check(&p);
+    host_expect(&c, 0, "with 6 workers on 3 hosts, 3 of them here");
+}
+
+/* Where the workers don't divide so that each copy is on another host, that is told. */
+static void test_no_copies(void **arg) {
+    (void)arg;
+    pair p = begin("no-copies", 1, 2, "--set parallel.zero=3 --set survival.copies=2");
+    p.b = join(&p, 2);
+    check(&p);
+    assert_true(host_says(&p.a, "3 workers can't keep survival.copies 2 of the state"));
+}
+
+/* ---- workers die ---- */
+
+static void killed(const char *run, const char *more) {
+    pair p = two(run, more);
+    int times = 0;
+    await_step(run, 1, &p.a);
+    for (int i = 0; i < 8 && !host_is_over(&p.a); i++) {
+        times += host_hurt(draw(2) ? &p.a : &p.b, SIGKILL);
+        sleep_ms(50 + (long)draw(400));
+    }
+    check(&p);
+    assert_false(host_says(&p.a, "from the newest checkpoint"));
+    assert_true(times > 0);
+    print_message("%s: %d workers were killed\n", run, times);
+}
+
+static void test_killed(void **arg) {
+    (void)arg;
+    killed("killed-0", "--set parallel.zero=0");
+    killed("killed-1", "");
+    killed("killed-3", "--set parallel.zero=3");
+}
+
+/* ---- hosts die ---- */
+
+/* The second host is lost, and comes again. */
+static void lost(const char *run, const char *more) {
+    pair p = two(run, more);
+    int times = 0;
+    for (int i = 0; i < 3; i++) {
+        await_step(run, 30 + i * (STEPS - 30) / 3 + (int)draw(20), &p.a);
+        if (host_is_over(&p.a)) break;
+        host_kill(&p.b);
+        times++;
+        sleep_ms((long)draw(500));
+        p.b = join(&p, 2);
+        for (int k = 0; k < PATIENCE_S * 100 && !host_says(&p.b, "of them here"); k++) {
+            if (host_is_over(&p.a)) break;
+            sleep_ms(10);
+        }
+    }
+    host_expect(&p.a, 0, NULL);
+    host_end(&p.b); /* too late, maybe */
+    check_run("peace", run, &p.a);
+    bool back = host_says(&p.a, "from the newest checkpoint");
+    print_message("%s: a host was killed %d times%s\n", run, times,
+                  back ? "; went on from a checkpoint" : "");
+    assert_true(times > 0);
+    bool one_copy = strstr(more, "zero=3") && !strstr(more, "copies");
+    assert_int_equal(back, one_copy);
+}
+
+static void test_host_lost(void **arg) {
+    (void)arg;
+    lost("lost-0", "--set parallel.zero=0 --set survival.rejoin_s=3");
+    lost("lost-copies", "--set parallel.zero=3 --set survival.copies=2 --set survival.rejoin_s=3");
+    lost("lost-1", "--set survival.copies=2 --set survival.rejoin_s=3");
+    lost("lost-3", "--set parallel.zero=3 --set survival.rejoin_s=3");
+}
+
+/* State is sharded, its one copy lost, and there is no checkpoint yet: from the beginning. */
+static void test_lost_early(void **arg) {
+    (void)arg;
+    pair p = two("early", "--set parallel.zero=3 --set checkpoint.every=200");
+    await_step(p.run, 10, &p.a);
+    host_kill(&p.b);
+    host_await(&p.a, "from the newest checkpoint");
+    p.b = join(&p, 2);
+    check(&p);
+}
+
+/* ---- hosts come and go ---- */
+
+static void test_late(void **arg) {
+    (void)arg;
+    pair p = begin("late", 2, 1, LONGER);
+    await_step(p.run, 10, &p.a);
+    p.b = join(&p, 2);
+    host_await(&p.a, "with 4 workers on 2 hosts");
+    host c = join(&p, 3);
+    host_await(&p.a, "with 7 workers on 3 hosts");
+    kill(p.b.pid, SIGTERM);
+    host_expect(&p.b, 0, "this host has left the run");
+    check(&p);
+    host_expect(&c, 0, "the run has ended");
+    assert_true(host_says(&p.a, "with 5 workers on 2 hosts"));
+}
+
+static void test_scale(void **arg) {
+    (void)arg;
+    pair p = two("scaled", LONGER);
+    await_step(p.run, 5, &p.a);
+    expect("scale @/scaled 7", 0, "from 4 to 7 workers");
+    host_await(&p.b, "with 7 workers on 2 hosts, 3 of them here");
+    expect("scale @/scaled 9", 1, "this run can have 1 to 8");
+    expect("scale @/scaled 3", 0, "to 3 workers");
+    host_await(&p.b, "with 3 workers on 2 hosts, 1 of them here");
+    check(&p);
+}
+
+/* ---- hosts are silent ---- */
+
+/* Its supervisor does nothing for longer than the others wait; its workers go on. */
+static void test_paused(void **arg) {
+    (void)arg;
+    pair p = two("paused", "--set parallel.zero=0 --set survival.heartbeat_s=0.3");
+    await_step(p.run, 20, &p.a);
+    kill(p.b.pid, SIGSTOP);
+    host_await(&p.a, "it is silent");
+    sleep_ms(300);
+    kill(p.b.pid, SIGCONT);
+    host_await(&p.a, "going on after step");
+    kill(p.a.pid, SIGSTOP);
+    sleep_ms(1500);
+    kill(p.a.pid, SIGCONT);
+    check(&p);
+}
+
+/* ---- the first host ---- */
+
+/* Others end with a checkpoint, if they have the state. */
+static void leader_lost(const char *run, const char *more, bool whole) {
+    char settings[512];
+    snprintf(settings, sizeof settings, "--set survival.rejoin_s=0.5 %s", more);
+    pair p = two(run, settings);
+    await_step(run, 45, &p.a);
+    host_kill(&p.a);
+    host_expect(&p.b, 1, "the leading host, 127.0.0.1:");
+    if (whole) assert_true(host_says(&p.b, "the run ends here with a checkpoint of step "));
+    host h = start(3, run, "--resume", more);
+    host_expect(&h, 0, "going on from ");
+    check_run("peace", run, &h);
+}
+
+static void test_leader_lost(void **arg) {
+    (void)arg;
+    leader_lost("led-0", "--set parallel.zero=0", true);
+    leader_lost("led-copies", "--set parallel.zero=3 --set survival.copies=2", true);
+    leader_lost("led-3", "--set parallel.zero=3", false);
+}
+
+/* All end, with one checkpoint and the same exit code; also one that had no worker in the view. */
+static void test_stopped(void **arg) {
+    (void)arg;
+    char how[96], listen[64];
+    pair p = begin("stopped", 2, 2, "--set survival.max_workers=4");
+    p.b = join(&p, 2);
+    host c = join(&p, 2);
+    await_step(p.run, 40, &p.a);
+    kill(p.a.pid, SIGTERM);
+    host_expect(&p.a, 75, "go on with: lockstep train");
+    host_expect(&p.b, 75, "the run has ended, after step ");
+    host_expect(&c, 75, "the run has ended, after step ");
+    int port = free_port();
+    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts 2 --resume", port);
+    snprintf(how, sizeof how, "--join 127.0.0.1:%d --resume", port);
+    p.a = start(2, p.run, listen, "");
+    p.b = start(1, p.run, how, "");
+    check(&p);
+}
+
+/* ---- who may not train with the others ---- */
+
+static void refused(const pair *p, const char *more, const char *says) {
+    char settings[512];
+    snprintf(settings, sizeof settings, "--set survival.rejoin_s=1 %s %s", p->more, more);
+    host h = start(2, p->run, p->join, settings);
+    host_expect(&h, 1, says);
+}
+
+/* Who has another config is told what differs, and training is not disturbed. */
+static void test_other_config(void **arg) {
+    (void)arg;
+    pair p = begin("refuses", 2, 1, LONGER);
+    await_step(p.run, 1, &p.a);
+    refused(&p, "--set optim.lr=0.1", "this host has optim.lr 0.1, the leading one 0.003");
+    refused(&p, "--set train.seed=2", "this host has train.seed 2, the leading one 1");
+    refused(&p, "--max-workers 2", "this host has survival.max_workers 2, the leading one 8");
+    check(&p);
+    assert_false(host_says(&p.a, "view"));
+}
+
+/* Without the key, with another one, where nobody is. */
+static void test_keys(void **arg) {
+    (void)arg;
+    char line[96], *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
+    pair p = begin("keys", 2, 2, "");
+    host_await(&p.a, "waits at 127.0.0.1:");
+    setenv("LOCKSTEP_KEY", "another key, of 16 characters at least", 1);
+    refused(&p, "", "has another join key, or none), for 1 s");
+    setenv("LOCKSTEP_KEY", "short", 1);
+    refused(&p, "", "the join key has 5 characters, it needs 16 at least");
+    unsetenv("LOCKSTEP_KEY");
+    refused(&p, "", "without a join key");
+    refused(&p, "--insecure", "can't be reached (");
+    setenv("LOCKSTEP_KEY", key, 1);
+    free(key);
+    p.b = join(&p, 2);
+    check(&p);
+    snprintf(line, sizeof line, "--join 127.0.0.1:%d", free_port());
+    host h = start(2, "nobody", line, "--set survival.rejoin_s=0.5");
+    host_expect(&h, 1, "can't be reached (no connection: Connection refused)");
+}
+
+static void test_bad_addresses(void **arg) {
+    (void)arg;
+    static const char *const bad[][2] = {
+        {"--listen 127.0.0.1", "'127.0.0.1' is no address; it should be HOST:PORT"},
+        {"--join 127.0.0.1:0", "is no address"},
+        {"--join 127.0.0.1:65536", "is no address"},
+        {"--join 127.0.0.1:80x", "is no address"},
+        {"--join :7000", "HOST is missing"},
+        {"--listen 192.0.2.1:7000", "can't listen at 192.0.2.1:7000: "},
+        {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen and --join"},
+        {"--hosts 2", "--hosts 2: it is for a host with --listen"},
+    };
+    char line[256];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        host h = start(1, "bad", bad[i][0], "--set survival.rejoin_s=0.5");
+        int code = host_end(&h);
+        if ((code != 1 && code != 2) || !host_says(&h, bad[i][1])) {
+            print_error("%s: exit code %d, expected: %s\n", bad[i][0], code, bad[i][1]);
+            host_fail(&h, "it ends otherwise");
+        }
+        assert_false(file_exists("bad"));
+    }
+    pair p = begin("taken", 1, 2, "");
+    host_await(&p.a, "waits at 127.0.0.1:");
+    snprintf(line, sizeof line, "--listen %.60s", p.join + sizeof "--join");
+    host h = start(1, "bad", line, "");
+    host_expect(&h, 1, "Address already in use");
+    kill(p.a.pid, SIGTERM);
+    host_expect(&p.a, 1, "interrupted before the first view");
+}
+
+/* ---- strangers ---- */
+
+enum { STRANGERS = 300 };
+
+static int stranger(const char *address) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    a.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) != 0) assert_int_equal(errno, EINPROGRESS);
+    return fd;
+}
+
+/* They say nothing, or nonsense, or go. One who has the key comes in all the same. */
+static void test_strangers(void **arg) {
+    (void)arg;
+    pair p = two("strange", LONGER);
+    int fds[STRANGERS];
+    unsigned char nonsense[512];
+    await_step(p.run, 5, &p.a);
+    for (int i = 0; i < STRANGERS; i++) {
+        fds[i] = stranger(p.join);
+        for (size_t k = 0; k < sizeof nonsense; k++) nonsense[k] = (unsigned char)draw(256);
+        if (i % 3 == 1 && send(fds[i], nonsense, sizeof nonsense, MSG_NOSIGNAL) < 0) continue;
+        if (i % 3 == 2) close(fds[i]);
+    }
+    host c = join(&p, 1);
+    host_expect(&c, 0, "with 5 workers on 3 hosts, 1 of them here");
+    check(&p);
+    assert_false(host_says(&p.a, "is lost"));
+    for (int i = 0; i < STRANGERS; i++)
+        if (i % 3 != 2) close(fds[i]);
+}
+
+/* ---- two runs ---- */
+
+static void test_two_runs(void **arg) {
+    (void)arg;
+    pair p = two("one", ""), q = two("other", "--set parallel.zero=0");
+    await_step("one", 20, &p.a);
+    host_hurt(&p.b, SIGKILL);
+    check(&p);
+    check(&q);
+}
+
+int main(void) {
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
+    unsetenv("LOCKSTEP_KEY_FILE");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_peace),
+        cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
+        cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
+        cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_leader_lost),   cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_two_runs),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,30 @@
+/* free_port.h - ports of 127.0.0.1, for servers of tests. */
+#ifndef LS_TEST_FREE_PORT_H
+#define LS_TEST_FREE_PORT_H
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "test.h"
+
+/* Below the ports that the system hands out by itself: nobody takes one while its server is down.
+ */
+static inline int free_port(void) {
+    static int next;
+    if (!next) next = 10000 + (int)(getpid() * 37L % 20000);
+    for (int tries = 0; tries < 1000; tries++) {
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        next = next < 30000 ? next + 1 : 10000;
+        a.sin_port = htons((uint16_t)next);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool is_free = bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
+        close(fd);
+        if (is_free) return next;
+    }
+    fail_msg("no port is free");
+    return 0;
+}
+
+#endif
