@@ -67,6 +67,15 @@ static void tell_copies(const ls_run *r, const ls_view *v) {
            (long long)v->id.number, v->size, (long long)r->config.survival.copies);
 }
 
+/* A view before this one has begun the run's folder, be it on another host; and made it, if there
+ * is state. */
+static void note_folder(const ls_run *r, const ls_view *v) {
+    if (v->id.number == 1 || !r->dir) return;
+    ls_store_set(r->store, LS_STORE_FOLDER_BEGUN, 1);
+    if (v->steps >= 0 || ls_corpus_is_saved(r->dir))
+        ls_store_set(r->store, LS_STORE_FOLDER_MADE, 1);
+}
+
 /* Shares are those of so many workers as there were when they were found. */
 static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     ls_run *r = arg;
@@ -75,6 +84,7 @@ static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
     ls_store_restart(r->store, v->steps, &v->scaler);
     if (v->last.steps > 0 && v->last.steps == v->steps)
         ls_store_decide(r->store, v->first, &v->last);
+    note_folder(r, v);
     ls_store_set(r->store, LS_STORE_LOST, 0);
     ls_store_set(r->store, LS_STORE_WHOLE, 0);
     if (n == r->nworkers && alike && !r->survival.reshape) return LS_OK;
