@@ -102,7 +102,7 @@ def workers_of(process):
 
 
 def kill_one(hosts):
-    pids = workers_of(random.choice(hosts))
+    pids = [pid for h in hosts for pid in workers_of(h)]
     if not pids:
         return 0
     try:
