@@ -1,9 +1,9 @@
 /* process.c - see process.h. */
 #include "net/process.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +20,17 @@ bool ls_process_is_stopped(pid_t pid) {
     const char *name_end = strrchr(text, ')');
     char state = name_end && name_end[1] ? name_end[2] : 0;
     return state == 'T' || state == 't';
+}
+
+pid_t ls_child_start(ls_child *c, const sigset_t *mask) {
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+        if (mask) sigprocmask(SIG_SETMASK, mask, NULL);
+    }
+    *c = (ls_child){.pid = pid > 0 ? pid : 0};
+    return pid;
 }
 
 bool ls_child_ended(ls_child *c, double limit_s, int *how_p) {

@@ -2,6 +2,7 @@
 #ifndef LS_NET_PROCESS_H
 #define LS_NET_PROCESS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,6 +16,9 @@ typedef struct ls_child {
     int64_t ran_ns; /* when it was last seen not to be stopped */
 } ls_child;
 
+/* fork(): 0 in the child, which ends with this process, and holds back the signals of `mask` (NULL:
+ * those that this process does); -1: there is none. */
+pid_t ls_child_start(ls_child *, const sigset_t *mask);
 /* Has it ended? *how_p is what waitpid() says. One that is stopped for limit_s is killed. */
 bool ls_child_ended(ls_child *, double limit_s, int *how_p);
 

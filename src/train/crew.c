@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,18 +171,14 @@ int ls_crew_staying(const ls_crew *c) {
 /* ---- mending ---- */
 
 static ls_status start_mender(ls_crew *c, ls_crew_mend *mend, void *arg, ls_error *e) {
-    pid_t parent = getpid(), pid = fork();
+    pid_t pid = ls_child_start(&c->mender, &c->signals->before);
     if (pid < 0) return ls_fail(e, LS_ENOMEM, "no process to mend: %s", strerror(errno));
     if (pid == 0) {
         ls_error own = {0};
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(1);
-        sigprocmask(SIG_SETMASK, &c->signals->before, NULL);
         ls_status s = mend(arg, &own);
         if (s != LS_OK) ls_board_fail(c->o->board, &own);
         _exit(s == LS_OK ? 0 : 1);
     }
-    c->mender = (ls_child){.pid = pid};
     c->menders++;
     return LS_OK;
 }

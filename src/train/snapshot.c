@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +55,6 @@ static ls_status copy_and_write(const ls_run *r, int64_t steps, ls_error *e) {
 
 static _Noreturn void writer(const ls_run *r, int64_t steps) {
     ls_error e = {0};
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (nice(NICE) < 0) errno = 0; /* then as urgent as the workers */
     ls_status s = copy_and_write(r, steps, &e);
     if (s != LS_OK) ls_log("the checkpoint of step %lld failed: %s", (long long)steps, e.msg);
@@ -73,9 +71,8 @@ static void finish(ls_snapshot *x, const ls_run *r, bool good) {
 }
 
 static void start(ls_snapshot *x, const ls_run *r) {
-    pid_t pid = fork();
+    pid_t pid = ls_child_start(&x->writer, NULL);
     if (pid == 0) writer(r, x->steps);
-    x->writer = (ls_child){.pid = pid};
     x->tries++;
     if (pid > 0) return;
     ls_log("the checkpoint of step %lld failed: no process to write it: %s", (long long)x->steps,
