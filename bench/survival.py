@@ -94,8 +94,11 @@ def hurt(run, options):
     kinds = [signal.SIGKILL] * options.kills + [signal.SIGSTOP] * options.stops
     random.shuffle(kinds)
     told, recovered, happened = {}, [], {signal.SIGKILL: 0, signal.SIGSTOP: 0}
+    due = time.monotonic()
     for kind in kinds:
-        time.sleep(random.uniform(0, options.pause))
+        due += options.every
+        time.sleep(max(0, due - time.monotonic()) if options.every else
+                   random.uniform(0, options.pause))
         steps, workers, before = run.steps(), run.workers(), len(run.told)
         if run.process.poll() is not None:
             break
@@ -104,6 +107,8 @@ def hurt(run, options):
         begin = time.monotonic()
         os.kill(random.choice(workers), kind)
         happened[kind] += 1
+        if options.every:
+            continue # nothing else is to be measured beside the time
         end = wait_for_step(run, steps[-1]["view"], before)
         if end is None:
             continue
@@ -127,6 +132,8 @@ def main():
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=0)
     parser.add_argument("--pause", type=float, default=2, help="seconds before a fault, at most")
+    parser.add_argument("--every", type=float, default=0,
+                        help="seconds from a fault to the next, instead; throughput alone is measured")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hash", help="of the run in peace, if it is known")
     options = parser.parse_args()
@@ -149,6 +156,8 @@ def main():
         print("with %d kills and %d stops: %.1f s, %d views" % (
             happened[signal.SIGKILL], happened[signal.SIGSTOP], run.seconds,
             run.steps()[-1]["view"]))
+        if options.every and not options.hash:
+            print("throughput: %.1f%% of that in peace" % (100 * peace.seconds / run.seconds))
         print("bits: %s" % ("the same" if got.split() == want.split() else "OTHERS: " + got))
         print("ledger: %s" % ("clean" if ledger.returncode == 0 else ledger.stderr.strip()))
         for kind, values in told.items():
