@@ -262,10 +262,78 @@ static void test_void(void **state) {
     ls_plan_free(&p);
 }
 
+/* In a step each virtual worker is claimed once, so many in all, each with a place of its own. */
+static void test_claims(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(2, 1);
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    for (int64_t step = 0; step < 3; step++) {
+        assert_false(ls_store_is_claimed(s, 5, step));
+        assert_int_equal(ls_store_claim(s, 5, step, 2), 0);
+        assert_int_equal(ls_store_claim(s, 5, step, 2), -1);
+        assert_true(ls_store_is_claimed(s, 5, step));
+        assert_int_equal(ls_store_backed_at(s, 5, step), -1); /* not yet */
+        assert_int_equal(ls_store_claim(s, 3, step, 2), 1);
+        assert_int_equal(ls_store_claim(s, 4, step, 2), -1); /* two are all */
+        ls_store_back(s, 5, step);
+        assert_int_equal(ls_store_backed_at(s, 5, step), 0);
+        assert_int_equal(ls_store_backed_at(s, 3, step), -1);
+        assert_int_equal(ls_store_backed_at(s, 5, step + 1), -1);
+    }
+    assert_int_equal(ls_store_claim(s, 4, 1, 2), -1); /* that step is over */
+    assert_int_equal(ls_store_get(s, LS_STORE_BACKED), 3);
+    ls_scaler scaler = {0};
+    ls_store_restart(s, -1, &scaler);
+    assert_false(ls_store_is_claimed(s, 5, 2));
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
+/* What another host knows of the state: what is here of other steps does not count. */
+static void test_restart(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(2, 0);
+    ls_store *s = NULL;
+    size_t nblocks = model.nfloats / LS_BLOCK;
+    unsigned char *has = ls_alloc(nblocks), *missing = ls_alloc(nblocks);
+    float block[3 * LS_BLOCK];
+    ls_scaler scaler = {.scale = 8};
+    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    place(s, &p, false);
+    fill(s, &p, false);
+    ls_store_note ahead = note_of(1), note;
+    ls_store_decide(s, 1, &ahead);
+    ls_store_restart(s, 0, &scaler); /* nobody else knows of step 1 */
+    assert_false(ls_store_newest(s, &note));
+    check(s, 0);
+    ls_store_restart(s, 7, &scaler);
+    assert_int_equal(ls_store_steps(s), 7);
+    assert_true(ls_store_scaler(s).scale == 8);
+    ls_store_list(s, has);
+    ls_store_adopt(s, &p, 0, missing);
+    for (size_t i = 0; i < nblocks; i++) assert_true(!has[i] && missing[i]);
+    for (size_t i = 0; i < 3 * LS_BLOCK; i++) block[i] = value(i, 2);
+    ls_store_write(s, 0, 1, block); /* block 1 comes from another host */
+    ls_store_adopt(s, &p, 1, missing);
+    assert_true(missing[0] && !missing[1]);
+    float *params = ls_store_params(s, 1);
+    assert_memory_equal(params + LS_BLOCK, block, LS_BLOCK * sizeof(float));
+    ls_store_restart(s, -1, &scaler); /* from a checkpoint, or the beginning: all is zero */
+    assert_int_equal(ls_store_steps(s), -1);
+    for (size_t i = 0; i < model.nfloats; i++) assert_true(params[i] == 0);
+    free(has);
+    free(missing);
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_survive),
-        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_survive), cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_restart), cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_void),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
