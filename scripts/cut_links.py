@@ -70,27 +70,39 @@ def run(*words):
 
 
 class Link:
-    """Of a host: goes down, or loses all packets."""
+    """Of a host: goes down, or stays up and loses all packets. Where the kernel has no netem it is
+    taken from the bridge for that."""
 
     def __init__(self, tag, host, loses):
-        self.outside, self.space, self.loses = "%s-%d" % (tag, host), "%s-%d" % (tag, host), loses
+        self.bridge, self.outside, self.loses = tag, "%s-%d" % (tag, host), loses
+        self.netem = False
 
     def lose(self, verb):
+        """Both ways."""
         extra = ["netem", "loss", "100%"] if verb == "add" else []
-        a = run("tc", "qdisc", verb, "dev", self.outside, "root", *extra)
-        b = run("ip", "netns", "exec", self.space, "tc", "qdisc", verb, "dev", "eth0", "root", *extra)
-        return a.returncode == 0 and b.returncode == 0
+        ends = [["tc"], ["ip", "netns", "exec", self.outside, "tc"]]
+        return all([run(*end, "qdisc", verb, "dev", dev, "root", *extra).returncode == 0
+                    for end, dev in zip(ends, [self.outside, "eth0"])])
+
+    def set(self, *words):
+        if run("ip", "link", "set", self.outside, *words).returncode:
+            sys.exit("ip link set %s %s fails" % (self.outside, " ".join(words)))
 
     def cut(self):
-        self.loses = self.loses and self.lose("add")
+        self.netem = self.loses and self.lose("add")
         if not self.loses:
-            run("ip", "link", "set", self.outside, "down")
+            self.set("down")
+        elif not self.netem:
+            self.lose("del")
+            self.set("nomaster")
 
     def heal(self):
-        if self.loses:
-            self.lose("del")
+        if not self.loses:
+            self.set("up")
+        elif not self.netem:
+            self.set("master", self.bridge)
         else:
-            run("ip", "link", "set", self.outside, "up")
+            self.lose("del")
 
 
 def workers_of(process):
@@ -160,13 +172,14 @@ def main():
         return open(logs[0]).read().count("from the newest checkpoint")
 
     wait(time.monotonic(), 2 * HOSTS)
-    from_cut, from_heal, whole, kills = [], [], [], 0
+    from_cut, from_heal, whole, kills, silent = [], [], [], 0, 0
     for i in range(o.cuts):
         time.sleep(random.uniform(0, 1))
         host, before = random.randrange(HOSTS), backs()
         link = Link(o.tag, host, random.random() < 0.5)
         seconds = random.uniform(1, 6)
         link.cut()
+        silent += link.loses
         cut = time.monotonic()
         if random.random() < 0.5:
             time.sleep(seconds / 2)
@@ -195,8 +208,9 @@ def main():
     want, got = (run(o.lockstep, "ckpt", "hash", path).stdout for path in (peace, many))
     ledger = run(o.lockstep, "ckpt", "ledger", many)
     views = len(re.findall(r"view \d+: (?:going|beginning)", open(logs[0]).read()))
-    print("  %d steps, %d cuts, %d workers killed, %d views, %d of them from a checkpoint" % (
-        steps, o.cuts, kills, views, backs()))
+    print("  %d steps, %d cuts (%d links down, %d lost all packets), %d workers killed, %d views, "
+          "%d of them from a checkpoint" % (
+              steps, o.cuts, o.cuts - silent, silent, kills, views, backs()))
     print("  until the next step: from the cut %s; from its end %s; until all six train: %s" % (
         spread(from_cut), spread(from_heal), spread(whole)))
     if want != got or not got:
