@@ -58,6 +58,7 @@ static void fail(host *h, const ls_error *e) {
 static int64_t last_step(const host *h) {
     ls_kept k = {0};
     h->s->kept(h->s->arg, &k);
+    if (k.steps < 0) return INT64_MAX; /* nobody has begun: it was complete already */
     return k.note.steps > k.steps ? k.note.steps : k.steps;
 }
 
@@ -162,7 +163,10 @@ static void end_well(host *h) {
         return;
     }
     h->s->ended = leads ? last_step(h) : h->told;
-    if (!leads) ls_log("the run has ended, after step %lld", (long long)h->s->ended);
+    if (!leads && h->s->ended == INT64_MAX)
+        ls_log("the run is complete");
+    else if (!leads)
+        ls_log("the run has ended, after step %lld", (long long)h->s->ended);
 }
 
 static void over(void *arg, ls_view_end how, const char *why) {

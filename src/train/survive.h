@@ -50,7 +50,8 @@ typedef struct ls_survival {
     ls_view view; /* the latest; number 0: none yet */
     bool leads;
     bool stop;     /* the run was asked to stop in a view before */
-    int64_t ended; /* the run, after so many steps; -1: this host has left it, or it failed */
+    int64_t ended; /* the run, after so many steps; -1: this host has left it, or it failed;
+                      INT64_MAX: it was complete already */
 } ls_survival;
 
 /* Until the workers are done. The launch has a board with room for `most`, and a function for
