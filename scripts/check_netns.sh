@@ -121,10 +121,16 @@ cut() { # cut NAME LOST COMMAND...: in the middle of a run
     end $limit && names "$lost"
     result $? "$name"
 }
+# Neighbours that could not be reached meanwhile are asked for again only after a while.
+heal() { # heal COMMAND...
+    "$@"
+    all ip neigh flush all 2>/dev/null
+    sleep 1
+}
 cut "the link of worker 2 is cut" 2 ip link set $tag-2 down
-ip link set $tag-2 up
+heal ip link set $tag-2 up
 cut "the card of worker 0 is taken down" 0 ip -n $tag-0 link set eth0 down
-ip -n $tag-0 link set eth0 up
+heal ip -n $tag-0 link set eth0 up
 
 # Nothing that is sent to one arrives.
 deaf() { # deaf HOST OTHERS...
