@@ -504,13 +504,7 @@ static void test_users(void **state) {
 static void test_tls(void **state) {
     (void)state;
     NEEDS_ETCD();
-    if (system("openssl version >/dev/null 2>&1") != 0) {
-        print_message("skipped: the program openssl is not installed\n");
-        skip();
-    }
-    etcd_nodes c = {.n = 1, .tls = true, .folder = "/tmp/etcd_tls_XXXXXX"};
-    assert_non_null(mkdtemp(c.folder));
-    etcd_nodes_certify(c.folder, "ca", "node");
+    etcd_nodes c = etcd_nodes_certified();
     etcd_nodes_certify(c.folder, "other", "stranger");
     char path[5][96];
     static const char *const files[] = {"ca.pem", "node.pem", "node.key", "other.pem",
