@@ -6,6 +6,8 @@
 Trains once in peace and once with faults at random times, in a temporary folder. Prints whether the
 bits are the same, whether the ledger is clean, and how long it took from a fault until it was told
 (the view's line in the log) and until the next step was complete (its line in metrics.jsonl).
+With --every, a fault each so many seconds: what share of its throughput the run kept, beside its own
+steps without a fault, and beside the run in peace.
 """
 import argparse
 import json
@@ -69,6 +71,29 @@ class Run:
             return []
         return [line for line in map(json.loads, lines) if "loss" in line]
 
+    def watch(self):
+        """When each step's line came, until the run ends."""
+        self.came, at, path = [], 0, os.path.join(self.folder, "metrics.jsonl")
+        while self.process.poll() is None:
+            try:
+                with open(path) as file:
+                    file.seek(at)
+                    new = file.read()
+                whole = new[:new.rfind("\n") + 1]
+                at += len(whole)
+                self.came += [time.monotonic()] * sum('"loss"' in l for l in whole.splitlines())
+            except OSError:
+                pass
+            time.sleep(0.01)
+
+    def kept(self, faults):
+        """Of its throughput, beside its steps without a fault: from the first to the last step."""
+        pairs = list(zip(self.came, self.came[1:]))
+        calm = [b - a for a, b in pairs if not any(a <= f <= b for f in faults)]
+        if not calm or len(self.came) < 3:
+            return None
+        return statistics.mean(calm) * len(pairs) / (self.came[-1] - self.came[0])
+
     def end(self):
         code = self.process.wait()
         self.reader.join()
@@ -94,6 +119,9 @@ def hurt(run, options):
     kinds = [signal.SIGKILL] * options.kills + [signal.SIGSTOP] * options.stops
     random.shuffle(kinds)
     told, recovered, happened = {}, [], {signal.SIGKILL: 0, signal.SIGSTOP: 0}
+    faults = []
+    watcher = threading.Thread(target=run.watch)
+    watcher.start()
     due = time.monotonic()
     for kind in kinds:
         due += options.every
@@ -107,6 +135,7 @@ def hurt(run, options):
         begin = time.monotonic()
         os.kill(random.choice(workers), kind)
         happened[kind] += 1
+        faults.append(begin)
         if options.every:
             continue # nothing else is to be measured beside the time
         end = wait_for_step(run, steps[-1]["view"], before)
@@ -115,7 +144,8 @@ def hurt(run, options):
         recovered.append(end - begin)
         if len(run.told) > before:
             told.setdefault(kind, []).append(run.told[before][0] - begin)
-    return told, recovered, happened
+    watcher.join()
+    return told, recovered, happened, run.kept(faults)
 
 
 def hash_of(options, folder):
@@ -148,7 +178,7 @@ def main():
             print("in peace: %.1f s, a step %.3f s (median)" % (
                 peace.seconds, statistics.median(s["seconds"] for s in peace.steps())))
         run = Run(options, os.path.join(top, "faults"))
-        told, recovered, happened = hurt(run, options)
+        told, recovered, happened, kept = hurt(run, options)
         run.end()
         got = hash_of(options, run.folder)
         ledger = subprocess.run([options.lockstep, "ckpt", "ledger", run.folder],
@@ -156,6 +186,8 @@ def main():
         print("with %d kills and %d stops: %.1f s, %d views" % (
             happened[signal.SIGKILL], happened[signal.SIGSTOP], run.seconds,
             run.steps()[-1]["view"]))
+        if options.every and kept:
+            print("throughput: %.1f%% of that of its steps without a fault" % (100 * kept))
         if options.every and not options.hash:
             print("throughput: %.1f%% of that in peace" % (100 * peace.seconds / run.seconds))
         print("bits: %s" % ("the same" if got.split() == want.split() else "OTHERS: " + got))

@@ -4,8 +4,8 @@
 # times, are the same on a busy machine; but they weigh a load from memory as much as an addition, so they
 # show added work, not what is slow.
 #     check_instructions.sh PROGRAM COMPILER BUILD_TYPE
-# A step is half the difference between a run of 3 steps and one of 1, so that starting, writing
-# and evaluating don't count. One process; zero-3 plays two workers in turns.
+# A step is what lies between the beginnings of the first and of the second one, so that starting,
+# the last checkpoint and evaluating don't count. One process; zero-3 plays two workers in turns.
 # LOCKSTEP_UPDATE=1 writes the record. Exit code 77: skipped, with the reason.
 set -eu
 cd "$(dirname "$0")/.."
@@ -26,26 +26,24 @@ update=${LOCKSTEP_UPDATE:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# count STEPS SET...: instructions of a whole run.
+# count SET...: instructions from one step's beginning to the next one's.
 count() {
-    steps=$1
-    shift
-    rm -rf "$work/run"
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" train configs/tiny.yaml -o "$work/run" \
+    rm -rf "$work/run" "$work"/counts*
+    valgrind --tool=callgrind --callgrind-out-file="$work/counts" --dump-before=ls_member_step \
+        "$program" train configs/tiny.yaml -o "$work/run" --set train.steps=2 \
         --set model.width=48 --set train.batch=4 --set train.virtual_workers=2 --set train.eval_every=0 \
         --set train.eval_samples=1 --set data.val_fraction=0.01 --set optim.warmup=0 \
         --set parallel.threads=1 --set parallel.overlap=off --set parallel.transport=thread \
-        --set train.steps="$steps" "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    sed -n 's/.*Collected : //p' "$work/log"
+        "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    [ -f "$work/counts.2" ] && [ ! -f "$work/counts.3" ] || { echo "not two steps were seen" >&2; exit 1; }
+    sed -n 's/^totals: //p' "$work/counts.2"
 }
 
 bad=0
 check() { # check NAME SET...
     name=$1
     shift
-    few=$(count 1 "$@")
-    many=$(count 3 "$@")
-    got=$(((many - few) / 2))
+    got=$(count "$@")
     echo "$name: $got" >>"$work/record"
     want=$(sed -n "s/^$name: //p" $record)
     [ -z "$update" ] || { echo "$name: $got"; return; }

@@ -81,6 +81,31 @@ ls_status ls_file_put(ls_file *f, const void *data, size_t nbytes, ls_error *e) 
     return LS_OK;
 }
 
+ls_status ls_file_open(const char *path, ls_file *f_p, ls_error *e) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
+    *f_p = (ls_file){fd, ls_strdup(path)};
+    return LS_OK;
+}
+
+ls_status ls_file_put_at(ls_file *f, const void *data, size_t nbytes, size_t at, ls_error *e) {
+    const char *p = data;
+    while (nbytes) {
+        ssize_t n = pwrite(f->fd, p, nbytes, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(errno));
+        p += n;
+        at += (size_t)n;
+        nbytes -= (size_t)n;
+    }
+    return LS_OK;
+}
+
+ls_status ls_file_extend(ls_file *f, size_t nbytes, ls_error *e) {
+    if (ftruncate(f->fd, (off_t)nbytes) == 0) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(errno));
+}
+
 ls_status ls_file_close(ls_file *f, ls_error *e) {
     int failed = fsync(f->fd) != 0 ? errno : 0;
     if (close(f->fd) != 0 && !failed) failed = errno;

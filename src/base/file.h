@@ -38,6 +38,11 @@ typedef struct ls_file {
 } ls_file;
 ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *);
 ls_status ls_file_put(ls_file *, const void *data, size_t nbytes, ls_error *);
+/* Pieces at any place of a file that is there: open, then put, then close. */
+ls_status ls_file_open(const char *path, ls_file *f_p, ls_error *);
+ls_status ls_file_put_at(ls_file *, const void *data, size_t nbytes, size_t at, ls_error *);
+/* Zeros behind what was written so far, until the file has so many bytes. */
+ls_status ls_file_extend(ls_file *, size_t nbytes, ls_error *);
 ls_status ls_file_close(ls_file *, ls_error *);
 void ls_file_discard(ls_file *); /* closes and removes what was written */
 

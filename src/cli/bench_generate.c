@@ -55,13 +55,7 @@ static ls_status random_weights(bench *b, ls_error *e) {
     b->params = wide;
     b->params_nbytes = n * sizeof(float);
     if (!ls_dtype_is_half(b->type)) return LS_OK;
-    void *half = NULL;
-    LS_TRY(ls_map(n * 2, "weights", &half, e));
-    ls_table_narrow(&b->compute, b->type, n, wide, half);
-    ls_unmap(wide, b->params_nbytes);
-    b->params = half;
-    b->params_nbytes = n * 2;
-    return LS_OK;
+    return ls_table_round(&b->compute, b->type, n, &b->params, &b->params_nbytes, e);
 }
 
 static ls_status open_bench(bench *b, ls_error *e) {

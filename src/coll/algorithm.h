@@ -28,6 +28,7 @@
 #define LS_COLL_ALGORITHM_H
 
 #include "base/error.h"
+#include "coll/mark.h"
 #include "coll/schedule.h"
 #include "tensor/dtype.h"
 
@@ -56,6 +57,7 @@ typedef struct ls_call {
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
     const int *hosts;     /* [n] a number for each worker's host; NULL: all on one */
     size_t piece; /* elements of a long message's pieces, so that its parts overlap; 0: whole */
+    ls_call_mark mark; /* of this worker */
 } ls_call;
 
 typedef struct ls_algorithm {

@@ -323,6 +323,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line) {
     return g;
 }
 
+void ls_group_mark_next(ls_group *g, ls_call_mark mark) { g->mark = mark; }
+
 /* Zeros, as free() takes them. Whole pages of a large block are given back to the system, which
  * makes zeros of them as they are touched. */
 static void *alloc_own(size_t nbytes) {

@@ -416,8 +416,15 @@ static void look_into(ls_group *g, ls_request *r, int64_t waited) {
     free(seen);
 }
 
+static void call_off(ls_group *g) {
+    ls_error e;
+    ls_fail(&e, LS_EABORT, "who started worker %d has called the group off", g->rank);
+    ls_group_break(g, -1, &e);
+}
+
 void ls_health_check(ls_group *g, ls_request *r) {
     int64_t now = ls_clock_ns();
+    if (!g->broken && g->end->commons && ls_commons_is_called_off(g->end->commons)) call_off(g);
     if (g->broken || now - g->looked < CHECK_NS) return;
     g->looked = now;
     if (!heard(g) && g->shared) check_pages(g, r);

@@ -196,7 +196,7 @@ static ls_status open_door(door *d, int *fd_p, ls_error *e) {
         return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
     find_address(&d->address);
     LS_TRY(ls_socket_listen(d->address.ss_family, 0, fd_p, e));
-    ls_socket_set_port(&d->address, ls_socket_port(*fd_p));
+    ls_address_set_port(&d->address, ls_socket_port(*fd_p));
     return LS_OK;
 }
 

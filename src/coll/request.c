@@ -334,13 +334,17 @@ static bool is_done(ls_group *g, const ls_request *r) {
     return r->done;
 }
 
+static bool is_called_off(const ls_group *g) {
+    return g->end->commons && ls_commons_is_called_off(g->end->commons);
+}
+
 /* Is it ready, or is there something to tell? */
 static bool stirs(void *arg) {
     wait *w = arg;
     step_shared(w->g);
     step_others(w->g);
     if (atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed)) fly_locked(w->g, 0);
-    return w->ready(w->g, w->r) || w->g->broken;
+    return w->ready(w->g, w->r) || w->g->broken || is_called_off(w->g);
 }
 
 /* Sleeps by the bell for what is in shared memory, else in the transport's poll; where the other
@@ -482,6 +486,8 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     ready_fn *may_start = shared ? has_room : has_free_schedule;
     if (!may_start(g, NULL)) LS_TRY(wait_until(g, NULL, may_start, g->timeout_ns, true, e));
     *r = (ls_request){.g = g, .call = *c, .file = g->file, .line = g->line, .number = g->calls++};
+    r->call.mark = g->mark;
+    g->mark = (ls_call_mark){0};
     g->counters.calls++;
     r->print = print_of(g, c, r->number);
     link_request(g, r);

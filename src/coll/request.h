@@ -75,6 +75,7 @@ struct ls_group {
     ls_request *first;
     const char *file; /* where the call that is made now stands */
     int line;
+    ls_call_mark mark; /* of the next call */
     ls_counters counters;
     /* health.c's */
     ls_record record;  /* of the last call; where all share memory it is on the page instead */

@@ -598,13 +598,22 @@ static bool all_direct(const ls_shared *s, const ls_shared_call *x) {
     return true;
 }
 
+/* This worker's part, unless it was done before the call was made again. */
+static void reduce_marked(ls_shared *s, ls_shared_call *x) {
+    const ls_call_mark *m = &x->call.mark;
+    if (m->at && atomic_load(m->at) == m->value + 1) return;
+    if (m->at) atomic_store(m->at, m->value);
+    reduce_direct(s, x);
+    if (m->at) atomic_store(m->at, m->value + 1);
+}
+
 static void work(ls_shared *s, ls_shared_call *x, bool small) {
     if (!ls_collective_reduces(x->call.what))
         copy_parts(s, x);
     else if (small)
         reduce_small(s, x);
     else
-        reduce_direct(s, x);
+        reduce_marked(s, x);
 }
 
 /* Calls may finish in any order; `finished` counts those before which all have. */

@@ -8,6 +8,7 @@
 #ifndef LS_COLL_VIRTUAL_H
 #define LS_COLL_VIRTUAL_H
 
+#include "coll/mark.h"
 #include "lockstep/group.h"
 
 /* in: this worker's sums, `stride` elements apart, each of [all counts]. out [counts[rank]] = the
@@ -21,6 +22,11 @@ ls_status ls_reduce_scatter_virtual_start(ls_group *, int V, const int *first, c
 ls_status ls_all_reduce_virtual_start(ls_group *, int V, const int *first, const void *in,
                                       size_t stride, void *out, size_t count, ls_dtype,
                                       ls_request **r_p, ls_error *);
+
+/* For this worker's next call, a sum over virtual workers in memory that all share. Where a call
+ * was broken off, another group can make it again: no part is summed twice, if none is half
+ * summed. */
+void ls_group_mark_next(ls_group *, ls_call_mark);
 
 /* group.h has the blocking one. Nothing is copied where the workers' blocks and outputs are the
  * same memory (ls_group_alloc_one). */

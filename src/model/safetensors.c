@@ -31,20 +31,42 @@ static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
     while (out->len % 8) ls_buf_append(out, " ", 1); /* so that the data is aligned */
 }
 
-ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
-    ls_file f;
-    LS_TRY(ls_file_create(path, &f, e));
+static ls_status put_header(ls_file *f, const ls_tensor *t, size_t n, size_t *nbytes_p,
+                            ls_error *e) {
     ls_buf header = {0};
     header_of(t, n, &header);
     uint64_t length = header.len;
-    ls_status s = ls_file_put(&f, &length, sizeof length, e);
-    if (s == LS_OK) s = ls_file_put(&f, header.data, header.len, e);
+    ls_status s = ls_file_put(f, &length, sizeof length, e);
+    if (s == LS_OK) s = ls_file_put(f, header.data, header.len, e);
+    *nbytes_p = sizeof length + header.len;
+    ls_buf_free(&header);
+    return s;
+}
+
+static ls_status close_file(ls_file *f, ls_status s, ls_error *e) {
+    if (s == LS_OK) return ls_file_close(f, e);
+    ls_file_discard(f);
+    return s;
+}
+
+ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
+    ls_file f;
+    size_t nbytes = 0;
+    LS_TRY(ls_file_create(path, &f, e));
+    ls_status s = put_header(&f, t, n, &nbytes, e);
     for (size_t i = 0; s == LS_OK && i < n; i++)
         s = ls_file_put(&f, t[i].data, t[i].count * sizeof(float), e);
-    ls_buf_free(&header);
-    if (s == LS_OK) return ls_file_close(&f, e);
-    ls_file_discard(&f);
-    return s;
+    return close_file(&f, s, e);
+}
+
+ls_status ls_safetensors_reserve(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
+    ls_file f;
+    size_t nbytes = 0;
+    LS_TRY(ls_file_create(path, &f, e));
+    ls_status s = put_header(&f, t, n, &nbytes, e);
+    for (size_t i = 0; i < n; i++) nbytes += t[i].count * sizeof(float);
+    if (s == LS_OK) s = ls_file_extend(&f, nbytes, e);
+    return close_file(&f, s, e);
 }
 
 typedef struct reader {

@@ -21,6 +21,8 @@ typedef struct ls_tensor {
 
 /* Creates the file, in the order given. */
 ls_status ls_safetensors_write(const char *path, const ls_tensor *, size_t n, ls_error *);
+/* The same file with zeros as data, which others are to write. */
+ls_status ls_safetensors_reserve(const char *path, const ls_tensor *, size_t n, ls_error *);
 
 typedef struct ls_safetensors {
     ls_tensor *tensors; /* in the order of the data */

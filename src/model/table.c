@@ -1,6 +1,7 @@
 /* table.c - see table.h. */
 #include "model/table.h"
 
+#include "base/mem.h"
 #include "tensor/dtype.h"
 
 typedef struct convert {
@@ -33,6 +34,18 @@ void ls_table_widen(const ls_compute *c, ls_dtype type, size_t n, const void *fr
 
 void ls_table_narrow(const ls_compute *c, ls_dtype type, size_t n, const float *from, void *to) {
     ls_pool_run(c->pool, narrow_run, &(convert){c->k, type, n, from, to});
+}
+
+ls_status ls_table_round(const ls_compute *c, ls_dtype type, size_t n, void **weights_p,
+                         size_t *nbytes_p, ls_error *e) {
+    size_t nbytes = n * ls_dtype_size(type);
+    void *rounded = NULL;
+    LS_TRY(ls_map(nbytes, "weights", &rounded, e));
+    ls_table_narrow(c, type, n, *weights_p, rounded);
+    ls_unmap(*weights_p, *nbytes_p);
+    *weights_p = rounded;
+    *nbytes_p = nbytes;
+    return LS_OK;
 }
 
 static size_t place(const ls_layer *l, int i, int64_t row) {

@@ -30,5 +30,9 @@ void ls_table_grad_end(const ls_layer *, const ls_layer_call *, int i, int64_t f
 /* n elements of a flat buffer, widened to f32 or rounded, with all threads. */
 void ls_table_widen(const ls_compute *, ls_dtype, size_t n, const void *from, float *to);
 void ls_table_narrow(const ls_compute *, ls_dtype, size_t n, const float *from, void *to);
+/* n weights of f32 that were mapped (ls_map), *nbytes_p bytes, become rounded ones in a mapping of
+ * their own. After a failure they are as they were. */
+ls_status ls_table_round(const ls_compute *, ls_dtype, size_t n, void **weights_p, size_t *nbytes_p,
+                         ls_error *);
 
 #endif

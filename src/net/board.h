@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "net/bell.h"
 
 /* What a worker is asked to do after the step in flight; the highest number that any worker of a
  * group is asked counts for all. */
@@ -27,6 +28,11 @@ typedef struct ls_board_slot {
     atomic_int asked;                /* ls_asked, by the parent */
     atomic_int leaves;               /* the worker itself was told to leave: it wants no follower */
     atomic_int renews;               /* it has ended for others to go on */
+    /* A worker that stays when its view ends badly (train/rest.h). */
+    ls_bell bell;
+    atomic_int recalled; /* by the parent: it shall rest */
+    atomic_int rests;    /* it does, and can be ended, or sent on */
+    atomic_llong view;   /* by the parent: the view in which it goes on */
 } ls_board_slot;
 
 typedef struct ls_board {
@@ -41,8 +47,12 @@ typedef struct ls_board {
 /* Made before the workers are forked. */
 ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
 void ls_board_close(ls_board *);
-/* As at first, for other workers. */
+/* As at first, for other workers; what is told of resting stays. */
 void ls_board_reset(ls_board *);
+
+static inline bool ls_board_recalled(const ls_board_slot *s) {
+    return atomic_load_explicit(&s->recalled, memory_order_relaxed) != 0;
+}
 
 /* A worker has failed: the first with a message is kept. */
 void ls_board_fail(ls_board *, const ls_error *);

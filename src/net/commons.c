@@ -2,6 +2,7 @@
 #include "net/commons.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -147,6 +148,20 @@ void ls_commons_close(ls_commons *c) {
     }
     if (was.fd >= 0) close(was.fd);
     if (!was.threads || atomic_fetch_sub(&was.head->views, 1) == 1) munmap(was.base, nbytes);
+}
+
+void ls_commons_call_off(const ls_commons *c) {
+    atomic_store(&c->head->aborted, 1);
+    for (int i = 0; i < c->size; i++) ls_bell_ring(&ls_commons_worker_of(c, i)->bell);
+}
+
+/* The head's first page stays; the rest becomes empty pages. */
+ls_status ls_commons_renew(const ls_commons *c, ls_error *e) {
+    off_t from = (off_t)c->head->workers_at, n = (off_t)c->head->nbytes - from;
+    if (fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, n) != 0)
+        return ls_fail(e, LS_EIO, "shared memory can't be emptied: %s", strerror(errno));
+    atomic_store(&c->head->aborted, 0);
+    return LS_OK;
 }
 
 void ls_commons_attach(ls_commons *c, void *p, size_t nbytes) {

@@ -36,7 +36,7 @@ typedef struct ls_commons_head {
     uint64_t arena_nbytes; /* of each worker */
     uint64_t workers_at, rings_at, calls_at, arenas_at;
     atomic_int views;                /* of threads, not closed */
-    _Alignas(64) atomic_int aborted; /* 0, or 1 + the worker that ended it for all */
+    _Alignas(64) atomic_int aborted; /* by who started the workers */
 } ls_commons_head;
 
 /* What must outlive its owner for a while; freed with the view (coll/shared.c keeps some). */
@@ -91,6 +91,14 @@ bool ls_commons_free(ls_commons *, void *);
 /* Of processes: memory that all of them share beside the commons, each at an address of its own.
  * All attach the same, before any of it is told. It stays the caller's. */
 void ls_commons_attach(ls_commons *, void *p, size_t nbytes);
+
+/* By a launcher: what waits in a group of these workers ends, with LS_EABORT. */
+void ls_commons_call_off(const ls_commons *);
+static inline bool ls_commons_is_called_off(const ls_commons *c) {
+    return atomic_load_explicit(&c->head->aborted, memory_order_relaxed) != 0;
+}
+/* By a launcher, when no worker has a view of it: as it was at first. */
+ls_status ls_commons_renew(const ls_commons *, ls_error *);
 
 /* Can the others read [p, p + nbytes)? */
 bool ls_commons_readable(const ls_commons *, const void *p, size_t nbytes);

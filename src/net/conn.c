@@ -1,17 +1,13 @@
 /* conn.c - see conn.h. */
 #include "net/conn.h"
 
-#include <arpa/inet.h>
 #include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "net/address.h"
 #include "net/net.h"
 
 enum { PARTS = 16 }; /* of one write: two a frame */
@@ -61,12 +57,11 @@ ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
     int why = 0;
     socklen_t n = sizeof why;
     struct sockaddr_storage peer;
-    socklen_t npeer = sizeof peer;
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &why, &n) == 0 && why) {
         ls_fail(e, LS_EPEER, "no connection: %s", strerror(why));
         return LS_IO_FAILED;
     }
-    if (getpeername(c->fd, (struct sockaddr *)&peer, &npeer) != 0) {
+    if (!ls_socket_peer(c->fd, &peer)) {
         c->wants_write = true;
         return LS_IO_AGAIN_WRITE;
     }
@@ -285,24 +280,4 @@ ls_io ls_conn_payload(ls_conn *c, ls_error *e) {
         c->left -= n;
     }
     return LS_IO_DONE;
-}
-
-void ls_socket_flags(int fd) {
-    int one = 1;
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-}
-
-void ls_address_text(const struct sockaddr_storage *a, char *text, size_t nbytes) {
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (a->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)a;
-        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
-        snprintf(text, nbytes, "%s:%d", host, ntohs(in->sin_port));
-        return;
-    }
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
-    inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
-    snprintf(text, nbytes, "[%s]:%d", host, ntohs(in6->sin6_port));
 }

@@ -8,9 +8,6 @@
 #ifndef LS_NET_CONN_H
 #define LS_NET_CONN_H
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "net/secure.h"
 
 /* On the wire little-endian, 32 bytes. */
@@ -80,11 +77,5 @@ ls_io ls_conn_next(ls_conn *, ls_frame *frame_p, ls_error *);
 void ls_conn_take(ls_conn *, void *into, size_t n);
 /* Reads it. DONE: it is complete (also where n is 0). */
 ls_io ls_conn_payload(ls_conn *, ls_error *);
-
-/* Non-blocking, closed on exec, no delay: every socket of ours. */
-void ls_socket_flags(int fd);
-
-/* "10.0.0.2:7000" or "[::1]:7000" */
-void ls_address_text(const struct sockaddr_storage *, char *text, size_t nbytes);
 
 #endif

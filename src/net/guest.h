@@ -9,6 +9,7 @@
 #ifndef LS_NET_GUEST_H
 #define LS_NET_GUEST_H
 
+#include "net/address.h"
 #include "net/conn.h"
 
 enum { LS_GUEST_NBYTES = 640 }; /* what may follow a guest's first frame */

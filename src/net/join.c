@@ -7,8 +7,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +20,7 @@
 #include "base/mem.h"
 #include "net/guest.h"
 
-enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096 };
+enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096, DIAL_MS = 2000 };
 enum { LATE = 1 }; /* number of a refusal: others did not come in time */
 static const int64_t VERDICT_NS = (int64_t)2 * 1000000000; /* for worker 0 to say who is late */
 
@@ -48,48 +46,10 @@ typedef struct hall {
     int64_t end;
 } hall;
 
-/* ---- sockets ---- */
-
-static ls_status look_up(const char *host, int port, struct addrinfo **list_p, ls_error *e) {
-    char service[16];
-    snprintf(service, sizeof service, "%d", port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    int why = getaddrinfo(host, service, &hints, list_p);
-    if (why == 0) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", host, gai_strerror(why));
-}
-
-ls_status ls_socket_listen(int family, int port, int *fd_p, ls_error *e) {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    int one = 1, fd = socket(family, SOCK_STREAM, 0);
-    const struct sockaddr *a =
-        family == AF_INET ? (const struct sockaddr *)&in : (const struct sockaddr *)&in6;
-    socklen_t n = family == AF_INET ? sizeof in : sizeof in6;
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (fd < 0 || bind(fd, a, n) != 0 || listen(fd, 1024) != 0) {
-        int why = errno;
-        if (fd >= 0) close(fd);
-        return ls_fail(e, LS_EIO, "can't listen on port %d: %s", port, strerror(why));
-    }
-    ls_socket_flags(fd);
-    *fd_p = fd;
-    return LS_OK;
-}
-
-int ls_socket_port(int fd) {
-    struct sockaddr_storage a;
-    socklen_t n = sizeof a;
-    if (getsockname(fd, (struct sockaddr *)&a, &n) != 0) return 0;
-    return ntohs(a.ss_family == AF_INET ? ((struct sockaddr_in *)&a)->sin_port
-                                        : ((struct sockaddr_in6 *)&a)->sin6_port);
-}
-
-void ls_socket_set_port(struct sockaddr_storage *a, int port) {
-    if (a->ss_family == AF_INET)
-        ((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
-    else
-        ((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
+static ls_status look_up(const ls_join *j, struct addrinfo **list_p, ls_error *e) {
+    const char *why = ls_address_look_up(j->host, j->port, 0, list_p);
+    if (!why) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", j->host, why);
 }
 
 uint64_t ls_host_number(void) {
@@ -195,7 +155,7 @@ static bool welcome(hall *h, ls_guest *g) {
     const hello s = hello_of(g);
     ls_member *m = &h->roster->members[s.rank];
     *m = (ls_member){.address = g->from, .host = s.host, .pid = (int)s.pid};
-    ls_socket_set_port(&m->address, (int)s.port);
+    ls_address_set_port(&m->address, (int)s.port);
     h->come++;
     return true;
 }
@@ -315,34 +275,18 @@ static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, 
     return LS_OK;
 }
 
-/* Connects to one address of worker 0; -1: refused, or not now. */
-static int dial(const struct addrinfo *a) {
-    int fd = socket(a->ai_family, SOCK_STREAM, 0);
-    if (fd < 0) return -1;
-    ls_socket_flags(fd);
-    if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) return fd;
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-    int why = errno;
-    socklen_t n = sizeof why;
-    if (why == EINPROGRESS && poll(&p, 1, 2000) == 1 &&
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &n) == 0 && why == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
 /* Worker 0 may start later than this one: tries again, at growing intervals. */
 static ls_status reach(const ls_join *j, int64_t end, int *fd_p, ls_error *e) {
     int64_t pause = 5000000;
     for (;;) {
         struct addrinfo *list = NULL;
-        ls_status s = look_up(j->host, j->port, &list, e);
-        for (struct addrinfo *a = list; a; a = a->ai_next)
-            if ((*fd_p = dial(a)) >= 0) {
-                freeaddrinfo(list);
-                return LS_OK;
-            }
+        ls_status s = look_up(j, &list, e);
+        int fd = s == LS_OK ? ls_socket_reach(list, DIAL_MS) : -1;
         if (list) freeaddrinfo(list);
+        if (fd >= 0) {
+            *fd_p = fd;
+            return LS_OK;
+        }
         if (end >= 0 && ls_clock_ns() > end) {
             if (s != LS_OK) return s;
             return ls_fail(e, LS_ETIMEOUT,
@@ -359,9 +303,8 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     int64_t end = j->timeout_s >= 0 ? ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) : -1;
     int fd = -1;
     LS_TRY(reach(j, end, &fd, e));
-    struct sockaddr_storage mine;
-    socklen_t n = sizeof mine;
-    getsockname(fd, (struct sockaddr *)&mine, &n);
+    struct sockaddr_storage mine = {.ss_family = AF_INET};
+    ls_socket_own(fd, &mine);
     hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
     size_t room = roster_nbytes(j->size) > sizeof e->msg ? roster_nbytes(j->size) : sizeof e->msg;
     ls_visit v = {.says = {.kind = HELLO, .nbytes = sizeof h}, .data = &h, .room = room};
@@ -374,11 +317,11 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     if (s == LS_OK) s = greet(j, &v, end, e);
     if (s == LS_OK) s = read_roster(j, &v, r, e);
     /* Worker 0 does not know its own address; who has reached it does. */
-    n = sizeof r->members[0].address;
     if (s == LS_OK) {
-        int port = ntohs(((struct sockaddr_in *)&r->members[0].address)->sin_port);
-        getpeername(fd, (struct sockaddr *)&r->members[0].address, &n);
-        ls_socket_set_port(&r->members[0].address, port);
+        struct sockaddr_storage *a = &r->members[0].address;
+        int port = ls_address_port(a);
+        ls_socket_peer(fd, a);
+        ls_address_set_port(a, port);
     }
     ls_conn_free(v.c);
     free(v.text);
@@ -399,7 +342,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
         if (r.listen_fd >= 0)
             ls_socket_flags(r.listen_fd);
         else
-            s = look_up(j->host, j->port, &list, e);
+            s = look_up(j, &list, e);
         if (s == LS_OK && list) s = ls_socket_listen(list->ai_family, j->port, &r.listen_fd, e);
         if (list) freeaddrinfo(list);
         if (getrandom(r.nonce, sizeof r.nonce, 0) != (ssize_t)sizeof r.nonce)
@@ -407,7 +350,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
         ls_member *me = &r.members[0];
         *me = (ls_member){.host = ls_host_number(), .pid = getpid()};
         me->address.ss_family = AF_INET;
-        if (s == LS_OK) ls_socket_set_port(&me->address, ls_socket_port(r.listen_fd));
+        if (s == LS_OK) ls_address_set_port(&me->address, ls_socket_port(r.listen_fd));
         if (s == LS_OK) s = host_group(j, &r, e);
     }
     if (s != LS_OK) {

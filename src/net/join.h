@@ -9,8 +9,8 @@
 #define LS_NET_JOIN_H
 
 #include <stdint.h>
-#include <sys/socket.h>
 
+#include "net/address.h"
 #include "net/key.h"
 
 /* One worker as the others see it. */
@@ -40,11 +40,6 @@ typedef struct ls_join {
  */
 ls_status ls_join_run(const ls_join *, ls_roster *r_p, ls_error *);
 void ls_roster_free(ls_roster *);
-
-/* A socket on all addresses of this host, of AF_INET or AF_INET6; port 0: any. And its port. */
-ls_status ls_socket_listen(int family, int port, int *fd_p, ls_error *);
-int ls_socket_port(int fd);
-void ls_socket_set_port(struct sockaddr_storage *, int port);
 
 /* Equal for processes that can share memory: one boot of one kernel. Never 0. */
 uint64_t ls_host_number(void);

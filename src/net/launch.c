@@ -72,7 +72,7 @@ static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
         setenv("LOCKSTEP_KEY", l->key, 1);
         unsetenv("LOCKSTEP_KEY_FILE");
     }
-    if (l->o->first + rank == 0) {
+    if (l->o->first + rank == 0 && l->listen_fd >= 0) {
         set_number("LOCKSTEP_LISTEN_FD", l->listen_fd);
     } else {
         if (l->listen_fd >= 0) close(l->listen_fd);
@@ -106,10 +106,12 @@ static ls_status make_meeting_place(ls_launch *l, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status fork_all(ls_launch *l, ls_error *e) {
+/* Those that don't run. */
+static ls_status fork_workers(ls_launch *l, ls_error *e) {
     pid_t parent = getpid();
     fflush(NULL);
     for (int i = 0; i < l->o->nworkers; i++) {
+        if (l->pids[i]) continue;
         pid_t pid = fork();
         if (pid == 0) worker(l, i, parent);
         if (pid < 0)
@@ -132,13 +134,21 @@ ls_status ls_launch_start(const ls_launch_options *o, const ls_launch_signals *s
         s = ls_commons_create(o->nworkers, o->arena_nbytes, false, &l->commons, e);
         if (s == LS_OK) s = make_meeting_place(l, e);
     }
-    if (s == LS_OK) s = fork_all(l, e);
+    if (s == LS_OK) s = fork_workers(l, e);
     if (l->listen_fd >= 0) close(l->listen_fd); /* it is worker 0's */
+    l->listen_fd = -1;
     if (s == LS_OK)
         *l_p = l;
     else
         ls_launch_close(l);
     return s;
+}
+
+void ls_launch_call_off(const ls_launch *l) { ls_commons_call_off(&l->commons); }
+
+ls_status ls_launch_renew(ls_launch *l, ls_error *e) {
+    LS_TRY(ls_commons_renew(&l->commons, e));
+    return fork_workers(l, e);
 }
 
 void ls_launch_close(ls_launch *l) {

@@ -63,6 +63,12 @@ ls_status ls_launch_start(const ls_launch_options *, const ls_launch_signals *, 
 /* Kills and reaps who is left. NULL is fine. */
 void ls_launch_close(ls_launch *);
 
+/* What the workers wait for in their group ends, with LS_EABORT. Not of a group that spans hosts.
+ */
+void ls_launch_call_off(const ls_launch *);
+/* After that, when those that are left have closed their groups: starts the others anew. */
+ls_status ls_launch_renew(ls_launch *, ls_error *);
+
 typedef struct ls_launch_event {
     enum {
         LS_LAUNCH_QUIET,  /* nothing, for as long as was asked */

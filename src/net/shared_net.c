@@ -393,7 +393,7 @@ static void free_pending(pending *p) {
 /* A peer that is still there waits for them. */
 static void give_last_answers(shared_net *x) {
     int64_t end = x->answers ? ls_clock_ns() + LAST_ANSWERS_NS : 0;
-    while (x->answers && !atomic_load(&x->aborted)) {
+    while (x->answers && !atomic_load(&x->aborted) && !ls_commons_is_called_off(x->c)) {
         push_answers(x);
         if (!x->answers || ls_clock_ns() > end) return;
         if (atomic_load(&ls_commons_worker_of(x->c, x->answers->to)->left)) return;

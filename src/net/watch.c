@@ -2,7 +2,6 @@
 #include "net/watch.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -45,31 +44,6 @@ struct ls_watch {
     arrival *arrivals, **arrivals_end;
     answer answers[LS_WATCH_GROUPS];
 };
-
-/* ---- sockets ---- */
-
-void ls_socket_options(int fd) {
-    int one = 1, idle = 5, every = 2, times = 3, user_ms = 15000;
-    ls_socket_flags(fd);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof user_ms);
-}
-
-int ls_socket_dial(const struct sockaddr_storage *a) {
-    int fd = socket(a->ss_family, SOCK_STREAM, 0);
-    if (fd < 0) return -1;
-    ls_socket_options(fd);
-    socklen_t n =
-        a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    if (connect(fd, (const struct sockaddr *)a, n) == 0 || errno == EINPROGRESS) return fd;
-    int why = errno;
-    close(fd);
-    errno = why;
-    return -1;
-}
 
 /* ---- guests ---- */
 

@@ -70,10 +70,4 @@ typedef struct ls_inquiry {
 void ls_watch_ask(ls_watch *, int group, const ls_news *tell, ls_inquiry *asked, int n,
                   int64_t timeout_ns);
 
-/* The options that all sockets of a group have: non-blocking, no delay, dead peers are noticed in
- * about 15 s also where the network says nothing. */
-void ls_socket_options(int fd);
-/* A socket that connects to an address; -1 with errno. */
-int ls_socket_dial(const struct sockaddr_storage *);
-
 #endif

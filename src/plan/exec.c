@@ -15,11 +15,25 @@
 #include "net/cores.h"
 #include "optim/norm.h"
 
+static const char RECALLED[] = "this worker is recalled";
+
 /* One of the two lanes of a step in flight. The bell is rung when the other lane has gone on. */
 typedef struct lane_state {
     ls_bell bell;
     atomic_int done; /* actions complete */
 } lane_state;
+
+/* What one thread has done of both lanes: actions complete. */
+typedef struct progress {
+    int at[LS_NLANES];
+} progress;
+
+/* What a worker has of a step that was broken off. */
+typedef enum has {
+    HAS_NOTHING,
+    HAS_PART, /* of its gradients: its executor goes on where it was */
+    HAS_ALL   /* all its gradients, in the store */
+} has;
 
 struct ls_exec {
     ls_exec_config c;
@@ -40,6 +54,15 @@ struct ls_exec {
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
     ls_request *request; /* the communication in flight, where one thread runs both lanes */
+
+    /* of a step that may be broken off */
+    int norm_at;     /* of the compute lane: when all gradients are there */
+    bool restarts;   /* sums that were broken off can be made again */
+    bool sums_last;  /* communication begins when all gradients are there */
+    progress at;     /* where one thread runs both lanes */
+    int64_t at_step; /* of which; -1: none */
+    has has;         /* when it begins */
+    int64_t next_load;
 
     lane_state lanes_state[LS_NLANES];
     ls_patience patience;
@@ -63,10 +86,11 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
 
 static ls_status run_load(ls_exec *x) {
     ls_loader_next(x->loader, &x->batch, &x->tokens);
+    x->next_load = x->in->step + 1;
     double tokens = (double)x->batch.count * (double)x->c.loader.T;
     x->loss_scale = (float)(x->in->loss_scale / tokens);
     double *losses = ls_world_losses(x->c.plan, x->c.world->parts);
-    memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
+    if (x->has != HAS_ALL) memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
     return LS_OK;
 }
 
@@ -254,6 +278,15 @@ static void run_free(ls_exec *x, const ls_action *a) {
 
 /* ---- communication: started, then finished ---- */
 
+/* If this step is broken off, it is known what was summed. */
+static void mark_sum(const ls_exec *x, const ls_action *a) {
+    const ls_world *w = x->c.world;
+    bool replicas = a->axis == LS_AXIS_REPLICAS;
+    ls_group *g = replicas ? w->replicas : a->kind == LS_REDUCE_SCATTER ? w->shards : w->group;
+    ls_group_mark_next(g,
+                       ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
+}
+
 /* The owner's sum replaces its part of its own lowest sum, which nobody else reads. */
 static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
@@ -268,6 +301,7 @@ static ls_status start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls
     int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
     char *sum = sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
+    if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     switch (a->kind) {
     case LS_REDUCE_SCATTER: /* the group's workers have a whole subtree */
         return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p), p->c.first,
@@ -359,7 +393,10 @@ static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
         lane_wait w = {x, other, s->wait};
         if (s->wait) ls_bell_wait(&x->lanes_state[lane].bell, may_go_on, &w, &x->patience, -1);
         ls_status status = LS_EABORT;
-        if (!atomic_load(&x->failed)) status = run_action(x, s->action, e);
+        if (ls_board_recalled(x->c.slot))
+            ls_fail(e, LS_EABORT, RECALLED);
+        else if (!atomic_load(&x->failed))
+            status = run_action(x, s->action, e);
         if (status == LS_OK)
             atomic_store(&x->lanes_state[lane].done, i + 1);
         else
@@ -370,14 +407,10 @@ static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
     return LS_OK;
 }
 
-/* What one thread has done of both lanes: actions complete. */
-typedef struct progress {
-    int at[LS_NLANES];
-} progress;
-
 /* Is the next action of a lane there, and are those of the other lane complete that it needs? */
 static bool is_ready(const ls_exec *x, const progress *p, ls_lane lane) {
     ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
+    if (lane == LS_LANE_COMM && x->sums_last && p->at[other] < x->norm_at) return false;
     return p->at[lane] < x->lanes.n[lane] && x->lanes.steps[lane][p->at[lane]].wait <= p->at[other];
 }
 
@@ -408,18 +441,42 @@ static bool help(const ls_exec *x) {
     return h && h->idle(h->arg, x->in);
 }
 
+static const ls_action *compute_action(const ls_exec *x, int at) {
+    return &x->c.plan->actions[x->lanes.steps[LS_LANE_COMPUTE][at].action];
+}
+
+/* All gradients are there already: what is left is to know which samples they are of. */
+static ls_status pass_over_gradients(ls_exec *x) {
+    progress *p = &x->at;
+    for (; p->at[LS_LANE_COMPUTE] < x->norm_at; p->at[LS_LANE_COMPUTE]++)
+        if (compute_action(x, p->at[LS_LANE_COMPUTE])->kind == LS_LOAD) LS_TRY(run_load(x));
+    return LS_OK;
+}
+
+static void begin_both(ls_exec *x) {
+    if (x->has != HAS_PART) x->at = (progress){{0, 0}};
+    if (x->has == HAS_ALL) pass_over_gradients(x);
+    x->at.at[LS_LANE_COMM] = 0;
+    x->at_step = x->in->step;
+}
+
 /* Both lanes in one thread. */
 static ls_status run_both(ls_exec *x, ls_error *e) {
-    progress p = {{0, 0}};
+    progress *p = &x->at;
     const int *n = x->lanes.n;
-    while (p.at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p.at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
-        bool ready = is_ready(x, &p, LS_LANE_COMPUTE);
+    begin_both(x);
+    while (p->at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p->at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
+        if (ls_board_recalled(x->c.slot)) return ls_fail(e, LS_EABORT, RECALLED);
+        if (p->at[LS_LANE_COMPUTE] == x->norm_at && x->restarts)
+            ls_store_compute(x->c.world->store, x->c.worker, x->in->step);
+        bool ready = is_ready(x, p, LS_LANE_COMPUTE);
         bool helps = !ready && !x->knows_norm && help(x);
-        LS_TRY(move_comm(x, &p, !ready && !helps, e));
+        LS_TRY(move_comm(x, p, !ready && !helps, e));
         if (!ready) continue;
-        LS_TRY(run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p.at[LS_LANE_COMPUTE]].action, e));
-        p.at[LS_LANE_COMPUTE]++;
+        LS_TRY(run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]].action, e));
+        p->at[LS_LANE_COMPUTE]++;
     }
+    x->at_step = -1;
     return LS_OK;
 }
 
@@ -460,9 +517,57 @@ ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_
     x->in = in;
     x->knows_norm = false;
     LS_TRY(x->has_thread ? run_lanes(x, e) : run_both(x, e));
+    x->has = HAS_NOTHING;
     atomic_store(&x->c.slot->action, -1);
     *out_p = x->out;
     return LS_OK;
+}
+
+/* ---- a step that was broken off ---- */
+
+static has kept(const ls_exec *x, int64_t step) {
+    if (!x->restarts) return HAS_NOTHING;
+    if (ls_store_has_computed(x->c.world->store, x->c.worker, step)) return HAS_ALL;
+    return x->at_step == step ? HAS_PART : HAS_NOTHING;
+}
+
+/* All do, or if this is broken off, too, all will. */
+static ls_status give_up_step(ls_exec *x, int64_t step, ls_error *e) {
+    x->has = HAS_NOTHING;
+    ls_store_give_up_step(x->c.world->store, x->c.worker, step);
+    return ls_barrier(x->c.world->group, e);
+}
+
+/* Nothing is kept where half a sum was made, or where a part of a sum stands in the place of
+ * gradients that have to be computed again. */
+static ls_status agree_on_kept(ls_exec *x, int64_t step, ls_error *e) {
+    const ls_world *w = x->c.world;
+    bool some = false, half = false;
+    x->has = kept(x, step);
+    ls_store_look_at_sums(w->store, x->c.worker, step, &some, &half);
+    int32_t any[] = {x->has == HAS_NOTHING, some, half}; /* of those with whom it sums first */
+    LS_TRY(ls_all_reduce(w->shards, any, any, 3, LS_I32, LS_MAX, e));
+    int32_t again = any[2] || (any[0] && any[1]);
+    LS_TRY(ls_all_reduce(w->group, &again, &again, 1, LS_I32, LS_MAX, e));
+    if (again) LS_TRY(give_up_step(x, step, e));
+    if (x->has != HAS_NOTHING) return LS_OK;
+    ls_store_forget_step(w->store, x->c.worker);
+    ls_world_clear(w, x->c.plan);
+    return LS_OK;
+}
+
+ls_status ls_exec_take_up(ls_exec *x, int64_t step, ls_error *e) {
+    x->request = NULL; /* gone with its group */
+    x->trace = NULL;
+    atomic_store(&x->failed, false);
+    LS_TRY(agree_on_kept(x, step, e));
+    if (x->has == HAS_PART) return LS_OK;
+    x->at_step = -1;
+    if (x->next_load == step) return LS_OK;
+    x->next_load = step;
+    ls_loader_free(x->loader);
+    x->loader = NULL;
+    return ls_loader_create(&x->c.loader, (uint64_t)step, &x->loader, e);
 }
 
 ls_status ls_exec_gradient_next(ls_exec *x, const ls_step_in *in, int *at_p, ls_error *e) {
@@ -565,11 +670,33 @@ static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
     return LS_OK;
 }
 
+static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_group_is_one(g); }
+
+/* What is known of a step that is broken off: parts of buckets' sums, where these are made in
+ * memory that all share, in one order. Where gradients need not go soon, none is summed before all
+ * are there: then nothing of them is lost with another worker. */
+static void look_at_restart(ls_exec *x) {
+    const ls_plan_config *c = &x->c.plan->c;
+    const ls_world *w = x->c.world;
+    x->at_step = -1;
+    x->next_load = x->c.first_step;
+    x->norm_at = 0;
+    while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
+           compute_action(x, x->norm_at)->kind != LS_NORM)
+        x->norm_at++;
+    x->restarts = w->store && c->tree && !c->early && !x->c.overlap && is_shared(w->group) &&
+                  is_shared(w->shards) && is_shared(w->replicas);
+    x->sums_last = x->restarts && c->zero <= 1;
+    for (int i = 0; i < x->norm_at; i++)
+        x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
+}
+
 static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     ls_plan_project(p, x->c.worker, &x->lanes);
     ls_plan_arena(p, x->c.worker, &x->places);
     count_shards(x);
+    look_at_restart(x);
     x->patience = ls_patience_for(x->c.busy, ls_cores());
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);

@@ -60,8 +60,15 @@ typedef struct ls_exec_config {
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
 void ls_exec_free(ls_exec *); /* NULL is fine */
 
-/* Collective. After an error the group can only be closed. */
+/* Collective. After an error the group can only be closed. LS_EABORT: this worker is recalled
+ * (net/board.h). */
 ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* Collective, with a store: the next step is this one. Where it was broken off in another group of
+ * as many workers, some of whom may be new, they keep what they have of it: this executor its
+ * gradients so far; another worker's successor all of them, if they lie in the store; all of them
+ * parts of sums. Nothing is traced any more. */
+ls_status ls_exec_take_up(ls_exec *, int64_t step, ls_error *);
 
 /* Forward and Backward alone, for the sum of this worker's virtual workers: nothing is sent, no
  * state changes. Of the world only params, grads, wide and parts are used. */

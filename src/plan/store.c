@@ -3,6 +3,7 @@
  *     head | workers [most] | kept blocks [most][threads] | for each area: steps, params, state
  *          | for each worker: gradients | for each worker: parts and sums
  *          | claims [V] | places [V]: gradients that are computed twice, and parts
+ *          | for each worker: sums [buckets][2]
  *
  * Each part begins a page. There is room for any number of workers up to `most`; what none of them
  * touches takes no memory.
@@ -22,6 +23,8 @@ typedef struct record {
     _Alignas(128) atomic_llong steps; /* of the latest note */
     ls_store_note notes[2];           /* [steps % 2] */
     atomic_int area, is_void;
+    atomic_llong computed; /* 1 + the step of which all its gradients are there */
+    atomic_llong given_up; /* 1 + the step that is to be done again */
 } record;
 
 /* Of a virtual worker, in a step: 2 step + 1 where a second one computes its gradient, + 2 where it
@@ -41,7 +44,7 @@ typedef struct head {
 } head;
 
 struct ls_store {
-    int most, threads, V;
+    int most, threads, V, nbuckets;
     size_t nblocks, backup_nbytes;
     bool has_masters;
     size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes;
@@ -51,7 +54,9 @@ struct ls_store {
     record *workers;       /* [most] */
     ls_journal_kept *kept; /* [most][threads] */
     unsigned char *areas, *grads, *sums, *backups;
-    claim *claims; /* [V] */
+    claim *claims;     /* [V] */
+    atomic_uint *made; /* [most][nbuckets][2] of buckets' sums: 2 (step + 1) while one is made, + 1
+                          when it is there */
 };
 
 static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
@@ -85,7 +90,9 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(claim));
     s->V = p->c.V;
     s->backup_nbytes = pages(s->nfloats * ls_dtype_size(p->c.reduce)) + s->sums_nbytes;
-    s->nbytes = backups_at + (size_t)p->c.V * s->backup_nbytes;
+    size_t made_at = backups_at + (size_t)p->c.V * s->backup_nbytes;
+    s->nbuckets = p->nbuckets;
+    s->nbytes = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
@@ -102,6 +109,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     s->sums = s->memory + sums_at;
     s->claims = (claim *)(void *)(s->memory + claims_at);
     s->backups = s->memory + backups_at;
+    s->made = (atomic_uint *)(void *)(s->memory + made_at);
     atomic_store(&s->head->steps, -1);
     *s_p = s;
     return LS_OK;
@@ -266,6 +274,47 @@ int ls_store_backed_at(const ls_store *s, int vw, int64_t step) {
     return atomic_load(&s->claims[vw].place);
 }
 
+/* ---- the step in flight ---- */
+
+static atomic_uint *made_of(const ls_store *s, int worker) {
+    return s->made + (size_t)worker * (size_t)s->nbuckets * 2;
+}
+
+static unsigned mark_of(int64_t step) { return 2 * ((unsigned)step + 1); }
+
+void ls_store_compute(ls_store *s, int worker, int64_t step) {
+    atomic_store(&s->workers[worker].computed, step + 1);
+}
+
+bool ls_store_has_computed(const ls_store *s, int worker, int64_t step) {
+    return atomic_load(&s->workers[worker].computed) == step + 1;
+}
+
+ls_call_mark ls_store_sum_mark(ls_store *s, int worker, int bucket, bool replicas, int64_t step) {
+    return (ls_call_mark){made_of(s, worker) + 2 * bucket + replicas, mark_of(step)};
+}
+
+void ls_store_look_at_sums(const ls_store *s, int worker, int64_t step, bool *some_p,
+                           bool *half_p) {
+    *some_p = false;
+    *half_p = atomic_load(&s->workers[worker].given_up) == step + 1;
+    for (int i = 0; i < 2 * s->nbuckets; i++) {
+        unsigned mark = atomic_load(&made_of(s, worker)[i]);
+        *half_p = *half_p || mark == mark_of(step);
+        *some_p = *some_p || mark == mark_of(step) + 1;
+    }
+}
+
+void ls_store_give_up_step(ls_store *s, int worker, int64_t step) {
+    atomic_store(&s->workers[worker].given_up, step + 1);
+}
+
+void ls_store_forget_step(ls_store *s, int worker) {
+    atomic_store(&s->workers[worker].computed, 0);
+    for (int i = 0; i < 2 * s->nbuckets; i++) atomic_store(&made_of(s, worker)[i], 0);
+    atomic_store(&s->workers[worker].given_up, 0);
+}
+
 /* ---- after a view ---- */
 
 static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_note *n,
@@ -330,8 +379,10 @@ static void empty(void *memory, size_t nbytes) {
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
     atomic_store(&s->head->places, 0);
-    for (int w = 0; w < s->most; w++) /* of a step that is to be done again */
+    for (int w = 0; w < s->most; w++) { /* of a step that is to be done again */
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
+        ls_store_forget_step(s, w);
+    }
     if (steps == ls_store_steps(s)) return;
     if (steps < 0) { /* what was done will be done again, from memory that is zero */
         for (int area = 0; area < s->most; area++) empty(area_at(s, area), s->area_nbytes);
@@ -405,17 +456,38 @@ void ls_store_write(ls_store *s, int w, size_t block, const float *from) {
 }
 
 /* The scale after the step is the newest note's, or where there is none yet the first. */
-ls_status ls_store_copy(ls_store *s, int64_t steps, float *master, float *m, float *v,
-                        ls_scaler *scaler_p, ls_error *e) {
-    const ls_journal_state to = {master, m, v};
-    uint32_t mark = ls_store_mark(steps);
+static ls_scaler scaler_after(const ls_store *s, int64_t steps) {
     const ls_store_note *n = newest(s);
-    *scaler_p = n && n->steps == steps ? n->scaler : s->head->scaler;
-    for (size_t block = 0; block < s->nblocks; block++) {
+    return n && n->steps == steps ? n->scaler : s->head->scaler;
+}
+
+static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end,
+                            const ls_journal_state *to, ls_error *e) {
+    uint32_t mark = ls_store_mark(steps);
+    for (size_t block = first / LS_BLOCK; block < end / LS_BLOCK; block++) {
         int from = area_with(s, block, mark);
         if (from < 0) return not_whole(block * LS_BLOCK, mark, e);
         ls_journal_state other = state_of(s, from);
-        copy_block(&to, &other, block * LS_BLOCK);
+        copy_block(to, &other, block * LS_BLOCK);
     }
+    return LS_OK;
+}
+
+ls_status ls_store_copy(ls_store *s, int64_t steps, float *master, float *m, float *v,
+                        ls_scaler *scaler_p, ls_error *e) {
+    const ls_journal_state to = {master, m, v};
+    LS_TRY(copy_range(s, steps, 0, s->nfloats, &to, e));
+    *scaler_p = scaler_after(s, steps);
+    return LS_OK;
+}
+
+ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t steps, float *master,
+                              float *m, float *v, ls_scaler *scaler_p, ls_error *e) {
+    const ls_journal_state to = {master, m, v};
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w);
+        LS_TRY(copy_range(s, steps, b.first, b.end, &to, e));
+    }
+    *scaler_p = scaler_after(s, steps);
     return LS_OK;
 }

@@ -12,6 +12,7 @@
 #ifndef LS_PLAN_STORE_H
 #define LS_PLAN_STORE_H
 
+#include "coll/mark.h"
 #include "data/order.h"
 #include "optim/adamw.h"
 #include "optim/scaler.h"
@@ -75,9 +76,12 @@ typedef enum ls_store_flag {
     LS_STORE_FOLDER_STEP, /* steps complete when the run began */
     LS_STORE_EVALUATED,   /* } 1 + the steps after which it was done last */
     LS_STORE_SAVED,       /* } */
-    LS_STORE_WANTED,      /* } checkpoints beside training (train/snapshot.h) */
+    LS_STORE_WANTED,      /* } of checkpoints beside training (train/snapshot.h) */
     LS_STORE_COPIED,      /* } */
     LS_STORE_WRITTEN,     /* } */
+    LS_STORE_TOGETHER,    /* } */
+    LS_STORE_OPENED,      /* } */
+    LS_STORE_PARTS,       /* } */
     LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
     LS_STORE_WHOLE,       /* the workers of this view have taken up all of the state */
     LS_STORE_LOST,        /* a view has found that the state is not whole */
@@ -101,6 +105,21 @@ void ls_store_back(ls_store *, int vw, int64_t step);
 /* Its place; -1: it is not there. */
 int ls_store_backed_at(const ls_store *, int vw, int64_t step);
 
+/* ---- the step in flight, of which workers that stay keep what is done (plan/exec.h) ---- */
+
+/* All gradients of the worker are there, and are to be summed over workers now. */
+void ls_store_compute(ls_store *, int worker, int64_t step);
+bool ls_store_has_computed(const ls_store *, int worker, int64_t step);
+/* Where it notes what it has summed of a bucket: among those with whom it is sharded, or
+ * (replicas) those with the same shard. */
+ls_call_mark ls_store_sum_mark(ls_store *, int worker, int bucket, bool replicas, int64_t step);
+/* Is something summed? And something half, so that the step has to be done again? */
+void ls_store_look_at_sums(const ls_store *, int worker, int64_t step, bool *some_p, bool *half_p);
+/* It is to be done again by all: looks like half a sum. */
+void ls_store_give_up_step(ls_store *, int worker, int64_t step);
+/* Nothing that the worker has done of it counts any more. */
+void ls_store_forget_step(ls_store *, int worker);
+
 /* ---- between views ---- */
 
 /* Steps decided, or -1: there is no state yet. */
@@ -120,14 +139,17 @@ bool ls_store_newest(const ls_store *, ls_store_note *note_p);
 ls_status ls_store_mend(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
                         ls_error *);
 
-/* Before a view: it begins after so many steps, as other hosts know; blocks that are not there are
- * taken up from these. steps -1: nothing that is there counts any more. */
+/* Before a view of other workers: it begins after so many steps, as other hosts know; blocks that
+ * are not there are taken up from these. steps -1: nothing that is there counts any more. */
 void ls_store_restart(ls_store *, int64_t steps, const ls_scaler *);
 
 /* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
  * it is not there. */
 ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
                         ls_scaler *scaler_p, ls_error *);
+/* The same of what the worker owns by the plan; the rest stays as it is. */
+ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *master,
+                              float *m, float *v, ls_scaler *scaler_p, ls_error *);
 
 /* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
  * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */

@@ -110,12 +110,17 @@ static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void *
     return s;
 }
 
-static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
-    int rank = ls_group_rank(w->group);
+ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *e) {
     size_t nbytes = 0;
     void *memory = ls_store_memory(w->store, &nbytes);
-    ls_group_attach(w->group, memory, nbytes);
-    LS_TRY(split(w, p, e));
+    w->group = g;
+    ls_group_attach(g, memory, nbytes);
+    return split(w, p, e);
+}
+
+static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    LS_TRY(ls_world_rejoin(w, p, w->group, e));
     w->one = w->one_state = p->c.zero > 0 && ls_group_is_one(w->shards);
     int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* other groups may have others */
     ls_store_place(w->store, rank, area);
@@ -125,8 +130,11 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     w->grads = ls_store_grads(w->store, rank);
     w->parts = ls_store_sums(w->store, rank);
     w->sums = w->parts + ls_world_nsums(p);
-    memset(w->parts, 0, 2 * sums_nbytes(p)); /* of another view, with other parts */
     return take_wide(w, p, e);
+}
+
+void ls_world_clear(const ls_world *w, const ls_plan *p) {
+    memset(w->parts, 0, 2 * sums_nbytes(p));
 }
 
 ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *store,
@@ -191,8 +199,14 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
     return LS_OK;
 }
 
+void ls_world_part(ls_world *w) {
+    if (w->shards != w->group) ls_group_close(w->shards);
+    ls_group_close(w->replicas);
+    w->group = w->shards = w->replicas = NULL;
+}
+
 void ls_world_close(ls_world *w, const ls_plan *p) {
-    if (!w->group) return;
+    if (!w->group && !w->store) return;
     if (!w->store) {
         ls_group_free(w->group, w->grads);
         ls_group_free(w->group, w->parts);
@@ -201,8 +215,7 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
     if (w->mine[0]) ls_unmap(w->params, params_nbytes(p));
     if (w->mine[1]) ls_unmap(has_masters(p) ? w->master : w->m, state_nbytes(p));
     ls_unmap(w->wide, wide_nbytes(p));
-    if (w->shards != w->group) ls_group_close(w->shards);
-    ls_group_close(w->replicas);
+    ls_world_part(w);
     *w = (ls_world){0};
 }
 

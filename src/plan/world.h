@@ -44,6 +44,12 @@ static inline double *ls_world_losses(const ls_plan *p, double *sums) {
  * when the world is closed; NULL: in memory. */
 ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_store *store, const char *dir,
                         ls_error *);
+/* Its groups are closed, the memory stays; collective: goes on with another group of the same
+ * workers. With a store. */
+void ls_world_part(ls_world *);
+ls_status ls_world_rejoin(ls_world *, const ls_plan *, ls_group *, ls_error *);
+/* Norms and losses of a step that was broken off go. With a store. */
+void ls_world_clear(const ls_world *, const ls_plan *);
 /* Collective, in a new view: takes up the state that the last one left in the store. */
 ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, ls_error *);
 /* All workers of the plan in the calling thread: worlds, groups [nworkers]. one: as above, which

@@ -91,11 +91,14 @@ static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
 
 static ls_status hash_gradient(ls_member *m, int vw, int64_t steps, ls_hash *out, ls_error *e) {
     ls_solo x = {0};
+    ls_plan plan;
     ls_step_in in = ls_run_step(m->run, steps, &m->scaler);
-    ls_status s = ls_solo_open(&x, m, vw, steps, NULL, NULL, e);
+    LS_TRY(ls_solo_plan(m->run, &plan, e));
+    ls_status s = ls_solo_open(&x, m, &plan, vw, steps, NULL, NULL, e);
     if (s == LS_OK) s = ls_exec_gradient(x.exec, &in, e);
     if (s == LS_OK) hash_flat(&m->run->model, m->run->plan.c.reduce, x.world.grads, out);
     ls_solo_close(&x);
+    ls_plan_free(&plan);
     return s;
 }
 

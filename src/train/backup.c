@@ -9,6 +9,8 @@
 struct ls_backup {
     const ls_member *m;
     ls_exec_helpers helpers;
+    ls_plan plan; /* of `solo`, made when it is first needed */
+    bool planned;
     ls_solo solo;
     int64_t step;       /* that was last helped in; -1: none */
     int64_t opened;     /* step for which `solo` is open; -1: it is not */
@@ -74,11 +76,13 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
     ls_error e;
     b->vw = next_to_claim(b, in->step, &b->worker);
     if (b->vw < 0) return false;
+    if (!b->planned && ls_solo_plan(r, &b->plan, &e) != LS_OK) return false;
+    b->planned = true;
     int place = ls_store_claim(s, b->vw, in->step, (int)r->config.survival.backup_workers);
     if (place < 0) return false;
     b->at = 0;
     b->opened = in->step;
-    if (ls_solo_open(&b->solo, b->m, b->vw, in->step, ls_store_backup_grads(s, place),
+    if (ls_solo_open(&b->solo, b->m, &b->plan, b->vw, in->step, ls_store_backup_grads(s, place),
                      ls_store_backup_parts(s, place), &e) == LS_OK)
         return true;
     put_down(b); /* no memory to help with */
@@ -129,6 +133,7 @@ ls_backup *ls_backup_new(const ls_member *m) {
 void ls_backup_free(ls_backup *b) {
     if (!b) return;
     put_down(b);
+    if (b->planned) ls_plan_free(&b->plan);
     free(b);
 }
 

@@ -14,12 +14,14 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "model/safetensors.h"
+#include "train/part.h"
 
 enum { MAX_MANIFEST = 1 << 20 };
 
 static const char WEIGHTS[] = "model.safetensors", OPTIMIZER[] = "optimizer.safetensors";
 static const char TOKENIZER[] = "tokenizer.json", CONFIG[] = "config.yaml";
 static const char MANIFEST[] = "manifest.json";
+static const char HIDDEN[] = ".step-"; /* how the name of a folder begins while it is written */
 
 /* ---- logical state ---- */
 
@@ -143,6 +145,23 @@ static ls_json *manifest_of(const ls_train_state *s, ls_hash weights, ls_hash op
     return m;
 }
 
+/* What is beside the tensors, the manifest last. Takes over `files`, which lists them. */
+static ls_status write_rest(const char *folder, const ls_train_state *s, ls_hash weights,
+                            ls_hash optimizer, const ls_checkpoint_extra *x, ls_json *files,
+                            ls_error *e) {
+    ls_buf text = {0};
+    ls_status status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
+    if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
+    ls_json *manifest = manifest_of(s, weights, optimizer, files);
+    ls_json_write(manifest, 2, &text);
+    ls_buf_append(&text, "\n", 1);
+    if (status == LS_OK) status = write_text(folder, MANIFEST, &text, NULL, e);
+    if (status == LS_OK) status = ls_file_sync_dir(folder, e);
+    ls_buf_free(&text);
+    ls_json_free(manifest);
+    return status;
+}
+
 static ls_status write_folder(const char *folder, const ls_train_state *s,
                               const ls_checkpoint_extra *x, ls_error *e) {
     size_t n = (size_t)s->model->nparams;
@@ -150,17 +169,11 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
     ls_json *files = ls_json_new_array();
     ls_status status = write_tensors(folder, WEIGHTS, weights, n, files, e);
     if (status == LS_OK) status = write_tensors(folder, OPTIMIZER, moments, 2 * n, files, e);
-    if (status == LS_OK) status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
-    if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
-    ls_json *manifest = manifest_of(s, hash_tensors(weights, n, -1, NULL),
-                                    hash_tensors(moments, 2 * n, s->step, &s->scaler), files);
-    ls_buf text = {0};
-    ls_json_write(manifest, 2, &text);
-    ls_buf_append(&text, "\n", 1);
-    if (status == LS_OK) status = write_text(folder, MANIFEST, &text, NULL, e);
-    if (status == LS_OK) status = ls_file_sync_dir(folder, e);
-    ls_buf_free(&text);
-    ls_json_free(manifest);
+    if (status == LS_OK)
+        status = write_rest(folder, s, hash_tensors(weights, n, -1, NULL),
+                            hash_tensors(moments, 2 * n, s->step, &s->scaler), x, files, e);
+    else
+        ls_json_free(files);
     free(weights);
     free(moments);
     return status;
@@ -204,7 +217,7 @@ static void remove_in(const char *folder, const char *name) {
 static void remove_half_written(const char *folder) {
     DIR *d = opendir(folder);
     for (struct dirent *f; d && (f = readdir(d));)
-        if (f->d_name[0] == '.' && step_of(f->d_name + 1) >= 0) remove_in(folder, f->d_name);
+        if (strncmp(f->d_name, HIDDEN, sizeof HIDDEN - 1) == 0) remove_in(folder, f->d_name);
     if (d) closedir(d);
 }
 
@@ -245,14 +258,11 @@ static ls_status read_back(const char *folder, ls_error *e) {
     return ls_checkpoint_verify(folder, &i, e);
 }
 
-ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
-                              const ls_checkpoint_extra *x, ls_error *e) {
+/* All is written: the hidden folder gets its name. On failure it is removed. */
+static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
+                         const ls_checkpoint_extra *x, ls_status status, ls_error *e) {
     char *folder = join(run, "checkpoints");
-    char *name = ls_format("step-%lld", (long long)s->step);
-    char *hidden = ls_format("%s/.%s", folder, name), *final = join(folder, name);
-    ls_status status = ls_file_remove_tree(hidden, e); /* of a run that was killed */
-    if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
-    if (status == LS_OK) status = write_folder(hidden, s, x, e);
+    char *name = ls_format("step-%lld", (long long)s->step), *final = join(folder, name);
     if (status == LS_OK) status = read_back(hidden, e);
     if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
     if (status == LS_OK) status = ls_file_rename(hidden, final, e);
@@ -262,13 +272,108 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
         remove_half_written(folder);
         remove_old(folder, s->step, x->keep);
     } else {
-        ls_file_remove_tree(hidden, NULL);
+        ls_checkpoint_drop(hidden);
     }
     free(folder);
     free(name);
-    free(hidden);
     free(final);
     return status;
+}
+
+ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
+                              const ls_checkpoint_extra *x, ls_error *e) {
+    char *hidden = ls_format("%s/checkpoints/%s%lld", run, HIDDEN, (long long)s->step);
+    ls_status status = ls_file_remove_tree(hidden, e); /* of a run that was killed */
+    if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
+    if (status == LS_OK) status = write_folder(hidden, s, x, e);
+    status = publish(run, hidden, s, x, status, e);
+    free(hidden);
+    return status;
+}
+
+/* ---- writing by several ---- */
+
+char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt) {
+    return ls_format("%s/checkpoints/%s%lld.%08x", run, HIDDEN, (long long)step, attempt);
+}
+
+void ls_checkpoint_drop(const char *hidden) { ls_file_remove_tree(hidden, NULL); }
+
+/* The two files of tensors. */
+typedef struct tensor_files {
+    char *paths[LS_PART_FILES];
+    ls_tensor *tensors[LS_PART_FILES];
+    ls_part_file files[LS_PART_FILES];
+} tensor_files;
+
+static void files_of(const char *hidden, const ls_train_state *s, tensor_files *f) {
+    f->paths[0] = join(hidden, WEIGHTS);
+    f->paths[1] = join(hidden, OPTIMIZER);
+    f->tensors[0] = weights_of(s);
+    f->tensors[1] = moments_of(s);
+    for (int i = 0; i < LS_PART_FILES; i++)
+        f->files[i] = (ls_part_file){f->paths[i], f->tensors[i], 1 + i};
+}
+
+static void drop_files(tensor_files *f) {
+    for (int i = 0; i < LS_PART_FILES; i++) {
+        free(f->paths[i]);
+        free(f->tensors[i]);
+    }
+}
+
+ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *s, ls_error *e) {
+    tensor_files f;
+    ls_status status = ls_file_make_dirs(hidden, e);
+    files_of(hidden, s, &f);
+    for (int i = 0; status == LS_OK && i < LS_PART_FILES; i++) {
+        size_t n = (size_t)s->model->nparams * (size_t)f.files[i].each;
+        status = ls_safetensors_reserve(f.paths[i], f.tensors[i], n, e);
+    }
+    if (status == LS_OK) status = ls_file_sync_dir(hidden, e);
+    if (status != LS_OK) ls_checkpoint_drop(hidden);
+    drop_files(&f);
+    return status;
+}
+
+ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const ls_plan *p,
+                             int first, int end, ls_error *e) {
+    tensor_files f;
+    files_of(hidden, s, &f);
+    ls_status status = ls_part_write(hidden, f.files, p, first, end, e);
+    drop_files(&f);
+    return status;
+}
+
+/* The rest is known from the files: nobody has all of the state in memory. */
+static ls_status complete(const char *hidden, const ls_train_state *s, const tensor_files *f,
+                          const ls_checkpoint_extra *x, ls_error *e) {
+    ls_json *files = ls_json_new_array();
+    ls_safetensors weights = {0}, moments = {0};
+    ls_status status = list_file(hidden, WEIGHTS, files, e);
+    if (status == LS_OK) status = list_file(hidden, OPTIMIZER, files, e);
+    if (status == LS_OK) status = ls_safetensors_open(f->paths[0], &weights, e);
+    if (status == LS_OK) status = ls_safetensors_open(f->paths[1], &moments, e);
+    if (status == LS_OK)
+        status =
+            write_rest(hidden, s, hash_tensors(weights.tensors, weights.n, -1, NULL),
+                       hash_tensors(moments.tensors, moments.n, s->step, &s->scaler), x, files, e);
+    else
+        ls_json_free(files);
+    ls_safetensors_close(&weights);
+    ls_safetensors_close(&moments);
+    return status;
+}
+
+ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_train_state *s,
+                               const ls_plan *p, int end, const ls_checkpoint_extra *x,
+                               ls_error *e) {
+    tensor_files f;
+    files_of(hidden, s, &f);
+    ls_status status = ls_part_check(hidden, f.files, p, end, e);
+    if (status == LS_OK) status = complete(hidden, s, &f, x, e);
+    drop_files(&f);
+    return publish(run, hidden, s, x, status, e);
 }
 
 /* ---- reading ---- */

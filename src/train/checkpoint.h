@@ -43,6 +43,24 @@ typedef struct ls_checkpoint_extra {
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_checkpoint_extra *,
                               ls_error *);
 
+/* ---- one that several processes write, on hosts that share the file system ----
+ *
+ * One of them begins; then each writes the part of its workers, at the same time; when all have,
+ * the first one finishes, which is as atomic as ls_checkpoint_write(). */
+
+/* The hidden folder of an attempt, which no other has, whatever was killed and lives on: free() it.
+ */
+char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt);
+/* The folder, and files with room for what is written. On failure nothing remains. */
+ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *, ls_error *);
+/* What workers first to end - 1 own by the plan. */
+ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *, const ls_plan *, int first,
+                             int end, ls_error *);
+/* Workers 0 to end - 1 own all, and their parts are written. On failure nothing remains. */
+ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_train_state *,
+                               const ls_plan *, int end, const ls_checkpoint_extra *, ls_error *);
+void ls_checkpoint_drop(const char *hidden);
+
 /* The folder of the newest checkpoint of RUN (*path_p is free()d by the caller), and its step, if
  * step_p is not NULL. */
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *);

@@ -2,6 +2,7 @@
 #include "train/crew.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,11 +11,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/stack.h"
+#include "train/rest.h"
 
 /* Who only lost another waits so long for one that knows why. */
 static const int64_t LOOK_NS = 50 * 1000 * 1000, GRACE_NS = 500 * 1000 * 1000;
 enum {
     STARVED = 10, /* times the heartbeat: a process that the system does not let run hangs not */
+    BUSY = 3,     /* ... : one that is recalled ends an action in that time */
     STACK = 12,   /* functions that are told */
     MOST_MENDERS = 20
 };
@@ -90,6 +93,7 @@ static int look_at(ls_crew *c, int i, int64_t now) {
              (int)pid, stopped ? "is stopped and has shown no life" : "has shown no life", silent_s,
              at);
     ls_stack_text(pid, STACK, c->stack, sizeof c->stack);
+    c->hangs = i;
     return LS_VIEW_LOST;
 }
 
@@ -103,6 +107,8 @@ static int look_at_all(ls_crew *c) {
     for (int i = 0; end == RUNS && i < c->o->nworkers; i++) end = look_at(c, i, now);
     return end;
 }
+
+/* ---- those that are left ---- */
 
 /* What the others were doing when the view ended, a few of them. */
 static void tell_others(const ls_crew *c) {
@@ -118,20 +124,73 @@ static void tell_others(const ls_crew *c) {
 static void close_view(ls_crew *c) {
     ls_launch_close(c->l);
     c->l = NULL;
+    c->rests = false;
+    c->recalled_ns = 0;
 }
 
-bool ls_crew_look(ls_crew *c, const ls_launch_event *ev, ls_view_end *end_p) {
+static void recall(ls_crew *c, int end) {
+    c->recalled_for = end;
+    c->recalled_ns = ls_clock_ns();
+    if (c->hangs >= 0) ls_launch_signal(c->l, c->hangs, SIGKILL);
+    for (int i = 0; i < c->o->nworkers; i++)
+        if (ls_launch_pid(c->l, i)) ls_rest_recall(slot(c, i));
+    ls_launch_call_off(c->l);
+}
+
+/* Who shows no life, or is at one thing for long, is replaced like the one that was lost. */
+static bool is_late(const ls_crew *c, int i, int64_t now) {
+    int64_t beat = atomic_load(&slot(c, i)->beat_ns);
+    double since_s = (double)(now - c->recalled_ns) / 1e9;
+    return since_s > c->heartbeat_s * BUSY ||
+           (since_s > c->heartbeat_s && (double)(now - beat) / 1e9 > c->heartbeat_s);
+}
+
+static bool all_rest(const ls_crew *c) {
+    int64_t now = ls_clock_ns();
+    bool all = true;
+    for (int i = 0; i < c->o->nworkers; i++) {
+        if (!ls_launch_pid(c->l, i) || atomic_load(&slot(c, i)->rests)) continue;
+        all = false;
+        if (is_late(c, i, now)) ls_launch_signal(c->l, i, SIGKILL);
+    }
+    return all;
+}
+
+static int look_at_recalled(ls_crew *c, const ls_launch_event *ev) {
+    bool failed = ev->what == LS_LAUNCH_ENDED && WIFEXITED(ev->how) && WEXITSTATUS(ev->how) != 0;
+    if (failed && look_at_board(c) == LS_VIEW_FAILED) return LS_VIEW_FAILED;
+    if (!all_rest(c)) return RUNS;
+    c->recalled_ns = 0;
+    c->rests = ls_launch_alive(c->l) > 0;
+    return c->recalled_for;
+}
+
+bool ls_crew_runs(const ls_crew *c) { return c->l && !c->rests; }
+bool ls_crew_rests(const ls_crew *c) { return c->rests; }
+
+/* Why the view ends badly. */
+static void tell_end(const ls_crew *c) {
+    ls_log("view %lld: %s", (long long)c->view, c->cause);
+    if (c->stack[0]) ls_log("  it is in %s", c->stack);
+    tell_others(c);
+}
+
+static int look_at_running(ls_crew *c, const ls_launch_event *ev) {
     int end = RUNS;
     if (ev->what == LS_LAUNCH_ENDED) end = on_end(c, ev->rank, ev->how);
     if (end == RUNS && ev->what == LS_LAUNCH_QUIET) end = look_at_all(c);
     if (end == RUNS && c->blamed_ns) end = on_blame(c);
+    if (end != LS_VIEW_LOST && end != LS_VIEW_CRASHED) return end;
+    tell_end(c);
+    if (!c->stays) return end;
+    recall(c, end);
+    return look_at_recalled(c, ev);
+}
+
+bool ls_crew_look(ls_crew *c, const ls_launch_event *ev, ls_view_end *end_p) {
+    int end = c->recalled_ns ? look_at_recalled(c, ev) : look_at_running(c, ev);
     if (end == RUNS) return false;
-    if (end == LS_VIEW_LOST || end == LS_VIEW_CRASHED) {
-        ls_log("view %lld: %s", (long long)c->view, c->cause);
-        if (c->stack[0]) ls_log("  it is in %s", c->stack);
-        tell_others(c);
-    }
-    close_view(c);
+    if (!c->rests) close_view(c);
     *end_p = (ls_view_end)end;
     return true;
 }
@@ -145,18 +204,30 @@ void ls_crew_end(ls_crew *c, const char *why) {
 
 /* ---- a view ---- */
 
+/* Those that rest, and new ones in the places of the others. */
+static ls_status send_on(ls_crew *c, ls_error *e) {
+    LS_TRY(ls_launch_renew(c->l, e));
+    c->rests = false;
+    for (int i = 0; i < c->o->nworkers; i++)
+        if (atomic_load(&slot(c, i)->rests)) ls_rest_send_on(slot(c, i), c->view);
+    return LS_OK;
+}
+
 ls_status ls_crew_start(ls_crew *c, int64_t view, ls_error *e) {
     ls_board_reset(c->o->board);
+    for (int i = 0; i < c->o->nworkers; i++)
+        if (!c->rests || !ls_launch_pid(c->l, i)) ls_rest_clear(slot(c, i));
     c->view = view;
     c->cause[0] = c->stack[0] = 0;
     c->error = (ls_error){0};
     c->blamed_ns = 0;
+    c->hangs = -1;
     c->looked_ns = c->patient_from_ns = ls_clock_ns();
-    return ls_launch_start(c->o, c->signals, &c->l, e);
+    return c->rests ? send_on(c, e) : ls_launch_start(c->o, c->signals, &c->l, e);
 }
 
 void ls_crew_ask(const ls_crew *c, ls_asked what) {
-    for (int i = 0; c->l && i < c->o->nworkers; i++) {
+    for (int i = 0; ls_crew_runs(c) && i < c->o->nworkers; i++) {
         atomic_int *asked = &slot(c, i)->asked;
         if (atomic_load(asked) < (int)what) atomic_store(asked, what);
     }

@@ -10,8 +10,13 @@ typedef struct ls_crew {
     ls_launch_options *o; /* for ls_crew_start(); o->first + i is worker i's rank */
     const ls_launch_signals *signals;
     double heartbeat_s; /* a worker that is silent for longer hangs */
+    bool stays;         /* when a worker is lost, the others rest (rest.h) */
     /* The rest is its own. */
-    ls_launch *l; /* NULL: no worker runs */
+    ls_launch *l;        /* NULL: there are no workers */
+    int64_t recalled_ns; /* when they were recalled; 0: they run, or rest */
+    int recalled_for;    /* ls_view_end */
+    int hangs;           /* a worker, which is killed; -1: none */
+    bool rests;
     int64_t view;
     int64_t looked_ns, patient_from_ns; /* nobody is found silent since before */
     int64_t blamed_ns;                  /* when the first worker blamed another; 0: none has */
@@ -22,12 +27,14 @@ typedef struct ls_crew {
     ls_child mender;
 } ls_crew;
 
-/* Starts the workers of a view. */
+/* Starts the workers of a view. Those that rest go on: it has as many. */
 ls_status ls_crew_start(ls_crew *, int64_t view, ls_error *);
 
 /* After each event of the launch: have all workers ended, or can the view not go on? Then those
- * that are left are killed, and *end_p and `cause` say how and why; true. */
+ * that are left rest, or are killed, and *end_p and `cause` say how and why; true. */
 bool ls_crew_look(ls_crew *, const ls_launch_event *, ls_view_end *end_p);
+bool ls_crew_runs(const ls_crew *);
+bool ls_crew_rests(const ls_crew *); /* some of the last view's workers do */
 /* Kills all at once. NULL: for a reason that was told. */
 void ls_crew_end(ls_crew *, const char *why);
 

@@ -14,14 +14,15 @@ ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, in
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
 
-/* losses [n]: this worker's part of the samples; the rest stays 0. */
+/* losses [n]: this worker's part of the samples; the rest stays 0. Ends early where it is recalled.
+ */
 static void compute_losses(const ls_member *m, uint64_t n, double *losses) {
     const ls_corpus *c = m->corpus;
     int64_t T = m->run->model.config.context;
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     uint32_t *tokens = LS_NEW_ARRAY(uint32_t, part * (uint64_t)(T + 1));
-    for (uint64_t i = first; i < end; i += part) {
+    for (uint64_t i = first; i < end && !ls_board_recalled(m->slot); i += part) {
         uint64_t k = end - i < part ? end - i : part;
         for (uint64_t j = 0; j < k; j++)
             ls_sample_copy(c->val, T, sample_at(i + j, n, c->nval), tokens + j * (uint64_t)(T + 1));
@@ -36,7 +37,11 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e)
     if (n == 0 || n > c->nval) n = c->nval;
     double *losses = LS_NEW_ARRAY(double, n), nats = 0, nbytes = 0;
     compute_losses(m, n, losses);
-    ls_status s = ls_all_reduce(m->group, losses, losses, n, LS_F64, LS_SUM, e);
+    ls_status s = LS_OK;
+    if (ls_board_recalled(m->slot))
+        s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
+    else
+        s = ls_all_reduce(m->group, losses, losses, n, LS_F64, LS_SUM, e);
     for (uint64_t i = 0; i < n; i++) {
         nats += losses[i];
         nbytes += ls_corpus_sample_bytes(c, c->val + sample_at(i, n, c->nval) * (uint64_t)T, T);

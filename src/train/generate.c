@@ -13,18 +13,6 @@
 
 enum { EVAL_SAMPLES = 4 }; /* at once */
 
-/* To what training computes with. */
-static ls_status round_weights(ls_trained *t, ls_dtype type, ls_error *e) {
-    size_t nbytes = t->model.nfloats * ls_dtype_size(type);
-    void *rounded = NULL;
-    LS_TRY(ls_map(nbytes, "weights", &rounded, e));
-    ls_table_narrow(&t->compute, type, t->model.nfloats, t->params, rounded);
-    ls_unmap(t->params, t->params_nbytes);
-    t->params = rounded;
-    t->params_nbytes = nbytes;
-    return LS_OK;
-}
-
 static ls_status load_weights(ls_trained *t, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(&t->config);
     LS_TRY(ls_gpt_create(&shape, &t->model, e));
@@ -36,7 +24,9 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     ls_train_state s = {.model = &t->model, .params = t->params};
     LS_TRY(ls_checkpoint_load(t->path, &s, e));
     LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
-    if (type != LS_F32) LS_TRY(round_weights(t, type, e));
+    if (type != LS_F32) /* to what training computes with */
+        LS_TRY(
+            ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
     t->memory_nbytes = ls_infer_nbytes(&t->model, type, EVAL_SAMPLES);
     LS_TRY(ls_map(t->memory_nbytes, "activations", &t->memory, e));
     t->infer = (ls_infer){&t->model, &t->compute, type, t->params, t->memory, EVAL_SAMPLES};

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -21,9 +22,12 @@ static bool kept(const void *arg, ls_kept *k) {
     return !ls_store_get(r->store, LS_STORE_LOST);
 }
 
+/* A step that another host has decided may be finished here while a writer still copies what was
+ * before it: that process ends by itself, or who started it says that it is done. */
 static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     const ls_run *r = arg;
     const ls_view *v = &r->survival.view;
+    while (!ls_snapshot_is_copied(r->store)) usleep(1000);
     return ls_store_mend(r->store, &r->plan, v->first, v->n, note, e);
 }
 
@@ -77,17 +81,18 @@ static void note_folder(const ls_run *r, const ls_view *v) {
 }
 
 /* Shares are those of so many workers as there were when they were found. */
-static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
+static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     ls_run *r = arg;
     int n = v->size, hosts = r->survival.view.nhosts;
-    bool alike = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
-    ls_store_restart(r->store, v->steps, &v->scaler);
+    bool same_hosts = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
+    ls_snapshot_end_view(&r->snapshot, r, v->steps < 0);
+    if (!alike) ls_store_restart(r->store, v->steps, &v->scaler);
     if (v->last.steps > 0 && v->last.steps == v->steps)
         ls_store_decide(r->store, v->first, &v->last);
     note_folder(r, v);
     ls_store_set(r->store, LS_STORE_LOST, 0);
     ls_store_set(r->store, LS_STORE_WHOLE, 0);
-    if (n == r->nworkers && alike && !r->survival.reshape) return LS_OK;
+    if (n == r->nworkers && same_hosts && !r->survival.reshape) return LS_OK;
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
     free(r->shares);
@@ -102,12 +107,13 @@ static ls_status resize(void *arg, const ls_view *v, ls_error *e) {
 
 /* Where nobody leads any more. */
 static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
-    const ls_run *r = arg;
+    ls_run *r = arg;
     ls_store_note note;
+    ls_snapshot_close(&r->snapshot, r);
     bool decided = ls_store_newest(r->store, &note);
     LS_TRY(mend(arg, decided ? &note : NULL, e));
     *steps_p = ls_store_steps(r->store);
-    return ls_snapshot_now(r, *steps_p, e);
+    return ls_snapshot_now(&r->snapshot, r, *steps_p, e);
 }
 
 /* ---- slow workers ---- */
@@ -152,14 +158,12 @@ static void balance(ls_run *r) {
         ls_log("worker %d is slow: a virtual worker takes it %.1f times as long as the others%s",
                slow, factor, replaced ? "; it is replaced" : "");
     if (replaced) r->survival.reshape = true;
-    int *better = LS_NEW_ARRAY(int, (size_t)r->nworkers + 1);
-    if (ls_balance_propose(&r->balance, better)) {
-        r->better_shares = better;
-        r->survival.reshape = true;
-        tell_shares(r);
-    } else {
-        free(better);
-    }
+    if (!r->proposal) r->proposal = LS_NEW_ARRAY(int, (size_t)r->plan.c.V + 1);
+    if (!ls_balance_propose(&r->balance, r->proposal)) return;
+    r->better_shares = r->proposal;
+    r->proposal = NULL;
+    r->survival.reshape = true;
+    tell_shares(r);
 }
 
 /* ---- what others ask ---- */
@@ -252,6 +256,13 @@ static ls_status check_hosts(const ls_run *r, ls_error *e) {
     return LS_OK;
 }
 
+/* Do the workers of one host? */
+static bool shares_memory(const ls_config *c) {
+    const char *name = getenv("LOCKSTEP_TRANSPORT");
+    if (c->parallel.transport == LS_TRANSPORT_AUTO) return !name || strcmp(name, "tcp") != 0;
+    return c->parallel.transport == LS_TRANSPORT_SHM;
+}
+
 ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
     if (!*c->survival.membership) LS_TRY(check_hosts(r, e));
@@ -280,6 +291,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
                                 .alike = r->alike.data,
                                 .hosts = r->hosts,
                                 .rejoin_s = c->survival.rejoin_s,
+                                .stays = shares_memory(c),
                                 .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
                                 .kept = kept,
                                 .mend = mend,
@@ -297,6 +309,7 @@ void ls_run_drop(ls_run *r) {
     ls_balance_free(&r->balance);
     free(r->shares);
     free(r->better_shares);
+    free(r->proposal);
     r->control = NULL;
     r->store = NULL;
 }

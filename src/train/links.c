@@ -2,7 +2,6 @@
 #include "train/links.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/address.h"
 #include "net/guest.h"
-#include "net/join.h"
 
 enum { HELLO = 21, WORDS = 22, ALIKE = 23, PROTOCOL = 2, PATIENCE = 16 };
 /* Where somebody answers who is not the leader that is looked for, there is no hurry. */
@@ -30,16 +29,12 @@ typedef struct wire {
     ls_saying words;
 } wire;
 
-typedef struct address {
-    char host[256], port[8];
-} address;
-
 struct ls_links {
     uint64_t host;
     bool keyed, calls, up_told;
     ls_key key;
     int listen_fd;
-    address listens, leader;
+    ls_address leader;
     ls_guests guests;
     wire up, peers[LS_HOSTS_MAX]; /* from 1 */
     int next;                     /* peer to be looked at */
@@ -49,45 +44,6 @@ struct ls_links {
     bool hello_said, has_header;
     char theirs[LS_ALIKE_NBYTES + 1], trouble[256];
 };
-
-/* ---- addresses ---- */
-
-static ls_status split(const char *text, address *a_p, ls_error *e) {
-    const char *colon = strrchr(text, ':');
-    size_t n = colon ? (size_t)(colon - text) : 0;
-    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    long port = digits > 0 && digits < 6 && !colon[1 + digits] ? strtol(colon + 1, NULL, 10) : 0;
-    if (n >= sizeof a_p->host || port < 1 || port > 65535)
-        return ls_fail(e, LS_EINVAL, "'%.200s' is no address; it should be HOST:PORT", text);
-    bool brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
-    snprintf(a_p->host, sizeof a_p->host, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
-    snprintf(a_p->port, sizeof a_p->port, "%ld", port);
-    return LS_OK;
-}
-
-static ls_status look_up(const address *a, int flags, struct addrinfo **list_p, ls_error *e) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
-    int why = getaddrinfo(*a->host ? a->host : NULL, a->port, &hints, list_p);
-    if (why == 0) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "'%.200s:%s': %s", a->host, a->port, gai_strerror(why));
-}
-
-static ls_status listen_at(ls_links *l, ls_error *e) {
-    struct addrinfo *list = NULL;
-    int one = 1;
-    LS_TRY(look_up(&l->listens, AI_PASSIVE, &list, e));
-    int fd = socket(list->ai_family, SOCK_STREAM, 0);
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    bool good = fd >= 0 && bind(fd, list->ai_addr, list->ai_addrlen) == 0 && listen(fd, 64) == 0;
-    int why = errno;
-    freeaddrinfo(list);
-    l->listen_fd = fd;
-    if (!good)
-        return ls_fail(e, LS_EIO, "can't listen at %.200s:%s: %s", l->listens.host, l->listens.port,
-                       strerror(why));
-    ls_socket_flags(fd);
-    return LS_OK;
-}
 
 /* ---- opening and closing ---- */
 
@@ -103,8 +59,9 @@ ls_status ls_links_open(const char *listen, uint64_t host, const char *alike, ls
                     "the config has %zu characters that other hosts must know, %d at "
                     "most can be sent",
                     strlen(alike), LS_ALIKE_NBYTES);
-    if (s == LS_OK && listen) s = split(listen, &l->listens, e);
-    if (s == LS_OK && listen) s = listen_at(l, e);
+    ls_address at;
+    if (s == LS_OK && listen) s = ls_address_parse(listen, &at, e);
+    if (s == LS_OK && listen) s = ls_address_listen(&at, &l->listen_fd, e);
     if (s == LS_OK && listen)
         ls_guests_open(&l->guests, l->listen_fd, l->keyed ? &l->key : NULL, knows,
                        "it is no supervisor of this version", PATIENCE, LS_HOSTS_MAX);
@@ -249,7 +206,7 @@ ls_status ls_links_call(ls_links *l, const char *text, ls_error *e) {
     l->pause_ns = RETRY_NS;
     l->trouble[0] = 0;
     if (!text) return LS_OK;
-    LS_TRY(split(text, &l->leader, e));
+    LS_TRY(ls_address_parse(text, &l->leader, e));
     if (*l->leader.host) return LS_OK;
     return ls_fail(e, LS_EINVAL, "'%.200s' is no address; HOST is missing before :PORT", text);
 }
@@ -264,23 +221,20 @@ static void give_up(ls_links *l, int64_t pause_ns, const char *why) {
 
 static void dial(ls_links *l) {
     struct addrinfo *list = NULL;
-    ls_error e = {0};
+    const ls_address *a = &l->leader;
     l->dialed_ns = ls_clock_ns();
-    if (look_up(&l->leader, 0, &list, &e) != LS_OK) {
-        give_up(l, RETRY_NS, e.msg);
+    const char *why = ls_address_look_up(a->host, a->port, 0, &list);
+    if (why) {
+        char text[sizeof l->trouble];
+        snprintf(text, sizeof text, "'%.200s:%d': %s", a->host, a->port, why);
+        give_up(l, RETRY_NS, text);
         return;
     }
-    int fd = socket(list->ai_family, SOCK_STREAM, 0);
-    if (fd >= 0) {
-        ls_socket_flags(fd);
-        bool begun = connect(fd, list->ai_addr, list->ai_addrlen) == 0 || errno == EINPROGRESS;
-        if (!begun) {
-            give_up(l, RETRY_NS, strerror(errno));
-            close(fd);
-        } else if (ls_conn_new(fd, false, l->keyed ? &l->key : NULL, &l->up.c, NULL) != LS_OK) {
-            l->up.c = NULL;
-        }
-    }
+    int fd = ls_socket_connect(list->ai_addr, list->ai_addrlen);
+    if (fd < 0)
+        give_up(l, RETRY_NS, strerror(errno));
+    else if (ls_conn_new(fd, false, l->keyed ? &l->key : NULL, &l->up.c, NULL) != LS_OK)
+        l->up.c = NULL;
     freeaddrinfo(list);
 }
 
@@ -341,9 +295,7 @@ static bool call_leader(ls_links *l, ls_link_event *ev) {
     }
     if (io != LS_IO_DONE) {
         struct sockaddr_storage a;
-        socklen_t n = sizeof a;
-        bool answers = getpeername(l->up.c->fd, (struct sockaddr *)&a, &n) == 0;
-        give_up(l, answers ? LATER_NS : RETRY_NS, e.msg);
+        give_up(l, ls_socket_peer(l->up.c->fd, &a) ? LATER_NS : RETRY_NS, e.msg);
         return false;
     }
     bool alike = is_alike(l);
@@ -394,16 +346,14 @@ int ls_links_fds(const ls_links *l, struct pollfd *fds, int most) {
 }
 
 static bool own_address(const ls_links *l, struct sockaddr_storage *a) {
-    socklen_t n = sizeof *a;
     for (int i = 1; i < LS_HOSTS_MAX; i++)
-        if (l->peers[i].c && getsockname(l->peers[i].c->fd, (struct sockaddr *)a, &n) == 0)
-            return true;
-    return getsockname(l->listen_fd, (struct sockaddr *)a, &n) == 0;
+        if (l->peers[i].c && ls_socket_own(l->peers[i].c->fd, a)) return true;
+    return ls_socket_own(l->listen_fd, a);
 }
 
 void ls_links_address(const ls_links *l, int port, char *text, size_t nbytes) {
     struct sockaddr_storage a = {0};
-    if (own_address(l, &a)) ls_socket_set_port(&a, port);
+    if (own_address(l, &a)) ls_address_set_port(&a, port);
     ls_address_text(&a, text, nbytes);
 }
 

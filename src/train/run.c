@@ -254,6 +254,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
 
 static ls_status lend_arena(ls_member *m, ls_error *e) {
     size_t nbytes = 0;
+    if (m->infer.model) return LS_OK;
     int64_t n = m->run->config.train.micro_batch;
     ls_dtype type = m->run->plan.c.compute;
     m->infer = (ls_infer){.model = &m->run->model,
@@ -281,6 +282,10 @@ static const char *state_dir(const ls_run *r) {
 
 static ls_status open_worlds(ls_member *m, ls_error *e) {
     const ls_run *r = m->run;
+    bool opened = m->worlds && m->worlds[0].params;
+    if (opened) return ls_world_rejoin(m->worlds, &r->plan, m->group, e);
+    free(m->worlds); /* of a view that ended before there were any */
+    free(m->execs);
     m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
@@ -363,7 +368,8 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     bool kept = r->store && ls_store_steps(r->store) >= 0;
     ls_status s = LS_OK;
     m->first_step = first_step;
-    for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = create_exec(m, i, &m->execs[i], e);
+    for (int i = 0; s == LS_OK && i < m->nexecs; i++)
+        if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     if (s == LS_OK && !kept) s = make_state(m, path, e);
     if (s == LS_OK && !kept && r->store) ls_store_fill(r->store, &r->plan, m->worker, first_step);
     if (s == LS_OK) s = lend_arena(m, e);
@@ -375,7 +381,13 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
         ls_store_begin(r->store, first_step, &m->scaler);
     }
     if (r->store) ls_store_set(r->store, LS_STORE_WHOLE, 1);
+    if (r->store) LS_TRY(ls_exec_take_up(m->execs[0], first_step, e));
     return agree_on_scaler(m, e);
+}
+
+void ls_member_part(ls_member *m) {
+    if (m->worlds && m->worlds[0].store) ls_world_part(m->worlds);
+    m->group = NULL;
 }
 
 void ls_member_leave(ls_member *m) {

@@ -31,6 +31,7 @@ typedef struct ls_run {
     ls_survival survival;
     int *shares;        /* [nworkers + 1] of virtual workers (plan.first); NULL: even ones */
     int *better_shares; /* for the next view; NULL: as they are */
+    int *proposal;      /* [V + 1], for better ones */
     ls_balance balance;
     int64_t balanced_view;      /* the view that `balance` is about */
     struct ls_control *control; /* } of who starts the workers, once there is a folder */
@@ -91,6 +92,9 @@ ls_status ls_member_join(ls_member *, ls_error *);
  * the checkpoint's at `path`. */
 ls_status ls_member_begin(ls_member *, int64_t first_step, const char *path, ls_error *);
 void ls_member_leave(ls_member *);
+/* Gives up its groups and keeps the rest, for ls_member_join() and ls_member_begin() with another
+ * group of as many workers. Of a run with a store. */
+void ls_member_part(ls_member *);
 /* Where f16 overflows at the lowest scale: LS_EINVAL, with the layer. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 

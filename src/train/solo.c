@@ -10,9 +10,9 @@ static ls_status map(size_t nbytes, void **p_p, ls_error *e) {
 static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, double *parts,
                              ls_error *e) {
     void *wide = NULL, *sums = parts;
-    x->grads_nbytes = grads ? 0 : model->nfloats * ls_dtype_size(x->plan.c.reduce);
-    x->wide_nbytes = ls_plan_wide(&x->plan) ? model->nfloats * sizeof(float) : 0;
-    x->sums_nbytes = parts ? 0 : ls_world_nsums(&x->plan) * sizeof(double);
+    x->grads_nbytes = grads ? 0 : model->nfloats * ls_dtype_size(x->plan->c.reduce);
+    x->wide_nbytes = ls_plan_wide(x->plan) ? model->nfloats * sizeof(float) : 0;
+    x->sums_nbytes = parts ? 0 : ls_world_nsums(x->plan) * sizeof(double);
     LS_TRY(map(x->grads_nbytes, &grads, e));
     x->world.grads = grads;
     LS_TRY(map(x->wide_nbytes, &wide, e));
@@ -22,19 +22,22 @@ static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, dou
     return LS_OK;
 }
 
-ls_status ls_solo_open(ls_solo *x, const ls_member *m, int vw, int64_t steps, void *grads,
-                       double *parts, ls_error *e) {
-    const ls_run *r = m->run;
+ls_status ls_solo_plan(const ls_run *r, ls_plan *plan_p, ls_error *e) {
     ls_plan_config c = r->plan.c;
-    *x = (ls_solo){0};
     c.nworkers = c.V;
     c.zero = c.shards = 0;
     c.early = false;
     c.first = NULL;
-    LS_TRY(ls_plan_make(&c, &x->plan, e));
+    return ls_plan_make(&c, plan_p, e);
+}
+
+ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_plan *plan, int vw, int64_t steps,
+                       void *grads, double *parts, ls_error *e) {
+    const ls_run *r = m->run;
+    *x = (ls_solo){.plan = plan};
     LS_TRY(take_memory(x, &r->model, grads, parts, e));
     x->world.params = m->worlds[0].params;
-    ls_exec_config ec = {.plan = &x->plan,
+    ls_exec_config ec = {.plan = plan,
                          .world = &x->world,
                          .slot = &x->slot,
                          .worker = vw,
@@ -52,6 +55,5 @@ void ls_solo_close(ls_solo *x) {
     if (x->grads_nbytes) ls_unmap(x->world.grads, x->grads_nbytes);
     ls_unmap(x->world.wide, x->wide_nbytes);
     if (x->sums_nbytes) ls_unmap(x->world.parts, x->sums_nbytes);
-    ls_plan_free(&x->plan);
     *x = (ls_solo){0};
 }

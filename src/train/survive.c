@@ -100,8 +100,19 @@ static void tell_view(const ls_view *v) {
                v->size == 1 ? "" : "s", hosts);
 }
 
+/* Can the workers that rest go on where they are? */
+static bool is_alike(const host *h, const ls_view *v) {
+    const ls_launch_options *o = h->o;
+    ls_kept now = {0};
+    h->s->kept(h->s->arg, &now);
+    return ls_crew_rests(&h->crew) && !h->s->reshape && v->nhosts == 1 && o->size == 0 &&
+           v->n == o->nworkers && v->steps >= 0 && v->steps == now.steps;
+}
+
 static ls_status start(host *h, const ls_view *v, ls_error *e) {
-    LS_TRY(h->s->resize(h->s->arg, v, e));
+    bool alike = is_alike(h, v);
+    if (!alike) ls_crew_end(&h->crew, NULL);
+    LS_TRY(h->s->resize(h->s->arg, v, alike, e));
     h->s->view = *v;
     h->s->reshape = false;
     h->o->nworkers = v->n;
@@ -110,8 +121,10 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     h->o->address = h->s->view.address;
     h->o->host = h->id;
     tell_view(v);
+    h->crew.stays = h->s->stays && v->nhosts == 1;
     LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
     if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    if (h->s->stop) ls_crew_ask(&h->crew, LS_ASKED_STOP);
     return LS_OK;
 }
 
@@ -232,7 +245,7 @@ static bool look_at_mender(host *h) {
 
 static void on_signal(host *h) {
     ls_error e = {0};
-    bool leads = ls_views_leads(h->views), runs = h->crew.l != NULL;
+    bool leads = ls_views_leads(h->views), runs = ls_crew_runs(&h->crew);
     h->interrupts++;
     if (h->interrupts > 1) {
         ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
@@ -256,7 +269,7 @@ static void look_at_crew(host *h, int64_t timeout_ns) {
         ev = ls_launch_wait(h->crew.l, &h->signals, timeout_ns);
         timeout_ns = 0;
         if (ev.what == LS_LAUNCH_SIGNAL) on_signal(h);
-        if (h->crew.l && ls_crew_look(&h->crew, &ev, &h->end)) h->has_ended = true;
+        if (ls_crew_runs(&h->crew) && ls_crew_look(&h->crew, &ev, &h->end)) h->has_ended = true;
     } while (ev.what != LS_LAUNCH_QUIET && !h->over);
 }
 
@@ -345,7 +358,7 @@ static void look_for_leader(host *h) {
 /* Who is in no view goes as it is; between two, it takes part in the next. */
 static void look_at_leaving(host *h) {
     int64_t now = ls_clock_ns();
-    if (!h->leaves || h->crew.l || h->finishes || h->has_ended)
+    if (!h->leaves || ls_crew_runs(&h->crew) || h->finishes || h->has_ended)
         h->idle_ns = 0;
     else if (!h->idle_ns)
         h->idle_ns = now;
@@ -361,7 +374,7 @@ static void attend(host *h) {
     s->attend(s->arg);
     if (s->wanted && s->wanted != s->view.size) ls_views_scale(h->views, s->wanted);
     s->wanted = 0;
-    if (s->reshape && h->crew.l) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    if (s->reshape && ls_crew_runs(&h->crew)) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
 }
 
 static void turn(host *h) {

@@ -1,8 +1,8 @@
 /* survive.h - a host's supervisor: workers, view after view, with those of other hosts or alone.
  *
- * A view is a set of workers that start, train and end together. What they have made lies in memory
- * that outlives them (plan/store.h), so a view can end at any instruction of any worker: all are
- * ended, what was begun is mended, and new workers take up the state. They are new processes; their
+ * A view is a set of workers that train together. What they have made lies in memory that outlives
+ * them (plan/store.h), so a view can end at any instruction of any worker: the others rest (rest.h)
+ * or are ended, what was begun is mended, and the next view's workers take up the state. Their
  * virtual workers, and so the bits, are the old ones'. When views begin and end is views.h's.
  *
  *     start a view ---> all end well ------------------------------> done
@@ -10,7 +10,7 @@
  *        |    |-------> asked to stop: all do, after a step; asked twice: all are killed
  *        |    |-------> more or fewer workers are wanted, one was told to leave, or a host comes:
  *        |    |         all end after a step ---.
- *        |    '-------> one was killed, hangs, or lost another: all are killed
+ *        |    '-------> one was killed, hangs, or lost another: the others rest, or are killed
  *        |                        |             |
  *        '--- resize <--- mend <--'-------------'
  */
@@ -33,13 +33,15 @@ typedef struct ls_survival {
     double rejoin_s; /* without the first host a run goes on waiting for so long */
     int wanted;      /* so many workers; 0: as many as there are. attend() may set it */
     bool reshape;    /* the next view has another plan; attend() may set it */
+    bool stays;      /* workers stay when another is lost (rest.h): of one host, sharing memory */
     /* Steps, scaler, note: what the store has. False: a view has found that it is not all. */
     bool (*kept)(const void *arg, ls_kept *);
     /* Between two views, in a process of its own that may be killed and started again. note NULL:
      * no step was decided. */
     ls_status (*mend)(const void *arg, const ls_store_note *note, ls_error *);
-    /* The next view is this one. */
-    ls_status (*resize)(void *arg, const ls_view *, ls_error *);
+    /* The next view is this one. alike: with the workers that are left in their places, to go on
+     * where they are. */
+    ls_status (*resize)(void *arg, const ls_view *, bool alike, ls_error *);
     /* The run can't go on here: what is there becomes a checkpoint. *steps_p: after so many. */
     ls_status (*save)(void *arg, int64_t *steps_p, ls_error *);
     /* Now and then: looks for what others want. */

@@ -1,7 +1,8 @@
 /* worker.c - the loop: a step, its metrics, and now and then an evaluation or a checkpoint.
  *
- * All workers make the same decisions at the same steps; worker 0 alone writes to disk, while the
- * others wait for it without a time limit.
+ * All workers make the same decisions at the same steps. Where the state outlives them, other
+ * processes write checkpoints (snapshot.h); else worker 0 does, while the others wait for it
+ * without a time limit.
  */
 #include "train/worker.h"
 
@@ -21,7 +22,7 @@
 #include "train/metrics.h"
 #include "train/report.h"
 
-typedef struct loop {
+typedef struct ls_train_loop {
     const ls_train_job *job;
     const ls_run *run;
     ls_member m;
@@ -38,7 +39,9 @@ typedef struct loop {
     bool evicts;         /* a worker leaves, for what an audit found */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* these workers go on from what others have left in memory */
-    bool beside; /* checkpoints can be written beside: worker 0's host has all of the state */
+    bool shared;         /* no host has all of the state: each writes its part of checkpoints */
+    int64_t asked_share; /* of this worker, for a part (train/snapshot.h) */
+    bool has_corpus;
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -76,6 +79,11 @@ static void tell_failed(const loop *l, const ls_error *why) {
     ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
 }
 
+static void tell_busy(const loop *l) {
+    ls_log("no checkpoint of step %lld: the one before is still being written",
+           (long long)l->steps);
+}
+
 /* The last one must succeed: what is there to go on from? */
 static ls_status fail_last(const loop *l, ls_error *e) {
     char *path = NULL;
@@ -97,7 +105,7 @@ static ls_status mend_folder(loop *l, ls_error *e) {
     return LS_OK;
 }
 
-/* Worker 0 writes, the others wait for it. */
+/* Without a store: worker 0 writes, the others wait for it. */
 static ls_status save_now(loop *l, bool last, ls_error *e) {
     const ls_plan *p = &l->run->plan;
     ls_status s = LS_OK;
@@ -112,9 +120,7 @@ static ls_status save_now(loop *l, bool last, ls_error *e) {
     int32_t good = s == LS_OK;
     LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));
     LS_TRY(ls_broadcast(l->m.group, &good, 1, LS_I32, 0, e));
-    if (!good) return LS_OK;
-    l->saved = l->steps;
-    note_done(l, LS_STORE_SAVED);
+    if (good) l->saved = l->steps;
     return LS_OK;
 }
 
@@ -129,10 +135,52 @@ static ls_status save_beside(loop *l, bool last, ls_error *e) {
     if (s != LS_OK)
         tell_failed(l, &why);
     else if (!ls_snapshot_ask(store, l->steps))
-        ls_log("no checkpoint of step %lld: the one before is still being written",
-               (long long)l->steps);
+        tell_busy(l);
     if (last && s == LS_OK) s = ls_snapshot_wait_written(store, &why);
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
+}
+
+/* What hosts that write together have to know of each other. */
+static ls_status await_written(loop *l, ls_error *e) {
+    int32_t words[LS_SNAPSHOT_WORDS];
+    for (;;) {
+        ls_snapshot_say(l->run, l->m.worker, l->asked_share, words);
+        LS_TRY(ls_all_reduce(l->m.group, words, words, LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
+        ls_snapshot_hear(l->run, l->m.worker, l->asked_share, words);
+        if (!words[LS_SNAPSHOT_PENDING]) return LS_OK;
+        usleep(1000);
+    }
+}
+
+/* Each host's writer is asked for its part, or none is. */
+enum { CAN_ASK, IS_BUSY, NEED_NOT };
+
+/* As far as this worker knows; worker 0 also looks after the folder. */
+static int32_t look_at_share(loop *l, bool last) {
+    int32_t words[LS_SNAPSHOT_WORDS];
+    ls_error why;
+    ls_snapshot_say(l->run, l->m.worker, l->asked_share, words);
+    if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
+    if (l->m.worker != 0) return CAN_ASK;
+    if (last && ls_snapshot_is_written(l->run->store, l->steps)) return NEED_NOT;
+    if (mend_folder(l, &why) == LS_OK) return CAN_ASK;
+    tell_failed(l, &why);
+    return NEED_NOT;
+}
+
+static ls_status save_share(loop *l, bool last, ls_error *e) {
+    note_done(l, LS_STORE_SAVED);
+    if (last) LS_TRY(await_written(l, e));
+    int32_t what = look_at_share(l, last);
+    LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
+    if (what == CAN_ASK)
+        ls_snapshot_ask_share(l->run, l->m.worker, l->steps, &l->asked_share);
+    else if (what == IS_BUSY && l->m.worker == 0)
+        tell_busy(l);
+    if (!last) return LS_OK;
+    LS_TRY(await_written(l, e));
+    bool good = l->m.worker != 0 || ls_snapshot_is_written(l->run->store, l->steps);
+    return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
 }
 
 /* One that can't be written is told, and the next is tried when it is due; the last must succeed.
@@ -140,8 +188,9 @@ static ls_status save_beside(loop *l, bool last, ls_error *e) {
 static ls_status save(loop *l, bool last, ls_error *e) {
     bool saved = l->saved == l->steps;
     l->saved_ns = ls_clock_ns();
-    if (!l->beside) return saved ? LS_OK : save_now(l, last, e);
+    if (!l->run->store) return saved ? LS_OK : save_now(l, last, e);
     l->saved = l->steps;
+    if (l->shared) return saved && !last ? LS_OK : save_share(l, last, e);
     if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
     return saved ? LS_OK : save_beside(l, false, e);
 }
@@ -213,8 +262,10 @@ static ls_asked own_asked(const loop *l) {
 
 /* All do after a step what one is asked to. */
 static ls_status agree_on_asked(loop *l, ls_error *e) {
-    int32_t asked[2] = {(int32_t)own_asked(l), is_time(l)};
-    LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2, LS_I32, LS_MAX, e));
+    int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)own_asked(l), is_time(l)};
+    ls_snapshot_say(l->run, l->m.worker, l->asked_share, asked + 2);
+    LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2 + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
+    ls_snapshot_hear(l->run, l->m.worker, l->asked_share, asked + 2);
     l->asked = (ls_asked)asked[0];
     if (asked[1] && l->steps < l->run->config.train.steps) LS_TRY(save(l, false, e));
     if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < l->run->config.train.steps)
@@ -258,6 +309,8 @@ static ls_status run_steps(loop *l, ls_error *e) {
     if (l->follows) {
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
+    } else {
+        note_done(l, LS_STORE_EVALUATED); /* not before the first step: it keeps what it has */
     }
     while (l->asked == LS_ASKED_NOTHING && l->steps < all) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
@@ -278,9 +331,17 @@ static ls_status run_steps(loop *l, ls_error *e) {
 
 /* ---- before and after ---- */
 
+/* From the view before. */
+static ls_status keep_folder(loop *l, ls_error *e) {
+    l->folder.step = ls_store_steps(l->run->store);
+    return ls_corpus_is_saved(l->run->dir) ? LS_OK : mend_folder(l, e);
+}
+
 static ls_status take_folder(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     ls_store *store = r->store;
+    if (l->metrics) return keep_folder(l, e);
+    if (l->folder.lock >= 0) close(l->folder.lock); /* it did not come further */
     if (store && ls_store_get(store, LS_STORE_FOLDER_BEGUN))
         LS_TRY(ls_folder_enter(&l->folder, r, e));
     else if (l->job->resume)
@@ -296,14 +357,14 @@ static ls_status agree_on_done(loop *l, ls_error *e) {
     static const ls_store_flag flags[] = {LS_STORE_FOLDER_STEP, LS_STORE_SAVED, LS_STORE_EVALUATED};
     enum { N = sizeof flags / sizeof *flags };
     ls_store *store = l->run->store;
-    int64_t told[2 + N] = {l->folder.step, ls_group_near(l->m.group)};
+    int64_t told[2 + N] = {l->folder.step, l->run->survival.view.n};
     if (store && !ls_store_get(store, LS_STORE_FOLDER_MADE))
         ls_store_set(store, LS_STORE_FOLDER_STEP, l->folder.step);
     for (int i = 0; store && i < N; i++) told[2 + i] = ls_store_get(store, flags[i]);
     LS_TRY(ls_broadcast(l->m.group, told, 2 + N, LS_I64, 0, e));
     l->steps = told[0];
     if (!store) return LS_OK;
-    l->beside = l->run->plan.c.zero == 0 || ls_plan_shards(&l->run->plan) <= told[1];
+    l->shared = ls_snapshot_is_shared(&l->run->plan, (int)told[1]);
     for (int i = 0; i < N; i++) ls_store_set(store, flags[i], told[2 + i]);
     ls_store_set(store, LS_STORE_FOLDER_BEGUN, 1);
     ls_store_set(store, LS_STORE_FOLDER_MADE, 1);
@@ -318,7 +379,9 @@ static ls_status open_folder(loop *l, ls_error *e) {
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     LS_TRY(agree_on_done(l, e));
-    return ls_agree(l->m.group, ls_corpus_open(&l->corpus, r->dir, &r->config, e), e);
+    ls_status s = l->has_corpus ? LS_OK : ls_corpus_open(&l->corpus, r->dir, &r->config, e);
+    l->has_corpus = s == LS_OK;
+    return ls_agree(l->m.group, s, e);
 }
 
 /* `lockstep plan` prints the whole table. */
@@ -367,11 +430,12 @@ static ls_status begin(loop *l, ls_error *e) {
     LS_TRY(s);
     if (l->m.worker == 0) {
         ls_logged logged = {0};
-        s = ls_folder_keep(&l->folder, &logged, e);
-        if (s == LS_OK) s = ls_metrics_open(r, logged, &l->metrics, e);
+        if (!l->metrics) s = ls_folder_keep(&l->folder, &logged, e);
+        if (s == LS_OK && !l->metrics) s = ls_metrics_open(r, logged, &l->metrics, e);
         if (s == LS_OK) s = write_missing(l, e);
         tell_beginning(l);
     }
+    ls_tracer_close(&l->tracer);
     ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
     return ls_agree(l->m.group, s, e);
 }
@@ -429,17 +493,43 @@ static ls_status run_worker(loop *l, ls_error *e) {
     return stops ? ls_member_wait(&l->m, s, e) : s;
 }
 
+static loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
+    loop *l = LS_NEW(loop);
+    *l = (loop){.job = job, .run = &job->run, .saved = -1, .folder = {.lock = -1}};
+    l->saved_ns = ls_clock_ns();
+    l->m = (ls_member){.run = l->run, .slot = me};
+    return l;
+}
+
+static void free_loop(loop *l) {
+    ls_metrics_close(l->metrics, NULL);
+    ls_tracer_close(&l->tracer);
+    ls_member_leave(&l->m);
+    ls_corpus_free(&l->corpus);
+    ls_folder_close(&l->folder);
+    free(l);
+}
+
+/* What it has is worth keeping: another worker was lost. */
+static bool may_rest(const ls_run *r, ls_status s) {
+    return r->store && r->survival.stays && (s == LS_EPEER || s == LS_EABORT);
+}
+
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
-    const ls_train_job *job = arg;
-    loop l = {.job = job, .run = &job->run, .saved = -1, .folder = {.lock = -1}};
-    l.saved_ns = ls_clock_ns();
-    l.follows = l.run->store && ls_store_steps(l.run->store) >= 0;
-    l.m = (ls_member){.run = l.run, .group = g, .slot = me};
-    ls_status s = run_worker(&l, e);
-    ls_metrics_close(l.metrics, NULL);
-    ls_tracer_close(&l.tracer);
-    ls_member_leave(&l.m);
-    ls_corpus_free(&l.corpus);
-    ls_folder_close(&l.folder);
+    ls_train_job *job = arg;
+    bool rested = job->run.store && job->loop;
+    loop *l = rested ? job->loop : new_loop(job, me);
+    l->follows = l->run->store && ls_store_steps(l->run->store) >= 0;
+    l->asked = LS_ASKED_NOTHING;
+    l->evicts = false;
+    l->m.group = g;
+    ls_status s = run_worker(l, e);
+    if (may_rest(l->run, s)) {
+        ls_member_part(&l->m);
+        job->loop = l;
+        return s;
+    }
+    free_loop(l);
+    if (rested) job->loop = NULL;
     return s;
 }

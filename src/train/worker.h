@@ -12,10 +12,12 @@ typedef struct ls_train_job {
     const char *config; /* its path, for messages */
     bool resume;
     ls_trace_request trace;
-    atomic_int *unfinished; /* set by workers that stop before the last step */
+    atomic_int *unfinished;     /* set by workers that stop before the last step */
+    struct ls_train_loop *loop; /* of a process that rests (rest.h); NULL: none */
 } ls_train_job;
 
-/* An ls_worker_main; arg is the ls_train_job. */
+/* An ls_worker_main; arg is the ls_train_job. A worker that may rest keeps in it what it has, for
+ * its next view. */
 ls_status ls_train_worker(ls_group *, ls_board_slot *me, void *arg, ls_error *);
 
 #endif

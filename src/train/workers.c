@@ -1,8 +1,11 @@
 /* workers.c - see workers.h. */
 #include "train/workers.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +14,7 @@
 #include "net/beat.h"
 #include "net/environment.h"
 #include "net/launch.h"
+#include "train/rest.h"
 
 /* ---- interrupts ---- */
 
@@ -128,6 +132,30 @@ static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e)
     return s;
 }
 
+/* The group's shared memory, for each group that this process opens and closes. */
+static ls_status lend_shared_memory(int fd, ls_error *e) {
+    char number[16];
+    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0 && copy < 0)
+        return ls_fail(e, LS_EIO, "no descriptor for shared memory: %s", strerror(errno));
+    snprintf(number, sizeof number, "%d", copy);
+    if (fd >= 0) setenv("LOCKSTEP_SHM", number, 1);
+    return LS_OK;
+}
+
+/* View after view, as long as this process lives. */
+static ls_status live(const family *f, ls_board_slot *me, ls_error *e) {
+    ls_survival *survival = f->w->survival;
+    const char *shm = getenv("LOCKSTEP_SHM");
+    int fd = shm ? atoi(shm) : -1;
+    for (;;) {
+        LS_TRY(lend_shared_memory(fd, e));
+        ls_status s = run_process(f, f->board->slots, e);
+        if (!survival->stays || !ls_rest_may(me, s)) return s;
+        survival->view.id.number = ls_rest(me, survival->view.id.number);
+    }
+}
+
 static int process_main(void *arg) {
     const family *f = arg;
     const ls_survival *survival = f->w->survival;
@@ -144,7 +172,10 @@ static int process_main(void *arg) {
     if (s == LS_OK && survival && survival->stop)
         atomic_store(&f->board->slots[env.rank].asked, LS_ASKED_STOP);
     if (s == LS_OK && survival) s = ls_beat_start(&f->board->slots[env.rank], &beat, &e);
-    if (s == LS_OK) s = run_process(f, f->board->slots, &e);
+    if (s == LS_OK && survival)
+        s = live(f, &f->board->slots[env.rank], &e);
+    else if (s == LS_OK)
+        s = run_process(f, f->board->slots, &e);
     ls_beat_stop(beat);
     if (s != LS_OK) ls_board_fail(f->board, &e);
     return s == LS_OK ? 0 : 1;

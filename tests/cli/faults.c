@@ -7,7 +7,8 @@
  * in it, or ends with it where PATH ends with '$', and from then on, or with FIRST-END before END,
  * it fails with WHAT: EIO, EROFS, ENOSPC. Or KILL: this process and the one that started it are
  * killed. Or HOLD: a file of the name in LOCKSTEP_HELD is made, and the call waits until it is
- * gone. CALL is fsync, write, rename, mkdir, symlink, or "any" of them but write.
+ * gone. CALL is fsync, write, pwrite, rename, mkdir, symlink, or "any" of them but the two that
+ * write.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,7 +60,7 @@ static int fault(const char *call, const char *path) {
         char of[16], pattern[64], what[16];
         int first = 0, end = INT_MAX;
         if (sscanf(rule, " %15s %63s %15s %d-%d", of, pattern, what, &first, &end) < 4) return 0;
-        bool same = strcmp(of, call) == 0 || (strcmp(of, "any") == 0 && strcmp(call, "write") != 0);
+        bool same = strcmp(of, call) == 0 || (strcmp(of, "any") == 0 && !strstr(call, "write"));
         int nth = same && fits(pattern, path) ? atomic_fetch_add(&matched[i], 1) : -1;
         if (nth >= first && nth < end) return happens(what);
         rule = strchr(rule, ';');
@@ -96,6 +97,16 @@ ssize_t write(int fd, const void *data, size_t nbytes) {
     memcpy(&real, &p, sizeof real);
     int failed = fault_of("write", fd);
     if (!failed) return real(fd, data, nbytes);
+    errno = failed;
+    return -1;
+}
+
+ssize_t pwrite(int fd, const void *data, size_t nbytes, off_t at) {
+    void *p = next("pwrite");
+    ssize_t (*real)(int, const void *, size_t, off_t);
+    memcpy(&real, &p, sizeof real);
+    int failed = fault_of("pwrite", fd);
+    if (!failed) return real(fd, data, nbytes, at);
     errno = failed;
     return -1;
 }

@@ -16,6 +16,13 @@
 
 enum { MAX_ARGS = 64, MAX_OUTPUT = 1 << 20 };
 
+/* What the address sanitizer makes many times slower is trained smaller. */
+#ifdef __SANITIZE_ADDRESS__
+#define SMALLER "--set model.width=12 --set model.context=16 "
+#else
+#define SMALLER ""
+#endif
+
 typedef struct program {
     pid_t pid;
     int out; /* reads its standard output and error */

@@ -207,10 +207,11 @@ static void test_failure_ends_all(void **state) {
     }
 }
 
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+
 /* The launcher passes signals on; workers that heed them end as they like. */
 static void test_signals(void **state) {
     (void)state;
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     static const char *const names[] = {"TERM", "INT", "HUP"};
     write_script("heed.sh", "trap \"echo $2 > $1/heard.$2.$LOCKSTEP_RANK; exit $3\" $2\n"
                             "echo $$ > $1/ready.$2.$LOCKSTEP_RANK\n"
@@ -224,7 +225,7 @@ static void test_signals(void **state) {
             snprintf(name, sizeof name, "ready.%s.%d", names[i], r);
             pid_of(name);
         }
-        kill(p.pid, numbers[i]);
+        kill(p.pid, signals[i]);
         assert_int_equal(program_end(&p, &output), code);
         for (int r = 0; r < 2; r++) {
             snprintf(name, sizeof name, "heard.%s.%d", names[i], r);
@@ -287,6 +288,8 @@ int main(void) {
         cmocka_unit_test(test_killed_launcher),
         cmocka_unit_test(test_ignored_children),
     };
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], SIG_DFL); /* who ignores them hands that down */
     alarm(250);
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

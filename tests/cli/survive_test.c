@@ -1,7 +1,7 @@
 /* survive_test.c - workers are killed and stopped while they train: the bits of a run in peace. */
 #include "cli/program.h"
 
-static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d "
+static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d " SMALLER
                             "--set train.eval_every=40 --set checkpoint.every=30 "
                             "--set log.every=1000 --set survival.balance=off %s";
 
@@ -36,7 +36,7 @@ static int hurt(const program *p, int number, int most, unsigned pause_ms) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) /* many times slower */
-enum { STEPS = 120, LESS = 4 };
+enum { STEPS = 160, LESS = 4 };
 #else
 enum { STEPS = 300, LESS = 2 };
 #endif
@@ -126,6 +126,46 @@ static int workers_of(const program *p) {
 static void wait_for_workers(const program *p, int n) {
     for (int i = 0; i < 2000 && workers_of(p) != n; i++) sleep_ms(10);
     assert_int_equal(workers_of(p), n);
+}
+
+/* Of the workers, when nobody mends. */
+static void settled_children_of(const program *p, pid_t *pids, int n) {
+    pid_t before[16] = {0};
+    int count = 0;
+    do {
+        memcpy(before, pids, (size_t)n * sizeof *pids);
+        sleep_ms(40);
+        count = children_of(p->pid, pids, 16);
+    } while (!is_over(p) && (count != n || memcmp(before, pids, (size_t)n * sizeof *pids) != 0));
+}
+
+/* One after the other is killed: the others are the same processes all the time. */
+static void test_stay(void **arg) {
+    (void)arg;
+    enum { N = 4 };
+    pid_t was[16] = {0}, is[16] = {0};
+    int times = 0;
+    program p = start(N, "stay", 2 * STEPS, "--set checkpoint.every=0");
+    wait_for_file("stay/control");
+    settled_children_of(&p, was, N);
+    while (times < N && !is_over(&p)) {
+        kill(was[0], SIGKILL); /* the one that has lived longest */
+        settled_children_of(&p, is, N);
+        if (is_over(&p)) break;
+        assert_memory_equal(is, was + 1, (N - 1) * sizeof *was);
+        memcpy(was, is, sizeof was);
+        times++;
+    }
+    program peace = start(N, "stay-peace", 2 * STEPS, "--set checkpoint.every=0");
+    char want[256], got[256], *output = NULL;
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    assert_int_equal(program_end(&peace, &output), 0);
+    free(output);
+    hash_of("stay-peace", want);
+    hash_of("stay", got);
+    assert_string_equal(got, want);
+    assert_true(times > 0);
 }
 
 static void test_scale(void **arg) {
@@ -248,7 +288,7 @@ int main(void) {
         cmocka_unit_test(test_stop),       cmocka_unit_test(test_scale),
         cmocka_unit_test(test_bad_ledger), cmocka_unit_test(test_leave),
         cmocka_unit_test(test_slow),       cmocka_unit_test(test_backup),
-        cmocka_unit_test(test_slow_limit),
+        cmocka_unit_test(test_slow_limit), cmocka_unit_test(test_stay),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

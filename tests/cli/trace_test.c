@@ -88,7 +88,7 @@ static void check_run(int n, const char *sets, int steps, const char *options, i
     char line[512], *a = NULL, *b = NULL;
     int length = snprintf(line, sizeof line,
                           "train configs/tiny.yaml -n %d -o @/traced --set optim.warmup=0 --set "
-                          "train.steps=%d --trace @/t.json %s",
+                          "survival.balance=off --set train.steps=%d --trace @/t.json %s",
                           n, steps, options);
     for (const char *set = sets; *set; set += strcspn(set, " "), set += *set == ' ')
         length += snprintf(line + length, sizeof line - (size_t)length, " --set %.*s",

@@ -187,7 +187,7 @@ static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
 static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
     setup *s = arg;
     ls_world w;
-    ls_board_slot slot;
+    ls_board_slot slot = {0};
     ls_exec *x = NULL;
     LS_TRY(ls_world_open(&w, &s->plan, g, NULL, s->dir, e));
     ls_exec_config c = config_of(s, &w, &slot, ls_group_rank(g));
@@ -204,7 +204,7 @@ static void run_sequential(setup *s) {
     ls_exec *execs[MOST];
     ls_group *groups[MOST];
     ls_world worlds[MOST];
-    ls_board_slot slot;
+    ls_board_slot slot = {0};
     assert_ls_ok(ls_group_open_threads(n, NULL, groups, &e), e);
     assert_ls_ok(ls_world_open_all(worlds, &s->plan, groups, !s->own, &e), e);
     for (int w = 0; w < n; w++) {

@@ -1,0 +1,56 @@
+/* address.h - TCP addresses, and sockets that listen at them or connect to them.
+ *
+ * Every socket made here is one of ours: see ls_socket_flags().
+ */
+#ifndef LS_NET_ADDRESS_H
+#define LS_NET_ADDRESS_H
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+/* HOST:PORT, as users write it. */
+typedef struct ls_address {
+    char host[256]; /* without the brackets of "[::1]"; "": none was given */
+    int port;
+} ls_address;
+
+/* LS_EINVAL: it is no HOST:PORT. HOST may be missing. */
+ls_status ls_address_parse(const char *text, ls_address *a_p, ls_error *);
+/* NULL: found, and *list_p is for freeaddrinfo(); else why not, and *list_p is not set. flags:
+ * AI_PASSIVE, to listen there ("" is then every address of this host), or 0. */
+const char *ls_address_look_up(const char *host, int port, int flags, struct addrinfo **list_p);
+/* A socket that listens there. LS_EINVAL: it can't be looked up. LS_EIO: why it can't listen. */
+ls_status ls_address_listen(const ls_address *, int *fd_p, ls_error *);
+/* "10.0.0.2:7000" or "[::1]:7000" */
+void ls_address_text(const struct sockaddr_storage *, char *text, size_t nbytes);
+
+/* Non-blocking, closed on exec, no delay: every socket of ours. */
+void ls_socket_flags(int fd);
+/* The same, and dead peers are noticed in about 15 s also where the network says nothing: every
+ * socket of a group. */
+void ls_socket_options(int fd);
+
+/* A socket on all addresses of this host, of AF_INET or AF_INET6; port 0: any. */
+ls_status ls_socket_listen(int family, int port, int *fd_p, ls_error *);
+/* A socket that begins to connect; -1 with errno. */
+int ls_socket_connect(const struct sockaddr *, socklen_t);
+/* One that has connected to the first of `list` that answers, each within limit_ms; -1: none. */
+int ls_socket_reach(const struct addrinfo *list, int limit_ms);
+/* One of a group's, that begins to connect; -1 with errno. */
+int ls_socket_dial(const struct sockaddr_storage *);
+
+/* Where a socket is bound, and whom it is connected to; false: nowhere, nobody. */
+bool ls_socket_own(int fd, struct sockaddr_storage *a_p);
+bool ls_socket_peer(int fd, struct sockaddr_storage *a_p);
+/* The port that it is bound to; 0: none. */
+int ls_socket_port(int fd);
+
+int ls_address_port(const struct sockaddr_storage *);
+void ls_address_set_port(struct sockaddr_storage *, int port);
+
+#endif

@@ -1,0 +1,198 @@
+/* parts_test.c - checkpoints of state that is sharded over hosts: each host writes its part beside
+ * training, the files are those of one host, and what fails on one host fails on all, and no more.
+ *
+ * Two hosts with a disk that fails on one of them, or holds a writer up. After 40 steps a
+ * checkpoint is written beside training, after 80 the last one.
+ */
+#include "cli/hosts.h"
+
+static const char SETTINGS[] = "--set train.virtual_workers=8 --set train.steps=80 "
+                               "--set train.eval_every=0 --set checkpoint.every=40 "
+                               "--set log.every=1000 --set survival.balance=off";
+
+static const char THIRD[] = "--set parallel.zero=3";
+
+typedef struct pair {
+    const char *run, *more;
+    char join[64];
+    host a, b;
+} pair;
+
+static host start(const char *run, const char *how, const char *more, const char *faults) {
+    char line[2048], held[128];
+    snprintf(line, sizeof line, "train configs/tiny.yaml -n 2 -o @/%s %s %s %s", run, how, SETTINGS,
+             more);
+    snprintf(held, sizeof held, "%s/held", folder);
+    if (faults) {
+        setenv("LD_PRELOAD", LOCKSTEP_FAULTS_LIBRARY, 1);
+        setenv("LOCKSTEP_FAULTS", faults, 1);
+        setenv("LOCKSTEP_HELD", held, 1);
+    }
+    host h = host_start(line);
+    unsetenv("LD_PRELOAD");
+    return h;
+}
+
+/* Faults of the first host, and of the second; or NULL. */
+static pair two(const char *run, const char *more, const char *first, const char *second) {
+    pair p = {.run = run, .more = more};
+    char listen[64];
+    int port = free_port();
+    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts 2", port);
+    snprintf(p.join, sizeof p.join, "--join 127.0.0.1:%d", port);
+    p.a = start(run, listen, more, first);
+    p.b = start(run, p.join, more, second);
+    return p;
+}
+
+static void release(void) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/held", folder);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* A folder of the run's checkpoints whose name begins so. */
+static bool has(const char *run, const char *name) {
+    char line[256];
+    snprintf(line, sizeof line, "ls -d %s/%s/checkpoints/%s* > /dev/null 2>&1", folder, run, name);
+    return system(line) == 0;
+}
+
+/* A checkpoint's files are, byte by byte, what threads of one process write, who all wait. */
+static void same_files(const char *run, int step) {
+    static const char *const names[] = {"model.safetensors", "optimizer.safetensors"};
+    char line[512];
+    snprintf(line, sizeof line, "ckpt verify @/%s/checkpoints/step-%d", run, step);
+    expect(line, 0, ": good: step ");
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line,
+                 "cmp %s/peace/checkpoints/step-%d/%s %s/%s/checkpoints/step-%d/%s", folder, step,
+                 names[i], folder, run, step, names[i]);
+        assert_int_equal(system(line), 0);
+    }
+}
+
+static void end_well(pair *p) {
+    host_expect(&p->a, 0, NULL);
+    host_expect(&p->b, 0, "the run has ended");
+    check_run("peace", p->run, &p->a);
+    same_files(p->run, 80);
+    assert_false(has(p->run, ".step-"));
+}
+
+static int make_peace(void **state) {
+    if (folder_make(state) != 0) return -1;
+    host h = start("peace", "", "--set parallel.transport=thread", NULL);
+    return host_end(&h);
+}
+
+/* ---- in peace ---- */
+
+static void test_same_files(void **state) {
+    (void)state;
+    static const char *const runs[][2] = {
+        {"first", "--set parallel.zero=1"}, {"second", "--set parallel.zero=2"}, {"third", THIRD}};
+    for (int i = 0; i < 3; i++) {
+        pair p = two(runs[i][0], runs[i][1], NULL, NULL);
+        end_well(&p);
+        same_files(p.run, 40);
+        assert_false(host_says(&p.a, "failed"));
+        assert_false(host_says(&p.b, "failed"));
+    }
+}
+
+/* A writer that takes long, on either host, holds up no step. */
+static void test_beside(void **state) {
+    (void)state;
+    static const char *const runs[] = {"slow-first", "slow-second"};
+    static const char hold[] = "pwrite .step-40 HOLD 3-4";
+    for (int i = 0; i < 2; i++) {
+        pair p = two(runs[i], THIRD, i ? NULL : hold, i ? hold : NULL);
+        wait_for_file("held");
+        await_step(p.run, 60, &p.a);
+        assert_true(has(p.run, ".step-40"));
+        assert_false(has(p.run, "step-40"));
+        release();
+        end_well(&p);
+        same_files(p.run, 40);
+    }
+}
+
+/* ---- what fails ---- */
+
+static void failed(const char *run, const char *first, const char *second, const char *says) {
+    pair p = two(run, THIRD, first, second);
+    end_well(&p);
+    assert_false(has(run, "step-40"));
+    host *bad = first ? &p.a : &p.b;
+    if (!host_says(bad, says)) host_fail(bad, says);
+    assert_int_equal(host_count(&p.a, "the checkpoint of step 40 failed: "), 1);
+    static const char other[] = "another host could not write its part";
+    if (host_count(&p.a, other) != (second != NULL)) host_fail(&p.a, other);
+    assert_int_equal(host_count(&p.b, "failed"), second != NULL);
+}
+
+static void test_faults(void **state) {
+    (void)state;
+    failed("no-space", NULL, "pwrite .step-40 ENOSPC 2", "can't be written: No space left");
+    failed("no-sync", NULL, "fsync .step-40 EIO 1", "can't be written: Input/output error");
+    failed("no-folder", "mkdir .step-40 EROFS 0", NULL, "can't be created: Read-only file system");
+}
+
+/* The last one must succeed. */
+static void test_last(void **state) {
+    (void)state;
+    pair p = two("last", THIRD, NULL, "fsync .step-80 EIO 0");
+    host_expect(&p.a, 1, "/last/checkpoints/step-40\n");
+    host_expect(&p.b, 1, "the checkpoint of step 80 failed: ");
+    assert_true(host_says(&p.a, "the checkpoint of step 80 could not be written; the newest good"));
+    assert_false(has("last", ".step-"));
+    same_files("last", 40);
+}
+
+/* ---- who is killed ---- */
+
+/* A worker, or who writes: the next view, or the next checkpoint, is good. */
+static void killed(const char *run, bool who_writes) {
+    pair p = two(run, THIRD, NULL, "pwrite .step-40 HOLD 3-4");
+    pid_t pids[8];
+    wait_for_file("held");
+    int n = children_of(p.b.pid, pids, 8);
+    assert_int_equal(n, 3);
+    kill(pids[who_writes ? 2 : 0], SIGKILL);
+    host_await(&p.a, "the checkpoint of step 40 failed: ");
+    release();
+    end_well(&p);
+    assert_false(has(run, "step-40"));
+    assert_int_equal(host_says(&p.a, "another host could not write its part"), who_writes);
+    assert_int_equal(host_says(&p.a, "the workers ended before all hosts had"), !who_writes);
+}
+
+/* A whole host, and with it the only copy of its shards. */
+static void test_killed(void **state) {
+    (void)state;
+    killed("worker", false);
+    killed("writer", true);
+    pair p = two("host", "--set parallel.zero=3 --set survival.rejoin_s=3", NULL,
+                 "pwrite .step-40 HOLD 3-4");
+    wait_for_file("held");
+    host_kill(&p.b);
+    host_await(&p.a, "the checkpoint of step 40 failed: ");
+    release();
+    p.b = start(p.run, p.join, p.more, NULL);
+    end_well(&p);
+    assert_true(host_says(&p.a, "from the newest checkpoint"));
+    same_files(p.run, 40);
+}
+
+int main(void) {
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    unsetenv("LOCKSTEP_KEY_FILE");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_files), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_faults),     cmocka_unit_test(test_last),
+        cmocka_unit_test(test_killed),
+    };
+    return cmocka_run_group_tests(tests, make_peace, folder_remove);
+}
