@@ -15,7 +15,7 @@
 #include "train/metrics.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
-enum { LOCK_LOOK_US = 50000, LOCK_LOOKS = 120 * 1000000 / LOCK_LOOK_US };
+enum { LOCK_LOOK_US = 50000, LOCK_LOOKS = 120 * 1000000 / LOCK_LOOK_US, FEW_LOOKS = 100 };
 
 static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
 
@@ -27,8 +27,8 @@ static ls_status write_config(const ls_run *r, ls_error *e) {
 }
 
 /* Of the view before, on another host, that may still be ending, or is cut off. */
-static void wait_for_lock(const ls_folder *f) {
-    for (int i = 0; i < LOCK_LOOKS && flock(f->lock, LOCK_EX | LOCK_NB) != 0; i++) {
+static void wait_for_lock(const ls_folder *f, int looks) {
+    for (int i = 0; i < looks && flock(f->lock, LOCK_EX | LOCK_NB) != 0; i++) {
         if (i == LOCK_LOOKS / 60)
             ls_log("%s: waiting for a worker of the view before to let go of it", f->run->dir);
         usleep(LOCK_LOOK_US);
@@ -36,16 +36,19 @@ static void wait_for_lock(const ls_folder *f) {
 }
 
 /* One program a run at a time; the lock goes with the process. */
-static ls_status take_lock(ls_folder *f, ls_error *e) {
+static ls_status take_lock(ls_folder *f, int looks, ls_error *e) {
     const char *dir = f->run->dir;
     f->lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->lock < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", dir, strerror(errno));
-    if (f->run->survival.view.id.number > 1) wait_for_lock(f);
+    wait_for_lock(f, looks);
     if (flock(f->lock, LOCK_EX | LOCK_NB) == 0) return LS_OK;
     close(f->lock);
     f->lock = -1;
     return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep", dir);
 }
+
+/* Of the first view's folder nobody else is to be waited for. */
+static int looks(const ls_run *r) { return r->survival.view.id.number > 1 ? LOCK_LOOKS : 0; }
 
 /* ---- a new one ---- */
 
@@ -80,7 +83,7 @@ ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
     ls_corpus_free(&c);
     if (s != LS_OK) return s;
     f_p->fresh = true;
-    return take_lock(f_p, e);
+    return take_lock(f_p, looks(r), e);
 }
 
 /* ---- an old one ---- */
@@ -119,7 +122,7 @@ ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
         return ls_folder_create(f_p, r, e);
     }
     LS_TRY(check_config(r, e));
-    LS_TRY(take_lock(f_p, e));
+    LS_TRY(take_lock(f_p, looks(r), e));
     char *path = NULL;
     LS_TRY(ls_checkpoint_newest_good(r->dir, &path, &f_p->step, e));
     if (!path) return begin_again(r, e);
@@ -157,8 +160,13 @@ ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
         LS_TRY(write_missing(r, e));
         tell_made_again(r);
     }
-    LS_TRY(take_lock(f_p, e));
+    LS_TRY(take_lock(f_p, looks(r), e));
     return f_p->step < 0 ? find_start(f_p, e) : LS_OK;
+}
+
+ls_status ls_folder_hold(ls_folder *f_p, const ls_run *r, ls_error *e) {
+    *f_p = (ls_folder){.run = r, .lock = -1};
+    return take_lock(f_p, FEW_LOOKS, e);
 }
 
 static bool is_held(const ls_folder *f) {
@@ -175,7 +183,7 @@ static ls_status make_again(ls_folder *f, ls_error *e) {
     if (of_another)
         return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", f->run->dir);
     LS_TRY(ls_file_make_dirs(f->run->dir, e));
-    LS_TRY(take_lock(&fresh, e));
+    LS_TRY(take_lock(&fresh, looks(f->run), e));
     close(f->lock);
     f->lock = fresh.lock;
     tell_made_again(f->run);

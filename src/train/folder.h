@@ -23,6 +23,9 @@ ls_status ls_folder_create(ls_folder *f_p, const ls_run *, ls_error *);
 ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *, ls_error *);
 /* That of a run whose workers were lost, as it is. */
 ls_status ls_folder_enter(ls_folder *f_p, const ls_run *, ls_error *);
+/* The same where the run ends on this host; another host may have it for a few seconds: LS_EINVAL
+ * if it keeps it. */
+ls_status ls_folder_hold(ls_folder *f_p, const ls_run *, ls_error *);
 /* Before a checkpoint: what was taken away of the folder is made again, as far as it is known. */
 ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
 /* Training begins: from here on a fresh one stays; an old one gets the new config, and loses the

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "train/control.h"
+#include "train/folder.h"
 #include "train/run.h"
 #include "train/snapshot.h"
 
@@ -105,6 +106,26 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status write_line(const ls_run *r, ls_error *e) {
+    ls_metrics *m = NULL;
+    ls_logged logged;
+    LS_TRY(ls_metrics_cut(r->dir, INT64_MAX, &logged, e));
+    LS_TRY(ls_metrics_open(r, logged, &m, e));
+    ls_status s = ls_metrics_missing(m, e);
+    ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);
+    return s == LS_OK ? closed : s;
+}
+
+/* The line of the last step, which a lost host may not have written. A host that is only out of
+ * reach has the folder, and writes it. */
+static void end_metrics(const ls_run *r) {
+    ls_folder f;
+    ls_error e = {0};
+    if (ls_folder_hold(&f, r, &e) != LS_OK) return;
+    if (write_line(r, &e) != LS_OK) ls_log("%s", e.msg);
+    ls_folder_close(&f);
+}
+
 /* Where nobody leads any more. */
 static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_run *r = arg;
@@ -113,6 +134,7 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     bool decided = ls_store_newest(r->store, &note);
     LS_TRY(mend(arg, decided ? &note : NULL, e));
     *steps_p = ls_store_steps(r->store);
+    end_metrics(r);
     return ls_snapshot_now(&r->snapshot, r, *steps_p, e);
 }
 

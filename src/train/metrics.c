@@ -201,6 +201,18 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     return LS_OK;
 }
 
+ls_status ls_metrics_missing(ls_metrics *m, ls_error *e) {
+    const ls_run *r = m->run;
+    ls_store_note n;
+    if (!r->store || !ls_store_latest(r->store, &n)) return LS_OK;
+    ls_step_in in = ls_run_step(r, n.steps - 1, &n.scaler);
+    in.lr = n.lr;
+    in.loss_scale = n.loss_scale;
+    in.updates = n.updates;
+    double seconds = (double)(ls_clock_ns() - n.began_ns) / 1e9;
+    return ls_metrics_step(m, n.steps, &in, &n.out, seconds, e);
+}
+
 ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {
     m->has_val = true;
     m->val_loss = v->loss;

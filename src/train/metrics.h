@@ -29,6 +29,8 @@ ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
  * or ls_metrics_close() fails. LS_EIO: too many wait. */
 ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
                           double seconds, ls_error *);
+/* The latest step in memory, where who was to write its line was lost. */
+ls_status ls_metrics_missing(ls_metrics *, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
 /* Before going on from step `steps`: drops what a run that was killed wrote beyond it, or half. */

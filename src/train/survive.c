@@ -327,18 +327,30 @@ static void end_alone(host *h) {
     fail(h, &e);
 }
 
-/* Another leads than did? */
+static void tell_leads(const host *h, const ls_leads *now) {
+    char trouble[256];
+    ls_membership_trouble(h->membership, trouble, sizeof trouble);
+    if (now->self)
+        ls_log("this host leads now");
+    else if (h->leads.self)
+        ls_log("this host leads no more%s%s", *trouble ? ": " : "", trouble);
+}
+
+/* Another leads than did? Where that can't be told, who led is followed for as long as it can be
+ * heard: it knows when it has to stop. */
 static void look_at_membership(host *h) {
     ls_leads now;
     ls_error e = {0};
     ls_membership_look(h->membership, &now);
+    bool follows = ls_views_is_linked(h->views) && !h->leads.self;
     if (now.term == h->leads.term && now.self == h->leads.self) return;
+    if (now.term == 0 && follows) return;
+    if (h->s->etcd.endpoints) tell_leads(h, &now);
     h->leads = now;
     if (h->links && ls_links_call(h->links, now.term && !now.self ? now.address : NULL, &e)) {
         fail(h, &e);
         return;
     }
-    if (h->s->etcd.endpoints && now.self) ls_log("this host leads now");
     ls_views_lead(h->views, now.term, now.self);
 }
 

@@ -135,7 +135,9 @@ void ls_views_lead(ls_views *v, int64_t term, bool self) {
     if (term == v->term && self == v->leads) return;
     for (int i = LS_OWN_PEER + 1; v->leads && i < v->leader.npeers; i++)
         if (v->leader.peers[i].phase != LS_PEER_ABSENT) v->c.ops->drop(v->c.arg, i);
-    unlink_leader(v, self ? "this host leads now" : "another host leads now");
+    unlink_leader(v, self   ? "this host leads now"
+                     : term ? "another host leads now"
+                            : "nobody leads now");
     v->inbox.n = 0; /* of another term */
     v->term = term;
     v->leads = self;

@@ -237,8 +237,8 @@ static ls_status after_step(loop *l, ls_error *e) {
     if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
     if (l->evicts) return LS_OK; /* the next view does the rest */
     if (is_due(c->train.eval_every, l->steps) && l->evaluated != l->steps)
-        LS_TRY(evaluate(l, false, e));
-    return is_due(c->checkpoint.every, l->steps) ? save(l, false, e) : LS_OK;
+        return evaluate(l, false, e);
+    return LS_OK;
 }
 
 /* Worker 0's clock. */
@@ -260,15 +260,18 @@ static ls_asked own_asked(const loop *l) {
     return asked > LS_ASKED_RENEW ? (ls_asked)asked : LS_ASKED_RENEW;
 }
 
-/* All do after a step what one is asked to. */
+/* All do after a step what one is asked to. All have updated what is theirs then, and it can be
+ * saved. */
 static ls_status agree_on_asked(loop *l, ls_error *e) {
     int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)own_asked(l), is_time(l)};
     ls_snapshot_say(l->run, l->m.worker, l->asked_share, asked + 2);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2 + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
     ls_snapshot_hear(l->run, l->m.worker, l->asked_share, asked + 2);
     l->asked = (ls_asked)asked[0];
-    if (asked[1] && l->steps < l->run->config.train.steps) LS_TRY(save(l, false, e));
-    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < l->run->config.train.steps)
+    const ls_config *c = &l->run->config;
+    bool due = asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
+    if (due && l->steps < c->train.steps) LS_TRY(save(l, false, e));
+    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < c->train.steps)
         ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
                (long long)l->steps);
     return LS_OK;
@@ -394,18 +397,6 @@ static void tell_memory(const ls_run *r) {
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
 }
 
-/* A step whose worker 0 was lost before it could write its line. */
-static ls_status write_missing(loop *l, ls_error *e) {
-    ls_store_note n;
-    if (!l->run->store || !ls_store_latest(l->run->store, &n)) return LS_OK;
-    ls_step_in in = ls_run_step(l->run, n.steps - 1, &n.scaler);
-    in.lr = n.lr;
-    in.loss_scale = n.loss_scale;
-    in.updates = n.updates;
-    double seconds = (double)(ls_clock_ns() - n.began_ns) / 1e9;
-    return ls_metrics_step(l->metrics, n.steps, &in, &n.out, seconds, e);
-}
-
 /* Worker 0 tells of a run's beginning; workers that follow others are told of by who starts them.
  */
 static void tell_beginning(const loop *l) {
@@ -432,7 +423,7 @@ static ls_status begin(loop *l, ls_error *e) {
         ls_logged logged = {0};
         if (!l->metrics) s = ls_folder_keep(&l->folder, &logged, e);
         if (s == LS_OK && !l->metrics) s = ls_metrics_open(r, logged, &l->metrics, e);
-        if (s == LS_OK) s = write_missing(l, e);
+        if (s == LS_OK) s = ls_metrics_missing(l->metrics, e);
         tell_beginning(l);
     }
     ls_tracer_close(&l->tracer);

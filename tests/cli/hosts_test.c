@@ -223,18 +223,35 @@ static void test_paused(void **arg) {
 
 /* ---- the first host ---- */
 
-/* Others end with a checkpoint, if they have the state. */
+/* Others end with a checkpoint, if they have the state; else there is one already. */
 static void leader_lost(const char *run, const char *more, bool whole) {
     char settings[512];
     snprintf(settings, sizeof settings, "--set survival.rejoin_s=0.5 %s", more);
     pair p = two(run, settings);
     await_step(run, 45, &p.a);
+    if (!whole) wait_for_file("led-3/checkpoints/latest");
     host_kill(&p.a);
     host_expect(&p.b, 1, "the leading host, 127.0.0.1:");
     if (whole) assert_true(host_says(&p.b, "the run ends here with a checkpoint of step "));
     host h = start(3, run, "--resume", more);
     host_expect(&h, 0, "going on from ");
     check_run("peace", run, &h);
+}
+
+/* It is lost while it writes the line of a step that the others have done. */
+static void test_line_lost(void **arg) {
+    (void)arg;
+    setenv("LD_PRELOAD", LOCKSTEP_FAULTS_LIBRARY, 1);
+    setenv("LOCKSTEP_FAULTS", "write metrics.jsonl$ KILL 50-51", 1);
+    pair p = begin("line", 2, 2, "--set parallel.zero=0 --set survival.rejoin_s=0.5");
+    unsetenv("LD_PRELOAD");
+    p.b = join(&p, 2);
+    host_expect(&p.b, 1, "the run ends here with a checkpoint of step ");
+    host_end(&p.a);
+    assert_int_equal(steps_of("line"), host_count(&p.b, "checkpoint of step 50;") ? 50 : 49);
+    host h = start(3, "line", "--resume", "");
+    host_expect(&h, 0, "going on from ");
+    check_run("peace", "line", &h);
 }
 
 static void test_leader_lost(void **arg) {
@@ -387,15 +404,15 @@ int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),         cmocka_unit_test(test_peace),
-        cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
-        cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
-        cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_leader_lost),   cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_alone),       cmocka_unit_test(test_peace),
+        cmocka_unit_test(test_uneven),      cmocka_unit_test(test_no_copies),
+        cmocka_unit_test(test_killed),      cmocka_unit_test(test_host_lost),
+        cmocka_unit_test(test_lost_early),  cmocka_unit_test(test_late),
+        cmocka_unit_test(test_scale),       cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_leader_lost), cmocka_unit_test(test_line_lost),
+        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_other_config),
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_bad_addresses),
+        cmocka_unit_test(test_strangers),   cmocka_unit_test(test_two_runs),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

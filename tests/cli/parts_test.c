@@ -101,6 +101,15 @@ static void test_same_files(void **state) {
     }
 }
 
+/* Workers of one host are not through with a step at the same moment. */
+static void test_one_host(void **state) {
+    (void)state;
+    host h = start("one", "", "--set parallel.zero=3 --set checkpoint.every=4", NULL);
+    host_expect(&h, 0, NULL);
+    check_run("peace", "one", &h);
+    if (host_says(&h, "failed")) host_fail(&h, "a checkpoint failed");
+}
+
 /* A writer that takes long, on either host, holds up no step. */
 static void test_beside(void **state) {
     (void)state;
@@ -190,9 +199,9 @@ int main(void) {
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_files), cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_faults),     cmocka_unit_test(test_last),
-        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_same_files), cmocka_unit_test(test_one_host),
+        cmocka_unit_test(test_beside),     cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_last),       cmocka_unit_test(test_killed),
     };
     return cmocka_run_group_tests(tests, make_peace, folder_remove);
 }
