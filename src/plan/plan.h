@@ -4,7 +4,7 @@
  * parallelism needs: ls_plan_add_recompute() (less is kept for backward), ls_plan_add_gathers()
  * (parameters that are sharded come before they are used), ls_plan_add_reduction() (sums over
  * virtual workers, bucket by bucket), ls_plan_add_update() (norm, clipping, AdamW, new parameters
- * to all), ls_plan_add_frees(). exec.c runs the result, print.c writes it. None of them knows a
+ * to all), ls_plan_add_frees(). exec.h runs the result, print.c writes it. None of them knows a
  * strategy: that is in the passes.
  *
  * Invariants, checked by ls_plan_verify() after every pass:

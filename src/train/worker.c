@@ -41,7 +41,6 @@ typedef struct ls_train_loop {
     bool follows;        /* these workers go on from what others have left in memory */
     bool shared;         /* no host has all of the state: each writes its part of checkpoints */
     int64_t asked_share; /* of this worker, for a part (train/snapshot.h) */
-    bool has_corpus;
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
@@ -382,8 +381,9 @@ static ls_status open_folder(loop *l, ls_error *e) {
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     LS_TRY(agree_on_done(l, e));
-    ls_status s = l->has_corpus ? LS_OK : ls_corpus_open(&l->corpus, r->dir, &r->config, e);
-    l->has_corpus = s == LS_OK;
+    ls_status s = LS_OK;
+    if (!l->corpus.train)
+        s = ls_corpus_open(&l->corpus, r->dir, &r->config, e); /* else it stayed */
     return ls_agree(l->m.group, s, e);
 }
 
