@@ -1,12 +1,12 @@
 #!/bin/sh
-# Training between hosts: three network namespaces with two workers each. Links are cut at random for
-# seconds, and workers are killed meanwhile: the bits of a run in peace, a clean ledger. Needs root
-# and the kernel's namespaces. CUTS=5 for fewer.
+# Training between hosts: three network namespaces (or HOSTS) with two workers each. Links are cut at
+# random for seconds, and workers are killed meanwhile: the bits of a run in peace, a clean ledger.
+# Needs root and the kernel's namespaces. CUTS=5 for fewer; CONFIG for another model.
 set -u
 cd "$(dirname "$0")/.."
 
 lockstep=${BUILD:-build}/lockstep
-n=3
+n=${HOSTS:-3}
 if [ ! -x "$lockstep" ]; then
     echo "skipped: hosts ($lockstep is not built)"
     exit 0
@@ -16,8 +16,8 @@ fi
 try() { # try NAME SETTINGS...
     name=$1
     shift
-    LOCKSTEP_KEY=$key scripts/cut_links.py "$lockstep" $tag "$dir" --cuts "${CUTS:-20}" "$@" \
-        2>"$dir/out.cuts"
+    LOCKSTEP_KEY=$key scripts/cut_links.py "$lockstep" $tag "$dir" --cuts "${CUTS:-20}" \
+        --config "${CONFIG:-configs/tiny.yaml}" --hosts $n "$@" 2>"$dir/out.cuts"
     result $? "$name"
 }
 try "links are cut, zero 0" --set parallel.zero=0

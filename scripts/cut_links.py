@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains on three namespaces of scripts/netns.sh while their links are cut and workers are killed.
 
-    scripts/cut_links.py build/lockstep TAG FOLDER --cuts 20 [--set KEY=VALUE ...]
+    scripts/cut_links.py build/lockstep TAG FOLDER --cuts 20 [--config CONFIG] [--set KEY=VALUE ...]
 
 Stops the run after the last cut, trains as many steps in peace, and compares hash and ledger. The
 learning rate is constant, so that a run that was to be longer has the same bits. Prints how long it
@@ -20,7 +20,6 @@ import sys
 import threading
 import time
 
-HOSTS = 3
 SETS = ["train.virtual_workers=8", "train.batch=16", "train.eval_every=0", "checkpoint.every=200",
         "log.every=100000", "optim.lr=1e-3", "optim.min_lr=1e-3", "survival.heartbeat_s=0.5",
         "survival.balance=off"]
@@ -129,6 +128,9 @@ def main():
     parser.add_argument("lockstep")
     parser.add_argument("tag")
     parser.add_argument("folder")
+    parser.add_argument("--config", default="configs/tiny.yaml")
+    parser.add_argument("--hosts", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2, help="of each host")
     parser.add_argument("--cuts", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--set", action="append", default=[])
@@ -138,10 +140,10 @@ def main():
     for path in (many, peace):
         shutil.rmtree(path, ignore_errors=True)
     sets = [word for s in SETS + o.set for word in ("--set", s)]
-    train = [o.lockstep, "train", "configs/tiny.yaml", "-n", "2"] + sets
-    hosts, logs = [], [os.path.join(o.folder, "log.%d" % i) for i in range(HOSTS)]
-    for i in range(HOSTS):
-        how = ["--join", "10.231.0.1:7000"] if i else ["--listen", "10.231.0.1:7000", "--hosts", "3"]
+    train = [o.lockstep, "train", o.config, "-n", str(o.workers)] + sets
+    hosts, logs = [], [os.path.join(o.folder, "log.%d" % i) for i in range(o.hosts)]
+    for i in range(o.hosts):
+        how = ["--join", "10.231.0.1:7000"] if i else ["--listen", "10.231.0.1:7000", "--hosts", str(o.hosts)]
         hosts.append(subprocess.Popen(
             ["ip", "netns", "exec", "%s-%d" % (o.tag, i)] + train +
             ["-o", many, "--set", "train.steps=1000000"] + how,
@@ -171,11 +173,11 @@ def main():
     def backs():
         return open(logs[0]).read().count("from the newest checkpoint")
 
-    wait(time.monotonic(), 2 * HOSTS)
+    wait(time.monotonic(), o.hosts * o.workers)
     from_cut, from_heal, whole, kills, silent = [], [], [], 0, 0
     for i in range(o.cuts):
         time.sleep(random.uniform(0, 1))
-        host, before = random.randrange(HOSTS), backs()
+        host, before = random.randrange(o.hosts), backs()
         link = Link(o.tag, host, random.random() < 0.5)
         seconds = random.uniform(1, 6)
         link.cut()
@@ -190,7 +192,7 @@ def main():
         # What was on its way when the link was cut is complete within 0.3 s.
         from_cut.append(wait(cut + 0.3) - cut)
         from_heal.append(wait(heal) - heal)
-        whole.append(wait(heal, 2 * HOSTS) - heal)
+        whole.append(wait(heal, o.hosts * o.workers) - heal)
         # To the one that leads all others are lost at once: more than two copies make up for.
         if host != 0 and backs() > before:
             give_up("steps were lost with host %d" % host)
@@ -211,7 +213,7 @@ def main():
     print("  %d steps, %d cuts (%d links down, %d lost all packets), %d workers killed, %d views, "
           "%d of them from a checkpoint" % (
               steps, o.cuts, o.cuts - silent, silent, kills, views, backs()))
-    print("  until the next step: from the cut %s; from its end %s; until all six train: %s" % (
+    print("  until the next step: from the cut %s; from its end %s; until all train: %s" % (
         spread(from_cut), spread(from_heal), spread(whole)))
     if want != got or not got:
         give_up("other bits: %s, in peace %s" % (got, want))

@@ -333,7 +333,7 @@ static void tell_leads(const host *h, const ls_leads *now) {
     if (now->self)
         ls_log("this host leads now");
     else if (h->leads.self)
-        ls_log("this host leads no more%s%s", *trouble ? ": " : "", trouble);
+        ls_log("this host leads no more: %s", *trouble ? trouble : "its lease has run out");
 }
 
 /* Another leads than did? Where that can't be told, who led is followed for as long as it can be

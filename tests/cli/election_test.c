@@ -179,7 +179,7 @@ static void test_servers_stopped(void **arg) {
     await_steps(&t, 20);
     for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGSTOP);
     host_await(&t.h[leader], "view 1: ");
-    host_await(&t.h[leader], "this host leads no more: etcd: ");
+    host_await(&t.h[leader], "this host leads no more: ");
     int steps = steps_of(t.run);
     sleep_ms(500);
     assert_int_equal(steps_of(t.run), steps);
