@@ -127,14 +127,17 @@ static ls_status save_now(loop *l, bool last, ls_error *e) {
 static ls_status save_beside(loop *l, bool last, ls_error *e) {
     ls_store *store = l->run->store;
     ls_error why;
-    note_done(l, LS_STORE_SAVED);
-    if (l->m.worker != 0) return LS_OK;
+    if (l->m.worker != 0) {
+        if (l->run->survival.view.first > 0) note_done(l, LS_STORE_SAVED);
+        return LS_OK;
+    }
     if (last) (void)ls_snapshot_wait_written(store, &why);
     ls_status s = mend_folder(l, &why);
     if (s != LS_OK)
         tell_failed(l, &why);
     else if (!ls_snapshot_ask(store, l->steps))
         tell_busy(l);
+    note_done(l, LS_STORE_SAVED);
     if (last && s == LS_OK) s = ls_snapshot_wait_written(store, &why);
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
