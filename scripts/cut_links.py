@@ -20,9 +20,8 @@ import sys
 import threading
 import time
 
-SETS = ["train.virtual_workers=8", "train.batch=16", "train.eval_every=0", "checkpoint.every=200",
-        "log.every=100000", "optim.lr=1e-3", "optim.min_lr=1e-3", "survival.heartbeat_s=0.5",
-        "survival.balance=off"]
+SETS = ["train.eval_every=0", "checkpoint.every=200", "log.every=100000", "optim.lr=1e-3",
+        "optim.min_lr=1e-3", "survival.heartbeat_s=0.5", "survival.balance=off"]
 
 
 def spread(values):

@@ -225,6 +225,12 @@ void ls_store_set(ls_store *s, ls_store_flag flag, int64_t value) {
     atomic_store(&s->head->flags[flag], value);
 }
 
+void ls_store_raise(ls_store *s, ls_store_flag flag, int64_t value) {
+    long long was = atomic_load(&s->head->flags[flag]);
+    while (was < value && !atomic_compare_exchange_weak(&s->head->flags[flag], &was, value)) {
+    }
+}
+
 int64_t ls_store_get(const ls_store *s, ls_store_flag flag) {
     return atomic_load(&s->head->flags[flag]);
 }

@@ -82,12 +82,15 @@ typedef enum ls_store_flag {
     LS_STORE_TOGETHER,    /* } */
     LS_STORE_OPENED,      /* } */
     LS_STORE_PARTS,       /* } */
+    LS_STORE_HELD,        /* } ns that a worker was held up by one at the most */
     LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
     LS_STORE_WHOLE,       /* the workers of this view have taken up all of the state */
     LS_STORE_LOST,        /* a view has found that the state is not whole */
     LS_STORE_NFLAGS
 } ls_store_flag;
 void ls_store_set(ls_store *, ls_store_flag, int64_t value);
+/* To the value, if that is more. */
+void ls_store_raise(ls_store *, ls_store_flag, int64_t value);
 int64_t ls_store_get(const ls_store *, ls_store_flag);
 
 /* ---- virtual workers whose gradient is computed twice (train/backup.h) ---- */

@@ -314,9 +314,11 @@ bool ls_snapshot_is_copied(const ls_store *s) {
     return ls_store_get(s, LS_STORE_COPIED) == ls_store_get(s, LS_STORE_WANTED);
 }
 
-void ls_snapshot_wait_copied(const ls_store *s) {
-    int64_t looked_ns = ls_clock_ns();
+void ls_snapshot_wait_copied(ls_store *s) {
+    int64_t began_ns = ls_clock_ns(), looked_ns = began_ns;
+    if (ls_snapshot_is_copied(s)) return;
     while (!ls_snapshot_is_copied(s)) wait_a_little(&looked_ns, 200);
+    ls_store_raise(s, LS_STORE_HELD, ls_clock_ns() - began_ns);
 }
 
 ls_status ls_snapshot_wait_written(const ls_store *s, ls_error *e) {

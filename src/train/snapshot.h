@@ -61,7 +61,7 @@ bool ls_snapshot_ask(ls_store *, int64_t steps);
 /* Is nothing of the state still to be copied? */
 bool ls_snapshot_is_copied(const ls_store *);
 /* By every worker, before it changes the state. */
-void ls_snapshot_wait_copied(const ls_store *);
+void ls_snapshot_wait_copied(ls_store *);
 /* Until what was asked for is on disk. LS_EIO: it could not be written; the log says why. */
 ls_status ls_snapshot_wait_written(const ls_store *, ls_error *);
 

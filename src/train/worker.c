@@ -36,6 +36,8 @@ typedef struct ls_train_loop {
     int64_t evaluated; /* and at the latest evaluation of workers that were lost */
     int64_t saved_ns;
     int64_t computed_ns; /* in all steps of this view */
+    double seconds;      /* of all its steps */
+    int64_t nsteps;      /* } */
     bool evicts;         /* a worker leaves, for what an audit found */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* these workers go on from what others have left in memory */
@@ -192,9 +194,12 @@ static ls_status save(loop *l, bool last, ls_error *e) {
     l->saved_ns = ls_clock_ns();
     if (!l->run->store) return saved ? LS_OK : save_now(l, last, e);
     l->saved = l->steps;
-    if (l->shared) return saved && !last ? LS_OK : save_share(l, last, e);
+    if (last && l->shared) return save_share(l, true, e);
     if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
-    return saved ? LS_OK : save_beside(l, false, e);
+    if (saved) return LS_OK;
+    ls_status s = l->shared ? save_share(l, false, e) : save_beside(l, false, e);
+    ls_store_raise(l->run->store, LS_STORE_HELD, ls_clock_ns() - l->saved_ns);
+    return s;
 }
 
 /* The worker that an audit has found to be wrong. */
@@ -299,6 +304,8 @@ static ls_status one_step(loop *l, ls_error *e) {
     LS_TRY(ls_member_step(&l->m, &in, &out, e));
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
     l->steps++;
+    l->seconds += seconds;
+    l->nsteps++;
     tell_computed(l);
     if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
         return ls_fail(
@@ -434,6 +441,14 @@ static ls_status begin(loop *l, ls_error *e) {
     return ls_agree(l->m.group, s, e);
 }
 
+/* The longest that a worker of this host waited for one that was written beside training. */
+static void tell_held(const loop *l) {
+    double held = l->run->store ? (double)ls_store_get(l->run->store, LS_STORE_HELD) / 1e9 : 0;
+    if (held > 0 && l->nsteps > 0)
+        ls_log("checkpoints held workers up for %.1f ms at most: %.1f%% of a step", held * 1e3,
+               100 * held * (double)l->nsteps / l->seconds);
+}
+
 /* Worker 0's last word, on standard output. */
 static ls_status summarize(const loop *l, ls_error *e) {
     const ls_run *r = l->run;
@@ -442,6 +457,7 @@ static ls_status summarize(const loop *l, ls_error *e) {
     if (r->store && ls_store_get(r->store, LS_STORE_BACKED))
         ls_log("%lld times a backup worker had a virtual worker's gradient first",
                (long long)ls_store_get(r->store, LS_STORE_BACKED));
+    tell_held(l);
     if (l->steps < all) {
         ls_log("stopped after step %lld of %lld; go on with: lockstep train %s -o %s --resume",
                (long long)l->steps, (long long)all, l->job->config, r->dir);

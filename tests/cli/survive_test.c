@@ -36,9 +36,9 @@ static int hurt(const program *p, int number, int most, unsigned pause_ms) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) /* many times slower */
-enum { STEPS = 160, LESS = 4 };
+enum { STEPS = 120, LESS = 8, SLOW_STEPS = 20 };
 #else
-enum { STEPS = 300, LESS = 2 };
+enum { STEPS = 300, LESS = 2, SLOW_STEPS = 40 };
 #endif
 
 static void check(program *p, const char *run, int times, const char *what) {
@@ -228,7 +228,7 @@ static char *slow_down(const char *run, const char *how) {
     const char *fixed = "--set train.batch=160 --set checkpoint.every=0 --set train.eval_every=0";
     char want[256], got[256], sets[256], *output = NULL;
     snprintf(sets, sizeof sets, "%s %s", fixed, how);
-    program p = start(2, run, 80 / LESS, sets);
+    program p = start(2, run, SLOW_STEPS, sets);
     char control[64];
     snprintf(control, sizeof control, "%s/control", run);
     wait_for_file(control);
@@ -243,7 +243,7 @@ static char *slow_down(const char *run, const char *how) {
     assert_int_equal(program_end(&p, &output), 0);
     if (!file_exists("steady")) {
         char *steady = NULL;
-        p = start(2, "steady", 80 / LESS, fixed);
+        p = start(2, "steady", SLOW_STEPS, fixed);
         assert_int_equal(program_end(&p, &steady), 0);
         free(steady);
     }

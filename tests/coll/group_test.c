@@ -195,9 +195,9 @@ static ls_status try_everything(ls_group *g, void *arg, ls_error *e) {
 static const size_t COUNTS[] = {0, 1, 2, 7, 12, 13, 1000, 4096, 4097, 70001};
 enum { NCOUNTS = 10 };
 
-/* Processes are slow under the address sanitizer: every third count, another third for each number
- * of workers. */
-#ifdef __SANITIZE_ADDRESS__
+/* Processes are slow under sanitizers: every third count, another third for each number of workers,
+ * or for each algorithm. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 3 };
 #else
 enum { STRIDE = 1 };
@@ -238,7 +238,7 @@ static void test_forced(void **state) {
                                         "doubling", "binomial", "double_tree", "hierarchical"};
     for (int a = 0; a < 8; a++)
         for (int s = 0; s < NSIZES; s++)
-            for (int k = 0; k < NCOUNTS; k += 3) {
+            for (int k = (a + s) % STRIDE * 3; k < NCOUNTS; k += 3 * STRIDE) {
                 ls_group_options o = {.algorithm = names[a]};
                 work w = {.count = COUNTS[k], .in_place = k % 2, .arena = k % 2};
                 run_threads(SIZES[s], &o, try_everything, &w, NULL);
@@ -290,7 +290,7 @@ static void test_tcp_forced(void **state) {
     static const char *const names[] = {"exchange", "ring",        "halving",     "doubling",
                                         "binomial", "double_tree", "hierarchical"};
     for (int a = 0; a < 7; a++)
-        for (int k = 0; k < NCOUNTS; k += 3) {
+        for (int k = a % STRIDE * 3; k < NCOUNTS; k += 3 * STRIDE) {
             ls_group_options o = {.transport = "tcp", .algorithm = names[a], .insecure = a % 2};
             work w = {.count = COUNTS[k], .in_place = k % 2};
             run_processes(5, &o, try_everything, &w);
