@@ -228,6 +228,7 @@ static void attend(void *arg) {
     ls_run *r = arg;
     if (r->survival.leads) answer_requests(r);
     balance(r);
+    ls_snapshot_prepare(&r->snapshot, r);
     ls_snapshot_attend(&r->snapshot, r);
 }
 

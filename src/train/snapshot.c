@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -177,7 +178,8 @@ static void finish(ls_snapshot *x, const ls_run *r, bool good) {
 }
 
 /* Pages that a system has to find, and to clear, take many times as long as the copy itself, and
- * longer still where it gets them from another: so they are kept. What is not copied takes none. */
+ * longer still where it gets them from another: so they are touched before the first copy, and
+ * kept. What is not copied takes none. */
 static ls_status take_memory(ls_snapshot *x, const ls_run *r, ls_error *e) {
     size_t nbytes = 3 * r->model.nfloats * sizeof(float);
     if (x->copy) return LS_OK;
@@ -190,6 +192,36 @@ static ls_status take_memory(ls_snapshot *x, const ls_run *r, ls_error *e) {
     x->copy = p;
     x->nbytes = nbytes;
     return LS_OK;
+}
+
+/* What others may write meanwhile stays. */
+static void touch(float *p, size_t n) {
+    enum { PAGE = 4096 / sizeof(float) };
+    for (size_t i = 0; i < n; i += PAGE) atomic_fetch_or((_Atomic uint32_t *)(void *)(p + i), 0);
+}
+
+static _Noreturn void warm(const ls_run *r, float *flat) {
+    const ls_plan *p = &r->plan;
+    size_t n = r->model.nfloats;
+    writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->survival.view.n));
+    if (nice(NICE) < 0) errno = 0;
+    if (!w.end) touch(flat, 3 * n);
+    for (int i = w.first; i < w.end; i++)
+        for (int k = 0; k < 3 * p->nbuckets; k++) {
+            ls_bucket b = ls_plan_owned(p, k / 3, i);
+            touch(flat + (size_t)(k % 3) * n + b.first, b.end - b.first);
+        }
+    _exit(0);
+}
+
+void ls_snapshot_prepare(ls_snapshot *x, const ls_run *r) {
+    const ls_config *c = &r->config;
+    int how = 0;
+    if (x->warmer.pid && ls_child_ended(&x->warmer, r->survival.heartbeat_s, &how))
+        x->warmer = (ls_child){0};
+    bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0;
+    if (x->copy || !due || ls_store_steps(r->store) < 0) return;
+    if (take_memory(x, r, NULL) == LS_OK && ls_child_start(&x->warmer, NULL) == 0) warm(r, x->copy);
 }
 
 static ls_status start_writer(ls_snapshot *x, const ls_run *r, ls_error *e) {
@@ -271,7 +303,9 @@ ls_status ls_snapshot_now(ls_snapshot *x, const ls_run *r, int64_t steps, ls_err
 void ls_snapshot_close(ls_snapshot *x, const ls_run *r) {
     if (!r->store) return;
     ls_snapshot_end_view(x, r, false);
-    while (x->writer.pid || is_pending(r->store)) {
+    if (x->warmer.pid) kill(x->warmer.pid, SIGKILL);
+    while (x->writer.pid || x->warmer.pid || is_pending(r->store)) {
+        if (x->copy) ls_snapshot_prepare(x, r);
         ls_snapshot_attend(x, r);
         usleep(1000);
     }

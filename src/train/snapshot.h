@@ -17,9 +17,8 @@
  *     worker 0's host      has made the files: LS_STORE_OPENED, the attempt's number
  *     worker 0             tells the others' first workers, who set it for their own writers
  *     the other writers    write their parts: LS_STORE_WRITTEN
- *     their first workers  say that they are there, or that one failed; worker 0 sets
- * LS_STORE_PARTS worker 0's host      reads all back and gives the checkpoint its name:
- * LS_STORE_WRITTEN
+ *     their first workers  say that they are there, or that one failed: LS_STORE_PARTS at worker 0
+ *     worker 0's host      reads all back, gives the checkpoint its name: LS_STORE_WRITTEN
  *
  * So a host that is lost needs no time limit: with it the view ends, and then the checkpoint is
  * given up, unless all parts were there.
@@ -27,15 +26,17 @@
 #ifndef LS_TRAIN_SNAPSHOT_H
 #define LS_TRAIN_SNAPSHOT_H
 
+#include <stdbool.h>
+
 #include "net/process.h"
 #include "plan/store.h"
-#include <stdbool.h>
 
 struct ls_run;
 
 /* Of who starts the workers. */
 typedef struct ls_snapshot {
     ls_child writer; /* pid 0: none is at work */
+    ls_child warmer; /* likewise; it touches the memory of the copy */
     int64_t steps;
     int tries;     /* of this checkpoint */
     bool given_up; /* the view has ended in which other hosts would have written parts of it */
@@ -43,6 +44,9 @@ typedef struct ls_snapshot {
     size_t nbytes; /* of it */
 } ls_snapshot;
 
+/* When workers have begun: memory for the first copy is made ready beside them, where a checkpoint
+ * is to come before the last one. */
+void ls_snapshot_prepare(ls_snapshot *, const struct ls_run *);
 /* Starts a writer where one is wanted, and looks after one that works: killed, or stopped, before
  * it has copied all, it is followed by another. */
 void ls_snapshot_attend(ls_snapshot *, const struct ls_run *);
