@@ -29,8 +29,8 @@ static ls_etcd *make(bool user) {
     ls_etcd *t = NULL;
     if (user) o.user = "user", o.password = "password";
     FUZZ_CHECK(ls_etcd_open(&o, &t, NULL) == LS_OK);
-    curl_easy_setopt(t->curl, CURLOPT_OPENSOCKETFUNCTION, open_peer);
-    curl_easy_setopt(t->curl, CURLOPT_SOCKOPTFUNCTION, is_connected);
+    t->lib->easy_setopt(t->curl, CURLOPT_OPENSOCKETFUNCTION, open_peer);
+    t->lib->easy_setopt(t->curl, CURLOPT_SOCKOPTFUNCTION, is_connected);
     return t;
 }
 
