@@ -133,9 +133,8 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_snapshot_close(&r->snapshot, r);
     bool decided = ls_store_newest(r->store, &note);
     LS_TRY(mend(arg, decided ? &note : NULL, e));
-    *steps_p = ls_store_steps(r->store);
     end_metrics(r);
-    return ls_snapshot_now(&r->snapshot, r, *steps_p, e);
+    return ls_snapshot_now(&r->snapshot, r, ls_store_steps(r->store), steps_p, e);
 }
 
 /* ---- slow workers ---- */
@@ -313,6 +312,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
                                 .join = r->join,
                                 .alike = r->alike.data,
                                 .hosts = r->hosts,
+                                .steps = c->train.steps,
                                 .rejoin_s = c->survival.rejoin_s,
                                 .stays = shares_memory(c),
                                 .begun = !r->resumes && r->dir && ls_file_exists(r->dir),

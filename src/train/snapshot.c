@@ -289,11 +289,13 @@ void ls_snapshot_end_view(ls_snapshot *x, const ls_run *r, bool stateless) {
     if (stateless) kill(x->writer.pid, SIGKILL);
 }
 
-ls_status ls_snapshot_now(ls_snapshot *x, const ls_run *r, int64_t steps, ls_error *e) {
-    int64_t newest = -1;
+ls_status ls_snapshot_now(ls_snapshot *x, const ls_run *r, int64_t steps, int64_t *newest_p,
+                          ls_error *e) {
     char *path = NULL;
-    if (ls_checkpoint_newest(r->dir, &path, &newest, NULL) == LS_OK) free(path);
-    if (newest >= steps) return LS_OK;
+    bool there = ls_checkpoint_newest_good(r->dir, &path, newest_p, NULL) == LS_OK && path;
+    free(path);
+    if (there && *newest_p >= steps) return LS_OK;
+    *newest_p = steps;
     writing w = writing_of(r, steps, false);
     LS_TRY(take_memory(x, r, e));
     LS_TRY(copy(&w, x->copy, e));

@@ -53,9 +53,10 @@ void ls_snapshot_attend(ls_snapshot *, const struct ls_run *);
 /* The view has ended, and the next one begins, or none. stateless: with an older checkpoint. What
  * waits for other hosts' parts is given up. */
 void ls_snapshot_end_view(ls_snapshot *, const struct ls_run *, bool stateless);
-/* The state after so many steps becomes a checkpoint, unless there is one. By who starts workers,
- * when there are none. */
-ls_status ls_snapshot_now(ls_snapshot *, const struct ls_run *, int64_t steps, ls_error *);
+/* The state after so many steps becomes a checkpoint, unless a good one is as new. By who starts
+ * workers, when there are none. *newest_p: the steps of the newest then. */
+ls_status ls_snapshot_now(ls_snapshot *, const struct ls_run *, int64_t steps, int64_t *newest_p,
+                          ls_error *);
 /* Waits until a writer is done, and gives memory back. */
 void ls_snapshot_close(ls_snapshot *, const struct ls_run *);
 

@@ -303,27 +303,39 @@ static void look_at_links(host *h) {
     }
 }
 
-/* The leader does not come back: what is here is saved, and the run ends. */
-static void end_alone(host *h) {
-    ls_error e = {0}, why = {0};
-    int64_t steps = 0;
-    char who[500] = "there is no leading host", trouble[256];
+static void tell_why_alone(const host *h, char *text, size_t nbytes) {
+    char trouble[256];
     const char *link = ls_links_trouble(h->links);
     ls_membership_trouble(h->membership, trouble, sizeof trouble);
     if (h->leads.term)
-        snprintf(who, sizeof who, "the leading host, %.200s, can't be reached (%.200s)",
+        snprintf(text, nbytes, "the leading host, %.200s, can't be reached (%.200s)",
                  h->leads.address, *link ? link : "it is silent");
-    else if (*trouble)
-        snprintf(who, sizeof who, "there is no leading host: %.250s", trouble);
-    if (ls_views_size(h->views) == 0)
+    else
+        snprintf(text, nbytes, "there is no leading host%s%.250s", *trouble ? ": " : "", trouble);
+}
+
+/* The leader does not come back: what is here is saved, and the run ends; unless it has ended well
+ * while this host was away. */
+static void end_alone(host *h) {
+    ls_error e = {0}, why = {0};
+    int64_t steps = 0;
+    char who[500];
+    tell_why_alone(h, who, sizeof who);
+    if (ls_views_size(h->views) == 0) {
         ls_fail(&e, LS_ETIMEOUT, "%s, for %.0f s", who, h->s->rejoin_s);
-    else if (h->s->save(h->s->arg, &steps, &why) == LS_OK)
+    } else if (h->s->save(h->s->arg, &steps, &why) != LS_OK) {
+        ls_fail(&e, LS_EPEER, "%s, and the run ends: %.200s", who, why.msg);
+    } else if (steps >= h->s->steps) {
+        ls_log("%s; the run has ended, after step %lld", who, (long long)steps);
+        h->s->ended = steps;
+        h->over = true;
+        return;
+    } else {
         ls_fail(&e, LS_EPEER,
                 "%s, for %.0f s: the run ends here with a checkpoint of step %lld; go on with "
                 "--resume",
                 who, h->s->rejoin_s, (long long)steps);
-    else
-        ls_fail(&e, LS_EPEER, "%s, and the run ends: %.200s", who, why.msg);
+    }
     fail(h, &e);
 }
 

@@ -30,6 +30,7 @@ typedef struct ls_survival {
     ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
     bool begun;      /* another host may have begun this run, and still have its state */
     int hosts;       /* for so many the first view waits */
+    int64_t steps;   /* of the whole run */
     double rejoin_s; /* without the first host a run goes on waiting for so long */
     int wanted;      /* so many workers; 0: as many as there are. attend() may set it */
     bool reshape;    /* the next view has another plan; attend() may set it */
@@ -42,7 +43,8 @@ typedef struct ls_survival {
     /* The next view is this one. alike: with the workers that are left in their places, to go on
      * where they are. */
     ls_status (*resize)(void *arg, const ls_view *, bool alike, ls_error *);
-    /* The run can't go on here: what is there becomes a checkpoint. *steps_p: after so many. */
+    /* The run can't go on here: what is there becomes a checkpoint, unless others have made one
+     * that is as new. *steps_p: of the newest. */
     ls_status (*save)(void *arg, int64_t *steps_p, ls_error *);
     /* Now and then: looks for what others want. */
     void (*attend)(void *arg);

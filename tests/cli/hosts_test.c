@@ -208,7 +208,10 @@ static void test_scale(void **arg) {
 /* Its supervisor does nothing for longer than the others wait; its workers go on. */
 static void test_paused(void **arg) {
     (void)arg;
-    pair p = two("paused", "--set parallel.zero=0 --set survival.heartbeat_s=0.3");
+    char settings[96];
+    snprintf(settings, sizeof settings, "--set parallel.zero=0 --set survival.heartbeat_s=0.3 %s",
+             LONGER);
+    pair p = two("paused", settings);
     await_step(p.run, 20, &p.a);
     kill(p.b.pid, SIGSTOP);
     host_await(&p.a, "it is silent");
@@ -219,6 +222,19 @@ static void test_paused(void **arg) {
     sleep_ms(1500);
     kill(p.a.pid, SIGCONT);
     check(&p);
+}
+
+/* The run ends while it is out of reach: what it finds is all that it can know. */
+static void test_missed_end(void **arg) {
+    (void)arg;
+    pair p = two("missed", "--set parallel.zero=0 --set survival.heartbeat_s=0.3 "
+                           "--set survival.rejoin_s=0.5");
+    await_step(p.run, 20, &p.a);
+    kill(p.b.pid, SIGSTOP);
+    host_expect(&p.a, 0, "it is silent");
+    kill(p.b.pid, SIGCONT);
+    host_expect(&p.b, 0, "the run has ended, after step 240");
+    check_run("peace", p.run, &p.b);
 }
 
 /* ---- the first host ---- */
@@ -404,15 +420,16 @@ int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),       cmocka_unit_test(test_peace),
-        cmocka_unit_test(test_uneven),      cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_killed),      cmocka_unit_test(test_host_lost),
-        cmocka_unit_test(test_lost_early),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_scale),       cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_leader_lost), cmocka_unit_test(test_line_lost),
-        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_other_config),
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_bad_addresses),
-        cmocka_unit_test(test_strangers),   cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_peace),
+        cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
+        cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
+        cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_missed_end),    cmocka_unit_test(test_leader_lost),
+        cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_two_runs),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
