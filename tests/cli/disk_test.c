@@ -25,13 +25,10 @@ static program start(const char *run, int steps, const char *more, const char *f
     char line[512], held[128];
     snprintf(held, sizeof held, "%s/held", folder);
     snprintf(line, sizeof line, START, run, steps, more);
-    if (faults) {
-        setenv("LD_PRELOAD", LOCKSTEP_FAULTS_LIBRARY, 1);
-        setenv("LOCKSTEP_FAULTS", faults, 1);
-        setenv("LOCKSTEP_HELD", held, 1);
-    }
+    setenv("LOCKSTEP_HELD", held, 1);
+    if (faults) setenv("LOCKSTEP_FAULTS", faults, 1);
     program p = program_start(line, 0);
-    unsetenv("LD_PRELOAD");
+    unsetenv("LOCKSTEP_FAULTS");
     return p;
 }
 
@@ -76,7 +73,6 @@ static void ends_well(const char *run, const char *step) {
 
 static int make_base(void **state) {
     char *output = NULL;
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
     if (folder_make(state) != 0) return -1;
     program p = start("base", 10, "", NULL);
     int code = program_end(&p, &output);

@@ -1,5 +1,5 @@
-/* faults.c - a disk that fails when a test wants it to: a library that is loaded before the C
- * library, and stands between it and the program.
+/* faults.c - a disk that fails, or is slow, when a test wants it to: a library that is loaded
+ * before the C library, and stands between it and the program.
  *
  *     LOCKSTEP_FAULTS="CALL PATH WHAT NTH; ..."
  *
@@ -9,6 +9,9 @@
  * killed. Or HOLD: a file of the name in LOCKSTEP_HELD is made, and the call waits until it is
  * gone. CALL is fsync, write, pwrite, rename, mkdir, symlink, or "any" of them but the two that
  * write.
+ *
+ * While there is a file RUN.pace beside a run's folder, with the number of a step in it, the lines
+ * of all steps after that one take a quarter of a second each to be written to metrics.jsonl.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 8 };
+enum { MOST = 8, SLOW_MS = 250, LOOK_MS = 5 };
 
 static atomic_int matched[MOST]; /* calls, by rule */
 
@@ -34,12 +37,14 @@ static bool fits(const char *pattern, const char *path) {
     return length >= n - 1 && memcmp(path + length - (n - 1), pattern, n - 1) == 0;
 }
 
+static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
+
 static int hold(void) {
     const char *name = getenv("LOCKSTEP_HELD");
     int fd = name ? open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
     if (fd < 0) return EIO;
     close(fd);
-    while (access(name, F_OK) == 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    while (access(name, F_OK) == 0) sleep_ms(1);
     return 0;
 }
 
@@ -69,13 +74,39 @@ static int fault(const char *call, const char *path) {
     return 0;
 }
 
-static int fault_of(const char *call, int fd) {
-    char link[64], path[4096];
+static bool path_of(int fd, char path[4096]) {
+    char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    if (n < 0) return 0;
+    ssize_t n = readlink(link, path, 4095);
+    if (n < 0) return false;
     path[n] = 0;
-    return fault(call, path);
+    return true;
+}
+
+static int fault_of(const char *call, int fd) {
+    char path[4096];
+    return path_of(fd, path) ? fault(call, path) : 0;
+}
+
+/* Is the run to be slow at this step? */
+static bool is_slow(const char *pace, int step) {
+    FILE *f = fopen(pace, "re");
+    int last = 0;
+    bool slow = f && fscanf(f, "%d", &last) == 1 && step > last;
+    if (f) fclose(f);
+    return slow;
+}
+
+/* Of a line, or the first of several. */
+static void keep_pace(int fd, const void *data, size_t nbytes) {
+    static const char metrics[] = "/metrics.jsonl", key[] = "\"step\": ";
+    char path[4096 + sizeof metrics];
+    if (!path_of(fd, path) || !fits("/metrics.jsonl$", path)) return;
+    const char *at = memmem(data, nbytes, key, sizeof key - 1);
+    if (!at) return;
+    strcpy(strrchr(path, '/'), ".pace");
+    int step = atoi(at + sizeof key - 1);
+    for (int ms = 0; ms < SLOW_MS && is_slow(path, step); ms += LOOK_MS) sleep_ms(LOOK_MS);
 }
 
 /* The C library's. */
@@ -95,6 +126,7 @@ ssize_t write(int fd, const void *data, size_t nbytes) {
     void *p = next("write");
     ssize_t (*real)(int, const void *, size_t);
     memcpy(&real, &p, sizeof real);
+    keep_pace(fd, data, nbytes);
     int failed = fault_of("write", fd);
     if (!failed) return real(fd, data, nbytes);
     errno = failed;

@@ -38,7 +38,7 @@ static inline host host_start(const char *line) {
         dup2(fd, 1);
         dup2(fd, 2);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent) execv(argv[0], argv);
+        if (getppid() == parent) exec_program(argv);
         _exit(127);
     }
     assert_true(h.pid > 0);

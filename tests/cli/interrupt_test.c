@@ -24,9 +24,11 @@ static void test_stop_and_resume(void **state) {
     program p = start(2, "whole", STEPS);
     assert_int_equal(program_end(&p, &output), 0);
     free(output);
+    pace("cut", 30);
     p = start(3, "cut", STEPS);
     wait_for_file("cut/checkpoints/step-20");
     kill(p.pid, SIGTERM);
+    let_go("cut");
     assert_int_equal(program_end(&p, &output), 75);
     assert_non_null(strstr(output, "go on with: lockstep train"));
     free(output);
@@ -44,11 +46,13 @@ static void test_stop_and_resume(void **state) {
 static void test_killed_worker(void **state) {
     (void)state;
     char whole[256], cut[256], *output = NULL;
+    pace("killed", 30);
     program p = start(3, "killed", STEPS);
     wait_for_file("killed/checkpoints/step-20");
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 3); /* behind them, a writer of checkpoints */
     kill(pids[1], SIGKILL);
+    let_go("killed");
     assert_int_equal(program_end(&p, &output), 0);
     assert_non_null(strstr(output, "view 1: worker 1 was killed by signal 9"));
     assert_non_null(strstr(output, "view 2: going on after step"));
@@ -105,8 +109,10 @@ static void test_begin_again(void **state) {
 
 static void test_second_interrupt(void **state) {
     (void)state;
-    char *output = NULL;
-    program p = start(2, "twice", 1000000);
+    char line[256], *output = NULL;
+    snprintf(line, sizeof line, START, 2, "twice", 1000000);
+    strcat(line, " --set survival.heartbeat_s=60"); /* longer than the test takes */
+    program p = program_start(line, 0);
     wait_for_file("twice/checkpoints/step-20");
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 2); /* behind them, a writer of checkpoints */

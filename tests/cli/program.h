@@ -58,6 +58,16 @@ static void split_line(const char *line, char **argv, char *text, size_t nbytes)
     argv[argc] = NULL;
 }
 
+/* The disk may fail, or be slow, where a test is built with the library for that (faults.c). */
+static _Noreturn void exec_program(char **argv) {
+#ifdef LOCKSTEP_FAULTS_LIBRARY
+    setenv("LD_PRELOAD", LOCKSTEP_FAULTS_LIBRARY, 1);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+#endif
+    execv(argv[0], argv);
+    _exit(127);
+}
+
 /* file_limit: largest file that it may write, bytes; 0: no limit. */
 static program program_start(const char *line, rlim_t file_limit) {
     char *argv[MAX_ARGS], text[4096];
@@ -71,8 +81,7 @@ static program program_start(const char *line, rlim_t file_limit) {
         close(pipes[0]);
         close(pipes[1]);
         if (file_limit) setrlimit(RLIMIT_FSIZE, &(struct rlimit){file_limit, file_limit});
-        execv(argv[0], argv);
-        _exit(127);
+        exec_program(argv);
     }
     close(pipes[1]);
     assert_true(pid > 0);
@@ -137,6 +146,27 @@ static inline int children_of(pid_t parent, pid_t *pids, int most) {
     while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
     if (f) fclose(f);
     return n;
+}
+
+/* ---- runs that wait for what the test does to them ---- */
+
+/* A run of this name is slow after `step`: four steps a second, until the test lets it go. Before
+ * it is started, or to let it come to a later step. */
+static inline void pace(const char *run, int step) {
+    char path[256], hidden[256];
+    snprintf(path, sizeof path, "%s/%s.pace", folder, run);
+    snprintf(hidden, sizeof hidden, "%s/.pace", folder);
+    FILE *f = fopen(hidden, "w");
+    assert_non_null(f);
+    fprintf(f, "%d\n", step);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(rename(hidden, path), 0);
+}
+
+static inline void let_go(const char *run) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s.pace", folder, run);
+    unlink(path);
 }
 
 /* Waits until a file of the test's folder exists, 20 s at most. */
