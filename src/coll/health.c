@@ -424,7 +424,7 @@ static void call_off(ls_group *g) {
 
 void ls_health_check(ls_group *g, ls_request *r) {
     int64_t now = ls_clock_ns();
-    if (!g->broken && g->end->commons && ls_commons_is_called_off(g->end->commons)) call_off(g);
+    if (!g->broken && ls_group_is_called_off(g)) call_off(g);
     if (g->broken || now - g->looked < CHECK_NS) return;
     g->looked = now;
     if (!heard(g) && g->shared) check_pages(g, r);

@@ -334,17 +334,13 @@ static bool is_done(ls_group *g, const ls_request *r) {
     return r->done;
 }
 
-static bool is_called_off(const ls_group *g) {
-    return g->end->commons && ls_commons_is_called_off(g->end->commons);
-}
-
 /* Is it ready, or is there something to tell? */
 static bool stirs(void *arg) {
     wait *w = arg;
     step_shared(w->g);
     step_others(w->g);
     if (atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed)) fly_locked(w->g, 0);
-    return w->ready(w->g, w->r) || w->g->broken || is_called_off(w->g);
+    return w->ready(w->g, w->r) || w->g->broken || ls_group_is_called_off(w->g);
 }
 
 /* Sleeps by the bell for what is in shared memory, else in the transport's poll; where the other

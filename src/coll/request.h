@@ -92,6 +92,11 @@ static inline bool ls_goes_shared(const ls_group *g) {
     return g->shared && !g->forced && !g->native;
 }
 
+/* Has who started this worker called the groups off? */
+static inline bool ls_group_is_called_off(const ls_group *g) {
+    return g->end->commons && ls_commons_is_called_off(g->end->commons);
+}
+
 /* How a group makes a call; every member finds the same. */
 typedef struct ls_choice {
     enum { LS_BY_SHARED_MEMORY, LS_BY_NATIVE, LS_BY_MESSAGES } way;

@@ -11,12 +11,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 static const char NAME[] = "control";
 
+/* For a guest to say what it wants; then the next one is heard. */
+static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
+
+/* What has come of a line. */
+typedef struct reader {
+    char text[LS_CONTROL_LINE];
+    size_t n;
+} reader;
+
 struct ls_control {
-    int folder, listener, guest; /* guest: who waits for an answer; -1: nobody */
+    int folder, listener, guest; /* guest: who asks, or waits for an answer; -1: nobody */
+    int64_t came_ns;             /* the guest */
+    reader asks;
 };
 
 /* Paths of folders may be longer than a socket's address: the kernel knows the folder by number. */
@@ -55,17 +67,17 @@ void ls_control_close(ls_control *c) {
     free(c);
 }
 
-/* A line of a socket that has a time limit; what is longer is cut. */
-static bool read_line(int fd, char line[LS_CONTROL_LINE]) {
-    size_t n = 0;
-    while (n < LS_CONTROL_LINE - 1) {
-        ssize_t got = recv(fd, line + n, LS_CONTROL_LINE - 1 - n, 0);
+/* A line that is complete, without its end; one that is longer is never. False: *more_p, whether
+ * there may be more of it. */
+static bool read_line(reader *r, int fd, bool *more_p) {
+    ssize_t got = 1;
+    while (r->n < sizeof r->text - 1 && !memchr(r->text, '\n', r->n)) {
+        got = recv(fd, r->text + r->n, sizeof r->text - 1 - r->n, 0);
         if (got <= 0) break;
-        n += (size_t)got;
-        if (memchr(line, '\n', n)) break;
+        r->n += (size_t)got;
     }
-    line[n] = 0;
-    char *end = strchr(line, '\n');
+    *more_p = got < 0 && (errno == EAGAIN || errno == EINTR);
+    char *end = memchr(r->text, '\n', r->n);
     if (end) *end = 0;
     return end != NULL;
 }
@@ -76,25 +88,37 @@ static void write_line(int fd, const char *text) {
     if (n > 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0) return; /* it has gone */
 }
 
+static void send_away(ls_control *c) {
+    close(c->guest);
+    c->guest = -1;
+}
+
 bool ls_control_next(ls_control *c, char line[LS_CONTROL_LINE]) {
-    struct timeval soon = {.tv_usec = 100000};
-    if (c->guest >= 0) close(c->guest);
-    c->guest = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC);
+    bool more = false;
+    if (c->guest < 0) {
+        c->guest = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        c->came_ns = ls_clock_ns();
+        c->asks.n = 0;
+    }
     if (c->guest < 0) return false;
-    setsockopt(c->guest, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon);
-    setsockopt(c->guest, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
-    return read_line(c->guest, line);
+    if (read_line(&c->asks, c->guest, &more)) {
+        memcpy(line, c->asks.text, sizeof c->asks.text);
+        return true;
+    }
+    if (!more || ls_clock_ns() - c->came_ns > PATIENCE_NS) send_away(c);
+    return false;
 }
 
 void ls_control_answer(ls_control *c, const char *text) {
     write_line(c->guest, text);
-    close(c->guest);
-    c->guest = -1;
+    send_away(c);
 }
 
 ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
                          ls_error *e) {
     struct timeval limit = {.tv_sec = 10};
+    reader r = {.n = 0};
+    bool more = false;
     int folder = open_folder(run), fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un a = address_in(folder);
     ls_status s = LS_OK;
@@ -105,7 +129,8 @@ ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTR
     if (s == LS_OK) {
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         write_line(fd, line);
-        if (!read_line(fd, answer)) s = ls_fail(e, LS_EIO, "%s: the run gives no answer", run);
+        if (!read_line(&r, fd, &more)) s = ls_fail(e, LS_EIO, "%s: the run gives no answer", run);
+        memcpy(answer, r.text, sizeof r.text);
     }
     if (fd >= 0) close(fd);
     if (folder >= 0) close(folder);

@@ -220,7 +220,7 @@ void ls_snapshot_prepare(ls_snapshot *x, const ls_run *r) {
     if (x->warmer.pid && ls_child_ended(&x->warmer, r->survival.heartbeat_s, &how))
         x->warmer = (ls_child){0};
     bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0;
-    if (x->copy || !due || ls_store_steps(r->store) < 0) return;
+    if (x->copy || !due || r->survival.view.n == 0 || ls_store_steps(r->store) < 0) return;
     if (take_memory(x, r, NULL) == LS_OK && ls_child_start(&x->warmer, NULL) == 0) warm(r, x->copy);
 }
 

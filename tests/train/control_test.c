@@ -49,6 +49,20 @@ static bool next(ls_control *c, char line[LS_CONTROL_LINE]) {
     return false;
 }
 
+/* Asks as any program would, and is answered. */
+static void is_answered(ls_control *c) {
+    char line[LS_CONTROL_LINE];
+    pthread_t thread;
+    asker a = {.line = "scale 3"};
+    assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
+    assert_true(next(c, line));
+    assert_string_equal(line, "scale 3");
+    ls_control_answer(c, "ok so it is");
+    pthread_join(thread, NULL);
+    assert_int_equal(a.status, LS_OK);
+    assert_string_equal(a.answer, "ok so it is");
+}
+
 static void test_answers(void **state) {
     (void)state;
     ls_control *c = NULL;
@@ -56,20 +70,17 @@ static void test_answers(void **state) {
     char line[LS_CONTROL_LINE];
     assert_ls_ok(ls_control_open(folder, &c, &e), e);
     assert_false(ls_control_next(c, line));
-    for (int i = 0; i < 3; i++) {
-        pthread_t thread;
-        asker a = {.line = "scale 3"};
-        assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
-        assert_true(next(c, line));
-        assert_string_equal(line, "scale 3");
-        ls_control_answer(c, "ok so it is");
-        pthread_join(thread, NULL);
-        assert_int_equal(a.status, LS_OK);
-        assert_string_equal(a.answer, "ok so it is");
-    }
+    for (int i = 0; i < 3; i++) is_answered(c);
     ls_control_close(c);
     assert_ls_fails(ls_control_ask(folder, "scale 3", line, &e), LS_EIO, "is not running", e);
     assert_ls_fails(ls_control_ask("/nowhere", "scale 3", line, &e), LS_EIO, "/nowhere", e);
+}
+
+static int visit(void) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "control"};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
 }
 
 /* Who says nothing, too much, or goes away, holds nobody up for long. */
@@ -82,12 +93,11 @@ static void test_bad_guests(void **state) {
     assert_ls_ok(ls_control_open(folder, &c, &e), e);
     assert_int_equal(chdir(folder), 0);
     for (int kind = 0; kind < 3; kind++) {
-        struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "control"};
-        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+        int fd = visit();
         if (kind == 1) assert_true(write(fd, much, sizeof much) > 0);
         if (kind == 2) close(fd);
         assert_false(ls_control_next(c, line));
+        is_answered(c);
         if (kind != 2) close(fd);
     }
     assert_int_equal(chdir("/"), 0);
@@ -97,10 +107,34 @@ static void test_bad_guests(void **state) {
     ls_control_close(c);
 }
 
+/* A line comes in parts, and late: nobody waits for it meanwhile. */
+static void test_slow_guest(void **state) {
+    (void)state;
+    ls_control *c = NULL;
+    ls_error e = {0};
+    char line[LS_CONTROL_LINE], answer[8] = "";
+    assert_ls_ok(ls_control_open(folder, &c, &e), e);
+    assert_int_equal(chdir(folder), 0);
+    int fd = visit();
+    for (const char *s = "scale 3\n"; *s; s++) {
+        assert_false(ls_control_next(c, line));
+        usleep(20000);
+        assert_int_equal(write(fd, s, 1), 1);
+    }
+    assert_true(next(c, line));
+    assert_string_equal(line, "scale 3");
+    ls_control_answer(c, "ok");
+    assert_int_equal(read(fd, answer, sizeof answer), 3);
+    close(fd);
+    assert_int_equal(chdir("/"), 0);
+    ls_control_close(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_bad_guests),
+        cmocka_unit_test(test_slow_guest),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
