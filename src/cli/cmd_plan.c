@@ -74,6 +74,14 @@ static int diff(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
+/* Of train/snapshot.h; it is no worker's. */
+static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
+    if (!ls_run_can_survive(c)) return;
+    ls_buf_printf(out,
+                  "  %-22s %12.3f  of a host, beside its workers; of several, each has a part\n",
+                  "copy for checkpoints", 3.0 * sizeof(float) * (double)m->nfloats / 1e6);
+}
+
 /* The plan, and its memory. */
 static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf out = {0};
@@ -87,6 +95,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf_printf(&out, "\n");
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
+    print_copy(c, p->c.model, &out);
     fwrite(out.data, 1, out.len, stdout);
     ls_buf_free(&out);
 }

@@ -285,12 +285,18 @@ static bool shares_memory(const ls_config *c) {
     return c->parallel.transport == LS_TRANSPORT_SHM;
 }
 
+bool ls_run_can_survive(const ls_config *c) {
+    return c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
+           c->parallel.transport != LS_TRANSPORT_THREAD &&
+           c->parallel.transport != LS_TRANSPORT_MPI &&
+           c->parallel.optimizer_state != LS_STATE_FILE;
+}
+
 ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
     if (!*c->survival.membership) LS_TRY(check_hosts(r, e));
     int threads = (int)c->parallel.threads, most = most_workers(r);
-    if (r->started || ls_run_is_sequential(r) || c->parallel.transport == LS_TRANSPORT_THREAD ||
-        c->parallel.transport == LS_TRANSPORT_MPI || c->parallel.optimizer_state == LS_STATE_FILE) {
+    if (r->started || !ls_run_can_survive(c)) {
         if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
         return ls_fail(e, LS_EINVAL,
                        "--listen, --join and survival.membership are for workers that are "

@@ -50,6 +50,9 @@ ls_status ls_run_plan_shares(const ls_config *, int nworkers, const int *first, 
 
 /* config and nworkers are set; makes model and plan. */
 ls_status ls_run_build(ls_run *, ls_error *);
+/* Are workers processes with their state in memory, which can outlive them (unless a launcher
+ * starts them)? */
+bool ls_run_can_survive(const ls_config *);
 /* After ls_run_build(): where workers are processes that this one will start, what they make is
  * kept if they die. */
 ls_status ls_run_keep(ls_run *, ls_error *);

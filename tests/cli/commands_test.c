@@ -70,6 +70,7 @@ static void test_plan(void **state) {
     (void)state;
     expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
     expect("plan configs/tiny.yaml -n 3", 0, "memory of a worker, MB");
+    expect("plan configs/tiny.yaml -n 3", 0, "copy for checkpoints          0.283  of a host");
     char *output = NULL;
     assert_int_equal(run_program("plan configs/tiny.yaml -n 3 -w 1", &output), 0);
     assert_null(strstr(output, " w0 "));
