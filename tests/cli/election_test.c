@@ -167,6 +167,7 @@ static void test_servers_stopped(void **arg) {
     for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGSTOP);
     host_await(&t.h[leader], "view 1: ");
     host_await(&t.h[leader], "this host leads no more: ");
+    sleep_ms(200); /* a line may be on its way */
     int steps = steps_of(t.run);
     sleep_ms(500);
     assert_int_equal(steps_of(t.run), steps);

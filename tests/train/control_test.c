@@ -118,7 +118,7 @@ static void test_slow_guest(void **state) {
     int fd = visit();
     for (const char *s = "scale 3\n"; *s; s++) {
         assert_false(ls_control_next(c, line));
-        usleep(20000);
+        usleep(2000);
         assert_int_equal(write(fd, s, 1), 1);
     }
     assert_true(next(c, line));
