@@ -122,6 +122,8 @@ def hurt(run, options):
     faults = []
     watcher = threading.Thread(target=run.watch)
     watcher.start()
+    while run.process.poll() is None and not run.steps():
+        time.sleep(0.01)
     due = time.monotonic()
     for kind in kinds:
         due += options.every
@@ -130,7 +132,7 @@ def hurt(run, options):
         steps, workers, before = run.steps(), run.workers(), len(run.told)
         if run.process.poll() is not None:
             break
-        if not steps or not workers:
+        if not workers:
             continue
         begin = time.monotonic()
         os.kill(random.choice(workers), kind)
