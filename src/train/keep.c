@@ -32,29 +32,49 @@ static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     return ls_store_mend(r->store, &r->plan, v->first, v->n, note, e);
 }
 
-/* Groups of at most `most` workers that each have all of the state; false: there are none. */
-static bool plan_groups(ls_run *r, int n, int most) {
-    ls_config c = r->config;
-    ls_error e;
-    for (int group = most; group >= 1; group--) {
+/* ---- the plan of a view ---- */
+
+/* The largest groups of at most `most` workers that each have all of the state. */
+static bool plan_groups(ls_config c, int n, int most, ls_model *m_p, ls_plan *p_p) {
+    for (int group = most < n ? most : n; group >= 1; group--) {
         c.parallel.shard_group = group;
-        if (n % group == 0 && ls_run_plan(&c, n, &r->model, &r->plan, &e) == LS_OK) return true;
+        if (n % group == 0 && ls_run_plan(&c, n, m_p, p_p, NULL) == LS_OK) return true;
     }
     return false;
 }
 
-/* A view of any size has a plan. Where state is sharded over hosts, so many copies of it are kept
- * as are wanted: the workers that have the same shard are on different hosts. */
-static ls_status plan_view(ls_run *r, const ls_view *v, ls_error *e) {
+/* A view of any size has a plan: where settings that don't touch the bits don't do for so many
+ * workers, the nearest that do. most: of a group; 0: all are one. */
+static ls_status plan_any(ls_config c, int n, int most, const int *shares, ls_model *m_p,
+                          ls_plan *p_p, ls_error *e) {
+    bool grouped = c.parallel.zero > 0 && most > 0;
+    if (grouped && plan_groups(c, n, most, m_p, p_p)) return LS_OK;
+    if (c.parallel.zero > 0) c.parallel.shard_group = 0;
+    if (ls_run_plan_shares(&c, n, shares, m_p, p_p, e) == LS_OK) return LS_OK;
+    if (c.parallel.accumulate != LS_ACCUMULATE_EARLY) return e->code;
+    c.parallel.accumulate = LS_ACCUMULATE_LATE;
+    return plan_any(c, n, most, shares, m_p, p_p, e);
+}
+
+/* Where state is sharded over hosts, so many copies of it are kept as are wanted: the workers that
+ * have the same shard are on different hosts. */
+static int most_of_group(const ls_config *c, const ls_view *v) {
+    int wanted = (int)c->parallel.shard_group, copies = (int)c->survival.copies;
+    if (wanted > 0 || v->nhosts < 2 || copies < 2) return wanted;
+    return v->size / (copies < v->nhosts ? copies : v->nhosts);
+}
+
+/* What of the config is otherwise here. */
+static void tell_plan(const ls_run *r, const ls_view *v) {
     const ls_config *c = &r->config;
-    int n = v->size, wanted = (int)c->parallel.shard_group, copies = (int)c->survival.copies;
-    if (c->parallel.zero > 0 && wanted > 0 && plan_groups(r, n, wanted < n ? wanted : n))
-        return LS_OK;
-    if (c->parallel.zero > 0 && wanted == 0 && v->nhosts > 1 && copies > 1) {
-        if (copies > v->nhosts) copies = v->nhosts;
-        if (plan_groups(r, n, n / copies)) return LS_OK;
-    }
-    return ls_run_plan_shares(c, n, r->shares, &r->model, &r->plan, e);
+    const ls_plan *p = &r->plan;
+    int wanted = (int)c->parallel.shard_group, shards = ls_plan_shards(p);
+    if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
+        ls_log("view %lld: parallel.shard_group %d does not do for %d workers, %d does",
+               (long long)v->id.number, wanted, v->size, shards);
+    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !p->c.early)
+        ls_log("view %lld: parallel.accumulate early does not do for %d workers, late does",
+               (long long)v->id.number, v->size);
 }
 
 /* Does each shard have its copies on different hosts, as far as this one can tell? */
@@ -101,7 +121,8 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     if (!r->shares) free(r->better_shares);
     r->better_shares = NULL;
     r->nworkers = n;
-    LS_TRY(plan_view(r, v, e));
+    LS_TRY(plan_any(r->config, n, most_of_group(&r->config, v), r->shares, &r->model, &r->plan, e));
+    tell_plan(r, v);
     tell_copies(r, v);
     return LS_OK;
 }
@@ -202,7 +223,8 @@ static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
                  s->least, s->most);
         return;
     }
-    if (ls_run_plan(&r->config, (int)n, &model, &plan, &e) != LS_OK) {
+    int most = (int)r->config.parallel.shard_group;
+    if (plan_any(r->config, (int)n, most, NULL, &model, &plan, &e) != LS_OK) {
         snprintf(answer, LS_CONTROL_LINE, "error %.200s", e.msg);
         return;
     }

@@ -224,6 +224,34 @@ static void test_leave(void **arg) {
     check(&p, "left", 2, "were told to leave");
 }
 
+/* Settings that don't do for as many workers as are left are replaced by some that do. */
+static void leaves(const char *run, const char *settings, const char *says) {
+    char want[256], got[256], control[64], *output = NULL;
+    program p = start_until(5, 4, run, settings);
+    pid_t pids[16];
+    snprintf(control, sizeof control, "%s/control", run);
+    wait_for_file(control);
+    assert_true(children_of(p.pid, pids, 16) >= 4);
+    kill(pids[3], SIGTERM);
+    wait_for_workers(&p, 3);
+    let_go(run);
+    assert_int_equal(program_end(&p, &output), 0);
+    if (!strstr(output, says)) fail_msg("expected: %s\n%s", says, output);
+    free(output);
+    hash_of("peace", want);
+    hash_of(run, got);
+    assert_string_equal(got, want);
+}
+
+static void test_any_number(void **arg) {
+    (void)arg;
+    leaves("groups", "--set parallel.zero=2 --set parallel.shard_group=2 --set checkpoint.every=0",
+           "view 2: parallel.shard_group 2 does not do for 3 workers, 3 does");
+    leaves("early",
+           "--set parallel.zero=2 --set parallel.accumulate=early --set checkpoint.every=0",
+           "view 2: parallel.accumulate early does not do for 3 workers, late does");
+}
+
 /* One of two workers is stopped for most of the time, again and again. Returns what the run said;
  * its bits are those of a run in peace. */
 static char *slow_down(const char *run, const char *how) {
@@ -291,8 +319,9 @@ int main(void) {
         cmocka_unit_test(test_stopped),    cmocka_unit_test(test_all_killed),
         cmocka_unit_test(test_stop),       cmocka_unit_test(test_scale),
         cmocka_unit_test(test_bad_ledger), cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_slow),       cmocka_unit_test(test_backup),
-        cmocka_unit_test(test_slow_limit), cmocka_unit_test(test_stay),
+        cmocka_unit_test(test_any_number), cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_backup),     cmocka_unit_test(test_slow_limit),
+        cmocka_unit_test(test_stay),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
