@@ -34,28 +34,6 @@ static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
 
 /* ---- the plan of a view ---- */
 
-/* The largest groups of at most `most` workers that each have all of the state. */
-static bool plan_groups(ls_config c, int n, int most, ls_model *m_p, ls_plan *p_p) {
-    for (int group = most < n ? most : n; group >= 1; group--) {
-        c.parallel.shard_group = group;
-        if (n % group == 0 && ls_run_plan(&c, n, m_p, p_p, NULL) == LS_OK) return true;
-    }
-    return false;
-}
-
-/* A view of any size has a plan: where settings that don't touch the bits don't do for so many
- * workers, the nearest that do. most: of a group; 0: all are one. */
-static ls_status plan_any(ls_config c, int n, int most, const int *shares, ls_model *m_p,
-                          ls_plan *p_p, ls_error *e) {
-    bool grouped = c.parallel.zero > 0 && most > 0;
-    if (grouped && plan_groups(c, n, most, m_p, p_p)) return LS_OK;
-    if (c.parallel.zero > 0) c.parallel.shard_group = 0;
-    if (ls_run_plan_shares(&c, n, shares, m_p, p_p, e) == LS_OK) return LS_OK;
-    if (c.parallel.accumulate != LS_ACCUMULATE_EARLY) return e->code;
-    c.parallel.accumulate = LS_ACCUMULATE_LATE;
-    return plan_any(c, n, most, shares, m_p, p_p, e);
-}
-
 /* Where state is sharded over hosts, so many copies of it are kept as are wanted: the workers that
  * have the same shard are on different hosts. */
 static int most_of_group(const ls_config *c, const ls_view *v) {
@@ -113,7 +91,10 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     note_folder(r, v);
     ls_store_set(r->store, LS_STORE_LOST, 0);
     ls_store_set(r->store, LS_STORE_WHOLE, 0);
-    if (n == r->nworkers && same_hosts && !r->survival.reshape) return LS_OK;
+    if (n == r->nworkers && same_hosts && !r->survival.reshape) {
+        if (v->id.number == 1) tell_plan(r, v);
+        return LS_OK;
+    }
     ls_plan_free(&r->plan);
     ls_model_free(&r->model);
     free(r->shares);
@@ -121,7 +102,8 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     if (!r->shares) free(r->better_shares);
     r->better_shares = NULL;
     r->nworkers = n;
-    LS_TRY(plan_any(r->config, n, most_of_group(&r->config, v), r->shares, &r->model, &r->plan, e));
+    LS_TRY(ls_run_plan_any(&r->config, n, most_of_group(&r->config, v), r->shares, &r->model,
+                           &r->plan, e));
     tell_plan(r, v);
     tell_copies(r, v);
     return LS_OK;
@@ -224,7 +206,7 @@ static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
         return;
     }
     int most = (int)r->config.parallel.shard_group;
-    if (plan_any(r->config, (int)n, most, NULL, &model, &plan, &e) != LS_OK) {
+    if (ls_run_plan_any(&r->config, (int)n, most, NULL, &model, &plan, &e) != LS_OK) {
         snprintf(answer, LS_CONTROL_LINE, "error %.200s", e.msg);
         return;
     }

@@ -69,6 +69,27 @@ ls_status ls_run_plan_shares(const ls_config *c, int nworkers, const int *first,
     return s;
 }
 
+/* The largest groups of at most `most` workers that each have all of the state. */
+static bool plan_groups(ls_config c, int n, int most, ls_model *m_p, ls_plan *p_p) {
+    for (int group = most < n ? most : n; group >= 1; group--) {
+        c.parallel.shard_group = group;
+        if (n % group == 0 && ls_run_plan(&c, n, m_p, p_p, NULL) == LS_OK) return true;
+    }
+    return false;
+}
+
+ls_status ls_run_plan_any(const ls_config *c, int nworkers, int group, const int *first,
+                          ls_model *m_p, ls_plan *p_p, ls_error *e) {
+    ls_config with = *c;
+    if (c->parallel.zero > 0 && group > 0 && plan_groups(with, nworkers, group, m_p, p_p))
+        return LS_OK;
+    if (c->parallel.zero > 0) with.parallel.shard_group = 0;
+    ls_status s = ls_run_plan_shares(&with, nworkers, first, m_p, p_p, e);
+    if (s == LS_OK || c->parallel.accumulate != LS_ACCUMULATE_EARLY) return s;
+    with.parallel.accumulate = LS_ACCUMULATE_LATE;
+    return ls_run_plan_any(&with, nworkers, group, first, m_p, p_p, e);
+}
+
 /* The kernel would give more than there is, and kill a worker later. */
 static ls_status check_memory(const ls_run *r, ls_error *e) {
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -80,8 +101,18 @@ static ls_status check_memory(const ls_run *r, ls_error *e) {
                    wanted / 1e9, memory / 1e9);
 }
 
+/* The workers of other hosts are not known yet: the first view makes another plan. */
+static ls_status plan_own(ls_run *r, ls_error *e) {
+    const ls_config *c = &r->config;
+    return ls_run_plan_any(c, r->nworkers, (int)c->parallel.shard_group, NULL, &r->model, &r->plan,
+                           e);
+}
+
 ls_status ls_run_build(ls_run *r, ls_error *e) {
-    LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
+    if (r->listen || r->join)
+        LS_TRY(plan_own(r, e));
+    else
+        LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
     return check_memory(r, e);
 }
 

@@ -91,6 +91,7 @@ static void test_peace(void **arg) {
     peace("peace-1", "");
     peace("peace-3", "--set parallel.zero=3");
     peace("peace-hybrid", "--set parallel.zero=2 --set parallel.shard_group=2");
+    peace("peace-wide", "--set parallel.zero=2 --set parallel.shard_group=4");
     peace("peace-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
