@@ -1,5 +1,5 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-sim build-tests
+.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim build-tests
 
 PREFIX ?= /usr/local
 
@@ -69,6 +69,13 @@ check-netns:
 check-fuzz:
 	@scripts/install.sh build check
 	@scripts/check_fuzz.sh
+
+# Small runs with settings at random, hurt at random, on one host and on several; a quarter of an hour.
+check-hurt:
+	@scripts/install.sh build check
+	@$(MAKE) --no-print-directory build-tests
+	@scripts/hurt.py build/lockstep --runs 200
+	@scripts/hurt.py build/lockstep --runs 100 --hosts
 
 build-tests:
 	@cmake --preset release >/dev/null

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Trains small runs with settings at random while workers and hosts are hurt at random.
+
+    scripts/hurt.py build/lockstep --runs 200 [--hosts] [--seed 1]
+
+Each run is done twice: in peace by one worker, and by several, or by two or three hosts that have
+several each, that are killed, stopped, told to leave, paused, and scaled. Bits must be the same and
+the ledger clean. Prints a line a run; of one that fails the logs too, and its folder stays. Needs
+build/tests/libfaults.so (make build-tests), which keeps a run from ending before it is hurt.
+"""
+import argparse
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFIG = "configs/tiny.yaml"
+
+
+def some(*pairs):
+    """Settings: each with its chance."""
+    return [setting for chance, setting in pairs if random.random() < chance]
+
+
+def draw_settings(hosts):
+    """(virtual workers, workers of each host, what decides on the bits, what does not)."""
+    V = random.choice([4, 5, 6, 7, 8, 9, 12])
+    workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
+    bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * random.choice([1, 2])),
+            "train.steps=120", "train.compute=" + random.choice(["f32", "bf16", "f16"])]
+    zero = random.choice([0, 1, 2, 3])
+    free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
+            "train.eval_every=%d" % random.choice([0, 17]),
+            "checkpoint.every=%d" % random.choice([0, 7, 20]),
+            "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
+            "survival.balance=" + random.choice(["off", "auto"])]
+    free += some((0.3, "survival.backup_workers=2"), (0.3, "parallel.recompute=1"),
+                 (0.3, "survival.audit=%d" % random.choice([3, 10])),
+                 (0.2, "train.micro_batch=1"), (0.2, "parallel.threads=2"),
+                 (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
+    if zero > 0:
+        free += some((0.3, "parallel.shard_group=%d" % random.randint(1, sum(workers))))
+    if zero > 1:
+        free += some((0.2, "parallel.accumulate=early"))
+    if hosts:
+        free += ["survival.copies=%d" % random.choice([1, 2]), "survival.rejoin_s=20"]
+    else:
+        free += some((0.3, "parallel.transport=tcp"))
+    return V, workers, bits, free
+
+
+class Hurt:
+    """A run, and what is done to it."""
+
+    def __init__(self, options, folder, V, workers, settings):
+        self.options, self.folder, self.V, self.settings = options, folder, V, settings
+        self.run = os.path.join(folder, "hurt")
+        self.done, self.logs, self.address = [], [], None
+        self.pace = self.run + ".pace"
+        with open(self.pace, "w") as f:
+            f.write("20\n")
+        if len(workers) > 1:
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                self.address = "127.0.0.1:%d" % s.getsockname()[1]
+        self.n = workers
+        self.hosts = [self.start(i, n) for i, n in enumerate(workers)]
+
+    def start(self, i, n):
+        how = []
+        if self.address:
+            how = ["--join", self.address]
+            if i == 0:
+                how = ["--listen", self.address, "--hosts", str(len(self.n))]
+        self.logs.append(os.path.join(self.folder, "host-%d-%d.log" % (i, len(self.logs))))
+        env = dict(os.environ, LD_PRELOAD=self.options.faults,
+                   LOCKSTEP_KEY="the key of hosts that are hurt")
+        with open(self.logs[-1], "w") as log:
+            return subprocess.Popen(command(self.options, n, self.run, self.settings) + how,
+                                    stdout=log, stderr=log, env=env)
+
+    def worker(self, i):
+        pid = self.hosts[i].pid
+        try:
+            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+                return random.choice(f.read().split() or [None])
+        except OSError:
+            return None
+
+    def hurt(self):
+        """Something, or nothing where that can't be done now."""
+        i = random.randrange(len(self.hosts))
+        host, worker = self.hosts[i], self.worker(i)
+        kinds = ["kill"] * 5 + ["stop", "leave", "scale"]
+        if self.address:
+            kinds += ["pause"] + ["lose", "go"] * (i > 0)
+        kind = random.choice(kinds)
+        if host.poll() is not None:
+            if i == 0:
+                return
+            kind = "return"
+        if kind in ("kill", "stop", "leave"):
+            number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "leave": signal.SIGTERM}[kind]
+            if not worker:
+                return
+            try:
+                os.kill(int(worker), number)
+            except ProcessLookupError:
+                return
+        elif kind == "scale":
+            n = str(random.randint(1, self.V))
+            subprocess.run([self.options.lockstep, "scale", self.run, n], capture_output=True)
+            kind += " " + n
+        elif kind == "pause":
+            host.send_signal(signal.SIGSTOP)
+            time.sleep(random.choice([0.2, 1.5, 4]))
+            host.send_signal(signal.SIGCONT)
+        elif kind == "go":
+            host.terminate()
+        else:
+            host.kill()
+            host.wait()
+            time.sleep(random.uniform(0, 1))
+            self.hosts[i] = self.start(i, random.randint(1, 2))
+        self.done.append(kind + (" of host %d" % i if self.address else ""))
+
+    def end(self):
+        """Exit codes."""
+        os.unlink(self.pace)
+        codes = []
+        for host in self.hosts:
+            try:
+                codes.append(host.wait(timeout=120))
+            except subprocess.TimeoutExpired:
+                codes.append("hangs")
+        for host in self.hosts:
+            host.kill()
+            host.wait()
+        return codes
+
+
+def command(options, n, folder, settings):
+    line = [options.lockstep, "train", CONFIG, "-n", str(n), "-o", folder]
+    for s in settings:
+        line += ["--set", s]
+    return line
+
+
+def ckpt(options, what, run):
+    return subprocess.run([options.lockstep, "ckpt", what, run], capture_output=True, text=True)
+
+
+def once(options, number):
+    """None: the settings don't go together; else whether all is well."""
+    V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None)
+    plan = [options.lockstep, "plan", CONFIG, "-n", str(sum(workers))]
+    for s in bits + free:
+        plan += ["--set", s]
+    if subprocess.run(plan, capture_output=True).returncode:
+        return None
+    folder = tempfile.mkdtemp(prefix="lockstep-hurt-")
+    peace = os.path.join(folder, "peace")
+    subprocess.run(command(options, 1, peace, bits + ["log.every=1000"]), check=True,
+                   capture_output=True)
+    run = Hurt(options, folder, V, workers, bits + free)
+    began = time.monotonic()
+    while not os.path.exists(run.run + "/metrics.jsonl") and time.monotonic() - began < 20:
+        time.sleep(0.02)
+    for _ in range(random.choice([1, 3, 6, 10])):
+        time.sleep(random.uniform(0, 0.4))
+        run.hurt()
+    codes = run.end()
+    want, got = ckpt(options, "hash", peace).stdout, ckpt(options, "hash", run.run).stdout
+    ledger = ckpt(options, "ledger", run.run)
+    good = codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
+    print("%d: %s: workers %s; %s; %s" % (
+        number, "good" if good else "FAILED", workers, " ".join(bits + free), ", ".join(run.done)),
+        flush=True)
+    if good:
+        shutil.rmtree(folder)
+        return True
+    print("exit codes %s\nhash %swanted %s%s" % (codes, got, want, ledger.stderr))
+    for log in run.logs:
+        print("-- " + log)
+        print(open(log).read()[-3000:])
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("lockstep")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--hosts", action="store_true", help="two or three hosts, with TCP between")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.faults = os.path.join(os.path.dirname(os.path.abspath(options.lockstep)),
+                                  "tests/libfaults.so")
+    if not os.path.exists(options.faults):
+        sys.exit("%s: is missing; make build-tests" % options.faults)
+    random.seed(options.seed)
+    good = bad = 0
+    while good + bad < options.runs:
+        well = once(options, good + bad)
+        if well is not None:
+            good, bad = good + well, bad + (not well)
+    print("%d good, %d failed" % (good, bad))
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
