@@ -125,15 +125,26 @@ static void test_stop(void **arg) {
     check(&p, "stop", 1, "was killed before SIGTERM");
 }
 
-static int workers_of(const program *p) {
-    pid_t pids[16];
-    return children_of(p->pid, pids, 16);
+static bool is_among(pid_t pid, const pid_t *pids, int n) {
+    for (int i = 0; i < n; i++)
+        if (pids[i] == pid) return true;
+    return false;
 }
 
-/* Waits until there are so many, 20 s at most. */
-static void wait_for_workers(const program *p, int n) {
-    for (int i = 0; i < 2000 && workers_of(p) != n; i++) sleep_ms(10);
-    assert_int_equal(workers_of(p), n);
+/* pids [16]: workers that were; waits until there are `n` others, 20 s at most. Where their number
+ * changes, all are new ones. */
+static void await_others(const program *p, pid_t *pids, int n) {
+    pid_t is[16];
+    int count = 0, old = 1;
+    for (int i = 0; i < 2000 && (count != n || old); i++) {
+        sleep_ms(10);
+        count = children_of(p->pid, is, 16);
+        old = 0;
+        for (int k = 0; k < count; k++) old += is_among(is[k], pids, 16);
+    }
+    assert_int_equal(old, 0);
+    assert_int_equal(count, n);
+    memcpy(pids, is, (size_t)n * sizeof *pids);
 }
 
 /* Of the workers, when nobody mends, and `lost` is not among them. */
@@ -172,15 +183,17 @@ static void test_stay(void **arg) {
 static void test_scale(void **arg) {
     (void)arg;
     program p = start_until(5, 2, "scaled", "--set checkpoint.every=0");
+    pid_t pids[16] = {0};
     wait_for_file("scaled/control");
+    settled_children_of(&p, 0, pids, 2);
     expect("scale @/scaled 5", 0, "from 2 to 5 workers");
-    wait_for_workers(&p, 5);
+    await_others(&p, pids, 5);
     hurt(&p, SIGKILL, 1, 10);
     sleep_ms(50);
     expect("scale @/scaled 9", 1, "this run can have 1 to 8");
     expect("scale @/scaled none", 1, "this run can have 1 to 8");
     expect("scale @/scaled 3", 0, "to 3 workers");
-    wait_for_workers(&p, 3);
+    await_others(&p, pids, 3);
     check(&p, "scaled", 1, "were killed while their number changed");
     expect("scale @/scaled 3", 1, "is not running");
     expect("scale @/nowhere 3", 1, "nowhere");
@@ -214,12 +227,11 @@ static void test_leave(void **arg) {
     program p =
         start_until(5, 3, "left", "--min-workers 2 --max-workers 3 --set checkpoint.every=0");
     wait_for_file("left/control");
-    pid_t pids[16];
-    assert_int_equal(children_of(p.pid, pids, 16), 3);
+    pid_t pids[16] = {0};
+    settled_children_of(&p, 0, pids, 3);
     kill(pids[2], SIGTERM);
-    wait_for_workers(&p, 2);
+    await_others(&p, pids, 2);
     expect("scale @/left 4", 1, "this run can have 2 to 3");
-    assert_int_equal(children_of(p.pid, pids, 16), 2);
     kill(pids[0], SIGTERM);
     check(&p, "left", 2, "were told to leave");
 }
@@ -228,12 +240,12 @@ static void test_leave(void **arg) {
 static void leaves(const char *run, const char *settings, const char *says) {
     char want[256], got[256], control[64], *output = NULL;
     program p = start_until(5, 4, run, settings);
-    pid_t pids[16];
+    pid_t pids[16] = {0};
     snprintf(control, sizeof control, "%s/control", run);
     wait_for_file(control);
-    assert_true(children_of(p.pid, pids, 16) >= 4);
+    settled_children_of(&p, 0, pids, 4);
     kill(pids[3], SIGTERM);
-    wait_for_workers(&p, 3);
+    await_others(&p, pids, 3);
     let_go(run);
     assert_int_equal(program_end(&p, &output), 0);
     if (!strstr(output, says)) fail_msg("expected: %s\n%s", says, output);
