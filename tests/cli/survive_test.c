@@ -232,6 +232,7 @@ static void test_leave(void **arg) {
     kill(pids[2], SIGTERM);
     await_others(&p, pids, 2);
     expect("scale @/left 4", 1, "this run can have 2 to 3");
+    assert_int_equal(children_of(p.pid, pids, 16), 2);
     kill(pids[0], SIGTERM);
     check(&p, "left", 2, "were told to leave");
 }
