@@ -1,81 +1,10 @@
 /* shared.c - see shared.h. */
-#include "coll/shared.h"
-
-#include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "coll/tree.h"
-#include "tensor/dtype.h"
-
-enum {
-    INLINE = 48,       /* bytes of an input that fit on the page's line */
-    SMALL = 1024,      /* ... beside the page */
-    HALF = 256 * 1024, /* of the stage */
-    PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
-};
-
-/* What a worker shows of one call. The first line is all that a call with a short input needs. */
-typedef struct slot {
-    _Alignas(64) atomic_uint arrived; /* call number + 1 */
-    uint32_t readable;                /* can `in` and `out` be read? */
-    uint64_t print;
-    unsigned char data[INLINE];
-    int64_t in, out; /* offsets in the commons */
-    atomic_uint done;
-    atomic_uint filled, summed; /* rounds of a staged call */
-} slot;
-static_assert(sizeof(slot) == 128, "two cache lines");
-
-typedef struct page {
-    slot slots[LS_SHARED_SLOTS];
-    _Alignas(64) atomic_uint finished;
-    int64_t small, stage; /* offsets */
-    atomic_uint opened;   /* how often; the page serves many groups */
-    /* Read by others only when something is wrong. */
-    _Alignas(64) atomic_uint version; /* odd while `last` is written */
-    ls_record last;
-} page;
-static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
-
-/* For sums over the leaves of a call: those of the latest virtual workers are kept. */
-struct scratch {
-    ls_leaves leaves;
-    int V;
-    int *first; /* [size + 1] a copy, or NULL */
-    float wide[PIECE / 2];
-    float *widened;             /* [leaves.n][PIECE / 2], of halves */
-    const void **data, **wides; /* [leaves.n] */
-    const unsigned char **base; /* [leaves.n] */
-};
-
-static void free_leaves(struct scratch *w) {
-    ls_leaves_free(&w->leaves);
-    free(w->first);
-    free(w->widened);
-    free(w->data);
-    free(w->wides);
-    free(w->base);
-}
-
-static void make_leaves(const ls_shared *s, int V, const int *first) {
-    struct scratch *w = s->scratch;
-    size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
-    bool alike = w->V == V && !w->first == !first && (!first || !memcmp(w->first, first, nbytes));
-    if (w->leaves.n && alike) return;
-    free_leaves(w);
-    w->V = V;
-    w->first = NULL;
-    if (first) w->first = memcpy(ls_alloc(nbytes), first, nbytes);
-    ls_leaves_make(V, first, s->size, &w->leaves);
-    size_t n = (size_t)w->leaves.n;
-    w->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
-    w->data = LS_NEW_ARRAY(const void *, n);
-    w->wides = LS_NEW_ARRAY(const void *, n);
-    w->base = LS_NEW_ARRAY(const unsigned char *, n);
-}
+#include "coll/shared_inside.h"
 
 /* ---- opening and closing ---- */
 
@@ -162,8 +91,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
         s->ranks[i] = ranks[i];
         s->pages[i] = ls_commons_calls(c, area, ranks[i]);
     }
-    s->scratch = LS_NEW(struct scratch);
-    make_leaves(s, 0, NULL);
+    s->scratch = ls_shared_scratch_new(s);
     page *mine = s->pages[rank];
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
@@ -182,8 +110,7 @@ void ls_shared_close(ls_shared *s) {
         if (s->small) ls_commons_free(s->commons, s->small);
         if (s->stage) ls_commons_free(s->commons, s->stage);
     }
-    if (s->scratch) free_leaves(s->scratch);
-    free(s->scratch);
+    ls_shared_scratch_free(s->scratch);
     free(s->ranks);
     free(s->opened);
     free(s->pages);
@@ -191,10 +118,6 @@ void ls_shared_close(ls_shared *s) {
 }
 
 /* ---- showing ---- */
-
-static slot *slot_of(const ls_shared *s, const ls_shared_call *x, int member) {
-    return &s->pages[member]->slots[x->number % LS_SHARED_SLOTS];
-}
 
 static void ring_all(const ls_shared *s) {
     for (int i = 0; i < s->size; i++)
@@ -248,36 +171,6 @@ static void end_note(page *p) {
     atomic_store_explicit(&p->version, version + 1, memory_order_release);
 }
 
-/* What others read: of a broadcast, the root's buffer. */
-static const unsigned char *source(const ls_shared_call *x) {
-    return x->call.what == LS_CALL_BROADCAST ? x->out : x->in;
-}
-static size_t source_nbytes(const ls_shared *s, const ls_shared_call *x) {
-    if (x->call.what != LS_CALL_BROADCAST) return x->nin;
-    return s->rank == x->call.root ? x->nout : 0;
-}
-
-/* The longest input of any member, the same on all. */
-static size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
-    size_t size = ls_dtype_size(c->dtype), n = (size_t)s->size, most = 0, all = 0;
-    for (size_t i = 0; c->counts && i < n; i++) {
-        if (c->counts[i] > most) most = c->counts[i];
-        all += c->counts[i];
-    }
-    switch (c->what) {
-    case LS_CALL_REDUCE_SCATTER: return (c->counts ? all : n * c->count) * size;
-    case LS_CALL_ALL_GATHER: return (c->counts ? most : c->count) * size;
-    case LS_CALL_SCATTER:
-    case LS_CALL_ALL_TO_ALL: return n * c->count * size;
-    case LS_CALL_BARRIER: return 0;
-    default: return c->count * size;
-    }
-}
-
-static bool is_small(const ls_shared *s, const ls_shared_call *x) {
-    return x->call.V == 0 && longest_nbytes(s, &x->call) <= SMALL;
-}
-
 ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, const void *in,
                                 void *out, size_t nin, size_t nout, const char *file, int line) {
     ls_shared_call *x = &s->calls[s->started % LS_SHARED_SLOTS];
@@ -312,257 +205,21 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
     return x;
 }
 
-/* ---- copying: what each collective copies from whom ---- */
-
-typedef struct extent {
-    size_t from, to, nbytes; /* offsets in the source's input and in my output */
-} extent;
-
-static size_t offset_of(const ls_call *c, int member, size_t size) {
-    if (!c->counts) return (size_t)member * c->count * size;
-    size_t at = 0;
-    for (int i = 0; i < member; i++) at += c->counts[i];
-    return at * size;
-}
-
-/* What worker `reader` copies from `from`; of reductions, nothing. */
-static extent part_of(const ls_call *c, int reader, int from) {
-    size_t size = ls_dtype_size(c->dtype), block = c->count * size;
-    switch (c->what) {
-    case LS_CALL_ALL_GATHER:
-        return (extent){0, offset_of(c, from, size),
-                        (c->counts ? c->counts[from] : c->count) * size};
-    case LS_CALL_BROADCAST:
-        return from == c->root && reader != from ? (extent){0, 0, block} : (extent){0};
-    case LS_CALL_GATHER:
-        return reader == c->root ? (extent){0, (size_t)from * block, block} : (extent){0};
-    case LS_CALL_SCATTER:
-        return from == c->root ? (extent){(size_t)reader * block, 0, block} : (extent){0};
-    case LS_CALL_ALL_TO_ALL: return (extent){(size_t)reader * block, (size_t)from * block, block};
-    default: return (extent){0};
-    }
-}
-
-static const unsigned char *small_of(const ls_shared *s, const ls_shared_call *x, int member) {
-    if (longest_nbytes(s, &x->call) <= INLINE) return slot_of(s, x, member)->data;
-    const unsigned char *small = ls_commons_at(s->commons, s->pages[member]->small);
-    return small + (x->number % LS_SHARED_SLOTS) * SMALL;
-}
-
-static const unsigned char *input_of(const ls_shared *s, const ls_shared_call *x, int member) {
-    if (is_small(s, x)) return small_of(s, x, member);
-    return ls_commons_at(s->commons, slot_of(s, x, member)->in);
-}
-
-static void copy_parts(ls_shared *s, ls_shared_call *x) {
-    for (int k = 0; k < s->size; k++) {
-        int from = (s->rank + k) % s->size;
-        extent p = part_of(&x->call, s->rank, from);
-        const unsigned char *src = input_of(s, x, from) + p.from;
-        if (p.nbytes && src != x->out + p.to) memcpy(x->out + p.to, src, p.nbytes);
-        if (from != s->rank) s->bytes_read += p.nbytes;
-    }
-}
-
-/* ---- reducing ---- */
-
-/* The elements that worker `member` reduces. */
-static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *first_p,
-                     size_t *end_p) {
-    if (c->what == LS_CALL_REDUCE_SCATTER) {
-        *first_p = offset_of(c, member, 1);
-        *end_p = offset_of(c, member + 1, 1);
-        return;
-    }
-    /* Whole cache lines, so that no two workers write to one. */
-    size_t line = 64 / ls_dtype_size(c->dtype), lines = (c->count + line - 1) / line;
-    size_t first = ls_block(lines, s->size, member) * line;
-    size_t end = ls_block(lines, s->size, member + 1) * line;
-    *first_p = first < c->count ? first : c->count;
-    *end_p = end < c->count ? end : c->count;
-}
-
-/* out [n] = the reduction of data [leaves][n]; n elements are PIECE bytes at most. */
-static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data, size_t n,
-                         void *out) {
-    struct scratch *w = s->scratch;
-    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = w->leaves.n};
-    sum.nodes = w->leaves.nodes;
-    sum.data = data;
-    if (!ls_call_widens(c)) {
-        ls_tree_sum_run(&sum, s->k, 0, n, out);
-        if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
-        return;
-    }
-    for (int i = 0; i < w->leaves.n; i++) {
-        float *leaf = w->widened + (size_t)i * (PIECE / 2);
-        s->k->widen(c->dtype, n, data[i], leaf);
-        w->wides[i] = leaf;
-    }
-    sum.dtype = LS_F32;
-    sum.data = w->wides;
-    ls_tree_sum_run(&sum, s->k, 0, n, w->wide);
-    if (c->op == LS_AVG) s->k->average(LS_F32, n, s->size, w->wide);
-    s->k->narrow(c->dtype, n, w->wide, out);
-}
-
-/* Elements [first, end) of all inputs (scratch->base) into out. */
-static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
-                         unsigned char *out) {
-    struct scratch *w = s->scratch;
-    size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
-    for (size_t at = first; at < end; at += most) {
-        size_t n = end - at < most ? end - at : most;
-        for (int i = 0; i < w->leaves.n; i++) w->data[i] = w->base[i] + at * size;
-        reduce_piece(s, c, w->data, n, out + (at - first) * size);
-    }
-    int others = w->leaves.n - ls_leaves_of(&w->leaves, s->rank);
-    s->bytes_read += (end - first) * size * (size_t)others;
-}
-
-/* Where the call's inputs lie: every leaf's. */
-static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
-    make_leaves(s, x->call.V, x->call.first);
-    const ls_leaves *l = &s->scratch->leaves;
-    size_t stride = x->call.stride * ls_dtype_size(x->call.dtype);
-    for (int i = 0; i < l->n; i++)
-        s->scratch->base[i] = input_of(s, x, l->worker[i]) + (size_t)l->slot[i] * stride;
-    return s->scratch->base;
-}
-
-/* Everything that this worker's output needs, by itself. */
-static void reduce_small(ls_shared *s, ls_shared_call *x) {
-    size_t first = 0, end = x->call.count;
-    if (x->call.what == LS_CALL_REDUCE_SCATTER) block_of(s, &x->call, s->rank, &first, &end);
-    if (x->call.what == LS_CALL_REDUCE && s->rank != x->call.root) return;
-    find_inputs(s, x);
-    reduce_range(s, &x->call, first, end, x->out);
-}
-
-/* My block of the inputs goes to all outputs that want it, piece by piece while it is in the cache.
- */
-static void reduce_direct(ls_shared *s, ls_shared_call *x) {
-    const ls_call *c = &x->call;
-    size_t first, end, size = ls_dtype_size(c->dtype), most = PIECE / size;
-    block_of(s, c, s->rank, &first, &end);
-    const unsigned char **base = find_inputs(s, x);
-    if (c->what == LS_CALL_REDUCE_SCATTER) {
-        reduce_range(s, c, first, end, x->out);
-        return;
-    }
-    int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
-    unsigned char *out = ls_commons_at(s->commons, slot_of(s, x, target)->out);
-    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG &&
-        !ls_dtype_is_half(c->dtype)) {
-        unsigned char *other = ls_commons_at(s->commons, slot_of(s, x, 1 - s->rank)->out);
-        s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,
-                           base[1] + first * size, out + first * size, other + first * size);
-        s->bytes_read += (end - first) * size;
-        return;
-    }
-    for (size_t at = first; at < end; at += most) {
-        size_t stop = end - at < most ? end : at + most;
-        reduce_range(s, c, at, stop, out + at * size);
-        for (int i = 0; i < s->size && c->what == LS_CALL_ALL_REDUCE; i++) {
-            unsigned char *to = ls_commons_at(s->commons, slot_of(s, x, i)->out);
-            if (i != s->rank) memcpy(to + at * size, out + at * size, (stop - at) * size);
-        }
-    }
-}
-
 /* ---- staged ---- */
 
-static unsigned char *half_of(const ls_shared *s, const ls_shared_call *x, int member) {
-    unsigned char *stage = ls_commons_at(s->commons, s->pages[member]->stage);
-    return stage + x->half * HALF;
-}
-
-/* Elements of a block that go through the stage in one round. The half holds the parts of all
- * blocks of a worker's first leaf, then those of the next. */
-static size_t staged_part(const ls_shared *s, const ls_call *c) {
-    make_leaves(s, c->V, c->first);
-    size_t parts = (size_t)s->size * (size_t)s->scratch->leaves.most;
-    return (size_t)HALF / parts / ls_dtype_size(c->dtype);
-}
-
 static size_t rounds(const ls_shared *s, const ls_call *c) {
-    if (!ls_collective_reduces(c->what)) return (longest_nbytes(s, c) + HALF - 1) / HALF;
-    size_t longest = 0, part = staged_part(s, c);
-    for (int i = 0; i < s->size; i++) {
-        size_t first, end;
-        block_of(s, c, i, &first, &end);
-        if (end - first > longest) longest = end - first;
-    }
-    return (longest + part - 1) / part;
-}
-
-/* This round's elements of a block. */
-static void staged_range(const ls_shared *s, const ls_shared_call *x, int block, size_t *first_p,
-                         size_t *n_p) {
-    size_t first, end, part = staged_part(s, &x->call);
-    block_of(s, &x->call, block, &first, &end);
-    first += x->round * part;
-    *first_p = first;
-    *n_p = first >= end ? 0 : end - first < part ? end - first : part;
+    return ls_collective_reduces(c->what) ? ls_shared_reduce_rounds(s, c)
+                                          : ls_shared_copy_rounds(s, c);
 }
 
 /* A half is filled again in the next round but one. By then all have read it: they say that they
  * filled the next one only after that, and this worker has waited for it. */
 static void fill_stage(ls_shared *s, ls_shared_call *x) {
     x->half = s->staged++ % 2;
-    unsigned char *to = half_of(s, x, s->rank);
-    if (!ls_collective_reduces(x->call.what)) {
-        size_t at = x->round * HALF, n = source_nbytes(s, x);
-        if (at < n) memcpy(to, source(x) + at, n - at < HALF ? n - at : HALF);
-        return;
-    }
-    size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
-    int inputs = ls_leaves_of(&s->scratch->leaves, s->rank);
-    for (int i = 0; i < inputs * s->size; i++, to += part * size) {
-        size_t first, n, input = (size_t)(i / s->size) * x->call.stride;
-        staged_range(s, x, i % s->size, &first, &n);
-        if (n) memcpy(to, x->in + (input + first) * size, n * size);
-    }
-}
-
-/* The parts of my output that lie in this round's stages. */
-static void copy_staged(ls_shared *s, ls_shared_call *x) {
-    size_t lo = x->round * HALF, hi = lo + HALF;
-    for (int k = 0; k < s->size; k++) {
-        int from = (s->rank + k) % s->size;
-        extent p = part_of(&x->call, s->rank, from);
-        size_t a = p.from > lo ? p.from : lo, b = p.from + p.nbytes < hi ? p.from + p.nbytes : hi;
-        if (a >= b) continue;
-        memcpy(x->out + p.to + (a - p.from), half_of(s, x, from) + (a - lo), b - a);
-        if (from != s->rank) s->bytes_read += b - a;
-    }
-}
-
-/* My block's sum, into my own stage (where only I read this block), or to my output. */
-static void sum_staged(ls_shared *s, ls_shared_call *x) {
-    size_t first, n, size = ls_dtype_size(x->call.dtype);
-    size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
-    staged_range(s, x, s->rank, &first, &n);
-    const ls_leaves *l = &s->scratch->leaves;
-    for (int i = 0; i < l->n; i++)
-        s->scratch->base[i] =
-            half_of(s, x, l->worker[i]) + (size_t)(l->slot[i] * s->size) * part + at;
-    unsigned char *to = half_of(s, x, s->rank) + at;
-    if (x->call.what == LS_CALL_REDUCE_SCATTER) to = x->out + x->round * part;
-    reduce_range(s, &x->call, 0, n, to);
-}
-
-/* The sums of all blocks, from their owners. */
-static void collect_sums(ls_shared *s, ls_shared_call *x) {
-    bool wanted = x->call.what == LS_CALL_ALL_REDUCE ||
-                  (x->call.what == LS_CALL_REDUCE && s->rank == x->call.root);
-    size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
-    for (int b = 0; b < s->size && wanted; b++) {
-        size_t first, n;
-        staged_range(s, x, b, &first, &n);
-        if (n) memcpy(x->out + first * size, half_of(s, x, b) + (size_t)b * part * size, n * size);
-        if (b != s->rank) s->bytes_read += n * size;
-    }
+    if (ls_collective_reduces(x->call.what))
+        ls_shared_reduce_fill(s, x);
+    else
+        ls_shared_copy_fill(s, x);
 }
 
 /* ---- the states ---- */
@@ -603,15 +260,15 @@ static void reduce_marked(ls_shared *s, ls_shared_call *x) {
     const ls_call_mark *m = &x->call.mark;
     if (m->at && atomic_load(m->at) == m->value + 1) return;
     if (m->at) atomic_store(m->at, m->value);
-    reduce_direct(s, x);
+    ls_shared_reduce_direct(s, x);
     if (m->at) atomic_store(m->at, m->value + 1);
 }
 
 static void work(ls_shared *s, ls_shared_call *x, bool small) {
     if (!ls_collective_reduces(x->call.what))
-        copy_parts(s, x);
+        ls_shared_copy_parts(s, x);
     else if (small)
-        reduce_small(s, x);
+        ls_shared_reduce_small(s, x);
     else
         reduce_marked(s, x);
 }
@@ -662,10 +319,10 @@ static bool step_staging(ls_shared *s, ls_shared_call *x) {
     unsigned round = (unsigned)x->round + 1;
     if (!all_at(s, x, offsetof(slot, filled), round)) return false;
     if (!ls_collective_reduces(x->call.what)) {
-        copy_staged(s, x);
+        ls_shared_copy_staged(s, x);
         return next_round(s, x);
     }
-    sum_staged(s, x);
+    ls_shared_reduce_staged(s, x);
     x->state = LS_SHARED_SUMMING;
     post(s, &slot_of(s, x, s->rank)->summed, round);
     return true;
@@ -673,7 +330,7 @@ static bool step_staging(ls_shared *s, ls_shared_call *x) {
 
 static bool step_summing(ls_shared *s, ls_shared_call *x) {
     if (!all_at(s, x, offsetof(slot, summed), (unsigned)x->round + 1)) return false;
-    collect_sums(s, x);
+    ls_shared_reduce_collect(s, x);
     return next_round(s, x);
 }
 

@@ -1,0 +1,125 @@
+/* shared_inside.h - what the files of shared.h share: a worker's page, and where inputs lie.
+ *
+ *     shared.c         opening and closing, a call's states
+ *     shared_copy.c    what each collective copies from whom
+ *     shared_reduce.c  sums
+ */
+#ifndef LS_COLL_SHARED_INSIDE_H
+#define LS_COLL_SHARED_INSIDE_H
+
+#include <assert.h>
+
+#include "coll/shared.h"
+#include "coll/tree.h"
+#include "tensor/dtype.h"
+
+enum {
+    INLINE = 48,       /* bytes of an input that fit on the page's line */
+    SMALL = 1024,      /* ... beside the page */
+    HALF = 256 * 1024, /* of the stage */
+    PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
+};
+
+/* What a worker shows of one call. The first line is all that a call with a short input needs. */
+typedef struct slot {
+    _Alignas(64) atomic_uint arrived; /* call number + 1 */
+    uint32_t readable;                /* can `in` and `out` be read? */
+    uint64_t print;
+    unsigned char data[INLINE];
+    int64_t in, out; /* offsets in the commons */
+    atomic_uint done;
+    atomic_uint filled, summed; /* rounds of a staged call */
+} slot;
+static_assert(sizeof(slot) == 128, "two cache lines");
+
+typedef struct page {
+    slot slots[LS_SHARED_SLOTS];
+    _Alignas(64) atomic_uint finished;
+    int64_t small, stage; /* offsets */
+    atomic_uint opened;   /* how often; the page serves many groups */
+    /* Read by others only when something is wrong. */
+    _Alignas(64) atomic_uint version; /* odd while `last` is written */
+    ls_record last;
+} page;
+static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
+
+static inline slot *slot_of(const ls_shared *s, const ls_shared_call *x, int member) {
+    return &s->pages[member]->slots[x->number % LS_SHARED_SLOTS];
+}
+
+/* What others read: of a broadcast, the root's buffer. */
+static inline const unsigned char *source(const ls_shared_call *x) {
+    return x->call.what == LS_CALL_BROADCAST ? x->out : x->in;
+}
+
+static inline size_t source_nbytes(const ls_shared *s, const ls_shared_call *x) {
+    if (x->call.what != LS_CALL_BROADCAST) return x->nin;
+    return s->rank == x->call.root ? x->nout : 0;
+}
+
+/* The longest input of any member, the same on all. */
+static inline size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
+    size_t size = ls_dtype_size(c->dtype), n = (size_t)s->size, most = 0, all = 0;
+    for (size_t i = 0; c->counts && i < n; i++) {
+        if (c->counts[i] > most) most = c->counts[i];
+        all += c->counts[i];
+    }
+    switch (c->what) {
+    case LS_CALL_REDUCE_SCATTER: return (c->counts ? all : n * c->count) * size;
+    case LS_CALL_ALL_GATHER: return (c->counts ? most : c->count) * size;
+    case LS_CALL_SCATTER:
+    case LS_CALL_ALL_TO_ALL: return n * c->count * size;
+    case LS_CALL_BARRIER: return 0;
+    default: return c->count * size;
+    }
+}
+
+static inline bool is_small(const ls_shared *s, const ls_shared_call *x) {
+    return x->call.V == 0 && longest_nbytes(s, &x->call) <= SMALL;
+}
+
+static inline const unsigned char *small_of(const ls_shared *s, const ls_shared_call *x,
+                                            int member) {
+    if (longest_nbytes(s, &x->call) <= INLINE) return slot_of(s, x, member)->data;
+    const unsigned char *small = ls_commons_at(s->commons, s->pages[member]->small);
+    return small + (x->number % LS_SHARED_SLOTS) * SMALL;
+}
+
+static inline const unsigned char *input_of(const ls_shared *s, const ls_shared_call *x,
+                                            int member) {
+    if (is_small(s, x)) return small_of(s, x, member);
+    return ls_commons_at(s->commons, slot_of(s, x, member)->in);
+}
+
+static inline unsigned char *half_of(const ls_shared *s, const ls_shared_call *x, int member) {
+    unsigned char *stage = ls_commons_at(s->commons, s->pages[member]->stage);
+    return stage + x->half * HALF;
+}
+
+/* ---- shared_copy.c ---- */
+
+/* This worker's output, straight from the others' inputs. */
+void ls_shared_copy_parts(ls_shared *, ls_shared_call *);
+/* Through the stage: in how many rounds; this round's part of my input into the stage; and what I
+ * need of this round from all stages. */
+size_t ls_shared_copy_rounds(const ls_shared *, const ls_call *);
+void ls_shared_copy_fill(ls_shared *, ls_shared_call *);
+void ls_shared_copy_staged(ls_shared *, ls_shared_call *);
+
+/* ---- shared_reduce.c ---- */
+
+struct scratch *ls_shared_scratch_new(const ls_shared *);
+void ls_shared_scratch_free(struct scratch *);
+
+/* Everything that this worker's output needs, by itself. */
+void ls_shared_reduce_small(ls_shared *, ls_shared_call *);
+/* My block of the inputs goes to all outputs that want it. */
+void ls_shared_reduce_direct(ls_shared *, ls_shared_call *);
+/* Through the stage: in how many rounds; this round's part of my inputs into the stage; my block's
+ * sum; and the sums of the others, from their owners. */
+size_t ls_shared_reduce_rounds(const ls_shared *, const ls_call *);
+void ls_shared_reduce_fill(ls_shared *, ls_shared_call *);
+void ls_shared_reduce_staged(ls_shared *, ls_shared_call *);
+void ls_shared_reduce_collect(ls_shared *, ls_shared_call *);
+
+#endif

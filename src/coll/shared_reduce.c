@@ -1,0 +1,234 @@
+/* shared_reduce.c - sums over shared memory, in tree order (tree.h); see shared.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "coll/shared_inside.h"
+
+/* For sums over the leaves of a call: those of the latest virtual workers are kept. */
+struct scratch {
+    ls_leaves leaves;
+    int V;
+    int *first; /* [size + 1] a copy, or NULL */
+    float wide[PIECE / 2];
+    float *widened;             /* [leaves.n][PIECE / 2], of halves */
+    const void **data, **wides; /* [leaves.n] */
+    const unsigned char **base; /* [leaves.n] */
+};
+
+static void free_leaves(struct scratch *w) {
+    ls_leaves_free(&w->leaves);
+    free(w->first);
+    free(w->widened);
+    free(w->data);
+    free(w->wides);
+    free(w->base);
+}
+
+static void make_leaves(const ls_shared *s, int V, const int *first) {
+    struct scratch *w = s->scratch;
+    size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
+    bool alike = w->V == V && !w->first == !first && (!first || !memcmp(w->first, first, nbytes));
+    if (w->leaves.n && alike) return;
+    free_leaves(w);
+    w->V = V;
+    w->first = NULL;
+    if (first) w->first = memcpy(ls_alloc(nbytes), first, nbytes);
+    ls_leaves_make(V, first, s->size, &w->leaves);
+    size_t n = (size_t)w->leaves.n;
+    w->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
+    w->data = LS_NEW_ARRAY(const void *, n);
+    w->wides = LS_NEW_ARRAY(const void *, n);
+    w->base = LS_NEW_ARRAY(const unsigned char *, n);
+}
+
+struct scratch *ls_shared_scratch_new(const ls_shared *s) {
+    struct scratch *w = LS_NEW(struct scratch);
+    ls_shared t = {.size = s->size, .scratch = w};
+    make_leaves(&t, 0, NULL);
+    return w;
+}
+
+void ls_shared_scratch_free(struct scratch *w) {
+    if (w) free_leaves(w);
+    free(w);
+}
+
+/* ---- blocks ---- */
+
+static size_t first_of(const ls_call *c, int member) {
+    if (!c->counts) return (size_t)member * c->count;
+    size_t at = 0;
+    for (int i = 0; i < member; i++) at += c->counts[i];
+    return at;
+}
+
+/* The elements that worker `member` reduces. */
+static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *first_p,
+                     size_t *end_p) {
+    if (c->what == LS_CALL_REDUCE_SCATTER) {
+        *first_p = first_of(c, member);
+        *end_p = first_of(c, member + 1);
+        return;
+    }
+    /* Whole cache lines, so that no two workers write to one. */
+    size_t line = 64 / ls_dtype_size(c->dtype), lines = (c->count + line - 1) / line;
+    size_t first = ls_block(lines, s->size, member) * line;
+    size_t end = ls_block(lines, s->size, member + 1) * line;
+    *first_p = first < c->count ? first : c->count;
+    *end_p = end < c->count ? end : c->count;
+}
+
+/* out [n] = the reduction of data [leaves][n]; n elements are PIECE bytes at most. */
+static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data, size_t n,
+                         void *out) {
+    struct scratch *w = s->scratch;
+    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = w->leaves.n};
+    sum.nodes = w->leaves.nodes;
+    sum.data = data;
+    if (!ls_call_widens(c)) {
+        ls_tree_sum_run(&sum, s->k, 0, n, out);
+        if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
+        return;
+    }
+    for (int i = 0; i < w->leaves.n; i++) {
+        float *leaf = w->widened + (size_t)i * (PIECE / 2);
+        s->k->widen(c->dtype, n, data[i], leaf);
+        w->wides[i] = leaf;
+    }
+    sum.dtype = LS_F32;
+    sum.data = w->wides;
+    ls_tree_sum_run(&sum, s->k, 0, n, w->wide);
+    if (c->op == LS_AVG) s->k->average(LS_F32, n, s->size, w->wide);
+    s->k->narrow(c->dtype, n, w->wide, out);
+}
+
+/* Elements [first, end) of all inputs (scratch->base) into out. */
+static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
+                         unsigned char *out) {
+    struct scratch *w = s->scratch;
+    size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
+    for (size_t at = first; at < end; at += most) {
+        size_t n = end - at < most ? end - at : most;
+        for (int i = 0; i < w->leaves.n; i++) w->data[i] = w->base[i] + at * size;
+        reduce_piece(s, c, w->data, n, out + (at - first) * size);
+    }
+    int others = w->leaves.n - ls_leaves_of(&w->leaves, s->rank);
+    s->bytes_read += (end - first) * size * (size_t)others;
+}
+
+/* Where the call's inputs lie: every leaf's. */
+static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
+    make_leaves(s, x->call.V, x->call.first);
+    const ls_leaves *l = &s->scratch->leaves;
+    size_t stride = x->call.stride * ls_dtype_size(x->call.dtype);
+    for (int i = 0; i < l->n; i++)
+        s->scratch->base[i] = input_of(s, x, l->worker[i]) + (size_t)l->slot[i] * stride;
+    return s->scratch->base;
+}
+
+void ls_shared_reduce_small(ls_shared *s, ls_shared_call *x) {
+    size_t first = 0, end = x->call.count;
+    if (x->call.what == LS_CALL_REDUCE_SCATTER) block_of(s, &x->call, s->rank, &first, &end);
+    if (x->call.what == LS_CALL_REDUCE && s->rank != x->call.root) return;
+    find_inputs(s, x);
+    reduce_range(s, &x->call, first, end, x->out);
+}
+
+/* My block of the inputs goes to all outputs that want it, piece by piece while it is in the cache.
+ */
+void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
+    const ls_call *c = &x->call;
+    size_t first, end, size = ls_dtype_size(c->dtype), most = PIECE / size;
+    block_of(s, c, s->rank, &first, &end);
+    const unsigned char **base = find_inputs(s, x);
+    if (c->what == LS_CALL_REDUCE_SCATTER) {
+        reduce_range(s, c, first, end, x->out);
+        return;
+    }
+    int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
+    unsigned char *out = ls_commons_at(s->commons, slot_of(s, x, target)->out);
+    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG &&
+        !ls_dtype_is_half(c->dtype)) {
+        unsigned char *other = ls_commons_at(s->commons, slot_of(s, x, 1 - s->rank)->out);
+        s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,
+                           base[1] + first * size, out + first * size, other + first * size);
+        s->bytes_read += (end - first) * size;
+        return;
+    }
+    for (size_t at = first; at < end; at += most) {
+        size_t stop = end - at < most ? end : at + most;
+        reduce_range(s, c, at, stop, out + at * size);
+        for (int i = 0; i < s->size && c->what == LS_CALL_ALL_REDUCE; i++) {
+            unsigned char *to = ls_commons_at(s->commons, slot_of(s, x, i)->out);
+            if (i != s->rank) memcpy(to + at * size, out + at * size, (stop - at) * size);
+        }
+    }
+}
+
+/* ---- staged ---- */
+
+/* Elements of a block that go through the stage in one round. The half holds the parts of all
+ * blocks of a worker's first leaf, then those of the next. */
+static size_t staged_part(const ls_shared *s, const ls_call *c) {
+    make_leaves(s, c->V, c->first);
+    size_t parts = (size_t)s->size * (size_t)s->scratch->leaves.most;
+    return (size_t)HALF / parts / ls_dtype_size(c->dtype);
+}
+
+size_t ls_shared_reduce_rounds(const ls_shared *s, const ls_call *c) {
+    size_t longest = 0, part = staged_part(s, c);
+    for (int i = 0; i < s->size; i++) {
+        size_t first, end;
+        block_of(s, c, i, &first, &end);
+        if (end - first > longest) longest = end - first;
+    }
+    return (longest + part - 1) / part;
+}
+
+/* This round's elements of a block. */
+static void staged_range(const ls_shared *s, const ls_shared_call *x, int block, size_t *first_p,
+                         size_t *n_p) {
+    size_t first, end, part = staged_part(s, &x->call);
+    block_of(s, &x->call, block, &first, &end);
+    first += x->round * part;
+    *first_p = first;
+    *n_p = first >= end ? 0 : end - first < part ? end - first : part;
+}
+
+void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
+    unsigned char *to = half_of(s, x, s->rank);
+    size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
+    int inputs = ls_leaves_of(&s->scratch->leaves, s->rank);
+    for (int i = 0; i < inputs * s->size; i++, to += part * size) {
+        size_t first, n, input = (size_t)(i / s->size) * x->call.stride;
+        staged_range(s, x, i % s->size, &first, &n);
+        if (n) memcpy(to, x->in + (input + first) * size, n * size);
+    }
+}
+
+/* My block's sum, into my own stage (where only I read this block), or to my output. */
+void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
+    size_t first, n, size = ls_dtype_size(x->call.dtype);
+    size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
+    staged_range(s, x, s->rank, &first, &n);
+    const ls_leaves *l = &s->scratch->leaves;
+    for (int i = 0; i < l->n; i++)
+        s->scratch->base[i] =
+            half_of(s, x, l->worker[i]) + (size_t)(l->slot[i] * s->size) * part + at;
+    unsigned char *to = half_of(s, x, s->rank) + at;
+    if (x->call.what == LS_CALL_REDUCE_SCATTER) to = x->out + x->round * part;
+    reduce_range(s, &x->call, 0, n, to);
+}
+
+void ls_shared_reduce_collect(ls_shared *s, ls_shared_call *x) {
+    bool wanted = x->call.what == LS_CALL_ALL_REDUCE ||
+                  (x->call.what == LS_CALL_REDUCE && s->rank == x->call.root);
+    size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
+    for (int b = 0; b < s->size && wanted; b++) {
+        size_t first, n;
+        staged_range(s, x, b, &first, &n);
+        if (n) memcpy(x->out + first * size, half_of(s, x, b) + (size_t)b * part * size, n * size);
+        if (b != s->rank) s->bytes_read += n * size;
+    }
+}
