@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/escape.h"
+#include "base/utf8.h"
+
 const char *ls_version(void) { return LS_VERSION; }
 
 const char *ls_status_name(ls_status code) {
@@ -25,9 +28,13 @@ ls_status ls_fail_at(ls_error *e, ls_status code, const char *file, int line, co
     e->code = code;
     e->file = file;
     e->line = line;
+    char raw[sizeof e->msg];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(e->msg, sizeof e->msg, fmt, args);
+    int n = vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
+    size_t length = n < 0 ? 0 : (size_t)n;
+    if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
+    ls_escape(LS_ESCAPE_LINE, raw, length, e->msg, sizeof e->msg);
     return code;
 }

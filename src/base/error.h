@@ -2,6 +2,7 @@
  *
  * The function that first decides an error fills in the message, with the numbers and names that a
  * user needs to mend it; callers pass the code up with LS_TRY. assert() is for our own bugs only.
+ * A message is one line without control characters, whatever the names in it (escape.h).
  */
 #ifndef LS_BASE_ERROR_H
 #define LS_BASE_ERROR_H

@@ -6,18 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/escape.h"
+#include "base/utf8.h"
+
 #define CLEAR_LINE "\r\033[K"
 
 bool ls_log_is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
 
 static void log_write(const char *prefix, const char *suffix, const char *fmt, va_list args) {
-    char line[8192];
-    int n = snprintf(line, sizeof line, "%s", prefix);
-    int room = (int)sizeof line - n - (int)strlen(suffix) - 1;
-    int m = vsnprintf(line + n, (size_t)room, fmt, args);
-    n += m < 0 ? 0 : m >= room ? room - 1 : m;
-    n += snprintf(line + n, sizeof line - (size_t)n, "%s", suffix);
-    ssize_t ignored = write(STDERR_FILENO, line, (size_t)n);
+    char raw[8192], line[8192];
+    int m = vsnprintf(raw, sizeof raw, fmt, args);
+    size_t length = m < 0 ? 0 : (size_t)m, n = strlen(prefix);
+    if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
+    memcpy(line, prefix, n);
+    n += ls_escape(LS_ESCAPE_LINE, raw, length, line + n, sizeof line - n - strlen(suffix));
+    memcpy(line + n, suffix, strlen(suffix));
+    n += strlen(suffix);
+    ssize_t ignored = write(STDERR_FILENO, line, n);
     (void)ignored;
 }
 

@@ -1,7 +1,8 @@
 /* log.h - lines for people, on standard error.
  *
  * One line a message. ls_log_status() keeps one line at the bottom of a terminal up to date; other
- * messages are written above it. All functions: any thread, any process.
+ * messages are written above it. Control characters in a message are escaped (escape.h).
+ * All functions: any thread, any process.
  */
 #ifndef LS_BASE_LOG_H
 #define LS_BASE_LOG_H

@@ -2,6 +2,7 @@
 #include "cli/bench_choice.h"
 
 #include "base/mem.h"
+#include "base/print.h"
 #include "cli/bench_comm.h"
 
 static cli_choice *add(cli_choices *c, const char *name, ls_group *g, int rounds) {
@@ -88,13 +89,13 @@ void cli_choices_measure(cli_choices *c, bench_peer *peer, const bench_job *job,
 /* ---- printing ---- */
 
 void cli_choices_print_head(const cli_choices *c, int rounds) {
-    printf("# times in us: medians of %d rounds, all algorithms in turns\n", rounds);
-    printf("# *: another order of sums: only when it is forced\n");
-    printf("# /best: the chosen one's time by the least of those that keep the order of sums\n");
-    printf("#\n# %10s %14s %6s", "size (B)", "chosen", "/best");
+    ls_print("# times in us: medians of %d rounds, all algorithms in turns\n", rounds);
+    ls_print("# *: another order of sums: only when it is forced\n");
+    ls_print("# /best: the chosen one's time by the least of those that keep the order of sums\n");
+    ls_print("#\n# %10s %14s %6s", "size (B)", "chosen", "/best");
     for (int i = 0; i < c->n; i++)
-        printf(" %13s%s", c->all[i].name, c->all[i].keeps_order ? " " : "*");
-    printf(" #wrong\n");
+        ls_print(" %13s%s", c->all[i].name, c->all[i].keeps_order ? " " : "*");
+    ls_print(" #wrong\n");
 }
 
 void cli_choices_print_row(const cli_choices *c, const bench_job *job) {
@@ -109,8 +110,8 @@ void cli_choices_print_row(const cli_choices *c, const bench_job *job) {
         chosen = s;
         name = x->name;
     }
-    printf("%12zu %14s %6.2f", job->nbytes, name, least > 0 ? chosen / least : 1);
-    for (int i = 0; i < c->n; i++) printf(" %13.2f ", c->all[i].result.median_s * 1e6);
-    printf(" %6.0f\n", wrong);
+    ls_print("%12zu %14s %6.2f", job->nbytes, name, least > 0 ? chosen / least : 1);
+    for (int i = 0; i < c->n; i++) ls_print(" %13.2f ", c->all[i].result.median_s * 1e6);
+    ls_print(" %6.0f\n", wrong);
     fflush(stdout);
 }

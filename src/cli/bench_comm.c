@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/bench_choice.h"
 #include "cli/cli.h"
 #include "lockstep/group.h"
@@ -205,7 +206,7 @@ static void print_reasons(worker *w) {
         ls_call call = cli_bench_comm_call(&job, w->group);
         if (strcmp(name, last) == 0) continue;
         ls_choice_explain(w->group, &call, why, sizeof why);
-        printf("# %s\n", why);
+        ls_print("# %s\n", why);
         last = name;
     }
 }
@@ -213,10 +214,10 @@ static void print_reasons(worker *w) {
 static void print_links(const ls_endpoint *end) {
     const ls_link *l = &end->link;
     if (!end->net || end->met_over || end->commons) return;
-    printf("# links (%s): latency %.3g us, byte %.3g ns; all at once: message %.3g us, byte %.3g "
-           "ns, added byte %.3g ns\n",
-           end->link_given ? "from a file" : "measured", l->latency_s * 1e6, l->byte_s * 1e9,
-           l->busy_message_s * 1e6, l->busy_byte_s * 1e9, l->reduce_s * 1e9);
+    ls_print("# links (%s): latency %.3g us, byte %.3g ns; all at once: message %.3g us, byte %.3g "
+             "ns, added byte %.3g ns\n",
+             end->link_given ? "from a file" : "measured", l->latency_s * 1e6, l->byte_s * 1e9,
+             l->busy_message_s * 1e6, l->busy_byte_s * 1e9, l->reduce_s * 1e9);
 }
 
 static void print_head(worker *w) {
@@ -224,44 +225,44 @@ static void print_head(worker *w) {
     const ls_endpoint *end = w->group->end;
     struct utsname host = {.nodename = "?"};
     uname(&host);
-    printf("# lockstep %s: %s, transport %s, %d workers, %s, host %s, cores %d\n", ls_version(),
-           bench_op_names[o->request.op], end->net ? end->net->ops->name : "none",
-           ls_group_size(w->group),
-           o->private_buffers ? "buffers of the program" : "buffers of the group", host.nodename,
-           ls_cores());
+    ls_print("# lockstep %s: %s, transport %s, %d workers, %s, host %s, cores %d\n", ls_version(),
+             bench_op_names[o->request.op], end->net ? end->net->ops->name : "none",
+             ls_group_size(w->group),
+             o->private_buffers ? "buffers of the program" : "buffers of the group", host.nodename,
+             ls_cores());
     print_links(end);
     if (o->all) return;
     print_reasons(w);
-    printf("# median of %d rounds\n", o->request.repeat);
-    printf("#\n# %60s%-30s  %s\n", "", "out of place", "in place");
-    printf("# %10s %12s %6s %6s %5s", "size", "count", "type", "redop", "root");
-    for (int i = 0; i < 2; i++) printf("   %10s %8s %8s %6s", "time", "algbw", "busbw", "#wrong");
-    printf("  algorithm");
-    printf("\n# %10s %12s %6s %6s %5s", "(B)", "(elements)", "", "", "");
-    for (int i = 0; i < 2; i++) printf("   %10s %8s %8s %6s", "(us)", "(GB/s)", "(GB/s)", "");
-    printf("\n");
+    ls_print("# median of %d rounds\n", o->request.repeat);
+    ls_print("#\n# %60s%-30s  %s\n", "", "out of place", "in place");
+    ls_print("# %10s %12s %6s %6s %5s", "size", "count", "type", "redop", "root");
+    for (int i = 0; i < 2; i++) ls_print("   %10s %8s %8s %6s", "time", "algbw", "busbw", "#wrong");
+    ls_print("  algorithm");
+    ls_print("\n# %10s %12s %6s %6s %5s", "(B)", "(elements)", "", "", "");
+    for (int i = 0; i < 2; i++) ls_print("   %10s %8s %8s %6s", "(us)", "(GB/s)", "(GB/s)", "");
+    ls_print("\n");
 }
 
 static void print_columns(const bench_job *job, const bench_result *r) {
     if (!r) {
-        printf("   %10s %8s %8s %6s", "N/A", "N/A", "N/A", "N/A");
+        ls_print("   %10s %8s %8s %6s", "N/A", "N/A", "N/A", "N/A");
         return;
     }
-    printf("   %10.2f", r->median_s * 1e6);
+    ls_print("   %10.2f", r->median_s * 1e6);
     if (job->op == BENCH_BARRIER)
-        printf(" %8s %8s %6s", "N/A", "N/A", "N/A");
+        ls_print(" %8s %8s %6s", "N/A", "N/A", "N/A");
     else
-        printf(" %8.4g %8.4g %6.0f", bench_algbw(job, r), bench_busbw(job, r), r->wrong);
+        ls_print(" %8.4g %8.4g %6.0f", bench_algbw(job, r), bench_busbw(job, r), r->wrong);
 }
 
 static void print_row(const bench_job *job, const bench_result *out, const bench_result *in,
                       const char *algorithm) {
     bool rooted = job->op == BENCH_BROADCAST || job->op == BENCH_REDUCE;
-    printf("%12zu %12zu %6s %6s %5d", job->nbytes, job->count, bench_dtype_names[job->dtype],
-           bench_redop_of(job), rooted ? 0 : -1);
+    ls_print("%12zu %12zu %6s %6s %5d", job->nbytes, job->count, bench_dtype_names[job->dtype],
+             bench_redop_of(job), rooted ? 0 : -1);
     print_columns(job, out);
     print_columns(job, in);
-    printf("  %s\n", algorithm);
+    ls_print("  %s\n", algorithm);
     fflush(stdout);
 }
 
@@ -270,7 +271,6 @@ static void print_json(worker *w, const bench_peer *peer, const bench_job *job,
                        const bench_result *r) {
     char why[1024];
     ls_call call = cli_bench_comm_call(job, w->measured);
-    ls_buf text = {0};
     ls_json *j = ls_json_new_object();
     ls_choice_explain(w->measured, &call, why, sizeof why);
     ls_json_set(j, "system", ls_json_new_text(peer->system));
@@ -293,10 +293,8 @@ static void print_json(worker *w, const bench_peer *peer, const bench_job *job,
     ls_json_set(j, "wrong", ls_json_new_integer((int64_t)r->wrong));
     ls_json_set(j, "algorithm", ls_json_new_text(algorithm_of(w->measured, job)));
     ls_json_set(j, "why", ls_json_new_text(why));
-    ls_json_write(j, 0, &text);
-    printf("%s\n", text.data);
+    ls_print_json(j);
     fflush(stdout);
-    ls_buf_free(&text);
     ls_json_free(j);
 }
 
@@ -377,7 +375,7 @@ static void work_all(worker *w, bench_peer *peer) {
     w->group = c.chooser; /* for barriers: on the other one the transport's own may be forced */
     if (prints) cli_choices_print_head(&c, q->repeat);
     for (int i = 0; i < q->n_sizes; i++) one_size_of_all(w, peer, &c, q->sizes[i]);
-    if (prints) printf("# wrong elements: %.0f\n", w->wrong);
+    if (prints) ls_print("# wrong elements: %.0f\n", w->wrong);
     w->group = w->measured = whole;
     cli_choices_close(&c);
 }
@@ -407,8 +405,8 @@ static void save_links(worker *w) {
     or_die(w, ls_link_write(w->o->save, &link, of, &e), &e);
     free(of);
     if (!w->o->json)
-        printf("# links are saved; LOCKSTEP_LINKS=%s makes worker 0 take them from there\n",
-               w->o->save);
+        ls_print("# links are saved; LOCKSTEP_LINKS=%s makes worker 0 take them from there\n",
+                 w->o->save);
 }
 
 /* ---- the whole ---- */
@@ -433,9 +431,9 @@ static void work(worker *w) {
     }
     w->times = bench_buffer((size_t)q->repeat * sizeof *w->times);
     for (int i = 0; i < q->n_sizes; i++) one_size(w, &peer, q->sizes[i]);
-    if (prints) printf("# wrong elements: %.0f\n", w->wrong);
+    if (prints) ls_print("# wrong elements: %.0f\n", w->wrong);
     if (prints && q->op != BENCH_BARRIER)
-        printf("# average bus bandwidth: %.4g GB/s\n", w->busbw / w->nbusbw);
+        ls_print("# average bus bandwidth: %.4g GB/s\n", w->busbw / w->nbusbw);
     if (w->wrong > 0) tell(w, "there are wrong elements");
     free(w->times);
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "net/cores.h"
@@ -290,62 +291,63 @@ static void print_head(const comparison *c) {
     const bench_request *q = &c->o->request;
     struct utsname host = {.nodename = "?"};
     uname(&host);
-    printf("# %s %s%s%s, %d workers, transport %s, %s, host %s, cores %d\n", bench_op_names[q->op],
-           bench_dtype_names[q->dtype], bench_reduces(q->op) ? " " : "",
-           bench_reduces(q->op) ? bench_redop_names[q->redop] : "", c->o->workers, c->o->transport,
-           c->o->private_buffers ? "buffers of the program" : "buffers of the group", host.nodename,
-           ls_cores());
-    printf("# systems in turns, %d passes of %d rounds; median of the passes' medians\n",
-           CLI_PASSES, c->rounds);
-    printf("# x: that system's bandwidth / ours; below 1, ours is faster\n#\n");
+    ls_print("# %s %s%s%s, %d workers, transport %s, %s, host %s, cores %d\n",
+             bench_op_names[q->op], bench_dtype_names[q->dtype], bench_reduces(q->op) ? " " : "",
+             bench_reduces(q->op) ? bench_redop_names[q->redop] : "", c->o->workers,
+             c->o->transport,
+             c->o->private_buffers ? "buffers of the program" : "buffers of the group",
+             host.nodename, ls_cores());
+    ls_print("# systems in turns, %d passes of %d rounds; median of the passes' medians\n",
+             CLI_PASSES, c->rounds);
+    ls_print("# x: that system's bandwidth / ours; below 1, ours is faster\n#\n");
 }
 
 static void print_columns(const comparison *c) {
     char name[72];
-    printf("# %10s", "size");
+    ls_print("# %10s", "size");
     for (int i = 0; i < c->nsystems; i++) {
         const measured *m = &c->systems[i];
         if (m->failed) continue;
         snprintf(name, sizeof name, "%s %s", m->name, m->version);
-        printf(i ? "  | %27s" : "  %19s", name);
+        ls_print(i ? "  | %27s" : "  %19s", name);
     }
-    printf("\n# %10s", "(B)");
+    ls_print("\n# %10s", "(B)");
     for (int i = 0; i < c->nsystems; i++)
         if (!c->systems[i].failed) {
-            printf(i ? "  | %10s %8s" : "  %10s %8s", "time(us)", "GB/s");
-            if (i) printf(" %7s", "x");
+            ls_print(i ? "  | %10s %8s" : "  %10s %8s", "time(us)", "GB/s");
+            if (i) ls_print(" %7s", "x");
         }
-    printf("\n");
+    ls_print("\n");
 }
 
 static void print_row(const comparison *c, int size) {
     const measured *ours = &c->systems[0];
-    printf("%12zu", ours->nbytes[size]);
+    ls_print("%12zu", ours->nbytes[size]);
     for (int i = 0; i < c->nsystems; i++) {
         const measured *m = &c->systems[i];
         double s = median_s(m, size);
         if (m->failed) continue;
         if (s > 0)
-            printf(i ? "  | %10.2f %8.4g" : "  %10.2f %8.4g", s * 1e6, algbw(m, size));
+            ls_print(i ? "  | %10.2f %8.4g" : "  %10.2f %8.4g", s * 1e6, algbw(m, size));
         else
-            printf("  | %10s %8s", "-", "-");
-        if (i && s > 0) printf(" %7.3g", median_s(ours, size) / s);
-        if (i && s <= 0) printf(" %7s", "-");
+            ls_print("  | %10s %8s", "-", "-");
+        if (i && s > 0) ls_print(" %7.3g", median_s(ours, size) / s);
+        if (i && s <= 0) ls_print(" %7s", "-");
     }
-    printf("\n");
+    ls_print("\n");
 }
 
 static void print_table(const comparison *c) {
     print_head(c);
     print_columns(c);
     for (int i = 0; i < c->o->request.n_sizes; i++) print_row(c, i);
-    printf("#\n");
+    ls_print("#\n");
     for (int i = 0; i < c->nsystems; i++) {
         const measured *m = &c->systems[i];
         if (m->failed)
-            printf("# %s: %s\n", m->name, m->why);
+            ls_print("# %s: %s\n", m->name, m->why);
         else if (m->wrong > 0)
-            printf("# %s: %.0f wrong elements\n", m->name, m->wrong);
+            ls_print("# %s: %.0f wrong elements\n", m->name, m->wrong);
     }
 }
 
@@ -373,7 +375,6 @@ static ls_json *json_of(const measured *m, const measured *ours, int size) {
 static void print_json(const comparison *c, int size) {
     const bench_request *q = &c->o->request;
     const measured *ours = &c->systems[0];
-    ls_buf text = {0};
     ls_json *j = ls_json_new_object(), *peers = ls_json_new_array();
     ls_json_set(j, "op", ls_json_new_text(bench_op_names[q->op]));
     ls_json_set(j, "dtype", ls_json_new_text(bench_dtype_names[q->dtype]));
@@ -387,9 +388,7 @@ static void print_json(const comparison *c, int size) {
     ls_json_set(j, "ours", json_of(ours, ours, size));
     for (int i = 1; i < c->nsystems; i++) ls_json_push(peers, json_of(&c->systems[i], ours, size));
     ls_json_set(j, "peers", peers);
-    ls_json_write(j, 0, &text);
-    printf("%s\n", text.data);
-    ls_buf_free(&text);
+    ls_print_json(j);
     ls_json_free(j);
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/median.h"
+#include "base/print.h"
 #include "base/random.h"
 #include "cli/cli.h"
 #include "model/decode.h"
@@ -144,16 +145,17 @@ static double read_by_token(const figures *f) {
 
 static void print(const bench *b, const figures *f) {
     double speed = read_by_token(f);
-    printf("%zu parameters in %s, %d thread%s, %lld tokens after a prompt of %d\n", b->model.count,
-           ls_dtype_name(b->type), b->compute.nthreads, b->compute.nthreads == 1 ? "" : "s",
-           (long long)b->o->ntokens, (int)(PROMPT < b->context ? PROMPT : b->context));
-    printf("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
-    printf("  token            %10.3f ms (median), of it %.3f ms its choice\n", f->token_s * 1e3,
-           (f->token_s - f->decode_s) * 1e3);
-    printf("  tokens/s         %10.1f\n", 1 / f->token_s);
-    printf("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
-           f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
-    printf(
+    ls_print("%zu parameters in %s, %d thread%s, %lld tokens after a prompt of %d\n",
+             b->model.count, ls_dtype_name(b->type), b->compute.nthreads,
+             b->compute.nthreads == 1 ? "" : "s", (long long)b->o->ntokens,
+             (int)(PROMPT < b->context ? PROMPT : b->context));
+    ls_print("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
+    ls_print("  token            %10.3f ms (median), of it %.3f ms its choice\n", f->token_s * 1e3,
+             (f->token_s - f->decode_s) * 1e3);
+    ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
+    ls_print("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
+             f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
+    ls_print(
         "  that is          %10.2f GB/s, %.1f%% of the measured %.2f GB/s of a sum over memory\n",
         speed / 1e9, 100 * speed / f->read_per_s, f->read_per_s / 1e9);
 }
@@ -161,7 +163,6 @@ static void print(const bench *b, const figures *f) {
 /* One JSON object. */
 static void print_json(const bench *b, const figures *f) {
     ls_json *o = ls_json_new_object();
-    ls_buf text = {0};
     ls_json_set(o, "system", ls_json_new_text("lockstep"));
     ls_json_set(o, "version", ls_json_new_text(LS_VERSION));
     ls_json_set(o, "parameters", ls_json_new_integer((int64_t)b->model.count));
@@ -176,9 +177,7 @@ static void print_json(const bench *b, const figures *f) {
     ls_json_set(o, "cache_nbytes", ls_json_new_number(f->cache_nbytes));
     ls_json_set(o, "read_bytes_per_s", ls_json_new_number(read_by_token(f)));
     ls_json_set(o, "memory_bytes_per_s", ls_json_new_number(f->read_per_s));
-    ls_json_write(o, 0, &text);
-    printf("%s\n", text.data);
-    ls_buf_free(&text);
+    ls_print_json(o);
     ls_json_free(o);
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/mem.h"
+#include "base/print.h"
 #include "cli/cli.h"
 
 enum {
@@ -121,33 +122,33 @@ static void print_product(const bench *b, const shape *s, product p, int64_t row
                           const double *flops) {
     double best = 0;
     if (b->o->json) {
-        printf("{\"product\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, \"in\": %lld, "
-               "\"out\": %lld, \"peak_gflops\": %.2f, \"lockstep_gflops\": %.2f",
-               product_names[p], s->name, (long long)rows, (long long)s->in, (long long)s->out,
-               b->peak / 1e9, flops[0] / 1e9);
+        ls_print("{\"product\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, \"in\": %lld, "
+                 "\"out\": %lld, \"peak_gflops\": %.2f, \"lockstep_gflops\": %.2f",
+                 product_names[p], s->name, (long long)rows, (long long)s->in, (long long)s->out,
+                 b->peak / 1e9, flops[0] / 1e9);
         for (int i = 0; i < b->o->nlibraries; i++)
-            printf(", \"%s_gflops\": %.2f", b->libraries[i].name, flops[1 + i] / 1e9);
-        printf("}\n");
+            ls_print(", \"%s_gflops\": %.2f", b->libraries[i].name, flops[1 + i] / 1e9);
+        ls_print("}\n");
         return;
     }
-    printf("%-14s %-12s %6lld %9.1f %7.1f%%", s->name, product_names[p], (long long)rows,
-           flops[0] / 1e9, 100 * flops[0] / b->peak);
+    ls_print("%-14s %-12s %6lld %9.1f %7.1f%%", s->name, product_names[p], (long long)rows,
+             flops[0] / 1e9, 100 * flops[0] / b->peak);
     for (int i = 0; i < b->o->nlibraries; i++) {
         if (flops[1 + i] > best) best = flops[1 + i];
-        printf(" %9.1f", flops[1 + i] / 1e9);
+        ls_print(" %9.1f", flops[1 + i] / 1e9);
     }
-    if (best > 0) printf(" %8.2f", flops[0] / best);
-    printf("\n");
+    if (best > 0) ls_print(" %8.2f", flops[0] / best);
+    ls_print("\n");
     fflush(stdout);
 }
 
 static void all_products(bench *b) {
     double flops[SYSTEMS];
     if (!b->o->json) {
-        printf("matrix products of GPT-2 124 M, one core, GFLOP/s:\n");
-        printf("%-14s %-12s %6s %9s %8s", "", "", "rows", "lockstep", "of peak");
-        for (int i = 0; i < b->o->nlibraries; i++) printf(" %9s", b->libraries[i].name);
-        printf("%s\n", b->o->nlibraries ? "  ratio" : "");
+        ls_print("matrix products of GPT-2 124 M, one core, GFLOP/s:\n");
+        ls_print("%-14s %-12s %6s %9s %8s", "", "", "rows", "lockstep", "of peak");
+        for (int i = 0; i < b->o->nlibraries; i++) ls_print(" %9s", b->libraries[i].name);
+        ls_print("%s\n", b->o->nlibraries ? "  ratio" : "");
     }
     for (int r = 0; r < b->o->nrows; r++)
         for (int s = 0; s < NSHAPES; s++)
@@ -258,16 +259,17 @@ static void all_passes(bench *b) {
     arrays x = {b->ring, b->ring + n, b->ring + 2 * n, b->ring + 3 * n, b->ring + 4 * n};
     fill(b->ring, 5 * n);
     if (!b->o->json)
-        printf("passes over memory, one core, arrays of %zu MB; GB/s read and written, as a share "
-               "of a += b (of a sum, where nothing is written):\n",
-               n * sizeof(float) >> 20);
+        ls_print(
+            "passes over memory, one core, arrays of %zu MB; GB/s read and written, as a share "
+            "of a += b (of a sum, where nothing is written):\n",
+            n * sizeof(float) >> 20);
     for (int i = 0; i < NPASSES; i++) {
         double limit = 0, speed = measure_pass(b, &passes[i], &x, &limit);
         if (b->o->json)
-            printf("{\"pass\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f}\n",
-                   passes[i].name, speed / 1e9, limit / 1e9);
+            ls_print("{\"pass\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f}\n",
+                     passes[i].name, speed / 1e9, limit / 1e9);
         else
-            printf("%-14s %9.1f %7.1f%%\n", passes[i].name, speed / 1e9, 100 * speed / limit);
+            ls_print("%-14s %9.1f %7.1f%%\n", passes[i].name, speed / 1e9, 100 * speed / limit);
     }
 }
 
@@ -304,10 +306,10 @@ int cli_bench_kernels_run(const cli_bench_kernels *o) {
     if (s == LS_OK) {
         b.peak = measure_peak(&b);
         if (!o->json) {
-            printf("kernels: %s; peak of multiply-adds %.1f GFLOP/s\n", b.compute.k->name,
-                   b.peak / 1e9);
+            ls_print("kernels: %s; peak of multiply-adds %.1f GFLOP/s\n", b.compute.k->name,
+                     b.peak / 1e9);
             for (int i = 0; i < o->nlibraries; i++)
-                printf("%s: %s\n", b.libraries[i].name, b.libraries[i].version);
+                ls_print("%s: %s\n", b.libraries[i].name, b.libraries[i].version);
         }
         all_products(&b);
         all_passes(&b);

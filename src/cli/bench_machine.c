@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "train/calibrate.h"
 
@@ -13,15 +14,15 @@ static void print(const ls_machine *m) {
     const ls_speeds *p = &m->speeds[LS_WORK_PRODUCT], *a = &m->speeds[LS_WORK_ADAMW];
     const ls_speed *large = &p->points[p->n[0] * p->n[1] * p->n[2] - 1];
     const ls_speed *stream = &a->points[a->n[0] - 1];
-    printf("%s, %d core%s; of one core, alone and with all at work:\n", m->name, m->cores,
-           m->cores == 1 ? "" : "s");
-    printf("  matrix products  %8.1f %8.1f GFLOP/s\n", large->alone / 1e9, large->busy / 1e9);
-    printf("  AdamW            %8.2f %8.2f G parameters/s\n", stream->alone / 1e9,
-           stream->busy / 1e9);
-    printf("shared memory      %8.1f us a call, sums %.2f GB/s, copies %.2f GB/s a worker\n",
-           m->shared_start_s * 1e6, 1e-9 / m->shared_sum_byte_s, 1e-9 / m->shared_copy_byte_s);
-    printf("TCP, 2 processes   %8.1f us, %.2f GB/s\n", m->link.latency_s * 1e6,
-           1e-9 / m->link.byte_s);
+    ls_print("%s, %d core%s; of one core, alone and with all at work:\n", m->name, m->cores,
+             m->cores == 1 ? "" : "s");
+    ls_print("  matrix products  %8.1f %8.1f GFLOP/s\n", large->alone / 1e9, large->busy / 1e9);
+    ls_print("  AdamW            %8.2f %8.2f G parameters/s\n", stream->alone / 1e9,
+             stream->busy / 1e9);
+    ls_print("shared memory      %8.1f us a call, sums %.2f GB/s, copies %.2f GB/s a worker\n",
+             m->shared_start_s * 1e6, 1e-9 / m->shared_sum_byte_s, 1e-9 / m->shared_copy_byte_s);
+    ls_print("TCP, 2 processes   %8.1f us, %.2f GB/s\n", m->link.latency_s * 1e6,
+             1e-9 / m->link.byte_s);
 }
 
 int cli_bench_machine_run(const char *save) {
@@ -30,7 +31,7 @@ int cli_bench_machine_run(const char *save) {
     ls_status s = ls_calibrate(&m, &e);
     if (s == LS_OK) print(&m);
     if (s == LS_OK && save) s = ls_machine_write(save, &m, "lockstep bench machine", &e);
-    if (s == LS_OK && save) printf("saved to %s\n", save);
+    if (s == LS_OK && save) ls_print("saved to %s\n", save);
     ls_machine_free(&m);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

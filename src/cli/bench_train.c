@@ -5,32 +5,33 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "train/bench.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {
-    printf("%d worker%s of %d thread%s, batch %lld x context %lld, %lld steps after %lld\n",
-           b->nworkers, b->nworkers == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
-           (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
-           (long long)b->warmup);
-    printf("  step             %10.4f s (median)\n", b->step_seconds);
-    printf("  tokens/s         %10.1f\n", b->tokens_per_s);
-    printf("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
-           b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
-           b->peak_flops_per_s / 1e9);
-    printf("  state            %10.3f MB a worker in memory: parameters, gradients, moments\n",
-           b->state_nbytes / 1e6);
-    printf("  planned          %10.3f MB a worker; resident %.3f MB a process, at most\n",
-           b->planned_nbytes / 1e6, b->peak_nbytes / 1e6);
+    ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld steps after %lld\n",
+             b->nworkers, b->nworkers == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
+             (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
+             (long long)b->warmup);
+    ls_print("  step             %10.4f s (median)\n", b->step_seconds);
+    ls_print("  tokens/s         %10.1f\n", b->tokens_per_s);
+    ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
+             b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
+             b->peak_flops_per_s / 1e9);
+    ls_print("  state            %10.3f MB a worker in memory: parameters, gradients, moments\n",
+             b->state_nbytes / 1e6);
+    ls_print("  planned          %10.3f MB a worker; resident %.3f MB a process, at most\n",
+             b->planned_nbytes / 1e6, b->peak_nbytes / 1e6);
     if (b->sent_nbytes > 0)
-        printf("  sent             %10.3f MB a worker in a step\n", b->sent_nbytes / 1e6);
-    printf("seconds of a step by action kind, mean of workers:\n");
+        ls_print("  sent             %10.3f MB a worker in a step\n", b->sent_nbytes / 1e6);
+    ls_print("seconds of a step by action kind, mean of workers:\n");
     double sum = 0;
     for (int k = 0; k < LS_NACTION_KINDS; k++) sum += b->seconds[k];
     for (int k = 0; k < LS_NACTION_KINDS; k++)
         if (b->seconds[k] > 0)
-            printf("  %-14s %12.6f  %5.1f%%\n", ls_action_kind_name((ls_action_kind)k),
-                   b->seconds[k], 100 * b->seconds[k] / sum);
+            ls_print("  %-14s %12.6f  %5.1f%%\n", ls_action_kind_name((ls_action_kind)k),
+                     b->seconds[k], 100 * b->seconds[k] / sum);
 }
 
 static ls_json *numbers(const double *x, int64_t n) {
@@ -42,7 +43,6 @@ static ls_json *numbers(const double *x, int64_t n) {
 /* One JSON object. */
 static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json *o = ls_json_new_object();
-    ls_buf text = {0};
     ls_json_set(o, "system", ls_json_new_text("lockstep"));
     ls_json_set(o, "version", ls_json_new_text(LS_VERSION));
     ls_json_set(o, "workers", ls_json_new_integer(b->nworkers));
@@ -58,9 +58,7 @@ static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json_set(o, "planned_nbytes", ls_json_new_number(b->planned_nbytes));
     ls_json_set(o, "peak_nbytes", ls_json_new_number(b->peak_nbytes));
     ls_json_set(o, "sent_nbytes", ls_json_new_number(b->sent_nbytes));
-    ls_json_write(o, 0, &text);
-    printf("%s\n", text.data);
-    ls_buf_free(&text);
+    ls_print_json(o);
     ls_json_free(o);
 }
 

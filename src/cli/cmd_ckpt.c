@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "train/checkpoint.h"
 #include "train/ledger.h"
@@ -11,7 +12,7 @@
 static ls_status show(const char *path, ls_error *e) {
     ls_buf out = {0};
     ls_status s = ls_checkpoint_show(path, &out, e);
-    if (s == LS_OK) fwrite(out.data, 1, out.len, stdout);
+    if (s == LS_OK) ls_print_text(out.data, out.len);
     ls_buf_free(&out);
     return s;
 }
@@ -23,10 +24,10 @@ static ls_status check(const char *path, bool hash, ls_error *e) {
     ls_hash_text(i.weights, weights);
     ls_hash_text(i.optimizer, optimizer);
     if (hash)
-        printf("weights %s\noptimizer %s\n", weights, optimizer);
+        ls_print("weights %s\noptimizer %s\n", weights, optimizer);
     else
-        printf("%s: good: step %lld, %zu tensors, %zu parameters, %zu bytes\n", path,
-               (long long)i.step, i.ntensors, i.count, i.nbytes);
+        ls_print("%s: good: step %lld, %zu tensors, %zu parameters, %zu bytes\n", path,
+                 (long long)i.step, i.ntensors, i.count, i.nbytes);
     return LS_OK;
 }
 
@@ -34,12 +35,12 @@ static int ledger(const char *run) {
     ls_error e = {0};
     ls_ledger l;
     if (ls_ledger_check(run, &l, &e) != LS_OK) return cli_fail(&e);
-    printf("%s: clean: %lld steps by %lld to %lld workers, %lld changes of view\n", run,
-           (long long)l.steps, (long long)l.least_workers, (long long)l.most_workers,
-           (long long)l.changes);
-    printf("each of %lld samples was used exactly once in each of %lld complete epochs; %lld of "
-           "the next, none twice\n",
-           (long long)l.nsamples, (long long)l.epochs, (long long)l.rest);
+    ls_print("%s: clean: %lld steps by %lld to %lld workers, %lld changes of view\n", run,
+             (long long)l.steps, (long long)l.least_workers, (long long)l.most_workers,
+             (long long)l.changes);
+    ls_print("each of %lld samples was used exactly once in each of %lld complete epochs; %lld of "
+             "the next, none twice\n",
+             (long long)l.nsamples, (long long)l.epochs, (long long)l.rest);
     return 0;
 }
 

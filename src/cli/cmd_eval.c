@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "data/bigram.h"
 #include "train/corpus.h"
@@ -12,8 +13,8 @@
 enum { DATA };
 
 static void print_level(const char *who, const ls_evaluation *v) {
-    printf("%-8s loss %.4f nats/token, perplexity %.3f, %.4f bits/byte\n", who, v->loss,
-           exp(v->loss), v->bits_per_byte);
+    ls_print("%-8s loss %.4f nats/token, perplexity %.3f, %.4f bits/byte\n", who, v->loss,
+             exp(v->loss), v->bits_per_byte);
 }
 
 /* On the validation part of the run's own text, beside the bigram level. */
@@ -28,7 +29,7 @@ static ls_status eval_run(const char *run, const ls_trained *t, ls_error *e) {
                                        (uint32_t)t->config.model.vocab);
         double tokens = (double)(nval - 1), nbytes = v.loss * tokens / log(2) / v.bits_per_byte;
         ls_evaluation level = ls_evaluation_of(bigram * tokens, nbytes, nval - 1, 1);
-        printf("%s: %zu tokens of the validation part\n", t->path, nval - 1);
+        ls_print("%s: %zu tokens of the validation part\n", t->path, nval - 1);
         print_level("model", &v);
         print_level("bigram", &level);
     }
@@ -45,8 +46,8 @@ static ls_status eval_file(const char *path, const ls_trained *t, ls_error *e) {
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, &n, e);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens, n, path, &v, e);
     if (s == LS_OK) {
-        printf("%s on %s: %llu of %zu tokens, in whole contexts\n", t->path, path,
-               (unsigned long long)v.nsamples * (unsigned long long)t->config.model.context, n);
+        ls_print("%s on %s: %llu of %zu tokens, in whole contexts\n", t->path, path,
+                 (unsigned long long)v.nsamples * (unsigned long long)t->config.model.context, n);
         print_level("model", &v);
     }
     free(tokens);

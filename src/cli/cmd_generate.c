@@ -1,15 +1,41 @@
 /* cmd_generate.c - lockstep generate */
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/print.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "train/generate.h"
 
 enum { PROMPT, TOKENS, SEED, TEMPERATURE, TOP_K };
 
+/* Text on its way to standard output. What a model writes are bytes, and a pipe or a file gets them
+ * as they are. To a terminal control characters go escaped, as everything that this program shows;
+ * there a character whose last bytes are still to come waits in `text`. */
+typedef struct writer {
+    bool to_terminal;
+    ls_buf text;
+} writer;
+
 static void write_out(const uint8_t *bytes, size_t nbytes, void *arg) {
-    (void)arg;
-    fwrite(bytes, 1, nbytes, stdout);
+    writer *w = arg;
+    if (w->to_terminal) {
+        ls_buf_append(&w->text, bytes, nbytes);
+        size_t n = ls_utf8_complete(w->text.data, w->text.len), rest = w->text.len - n;
+        ls_print_text(w->text.data, n);
+        memmove(w->text.data, w->text.data + n, rest);
+        w->text.len = rest;
+    } else {
+        fwrite(bytes, 1, nbytes, stdout);
+    }
     fflush(stdout);
+}
+
+static void end_text(writer *w) {
+    ls_print_text(w->text.data, w->text.len);
+    ls_print("\n");
+    ls_buf_free(&w->text);
 }
 
 static int run(const ls_args *a) {
@@ -25,11 +51,11 @@ static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
     if (ls_trained_open(a->words[0], &t, &e) != LS_OK) return cli_fail(&e);
-    ls_status status = ls_generate(&t, &s, write_out, NULL, &e);
+    writer w = {.to_terminal = isatty(STDOUT_FILENO) == 1};
+    ls_status status = ls_generate(&t, &s, write_out, &w, &e);
     ls_trained_close(&t);
-    if (status != LS_OK) return cli_fail(&e);
-    putchar('\n');
-    return 0;
+    end_text(&w);
+    return status == LS_OK ? 0 : cli_fail(&e);
 }
 
 const ls_command cmd_generate = {
@@ -40,7 +66,10 @@ const ls_command cmd_generate = {
     .summary = "write text with a trained model",
     .about = "Prints the prompt and what the model writes after it. The same seed gives the same\n"
              "text on any machine. Of a prompt the latest model.context tokens count; where the\n"
-             "context is full, its older half is dropped.",
+             "context is full, its older half is dropped.\n"
+             "\n"
+             "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
+             "characters are shown escaped (\\x1b), but for line ends and tabs.",
     .options = {[PROMPT] = {"prompt", 0, "TEXT", "what the text begins with (default: a line end)"},
                 [TOKENS] = {"tokens", 0, "N", "how many to write (default: 100)"},
                 [SEED] = {"seed", 0, "S", "of the random choices (default: 1)"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
 #include "plan/timeline.h"
@@ -37,22 +38,23 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, l
         return ls_fail(e, LS_ENOMEM,
                        "no setting fits into %g MB a worker; use more workers or a smaller model",
                        megabytes);
-    printf("%d worker%s, %g MB each; the least costly first\n\n  zero recompute micro_batch        "
-           "  MB  computing   sent  optimizer\n",
-           workers, workers == 1 ? "" : "s", megabytes);
+    ls_print(
+        "%d worker%s, %g MB each; the least costly first\n\n  zero recompute micro_batch        "
+        "  MB  computing   sent  optimizer\n",
+        workers, workers == 1 ? "" : "s", megabytes);
     for (int i = 0; i < n; i++)
-        printf("  %4lld %9lld %11lld %11.1f %9.2fx %5.2fx  %s\n", (long long)fits[i].zero,
-               (long long)fits[i].recompute, (long long)fits[i].micro_batch,
-               (double)fits[i].nbytes / 1e6, fits[i].compute, fits[i].sent,
-               fits[i].state ? "file" : "memory");
+        ls_print("  %4lld %9lld %11lld %11.1f %9.2fx %5.2fx  %s\n", (long long)fits[i].zero,
+                 (long long)fits[i].recompute, (long long)fits[i].micro_batch,
+                 (double)fits[i].nbytes / 1e6, fits[i].compute, fits[i].sent,
+                 fits[i].state ? "file" : "memory");
     if (fits[0].bucket_mb < c->parallel.bucket_mb || fits[0].accumulate != c->parallel.accumulate) {
         ls_buf text = {0};
         ls_fit_text(c, &fits[0], &text);
-        printf("\nthe first of them:%s\n", text.data);
+        ls_print("\nthe first of them:%s\n", text.data);
         ls_buf_free(&text);
     }
-    printf("\ncomputing: of the plan without recompute; sent: by a worker in a step, times the "
-           "model's size\n");
+    ls_print("\ncomputing: of the plan without recompute; sent: by a worker in a step, times the "
+             "model's size\n");
     free(fits);
     return LS_OK;
 }
@@ -66,7 +68,7 @@ static int diff(const ls_args *a) {
     if (s == LS_OK) {
         ls_buf out = {0};
         ls_timeline_diff(&x, &y, &out);
-        fwrite(out.data, 1, out.len, stdout);
+        ls_print_text(out.data, out.len);
         ls_buf_free(&out);
     }
     ls_timeline_free(&x);
@@ -96,7 +98,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
     print_copy(c, p->c.model, &out);
-    fwrite(out.data, 1, out.len, stdout);
+    ls_print_text(out.data, out.len);
     ls_buf_free(&out);
 }
 

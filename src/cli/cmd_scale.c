@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "train/control.h"
 
@@ -13,7 +14,7 @@ static int run(const ls_args *a) {
     if (ls_control_ask(a->words[0], line, answer, &e) != LS_OK) return cli_fail(&e);
     bool ok = strncmp(answer, "ok ", 3) == 0;
     if (ok)
-        printf("%s: %s\n", a->words[0], answer + 3);
+        ls_print("%s: %s\n", a->words[0], answer + 3);
     else
         ls_log("%s: %s", a->words[0], strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
     return ok ? 0 : CLI_FAILED;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/print.h"
 #include "plan/timeline.h"
 #include "train/calibrate.h"
 
@@ -101,14 +102,14 @@ static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_wo
 }
 
 static void print_world(const cli_forecast *o, const ls_machine *m) {
-    printf("predicted for machines as in %s (%s, %d core%s)",
-           o->machine ? o->machine : "this one, just measured", m->name, m->cores,
-           m->cores == 1 ? "" : "s");
+    ls_print("predicted for machines as in %s (%s, %d core%s)",
+             o->machine ? o->machine : "this one, just measured", m->name, m->cores,
+             m->cores == 1 ? "" : "s");
     if (o->link)
-        printf(", %d worker%s a host, %s between hosts", o->host_workers ? o->host_workers : 1,
-               o->host_workers > 1 ? "s" : "", o->link);
-    if (o->algorithm) printf(", %s where it can", o->algorithm);
-    printf("\n");
+        ls_print(", %d worker%s a host, %s between hosts", o->host_workers ? o->host_workers : 1,
+                 o->host_workers > 1 ? "s" : "", o->link);
+    if (o->algorithm) ls_print(", %s where it can", o->algorithm);
+    ls_print("\n");
 }
 
 static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
@@ -121,18 +122,18 @@ static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
 /* ---- one plan ---- */
 
 static void print_forecast(const ls_forecast *f) {
-    printf("  predicted step         %12.6f s\n", f->step_s);
-    printf("  predicted tokens/s     %12.1f\n", f->tokens_per_s);
-    printf("  predicted efficiency   %12.1f %%  against one worker with the same work a worker\n",
-           100 * f->efficiency);
-    printf("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
-           f->comm_s, f->algorithm);
-    printf("  predicted memory       %12.3f MB a worker%s\n", (double)f->memory_nbytes / 1e6,
-           f->fits ? "" : ": exceeds parallel.memory_limit_mb");
-    printf("  predicted seconds of the step by action kind\n");
+    ls_print("  predicted step         %12.6f s\n", f->step_s);
+    ls_print("  predicted tokens/s     %12.1f\n", f->tokens_per_s);
+    ls_print("  predicted efficiency   %12.1f %%  against one worker with the same work a worker\n",
+             100 * f->efficiency);
+    ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
+             f->comm_s, f->algorithm);
+    ls_print("  predicted memory       %12.3f MB a worker%s\n", (double)f->memory_nbytes / 1e6,
+             f->fits ? "" : ": exceeds parallel.memory_limit_mb");
+    ls_print("  predicted seconds of the step by action kind\n");
     for (int k = 0; k < LS_NACTION_KINDS; k++)
         if (f->kinds_s[k] > 0)
-            printf("    %-14s %12.6f\n", ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
+            ls_print("    %-14s %12.6f\n", ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
 }
 
 /* Of all workers. */
@@ -160,7 +161,7 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
     if (s == LS_OK) s = check_hosts(&w, p->c.nworkers, e);
     if (s == LS_OK) s = ls_forecast_plan(c, p, &w, &f, e);
     if (s == LS_OK) {
-        printf("\n");
+        ls_print("\n");
         print_world(o, &m);
         print_forecast(&f);
         if (o->trace) s = write_timeline(o->trace, c, p, &w, e);
@@ -174,23 +175,24 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
 static void print_rows(const ls_config *c, const ls_forecast *rows, int n, int best) {
     for (int i = 0; i < n; i++) {
         const ls_forecast *f = &rows[i];
-        printf("  %7d %5d %7lld %4lld %9lld %11.4f %12.0f %9.1f%% %8.1f%% %11.1f  %-12s%s%s\n",
-               f->nworkers, f->nhosts, (long long)c->train.batch, (long long)f->zero,
-               (long long)f->recompute, f->step_s, f->tokens_per_s, 100 * f->efficiency,
-               100 * f->exposed_s / f->step_s, (double)f->memory_nbytes / 1e6, f->algorithm,
-               f->fits ? "" : " over the limit", i == best ? " best" : "");
+        ls_print("  %7d %5d %7lld %4lld %9lld %11.4f %12.0f %9.1f%% %8.1f%% %11.1f  %-12s%s%s\n",
+                 f->nworkers, f->nhosts, (long long)c->train.batch, (long long)f->zero,
+                 (long long)f->recompute, f->step_s, f->tokens_per_s, 100 * f->efficiency,
+                 100 * f->exposed_s / f->step_s, (double)f->memory_nbytes / 1e6, f->algorithm,
+                 f->fits ? "" : " over the limit", i == best ? " best" : "");
     }
-    if (best < 0) printf("  %7d: nothing fits\n", rows[0].nworkers);
+    if (best < 0) ls_print("  %7d: nothing fits\n", rows[0].nworkers);
 }
 
 static void print_head(const cli_forecast *o, const ls_config *c) {
-    printf("%s\n", o->strong ? "strong scaling: the batch is that of the config"
-                             : "weak scaling: batch and virtual workers grow, so that each worker "
-                               "has the same work at every size");
+    ls_print("%s\n", o->strong
+                         ? "strong scaling: the batch is that of the config"
+                         : "weak scaling: batch and virtual workers grow, so that each worker "
+                           "has the same work at every size");
     if (c->parallel.memory_limit_mb > 0)
-        printf("limit: parallel.memory_limit_mb %g a worker\n", c->parallel.memory_limit_mb);
-    printf("\npredicted:\n  workers hosts   batch zero recompute      step s     tokens/s "
-           "efficiency  exposed   memory MB  algorithm\n");
+        ls_print("limit: parallel.memory_limit_mb %g a worker\n", c->parallel.memory_limit_mb);
+    ls_print("\npredicted:\n  workers hosts   batch zero recompute      step s     tokens/s "
+             "efficiency  exposed   memory MB  algorithm\n");
 }
 
 static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
@@ -220,8 +222,9 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
     }
     for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);
     if (s == LS_OK)
-        printf("\nefficiency: against one worker with the same work a worker. exposed: the part of "
-               "the step in\nwhich a worker does not compute. best: the fastest that fits.\n");
+        ls_print(
+            "\nefficiency: against one worker with the same work a worker. exposed: the part of "
+            "the step in\nwhich a worker does not compute. best: the fastest that fits.\n");
     ls_machine_free(&m);
     return s;
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/commons.h"
 #include "net/cores.h"
@@ -87,7 +88,7 @@ static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
     fcntl(l->listen_fd, F_SETFD, 0);
     execvp(l->o->argv[0], l->o->argv);
     int why = errno;
-    if (rank == 0) fprintf(stderr, "lockstep: %s: %s\n", l->o->argv[0], strerror(why));
+    if (rank == 0) ls_log("%s: %s", l->o->argv[0], strerror(why));
     _exit(why == ENOENT ? 127 : 126);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -619,11 +620,14 @@ ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
     LS_TRY(open_all(path, &o, e));
     size_t count = 0;
     for (size_t i = 0; i < o.weights.n; i++) count += o.weights.tensors[i].count;
-    ls_buf_printf(out, "%s\nstep %lld, %zu tensors, %zu parameters\n", path, (long long)o.step,
-                  o.weights.n, count);
+    ls_buf_escape(out, LS_ESCAPE_LINE, path, strlen(path));
+    ls_buf_printf(out, "\nstep %lld, %zu tensors, %zu parameters\n", (long long)o.step, o.weights.n,
+                  count);
     for (size_t i = 0; i < o.weights.n; i++) {
         const ls_tensor *t = &o.weights.tensors[i];
-        ls_buf_printf(out, "  %-28s f32 [", t->name);
+        char name[4 * LS_TENSOR_NAME];
+        ls_escape(LS_ESCAPE_LINE, t->name, strlen(t->name), name, sizeof name);
+        ls_buf_printf(out, "  %-28s f32 [", name);
         for (int d = 0; d < t->ndims; d++)
             ls_buf_printf(out, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
         ls_buf_printf(out, "]\n");

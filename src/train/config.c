@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/yaml.h"
 
 typedef enum key_type { INTEGER, REAL, TEXT, CHOICE } key_type;
@@ -338,36 +339,12 @@ static ls_status set_choice(ls_config *c, const key *k, const char *where, const
     return s;
 }
 
-/* The bytes of the UTF-8 character at s and its number, or 0 where there is none. No overlong
- * forms, no surrogates. Source: RFC 3629. */
-static int decode(const char *s, uint32_t *point_p) {
-    const unsigned char *p = (const unsigned char *)s;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
-    if (n == 0) return 0;
-    uint32_t point = n == 1 ? p[0] : p[0] & (0x7fu >> n);
-    for (int i = 1; i < n; i++) {
-        if (p[i] >> 6 != 2) return 0; /* the closing 0, too */
-        point = point << 6 | (p[i] & 0x3f);
-    }
-    if (point < least[n] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
-    *point_p = point;
-    return n;
-}
-
-static bool is_utf8(const char *s) {
-    uint32_t point;
-    for (int n; *s; s += n)
-        if (!(n = decode(s, &point))) return false;
-    return true;
-}
-
 static ls_status set_text(ls_config *c, const key *k, const char *where, const char *value,
                           ls_error *e) {
     if (strlen(value) >= LS_CONFIG_TEXT)
         return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %d bytes", where, k->name,
                        LS_CONFIG_TEXT - 1);
-    if (!is_utf8(value)) /* it could not be written as YAML */
+    if (!ls_utf8_is_valid(value, strlen(value))) /* it could not be written as YAML */
         return ls_fail(e, LS_EINVAL, "%s: %s: is not UTF-8", where, k->name);
     snprintf(text_at(c, k), LS_CONFIG_TEXT, "%s", value);
     return LS_OK;
@@ -520,9 +497,9 @@ static bool is_plain(uint32_t point) {
 static void put_text(const char *s, ls_buf *out) {
     ls_buf_append(out, "\"", 1);
     uint32_t point = 0;
-    for (int n; *s && (n = decode(s, &point)); s += n) {
+    for (size_t n; *s && (n = ls_utf8_decode(s, strlen(s), &point)); s += n) {
         if (is_plain(point))
-            ls_buf_append(out, s, (size_t)n);
+            ls_buf_append(out, s, n);
         else if (point == '"' || point == '\\')
             ls_buf_printf(out, "\\%c", (int)point);
         else

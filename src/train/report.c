@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/print.h"
 #include "train/curve.h"
 #include "train/metrics.h"
 
@@ -40,7 +41,7 @@ ls_status ls_report_curve(const char *run, double bigram, ls_error *e) {
     if (s == LS_OK) {
         ls_buf text = {0};
         ls_curve_print(&c, terminal_columns(), ROWS, &text);
-        fwrite(text.data, 1, text.len, stdout);
+        ls_print_text(text.data, text.len);
         ls_buf_free(&text);
     }
     ls_history_free(&h);

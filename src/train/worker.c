@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "coll/virtual.h"
 #include "data/bigram.h"
 #include "train/audit.h"
@@ -471,11 +472,11 @@ static ls_status summarize(const loop *l, ls_error *e) {
                                    (uint32_t)r->config.model.vocab);
     ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
     LS_TRY(ls_report_curve(r->dir, bigram, e));
-    printf("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
-           "%.4f, %.4f\n",
-           l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
-    printf("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
-           (long long)all);
+    ls_print("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
+             "%.4f, %.4f\n",
+             l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
+    ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
+             (long long)all);
     return LS_OK;
 }
 

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Fails where a file of src/ writes to standard output or error by itself: what people see goes
+# through ls_log() and ls_print(), which escape control characters (src/base/escape.h).
+set -eu
+cd "$(dirname "$0")/.."
+
+# These write texts of their own alone, or what is for programs.
+allowed='^src/(base/(log|print|mem)|cli/(help|main|cmd_generate)|net/key|net/mpi/plugin|train/workers?)\.c:'
+found=$(grep -rnE '(^|[^a-z_])(v?printf|puts|putchar|perror|v?dprintf) *\(|(fprintf|fputs|fputc|fwrite|putc) *\(.*\b(stdout|stderr)|STD(OUT|ERR)_FILENO, *[a-z]' src --include='*.c' |
+    grep -vE "$allowed" | grep -vE 'isatty|ioctl' || true)
+[ -z "$found" ] || { printf '%s\n' "$found"; echo "use ls_print() or ls_log(), which escape control characters" >&2; exit 1; }
+echo "output is escaped"

@@ -1,0 +1,36 @@
+/* print.c - see print.h. */
+#include "base/print.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/escape.h"
+
+static void print(ls_escape_kind kind, const char *text, size_t nbytes) {
+    ls_buf out = {0};
+    ls_buf_escape(&out, kind, text, nbytes);
+    fwrite(out.data, 1, out.len, stdout);
+    ls_buf_free(&out);
+}
+
+void ls_print_text(const char *text, size_t nbytes) { print(LS_ESCAPE_TEXT, text, nbytes); }
+
+void ls_print(const char *fmt, ...) {
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int n = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (n < 0) return; /* out of memory: a line less */
+    ls_print_text(text, (size_t)n);
+    free(text);
+}
+
+void ls_print_json(const ls_json *j) {
+    ls_buf text = {0};
+    ls_json_write(j, 0, &text);
+    ls_buf_append(&text, "\n", 1);
+    print(LS_ESCAPE_JSON, text.data, text.len);
+    ls_buf_free(&text);
+}
