@@ -81,6 +81,8 @@ typedef struct tcp_net {
     ls_patience patience;
     ls_watch *watch;
     int epoll_fd, wake_fd;
+    bool no_pwait2;      /* the kernel, or a filter of system calls, does not have epoll_pwait2() */
+    int broken;          /* errno of what failed in epoll itself; 0: nothing has */
     int64_t announce_at; /* when peers are told of silent sends; INT64_MAX: there are none */
     ls_message *wanted;  /* posted receives */
     early *early, **early_end;
@@ -95,10 +97,12 @@ typedef enum watched { WATCH_ARRIVALS, WATCH_WAKE, WATCH_IN, WATCH_OUT } watched
 
 static uint64_t watch_data(watched what, int who) { return (uint64_t)what << 32 | (uint32_t)who; }
 
-static void watch(const tcp_net *x, int fd, uint32_t events, watched what, int who) {
+/* A descriptor that is not watched would be waited for in vain: the next poll reports it. */
+static void watch(tcp_net *x, int fd, uint32_t events, watched what, int who) {
     struct epoll_event ev = {.events = events, .data.u64 = watch_data(what, who)};
-    if (epoll_ctl(x->epoll_fd, EPOLL_CTL_MOD, fd, &ev) != 0 && errno == ENOENT)
-        epoll_ctl(x->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+    if (epoll_ctl(x->epoll_fd, EPOLL_CTL_MOD, fd, &ev) == 0) return;
+    if (errno == ENOENT && epoll_ctl(x->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0) return;
+    x->broken = errno;
 }
 
 static void finish(tcp_net *x, ls_message *m) {
@@ -500,11 +504,26 @@ static void on_event(tcp_net *x, const struct epoll_event *ev) {
     }
 }
 
+/* epoll_pwait2(), which Linux has since 5.11. Elsewhere it fails with ENOSYS, or with EPERM where a
+ * filter of system calls does not know it: then ppoll() of the epoll descriptor, which takes
+ * nanoseconds as well, and epoll_wait(). Returns the number of events; -1: see errno. */
+static int wait_events(tcp_net *x, struct epoll_event *events, int64_t timeout_ns) {
+    struct timespec t = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+    if (!x->no_pwait2) {
+        int n = epoll_pwait2(x->epoll_fd, events, EVENTS, &t, NULL);
+        x->no_pwait2 = n < 0 && (errno == ENOSYS || errno == EPERM);
+        if (!x->no_pwait2) return n;
+    }
+    struct pollfd any = {.fd = x->epoll_fd, .events = POLLIN};
+    if (timeout_ns && ppoll(&any, 1, &t, NULL) < 0) return -1;
+    return epoll_wait(x->epoll_fd, events, EVENTS, 0);
+}
+
 /* One look, for timeout_ns at most. */
 static void look(tcp_net *x, int64_t timeout_ns) {
     struct epoll_event events[EVENTS];
-    struct timespec t = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
-    int n = epoll_pwait2(x->epoll_fd, events, EVENTS, &t, NULL);
+    int n = wait_events(x, events, timeout_ns);
+    if (n < 0 && errno != EINTR) x->broken = errno;
     for (int i = 0; i < n; i++) on_event(x, &events[i]);
 }
 
@@ -541,7 +560,7 @@ static ls_status check_lost(tcp_net *x, ls_error *e) {
  * core, then sleeps. */
 static void look_long(tcp_net *x, int64_t end) {
     int64_t now = ls_clock_ns(), spin_end = now + (x->patience.looks > 1 ? SPIN_NS : 0);
-    while (!x->moved && now < end) {
+    while (!x->moved && !x->broken && now < end) {
         if (now >= x->announce_at) announce(x);
         int64_t until = end < x->announce_at ? end : x->announce_at, left = until - now;
         if (now < spin_end)
@@ -563,6 +582,9 @@ static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, 
     }
     if (atomic_load(&x->abort_asked))
         return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
+    if (x->broken)
+        return ls_fail(e, LS_EIO, "worker %d can't wait for messages: epoll: %s", net->rank,
+                       strerror(x->broken));
     if (!x->done.first) LS_TRY(check_lost(x, e));
     *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
@@ -615,7 +637,7 @@ static void say_farewell(tcp_net *x) {
             if (left <= 0) break;
             bool write = p->out->open || p->out->wants_write;
             struct pollfd fd = {.fd = p->out->fd, .events = write ? POLLOUT : POLLIN};
-            poll(&fd, 1, (int)(left / 1000000) + 1);
+            if (poll(&fd, 1, (int)(left / 1000000) + 1) < 0 && errno != EINTR) break;
         }
     }
 }

@@ -300,7 +300,7 @@ static void ask_some(ls_watch *w, int group, const ls_news *tell, ls_inquiry *as
         for (int i = 0; i < n; i++) waiting += go_on(&x[i], &asked[i], &fds[waiting]);
         int64_t left = end - ls_clock_ns();
         if (!waiting || left <= 0) break;
-        poll(fds, waiting, (int)(left / 1000000) + 1);
+        if (poll(fds, waiting, (int)(left / 1000000) + 1) < 0 && errno != EINTR) break;
     }
     for (int i = 0; i < n; i++) ls_conn_free(x[i].visit.c);
     free(x);
