@@ -1,7 +1,11 @@
 /* log.c - see log.h. Each message is one write(), so that lines of several workers don't mix. */
 #include "base/log.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,19 +15,47 @@
 
 #define CLEAR_LINE "\r\033[K"
 
+/* For so long a full pipe or a halted terminal is waited for, once. A line of up to PIPE_BUF bytes
+ * fits wherever poll() finds room. */
+enum { PATIENCE_MS = 500, MOST = PIPE_BUF };
+
+static atomic_int nlost; /* lines, since the reader took the last one */
+
 bool ls_log_is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
 
+/* Also where write() would fail at once. */
+static bool can_write(void) {
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    int n = 0;
+    do n = poll(&p, 1, atomic_load(&nlost) ? 0 : PATIENCE_MS);
+    while (n < 0 && errno == EINTR);
+    return n != 0;
+}
+
+static bool put(const char *text, size_t n) {
+    if (!can_write()) return false;
+    return write(STDERR_FILENO, text, n) >= 0 || errno != EAGAIN;
+}
+
+/* Says how many lines are missing before the first that is taken again. */
+static void put_line(const char *line, size_t n) {
+    char text[128];
+    int lost = atomic_load(&nlost);
+    int m = snprintf(text, sizeof text, "lockstep: %d line%s of this log lost: nobody read it\n",
+                     lost, lost == 1 ? "" : "s");
+    if (lost && put(text, (size_t)m)) atomic_fetch_sub(&nlost, lost);
+    if (!put(line, n)) atomic_fetch_add(&nlost, 1);
+}
+
 static void log_write(const char *prefix, const char *suffix, const char *fmt, va_list args) {
-    char raw[8192], line[8192];
+    char raw[MOST], line[MOST];
     int m = vsnprintf(raw, sizeof raw, fmt, args);
     size_t length = m < 0 ? 0 : (size_t)m, n = strlen(prefix);
     if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
     memcpy(line, prefix, n);
     n += ls_escape(LS_ESCAPE_LINE, raw, length, line + n, sizeof line - n - strlen(suffix));
     memcpy(line + n, suffix, strlen(suffix));
-    n += strlen(suffix);
-    ssize_t ignored = write(STDERR_FILENO, line, n);
-    (void)ignored;
+    put_line(line, n + strlen(suffix));
 }
 
 void ls_log(const char *fmt, ...) {
@@ -39,4 +71,8 @@ void ls_log_status(const char *fmt, ...) {
     va_start(args, fmt);
     log_write(terminal ? CLEAR_LINE : "", terminal ? "" : "\n", fmt, args);
     va_end(args);
+}
+
+void ls_log_end_status(void) {
+    if (ls_log_is_terminal()) put_line("\n", 1);
 }

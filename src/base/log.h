@@ -3,6 +3,11 @@
  * One line a message. ls_log_status() keeps one line at the bottom of a terminal up to date; other
  * messages are written above it. Control characters in a message are escaped (escape.h).
  * All functions: any thread, any process.
+ *
+ * No message ends the program or keeps it waiting: what can't be written is lost (a pipe without a
+ * reader raises SIGPIPE where the program has not ignored it). A reader that takes nothing, as a
+ * terminal after Ctrl-S or a full pipe, is waited for half a second once; how many lines it has
+ * missed is the first that it reads afterwards.
  */
 #ifndef LS_BASE_LOG_H
 #define LS_BASE_LOG_H
@@ -14,6 +19,9 @@ void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Replaces the status line on a terminal; on anything else writes a line of its own. */
 void ls_log_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The status line stays on the terminal, and the next line begins below it. */
+void ls_log_end_status(void);
 
 /* True where standard error is a terminal. */
 bool ls_log_is_terminal(void);

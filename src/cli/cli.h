@@ -37,8 +37,9 @@ typedef struct ls_command {
     const char *words; /* in usage, e.g. "CONFIG.yaml" */
     int min_words, max_words;
     bool takes_rest; /* the first word ends the options: all from there on is another program's */
-    const char *summary;                /* one line */
-    const char *about;                  /* paragraphs */
+    bool outlives_output; /* it goes on, and may succeed, where its output can't be written */
+    const char *summary;  /* one line */
+    const char *about;    /* paragraphs */
     ls_option options[CLI_MAX_OPTIONS]; /* ends with name NULL */
     int (*run)(const ls_args *);        /* exit code */
 } ls_command;
@@ -46,6 +47,12 @@ typedef struct ls_command {
 extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_run, cmd_ckpt,
     cmd_scale, cmd_help;
 extern const ls_command *const cli_commands[]; /* ends with NULL */
+
+/* When the program begins: of standard input, output and error those that are closed become
+ * descriptors on which reads and writes fail, so that no file gets their numbers. */
+void cli_streams_open(void);
+/* Writes out what was printed. False, with a line: some of it could not be written. */
+bool cli_streams_flush(void);
 
 /* Fills *a; prints one line and returns false on bad usage. */
 bool cli_parse(const ls_command *, int argc, char **argv, ls_args *a);

@@ -1,4 +1,5 @@
 /* cmd_generate.c - lockstep generate */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ typedef struct writer {
     ls_buf text;
 } writer;
 
-static void write_out(const uint8_t *bytes, size_t nbytes, void *arg) {
+static ls_status write_out(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *e) {
     writer *w = arg;
     if (w->to_terminal) {
         ls_buf_append(&w->text, bytes, nbytes);
@@ -29,7 +30,8 @@ static void write_out(const uint8_t *bytes, size_t nbytes, void *arg) {
     } else {
         fwrite(bytes, 1, nbytes, stdout);
     }
-    fflush(stdout);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return LS_OK;
+    return ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
 }
 
 static void end_text(writer *w) {

@@ -30,6 +30,7 @@ const ls_command cmd_run = {
     .min_words = 1,
     .max_words = 1,
     .takes_rest = true,
+    .outlives_output = true,
     .summary = "start a program as workers of this host",
     .about = "Each worker finds its group with ls_group_open() and shares memory with the others.\n"
              "If one fails, the others are ended, and its exit code is this command's.",

@@ -94,6 +94,7 @@ const ls_command cmd_train = {
     .words = "CONFIG.yaml",
     .min_words = 1,
     .max_words = 1,
+    .outlives_output = true,
     .summary = "train a model",
     .about =
         "Starts workers on this host, or is one of those that mpirun, srun, torchrun's variables\n"
@@ -107,9 +108,9 @@ const ls_command cmd_train = {
         "step\n"
         "is lost. SIGTERM to one of them makes it leave after the step.\n"
         "\n"
-        "Ctrl-C, SIGTERM or SIGUSR1 ends the run after the step in flight, with a checkpoint, "
-        "from\n"
-        "which --resume goes on, with any number of workers; a second one ends it at once.\n"
+        "Ctrl-C, SIGTERM, SIGUSR1 or a closed terminal (SIGHUP) ends the run after the step in\n"
+        "flight, with a checkpoint, from which --resume goes on, with any number of workers; a\n"
+        "second one, but SIGHUP, ends it at once. Output that can't be written ends nothing.\n"
         "\n"
         "Exit codes: 0 all steps are done; 75 the run was stopped before its last step, with a\n"
         "checkpoint: start it again with --resume; 1 it failed; 2 the command line is wrong.",

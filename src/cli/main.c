@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "net/process.h"
 
 const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, &cmd_plan,
                                           &cmd_bench, &cmd_run,  &cmd_ckpt,     &cmd_scale,
@@ -29,6 +30,7 @@ static int words_begin(const ls_command *c, int argc, char **argv) {
 }
 
 static int run_command(const ls_command *c, int argc, char **argv, int64_t began_ns) {
+    if (c->outlives_output) ls_process_ignore(SIGPIPE);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") != 0) continue;
         if (c->takes_rest && i > words_begin(c, argc, argv)) break; /* another program's */
@@ -36,25 +38,23 @@ static int run_command(const ls_command *c, int argc, char **argv, int64_t began
         cli_help_command(c, &out);
         fwrite(out.data, 1, out.len, stdout);
         ls_buf_free(&out);
-        return 0;
+        return cli_streams_flush() ? 0 : CLI_FAILED;
     }
     ls_args args = {.began_ns = began_ns};
     int code = cli_parse(c, argc, argv, &args) ? c->run(&args) : CLI_USAGE;
     cli_args_free(&args);
-    if (fflush(stdout) != 0 && code == 0) {
-        ls_log("standard output can't be written");
-        code = CLI_FAILED;
-    }
-    return code;
+    if (code || c->outlives_output) return code;
+    return cli_streams_flush() ? 0 : CLI_FAILED;
 }
 
 int main(int argc, char **argv) {
     int64_t began_ns = ls_clock_ns();
-    signal(SIGXFSZ, SIG_IGN); /* a file over the size limit is an error with a message */
+    cli_streams_open();
+    ls_process_ignore(SIGXFSZ); /* a file over the size limit is an error with a message */
     const char *word = argc > 1 ? argv[1] : NULL;
     if (word && (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)) {
         printf("lockstep %s\n", ls_version());
-        return 0;
+        return cli_streams_flush() ? 0 : CLI_FAILED;
     }
     if (word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) word = "help";
     for (int i = 0; word && cli_commands[i]; i++)

@@ -17,6 +17,7 @@
 #include "net/commons.h"
 #include "net/cores.h"
 #include "net/key.h"
+#include "net/process.h"
 
 struct ls_launch {
     const ls_launch_options *o;
@@ -35,7 +36,7 @@ void ls_launch_hold(ls_launch_signals *s) {
     sigaddset(&s->waited, SIGCHLD);
     sigaddset(&s->waited, SIGINT);
     sigaddset(&s->waited, SIGTERM);
-    sigaddset(&s->waited, SIGHUP);
+    if (!ls_process_ignores(SIGHUP)) sigaddset(&s->waited, SIGHUP);
     sigprocmask(SIG_BLOCK, &s->waited, &s->before);
     /* Where SIGCHLD is ignored, as a parent may have left it, the kernel reaps for us: untold. */
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &s->child_before);
@@ -86,6 +87,7 @@ static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
     }
     fcntl(l->commons.fd, F_SETFD, 0);
     fcntl(l->listen_fd, F_SETFD, 0);
+    ls_process_restore();
     execvp(l->o->argv[0], l->o->argv);
     int why = errno;
     if (rank == 0) ls_log("%s: %s", l->o->argv[0], strerror(why));

@@ -40,13 +40,13 @@ typedef struct ls_launch_options {
 
 /* Until all have ended. *code_p is 0, or the exit code of the first worker that failed (128 + the
  * signal's number, if it was killed); *e then says who and how. SIGINT, SIGTERM and SIGHUP are
- * passed on; a second one kills. */
+ * passed on; a second SIGINT or SIGTERM kills. */
 ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
 
 /* ---- the steps ---- */
 
 /* The signals that are waited for, held back from this process and from its workers until these
- * run: SIGCHLD and those that ask to stop. */
+ * run: SIGCHLD and those that ask to stop; not SIGHUP where it is ignored (nohup). */
 typedef struct ls_launch_signals {
     sigset_t waited, before;
     struct sigaction child_before;

@@ -43,6 +43,13 @@ static void end_rest(run *r) {
     r->end_at = ls_clock_ns() + GRACE_NS;
 }
 
+/* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
+ * one request. */
+static void on_signal(run *r, int number) {
+    r->interrupts += number != SIGHUP;
+    ls_launch_signal_all(r->l, r->interrupts > 1 ? SIGKILL : number);
+}
+
 /* Workers that only say that they lost another know less than who saw it die. */
 static void find_cause(const run *r, ls_error *e) {
     const ls_board *b = r->o->board;
@@ -62,8 +69,7 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     while (s == LS_OK && ls_launch_alive(r.l)) {
         ls_launch_event ev = ls_launch_wait(r.l, &signals, LOOK_NS);
         if (ev.what == LS_LAUNCH_ENDED) note_end(&r, ev.rank, ev.how);
-        if (ev.what == LS_LAUNCH_SIGNAL)
-            ls_launch_signal_all(r.l, r.interrupts++ ? SIGKILL : ev.number);
+        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(&r, ev.number);
         end_rest(&r);
     }
     ls_launch_close(r.l);

@@ -41,6 +41,28 @@ bool ls_child_ended(ls_child *c, double limit_s, int *how_p) {
     return false;
 }
 
+/* ---- signals ---- */
+
+static sigset_t ignored; /* by ls_process_ignore(), and not before; all zeros is the empty set */
+
+void ls_process_ignore(int number) {
+    struct sigaction before;
+    sigaction(number, &(struct sigaction){.sa_handler = SIG_IGN}, &before);
+    if (before.sa_handler != SIG_IGN) sigaddset(&ignored, number);
+}
+
+void ls_process_ignored(sigset_t *set_p) { *set_p = ignored; }
+
+bool ls_process_ignores(int number) {
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void ls_process_restore(void) {
+    for (int i = 1; i < NSIG; i++)
+        if (sigismember(&ignored, i) == 1) signal(i, SIG_DFL);
+}
+
 static void on_usr1(int number) {
     (void)number;
     kill(getpid(), SIGTERM);

@@ -22,6 +22,16 @@ pid_t ls_child_start(ls_child *, const sigset_t *mask);
 /* Has it ended? *how_p is what waitpid() says. One that is stopped for limit_s is killed. */
 bool ls_child_ended(ls_child *, double limit_s, int *how_p);
 
+/* This process, and those that it forks, ignore signal `number` from here on. */
+void ls_process_ignore(int number);
+/* Those of ls_process_ignore() that were not ignored before: for a program that this process runs,
+ * which has not asked for it. */
+void ls_process_ignored(sigset_t *set_p);
+/* Does it ignore signal `number`, as nohup makes it ignore SIGHUP? */
+bool ls_process_ignores(int number);
+/* In a child, before it becomes another program: undoes ls_process_ignore(). */
+void ls_process_restore(void);
+
 /* From here on SIGUSR1 does to this process, and to those that it forks, what SIGTERM does:
  * schedulers and mpiruns send either before they end a job. */
 void ls_process_heed_usr1(void);

@@ -67,10 +67,11 @@ void ls_trained_close(ls_trained *t) {
     *t = (ls_trained){0};
 }
 
-static void emit(const ls_trained *t, uint32_t token, ls_write_fn *fn, void *arg) {
+static ls_status emit(const ls_trained *t, uint32_t token, ls_write_fn *fn, void *arg,
+                      ls_error *e) {
     size_t nbytes = 0;
     const uint8_t *bytes = ls_tokenizer_bytes(t->tokenizer, token, &nbytes);
-    fn(bytes, nbytes, arg);
+    return fn(bytes, nbytes, arg, e);
 }
 
 /* text [n + s->ntokens], of which n are there. */
@@ -81,15 +82,16 @@ static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text
     size_t nbytes = ls_decode_nbytes(&t->model, type);
     LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));
     ls_sampler sampler = ls_sampler_create((size_t)t->config.model.vocab);
-    for (int64_t i = 0; i < s->ntokens; i++, n++) {
+    ls_status status = LS_OK;
+    for (int64_t i = 0; status == LS_OK && i < s->ntokens; i++, n++) {
         const float *logits = ls_decode_text(&d, text, n);
         double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, 0, (uint64_t)i);
         text[n] = ls_sampler_draw(&sampler, logits, s->temperature, s->top_k, u);
-        emit(t, text[n], fn, arg);
+        status = emit(t, text[n], fn, arg, e);
     }
     ls_sampler_free(&sampler);
     ls_unmap(d.memory, nbytes);
-    return LS_OK;
+    return status;
 }
 
 ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
@@ -102,8 +104,9 @@ ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn
     uint32_t *text = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
     memcpy(text, encoded, n * sizeof *text);
     free(encoded);
-    for (size_t i = 0; i < n; i++) emit(t, text[i], fn, arg);
-    ls_status status = go_on(t, s, text, (int64_t)n, fn, arg, e);
+    ls_status status = LS_OK;
+    for (size_t i = 0; status == LS_OK && i < n; i++) status = emit(t, text[i], fn, arg, e);
+    if (status == LS_OK) status = go_on(t, s, text, (int64_t)n, fn, arg, e);
     free(text);
     return status;
 }

@@ -31,13 +31,14 @@ typedef struct ls_sampling {
     int64_t top_k;      /* 0: all */
 } ls_sampling;
 
-/* Calls write() with the prompt's bytes, then with each new token's. The same text for the same
- * seed on any machine and any number of threads. An empty prompt begins from a line end.
+/* Calls write() with the prompt's bytes, then with each new token's; ends where it fails. The same
+ * text for the same seed on any machine and any number of threads. An empty prompt begins from a
+ * line end.
  *
  * Keys and values of what the model has seen are kept, so a token costs one position (decode.h).
  * Of a prompt the latest `context` tokens count; where the context is full its older half is
  * dropped, and the rest is taken in anew. */
-typedef void ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg);
+typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_error *);
 

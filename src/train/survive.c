@@ -243,10 +243,12 @@ static bool look_at_mender(host *h) {
     return true;
 }
 
-static void on_signal(host *h) {
+/* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
+ * one request. */
+static void on_signal(host *h, int number) {
     ls_error e = {0};
+    h->interrupts += number != SIGHUP;
     bool leads = ls_views_leads(h->views), runs = ls_crew_runs(&h->crew);
-    h->interrupts++;
     if (h->interrupts > 1) {
         ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
         fail(h, &e);
@@ -254,7 +256,7 @@ static void on_signal(host *h) {
         h->s->stop = true;
         ls_crew_ask(&h->crew, LS_ASKED_STOP);
     } else if (!leads && (runs || ls_views_size(h->views))) {
-        ls_log("this host leaves after the step in flight; again to end at once");
+        if (!h->leaves) ls_log("this host leaves after the step in flight; again to end at once");
         h->leaves = true;
         ls_crew_ask(&h->crew, LS_ASKED_RENEW);
     } else {
@@ -268,7 +270,7 @@ static void look_at_crew(host *h, int64_t timeout_ns) {
     do {
         ev = ls_launch_wait(h->crew.l, &h->signals, timeout_ns);
         timeout_ns = 0;
-        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(h);
+        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(h, ev.number);
         if (ls_crew_runs(&h->crew) && ls_crew_look(&h->crew, &ev, &h->end)) h->has_ended = true;
     } while (ev.what != LS_LAUNCH_QUIET && !h->over);
 }

@@ -454,7 +454,7 @@ static void tell_held(const loop *l) {
 static ls_status summarize(const loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
-    if (ls_log_is_terminal()) fputc('\n', stderr);
+    ls_log_end_status();
     if (r->store && ls_store_get(r->store, LS_STORE_BACKED))
         ls_log("%lld times a backup worker had a virtual worker's gradient first",
                (long long)ls_store_get(r->store, LS_STORE_BACKED));
@@ -477,6 +477,7 @@ static ls_status summarize(const loop *l, ls_error *e) {
              l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
+    if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
     return LS_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,14 +19,16 @@
 
 /* ---- interrupts ---- */
 
-static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t is_interrupted, interrupts; /* without SIGHUP */
 static volatile sig_atomic_t second_ends; /* where no launcher would end the workers */
 
 static void on_interrupt(int number) {
     static const char text[] = "lockstep: interrupted twice: ended at once\n";
-    (void)number;
-    if (interrupts++ == 0 || !second_ends) return;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(2);
+    is_interrupted = 1;
+    if (number == SIGHUP || interrupts++ == 0 || !second_ends) return;
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    ssize_t ignored = poll(&p, 1, 0) > 0 ? write(STDERR_FILENO, text, sizeof text - 1) : 0;
+    (void)ignored;
     _exit(1);
 }
 
@@ -34,16 +37,20 @@ enum { NSIGNALS = sizeof stop_signals / sizeof *stop_signals };
 
 static void catch_interrupts(bool end_at_second, struct sigaction before[NSIGNALS]) {
     struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    interrupts = 0;
+    is_interrupted = interrupts = 0;
     second_ends = end_at_second;
-    for (int i = 0; i < NSIGNALS; i++) sigaction(stop_signals[i], &a, &before[i]);
+    for (int i = 0; i < NSIGNALS; i++) {
+        sigaction(stop_signals[i], NULL, &before[i]);
+        bool nohup = stop_signals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
+        if (!nohup) sigaction(stop_signals[i], &a, NULL);
+    }
 }
 
 static void release_interrupts(const struct sigaction before[NSIGNALS]) {
     for (int i = 0; i < NSIGNALS; i++) sigaction(stop_signals[i], &before[i], NULL);
 }
 
-bool ls_interrupted(void) { return interrupts > 0; }
+bool ls_interrupted(void) { return is_interrupted != 0; }
 
 /* ---- one worker ---- */
 
