@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,11 @@ void *ls_alloc_array(size_t n, size_t size) {
 }
 
 void *ls_realloc(void *p, size_t nbytes) { return or_die(realloc(p, nbytes ? nbytes : 1), nbytes); }
+
+void *ls_grow(void *p, size_t n, size_t size) {
+    bool full = (n & (n - 1)) == 0;
+    return full ? ls_realloc(p, (n ? 2 * n : 1) * size) : p;
+}
 
 char *ls_strdup(const char *s) { return or_die(strdup(s), strlen(s)); }
 

@@ -14,6 +14,9 @@
 
 void *ls_alloc(size_t nbytes); /* zeroed; free() it */
 void *ls_realloc(void *p, size_t nbytes);
+/* Room for one more element behind the n that p has: NULL at n = 0, else from the call before. The
+ * array doubles at powers of two, so that n calls copy at most 2n elements. */
+void *ls_grow(void *p, size_t n, size_t size);
 char *ls_strdup(const char *s);
 /* printf into a fresh string; free() it. */
 char *ls_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

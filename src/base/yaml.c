@@ -21,7 +21,7 @@ typedef struct reader {
 
 static void add_item(reader *r, const char *value, int line) {
     ls_yaml *y = r->y;
-    y->items = ls_realloc(y->items, (y->nitems + 1) * sizeof *y->items);
+    y->items = ls_grow(y->items, y->nitems, sizeof *y->items);
     y->items[y->nitems++] = (ls_yaml_item){ls_strdup(r->key), ls_strdup(value), line};
     free(r->key);
     r->key = NULL;

@@ -39,8 +39,7 @@ static int option_of(const ls_command *c, int code) {
 
 static void add_value(ls_args *a, int option, const char *value) {
     int n = a->options[option].n++;
-    a->options[option].values =
-        ls_realloc(a->options[option].values, (size_t)(n + 1) * sizeof(const char *));
+    a->options[option].values = ls_grow(a->options[option].values, (size_t)n, sizeof(const char *));
     a->options[option].values[n] = value ? value : "";
 }
 

@@ -144,6 +144,16 @@ static ls_status check_places(const reader *r, ls_error *e) {
     return LS_OK;
 }
 
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
+}
+
+static void sort_names(ls_safetensors *s) {
+    s->by_name = LS_NEW_ARRAY(const ls_tensor *, s->n);
+    for (size_t i = 0; i < s->n; i++) s->by_name[i] = &s->tensors[i];
+    qsort(s->by_name, s->n, sizeof *s->by_name, by_name);
+}
+
 static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
     if (!ls_json_is_object(header))
         return ls_fail(e, LS_EINVAL, "%s: its header is not a JSON object", r->path);
@@ -152,7 +162,9 @@ static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
     const ls_json *entry = NULL;
     for (void *it = NULL; (it = ls_json_next(header, it, &name, &entry));)
         if (strcmp(name, "__metadata__") != 0) LS_TRY(read_tensor(r, name, entry, e));
-    return check_places(r, e);
+    LS_TRY(check_places(r, e));
+    sort_names(r->out);
+    return LS_OK;
 }
 
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e) {
@@ -182,13 +194,17 @@ ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e
 }
 
 void ls_safetensors_close(ls_safetensors *s) {
+    free(s->by_name);
     free(s->tensors);
     ls_file_unmap(&s->map);
     *s = (ls_safetensors){0};
 }
 
 const ls_tensor *ls_safetensors_find(const ls_safetensors *s, const char *name) {
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->tensors[i].name, name) == 0) return &s->tensors[i];
-    return NULL;
+    ls_tensor key = {0};
+    if (s->n == 0 || strlen(name) >= sizeof key.name) return NULL;
+    snprintf(key.name, sizeof key.name, "%s", name);
+    const ls_tensor *at = &key,
+                    **found = bsearch(&at, s->by_name, s->n, sizeof *s->by_name, by_name);
+    return found ? *found : NULL;
 }

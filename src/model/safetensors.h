@@ -27,6 +27,7 @@ ls_status ls_safetensors_reserve(const char *path, const ls_tensor *, size_t n, 
 typedef struct ls_safetensors {
     ls_tensor *tensors; /* in the order of the data */
     size_t n;
+    const ls_tensor **by_name; /* [n] the same, sorted */
     ls_mapped map;
 } ls_safetensors;
 

@@ -132,7 +132,7 @@ static ls_status read_point(reader *r, const ls_yaml_item *item, ls_work_kind k,
         return bad(r, item, wanted, e);
     if (!read_real(&text, 1e-9, 1e9, &p.speed.busy) || *text) return bad(r, item, wanted, e);
     p.speed = (ls_speed){p.speed.alone * 1e9, p.speed.busy * 1e9};
-    r->points = ls_realloc(r->points, (size_t)(r->npoints + 1) * sizeof *r->points);
+    r->points = ls_grow(r->points, (size_t)r->npoints, sizeof *r->points);
     r->points[r->npoints++] = p;
     return LS_OK;
 }

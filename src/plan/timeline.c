@@ -63,7 +63,7 @@ void ls_timeline_add(ls_timeline *t, const ls_plan *p, int64_t begin_ns, const l
         t->events = ls_realloc(t->events, t->capacity * sizeof *t->events);
     }
     for (size_t i = 0; i < n; i++) t->events[t->nevents++] = event_of(p, &spans[i], t->nsteps);
-    t->begins_ns = ls_realloc(t->begins_ns, (size_t)(t->nsteps + 1) * sizeof *t->begins_ns);
+    t->begins_ns = ls_grow(t->begins_ns, (size_t)t->nsteps, sizeof *t->begins_ns);
     t->begins_ns[t->nsteps++] = begin_ns;
 }
 

@@ -350,10 +350,8 @@ static ls_status set_text(ls_config *c, const key *k, const char *where, const c
     return LS_OK;
 }
 
-static ls_status set_key(ls_config *c, const char *where, const char *name, const char *value,
-                         ls_error *e) {
-    const key *k = find_key(name);
-    if (!k) return unknown_key(where, name, e);
+static ls_status set_value(ls_config *c, const key *k, const char *where, const char *value,
+                           ls_error *e) {
     switch (k->type) {
     case INTEGER: return set_integer(c, k, where, value, e);
     case REAL: return set_real(c, k, where, value, e);
@@ -366,15 +364,19 @@ static ls_status set_key(ls_config *c, const char *where, const char *name, cons
 /* ---- reading ---- */
 
 static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_error *e) {
+    int lines[NKEYS] = {0}; /* where each key stands, as far as read */
     for (size_t i = 0; i < y->nitems; i++) {
         const ls_yaml_item *item = &y->items[i];
         char where[LS_CONFIG_TEXT];
         snprintf(where, sizeof where, "%.900s:%d", path, item->line);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(y->items[j].key, item->key) == 0)
-                return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d",
-                               where, item->key, y->items[j].line);
-        LS_TRY(set_key(c, where, item->key, item->value, e));
+        const key *k = find_key(item->key);
+        if (!k) return unknown_key(where, item->key, e);
+        int *line = &lines[k - keys];
+        if (*line)
+            return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d", where,
+                           item->key, *line);
+        *line = item->line;
+        LS_TRY(set_value(c, k, where, item->value, e));
     }
     return LS_OK;
 }
@@ -395,7 +397,8 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
                        "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50",
                        assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
-    ls_status s = set_key(c, "--set", name, equals + 1, e);
+    const key *k = find_key(name);
+    ls_status s = k ? set_value(c, k, "--set", equals + 1, e) : unknown_key("--set", name, e);
     free(name);
     return s;
 }

@@ -305,8 +305,8 @@ ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls
 }
 
 static void add_point(ls_series *s, int64_t step, double value) {
-    s->steps = ls_realloc(s->steps, (s->n + 1) * sizeof *s->steps);
-    s->values = ls_realloc(s->values, (s->n + 1) * sizeof *s->values);
+    s->steps = ls_grow(s->steps, s->n, sizeof *s->steps);
+    s->values = ls_grow(s->values, s->n, sizeof *s->values);
     s->steps[s->n] = (double)step;
     s->values[s->n++] = value;
 }

@@ -22,6 +22,22 @@ static void test_alloc(void **state) {
     free(LS_NEW_ARRAY(int64_t, 0));
 }
 
+/* An array that grows by one moves at powers of two alone, and keeps what it has. */
+static void test_grow(void **state) {
+    (void)state;
+    int64_t *v = NULL;
+    int moves = 0;
+    for (size_t n = 0; n < 5000; n++) {
+        uintptr_t was = (uintptr_t)v;
+        v = ls_grow(v, n, sizeof *v);
+        moves += (uintptr_t)v != was;
+        v[n] = (int64_t)n;
+    }
+    assert_true(moves <= 14);
+    for (int64_t n = 0; n < 5000; n++) assert_int_equal(v[n], n);
+    free(v);
+}
+
 /* Sanitizers have an allocator of their own, which ends the program by itself. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -133,9 +149,10 @@ static void test_buf_borders(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alloc), cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_text),  cmocka_unit_test(test_map),
-        cmocka_unit_test(test_buf),   cmocka_unit_test(test_buf_borders),
+        cmocka_unit_test(test_alloc),         cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_map),           cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_buf_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

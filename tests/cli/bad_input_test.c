@@ -45,6 +45,17 @@ static void test_config(void **state) {
     assert_false(file_exists("bad"));
 }
 
+/* Each key is looked up once: with the sanitizer's allocator, too, this is answered at once. */
+static void test_many_keys(void **state) {
+    (void)state;
+    ls_buf text = {0};
+    ls_buf_printf(&text, "train:\n  steps: 5\n");
+    for (int i = 0; i < 60000; i++) ls_buf_printf(&text, "  k%d: 1\n", i);
+    ls_buf_printf(&text, "  steps: 6\n");
+    config_fails(text.data, "bad.yaml:3: unknown key 'train.k0'");
+    ls_buf_free(&text);
+}
+
 static void test_text(void **state) {
     (void)state;
     static const char start[] = "train configs/tiny.yaml -n 2 -o @/bad --set data.path=@/";
@@ -201,9 +212,10 @@ static void test_full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),     cmocka_unit_test(test_text),
-        cmocka_unit_test(test_usage),      cmocka_unit_test(test_run_folder),
-        cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_config),     cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_text),       cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_run_folder), cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
