@@ -75,13 +75,14 @@ void ls_buf_printf(ls_buf *b, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    size_t room = b->cap - b->len; /* mostly enough */
+    int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, args);
     va_end(args);
-    if (n > 0) {
+    if (n > 0 && (size_t)n >= room) {
         buf_reserve(b, (size_t)n);
         vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
-        b->len += (size_t)n;
     }
+    if (n > 0) b->len += (size_t)n;
     va_end(again);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/print.h"
+#include "base/waiting.h"
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
 #include "plan/timeline.h"
@@ -25,15 +26,21 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
     LS_TRY(read_config(a, c, e));
     bool started = false;
     LS_TRY(ls_run_workers(c, workers, &workers, &started, e));
-    LS_TRY(ls_fit_auto(c, workers, e));
-    return ls_run_plan(c, workers, m, p, e);
+    ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c->model.layers, workers);
+    ls_status s = ls_fit_auto(c, workers, e);
+    if (s == LS_OK) s = ls_run_plan(c, workers, m, p, e);
+    ls_waiting_end();
+    return s;
 }
 
 /* The settings that fit into `megabytes` a worker, as a table. */
 static ls_status print_fits(const ls_config *c, int workers, double megabytes, ls_error *e) {
     ls_fit *fits = NULL;
     int n = 0;
-    LS_TRY(ls_fit_find(c, workers, (size_t)(megabytes * 1e6), &fits, &n, e));
+    ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c->model.layers, workers);
+    ls_status s = ls_fit_find(c, workers, (size_t)(megabytes * 1e6), &fits, &n, e);
+    ls_waiting_end();
+    LS_TRY(s);
     if (n == 0)
         return ls_fail(e, LS_ENOMEM,
                        "no setting fits into %g MB a worker; use more workers or a smaller model",
@@ -84,16 +91,24 @@ static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
                   "copy for checkpoints", 3.0 * sizeof(float) * (double)m->nfloats / 1e6);
 }
 
+/* All at once could take gigabytes. */
+static void print_actions(const ls_plan *p, int worker) {
+    ls_buf out = {0};
+    for (int at = 0; at < p->nactions; out.len = 0) {
+        at = ls_plan_print_some(p, worker, at, &out);
+        ls_print_text(out.data, out.len);
+    }
+    ls_buf_free(&out);
+}
+
 /* The plan, and its memory. */
 static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf out = {0};
     ls_memory memory;
     ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
-    ls_buf_printf(&out,
-                  "%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions "
-                  "a step\n\n",
-                  p->c.model->count, p->c.nworkers, p->c.V, p->nbuckets, p->nactions);
-    ls_plan_print(p, worker, &out);
+    ls_print("%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions a step\n\n",
+             p->c.model->count, p->c.nworkers, p->c.V, p->nbuckets, p->nactions);
+    print_actions(p, worker);
     ls_buf_printf(&out, "\n");
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
@@ -144,7 +159,11 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
         return CLI_USAGE;
     }
     ls_status s = read_config(a, &c, &e);
-    if (s == LS_OK) s = cli_forecast_table(o, &c, counts, n, &e);
+    if (s != LS_OK) return cli_fail(&e);
+    ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c.model.layers,
+                     counts[n > 0 ? n - 1 : 0]);
+    s = cli_forecast_table(o, &c, counts, n, &e);
+    ls_waiting_end();
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 

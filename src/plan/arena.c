@@ -2,89 +2,123 @@
  *
  * Two buffers that are live at the same time must not overlap. Buffers are placed in the order in
  * which they first come to life, each at the lowest place that is free of those it ever lives
- * beside.
+ * beside. Which these are is a set of bits for each buffer; those that are placed are sorted by
+ * place, so that one pass over them finds the lowest gap.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan.h"
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, WORD = 64 };
 
 typedef struct walk {
     const ls_plan *p;
     int worker;
-    int n;       /* buffers that may lie in the arena */
-    bool *live;  /* [n] */
-    bool *clash; /* [n][n] live at the same time at some point */
-    int *order;  /* buffers by first life */
+    int n, nwords;   /* buffers that may lie in the arena; words of a set of them */
+    size_t *nbytes;  /* [n] */
+    uint64_t *live;  /* [nwords] */
+    uint64_t *clash; /* [n][nwords] those that were live when it came to life */
+    bool *known;     /* [n] */
+    int *order;      /* buffers by first life */
     int norder;
+    int *placed; /* buffers by place */
+    int nplaced;
     size_t bytes, peak;
     int action, peak_action;
 } walk;
 
+static bool has(const uint64_t *set, int i) { return set[i / WORD] >> (i % WORD) & 1; }
+
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
-    if (!ls_buffer_in_arena(ls_plan_buffer_of(w->p, buffer).kind)) return;
-    if (w->live[buffer] || how == LS_USE_READ) return;
-    w->live[buffer] = true;
-    w->bytes += ls_plan_buffer_nbytes(w->p, buffer, w->worker);
-    bool known = false;
-    for (int i = 0; i < w->norder; i++) known |= w->order[i] == buffer;
-    if (!known) w->order[w->norder++] = buffer;
-    for (int i = 0; i < w->n; i++)
-        if (w->live[i]) w->clash[buffer * w->n + i] = w->clash[i * w->n + buffer] = true;
+    if (buffer < LS_BUF_ACT || buffer >= w->n || how == LS_USE_READ || has(w->live, buffer)) return;
+    uint64_t *clash = w->clash + (size_t)buffer * (size_t)w->nwords;
+    for (int i = 0; i < w->nwords; i++) clash[i] |= w->live[i];
+    w->live[buffer / WORD] |= (uint64_t)1 << (buffer % WORD);
+    w->bytes += w->nbytes[buffer];
+    if (!w->known[buffer]) w->order[w->norder++] = buffer;
+    w->known[buffer] = true;
     if (w->bytes > w->peak) {
         w->peak = w->bytes;
         w->peak_action = w->action;
     }
 }
 
-/* The lowest offset at which `buffer` overlaps none of those placed that it clashes with. */
-static size_t lowest_place(const walk *w, int buffer, size_t nbytes, const size_t *offsets) {
+static void end_life(walk *w, int buffer) {
+    if (buffer >= w->n) return;
+    w->live[buffer / WORD] &= ~((uint64_t)1 << (buffer % WORD));
+    w->bytes -= w->nbytes[buffer];
+}
+
+static bool ever_meet(const walk *w, int a, int b) {
+    return has(w->clash + (size_t)a * (size_t)w->nwords, b) ||
+           has(w->clash + (size_t)b * (size_t)w->nwords, a);
+}
+
+/* The lowest offset at which `buffer` overlaps none of those placed that it meets. */
+static size_t lowest_place(const walk *w, int buffer, const size_t *offsets) {
     size_t at = 0;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int i = 0; i < w->n; i++) {
-            if (offsets[i] == SIZE_MAX || !w->clash[buffer * w->n + i]) continue;
-            size_t end = offsets[i] + ls_plan_buffer_nbytes(w->p, i, w->worker);
-            if (at >= end || offsets[i] >= at + nbytes) continue;
-            at = (end + ALIGN - 1) / ALIGN * ALIGN;
-            moved = true;
-        }
+    for (int i = 0; i < w->nplaced; i++) {
+        int other = w->placed[i];
+        if (offsets[other] >= at + w->nbytes[buffer]) break;
+        size_t end = offsets[other] + w->nbytes[other];
+        if (end > at && ever_meet(w, buffer, other)) at = (end + ALIGN - 1) / ALIGN * ALIGN;
     }
     return at;
 }
 
+static void insert(walk *w, int buffer, const size_t *offsets) {
+    int i = w->nplaced++;
+    for (; i > 0 && offsets[w->placed[i - 1]] > offsets[buffer]; i--)
+        w->placed[i] = w->placed[i - 1];
+    w->placed[i] = buffer;
+}
+
+static void place_all(walk *w, ls_arena_plan *arena) {
+    for (int i = 0; i < w->n; i++) arena->offsets[i] = SIZE_MAX;
+    for (int i = 0; i < w->norder; i++) {
+        int buffer = w->order[i];
+        size_t at = lowest_place(w, buffer, arena->offsets);
+        arena->offsets[buffer] = at;
+        insert(w, buffer, arena->offsets);
+        if (at + w->nbytes[buffer] > arena->nbytes) arena->nbytes = at + w->nbytes[buffer];
+    }
+}
+
+static void follow(walk *w) {
+    const ls_plan *p = w->p;
+    for (w->action = 0; w->action < p->nactions; w->action++) {
+        const ls_action *a = &p->actions[w->action];
+        if (a->worker != w->worker) continue;
+        if (a->kind == LS_FREE)
+            end_life(w, a->buffer);
+        else
+            ls_action_uses(p, a, w->worker, on_use, w);
+    }
+}
+
 void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
     walk w = {.p = p, .worker = worker, .n = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0)};
-    w.live = LS_NEW_ARRAY(bool, (size_t)w.n);
-    w.clash = LS_NEW_ARRAY(bool, (size_t)w.n *(size_t)w.n);
-    w.order = LS_NEW_ARRAY(int, (size_t)w.n);
-    for (w.action = 0; w.action < p->nactions; w.action++) {
-        const ls_action *a = &p->actions[w.action];
-        if (a->worker != worker) continue;
-        if (a->kind != LS_FREE) {
-            ls_action_uses(p, a, worker, on_use, &w);
-            continue;
-        }
-        if (a->buffer >= w.n) continue;
-        w.live[a->buffer] = false;
-        w.bytes -= ls_plan_buffer_nbytes(p, a->buffer, worker);
-    }
+    size_t n = (size_t)w.n;
+    w.nwords = (w.n + WORD - 1) / WORD;
+    w.nbytes = LS_NEW_ARRAY(size_t, n);
+    w.live = LS_NEW_ARRAY(uint64_t, (size_t)w.nwords);
+    w.clash = LS_NEW_ARRAY(uint64_t, n * (size_t)w.nwords);
+    w.known = LS_NEW_ARRAY(bool, n);
+    w.order = LS_NEW_ARRAY(int, n);
+    w.placed = LS_NEW_ARRAY(int, n);
+    for (int i = LS_BUF_ACT; i < w.n; i++) w.nbytes[i] = ls_plan_buffer_nbytes(p, i, worker);
+    follow(&w);
     ls_arena_plan arena = {.peak = w.peak, .peak_action = w.peak_action};
-    arena.offsets = LS_NEW_ARRAY(size_t, (size_t)w.n);
-    for (int i = 0; i < w.n; i++) arena.offsets[i] = SIZE_MAX;
-    for (int i = 0; i < w.norder; i++) {
-        int buffer = w.order[i];
-        size_t nbytes = ls_plan_buffer_nbytes(p, buffer, worker);
-        arena.offsets[buffer] = lowest_place(&w, buffer, nbytes, arena.offsets);
-        if (arena.offsets[buffer] + nbytes > arena.nbytes)
-            arena.nbytes = arena.offsets[buffer] + nbytes;
-    }
+    arena.offsets = LS_NEW_ARRAY(size_t, n);
+    place_all(&w, &arena);
+    free(w.nbytes);
     free(w.live);
     free(w.clash);
+    free(w.known);
     free(w.order);
+    free(w.placed);
     *a_p = arena;
 }
 

@@ -32,6 +32,14 @@ static void on_first_use(int buffer, ls_use how, void *arg) {
     if (how == LS_USE_WRITE) *live_of(arg, buffer) = false;
 }
 
+static void reverse(ls_action *actions, int n) {
+    for (int i = 0, j = n - 1; i < j; i++, j--) {
+        ls_action a = actions[i];
+        actions[i] = actions[j];
+        actions[j] = a;
+    }
+}
+
 void ls_plan_add_frees(ls_plan *p) {
     ls_plan reversed = {0};
     walk w = {.p = p, .out = &reversed};
@@ -46,8 +54,10 @@ void ls_plan_add_frees(ls_plan *p) {
         }
         ls_plan_append(&reversed, w.action);
     }
-    p->nactions = 0;
-    for (int i = reversed.nactions - 1; i >= 0; i--) ls_plan_append(p, &reversed.actions[i]);
     free(w.live);
-    free(reversed.actions);
+    free(p->actions);
+    p->actions = reversed.actions;
+    p->nactions = reversed.nactions;
+    p->capacity = reversed.capacity;
+    reverse(p->actions, p->nactions);
 }

@@ -17,8 +17,11 @@ typedef struct walk {
     ls_plan *to;
     int *first; /* [nrounds + 1] the first action of each round */
     int nrounds;
-    bool *there; /* [nbuckets] */
-    bool *needed;
+    int *readers; /* [nbuckets] rounds of this one and the next `prefetch` that read it */
+    int *read;    /* [nread] that one round reads */
+    int nread;
+    int *wanted; /* [nwanted] to be gathered before this round */
+    int nwanted;
 } walk;
 
 static bool same_round(const ls_action *a, const ls_action *b) {
@@ -37,21 +40,40 @@ static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     ls_buffer b = ls_plan_buffer_of(w->from, buffer);
     bool reads = b.kind == LS_BUF_PARAM && how == LS_USE_READ;
-    if (reads && ls_plan_gathers(w->from, b.index)) w->needed[b.index] = true;
+    if (reads && ls_plan_gathers(w->from, b.index)) w->read[w->nread++] = b.index;
 }
 
-/* What rounds [first, end) read. */
-static void find_needed(walk *w, int first, int end) {
-    const ls_plan *p = w->from;
-    if (end > w->nrounds) end = w->nrounds;
-    for (int k = 0; k < p->nbuckets; k++) w->needed[k] = false;
-    for (int i = w->first[first]; i < w->first[end]; i++)
-        ls_action_uses(p, &p->actions[i], p->actions[i].worker, on_use, w);
+/* All workers of a round run the same layer: what the first reads, all read. */
+static void find_read(walk *w, int round) {
+    const ls_action *a = &w->from->actions[w->first[round]];
+    w->nread = 0;
+    ls_action_uses(w->from, a, a->worker, on_use, w);
 }
 
-static void add_gather(walk *w, int bucket) {
-    ls_plan_append_comm(w->to, LS_ALL_GATHER, LS_AXIS_SHARDS, bucket, 0);
-    w->there[bucket] = true;
+/* A round comes into sight. A bucket that no other round in sight reads is not there yet. */
+static void enter(walk *w, int round) {
+    if (round >= w->nrounds) return;
+    find_read(w, round);
+    for (int i = 0; i < w->nread; i++)
+        if (w->readers[w->read[i]]++ == 0) w->wanted[w->nwanted++] = w->read[i];
+}
+
+/* A round is over. */
+static void leave(walk *w, int round) {
+    find_read(w, round);
+    for (int i = 0; i < w->nread; i++) w->readers[w->read[i]]--;
+}
+
+static int downwards(const void *a, const void *b) {
+    const int *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
+static void add_gathers(walk *w) {
+    if (w->nwanted > 1) qsort(w->wanted, (size_t)w->nwanted, sizeof *w->wanted, downwards);
+    for (int i = 0; i < w->nwanted; i++)
+        ls_plan_append_comm(w->to, LS_ALL_GATHER, LS_AXIS_SHARDS, w->wanted[i], 0);
+    w->nwanted = 0;
 }
 
 void ls_plan_add_gathers(ls_plan *p) {
@@ -59,20 +81,21 @@ void ls_plan_add_gathers(ls_plan *p) {
     to.actions = NULL;
     to.nactions = to.capacity = 0;
     walk w = {.from = p, .to = &to};
-    w.there = LS_NEW_ARRAY(bool, (size_t)p->nbuckets);
-    w.needed = LS_NEW_ARRAY(bool, (size_t)p->nbuckets);
+    w.readers = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.read = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.wanted = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     find_rounds(&w);
+    for (int r = 0; r < p->c.prefetch; r++) enter(&w, r);
     for (int r = 0; r < w.nrounds; r++) {
-        find_needed(&w, r, r + 1 + p->c.prefetch);
-        for (int k = p->nbuckets - 1; k >= 0; k--) {
-            if (w.needed[k] && !w.there[k]) add_gather(&w, k);
-            w.there[k] = w.needed[k];
-        }
+        enter(&w, r + p->c.prefetch);
+        if (r > 0) leave(&w, r - 1); /* after that: what is read again now stays */
+        add_gathers(&w);
         for (int i = w.first[r]; i < w.first[r + 1]; i++) ls_plan_append(&to, &p->actions[i]);
     }
     free(w.first);
-    free(w.there);
-    free(w.needed);
+    free(w.readers);
+    free(w.read);
+    free(w.wanted);
     free(p->actions);
     *p = to;
 }

@@ -1,6 +1,7 @@
 /* plan.c - making a plan, and what passes and readers share. */
 #include "plan/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,19 @@ static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
                    c->nworkers, c->V);
 }
 
+/* A plan's memory: about 100 bytes a call of a layer. */
+static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
+    ls_plan p = {.c = *c};
+    double micro = 2.0 * c->V * c->model->nlayers, calls = micro * ls_plan_micros(&p);
+    double least = ceil((double)c->batch / c->V / floor(LS_PLAN_MAX_CALLS / micro));
+    if (calls <= LS_PLAN_MAX_CALLS) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "train.micro_batch %lld makes a step of %.3g calls of layers (batch %lld, %d "
+                   "layers), at most %d can be planned; use at least %.0f",
+                   (long long)c->micro_batch, calls, (long long)c->batch, c->model->nlayers,
+                   LS_PLAN_MAX_CALLS, least);
+}
+
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->nworkers < 1 || c->nworkers > c->V)
         return ls_fail(e, LS_EINVAL,
@@ -110,6 +124,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_shares(c, e));
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
+    LS_TRY(check_calls(c, e));
     size_t nbuckets = c->model->nfloats * sizeof(float) / (c->bucket_nbytes + 1) + 1;
     if (nbuckets > LS_PLAN_MAX_BUCKETS)
         return ls_fail(e, LS_EINVAL,
@@ -151,6 +166,8 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
 
 void ls_plan_free(ls_plan *p) {
     free(p->buckets);
+    free(p->touched);
+    free(p->touched_from);
     free(p->actions);
     *p = (ls_plan){0};
 }
@@ -273,16 +290,6 @@ ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
     return p->c.zero ? ls_plan_shard(p, bucket, worker) : p->buckets[bucket];
 }
 
-bool ls_plan_layer_touches(const ls_plan *p, int layer, int bucket) {
-    const ls_layer *l = &p->c.model->layers[layer];
-    const ls_bucket *b = &p->buckets[bucket];
-    for (int i = 0; i < l->nparams; i++) {
-        const ls_param *q = &p->c.model->params[l->params[i]];
-        if (q->offset < b->end && b->first < q->offset + q->count) return true;
-    }
-    return false;
-}
-
 /* ---- buffers: a fixed few, then three a layer, four a bucket, and the sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
@@ -311,13 +318,17 @@ int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
 }
 
 ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
-    int kind = LS_BUF_GRAD;
-    while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
-    ls_buffer b = {.kind = (ls_buffer_kind)kind, .index = id - first_of(p, (ls_buffer_kind)kind)};
-    int slots = kind == LS_BUF_GRAD ? p->nslots : kind == LS_BUF_SUM ? p->nsums : 1;
-    b.slot = b.index % slots;
-    b.index /= slots;
-    return b;
+    if (id < LS_BUF_ACT) return (ls_buffer){.kind = (ls_buffer_kind)id};
+    id -= LS_BUF_ACT;
+    for (int kind = LS_BUF_ACT; kind < LS_BUF_SUM; kind++) {
+        int n = kind < LS_BUF_PARAM ? p->c.model->nlayers : p->nbuckets;
+        if (id < n) return (ls_buffer){.kind = (ls_buffer_kind)kind, .index = id};
+        id -= n;
+    }
+    bool grad = id >= p->nsums * p->nbuckets;
+    if (grad) id -= p->nsums * p->nbuckets;
+    int slots = grad ? p->nslots : p->nsums;
+    return (ls_buffer){grad ? LS_BUF_GRAD : LS_BUF_SUM, id / slots, id % slots};
 }
 
 bool ls_buffer_in_arena(ls_buffer_kind kind) {
@@ -422,8 +433,9 @@ static void use_layer(const use_list *u, const ls_action *a) {
         bool part = m->layers[l - 1].backward_whole && a->micro > 0;
         use(u, LS_BUF_DACT, l - 1, 0, part ? LS_USE_UPDATE : LS_USE_WRITE);
     }
-    for (int b = 0; b < u->p->nbuckets; b++) {
-        if (!ls_plan_layer_touches(u->p, l, b)) continue;
+    const int *touched = NULL;
+    for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {
+        int b = touched[i];
         if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
         bool opens = a->start && l == u->p->buckets[b].opener;
         if (!forward) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);

@@ -71,7 +71,7 @@ typedef struct ls_bucket {
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
 } ls_bucket;
 
-enum { LS_PLAN_MAX_BUCKETS = 4096 };
+enum { LS_PLAN_MAX_BUCKETS = 4096, LS_PLAN_MAX_CALLS = 1 << 25 /* of layers, by all workers */ };
 
 typedef struct ls_plan_config {
     const ls_model *model; /* outlives the plan */
@@ -103,7 +103,8 @@ typedef struct ls_plan {
     int nslots; /* the most gradient sums that any worker keeps */
     int nsums;  /* of its shards, the most sums over all workers: more than one where `early` */
     ls_bucket *buckets;
-    int nbuckets; /* in the order in which Backward fills them */
+    int nbuckets;                /* in the order in which Backward fills them */
+    int *touched, *touched_from; /* see ls_plan_touched() */
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -176,8 +177,8 @@ ls_bucket ls_plan_normed(const ls_plan *, int bucket, int worker);
 /* What a worker updates of a bucket: its shard, or where moments are not sharded all of it. */
 ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
 
-/* Whether a layer reads or writes parameters of that bucket. */
-bool ls_plan_layer_touches(const ls_plan *, int layer, int bucket);
+/* The buckets that have parameters of a layer, in ascending order; returns how many. */
+int ls_plan_touched(const ls_plan *, int layer, const int **buckets_p);
 
 /* ---- buffers, as numbers that are the same for all workers ---- */
 
@@ -254,8 +255,10 @@ void ls_arena_plan_free(ls_arena_plan *);
 
 /* One line: "  17  w1  Backward    h.2.mlp  vw 3 micro 0  sum 1". */
 void ls_plan_print_action(const ls_plan *, int action, ls_buf *);
-/* Lines of one worker, or of all in the global order (LS_ALL_WORKERS). */
-void ls_plan_print(const ls_plan *, int worker, ls_buf *);
+/* Lines of one worker, or of all in the global order (LS_ALL_WORKERS), from action `first` on,
+ * until `out` has some tens of kilobytes. Returns the action to go on with; nactions: that was all.
+ */
+int ls_plan_print_some(const ls_plan *, int worker, int first, ls_buf *out);
 
 /* The same on every worker with the same config. */
 ls_hash ls_plan_hash(const ls_plan *);

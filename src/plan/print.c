@@ -1,7 +1,7 @@
 /* print.c - a plan as text, one line an action; and its hash. */
-#include <stdio.h>
-
 #include "plan/plan.h"
+
+enum { SOME_NBYTES = 1 << 16 };
 
 static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     char name[96];
@@ -51,28 +51,34 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
 
 void ls_plan_print_action(const ls_plan *p, int i, ls_buf *out) {
     const ls_action *a = &p->actions[i];
-    char who[16] = "all";
-    if (a->worker != LS_ALL_WORKERS) snprintf(who, sizeof who, "w%d", a->worker);
-    ls_buf_printf(out, "%6d  %-4s %-13s", i, who, ls_action_kind_name(a->kind));
+    if (a->worker == LS_ALL_WORKERS)
+        ls_buf_printf(out, "%6d  all  %-13s", i, ls_action_kind_name(a->kind));
+    else
+        ls_buf_printf(out, "%6d  w%-3d %-13s", i, a->worker, ls_action_kind_name(a->kind));
     print_details(p, a, out);
-    ls_buf_printf(out, "\n");
+    ls_buf_append(out, "\n", 1);
 }
 
-void ls_plan_print(const ls_plan *p, int worker, ls_buf *out) {
-    for (int i = 0; i < p->nactions; i++)
+int ls_plan_print_some(const ls_plan *p, int worker, int first, ls_buf *out) {
+    int i = first;
+    for (; i < p->nactions && out->len < SOME_NBYTES; i++)
         if (worker == LS_ALL_WORKERS || ls_action_concerns(&p->actions[i], worker))
             ls_plan_print_action(p, i, out);
+    return i;
 }
 
 ls_hash ls_plan_hash(const ls_plan *p) {
     ls_buf text = {0};
+    ls_hasher *h = ls_hasher_new();
     ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n",
                   p->c.nworkers, p->c.V, (long long)p->c.batch, (long long)p->c.micro_batch,
                   p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
     for (int w = 0; p->c.first && w < p->c.nworkers; w++)
         ls_buf_printf(&text, "worker %d from %d\n", w, p->c.first[w]);
-    ls_plan_print(p, LS_ALL_WORKERS, &text);
-    ls_hash h = ls_hash_bytes(text.data, text.len);
+    for (int at = 0; at < p->nactions; text.len = 0) {
+        at = ls_plan_print_some(p, LS_ALL_WORKERS, at, &text);
+        ls_hasher_add(h, text.data, text.len);
+    }
     ls_buf_free(&text);
-    return h;
+    return ls_hasher_finish(h);
 }

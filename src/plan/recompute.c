@@ -22,25 +22,23 @@ static bool segment_of(const ls_plan *p, int layer, int *first_p, int *end_p) {
     return true;
 }
 
-static void add_worker(ls_plan *list, const ls_plan *p, int worker) {
-    for (int i = 0; i < p->nactions; i++) {
-        const ls_action *a = &p->actions[i];
-        int first = 0, end = 0;
-        if (a->worker != worker) continue;
-        bool segment = a->kind == LS_BACKWARD && segment_of(p, a->layer, &first, &end);
-        for (int l = first; segment && a->layer == end - 1 && l < end; l++) {
-            ls_action again = {.kind = LS_RECOMPUTE, .worker = worker, .layer = l};
-            again.vw = a->vw;
-            again.micro = a->micro;
-            ls_plan_append(list, &again);
-        }
-        ls_plan_append(list, a);
+/* An action of a worker's own list, behind what it needs computed again. */
+static void add_action(ls_plan *list, const ls_plan *p, const ls_action *a) {
+    int first = 0, end = 0;
+    bool segment = a->kind == LS_BACKWARD && segment_of(p, a->layer, &first, &end);
+    for (int l = first; segment && a->layer == end - 1 && l < end; l++) {
+        ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
+        again.vw = a->vw;
+        again.micro = a->micro;
+        ls_plan_append(list, &again);
     }
+    ls_plan_append(list, a);
 }
 
 void ls_plan_add_recompute(ls_plan *p) {
     ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
-    for (int w = 0; w < p->c.nworkers; w++) add_worker(&lists[w], p, w);
+    for (int i = 0; i < p->nactions; i++)
+        add_action(&lists[p->actions[i].worker], p, &p->actions[i]);
     ls_plan_take_turns(p, lists);
     free(lists);
 }

@@ -1,33 +1,15 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
- * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it, at
- * the first block boundary at which a bucket has its bytes. The last Backward of a virtual worker
- * that writes a bucket is followed by the folds of the tree (Add); when the last worker has done
- * that for its last virtual worker, the bucket's ReduceScatter (or AllReduce) stands, so that it
- * may run while Backward goes on. With early reduction that is so for each virtual worker.
+ * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by the folds of
+ * the tree (Add); when the last worker has done that for its last virtual worker, the bucket's
+ * ReduceScatter (or AllReduce) stands, so that it may run while Backward goes on. With early
+ * reduction that is so for each virtual worker.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/tree.h"
 #include "plan/plan.h"
-
-void ls_plan_cut_buckets(ls_plan *p) {
-    const ls_model *m = p->c.model;
-    size_t size = p->c.bucket_nbytes / sizeof(float) / LS_BLOCK * LS_BLOCK;
-    if (size < LS_BLOCK) size = LS_BLOCK;
-    size_t most = m->nfloats / size + 1;
-    p->buckets = LS_NEW_ARRAY(ls_bucket, most);
-    for (size_t end = m->nfloats; end > 0;) {
-        size_t first = end > size ? end - size : 0;
-        ls_bucket *b = &p->buckets[p->nbuckets++];
-        *b = (ls_bucket){.first = first, .end = end};
-        b->opener = m->nlayers - 1;
-        while (!ls_plan_layer_touches(p, b->opener, p->nbuckets - 1)) b->opener--;
-        while (!ls_plan_layer_touches(p, b->writer, p->nbuckets - 1)) b->writer++;
-        end = first;
-    }
-}
 
 /* The sum goes to the owner of each shard; where nothing is sharded, to all. Owners of the same
  * shard add up what their groups have. With early reduction they then fold it into the sums of the
@@ -58,7 +40,9 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);
     bool last = index == ls_plan_nvws(to, done->worker) - 1;
     int round = to->c.early ? index : 0;
-    for (int k = 0; k < to->nbuckets; k++) {
+    const int *touched = NULL;
+    for (int j = 0, n = ls_plan_touched(to, done->layer, &touched); j < n; j++) {
+        int k = touched[j];
         if (to->buckets[k].writer != done->layer) continue;
         for (int i = 1; i <= folds; i++)
             ls_plan_append(to, &(ls_action){.kind = LS_ADD,

@@ -42,6 +42,9 @@ typedef struct ls_run {
  * at most one a virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
 
+/* While plans are made, for base/waiting.h: layers, workers. */
+#define LS_RUN_PLANNING "planning %lld layers for %d workers"
+
 /* The model and the plan of a config. Both are the caller's; the plan refers to the model. */
 ls_status ls_run_plan(const ls_config *, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *);
 /* The same with shares of virtual workers: first [nworkers + 1] outlives the plan. */

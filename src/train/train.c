@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/waiting.h"
 #include "net/process.h"
 #include "train/fit.h"
 #include "train/worker.h"
@@ -17,9 +18,18 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* workers will, too: a bad LOCKSTEP_CPU is told before them */
     LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
-    LS_TRY(ls_fit_limit(&r->config, r->nworkers, e));
-    ls_config_write(&r->config, &r->config_text);
     return LS_OK;
+}
+
+/* People wait for it; those that a launcher has started need not say so, each. */
+static ls_status make_plan(ls_run *r, ls_error *e) {
+    long long layers = (long long)r->config.model.layers;
+    if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, layers, r->nworkers);
+    ls_status s = ls_fit_limit(&r->config, r->nworkers, e);
+    ls_config_write(&r->config, &r->config_text);
+    if (s == LS_OK) s = ls_run_build(r, e);
+    if (!r->started) ls_waiting_end();
+    return s;
 }
 
 /* Workers may be processes that this one forks: what they tell it lies in memory that they share.
@@ -44,7 +54,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     LS_TRY(share_flag(&job.unfinished, e));
     ls_process_heed_usr1();
     ls_status s = read_config(o, &job.run, e);
-    if (s == LS_OK) s = ls_run_build(&job.run, e);
+    if (s == LS_OK) s = make_plan(&job.run, e);
     if (s == LS_OK) s = ls_run_keep(&job.run, e);
     if (s == LS_OK) s = ls_run_launch(&job.run, ls_train_worker, &job, e);
     int64_t ended = job.run.survival.ended;

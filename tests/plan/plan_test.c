@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "coll/tree.h"
 #include "pick.h"
+#include "plan/memory.h"
 #include "test.h"
 
 static void make_model(int64_t layers, ls_model *m) {
@@ -127,7 +128,7 @@ static void test_golden(void **state) {
         ls_error e;
         ls_buf text = {0}, want = {0};
         assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-        ls_plan_print(&p, LS_ALL_WORKERS, &text);
+        assert_int_equal(ls_plan_print_some(&p, LS_ALL_WORKERS, 0, &text), p.nactions);
         char *path = ls_format("tests/plans/%s.txt", plans[i].name);
         if (getenv("LOCKSTEP_UPDATE"))
             assert_ls_ok(ls_file_replace(path, text.data, text.len, &e), e);
@@ -189,6 +190,38 @@ static void test_refused(void **state) {
     c.early = false;
     c.reduce = LS_I32;
     fails(&c, "can't train in i32");
+    c.reduce = LS_F32;
+    c.nworkers = 2; /* 8 calls of layers a micro-batch of the 2 virtual workers */
+    c.V = 2;
+    c.batch = 2 * ((int64_t)LS_PLAN_MAX_CALLS / 16 + 1);
+    fails(&c, "train.micro_batch 1 makes a step of");
+    fails(&c, "use at least 2");
+    ls_model_free(&m);
+}
+
+/* Planning takes time in proportion to the actions, or this test would take hours. */
+static void test_large(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1000, &m);
+    for (int zero = 0; zero <= 3; zero += 3) {
+        ls_plan p = make_sharded(&m, 16, 16, 1, 1, true, zero);
+        ls_arena_plan a;
+        ls_memory memory;
+        ls_memory_config how = {.threads = 1};
+        ls_lanes l;
+        ls_plan_arena(&p, 7, &a);
+        assert_true(a.nbytes >= a.peak && a.peak > 0);
+        ls_arena_plan_free(&a);
+        ls_plan_memory(&p, &how, &memory);
+        assert_true(memory.peak > a.peak);
+        ls_plan_project(&p, 7, &l);
+        assert_true(l.n[LS_LANE_COMPUTE] > 4000 && l.n[LS_LANE_COMM] > 0);
+        ls_lanes_free(&l);
+        ls_plan_free(&p);
+    }
+    ls_plan p = make_sharded(&m, 1, 1, 30, 1, true, 1);
+    ls_plan_free(&p);
     ls_model_free(&m);
 }
 
@@ -387,7 +420,7 @@ int main(void) {
         cmocka_unit_test(test_refused), cmocka_unit_test(test_golden),
         cmocka_unit_test(test_broken),  cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_arena),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,67 @@
+/* waiting.c - see waiting.h. */
+#include "base/waiting.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static struct {
+    char what[160];
+    int64_t began_ns, after_ns;
+    bool runs, over;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+} now;
+
+/* Until then, or the end. */
+static void wait_until(int64_t ns) {
+    struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    int failed = 0;
+    while (!now.over && !failed) failed = pthread_cond_timedwait(&now.ended, &now.mutex, &t);
+}
+
+static void *watch(void *arg) {
+    (void)arg;
+    pthread_mutex_lock(&now.mutex);
+    wait_until(now.began_ns + now.after_ns);
+    if (!now.over) ls_log("%s ...", now.what);
+    for (int64_t s = LS_WAITING_AGAIN_S; !now.over; s += LS_WAITING_AGAIN_S) {
+        wait_until(now.began_ns + s * 1000000000);
+        if (!now.over) ls_log("%s ... (%lld s so far)", now.what, (long long)s);
+    }
+    pthread_mutex_unlock(&now.mutex);
+    return NULL;
+}
+
+void ls_waiting_begin(int64_t after_ns, const char *fmt, ...) {
+    pthread_condattr_t monotonic;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(now.what, sizeof now.what, fmt, args);
+    va_end(args);
+    now.began_ns = ls_clock_ns();
+    now.after_ns = after_ns;
+    now.over = false;
+    pthread_mutex_init(&now.mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&now.ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    now.runs = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* else: no line */
+}
+
+void ls_waiting_end(void) {
+    pthread_mutex_lock(&now.mutex);
+    now.over = true;
+    pthread_cond_signal(&now.ended);
+    pthread_mutex_unlock(&now.mutex);
+    if (now.runs) pthread_join(now.thread, NULL);
+    pthread_cond_destroy(&now.ended);
+    pthread_mutex_destroy(&now.mutex);
+}
