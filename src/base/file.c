@@ -174,6 +174,11 @@ bool ls_file_exists(const char *path) {
     return lstat(path, &st) == 0;
 }
 
+bool ls_file_is_dir(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 ls_status ls_file_make_dirs(const char *path, ls_error *e) {
     char *p = ls_strdup(path);
     struct stat st;

@@ -29,6 +29,7 @@ typedef struct ls_args {
         int n;
     } options[CLI_MAX_OPTIONS]; /* in the order of the command's table */
     char *const *rest;          /* the command line from the first word on, NULL-terminated */
+    const char *program;        /* as the user called it */
     int64_t began_ns;
 } ls_args;
 
@@ -71,6 +72,10 @@ bool cli_real(const ls_command *, const ls_args *, int option, double low, doubl
 /* The option --insecure: workers that are started find it in their environment. Says in one line
  * what is given up. */
 void cli_make_insecure(void);
+
+/* Appends a word of a command line as a shell reads it: in quotes where it needs them. A path that
+ * begins with '-' is no option. */
+void cli_quote(ls_buf *, const char *word);
 
 /* Prints the error's line and returns CLI_FAILED. */
 int cli_fail(const ls_error *);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "train/tracer.h"
 #include "train/train.h"
@@ -23,12 +25,61 @@ enum {
     TRACE_STEPS
 };
 
+/* ---- the run ---- */
+
 /* configs/demo.yaml -> runs/demo */
 static char *default_run(const char *config) {
     const char *slash = strrchr(config, '/'), *base = slash ? slash + 1 : config;
     const char *dot = strrchr(base, '.');
     int length = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
     return ls_format("runs/%.*s", length, base);
+}
+
+static char *without_slashes(const char *path) {
+    int n = (int)strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    return ls_format("%.*s", n, path);
+}
+
+/* Where it is, and its config: with --resume a run directory alone says both. False: bad usage,
+ * with a line. */
+static bool find_run(const ls_args *a, char **run_p, char **config_p) {
+    const char *word = a->words[0], *output = cli_value(a, OUTPUT);
+    bool is_run = ls_file_is_dir(word);
+    if (is_run && !cli_given(a, RESUME)) {
+        ls_log("train: %s is a run directory; to go on with the run add --resume", word);
+        return false;
+    }
+    if (is_run && output) {
+        ls_log("train: %s is a run directory, and -o names another; leave out -o, or give the "
+               "config file",
+               word);
+        return false;
+    }
+    *run_p = is_run ? without_slashes(word) : output ? without_slashes(output) : default_run(word);
+    *config_p = is_run ? ls_format("%s/config.yaml", *run_p) : ls_strdup(word);
+    return true;
+}
+
+/* The command that goes on with the run; whoever was started by a launcher has no -n. */
+static char *resume_command(const ls_args *a, const char *run) {
+    static const int options[] = {WORKERS, LISTEN, JOIN, HOSTS, INSECURE};
+    ls_buf b = {0};
+    cli_quote(&b, a->program);
+    ls_buf_printf(&b, " train --resume ");
+    cli_quote(&b, run);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const ls_option *o = &cmd_train.options[options[i]];
+        if (!cli_given(a, options[i])) continue;
+        if (o->letter)
+            ls_buf_printf(&b, " -%c", o->letter);
+        else
+            ls_buf_printf(&b, " --%s", o->name);
+        if (!o->value) continue;
+        ls_buf_printf(&b, " ");
+        cli_quote(&b, cli_value(a, options[i]));
+    }
+    return b.data;
 }
 
 /* Those of --set, and what other options stand for. */
@@ -65,17 +116,19 @@ static int run(const ls_args *a) {
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
     if (cli_given(a, INSECURE)) cli_make_insecure();
-    char *folder =
-        cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_run(a->words[0]);
+    char *folder = NULL, *config = NULL;
+    if (!find_run(a, &folder, &config)) return CLI_USAGE;
+    char *again = resume_command(a, folder);
     ls_error e = {0};
     bool unfinished = false;
     sets all = sets_of(a, least, most);
-    ls_status s = ls_train(&(ls_train_options){.config = a->words[0],
+    ls_status s = ls_train(&(ls_train_options){.config = config,
                                                .sets = all.values,
                                                .nsets = all.n,
                                                .nworkers = (int)workers,
                                                .run = folder,
                                                .resume = cli_given(a, RESUME),
+                                               .again = again,
                                                .listen = cli_value(a, LISTEN),
                                                .join = cli_value(a, JOIN),
                                                .hosts = (int)hosts,
@@ -85,13 +138,15 @@ static int run(const ls_args *a) {
                            &unfinished, &e);
     sets_free(&all);
     free(folder);
+    free(config);
+    free(again);
     if (s != LS_OK) return cli_fail(&e);
     return unfinished ? CLI_UNFINISHED : 0;
 }
 
 const ls_command cmd_train = {
     .name = "train",
-    .words = "CONFIG.yaml",
+    .words = "CONFIG.yaml|RUN",
     .min_words = 1,
     .max_words = 1,
     .outlives_output = true,
@@ -107,6 +162,10 @@ const ls_command cmd_train = {
         "Workers that it has started may be killed or stopped: others take their place, and no "
         "step\n"
         "is lost. SIGTERM to one of them makes it leave after the step.\n"
+        "\n"
+        "train --resume RUN goes on with a run that was stopped: the run directory has its config\n"
+        "in it, so nothing else is needed; -n, --set of keys that may change, and others of the\n"
+        "options are allowed. A run that is stopped prints this command.\n"
         "\n"
         "Ctrl-C, SIGTERM, SIGUSR1 or a closed terminal (SIGHUP) ends the run after the step in\n"
         "flight, with a checkpoint, from which --resume goes on, with any number of workers; a\n"

@@ -29,7 +29,7 @@ static int words_begin(const ls_command *c, int argc, char **argv) {
     return i;
 }
 
-static int run_command(const ls_command *c, int argc, char **argv, int64_t began_ns) {
+static int run_command(const ls_command *c, int argc, char **argv, const ls_args *given) {
     if (c->outlives_output) ls_process_ignore(SIGPIPE);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") != 0) continue;
@@ -40,7 +40,7 @@ static int run_command(const ls_command *c, int argc, char **argv, int64_t began
         ls_buf_free(&out);
         return cli_streams_flush() ? 0 : CLI_FAILED;
     }
-    ls_args args = {.began_ns = began_ns};
+    ls_args args = *given;
     int code = cli_parse(c, argc, argv, &args) ? c->run(&args) : CLI_USAGE;
     cli_args_free(&args);
     if (code || c->outlives_output) return code;
@@ -48,7 +48,7 @@ static int run_command(const ls_command *c, int argc, char **argv, int64_t began
 }
 
 int main(int argc, char **argv) {
-    int64_t began_ns = ls_clock_ns();
+    ls_args given = {.program = argc > 0 ? argv[0] : "lockstep", .began_ns = ls_clock_ns()};
     cli_streams_open();
     ls_process_ignore(SIGXFSZ); /* a file over the size limit is an error with a message */
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     if (word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) word = "help";
     for (int i = 0; word && cli_commands[i]; i++)
         if (strcmp(word, cli_commands[i]->name) == 0)
-            return run_command(cli_commands[i], argc - 1, argv + 1, began_ns);
+            return run_command(cli_commands[i], argc - 1, argv + 1, &given);
     if (word)
         ls_log("there is no command '%s'; see 'lockstep --help'", word);
     else

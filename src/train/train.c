@@ -44,7 +44,7 @@ static ls_status share_flag(atomic_int **flag_p, ls_error *e) {
 
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_train_job job = {
-        .config = o->config, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
+        .again = o->again, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
     job.run.dir = o->run;
     job.run.began_ns = o->began_ns;
     job.run.listen = o->listen;

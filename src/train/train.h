@@ -17,6 +17,7 @@ typedef struct ls_train_options {
      */
     const char *listen, *join;
     int hosts;           /* for so many the first one waits; 0: for none */
+    const char *again;   /* the command that goes on with this run, for people; NULL: none */
     bool resume;         /* go on from its newest checkpoint, if there is one */
     const char *trace;   /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */

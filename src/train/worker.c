@@ -460,8 +460,8 @@ static ls_status summarize(const loop *l, ls_error *e) {
                (long long)ls_store_get(r->store, LS_STORE_BACKED));
     tell_held(l);
     if (l->steps < all) {
-        ls_log("stopped after step %lld of %lld; go on with: lockstep train %s -o %s --resume",
-               (long long)l->steps, (long long)all, l->job->config, r->dir);
+        ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,
+               (long long)all, r->started ? ", under the same launcher," : "", l->job->again);
         return LS_OK;
     }
     const ls_corpus *c = &l->corpus;

@@ -8,8 +8,8 @@
 
 /* What ls_train_worker() is given; the same for all workers. */
 typedef struct ls_train_job {
-    ls_run run;         /* first */
-    const char *config; /* its path, for messages */
+    ls_run run;        /* first */
+    const char *again; /* the command that goes on with this run, for people */
     bool resume;
     ls_trace_request trace;
     atomic_int *unfinished;     /* set by workers that stop before the last step */

@@ -84,7 +84,7 @@ static void test_usage(void **state) {
     (void)state;
     expect("", 2, "a command is missing");
     expect("fly", 2, "there is no command 'fly'");
-    expect("train", 2, "CONFIG.yaml is missing");
+    expect("train", 2, "CONFIG.yaml|RUN is missing");
     expect("train a b", 2, "one argument too many");
     expect("train configs/tiny.yaml -n zero", 2, "not a whole number from 1");
     expect("train configs/tiny.yaml -n 0", 2, "not a whole number from 1");

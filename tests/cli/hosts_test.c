@@ -286,7 +286,7 @@ static void test_stopped(void **arg) {
     host c = join(&p, 2);
     await_step(p.run, 40, &p.a);
     kill(p.a.pid, SIGTERM);
-    host_expect(&p.a, 75, "go on with: lockstep train");
+    host_expect(&p.a, 75, "go on with: ");
     host_expect(&p.b, 75, "the run has ended, after step ");
     host_expect(&c, 75, "the run has ended, after step ");
     int port = free_port();

@@ -30,7 +30,7 @@ static void test_stop_and_resume(void **state) {
     kill(p.pid, SIGTERM);
     let_go("cut");
     assert_int_equal(program_end(&p, &output), 75);
-    assert_non_null(strstr(output, "go on with: lockstep train"));
+    assert_non_null(strstr(output, "; go on with: " LOCKSTEP_PROGRAM " train --resume "));
     free(output);
     snprintf(last, sizeof last, "cut/checkpoints/step-%d", STEPS);
     assert_false(file_exists(last));

@@ -1,0 +1,23 @@
+/* quote.c - words of a command line that a user may paste into a shell (POSIX, 2.2). */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                            "%+,-./:=@_";
+
+void cli_quote(ls_buf *out, const char *word) {
+    if (*word == '-') ls_buf_printf(out, "./");
+    if (*word && word[strspn(word, plain)] == 0) {
+        ls_buf_printf(out, "%s", word);
+        return;
+    }
+    ls_buf_printf(out, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            ls_buf_printf(out, "'\\''");
+        else
+            ls_buf_append(out, word, 1);
+    }
+    ls_buf_printf(out, "'");
+}

@@ -1,0 +1,165 @@
+/* resume_test.c - `lockstep train --resume RUN`: the run directory is all that is needed, and the
+ * command that a stopped run prints works where it is pasted.
+ */
+#include "cli/program.h"
+
+enum { STEPS = 60, WORDS = 32 };
+static char whole[256]; /* `ckpt hash` of a run in peace */
+static char cwd[256];
+
+/* Settings that another config file would not have. */
+#define SETTINGS                                                                                   \
+    "--set", "train.steps=60", "--set", "model.layers=1", "--set", "checkpoint.every=20", "--set", \
+        "survival.balance=off", "--set", "train.eval_every=0"
+
+/* Words as they are, in the test's folder; the program by another name than its own. */
+static program start_words(const char *const *words) {
+    int pipes[2];
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(pipes[1], 1);
+        dup2(pipes[1], 2);
+        if (chdir(folder) != 0) _exit(126);
+        char *argv[WORDS + 1] = {NULL};
+        for (int i = 0; words[i] && i < WORDS; i++) argv[i] = (char *)(uintptr_t)words[i];
+        exec_program(argv);
+    }
+    close(pipes[1]);
+    assert_true(pid > 0);
+    return (program){pid, pipes[0]};
+}
+
+/* As a user's shell does it, in the test's folder. */
+static void paste(const char *before, const char *line, const char *says) {
+    char command[2048], *output = NULL;
+    snprintf(command, sizeof command, "%s%s", before, line);
+    const char *const words[] = {"/bin/sh", "-c", command, NULL};
+    program p = start_words(words);
+    int code = program_end(&p, &output);
+    if (code != 0 || !strstr(output, says)) fail_msg("%s: %d\n%s", command, code, output);
+    free(output);
+}
+
+/* The rest of the line behind `before`, which is overwritten. */
+static char *printed(char *output, const char *before) {
+    char *at = strstr(output, before);
+    if (!at) fail_msg("%s", output);
+    at += strlen(before);
+    at[strcspn(at, "\n")] = 0;
+    return at;
+}
+
+static void stop(const char *run, program *p, char **output_p) {
+    char first[128];
+    snprintf(first, sizeof first, "%s/checkpoints/step-20", run);
+    wait_for_file(first);
+    kill(p->pid, SIGTERM);
+    let_go(run);
+    assert_int_equal(program_end(p, output_p), 75);
+}
+
+static void same_bits(const char *run) {
+    char got[256] = "", command[512];
+    snprintf(command, sizeof command, "cd %s && ./lockstep ckpt hash \"$R\"", folder);
+    setenv("R", run, 1);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    size_t n = fread(got, 1, sizeof got - 1, f);
+    got[n] = 0;
+    assert_int_equal(pclose(f), 0);
+    assert_string_equal(whole, got);
+}
+
+/* The program, a config and its text under names of this test's. */
+static int make_folder(void **state) {
+    char path[512];
+    if (folder_make(state) != 0 || !getcwd(cwd, sizeof cwd)) return -1;
+    snprintf(path, sizeof path, "%s/lockstep", folder);
+    if (symlink(LOCKSTEP_PROGRAM, path) != 0) return -1;
+    snprintf(path, sizeof path, "cp configs/tiny.yaml %s/tiny.yaml && ln -s %s/LICENSE %s/LICENSE",
+             folder, cwd, folder);
+    if (system(path) != 0) return -1;
+    program p = start_words((const char *const[]){"./lockstep", "train", "tiny.yaml", "-n", "2",
+                                                  "-o", "whole", SETTINGS, NULL});
+    char *output = NULL;
+    int code = program_end(&p, &output);
+    if (code != 0) print_error("%s\n", output);
+    free(output);
+    if (code == 0) hash_of("whole", whole);
+    return code;
+}
+
+/* What is printed is pasted, for names that a shell would take for something else. */
+static void test_names(void **state) {
+    (void)state;
+    static const char *const names[] = {"plain",
+                                        "two words",
+                                        "it's",
+                                        "-dash",
+                                        "a\"b$HOME`x`;#~&\\",
+                                        "gr\xc3\xb6\xc3\x9f"
+                                        "e/"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char run[64], *output = NULL;
+        snprintf(run, sizeof run, "%.*s", (int)strcspn(names[i], "/"), names[i]);
+        pace(run, 30);
+        program p = start_words((const char *const[]){"./lockstep", "train", "tiny.yaml", "-n", "3",
+                                                      "-o", names[i], SETTINGS, NULL});
+        stop(run, &p, &output);
+        const char *line = printed(output, "of 60; go on with: ");
+        assert_ptr_equal(strstr(line, "./lockstep train --resume "), line);
+        assert_non_null(strstr(line, " -n 3"));
+        paste("", line, "going on from");
+        same_bits(*run == '-' ? "./-dash" : run);
+        free(output);
+    }
+}
+
+/* The same under a launcher; pasted alone, it works as well. */
+static void test_launched(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *run = i ? "alone" : "launched";
+        char *output = NULL;
+        pace(run, 30);
+        program p =
+            start_words((const char *const[]){"./lockstep", "run", "-n", "2", "./lockstep", "train",
+                                              "tiny.yaml", "-o", run, SETTINGS, NULL});
+        stop(run, &p, &output);
+        const char *line = printed(output, "go on, under the same launcher, with: ");
+        paste(i ? "" : "./lockstep run -n 2 ", line, "going on from");
+        same_bits(run);
+        free(output);
+    }
+}
+
+/* Not of a config file, but of the run; keys that are free may change, others may not. */
+static void test_directory(void **state) {
+    (void)state;
+    char *output = NULL;
+    pace("dir", 30);
+    program p = start_words((const char *const[]){"./lockstep", "train", "tiny.yaml", "-n", "2",
+                                                  "-o", "dir", SETTINGS, NULL});
+    stop("dir", &p, &output);
+    free(output);
+    expect("train @/dir", 2, "dir is a run directory; to go on with the run add --resume");
+    expect("train @/dir --resume -o @/other", 2, "-o names another");
+    expect("train @/dir --resume --set model.layers=2", 1,
+           "model.layers is 2, but the run began with 1");
+    expect("train configs/tiny.yaml --resume -o @/dir", 1, "but the run began with");
+    expect("train --resume @/none", 1, "none: can't be opened");
+    expect("train --resume @/dir/ --set parallel.zero=3 --set log.every=7 -n 1", 0,
+           "going on from");
+    same_bits("dir");
+    expect("train --resume @/dir", 0, "dir: is complete: step 60 of 60");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_launched),
+        cmocka_unit_test(test_directory),
+    };
+    return cmocka_run_group_tests(tests, make_folder, folder_remove);
+}
