@@ -30,6 +30,8 @@ ls_hash ls_hash_bytes(const void *data, size_t nbytes) {
     return hash_from(XXH3_128bits(data, nbytes));
 }
 
+bool ls_hash_same(ls_hash a, ls_hash b) { return a.hi == b.hi && a.lo == b.lo; }
+
 void ls_hash_text(ls_hash h, char text[LS_HASH_TEXT]) {
     snprintf(text, LS_HASH_TEXT, "%016llx%016llx", (unsigned long long)h.hi,
              (unsigned long long)h.lo);

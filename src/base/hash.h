@@ -2,6 +2,7 @@
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ void ls_hasher_add(ls_hasher *, const void *data, size_t nbytes);
 ls_hash ls_hasher_finish(ls_hasher *); /* frees the hasher */
 
 ls_hash ls_hash_bytes(const void *data, size_t nbytes);
+bool ls_hash_same(ls_hash, ls_hash);
 
 #define LS_HASH_TEXT 33 /* 32 hexadecimal digits and a 0 */
 void ls_hash_text(ls_hash, char text[LS_HASH_TEXT]);

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "data/bigram.h"
 #include "train/corpus.h"
 #include "train/generate.h"
 
@@ -22,17 +21,20 @@ static ls_status eval_run(const char *run, const ls_trained *t, ls_error *e) {
     ls_corpus c;
     LS_TRY(ls_corpus_open(&c, run, &t->config, e));
     ls_evaluation v;
+    uint32_t *val = NULL;
+    double bigram = 0, nbytes = 0;
     size_t nval = (size_t)c.nval * (size_t)t->config.model.context + 1;
-    ls_status s = ls_trained_evaluate(t, c.val, nval, run, &v, e);
+    ls_status s = ls_tokens_read_all(&c.tokens, c.val_first, nval, &val, e);
+    if (s == LS_OK) s = ls_trained_evaluate(t, val, nval, run, &v, e);
+    if (s == LS_OK) s = ls_corpus_bigram(&c, nval, &bigram, &nbytes, e);
     if (s == LS_OK) {
-        double bigram = ls_bigram_loss(c.train, (size_t)(c.val - c.train), c.val, nval,
-                                       (uint32_t)t->config.model.vocab);
-        double tokens = (double)(nval - 1), nbytes = v.loss * tokens / log(2) / v.bits_per_byte;
+        double tokens = (double)(nval - 1);
         ls_evaluation level = ls_evaluation_of(bigram * tokens, nbytes, nval - 1, 1);
         ls_print("%s: %zu tokens of the validation part\n", t->path, nval - 1);
         print_level("model", &v);
         print_level("bigram", &level);
     }
+    free(val);
     ls_corpus_free(&c);
     return s;
 }

@@ -12,6 +12,8 @@
 typedef struct slot {
     ls_batch batch;
     uint32_t *tokens;
+    ls_status status; /* where the samples can't be read */
+    ls_error error;
 } slot;
 
 struct ls_loader {
@@ -47,22 +49,20 @@ size_t ls_loader_nbytes(const ls_loader_config *c) {
     return 2 * most_samples(c) * (size_t)(c->T + 1) * sizeof(uint32_t);
 }
 
-void ls_sample_copy(const uint32_t *tokens, int64_t T, uint64_t i, uint32_t *out) {
-    memcpy(out, tokens + i * (uint64_t)T, (size_t)(T + 1) * sizeof *out);
-}
-
-static void fill(const ls_loader *l, uint64_t step, slot *s) {
+static ls_status fill(const ls_loader *l, uint64_t step, slot *s) {
     const ls_loader_config *c = &l->c;
     s->batch = ls_batch_of(step, c->nsamples, c->batch);
     uint32_t *to = s->tokens;
+    size_t length = (size_t)c->T;
     for (int v = c->a; v < c->b; v += step_of(c)) {
         uint64_t i = 0, end = 0;
         ls_batch_share(s->batch.count, c->V, v, v + 1, &i, &end);
         for (; i < end; i++, to += c->T + 1) {
             uint64_t sample = ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
-            ls_sample_copy(c->tokens, c->T, sample, to);
+            LS_TRY(ls_tokens_read(c->tokens, sample * length, length + 1, to, &s->error));
         }
     }
+    return LS_OK;
 }
 
 static void *loader_main(void *arg) {
@@ -75,7 +75,8 @@ static void *loader_main(void *arg) {
         if (l->quit) break;
         uint64_t i = l->made;
         pthread_mutex_unlock(&l->mutex);
-        fill(l, l->step0 + i, &l->slots[i % 2]);
+        slot *s = &l->slots[i % 2];
+        s->status = fill(l, l->step0 + i, s);
         pthread_mutex_lock(&l->mutex);
         l->made++;
         pthread_cond_broadcast(&l->changed);
@@ -114,7 +115,7 @@ void ls_loader_free(ls_loader *l) {
     free(l);
 }
 
-void ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **tokens_p) {
+ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *e) {
     pthread_mutex_lock(&l->mutex);
     while (l->made <= l->taken) pthread_cond_wait(&l->changed, &l->mutex);
     const slot *s = &l->slots[l->taken % 2];
@@ -123,4 +124,5 @@ void ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **tokens_p) 
     pthread_mutex_unlock(&l->mutex);
     *batch_p = s->batch;
     *tokens_p = s->tokens;
+    return s->status == LS_OK ? LS_OK : ls_fail(e, s->status, "%s", s->error.msg);
 }

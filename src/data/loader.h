@@ -10,11 +10,12 @@
 
 #include "base/error.h"
 #include "data/order.h"
+#include "data/tokens.h"
 
 typedef struct ls_loader ls_loader;
 
 typedef struct ls_loader_config {
-    const uint32_t *tokens; /* [nsamples * T + 1], outlives the loader */
+    const ls_tokens *tokens; /* the first nsamples * T + 1 of them; outlives the loader */
     uint64_t nsamples, seed, batch;
     int64_t T;
     int V, a, b, step; /* of V virtual workers this one runs a, a + step, ... below b; step 0: 1 */
@@ -25,8 +26,8 @@ ls_status ls_loader_create(const ls_loader_config *, uint64_t step, ls_loader **
 void ls_loader_free(ls_loader *); /* NULL is fine */
 
 /* Waits for the next step's samples. *tokens_p: [..][T + 1], those of the first virtual worker,
- * then those of the next, valid until the next call. */
-void ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p);
+ * then those of the next, valid until the next call. Errors: those of ls_tokens_read(). */
+ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *);
 
 /* The place among them of virtual worker v's first, in a batch of `count` samples; v = b: how many
  * there are. */
@@ -34,8 +35,5 @@ uint64_t ls_loader_place(const ls_loader_config *, uint64_t count, int v);
 
 /* Bytes of token buffers. */
 size_t ls_loader_nbytes(const ls_loader_config *);
-
-/* Copies sample i: out [T + 1]. */
-void ls_sample_copy(const uint32_t *tokens, int64_t T, uint64_t i, uint32_t *out);
 
 #endif

@@ -14,8 +14,8 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
     return at == SIZE_MAX ? NULL : (char *)x->arena + at;
 }
 
-ls_status ls_exec_load(ls_exec *x) {
-    ls_loader_next(x->loader, &x->batch, &x->tokens);
+ls_status ls_exec_load(ls_exec *x, ls_error *e) {
+    LS_TRY(ls_loader_next(x->loader, &x->batch, &x->tokens, e));
     x->next_load = x->in->step + 1;
     double tokens = (double)x->batch.count * (double)x->c.loader.T;
     x->loss_scale = (float)(x->in->loss_scale / tokens);
@@ -189,7 +189,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
 
 static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     switch (a->kind) {
-    case LS_LOAD: return ls_exec_load(x);
+    case LS_LOAD: return ls_exec_load(x, e);
     case LS_FORWARD:
     case LS_RECOMPUTE: return run_forward(x, a);
     case LS_BACKWARD: return run_backward(x, a);

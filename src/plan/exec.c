@@ -83,25 +83,26 @@ static const ls_action *compute_action(const ls_exec *x, int at) {
 }
 
 /* All gradients are there already: what is left is to know which samples they are of. */
-static ls_status pass_over_gradients(ls_exec *x) {
+static ls_status pass_over_gradients(ls_exec *x, ls_error *e) {
     ls_exec_progress *p = &x->at;
     for (; p->at[LS_LANE_COMPUTE] < x->norm_at; p->at[LS_LANE_COMPUTE]++)
-        if (compute_action(x, p->at[LS_LANE_COMPUTE])->kind == LS_LOAD) LS_TRY(ls_exec_load(x));
+        if (compute_action(x, p->at[LS_LANE_COMPUTE])->kind == LS_LOAD) LS_TRY(ls_exec_load(x, e));
     return LS_OK;
 }
 
-static void begin_both(ls_exec *x) {
+static ls_status begin_both(ls_exec *x, ls_error *e) {
     if (x->has != LS_HAS_PART) x->at = (ls_exec_progress){{0, 0}};
-    if (x->has == LS_HAS_ALL) pass_over_gradients(x);
+    if (x->has == LS_HAS_ALL) LS_TRY(pass_over_gradients(x, e));
     x->at.at[LS_LANE_COMM] = 0;
     x->at_step = x->in->step;
+    return LS_OK;
 }
 
 /* Both lanes in one thread. */
 static ls_status run_both(ls_exec *x, ls_error *e) {
     ls_exec_progress *p = &x->at;
     const int *n = x->lanes.n;
-    begin_both(x);
+    LS_TRY(begin_both(x, e));
     while (p->at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p->at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
         if (ls_board_recalled(x->c.slot)) return ls_fail(e, LS_EABORT, RECALLED);
         bool ready = ls_exec_is_ready(x, p, LS_LANE_COMPUTE);

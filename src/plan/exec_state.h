@@ -73,7 +73,7 @@ struct ls_exec {
 
 /* Runs any action to its end. */
 ls_status ls_exec_run_action(ls_exec *, int index, ls_error *);
-ls_status ls_exec_load(ls_exec *);
+ls_status ls_exec_load(ls_exec *, ls_error *);
 
 /* A communication: started, then, when its request is complete, finished. */
 ls_status ls_exec_start_comm(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);

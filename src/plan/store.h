@@ -74,6 +74,7 @@ typedef enum ls_store_flag {
     LS_STORE_FOLDER_BEGUN, /* the run's folder is being made */
     LS_STORE_FOLDER_MADE,
     LS_STORE_FOLDER_STEP, /* steps complete when the run began */
+    LS_STORE_TOKENS,      /* a hash of those that the run is trained on; 0: not known yet */
     LS_STORE_EVALUATED,   /* } 1 + the steps after which it was done last */
     LS_STORE_SAVED,       /* } */
     LS_STORE_WANTED,      /* } of checkpoints beside training (train/snapshot.h) */

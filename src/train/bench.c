@@ -141,7 +141,8 @@ static uint32_t *fake_corpus(const ls_config *c, ls_corpus *corpus) {
         ls_random_words(1, LS_STREAM_SAMPLE, 1, i, w);
         ids[i] = w[0] % (uint32_t)c->model.vocab;
     }
-    *corpus = (ls_corpus){.train = ids, .ntrain = 2 * (uint64_t)c->train.batch};
+    *corpus = (ls_corpus){.tokens = ls_tokens_of(ids, n, (uint32_t)c->model.vocab),
+                          .ntrain = 2 * (uint64_t)c->train.batch};
     return ids;
 }
 

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "model/safetensors.h"
+#include "train/corpus_record.h"
 #include "train/part.h"
 
 enum { MAX_MANIFEST = 1 << 20 };
@@ -153,6 +154,8 @@ static ls_status write_rest(const char *folder, const ls_train_state *s, ls_hash
     ls_buf text = {0};
     ls_status status = write_text(folder, TOKENIZER, x->tokenizer, files, e);
     if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
+    if (status == LS_OK && x->record)
+        status = write_text(folder, LS_CORPUS_RECORD, x->record, files, e);
     ls_json *manifest = manifest_of(s, weights, optimizer, files);
     ls_json_write(manifest, 2, &text);
     ls_buf_append(&text, "\n", 1);
@@ -249,7 +252,8 @@ static void link_latest(const char *folder, const char *name) {
 
 /* From the disk, as far as the system lets it go there. */
 static ls_status read_back(const char *folder, ls_error *e) {
-    static const char *const names[] = {WEIGHTS, OPTIMIZER, TOKENIZER, CONFIG, MANIFEST};
+    static const char *const names[] = {WEIGHTS, OPTIMIZER,        TOKENIZER,
+                                        CONFIG,  LS_CORPUS_RECORD, MANIFEST};
     ls_checkpoint_info i;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char *path = join(folder, names[k]);

@@ -2,7 +2,7 @@
  *
  *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
  *                            optimizer.safetensors   NAME.exp_avg and NAME.exp_avg_sq
- *                            tokenizer.json  config.yaml
+ *                            tokenizer.json  config.yaml  corpus.json
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
  *
@@ -35,6 +35,7 @@ typedef struct ls_train_state {
 
 typedef struct ls_checkpoint_extra {
     const ls_buf *tokenizer, *config; /* the files' text */
+    const ls_buf *record;             /* corpus.json's; NULL: there is none */
     int64_t keep;                     /* older checkpoints beyond these are removed; 0: all stay */
 } ls_checkpoint_extra;
 

@@ -2,15 +2,20 @@
 #include "train/corpus.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "data/bigram.h"
+
+enum { MAX_TOKENIZER = 64 << 20 };
 
 static const char TOKENIZER[] = "tokenizer.json", TOKENS[] = "tokens.bin";
 
 /* Cuts training from validation; both need at least one sample. */
 static ls_status split(ls_corpus *c, const ls_config *config, const char *what, ls_error *e) {
-    uint64_t T = (uint64_t)config->model.context, n = c->n;
+    uint64_t T = (uint64_t)config->model.context, n = c->tokens.n;
     uint64_t nval = (uint64_t)((double)n * config->data.val_fraction);
     if (nval < T + 1) nval = T + 1;
     if (n < nval + T + 1)
@@ -19,9 +24,8 @@ static ls_status split(ls_corpus *c, const ls_config *config, const char *what, 
                        "(model.context %llu + 1): use a longer text or a shorter context",
                        what, (unsigned long long)n, (unsigned long long)(T + 1),
                        (unsigned long long)T);
-    c->train = c->ids;
     c->ntrain = (n - nval - 1) / T;
-    c->val = c->ids + (n - nval);
+    c->val_first = (size_t)(n - nval);
     c->nval = (nval - 1) / T;
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
     c->nbytes = LS_NEW_ARRAY(uint32_t, vocab);
@@ -33,6 +37,13 @@ static ls_status split(ls_corpus *c, const ls_config *config, const char *what, 
     return LS_OK;
 }
 
+static void set_record(ls_corpus *c) {
+    c->record = (ls_corpus_record){.ntokens = c->tokens.n,
+                                   .tokenizer =
+                                       ls_hash_bytes(c->tokenizer_json.data, c->tokenizer_json.len),
+                                   .tokens = c->tokens.hash};
+}
+
 static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *text, ls_error *e) {
     const char *path = config->data.path;
     if (text->nbytes == 0)
@@ -41,14 +52,16 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *te
     LS_TRY(ls_cut_make(text->data, text->nbytes, path, &cut, e));
     ls_status s =
         ls_tokenizer_train_cut(&cut, path, (uint32_t)config->model.vocab, &c->tokenizer, e);
-    if (s == LS_OK)
-        s = ls_tokenizer_encode_cut(c->tokenizer, &cut, path, &c->encoded, &c->nencoded, e);
+    size_t n = 0;
+    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, path, &c->encoded, &n, e);
     ls_cut_free(&cut);
     LS_TRY(s);
     ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
-    c->source_bytes = text->nbytes;
-    c->ids = c->encoded;
-    c->n = c->nencoded;
+    c->tokens = ls_tokens_hashed(c->encoded, n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
+    set_record(c);
+    c->record.has_text = true;
+    c->record.text = ls_hash_bytes(text->data, text->nbytes);
+    c->record.text_bytes = text->nbytes;
     return split(c, config, path, e);
 }
 
@@ -65,8 +78,7 @@ ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
 static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) {
     char *fresh = ls_format("%s.new", path);
     unlink(fresh); /* of a program that was killed */
-    ls_status s =
-        ls_tokens_write(fresh, c->ids, c->n, ls_tokenizer_vocab(c->tokenizer), c->source_bytes, e);
+    ls_status s = ls_tokens_save(&c->tokens, fresh, e);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);
     return s;
@@ -80,37 +92,79 @@ bool ls_corpus_is_saved(const char *run) {
     return there;
 }
 
+/* A text that is missing, or another one. */
+static ls_status save_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
+    char *path = ls_format("%s/%s", run, name);
+    ls_buf was = {0};
+    bool there = ls_file_exists(path);
+    bool same = there && ls_file_read(path, MAX_TOKENIZER, &was, NULL) == LS_OK &&
+                was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
+    if (there && !same) ls_log("%s: is not the run's any more; it is written again", path);
+    ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
+    ls_buf_free(&was);
+    free(path);
+    return s;
+}
+
 ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
-    char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
-    ls_status s = LS_OK;
-    if (!ls_file_exists(tokenizer))
-        s = ls_file_replace(tokenizer, c->tokenizer_json.data, c->tokenizer_json.len, e);
+    char *tokens = ls_format("%s/%s", run, TOKENS);
+    ls_buf record = {0};
+    ls_corpus_record_write(&c->record, &record);
+    ls_status s = save_text(run, TOKENIZER, &c->tokenizer_json, e);
     if (s == LS_OK && !ls_file_exists(tokens)) s = save_tokens(c, tokens, e);
-    free(tokenizer);
+    if (s == LS_OK) s = save_text(run, LS_CORPUS_RECORD, &record, e);
+    ls_buf_free(&record);
     free(tokens);
     return s;
 }
 
 static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tokens,
                             const ls_config *config, ls_error *e) {
-    LS_TRY(ls_tokenizer_load(tokenizer, &c->tokenizer, e));
-    ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
+    LS_TRY(ls_file_read(tokenizer, MAX_TOKENIZER, &c->tokenizer_json, e));
+    const char *json = c->tokenizer_json.data ? c->tokenizer_json.data : "";
+    LS_TRY(ls_tokenizer_parse(json, c->tokenizer_json.len, tokenizer, &c->tokenizer, e));
     LS_TRY(ls_tokens_open(tokens, &c->tokens, e));
+    set_record(c);
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
     if (c->tokens.vocab != vocab || vocab != config->model.vocab)
         return ls_fail(e, LS_EINVAL,
                        "%s: is for %u tokens, the tokenizer has %u, model.vocab is %lld", tokens,
                        c->tokens.vocab, vocab, (long long)config->model.vocab);
-    c->ids = c->tokens.ids;
-    c->n = c->tokens.n;
-    c->source_bytes = c->tokens.source_bytes;
     return split(c, config, tokens, e);
+}
+
+static ls_status is_another(const char *run, const char *name, ls_hash got, ls_hash want,
+                            const char *again, ls_error *e) {
+    char a[LS_HASH_TEXT], b[LS_HASH_TEXT];
+    ls_hash_text(got, a);
+    ls_hash_text(want, b);
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s/%s: is not the one that this run was trained with (its hash is %s, " LS_CORPUS_RECORD
+        " has %s); put that back, or remove it: --resume %s",
+        run, name, a, b, again);
+}
+
+static ls_status check_record(ls_corpus *c, const char *run, ls_error *e) {
+    ls_corpus_record r = {0};
+    bool there = false;
+    LS_TRY(ls_corpus_record_read(run, &r, &there, e));
+    if (!there) return LS_OK; /* of a run that had none yet */
+    if (!ls_hash_same(r.tokens, c->record.tokens))
+        return is_another(run, TOKENS, c->record.tokens, r.tokens, "makes it again from the text",
+                          e);
+    if (!ls_hash_same(r.tokenizer, c->record.tokenizer))
+        return is_another(run, TOKENIZER, c->record.tokenizer, r.tokenizer,
+                          "takes the copy of a checkpoint", e);
+    c->record = r;
+    return LS_OK;
 }
 
 ls_status ls_corpus_open(ls_corpus *c, const char *run, const ls_config *config, ls_error *e) {
     *c = (ls_corpus){0};
     char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
     ls_status s = open_files(c, tokenizer, tokens, config, e);
+    if (s == LS_OK) s = check_record(c, run, e);
     free(tokenizer);
     free(tokens);
     if (s != LS_OK) ls_corpus_free(c);
@@ -130,4 +184,22 @@ double ls_corpus_sample_bytes(const ls_corpus *c, const uint32_t *sample, int64_
     double sum = 0;
     for (int64_t t = 1; t <= T; t++) sum += c->nbytes[sample[t]];
     return sum;
+}
+
+ls_status ls_corpus_val_sample(const ls_corpus *c, int64_t T, uint64_t i, uint32_t *out,
+                               ls_error *e) {
+    return ls_tokens_read(&c->tokens, c->val_first + i * (uint64_t)T, (size_t)T + 1, out, e);
+}
+
+ls_status ls_corpus_bigram(const ls_corpus *c, size_t nval, double *loss_p, double *nbytes_p,
+                           ls_error *e) {
+    uint32_t *ids = NULL;
+    double nbytes = 0;
+    LS_TRY(ls_tokens_read_all(&c->tokens, 0, c->val_first + nval, &ids, e));
+    const uint32_t *val = ids + c->val_first;
+    for (size_t i = 1; i < nval; i++) nbytes += c->nbytes[val[i]];
+    *loss_p = ls_bigram_loss(ids, c->val_first, val, nval, c->tokens.vocab);
+    *nbytes_p = nbytes;
+    free(ids);
+    return LS_OK;
 }

@@ -1,7 +1,8 @@
 /* corpus.h - a run's text as tokens: tokenizer, training part, validation part.
  *
- * A new run trains the tokenizer on the text and encodes it; both are kept in the run's folder
- * (tokenizer.json, tokens.bin), so that going on needs neither the text nor the time. The
+ * A new run trains the tokenizer on the text and encodes it; both are saved in the run directory
+ * (tokenizer.json, tokens.bin), so that going on needs neither the text nor the time. Their hashes
+ * are saved beside them (corpus_record.h): a run goes on with the same tokens, or not at all. The
  * validation part is the end of the text.
  */
 #ifndef LS_TRAIN_CORPUS_H
@@ -10,29 +11,37 @@
 #include "data/tokenizer.h"
 #include "data/tokens.h"
 #include "train/config.h"
+#include "train/corpus_record.h"
 
 typedef struct ls_corpus {
     ls_tokenizer *tokenizer;
     ls_buf tokenizer_json;
-    ls_tokens tokens;  /* mapped from the run's folder */
-    uint32_t *encoded; /* before that: [nencoded] */
-    size_t nencoded, source_bytes;
-    const uint32_t *ids; /* [n] one of the two */
-    size_t n;
-    const uint32_t *train, *val;
+    ls_tokens tokens;  /* in the run directory; before that, in `encoded` */
+    uint32_t *encoded; /* NULL: they are in the file */
+    ls_corpus_record record;
+    size_t val_first;      /* the first token of the validation part; that of training is 0 */
     uint64_t ntrain, nval; /* samples; each of them T + 1 tokens, the last shared with the next */
     uint32_t *nbytes;      /* [vocab] bytes of each token */
 } ls_corpus;
 
 /* From the text at config->data.path. Writes nothing. */
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
-/* Leaves tokenizer.json and tokens.bin in `run`, each whole or not at all. Those that are there
- * stay. */
+/* Leaves tokenizer.json, tokens.bin and corpus.json in `run`, each whole or not at all. Those that
+ * are there stay; but in place of another tokenizer.json or corpus.json its own is written, and the
+ * log says so. */
 ls_status ls_corpus_save(const ls_corpus *, const char *run, ls_error *);
 bool ls_corpus_is_saved(const char *run);
-/* From the run's folder. */
+/* From the run directory. LS_EINVAL: a file is damaged, or not the one that the run's record says.
+ */
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);
+
+/* Copies sample i of the validation part: out [T + 1]. Errors: those of ls_tokens_read(). */
+ls_status ls_corpus_val_sample(const ls_corpus *, int64_t T, uint64_t i, uint32_t *out, ls_error *);
+/* The mean loss of a bigram model of the training part, and the bytes that its targets stand for,
+ * over the first nval tokens of the validation part. Reads all tokens. */
+ls_status ls_corpus_bigram(const ls_corpus *, size_t nval, double *loss_p, double *nbytes_p,
+                           ls_error *);
 
 /* Bytes that the targets of one sample stand for. */
 double ls_corpus_sample_bytes(const ls_corpus *, const uint32_t *sample, int64_t T);

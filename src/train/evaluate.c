@@ -16,19 +16,38 @@ static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all
 
 /* losses [n]: this worker's part of the samples; the rest stays 0. Ends early where it is recalled.
  */
-static void compute_losses(const ls_member *m, uint64_t n, double *losses) {
+static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, ls_error *e) {
     const ls_corpus *c = m->corpus;
     int64_t T = m->run->model.config.context;
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     uint32_t *tokens = LS_NEW_ARRAY(uint32_t, part * (uint64_t)(T + 1));
-    for (uint64_t i = first; i < end && !ls_board_recalled(m->slot); i += part) {
+    ls_status s = LS_OK;
+    for (uint64_t i = first; s == LS_OK && i < end && !ls_board_recalled(m->slot); i += part) {
         uint64_t k = end - i < part ? end - i : part;
-        for (uint64_t j = 0; j < k; j++)
-            ls_sample_copy(c->val, T, sample_at(i + j, n, c->nval), tokens + j * (uint64_t)(T + 1));
-        ls_infer_losses(&m->infer, (int64_t)k, tokens, losses + i);
+        for (uint64_t j = 0; s == LS_OK && j < k; j++)
+            s = ls_corpus_val_sample(c, T, sample_at(i + j, n, c->nval),
+                                     tokens + j * (uint64_t)(T + 1), e);
+        if (s == LS_OK) ls_infer_losses(&m->infer, (int64_t)k, tokens, losses + i);
     }
     free(tokens);
+    return s;
+}
+
+/* Bytes that the targets of all n samples stand for. */
+static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, ls_error *e) {
+    const ls_corpus *c = m->corpus;
+    int64_t T = m->run->model.config.context;
+    uint32_t *sample = LS_NEW_ARRAY(uint32_t, (uint64_t)(T + 1));
+    double nbytes = 0;
+    ls_status s = LS_OK;
+    for (uint64_t i = 0; s == LS_OK && i < n; i++) {
+        s = ls_corpus_val_sample(c, T, sample_at(i, n, c->nval), sample, e);
+        if (s == LS_OK) nbytes += ls_corpus_sample_bytes(c, sample, T);
+    }
+    free(sample);
+    *nbytes_p = nbytes;
+    return s;
 }
 
 ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e) {
@@ -36,16 +55,12 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e)
     int64_t T = m->run->model.config.context;
     if (n == 0 || n > c->nval) n = c->nval;
     double *losses = LS_NEW_ARRAY(double, n), nats = 0, nbytes = 0;
-    compute_losses(m, n, losses);
-    ls_status s = LS_OK;
-    if (ls_board_recalled(m->slot))
+    ls_status s = compute_losses(m, n, losses, e);
+    if (s == LS_OK) s = count_bytes(m, n, &nbytes, e);
+    if (s == LS_OK && ls_board_recalled(m->slot))
         s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
-    else
-        s = ls_all_reduce(m->group, losses, losses, n, LS_F64, LS_SUM, e);
-    for (uint64_t i = 0; i < n; i++) {
-        nats += losses[i];
-        nbytes += ls_corpus_sample_bytes(c, c->val + sample_at(i, n, c->nval) * (uint64_t)T, T);
-    }
+    if (s == LS_OK) s = ls_all_reduce(m->group, losses, losses, n, LS_F64, LS_SUM, e);
+    for (uint64_t i = 0; i < n; i++) nats += losses[i];
     free(losses);
     if (s == LS_OK) *v_p = ls_evaluation_of(nats, nbytes, n, T);
     return s;

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "data/loader.h"
+#include "data/order.h"
 #include "model/safetensors.h"
 
 static ls_status write_weights(const ls_run *r, const char *path, ls_error *e) {
@@ -36,15 +36,16 @@ static ls_status write_tokens(const ls_run *r, const ls_corpus *c, int64_t steps
     uint64_t batch = (uint64_t)r->config.train.batch, seed = (uint64_t)r->config.train.seed;
     ls_buf out = {0};
     uint32_t *sample = LS_NEW_ARRAY(uint32_t, (size_t)(T + 1));
-    for (int64_t step = 0; step < steps; step++) {
+    ls_status s = LS_OK;
+    for (int64_t step = 0; s == LS_OK && step < steps; step++) {
         ls_batch b = ls_batch_of((uint64_t)step, c->ntrain, batch);
-        for (uint64_t i = 0; i < b.count; i++) {
+        for (uint64_t i = 0; s == LS_OK && i < b.count; i++) {
             uint64_t which = ls_order_at(seed, b.epoch, c->ntrain, b.first + i);
-            ls_sample_copy(c->train, T, which, sample);
+            s = ls_tokens_read(&c->tokens, which * (uint64_t)T, (size_t)T + 1, sample, e);
             ls_buf_append(&out, sample, (size_t)(T + 1) * sizeof *sample);
         }
     }
-    ls_status s = ls_file_replace(path, out.data, out.len, e);
+    if (s == LS_OK) s = ls_file_replace(path, out.data, out.len, e);
     free(sample);
     ls_buf_free(&out);
     return s;

@@ -123,7 +123,8 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
     for (size_t i = 0; i < nsamples; i += EVAL_SAMPLES) {
         size_t k = nsamples - i < EVAL_SAMPLES ? nsamples - i : EVAL_SAMPLES;
         for (size_t j = 0; j < k; j++)
-            ls_sample_copy(tokens, T, i + j, samples + j * (size_t)(T + 1));
+            memcpy(samples + j * (size_t)(T + 1), tokens + (i + j) * (size_t)T,
+                   (size_t)(T + 1) * sizeof *samples);
         ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
         for (size_t j = 0; j < k; j++) nats += losses[j];
     }

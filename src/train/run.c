@@ -244,7 +244,7 @@ static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out
 
 ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {
     const ls_config *c = &r->config;
-    return (ls_loader_config){.tokens = corpus->train,
+    return (ls_loader_config){.tokens = &corpus->tokens,
                               .nsamples = corpus->ntrain,
                               .seed = (uint64_t)c->train.seed,
                               .batch = (uint64_t)c->train.batch,

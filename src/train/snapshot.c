@@ -116,16 +116,32 @@ static ls_status write_first(const writing *w, const ls_checkpoint_extra *x, ls_
     return s;
 }
 
+static ls_status read_tokenizer(const ls_run *r, const ls_corpus_record *record, ls_buf *text,
+                                ls_error *e) {
+    char *path = ls_format("%s/tokenizer.json", r->dir);
+    ls_status s = ls_file_read(path, MAX_TOKENIZER, text, e);
+    if (s == LS_OK && record &&
+        !ls_hash_same(ls_hash_bytes(text->data, text->len), record->tokenizer))
+        s = ls_fail(e, LS_EINVAL, "%s: is not the one that this run was trained with", path);
+    free(path);
+    return s;
+}
+
 static ls_status write_all(const writing *w, ls_error *e) {
     const ls_run *r = w->run;
-    char *path = ls_format("%s/tokenizer.json", r->dir);
-    ls_buf tokenizer = {0};
-    ls_status s = ls_file_read(path, MAX_TOKENIZER, &tokenizer, e);
-    ls_checkpoint_extra x = {
-        .tokenizer = &tokenizer, .config = &r->config_text, .keep = r->config.checkpoint.keep};
+    ls_buf tokenizer = {0}, text = {0};
+    ls_corpus_record record;
+    bool there = false;
+    LS_TRY(ls_corpus_record_read(r->dir, &record, &there, e));
+    if (there) ls_corpus_record_write(&record, &text);
+    ls_checkpoint_extra x = {.tokenizer = &tokenizer,
+                             .config = &r->config_text,
+                             .record = there ? &text : NULL,
+                             .keep = r->config.checkpoint.keep};
+    ls_status s = read_tokenizer(r, there ? &record : NULL, &tokenizer, e);
     if (s == LS_OK) s = write_first(w, &x, e);
     ls_buf_free(&tokenizer);
-    free(path);
+    ls_buf_free(&text);
     return s;
 }
 

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "coll/virtual.h"
-#include "data/bigram.h"
 #include "train/audit.h"
 #include "train/checkpoint.h"
 #include "train/fit.h"
@@ -71,10 +70,15 @@ static ls_status write_checkpoint(const loop *l, ls_error *e) {
     ls_train_state s = {
         .model = &l->run->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
+    ls_buf record = {0};
+    ls_corpus_record_write(&l->corpus.record, &record);
     ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
                              .config = &l->run->config_text,
+                             .record = &record,
                              .keep = l->run->config.checkpoint.keep};
-    return ls_checkpoint_write(l->run->dir, &s, &x, e);
+    ls_status status = ls_checkpoint_write(l->run->dir, &s, &x, e);
+    ls_buf_free(&record);
+    return status;
 }
 
 static void tell_failed(const loop *l, const ls_error *why) {
@@ -279,6 +283,7 @@ static ls_status agree_on_asked(loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool due = asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
     if (due && l->steps < c->train.steps) LS_TRY(save(l, false, e));
+    if (due && l->m.worker == 0) LS_TRY(ls_tokens_verify(&l->corpus.tokens, e));
     if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < c->train.steps)
         ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
                (long long)l->steps);
@@ -367,7 +372,8 @@ static ls_status take_folder(loop *l, ls_error *e) {
 /* What all decide by is worker 0's, as its host has been there before. For workers to come, each
  * host notes it. */
 static ls_status agree_on_done(loop *l, ls_error *e) {
-    static const ls_store_flag flags[] = {LS_STORE_FOLDER_STEP, LS_STORE_SAVED, LS_STORE_EVALUATED};
+    static const ls_store_flag flags[] = {LS_STORE_FOLDER_STEP, LS_STORE_SAVED, LS_STORE_EVALUATED,
+                                          LS_STORE_TOKENS};
     enum { N = sizeof flags / sizeof *flags };
     ls_store *store = l->run->store;
     int64_t told[2 + N] = {l->folder.step, l->run->survival.view.n};
@@ -386,15 +392,31 @@ static ls_status agree_on_done(loop *l, ls_error *e) {
     return LS_OK;
 }
 
+/* The same tokens in all views of a run, whatever becomes of its directory; one from before there
+ * was a record of them gets it. */
+static ls_status open_corpus(loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
+    const ls_hash *h = &l->corpus.record.tokens;
+    int64_t mark = (int64_t)((h->hi ^ h->lo) | 1), was = 0; /* 0: not known yet */
+    if (r->store) was = ls_store_get(r->store, LS_STORE_TOKENS);
+    if (was && was != mark)
+        return ls_fail(e, LS_EINVAL,
+                       "%s/tokens.bin: has other tokens than this run has been trained on; was it "
+                       "made again from a text that has changed? Put it back and go on with "
+                       "--resume",
+                       r->dir);
+    if (r->store) ls_store_set(r->store, LS_STORE_TOKENS, mark);
+    return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
+}
+
 /* Worker 0 makes or takes up the folder; then all read from it. */
 static ls_status open_folder(loop *l, ls_error *e) {
-    const ls_run *r = l->run;
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     LS_TRY(agree_on_done(l, e));
     ls_status s = LS_OK;
-    if (!l->corpus.train)
-        s = ls_corpus_open(&l->corpus, r->dir, &r->config, e); /* else it stayed */
+    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else it stayed */
     return ls_agree(l->m.group, s, e);
 }
 
@@ -466,10 +488,8 @@ static ls_status summarize(const loop *l, ls_error *e) {
     }
     const ls_corpus *c = &l->corpus;
     size_t nval = (size_t)c->nval * (size_t)r->config.model.context + 1;
-    double nbytes = 0;
-    for (size_t i = 1; i < nval; i++) nbytes += c->nbytes[c->val[i]];
-    double bigram = ls_bigram_loss(c->train, (size_t)(c->val - c->train), c->val, nval,
-                                   (uint32_t)r->config.model.vocab);
+    double bigram = 0, nbytes = 0;
+    LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));
     ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
     LS_TRY(ls_report_curve(r->dir, bigram, e));
     ls_print("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "

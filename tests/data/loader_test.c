@@ -8,15 +8,22 @@
 enum { T = 5, NSAMPLES = 23, NTOKENS = NSAMPLES * T + 1 };
 
 static uint32_t tokens[NTOKENS];
+static ls_tokens text;
 
 static int set_up(void **state) {
     (void)state;
     for (uint32_t i = 0; i < NTOKENS; i++) tokens[i] = 1000 + i;
+    text = ls_tokens_of(tokens, NTOKENS, 1000 + NTOKENS);
     return 0;
 }
 
 static ls_loader_config config_of(uint64_t batch, int V, int a, int b) {
-    return (ls_loader_config){tokens, NSAMPLES, 77, batch, T, V, a, b, 1};
+    return (ls_loader_config){&text, NSAMPLES, 77, batch, T, V, a, b, 1};
+}
+
+static void next(ls_loader *l, ls_batch *b, const uint32_t **got) {
+    ls_error e = {0};
+    assert_ls_ok(ls_loader_next(l, b, got, &e), e);
 }
 
 static ls_loader *open_at(const ls_loader_config *c, uint64_t step) {
@@ -31,7 +38,7 @@ static void check_step(const ls_loader_config *c, ls_loader *l, uint64_t step) {
     ls_batch b = {0}, want = ls_batch_of(step, NSAMPLES, c->batch);
     uint64_t first = 0, end = 0, seen = 0;
     const uint32_t *got = NULL;
-    ls_loader_next(l, &b, &got);
+    next(l, &b, &got);
     assert_true(b.epoch == want.epoch && b.first == want.first && b.count == want.count);
     for (int v = c->a; v < c->b; v += c->step) {
         assert_int_equal(ls_loader_place(c, b.count, v), seen);
@@ -74,7 +81,7 @@ static void test_epoch_is_covered(void **state) {
             for (int step = 0; step < 4; step++) { /* 7 + 7 + 7 + 2 */
                 ls_batch b = {0};
                 const uint32_t *got = NULL;
-                ls_loader_next(l, &b, &got);
+                next(l, &b, &got);
                 for (uint64_t i = 0; i < ls_loader_place(&c, b.count, c.b); i++)
                     seen[(got[i * (T + 1)] - 1000) / T]++;
             }
@@ -93,7 +100,7 @@ static void test_in_use(void **state) {
         ls_batch b = {0};
         const uint32_t *got = NULL;
         uint32_t copy[8 * (T + 1)];
-        ls_loader_next(l, &b, &got);
+        next(l, &b, &got);
         size_t nbytes = ls_loader_place(&c, b.count, c.b) * (T + 1) * sizeof *got;
         memcpy(copy, got, nbytes);
         for (volatile int wait = 0; wait < 2000; wait++) continue;
@@ -106,16 +113,35 @@ static void test_freed_while_busy(void **state) {
     (void)state;
     enum { LONG = 20000 };
     uint32_t *many = LS_NEW_ARRAY(uint32_t, 64 * LONG + 1);
+    ls_tokens zeros = ls_tokens_of(many, 64 * LONG + 1, 1);
     for (int i = 0; i < 40; i++) {
-        ls_loader_config c = {many, 64, 1, 64, LONG, 1, 0, 1, 1};
+        ls_loader_config c = {&zeros, 64, 1, 64, LONG, 1, 0, 1, 1};
         ls_loader *l = open_at(&c, (uint64_t)i);
         ls_batch b = {0};
         const uint32_t *got = NULL;
-        for (int k = 0; k < i % 3; k++) ls_loader_next(l, &b, &got);
+        for (int k = 0; k < i % 3; k++) next(l, &b, &got);
         ls_loader_free(l);
     }
     ls_loader_free(NULL);
     free(many);
+}
+
+/* An id beyond the vocabulary is an error of the step that would train on it, not of others. */
+static void test_bad_id(void **state) {
+    (void)state;
+    ls_loader_config c = config_of(NSAMPLES, 1, 0, 1);
+    uint32_t was = tokens[7];
+    ls_error e = {0};
+    ls_batch b = {0};
+    const uint32_t *got = NULL;
+    tokens[7] = 99999;
+    ls_loader *l = open_at(&c, 0);
+    assert_ls_fails(ls_loader_next(l, &b, &got, &e), LS_EINVAL, "token 7 has id 99999", e);
+    ls_loader_free(l);
+    tokens[7] = was;
+    l = open_at(&c, 0);
+    next(l, &b, &got);
+    ls_loader_free(l);
 }
 
 static void test_nbytes(void **state) {
@@ -129,7 +155,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_over_epochs), cmocka_unit_test(test_epoch_is_covered),
         cmocka_unit_test(test_in_use),      cmocka_unit_test(test_freed_while_busy),
-        cmocka_unit_test(test_nbytes),
+        cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_nbytes),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -49,9 +49,89 @@ static void test_round_trip(void **state) {
         assert_int_equal(t.n, sizes[k]);
         assert_int_equal(t.vocab, 300);
         assert_int_equal(t.source_bytes, 3 * sizes[k]);
-        for (size_t i = 0; i < t.n; i++) assert_int_equal(t.ids[i], 7 * i % 300);
+        uint32_t *ids = NULL;
+        assert_ls_ok(ls_tokens_read_all(&t, 0, t.n, &ids, &e), e);
+        for (size_t i = 0; i < t.n; i++) assert_int_equal(ids[i], 7 * i % 300);
+        free(ids);
         ls_tokens_close(&t);
     }
+}
+
+/* Any part of the file, within blocks and across them, and a copy of the whole. */
+static void test_parts(void **state) {
+    (void)state;
+    enum { N = 300000, LONG = 9000 };
+    static uint32_t ids[LONG];
+    ls_error e = {0};
+    ls_tokens t, copy;
+    char other[128];
+    write_some(N, 300);
+    assert_ls_ok(ls_tokens_open(path, &t, &e), e);
+    for (size_t first = 0; first < N; first += 997)
+        for (size_t n = 0; n <= LONG && first + n <= N; n = 3 * n + 1) {
+            assert_ls_ok(ls_tokens_read(&t, first, n, ids, &e), e);
+            for (size_t i = 0; i < n; i++) assert_int_equal(ids[i], 7 * (first + i) % 300);
+        }
+    snprintf(other, sizeof other, "%s/copy.tokens", dir);
+    assert_ls_ok(ls_tokens_save(&t, other, &e), e);
+    assert_ls_ok(ls_tokens_open(other, &copy, &e), e);
+    assert_true(ls_hash_same(copy.hash, t.hash) && copy.n == N && copy.source_bytes == 3 * N);
+    ls_tokens_close(&copy);
+    ls_tokens_close(&t);
+}
+
+/* Overwrites 4 bytes of the file. */
+static void poke(size_t token, uint32_t id) {
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)(64 + 4 * token), SEEK_SET), 0);
+    assert_int_equal(fwrite(&id, 4, 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* What changes after it was opened is never handed out, be it a valid id; the rest is. */
+static void test_changed_since(void **state) {
+    (void)state;
+    enum { N = 100000 };
+    ls_error e = {0};
+    ls_tokens t;
+    uint32_t id = 0;
+    write_some(N, 300);
+    assert_ls_ok(ls_tokens_open(path, &t, &e), e);
+    assert_ls_ok(ls_tokens_verify(&t, &e), e);
+    poke(5000, 7 * 5000 % 300 + 1 < 300 ? 7 * 5000 % 300 + 1 : 0);
+    assert_ls_fails(ls_tokens_read(&t, 5000, 1, &id, &e), LS_EINVAL, "tokens 4096 to 6143", e);
+    assert_ls_fails(ls_tokens_read(&t, 5000, 1, &id, &e), LS_EINVAL, path, e);
+    assert_ls_ok(ls_tokens_read(&t, 6144, 1, &id, &e), e);
+    assert_int_equal(id, 7 * 6144 % 300);
+    assert_ls_fails(ls_tokens_verify(&t, &e), LS_EINVAL, "is damaged", e);
+    poke(5000, 4000000000u);
+    assert_ls_fails(ls_tokens_read(&t, 5000, 1, &id, &e), LS_EINVAL,
+                    "token 5000 has id 4000000000, the vocabulary 300", e);
+    poke(5000, 7 * 5000 % 300);
+    assert_ls_ok(ls_tokens_read(&t, 5000, 1, &id, &e), e);
+    assert_ls_ok(ls_tokens_verify(&t, &e), e);
+    assert_int_equal(truncate(path, 64 + 4 * 50000), 0);
+    assert_ls_fails(ls_tokens_read(&t, 70000, 1, &id, &e), LS_EINVAL, "was cut short", e);
+    assert_ls_ok(ls_tokens_read(&t, 10, 1, &id, &e), e);
+    ls_tokens_close(&t);
+}
+
+/* Another file in its place: what was opened is still read, but it is found out. */
+static void test_replaced(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_tokens t;
+    uint32_t id = 0;
+    write_some(100, 300);
+    assert_ls_ok(ls_tokens_open(path, &t, &e), e);
+    write_some(99, 300);
+    assert_ls_ok(ls_tokens_read(&t, 99, 1, &id, &e), e);
+    assert_int_equal(id, 7 * 99 % 300);
+    assert_ls_fails(ls_tokens_verify(&t, &e), LS_EINVAL, "has other tokens", e);
+    write_some(100, 300);
+    assert_ls_ok(ls_tokens_verify(&t, &e), e);
+    ls_tokens_close(&t);
 }
 
 /* The bytes of a file of one token, written down by hand but for the hash. */
@@ -138,6 +218,9 @@ static void test_every_flipped_bit_is_found(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_changed_since),
+        cmocka_unit_test(test_replaced),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_bad_ids),
         cmocka_unit_test(test_never_overwrites),

@@ -22,6 +22,7 @@ typedef struct setup {
     ls_model model;
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
+    ls_tokens text; /* of them */
     bool sequential, overlap;
     bool chaos, own; /* of the sequential: random actions; no memory in one copy */
     uint64_t seed;
@@ -83,6 +84,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
         ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
         s->tokens[i] = w[0] % VOCAB;
     }
+    s->text = ls_tokens_of(s->tokens, NSAMPLES * T + 1, VOCAB);
 }
 
 static void tear_down(setup *s) {
@@ -100,7 +102,7 @@ static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot
                         .threads = s->threads,
                         .busy = 64,
                         .overlap = s->overlap,
-                        .loader = {s->tokens, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
+                        .loader = {&s->text, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
     c.loader.step = s->early ? s->plan.c.nworkers : 1;
     c.loader.a = ls_plan_vw(&s->plan, worker, 0);
     c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;

@@ -37,6 +37,7 @@ struct setup {
     ls_plan plan;
     ls_store *store;
     uint32_t tokens[NSAMPLES * T + 1];
+    ls_tokens text; /* of them */
     place places[MOST];
     uint64_t draws;
 };
@@ -69,6 +70,7 @@ static void set_up(setup *s, int n, int zero, int shards) {
         ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
         s->tokens[i] = w[0] % VOCAB;
     }
+    s->text = ls_tokens_of(s->tokens, NSAMPLES * T + 1, VOCAB);
     for (int w = 0; w < n; w++) s->places[w] = (place){.s = s, .worker = w};
 }
 
@@ -130,7 +132,7 @@ static ls_status open_place(place *p, int64_t step, ls_error *e) {
                         .threads = THREADS,
                         .busy = 64,
                         .first_step = step,
-                        .loader = {p->s->tokens, NSAMPLES, 5, BATCH, T, plan->c.V, 0, 0, 1},
+                        .loader = {&p->s->text, NSAMPLES, 5, BATCH, T, plan->c.V, 0, 0, 1},
                         .decided = decided,
                         .decided_arg = p,
                         .helpers = &p->helpers};

@@ -16,9 +16,9 @@ typedef struct job {
 
 /* One token is not what it was in memory. */
 static uint32_t *damaged(const ls_corpus *c) {
-    uint32_t *ids = LS_NEW_ARRAY(uint32_t, c->n);
-    memcpy(ids, c->train, c->n * sizeof *ids);
-    for (size_t i = 0; i < c->n; i++) ids[i] ^= i % 5 == 0;
+    uint32_t *ids = LS_NEW_ARRAY(uint32_t, c->tokens.n);
+    memcpy(ids, c->encoded, c->tokens.n * sizeof *ids);
+    for (size_t i = 0; i < c->tokens.n; i++) ids[i] ^= i % 5 == 0;
     return ids;
 }
 
@@ -37,7 +37,7 @@ static ls_status worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) 
     ls_corpus corpus = j->corpus;
     ls_member m = {.run = &j->run, .group = g, .slot = me, .corpus = &corpus};
     uint32_t *ids = damaged(&j->corpus);
-    if (j->bad_data && ls_group_rank(g) == CULPRIT) corpus.train = ids;
+    if (j->bad_data && ls_group_rank(g) == CULPRIT) corpus.tokens.ids = ids;
     ls_status s = audits(&m, j, e);
     ls_member_leave(&m);
     free(ids);

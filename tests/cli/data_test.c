@@ -1,0 +1,195 @@
+/* data_test.c - what a run is trained on: tokens that are overwritten, cut short or exchanged while
+ * it trains or between its parts are found before a step is made of them, by name; nothing that
+ * was made of them is saved; and when the file is back, the run goes on to the bits of one in
+ * peace.
+ */
+#include "cli/program.h"
+
+static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=60 "
+                            "--set checkpoint.every=20 --set log.every=1000 "
+                            "--set train.eval_every=0%s";
+static const char THREADS[] = " --set parallel.transport=thread";
+
+static char peace[256]; /* what `ckpt hash` says */
+
+/* Lines of the shell, in the test's folder; $r is the run's directory. */
+static void shell(const char *run, const char *what) {
+    char line[1024];
+    snprintf(line, sizeof line, "cd %s && r=%s/%s && %s", folder, folder, run, what);
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
+static void train(const char *run, const char *more, int code, const char *says) {
+    char line[512];
+    snprintf(line, sizeof line, START, run, more);
+    expect(line, code, says);
+}
+
+/* The run in peace, and one on another text, of which the tokens are as valid. */
+static int make_runs(void **state) {
+    if (folder_make(state) != 0) return -1;
+    train("peace", "", 0, NULL);
+    hash_of("peace", peace);
+    shell("peace", "tr a-y b-z < $OLDPWD/LICENSE > other.txt");
+    char more[128];
+    snprintf(more, sizeof more, " --set data.path=%s/other.txt", folder);
+    train("another", more, 0, NULL);
+    return 0;
+}
+
+static void has_bits_of_peace(const char *run) {
+    char hash[256], line[128];
+    hash_of(run, hash);
+    assert_string_equal(hash, peace);
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: 60 steps");
+}
+
+/* Step 20 has its checkpoint then, and all that is done after it. */
+static void wait_for_step_21(const char *run) {
+    char path[128];
+    ls_buf text = {0};
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
+    for (int i = 0; i < 6000 && !(text.data && strstr(text.data, "\"step\": 21,")); i++) {
+        ls_buf_free(&text);
+        sleep_ms(10);
+        if (ls_file_exists(path)) (void)ls_file_read(path, MAX_OUTPUT, &text, NULL);
+    }
+    assert_non_null(text.data);
+    assert_non_null(strstr(text.data, "\"step\": 21,"));
+    ls_buf_free(&text);
+}
+
+/* After step 21 of a run that is slow from there on, `harm` is done: it ends with an error that
+ * says `says`. */
+static void harmed(const char *run, const char *more, const char *harm, const char *says) {
+    char line[512], *output = NULL;
+    pace(run, 20);
+    snprintf(line, sizeof line, START, run, more);
+    program p = program_start(line, 0);
+    wait_for_step_21(run);
+    shell(run, "cp -p $r/tokens.bin saved.bin");
+    shell(run, harm);
+    let_go(run);
+    int code = program_end(&p, &output);
+    if (code != 1 || !strstr(output, says) || !strstr(output, "tokens.bin: ") ||
+        strstr(output, "Sanitizer"))
+        fail_msg("%s%s: exit code %d, expected: %s\noutput:\n%s", run, more, code, says, output);
+    free(output);
+}
+
+/* All that it has saved was made of the right tokens, and with them it goes on. */
+static void goes_on(const char *run, const char *more) {
+    char args[128];
+    shell(run, "cp saved.bin $r/tokens.bin");
+    snprintf(args, sizeof args, "%s --resume", more);
+    train(run, args, 0, "going on from");
+    has_bits_of_peace(run);
+}
+
+static const char ALL_ONES[] = "head -c 20000 /dev/zero | tr '\\0' '\\377' | "
+                               "dd of=$r/tokens.bin bs=64 seek=1 conv=notrunc status=none";
+
+static void test_bad_ids(void **state) {
+    (void)state;
+    static const char says[] = "has id 4294967295, the vocabulary 300";
+    harmed("ids", "", ALL_ONES, says);
+    train("ids", " --resume", 1, "tokens.bin: is damaged");
+    goes_on("ids", "");
+    harmed("ids-threads", THREADS, ALL_ONES, says);
+    goes_on("ids-threads", THREADS);
+    harmed("ids-zero", " --set parallel.zero=3 --set parallel.overlap=on", ALL_ONES, says);
+    goes_on("ids-zero", "");
+}
+
+/* Valid ids, a valid file; it may be found at a step or at a checkpoint. */
+static void test_other_ids(void **state) {
+    (void)state;
+    harmed("other", "", "cat another/tokens.bin > $r/tokens.bin", "tokens.bin: ");
+    train("other", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
+    expect("eval @/other", 1, "tokens.bin: is not the one that this run was trained with");
+    goes_on("other", "");
+}
+
+static void test_exchanged(void **state) {
+    (void)state;
+    harmed("exchanged", "", "cp another/tokens.bin x && mv x $r/tokens.bin", "has other tokens");
+    goes_on("exchanged", "");
+}
+
+static void test_cut_short(void **state) {
+    (void)state;
+    harmed("short", "", "truncate -s 9000 $r/tokens.bin", "cut short");
+    goes_on("short", "");
+}
+
+/* The end of the text is read by evaluations alone. */
+static void test_validation_part(void **state) {
+    (void)state;
+    harmed("val", " --set checkpoint.every=20",
+           "n=$(stat -c %s $r/tokens.bin) && "
+           "printf XXXX | dd of=$r/tokens.bin bs=1 seek=$((n - 80)) conv=notrunc status=none && "
+           "touch -r saved.bin $r/tokens.bin",
+           "has changed since it was opened");
+    goes_on("val", "");
+}
+
+/* A worker that comes in place of another reads the file anew. */
+static void test_killed_and_exchanged(void **state) {
+    (void)state;
+    char line[512], *output = NULL;
+    pid_t pids[8];
+    pace("killed", 20);
+    snprintf(line, sizeof line, START, "killed", "");
+    program p = program_start(line, 0);
+    wait_for_step_21("killed");
+    shell("killed",
+          "cp -p $r/tokens.bin saved.bin && cp another/tokens.bin x && mv x $r/tokens.bin");
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[1], SIGKILL);
+    let_go("killed");
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_non_null(strstr(output, "tokens.bin: "));
+    free(output);
+    goes_on("killed", "");
+}
+
+/* ---- between the parts of a run ---- */
+
+static void copy_half(const char *run, const char *harm) {
+    shell(run, "cp -r peace $r && rm -r $r/checkpoints/step-60");
+    shell(run, harm);
+}
+
+static void test_other_tokenizer(void **state) {
+    (void)state;
+    copy_half("tokenizer", "cp another/tokenizer.json $r");
+    train("tokenizer", " --resume", 1, "tokenizer.json: is not the one that this run was trained");
+    copy_half("record", "echo {} > $r/corpus.json");
+    train("record", " --resume", 1, "corpus.json: is not the record of a corpus");
+}
+
+/* A run from before its tokens were recorded goes on, and has a record from then on. */
+static void test_old_run(void **state) {
+    (void)state;
+    copy_half("old", "rm $r/corpus.json $r/checkpoints/*/corpus.json && "
+                     "for m in $r/checkpoints/step-*/manifest.json; do "
+                     "python3 -c 'import json, sys; p = sys.argv[1]; m = json.load(open(p)); "
+                     "m[\"files\"] = [f for f in m[\"files\"] if f[\"name\"] != \"corpus.json\"]; "
+                     "json.dump(m, open(p, \"w\"))' $m; done");
+    train("old", " --resume", 0, "going on from");
+    has_bits_of_peace("old");
+    assert_true(file_exists("old/corpus.json"));
+    shell("old", "rm -r $r/checkpoints/step-60 && cp another/tokens.bin $r");
+    train("old", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_ids),         cmocka_unit_test(test_other_ids),
+        cmocka_unit_test(test_exchanged),       cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_validation_part), cmocka_unit_test(test_killed_and_exchanged),
+        cmocka_unit_test(test_other_tokenizer), cmocka_unit_test(test_old_run),
+    };
+    return cmocka_run_group_tests(tests, make_runs, folder_remove);
+}
