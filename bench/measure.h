@@ -39,6 +39,7 @@ typedef enum bench_op {
     BENCH_BROADCAST,
     BENCH_REDUCE,
     BENCH_ALL_TO_ALL,
+    BENCH_ALL_TO_ALL_V, /* on the blocks of all_to_all, so that the two can be compared */
     BENCH_BARRIER,
     BENCH_EXCHANGE, /* of two workers, each gets the other's buffer; no user can ask for it */
 } bench_op;
@@ -56,8 +57,9 @@ typedef enum bench_dtype {
 
 typedef enum bench_redop { BENCH_SUM, BENCH_AVG, BENCH_PROD, BENCH_MIN, BENCH_MAX } bench_redop;
 
-static const char *const bench_op_names[] = {
-    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "barrier"};
+static const char *const bench_op_names[] = {"all_reduce",   "reduce_scatter", "all_gather",
+                                             "broadcast",    "reduce",         "all_to_all",
+                                             "all_to_all_v", "barrier"};
 static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16",
                                                 "i64", "i32", "i8",   "u8"};
 static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
@@ -129,12 +131,17 @@ static inline int bench_reduces(bench_op op) {
     return op == BENCH_ALL_REDUCE || op == BENCH_REDUCE_SCATTER || op == BENCH_REDUCE;
 }
 
+/* Is the buffer cut into one block a worker? */
+static inline int bench_divides(bench_op op) {
+    return op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_ALL_TO_ALL ||
+           op == BENCH_ALL_TO_ALL_V;
+}
+
 /* Fills in all of *job_p but the buffers. */
 static inline void bench_job_size(bench_job *job_p, bench_op op, bench_dtype dtype,
                                   bench_redop redop, int rank, int workers, size_t asked) {
     size_t n = (size_t)workers, count = asked / bench_dtype_sizes[dtype];
-    int divides = op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_ALL_TO_ALL;
-    if (divides) count = count < n ? n : count - count % n;
+    if (bench_divides(op)) count = count < n ? n : count - count % n;
     if (op == BENCH_BARRIER)
         count = 0;
     else if (count == 0)
@@ -261,7 +268,8 @@ static inline int bench_expected(const bench_job *job, size_t i) {
     case BENCH_ALL_REDUCE:
     case BENCH_REDUCE: return bench_reduced(job, i);
     case BENCH_ALL_GATHER: return bench_value(job, (int)(i / block), i);
-    case BENCH_ALL_TO_ALL: return bench_value(job, (int)(i / block), first + i % block);
+    case BENCH_ALL_TO_ALL:
+    case BENCH_ALL_TO_ALL_V: return bench_value(job, (int)(i / block), first + i % block);
     case BENCH_BROADCAST: return bench_value(job, 0, i);
     case BENCH_EXCHANGE: return bench_value(job, 1 - job->rank, i);
     case BENCH_BARRIER: break;
@@ -336,7 +344,8 @@ static inline double bench_busbw(const bench_job *job, const bench_result *resul
     case BENCH_ALL_REDUCE: factor = 2 * (n - 1) / n; break;
     case BENCH_REDUCE_SCATTER:
     case BENCH_ALL_GATHER:
-    case BENCH_ALL_TO_ALL: factor = (n - 1) / n; break;
+    case BENCH_ALL_TO_ALL:
+    case BENCH_ALL_TO_ALL_V: factor = (n - 1) / n; break;
     case BENCH_BROADCAST:
     case BENCH_REDUCE:
     case BENCH_BARRIER:
@@ -415,7 +424,7 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
         fprintf(stderr,
                 "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
                 "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
-                "barrier\n"
+                "all_to_all_v, barrier\n"
                 "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8\n"
                 "REPEAT     rounds that are timed\n"
                 "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"

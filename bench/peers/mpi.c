@@ -1,14 +1,15 @@
 /* mpi.c - times the collectives of an MPI library; the procedure is ../measure.h.
  *
  * One source for Open MPI and MPICH: the line says which of them it was linked with. In place
- * (MPI_IN_PLACE), but for all_to_all: in place that one is a special case that the libraries
- * make nothing of, and no other system has it.
+ * (MPI_IN_PLACE), but for all_to_all and all_to_all_v: in place that one is a special case that the
+ * libraries make nothing of, and no other system has it.
  */
 #define _GNU_SOURCE 1
 #include "../measure.h"
 
 #include <limits.h>
 #include <mpi.h>
+#include <stdbool.h>
 
 /* MPI_DATATYPE_NULL: it has none of that kind. */
 static MPI_Datatype mpi_type(bench_dtype dtype) {
@@ -37,6 +38,19 @@ static MPI_Op mpi_op(bench_redop redop) {
     return MPI_OP_NULL;
 }
 
+/* Of blocks that are all the same. */
+static void all_to_all_v(const bench_job *job, int block, MPI_Datatype type, void *out) {
+    static int *counts, *first;
+    static int workers;
+    if (workers != job->workers) {
+        workers = job->workers;
+        counts = realloc(counts, (size_t)workers * sizeof *counts);
+        first = realloc(first, (size_t)workers * sizeof *first);
+    }
+    for (int i = 0; i < workers; i++) counts[i] = block, first[i] = i * block;
+    MPI_Alltoallv(job->in, counts, first, type, out, counts, first, type, MPI_COMM_WORLD);
+}
+
 /* MPI's default error handler ends the program, so nothing is returned here. */
 static void run(bench_peer *peer, const bench_job *job) {
     (void)peer;
@@ -63,6 +77,7 @@ static void run(bench_peer *peer, const bench_job *job) {
             MPI_Reduce(buffer, NULL, count, type, reduction, 0, world);
         break;
     case BENCH_ALL_TO_ALL: MPI_Alltoall(job->in, block, type, buffer, block, type, world); break;
+    case BENCH_ALL_TO_ALL_V: all_to_all_v(job, block, type, buffer); break;
     case BENCH_BARRIER: MPI_Barrier(world); break;
     case BENCH_EXCHANGE: break; /* can't be asked for */
     }
@@ -100,7 +115,8 @@ static void measure(bench_peer *peer, const bench_request *request, bench_job *j
         return;
     }
     job->in = bench_buffer(job->nbytes);
-    job->out = job->op == BENCH_ALL_TO_ALL ? bench_buffer(job->nbytes) : job->in;
+    bool apart = job->op == BENCH_ALL_TO_ALL || job->op == BENCH_ALL_TO_ALL_V;
+    job->out = apart ? bench_buffer(job->nbytes) : job->in;
     bench_result result = bench_measure(peer, job, request->repeat, times);
     if (job->rank == 0) bench_print(peer, job, bench_op_names[job->op], &result);
     if (job->out != job->in) free(job->out);

@@ -125,8 +125,9 @@ ls_counters ls_group_counters(const ls_group *g);
 /* By which algorithm a collective of `count` elements would go, and why, as one line of text
  * [nbytes], ended by 0 and cut to fit (1024 do): what it is predicted to cost, and what the others
  * would. `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
- * "gather", "scatter", "all_to_all" or "barrier"; reductions are sums. Every worker gets the same.
- * Not collective. LOCKSTEP_EXPLAIN=1 logs these lines as calls are made, each kind once. */
+ * "gather", "scatter", "all_to_all", "all_to_all_v" or "barrier"; reductions are sums. Every worker
+ * gets the same. Not collective. LOCKSTEP_EXPLAIN=1 logs these lines as calls are made, each kind
+ * once. */
 ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
                            char *text, size_t nbytes, ls_error *e);
 
@@ -170,6 +171,15 @@ ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dt
 /* in, out [size * count]: block s of worker r goes to block r of worker s. Not in place. */
 ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
+/* The same with blocks of any lengths: in is one block for each worker, out one from each, one
+ * behind another in the order of ranks.
+ *
+ * in_counts   [size] elements for each worker, out_counts [size] elements from each: a worker's
+ * own, no other worker needs to know them. What r has for s is what s expects from r: else both,
+ * and all others, get LS_EINVAL with the two numbers. Any may be 0. Not in place. Cost        n - 1
+ * messages and what goes to others; a message of no bytes where nothing does. */
+ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
+                          const size_t *out_counts, ls_dtype dtype, ls_error *e);
 /* Returns when all workers have come. */
 ls_status ls_barrier(ls_group *g, ls_error *e);
 
@@ -180,9 +190,9 @@ ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from
 
 /* ---- the same, started now and waited for later ----
  *
- * Buffers belong to the call until it is done. Any number may be in flight; all workers start them
- * in the same order, and may wait in any. Work is done inside the group's calls: between them,
- * ls_test() now and then helps the others on.
+ * Buffers and counts belong to the call until it is done. Any number may be in flight; all workers
+ * start them in the same order, and may wait in any. Work is done inside the group's calls: between
+ * them, ls_test() now and then helps the others on.
  */
 typedef struct ls_request ls_request;
 
@@ -198,6 +208,9 @@ ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtyp
                              ls_request **r_p, ls_error *e);
 ls_status ls_all_to_all_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                               ls_request **r_p, ls_error *e);
+ls_status ls_all_to_all_v_start(ls_group *g, const void *in, const size_t *in_counts, void *out,
+                                const size_t *out_counts, ls_dtype dtype, ls_request **r_p,
+                                ls_error *e);
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e);
 ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
                         ls_request **r_p, ls_error *e);
@@ -218,35 +231,31 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
 ls_group *ls_group_at(ls_group *g, const char *file, int line);
 
 #ifndef LS_NO_CALL_SITES
-#define ls_all_reduce(g, ...) ls_all_reduce(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce(g, ...)     ls_reduce(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce_scatter(g, ...)                                                                  \
-    ls_reduce_scatter(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce_scatter_v(g, ...)                                                                \
-    ls_reduce_scatter_v(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_gather(g, ...)   ls_all_gather(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_gather_v(g, ...) ls_all_gather_v(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_broadcast(g, ...)    ls_broadcast(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_gather(g, ...)       ls_gather(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_scatter(g, ...)      ls_scatter(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_to_all(g, ...)   ls_all_to_all(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_barrier(g, ...)      ls_barrier(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_send(g, ...)         ls_send(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_recv(g, ...)         ls_recv(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_reduce_start(g, ...)                                                                \
-    ls_all_reduce_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce_start(g, ...) ls_reduce_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_reduce_scatter_start(g, ...)                                                            \
-    ls_reduce_scatter_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_gather_start(g, ...)                                                                \
-    ls_all_gather_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_broadcast_start(g, ...)                                                                 \
-    ls_broadcast_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_all_to_all_start(g, ...)                                                                \
-    ls_all_to_all_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_barrier_start(g, ...) ls_barrier_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_send_start(g, ...)    ls_send_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
-#define ls_recv_start(g, ...)    ls_recv_start(ls_group_at((g), __FILE__, __LINE__), __VA_ARGS__)
+#define LS_CALL_SITE(g)                 ls_group_at((g), __FILE__, __LINE__)
+#define ls_all_reduce(g, ...)           ls_all_reduce(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce(g, ...)               ls_reduce(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter(g, ...)       ls_reduce_scatter(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v(g, ...)     ls_reduce_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather(g, ...)           ls_all_gather(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_v(g, ...)         ls_all_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_broadcast(g, ...)            ls_broadcast(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather(g, ...)               ls_gather(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter(g, ...)              ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all(g, ...)           ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_v(g, ...)         ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_barrier(g, ...)              ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_send(g, ...)                 ls_send(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_recv(g, ...)                 ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce_start(g, ...)     ls_all_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_start(g, ...)         ls_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_start(g, ...) ls_reduce_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_start(g, ...)     ls_all_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_broadcast_start(g, ...)      ls_broadcast_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_start(g, ...)     ls_all_to_all_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_v_start(g, ...)   ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_barrier_start(g, ...)        ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_send_start(g, ...)           ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_recv_start(g, ...)           ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

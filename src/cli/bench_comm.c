@@ -26,6 +26,7 @@ typedef struct worker {
     ls_group *group;    /* for barriers */
     ls_group *measured; /* its calls are timed */
     double *times;      /* [rounds] */
+    size_t *counts;     /* [workers] of an all_to_all_v */
     atomic_int *told;   /* shared by all: somebody has said what is wrong */
     char variant[64];
     double wrong, busbw; /* sums over the sizes */
@@ -46,7 +47,9 @@ bool cli_bench_comm_has_out_of_place(bench_op op) {
     return op != BENCH_BROADCAST && op != BENCH_BARRIER;
 }
 
-bool cli_bench_comm_has_in_place(bench_op op) { return op != BENCH_ALL_TO_ALL; }
+bool cli_bench_comm_has_in_place(bench_op op) {
+    return op != BENCH_ALL_TO_ALL && op != BENCH_ALL_TO_ALL_V;
+}
 
 /* The first worker that fails says why; the others of a launch fail because of it. */
 static void tell(worker *w, const char *what) {
@@ -83,6 +86,10 @@ static void run(bench_peer *peer, const bench_job *job) {
     case BENCH_BROADCAST: s = ls_broadcast(g, job->out, job->count, t, 0, &e); break;
     case BENCH_REDUCE: s = ls_reduce(g, in, job->out, job->count, t, op, 0, &e); break;
     case BENCH_ALL_TO_ALL: s = ls_all_to_all(g, in, job->out, block, t, &e); break;
+    case BENCH_ALL_TO_ALL_V:
+        for (int i = 0; i < job->workers; i++) w->counts[i] = block;
+        s = ls_all_to_all_v(g, in, w->counts, job->out, w->counts, t, &e);
+        break;
     case BENCH_BARRIER:
     case BENCH_EXCHANGE: s = ls_barrier(g, &e); break;
     }
@@ -116,9 +123,7 @@ ls_call cli_bench_comm_call(const bench_job *job, const ls_group *g) {
                     .op = redops[job->redop],
                     .count = job->count,
                     .hosts = g->hosts};
-    if (job->op == BENCH_REDUCE_SCATTER || job->op == BENCH_ALL_GATHER ||
-        job->op == BENCH_ALL_TO_ALL)
-        call.count /= (size_t)job->workers;
+    if (bench_divides(job->op)) call.count /= (size_t)job->workers;
     return call;
 }
 
@@ -411,8 +416,17 @@ static void save_links(worker *w) {
 
 /* ---- the whole ---- */
 
-static void work(worker *w) {
+static void work_sizes(worker *w, bench_peer *peer, bool prints) {
     const bench_request *q = &w->o->request;
+    w->times = bench_buffer((size_t)q->repeat * sizeof *w->times);
+    for (int i = 0; i < q->n_sizes; i++) one_size(w, peer, q->sizes[i]);
+    if (prints) ls_print("# wrong elements: %.0f\n", w->wrong);
+    if (prints && q->op != BENCH_BARRIER)
+        ls_print("# average bus bandwidth: %.4g GB/s\n", w->busbw / w->nbusbw);
+    free(w->times);
+}
+
+static void work(worker *w) {
     bench_peer peer = {.system = "lockstep",
                        .version = ls_version(),
                        .variant = w->variant,
@@ -422,20 +436,15 @@ static void work(worker *w) {
                        .max = max};
     bool prints = ls_group_rank(w->group) == 0 && !w->o->json;
     w->measured = w->group;
+    w->counts = LS_NEW_ARRAY(size_t, (size_t)ls_group_size(w->group));
     if (w->o->save) save_links(w);
     if (prints) print_head(w);
-    if (w->o->all) {
+    if (w->o->all)
         work_all(w, &peer);
-        if (w->wrong > 0) tell(w, "there are wrong elements");
-        return;
-    }
-    w->times = bench_buffer((size_t)q->repeat * sizeof *w->times);
-    for (int i = 0; i < q->n_sizes; i++) one_size(w, &peer, q->sizes[i]);
-    if (prints) ls_print("# wrong elements: %.0f\n", w->wrong);
-    if (prints && q->op != BENCH_BARRIER)
-        ls_print("# average bus bandwidth: %.4g GB/s\n", w->busbw / w->nbusbw);
+    else
+        work_sizes(w, &peer, prints);
     if (w->wrong > 0) tell(w, "there are wrong elements");
-    free(w->times);
+    free(w->counts);
 }
 
 /* ---- starting the workers ---- */

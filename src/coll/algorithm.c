@@ -13,10 +13,15 @@ const ls_algorithm *const ls_algorithms[] = {
 };
 
 static const char *const names[LS_NCALLS] = {
-    [LS_CALL_ALL_REDUCE] = "all_reduce", [LS_CALL_REDUCE_SCATTER] = "reduce_scatter",
-    [LS_CALL_ALL_GATHER] = "all_gather", [LS_CALL_BROADCAST] = "broadcast",
-    [LS_CALL_REDUCE] = "reduce",         [LS_CALL_GATHER] = "gather",
-    [LS_CALL_SCATTER] = "scatter",       [LS_CALL_ALL_TO_ALL] = "all_to_all",
+    [LS_CALL_ALL_REDUCE] = "all_reduce",
+    [LS_CALL_REDUCE_SCATTER] = "reduce_scatter",
+    [LS_CALL_ALL_GATHER] = "all_gather",
+    [LS_CALL_BROADCAST] = "broadcast",
+    [LS_CALL_REDUCE] = "reduce",
+    [LS_CALL_GATHER] = "gather",
+    [LS_CALL_SCATTER] = "scatter",
+    [LS_CALL_ALL_TO_ALL] = "all_to_all",
+    [LS_CALL_ALL_TO_ALL_V] = "all_to_all_v",
     [LS_CALL_BARRIER] = "barrier",
 };
 
@@ -44,6 +49,8 @@ bool ls_collective_from_name(const char *name, ls_collective *what_p) {
 bool ls_collective_reduces(ls_collective what) {
     return what == LS_CALL_ALL_REDUCE || what == LS_CALL_REDUCE_SCATTER || what == LS_CALL_REDUCE;
 }
+
+bool ls_collective_is_pairwise(ls_collective what) { return what == LS_CALL_ALL_TO_ALL_V; }
 
 /* Elements of the call's IN and OUT at this worker. */
 static size_t in_count(const ls_call *c, int rank, int size) {
@@ -111,6 +118,12 @@ size_t *ls_call_offsets(const ls_call *c, int size) {
     size_t *offset = LS_NEW_ARRAY(size_t, (size_t)size + 1);
     for (int i = 0; i < size; i++)
         offset[i + 1] = offset[i] + (c->counts ? c->counts[i] : c->count);
+    return offset;
+}
+
+size_t *ls_offsets(const size_t *counts, int n) {
+    size_t *offset = LS_NEW_ARRAY(size_t, (size_t)n + 1);
+    for (int i = 0; i < n; i++) offset[i + 1] = offset[i] + counts[i];
     return offset;
 }
 

@@ -14,6 +14,7 @@
  *     gather          IN [count]           OUT [n count] at the root
  *     scatter         IN [n count] at root OUT [count]
  *     all-to-all      IN [n count]         OUT [n count]
+ *     all-to-all-v    IN [all sends]       OUT [all receives]
  *     barrier         nothing
  *
  * With virtual workers (V > 0) IN of an all-reduce or a reduce-scatter holds one vector for each
@@ -41,6 +42,7 @@ typedef enum ls_collective {
     LS_CALL_GATHER,
     LS_CALL_SCATTER,
     LS_CALL_ALL_TO_ALL,
+    LS_CALL_ALL_TO_ALL_V,
     LS_CALL_BARRIER,
     LS_NCALLS
 } ls_collective;
@@ -55,8 +57,11 @@ typedef struct ls_call {
     const int *first;     /* [n + 1] how they are shared out (tree.h); NULL: evenly */
     size_t stride;        /* elements from one of its inputs to the next */
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
-    const int *hosts;     /* [n] a number for each worker's host; NULL: all on one */
-    size_t piece; /* elements of a long message's pieces, so that its parts overlap; 0: whole */
+    /* [n] of the pairwise collectives, else NULL: elements from this worker to each, and to it from
+     * each. Every worker has its own, so they are no part of the fingerprint. */
+    const size_t *sends, *receives;
+    const int *hosts; /* [n] a number for each worker's host; NULL: all on one */
+    size_t piece;     /* elements of a long message's pieces, so that its parts overlap; 0: whole */
     ls_call_mark mark; /* of this worker */
 } ls_call;
 
@@ -86,6 +91,8 @@ const ls_algorithm *ls_algorithm_named(const char *name);
 const char *ls_collective_name(ls_collective); /* "all_reduce" */
 bool ls_collective_from_name(const char *name, ls_collective *what_p);
 bool ls_collective_reduces(ls_collective);
+/* Does each worker say only what it sends to and expects from each? */
+bool ls_collective_is_pairwise(ls_collective);
 /* Are its sums computed in f32 and rounded once? */
 static inline bool ls_call_widens(const ls_call *c) {
     return c->V == 0 && ls_dtype_is_half(c->dtype);
@@ -118,6 +125,8 @@ static inline size_t ls_block(size_t count, int n, int i) {
 /* offset [size + 1] of the blocks of a call: counts of the uneven forms, `count` each of the even
  * ones. free() it. */
 size_t *ls_call_offsets(const ls_call *, int size);
+/* The same of any counts [n]. */
+size_t *ls_offsets(const size_t *counts, int n);
 /* offset [n + 1] of `count` elements in n blocks. free() it. */
 size_t *ls_even_offsets(size_t count, int n);
 

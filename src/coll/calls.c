@@ -121,6 +121,9 @@ static size_t size_up(const ls_group *g, asked *a) {
     case LS_CALL_GATHER: a->nin = c->count, a->nout = root ? all : 0; break;
     case LS_CALL_SCATTER: a->nin = root ? all : 0, a->nout = c->count; break;
     case LS_CALL_ALL_TO_ALL: a->nin = a->nout = all; break;
+    case LS_CALL_ALL_TO_ALL_V:
+        a->nin = sum_of(c->sends, g->size), a->nout = sum_of(c->receives, g->size);
+        break;
     case LS_CALL_BARRIER:
     case LS_NCALLS: break;
     default: a->nin = c->count + more_inputs(g, c) * c->stride, a->nout = c->count; break;
@@ -128,17 +131,28 @@ static size_t size_up(const ls_group *g, asked *a) {
     return c->counts ? sum_of(c->counts, g->rank) : r * c->count;
 }
 
-static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) {
-    const char *name = ls_collective_name(c->what);
-    if (!c->counts) return check_count(g, name, c->count, c->dtype, e);
+static ls_status check_sum(const ls_group *g, const ls_call *c, const size_t *counts, ls_error *e) {
     size_t left = (size_t)PTRDIFF_MAX / ls_dtype_size(c->dtype);
     for (int i = 0; i < g->size; i++) {
-        if (c->counts[i] > left)
-            return ls_fail(e, LS_EINVAL, "%s: %zu elements of worker %d are too many", name,
-                           c->counts[i], i);
-        left -= c->counts[i];
+        if (counts[i] > left)
+            return ls_fail(e, LS_EINVAL, "%s: %zu elements of worker %d are too many",
+                           ls_collective_name(c->what), counts[i], i);
+        left -= counts[i];
     }
     return LS_OK;
+}
+
+static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) {
+    const char *name = ls_collective_name(c->what);
+    if (c->counts) return check_sum(g, c, c->counts, e);
+    if (!ls_collective_is_pairwise(c->what)) return check_count(g, name, c->count, c->dtype, e);
+    LS_TRY(check_sum(g, c, c->sends, e));
+    LS_TRY(check_sum(g, c, c->receives, e));
+    size_t out = c->sends[g->rank], in = c->receives[g->rank];
+    if (out == in) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: this worker, %d, sends itself %zu elements, but expects %zu from itself",
+                   name, g->rank, out, in);
 }
 
 /* A bad argument is told here and nowhere else: outputs are untouched, the group lives. */
@@ -168,6 +182,8 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_group(g, ls_collective_name(a.call.what), e));
+    if (ls_collective_is_pairwise(a.call.what) && (!a.call.sends || !a.call.receives))
+        return ls_fail(e, LS_EINVAL, "%s: counts are NULL", ls_collective_name(a.call.what));
     if (a.call.what == LS_CALL_REDUCE_SCATTER || a.call.what == LS_CALL_ALL_GATHER) {
         bool uneven = a.call.count == SIZE_MAX;
         if (uneven && !a.call.counts)
@@ -336,6 +352,16 @@ ls_status ls_all_to_all_start(ls_group *g, const void *in, void *out, size_t cou
 ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e) {
     return ls_all_to_all_start(g, in, out, count, dtype, NULL, e);
+}
+
+ls_status ls_all_to_all_v_start(ls_group *g, const void *in, const size_t *in_counts, void *out,
+                                const size_t *out_counts, ls_dtype dtype, ls_request **r_p,
+                                ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_TO_ALL_V, .sends = in_counts, .receives = out_counts), r_p, e);
+}
+ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
+                          const size_t *out_counts, ls_dtype dtype, ls_error *e) {
+    return ls_all_to_all_v_start(g, in, in_counts, out, out_counts, dtype, NULL, e);
 }
 
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e) {

@@ -127,6 +127,7 @@ ls_cost ls_choose_cost(const ls_algorithm *a, const ls_call *c, int n) {
     double size = (double)ls_dtype_size(c->dtype), count = (double)c->count;
     if (n == 1) return (ls_cost){0};
     for (int i = 0; c->counts && i < n; i++) count += (double)c->counts[i] / n;
+    for (int i = 0; c->sends && i < n; i++) count += (double)c->sends[i] / n;
     bool whole = c->what == LS_CALL_ALL_REDUCE;
     ls_cost x = whole ? all_reduce_cost(a, count * size, n) : other_cost(a, c, count * size, n);
     bool as_they_are = a == &ls_direct || a == &ls_exchange; /* others send sums of halves as f32 */

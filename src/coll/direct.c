@@ -254,6 +254,20 @@ static void all_to_all(const ls_call *c, ls_schedule *s, const ls_team *t) {
     }
 }
 
+/* Every worker hears from every other, also where nothing goes: so both sides of a count see it. */
+static void pairwise(const ls_call *c, ls_schedule *s, const ls_team *t) {
+    size_t *from_in = ls_offsets(c->sends, t->size), *to_out = ls_offsets(c->receives, t->size);
+    ls_schedule_copy(s, ls_at(IN, from_in[t->me]), ls_at(OUT, to_out[t->me]), c->sends[t->me]);
+    for (int k = 1; k < t->size; k++) {
+        int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
+        ls_schedule_send_counted(s, to, ls_at(IN, from_in[to]), c->sends[to], c->receives[to]);
+        ls_schedule_recv_counted(s, from, ls_at(OUT, to_out[from]), c->receives[from],
+                                 c->sends[from]);
+    }
+    free(from_in);
+    free(to_out);
+}
+
 static void barrier(const ls_call *c, ls_schedule *s, const ls_team *t) {
     (void)c;
     ls_place token = ls_schedule_temp(s, (size_t)t->size);
@@ -275,6 +289,7 @@ static void make_direct(const ls_call *c, ls_schedule *s) {
     case LS_CALL_GATHER: gather(c, s, &t); break;
     case LS_CALL_SCATTER: scatter(c, s, &t); break;
     case LS_CALL_ALL_TO_ALL: all_to_all(c, s, &t); break;
+    case LS_CALL_ALL_TO_ALL_V: pairwise(c, s, &t); break;
     case LS_CALL_BARRIER:
     case LS_NCALLS: barrier(c, s, &t); break;
     }

@@ -19,13 +19,15 @@ static size_t put_call(const ls_group *g, const ls_call *c, char *text, size_t n
     bool reduces = ls_collective_reduces(c->what);
     size_t count = 0;
     for (int i = 0; c->counts && i < g->size; i++) count += c->counts[i];
-    count = c->counts ? count / (size_t)g->size : c->count;
+    for (int i = 0; c->sends && i < g->size; i++) count += c->sends[i];
+    bool uneven = c->counts || c->sends;
+    count = uneven ? count / (size_t)g->size : c->count;
     int n = c->what == LS_CALL_BARRIER
                 ? snprintf(text, nbytes, "barrier of %d workers: ", g->size)
                 : snprintf(text, nbytes,
                            "%s %s%s%s, %zu elements%s of %d workers: ", ls_collective_name(c->what),
                            ls_dtype_name(c->dtype), reduces ? " " : "",
-                           reduces ? ls_op_name(c->op) : "", count, c->counts ? " on average" : "",
+                           reduces ? ls_op_name(c->op) : "", count, uneven ? " on average" : "",
                            g->size);
     return n < 0 ? 0 : (size_t)n < nbytes ? (size_t)n : nbytes - 1;
 }

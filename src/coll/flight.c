@@ -39,11 +39,12 @@ static ls_status post(ls_flight *f, int i, ls_error *e) {
     bool send = s->kind == LS_STEP_SEND;
     ls_place place = send ? s->a : s->out;
     ls_message *m = &f->messages[i];
+    uint64_t print = s->counted ? ls_counted_print(f->print, s->back) : f->print;
     *m = (ls_message){.peer = f->ranks ? f->ranks[s->peer] : s->peer,
                       .tag = ls_net_tag(f->group, f->call, s->message),
-                      .data = address(f, place),
+                      .data = s->count ? address(f, place) : NULL,
                       .nbytes = s->count * size_at(f, place.buffer),
-                      .print = f->print,
+                      .print = print,
                       .owner = f->owner};
     return send ? f->net->ops->send(f->net, m, e) : f->net->ops->recv(f->net, m, e);
 }
@@ -76,6 +77,7 @@ ls_status ls_flight_start(ls_flight *f, const void *in, void *out, uint16_t grou
     f->group = group;
     f->call = call;
     f->print = print;
+    f->miscount = (ls_miscount){0};
     f->left = s->nsteps;
     f->ready_first = f->nready = 0;
     for (int i = 0; i < s->nsteps; i++) f->waits[i] = s->steps[i].nwaits;
@@ -114,10 +116,37 @@ ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
     return step_done(f, i, e);
 }
 
+/* A counted message of the same call: its sender's counts are known to both. Where both ways
+ * differ, the way to the worker of the higher rank is told, by both. */
+static bool counts_differ(ls_flight *f, const ls_step *s, const ls_message *m) {
+    size_t size = size_at(f, s->out.buffer);
+    uint64_t theirs = m->their_nbytes / size;
+    int me = f->schedule->rank;
+    if (!s->counted || (m->their_print ^ m->print) >> 32) return false;
+    bool got = theirs != s->count;
+    bool given = (uint32_t)m->their_print != (uint32_t)s->back;
+    bool mine = given && (!got || me < s->peer);
+    f->miscount = (ls_miscount){.found = true,
+                                .dtype = (uint8_t)f->schedule->dtype,
+                                .from = mine ? me : s->peer,
+                                .to = mine ? s->peer : me,
+                                .sent = mine ? s->back : theirs,
+                                .expected = mine ? (uint32_t)m->their_print : s->count};
+    return true;
+}
+
 ls_status ls_flight_done(ls_flight *f, const ls_message *m, ls_error *e) {
     int i = (int)(m - f->messages);
     const ls_step *s = &f->schedule->steps[i];
-    if (s->kind == LS_STEP_RECV && (m->their_print != m->print || m->their_nbytes != m->nbytes))
+    bool good =
+        s->kind != LS_STEP_RECV || (m->their_print == m->print && m->their_nbytes == m->nbytes);
+    if (!good && counts_differ(f, s, m))
+        return ls_fail(e, LS_EINVAL,
+                       "workers disagree: worker %d sends %llu elements to worker %d, which "
+                       "expects %llu",
+                       f->miscount.from, (unsigned long long)f->miscount.sent, f->miscount.to,
+                       (unsigned long long)f->miscount.expected);
+    if (!good)
         return ls_fail(
             e, LS_EINVAL,
             "workers disagree: worker %d makes another call, or by another algorithm (its "

@@ -7,7 +7,7 @@
 #ifndef LS_COLL_FLIGHT_H
 #define LS_COLL_FLIGHT_H
 
-#include "coll/schedule.h"
+#include "coll/record.h"
 #include "net/net.h"
 #include "tensor/kernels.h"
 
@@ -28,6 +28,7 @@ typedef struct ls_flight {
     ls_message *messages; /* [nsteps] */
     void *temp, *wide;    /* the flight's own memory */
     void *owner;          /* of its messages: the caller's own */
+    ls_miscount miscount; /* of the counted message that ended it; its call is not filled in */
 } ls_flight;
 
 /* Room for any run of this schedule. */
@@ -40,7 +41,8 @@ ls_status ls_flight_start(ls_flight *, const void *in, void *out, uint16_t group
                           uint64_t print, ls_error *);
 /* Does one computation, if there is one to do. */
 ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
-/* A message of this flight is done. LS_EINVAL: the sender was in another call. */
+/* A message of this flight is done. LS_EINVAL: the sender was in another call, or (miscount.found)
+ * counts differ. */
 ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
 
 /* Has step i, a receive, been posted and is not done? */

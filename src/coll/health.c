@@ -80,10 +80,16 @@ static void text_of(const ls_request *r, char *text, size_t nbytes) {
 /* ---- a group that is broken ---- */
 
 void ls_group_break(ls_group *g, int suspect, const ls_error *e) {
+    ls_group_break_by(g, suspect, &(ls_miscount){0}, e);
+}
+
+void ls_group_break_by(ls_group *g, int suspect, const ls_miscount *m, const ls_error *e) {
     pthread_mutex_lock(&g->lock);
     if (!g->broken) {
         g->why = *e;
         g->suspect = suspect;
+        g->miscount = *m;
+        if (m->found) g->to_tell = true;
         atomic_store(&g->broken, (int)e->code);
     }
     pthread_mutex_unlock(&g->lock);
@@ -189,6 +195,63 @@ static void disagree(ls_group *g, const ls_request *r, int other, const ls_recor
     g->to_tell = true;
 }
 
+/* "worker 1 (at train.c:40)"; r is its last call: the place is left out where that is another. */
+static void put_member(char text[80], int member, const ls_record *r, uint32_t number) {
+    char place[64];
+    if (r) ls_record_place(r, place, sizeof place);
+    if (r && r->calls == number + 1)
+        snprintf(text, 80, "worker %d (at %s)", member, place);
+    else
+        snprintf(text, 80, "worker %d", member);
+}
+
+/* Both ends see both records: the same line at both. */
+static void counts_differ(ls_group *g, const ls_miscount *m, const ls_record *from,
+                          const ls_record *to) {
+    char a[80], b[80];
+    ls_error e;
+    put_member(a, m->from, from, m->number);
+    put_member(b, m->to, to, m->number);
+    ls_fail(
+        &e, LS_EINVAL,
+        "workers disagree in %s %s as call %u: %s sends %llu elements to %s, which expects %llu",
+        ls_collective_name((ls_collective)(m->what % LS_NCALLS)), ls_dtype_name((ls_dtype)m->dtype),
+        m->number, a, (unsigned long long)m->sent, b, (unsigned long long)m->expected);
+    give_reason(g, &e);
+    g->miscount = *m;
+    g->to_tell = true;
+}
+
+/* Where all share memory, with the places on the pages of both ends. */
+static void counts_on_pages_differ(ls_group *g, const ls_miscount *m) {
+    ls_record from = ls_shared_record(g->shared, m->from);
+    ls_record to = ls_shared_record(g->shared, m->to);
+    counts_differ(g, m, from.group == g->identity ? &from : NULL,
+                  to.group == g->identity ? &to : NULL);
+}
+
+/* Does a member show that the group can't go on? */
+static bool is_shown(ls_group *g, int member, const ls_record *last) {
+    if (!g->shared || last->group != g->identity) return false;
+    ls_miscount m = ls_shared_miscount(g->shared, member);
+    bool good = m.found && m.from >= 0 && m.from < g->size && m.to >= 0 && m.to < g->size;
+    if (good) counts_on_pages_differ(g, &m);
+    return good;
+}
+
+/* Is x the other end of a count that differs? Then it is told with the places of both calls. */
+static bool miscounts(ls_group *g, const sight *x) {
+    const ls_miscount *m = &g->miscount;
+    const ls_request *r = g->first;
+    if (!m->found || x->last.group != g->identity) return false;
+    if (x->member != (m->from == g->rank ? m->to : m->from)) return false;
+    while (r && (r->message_only || r->number != m->number)) r = r->next;
+    if (!r || x->last.calls != m->number + 1) return false;
+    ls_record mine = record_of(r);
+    counts_differ(g, m, m->from == g->rank ? &mine : &x->last, m->to == g->rank ? &mine : &x->last);
+    return true;
+}
+
 static void heed(ls_group *g, const ls_news *news) {
     ls_error e;
     ls_fail(&e, LS_EINVAL, "%s", news->text);
@@ -202,7 +265,9 @@ static bool explains(ls_group *g, const sight *x) {
         disagree(g, r, x->member, &x->last);
     else if (x->news.group == g->identity)
         heed(g, &x->news);
-    return r || x->news.group == g->identity;
+    else
+        return miscounts(g, x) || is_shown(g, x->member, &x->last);
+    return true;
 }
 
 static sight *all_others(const ls_group *g) {
@@ -241,6 +306,7 @@ static void tell_all(ls_group *g) {
     ls_watch *w = watch_of(g);
     ls_news news = {.group = g->identity};
     int n = 0;
+    if (g->shared && g->miscount.found) ls_shared_note_miscount(g->shared, &g->miscount);
     if (!w) return; /* they see the pages */
     snprintf(news.text, sizeof news.text, "%.500s", g->why.msg);
     ls_watch_keep(w, g->id, &news);
@@ -335,7 +401,12 @@ void ls_health_differs(ls_group *g, const ls_request *r) {
      * least. */
     pthread_mutex_lock(&g->lock);
     int other = r->shared->differs;
+    ls_miscount m = r->shared->miscount;
     pthread_mutex_unlock(&g->lock);
+    if (m.found) {
+        counts_on_pages_differ(g, &m);
+        return;
+    }
     ls_record theirs = ls_shared_record(g->shared, other);
     disagree(g, r, other, &theirs);
 }
@@ -344,7 +415,10 @@ static void check_pages(ls_group *g, const ls_request *r) {
     for (int i = 0; i < g->size && !g->broken; i++) {
         ls_record theirs = ls_shared_record(g->shared, i);
         const ls_request *mine = i == g->rank ? NULL : contradicted(g, &theirs);
-        if (mine) disagree(g, mine, i, &theirs);
+        if (mine)
+            disagree(g, mine, i, &theirs);
+        else if (i != g->rank)
+            is_shown(g, i, &theirs);
     }
     if (!g->broken) check_awaited(g, r);
 }

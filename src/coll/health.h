@@ -19,6 +19,8 @@
 /* The group can only be closed from now on, because of e (the first one counts). suspect: the
  * member whose message was of another call, or -1. Any thread. */
 void ls_group_break(ls_group *, int suspect, const ls_error *e);
+/* The same; m->found: two members' counts differ. */
+void ls_group_break_by(ls_group *, int suspect, const ls_miscount *m, const ls_error *e);
 /* The error of a broken group: its reason the first time, afterwards that there was one. Returns
  * the code. */
 ls_status ls_group_error(ls_group *, ls_error *e);

@@ -39,6 +39,11 @@ void ls_single_text(const ls_single *m, bool receives, char *text, size_t nbytes
              base_name(m->file, file), m->line);
 }
 
+void ls_record_place(const ls_record *r, char *text, size_t nbytes) {
+    char file[sizeof r->file];
+    snprintf(text, nbytes, "%s:%d", base_name(r->file, file), r->line);
+}
+
 void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     ls_collective what = (ls_collective)(r->what % LS_NCALLS);
     char op[16] = "", root[32] = "", file[sizeof r->file];
@@ -47,7 +52,10 @@ void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     bool rooted = what == LS_CALL_BROADCAST || what == LS_CALL_REDUCE || what == LS_CALL_GATHER ||
                   what == LS_CALL_SCATTER;
     if (rooted) snprintf(root, sizeof root, ", root %d", r->root);
-    if (what == LS_CALL_BARRIER)
+    if (ls_collective_is_pairwise(what))
+        snprintf(text, nbytes, "%s %s%s as call %u at %s:%d", ls_collective_name(what),
+                 ls_dtype_name((ls_dtype)r->dtype), root, r->calls - 1, name, r->line);
+    else if (what == LS_CALL_BARRIER)
         snprintf(text, nbytes, "barrier as call %u at %s:%d", r->calls - 1, name, r->line);
     else
         snprintf(text, nbytes, "%s %s%s, %llu elements%s as call %u at %s:%d",

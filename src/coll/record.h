@@ -23,14 +23,23 @@ typedef enum ls_waiting {
     LS_WAITS_TO_RECEIVE
 } ls_waiting;
 
+/* Worker `from` sends another count to worker `to` than that expects, in call `number`. */
+typedef struct ls_miscount {
+    bool found;
+    uint8_t what, dtype; /* of that call */
+    int from, to;
+    uint32_t number;
+    uint64_t sent, expected;
+} ls_miscount;
+
 typedef struct ls_record {
     uint32_t calls; /* that the worker has made in this group: the last one's number + 1 */
     uint32_t group; /* which of the groups that have had this number */
     uint8_t what, dtype, op, waiting;
     int32_t root, line;
     uint64_t count, print;
-    char file[32];    /* the end of its name */
-    ls_single single; /* that it waits for */
+    char file[32];        /* the end of its name */
+    ls_single single;     /* that it waits for */
 } ls_record;
 
 /* Of a call. `group` and `single` stay. */
@@ -41,6 +50,9 @@ void ls_record_set_file(char name[32], const char *file);
 void ls_record_text(const ls_record *, char *text, size_t nbytes);
 /* "recv of 4000 bytes from worker 1 at train.c:41" */
 void ls_single_text(const ls_single *, bool receives, char *text, size_t nbytes);
+
+/* "train.c:40" */
+void ls_record_place(const ls_record *, char *text, size_t nbytes);
 
 /* What another worker on this host is: "running", "sleeping", "stopped", "gone", ... */
 const char *ls_process_state(int pid);

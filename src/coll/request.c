@@ -56,7 +56,7 @@ static ls_native_call native_of(const ls_call *c, const void *in, void *out) {
 }
 
 static bool goes_native(const ls_group *g, const ls_call *c) {
-    if (!g->native || c->counts || c->V) return false;
+    if (!g->native || c->counts || ls_collective_is_pairwise(c->what) || c->V) return false;
     ls_native_call call = native_of(c, NULL, NULL);
     return g->end->net->native->can(g->end->net, &call);
 }
@@ -77,16 +77,20 @@ ls_choice ls_group_choose(const ls_group *g, const ls_call *c) {
 
 /* ---- schedules ---- */
 
+static bool same_counts(const size_t *a, const size_t *b, size_t n) {
+    return !a == !b && (!a || memcmp(a, b, n * sizeof *a) == 0);
+}
+
 static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in_place p) {
     const ls_call *a = &x->call;
     if (a->what != c->what || a->dtype != c->dtype || a->op != c->op || a->root != c->root ||
-        a->count != c->count || a->V != c->V || a->stride != c->stride ||
-        !a->counts != !c->counts || !a->first != !c->first || x->overlap != p.overlap ||
-        x->overlap_first != p.first)
+        a->count != c->count || a->V != c->V || a->stride != c->stride || !a->first != !c->first ||
+        x->overlap != p.overlap || x->overlap_first != p.first)
         return false;
     size_t n = (size_t)g->size;
     if (c->first && memcmp(a->first, c->first, (n + 1) * sizeof *c->first) != 0) return false;
-    return !c->counts || memcmp(a->counts, c->counts, n * sizeof *c->counts) == 0;
+    return same_counts(a->counts, c->counts, n) && same_counts(a->sends, c->sends, n) &&
+           same_counts(a->receives, c->receives, n);
 }
 
 static void forget(ls_cached *x) {
@@ -94,6 +98,8 @@ static void forget(ls_cached *x) {
     ls_flight_free(&x->flight);
     ls_schedule_free(&x->schedule);
     free((void *)(uintptr_t)x->call.counts);
+    free((void *)(uintptr_t)x->call.sends);
+    free((void *)(uintptr_t)x->call.receives);
     free((void *)(uintptr_t)x->call.first);
     *x = (ls_cached){0};
 }
@@ -109,6 +115,8 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     *x = (ls_cached){.call = *c, .overlap = p.overlap, .overlap_first = p.first, .made = true};
     size_t n = (size_t)g->size;
     if (c->counts) x->call.counts = copy_of(c->counts, n * sizeof *c->counts);
+    if (c->sends) x->call.sends = copy_of(c->sends, n * sizeof *c->sends);
+    if (c->receives) x->call.receives = copy_of(c->receives, n * sizeof *c->receives);
     if (c->first) x->call.first = copy_of(c->first, (n + 1) * sizeof *c->first);
     x->call.hosts = g->hosts;
     x->call.piece = ls_choose_piece(c, g->size);
@@ -225,9 +233,12 @@ static void message_done(const ls_message *m) {
     if (!r->message_only) {
         int member = 0;
         while (g->ranks[member] != m->peer) member++;
-        if (ls_flight_done(&r->cached->flight, m, &e) != LS_OK)
-            ls_group_break(g, e.code == LS_EINVAL ? member : -1, &e);
-        else if (ls_flight_finished(&r->cached->flight))
+        if (ls_flight_done(&r->cached->flight, m, &e) != LS_OK) {
+            ls_miscount differ = r->cached->flight.miscount;
+            differ.number = r->number;
+            differ.what = (uint8_t)r->call.what;
+            ls_group_break_by(g, e.code == LS_EINVAL ? member : -1, &differ, &e);
+        } else if (ls_flight_finished(&r->cached->flight))
             flight_ends(r);
         return;
     }

@@ -82,9 +82,10 @@ struct ls_group {
     int64_t looked;    /* ns, when it was looked whether all is well */
     atomic_int broken; /* LS_OK, or why the group can only be closed; set after `why` */
     ls_error why;
-    int suspect;    /* a member whose message was of another call; -1: none */
-    bool concluded; /* the reason was looked for, and told to this worker */
-    bool to_tell;   /* ... and is to be told to the others */
+    ls_miscount miscount; /* set with `broken` */
+    int suspect;          /* a member whose message was of another call; -1: none */
+    bool concluded;       /* the reason was looked for, and told to this worker */
+    bool to_tell;         /* ... and is to be told to the others */
 };
 
 /* Are its calls made straight from shared memory? */

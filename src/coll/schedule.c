@@ -48,7 +48,7 @@ static ls_place outer(const ls_schedule *s, ls_place p) {
 static bool same(ls_place a, ls_place b) { return a.buffer == b.buffer && a.first == b.first; }
 
 static void add(ls_schedule *s, ls_step step) {
-    if (step.count == 0) return;
+    if (step.count == 0 && !step.counted) return;
     if (s->nsteps == s->step_cap) {
         s->step_cap = s->step_cap ? 2 * s->step_cap : 64;
         s->steps = ls_realloc(s->steps, (size_t)s->step_cap * sizeof *s->steps);
@@ -75,6 +75,26 @@ void ls_schedule_recv(ls_schedule *s, int peer, ls_place out, size_t count) {
                      .message = s->received[peer]++,
                      .out = out,
                      .count = count});
+}
+
+void ls_schedule_send_counted(ls_schedule *s, int peer, ls_place a, size_t count, size_t back) {
+    add(s, (ls_step){.kind = LS_STEP_SEND,
+                     .peer = peer,
+                     .message = s->sent[peer]++,
+                     .a = a,
+                     .count = count,
+                     .counted = true,
+                     .back = back});
+}
+
+void ls_schedule_recv_counted(ls_schedule *s, int peer, ls_place out, size_t count, size_t back) {
+    add(s, (ls_step){.kind = LS_STEP_RECV,
+                     .peer = peer,
+                     .message = s->received[peer]++,
+                     .out = out,
+                     .count = count,
+                     .counted = true,
+                     .back = back});
 }
 
 void ls_schedule_combine(ls_schedule *s, ls_place a, ls_place b, ls_place out, size_t count) {

@@ -8,7 +8,8 @@
  *
  * Messages from one worker to another are numbered in the order of the sender's program; the
  * receiver's program takes them in the same order, so both number them alike. A step of no elements
- * is left out on both sides.
+ * is left out on both sides, but for counted messages: of those each side knows only its own count,
+ * so an empty one is sent, too, and the receiver finds out where they differ (ls_counted_print).
  *
  * Half precisions: IN, OUT and TEMP hold the call's dtype; WIDE holds f32, in which sums are made.
  */
@@ -44,6 +45,8 @@ typedef struct ls_step {
     int by;           /* of an average */
     ls_place a, b, out;
     size_t count;
+    bool counted; /* of a message: both sides compare what goes between them, to and fro */
+    size_t back;  /* then: elements that go the other way */
     int nwaits;   /* steps that must be done before */
     int unblocks; /* index into schedule->edges: the steps that wait for this one, -1 ends */
 } ls_step;
@@ -73,6 +76,9 @@ ls_place ls_schedule_wide(ls_schedule *, size_t count);
 
 void ls_schedule_send(ls_schedule *, int peer, ls_place a, size_t count);
 void ls_schedule_recv(ls_schedule *, int peer, ls_place out, size_t count);
+/* Counted messages: `back` elements are expected from, or sent to, the same peer. */
+void ls_schedule_send_counted(ls_schedule *, int peer, ls_place a, size_t count, size_t back);
+void ls_schedule_recv_counted(ls_schedule *, int peer, ls_place out, size_t count, size_t back);
 void ls_schedule_combine(ls_schedule *, ls_place a, ls_place b, ls_place out, size_t count);
 /* Nothing where a and out are the same place. */
 void ls_schedule_copy(ls_schedule *, ls_place a, ls_place out, size_t count);
@@ -90,6 +96,12 @@ typedef struct ls_traffic {
     uint64_t messages, nbytes;
 } ls_traffic;
 ls_traffic ls_schedule_traffic(const ls_schedule *);
+
+/* The fingerprint of a counted message: the call's, whose lower half makes room for what its sender
+ * expects from its receiver. */
+static inline uint64_t ls_counted_print(uint64_t print, size_t expected) {
+    return (print & ~(uint64_t)UINT32_MAX) | (uint32_t)expected;
+}
 
 static inline ls_place ls_at(ls_place p, size_t offset) {
     return (ls_place){p.buffer, p.first + offset};

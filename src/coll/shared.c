@@ -14,6 +14,7 @@ typedef struct kept {
     int area, size;
     uint32_t started;
     unsigned char *small, *stage;
+    struct pairs *pairs;
     struct {
         const ls_commons_worker *worker;
         const page *page;
@@ -45,6 +46,7 @@ static void give_back(ls_commons *c) {
         *link = k->link.next;
         ls_commons_free(c, k->small);
         ls_commons_free(c, k->stage);
+        ls_commons_free(c, k->pairs);
         free(k);
     }
 }
@@ -60,7 +62,7 @@ uint64_t ls_shared_kept(ls_commons *c) {
 static void keep(ls_shared *s) {
     size_t n = (size_t)s->size;
     kept *k = ls_alloc(sizeof *k + n * sizeof k->members[0]);
-    *k = (kept){{s->commons->kept}, s->area, s->size - 1, s->started, s->small, s->stage};
+    *k = (kept){{s->commons->kept}, s->area, s->size - 1, s->started, s->small, s->stage, s->pairs};
     for (int i = 0, m = 0; i < s->size; i++) {
         if (i == s->rank) continue;
         k->members[m].worker = ls_commons_worker_of(s->commons, s->ranks[i]);
@@ -76,7 +78,9 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     give_back(c);
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
     s->stage = ls_commons_alloc(c, (size_t)2 * HALF);
-    if (!s->small || !s->stage) {
+    s->pairs_nbytes = (sizeof(pairs) + (size_t)size * sizeof(pair) + 63) / 64 * 64;
+    s->pairs = ls_commons_alloc(c, LS_SHARED_SLOTS * s->pairs_nbytes);
+    if (!s->small || !s->stage || !s->pairs) {
         ls_shared_close(s);
         return ls_fail(e, LS_ENOMEM,
                        "no room in the arena (%.1f MB a worker) for another group; make it larger "
@@ -99,6 +103,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     atomic_store_explicit(&mine->opened, opened ? opened : 1, memory_order_release);
     mine->small = ls_commons_offset(c, s->small);
     mine->stage = ls_commons_offset(c, s->stage);
+    mine->pairs = ls_commons_offset(c, s->pairs);
     return LS_OK;
 }
 
@@ -109,6 +114,7 @@ void ls_shared_close(ls_shared *s) {
     } else {
         if (s->small) ls_commons_free(s->commons, s->small);
         if (s->stage) ls_commons_free(s->commons, s->stage);
+        if (s->pairs) ls_commons_free(s->commons, s->pairs);
     }
     ls_shared_scratch_free(s->scratch);
     free(s->ranks);
@@ -171,6 +177,37 @@ static void end_note(page *p) {
     atomic_store_explicit(&p->version, version + 1, memory_order_release);
 }
 
+static unsigned char *my_small(const ls_shared *s, const ls_shared_call *x) {
+    return s->small + (x->number % LS_SHARED_SLOTS) * SMALL;
+}
+
+static void show_input(const ls_shared *s, const ls_shared_call *x) {
+    bool fits = longest_nbytes(s, &x->call) <= INLINE;
+    size_t n = source_nbytes(s, x);
+    if (n) memcpy(fits ? slot_of(s, x, s->rank)->data : my_small(s, x), source(x), n);
+}
+
+/* Of a pairwise call nobody writes to others' outputs; a short input is shown as a copy. */
+static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
+    slot *mine = slot_of(s, x, s->rank);
+    const ls_commons *c = s->commons;
+    const unsigned char *from = source(x);
+    size_t n = source_nbytes(s, x);
+    if (x->call.sends && n <= SMALL) {
+        if (n) memcpy(my_small(s, x), from, n);
+        from = my_small(s, x);
+    }
+    bool in = n == 0 || ls_commons_readable(c, from, n);
+    bool out = x->call.sends || x->nout == 0 || ls_commons_readable(c, x->out, x->nout);
+    mine->readable = in && out;
+    mine->in = ls_commons_offset(c, from);
+    mine->out = ls_commons_offset(c, x->out);
+    /* Not what a call of long ago left: after 2^31 others it would seem to be ahead. */
+    atomic_store_explicit(&mine->done, x->number, memory_order_relaxed);
+    atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
+    atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
+}
+
 ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, const void *in,
                                 void *out, size_t nin, size_t nout, const char *file, int line) {
     ls_shared_call *x = &s->calls[s->started % LS_SHARED_SLOTS];
@@ -182,21 +219,11 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
     x->differs = -1;
     slot *mine = slot_of(s, x, s->rank);
     mine->print = print;
-    size_t nsource = source_nbytes(s, x);
-    if (is_small(s, x)) {
-        bool fits = longest_nbytes(s, c) <= INLINE;
-        unsigned char *to = fits ? mine->data : s->small + (x->number % LS_SHARED_SLOTS) * SMALL;
-        if (nsource) memcpy(to, source(x), nsource);
-    } else {
-        mine->readable = (nsource == 0 || ls_commons_readable(s->commons, source(x), nsource)) &&
-                         (nout == 0 || ls_commons_readable(s->commons, out, nout));
-        mine->in = ls_commons_offset(s->commons, source(x));
-        mine->out = ls_commons_offset(s->commons, out);
-        /* Not what a call of long ago left: after 2^31 others it would seem to be ahead. */
-        atomic_store_explicit(&mine->done, x->number, memory_order_relaxed);
-        atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
-        atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
-    }
+    if (is_small(s, x))
+        show_input(s, x);
+    else
+        show_buffers(s, x);
+    if (c->sends) ls_shared_pairs_show(s, x);
     page *shown = s->pages[s->rank];
     begin_note(shown);
     ls_record_set(&shown->last, c, x->number, print, file, line);
@@ -207,9 +234,9 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
 
 /* ---- staged ---- */
 
-static size_t rounds(const ls_shared *s, const ls_call *c) {
-    return ls_collective_reduces(c->what) ? ls_shared_reduce_rounds(s, c)
-                                          : ls_shared_copy_rounds(s, c);
+static size_t rounds(const ls_shared *s, const ls_shared_call *x) {
+    return ls_collective_reduces(x->call.what) ? ls_shared_reduce_rounds(s, &x->call)
+                                               : ls_shared_copy_rounds(s, x);
 }
 
 /* A half is filled again in the next round but one. By then all have read it: they say that they
@@ -237,7 +264,9 @@ static bool all_come(ls_shared *s, ls_shared_call *x) {
             return false;
         }
     }
-    return true;
+    if (!x->call.sends || !ls_shared_pairs_differ(s, x)) return true;
+    x->differs = x->miscount.from == s->rank ? x->miscount.to : x->miscount.from;
+    return false;
 }
 
 static bool all_at(ls_shared *s, ls_shared_call *x, size_t offset, unsigned want) {
@@ -308,7 +337,7 @@ static bool step_coming(ls_shared *s, ls_shared_call *x) {
 }
 
 static bool next_round(ls_shared *s, ls_shared_call *x) {
-    if (++x->round == rounds(s, &x->call)) return finish(s, x);
+    if (++x->round == rounds(s, x)) return finish(s, x);
     fill_stage(s, x);
     x->state = LS_SHARED_STAGING;
     post(s, &slot_of(s, x, s->rank)->filled, (unsigned)x->round + 1);
@@ -378,6 +407,18 @@ __attribute__((no_sanitize("thread"))) ls_record ls_shared_record(const ls_share
         sched_yield();
     }
     return (ls_record){0}; /* it was stopped while it wrote */
+}
+
+void ls_shared_note_miscount(ls_shared *s, const ls_miscount *m) {
+    page *mine = s->pages[s->rank];
+    if (atomic_load(&mine->miscounted)) return;
+    mine->miscount = *m;
+    atomic_store(&mine->miscounted, true);
+}
+
+ls_miscount ls_shared_miscount(const ls_shared *s, int member) {
+    const page *p = s->pages[member];
+    return atomic_load(&p->miscounted) ? p->miscount : (ls_miscount){0};
 }
 
 bool ls_shared_has_come(const ls_shared *s, const ls_shared_call *x, int member) {

@@ -54,6 +54,8 @@ typedef struct ls_shared_call {
     } state;
     bool direct;
     int differs; /* a member that is in another call, or -1 */
+    ls_miscount
+        miscount; /* found: that member is in the same call, but two members' counts differ */
 } ls_shared_call;
 
 typedef struct ls_shared {
@@ -68,6 +70,8 @@ typedef struct ls_shared {
     ls_shared_call calls[LS_SHARED_SLOTS];
     unsigned char *small; /* [LS_SHARED_SLOTS][LS_SHARED_SMALL] in the arena */
     unsigned char *stage; /* in the arena */
+    struct pairs *pairs;  /* [LS_SHARED_SLOTS] in the arena, pairs_nbytes each */
+    size_t pairs_nbytes;
     struct scratch *scratch;
     size_t staged; /* rounds of all calls: the halves take turns */
     uint64_t bytes_read;
@@ -98,6 +102,9 @@ int ls_shared_late(const ls_shared *, const ls_shared_call *);
  * schedule, and to say that it waits. */
 void ls_shared_note(ls_shared *, const ls_record *);
 ls_record ls_shared_record(const ls_shared *, int member);
+/* Shows for which counts the group can only be closed; what a member shows, or found is false. */
+void ls_shared_note_miscount(ls_shared *, const ls_miscount *);
+ls_miscount ls_shared_miscount(const ls_shared *, int member);
 /* Has the member come to this call? */
 bool ls_shared_has_come(const ls_shared *, const ls_shared_call *, int member);
 

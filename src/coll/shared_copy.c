@@ -14,8 +14,64 @@ static size_t offset_of(const ls_call *c, int member, size_t size) {
     return at * size;
 }
 
-/* What worker `reader` copies from `from`; of reductions, nothing. */
-static extent part_of(const ls_call *c, int reader, int from) {
+/* ---- pairwise calls ---- */
+
+/* A count on its way from one member to another, as a number that others don't cancel. */
+static uint64_t weight(int from, int to, uint64_t count) {
+    uint64_t x = ((uint64_t)(uint32_t)from << 32 | (uint32_t)to) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 29 ^ count) * 0xbf58476d1ce4e5b9u;
+    return x ^ x >> 32;
+}
+
+void ls_shared_pairs_show(ls_shared *s, const ls_shared_call *x) {
+    pairs *mine = pairs_of(s, x, s->rank);
+    uint64_t first = 0, at = 0, balance = 0;
+    for (int i = 0; i < s->size; i++) {
+        pair p = {x->call.sends[i], x->call.receives[i], first, at};
+        mine->with[i] = p;
+        first += p.sends;
+        at += p.receives;
+        balance += weight(s->rank, i, p.sends) - weight(i, s->rank, p.receives);
+    }
+    mine->nin = first;
+    mine->balance = balance;
+}
+
+bool ls_shared_pairs_differ(const ls_shared *s, ls_shared_call *x) {
+    uint64_t balance = 0;
+    for (int i = 0; i < s->size; i++) balance += pairs_of(s, x, i)->balance;
+    for (int i = 0; balance && i < s->size; i++)
+        for (int k = 0; k < s->size; k++) {
+            uint64_t sent = pairs_of(s, x, i)->with[k].sends;
+            uint64_t expected = pairs_of(s, x, k)->with[i].receives;
+            if (sent == expected) continue;
+            x->miscount = (ls_miscount){.found = true,
+                                        .what = (uint8_t)x->call.what,
+                                        .dtype = (uint8_t)x->call.dtype,
+                                        .from = i,
+                                        .to = k,
+                                        .number = x->number,
+                                        .sent = sent,
+                                        .expected = expected};
+            return true;
+        }
+    return false;
+}
+
+static extent pair_of(const ls_shared *s, const ls_shared_call *x, int from) {
+    size_t size = ls_dtype_size(x->call.dtype);
+    const pair *theirs = &pairs_of(s, x, from)->with[s->rank];
+    const pair *mine = &pairs_of(s, x, s->rank)->with[from];
+    return (extent){theirs->first * size, mine->at * size, theirs->sends * size};
+}
+
+/* ---- all ---- */
+
+/* What this worker copies from `from`; of reductions, nothing. */
+static extent part_of(const ls_shared *s, const ls_shared_call *x, int from) {
+    const ls_call *c = &x->call;
+    int reader = s->rank;
+    if (c->sends) return pair_of(s, x, from);
     size_t size = ls_dtype_size(c->dtype), block = c->count * size;
     switch (c->what) {
     case LS_CALL_ALL_GATHER:
@@ -35,7 +91,7 @@ static extent part_of(const ls_call *c, int reader, int from) {
 void ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;
-        extent p = part_of(&x->call, s->rank, from);
+        extent p = part_of(s, x, from);
         const unsigned char *src = input_of(s, x, from) + p.from;
         if (p.nbytes && src != x->out + p.to) memcpy(x->out + p.to, src, p.nbytes);
         if (from != s->rank) s->bytes_read += p.nbytes;
@@ -44,8 +100,13 @@ void ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
 
 /* ---- staged ---- */
 
-size_t ls_shared_copy_rounds(const ls_shared *s, const ls_call *c) {
-    return (longest_nbytes(s, c) + HALF - 1) / HALF;
+size_t ls_shared_copy_rounds(const ls_shared *s, const ls_shared_call *x) {
+    size_t longest = longest_nbytes(s, &x->call), size = ls_dtype_size(x->call.dtype);
+    for (int i = 0; x->call.sends && i < s->size; i++) {
+        size_t nbytes = pairs_of(s, x, i)->nin * size;
+        if (nbytes > longest) longest = nbytes;
+    }
+    return (longest + HALF - 1) / HALF;
 }
 
 void ls_shared_copy_fill(ls_shared *s, ls_shared_call *x) {
@@ -58,7 +119,7 @@ void ls_shared_copy_staged(ls_shared *s, ls_shared_call *x) {
     size_t lo = x->round * HALF, hi = lo + HALF;
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;
-        extent p = part_of(&x->call, s->rank, from);
+        extent p = part_of(s, x, from);
         size_t a = p.from > lo ? p.from : lo, b = p.from + p.nbytes < hi ? p.from + p.nbytes : hi;
         if (a >= b) continue;
         memcpy(x->out + p.to + (a - p.from), half_of(s, x, from) + (a - lo), b - a);

@@ -35,13 +35,26 @@ static_assert(sizeof(slot) == 128, "two cache lines");
 typedef struct page {
     slot slots[LS_SHARED_SLOTS];
     _Alignas(64) atomic_uint finished;
-    int64_t small, stage; /* offsets */
-    atomic_uint opened;   /* how often; the page serves many groups */
+    int64_t small, stage, pairs; /* offsets */
+    atomic_uint opened;          /* how often; the page serves many groups */
     /* Read by others only when something is wrong. */
     _Alignas(64) atomic_uint version; /* odd while `last` is written */
     ls_record last;
+    atomic_bool miscounted; /* set after `miscount` */
+    ls_miscount miscount;
 } page;
 static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
+
+/* What a worker shows of a pairwise call: what goes between it and each member. */
+typedef struct pair {
+    uint64_t sends, receives; /* elements to it, and expected from it */
+    uint64_t first, at;       /* ... where they begin in my input, and in my output */
+} pair;
+typedef struct pairs {
+    uint64_t balance; /* the balances of all members add up to 0 where their counts fit together */
+    uint64_t nin;     /* elements of the whole input */
+    pair with[];      /* [size] */
+} pairs;
 
 static inline slot *slot_of(const ls_shared *s, const ls_shared_call *x, int member) {
     return &s->pages[member]->slots[x->number % LS_SHARED_SLOTS];
@@ -57,7 +70,12 @@ static inline size_t source_nbytes(const ls_shared *s, const ls_shared_call *x) 
     return s->rank == x->call.root ? x->nout : 0;
 }
 
-/* The longest input of any member, the same on all. */
+static inline pairs *pairs_of(const ls_shared *s, const ls_shared_call *x, int member) {
+    unsigned char *all = ls_commons_at(s->commons, s->pages[member]->pairs);
+    return (pairs *)(void *)(all + (x->number % LS_SHARED_SLOTS) * s->pairs_nbytes);
+}
+
+/* The longest input of any member, the same on all; of a pairwise call none knows it. */
 static inline size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
     size_t size = ls_dtype_size(c->dtype), n = (size_t)s->size, most = 0, all = 0;
     for (size_t i = 0; c->counts && i < n; i++) {
@@ -75,7 +93,7 @@ static inline size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
 }
 
 static inline bool is_small(const ls_shared *s, const ls_shared_call *x) {
-    return x->call.V == 0 && longest_nbytes(s, &x->call) <= SMALL;
+    return x->call.V == 0 && !x->call.sends && longest_nbytes(s, &x->call) <= SMALL;
 }
 
 static inline const unsigned char *small_of(const ls_shared *s, const ls_shared_call *x,
@@ -98,11 +116,15 @@ static inline unsigned char *half_of(const ls_shared *s, const ls_shared_call *x
 
 /* ---- shared_copy.c ---- */
 
+/* Shows what a pairwise call sends and expects; and, when all have shown it, fills in x->miscount
+ * where two members' counts differ. Every member finds the same. */
+void ls_shared_pairs_show(ls_shared *, const ls_shared_call *);
+bool ls_shared_pairs_differ(const ls_shared *, ls_shared_call *);
 /* This worker's output, straight from the others' inputs. */
 void ls_shared_copy_parts(ls_shared *, ls_shared_call *);
 /* Through the stage: in how many rounds; this round's part of my input into the stage; and what I
  * need of this round from all stages. */
-size_t ls_shared_copy_rounds(const ls_shared *, const ls_call *);
+size_t ls_shared_copy_rounds(const ls_shared *, const ls_shared_call *);
 void ls_shared_copy_fill(ls_shared *, ls_shared_call *);
 void ls_shared_copy_staged(ls_shared *, ls_shared_call *);
 

@@ -18,7 +18,8 @@ typedef struct world {
     ls_call call;
     int n;
     bool in_place;
-    unsigned char *in[MAX_N], *out[MAX_N]; /* with a guard byte behind each */
+    size_t sends[MAX_N][MAX_N], receives[MAX_N][MAX_N]; /* of a pairwise call, by worker */
+    unsigned char *in[MAX_N], *out[MAX_N];              /* with a guard byte behind each */
     size_t in_nbytes[MAX_N], out_nbytes[MAX_N];
     ls_schedule schedules[MAX_N];
     ls_flight flights[MAX_N];
@@ -41,6 +42,17 @@ static size_t first_of_block(const world *w, int rank) {
     return n;
 }
 
+/* Of a pairwise call: what goes from one worker to another. */
+static size_t pair_count(const world *w, int from, int to) {
+    if ((from * 7 + to * 3) % 4 == 1) return 0;
+    return w->call.count * (size_t)((from + 2 * to) % 3) / 2 + (size_t)((from + to) % 2);
+}
+static size_t sum_of_pairs(const world *w, int r, bool sent) {
+    size_t n = 0;
+    for (int i = 0; i < w->n; i++) n += sent ? pair_count(w, r, i) : pair_count(w, i, r);
+    return n;
+}
+
 /* Elements of IN and OUT, as algorithm.h tells. */
 static size_t in_count(const world *w, int r) {
     switch (w->call.what) {
@@ -48,6 +60,7 @@ static size_t in_count(const world *w, int r) {
     case LS_CALL_ALL_GATHER: return block_count(w, r);
     case LS_CALL_SCATTER: return r == w->call.root ? (size_t)w->n * w->call.count : 0;
     case LS_CALL_ALL_TO_ALL: return (size_t)w->n * w->call.count;
+    case LS_CALL_ALL_TO_ALL_V: return sum_of_pairs(w, r, true);
     case LS_CALL_BROADCAST:
     case LS_CALL_BARRIER:
     case LS_NCALLS: return 0;
@@ -61,6 +74,7 @@ static size_t out_count(const world *w, int r) {
     case LS_CALL_REDUCE: return r == w->call.root ? w->call.count : 0;
     case LS_CALL_GATHER: return r == w->call.root ? (size_t)w->n * w->call.count : 0;
     case LS_CALL_ALL_TO_ALL: return (size_t)w->n * w->call.count;
+    case LS_CALL_ALL_TO_ALL_V: return sum_of_pairs(w, r, false);
     case LS_CALL_BARRIER:
     case LS_NCALLS: return 0;
     default: return w->call.count;
@@ -137,7 +151,14 @@ static void open_worker(world *w, int r) {
     for (size_t i = 0; i < in_count(w, r); i++) put(w->call.dtype, w->in[r], i, value(w, r, i));
     if (w->call.what == LS_CALL_BROADCAST && r == w->call.root)
         for (size_t i = 0; i < w->call.count; i++) put(w->call.dtype, w->out[r], i, value(w, r, i));
-    ls_algorithm_make(w->algorithm, &w->call, r, w->n, overlap, first, &w->schedules[r]);
+    ls_call call = w->call;
+    for (int i = 0; i < w->n && ls_collective_is_pairwise(call.what); i++) {
+        w->sends[r][i] = pair_count(w, r, i);
+        w->receives[r][i] = pair_count(w, i, r);
+        call.sends = w->sends[r];
+        call.receives = w->receives[r];
+    }
+    ls_algorithm_make(w->algorithm, &call, r, w->n, overlap, first, &w->schedules[r]);
     ls_flight_open(&w->flights[r], &w->schedules[r], ls_fake_net(w->fake, r), kernels(), NULL);
 }
 
@@ -215,6 +236,10 @@ static double expected(const world *w, int r, size_t i) {
     case LS_CALL_SCATTER: return value(w, w->call.root, (size_t)r * count + i);
     case LS_CALL_GATHER: return value(w, (int)(i / count), i % count);
     case LS_CALL_ALL_TO_ALL: return value(w, (int)(i / count), (size_t)r * count + i % count);
+    case LS_CALL_ALL_TO_ALL_V:
+        while (i >= pair_count(w, from, r)) i -= pair_count(w, from++, r);
+        for (int to = 0; to < r; to++) i += pair_count(w, from, to);
+        return value(w, from, i);
     case LS_CALL_ALL_GATHER:
         while (i >= first_of_block(w, from + 1)) from++;
         return value(w, from, i - first_of_block(w, from));

@@ -30,6 +30,7 @@ typedef enum op {
     GATHER,
     SCATTER,
     ALL_TO_ALL,
+    ALL_TO_ALL_V,
     BARRIER,
     ROUND, /* to the next worker, from the one before */
     NOPS
@@ -41,7 +42,7 @@ typedef struct flight {
     ls_group *g;
     ls_dtype dtype;
     int root, key; /* key: what the numbers depend on */
-    size_t count, counts[MAX_WORKERS];
+    size_t count, counts[MAX_WORKERS], sends[MAX_WORKERS], receives[MAX_WORKERS];
     unsigned char *in, *out;
     size_t nin, nout; /* elements */
     bool in_place;
@@ -114,6 +115,19 @@ static size_t block_begin(const flight *f, int k) {
     return at;
 }
 
+/* Of an all-to-all-v: what goes from one worker to another. */
+static size_t pair_count(const flight *f, int from, int to) {
+    return f->counts[(from + 3 * to) % MAX_WORKERS];
+}
+static void count_pairs(flight *f) {
+    int r = ls_group_rank(f->g), n = ls_group_size(f->g);
+    f->nin = f->nout = 0;
+    for (int i = 0; i < n; i++) {
+        f->nin += f->sends[i] = pair_count(f, r, i);
+        f->nout += f->receives[i] = pair_count(f, i, r);
+    }
+}
+
 /* What must stand in out[i]. */
 static int expected(const flight *f, size_t i) {
     int r = ls_group_rank(f->g), n = ls_group_size(f->g);
@@ -132,6 +146,12 @@ static int expected(const flight *f, size_t i) {
     case ALL_TO_ALL: {
         int from = block_at(f, i, &place);
         return number(f, from, (size_t)r * f->count + place);
+    }
+    case ALL_TO_ALL_V: {
+        int from = 0;
+        while (place >= pair_count(f, from, r)) place -= pair_count(f, from++, r);
+        for (int to = 0; to < r; to++) place += pair_count(f, from, to);
+        return number(f, from, place);
     }
     case ROUND: return number(f, (r + n - 1) % n, i);
     default: return sum_of(f, i);
@@ -153,6 +173,7 @@ static void size_up(flight *f) {
     case GATHER: f->nout = r == f->root ? all : 0; break;
     case SCATTER: f->nin = r == f->root ? all : 0; break;
     case ALL_TO_ALL: f->nin = f->nout = all; break;
+    case ALL_TO_ALL_V: count_pairs(f); break;
     case BARRIER: f->nin = f->nout = 0; break;
     default: break;
     }
@@ -207,6 +228,8 @@ static ls_status start(flight *f, ls_error *e) {
     case ALL_GATHER: return ls_all_gather_start(g, f->in, f->out, f->count, t, &f->q[0], e);
     case BROADCAST: return ls_broadcast_start(g, f->out, f->count, t, f->root, &f->q[0], e);
     case ALL_TO_ALL: return ls_all_to_all_start(g, f->in, f->out, f->count, t, &f->q[0], e);
+    case ALL_TO_ALL_V:
+        return ls_all_to_all_v_start(g, f->in, f->sends, f->out, f->receives, t, &f->q[0], e);
     case BARRIER: return ls_barrier_start(g, &f->q[0], e);
     case ROUND:
         if (n == 1) {

@@ -1,0 +1,80 @@
+/* uneven.h - the collectives whose blocks have different lengths, as one worker calls and checks
+ * them: for groups of threads, of processes, and under mpirun. */
+#ifndef LS_TEST_UNEVEN_H
+#define LS_TEST_UNEVEN_H
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "lockstep/group.h"
+
+typedef struct uneven {
+    size_t count; /* what blocks are made from */
+    bool arena;   /* buffers of the group */
+    bool async;
+} uneven;
+
+#define UNEVEN_MUST(condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return ls_fail(e, LS_EIO, "worker %d of %d, count %zu: not %s", ls_group_rank(g),      \
+                           ls_group_size(g), u->count, #condition);                                \
+    } while (0)
+
+/* Elements from one worker to another: none for some. */
+static inline size_t uneven_pair(const uneven *u, int from, int to) {
+    if ((from * 7 + to * 3) % 4 == 1) return 0;
+    return u->count * (size_t)((from + 2 * to) % 3) / 2 + (size_t)((from + to) % 2);
+}
+
+/* Element i of what one worker has for another. */
+static inline int32_t uneven_value(int from, int to, size_t i) {
+    return (int32_t)(i * 3 + (size_t)from * 1000003 + (size_t)to * 7919);
+}
+
+static inline void *uneven_take(ls_group *g, const uneven *u, size_t n) {
+    return u->arena ? ls_group_alloc(g, n * sizeof(int32_t)) : calloc(n + 1, sizeof(int32_t));
+}
+static inline void uneven_give(ls_group *g, const uneven *u, void *p) {
+    if (u->arena)
+        ls_group_free(g, p);
+    else
+        free(p);
+}
+
+static inline ls_status uneven_wait(const uneven *u, ls_request **q, ls_error *e) {
+    return u->async ? ls_wait(q, -1, e) : LS_OK;
+}
+
+static inline ls_status uneven_all_to_all(ls_group *g, const uneven *u, ls_error *e) {
+    int r = ls_group_rank(g), n = ls_group_size(g);
+    size_t sends[64], receives[64], nin = 0, nout = 0, at = 0;
+    ls_request *q = NULL;
+    for (int i = 0; i < n; i++) {
+        nin += sends[i] = uneven_pair(u, r, i);
+        nout += receives[i] = uneven_pair(u, i, r);
+    }
+    int32_t *in = uneven_take(g, u, nin), *out = uneven_take(g, u, nout);
+    for (int to = 0; to < n; to++)
+        for (size_t i = 0; i < sends[to]; i++) in[at++] = uneven_value(r, to, i);
+    if (u->async)
+        LS_TRY(ls_all_to_all_v_start(g, in, sends, out, receives, LS_I32, &q, e));
+    else
+        LS_TRY(ls_all_to_all_v(g, in, sends, out, receives, LS_I32, e));
+    LS_TRY(uneven_wait(u, &q, e));
+    at = 0;
+    for (int from = 0; from < n; from++)
+        for (size_t i = 0; i < receives[from]; i++)
+            UNEVEN_MUST(out[at++] == uneven_value(from, r, i));
+    LS_TRY(ls_barrier(g, e));
+    uneven_give(g, u, in);
+    uneven_give(g, u, out);
+    return LS_OK;
+}
+
+static inline ls_status uneven_all(ls_group *g, void *arg, ls_error *e) {
+    const uneven *u = arg;
+    return uneven_all_to_all(g, u, e);
+}
+
+#endif
