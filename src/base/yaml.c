@@ -45,7 +45,7 @@ static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error
         return ls_fail(e, LS_EINVAL, "%s:%d: has a zero byte in a value", r->path, line);
     LS_TRY(refuse_marks(r, ev->data.scalar.anchor, ev->data.scalar.tag, line, e));
     if (r->depth == 0)
-        return ls_fail(e, LS_EINVAL, "%s:%d: expected groups of keys such as 'train:', not '%s'",
+        return ls_fail(e, LS_EINVAL, "%s:%d: expected groups of keys such as 'train:', not '%.60s'",
                        r->path, line, text);
     if (r->key) {
         add_item(r, text, line);
@@ -74,8 +74,8 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     case YAML_MAPPING_START_EVENT: return on_mapping(r, ev, line, e);
     case YAML_MAPPING_END_EVENT: free(r->prefix[--r->depth]); return LS_OK;
     case YAML_SEQUENCE_START_EVENT:
-        return ls_fail(e, LS_EINVAL, "%s:%d: '%s' is a list; a single value is expected", r->path,
-                       line, r->key ? r->key : "(top)");
+        return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is a list; a single value is expected",
+                       r->path, line, r->key ? r->key : "(top)");
     case YAML_ALIAS_EVENT:
         return ls_fail(e, LS_EINVAL, "%s:%d: aliases are not supported; write the value itself",
                        r->path, line);

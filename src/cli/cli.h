@@ -77,6 +77,10 @@ void cli_make_insecure(void);
  * begins with '-' is no option. */
 void cli_quote(ls_buf *, const char *word);
 
+/* Says that there is no such command, and which one may be meant; returns CLI_USAGE. `where` begins
+ * the line. */
+int cli_no_command(const char *where, const char *word);
+
 /* Prints the error's line and returns CLI_FAILED. */
 int cli_fail(const ls_error *);
 

@@ -10,6 +10,12 @@
 static int run(const ls_args *a) {
     char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE];
     ls_error e = {0};
+    size_t ndigits = strspn(a->words[1], "0123456789");
+    if (ndigits == 0 || a->words[1][ndigits]) {
+        ls_log("scale: '%.100s' is not a number of workers; see 'lockstep help scale'",
+               a->words[1]);
+        return CLI_USAGE;
+    }
     snprintf(line, sizeof line, "scale %.100s", a->words[1]);
     if (ls_control_ask(a->words[0], line, answer, &e) != LS_OK) return cli_fail(&e);
     bool ok = strncmp(answer, "ok ", 3) == 0;

@@ -117,8 +117,7 @@ static int run(const ls_args *a) {
     else if (topic && strcmp(topic, "config") == 0)
         ls_config_help(&out);
     else if (topic) {
-        ls_log("help: there is no command '%s'; see 'lockstep help'", topic);
-        return CLI_USAGE;
+        return cli_no_command("help: ", topic);
     } else
         cli_help_all(&out);
     fwrite(out.data, 1, out.len, stdout);

@@ -60,9 +60,7 @@ int main(int argc, char **argv) {
     for (int i = 0; word && cli_commands[i]; i++)
         if (strcmp(word, cli_commands[i]->name) == 0)
             return run_command(cli_commands[i], argc - 1, argv + 1, &given);
-    if (word)
-        ls_log("there is no command '%s'; see 'lockstep --help'", word);
-    else
-        ls_log("a command is missing; see 'lockstep --help'");
+    if (word) return cli_no_command("", word);
+    ls_log("a command is missing; see 'lockstep help'");
     return CLI_USAGE;
 }

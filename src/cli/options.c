@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "cli/cli.h"
 
-enum { FIRST_CODE = 256 };
+enum { WORD = 1, FIRST_CODE = 256 };
 
 static bool usage(const ls_command *c, const char *what) {
     ls_log("%s: %s; see 'lockstep help %s'", c->name, what, c->name);
@@ -17,7 +18,7 @@ static bool usage(const ls_command *c, const char *what) {
 }
 
 static void build(const ls_command *c, struct option *longs, char *shorts) {
-    if (c->takes_rest) *shorts++ = '+';
+    *shorts++ = c->takes_rest ? '+' : '-'; /* words come in their places, as WORD */
     *shorts++ = ':';
     for (int i = 0; c->options[i].name; i++) {
         const ls_option *o = &c->options[i];
@@ -43,32 +44,76 @@ static void add_value(ls_args *a, int option, const char *value) {
     a->options[option].values[n] = value ? value : "";
 }
 
-bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
+static bool add_word(const ls_command *c, ls_args *a, const char *word) {
+    char line[256];
+    if (a->nwords < c->max_words) {
+        a->words[a->nwords++] = word;
+        return true;
+    }
+    snprintf(line, sizeof line, "'%.200s' is one argument too many", word);
+    return usage(c, line);
+}
+
+/* The options that `name` [n] begins, or the one that it may be a typing error for. */
+static void put_meant(const ls_command *c, const char *name, size_t n, ls_buf *out) {
+    int found = 0;
+    for (int i = 0; n && c->options[i].name; i++)
+        if (strncmp(c->options[i].name, name, n) == 0)
+            ls_buf_printf(out, "%s --%s", found++ ? " or" : " (did you mean", c->options[i].name);
+    char *word = ls_format("%.*s", (int)n, name);
+    for (int i = 0; !found && c->options[i].name; i++)
+        if (ls_is_near(word, c->options[i].name))
+            ls_buf_printf(out, "%s --%s", found++ ? " or" : " (did you mean", c->options[i].name);
+    if (found) ls_buf_printf(out, "?)");
+    free(word);
+}
+
+/* What getopt_long() makes of `word` is no option; `code` is its answer. */
+static bool bad_option(const ls_command *c, int code, const char *word) {
+    const char *name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
+    ls_buf line = {0};
+    if (code == ':') {
+        ls_buf_printf(&line, "%.200s needs a value", word);
+    } else if (optopt >= FIRST_CODE) {
+        ls_buf_printf(&line, "--%s takes no value", c->options[optopt - FIRST_CODE].name);
+    } else {
+        ls_buf_printf(&line, "unknown option %.200s", word);
+        put_meant(c, name, strcspn(name, "="), &line);
+    }
+    usage(c, line.data);
+    ls_buf_free(&line);
+    return false;
+}
+
+static bool parse_options(const ls_command *c, int argc, char **argv, ls_args *a) {
     struct option longs[CLI_MAX_OPTIONS + 1] = {{0}};
-    char shorts[2 * CLI_MAX_OPTIONS + 3], line[256];
+    char shorts[2 * CLI_MAX_OPTIONS + 3];
     build(c, longs, shorts);
     optind = 1;
     opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+    for (;;) {
+        const char *word = argv[optind]; /* what getopt_long() looks at */
+        int code = getopt_long(argc, argv, shorts, longs, NULL);
+        if (code == -1) return true;
+        if (code == WORD && !add_word(c, a, optarg)) return false;
+        if (code == WORD) continue;
         int option = code == '?' || code == ':' ? -1 : option_of(c, code);
-        if (option >= 0) {
-            add_value(a, option, optarg);
-            continue;
-        }
-        snprintf(line, sizeof line, code == ':' ? "%s needs a value" : "unknown option %s",
-                 argv[optind - 1]);
-        return usage(c, line);
+        if (option < 0) return bad_option(c, code, word);
+        add_value(a, option, optarg);
     }
+}
+
+bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
+    char line[256];
+    if (!parse_options(c, argc, argv, a)) return false;
     a->rest = argv + optind;
-    for (; optind < argc && !(c->takes_rest && a->nwords == c->max_words); optind++) {
-        if (a->nwords == c->max_words) {
-            snprintf(line, sizeof line, "'%s' is one argument too many", argv[optind]);
-            return usage(c, line);
-        }
-        a->words[a->nwords++] = argv[optind];
-    }
+    for (; optind < argc && !(c->takes_rest && a->nwords == c->max_words); optind++)
+        if (!add_word(c, a, argv[optind])) return false;
     if (a->nwords < c->min_words) {
-        snprintf(line, sizeof line, "%s is missing", c->words);
+        const char *missing = c->words; /* from the first that is not there */
+        for (int i = 0; i < a->nwords && strchr(missing, ' '); i++)
+            missing = strchr(missing, ' ') + 1;
+        snprintf(line, sizeof line, "%s is missing", missing);
         return usage(c, line);
     }
     return true;
@@ -114,6 +159,18 @@ bool cli_real(const ls_command *c, const ls_args *a, int option, double low, dou
     snprintf(line, sizeof line, "--%s: '%s' is not a number from %g to %g", c->options[option].name,
              text, low, high);
     return usage(c, line);
+}
+
+int cli_no_command(const char *where, const char *word) {
+    const char *meant = NULL;
+    for (int i = 0; cli_commands[i]; i++)
+        if (ls_is_near(word, cli_commands[i]->name) &&
+            (!meant ||
+             ls_edit_distance(word, cli_commands[i]->name) < ls_edit_distance(word, meant)))
+            meant = cli_commands[i]->name;
+    ls_log("%sthere is no command '%s'%s%s%s; see 'lockstep help'", where, word,
+           meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
+    return CLI_USAGE;
 }
 
 int cli_fail(const ls_error *e) {

@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "base/yaml.h"
+#include "train/config_suggest.h"
 
 typedef enum key_type { INTEGER, REAL, TEXT, CHOICE } key_type;
 
@@ -196,25 +197,6 @@ void ls_config_defaults(ls_config *c) {
 
 /* ---- finding a key ---- */
 
-/* Edits between two short words. Levenshtein, by rows. */
-static int distance(const char *a, const char *b) {
-    int row[64], n = (int)strlen(b);
-    if (n >= 64) return 99;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = corner + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            corner = row[j];
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 static const key *find_key(const char *name) {
     for (int i = 0; i < NKEYS; i++)
         if (strcmp(keys[i].name, name) == 0) return &keys[i];
@@ -253,18 +235,12 @@ static ls_status group_alone(const char *where, const char *name, ls_error *e) {
 
 static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
     if (is_group(name)) return group_alone(where, name, e);
-    const char *nearest = keys[0].name;
-    int least = 1000;
-    for (int i = 0; i < NKEYS; i++) {
-        const char *last = strchr(keys[i].name, '.') + 1; /* 'steps' means 'train.steps' */
-        int d = strchr(name, '.') ? distance(name, keys[i].name) : distance(name, last);
-        if (d >= least) continue;
-        least = d;
-        nearest = keys[i].name;
-    }
+    const char *names[NKEYS];
+    for (int i = 0; i < NKEYS; i++) names[i] = keys[i].name;
+    const char *meant = ls_config_suggest(name, names, NKEYS);
     return ls_fail(e, LS_EINVAL,
-                   "%s: unknown key '%.60s'; did you mean '%s'? 'lockstep help config' lists all",
-                   where, name, nearest);
+                   "%.300s: unknown key '%.60s'%s%s%s 'lockstep help config' lists all", where,
+                   name, meant ? "; did you mean '" : ";", meant ? meant : "", meant ? "'?" : "");
 }
 
 /* ---- values ---- */
@@ -381,11 +357,26 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
     return LS_OK;
 }
 
+static bool is_named_yaml(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
+/* A text is often given where its config should stand. */
+static ls_status not_a_config(const char *path, ls_status s, ls_error *e) {
+    char why[sizeof e->msg];
+    if (!e || s != LS_EINVAL || is_named_yaml(path)) return s;
+    snprintf(why, sizeof why, "%.380s", e->msg);
+    return ls_fail(e, s, "%s; a config is a YAML file, and a text goes into its key data.path",
+                   why);
+}
+
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
     ls_yaml y;
-    LS_TRY(ls_yaml_read(path, &y, e));
+    ls_status s = ls_yaml_read(path, &y, e);
+    if (s != LS_OK) return not_a_config(path, s, e);
     ls_config_defaults(c_p);
-    ls_status s = apply(c_p, path, &y, e);
+    s = apply(c_p, path, &y, e);
     ls_yaml_free(&y);
     return s;
 }

@@ -192,6 +192,29 @@ static void balance(ls_run *r) {
 
 /* ---- what others ask ---- */
 
+/* More than this can't be told apart from a mistake, and takes time to plan for. */
+enum { MOST_WORKERS = 256 };
+
+/* What limits the number of workers, and since when. */
+static void explain_limit(const ls_run *r, bool too_few, char *text, size_t nbytes) {
+    const ls_config *c = &r->config;
+    int64_t V = c->train.virtual_workers, limit = c->survival.max_workers;
+    int most = r->survival.most;
+    if (too_few)
+        snprintf(text, nbytes, "survival.min_workers is %lld; --resume can begin with another",
+                 (long long)c->survival.min_workers);
+    else if (most == V)
+        snprintf(text, nbytes, "train.virtual_workers is %lld, fixed when the run began",
+                 (long long)V);
+    else if (most == limit || (limit == 0 && most == MOST_WORKERS))
+        snprintf(text, nbytes,
+                 "survival.max_workers is %lld%s; --resume can begin with another, up to "
+                 "train.virtual_workers %lld",
+                 (long long)limit, limit ? "" : " (at most 256)", (long long)V);
+    else
+        snprintf(text, nbytes, "there was no memory for the state of more when it started");
+}
+
 /* "scale N". Is there a plan for N workers? */
 static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
     ls_survival *s = &r->survival;
@@ -200,9 +223,15 @@ static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
     ls_error e = {0};
     char *end = NULL;
     long n = strtol(words, &end, 10);
-    if (!*words || *end || n < s->least || n > s->most) {
-        snprintf(answer, LS_CONTROL_LINE, "error %.40s workers: this run can have %d to %d", words,
-                 s->least, s->most);
+    if (!*words || *end) {
+        snprintf(answer, LS_CONTROL_LINE, "error '%.40s' is not a number of workers", words);
+        return;
+    }
+    if (n < s->least || n > s->most) {
+        char why[128] = "";
+        if (n >= 1) explain_limit(r, n < s->least, why, sizeof why);
+        snprintf(answer, LS_CONTROL_LINE, "error %.40s workers: this run can have %d to %d%s%s",
+                 words, s->least, s->most, *why ? ": " : "", why);
         return;
     }
     int most = (int)r->config.parallel.shard_group;
@@ -234,9 +263,6 @@ static void attend(void *arg) {
     ls_snapshot_prepare(&r->snapshot, r);
     ls_snapshot_attend(&r->snapshot, r);
 }
-
-/* More than this can't be told apart from a mistake, and takes time to plan for. */
-enum { MOST_WORKERS = 256 };
 
 static int most_workers(const ls_run *r) {
     int64_t most = r->config.survival.max_workers, V = r->config.train.virtual_workers;

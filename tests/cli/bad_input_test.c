@@ -45,6 +45,52 @@ static void test_config(void **state) {
     assert_false(file_exists("bad"));
 }
 
+/* What is not near suggests nothing; names of other systems suggest ours. */
+static void test_suggestions(void **state) {
+    (void)state;
+    static const char *const keys[][2] = {
+        {"optim.learning_rate", "optim.lr"},
+        {"learning_rate", "optim.lr"},
+        {"optim.lrr", "optim.lr"},
+        {"train.batch_size", "train.batch"},
+        {"train.epochs", "train.steps"},
+        {"model.n_layer", "model.layers"},
+        {"model.hidden_size", "model.width"},
+        {"model.seq_len", "model.context"},
+        {"optim.steps", "train.steps"},
+        {"trian.steps", "train.steps"},
+        {"train.setps", "train.steps"},
+        {"optim.weight", "optim.weight_decay"},
+    };
+    char line[160], says[160];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(line, sizeof line, "plan configs/tiny.yaml --set %s=1", keys[i][0]);
+        snprintf(says, sizeof says, "--set: unknown key '%s'; did you mean '%s'? 'lockstep help",
+                 keys[i][0], keys[i][1]);
+        expect(line, 1, says);
+    }
+    expect("plan configs/tiny.yaml --set model.dropout=1", 1,
+           "unknown key 'model.dropout'; 'lockstep help config' lists all");
+    expect("plan configs/tiny.yaml --set x=1", 1, "unknown key 'x'; 'lockstep help config'");
+}
+
+/* A text where its config should stand. */
+static void test_text_as_config(void **state) {
+    (void)state;
+    static const char hint[] = "; a config is a YAML file, and a text goes into its key data.path";
+    char *text = malloc(5000000), says[160];
+    assert_non_null(text);
+    memset(text, 'a', 5000000);
+    write_file("large.txt", text, 5000000);
+    free(text);
+    snprintf(says, sizeof says, "has 5000000 bytes, at most 1048576 are expected here%s", hint);
+    expect("train @/large.txt -o @/bad", 1, says);
+    expect("train LICENSE -o @/bad", 1, hint);
+    expect("train README.md -o @/bad", 1, hint);
+    expect("train @/absent.txt -o @/bad", 1, "absent.txt: can't be opened: No such file");
+    assert_false(file_exists("bad"));
+}
+
 /* Each key is looked up once: with the sanitizer's allocator, too, this is answered at once. */
 static void test_many_keys(void **state) {
     (void)state;
@@ -88,7 +134,24 @@ static void test_usage(void **state) {
     expect("train a b", 2, "one argument too many");
     expect("train configs/tiny.yaml -n zero", 2, "not a whole number from 1");
     expect("train configs/tiny.yaml -n 0", 2, "not a whole number from 1");
-    expect("train configs/tiny.yaml --fast", 2, "unknown option --fast");
+    expect("train configs/tiny.yaml --fast", 2, "train: unknown option --fast; see");
+    expect("train tiny.yaml -q7", 2, "train: unknown option -q7; see");
+    expect("eval base -5MB", 2, "eval: unknown option -5MB; see");
+    expect("help -n2", 2, "help: unknown option -n2; see");
+    expect("train -n 2 a.yaml -q", 2, "train: unknown option -q; see");
+    expect("train a.yaml --outptu x", 2, "unknown option --outptu (did you mean --output?); see");
+    expect(
+        "train a.yaml --m 3", 2,
+        "unknown option --m (did you mean --min-workers or --max-workers or --membership?); see");
+    expect("train a.yaml --resume=3", 2, "train: --resume takes no value; see");
+    expect("run -q7 echo", 2, "run: unknown option -q7; see");
+    expect("run -n 1 echo -q7", 0, "-q7");
+    expect("trian a.yaml", 2, "there is no command 'trian' (did you mean 'train'?); see");
+    expect("help evl", 2, "help: there is no command 'evl' (did you mean 'eval'?); see");
+    expect("scale @/a", 2, "scale: N is missing; see");
+    expect("scale @/a x", 2, "scale: 'x' is not a number of workers; see");
+    expect("ckpt hash", 2, "ckpt: CHECKPOINT is missing; see");
+    expect("eval -- -x", 1, "-x: does not exist");
     expect("train configs/tiny.yaml -o", 2, "needs a value");
     expect("ckpt crack @", 2, "there is no 'crack'");
     expect("bench fly configs/tiny.yaml", 2, "there is no 'fly'");
@@ -212,9 +275,10 @@ static void test_full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),     cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_text),       cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_run_folder), cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_config),      cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_suggestions), cmocka_unit_test(test_text_as_config),
+        cmocka_unit_test(test_text),        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_run_folder),  cmocka_unit_test(test_checkpoint),
         cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

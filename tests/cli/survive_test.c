@@ -190,8 +190,12 @@ static void test_scale(void **arg) {
     await_others(&p, pids, 5);
     hurt(&p, SIGKILL, 1, 10);
     sleep_ms(50);
-    expect("scale @/scaled 9", 1, "this run can have 1 to 8");
-    expect("scale @/scaled none", 1, "this run can have 1 to 8");
+    expect("scale @/scaled 9", 1,
+           "9 workers: this run can have 1 to 8: train.virtual_workers is 8, fixed when the run "
+           "began");
+    expect("scale @/scaled 0", 1, "0 workers: this run can have 1 to 8");
+    expect("scale @/scaled none", 2, "'none' is not a number of workers");
+    expect("scale @/scaled -1", 2, "unknown option -1");
     expect("scale @/scaled 3", 0, "to 3 workers");
     await_others(&p, pids, 3);
     check(&p, "scaled", 1, "were killed while their number changed");
@@ -231,7 +235,11 @@ static void test_leave(void **arg) {
     settled_children_of(&p, 0, pids, 3);
     kill(pids[2], SIGTERM);
     await_others(&p, pids, 2);
-    expect("scale @/left 4", 1, "this run can have 2 to 3");
+    expect(
+        "scale @/left 4", 1,
+        "4 workers: this run can have 2 to 3: survival.max_workers is 3; --resume can begin with "
+        "another, up to train.virtual_workers 8");
+    expect("scale @/left 1", 1, "survival.min_workers is 2; --resume can begin with another");
     assert_int_equal(children_of(p.pid, pids, 16), 2);
     kill(pids[0], SIGTERM);
     check(&p, "left", 2, "were told to leave");
