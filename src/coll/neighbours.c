@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/door.h"
 #include "net/watch.h"
 
 /* ---- messages, one at a time ---- */
@@ -194,8 +195,11 @@ static ls_status open_door(door *d, int *fd_p, ls_error *e) {
     if (getrandom(d->nonce, sizeof d->nonce, 0) != (ssize_t)sizeof d->nonce ||
         getrandom(&d->key, sizeof d->key, 0) != (ssize_t)sizeof d->key)
         return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
+    struct sockaddr_storage told;
+    LS_TRY(ls_door_told(&told, e));
     find_address(&d->address);
-    LS_TRY(ls_socket_listen(d->address.ss_family, 0, fd_p, e));
+    if (told.ss_family != AF_UNSPEC && !ls_address_is_any(&told)) d->address = told;
+    LS_TRY(ls_socket_listen(&d->address, fd_p, e));
     ls_address_set_port(&d->address, ls_socket_port(*fd_p));
     return LS_OK;
 }

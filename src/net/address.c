@@ -62,6 +62,17 @@ void ls_address_set_port(struct sockaddr_storage *a, int port) {
         ((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
 }
 
+bool ls_address_is_any(const struct sockaddr_storage *a) {
+    if (a->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr == htonl(INADDR_ANY);
+    return a->ss_family != AF_INET6 ||
+           IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+static socklen_t nbytes_of(const struct sockaddr_storage *a) {
+    return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
 /* ---- options ---- */
 
 void ls_socket_flags(int fd) {
@@ -113,28 +124,38 @@ ls_status ls_address_listen(const ls_address *a, int *fd_p, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_socket_listen(int family, int port, int *fd_p, ls_error *e) {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    int fd = family == AF_INET ? listen_at((const struct sockaddr *)&in, sizeof in)
-                               : listen_at((const struct sockaddr *)&in6, sizeof in6);
-    if (fd < 0) return ls_fail(e, LS_EIO, "can't listen on port %d: %s", port, strerror(errno));
+ls_status ls_socket_listen(const struct sockaddr_storage *a, int *fd_p, ls_error *e) {
+    int fd = listen_at((const struct sockaddr *)a, nbytes_of(a)), why = errno;
+    if (fd < 0) {
+        char text[80];
+        ls_address_text(a, text, sizeof text);
+        ls_fail(e, LS_EIO, "can't listen at %s: %s", text, strerror(why));
+        errno = why;
+        return LS_EIO;
+    }
     *fd_p = fd;
     return LS_OK;
 }
 
 /* ---- connecting ---- */
 
-int ls_socket_connect(const struct sockaddr *a, socklen_t n) {
+static int connect_from(const struct sockaddr_storage *from, const struct sockaddr *a,
+                        socklen_t n) {
     int fd = socket(a->sa_family, SOCK_STREAM, 0);
     if (fd < 0) return -1;
     ls_socket_flags(fd);
+    if (from && !ls_address_is_any(from) &&
+        bind(fd, (const struct sockaddr *)from, nbytes_of(from)) != 0)
+        return fail_socket(fd);
     return connect(fd, a, n) == 0 || errno == EINPROGRESS ? fd : fail_socket(fd);
 }
 
-int ls_socket_reach(const struct addrinfo *list, int limit_ms) {
+int ls_socket_connect(const struct sockaddr *a, socklen_t n) { return connect_from(NULL, a, n); }
+
+int ls_socket_reach(const struct addrinfo *list, const struct sockaddr_storage *from,
+                    int limit_ms) {
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
-        int fd = ls_socket_connect(a->ai_addr, a->ai_addrlen), why = 0;
+        int fd = connect_from(from, a->ai_addr, a->ai_addrlen), why = 0;
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         socklen_t n = sizeof why;
         if (fd < 0) continue;
@@ -147,9 +168,7 @@ int ls_socket_reach(const struct addrinfo *list, int limit_ms) {
 }
 
 int ls_socket_dial(const struct sockaddr_storage *a) {
-    bool v4 = a->ss_family == AF_INET;
-    int fd = ls_socket_connect((const struct sockaddr *)a,
-                               v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+    int fd = ls_socket_connect((const struct sockaddr *)a, nbytes_of(a));
     if (fd >= 0) ls_socket_options(fd);
     return fd;
 }

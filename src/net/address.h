@@ -35,12 +35,14 @@ void ls_socket_flags(int fd);
  * socket of a group. */
 void ls_socket_options(int fd);
 
-/* A socket on all addresses of this host, of AF_INET or AF_INET6; port 0: any. */
-ls_status ls_socket_listen(int family, int port, int *fd_p, ls_error *);
+/* A socket that listens at this address and port (0: any). LS_EIO with errno: it can't. */
+ls_status ls_socket_listen(const struct sockaddr_storage *, int *fd_p, ls_error *);
 /* A socket that begins to connect; -1 with errno. */
 int ls_socket_connect(const struct sockaddr *, socklen_t);
-/* One that has connected to the first of `list` that answers, each within limit_ms; -1: none. */
-int ls_socket_reach(const struct addrinfo *list, int limit_ms);
+/* One that has connected to the first of `list` that answers, each within limit_ms; -1: none. from:
+ * this host's address that the connection comes from; AF_UNSPEC, or all of them: as the system
+ * chooses. */
+int ls_socket_reach(const struct addrinfo *list, const struct sockaddr_storage *from, int limit_ms);
 /* One of a group's, that begins to connect; -1 with errno. */
 int ls_socket_dial(const struct sockaddr_storage *);
 
@@ -50,6 +52,8 @@ bool ls_socket_peer(int fd, struct sockaddr_storage *a_p);
 /* The port that it is bound to; 0: none. */
 int ls_socket_port(int fd);
 
+/* 0.0.0.0, ::, or no address. */
+bool ls_address_is_any(const struct sockaddr_storage *);
 int ls_address_port(const struct sockaddr_storage *);
 void ls_address_set_port(struct sockaddr_storage *, int port);
 

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/door.h"
 #include "net/guest.h"
 
 enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096, DIAL_MS = 2000 };
@@ -278,10 +279,12 @@ static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, 
 /* Worker 0 may start later than this one: tries again, at growing intervals. */
 static ls_status reach(const ls_join *j, int64_t end, int *fd_p, ls_error *e) {
     int64_t pause = 5000000;
+    struct sockaddr_storage from;
+    LS_TRY(ls_door_told(&from, e));
     for (;;) {
         struct addrinfo *list = NULL;
         ls_status s = look_up(j, &list, e);
-        int fd = s == LS_OK ? ls_socket_reach(list, DIAL_MS) : -1;
+        int fd = s == LS_OK ? ls_socket_reach(list, &from, DIAL_MS) : -1;
         if (list) freeaddrinfo(list);
         if (fd >= 0) {
             *fd_p = fd;
@@ -303,14 +306,12 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     int64_t end = j->timeout_s >= 0 ? ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) : -1;
     int fd = -1;
     LS_TRY(reach(j, end, &fd, e));
-    struct sockaddr_storage mine = {.ss_family = AF_INET};
-    ls_socket_own(fd, &mine);
     hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
     size_t room = roster_nbytes(j->size) > sizeof e->msg ? roster_nbytes(j->size) : sizeof e->msg;
     ls_visit v = {.says = {.kind = HELLO, .nbytes = sizeof h}, .data = &h, .room = room};
     LS_TRY(ls_conn_new(fd, false, j->key, &v.c, e));
     v.text = ls_alloc(room);
-    ls_status s = ls_socket_listen(mine.ss_family, 0, &r->listen_fd, e);
+    ls_status s = ls_door_other(fd, &r->listen_fd, e);
     h.host = ls_host_number();
     h.pid = (uint64_t)getpid();
     h.port = s == LS_OK ? (uint32_t)ls_socket_port(r->listen_fd) : 0;
@@ -337,14 +338,11 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
     if (j->rank) {
         s = visit_group(j, &r, e);
     } else {
-        struct addrinfo *list = NULL;
         r.listen_fd = j->inherited_fd;
         if (r.listen_fd >= 0)
             ls_socket_flags(r.listen_fd);
         else
-            s = look_up(j, &list, e);
-        if (s == LS_OK && list) s = ls_socket_listen(list->ai_family, j->port, &r.listen_fd, e);
-        if (list) freeaddrinfo(list);
+            s = ls_door_first(j->host, j->port, &r.listen_fd, e);
         if (getrandom(r.nonce, sizeof r.nonce, 0) != (ssize_t)sizeof r.nonce)
             s = ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
         ls_member *me = &r.members[0];

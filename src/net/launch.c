@@ -67,8 +67,10 @@ static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
     if (l->o->size) {
         setenv("LOCKSTEP_ADDR", l->o->address, 1);
         setenv("LOCKSTEP_HOST", l->o->host, 1);
+        if (l->o->listen && *l->o->listen) setenv("LOCKSTEP_LISTEN", l->o->listen, 1);
         unsetenv("LOCKSTEP_SHM");
     } else {
+        unsetenv("LOCKSTEP_LISTEN");
         set_number("LOCKSTEP_SHM", l->commons.fd);
         setenv("LOCKSTEP_ADDR", l->address, 1);
         setenv("LOCKSTEP_KEY", l->key, 1);

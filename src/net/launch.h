@@ -23,6 +23,7 @@ typedef struct ls_launch_options {
      * size 0: all workers are of this host. */
     int size, first;
     const char *address, *host;
+    const char *listen; /* the address that the workers listen at (door.h); NULL or "": none */
     int listen_fd;
     size_t arena_nbytes; /* of the shared memory, a worker's part */
     bool bind;           /* each to its part of the cores, where there are enough */

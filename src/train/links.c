@@ -351,14 +351,8 @@ static bool own_address(const ls_links *l, struct sockaddr_storage *a) {
     return ls_socket_own(l->listen_fd, a);
 }
 
-void ls_links_address(const ls_links *l, int port, char *text, size_t nbytes) {
-    struct sockaddr_storage a = {0};
-    if (own_address(l, &a)) ls_address_set_port(&a, port);
-    ls_address_text(&a, text, nbytes);
-}
-
-int ls_links_family(const ls_links *l) {
-    struct sockaddr_storage a = {.ss_family = AF_INET};
-    own_address(l, &a);
-    return a.ss_family;
+void ls_links_address(const ls_links *l, struct sockaddr_storage *a_p) {
+    *a_p = (struct sockaddr_storage){.ss_family = AF_INET};
+    own_address(l, a_p);
+    ls_address_set_port(a_p, 0);
 }

@@ -10,6 +10,7 @@
 #define LS_TRAIN_LINKS_H
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "train/views.h"
 
@@ -47,9 +48,7 @@ void ls_links_drop(ls_links *, int peer); /* without LOST */
 /* What to poll for, at most `most` of them. Returns how many. */
 int ls_links_fds(const ls_links *, struct pollfd *fds, int most);
 
-/* An address at which the hosts that have called can reach a port of this one: "ip:port", or
- * "[ip]:port". */
-void ls_links_address(const ls_links *, int port, char *text, size_t nbytes);
-int ls_links_family(const ls_links *); /* of it: AF_INET or AF_INET6 */
+/* The address of this host at which those that have called can reach it; port 0. */
+void ls_links_address(const ls_links *, struct sockaddr_storage *a_p);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/address.h"
 #include "net/join.h"
 #include "train/crew.h"
 #include "train/links.h"
@@ -32,7 +33,8 @@ typedef struct host {
     ls_membership *membership;
     ls_leads leads; /* as it was seen last */
     char id[24];
-    uint64_t number; /* id */
+    uint64_t number;  /* id */
+    char listen[256]; /* the address that its workers listen at; "": none was given */
     int interrupts;
     bool leaves;    /* this host, which does not lead */
     bool has_ended; /* the crew, which is still to be told */
@@ -78,11 +80,14 @@ static void drop(void *arg, int peer) {
 static void meet(void *arg, ls_view *v) {
     host *h = arg;
     ls_error e = {0};
-    if (ls_socket_listen(ls_links_family(h->links), 0, &h->o->listen_fd, &e) != LS_OK) {
+    struct sockaddr_storage at;
+    ls_links_address(h->links, &at);
+    if (ls_socket_listen(&at, &h->o->listen_fd, &e) != LS_OK) {
         fail(h, &e);
         return;
     }
-    ls_links_address(h->links, ls_socket_port(h->o->listen_fd), v->address, sizeof v->address);
+    ls_address_set_port(&at, ls_socket_port(h->o->listen_fd));
+    ls_address_text(&at, v->address, sizeof v->address);
 }
 
 static void tell_view(const ls_view *v) {
@@ -120,6 +125,7 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     h->o->size = v->nhosts > 1 ? v->size : 0;
     h->o->address = h->s->view.address;
     h->o->host = h->id;
+    h->o->listen = h->listen;
     tell_view(v);
     h->crew.stays = h->s->stays && v->nhosts == 1;
     LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
@@ -426,6 +432,9 @@ static ls_status open_links(host *h, ls_error *e) {
     else
         LS_TRY(ls_membership_embedded(h->s->join, &h->membership, e));
     if (!h->s->listen && !h->s->join) return LS_OK;
+    ls_address at = {.host = ""};
+    if (h->s->listen) LS_TRY(ls_address_parse(h->s->listen, &at, e));
+    snprintf(h->listen, sizeof h->listen, "%s", at.host);
     LS_TRY(ls_links_open(h->s->listen, h->number, h->s->alike, &h->links, e));
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
     if (h->s->hosts > 1) ls_log("waits at %s for %d hosts", h->s->listen, h->s->hosts);

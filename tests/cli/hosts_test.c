@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "cli/hosts.h"
+#include "listeners.h"
 
 enum { STEPS = 240 };
 
@@ -297,6 +298,57 @@ static void test_stopped(void **arg) {
     check(&p);
 }
 
+/* ---- where they listen ---- */
+
+/* All processes of a host listen at `address`, at least `least` of them somewhere. */
+static void check_doors(const host *h, const char *address, int least) {
+    pid_t pids[16];
+    char text[1024], want[64];
+    int n = children_of(h->pid, pids, 15), some = 0;
+    pids[n++] = h->pid;
+    snprintf(want, sizeof want, "%s:", address);
+    for (int i = 0; i < n; i++) {
+        some += listeners_of(pids[i], text, sizeof text) > 0;
+        for (const char *at = text; *at; at += strcspn(at, " ") + 1)
+            if (strncmp(at, want, strlen(want)) != 0) host_fail(h, at);
+    }
+    if (some < least) host_fail(h, "too few of them listen");
+}
+
+static void test_doors(void **arg) {
+    (void)arg;
+    pair p = two_until("doors", 5, "--set parallel.transport=tcp");
+    check_doors(&p.a, "127.0.0.1", 3);
+    check_doors(&p.b, "127.0.0.1", 2);
+    check(&p);
+    setenv("LOCKSTEP_INSECURE", "1", 1);
+    char *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
+    unsetenv("LOCKSTEP_KEY");
+    p = two_until("open-doors", 5, "--insecure --set parallel.transport=tcp");
+    check_doors(&p.a, "127.0.0.1", 3);
+    check_doors(&p.b, "127.0.0.1", 2);
+    unsetenv("LOCKSTEP_INSECURE");
+    setenv("LOCKSTEP_KEY", key, 1);
+    free(key);
+    check(&p);
+}
+
+/* A host with --listen and another address of its own listens, and connects, at that one. */
+static void test_own_door(void **arg) {
+    (void)arg;
+    pace("own-door", 5);
+    pair p = begin("own-door", 2, 2, "--set parallel.transport=tcp");
+    char how[192];
+    setenv("LOCKSTEP_LISTEN", "127.0.0.2", 1); /* as workers of a host are told that is no leader */
+    snprintf(how, sizeof how, "%s", p.join);
+    p.b = start(2, p.run, how, p.more);
+    unsetenv("LOCKSTEP_LISTEN");
+    await_step("own-door", 5, &p.a);
+    check_doors(&p.a, "127.0.0.1", 3);
+    check_doors(&p.b, "127.0.0.2", 2);
+    check(&p);
+}
+
 /* ---- who may not train with the others ---- */
 
 static void refused(const pair *p, const char *more, const char *says) {
@@ -427,7 +479,8 @@ int main(void) {
         cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
         cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_doors),
+        cmocka_unit_test(test_own_door),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

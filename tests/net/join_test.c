@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "listeners.h"
 #include "lockstep/group.h"
 #include "net/conn.h"
 #include "test.h"
@@ -39,6 +40,7 @@ typedef struct crew_report {
     ls_status status;
     int64_t came, open, end; /* when, ns */
     int port;                /* where it listens once the group is open */
+    char doors[256];         /* the same, as the kernel tells of it */
     atomic_int rounds;
     char msg[512];
 } crew_report;
@@ -48,6 +50,7 @@ typedef struct crew {
     int port, listen_fd;
     bool plain;
     bool bind_itself; /* worker 0 makes its own listening socket */
+    const char *host; /* NULL: 127.0.0.1; for workers that bind themselves */
     char secret[SECRET];
     crew_fn *fn;
     ls_group_options o;
@@ -108,9 +111,9 @@ static void set_number(const char *name, int value) {
 
 static void set_environment(const crew *c, int i) {
     const crew_worker *w = &c->workers[i];
-    char address[32];
+    char address[300];
     int rank = w->rank ? w->rank : i;
-    snprintf(address, sizeof address, "127.0.0.1:%d", c->port);
+    snprintf(address, sizeof address, "%s:%d", c->host ? c->host : "127.0.0.1", c->port);
     set_number("LOCKSTEP_RANK", rank);
     set_number("LOCKSTEP_SIZE", w->size ? w->size : c->size);
     setenv("LOCKSTEP_ADDR", address, 1);
@@ -136,6 +139,7 @@ static _Noreturn void crew_main(const crew *c, int i) {
     r->status = ls_group_open(&c->o, &g, &e);
     r->open = ls_clock_ns();
     r->port = listening_port();
+    listeners_of(getpid(), r->doors, sizeof r->doors);
     if (r->status == LS_OK) r->status = c->fn(ls_group_rank(g), g, &e);
     r->end = ls_clock_ns();
     memcpy(r->msg, e.msg, sizeof r->msg);
@@ -239,6 +243,11 @@ static ls_status once(int rank, ls_group *g, ls_error *e) {
     return sum_right(rank, g, 100000, e);
 }
 
+static ls_status nothing(int rank, ls_group *g, ls_error *e) {
+    (void)rank;
+    return ls_barrier(g, e);
+}
+
 /* Until the test has seen enough; all stop after the same round. */
 static ls_status many(int rank, ls_group *g, ls_error *e) {
     static const size_t sizes[] = {1, 1000, 30000, 200000};
@@ -320,6 +329,77 @@ static void test_comes_again(void **state) {
     check_log(c, "is gone");
     check_worker(c, 2, LS_OK, NULL);
     check_worker(c, 3, LS_OK, NULL); /* the second worker 1 */
+    free(c);
+}
+
+/* ---- where they listen ------------------------------------------------------------------------
+ */
+
+static void check_doors(const crew *c, int from, const char *address) {
+    for (int i = from; i < c->n; i++) {
+        const char *at = reports[i].doors;
+        if (strncmp(at, address, strlen(address)) == 0 && strchr(at, ' ') == strrchr(at, ' '))
+            continue;
+        fail_msg("worker %d listens at %s, not at %s; log:\n%s", i, at, address, c->text);
+    }
+}
+
+/* At the address that worker 0 was given; the others where they reach it from. */
+static void test_doors(void **state) {
+    (void)state;
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "127.0.0.2"};
+    for (int i = 0; i < 4; i++) {
+        crew *c = crew_new(3, once);
+        c->bind_itself = i > 0;
+        c->host = i ? hosts[i - 1] : NULL;
+        c->plain = i == 1;
+        crew_start(c);
+        crew_wait(c);
+        check_all_well(c);
+        if (i != 2) check_doors(c, 1, "127.0.0.1:"); /* localhost may be ::1 */
+        if (i == 3) check_doors(&(crew){.n = 1}, 0, "127.0.0.2:");
+        if (i < 2) check_doors(c, 0, "127.0.0.1:");
+        for (int k = 0; k < 3; k++) assert_null(strstr(reports[k].doors, "0.0.0.0:"));
+        assert_null(strstr(c->text, "all addresses"));
+        free(c);
+    }
+    /* One that is told where, and does not come from another address. */
+    crew *c = crew_new(3, once);
+    c->bind_itself = true;
+    setenv("LOCKSTEP_LISTEN", "127.0.0.3", 1);
+    c->host = "127.0.0.3";
+    crew_start(c);
+    crew_wait(c);
+    unsetenv("LOCKSTEP_LISTEN");
+    check_all_well(c);
+    check_doors(c, 0, "127.0.0.3:");
+    free(c);
+}
+
+/* A host's own name is often a loopback address there (127.0.1.1), and another one elsewhere; an
+ * address may be forwarded. Worker 0 is to be reached all the same, and says where it listens. */
+static void test_other_addresses(void **state) {
+    (void)state;
+    crew *c = crew_new(1, nothing);
+    c->size = 2;
+    c->bind_itself = true;
+    c->host = "192.0.2.1"; /* of nobody */
+    c->o.timeout_s = 0.2;
+    crew_start(c);
+    crew_wait(c);
+    check_worker(c, 0, LS_ETIMEOUT, "did not come");
+    check_log(c, "worker 0 listens at all addresses of this host, port ");
+    check_log(c, "'192.0.2.1' is none of them");
+    free(c);
+    c = crew_new(1, nothing);
+    c->size = 2;
+    c->bind_itself = true;
+    setenv("LOCKSTEP_LISTEN", "192.0.2.1", 1);
+    c->o.timeout_s = 0.2;
+    crew_start(c);
+    crew_wait(c);
+    unsetenv("LOCKSTEP_LISTEN");
+    check_worker(c, 0, LS_EIO, "can't listen at 192.0.2.1:");
     free(c);
 }
 
@@ -573,11 +653,6 @@ static void test_stays_stopped(void **state) {
 /* ---- how long it takes ------------------------------------------------------------------------
  */
 
-static ls_status nothing(int rank, ls_group *g, ls_error *e) {
-    (void)rank;
-    return ls_barrier(g, e);
-}
-
 static void test_time(void **state) {
     (void)state;
     static const int sizes[] = {2, 8, 32, 64};
@@ -614,6 +689,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_no_worker_0),
         cmocka_unit_test(test_comes_again),
+        cmocka_unit_test(test_doors),
+        cmocka_unit_test(test_other_addresses),
         cmocka_unit_test(test_impostors),
         cmocka_unit_test(test_strangers_while_forming),
         cmocka_unit_test(test_strangers_at_running_workers),
