@@ -2,6 +2,7 @@
 #include "net/conn.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,9 +34,31 @@ ls_status ls_conn_new(int fd, bool server, const ls_key *key, ls_conn **c_p, ls_
     ls_conn *c = LS_NEW(ls_conn);
     *c = (ls_conn){.fd = fd, .secure = secure};
     c->end = &c->first;
-    c->buffer = ls_alloc(LS_CONN_BUFFER);
     *c_p = c;
     return LS_OK;
+}
+
+size_t ls_conn_nbytes(const ls_conn *c) {
+    return sizeof *c + ls_secure_nbytes(c->secure) + (c->buffer ? LS_CONN_BUFFER : 0);
+}
+
+bool ls_conn_redial(ls_conn *c, const struct sockaddr_storage *to, const ls_key *key) {
+    ls_secure *secure = NULL;
+    if (c->open || !c->reset || c->redials >= LS_REDIALS) return false;
+    int fd = ls_socket_dial(to);
+    if (fd < 0) return false;
+    if (ls_secure_open(fd, false, key, &secure, NULL) != LS_OK) {
+        close(fd);
+        return false;
+    }
+    ls_secure_close(c->secure);
+    close(c->fd);
+    c->fd = fd;
+    c->secure = secure;
+    c->reset = false;
+    c->wants_write = true; /* it tells when it is connected */
+    c->redials++;
+    return true;
 }
 
 void ls_conn_free(ls_conn *c) {
@@ -59,6 +82,7 @@ ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
     struct sockaddr_storage peer;
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &why, &n) == 0 && why) {
         ls_fail(e, LS_EPEER, "no connection: %s", strerror(why));
+        c->reset = why == ECONNRESET || why == EPIPE;
         return LS_IO_FAILED;
     }
     if (!ls_socket_peer(c->fd, &peer)) {
@@ -67,6 +91,7 @@ ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
     }
     ls_io io = ls_secure_handshake(c->secure, e);
     c->open = io == LS_IO_DONE;
+    c->reset = io == LS_IO_FAILED && ls_secure_is_reset(c->secure);
     c->wants_write = io == LS_IO_AGAIN_WRITE;
     return io;
 }
@@ -220,6 +245,7 @@ static ls_io refill(ls_conn *c, void *into, size_t n, size_t *got_p, ls_error *e
         c->drained = false;
         return LS_IO_AGAIN_READ;
     }
+    if (!c->buffer) c->buffer = ls_alloc(LS_CONN_BUFFER);
     if (c->at) memmove(c->buffer, c->buffer + c->at, c->len - c->at);
     c->len -= c->at;
     c->at = 0;

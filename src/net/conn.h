@@ -8,6 +8,8 @@
 #ifndef LS_NET_CONN_H
 #define LS_NET_CONN_H
 
+#include <sys/socket.h>
+
 #include "net/secure.h"
 
 /* On the wire little-endian, 32 bytes. */
@@ -23,7 +25,8 @@ enum {
     LS_FRAME_MAGIC = 0x4c53,
     LS_FRAME_NBYTES = 32,
     LS_CONN_COPIED = 4096,
-    LS_CONN_BUFFER = 8192
+    LS_CONN_BUFFER = 8192,
+    LS_REDIALS = 1000
 };
 
 typedef struct ls_conn_item ls_conn_item;
@@ -33,8 +36,10 @@ typedef struct ls_conn {
     ls_secure *secure;
     bool open; /* connected, and the handshake is done */
     bool wants_write;
+    bool reset; /* broken off by the peer before it was open */
+    int redials;
     ls_conn_item *first, **end; /* to be written */
-    /* What has been read and not taken. */
+    /* What has been read and not taken; NULL until something has. */
     unsigned char *buffer;
     size_t at, len;
     bool drained; /* the last read found less than it had room for: there is no more */
@@ -50,6 +55,14 @@ typedef struct ls_conn {
 ls_status ls_conn_new(int fd, bool server, const ls_key *, ls_conn **c_p, ls_error *);
 /* Closes it. Items that were not written are dropped. */
 void ls_conn_free(ls_conn *);
+
+/* The most memory that it takes in its present state, without what is to be written. */
+size_t ls_conn_nbytes(const ls_conn *);
+
+/* After ls_conn_handshake() has failed on a client's side: where the peer has broken the connection
+ * off, as one does that is flooded by strangers (guest.h), it begins anew, with what is to be
+ * written. False: the failure stands, for another reason, or after LS_REDIALS times. */
+bool ls_conn_redial(ls_conn *, const struct sockaddr_storage *to, const ls_key *);
 
 /* Goes on with connecting and the handshake; DONE: c->open. */
 ls_io ls_conn_handshake(ls_conn *, ls_error *);

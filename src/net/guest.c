@@ -3,17 +3,32 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 /* ADMITTED: newcomers that are let in between two looks at those who are there, so that a flood
  * doesn't push out who needs a moment to prove what it is. */
-enum { ADMITTED = 16 };
+enum { ADMITTED = 16, CROWDS = 256, SECOND_MS = 1000 };
+static const int64_t SECOND_NS = (int64_t)1000000000;
 static const int64_t SLOW_NS = (int64_t)10 * 1000000000; /* for the handshake and the first frame */
+
+/* What was not logged for a second, or since then. */
+static void log_drops(ls_guests *gs) {
+    int64_t now = ls_clock_ns();
+    if (!gs->unlogged || (gs->logged_ns && now - gs->logged_ns < SECOND_NS)) return;
+    if (gs->unlogged == 1)
+        ls_log("a connection from %s", gs->last);
+    else
+        ls_log("%d connections are dropped; the last, from %s", gs->unlogged, gs->last);
+    gs->logged_ns = now;
+    gs->unlogged = 0;
+}
 
 void ls_guests_open(ls_guests *gs, int listen_fd, const ls_key *key,
                     bool (*knows)(const ls_frame *), const char *silent, int patience, int most) {
@@ -26,6 +41,8 @@ void ls_guests_open(ls_guests *gs, int listen_fd, const ls_key *key,
 
 void ls_guests_close(ls_guests *gs) {
     while (gs->n) ls_guests_drop(gs, 0, NULL);
+    gs->logged_ns = 0;
+    log_drops(gs);
     free(gs->all);
     free(gs->fds);
 }
@@ -39,21 +56,61 @@ ls_conn *ls_guests_release(ls_guests *gs, int i) {
 void ls_guests_drop(ls_guests *gs, int i, const char *why) {
     char address[80];
     ls_address_text(&gs->all[i].from, address, sizeof address);
-    if (why) ls_log("a connection from %s is dropped: %s", address, why);
+    if (why) {
+        snprintf(gs->last, sizeof gs->last, "%s is dropped: %.160s", address, why);
+        gs->unlogged++;
+        log_drops(gs);
+    }
     ls_conn_free(ls_guests_release(gs, i));
 }
 
-/* Makes room by the one that came first of those who have proved nothing. */
-static bool evict(ls_guests *gs) {
-    int oldest = -1;
+/* ---- strangers ---- */
+
+static bool is_stranger(const ls_guests *gs, const ls_guest *g) {
+    return !g->heard && !(gs->key && g->c->open);
+}
+
+/* Which of the crowds a guest belongs to: all of an address to the same. Of IPv6, a network is what
+ * a host has for itself. */
+static unsigned crowd_of(const ls_guest *g) {
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&g->from;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&g->from;
+    ls_hash h =
+        g->from.ss_family == AF_INET
+            ? ls_hash_bytes(&in->sin_addr, sizeof in->sin_addr)
+            : ls_hash_bytes(&in6->sin6_addr, IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) ? 16 : 8);
+    return (unsigned)(h.lo % CROWDS);
+}
+
+static size_t nbytes_of(const ls_guest *g) { return sizeof *g + ls_conn_nbytes(g->c); }
+
+/* Makes room by a stranger: the one that came first of the largest crowd. The bytes, 0: there is
+ * none. */
+static size_t evict(ls_guests *gs) {
+    int crowds[CROWDS] = {0}, oldest = -1;
+    unsigned largest = 0;
     for (int i = 0; i < gs->n; i++) {
         const ls_guest *g = &gs->all[i];
-        bool proved = g->heard || (gs->key && g->c->open);
-        if (!proved && (oldest < 0 || g->came < gs->all[oldest].came)) oldest = i;
+        if (is_stranger(gs, g) && ++crowds[g->crowd] > crowds[largest]) largest = g->crowd;
     }
-    if (oldest < 0) return false;
+    for (int i = 0; i < gs->n; i++) {
+        const ls_guest *g = &gs->all[i];
+        bool may = is_stranger(gs, g) && g->crowd == largest;
+        if (may && (oldest < 0 || g->came < gs->all[oldest].came)) oldest = i;
+    }
+    if (oldest < 0) return 0;
+    size_t freed = nbytes_of(&gs->all[oldest]);
+    struct linger reset = {.l_onoff = 1};
+    setsockopt(gs->all[oldest].c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     ls_guests_drop(gs, oldest, "too many connect, and it has not said yet who it is");
-    return true;
+    return freed;
+}
+
+static void keep_to_budget(ls_guests *gs) {
+    size_t held = 0, freed = 1;
+    for (int i = 0; i < gs->n; i++)
+        if (is_stranger(gs, &gs->all[i])) held += nbytes_of(&gs->all[i]);
+    for (; held > LS_STRANGERS_NBYTES && freed; held -= freed) freed = evict(gs);
 }
 
 /* Without descriptors accept() fails also where nobody is there. */
@@ -80,7 +137,9 @@ static void admit(ls_guests *gs) {
             continue;
         }
         if (ls_conn_new(fd, true, gs->key, &c, NULL) != LS_OK) continue;
-        gs->all[gs->n++] = (ls_guest){.c = c, .from = from, .came = ls_clock_ns()};
+        ls_guest *g = &gs->all[gs->n++];
+        *g = (ls_guest){.c = c, .from = from, .came = ls_clock_ns(), .stirs = true};
+        g->crowd = crowd_of(g);
     }
 }
 
@@ -93,8 +152,12 @@ void ls_guests_wait(ls_guests *gs, int stop_fd, int timeout_ms) {
         bool write = c->wants_write || (gs->all[i].heard && ls_conn_busy(c));
         gs->fds[i + 2] = (struct pollfd){.fd = c->fd, .events = write ? POLLOUT : POLLIN};
     }
-    poll(gs->fds, (nfds_t)gs->n + 2, timeout_ms);
+    if (gs->unlogged && (timeout_ms < 0 || timeout_ms > SECOND_MS)) timeout_ms = SECOND_MS;
+    int stirring = poll(gs->fds, (nfds_t)gs->n + 2, timeout_ms);
+    for (int i = 0; i < gs->n; i++) gs->all[i].stirs = stirring > 0 && gs->fds[i + 2].revents != 0;
+    log_drops(gs);
     admit(gs);
+    keep_to_budget(gs);
 }
 
 static ls_io hear(const ls_guests *gs, ls_guest *g, ls_error *e) {
@@ -118,7 +181,7 @@ bool ls_guest_is_slow(const ls_guest *g) { return ls_clock_ns() > g->came + SLOW
 ls_heard ls_guests_hear(ls_guests *gs, int i) {
     ls_error e = {0};
     ls_guest *g = &gs->all[i];
-    ls_io io = hear(gs, g, &e);
+    ls_io io = g->stirs ? hear(gs, g, &e) : LS_IO_AGAIN_READ;
     if (io == LS_IO_DONE) {
         g->heard = true;
         return LS_GUEST_HEARD;
@@ -134,6 +197,8 @@ ls_heard ls_guests_hear(ls_guests *gs, int i) {
 ls_io ls_visit_go(ls_visit *v, ls_error *e) {
     ls_io io = ls_conn_handshake(v->c, e);
     void *token = NULL;
+    if (io == LS_IO_FAILED && v->to && ls_conn_redial(v->c, v->to, v->key))
+        return LS_IO_AGAIN_WRITE;
     if (io == LS_IO_DONE && !v->said) {
         io = ls_conn_put(v->c, &v->says, v->data, v->says.nbytes, NULL, e);
         v->said = true;

@@ -3,8 +3,11 @@
  *
  * Nobody knows yet who a guest is. It has to make the handshake (with a key: to prove that it has
  * it) and to send one frame of a kind that the host knows; else it is dropped with a log line, and
- * disturbs no other. Where there are too many, the one goes that came first of those who have
- * proved nothing: strangers can't keep workers out by coming first.
+ * disturbs no other. Strangers are those who have proved nothing. All of them together may take so
+ * much memory, and be so many: then one goes, of the address that most come from, the one that came
+ * first; so strangers can't keep workers out by coming first. Its connection is reset, and a worker
+ * that was taken for a stranger tries again (ls_visit_go(), tcp.c). One log line a second at most
+ * says who was dropped, and counts the others.
  */
 #ifndef LS_NET_GUEST_H
 #define LS_NET_GUEST_H
@@ -12,12 +15,17 @@
 #include "net/address.h"
 #include "net/conn.h"
 
-enum { LS_GUEST_NBYTES = 640 }; /* what may follow a guest's first frame */
+enum {
+    LS_GUEST_NBYTES = 640,         /* what may follow a guest's first frame */
+    LS_STRANGERS_NBYTES = 16 << 20 /* memory of all strangers of a process */
+};
 
 typedef struct ls_guest {
     ls_conn *c;
     struct sockaddr_storage from;
-    int64_t came; /* ns */
+    int64_t came;   /* ns */
+    unsigned crowd; /* its address, as a number */
+    bool stirs;     /* there is something for ls_guests_hear() to look at */
     bool has_header, heard;
     ls_frame frame;                      /* its first; of a kind that the host knows */
     unsigned char said[LS_GUEST_NBYTES]; /* [frame.nbytes] once it is heard */
@@ -33,6 +41,10 @@ typedef struct ls_guests {
     ls_guest *all; /* [most], the first n used */
     struct pollfd *fds;
     bool no_descriptors; /* the system has none left; newcomers wait until guests have gone */
+    /* Drops that are still to be logged, and the last of them. */
+    int64_t logged_ns;
+    int unlogged;
+    char last[256];
 } ls_guests;
 
 /* listen_fd stays the caller's. */
@@ -63,6 +75,8 @@ typedef struct ls_visit {
     const void *data; /* [says.nbytes], LS_CONN_COPIED at most; copied by the first go */
     void *text;       /* [room] where what follows the answer goes */
     size_t room;
+    const struct sockaddr_storage *to; /* of ls_conn_redial(); NULL: it is not tried again */
+    const ls_key *key;
     bool said, has_answer; /* has_answer: its header */
     ls_frame answer;
 } ls_visit;

@@ -123,14 +123,21 @@ static bool has_come(const hall *h, uint32_t rank, const ls_guest *but) {
 static const char *judge(const hall *h, const ls_guest *g) {
     static char why[120];
     const hello s = hello_of(g);
-    if (s.protocol != PROTOCOL) return "it speaks another version of the protocol";
+    if (s.protocol != PROTOCOL) {
+        snprintf(why, sizeof why, "it speaks version %u of the protocol, not %d: another lockstep",
+                 s.protocol, PROTOCOL);
+        return why;
+    }
     if ((int)s.size != h->j->size) {
         snprintf(why, sizeof why, "it belongs to a group of %u workers, this one has %d", s.size,
                  h->j->size);
         return why;
     }
-    if (s.rank < 1 || s.rank >= s.size || s.port < 1 || s.port > 65535)
-        return "its rank or port is out of range";
+    if (s.rank < 1 || s.rank >= s.size || s.port < 1 || s.port > 65535) {
+        snprintf(why, sizeof why, "it says that it is worker %u of %u and listens on port %u",
+                 s.rank, s.size, s.port);
+        return why;
+    }
     if (!has_come(h, s.rank, g)) return NULL;
     snprintf(why, sizeof why, "worker %u has come already", s.rank);
     return why;
@@ -143,14 +150,15 @@ static void refuse(ls_guest *g, const char *why) {
         ls_conn_flush(g->c, &token, NULL);
 }
 
-/* Its hello was read: it has come, or is refused. */
-static bool welcome(hall *h, ls_guest *g) {
+/* Its hello was read: it has come, or is refused and dropped. */
+static bool welcome(hall *h, int i) {
+    ls_guest *g = &h->guests.all[i];
     const char *why = judge(h, g);
     if (why) {
         char line[160];
         snprintf(line, sizeof line, "worker 0 refuses: %s", why);
         refuse(g, line);
-        ls_log("%s", why);
+        ls_guests_drop(&h->guests, i, why);
         return false;
     }
     const hello s = hello_of(g);
@@ -176,9 +184,7 @@ static bool attend(hall *h, int i) {
     if (h->guests.all[i].heard) return stays(h, i);
     ls_heard heard = ls_guests_hear(&h->guests, i);
     if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
-    if (welcome(h, &h->guests.all[i])) return true;
-    ls_guests_drop(&h->guests, i, NULL);
-    return false;
+    return welcome(h, i);
 }
 
 static ls_status missing(const hall *h, ls_error *e) {
@@ -308,7 +314,10 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     LS_TRY(reach(j, end, &fd, e));
     hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
     size_t room = roster_nbytes(j->size) > sizeof e->msg ? roster_nbytes(j->size) : sizeof e->msg;
+    struct sockaddr_storage first = {0};
     ls_visit v = {.says = {.kind = HELLO, .nbytes = sizeof h}, .data = &h, .room = room};
+    v.key = j->key;
+    if (ls_socket_peer(fd, &first)) v.to = &first;
     LS_TRY(ls_conn_new(fd, false, j->key, &v.c, e));
     v.text = ls_alloc(room);
     ls_status s = ls_door_other(fd, &r->listen_fd, e);
@@ -321,7 +330,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     if (s == LS_OK) {
         struct sockaddr_storage *a = &r->members[0].address;
         int port = ls_address_port(a);
-        ls_socket_peer(fd, a);
+        ls_socket_peer(v.c->fd, a);
         ls_address_set_port(a, port);
     }
     ls_conn_free(v.c);

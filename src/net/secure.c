@@ -12,6 +12,12 @@
  * GiB, which a long run sends: OpenSSL does not see to it, so the sender changes keys each 2^22
  * records.
  *
+ * A stranger takes little memory: before a server knows that its client has the key, it holds no
+ * more than a hello of ours is long, and OpenSSL is not asked before that hello is complete: it
+ * makes room for what a hello says that it will be (128 KiB), and has some 90 KiB for itself. A
+ * hello without a proof of the key is refused before it is answered, so that nobody is asked for a
+ * second hello.
+ *
  * OpenSSL reaches the socket through a BIO of ours: its own uses write(2), which raises SIGPIPE,
  * and makes two system calls a record. Ours gathers many records, encrypted or to be decrypted, for
  * one.
@@ -40,17 +46,25 @@ static const unsigned char IDENTITY[] = "lockstep 1"; /* of the PSK; public */
 static const unsigned char CIPHER[] = {0x13, 0x01};   /* TLS_AES_128_GCM_SHA256 */
 
 enum {
-    OVERHEAD = 128
-}; /* a record is 22 bytes longer than its text; new keys may come before it */
+    OVERHEAD = 128, /* a record is 22 bytes longer than its text; new keys may come before it */
+    NARROW = 4096,  /* of a queue before the handshake is done: ours has 300 bytes a side */
+    WIDE = LS_SECURE_BATCH + 8192,
+    OPENSSL_NBYTES =
+        65536, /* of an SSL, at the most, until the handshake is done (measured: 50 KB) */
+    RECORD_HEAD = 5,
+    MESSAGE_HEAD = 4
+};
 
 /* What is encrypted and not sent, or received and not decrypted. */
 typedef struct queue {
-    size_t at, len;
-    unsigned char bytes[LS_SECURE_BATCH + 8192];
+    size_t at, len, room;
+    unsigned char bytes[];
 } queue;
 
 struct ls_secure {
     int fd;
+    bool plain;       /* no key */
+    bool awaits;      /* a server, whose client's hello is not complete: no `ssl` yet */
     bool ready;       /* the handshake is done */
     bool starved;     /* the last read found less than a record */
     bool ended;       /* the socket has given end of file */
@@ -60,8 +74,9 @@ struct ls_secure {
     ls_error why;     /* message to the above */
     uint64_t records; /* sent with the present key */
     uint64_t rekey;   /* records for which a key serves */
-    SSL *ssl;         /* NULL: plain text */
+    SSL *ssl;
     SSL_SESSION *psk; /* holds the key */
+    ls_key key;       /* while it awaits */
     queue *out, *in;
     size_t owed; /* bytes of the caller's that are in `out` */
     char peer[INET6_ADDRSTRLEN + 16];
@@ -134,10 +149,11 @@ static ls_io socket_send(ls_secure *s, const struct iovec *parts, int nparts, si
 /* ---- between OpenSSL and the socket ---------------------------------------------------------- */
 
 /* Its bytes are not touched before they are needed: most connections carry little. */
-static queue *new_queue(void) {
-    queue *q = ls_realloc(NULL, sizeof *q);
-    q->at = q->len = 0;
-    return q;
+static void make_room(queue **q, size_t room) {
+    bool is_new = !*q;
+    *q = ls_realloc(*q, sizeof **q + room);
+    if (is_new) (*q)->at = (*q)->len = 0;
+    (*q)->room = room;
 }
 
 /* Sends what is encrypted. DONE: all of it. */
@@ -154,7 +170,7 @@ static ls_io drain(ls_secure *s) {
 }
 
 static ls_io refill(ls_secure *s) {
-    struct iovec room = {s->in->bytes, sizeof s->in->bytes};
+    struct iovec room = {s->in->bytes, s->in->room};
     size_t got = 0;
     ls_io io = socket_recv(s, &room, 1, &got);
     s->in->at = 0;
@@ -178,7 +194,7 @@ static int bio_read(BIO *b, char *buf, size_t n, size_t *got_p) {
 /* encrypt_some() sees to it that there is room for records. */
 static int bio_write(BIO *b, const char *buf, size_t n, size_t *put_p) {
     ls_secure *s = BIO_get_data(b);
-    size_t room = sizeof s->out->bytes - s->out->len;
+    size_t room = s->out->room - s->out->len;
     BIO_clear_retry_flags(b);
     if (n > room) BIO_set_retry_write(b);
     if (n > room) return 0;
@@ -212,11 +228,21 @@ static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id_p, siz
 /* Called by the server, to find the PSK that was offered. */
 static int find_psk(SSL *ssl, const unsigned char *id, size_t nid, SSL_SESSION **psk_p) {
     ls_secure *s = SSL_get_app_data(ssl);
-    *psk_p = NULL; /* then it looks for a certificate, and has none */
-    if (nid != sizeof IDENTITY - 1 || memcmp(id, IDENTITY, nid) != 0) return 1;
+    *psk_p = NULL;
+    if (nid != sizeof IDENTITY - 1 || memcmp(id, IDENTITY, nid) != 0) return 0;
     if (!SSL_SESSION_up_ref(s->psk)) return 0;
     *psk_p = s->psk;
     return 1;
+}
+
+/* Called by the server, before it answers a hello: is there a proof of a key in it? */
+static int look_for_psk(SSL *ssl, int *alert_p, void *arg) {
+    const unsigned char *psk;
+    size_t n;
+    (void)arg;
+    *alert_p = SSL_AD_HANDSHAKE_FAILURE;
+    return SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_psk, &psk, &n) ? SSL_CLIENT_HELLO_SUCCESS
+                                                                     : SSL_CLIENT_HELLO_ERROR;
 }
 
 static int refuse_certificate(X509_STORE_CTX *store, void *arg) {
@@ -252,6 +278,7 @@ static bool set_up(SSL_CTX *ctx, BIO_METHOD *bio) {
     SSL_CTX_clear_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(ctx, 1); /* by a record: with larger buffers it is slower */
     SSL_CTX_set_cert_verify_callback(ctx, refuse_certificate, NULL);
+    SSL_CTX_set_client_hello_cb(ctx, look_for_psk, NULL);
     SSL_CTX_set_psk_use_session_callback(ctx, offer_psk);
     SSL_CTX_set_psk_find_session_callback(ctx, find_psk);
     return bio && BIO_meth_set_read_ex(bio, bio_read) && BIO_meth_set_write_ex(bio, bio_write) &&
@@ -276,8 +303,8 @@ static bool make_tls(ls_secure *s, bool server, const ls_key *key) {
     BIO_set_data(b, s);
     BIO_set_init(b, 1);
     SSL_set_bio(s->ssl, b, b);
-    s->out = new_queue();
-    s->in = new_queue();
+    make_room(&s->out, NARROW);
+    make_room(&s->in, NARROW);
     if (server) {
         SSL_set_accept_state(s->ssl);
     } else {
@@ -338,17 +365,27 @@ static bool is_end(ls_io io) { return io == LS_IO_CLOSED || io == LS_IO_FAILED; 
 
 /* ---- the interface --------------------------------------------------------------------------- */
 
+static ls_status set_up_tls(ls_secure *s, bool server, const ls_key *key, ls_error *e) {
+    ERR_clear_error();
+    if (make_tls(s, server, key)) return LS_OK;
+    const char *why = ERR_reason_error_string(ERR_peek_error());
+    ls_fail(e, LS_EIO, "OpenSSL can't set up an encrypted connection: %s",
+            why ? why : "no reason given");
+    ERR_clear_error();
+    return LS_EIO;
+}
+
 ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p, ls_error *e) {
     ls_secure *s = LS_NEW(ls_secure);
     s->fd = fd;
     s->rekey = 1 << 22;
+    s->plain = key == NULL;
+    s->awaits = key && server;
     name_peer(s);
-    ERR_clear_error();
-    if (key && !make_tls(s, server, key)) {
-        const char *why = ERR_reason_error_string(ERR_peek_error());
-        ls_fail(e, LS_EIO, "OpenSSL can't set up an encrypted connection: %s",
-                why ? why : "no reason given");
-        ERR_clear_error();
+    if (s->awaits) {
+        s->key = *key;
+        make_room(&s->in, NARROW);
+    } else if (key && set_up_tls(s, server, key, e) != LS_OK) {
         ls_secure_close(s);
         return LS_EIO;
     }
@@ -356,9 +393,52 @@ ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p
     return LS_OK;
 }
 
+/* Is what has come the beginning of one TLS record with one hello, as ours is? *whole_p: is it all
+ * of it? */
+static bool is_hello(const queue *q, bool *whole_p) {
+    const unsigned char *b = q->bytes;
+    size_t record = q->len < RECORD_HEAD ? 0 : (size_t)b[3] << 8 | b[4];
+    *whole_p = false;
+    if ((q->len > 0 && b[0] != SSL3_RT_HANDSHAKE) || (q->len > 1 && b[1] != SSL3_VERSION_MAJOR) ||
+        (q->len > RECORD_HEAD && b[RECORD_HEAD] != SSL3_MT_CLIENT_HELLO))
+        return false;
+    if (q->len < RECORD_HEAD) return true;
+    if (record < MESSAGE_HEAD || RECORD_HEAD + record > q->room) return false;
+    if (q->len < RECORD_HEAD + MESSAGE_HEAD) return true;
+    size_t message = (size_t)b[6] << 16 | (size_t)b[7] << 8 | b[8];
+    *whole_p = q->len >= RECORD_HEAD + record;
+    return message + MESSAGE_HEAD == record;
+}
+
+/* The server's first part: until the client's hello is complete. */
+static ls_io await_hello(ls_secure *s) {
+    queue *q = s->in;
+    for (;;) {
+        bool whole = false;
+        if (!is_hello(q, &whole)) return handshake_ended(s);
+        if (whole) break;
+        struct iovec rest = {q->bytes + q->len, q->room - q->len};
+        size_t got = 0;
+        ls_io io = socket_recv(s, &rest, 1, &got);
+        if (is_end(io)) return handshake_ended(s);
+        if (io != LS_IO_DONE) return io;
+        q->len += got;
+    }
+    s->awaits = false;
+    ls_status made = set_up_tls(s, true, &s->key, &s->why);
+    ls_key_wipe(&s->key);
+    return made == LS_OK ? LS_IO_DONE : LS_IO_FAILED;
+}
+
 ls_io ls_secure_handshake(ls_secure *s, ls_error *e) {
     if (s->end != LS_IO_DONE) return ended(s, s->end, e);
-    if (!s->ssl || s->ready) return LS_IO_DONE;
+    if (s->plain || s->ready) return LS_IO_DONE;
+    ls_io heard = s->awaits ? await_hello(s) : LS_IO_DONE;
+    if (is_end(heard)) {
+        s->end = s->write_end = heard;
+        return ended(s, heard, e);
+    }
+    if (heard != LS_IO_DONE) return heard;
     ERR_clear_error();
     int r = SSL_do_handshake(s->ssl);
     ls_io io = LS_IO_DONE;
@@ -369,6 +449,10 @@ ls_io ls_secure_handshake(ls_secure *s, ls_error *e) {
     ls_io sent = drain(s);
     if (!is_end(io) && sent != LS_IO_DONE) io = is_end(sent) ? handshake_ended(s) : sent;
     s->ready = io == LS_IO_DONE;
+    if (s->ready) {
+        make_room(&s->out, WIDE);
+        make_room(&s->in, WIDE);
+    }
     if (!is_end(io)) return io;
     s->end = s->write_end = io;
     return ended(s, io, e);
@@ -404,11 +488,11 @@ static size_t total(const struct iovec *parts, int nparts) {
 
 ls_io ls_secure_read(ls_secure *s, const struct iovec *parts, int nparts, size_t *got_p,
                      ls_error *e) {
-    assert(s->ready || !s->ssl);
+    assert(s->ready || s->plain);
     if (s->end != LS_IO_DONE) return ended(s, s->end, e);
     size_t got = 0;
     ls_io io = LS_IO_DONE;
-    if (s->ssl) {
+    if (!s->plain) {
         io = tls_read(s, parts, nparts, &got);
     } else if (total(parts, nparts)) {
         io = socket_recv(s, parts, nparts, &got);
@@ -440,7 +524,7 @@ static ls_io encrypt(ls_secure *s, const char *at, size_t n) {
 }
 
 static bool has_room(const ls_secure *s, size_t n) {
-    return s->owed + n <= LS_SECURE_BATCH && s->out->len + n + OVERHEAD <= sizeof s->out->bytes;
+    return s->owed + n <= LS_SECURE_BATCH && s->out->len + n + OVERHEAD <= s->out->room;
 }
 
 /* Encrypts a batch, from byte `from` of the parts on. */
@@ -477,11 +561,11 @@ static ls_io tls_write(ls_secure *s, const struct iovec *parts, int nparts, size
 
 ls_io ls_secure_write(ls_secure *s, const struct iovec *parts, int nparts, size_t *put_p,
                       ls_error *e) {
-    assert(s->ready || !s->ssl);
+    assert(s->ready || s->plain);
     if (s->write_end != LS_IO_DONE) return ended(s, s->write_end, e);
     size_t put = 0;
     ls_io io = LS_IO_DONE;
-    if (s->ssl) {
+    if (!s->plain) {
         io = tls_write(s, parts, nparts, &put);
     } else if (total(parts, nparts)) {
         io = socket_send(s, parts, nparts, &put);
@@ -500,6 +584,17 @@ bool ls_secure_pending(const ls_secure *s) {
     return s->ready && !s->starved && (SSL_has_pending(s->ssl) || s->in->at < s->in->len);
 }
 
+bool ls_secure_is_reset(const ls_secure *s) {
+    return !s->plain && !s->ready && (s->broken == ECONNRESET || s->broken == EPIPE);
+}
+
+size_t ls_secure_nbytes(const ls_secure *s) {
+    size_t n = sizeof *s;
+    if (s->in) n += sizeof *s->in + s->in->room;
+    if (s->out) n += sizeof *s->out + s->out->room;
+    return n + (s->ssl ? OPENSSL_NBYTES : 0);
+}
+
 void ls_secure_rekey_after(ls_secure *s, uint64_t nrecords) { s->rekey = nrecords; }
 
 void ls_secure_close(ls_secure *s) {
@@ -512,6 +607,7 @@ void ls_secure_close(ls_secure *s) {
     ERR_clear_error();
     SSL_free(s->ssl); /* and the BIO */
     SSL_SESSION_free(s->psk);
+    ls_key_wipe(&s->key);
     free(s->out);
     free(s->in);
     free(s);

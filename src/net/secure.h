@@ -63,6 +63,13 @@ ls_io ls_secure_write(ls_secure *, const struct iovec *parts, int nparts, size_t
  * AGAIN_READ. */
 bool ls_secure_pending(const ls_secure *);
 
+/* Was the connection broken off before the handshake was done? So does a server with too many of
+ * those that have proved nothing (guest.h), whoever they are: another try may do. */
+bool ls_secure_is_reset(const ls_secure *);
+
+/* The most memory that it takes in its present state, kernel's aside. */
+size_t ls_secure_nbytes(const ls_secure *);
+
 /* New keys for sending after so many records; 4194304 (at most 64 GiB) unless set. For tests. */
 void ls_secure_rekey_after(ls_secure *, uint64_t nrecords);
 

@@ -204,6 +204,17 @@ static ls_status reach(tcp_net *x, int rank, ls_error *e) {
     return LS_OK;
 }
 
+/* A peer that strangers flood may have taken this worker for one of them: it tries again. */
+static bool redial(tcp_net *x, int rank) {
+    peer *p = &x->peers[rank];
+    const struct sockaddr_storage *to = &x->members[rank].address;
+    if (!ls_conn_redial(p->out, to, x->keyed ? &x->key : NULL)) return false;
+    spare_control(p->out->fd, to);
+    p->watched = 0;
+    watch_out(x, rank);
+    return true;
+}
+
 /* Writes to a peer, a turn at most: what comes from it is to be read meanwhile, while it is still
  * in the caches. */
 static void push(tcp_net *x, int rank) {
@@ -213,6 +224,7 @@ static void push(tcp_net *x, int rank) {
     ls_io io = ls_conn_handshake(p->out, &e);
     void *token = NULL;
     size_t room = TURN;
+    if (io == LS_IO_FAILED && redial(x, rank)) return;
     _Static_assert((int)TURN >= (int)LS_SECURE_BATCH, "as ls_conn_flush_some() asks");
     while (io == LS_IO_DONE) {
         io = ls_conn_flush_some(p->out, &room, &token, &e);

@@ -263,6 +263,8 @@ static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, ques
     if (tell) memcpy(x->data + sizeof g, tell, sizeof *tell);
     uint16_t kind = tell ? LS_NEWS : LS_QUESTION;
     x->visit = (ls_visit){.data = x->data, .text = &x->answer, .room = sizeof x->answer};
+    x->visit.to = &m->address;
+    x->visit.key = w->keyed ? &w->key : NULL;
     x->visit.says = (ls_frame){.kind = kind, .number = (uint32_t)group, .nbytes = nbytes_of(kind)};
     q->status = LS_EPEER;
     int fd = ls_socket_dial(&m->address);
