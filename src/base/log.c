@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "base/escape.h"
 #include "base/utf8.h"
 
@@ -47,13 +48,27 @@ static void put_line(const char *line, size_t n) {
     if (!put(line, n)) atomic_fetch_add(&nlost, 1);
 }
 
-static void log_write(const char *prefix, const char *suffix, const char *fmt, va_list args) {
+/* A line that would wrap loses its last fields, which two spaces part. */
+static size_t fit(const char *text, size_t n) {
+    size_t fits = ls_columns_cut(text, n, ls_columns_of(STDERR_FILENO, 80) - 1);
+    if (fits == n) return n;
+    for (size_t i = fits; i > 1; i--)
+        if (text[i - 1] == ' ' && text[i - 2] == ' ') return i - 2;
+    return fits;
+}
+
+enum { WHOLE, CUT };
+
+static void log_write(const char *prefix, int how, const char *suffix, const char *fmt,
+                      va_list args) {
     char raw[MOST], line[MOST];
     int m = vsnprintf(raw, sizeof raw, fmt, args);
     size_t length = m < 0 ? 0 : (size_t)m, n = strlen(prefix);
     if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
     memcpy(line, prefix, n);
-    n += ls_escape(LS_ESCAPE_LINE, raw, length, line + n, sizeof line - n - strlen(suffix));
+    size_t room = sizeof line - n - strlen(suffix);
+    size_t shown = ls_escape(LS_ESCAPE_LINE, raw, length, line + n, room);
+    n += how == CUT ? fit(line + n, shown) : shown;
     memcpy(line + n, suffix, strlen(suffix));
     put_line(line, n + strlen(suffix));
 }
@@ -61,7 +76,15 @@ static void log_write(const char *prefix, const char *suffix, const char *fmt, v
 void ls_log(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    log_write(ls_log_is_terminal() ? CLEAR_LINE "lockstep: " : "lockstep: ", "\n", fmt, args);
+    log_write(ls_log_is_terminal() ? CLEAR_LINE "lockstep: " : "lockstep: ", WHOLE, "\n", fmt,
+              args);
+    va_end(args);
+}
+
+void ls_log_result(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    log_write(ls_log_is_terminal() ? CLEAR_LINE : "", WHOLE, "\n", fmt, args);
     va_end(args);
 }
 
@@ -69,7 +92,7 @@ void ls_log_status(const char *fmt, ...) {
     bool terminal = ls_log_is_terminal();
     va_list args;
     va_start(args, fmt);
-    log_write(terminal ? CLEAR_LINE : "", terminal ? "" : "\n", fmt, args);
+    log_write(terminal ? CLEAR_LINE : "", terminal ? CUT : WHOLE, terminal ? "" : "\n", fmt, args);
     va_end(args);
 }
 

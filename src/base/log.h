@@ -17,7 +17,11 @@
 /* "lockstep: " and the message. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Replaces the status line on a terminal; on anything else writes a line of its own. */
+/* A line without "lockstep: ", which stays: a result on the way. */
+void ls_log_result(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Replaces the status line on a terminal, and never wraps there: fields behind the terminal's width
+ * (parted by two spaces) are left out. On anything else writes a whole line of its own. */
 void ls_log_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The status line stays on the terminal, and the next line begins below it. */

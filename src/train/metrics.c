@@ -24,9 +24,7 @@ struct ls_metrics {
     bool told;         /* that it doesn't */
     ls_events *events; /* NULL: a write failed, and a new file is tried with the next checkpoint */
     double step_seconds; /* smoothed */
-    double val_loss, val_bits;
-    int64_t skipped; /* steps, in all */
-    bool has_val;
+    int64_t skipped;     /* steps, in all */
     ls_logged logged;
     int64_t shown_ns; /* when the live line was last written */
 };
@@ -148,13 +146,11 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
                              : steps % c->log.every && !last)
         return;
     m->shown_ns = now;
-    char left[32], val[64] = "", skipped[32] = "";
+    char left[32], skipped[32] = "";
     time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
-    if (m->has_val)
-        snprintf(val, sizeof val, "  val %.4f (%.3f bits/byte)", m->val_loss, m->val_bits);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
-    ls_log_status("step %lld/%lld  loss %.4f%s%s  %.0f tokens/s  left %s", (long long)steps,
-                  (long long)c->train.steps, loss, val, skipped, tokens_per_s, left);
+    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f tokens/s  left %s", (long long)steps,
+                  (long long)c->train.steps, loss, skipped, tokens_per_s, left);
 }
 
 /* A step that is done again, to the same bits, has its line. */
@@ -214,11 +210,12 @@ ls_status ls_metrics_missing(ls_metrics *m, ls_error *e) {
 }
 
 ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {
-    m->has_val = true;
-    m->val_loss = v->loss;
-    m->val_bits = v->bits_per_byte;
+    int64_t all = m->run->config.train.steps;
     if (steps <= m->logged.evaluation) return LS_OK;
     m->logged.evaluation = steps;
+    if (steps < all) /* the last one's is in the summary */
+        ls_log_result("step %lld/%lld  val %.4f (%.3f bits/byte)", (long long)steps, (long long)all,
+                      v->loss, v->bits_per_byte);
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "val_loss", ls_json_new_number(v->loss));

@@ -3,9 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "base/columns.h"
 #include "base/file.h"
 #include "base/print.h"
 #include "train/curve.h"
@@ -14,9 +13,8 @@
 enum { ROWS = 20, COLUMNS = 80, MOST_COLUMNS = 120 };
 
 static int terminal_columns(void) {
-    struct winsize w;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0) return COLUMNS;
-    return w.ws_col < MOST_COLUMNS ? w.ws_col : MOST_COLUMNS;
+    int n = ls_columns_of(STDOUT_FILENO, COLUMNS);
+    return n < MOST_COLUMNS ? n : MOST_COLUMNS;
 }
 
 static ls_status write_svg(const char *run, const ls_curve *c, ls_error *e) {
