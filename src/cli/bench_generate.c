@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/median.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "base/random.h"
 #include "cli/cli.h"
@@ -145,10 +146,10 @@ static double read_by_token(const figures *f) {
 
 static void print(const bench *b, const figures *f) {
     double speed = read_by_token(f);
-    ls_print("%zu parameters in %s, %d thread%s, %lld tokens after a prompt of %d\n",
+    ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %d\n",
              b->model.count, ls_dtype_name(b->type), b->compute.nthreads,
              b->compute.nthreads == 1 ? "" : "s", (long long)b->o->ntokens,
-             (int)(PROMPT < b->context ? PROMPT : b->context));
+             ls_plural(b->o->ntokens), (int)(PROMPT < b->context ? PROMPT : b->context));
     ls_print("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
     ls_print("  token            %10.3f ms (median), of it %.3f ms its choice\n", f->token_s * 1e3,
              (f->token_s - f->decode_s) * 1e3);

@@ -5,15 +5,16 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "train/bench.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {
-    ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld steps after %lld\n",
+    ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld step%s after %lld\n",
              b->nworkers, b->nworkers == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
              (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
-             (long long)b->warmup);
+             ls_plural(b->steps), (long long)b->warmup);
     ls_print("  step             %10.4f s (median)\n", b->step_seconds);
     ls_print("  tokens/s         %10.1f\n", b->tokens_per_s);
     ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",

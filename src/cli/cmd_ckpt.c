@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "train/checkpoint.h"
@@ -35,12 +36,13 @@ static int ledger(const char *run) {
     ls_error e = {0};
     ls_ledger l;
     if (ls_ledger_check(run, &l, &e) != LS_OK) return cli_fail(&e);
-    ls_print("%s: clean: %lld steps by %lld to %lld workers, %lld changes of view\n", run,
-             (long long)l.steps, (long long)l.least_workers, (long long)l.most_workers,
-             (long long)l.changes);
-    ls_print("each of %lld samples was used exactly once in each of %lld complete epochs; %lld of "
-             "the next, none twice\n",
-             (long long)l.nsamples, (long long)l.epochs, (long long)l.rest);
+    ls_print("%s: clean: %lld step%s by %lld to %lld worker%s, %lld change%s of view\n", run,
+             (long long)l.steps, ls_plural(l.steps), (long long)l.least_workers,
+             (long long)l.most_workers, ls_plural(l.most_workers), (long long)l.changes,
+             ls_plural(l.changes));
+    ls_print("each of %lld samples was used exactly once in each of %lld complete epoch%s; %lld "
+             "of the next, none twice\n",
+             (long long)l.nsamples, (long long)l.epochs, ls_plural(l.epochs), (long long)l.rest);
     return 0;
 }
 

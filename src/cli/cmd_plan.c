@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
 #include "cli/cli.h"
@@ -48,7 +49,7 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, l
     ls_print(
         "%d worker%s, %g MB each; the least costly first\n\n  zero recompute micro_batch        "
         "  MB  computing   sent  optimizer\n",
-        workers, workers == 1 ? "" : "s", megabytes);
+        workers, ls_plural(workers), megabytes);
     for (int i = 0; i < n; i++)
         ls_print("  %4lld %9lld %11lld %11.1f %9.2fx %5.2fx  %s\n", (long long)fits[i].zero,
                  (long long)fits[i].recompute, (long long)fits[i].micro_batch,
@@ -106,8 +107,9 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf out = {0};
     ls_memory memory;
     ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
-    ls_print("%zu parameters; %d workers, %d virtual workers, %d buckets, %d actions a step\n\n",
-             p->c.model->count, p->c.nworkers, p->c.V, p->nbuckets, p->nactions);
+    ls_print("%zu parameters; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
+             p->c.model->count, p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V),
+             p->nbuckets, ls_plural(p->nbuckets), p->nactions);
     print_actions(p, worker);
     ls_buf_printf(&out, "\n");
     ls_plan_memory(p, &how, &memory);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "train/checkpoint.h"
 #include "train/tracer.h"
 #include "train/train.h"
 
@@ -82,6 +83,20 @@ static char *resume_command(const ls_args *a, const char *run) {
     return b.data;
 }
 
+/* The workers were ended at once: what is lost, and how to go on. */
+static void explain_abort(const char *run, const char *again) {
+    char *config = ls_format("%s/config.yaml", run), *path = NULL;
+    int64_t step = 0;
+    if (ls_checkpoint_newest(run, &path, &step, NULL) == LS_OK)
+        ls_log("the steps after the newest checkpoint, of step %lld, are lost; go on from it with: "
+               "%s",
+               (long long)step, again);
+    else if (ls_file_exists(config))
+        ls_log("there is no checkpoint yet: all steps are lost; begin again with: %s", again);
+    free(config);
+    free(path);
+}
+
 /* Those of --set, and what other options stand for. */
 typedef struct sets {
     const char **values; /* [n] */
@@ -136,12 +151,13 @@ static int run(const ls_args *a) {
                                                .trace_steps = trace_steps,
                                                .began_ns = a->began_ns},
                            &unfinished, &e);
+    int code = s != LS_OK ? cli_fail(&e) : unfinished ? CLI_UNFINISHED : 0;
+    if (s == LS_EABORT && e.msg[0]) explain_abort(folder, again);
     sets_free(&all);
     free(folder);
     free(config);
     free(again);
-    if (s != LS_OK) return cli_fail(&e);
-    return unfinished ? CLI_UNFINISHED : 0;
+    return code;
 }
 
 const ls_command cmd_train = {

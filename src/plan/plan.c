@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "coll/tree.h"
 #include "model/mixed.h"
 #include "tensor/dtype.h"
@@ -56,9 +57,9 @@ static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
     if (c->shards == 0 || c->shards == c->nworkers) return LS_OK;
     if (c->shards < 0 || c->nworkers % c->shards)
         return ls_fail(e, LS_EINVAL,
-                       "parallel.shard_group %d does not divide %d workers; use a divisor, or 0: "
+                       "parallel.shard_group %d does not divide %d worker%s; use a divisor, or 0: "
                        "shard among all",
-                       c->shards, c->nworkers);
+                       c->shards, c->nworkers, ls_plural(c->nworkers));
     if (c->zero == 0)
         return ls_fail(e, LS_EINVAL,
                        "parallel.shard_group %d: with parallel.zero 0 nothing is sharded; use zero "

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/plural.h"
 #include "coll/tree.h"
 #include "plan/world.h"
 
@@ -96,8 +97,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
-        ls_fail(e, LS_ENOMEM, "no memory for the state of %d workers, %.1f MB: %s", most,
-                (double)s->nbytes / 1e6, strerror(errno));
+        ls_fail(e, LS_ENOMEM, "no memory for the state of %d worker%s, %.1f MB: %s", most,
+                ls_plural(most), (double)s->nbytes / 1e6, strerror(errno));
         free(s);
         return LS_ENOMEM;
     }

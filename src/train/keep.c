@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "train/control.h"
 #include "train/folder.h"
 #include "train/run.h"
@@ -48,11 +49,11 @@ static void tell_plan(const ls_run *r, const ls_view *v) {
     const ls_plan *p = &r->plan;
     int wanted = (int)c->parallel.shard_group, shards = ls_plan_shards(p);
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
-        ls_log("view %lld: parallel.shard_group %d does not do for %d workers, %d does",
-               (long long)v->id.number, wanted, v->size, shards);
+        ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
+               (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
     if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !p->c.early)
-        ls_log("view %lld: parallel.accumulate early does not do for %d workers, late does",
-               (long long)v->id.number, v->size);
+        ls_log("view %lld: parallel.accumulate early is not possible with %d worker%s; using late",
+               (long long)v->id.number, v->size, ls_plural(v->size));
 }
 
 /* Does each shard have its copies on different hosts, as far as this one can tell? */
@@ -65,9 +66,10 @@ static bool has_copies(const ls_run *r, const ls_view *v) {
 
 static void tell_copies(const ls_run *r, const ls_view *v) {
     if (has_copies(r, v)) return;
-    ls_log("view %lld: %d workers can't keep survival.copies %lld of the state on different hosts: "
-           "if one is lost, it may be that the run goes on from its newest checkpoint",
-           (long long)v->id.number, v->size, (long long)r->config.survival.copies);
+    ls_log(
+        "view %lld: %d worker%s can't keep survival.copies %lld of the state on different hosts: "
+        "if one is lost, it may be that the run goes on from its newest checkpoint",
+        (long long)v->id.number, v->size, ls_plural(v->size), (long long)r->config.survival.copies);
 }
 
 /* A view before this one has begun the run's folder, be it on another host; and made it, if there

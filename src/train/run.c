@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/plural.h"
 #include "coll/virtual.h"
 #include "net/cores.h"
 #include "optim/schedule.h"
@@ -24,8 +25,8 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
     LS_TRY(ls_workers_started(started_p, n_p, e));
     if (cores < 1) cores = 1;
     if (*started_p && asked && asked != *n_p)
-        return ls_fail(e, LS_EINVAL, "-n %d: the launcher has started %d workers; leave out -n",
-                       asked, *n_p);
+        return ls_fail(e, LS_EINVAL, "-n %d: the launcher has started %d worker%s; leave out -n",
+                       asked, *n_p, ls_plural(*n_p));
     if (*started_p && c->parallel.executor == LS_EXECUTOR_SEQUENTIAL)
         return ls_fail(e, LS_EINVAL,
                        "parallel.executor sequential plays all workers in one process; start it "

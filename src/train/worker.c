@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "coll/virtual.h"
 #include "train/audit.h"
@@ -436,10 +437,11 @@ static void tell_beginning(const loop *l) {
     const ls_run *r = l->run;
     if (r->survival.view.id.number > 1) return;
     ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
-           "virtual workers",
+           "virtual worker%s",
            r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,
            (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
-           ls_run_workers_name(r), (long long)r->config.train.virtual_workers);
+           ls_run_workers_name(r), (long long)r->config.train.virtual_workers,
+           ls_plural(r->config.train.virtual_workers));
     tell_memory(r);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
@@ -467,9 +469,10 @@ static ls_status begin(loop *l, ls_error *e) {
 /* The longest that a worker of this host waited for one that was written beside training. */
 static void tell_held(const loop *l) {
     double held = l->run->store ? (double)ls_store_get(l->run->store, LS_STORE_HELD) / 1e9 : 0;
-    if (held > 0 && l->nsteps > 0)
-        ls_log("checkpoints held workers up for %.1f ms at most: %.1f%% of a step", held * 1e3,
-               100 * held * (double)l->nsteps / l->seconds);
+    double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
+    if (part < 0.01) return; /* too little to speak of */
+    ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
+           100 * part);
 }
 
 /* Worker 0's last word, on standard output. */
@@ -478,8 +481,9 @@ static ls_status summarize(const loop *l, ls_error *e) {
     int64_t all = r->config.train.steps;
     ls_log_end_status();
     if (r->store && ls_store_get(r->store, LS_STORE_BACKED))
-        ls_log("%lld times a backup worker had a virtual worker's gradient first",
-               (long long)ls_store_get(r->store, LS_STORE_BACKED));
+        ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
+               (long long)ls_store_get(r->store, LS_STORE_BACKED),
+               ls_plural((int64_t)ls_store_get(r->store, LS_STORE_BACKED)));
     tell_held(l);
     if (l->steps < all) {
         ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,

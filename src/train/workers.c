@@ -23,7 +23,8 @@ static volatile sig_atomic_t is_interrupted, interrupts; /* without SIGHUP */
 static volatile sig_atomic_t second_ends; /* where no launcher would end the workers */
 
 static void on_interrupt(int number) {
-    static const char text[] = "lockstep: interrupted twice: ended at once\n";
+    static const char text[] = "lockstep: interrupted twice: ended at once; the steps after the "
+                               "newest checkpoint are lost, and --resume goes on from it\n";
     is_interrupted = 1;
     if (number == SIGHUP || interrupts++ == 0 || !second_ends) return;
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};

@@ -69,6 +69,8 @@ static void test_generate(void **state) {
 static void test_plan(void **state) {
     (void)state;
     expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
+    expect("plan configs/tiny.yaml -n 1 --set train.virtual_workers=1 --set train.batch=1", 0,
+           "22464 parameters; 1 worker, 1 virtual worker, 1 bucket, ");
     expect("plan configs/tiny.yaml -n 3", 0, "memory of a worker, MB");
     expect("plan configs/tiny.yaml -n 3", 0, "copy for checkpoints          0.283  of a host");
     char *output = NULL;

@@ -121,9 +121,38 @@ static void test_second_interrupt(void **state) {
     sleep_ms(300);
     kill(p.pid, SIGINT);
     assert_int_equal(program_end(&p, &output), 1);
-    assert_non_null(strstr(output, "ended at once"));
+    char again[256];
+    long long step = 0;
+    const char *lost = strstr(output, "the steps after the newest checkpoint, of step ");
+    assert_non_null(strstr(output, "interrupted twice: all workers were ended at once"));
+    assert_non_null(lost);
+    assert_int_equal(sscanf(lost, "the steps after the newest checkpoint, of step %lld", &step), 1);
+    assert_true(step >= 20 && step % 20 == 0);
+    snprintf(again, sizeof again, "are lost; go on from it with: %s train --resume %s/twice -n 2\n",
+             LOCKSTEP_PROGRAM, folder);
+    assert_non_null(strstr(lost, again));
     free(output);
     expect("ckpt verify @/twice", 0, "good: step");
+}
+
+/* Before the first checkpoint all is lost, and the same command begins again. */
+static void test_second_interrupt_early(void **state) {
+    (void)state;
+    char *output = NULL;
+    program p = program_start("train configs/tiny.yaml -n 2 -o @/soon --set train.steps=1000000 "
+                              "--set survival.heartbeat_s=60",
+                              0);
+    wait_for_file("soon/metrics.jsonl");
+    pid_t pids[8];
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[0], SIGSTOP);
+    kill(p.pid, SIGINT);
+    sleep_ms(300);
+    kill(p.pid, SIGINT);
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_non_null(strstr(output, "there is no checkpoint yet: all steps are lost; begin again "
+                                   "with: " LOCKSTEP_PROGRAM " train --resume "));
+    free(output);
 }
 
 static void test_in_use(void **state) {
@@ -141,9 +170,13 @@ static void test_in_use(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stop_and_resume),   cmocka_unit_test(test_killed_worker),
-        cmocka_unit_test(test_killed_supervisor), cmocka_unit_test(test_begin_again),
-        cmocka_unit_test(test_second_interrupt),  cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_stop_and_resume),
+        cmocka_unit_test(test_killed_worker),
+        cmocka_unit_test(test_killed_supervisor),
+        cmocka_unit_test(test_begin_again),
+        cmocka_unit_test(test_second_interrupt),
+        cmocka_unit_test(test_second_interrupt_early),
+        cmocka_unit_test(test_in_use),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

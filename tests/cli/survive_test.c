@@ -267,10 +267,10 @@ static void leaves(const char *run, const char *settings, const char *says) {
 static void test_any_number(void **arg) {
     (void)arg;
     leaves("groups", "--set parallel.zero=2 --set parallel.shard_group=2 --set checkpoint.every=0",
-           "view 2: parallel.shard_group 2 does not do for 3 workers, 3 does");
+           "view 2: parallel.shard_group 2 is not possible with 3 workers; using 3");
     leaves("early",
            "--set parallel.zero=2 --set parallel.accumulate=early --set checkpoint.every=0",
-           "view 2: parallel.accumulate early does not do for 3 workers, late does");
+           "view 2: parallel.accumulate early is not possible with 3 workers; using late");
 }
 
 /* One of two workers is stopped for most of the time, again and again. Returns what the run said;
@@ -321,7 +321,7 @@ static void test_backup(void **arg) {
     (void)arg;
     char *output =
         slow_down("backup", "--set survival.balance=off --set survival.backup_workers=4");
-    assert_non_null(strstr(output, "times a backup worker had a virtual worker's gradient first"));
+    assert_non_null(strstr(output, " a backup worker had a virtual worker's gradient first"));
     free(output);
 }
 
