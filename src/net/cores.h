@@ -2,7 +2,8 @@
 #ifndef LS_NET_CORES_H
 #define LS_NET_CORES_H
 
-/* How many: those in the process's affinity mask, of which two hyperthreads are one. At least 1. */
+/* How many: those in the process's affinity mask, of which two hyperthreads are one; fewer where a
+ * control group gives less processor time. At least 1. */
 int ls_cores(void);
 
 /* How many `workers` processes of this host have together, this one among them: where each is bound
@@ -10,7 +11,7 @@ int ls_cores(void);
 int ls_cores_among(int workers);
 
 /* Binds this process, and what it starts, to part i of n of its cores. Nothing happens where there
- * are fewer than n. */
+ * are fewer than n, or processor time is limited: other processes may be on the same cores. */
 void ls_cores_bind(int i, int n);
 
 #endif

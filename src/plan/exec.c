@@ -7,7 +7,6 @@
 
 #include "coll/virtual.h"
 #include "model/table.h"
-#include "net/cores.h"
 #include "plan/exec_state.h"
 
 static const char RECALLED[] = "this worker is recalled";
@@ -271,12 +270,13 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     ls_plan_arena(p, x->c.worker, &x->places);
     count_shards(x);
     look_at_restart(x);
-    x->patience = ls_patience_for(x->c.busy, ls_cores());
+    x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
+    if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
     LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
     return x->c.overlap ? start_comm_thread(x, e) : LS_OK;
 }

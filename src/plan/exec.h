@@ -48,8 +48,8 @@ typedef struct ls_exec_config {
     const ls_world *world; /* } this worker's, with its group */
     ls_board_slot *slot;   /* } where it tells what it does */
     int worker, threads;
-    int busy;     /* threads of all workers of this host, to choose how lanes wait for each other */
-    bool overlap; /* a thread for the communication lane */
+    int busy, cores; /* threads of all workers of this host, and what they share: how they wait */
+    bool overlap;    /* a thread for the communication lane */
     ls_loader_config loader;
     int64_t first_step;
     ls_exec_decided *decided; /* NULL: nobody wants to know */

@@ -1,16 +1,23 @@
 /* pool.c - see pool.h.
  *
  * The caller writes the job and raises `round`; helpers see it, run the job and lower `busy`. Both
- * sides spin a little and then sleep on a condition variable, since a step has many short jobs but
- * a worker may also wait long for others.
+ * sides look for a while and then sleep in the kernel (futex), since a step has many short jobs but
+ * a worker may also wait long for others. Threads that share cores sleep at once: those that look
+ * would keep the core from those that are waited for.
+ *
+ * No wake-up is lost: a sleeper is counted, then looks for the last time; who wakes has stored what
+ * is waited for, then looks for sleepers.
  */
 #include "tensor/pool.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -21,11 +28,11 @@ struct ls_pool {
     pthread_t *helpers; /* [nthreads - 1] */
     ls_pool_fn *fn;
     void *arg;
+    atomic_int spins;
     atomic_uint round; /* of jobs given out */
-    atomic_int busy;   /* helpers still in the job */
+    atomic_uint busy;  /* helpers still in the job */
+    atomic_int helpers_asleep, caller_asleep;
     atomic_bool quit;
-    pthread_mutex_t mutex;
-    pthread_cond_t job_given, job_done;
 };
 
 typedef struct helper_start {
@@ -39,14 +46,32 @@ static void pause_briefly(void) {
 #endif
 }
 
+static void sleep_while(atomic_uint *word, unsigned value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake_all(atomic_uint *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 static void wait_for_job(ls_pool *p, unsigned last) {
-    for (int i = 0; i < SPINS; i++) {
+    int spins = atomic_load_explicit(&p->spins, memory_order_relaxed);
+    for (int i = 0; i < spins; i++) {
         if (atomic_load_explicit(&p->round, memory_order_acquire) != last) return;
         pause_briefly();
     }
-    pthread_mutex_lock(&p->mutex);
-    while (atomic_load(&p->round) == last) pthread_cond_wait(&p->job_given, &p->mutex);
-    pthread_mutex_unlock(&p->mutex);
+    atomic_fetch_add(&p->helpers_asleep, 1);
+    while (atomic_load(&p->round) == last) sleep_while(&p->round, last);
+    atomic_fetch_sub(&p->helpers_asleep, 1);
+}
+
+static void wait_for_helpers(ls_pool *p) {
+    int spins = atomic_load_explicit(&p->spins, memory_order_relaxed);
+    for (int i = 0; i < spins && atomic_load(&p->busy) > 0; i++) pause_briefly();
+    if (atomic_load(&p->busy) == 0) return;
+    atomic_store(&p->caller_asleep, 1);
+    for (unsigned left; (left = atomic_load(&p->busy)) > 0;) sleep_while(&p->busy, left);
+    atomic_store(&p->caller_asleep, 0);
 }
 
 static void *helper_main(void *arg) {
@@ -57,11 +82,8 @@ static void *helper_main(void *arg) {
         wait_for_job(p, last);
         if (atomic_load(&p->quit)) return NULL;
         p->fn(p->arg, start.thread, p->nthreads);
-        if (atomic_fetch_sub(&p->busy, 1) == 1) {
-            pthread_mutex_lock(&p->mutex);
-            pthread_cond_signal(&p->job_done);
-            pthread_mutex_unlock(&p->mutex);
-        }
+        bool last_one = atomic_fetch_sub(&p->busy, 1) == 1;
+        if (last_one && atomic_load(&p->caller_asleep)) wake_all(&p->busy);
     }
 }
 
@@ -69,9 +91,7 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
     ls_pool *p = LS_NEW(ls_pool);
     p->nthreads = 1;
     p->helpers = LS_NEW_ARRAY(pthread_t, (size_t)nthreads);
-    pthread_mutex_init(&p->mutex, NULL);
-    pthread_cond_init(&p->job_given, NULL);
-    pthread_cond_init(&p->job_done, NULL);
+    atomic_store(&p->spins, SPINS);
     for (int i = 1; i < nthreads; i++) {
         helper_start *start = LS_NEW(helper_start);
         *start = (helper_start){p, i};
@@ -89,20 +109,17 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
 }
 
 static void give_job(ls_pool *p) {
-    pthread_mutex_lock(&p->mutex);
-    atomic_fetch_add_explicit(&p->round, 1, memory_order_release);
-    pthread_cond_broadcast(&p->job_given);
-    pthread_mutex_unlock(&p->mutex);
+    atomic_fetch_add(&p->round, 1);
+    if (atomic_load(&p->helpers_asleep)) wake_all(&p->round);
 }
+
+void ls_pool_share_cores(ls_pool *p) { atomic_store(&p->spins, 0); }
 
 void ls_pool_free(ls_pool *p) {
     if (!p) return;
     atomic_store(&p->quit, true);
     give_job(p);
     for (int i = 1; i < p->nthreads; i++) pthread_join(p->helpers[i - 1], NULL);
-    pthread_cond_destroy(&p->job_done);
-    pthread_cond_destroy(&p->job_given);
-    pthread_mutex_destroy(&p->mutex);
     free(p->helpers);
     free(p);
 }
@@ -116,14 +133,10 @@ void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) {
     }
     p->fn = fn;
     p->arg = arg;
-    atomic_store(&p->busy, p->nthreads - 1);
+    atomic_store(&p->busy, (unsigned)p->nthreads - 1);
     give_job(p);
     fn(arg, 0, p->nthreads);
-    for (int i = 0; i < SPINS && atomic_load(&p->busy) > 0; i++) pause_briefly();
-    if (atomic_load(&p->busy) == 0) return;
-    pthread_mutex_lock(&p->mutex);
-    while (atomic_load(&p->busy) > 0) pthread_cond_wait(&p->job_done, &p->mutex);
-    pthread_mutex_unlock(&p->mutex);
+    wait_for_helpers(p);
 }
 
 void ls_pool_share(int64_t n, int64_t unit, int thread, int nthreads, int64_t *first_p,

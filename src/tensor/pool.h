@@ -7,6 +7,7 @@
 #ifndef LS_TENSOR_POOL_H
 #define LS_TENSOR_POOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -17,6 +18,9 @@ typedef void ls_pool_fn(void *arg, int thread, int nthreads);
 ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *);
 void ls_pool_free(ls_pool *); /* NULL is fine */
 int ls_pool_size(const ls_pool *);
+
+/* There are more threads than cores: from now on they sleep at once where they wait. */
+void ls_pool_share_cores(ls_pool *);
 
 /* One caller at a time. */
 void ls_pool_run(ls_pool *, ls_pool_fn *fn, void *arg);

@@ -257,7 +257,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_run *r = m->run;
     const ls_config *c = &r->config;
     int worker = worker_of(m, i);
-    int busy = ls_group_near(m->group) * (int)c->parallel.threads;
+    int near = ls_group_near(m->group), busy = near * (int)c->parallel.threads;
     bool room = 2 * busy <= ls_cores() && r->nworkers > 1;
     ls_exec_config x = {.plan = &r->plan,
                         .world = &m->worlds[i],
@@ -265,6 +265,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .worker = worker,
                         .threads = (int)c->parallel.threads,
                         .busy = busy,
+                        .cores = ls_cores_among(near),
                         .first_step = m->first_step,
                         .loader = ls_run_loader(r, m->corpus)};
     if (r->store) {

@@ -16,6 +16,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "coll/virtual.h"
+#include "net/cores.h"
 #include "train/audit.h"
 #include "train/checkpoint.h"
 #include "train/fit.h"
@@ -431,6 +432,22 @@ static void tell_memory(const ls_run *r) {
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
 }
 
+/* More threads than cores take turns: steps get slower, not faster. */
+static void warn_of_crowd(const ls_member *m) {
+    int threads = (int)m->run->config.parallel.threads, near = ls_group_near(m->group);
+    int cores = ls_cores_among(near), fit = cores / near;
+    char advice[64];
+    if ((long long)near * threads <= cores) return;
+    if (fit > 0)
+        snprintf(advice, sizeof advice, "parallel.threads=%d", fit);
+    else
+        snprintf(advice, sizeof advice, "%d worker%s", cores, cores == 1 ? "" : "s");
+    ls_log(
+        "warning: %d worker%s with %d thread%s each, on %d core%s: they take turns; %s would fit",
+        near, near == 1 ? "" : "s", threads, threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
+        advice);
+}
+
 /* Worker 0 tells of a run's beginning; workers that follow others are told of by who starts them.
  */
 static void tell_beginning(const loop *l) {
@@ -443,6 +460,7 @@ static void tell_beginning(const loop *l) {
            ls_run_workers_name(r), (long long)r->config.train.virtual_workers,
            ls_plural(r->config.train.virtual_workers));
     tell_memory(r);
+    warn_of_crowd(&l->m);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 

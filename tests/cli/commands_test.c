@@ -48,6 +48,23 @@ static void test_run(void **state) {
     free(b);
 }
 
+/* More threads than any machine at hand has cores: said once, and no wait for one another's
+ * spinning. */
+static void test_crowd(void **state) {
+    (void)state;
+    char *output = NULL;
+    expect("train configs/tiny.yaml -n 2 -o @/crowd --set train.steps=2 --set optim.warmup=1 --set "
+           "parallel.threads=128",
+           0, "warning: 2 workers with 128 threads each, on ");
+    assert_int_equal(
+        run_program(
+            "train configs/tiny.yaml -n 1 -o @/one --set train.steps=2 --set optim.warmup=1",
+            &output),
+        0);
+    assert_null(strstr(output, "warning"));
+    free(output);
+}
+
 static void test_generate(void **state) {
     (void)state;
     char *a = NULL, *b = NULL, *c = NULL;
@@ -109,9 +126,10 @@ static void test_bench_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),     cmocka_unit_test(test_run),
-        cmocka_unit_test(test_generate), cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_bench),    cmocka_unit_test(test_bench_kernels),
+        cmocka_unit_test(test_help),          cmocka_unit_test(test_run),
+        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_plan),          cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_kernels),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

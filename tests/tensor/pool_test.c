@@ -104,11 +104,12 @@ static void shift_back(void *arg, int thread, int nthreads) {
     for (int64_t i = first; i < end; i++) t->from[i] = t->to[(i + ITEMS - 1) % ITEMS] + 1;
 }
 
-static void many_jobs(int threads, int pairs, useconds_t pause_us) {
+static void many_jobs(int threads, int pairs, useconds_t pause_us, bool share_cores) {
     ls_pool *p = NULL;
     ls_error e;
     table t = {{0}, {0}};
     assert_ls_ok(ls_pool_create(threads, &p, &e), e);
+    if (share_cores) ls_pool_share_cores(p);
     for (int i = 0; i < pairs; i++) {
         ls_pool_run(p, shift, &t);
         ls_pool_run(p, shift_back, &t);
@@ -120,17 +121,26 @@ static void many_jobs(int threads, int pairs, useconds_t pause_us) {
 
 static void test_short_jobs(void **state) {
     (void)state;
-    many_jobs(1, 2000, 0);
-    many_jobs(2, 2000, 0);
-    many_jobs(3, 1000, 0);
-    many_jobs(8, 300, 0);
+    many_jobs(1, 2000, 0, false);
+    many_jobs(2, 2000, 0, false);
+    many_jobs(3, 1000, 0, false);
+    many_jobs(8, 300, 0, false);
+}
+
+/* More threads than cores, which sleep at once: every wait is one of the kernel's. */
+static void test_shared_cores(void **state) {
+    (void)state;
+    many_jobs(2, 2000, 0, true);
+    many_jobs(8, 300, 0, true);
+    many_jobs(64, 100, 0, true);
+    many_jobs(5, 30, 2000, true);
 }
 
 /* Helpers that have gone to sleep wake up. */
 static void test_after_a_pause(void **state) {
     (void)state;
-    many_jobs(2, 30, 2000);
-    many_jobs(5, 30, 2000);
+    many_jobs(2, 30, 2000, false);
+    many_jobs(5, 30, 2000, false);
 }
 
 static void test_create_and_free(void **state) {
@@ -148,6 +158,7 @@ int main(void) {
         cmocka_unit_test(test_share),         cmocka_unit_test(test_share_large),
         cmocka_unit_test(test_all_threads),   cmocka_unit_test(test_short_jobs),
         cmocka_unit_test(test_after_a_pause), cmocka_unit_test(test_create_and_free),
+        cmocka_unit_test(test_shared_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
