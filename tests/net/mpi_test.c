@@ -358,9 +358,9 @@ static void test_wrong_launcher(void **state) {
     skip_without(&mpich);
     ls_buf said = {0};
     assert_int_not_equal(launch(&mpich, 2, "openmpi", "messages", LIMIT_S, &said), 0);
-    if (!strstr(said.data, "Open MPI sees 1 workers, but PMI has started 2"))
+    if (!strstr(said.data, "Open MPI sees 1 worker, but PMI has started 2"))
         print_error("it said: %s\n", said.data);
-    assert_non_null(strstr(said.data, "Open MPI sees 1 workers, but PMI has started 2"));
+    assert_non_null(strstr(said.data, "Open MPI sees 1 worker, but PMI has started 2"));
     ls_buf_free(&said);
 }
 
