@@ -1,7 +1,8 @@
 /* control.h - a socket in a run's folder, where other programs ask the run's supervisor.
  *
- * RUN/control is a stream socket of the local host. A request is a line, as is its answer: "ok ..."
- * or "error ...". Who may write to the folder may ask.
+ * RUN/control/socket is a stream socket of the local host. A request is a line, as is its answer:
+ * "ok ..." or "error ...". The user who has started the run may ask, and root: RUN/control has mode
+ * 0700 and the socket 0600, whatever the umask, and the kernel says whose program has connected.
  */
 #ifndef LS_TRAIN_CONTROL_H
 #define LS_TRAIN_CONTROL_H
@@ -23,7 +24,8 @@ void ls_control_close(ls_control *); /* NULL is fine */
 bool ls_control_next(ls_control *, char line[LS_CONTROL_LINE]);
 void ls_control_answer(ls_control *, const char *text);
 
-/* Asks, and waits for the answer. LS_EIO: the run is not running on this host. */
+/* Asks, and waits for the answer. LS_EIO: the run is not running on this host, or belongs to
+ * another user. */
 ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
                          ls_error *);
 
