@@ -32,6 +32,7 @@ typedef struct ls_train_loop {
     ls_folder folder;     /* worker 0's */
     ls_metrics *metrics;  /* worker 0's */
     ls_evaluation latest; /* of worker 0 */
+    ls_picture picture;   /* worker 0's */
     ls_tracer tracer;
     int64_t steps;     /* complete */
     int64_t saved;     /* steps complete at the latest checkpoint; -1: none */
@@ -62,7 +63,10 @@ static ls_status evaluate(loop *l, bool whole, ls_error *e) {
     LS_TRY(ls_world_gather_params(w, &l->run->plan, e));
     LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
     ls_world_drop_params(w, &l->run->plan);
-    if (l->metrics) LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
+    if (l->metrics) {
+        LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
+        if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
+    }
     note_done(l, LS_STORE_EVALUATED);
     return LS_OK;
 }
@@ -494,7 +498,7 @@ static void tell_held(const loop *l) {
 }
 
 /* Worker 0's last word, on standard output. */
-static ls_status summarize(const loop *l, ls_error *e) {
+static ls_status summarize(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
     ls_log_end_status();
@@ -504,6 +508,7 @@ static ls_status summarize(const loop *l, ls_error *e) {
                ls_plural((int64_t)ls_store_get(r->store, LS_STORE_BACKED)));
     tell_held(l);
     if (l->steps < all) {
+        ls_report_picture(&l->picture, r->dir, true);
         ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,
                (long long)all, r->started ? ", under the same launcher," : "", l->job->again);
         return LS_OK;

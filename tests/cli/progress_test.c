@@ -111,10 +111,47 @@ static void test_terminal(void **state) {
     free(output);
 }
 
+static int circles(const char *run) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s/loss.svg", folder, run);
+    ls_buf svg = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_file_read(path, 1 << 20, &svg, &e), e);
+    int n = count(svg.data, "<circle");
+    ls_buf_free(&svg);
+    return n;
+}
+
+/* The picture of a run is there after its first evaluation, and has the latest where it stops. */
+static void test_picture(void **state) {
+    (void)state;
+    char line[512], *output = NULL;
+    snprintf(line, sizeof line, TRAIN, "picture");
+    pace("picture", 11);
+    program p = program_start(line, 0);
+    wait_for_file("picture/loss.svg");
+    assert_in_range(circles("picture"), 1, 5);
+    let_go("picture");
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    assert_int_equal(circles("picture"), 6);
+    snprintf(line, sizeof line, TRAIN, "stops");
+    strcat(line, " --set checkpoint.every=25");
+    pace("stops", 25);
+    p = program_start(line, 0);
+    wait_for_file("stops/checkpoints/step-25");
+    kill(p.pid, SIGTERM);
+    let_go("stops");
+    assert_int_equal(program_end(&p, &output), 75);
+    free(output);
+    assert_in_range(circles("stops"), 2, 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipe),
         cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_picture),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
