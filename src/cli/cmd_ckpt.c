@@ -32,10 +32,21 @@ static ls_status check(const char *path, bool hash, ls_error *e) {
     return LS_OK;
 }
 
+/* What is there is as it should be; but some of it is not there. */
+static int not_clean(const char *run, const ls_ledger *l) {
+    ls_print(
+        "%s: not clean: %lld of %lld steps have no lines in metrics.jsonl, the first of them %lld "
+        "to %lld: they were lost, and the run went on\n",
+        run, (long long)l->missing, (long long)l->steps, (long long)l->gap_from,
+        (long long)l->gap_to);
+    return CLI_FAILED;
+}
+
 static int ledger(const char *run) {
     ls_error e = {0};
     ls_ledger l;
     if (ls_ledger_check(run, &l, &e) != LS_OK) return cli_fail(&e);
+    if (l.missing) return not_clean(run, &l);
     ls_print("%s: clean: %lld step%s by %lld to %lld worker%s, %lld change%s of view\n", run,
              (long long)l.steps, ls_plural(l.steps), (long long)l.least_workers,
              (long long)l.most_workers, ls_plural(l.most_workers), (long long)l.changes,
@@ -77,6 +88,7 @@ const ls_command cmd_ckpt = {
         "CHECKPOINT may be a run's folder: its newest checkpoint.\n"
         "\n"
         "ledger  (of a run's folder) proves from its log that every step was done once, with the\n"
-        "        samples it should have, and that each epoch used every sample exactly once",
+        "        samples it should have, and that each epoch used every sample exactly once;\n"
+        "        exit code 1 and the line's number where it is not so, or lines are missing",
     .run = run,
 };

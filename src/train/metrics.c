@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "train/events.h"
 
-enum { MAX_FILE = 1 << 30, MOST_WAITING = 64 << 20 };
+enum { MOST_WAITING = 64 << 20 };
 
 struct ls_metrics {
     const ls_run *run;
@@ -29,8 +29,6 @@ struct ls_metrics {
     int64_t shown_ns; /* when the live line was last written */
 };
 
-static char *path_of(const char *run) { return ls_format("%s/metrics.jsonl", run); }
-
 static ls_status open_file(const char *path, int *file_p, ls_error *e) {
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
@@ -42,7 +40,7 @@ ls_status ls_metrics_open(const ls_run *r, ls_logged logged, ls_metrics **m_p, l
     ls_metrics *m = LS_NEW(ls_metrics);
     m->run = r;
     m->logged = logged;
-    m->path = path_of(r->dir);
+    m->path = ls_metrics_path(r->dir);
     m->file = -1;
     ls_status s = open_file(m->path, &m->file, e);
     if (s == LS_OK) s = ls_events_create(r->dir, &m->events, e);
@@ -107,6 +105,7 @@ ls_status ls_metrics_mend(ls_metrics *m, ls_error *e) {
         LS_TRY(open_file(m->path, &file, e));
         close(m->file);
         m->file = file;
+        m->logged = (ls_logged){0}; /* a gap is marked with the next line */
         ls_events_close(m->events, NULL);
         m->events = NULL;
     }
@@ -153,11 +152,26 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
                   (long long)c->train.steps, loss, skipped, tokens_per_s, left);
 }
 
+/* Lines of the steps before this one are missing: they were taken away, or cut off. */
+static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
+    int64_t from = m->logged.step + 1, to = steps - 1;
+    if (from > to) return LS_OK;
+    ls_log("%s: has no lines of steps %lld to %lld; training goes on, and the gap is marked",
+           m->path, (long long)from, (long long)to);
+    ls_json *line = ls_json_new_object(), *gap = ls_json_new_array();
+    ls_json_push(gap, ls_json_new_integer(from));
+    ls_json_push(gap, ls_json_new_integer(to));
+    ls_json_set(line, "step", ls_json_new_integer(to));
+    ls_json_set(line, "gap", gap);
+    return write_line(m, line, e);
+}
+
 /* A step that is done again, to the same bits, has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, double seconds, ls_error *e) {
     double tokens = (double)out->batch.count * (double)m->run->config.model.context;
     if (steps <= m->logged.step) return LS_OK;
+    LS_TRY(log_gap(m, steps, e));
     m->logged.step = steps;
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
@@ -227,106 +241,4 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     ls_error why;
     if (m->events && ls_events_flush(m->events, &why) != LS_OK) end_events(m, &why);
     return LS_OK;
-}
-
-/* ---- reading back ---- */
-
-typedef ls_status on_line(const char *line, size_t nbytes, int64_t step, const ls_json *,
-                          void *arg);
-
-static ls_status each_line(const char *path, on_line *fn, void *arg, size_t *nbytes_p,
-                           ls_error *e) {
-    ls_buf text = {0};
-    LS_TRY(ls_file_read(path, MAX_FILE, &text, e));
-    ls_status s = LS_OK;
-    *nbytes_p = text.len;
-    for (char *at = text.data, *end; s == LS_OK && at && (end = strchr(at, '\n')); at = end + 1) {
-        ls_json *j = NULL;
-        int64_t step = 0;
-        if (ls_json_parse(at, (size_t)(end - at), path, &j, NULL) != LS_OK) continue;
-        if (ls_json_integer(ls_json_get(j, "step"), &step))
-            s = fn(at, (size_t)(end - at) + 1, step, j, arg);
-        ls_json_free(j);
-    }
-    ls_buf_free(&text);
-    return s;
-}
-
-typedef struct reader {
-    ls_metrics_line *fn;
-    void *arg;
-} reader;
-
-static ls_status pass_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
-                           void *arg) {
-    const reader *r = arg;
-    (void)line, (void)nbytes;
-    return r->fn(j, step, r->arg);
-}
-
-ls_status ls_metrics_read(const char *run, ls_metrics_line *fn, void *arg, ls_error *e) {
-    char *path = path_of(run);
-    reader r = {fn, arg};
-    size_t nbytes = 0;
-    ls_status s = each_line(path, pass_line, &r, &nbytes, e);
-    free(path);
-    return s;
-}
-
-typedef struct cut {
-    ls_buf kept;
-    int64_t steps;
-    ls_logged logged;
-} cut;
-
-static ls_status keep_line(const char *line, size_t nbytes, int64_t step, const ls_json *j,
-                           void *arg) {
-    cut *c = arg;
-    if (step > c->steps) return LS_OK;
-    ls_buf_append(&c->kept, line, nbytes);
-    if (ls_json_get(j, "loss") && step > c->logged.step) c->logged.step = step;
-    if (ls_json_get(j, "val_loss") && step > c->logged.evaluation) c->logged.evaluation = step;
-    return LS_OK;
-}
-
-ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *e) {
-    char *path = path_of(run);
-    cut c = {.steps = steps};
-    size_t nbytes = 0;
-    ls_status s = ls_file_exists(path) ? each_line(path, keep_line, &c, &nbytes, e) : LS_OK;
-    if (s == LS_OK && c.kept.len < nbytes) s = ls_file_replace(path, c.kept.data, c.kept.len, e);
-    if (s == LS_OK) *logged_p = c.logged;
-    ls_buf_free(&c.kept);
-    free(path);
-    return s;
-}
-
-static void add_point(ls_series *s, int64_t step, double value) {
-    s->steps = ls_grow(s->steps, s->n, sizeof *s->steps);
-    s->values = ls_grow(s->values, s->n, sizeof *s->values);
-    s->steps[s->n] = (double)step;
-    s->values[s->n++] = value;
-}
-
-static ls_status add_line(const ls_json *line, int64_t step, void *arg) {
-    ls_history *h = arg;
-    double value = 0;
-    if (ls_json_number(ls_json_get(line, "loss"), &value)) add_point(&h->train, step, value);
-    if (ls_json_number(ls_json_get(line, "val_loss"), &value)) add_point(&h->val, step, value);
-    return LS_OK;
-}
-
-ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *e) {
-    ls_history h = {0};
-    ls_status s = ls_metrics_read(run, add_line, &h, e);
-    *h_p = h;
-    return s;
-}
-
-void ls_history_free(ls_history *h) {
-    free(h->train.steps);
-    free(h->train.values);
-    free(h->val.steps);
-    free(h->val.values);
-    *h = (ls_history){0};
 }

@@ -210,8 +210,8 @@ static void test_bad_ledger(void **arg) {
     static const char *const bad[][2] = {
         {"1d", "has step 2 after step 0"},
         {"3p", "has step 3 after step 3"},
-        {"5s/\"first\": [0-9]*/\"first\": 1/", "step 5 has samples 1 to"},
-        {"4s/\"view\"/\"vew\"/", "step 4 does not tell its samples"},
+        {"5s/\"first\": [0-9]*/\"first\": 1/", "metrics.jsonl:5: step 5 has "},
+        {"4s/\"view\"/\"vew\"/", "metrics.jsonl:4: step 4 does not name its view"},
     };
     char line[512], *output = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

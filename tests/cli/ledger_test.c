@@ -1,0 +1,179 @@
+/* ledger_test.c - metrics.jsonl that is lost, cut, damaged, forged or very large: `ckpt ledger`
+ * says what is wrong with it, and a run goes on from it and marks what is missing. */
+#include "cli/program.h"
+
+static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "
+                            "--set checkpoint.every=20 --set log.every=1000 "
+                            "--set train.eval_every=10%s";
+
+static void shell(const char *run, const char *what) {
+    char line[1024];
+    snprintf(line, sizeof line, "cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder, folder, run,
+             what);
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
+static int make_base(void **state) {
+    if (folder_make(state) != 0) return -1;
+    char line[512];
+    snprintf(line, sizeof line, START, "base", 20, "");
+    expect(line, 0, NULL);
+    return 0;
+}
+
+static void ledger(const char *run, int code, const char *says) {
+    char line[128];
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, code, says);
+}
+
+/* What `sed` or another command does to the log of 20 steps, with an evaluation after step 10 (line
+ * 11) and 20 (line 22). */
+static const char *const bad[][2] = {
+    {": > $m", "ends with step 0, but"},
+    {"rm $m", "metrics.jsonl: can't be opened"},
+    {"truncate -s $(($(head -10 $m | wc -c) + 40)) $m", "the lines of steps 11 to 20 are missing"},
+    {"sed -i 22,99d $m && sed -i 21d $m", "the lines of steps 20 to 20 are missing"},
+    {"dd if=/dev/zero of=$m bs=1 seek=$(($(head -7 $m | wc -c) + 50)) count=64 conv=notrunc "
+     "status=none",
+     "metrics.jsonl:8: is damaged"},
+    {"sed -i '5s/\"workers\": 2/\"workers\": -5/' $m",
+     "metrics.jsonl:5: step 5 was made by -5 work"},
+    {"sed -i '5s/\"workers\": 2/\"workers\": 4611686018427387904/' $m",
+     "metrics.jsonl:5: step 5 was"},
+    {"sed -i '5s/\"workers\": 2/\"workers\": 9/' $m", "this run can have 1 to 8"},
+    {"sed -i '5s/\"workers\": 2/\"workers\": 2.5/' $m", "metrics.jsonl:5: step 5 does not name"},
+    {"sed -i '5s/\"view\": 1/\"view\": -9223372036854775808/' $m", "step 5 is of view -922337"},
+    {"sed -i '5s/\"samples\": 16/\"samples\": 9223372036854775807/' $m",
+     "it should have 16 from 64"},
+    {"sed -i '5s/\"first\": 64/\"first\": 9223372036854775807/' $m", "it should have 16 from 64"},
+    {"sed -i '5s/\"epoch\": 0/\"epoch\": -1/' $m", "metrics.jsonl:5: step 5 has 16 samples"},
+    {"sed -i '5s/\"step\": 5/\"step\": 9223372036854775807/' $m", ":5: has no step from 1 to"},
+    {"sed -i '5s/\"step\": 5/\"step\": 0/' $m", "metrics.jsonl:5: has no step from 1 to"},
+    {"sed -i '5s/.*/what is this/' $m", "metrics.jsonl:5: is damaged"},
+    {"sed -i '5s/.*//' $m", "metrics.jsonl:5: is damaged"},
+    {"sed -i '5s/.*/[5]/' $m", "metrics.jsonl:5: has no step"},
+    {"sed -i '5s/\"loss\"/\"lost\"/' $m", ":5: step 5: is neither a step, nor an evaluation"},
+    {"sed -i '11s/\"step\": 10/\"step\": 12/' $m", ":11: has an evaluation after step 12"},
+    {"sed -i '5s/.*/{\"step\": 6, \"gap\": [5, 6]}/' $m", ":6: has step 6 after step 6"},
+    {"sed -i '5s/.*/{\"step\": 5, \"gap\": [1, 5]}/' $m",
+     ":5: has a gap from step 1 on after step 4"},
+    {"sed -i '5s/.*/{\"step\": 5, \"gap\": [5, 4611686018427387904]}/' $m",
+     ":5: has a gap that is"},
+    {"sed -i '5s/.*/{\"step\": 5, \"gap\": [5, 5]}/' $m", "not clean: 1 of 20 steps have no lines"},
+    {"head -c 70000 /dev/zero | tr '\\0' x >> $m && echo >> $m", "is damaged: a line of more than"},
+    {"cat $m >> $m.2 && cat $m.2 >> $m", "metrics.jsonl:23: has step 1 after step 20"},
+};
+
+static void test_bad(void **state) {
+    (void)state;
+    ledger("base", 0, ": clean: 20 steps by 2 to 2 workers");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        shell("bad", "rm -rf $r && cp -r base $r");
+        shell("bad", bad[i][0]);
+        ledger("bad", 1, bad[i][1]);
+    }
+    shell("bad", "rm -rf $r && cp -r base $r && printf '{\"step\": 21, \"lo' >> $m");
+    ledger("bad", 0, ": clean: 20 steps"); /* being written */
+}
+
+/* ---- a run goes on ---- */
+
+static void go_on(const char *run, const char *harm, const char *says) {
+    char line[512], *output = NULL;
+    shell(run, "cp -r base $r");
+    shell(run, harm);
+    snprintf(line, sizeof line, START, run, 30, " --resume");
+    int code = run_program(line, &output);
+    if (code != 0 || (says ? !strstr(output, says) : strstr(output, "has no lines") != NULL))
+        fail_msg("%s: exit code %d, expected: %s\n%s", run, code, says, output);
+    free(output);
+}
+
+static void test_gaps(void **state) {
+    (void)state;
+    char peace[256], got[256];
+    go_on("peace", "true", NULL);
+    ledger("peace", 0, ": clean: 30 steps");
+    hash_of("peace", peace);
+    go_on("missing", "rm $m", "metrics.jsonl: has no lines of steps 1 to 20; training goes on");
+    ledger("missing", 1,
+           "not clean: 20 of 30 steps have no lines in metrics.jsonl, the first of "
+           "them 1 to 20");
+    hash_of("missing", got);
+    assert_string_equal(got, peace);
+    go_on("empty", ": > $m", "has no lines of steps 1 to 20");
+    ledger("empty", 1, "not clean: 20 of 30 steps");
+    go_on("half", "truncate -s $(($(head -10 $m | wc -c) + 40)) $m",
+          "has no lines of steps 11 to 20");
+    ledger("half", 1,
+           "not clean: 10 of 30 steps have no lines in metrics.jsonl, the first of them "
+           "11 to 20");
+    go_on("torn", "printf '{\"step\": 21, \"lo' >> $m", NULL);
+    ledger("torn", 0, ": clean: 30 steps");
+    go_on("beyond", "sed '20,22s/\"step\": 20/\"step\": 21/' $m | tail -2 >> $m", NULL);
+    ledger("beyond", 0, ": clean: 30 steps");
+    go_on("zeros", "head -c 300000 /dev/zero >> $m", NULL);
+    ledger("zeros", 0, ": clean: 30 steps");
+    go_on("middle",
+          "dd if=/dev/zero of=$m bs=1 seek=$(($(head -7 $m | wc -c) + 50)) count=64 conv=notrunc "
+          "status=none",
+          NULL);
+    ledger("middle", 1, "metrics.jsonl:8: is damaged");
+}
+
+/* Nothing is lost with a file that is taken away while a run trains but its lines. */
+static void test_taken_away(void **state) {
+    (void)state;
+    char line[512], *output = NULL;
+    shell("away", "cp -r base $r");
+    pace("away", 25);
+    snprintf(line, sizeof line, START, "away", 50, " --resume");
+    program p = program_start(line, 0);
+    shell("away", "until grep -q '\"step\": 26,' $m; do sleep 0.02; done; rm $m");
+    let_go("away");
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_non_null(strstr(output, "has no lines of steps 1 to 40"));
+    free(output);
+    ledger("away", 1, "not clean: 40 of 50 steps");
+}
+
+/* 5 GB: a worker is killed, the run ends well, and goes on. */
+static void large(const char *run, const char *how) {
+    char line[512], *output = NULL;
+    pid_t pids[8];
+    shell(run, "cp -r base $r");
+    shell(run, how);
+    pace(run, 25);
+    snprintf(line, sizeof line, START, run, 40, " --resume");
+    program p = program_start(line, 0);
+    shell(run, "until tail -c 1000 $m | grep -q '\"step\": 26,'; do sleep 0.02; done");
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[0], SIGKILL);
+    let_go(run);
+    int code = program_end(&p, &output);
+    if (code != 0 || !strstr(output, "was killed"))
+        fail_msg("%s: exit code %d:\n%s", run, code, output);
+    free(output);
+    snprintf(line, sizeof line, START, run, 50, " --resume");
+    expect(line, 0, "validation loss");
+}
+
+static void test_large(void **state) {
+    (void)state;
+    large("large-front", "mv $m x && truncate -s 5G $m && (echo; cat x) >> $m");
+    ledger("large-front", 1, "metrics.jsonl:1: is damaged: a line of more than");
+    shell("large-front", "test $(stat -c %s $m) -gt 5000000000");
+    large("large-end", "truncate -s 5G $m");
+    ledger("large-end", 0, ": clean: 50 steps");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_taken_away),
+        cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, make_base, folder_remove);
+}
