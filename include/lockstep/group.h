@@ -11,10 +11,12 @@
  *
  * Every collective is called by all workers of the group, in the same order, with the same count,
  * dtype, operation and root. If they differ, each gets LS_EINVAL with a message that says who
- * called what, from which file and line. One thread at a time may call a group; other groups (split
- * or duplicated) may be used by other threads. Calls of different groups may be waited for in any
- * order, since a wait moves the calls of all; but each blocking call waits until it is done: two
- * groups' blocking calls are made in the same order by all workers that are in both.
+ * called what, from which file and line: from that call, or from its next one where that call was
+ * done before the difference was found (docs/collectives.md, "Disagreement"). One thread at a time
+ * may call a group; other groups (split or duplicated) may be used by other threads. Calls of
+ * different groups may be waited for in any order, since a wait moves the calls of all; but each
+ * blocking call waits until it is done: two groups' blocking calls are made in the same order by
+ * all workers that are in both.
  *
  * Errors: LS_EINVAL (a bad argument): this call failed, outputs are untouched, the group lives.
  * LS_EPEER, LS_ETIMEOUT, LS_EABORT and a disagreement: outputs are undefined, and the group can
@@ -243,6 +245,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line);
 #define ls_scatter(g, ...)              ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_all_to_all(g, ...)           ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_all_to_all_v(g, ...)         ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_group_split(g, ...)          ls_group_split(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_group_dup(g, ...)            ls_group_dup(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_barrier(g, ...)              ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_send(g, ...)                 ls_send(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_recv(g, ...)                 ls_recv(LS_CALL_SITE(g), __VA_ARGS__)

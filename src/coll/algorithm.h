@@ -47,8 +47,12 @@ typedef enum ls_collective {
     LS_NCALLS
 } ls_collective;
 
+/* By which function of the library a collective is called, where its own name does not say it. */
+typedef enum ls_call_form { LS_FORM_PLAIN, LS_FORM_SPLIT, LS_FORM_DUP } ls_call_form;
+
 typedef struct ls_call {
     ls_collective what;
+    ls_call_form form;
     ls_dtype dtype;
     ls_op op;
     int root;

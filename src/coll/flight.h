@@ -45,7 +45,7 @@ ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
  * counts differ. */
 ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
 
-/* Has step i, a receive, been posted and is not done? */
+/* Has step i, a message, been posted and is not done? */
 bool ls_flight_waits(const ls_flight *, int i);
 
 static inline bool ls_flight_finished(const ls_flight *f) { return f->left == 0; }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/mem.h"
+#include "coll/health.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
 
@@ -78,7 +79,6 @@ static ls_status open_group(ls_endpoint *p, int id, uint32_t identity, int rank,
     *g = (ls_group){.end = p, .id = id, .identity = identity, .rank = rank, .size = size};
     pthread_mutex_init(&g->lock, NULL);
     g->suspect = -1;
-    g->record.group = identity;
     g->ranks = LS_NEW_ARRAY(int, (size_t)size);
     g->hosts = LS_NEW_ARRAY(int, (size_t)size);
     g->sent = LS_NEW_ARRAY(uint32_t, (size_t)size);
@@ -100,6 +100,10 @@ static ls_status open_group(ls_endpoint *p, int id, uint32_t identity, int rank,
         s = ls_shared_open(g->shared, p->commons, p->k, id, identity, rank, size, local, e);
     }
     pthread_mutex_unlock(&p->lock);
+    if (!g->shared) {
+        g->history = LS_NEW(ls_history);
+        g->history->group = identity;
+    }
     free(local);
     *g_p = g;
     if (s != LS_OK) {
@@ -114,6 +118,7 @@ void ls_group_close(ls_group *g) {
     if (!g) return;
     ls_endpoint *p = g->end;
     unlink_group(p, g);
+    ls_health_leave(g);
     ls_request_close_all(g);
     pthread_mutex_lock(&p->lock);
     if (g->shared) {
@@ -123,6 +128,7 @@ void ls_group_close(ls_group *g) {
     p->taken &= ~((uint64_t)1 << g->id);
     bool last = --p->users == 0;
     pthread_mutex_unlock(&p->lock);
+    free(g->history);
     free(g->told);
     free(g->ranks);
     free(g->hosts);
@@ -275,11 +281,7 @@ static ls_status reserve_number(ls_group *g, int colour, int key, member *all, i
     }
 }
 
-ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
-    ls_error own;
-    if (!e) e = &own;
-    if (!g || !g_p)
-        return ls_fail(e, LS_EINVAL, "group_split: no group, or nowhere to put the new one");
+static ls_status split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
     member *all = LS_NEW_ARRAY(member, (size_t)g->size);
     ls_group *new = NULL;
     int id = 0;
@@ -306,8 +308,25 @@ ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_er
     return LS_OK;
 }
 
+/* Its collectives are reported as the call that the user made. */
+static ls_status split_as(ls_call_form form, const char *name, ls_group *g, int colour, int key,
+                          ls_group **g_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    if (!g || !g_p)
+        return ls_fail(e, LS_EINVAL, "%s: no group, or nowhere to put the new one", name);
+    g->form = form;
+    ls_status s = split(g, colour, key, g_p, e);
+    g->form = LS_FORM_PLAIN;
+    return s;
+}
+
+ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
+    return split_as(LS_FORM_SPLIT, "group_split", g, colour, key, g_p, e);
+}
+
 ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e) {
-    return ls_group_split(g, 0, 0, g_p, e);
+    return split_as(LS_FORM_DUP, "group_dup", g, 0, 0, g_p, e);
 }
 
 /* ---- the rest ---- */
@@ -317,8 +336,7 @@ int ls_group_size(const ls_group *g) { return g->size; }
 
 ls_group *ls_group_at(ls_group *g, const char *file, int line) {
     if (g) {
-        g->file = file;
-        g->line = line;
+        g->site = (ls_site){file, line};
     }
     return g;
 }

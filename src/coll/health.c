@@ -11,11 +11,13 @@
 #include "base/mem.h"
 #include "net/watch.h"
 
-static_assert(sizeof(ls_record) <= LS_WATCH_NBYTES, "it is published");
+static_assert(sizeof(ls_history) <= LS_WATCH_NBYTES, "it is published");
 
 static const int64_t CHECK_NS = 20 * 1000 * 1000;
 /* Others are asked for the first time after this, then at twice the time, ... */
 static const int64_t ASK_NS = 250 * 1000 * 1000;
+/* What a worker has sent is here after this. */
+static const int64_t OUTRUN_NS = (int64_t)3 * 1000 * 1000 * 1000;
 /* For all answers together. The last two are for reports and for what ends the group: those who
  * answer do it in a millisecond, the limits are for workers that are stopped or on a very busy
  * machine. */
@@ -26,20 +28,27 @@ static ls_watch *watch_of(const ls_group *g) { return g->end->net ? g->end->net-
 
 /* ---- what this worker shows ---- */
 
-static ls_record record_of(const ls_request *r) {
-    ls_record x = {.group = r->g->identity};
-    ls_record_set(&x, &r->call, r->number, r->print, r->file, r->line);
-    return x;
+static const ls_history *own(const ls_group *g) {
+    return g->shared ? ls_shared_own(g->shared) : g->history;
 }
 
-static void show(ls_group *g, const ls_record *x) {
-    if (g->shared) ls_shared_note(g->shared, x);
-    if (watch_of(g)) ls_watch_publish(watch_of(g), g->id, x, sizeof *x);
+static void publish(ls_group *g, const void *part, size_t nbytes) {
+    const unsigned char *from = (const unsigned char *)g->history, *at = part;
+    if (watch_of(g)) ls_watch_publish(watch_of(g), g->id, (size_t)(at - from), part, nbytes);
 }
 
 void ls_health_publish(ls_group *g, const ls_request *r) {
-    g->record = record_of(r);
-    show(g, &g->record);
+    if (g->shared) {
+        ls_shared_note(g->shared, &r->record);
+        return;
+    }
+    ls_history *h = g->history;
+    const ls_request *oldest = g->first;
+    while (oldest != r && (oldest->message_only || oldest->done)) oldest = oldest->next;
+    ls_history_add(h, &r->record);
+    h->done = oldest->number;
+    publish(g, &h->last[r->number % LS_CALLS_KEPT], sizeof *h->last);
+    publish(g, h, offsetof(ls_history, last));
 }
 
 static int member_of(const ls_group *g, int rank) {
@@ -49,32 +58,36 @@ static int member_of(const ls_group *g, int rank) {
 }
 
 static ls_single single_of(const ls_request *r) {
-    ls_single x = {.peer = member_of(r->g, r->message.peer), .line = r->line};
+    ls_single x = {.peer = member_of(r->g, r->message.peer), .line = r->site.line};
     x.nbytes = r->message.nbytes;
-    ls_record_set_file(x.file, r->file);
+    ls_record_set_file(x.file, r->site.file);
     return x;
 }
 
 void ls_health_waits(ls_group *g, const ls_request *r) {
-    bool on_page = ls_goes_shared(g);
-    ls_record x = on_page ? ls_shared_record(g->shared, g->rank) : g->record;
-    x.waiting = LS_WAITS_NOT;
+    ls_waiting waiting = LS_WAITS_NOT;
+    ls_single single = {0};
     if (r && r->message_only) {
-        x.waiting = r->receives ? LS_WAITS_TO_RECEIVE : LS_WAITS_TO_SEND;
-        x.single = single_of(r);
-    } else if (r && r->number + 1 == x.calls) {
-        x.waiting = LS_WAITS_IN_CALL;
+        waiting = r->receives ? LS_WAITS_TO_RECEIVE : LS_WAITS_TO_SEND;
+        single = single_of(r);
+    } else if (r && r->number + 1 == own(g)->calls) {
+        waiting = LS_WAITS_IN_CALL;
     }
-    show(g, &x);
+    if (g->shared) {
+        ls_shared_note_wait(g->shared, waiting, &single);
+        return;
+    }
+    g->history->waiting = (uint32_t)waiting;
+    g->history->single = single;
+    publish(g, g->history, offsetof(ls_history, last));
 }
 
 static void text_of(const ls_request *r, char *text, size_t nbytes) {
     ls_single message = r->message_only ? single_of(r) : (ls_single){0};
-    ls_record call = r->message_only ? (ls_record){0} : record_of(r);
     if (r->message_only)
         ls_single_text(&message, r->receives, text, nbytes);
     else
-        ls_record_text(&call, text, nbytes);
+        ls_record_text(&r->record, text, nbytes);
 }
 
 /* ---- a group that is broken ---- */
@@ -107,11 +120,13 @@ static void give_reason(ls_group *g, const ls_error *e) {
 
 typedef struct sight {
     int member, pid;
+    bool awaited;      /* by a collective */
     bool here;         /* on this host */
     const char *state; /* of its process, before it was asked; NULL: not known */
     ls_status status;  /* as of ls_inquiry */
     bool left;         /* it has closed its groups */
-    ls_record last;
+    bool known;        /* its history is */
+    ls_history history;
     ls_news news;
 } sight;
 
@@ -122,8 +137,15 @@ static sight look_at_page(const ls_group *g, int member) {
     x.pid = atomic_load(&w->pid);
     x.left = atomic_load(&w->left);
     x.state = x.left ? "gone" : ls_process_state(x.pid);
-    x.last = ls_shared_record(g->shared, member);
+    x.known = true;
+    ls_shared_history(g->shared, member, &x.history);
+    if (x.history.group != g->identity) x.history = (ls_history){0}; /* it has not come yet */
     return x;
+}
+
+static void keep_history(const ls_group *g, sight *x, const unsigned char *data) {
+    memcpy(&x->history, data, sizeof x->history);
+    x->known = x->history.group == g->identity;
 }
 
 static sight look_at_process(const ls_watch *w, int member, int rank) {
@@ -133,12 +155,22 @@ static sight look_at_process(const ls_watch *w, int member, int rank) {
     return x;
 }
 
+/* Of a worker that has left: its last words may be on their way when its end is seen. */
+static void look_at_last_words(const ls_group *g, ls_watch *w, sight *x) {
+    unsigned char data[LS_WATCH_NBYTES];
+    if (!ls_watch_last(w, g->id, g->ranks[x->member], data)) return;
+    keep_history(g, x, data);
+    x->left = x->known;
+}
+
 /* Asks those who may answer: one that is stopped does not. */
 static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t timeout_ns) {
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)n);
     int nasked = 0;
     for (int i = 0; i < n; i++) {
+        bool awaited = seen[i].awaited;
         seen[i] = look_at_process(w, seen[i].member, g->ranks[seen[i].member]);
+        seen[i].awaited = awaited;
         bool stopped = seen[i].state && strncmp(seen[i].state, "stopped", 7) == 0;
         if (!stopped) q[nasked++].rank = g->ranks[seen[i].member];
     }
@@ -149,8 +181,7 @@ static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t time
         seen[i].status = answered->status;
         if (answered->status != LS_OK) continue;
         seen[i].news = answered->news;
-        memcpy(&seen[i].last, answered->data, sizeof seen[i].last);
-        if (seen[i].last.group != g->identity) seen[i].last = (ls_record){0};
+        keep_history(g, &seen[i], answered->data);
     }
     free(q);
 }
@@ -159,6 +190,7 @@ static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t time
 static void look(const ls_group *g, sight *seen, int n, int64_t timeout_ns) {
     ls_watch *w = watch_of(g);
     if (!g->shared && w) ask(g, w, seen, n, timeout_ns);
+    for (int i = 0; i < n && !g->shared && w; i++) look_at_last_words(g, w, &seen[i]);
     for (int i = 0; i < n && g->shared; i++) seen[i] = look_at_page(g, seen[i].member);
     for (int i = 0; i < n && !g->shared && !w; i++) seen[i].status = LS_ETIMEOUT;
 }
@@ -168,46 +200,65 @@ static const char *state_of(const sight *x) {
     return x->status == LS_OK ? "running" : x->status == LS_EPEER ? "gone" : "not answering";
 }
 
-/* The call of mine that this record contradicts; NULL: none. */
-static const ls_request *contradicted(const ls_group *g, const ls_record *theirs) {
-    if (theirs->group != g->identity || !theirs->calls) return NULL;
-    for (const ls_request *r = g->first; r; r = r->next)
-        if (!r->message_only && r->number + 1 == theirs->calls)
-            return r->print != theirs->print ? r : NULL;
-    return NULL;
-}
-
-/* Both ends see both records: the same line at both. */
-static void disagree(ls_group *g, const ls_request *r, int other, const ls_record *theirs) {
+/* Both ends see both histories: the same line at both. */
+static void disagree(ls_group *g, int other, const ls_record *mine, const ls_record *theirs) {
     char a[256], b[256];
     bool first = g->rank < other;
-    ls_record mine = record_of(r);
-    bool look_alike = mine.what == theirs->what && mine.dtype == theirs->dtype &&
-                      mine.op == theirs->op && mine.root == theirs->root &&
-                      mine.count == theirs->count;
     ls_error e;
-    ls_record_text(first ? &mine : theirs, a, sizeof a);
-    ls_record_text(first ? theirs : &mine, b, sizeof b);
+    ls_record_text(first ? mine : theirs, a, sizeof a);
+    ls_record_text(first ? theirs : mine, b, sizeof b);
     ls_fail(&e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called %s%s",
             first ? g->rank : other, a, first ? other : g->rank, b,
-            look_alike ? "; the blocks' counts, or the algorithms that they force, differ" : "");
+            ls_record_reads_as(mine, theirs)
+                ? "; the blocks' counts, or the algorithms that they force, differ"
+                : "");
     give_reason(g, &e);
     g->to_tell = true;
 }
 
-/* "worker 1 (at train.c:40)"; r is its last call: the place is left out where that is another. */
-static void put_member(char text[80], int member, const ls_record *r, uint32_t number) {
+/* Does a member's history differ from mine? */
+static bool contradicts(ls_group *g, int member, const ls_history *theirs) {
+    int64_t number = ls_history_differs(own(g), theirs);
+    if (number < 0) return false;
+    disagree(g, member, ls_history_call(own(g), (uint32_t)number),
+             ls_history_call(theirs, (uint32_t)number));
+    return true;
+}
+
+/* Is a member done with call r, in which I wait for it, so long ago that it has forgotten which
+ * call that was? */
+static bool has_outrun(ls_group *g, const ls_request *r, int member, const ls_history *theirs) {
+    const ls_record *last = ls_history_call(theirs, theirs->calls - 1);
+    bool is_done = theirs->done - r->number - 1 < UINT32_MAX / 2; /* numbers wrap around */
+    char mine[256], text[256];
+    ls_error e;
+    if (theirs->group != g->identity || !is_done || ls_history_call(theirs, r->number) || !last)
+        return false;
+    ls_record_text(&r->record, mine, sizeof mine);
+    ls_record_text(last, text, sizeof text);
+    ls_fail(&e, LS_EINVAL,
+            "workers disagree: worker %d called %s, and waits in it for worker %d, which is done "
+            "with another call %u and has called %s since",
+            g->rank, mine, member, r->number, text);
+    give_reason(g, &e);
+    g->to_tell = true;
+    return true;
+}
+
+/* "worker 1 (at train.c:40)"; the place is left out where its call is not known. */
+static void put_member(char text[80], int member, const ls_history *h, uint32_t number) {
+    const ls_record *r = ls_history_call(h, number);
     char place[64];
     if (r) ls_record_place(r, place, sizeof place);
-    if (r && r->calls == number + 1)
+    if (r)
         snprintf(text, 80, "worker %d (at %s)", member, place);
     else
         snprintf(text, 80, "worker %d", member);
 }
 
-/* Both ends see both records: the same line at both. */
-static void counts_differ(ls_group *g, const ls_miscount *m, const ls_record *from,
-                          const ls_record *to) {
+/* Both ends see both histories: the same line at both. */
+static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *from,
+                          const ls_history *to) {
     char a[80], b[80];
     ls_error e;
     put_member(a, m->from, from, m->number);
@@ -224,15 +275,13 @@ static void counts_differ(ls_group *g, const ls_miscount *m, const ls_record *fr
 
 /* Where all share memory, with the places on the pages of both ends. */
 static void counts_on_pages_differ(ls_group *g, const ls_miscount *m) {
-    ls_record from = ls_shared_record(g->shared, m->from);
-    ls_record to = ls_shared_record(g->shared, m->to);
-    counts_differ(g, m, from.group == g->identity ? &from : NULL,
-                  to.group == g->identity ? &to : NULL);
+    sight from = look_at_page(g, m->from), to = look_at_page(g, m->to);
+    counts_differ(g, m, &from.history, &to.history);
 }
 
 /* Does a member show that the group can't go on? */
-static bool is_shown(ls_group *g, int member, const ls_record *last) {
-    if (!g->shared || last->group != g->identity) return false;
+static bool is_shown(ls_group *g, int member, const ls_history *theirs) {
+    if (!g->shared || theirs->group != g->identity) return false;
     ls_miscount m = ls_shared_miscount(g->shared, member);
     bool good = m.found && m.from >= 0 && m.from < g->size && m.to >= 0 && m.to < g->size;
     if (good) counts_on_pages_differ(g, &m);
@@ -242,13 +291,11 @@ static bool is_shown(ls_group *g, int member, const ls_record *last) {
 /* Is x the other end of a count that differs? Then it is told with the places of both calls. */
 static bool miscounts(ls_group *g, const sight *x) {
     const ls_miscount *m = &g->miscount;
-    const ls_request *r = g->first;
-    if (!m->found || x->last.group != g->identity) return false;
+    if (!m->found || !x->known || x->history.group != g->identity) return false;
     if (x->member != (m->from == g->rank ? m->to : m->from)) return false;
-    while (r && (r->message_only || r->number != m->number)) r = r->next;
-    if (!r || x->last.calls != m->number + 1) return false;
-    ls_record mine = record_of(r);
-    counts_differ(g, m, m->from == g->rank ? &mine : &x->last, m->to == g->rank ? &mine : &x->last);
+    if (!ls_history_call(&x->history, m->number)) return false;
+    counts_differ(g, m, m->from == g->rank ? own(g) : &x->history,
+                  m->to == g->rank ? own(g) : &x->history);
     return true;
 }
 
@@ -260,13 +307,9 @@ static void heed(ls_group *g, const ls_news *news) {
 
 /* Does what was seen tell why the group can't go on? */
 static bool explains(ls_group *g, const sight *x) {
-    const ls_request *r = contradicted(g, &x->last);
-    if (r)
-        disagree(g, r, x->member, &x->last);
-    else if (x->news.group == g->identity)
-        heed(g, &x->news);
-    else
-        return miscounts(g, x) || is_shown(g, x->member, &x->last);
+    if (x->known && contradicts(g, x->member, &x->history)) return true;
+    if (x->news.group != g->identity) return miscounts(g, x) || is_shown(g, x->member, &x->history);
+    heed(g, &x->news);
     return true;
 }
 
@@ -277,13 +320,69 @@ static sight *all_others(const ls_group *g) {
     return seen;
 }
 
+/* Do the last words of those that have left say why? */
+static bool heard_last_words(ls_group *g, ls_watch *w) {
+    unsigned n = ls_watch_nlast(w);
+    bool found = false;
+    if (g->shared || n == g->last_seen) return false;
+    g->last_seen = n;
+    for (int i = 0; i < g->size && !found; i++) {
+        sight x = {.member = i};
+        if (i != g->rank) look_at_last_words(g, w, &x);
+        found = explains(g, &x);
+    }
+    return found;
+}
+
 /* Has another worker said why? */
 static bool heard(ls_group *g) {
     ls_watch *w = watch_of(g);
     ls_news news;
-    if (!w || !ls_watch_heard(w, g->id, g->identity, &news)) return false;
+    if (!w) return false;
+    if (!ls_watch_heard(w, g->id, g->identity, &news)) return heard_last_words(g, w);
     heed(g, &news);
     return true;
+}
+
+void ls_health_listen(ls_group *g) {
+    if (!g->broken) heard(g);
+}
+
+void ls_health_leave(ls_group *g) {
+    ls_error e;
+    if (g->concluded || (g->suspect < 0 && (g->broken || !heard(g)))) return;
+    ls_group_error(g, &e);
+    ls_log("worker %d closes a group that is broken: %s", g->rank, e.msg);
+}
+
+/* A member that nobody answers for has left, or is lost. What it has sent before may still have to
+ * be read. */
+static bool await_last_words(ls_group *g, sight *x) {
+    enum { LOOKS = 3 };
+    ls_watch *w = watch_of(g);
+    if (g->shared || !w || x->known || x->status != LS_EPEER) return false;
+    for (int i = 0; i < LOOKS && !x->known; i++) {
+        ls_request_poll(g, CHECK_NS);
+        look_at_last_words(g, w, x);
+    }
+    return explains(g, x);
+}
+
+static void find_awaited(ls_group *, const ls_request *, bool *is);
+
+/* Has one that I wait for, and that is gone, outrun me? What it has sent has been read. */
+static bool was_outrun(ls_group *g, const sight *seen, int n) {
+    const ls_request *r = g->first;
+    bool found = false;
+    while (r && (r->message_only || r->done || !r->cached)) r = r->next;
+    if (!r) return false;
+    bool *awaited = LS_NEW_ARRAY(bool, (size_t)g->size);
+    find_awaited(g, r, awaited);
+    for (int i = 0; i < n && !found; i++)
+        found = awaited[seen[i].member] && seen[i].left &&
+                has_outrun(g, r, seen[i].member, &seen[i].history);
+    free(awaited);
+    return found;
 }
 
 /* A worker is lost, or its message was of another call: two may disagree, of whom one has ended.
@@ -297,8 +396,11 @@ static void find_reason(ls_group *g) {
     for (int i = 0; i < n && !found; i++)
         found = seen[i].member == g->suspect && explains(g, &seen[i]);
     for (int i = 0; i < n && !found; i++) found = explains(g, &seen[i]);
+    for (int i = 0; i < n && !found; i++) found = await_last_words(g, &seen[i]);
+    if (!found) found = was_outrun(g, seen, n);
     free(seen);
-    if (!found) heard(g);
+    if (!found) found = heard(g);
+    if (!found && g->suspect >= 0) g->to_tell = true; /* nobody was lost: all have to hear that */
 }
 
 /* Whoever asks this worker, or lives, knows it when this worker ends. */
@@ -351,7 +453,8 @@ static void find_awaited(ls_group *g, const ls_request *r, bool *is) {
         const ls_schedule *s = &r->cached->schedule;
         pthread_mutex_lock(&g->end->lock);
         for (int i = 0; i < s->nsteps && !r->done; i++)
-            if (s->steps[i].kind == LS_STEP_RECV && ls_flight_waits(&r->cached->flight, i))
+            if ((s->steps[i].kind == LS_STEP_RECV || s->steps[i].kind == LS_STEP_SEND) &&
+                ls_flight_waits(&r->cached->flight, i))
                 is[s->steps[i].peer] = true;
         pthread_mutex_unlock(&g->end->lock);
     }
@@ -396,9 +499,9 @@ static void check_awaited(ls_group *g, const ls_request *r) {
     if (!g->broken && !(r && r->done) && first_awaited(g, r) == member) lost(g, r, &x);
 }
 
+/* Each on its own page: a member's history is complete before it is seen to have come. */
 void ls_health_differs(ls_group *g, const ls_request *r) {
-    /* The other's record is of a later call where it did not wait: then it is of its kind, at
-     * least. */
+    ls_history theirs;
     pthread_mutex_lock(&g->lock);
     int other = r->shared->differs;
     ls_miscount m = r->shared->miscount;
@@ -407,18 +510,21 @@ void ls_health_differs(ls_group *g, const ls_request *r) {
         counts_on_pages_differ(g, &m);
         return;
     }
-    ls_record theirs = ls_shared_record(g->shared, other);
-    disagree(g, r, other, &theirs);
+    ls_shared_history(g->shared, other, &theirs);
+    if (contradicts(g, other, &theirs)) return;
+    ls_error e;
+    char text[256];
+    ls_record_text(&r->record, text, sizeof text);
+    ls_fail(&e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called another",
+            g->rank, text, other);
+    give_reason(g, &e);
 }
 
 static void check_pages(ls_group *g, const ls_request *r) {
     for (int i = 0; i < g->size && !g->broken; i++) {
-        ls_record theirs = ls_shared_record(g->shared, i);
-        const ls_request *mine = i == g->rank ? NULL : contradicted(g, &theirs);
-        if (mine)
-            disagree(g, mine, i, &theirs);
-        else if (i != g->rank)
-            is_shown(g, i, &theirs);
+        ls_history theirs;
+        ls_shared_history(g->shared, i, &theirs);
+        if (i != g->rank && !contradicts(g, i, &theirs)) is_shown(g, i, &theirs);
     }
     if (!g->broken) check_awaited(g, r);
 }
@@ -437,14 +543,13 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
     for (int all_have_come = r->message_only; all_have_come < 2 && !nlate; all_have_come++)
         for (int i = 0; i < n && nlate < LISTED; i++) {
             const sight *x = &seen[i];
-            bool is_late = x->status != LS_OK || x->last.calls <= r->number;
+            bool is_late = !x->known || x->history.calls <= r->number;
             if (all_have_come ? !awaited[x->member] : !is_late) continue;
             late[nlate++] = (ls_late){.rank = x->member,
                                       .pid = x->pid,
                                       .state = state_of(x),
                                       .host = x->here ? NULL : "on another host",
-                                      .unknown = x->status != LS_OK,
-                                      .last = x->last};
+                                      .history = x->known ? &x->history : NULL};
         }
     free(awaited);
     if (!nlate) return;
@@ -470,7 +575,9 @@ static int whom_to_look_at(ls_group *g, const ls_request *r, bool report, int64_
     find_awaited(g, r, is);
     for (int k = 0; k < g->size && n < most; k++) {
         int i = (first + k) % g->size;
-        if (i != g->rank && (is[i] || (report && !r->message_only))) seen[n++].member = i;
+        if (i == g->rank || (!is[i] && (!report || r->message_only))) continue;
+        seen[n].awaited = is[i] && !r->message_only;
+        seen[n++].member = i;
     }
     free(is);
     return n;
@@ -485,7 +592,9 @@ static void look_into(ls_group *g, ls_request *r, int64_t waited) {
     sight *seen = LS_NEW_ARRAY(sight, (size_t)g->size);
     int n = whom_to_look_at(g, r, report, waited, seen);
     look(g, seen, n, report ? REASON_NS : ANSWER_NS);
-    for (int i = 0; i < n && !g->broken; i++) explains(g, &seen[i]);
+    for (int i = 0; i < n && !g->broken; i++)
+        if (!explains(g, &seen[i]) && seen[i].awaited && waited >= OUTRUN_NS)
+            has_outrun(g, r, seen[i].member, &seen[i].history);
     if (report && !g->broken) list_late(g, r, seen, n);
     free(seen);
 }
@@ -519,7 +628,7 @@ void ls_health_timed_out(ls_group *g, const ls_request *r, int64_t waited_ns) {
     if (late >= 0 && g->shared) {
         sight x = look_at_page(g, late);
         snprintf(who, sizeof who, " for worker %d (pid %d), which has made %u calls", late, x.pid,
-                 x.last.calls);
+                 x.history.calls);
     }
     ls_fail(&e, LS_ETIMEOUT, "worker %d waited %.1f s%s%s%s", g->rank, (double)waited_ns / 1e9, who,
             r ? " in " : ", to begin its next call", text);

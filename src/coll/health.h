@@ -5,9 +5,12 @@
  * it (net/watch.h). Either tells what it has called last, and where, though it computes or is
  * stuck.
  *
- * Who finds that two workers disagree tells all others before it returns its own error, so that
- * each gets the same line, also when one closes its group and exits at once. Who loses a worker
- * asks the rest, before it says so, whether there is such a reason.
+ * Histories are compared, not calls (record.h): one worker may be done with the call in which the
+ * other waits, and may even have left. Its history stays: on its page, or as its last words.
+ *
+ * A worker that finds that two disagree informs all others before it returns its own error, so that
+ * each gets the same line, also when one closes its group and exits at once. A worker that loses
+ * another asks the rest, before it says so, whether there is such a reason.
  *
  * Only the group's own thread calls these, except ls_group_break().
  */
@@ -30,6 +33,11 @@ void ls_health_publish(ls_group *, const ls_request *);
 /* Shows that it waits for r, and that it does no more (NULL). */
 void ls_health_waits(ls_group *, const ls_request *);
 
+/* Another worker may have said why the group can't go on: looked at as a call begins. Breaks the
+ * group. */
+void ls_health_listen(ls_group *);
+/* The group is closed. Logs what this worker has not been told. */
+void ls_health_leave(ls_group *);
 /* One look, every 20 ms at most, whether all is well with r, which is not done. It breaks the group
  * where it is not; it reports once who is late. r NULL: all own calls are done, others' are not. */
 void ls_health_check(ls_group *, ls_request *r);

@@ -10,18 +10,46 @@ void ls_record_set_file(char name[32], const char *file) {
     memcpy(name, n > most ? file + n - most : file, (n > most ? most : n) + 1);
 }
 
-void ls_record_set(ls_record *r, const ls_call *c, uint32_t number, uint64_t print,
-                   const char *file, int line) {
-    r->calls = number + 1;
+void ls_record_set(ls_record *r, const ls_call *c, int n, uint32_t number, uint64_t print,
+                   ls_site site) {
+    r->number = number;
     r->what = (uint8_t)c->what;
     r->dtype = (uint8_t)c->dtype;
     r->op = (uint8_t)c->op;
+    r->form = (uint8_t)c->form;
     r->root = c->root;
-    r->line = line;
+    r->line = site.line;
     r->count = c->count;
     r->print = print;
-    r->waiting = LS_WAITS_NOT;
-    ls_record_set_file(r->file, file);
+    r->nblocks = c->counts ? (uint32_t)n : 0;
+    for (int i = 0; c->counts && i < n; i++) {
+        r->count = (i ? r->count : 0) + c->counts[i];
+        if (i < LS_BLOCKS_SHOWN) r->blocks[i] = c->counts[i];
+    }
+    ls_record_set_file(r->file, site.file);
+}
+
+void ls_history_add(ls_history *h, const ls_record *r) {
+    h->last[r->number % LS_CALLS_KEPT] = *r;
+    h->calls = r->number + 1;
+    h->waiting = LS_WAITS_NOT;
+}
+
+const ls_record *ls_history_call(const ls_history *h, uint32_t number) {
+    const ls_record *r = &h->last[number % LS_CALLS_KEPT];
+    bool is_kept = h->calls - number - 1 < LS_CALLS_KEPT; /* numbers wrap around */
+    return is_kept && r->number == number ? r : NULL;
+}
+
+int64_t ls_history_differs(const ls_history *a, const ls_history *b) {
+    if (a->group != b->group) return -1;
+    uint32_t ahead = a->calls - b->calls; /* numbers wrap around */
+    uint32_t end = ahead < UINT32_MAX / 2 ? b->calls : a->calls;
+    for (uint32_t back = LS_CALLS_KEPT; back > 0; back--) {
+        const ls_record *x = ls_history_call(a, end - back), *y = ls_history_call(b, end - back);
+        if (x && y && x->print != y->print) return end - back;
+    }
+    return -1;
 }
 
 /* Records come from other workers. */
@@ -44,23 +72,47 @@ void ls_record_place(const ls_record *r, char *text, size_t nbytes) {
     snprintf(text, nbytes, "%s:%d", base_name(r->file, file), r->line);
 }
 
+/* "reduce_scatter_v", "group_split": as the user called it. */
+static const char *call_name(const ls_record *r, char name[40]) {
+    if (r->form == LS_FORM_SPLIT) return "group_split";
+    if (r->form == LS_FORM_DUP) return "group_dup";
+    snprintf(name, 40, "%s%s", ls_collective_name((ls_collective)(r->what % LS_NCALLS)),
+             r->nblocks ? "_v" : "");
+    return name;
+}
+
+/* ", 15 elements in blocks of 3, 5, 7" */
+static void put_elements(const ls_record *r, char *text, size_t nbytes) {
+    int at = snprintf(text, nbytes, ", %llu elements", (unsigned long long)r->count);
+    for (uint32_t i = 0; i < r->nblocks && i < LS_BLOCKS_SHOWN && (size_t)at < nbytes; i++)
+        at += snprintf(text + at, nbytes - (size_t)at, "%s%llu", i ? ", " : " in blocks of ",
+                       (unsigned long long)r->blocks[i]);
+    if (r->nblocks > LS_BLOCKS_SHOWN && (size_t)at < nbytes)
+        snprintf(text + at, nbytes - (size_t)at, ", ...");
+}
+
 void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     ls_collective what = (ls_collective)(r->what % LS_NCALLS);
-    char op[16] = "", root[32] = "", file[sizeof r->file];
-    const char *name = base_name(r->file, file);
+    char name[40], op[16] = "", root[32] = "", elements[160] = "", file[sizeof r->file];
+    bool plain = r->form == LS_FORM_PLAIN && what != LS_CALL_BARRIER;
+    int at = snprintf(text, nbytes, "%s", call_name(r, name));
     if (ls_collective_reduces(what)) snprintf(op, sizeof op, " %s", ls_op_name((ls_op)r->op));
     bool rooted = what == LS_CALL_BROADCAST || what == LS_CALL_REDUCE || what == LS_CALL_GATHER ||
                   what == LS_CALL_SCATTER;
     if (rooted) snprintf(root, sizeof root, ", root %d", r->root);
-    if (ls_collective_is_pairwise(what))
-        snprintf(text, nbytes, "%s %s%s as call %u at %s:%d", ls_collective_name(what),
-                 ls_dtype_name((ls_dtype)r->dtype), root, r->calls - 1, name, r->line);
-    else if (what == LS_CALL_BARRIER)
-        snprintf(text, nbytes, "barrier as call %u at %s:%d", r->calls - 1, name, r->line);
-    else
-        snprintf(text, nbytes, "%s %s%s, %llu elements%s as call %u at %s:%d",
-                 ls_collective_name(what), ls_dtype_name((ls_dtype)r->dtype), op,
-                 (unsigned long long)r->count, root, r->calls - 1, name, r->line);
+    if (!ls_collective_is_pairwise(what)) put_elements(r, elements, sizeof elements);
+    if (plain && (size_t)at < nbytes)
+        at += snprintf(text + at, nbytes - (size_t)at, " %s%s%s%s",
+                       ls_dtype_name((ls_dtype)r->dtype), op, elements, root);
+    if ((size_t)at < nbytes)
+        snprintf(text + at, nbytes - (size_t)at, " as call %u at %s:%d", r->number,
+                 base_name(r->file, file), r->line);
+}
+
+bool ls_record_reads_as(const ls_record *a, const ls_record *b) {
+    return a->what == b->what && a->dtype == b->dtype && a->op == b->op && a->form == b->form &&
+           a->root == b->root && a->count == b->count && a->nblocks == b->nblocks &&
+           memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0;
 }
 
 const char *ls_process_state(int pid) {
@@ -93,17 +145,18 @@ static size_t put(char *text, size_t nbytes, size_t at, const char *line) {
 
 /* "it waits in recv of ..." */
 static void where(const ls_late *l, char *text, size_t nbytes) {
-    char what[256] = "";
-    const ls_record *r = &l->last;
-    bool single = r->waiting == LS_WAITS_TO_SEND || r->waiting == LS_WAITS_TO_RECEIVE;
-    const char *does = l->unknown                       ? "it does not answer"
+    char what[320] = "";
+    const ls_history *h = l->history;
+    const ls_record *r = h && h->calls ? ls_history_call(h, h->calls - 1) : NULL;
+    bool single = h && (h->waiting == LS_WAITS_TO_SEND || h->waiting == LS_WAITS_TO_RECEIVE);
+    const char *does = !h                               ? "it does not answer"
                        : single                         ? "it waits in "
-                       : !r->calls                      ? "it has made no call yet"
-                       : r->waiting == LS_WAITS_IN_CALL ? "it waits in "
+                       : !r                             ? "it has made no call yet"
+                       : h->waiting == LS_WAITS_IN_CALL ? "it waits in "
                                                         : "it has made ";
-    if (!l->unknown && single)
-        ls_single_text(&r->single, r->waiting == LS_WAITS_TO_RECEIVE, what, sizeof what);
-    else if (!l->unknown && r->calls)
+    if (single)
+        ls_single_text(&h->single, h->waiting == LS_WAITS_TO_RECEIVE, what, sizeof what);
+    else if (r)
         ls_record_text(r, what, sizeof what);
     snprintf(text, nbytes, "%s%s", does, what);
 }
@@ -113,7 +166,7 @@ void ls_late_report(const char *heading, const ls_late *late, int nlate, char *t
     size_t at = put(text, nbytes, 0, heading);
     for (int i = 0; i < nlate; i++) {
         const ls_late *l = &late[i];
-        char place[320], line[640];
+        char place[400], line[720];
         where(l, place, sizeof place);
         snprintf(line, sizeof line, "\n  worker %d (%s%spid %d) is %s; %s", l->rank,
                  l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, place);

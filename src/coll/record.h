@@ -1,12 +1,35 @@
-/* record.h - a call in a few bytes, so that other workers can tell what this one is doing.
+/* record.h - a worker's last calls in a few bytes, so that other workers can tell what it did.
  *
- * Every worker keeps the record of its last call where others can read it (shared memory), or hands
- * it out when asked (watch.h). It is written at every call, and costs a few nanoseconds.
+ * Every worker keeps the history of a group's calls where others can read it (shared memory), or
+ * hands it out when asked (watch.h); over TCP it leaves it behind when it goes (tcp.c). It is
+ * written at every call, and costs a few nanoseconds. Two histories agree where both have a call:
+ * the first that differs is what two workers disagree about, also when one of them, or both, have
+ * gone on.
  */
 #ifndef LS_COLL_RECORD_H
 #define LS_COLL_RECORD_H
 
 #include "coll/algorithm.h"
+
+enum { LS_CALLS_KEPT = 16, LS_BLOCKS_SHOWN = 6 };
+
+/* Where in the user's program a call stands. */
+typedef struct ls_site {
+    const char *file; /* NULL: not known */
+    int line;
+} ls_site;
+
+/* One call. */
+typedef struct ls_record {
+    uint32_t number;
+    uint8_t what, dtype, op, form;
+    int32_t root, line;
+    uint64_t count; /* of uneven forms all blocks together */
+    uint64_t print; /* of this call alone */
+    uint64_t blocks[LS_BLOCKS_SHOWN];
+    uint32_t nblocks; /* 0: they are even */
+    char file[32];    /* the end of its name */
+} ls_record;
 
 /* A single message on its way. */
 typedef struct ls_single {
@@ -32,27 +55,35 @@ typedef struct ls_miscount {
     uint64_t sent, expected;
 } ls_miscount;
 
-typedef struct ls_record {
-    uint32_t calls; /* that the worker has made in this group: the last one's number + 1 */
-    uint32_t group; /* which of the groups that have had this number */
-    uint8_t what, dtype, op, waiting;
-    int32_t root, line;
-    uint64_t count, print;
-    char file[32];        /* the end of its name */
-    ls_single single;     /* that it waits for */
-} ls_record;
+/* What is before `last` changes together. */
+typedef struct ls_history {
+    uint32_t group;                /* which of the groups that have had this number */
+    uint32_t calls;                /* that the worker has made in this group */
+    uint32_t done;                 /* all before this one are done */
+    uint32_t waiting;              /* ls_waiting */
+    ls_single single;              /* that it waits for */
+    ls_record last[LS_CALLS_KEPT]; /* call c is last[c % LS_CALLS_KEPT] */
+} ls_history;
 
-/* Of a call. `group` and `single` stay. */
-void ls_record_set(ls_record *, const ls_call *, uint32_t number, uint64_t print, const char *file,
-                   int line);
+/* Of a call in a group of n. */
+void ls_record_set(ls_record *, const ls_call *, int n, uint32_t number, uint64_t print, ls_site);
 void ls_record_set_file(char name[32], const char *file);
 /* "all_reduce f32 sum, 1000 elements as call 5 at train.c:40" */
 void ls_record_text(const ls_record *, char *text, size_t nbytes);
+/* Would their texts say the same but for the place? */
+bool ls_record_reads_as(const ls_record *, const ls_record *);
 /* "recv of 4000 bytes from worker 1 at train.c:41" */
 void ls_single_text(const ls_single *, bool receives, char *text, size_t nbytes);
 
 /* "train.c:40" */
 void ls_record_place(const ls_record *, char *text, size_t nbytes);
+/* The next call. The worker waits no more. */
+void ls_history_add(ls_history *, const ls_record *);
+/* NULL: it was not made, or is forgotten. */
+const ls_record *ls_history_call(const ls_history *, uint32_t number);
+/* The number of the first call that both remember, and that differs; -1: there is none. Histories
+ * of two groups don't differ. */
+int64_t ls_history_differs(const ls_history *, const ls_history *);
 
 /* What another worker on this host is: "running", "sleeping", "stopped", "gone", ... */
 const char *ls_process_state(int pid);
@@ -62,8 +93,7 @@ typedef struct ls_late {
     int rank, pid;
     const char *host; /* NULL: this one */
     const char *state;
-    bool unknown; /* it did not answer: `last` says nothing */
-    ls_record last;
+    const ls_history *history; /* NULL: it did not answer */
 } ls_late;
 
 /* `heading`, and a line for each: where they are. */

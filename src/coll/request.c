@@ -22,6 +22,7 @@ static uint64_t mix(uint64_t x, uint64_t y) {
 
 static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     uint64_t x = mix((uint64_t)c->what << 32 | (uint64_t)c->dtype << 16 | (uint64_t)c->op, number);
+    x = mix(x, (uint64_t)c->form);
     x = mix(x, c->count);
     x = mix(x, (uint64_t)c->root);
     x = mix(x, (uint64_t)c->V);
@@ -330,6 +331,13 @@ void ls_request_progress(ls_group *g) {
     fly_locked(g, 0);
 }
 
+void ls_request_poll(ls_group *g, int64_t timeout_ns) {
+    ls_error e;
+    pthread_mutex_lock(&g->end->lock);
+    fly(g->end, timeout_ns, &e);
+    pthread_mutex_unlock(&g->end->lock);
+}
+
 /* ---- waiting ---- */
 
 typedef bool ready_fn(ls_group *, const ls_request *);
@@ -464,8 +472,7 @@ static void start_native(ls_group *g, const void *in, void *out, ls_request *r) 
 static void start_shared(ls_group *g, const void *in, void *out, size_t nin, size_t nout,
                          ls_request *r) {
     bool locked = lock_calls(g);
-    r->shared =
-        ls_shared_start(g->shared, &r->call, r->print, in, out, nin, nout, g->file, g->line);
+    r->shared = ls_shared_start(g->shared, &r->call, r->print, in, out, nin, nout, &r->record);
     unlock_calls(g, locked);
 }
 
@@ -487,16 +494,21 @@ static ls_status check_started(ls_group *g, ls_request *r, ls_error *e) {
 
 ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *out, size_t nin,
                            size_t nout, ls_in_place p, ls_request *r, ls_error *e) {
+    ls_health_listen(g);
     if (g->broken) return fail(g, e);
     bool shared = ls_goes_shared(g);
     if (g->told) ls_choice_tell(g, c);
     ready_fn *may_start = shared ? has_room : has_free_schedule;
     if (!may_start(g, NULL)) LS_TRY(wait_until(g, NULL, may_start, g->timeout_ns, true, e));
-    *r = (ls_request){.g = g, .call = *c, .file = g->file, .line = g->line, .number = g->calls++};
+    *r = (ls_request){.g = g, .call = *c, .site = g->site, .number = g->calls++};
+    r->call.form = g->form;
     r->call.mark = g->mark;
     g->mark = (ls_call_mark){0};
     g->counters.calls++;
-    r->print = print_of(g, c, r->number);
+    uint64_t print = print_of(g, &r->call, r->number);
+    ls_record_set(&r->record, &r->call, g->size, r->number, print, r->site);
+    g->print = mix(g->print, print);
+    r->print = g->print;
     link_request(g, r);
     if (shared)
         start_shared(g, in, out, nin, nout, r);
@@ -509,10 +521,11 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
 
 ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nbytes, int peer,
                                    ls_dtype dtype, ls_request *r, ls_error *e) {
+    ls_health_listen(g);
     if (g->broken) return fail(g, e);
     ls_endpoint *end = g->end;
     uint32_t number = send ? g->sent[peer]++ : g->received[peer]++;
-    *r = (ls_request){.g = g, .file = g->file, .line = g->line, .number = number};
+    *r = (ls_request){.g = g, .site = g->site, .number = number};
     r->message_only = true;
     r->receives = !send;
     r->message = (ls_message){.peer = g->ranks[peer],

@@ -39,10 +39,10 @@ typedef struct ls_cached {
 struct ls_request {
     ls_group *g;
     ls_call call;
-    const char *file;
-    int line;
+    ls_site site;
     uint32_t number;
-    uint64_t print;
+    uint64_t print;   /* of this call and of all before it */
+    ls_record record; /* of a collective */
     atomic_bool done; /* set last: whoever sees it may free the request */
     bool owned;       /* by the caller of a _start function: freed when it is done */
     ls_shared_call *shared;
@@ -69,18 +69,20 @@ struct ls_group {
     uint32_t *told; /* [LS_NCALLS][64] choices that were logged (explain.c); NULL: none are */
     int64_t timeout_ns, report_ns;
     uint32_t calls;
+    uint64_t print;            /* of all calls so far: the same at all members */
     uint32_t *sent, *received; /* [size] single messages */
     ls_cached cache[LS_CACHE];
     pthread_mutex_t lock; /* of the list of requests, the shared calls in it, and of breaking */
     ls_request *first;
-    const char *file; /* where the call that is made now stands */
-    int line;
+    ls_site site;      /* where the call that is made now stands */
+    ls_call_form form; /* of collectives that the library makes for a call of the user's */
     ls_call_mark mark; /* of the next call */
     ls_counters counters;
     /* health.c's */
-    ls_record record;  /* of the last call; where all share memory it is on the page instead */
-    int64_t looked;    /* ns, when it was looked whether all is well */
-    atomic_int broken; /* LS_OK, or why the group can only be closed; set after `why` */
+    ls_history *history; /* of this worker; NULL: it is on the page, since all share memory */
+    unsigned last_seen;  /* last words of others, as ls_watch_nlast() counts them */
+    int64_t looked;      /* ns, when it was looked whether all is well */
+    atomic_int broken;   /* LS_OK, or why the group can only be closed; set after `why` */
     ls_error why;
     ls_miscount miscount; /* set with `broken` */
     int suspect;          /* a member whose message was of another call; -1: none */
@@ -127,6 +129,9 @@ ls_status ls_request_start_message(ls_group *, bool send, void *buf, size_t nbyt
                                    ls_dtype, ls_request *r, ls_error *);
 /* Does what can be done now. An error breaks the group. */
 void ls_request_progress(ls_group *);
+/* Lets the transport move, for timeout_ns at most, and be it that it has nothing to do. What fails
+ * is not reported. */
+void ls_request_poll(ls_group *, int64_t timeout_ns);
 /* The same for who waits for r; LS_OK: r->done may be set. */
 ls_status ls_request_test(ls_request *r, ls_error *);
 /* Until r is done. `own_limit`: the group's limit counts, and running into it ends the group; else

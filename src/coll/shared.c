@@ -99,7 +99,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     page *mine = s->pages[rank];
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
-    mine->last.group = identity;
+    mine->history.group = identity;
     atomic_store_explicit(&mine->opened, opened ? opened : 1, memory_order_release);
     mine->small = ls_commons_offset(c, s->small);
     mine->stage = ls_commons_offset(c, s->stage);
@@ -208,8 +208,25 @@ static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
 }
 
+void ls_shared_note(ls_shared *s, const ls_record *r) {
+    page *mine = s->pages[s->rank];
+    begin_note(mine);
+    ls_history_add(&mine->history, r);
+    end_note(mine);
+}
+
+void ls_shared_note_wait(ls_shared *s, ls_waiting waiting, const ls_single *single) {
+    page *mine = s->pages[s->rank];
+    begin_note(mine);
+    mine->history.waiting = (uint32_t)waiting;
+    mine->history.single = *single;
+    end_note(mine);
+}
+
+const ls_history *ls_shared_own(const ls_shared *s) { return &s->pages[s->rank]->history; }
+
 ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, const void *in,
-                                void *out, size_t nin, size_t nout, const char *file, int line) {
+                                void *out, size_t nin, size_t nout, const ls_record *r) {
     ls_shared_call *x = &s->calls[s->started % LS_SHARED_SLOTS];
     assert(x->state == LS_SHARED_FREE);
     *x = (ls_shared_call){.call = *c, .number = s->started++, .print = print, .in = in, .out = out};
@@ -224,10 +241,7 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
     else
         show_buffers(s, x);
     if (c->sends) ls_shared_pairs_show(s, x);
-    page *shown = s->pages[s->rank];
-    begin_note(shown);
-    ls_record_set(&shown->last, c, x->number, print, file, line);
-    end_note(shown);
+    ls_shared_note(s, r);
     post(s, &mine->arrived, x->number + 1);
     return x;
 }
@@ -387,26 +401,20 @@ int ls_shared_late(const ls_shared *s, const ls_shared_call *x) {
     return x->state == LS_SHARED_DONE || x->state == LS_SHARED_FREE ? -1 : x->left;
 }
 
-void ls_shared_note(ls_shared *s, const ls_record *r) {
-    page *mine = s->pages[s->rank];
-    begin_note(mine);
-    mine->last = *r;
-    end_note(mine);
-}
-
 /* It may be written at this moment: then again. Half of one call and half of the next would look
  * like a call that nobody made. */
-__attribute__((no_sanitize("thread"))) ls_record ls_shared_record(const ls_shared *s, int member) {
+__attribute__((no_sanitize("thread"))) void ls_shared_history(const ls_shared *s, int member,
+                                                              ls_history *h_p) {
     const page *p = s->pages[member];
     for (int tries = 0; tries < 1000; tries++) {
         unsigned version = atomic_load_explicit(&p->version, memory_order_acquire);
-        ls_record r = p->last;
+        *h_p = p->history;
         FENCE(memory_order_acquire);
         unsigned after = atomic_load_explicit(&p->version, memory_order_relaxed);
-        if (version == after && version % 2 == 0) return r;
+        if (version == after && version % 2 == 0) return;
         sched_yield();
     }
-    return (ls_record){0}; /* it was stopped while it wrote */
+    *h_p = (ls_history){0}; /* it was stopped while it wrote */
 }
 
 void ls_shared_note_miscount(ls_shared *s, const ls_miscount *m) {

@@ -91,17 +91,19 @@ bool ls_shared_room(ls_shared *);
 int ls_shared_behind(const ls_shared *);
 /* Shows the call to the others. nin, nout: bytes of `in` and `out` here, as algorithm.h tells. */
 ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const void *in,
-                                void *out, size_t nin, size_t nout, const char *file, int line);
+                                void *out, size_t nin, size_t nout, const ls_record *);
 /* Does what can be done; true when the call is done, or a member is found to differ. After it is
  * done, the slot is free again. */
 bool ls_shared_step(ls_shared *, ls_shared_call *);
 /* Who is waited for in this call: the first such member, or -1. */
 int ls_shared_late(const ls_shared *, const ls_shared_call *);
 
-/* What this worker has called last: shown by ls_shared_start(), and here for a call that runs as a
- * schedule, and to say that it waits. */
+/* What this worker has called: shown by ls_shared_start(), and here for a call that runs as a
+ * schedule; and where it waits. */
 void ls_shared_note(ls_shared *, const ls_record *);
-ls_record ls_shared_record(const ls_shared *, int member);
+void ls_shared_note_wait(ls_shared *, ls_waiting, const ls_single *);
+const ls_history *ls_shared_own(const ls_shared *);
+void ls_shared_history(const ls_shared *, int member, ls_history *h_p);
 /* Shows for which counts the group can only be closed; what a member shows, or found is false. */
 void ls_shared_note_miscount(ls_shared *, const ls_miscount *);
 ls_miscount ls_shared_miscount(const ls_shared *, int member);

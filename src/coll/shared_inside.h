@@ -38,8 +38,8 @@ typedef struct page {
     int64_t small, stage, pairs; /* offsets */
     atomic_uint opened;          /* how often; the page serves many groups */
     /* Read by others only when something is wrong. */
-    _Alignas(64) atomic_uint version; /* odd while `last` is written */
-    ls_record last;
+    _Alignas(64) atomic_uint version; /* odd while `history` is written */
+    ls_history history;
     atomic_bool miscounted; /* set after `miscount` */
     ls_miscount miscount;
 } page;

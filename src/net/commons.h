@@ -27,7 +27,7 @@ typedef struct ls_commons_worker {
 enum {
     LS_COMMONS_MAX = 64 * 64,      /* workers */
     LS_COMMONS_GROUPS = 64,        /* groups that a worker can be in at once */
-    LS_COMMONS_CALLS_NBYTES = 2048 /* what a worker shows of its calls in a group (coll/shared.c) */
+    LS_COMMONS_CALLS_NBYTES = 4096 /* what a worker shows of its calls in a group (coll/shared.c) */
 };
 
 typedef struct ls_commons_head {

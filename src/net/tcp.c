@@ -7,6 +7,7 @@
  *     READY  src, who waits for a long message from dst, asks dst to send it
  *     BULK   a long message, data behind it
  *     LOST   src can't go on, for it has lost worker `number`
+ *     LAST   src leaves; what it had published of group `number` (watch.h) follows
  *
  * A receiver sends READY as soon as a long message is asked for; mostly it is there before the
  * sender is. THERE is for the case that the two disagree about its length: it is compared, so that
@@ -14,6 +15,9 @@
  *
  * Who loses a peer will end, and be lost to its own neighbours, which know nothing of that peer:
  * LOST is how they can name it.
+ *
+ * A worker may be done with a call, and leave, while another waits in a call that differs from it:
+ * LAST is how that one learns with what it differs.
  */
 #include "net/tcp.h"
 
@@ -34,7 +38,7 @@
 #include "base/mem.h"
 #include "net/watch.h"
 
-enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST };
+enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST, LAST };
 enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000, TURN = 524288 + 4096 };
 static const int64_t SILENCE_NS = 20000000; /* a long message waits without a word for so long */
 static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
@@ -58,6 +62,7 @@ typedef struct peer {
     int64_t out_gone_at;
     bool blames; /* it has said whom it lost */
     int blamed;
+    unsigned char *last; /* [LS_WATCH_NBYTES] its last words, while they arrive */
     char why[512];
 } peer;
 
@@ -357,14 +362,20 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         p->blames = true;
         p->blamed = (int)f->number;
         return true;
+    case LAST:
+        if (f->number >= LS_WATCH_GROUPS || f->nbytes != LS_WATCH_NBYTES) return false;
+        if (!p->last) p->last = ls_alloc(LS_WATCH_NBYTES);
+        ls_conn_take(c, p->last, LS_WATCH_NBYTES);
+        return true;
     default: return false;
     }
 }
 
 /* A frame's data are complete. */
-static void on_payload(tcp_net *x, ls_conn *c, const ls_frame *f) {
+static void on_payload(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     ls_message *m = c->owner;
     early *a = c->other_owner;
+    if (f->kind == LAST) ls_watch_keep_last(x->watch, (int)f->number, from, x->peers[from].last);
     if (m) received(x, m, f->print, f->nbytes);
     if (!a) return;
     a->whole = true;
@@ -396,7 +407,7 @@ static void pull(tcp_net *x, int from) {
         }
         io = ls_conn_payload(c, &e);
         if (io != LS_IO_DONE) break;
-        on_payload(x, c, &c->frame);
+        on_payload(x, from, c, &c->frame);
         c->in_frame = false;
         x->moved = true;
     }
@@ -639,6 +650,23 @@ static void free_notes(note *n) {
     }
 }
 
+/* To all that hear from this worker, and to those that have connected to it, as they may wait for
+ * it. */
+static void leave_last_words(tcp_net *x) {
+    unsigned char data[LS_WATCH_NBYTES];
+    _Static_assert((int)LS_WATCH_NBYTES <= (int)LS_CONN_COPIED, "it is copied");
+    for (int group = 0; group < LS_WATCH_GROUPS; group++) {
+        if (!ls_watch_published(x->watch, group, data)) continue;
+        ls_frame f = {.kind = LAST, .number = (uint32_t)group, .nbytes = sizeof data};
+        for (int i = 0; i < x->net.size; i++) {
+            const peer *p = &x->peers[i];
+            bool hears = p->out ? !p->out_gone : p->in && !p->in_gone;
+            if (hears && reach(x, i, NULL) == LS_OK)
+                ls_conn_put(p->out, &f, data, sizeof data, NULL, NULL);
+        }
+    }
+}
+
 /* What was told as sent, and is not with the kernel: it was copied. */
 static void say_farewell(tcp_net *x) {
     int64_t end = ls_clock_ns() + (x->told_lost ? SHORT_FAREWELL_NS : FAREWELL_NS);
@@ -656,13 +684,18 @@ static void say_farewell(tcp_net *x) {
 
 static void tcp_close(ls_net *net) {
     tcp_net *x = (tcp_net *)net;
-    if (x->watch && !atomic_load(&x->abort_asked)) say_farewell(x);
+    if (x->watch && !atomic_load(&x->abort_asked)) {
+        take_arrivals(x);
+        leave_last_words(x);
+        say_farewell(x);
+    }
     for (int i = 0; i < net->size; i++) {
         peer *p = &x->peers[i];
         ls_conn_free(p->out);
         ls_conn_free(p->in);
         free_notes(p->asked);
         free_notes(p->there);
+        free(p->last);
     }
     ls_watch_stop(x->watch);
     while (x->early) {

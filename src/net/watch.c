@@ -29,6 +29,13 @@ typedef struct answer {
     ls_news news;
 } answer;
 
+/* Of a peer that has left. */
+typedef struct last_words {
+    int group, rank;
+    unsigned char data[LS_WATCH_NBYTES];
+    struct last_words *next;
+} last_words;
+
 struct ls_watch {
     int listen_fd, rank, size;
     ls_member *members; /* [size] */
@@ -40,8 +47,11 @@ struct ls_watch {
     pthread_t thread;
     ls_guests guests;
     atomic_bool any_news;
+    atomic_uint nlast;
     pthread_mutex_t lock; /* of what follows */
     arrival *arrivals, **arrivals_end;
+    last_words *last;
+    uint64_t published; /* groups of which something was: bit i */
     answer answers[LS_WATCH_GROUPS];
 };
 
@@ -146,6 +156,11 @@ static void watch_free(ls_watch *w) {
         free(w->arrivals);
         w->arrivals = next;
     }
+    while (w->last) {
+        last_words *next = w->last->next;
+        free(w->last);
+        w->last = next;
+    }
     if (w->ready_fd >= 0) close(w->ready_fd);
     if (w->stop_fd >= 0) close(w->stop_fd);
     close(w->listen_fd);
@@ -222,11 +237,51 @@ bool ls_watch_is_here(const ls_watch *w, int rank) {
     return w->members[rank].host == w->members[w->rank].host;
 }
 
-void ls_watch_publish(ls_watch *w, int group, const void *data, size_t n) {
+void ls_watch_publish(ls_watch *w, int group, size_t at, const void *data, size_t n) {
     pthread_mutex_lock(&w->lock);
-    memcpy(w->answers[group].published, data, n);
+    memcpy(w->answers[group].published + at, data, n);
+    w->published |= (uint64_t)1 << group;
     pthread_mutex_unlock(&w->lock);
 }
+
+bool ls_watch_published(ls_watch *w, int group, unsigned char data[LS_WATCH_NBYTES]) {
+    pthread_mutex_lock(&w->lock);
+    bool any = w->published >> group & 1;
+    if (any) memcpy(data, w->answers[group].published, LS_WATCH_NBYTES);
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+/* With the lock. */
+static last_words *last_of(const ls_watch *w, int group, int rank) {
+    last_words *l = w->last;
+    while (l && (l->group != group || l->rank != rank)) l = l->next;
+    return l;
+}
+
+void ls_watch_keep_last(ls_watch *w, int group, int rank,
+                        const unsigned char data[LS_WATCH_NBYTES]) {
+    pthread_mutex_lock(&w->lock);
+    last_words *l = last_of(w, group, rank);
+    if (!l) {
+        l = LS_NEW(last_words);
+        *l = (last_words){.group = group, .rank = rank, .next = w->last};
+        w->last = l;
+    }
+    memcpy(l->data, data, sizeof l->data);
+    pthread_mutex_unlock(&w->lock);
+    atomic_fetch_add(&w->nlast, 1);
+}
+
+bool ls_watch_last(ls_watch *w, int group, int rank, unsigned char data[LS_WATCH_NBYTES]) {
+    pthread_mutex_lock(&w->lock);
+    const last_words *l = last_of(w, group, rank);
+    if (l) memcpy(data, l->data, sizeof l->data);
+    pthread_mutex_unlock(&w->lock);
+    return l != NULL;
+}
+
+unsigned ls_watch_nlast(const ls_watch *w) { return atomic_load(&w->nlast); }
 
 void ls_watch_keep(ls_watch *w, int group, const ls_news *news) {
     pthread_mutex_lock(&w->lock);

@@ -4,7 +4,8 @@
  * worker of which run it is; those who don't are dropped with a log line, and disturb nobody. A
  * peer's connection is handed on to the transport. A peer that asks what this worker is doing is
  * answered from what was published last. A peer that has found that a group can't go on says why:
- * it is kept for the worker.
+ * it is kept for the worker. So are the last words of peers that have left: what they had
+ * published.
  */
 #ifndef LS_NET_WATCH_H
 #define LS_NET_WATCH_H
@@ -12,7 +13,7 @@
 #include "net/conn.h"
 #include "net/join.h"
 
-enum { LS_WATCH_GROUPS = 64, LS_WATCH_NBYTES = 128 };
+enum { LS_WATCH_GROUPS = 64, LS_WATCH_NBYTES = 2048 };
 
 /* What each connection says first. */
 typedef struct ls_greeting {
@@ -50,12 +51,21 @@ ls_conn *ls_watch_take(ls_watch *, int *from_p);
 int ls_watch_pid(const ls_watch *, int rank);
 bool ls_watch_is_here(const ls_watch *, int rank); /* on this host */
 
-/* What is answered to questions about `group`; n bytes, LS_WATCH_NBYTES at most. */
-void ls_watch_publish(ls_watch *, int group, const void *data, size_t n);
+/* What is answered to questions about `group`: n bytes of it, from `at` on, become `data`; there
+ * are LS_WATCH_NBYTES. */
+void ls_watch_publish(ls_watch *, int group, size_t at, const void *data, size_t n);
+/* All of it; false: nothing was published. */
+bool ls_watch_published(ls_watch *, int group, unsigned char data[LS_WATCH_NBYTES]);
 /* Keeps news of a group as if a peer had brought it. */
 void ls_watch_keep(ls_watch *, int group, const ls_news *);
 /* Is there news of the group `identity` that has this number? */
 bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
+
+/* What worker `rank` had published about a group when it left. */
+void ls_watch_keep_last(ls_watch *, int group, int rank, const unsigned char data[LS_WATCH_NBYTES]);
+bool ls_watch_last(ls_watch *, int group, int rank, unsigned char data[LS_WATCH_NBYTES]);
+/* How often any was kept. */
+unsigned ls_watch_nlast(const ls_watch *);
 
 /* One worker that is asked. */
 typedef struct ls_inquiry {

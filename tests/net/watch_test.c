@@ -52,8 +52,8 @@ static void test_ask(void **state) {
         crew c;
         crew_start(&c, keyed ? &KEY : NULL);
         ls_inquiry q[] = {{.rank = 1}, {.rank = ABSENT}, {.rank = 2}};
-        ls_watch_publish(c.w[1], 5, "of five", 8);
-        ls_watch_publish(c.w[1], 6, "of six", 7);
+        ls_watch_publish(c.w[1], 5, 0, "of five", 8);
+        ls_watch_publish(c.w[1], 6, 0, "of six", 7);
         ls_watch_ask(c.w[0], 5, NULL, q, 3, LONG_NS);
         assert_int_equal(q[0].status, LS_OK);
         assert_string_equal((char *)q[0].data, "of five");
@@ -113,7 +113,7 @@ static void test_many(void **state) {
     static ls_inquiry q[MANY];
     crew_start(&c, NULL);
     for (int i = 0; i < MANY; i++) q[i] = (ls_inquiry){.rank = i % 2 ? ABSENT : 1 + i / 2 % 2};
-    ls_watch_publish(c.w[2], 0, "two", 4);
+    ls_watch_publish(c.w[2], 0, 0, "two", 4);
     ls_watch_ask(c.w[0], 0, NULL, q, MANY, LONG_NS);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(q[i].status, i % 2 ? LS_EPEER : LS_OK);
