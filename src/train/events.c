@@ -2,6 +2,7 @@
 #include "train/events.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,8 @@ static ls_status open_file(const char *folder, ls_events *ev, ls_error *e) {
         if (i) snprintf(number, sizeof number, ".%d", i);
         free(ev->path);
         ev->path = ls_format("%s/events.out.tfevents.%010lld.%s%s", folder, now, host, number);
-        ev->file = fopen(ev->path, "wbxe");
+        int fd = open(ev->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        ev->file = fd < 0 ? NULL : fdopen(fd, "wb");
         if (ev->file || errno != EEXIST) break;
     }
     if (!ev->file) return ls_fail(e, LS_EIO, "%s: can't be created: %s", ev->path, strerror(errno));

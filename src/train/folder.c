@@ -1,11 +1,12 @@
 /* folder.c - see folder.h. */
 #include "train/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,204 +14,393 @@
 #include "base/log.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
+#include "train/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
-enum { LOCK_LOOK_US = 50000, LOCK_LOOKS = 120 * 1000000 / LOCK_LOOK_US, FEW_LOOKS = 100 };
+static const double LOST_HOST_S = 120, SOON_S = 5;
+enum { MOST_TRIES = 1000 };
+
+/* Files of a run that a start makes: bits of notes->made. */
+enum { CONFIG, TOKENIZER, TOKENS, RECORD, METRICS, NFILES };
+static const char *const names[] = {[CONFIG] = "config.yaml",
+                                    [TOKENIZER] = "tokenizer.json",
+                                    [TOKENS] = "tokens.bin",
+                                    [RECORD] = LS_CORPUS_RECORD,
+                                    [METRICS] = "metrics.jsonl"};
 
 static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
 
-static ls_status write_config(const ls_run *r, ls_error *e) {
-    char *path = in_run(r, "config.yaml");
-    ls_status s = ls_file_replace(path, r->config_text.data, r->config_text.len, e);
+static bool has(const ls_run *r, const char *name) {
+    char *path = in_run(r, name);
+    bool there = ls_file_exists(path);
     free(path);
-    return s;
+    return there;
 }
 
-/* Of the view before, on another host, that may still be ending, or is cut off. */
-static void wait_for_lock(const ls_folder *f, int looks) {
-    for (int i = 0; i < looks && flock(f->lock, LOCK_EX | LOCK_NB) != 0; i++) {
-        if (i == LOCK_LOOKS / 60)
-            ls_log("%s: waiting for a worker of the view before to let go of it", f->run->dir);
-        usleep(LOCK_LOOK_US);
+/* ---- what there is ---- */
+
+typedef struct found {
+    enum { IS_MISSING, IS_EMPTY, IS_RUN, IS_OTHER } what;
+    bool has_lock;
+    char name[NAME_MAX + 1]; /* of a file that is there; "": none */
+} found;
+
+/* A start that was killed leaves the lock, and maybe a config that is not complete. */
+static bool counts_as_nothing(const char *name) {
+    static const char *const nothing[] = {".", "..", "lock", "config.yaml.new"};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
+        if (strcmp(name, nothing[i]) == 0) return true;
+    return false;
+}
+
+static ls_status look(const ls_run *r, found *f_p, ls_error *e) {
+    found f = {.what = IS_MISSING};
+    bool has_config = false, has_checkpoints = false;
+    DIR *d = opendir(r->dir);
+    if (!d && errno != ENOENT)
+        return ls_fail(e, LS_EIO, "%s: can't be opened: %s", r->dir, strerror(errno));
+    if (d) f.what = IS_EMPTY;
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        f.has_lock = f.has_lock || strcmp(entry->d_name, "lock") == 0;
+        has_config = has_config || strcmp(entry->d_name, names[CONFIG]) == 0;
+        has_checkpoints = has_checkpoints || strcmp(entry->d_name, "checkpoints") == 0;
+        if (counts_as_nothing(entry->d_name)) continue;
+        f.what = IS_OTHER;
+        snprintf(f.name, sizeof f.name, "%s", entry->d_name);
     }
+    if (d) closedir(d);
+    if (has_config && (f.has_lock || has_checkpoints)) f.what = IS_RUN;
+    *f_p = f;
+    return LS_OK;
 }
 
-/* One program a run at a time; the lock goes with the process. */
-static ls_status take_lock(ls_folder *f, int looks, ls_error *e) {
-    const char *dir = f->run->dir;
-    f->lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->lock < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", dir, strerror(errno));
-    wait_for_lock(f, looks);
-    if (flock(f->lock, LOCK_EX | LOCK_NB) == 0) return LS_OK;
-    close(f->lock);
-    f->lock = -1;
-    return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep", dir);
-}
-
-/* Of the first view's folder nobody else is to be waited for. */
-static int looks(const ls_run *r) { return r->survival.view.id.number > 1 ? LOCK_LOOKS : 0; }
-
-/* ---- a new one ---- */
-
-/* Config, tokenizer and tokens: those that are missing. */
-static ls_status write_files(const ls_run *r, const ls_corpus *c, ls_error *e) {
-    char *config = in_run(r, "config.yaml");
-    ls_status s = ls_file_exists(config) ? LS_OK : write_config(r, e);
-    free(config);
-    return s == LS_OK ? ls_corpus_save(c, r->dir, e) : s;
-}
-
-static ls_status fill(const ls_run *r, const ls_corpus *c, ls_error *e) {
-    char *checkpoints = in_run(r, "checkpoints");
-    ls_status s = ls_file_make_dirs(checkpoints, e);
-    free(checkpoints);
-    if (s == LS_OK) s = write_files(r, c, e);
-    if (s != LS_OK) ls_file_remove_tree(r->dir, NULL);
-    return s;
-}
-
-ls_status ls_folder_create(ls_folder *f_p, const ls_run *r, ls_error *e) {
-    *f_p = (ls_folder){.run = r, .lock = -1};
-    if (ls_file_exists(r->dir))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: exists already; go on from it with --resume, or choose another folder "
-                       "with -o",
-                       r->dir);
-    if (r->store) ls_store_set(r->store, LS_STORE_FOLDER_BEGUN, 1);
-    ls_corpus c;
-    LS_TRY(ls_corpus_make(&c, &r->config, e));
-    ls_status s = fill(r, &c, e);
-    ls_corpus_free(&c);
-    if (s != LS_OK) return s;
-    f_p->fresh = true;
-    return take_lock(f_p, looks(r), e);
-}
-
-/* ---- an old one ---- */
-
-static ls_status check_config(const ls_run *r, ls_error *e) {
-    char *path = in_run(r, "config.yaml"), *note = NULL;
+static ls_status check_config(const ls_run *r, bool logs, ls_error *e) {
+    char *path = in_run(r, names[CONFIG]), *note = NULL;
     ls_config was;
     ls_status s = ls_config_read(path, &was, e);
     if (s == LS_OK) s = ls_config_compatible(&was, &r->config, &note, e);
-    if (note) ls_log("%s", note);
+    if (note && logs) ls_log("%s", note);
     free(note);
     free(path);
     return s;
 }
 
+/* May this run be there? */
+static ls_status check_found(const ls_run *r, bool resumes, const found *f, bool logs,
+                             ls_error *e) {
+    if (f->what == IS_OTHER)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is not empty and not the directory of a run ('%.100s' is in it); "
+                       "choose another one with -o",
+                       r->dir, f->name);
+    if (f->what == IS_RUN && !resumes)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: exists already; go on from it with --resume, or choose another folder "
+                       "with -o",
+                       r->dir);
+    return f->what == IS_RUN ? check_config(r, logs, e) : LS_OK;
+}
+
+static ls_status check_writable(const char *path, ls_error *e) {
+    struct stat st;
+    bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!is_dir || euidaccess(path, W_OK | X_OK) == 0) return LS_OK; /* others: seen when read */
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
+}
+
+/* A run that is complete already writes no checkpoint; that it is good is seen later. */
+static ls_status check_disk(const ls_run *r, ls_error *e) {
+    char *checkpoints = in_run(r, "checkpoints"), *path = NULL;
+    int64_t step = 0;
+    ls_status s = check_writable(r->dir, e);
+    if (s == LS_OK) s = check_writable(checkpoints, e);
+    if (s == LS_OK && ls_checkpoint_newest(r->dir, &path, &step, NULL) != LS_OK) step = 0;
+    if (s == LS_OK && step < r->config.train.steps) s = ls_room_check(r, r->dir, 0, e);
+    free(path);
+    free(checkpoints);
+    return s;
+}
+
+ls_status ls_folder_check(const ls_run *r, ls_error *e) {
+    return ls_file_exists(r->dir) ? check_disk(r, e) : ls_room_check(r, r->dir, 0, e);
+}
+
+/* ---- directories ---- */
+
+/* The uppermost part of the path that does not exist; NULL: all of it does. */
+static char *missing_part(const char *dir) {
+    char *p = ls_strdup(dir);
+    for (char *s = p + (*p == '/'); *s || s > p; s++) {
+        char c = *s;
+        if (c != '/' && c != 0) continue;
+        *s = 0;
+        if (!ls_file_exists(p)) return p;
+        *s = c;
+        if (!c) break;
+    }
+    free(p);
+    return NULL;
+}
+
+/* Those that this process made, as far as nothing is in them. */
+static void remove_dirs(ls_folder *f) {
+    char *p = ls_strdup(f->run->dir);
+    size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
+    while (strlen(p) >= least && rmdir(p) == 0) {
+        char *slash = strrchr(p, '/');
+        if (!slash) break;
+        *slash = 0;
+    }
+    free(p);
+    free(f->made_from);
+    f->made_from = NULL;
+}
+
+/* ---- opening ---- */
+
+static ls_folder *new_folder(const ls_run *r, ls_error *e) {
+    void *p = mmap(NULL, sizeof(ls_folder_notes), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        ls_fail(e, LS_ENOMEM, "no shared memory: %s", strerror(errno));
+        return NULL;
+    }
+    ls_folder *f = LS_NEW(ls_folder);
+    *f = (ls_folder){.run = r, .lock = LS_LOCK_NONE, .notes = p};
+    f->notes->step = -1;
+    return f;
+}
+
+static void free_folder(ls_folder *f) {
+    ls_lock_drop(&f->lock);
+    munmap(f->notes, sizeof *f->notes);
+    free(f->made_from);
+    free(f);
+}
+
+static void note_place(ls_folder *f) {
+    struct stat st;
+    if (stat(f->run->dir, &st) != 0) return;
+    f->notes->device = st.st_dev;
+    f->notes->inode = st.st_ino;
+}
+
+/* With the lock. */
+static ls_status look_again(ls_folder *f, bool resumes, ls_error *e) {
+    found now;
+    LS_TRY(look(f->run, &now, e));
+    LS_TRY(check_found(f->run, resumes, &now, true, e));
+    LS_TRY(check_disk(f->run, e));
+    note_place(f);
+    f->notes->fresh = now.what == IS_EMPTY;
+    if (f->notes->fresh && f->run->resumes)
+        ls_log("%s: %s; this run begins it", f->run->dir,
+               f->made_from ? "does not exist yet" : "is empty");
+    return LS_OK;
+}
+
+/* Whoever has not got the lock has changed nothing, but made directories that are empty. */
+static ls_status lock_once(ls_folder *f, bool resumes, double wait_s, ls_error *e) {
+    const ls_run *r = f->run;
+    found before;
+    LS_TRY(look(r, &before, e));
+    if (before.has_lock && wait_s == 0) LS_TRY(ls_lock_look(r->dir, e));
+    LS_TRY(check_found(r, resumes, &before, false, e));
+    f->made_from = missing_part(r->dir);
+    ls_status s = ls_file_make_dirs(r->dir, e);
+    if (s == LS_OK) s = ls_lock_take(r->dir, wait_s, &f->lock, e);
+    if (s == LS_OK) s = look_again(f, resumes, e);
+    if (s == LS_OK) return LS_OK;
+    ls_lock_remove(&f->lock, r->dir);
+    remove_dirs(f);
+    return s;
+}
+
+bool ls_folder_is_for_all(const ls_run *r) {
+    return r->dir && !r->started && !r->listen && !r->join && !*r->config.survival.membership;
+}
+
+ls_status ls_folder_open(const ls_run *r, bool follows, ls_folder **f_p, ls_error *e) {
+    ls_folder *f = new_folder(r, e);
+    if (!f) return LS_ENOMEM;
+    ls_status s = LS_EIO;
+    for (int i = 0; s != LS_OK && i < MOST_TRIES; i++) {
+        s = lock_once(f, r->resumes || follows, follows ? LOST_HOST_S : 0, e);
+        /* A start that failed may have removed the directory meanwhile. */
+        if (s != LS_EIO || ls_file_exists(r->dir)) break;
+    }
+    if (s == LS_OK)
+        *f_p = f;
+    else
+        free_folder(f);
+    return s;
+}
+
+ls_status ls_folder_hold(const ls_run *r, ls_folder **f_p, ls_error *e) {
+    ls_folder *f = new_folder(r, e);
+    if (!f) return LS_ENOMEM;
+    ls_status s = ls_lock_take(r->dir, SOON_S, &f->lock, e);
+    if (s == LS_OK)
+        *f_p = f;
+    else
+        free_folder(f);
+    return s;
+}
+
+/* ---- filling ---- */
+
+static ls_status write_config(const ls_run *r, ls_error *e) {
+    char *path = in_run(r, names[CONFIG]);
+    ls_status s = ls_file_replace(path, r->config_text.data, r->config_text.len, e);
+    free(path);
+    return s;
+}
+
+/* Config, tokenizer, tokens and their record: those that are missing. */
+static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
+    const ls_run *r = f->run;
+    for (int i = 0; i < METRICS; i++)
+        if (!has(r, names[i])) f->notes->made |= 1u << i;
+    if (!has(r, names[CONFIG])) LS_TRY(write_config(r, e));
+    return ls_corpus_save(c, r->dir, e);
+}
+
 /* From the text. */
-static ls_status write_missing(const ls_run *r, ls_error *e) {
+static ls_status write_missing(ls_folder *f, ls_error *e) {
+    const ls_run *r = f->run;
     ls_corpus c;
     LS_TRY(ls_corpus_make(&c, &r->config, e));
     ls_status s = ls_file_make_dirs(r->dir, e);
-    if (s == LS_OK) s = write_files(r, &c, e);
+    if (s == LS_OK) s = ls_room_check(r, r->dir, (double)c.tokens.n * sizeof *c.tokens.ids, e);
+    if (s == LS_OK) s = write_files(f, &c, e);
     ls_corpus_free(&c);
     return s;
 }
 
-/* Killed before its first checkpoint, maybe before all of its files were there. */
-static ls_status begin_again(const ls_run *r, ls_error *e) {
-    ls_log("%s: has no checkpoint yet; beginning again", r->dir);
-    return ls_corpus_is_saved(r->dir) ? LS_OK : write_missing(r, e);
+static bool is_complete(const ls_run *r) {
+    return has(r, names[CONFIG]) && ls_corpus_is_saved(r->dir);
 }
 
-ls_status ls_folder_reopen(ls_folder *f_p, const ls_run *r, ls_error *e) {
-    *f_p = (ls_folder){.run = r, .lock = -1};
-    if (!ls_file_exists(r->dir)) {
-        ls_log("%s: does not exist yet; this run begins it", r->dir);
-        return ls_folder_create(f_p, r, e);
+/* A run that was killed before its first checkpoint, maybe before all of its files were there. */
+static ls_status begin_again(ls_folder *f, ls_error *e) {
+    ls_log("%s: has no checkpoint yet; beginning again", f->run->dir);
+    return is_complete(f->run) ? LS_OK : write_missing(f, e);
+}
+
+ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
+    ls_folder_notes *n = f->notes;
+    char *path = NULL;
+    int64_t step = 0;
+    if (n->fresh) {
+        if (!is_complete(f->run)) LS_TRY(write_missing(f, e));
+    } else {
+        LS_TRY(ls_checkpoint_newest_good(f->run->dir, &path, &step, e));
+        if (path)
+            ls_log("going on from %s", path);
+        else
+            LS_TRY(begin_again(f, e));
     }
-    LS_TRY(check_config(r, e));
-    LS_TRY(take_lock(f_p, looks(r), e));
-    char *path = NULL;
-    LS_TRY(ls_checkpoint_newest_good(r->dir, &path, &f_p->step, e));
-    if (!path) return begin_again(r, e);
-    ls_log("going on from %s", path);
     free(path);
+    n->step = step;
     return LS_OK;
 }
 
-/* ---- one that this run has made ---- */
+/* ---- views that follow ---- */
 
-/* Where nothing is kept in memory: the newest checkpoint, or the run's beginning. */
-static ls_status find_start(ls_folder *f, ls_error *e) {
-    char *path = NULL;
-    ls_status s = ls_checkpoint_newest_good(f->run->dir, &path, &f->step, e);
-    free(path);
-    if (s == LS_OK || ls_store_get(f->run->store, LS_STORE_FOLDER_STEP) > 0) return s;
-    f->step = 0;
-    return LS_OK;
-}
-
-static void tell_made_again(const ls_run *r) {
+static void log_made_again(const ls_run *r) {
     ls_log("%s: was taken away; it is made again, without the checkpoints and metrics so far",
            r->dir);
 }
 
-/* Half made, it is made anew; taken away since, it is made again. */
-ls_status ls_folder_enter(ls_folder *f_p, const ls_run *r, ls_error *e) {
-    if (!ls_store_get(r->store, LS_STORE_FOLDER_MADE)) {
-        LS_TRY(ls_file_remove_tree(r->dir, e));
-        return ls_folder_create(f_p, r, e);
-    }
-    *f_p = (ls_folder){.run = r, .lock = -1};
-    f_p->step = ls_store_steps(r->store);
-    if (!ls_corpus_is_saved(r->dir)) {
-        LS_TRY(write_missing(r, e));
-        tell_made_again(r);
-    }
-    LS_TRY(take_lock(f_p, looks(r), e));
-    return f_p->step < 0 ? find_start(f_p, e) : LS_OK;
+static bool is_same_place(const ls_folder *f) {
+    struct stat st;
+    return stat(f->run->dir, &st) == 0 && st.st_dev == f->notes->device &&
+           st.st_ino == f->notes->inode;
 }
 
-ls_status ls_folder_hold(ls_folder *f_p, const ls_run *r, ls_error *e) {
-    *f_p = (ls_folder){.run = r, .lock = -1};
-    return take_lock(f_p, FEW_LOOKS, e);
-}
-
-static bool is_held(const ls_folder *f) {
-    struct stat held, there;
-    return fstat(f->lock, &held) == 0 && stat(f->run->dir, &there) == 0 &&
-           held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-}
-
-static ls_status make_again(ls_folder *f, ls_error *e) {
-    ls_folder fresh = {.run = f->run, .lock = -1};
-    char *config = in_run(f->run, "config.yaml");
-    bool of_another = ls_file_exists(config);
-    free(config);
-    if (of_another)
-        return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", f->run->dir);
-    LS_TRY(ls_file_make_dirs(f->run->dir, e));
-    LS_TRY(take_lock(&fresh, looks(f->run), e));
-    close(f->lock);
-    f->lock = fresh.lock;
-    tell_made_again(f->run);
+/* The directory, or the lock alone, was taken away. */
+static ls_status lock_again(ls_folder *f, ls_error *e) {
+    const ls_run *r = f->run;
+    ls_lock fresh = LS_LOCK_NONE;
+    if (ls_lock_is_held(&f->lock, r->dir)) return LS_OK;
+    bool same = is_same_place(f);
+    if (!same && has(r, names[CONFIG]))
+        return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", r->dir);
+    LS_TRY(ls_file_make_dirs(r->dir, e));
+    LS_TRY(ls_lock_take(r->dir, SOON_S, &fresh, e));
+    ls_lock_drop(&f->lock);
+    f->lock = fresh;
+    note_place(f);
+    if (!same) log_made_again(r);
     return LS_OK;
 }
 
-ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
-    if (!is_held(f)) LS_TRY(make_again(f, e));
-    return write_files(f->run, c, e);
+/* Where nothing is in memory: the newest checkpoint, or the run's beginning. */
+static ls_status find_start(ls_folder *f, ls_error *e) {
+    const ls_run *r = f->run;
+    char *path = NULL;
+    LS_TRY(check_config(r, false, e));
+    ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
+    free(path);
+    if (s == LS_OK || ls_store_get(r->store, LS_STORE_FOLDER_STEP) > 0) return s;
+    f->notes->step = 0;
+    return LS_OK;
 }
 
-/* ---- all ---- */
+ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
+    f->notes->step = ls_store_steps(f->run->store);
+    bool same = is_same_place(f);
+    LS_TRY(lock_again(f, e));
+    if (!ls_corpus_is_saved(f->run->dir)) {
+        LS_TRY(write_missing(f, e));
+        if (same) log_made_again(f->run);
+    }
+    return f->notes->step < 0 ? find_start(f, e) : LS_OK;
+}
+
+ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
+    LS_TRY(lock_again(f, e));
+    return write_files(f, c, e);
+}
+
+/* ---- training begins, and ends ---- */
 
 /* Lines of a view before this one stay, also where some steps have to be done again. */
 ls_status ls_folder_keep(ls_folder *f, ls_logged *logged_p, ls_error *e) {
-    bool fresh = f->fresh, follows = f->run->store && f->run->survival.view.id.number > 1;
-    f->fresh = false;
+    const ls_run *r = f->run;
+    bool follows = r->store && r->survival.view.id.number > 1;
     *logged_p = (ls_logged){0};
-    if (fresh) return LS_OK;
-    LS_TRY(write_config(f->run, e));
-    return ls_metrics_cut(f->run->dir, follows ? INT64_MAX : f->step, logged_p, e);
+    if (f->notes->fresh && !f->notes->stays) {
+        if (!has(r, names[METRICS])) f->notes->made |= 1u << METRICS;
+        return LS_OK;
+    }
+    LS_TRY(write_config(r, e));
+    return ls_metrics_cut(r->dir, follows ? INT64_MAX : f->notes->step, logged_p, e);
 }
 
-void ls_folder_close(ls_folder *f) {
-    if (f->fresh) ls_file_remove_tree(f->run->dir, NULL);
-    if (f->lock >= 0) close(f->lock);
-    *f = (ls_folder){.lock = -1};
+void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
+
+/* Also what was being written beside them when a process was killed. */
+static void remove_files(const ls_folder *f) {
+    for (int i = 0; i < NFILES; i++) {
+        if (!(f->notes->made & 1u << i)) continue;
+        char *path = in_run(f->run, names[i]), *half = ls_format("%s.new", path);
+        unlink(path);
+        unlink(half);
+        free(path);
+        free(half);
+    }
+}
+
+void ls_folder_close(ls_folder *f, bool abandon) {
+    if (!f) return;
+    bool removes = abandon && f->notes->fresh && !f->notes->stays;
+    if (removes && ls_lock_is_held(&f->lock, f->run->dir)) {
+        remove_files(f);
+        ls_lock_remove(&f->lock, f->run->dir);
+        remove_dirs(f);
+    }
+    free_folder(f);
 }
 
 char *ls_folder_checkpoint(const ls_run *r, int64_t step) {

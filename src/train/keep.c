@@ -124,11 +124,11 @@ static ls_status write_line(const ls_run *r, ls_error *e) {
 /* The line of the last step, which a lost host may not have written. A host that is only out of
  * reach has the folder, and writes it. */
 static void end_metrics(const ls_run *r) {
-    ls_folder f;
+    ls_folder *f = NULL;
     ls_error e = {0};
-    if (ls_folder_hold(&f, r, &e) != LS_OK) return;
+    if (ls_folder_hold(r, &f, &e) != LS_OK) return;
     if (write_line(r, &e) != LS_OK) ls_log("%s", e.msg);
-    ls_folder_close(&f);
+    ls_folder_close(f, false);
 }
 
 /* Where nobody leads any more. */
@@ -371,6 +371,7 @@ void ls_run_drop(ls_run *r) {
     free(r->shares);
     free(r->better_shares);
     free(r->proposal);
+    r->shares = r->better_shares = r->proposal = NULL;
     r->control = NULL;
     r->store = NULL;
 }

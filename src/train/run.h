@@ -34,6 +34,7 @@ typedef struct ls_run {
     int *proposal;      /* [V + 1], for better ones */
     ls_balance balance;
     int64_t balanced_view;      /* the view that `balance` is about */
+    struct ls_folder *folder;   /* opened for all workers by who starts them; NULL: by worker 0 */
     struct ls_control *control; /* } of who starts the workers, once there is a folder */
     ls_snapshot snapshot;       /* } */
 } ls_run;

@@ -8,6 +8,7 @@
 #include "base/waiting.h"
 #include "net/process.h"
 #include "train/fit.h"
+#include "train/folder.h"
 #include "train/worker.h"
 
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
@@ -42,6 +43,19 @@ static ls_status share_flag(atomic_int **flag_p, ls_error *e) {
     return LS_OK;
 }
 
+/* Before workers start, so that they find the directory locked, and nobody else's files in it. */
+static ls_status open_folder(ls_run *r, ls_error *e) {
+    if (ls_folder_is_for_all(r)) return ls_folder_open(r, false, &r->folder, e);
+    return r->started ? LS_OK : ls_folder_check(r, e);
+}
+
+/* Workers that end well without a step have found a complete run. */
+static ls_status check_ended(const ls_run *r, ls_error *e) {
+    bool untrained = r->store && r->folder && r->survival.ended == INT64_MAX;
+    if (!untrained || r->folder->notes->step >= r->config.train.steps) return LS_OK;
+    return ls_fail(e, LS_EPEER, "%s: the workers ended before the first step", r->dir);
+}
+
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_train_job job = {
         .again = o->again, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
@@ -56,11 +70,16 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_status s = read_config(o, &job.run, e);
     if (s == LS_OK) s = make_plan(&job.run, e);
     if (s == LS_OK) s = ls_run_keep(&job.run, e);
+    if (s == LS_OK) s = open_folder(&job.run, e);
     if (s == LS_OK) s = ls_run_launch(&job.run, ls_train_worker, &job, e);
     int64_t ended = job.run.survival.ended;
+    if (s == LS_OK) s = check_ended(&job.run, e);
     if (s == LS_OK && !job.run.store) *unfinished_p = atomic_load(job.unfinished) != 0;
     if (s == LS_OK && job.run.store)
         *unfinished_p = ended >= 0 && ended < job.run.config.train.steps;
+    ls_folder *folder = job.run.folder;
+    ls_run_drop(&job.run); /* the control socket goes before the directory */
+    ls_folder_close(folder, s != LS_OK);
     ls_run_free(&job.run);
     munmap(job.unfinished, sizeof *job.unfinished);
     return s;

@@ -29,7 +29,7 @@ typedef struct ls_train_loop {
     const ls_run *run;
     ls_member m;
     ls_corpus corpus;
-    ls_folder folder;     /* worker 0's */
+    ls_folder *folder;    /* worker 0's; NULL: it has none yet */
     ls_metrics *metrics;  /* worker 0's */
     ls_evaluation latest; /* of worker 0 */
     ls_picture picture;   /* worker 0's */
@@ -112,7 +112,7 @@ static ls_status fail_last(const loop *l, ls_error *e) {
 /* What was taken away of the run's folder is made again. */
 static ls_status mend_folder(loop *l, ls_error *e) {
     ls_error lost;
-    LS_TRY(ls_folder_mend(&l->folder, &l->corpus, e));
+    LS_TRY(ls_folder_mend(l->folder, &l->corpus, e));
     if (ls_metrics_mend(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
     return LS_OK;
 }
@@ -357,22 +357,19 @@ static ls_status run_steps(loop *l, ls_error *e) {
 
 /* From the view before. */
 static ls_status keep_folder(loop *l, ls_error *e) {
-    l->folder.step = ls_store_steps(l->run->store);
+    l->folder->notes->step = ls_store_steps(l->run->store);
     return ls_corpus_is_saved(l->run->dir) ? LS_OK : mend_folder(l, e);
 }
 
+/* Whoever starts all workers has opened it for them. */
 static ls_status take_folder(loop *l, ls_error *e) {
     const ls_run *r = l->run;
-    ls_store *store = r->store;
+    bool begun = r->store && ls_store_get(r->store, LS_STORE_FOLDER_BEGUN);
+    bool made = r->store && ls_store_get(r->store, LS_STORE_FOLDER_MADE);
     if (l->metrics) return keep_folder(l, e);
-    if (l->folder.lock >= 0) close(l->folder.lock); /* it did not come further */
-    if (store && ls_store_get(store, LS_STORE_FOLDER_BEGUN))
-        LS_TRY(ls_folder_enter(&l->folder, r, e));
-    else if (l->job->resume)
-        LS_TRY(ls_folder_reopen(&l->folder, r, e));
-    else
-        LS_TRY(ls_folder_create(&l->folder, r, e));
-    return LS_OK;
+    if (!l->folder) l->folder = r->folder;
+    if (!l->folder) LS_TRY(ls_folder_open(r, begun, &l->folder, e));
+    return made ? ls_folder_follow(l->folder, e) : ls_folder_take_up(l->folder, e);
 }
 
 /* What all decide by is worker 0's, as its host has been there before. For workers to come, each
@@ -382,9 +379,9 @@ static ls_status agree_on_done(loop *l, ls_error *e) {
                                           LS_STORE_TOKENS};
     enum { N = sizeof flags / sizeof *flags };
     ls_store *store = l->run->store;
-    int64_t told[2 + N] = {l->folder.step, l->run->survival.view.n};
-    if (store && !ls_store_get(store, LS_STORE_FOLDER_MADE))
-        ls_store_set(store, LS_STORE_FOLDER_STEP, l->folder.step);
+    int64_t told[2 + N] = {l->folder ? l->folder->notes->step : 0, l->run->survival.view.n};
+    if (store && l->folder && !ls_store_get(store, LS_STORE_FOLDER_MADE))
+        ls_store_set(store, LS_STORE_FOLDER_STEP, told[0]);
     for (int i = 0; store && i < N; i++) told[2 + i] = ls_store_get(store, flags[i]);
     LS_TRY(ls_broadcast(l->m.group, told, 2 + N, LS_I64, 0, e));
     l->steps = told[0];
@@ -478,8 +475,9 @@ static ls_status begin(loop *l, ls_error *e) {
     LS_TRY(s);
     if (l->m.worker == 0) {
         ls_logged logged = {0};
-        if (!l->metrics) s = ls_folder_keep(&l->folder, &logged, e);
+        if (!l->metrics) s = ls_folder_keep(l->folder, &logged, e);
         if (s == LS_OK && !l->metrics) s = ls_metrics_open(r, logged, &l->metrics, e);
+        if (s == LS_OK) ls_folder_stay(l->folder);
         if (s == LS_OK) s = ls_metrics_missing(l->metrics, e);
         tell_beginning(l);
     }
@@ -554,18 +552,20 @@ static ls_status run_worker(loop *l, ls_error *e) {
 
 static loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     loop *l = LS_NEW(loop);
-    *l = (loop){.job = job, .run = &job->run, .saved = -1, .folder = {.lock = -1}};
+    *l = (loop){.job = job, .run = &job->run, .saved = -1};
     l->saved_ns = ls_clock_ns();
     l->m = (ls_member){.run = l->run, .slot = me};
     return l;
 }
 
-static void free_loop(loop *l) {
+/* With `how`: a start fails by an error of its own, not where another worker was lost. */
+static void free_loop(loop *l, ls_status how) {
+    bool fails = how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT;
     ls_metrics_close(l->metrics, NULL);
     ls_tracer_close(&l->tracer);
     ls_member_leave(&l->m);
     ls_corpus_free(&l->corpus);
-    ls_folder_close(&l->folder);
+    if (l->folder != l->run->folder) ls_folder_close(l->folder, fails);
     free(l);
 }
 
@@ -588,7 +588,7 @@ ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e
         job->loop = l;
         return s;
     }
-    free_loop(l);
+    free_loop(l, s);
     if (rested) job->loop = NULL;
     return s;
 }

@@ -1,0 +1,402 @@
+/* start_test.c - starts that meet: races for a run directory, another user's locks, directories
+ * that are somebody else's, starts that fail or are killed, disks without room.
+ *
+ * Whoever has not got the lock changes nothing, and nobody removes what it did not make.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "cli/program.h"
+
+enum { RACES = 50, STEPS = 40 };
+
+static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d "
+                            "--set checkpoint.every=0 --set train.eval_every=0 "
+                            "--set log.every=1000 --set survival.balance=off%s";
+
+static uint64_t state_of_draw = 7;
+
+static unsigned draw(unsigned below) {
+    state_of_draw = state_of_draw * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state_of_draw >> 33) % below;
+}
+
+static program start(int workers, const char *run, const char *more) {
+    char line[512];
+    snprintf(line, sizeof line, START, workers, run, STEPS, more);
+    return program_start(line, 0);
+}
+
+/* A start that ends by itself, with this exit code and these words. */
+static void start_ends(const char *run, const char *more, int code, const char *says) {
+    char line[512];
+    snprintf(line, sizeof line, START, 2, run, STEPS, more);
+    expect(line, code, says);
+}
+
+/* The shell's exit code for a line in the test's folder. */
+static int shell(const char *format, ...) {
+    char what[512], line[640];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(line, sizeof line, "cd %s && { %s; }", folder, what);
+    int how = system(line);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+static void says(const char *output, const char *what) {
+    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
+}
+
+static void ends(program *p, int code, const char *what) {
+    char *output = NULL;
+    int got = program_end(p, &output);
+    if (got != code) fail_msg("exit code %d, expected %d:\n%s", got, code, output);
+    if (what) says(output, what);
+    free(output);
+}
+
+static char peace[256];
+
+static void is_whole(const char *run) {
+    char line[128], got[256];
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: 40 steps");
+    hash_of(run, got);
+    assert_string_equal(got, peace);
+}
+
+static int make_peace(void **state) {
+    char *output = NULL;
+    if (folder_make(state) != 0 || chmod(folder, 0755) != 0) return -1;
+    char held[128];
+    snprintf(held, sizeof held, "%s/held", folder);
+    setenv("LOCKSTEP_HELD", held, 1);
+    program p = start(2, "peace", "");
+    int code = program_end(&p, &output);
+    free(output);
+    if (code == 0) hash_of("peace", peace);
+    return code;
+}
+
+/* ---- races ---- */
+
+static bool has_ended(const program *p) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+/* Two starts at once, of which one is this late. The winner is slow until the other one has ended,
+ * so they meet whatever the machine does. */
+static void race(int i, unsigned late_ms) {
+    static const char *const how[] = {"", " --resume"};
+    char run[32], config[64], precious[64], loser[96];
+    snprintf(run, sizeof run, "race-%d", i);
+    snprintf(config, sizeof config, "%s/config.yaml", run);
+    snprintf(precious, sizeof precious, "%s/precious.txt", run);
+    pace(run, 0);
+    program p[2];
+    for (int k = 0; k < 2; k++) {
+        p[k] = start(1 + i % 2, run, how[i >> k & 1]);
+        if (k == 0) sleep_ms(late_ms);
+    }
+    int lost = 0;
+    while (!has_ended(&p[lost])) {
+        sleep_ms(1);
+        lost = !lost;
+    }
+    snprintf(loser, sizeof loser, "%s: is in use by another lockstep: process %d on ", run,
+             (int)p[!lost].pid);
+    ends(&p[lost], 1, loser);
+    wait_for_file(config);
+    write_file(precious, "mine", 4);
+    let_go(run);
+    ends(&p[!lost], 0, NULL);
+    assert_true(file_exists(precious));
+    if (i % 10 == 0) is_whole(run);
+    snprintf(config, sizeof config, "ckpt ledger @/%s", run);
+    expect(config, 0, ": clean: 40 steps");
+}
+
+static void test_races(void **state) {
+    (void)state;
+    for (int i = 0; i < RACES; i++) race(i, i % 4 ? draw(120) : 0);
+}
+
+/* ---- workers that are killed while the text becomes tokens ---- */
+
+static void kill_workers(const program *p) {
+    pid_t pids[8];
+    int n = children_of(p->pid, pids, 8);
+    assert_true(n >= 2);
+    for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
+}
+
+static void test_killed_while_tokenizing(void **state) {
+    (void)state;
+    char in_use[96];
+    setenv("LOCKSTEP_FAULTS", "fsync tokens.bin HOLD 0", 1);
+    program p = start(2, "killed", "");
+    unsetenv("LOCKSTEP_FAULTS");
+    for (int round = 0; round < 2; round++) {
+        wait_for_file("held");
+        snprintf(in_use, sizeof in_use, "in use by another lockstep: process %d on ", (int)p.pid);
+        start_ends("killed", "", 1, in_use);
+        start_ends("killed", " --resume", 1, in_use);
+        write_file("killed/precious.txt", "mine", 4);
+        kill_workers(&p);
+        assert_int_equal(shell("rm held"), 0);
+    }
+    wait_for_file("held");
+    assert_int_equal(shell("rm held"), 0);
+    ends(&p, 0, "was killed by signal 9");
+    assert_true(file_exists("killed/precious.txt"));
+    is_whole("killed");
+}
+
+/* All that was left of a start that was killed: the next one begins there, with --resume or without
+ * if there is no config yet. */
+static void test_killed_starts(void **state) {
+    (void)state;
+    static const char *const faults[][3] = {{"early", "fsync config.yaml HOLD 0", ""},
+                                            {"late", "fsync tokens.bin HOLD 0", " --resume"}};
+    for (int i = 0; i < 2; i++) {
+        setenv("LOCKSTEP_FAULTS", faults[i][1], 1);
+        program p = start(2, faults[i][0], "");
+        unsetenv("LOCKSTEP_FAULTS");
+        wait_for_file("held");
+        kill(p.pid, SIGKILL);
+        ends(&p, 128 + SIGKILL, NULL);
+        assert_int_equal(shell("rm -f held"), 0);
+        start_ends(faults[i][0], faults[i][2], 0, NULL);
+        is_whole(faults[i][0]);
+    }
+}
+
+/* ---- starts that fail ---- */
+
+/* Fails when workers have the text, and want memory. */
+static const char NOWHERE[] = " --set parallel.optimizer_state=file --set "
+                              "parallel.state_dir=@/nowhere";
+
+static void test_failed_starts(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {NOWHERE, "no file can be made here"},
+        {" --set data.path=@/no-text", "no-text: can't be opened"},
+        {" --set data.path=@/no-text --resume", "no-text: can't be opened"},
+        {" --set data.path=@/no-text --set parallel.transport=thread", "can't be opened"},
+        {" --set model.context=30000 --set model.width=3", "use a longer text or a shorter"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        start_ends("above/failed", bad[i][0], 1, bad[i][1]);
+        assert_false(file_exists("above"));
+        assert_int_equal(shell("mkdir empty"), 0);
+        start_ends("empty", bad[i][0], 1, bad[i][1]);
+        assert_int_equal(shell("rmdir empty"), 0); /* it is there, and empty */
+    }
+    setenv("LOCKSTEP_FAULTS", "fsync tokens.bin HOLD 0", 1);
+    program p = start(2, "shared", NOWHERE);
+    unsetenv("LOCKSTEP_FAULTS");
+    wait_for_file("held");
+    write_file("shared/precious.txt", "mine", 4);
+    assert_int_equal(shell("rm held"), 0);
+    ends(&p, 1, "no file can be made here");
+    assert_int_equal(shell("test \"$(ls -A shared)\" = precious.txt"), 0);
+    assert_int_equal(shell("mkdir empty"), 0);
+    start_ends("empty", "", 0, NULL);
+    is_whole("empty");
+}
+
+/* Workers that a launcher has started. */
+static void test_failed_launch(void **state) {
+    (void)state;
+    char line[512];
+    snprintf(line, sizeof line,
+             "run -n 2 %s train configs/tiny.yaml -o @/launched/failed --set data.path=@/no-text",
+             LOCKSTEP_PROGRAM);
+    expect(line, 1, "no-text: can't be opened");
+    assert_false(file_exists("launched"));
+}
+
+/* ---- what is somebody else's ---- */
+
+static void test_strangers_directory(void **state) {
+    (void)state;
+    static const char *const made[] = {"echo mine > $d/thesis.tex",
+                                       "mkdir $d/checkpoints && echo mine > $d/checkpoints/model",
+                                       "echo 'a: 1' > $d/config.yaml",
+                                       "echo mine > $d/lock && echo mine > $d/notes",
+                                       "echo mine > $d/lock",
+                                       "ln -s nothing $d/lock",
+                                       "mkdir $d/lock"};
+    static const char *const with[] = {"", " --resume"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        assert_int_equal(shell("rm -rf theirs copy; mkdir theirs && d=theirs && %s", made[i]), 0);
+        assert_int_equal(shell("cp -a theirs copy"), 0);
+        for (int k = 0; k < 2; k++) {
+            start_ends("theirs", with[k], 1, "theirs");
+            assert_int_equal(shell("diff -r --no-dereference theirs copy && "
+                                   "test $(find theirs | wc -l) = $(find copy | wc -l)"),
+                             0);
+        }
+    }
+}
+
+/* Runs of versions that locked the directory itself have no lock file. */
+static void test_older_run(void **state) {
+    (void)state;
+    assert_int_equal(shell("cp -r peace older && rm older/lock"), 0);
+    start_ends("older", " --resume --set train.steps=41", 0, "going on from");
+    assert_true(file_exists("older/lock"));
+    start_ends("older", "", 1, "exists already; go on from it with --resume");
+}
+
+/* ---- another user ---- */
+
+static const char NOBODY[] = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+
+/* Skips the test where no other user can be had. */
+static void need_nobody(void) {
+    if (geteuid() == 0 && shell("%s flock -n . true", NOBODY) == 0) return;
+    print_message("skipped: another user needs root, setpriv and flock\n");
+    skip();
+}
+
+/* Who may read the directory can lock it, but not the file that counts; the run goes on, view
+ * after view, and can be resumed. */
+static void test_other_users_lock(void **state) {
+    (void)state;
+    need_nobody();
+    mode_t mask = umask(0);
+    pace("open", 0);
+    program p = start(2, "open", "");
+    umask(mask);
+    wait_for_file("open/control");
+    pid_t holder = fork();
+    if (holder == 0) {
+        char dir[128];
+        snprintf(dir, sizeof dir, "%s/open", folder);
+        execlp("setpriv", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+               "flock", "--no-fork", dir, "sleep", "600", NULL);
+        _exit(127);
+    }
+    while (shell("flock -n open true") == 0) sleep_ms(10); /* until it has the directory's */
+    assert_int_not_equal(shell("%s flock -n open/lock true 2> /dev/null", NOBODY), 0);
+    /* others may write no file, though the umask was 0; the socket is control.h's */
+    assert_int_equal(shell("test -z \"$(find open ! -name control ! -type l -perm /022)\""), 0);
+    assert_int_equal(shell("test $(stat -c %%a open/lock) = 600"), 0);
+    pid_t pids[8];
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[0], SIGKILL);
+    expect("scale @/open 3", 0, "from 2 to 3 workers");
+    let_go("open");
+    ends(&p, 0, "view 2: ");
+    is_whole("open");
+    start_ends("open", " --resume --set train.steps=41", 0, "going on from");
+    assert_int_equal(kill(holder, SIGKILL), 0);
+    assert_int_equal(waitpid(holder, NULL, 0), holder);
+}
+
+/* As another user, for whom modes count. */
+static void as_nobody(const char *run, const char *more, const char *what) {
+    char line[640], words[512], cwd[256], output[4096] = "";
+    snprintf(words, sizeof words, START, 2, run, STEPS, more);
+    char *at = strstr(words, "@/");
+    assert_non_null(at);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    snprintf(line, sizeof line, "%s %s %.*s%s%s 2>&1", NOBODY, LOCKSTEP_PROGRAM, (int)(at - words),
+             words, folder, at + 1);
+    FILE *f = popen(line, "r");
+    assert_non_null(f);
+    output[fread(output, 1, sizeof output - 1, f)] = 0;
+    int how = pclose(f);
+    if (WEXITSTATUS(how) != 1 || !strstr(output, what))
+        fail_msg("%s\nexit code %d, expected: %s\n%s", line, WEXITSTATUS(how), what, output);
+    assert_null(strstr(output, "parameters")); /* no worker has begun */
+}
+
+static void test_read_only(void **state) {
+    (void)state;
+    need_nobody();
+    if (shell("%s %s help > /dev/null", NOBODY, LOCKSTEP_PROGRAM) != 0) {
+        print_message("skipped: another user can't run %s\n", LOCKSTEP_PROGRAM);
+        skip();
+    }
+    assert_int_equal(shell("mkdir closed closed/empty && cp -r peace closed/run && "
+                           "chown -R 65534 closed/run closed/empty && chmod 555 closed/empty && "
+                           "chmod 555 closed/run"),
+                     0);
+    as_nobody("closed/new", "", "closed/new: can't be created: Permission denied");
+    as_nobody("closed/empty", "", "can't be created: Permission denied");
+    as_nobody("closed/run", " --resume --set train.steps=41",
+              "closed/run: can't be written: Permission denied");
+    assert_int_equal(shell("chmod 755 closed/run && chmod 555 closed/run/checkpoints"), 0);
+    as_nobody("closed/run", " --resume --set train.steps=41",
+              "closed/run/checkpoints: can't be written: Permission denied");
+    as_nobody("peace", " --resume --set train.steps=41", "the run belongs to the user with number");
+}
+
+/* ---- room ---- */
+
+/* In a file system of this size; the start's exit code. */
+static int in_room(const char *size, const char *before, const char *more, char **output_p) {
+    char line[1024], words[512], cwd[256];
+    size_t n = 0;
+    snprintf(words, sizeof words, START, 2, "mnt/run", STEPS, more);
+    char *at = strstr(words, "@/");
+    assert_non_null(at);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    snprintf(line, sizeof line,
+             "unshare -m %s sh -c 'mkdir -p %s/mnt && mount -t tmpfs -o size=%s none %s/mnt && "
+             "cd %s && %s && cd %s && { %s %.*s%s%s; echo left: $(ls -A %s/mnt) code: $?; }' 2>&1",
+             geteuid() ? "-r" : "", folder, size, folder, folder, before, cwd, LOCKSTEP_PROGRAM,
+             (int)(at - words), words, folder, at + 1, folder);
+    FILE *f = popen(line, "r");
+    assert_non_null(f);
+    *output_p = calloc(1, MAX_OUTPUT + 1);
+    while (n < MAX_OUTPUT && !feof(f)) n += fread(*output_p + n, 1, MAX_OUTPUT - n, f);
+    return WEXITSTATUS(pclose(f));
+}
+
+static void test_room(void **state) {
+    (void)state;
+    char *output = NULL;
+    if (shell("unshare -m %s sh -c 'mkdir -p mnt && mount -t tmpfs none mnt'",
+              geteuid() ? "-r" : "") != 0) {
+        print_message("skipped: no file system can be mounted here\n");
+        skip();
+    }
+    in_room("200k", "true", "", &output);
+    says(output, "mnt/run: has room for 0.2 MB, and a checkpoint takes 0.3 MB: make room there");
+    says(output, "left: code:");
+    assert_null(strstr(output, "parameters"));
+    free(output);
+    in_room("310k", "true", "", &output); /* enough, but for the tokens */
+    says(output, "and the tokens of the text 0.");
+    says(output, "left: code:");
+    free(output);
+    in_room("800k",
+            "cp -r peace mnt/run && truncate -s 0 mnt/fill && head -c 300k /dev/zero > "
+            "mnt/fill",
+            " --resume --set train.steps=41", &output);
+    says(output, "and a checkpoint takes 0.3 MB");
+    free(output);
+    in_room("800k", "cp -r peace mnt/run && head -c 300k /dev/zero > mnt/fill", " --resume",
+            &output); /* needs none */
+    says(output, "is complete: step 40 of 40");
+    free(output);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_races),         cmocka_unit_test(test_killed_while_tokenizing),
+        cmocka_unit_test(test_killed_starts), cmocka_unit_test(test_failed_starts),
+        cmocka_unit_test(test_failed_launch), cmocka_unit_test(test_strangers_directory),
+        cmocka_unit_test(test_older_run),     cmocka_unit_test(test_other_users_lock),
+        cmocka_unit_test(test_read_only),     cmocka_unit_test(test_room),
+    };
+    return cmocka_run_group_tests(tests, make_peace, folder_remove);
+}
