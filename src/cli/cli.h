@@ -1,7 +1,8 @@
 /* cli.h - the commands of `lockstep`, as tables.
  *
  * Each command is one file with one ls_command: its words, options, help and function. Help texts,
- * the man page and shell completion are all made from these tables (help.c).
+ * the man page and shell completion are all made from these tables (help.c,
+ * completion.c).
  */
 #ifndef LS_CLI_CLI_H
 #define LS_CLI_CLI_H
@@ -86,5 +87,6 @@ int cli_fail(const ls_error *);
 
 void cli_help_all(ls_buf *);
 void cli_help_command(const ls_command *, ls_buf *);
+void cli_completion(ls_buf *); /* a script for bash */
 
 #endif

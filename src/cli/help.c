@@ -1,36 +1,95 @@
-/* help.c - help texts, the man page and shell completion, all from the tables of commands. */
+/* help.c - help texts and the man page, from the tables of commands. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/wrap.h"
 #include "cli/cli.h"
 #include "train/config.h"
 
+enum { OPTION_COLUMNS = 29 };
+
 static void put_option(const ls_option *o, ls_buf *out) {
     char left[64];
-    snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
-             o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name, o->value ? " " : "",
-             o->value ? o->value : "");
-    ls_buf_printf(out, "  %-26s %s\n", left, o->help);
+    int n = snprintf(left, sizeof left, "  %c%c%s--%s%s%s", o->letter ? '-' : ' ',
+                     o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name,
+                     o->value ? " " : "", o->value ? o->value : "");
+    ls_buf_printf(out, "%s", left);
+    if (n >= OPTION_COLUMNS)
+        ls_buf_printf(out, "\n%*s", OPTION_COLUMNS, "");
+    else
+        ls_buf_printf(out, "%*s", OPTION_COLUMNS - n, "");
+    ls_buf_wrap(out, o->help, OPTION_COLUMNS, OPTION_COLUMNS);
+}
+
+/* A line of the text, without its end. */
+static size_t line_length(const char *text) { return strcspn(text, "\n"); }
+
+/* The text behind two spaces, in a line such as "show    step and tensors"; 0: it is no item. */
+static size_t item_text(const char *line) {
+    size_t n = line_length(line);
+    for (size_t i = 1; i + 2 < n; i++)
+        if (line[i] == ' ' && line[i + 1] == ' ') return i + strspn(line + i, " ");
+    return 0;
+}
+
+/* Lines as they stand in the source, in paragraphs and items that fill the width. An item's further
+ * lines begin with spaces. */
+static void put_about(const char *text, ls_buf *out) {
+    while (*text) {
+        size_t n = line_length(text), head = item_text(text);
+        ls_buf part = {0};
+        if (n == 0) { /* between paragraphs */
+            ls_buf_printf(out, "\n");
+            text++;
+            continue;
+        }
+        ls_buf_printf(&part, "%.*s", (int)(n - head), text + head);
+        ls_buf_printf(out, "%.*s", (int)head, text);
+        int indent = (int)head;
+        text += n + (text[n] == '\n');
+        while (*text && *text != '\n' && (head ? *text == ' ' : !item_text(text))) {
+            n = line_length(text);
+            if (head) indent = (int)strspn(text, " ");
+            ls_buf_printf(&part, " %.*s", (int)n, text);
+            text += n + (text[n] == '\n');
+        }
+        ls_buf_wrap(out, part.data, (int)head, indent);
+        ls_buf_free(&part);
+    }
 }
 
 void cli_help_command(const ls_command *c, ls_buf *out) {
-    ls_buf_printf(out, "usage: lockstep %s%s%s%s\n\n%s\n", c->name, *c->words ? " " : "", c->words,
-                  c->options[0].name ? " [options]" : "", c->about);
+    ls_buf usage = {0};
+    ls_buf_printf(&usage, "usage: lockstep %s %s%s", c->name, c->words,
+                  c->options[0].name ? " [options]" : "");
+    ls_buf_wrap(out, usage.data, 0, 7);
+    ls_buf_free(&usage);
+    ls_buf_printf(out, "\n");
+    put_about(c->about, out);
     if (c->options[0].name) ls_buf_printf(out, "\noptions:\n");
     for (int i = 0; c->options[i].name; i++) put_option(&c->options[i], out);
 }
 
 void cli_help_all(ls_buf *out) {
-    ls_buf_printf(out, "lockstep trains models on many workers at once, to the same bits whatever "
-                       "their number.\n\nusage: lockstep COMMAND [options]\n\ncommands:\n");
-    for (int i = 0; cli_commands[i]; i++)
-        ls_buf_printf(out, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-    ls_buf_printf(out, "\n  --help, --version\n\n'lockstep help COMMAND' tells of a command, "
-                       "'lockstep help config' of all keys of a config.\n"
-                       "Exit codes: 0 done, 1 failed, 2 bad usage.\n"
-                       "LOCKSTEP_CPU=avx512|avx2|neon|portable in the environment chooses the "
-                       "kernels.\n");
+    ls_buf_wrap(out,
+                "lockstep trains models on many workers at once, to the same bits whatever their "
+                "number.",
+                0, 0);
+    ls_buf_printf(out, "\nusage: lockstep COMMAND [options]\n\ncommands:\n");
+    for (int i = 0; cli_commands[i]; i++) {
+        ls_buf_printf(out, "  %-10s ", cli_commands[i]->name);
+        ls_buf_wrap(out, cli_commands[i]->summary, 13, 13);
+    }
+    ls_buf_printf(out, "\n  --help, --version\n\n");
+    ls_buf_wrap(out,
+                "'lockstep help COMMAND' explains a command, 'lockstep help config' the keys of a "
+                "config, 'lockstep help config GROUP' those of a group.",
+                0, 0);
+    ls_buf_printf(out, "Exit codes: 0 done, 1 failed, 2 bad usage.\n");
+    ls_buf_wrap(out,
+                "LOCKSTEP_CPU=avx512|avx2|neon|portable in the environment chooses the kernels.", 0,
+                0);
 }
 
 /* ---- man page: roff; a leading dot or quote is escaped, and '-' and '\' where they mean something
@@ -72,7 +131,7 @@ static void man_page(ls_buf *out) {
                   LS_VERSION);
     for (int i = 0; cli_commands[i]; i++) man_command(cli_commands[i], out);
     ls_buf keys = {0};
-    ls_config_help(&keys);
+    ls_config_help(NULL, &keys, NULL);
     ls_buf_printf(out, ".SH CONFIG\n.nf\n");
     put_roff(keys.data, out);
     ls_buf_printf(out,
@@ -83,54 +142,59 @@ static void man_page(ls_buf *out) {
     ls_buf_free(&keys);
 }
 
-static void bash_completion(ls_buf *out) {
-    ls_buf_printf(out, "# bash completion of lockstep: eval \"$(lockstep help --bash)\"\n"
-                       "_lockstep() {\n    local words='' word=${COMP_WORDS[COMP_CWORD]}\n"
-                       "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='--help --version");
-    for (int i = 0; cli_commands[i]; i++) ls_buf_printf(out, " %s", cli_commands[i]->name);
-    ls_buf_printf(out, "'\n    else\n        case ${COMP_WORDS[1]} in\n");
-    for (int i = 0; cli_commands[i]; i++) {
-        const ls_command *c = cli_commands[i];
-        ls_buf_printf(out, "        %s) words='--help", c->name);
-        for (int k = 0; c->options[k].name; k++) ls_buf_printf(out, " --%s", c->options[k].name);
-        ls_buf_printf(out, "' ;;\n");
-    }
-    ls_buf_printf(out, "        esac\n        [ \"${word#-}\" = \"$word\" ] && words=''\n    fi\n"
-                       "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
-                       "complete -o default -F _lockstep lockstep\n");
+enum { MAN, BASH };
+
+/* Of a group of keys, or of all. */
+static bool help_config(const char *group, ls_buf *out) {
+    ls_error e = {0};
+    if (ls_config_help(group, out, &e) == LS_OK) return true;
+    ls_log("help config: %s", e.msg);
+    return false;
 }
 
-enum { MAN, BASH };
+static bool help_topic(const ls_args *a, ls_buf *out) {
+    const char *topic = a->nwords ? a->words[0] : NULL;
+    bool is_config = topic && strcmp(topic, "config") == 0;
+    if (a->nwords > 1 && !is_config) {
+        ls_log("help: '%s' is one argument too many; only config has groups, as in 'lockstep help "
+               "config optim'",
+               a->words[1]);
+        return false;
+    }
+    if (is_config) return help_config(a->nwords > 1 ? a->words[1] : NULL, out);
+    for (int i = 0; topic && cli_commands[i]; i++)
+        if (strcmp(topic, cli_commands[i]->name) == 0) {
+            cli_help_command(cli_commands[i], out);
+            return true;
+        }
+    if (topic)
+        cli_no_command("help: ", topic);
+    else
+        cli_help_all(out);
+    return !topic;
+}
 
 static int run(const ls_args *a) {
     ls_buf out = {0};
-    const char *topic = a->nwords ? a->words[0] : NULL;
-    const ls_command *c = NULL;
-    for (int i = 0; topic && cli_commands[i]; i++)
-        if (strcmp(topic, cli_commands[i]->name) == 0) c = cli_commands[i];
+    bool good = true;
     if (cli_given(a, MAN))
         man_page(&out);
     else if (cli_given(a, BASH))
-        bash_completion(&out);
-    else if (c)
-        cli_help_command(c, &out);
-    else if (topic && strcmp(topic, "config") == 0)
-        ls_config_help(&out);
-    else if (topic) {
-        return cli_no_command("help: ", topic);
-    } else
-        cli_help_all(&out);
-    fwrite(out.data, 1, out.len, stdout);
+        cli_completion(&out);
+    else
+        good = help_topic(a, &out);
+    if (good) fwrite(out.data, 1, out.len, stdout);
     ls_buf_free(&out);
-    return 0;
+    return good ? 0 : CLI_USAGE;
 }
 
 const ls_command cmd_help = {
     .name = "help",
-    .words = "[COMMAND|config]",
-    .max_words = 1,
-    .summary = "tell of a command, or of the keys of a config",
-    .about = "Prints help for a command, or the reference of all config keys.",
+    .words = "[COMMAND|config [GROUP]]",
+    .max_words = 2,
+    .summary = "explain a command, or the keys of a config",
+    .about = "Prints help for a command, or the reference of all config keys, or of those of a\n"
+             "group, e.g. 'lockstep help config optim'.",
     .options = {[MAN] = {"man", 0, NULL, "print the man page"},
                 [BASH] = {"bash", 0, NULL, "print the completion for bash"}},
     .run = run,

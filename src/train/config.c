@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/wrap.h"
 #include "base/yaml.h"
 #include "train/config_suggest.h"
 
@@ -556,24 +557,51 @@ void ls_config_alike(const ls_config *c, ls_buf *out) {
     }
 }
 
-void ls_config_help(ls_buf *out) {
+static void put_help(const ls_config *usual, const key *k, ls_buf *out) {
+    ls_buf line = {0};
+    ls_buf_printf(&line, "%s = ", k->name);
+    put_value(usual, k, &line);
+    char range[RANGE_TEXT];
+    write_range(k, range);
+    if (k->type == INTEGER || k->type == REAL)
+        ls_buf_printf(&line, " (%s%s%s)", range, k->choices ? ", or " : "",
+                      k->choices ? k->choices[0] : "");
+    for (int j = 0; k->type == CHOICE && k->choices[j]; j++)
+        ls_buf_printf(&line, "%s%s%s", j ? ", " : " (", k->choices[j],
+                      k->choices[j + 1] ? "" : ")");
+    ls_buf_printf(out, "  ");
+    ls_buf_wrap(out, line.data, 2, 6);
+    ls_buf_printf(out, "      ");
+    ls_buf_wrap(out, k->help, 6, 6);
+    ls_buf_free(&line);
+}
+
+static ls_status no_group(const char *group, ls_error *e) {
+    ls_buf groups = {0};
+    list_groups(&groups);
+    ls_status s =
+        ls_fail(e, LS_EINVAL, "there is no group '%.60s'; the groups are %s", group, groups.data);
+    ls_buf_free(&groups);
+    return s;
+}
+
+ls_status ls_config_help(const char *group, ls_buf *out, ls_error *e) {
     ls_config usual;
     ls_config_defaults(&usual);
-    ls_buf_printf(out, "Keys of a config, with their defaults; in the file as groups:\n\n"
-                       "    train:\n      steps: 50\n\n");
-    for (int i = 0; i < NKEYS; i++) {
-        const key *k = &keys[i];
-        ls_buf_printf(out, "  %s = ", k->name);
-        put_value(&usual, k, out);
-        char range[RANGE_TEXT];
-        write_range(k, range);
-        if (k->type == INTEGER || k->type == REAL) ls_buf_printf(out, "   (%s)", range);
-        for (int j = 0; k->choices && k->choices[j]; j++)
-            ls_buf_printf(out, "%s%s%s", j ? ", " : "   (", k->choices[j],
-                          k->choices[j + 1] ? "" : ")");
-        ls_buf_printf(out, "\n      %s\n", k->help);
-    }
+    if (group && !is_group(group)) return no_group(group, e);
+    if (!group)
+        ls_buf_printf(out, "Keys of a config, with their defaults; in the file as groups:\n\n"
+                           "    train:\n      steps: 50\n\n");
+    size_t n = group ? strlen(group) : 0;
+    for (int i = 0; i < NKEYS; i++)
+        if (!group || (strncmp(keys[i].name, group, n) == 0 && keys[i].name[n] == '.'))
+            put_help(&usual, &keys[i], out);
+    return LS_OK;
 }
+
+const char *ls_config_key(int i) { return i < NKEYS ? keys[i].name : NULL; }
+
+const char *const *ls_config_key_words(int i) { return keys[i].choices; }
 
 /* ---- going on ---- */
 

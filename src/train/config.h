@@ -122,8 +122,14 @@ ls_gpt_config ls_config_shape(const ls_config *);
  * equal config. */
 void ls_config_write(const ls_config *, ls_buf *);
 
-/* Appends the reference of all keys: key, type, default, limits, help. */
-void ls_config_help(ls_buf *);
+/* Appends the reference of the keys of a group, e.g. "optim", or of all where it is NULL: key,
+ * default, limits, help. LS_EINVAL: there is no such group. */
+ls_status ls_config_help(const char *group, ls_buf *, ls_error *);
+
+/* The keys in the order of the table, for completion: the name of key i, or NULL behind the last;
+ * and the words that it may be, ended by NULL, or NULL where it is a number or a text. */
+const char *ls_config_key(int i);
+const char *const *ls_config_key_words(int i);
 
 /* Appends what hosts that train together must have alike: a line with name and value for each key,
  * but for those of one host alone. */

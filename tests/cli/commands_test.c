@@ -9,7 +9,7 @@ static void test_help(void **state) {
     expect("train --help", 0, "--resume");
     expect("help config", 0, "train.virtual_workers");
     expect("help --man", 0, ".TH LOCKSTEP 1");
-    expect("help --bash", 0, "complete -o default -F _lockstep lockstep");
+    expect("help --bash", 0, "complete -F _lockstep lockstep");
 }
 
 static void test_run(void **state) {

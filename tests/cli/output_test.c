@@ -145,11 +145,74 @@ static void test_generated(void **state) {
     free(output);
 }
 
+/* ---- 80 columns ---- */
+
+/* Characters of the line, without its end. */
+static int columns_of(const char *line, size_t n) {
+    int columns = 0;
+    for (size_t i = 0; i < n; i++) columns += ((unsigned char)line[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+/* It is done, and prints no line of more than 80 columns; one line at least. */
+static void expect_narrow(const char *line) {
+    char *output = NULL;
+    int code = run_program(line, &output), nlines = 0;
+    for (const char *at = output; *at; nlines++) {
+        size_t n = strcspn(at, "\n");
+        if (columns_of(at, n) > 80) {
+            print_error("lockstep %s\nhas a line of %d columns:\n%.*s\n", line, columns_of(at, n),
+                        (int)n, at);
+            fail();
+        }
+        at += n + (at[n] == '\n');
+    }
+    if (code != 0 || nlines == 0)
+        print_error("lockstep %s: exit code %d\n%s\n", line, code, output);
+    assert_int_equal(code, 0);
+    assert_true(nlines > 0);
+    free(output);
+}
+
+static void test_help_width(void **state) {
+    (void)state;
+    static const char *const topics[] = {"train", "eval",   "generate",    "plan",
+                                         "bench", "run",    "ckpt",        "scale",
+                                         "help",  "config", "config optim"};
+    char line[64], *all = NULL;
+    expect_narrow("help");
+    for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+        snprintf(line, sizeof line, "help %s", topics[i]);
+        expect_narrow(line);
+    }
+    /* no command is left out above */
+    assert_int_equal(run_program("help", &all), 0);
+    int ncommands = 0, used = 0;
+    char name[32];
+    for (const char *at = strstr(all, "commands:\n") + 10; *at == ' '; at = strchr(at, '\n') + 1)
+        ncommands += sscanf(at, "  %31[a-z]%n", name, &used) == 1 && used < 13;
+    assert_int_equal(ncommands, 9);
+    free(all);
+}
+
+static void test_help_config(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_equal(run_program("help config optim", &output), 0);
+    static const char first[] = "  optim.lr = 0.001 (0 to 1000)\n      learning rate";
+    assert_int_equal(strncmp(output, first, strlen(first)), 0);
+    assert_null(strstr(output, "  train."));
+    free(output);
+    expect("help config opt", 2,
+           "help config: there is no group 'opt'; the groups are model, data");
+    expect("help train optim", 2, "only config has groups, as in 'lockstep help config optim'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_tensor_names),
-        cmocka_unit_test(test_generated),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_tensor_names),
+        cmocka_unit_test(test_generated),   cmocka_unit_test(test_help_width),
+        cmocka_unit_test(test_help_config),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
