@@ -1,5 +1,5 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim build-tests
+.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy build-tests
 
 PREFIX ?= /usr/local
 
@@ -29,11 +29,13 @@ check:
 	@scripts/install.sh build check
 	@scripts/check.sh
 
-# Reads our files with other programs (Python packages, from PyPI into build/peers-venv).
+# Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI into
+# build/peers-venv and build/torch-venv).
 check-peers:
 	@scripts/install.sh build peers
 	@$(MAKE) --no-print-directory build
 	@scripts/check_peers.sh
+	@scripts/check_torchrun.sh
 
 # Our collectives beside Open MPI, MPICH, Gloo and the machine's floor, by one procedure.
 bench:
@@ -64,6 +66,18 @@ check-netns:
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_netns.sh
 	@scripts/check_hosts.sh
+
+# Under a real Slurm of a controller and three nodes, in network namespaces (root); five minutes.
+check-slurm:
+	@scripts/install.sh build check netns slurm
+	@$(MAKE) --no-print-directory build-tests
+	@scripts/check_slurm.sh
+
+# The manifests, the image and the pods of examples/deploy, as far as this machine allows (root); some minutes.
+check-deploy:
+	@scripts/install.sh build check netns peers
+	@$(MAKE) --no-print-directory build-tests
+	@scripts/check_deploy.sh
 
 # Short runs of the fuzzers of everything that reads a peer's bytes or a file.
 check-fuzz:

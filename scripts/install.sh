@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: scripts/install.sh build [check] [demo] [peers] [bench] [kernels]
+# Installs the Debian packages that are missing: scripts/install.sh build [check] [netns] [slurm] [demo] [peers] [bench] [kernels]
 # Says which; uses sudo where it is not root.
 set -eu
 
@@ -13,6 +13,7 @@ for group in "$@"; do
         openmpi-bin libopenmpi-dev mpich libmpich-dev
         gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static valgrind" ;;
     netns) packages="$packages iproute2 iptables" ;;
+    slurm) packages="$packages munge slurmctld slurmd slurm-client" ;;
     peers) packages="$packages python3 python3-venv" ;;
     bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;
     kernels) packages="$packages libopenblas0-pthread libdnnl2" ;;

@@ -12,6 +12,16 @@ result() { # result STATUS NAME [why]
     *) failed=$((failed + 1)); echo "failed: $2" >&2; cat "$dir"/out.* >&2 ;;
     esac
 }
+# await SECONDS COMMAND...: until the command succeeds.
+await() {
+    left=$(($1 * 5))
+    shift
+    until "$@"; do
+        left=$((left - 1))
+        [ $left -gt 0 ] || return 1
+        sleep 0.2
+    done
+}
 finish() {
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]

@@ -1,0 +1,156 @@
+#!/bin/bash
+# Runs Lockstep under a real Slurm: a controller and three nodes in network namespaces (scripts/slurm_cluster.sh).
+# srun and sbatch as docs/survival.md prints them, a job that is signalled before its time is up and
+# requeued until all steps are done, scancel, a node that is lost, a job array on one run directory. Each
+# run ends with the weights that one worker makes. Needs root, munge, slurmctld and slurmd.
+set -u
+cd "$(dirname "$0")/.."
+
+lockstep=$PWD/build/lockstep
+faults=$PWD/build/tests/libfaults.so # slows a run down while there is a file RUN.pace (tests/cli/faults.c)
+n=4
+. scripts/netns.sh
+. scripts/slurm_cluster.sh
+
+for program in munged slurmctld slurmd srun; do
+    command -v $program >/dev/null && continue
+    result 77 "slurm" "$program is not installed"
+    finish
+done
+[ -f "$faults" ] || { result 77 "slurm" "$faults is not built"; finish; }
+cluster_start || { cp "$dir/why" "$dir/out.start"; result 1 "a cluster starts"; finish; }
+
+export LOCKSTEP_KEY=$key
+steps=200
+sets="--set train.steps=$steps --set checkpoint.every=20 --set train.eval_every=100"
+train() { # train RUN: the words after srun
+    echo "$lockstep train configs/tiny.yaml $sets -o $1"
+}
+
+hash_of() { "$lockstep" ckpt hash "$1" 2>/dev/null | awk '{print $NF}' | tail -n 1; }
+$(train "$dir/alone") -n 1 >"$dir/out.alone" 2>&1 || { result 1 "one worker, without Slurm"; finish; }
+want=$(hash_of "$dir/alone")
+echo "weights of one worker: $want"
+
+# The run is complete, with the weights of one worker and each sample once an epoch.
+is_right() { # is_right RUN
+    got=$(hash_of "$1")
+    [ -n "$want" ] && [ "$got" = "$want" ] && "$lockstep" ckpt ledger "$1" >"$dir/out.ledger" 2>&1 && return 0
+    echo "$1: hash $got, expected $want" >"$dir/out.wrong"
+    return 1
+}
+check() { # check NAME RUN
+    is_right "$2"
+    result $? "$1"
+    rm -f "$dir"/out.*
+}
+lines_of() { cat "$1/metrics.jsonl" 2>/dev/null | wc -l; }
+has_lines() { [ "$(lines_of "$1")" -ge "$2" ]; } # has_lines RUN N
+state_of() { on_cluster squeue -h -j "$1" -o %T 2>/dev/null; }
+has_ended() { [ -z "$(state_of "$1")" ] || [ "$(state_of "$1")" = COMPLETING ]; }
+is_complete() { [ "$(hash_of "$1")" = "$want" ]; }
+slow_from() { echo "$2" >"$1.pace"; } # slow_from RUN STEP: a quarter of a second a step from there on
+let_go() { rm -f "$1.pace"; }
+turns_of() { cat "$dir/out.job" 2>/dev/null | grep -c 'going on from'; }
+has_turns() { [ "$(turns_of)" -ge "$1" ]; }
+submit() { # submit RUN [sbatch options]: the script of docs/survival.md; prints the job's number
+    run=$1
+    shift
+    cat >"$dir/job.sh" <<JOB
+#!/bin/bash
+export LD_PRELOAD=$faults
+srun $(train "$run") --resume
+code=\$?
+if [ \$code = 75 ]; then scontrol requeue "\$SLURM_JOB_ID"; fi
+exit \$code
+JOB
+    on_cluster sbatch --parsable --requeue --open-mode=append --output="$dir/out.job" "$@" "$dir/job.sh"
+}
+
+# ---- srun ----
+
+for layout in "1 1" "2 2" "2 3" "3 3" "1 3"; do
+    set -- $layout
+    run=$dir/srun-$1-$2
+    on_cluster timeout 120 srun -N$1 -n$2 $(train "$run") >"$dir/out.srun" 2>&1
+    check "srun with $2 tasks on $1 nodes" "$run"
+done
+
+# ---- sbatch: signalled before its time is up, requeued until all steps are done ----
+
+# Slurm counts time in whole minutes, and may send the signal up to a minute early.
+steps=1000
+sets="--set train.steps=$steps --set checkpoint.every=100 --set train.eval_every=500 --set log.every=250"
+$(train "$dir/alone-long") -n 1 >"$dir/out.alone" 2>&1
+want=$(hash_of "$dir/alone-long")
+run=$dir/requeued
+slow_from "$run" 200
+job=$(submit "$run" -N2 -n2 --time=1 --signal=TERM@55)
+await 240 has_turns 2
+let_go "$run"
+await 240 is_complete "$run"
+await 30 has_ended "$job"
+has_turns 2 && is_right "$run"
+result $? "sbatch --signal=TERM@55, requeued $(turns_of) times until all steps are done"
+rm -f "$dir"/out.*
+
+# ---- scancel ----
+
+run=$dir/cancelled
+slow_from "$run" 200
+job=$(submit "$run" -N2 -n3)
+await 60 has_lines "$run" 200
+on_cluster scancel "$job"
+await 60 has_ended "$job"
+let_go "$run"
+[ "$(lines_of "$run")" -lt $steps ]
+result $? "scancel ends a job at step $(lines_of "$run")"
+job=$(submit "$run" -N3 -n3)
+await 200 has_ended "$job"
+check "another job goes on from there" "$run"
+
+# ---- a node that is lost ----
+
+run=$dir/lost
+slow_from "$run" 200
+job=$(submit "$run" -N2 -n2)
+await 60 has_lines "$run" 200
+lost=$(on_cluster squeue -h -j "$job" -o %N | sed 's/.*\([1-3]\)\]*$/\1/')
+node_cut "$lost"
+await 120 has_turns 1
+let_go "$run"
+await 200 is_complete "$run"
+check "node$lost is cut off; Slurm requeues the job, which goes on with the other nodes" "$run"
+node_mend "$lost"
+await 60 nodes_are_idle 3
+result $? "the node comes back"
+
+# ---- a job array on one run directory ----
+
+run=$dir/chain
+slow_from "$run" 200
+submit "$run" -N1 -n2 --array=1-3%1 >"$dir/job"
+job=$(cat "$dir/job")
+await 60 has_lines "$run" 200
+await 30 on_cluster scancel --quiet --signal=TERM "${job}_1"
+await 60 has_turns 1
+stopped=$?
+let_go "$run"
+await 300 has_ended "$job"
+[ $stopped -eq 0 ] && is_right "$run"
+result $? "a job array: the first is stopped, the next goes on"
+rm -f "$dir"/out.*
+
+run=$dir/array
+slow_from "$run" 200
+submit "$run" -N1 -n2 --array=1-3 >"$dir/job"
+job=$(cat "$dir/job")
+has_refused() { [ "$(cat "$dir/out.job" 2>/dev/null | grep -c 'in use by')" -ge "$1" ]; }
+await 120 has_refused 2
+refused=$?
+let_go "$run"
+await 300 has_ended "$job"
+[ $refused -eq 0 ] && is_right "$run"
+result $? "a job array, all at once: one trains, the others are refused"
+
+finish
