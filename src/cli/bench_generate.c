@@ -113,7 +113,7 @@ static double next_token(bench *b, int64_t n, double *decode_p) {
     const float *logits = ls_decode_text(&b->decode, b->text, n);
     *decode_p = seconds(begin);
     double u = ls_random_uniform(1, LS_STREAM_SAMPLE, 0, (uint64_t)n);
-    b->text[n] = ls_sampler_draw(&b->sampler, logits, 1.0, 0, u);
+    b->text[n] = ls_sampler_draw(&b->sampler, logits, (ls_sampler_rule){.temperature = 1}, u);
     return seconds(begin);
 }
 

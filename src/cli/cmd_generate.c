@@ -4,12 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/print.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "train/generate.h"
 
-enum { PROMPT, TOKENS, SEED, TEMPERATURE, TOP_K };
+enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, JSON };
+enum { MAX_PROMPTS = 64 << 20 }; /* bytes of a file of them */
 
 /* Text on its way to standard output. What a model writes are bytes, and a pipe or a file gets them
  * as they are. To a terminal control characters go escaped, as everything that this program shows;
@@ -40,23 +42,105 @@ static void end_text(writer *w) {
     ls_buf_free(&w->text);
 }
 
+static ls_status write_text(const ls_trained *t, const ls_sampling *s, ls_error *e) {
+    writer w = {.to_terminal = isatty(STDOUT_FILENO) == 1};
+    ls_status status = ls_generate(t, s, write_out, &w, e);
+    end_text(&w);
+    return status;
+}
+
+/* ---- as JSON ---- */
+
+static ls_status collect(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *e) {
+    (void)e;
+    ls_buf_append(arg, bytes, nbytes);
+    return LS_OK;
+}
+
+/* A model may write bytes that are not UTF-8; each of these becomes U+FFFD. */
+static ls_json *json_text(const ls_buf *bytes) {
+    ls_buf text = {0};
+    uint32_t point = 0;
+    for (size_t i = 0, n; i < bytes->len; i += n ? n : 1) {
+        n = ls_utf8_decode(bytes->data + i, bytes->len - i, &point);
+        if (n == 0 || point == 0)
+            ls_buf_append(&text, "\xef\xbf\xbd", 3);
+        else
+            ls_buf_append(&text, bytes->data + i, n);
+    }
+    ls_json *j = ls_json_new_text(text.data ? text.data : "");
+    ls_buf_free(&text);
+    return j;
+}
+
+/* The prompt, and what was written after it. */
+static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error *e) {
+    ls_buf text = {0};
+    ls_status status = ls_generate(t, s, collect, &text, e);
+    size_t n = *s->prompt ? strlen(s->prompt) : 1; /* an empty prompt is a line end */
+    ls_buf after = {.data = text.data + n, .len = text.len - n};
+    if (status == LS_OK) {
+        ls_json *line = ls_json_new_object();
+        ls_json_set(line, "prompt", ls_json_new_text(s->prompt));
+        ls_json_set(line, "text", json_text(&after));
+        ls_json_set(line, "tokens", ls_json_new_integer(s->ntokens));
+        ls_print_json(line);
+        ls_json_free(line);
+        if (fflush(stdout) != 0 || ferror(stdout))
+            status = ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
+    }
+    ls_buf_free(&text);
+    return status;
+}
+
+/* ---- one prompt, or a line each of a file ---- */
+
+typedef ls_status write_fn(const ls_trained *, const ls_sampling *, ls_error *);
+
+static ls_status write_all(const ls_trained *t, ls_sampling s, const char *path, write_fn *fn,
+                           ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, MAX_PROMPTS, &text, e));
+    ls_buf_append(&text, "", 1);
+    ls_status status = LS_OK;
+    if (strlen(text.data) + 1 != text.len || !ls_utf8_is_valid(text.data, text.len))
+        status = ls_fail(e, LS_EINVAL, "%s: is not UTF-8 text; each line of it is a prompt", path);
+    for (char *line = text.data, *end; status == LS_OK && *line; line = end, s.number++) {
+        end = line + strcspn(line, "\n");
+        if (*end) *end++ = 0;
+        s.prompt = line;
+        if (s.number > 0 && fn == write_text) ls_print("\n");
+        status = fn(t, &s, e);
+    }
+    ls_buf_free(&text);
+    return status;
+}
+
 static int run(const ls_args *a) {
     int64_t ntokens = 100, seed = 1, top_k = 0;
-    double temperature = 1.0;
+    double temperature = 1.0, top_p = 1.0;
     if (!cli_integer(&cmd_generate, a, TOKENS, 0, 1000000, &ntokens) ||
         !cli_integer(&cmd_generate, a, SEED, 0, INT64_MAX, &seed) ||
         !cli_integer(&cmd_generate, a, TOP_K, 0, INT64_MAX, &top_k) ||
+        !cli_real(&cmd_generate, a, TOP_P, 0, 1, &top_p) ||
         !cli_real(&cmd_generate, a, TEMPERATURE, 0, 1000, &temperature))
         return CLI_USAGE;
-    const char *prompt = cli_value(a, PROMPT);
-    ls_sampling s = {prompt ? prompt : "", ntokens, (uint64_t)seed, temperature, top_k};
+    const char *prompt = cli_value(a, PROMPT), *prompts = cli_value(a, PROMPTS);
+    ls_sampling s = {.prompt = prompt ? prompt : "",
+                     .ntokens = ntokens,
+                     .seed = (uint64_t)seed,
+                     .rule = {temperature, top_k, top_p}};
     ls_error e = {0};
+    if (prompt && prompts) {
+        ls_fail(&e, LS_EINVAL, "--prompt and --prompts: give one of them");
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
     ls_trained t;
     if (ls_trained_open(a->words[0], &t, &e) != LS_OK) return cli_fail(&e);
-    writer w = {.to_terminal = isatty(STDOUT_FILENO) == 1};
-    ls_status status = ls_generate(&t, &s, write_out, &w, &e);
+    write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
+    ls_status status = prompts ? write_all(&t, s, prompts, fn, &e) : fn(&t, &s, &e);
     ls_trained_close(&t);
-    end_text(&w);
     return status == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -70,14 +154,22 @@ const ls_command cmd_generate = {
              "text on any machine. Of a prompt the latest model.context tokens count; where the\n"
              "context is full, its older half is dropped.\n"
              "\n"
+             "With --prompts each line's choices are random numbers of its own; the first line\n"
+             "gets the text that --prompt would get.\n"
+             "\n"
              "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
              "characters are shown escaped (\\x1b), but for line ends and tabs.",
     .options = {[PROMPT] = {"prompt", 0, "TEXT", "what the text begins with (default: a line end)"},
+                [PROMPTS] = {"prompts", 0, "FILE", "a text for each line of FILE, in its order"},
                 [TOKENS] = {"tokens", 0, "N", "how many to write (default: 100)"},
                 [SEED] = {"seed", 0, "S", "of the random choices (default: 1)"},
                 [TEMPERATURE] = {"temperature", 0, "T",
                                  "below 1 bolder choices are rarer; 0: always "
                                  "the likeliest (default: 1)"},
-                [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"}},
+                [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"},
+                [TOP_P] = {"top-p", 0, "P",
+                           "choose among the likeliest that make up a probability of P (default: "
+                           "1, all)"},
+                [JSON] = {"json", 0, NULL, "a JSON object a line: prompt, text, tokens"}},
     .run = run,
 };

@@ -9,7 +9,6 @@
 #include "model/table.h"
 #include "net/cores.h"
 #include "train/checkpoint.h"
-#include "train/sampler.h"
 
 enum { EVAL_SAMPLES = 4 }; /* at once */
 
@@ -85,8 +84,8 @@ static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text
     ls_status status = LS_OK;
     for (int64_t i = 0; status == LS_OK && i < s->ntokens; i++, n++) {
         const float *logits = ls_decode_text(&d, text, n);
-        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, 0, (uint64_t)i);
-        text[n] = ls_sampler_draw(&sampler, logits, s->temperature, s->top_k, u);
+        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, s->number, (uint64_t)i);
+        text[n] = ls_sampler_draw(&sampler, logits, s->rule, u);
         status = emit(t, text[n], fn, arg, e);
     }
     ls_sampler_free(&sampler);

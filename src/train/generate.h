@@ -6,6 +6,7 @@
 #include "model/infer.h"
 #include "train/config.h"
 #include "train/evaluate.h"
+#include "train/sampler.h"
 
 typedef struct ls_trained {
     char *path; /* of the checkpoint */
@@ -27,13 +28,13 @@ typedef struct ls_sampling {
     const char *prompt;
     int64_t ntokens;
     uint64_t seed;
-    double temperature; /* 0: always the likeliest token */
-    int64_t top_k;      /* 0: all */
+    uint64_t number; /* of the prompt, among several that are given with one seed */
+    ls_sampler_rule rule;
 } ls_sampling;
 
 /* Calls write() with the prompt's bytes, then with each new token's; ends where it fails. The same
- * text for the same seed on any machine and any number of threads. An empty prompt begins from a
- * line end.
+ * text for the same seed and number on any machine and any number of threads. An empty prompt
+ * begins from a line end.
  *
  * Keys and values of what the model has seen are kept, so a token costs one position (decode.h).
  * Of a prompt the latest `context` tokens count; where the context is full its older half is

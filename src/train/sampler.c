@@ -63,18 +63,31 @@ static uint32_t likeliest(const float *logits, size_t V) {
     return (uint32_t)best;
 }
 
-uint32_t ls_sampler_draw(ls_sampler *s, const float *logits, double temperature, int64_t top_k,
-                         double u) {
-    if (temperature <= 0) return likeliest(logits, s->V);
+/* How many of the n likeliest make up top_p of their sum, which is set to that of theirs. */
+static size_t nucleus(const ls_sampler *s, size_t n, double top_p, double *sum_p) {
+    double wanted = top_p * *sum_p, sum = 0;
+    if (top_p <= 0 || top_p >= 1) return n;
+    for (size_t i = 0; i < n; i++) {
+        sum += s->weights[i];
+        if (sum < wanted) continue;
+        *sum_p = sum;
+        return i + 1;
+    }
+    return n;
+}
+
+uint32_t ls_sampler_draw(ls_sampler *s, const float *logits, ls_sampler_rule rule, double u) {
+    if (rule.temperature <= 0) return likeliest(logits, s->V);
     for (size_t i = 0; i < s->V; i++) s->choices[i] = (ls_choice){key_of(logits[i]), (uint32_t)i};
     sort(s);
     const ls_choice *c = s->choices;
-    size_t n = top_k > 0 && (size_t)top_k < s->V ? (size_t)top_k : s->V;
+    size_t n = rule.top_k > 0 && (size_t)rule.top_k < s->V ? (size_t)rule.top_k : s->V;
     double best = (double)logits[c[0].token], sum = 0;
     for (size_t i = 0; i < n; i++) {
-        s->weights[i] = ls_math_exp(((double)logits[c[i].token] - best) / temperature);
+        s->weights[i] = ls_math_exp(((double)logits[c[i].token] - best) / rule.temperature);
         sum += s->weights[i];
     }
+    n = nucleus(s, n, rule.top_p, &sum);
     double left = u * sum;
     for (size_t i = 0; i < n; i++) {
         left -= s->weights[i];

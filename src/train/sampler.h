@@ -18,10 +18,17 @@ typedef struct ls_sampler {
 ls_sampler ls_sampler_create(size_t V);
 void ls_sampler_free(ls_sampler *);
 
-/* Draws from softmax(logits / temperature) over the top_k likeliest (0: all), with u uniform in
- * [0, 1). Temperature 0: the likeliest. Of equal logits the token of the lower number comes first.
- * The same token on any machine. */
-uint32_t ls_sampler_draw(ls_sampler *, const float *logits, double temperature, int64_t top_k,
-                         double u);
+/* Which tokens may be drawn. */
+typedef struct ls_sampler_rule {
+    double temperature; /* 0: always the likeliest */
+    int64_t top_k;      /* the k likeliest; 0: all */
+    double top_p;       /* of these, the fewest likeliest whose probabilities add up to at least p;
+                           0 or 1: all. Source: Holtzman et al., ICLR 2020 (nucleus sampling) */
+} ls_sampler_rule;
+
+/* Draws from softmax(logits / temperature) over the tokens that the rule admits, with u uniform in
+ * [0, 1). Among equal logits the token with the lower number comes first. The same token on any
+ * machine. */
+uint32_t ls_sampler_draw(ls_sampler *, const float *logits, ls_sampler_rule, double u);
 
 #endif

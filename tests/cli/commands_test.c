@@ -1,4 +1,5 @@
 /* commands_test.c - what the commands print and leave behind. */
+#include "base/json.h"
 #include "cli/program.h"
 
 static void test_help(void **state) {
@@ -83,6 +84,44 @@ static void test_generate(void **state) {
     expect("generate @/run --tokens 100", 0, NULL); /* three times the context */
 }
 
+/* A text for each line; the first is that of --prompt. */
+static void test_prompts(void **state) {
+    static const char prompts[] = "License\n\nThe \xc3\xa4\nYou";
+    static const char how[] = "--tokens 9 --seed 7 --top-p 0.6";
+    char *one = NULL, *all = NULL, *json = NULL, line[256];
+    (void)state;
+    write_file("prompts", prompts, sizeof prompts - 1);
+    snprintf(line, sizeof line, "generate @/run --prompt License %s", how);
+    assert_int_equal(run_program(line, &one), 0);
+    snprintf(line, sizeof line, "generate @/run --prompts @/prompts %s", how);
+    assert_int_equal(run_program(line, &all), 0);
+    assert_int_equal(strncmp(all, one, strlen(one)), 0);
+    assert_non_null(strstr(all, "\n\nThe \xc3\xa4"));
+    assert_non_null(strstr(all, "\n\nYou"));
+    snprintf(line, sizeof line, "generate @/run --prompts @/prompts %s --json", how);
+    assert_int_equal(run_program(line, &json), 0);
+    int lines = 0;
+    for (char *at = json, *end; *at; at = end + 1, lines++) {
+        ls_json *j = NULL;
+        end = strchr(at, '\n');
+        assert_non_null(end);
+        assert_int_equal(ls_json_parse(at, (size_t)(end - at), "output", &j, NULL), LS_OK);
+        assert_non_null(ls_json_text(ls_json_get(j, "text")));
+        assert_string_equal(ls_json_text(ls_json_get(j, "prompt")),
+                            ((const char *[]){"License", "", "The \xc3\xa4", "You"})[lines]);
+        ls_json_free(j);
+    }
+    assert_int_equal(lines, 4);
+    free(one);
+    free(all);
+    free(json);
+    expect("generate @/run --prompts @/absent", 1, "absent");
+    expect("generate @/run --prompts @/prompts --prompt a", 2, "give one of them");
+    expect("generate @/run --top-p 1.5", 2, "1.5");
+    write_file("binary", "a\0b\n", 4);
+    expect("generate @/run --prompts @/binary", 1, "is not UTF-8 text");
+}
+
 static void test_plan(void **state) {
     (void)state;
     expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
@@ -126,10 +165,10 @@ static void test_bench_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),          cmocka_unit_test(test_run),
-        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_plan),          cmocka_unit_test(test_bench),
-        cmocka_unit_test(test_bench_kernels),
+        cmocka_unit_test(test_help),    cmocka_unit_test(test_run),
+        cmocka_unit_test(test_crowd),   cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_prompts), cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_bench),   cmocka_unit_test(test_bench_kernels),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
