@@ -250,6 +250,8 @@ static void link_latest(const char *folder, const char *name) {
     free(fresh);
 }
 
+static ls_status verify(const char *path, ls_checkpoint_info *, ls_error *);
+
 /* From the disk, as far as the system lets it go there. */
 static ls_status read_back(const char *folder, ls_error *e) {
     static const char *const names[] = {WEIGHTS, OPTIMIZER,        TOKENIZER,
@@ -260,7 +262,7 @@ static ls_status read_back(const char *folder, ls_error *e) {
         ls_file_forget(path);
         free(path);
     }
-    return ls_checkpoint_verify(folder, &i, e);
+    return verify(folder, &i, e);
 }
 
 /* All is written: the hidden folder gets its name. On failure it is removed. */
@@ -407,7 +409,7 @@ ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *ste
     ls_status s;
     while ((s = newest_below(folder, below, &step, e)) == LS_OK && step >= 0) {
         path = ls_format("%s/step-%lld", folder, (long long)step);
-        if (ls_checkpoint_verify(path, &i, &damage) == LS_OK) break;
+        if (verify(path, &i, &damage) == LS_OK) break;
         ls_log("passed over: %s", damage.msg);
         free(path);
         path = NULL;
@@ -461,14 +463,10 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
         ls_hash_text(ls_hash_bytes(m.data, m.nbytes), got);
         if ((int64_t)m.nbytes != nbytes)
             s = ls_fail(e, LS_EINVAL,
-                        "%s: is truncated or grown: %zu bytes, the manifest says %lld; remove this "
-                        "checkpoint to use an older one",
-                        path, m.nbytes, (long long)nbytes);
+                        "%s: is truncated or grown: %zu bytes, the manifest says %lld", path,
+                        m.nbytes, (long long)nbytes);
         else if (strcmp(got, want) != 0)
-            s = ls_fail(e, LS_EINVAL,
-                        "%s: is damaged: its hash is not the manifest's; remove this checkpoint to "
-                        "use an older one",
-                        path);
+            s = ls_fail(e, LS_EINVAL, "%s: is damaged: its hash is not the manifest's", path);
         ls_file_unmap(&m);
     }
     free(path);
@@ -508,8 +506,22 @@ static ls_status read_manifest(opened *o, ls_error *e) {
     return s;
 }
 
+static bool lists(const ls_json *files, const char *name) {
+    for (size_t i = 0; i < ls_json_count(files); i++) {
+        const char *listed = ls_json_text(ls_json_get(ls_json_at(files, i), "name"));
+        if (listed && strcmp(listed, name) == 0) return true;
+    }
+    return false;
+}
+
+/* What is read is listed, and what is listed has its hash. */
 static ls_status check_files(const opened *o, ls_error *e) {
+    static const char *const needed[] = {WEIGHTS, OPTIMIZER, TOKENIZER, CONFIG};
     const ls_json *files = ls_json_get(o->manifest, "files");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!lists(files, needed[i]))
+            return ls_fail(e, LS_EINVAL, "%s/%s: is not complete: it does not list %s", o->path,
+                           MANIFEST, needed[i]);
     for (size_t i = 0; i < ls_json_count(files); i++)
         LS_TRY(check_file(o->path, ls_json_at(files, i), e));
     return LS_OK;
@@ -586,7 +598,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_checkpoint_load(const char *path, ls_train_state *s, ls_error *e) {
+static ls_status load(const char *path, ls_train_state *s, ls_error *e) {
     opened o;
     LS_TRY(open_all(path, &o, e));
     ls_status status = load_state(&o, s, e);
@@ -604,7 +616,7 @@ static ls_status check_logical(const opened *o, const char *key, ls_hash got, ls
     return LS_OK;
 }
 
-ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
+static ls_status verify(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
     opened o;
     LS_TRY(open_all(path, &o, e));
     ls_checkpoint_info info = {.step = o.step, .ntensors = o.weights.n};
@@ -619,7 +631,7 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
     return s;
 }
 
-ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
+static ls_status show(const char *path, ls_buf *out, ls_error *e) {
     opened o;
     LS_TRY(open_all(path, &o, e));
     size_t count = 0;
@@ -638,4 +650,44 @@ ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
     }
     close_all(&o);
     return LS_OK;
+}
+
+/* ---- for readers ---- */
+
+/* The newest good one before step-N at `path`: free() it. NULL: there is none. */
+static char *older_good(const char *path) {
+    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL, *good = NULL;
+    int64_t step = slash ? step_of(slash + 1) : -1;
+    ls_checkpoint_info i;
+    if (slash) *slash = 0;
+    while (!good && step > 0 && newest_below(real, step, &step, NULL) == LS_OK && step >= 0) {
+        good = ls_format("%s/step-%lld", real, (long long)step);
+        if (verify(good, &i, NULL) == LS_OK) break;
+        free(good);
+        good = NULL;
+    }
+    free(real);
+    return good;
+}
+
+/* To the error of a checkpoint that is not good: what there is instead. */
+static ls_status name_older(const char *path, ls_status s, ls_error *e) {
+    if (s == LS_OK || !e) return s;
+    ls_error why = *e;
+    char *good = older_good(path);
+    if (good) ls_fail(e, s, "%.300s; an older checkpoint is good: %s", why.msg, good);
+    free(good);
+    return s;
+}
+
+ls_status ls_checkpoint_load(const char *path, ls_train_state *s, ls_error *e) {
+    return name_older(path, load(path, s, e), e);
+}
+
+ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
+    return name_older(path, verify(path, i_p, e), e);
+}
+
+ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
+    return name_older(path, show(path, out, e), e);
 }

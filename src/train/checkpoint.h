@@ -69,6 +69,9 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, 
  * reason. Where there is none at all, good or bad: NULL, and 0. */
 ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *);
 
+/* Readers check what they read against the manifest's hashes, once, before they use it. Where that
+ * fails, and an older checkpoint beside it is good, the message names that. */
+
 /* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
 

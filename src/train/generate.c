@@ -1,6 +1,7 @@
 /* generate.c - see generate.h. */
 #include "train/generate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,11 +48,20 @@ static ls_status open_trained(ls_trained *t, ls_error *e) {
     return s;
 }
 
+/* What is wrong with a file may come from damage, which is said instead. */
+static ls_status tell_damage(const char *path, ls_status s, ls_error *e) {
+    ls_checkpoint_info i;
+    ls_error why = {0};
+    ls_status damaged = ls_checkpoint_verify(path, &i, &why);
+    return damaged == LS_OK ? s : ls_fail(e, damaged, "%s", why.msg);
+}
+
 ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *e) {
     ls_trained t = {0};
     LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
     ls_status s = open_trained(t_p, e);
+    if (s != LS_OK) s = tell_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;
 }
@@ -133,6 +143,9 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
         nbytes += (double)length;
     }
     free(samples);
+    if (!isfinite(nats))
+        return ls_fail(e, LS_EINVAL, "%s: the model's loss on it is %g: its weights are useless",
+                       what, nats);
     *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);
     return LS_OK;
 }

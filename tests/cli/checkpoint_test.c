@@ -1,0 +1,129 @@
+/* checkpoint_test.c - checkpoints that are damaged in any of their files, or whose manifest does
+ * not vouch for all of them: every reader refuses them, and names an older one that is good.
+ */
+#include "cli/program.h"
+
+static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=40 "
+                            "--set checkpoint.every=20 --set log.every=1000 "
+                            "--set train.eval_every=0%s";
+
+/* In python, in the checkpoint's directory; m is its manifest, which is written back. */
+static const char PYTHON[] =
+    "cd %s/%s/checkpoints/step-40 && python3 -c '\n"
+    "import json, struct\n"
+    "m = json.load(open(\"manifest.json\"))\n"
+    "def nans():\n"
+    "    b = bytearray(open(\"model.safetensors\", \"rb\").read())\n"
+    "    at = 8 + struct.unpack(\"<Q\", b[:8])[0]\n"
+    "    b[at:] = struct.pack(\"<f\", float(\"nan\")) * ((len(b) - at) // 4)\n"
+    "    open(\"model.safetensors\", \"wb\").write(b)\n"
+    "def damage(name, at):\n"
+    "    b = bytearray(open(name, \"rb\").read())\n"
+    "    b[at] ^= 1\n"
+    "    open(name, \"wb\").write(b)\n"
+    "def drop(name):\n"
+    "    m[\"files\"] = [f for f in m[\"files\"] if f[\"name\"] != name]\n"
+    "%s\n"
+    "json.dump(m, open(\"manifest.json\", \"w\"))'";
+
+static const char *const harms[][2] = {
+    {"nans(); m[\"files\"] = []", "manifest.json: is not complete: it does not list model.safe"},
+    {"nans(); drop(\"model.safetensors\")", "it does not list model.safetensors"},
+    {"nans()", "model.safetensors: is damaged: its hash is not the manifest"},
+    {"damage(\"model.safetensors\", -1)", "model.safetensors: is damaged"},
+    {"damage(\"optimizer.safetensors\", 10000)", "optimizer.safetensors: is damaged"},
+    {"damage(\"tokenizer.json\", 700)", "tokenizer.json: is damaged"},
+    {"damage(\"config.yaml\", 0)", "config.yaml: is damaged"},
+    {"drop(\"tokenizer.json\"); damage(\"tokenizer.json\", 700)",
+     "it does not list tokenizer.json"},
+    {"drop(\"config.yaml\")", "it does not list config.yaml"},
+    {"del m[\"files\"]", "manifest.json: is not the manifest of"},
+    {"m[\"files\"] = {}", "manifest.json: is not the manifest of"},
+    {"m[\"files\"][0][\"name\"] = \"../../config.yaml\"", "it does not list model.safetensors"},
+};
+enum { NHARMS = sizeof harms / sizeof *harms };
+
+static const char *const readers[] = {"eval @/%s", "generate @/%s --tokens 3", "ckpt hash @/%s",
+                                      "ckpt show @/%s", "ckpt verify @/%s"};
+enum { NREADERS = sizeof readers / sizeof *readers };
+
+static void shell(const char *what) {
+    char line[4096];
+    snprintf(line, sizeof line, "cd %s && %s", folder, what);
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
+static int make_base(void **state) {
+    char line[512];
+    if (folder_make(state) != 0) return -1;
+    snprintf(line, sizeof line, START, "base", "");
+    expect(line, 0, NULL);
+    return 0;
+}
+
+static void harm(const char *run, const char *how) {
+    char line[4096];
+    snprintf(line, sizeof line, "rm -rf %s && cp -r base %s", run, run);
+    shell(line);
+    snprintf(line, sizeof line, PYTHON, folder, run, how);
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
+static void test_readers(void **state) {
+    (void)state;
+    char line[512], older[256], *output = NULL;
+    snprintf(older, sizeof older, "; an older checkpoint is good: %s/bad/checkpoints/step-20\n",
+             folder);
+    for (int i = 0; i < NHARMS; i++) {
+        harm("bad", harms[i][0]);
+        for (int k = 0; k < NREADERS; k++) {
+            snprintf(line, sizeof line, readers[k], "bad");
+            int code = run_program(line, &output);
+            if (code != 1 || !strstr(output, harms[i][1]) || !strstr(output, older))
+                fail_msg("%s: %s\nexit code %d:\n%s", harms[i][0], line, code, output);
+            free(output);
+        }
+    }
+    for (int k = 0; k < NREADERS; k++) { /* what is named is good */
+        snprintf(line, sizeof line, readers[k], k == 0 ? "base" : "bad/checkpoints/step-20");
+        expect(line, 0, NULL);
+    }
+}
+
+/* None is named where none is good. */
+static void test_none_older(void **state) {
+    (void)state;
+    char *output = NULL;
+    harm("alone", "nans()");
+    shell("rm -r alone/checkpoints/step-20");
+    assert_int_equal(run_program("generate @/alone", &output), 1);
+    assert_null(strstr(output, "older"));
+    free(output);
+    harm("both", "nans()");
+    shell(": > both/checkpoints/step-20/config.yaml");
+    assert_int_equal(run_program("generate @/both", &output), 1);
+    assert_null(strstr(output, "older"));
+    free(output);
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    char line[512], want[256], got[256];
+    hash_of("base", want);
+    for (int i = 0; i < NHARMS; i += 4) {
+        harm("bad", harms[i][0]);
+        snprintf(line, sizeof line, START, "bad", " --resume");
+        expect(line, 0, harms[i][1]);
+        hash_of("bad", got);
+        assert_string_equal(got, want);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_none_older),
+        cmocka_unit_test(test_resume),
+    };
+    return cmocka_run_group_tests(tests, make_base, folder_remove);
+}
