@@ -135,9 +135,13 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
 
 /* ---- collectives ----
  *
- * Blocking. `in` and `out` are the same pointer (in place), or for reduce-scatter and all-gather
- * the smaller may be the own block of the larger; else they don't overlap. Counts are elements; 0
- * is allowed. Buffers are aligned to their elements.
+ * Blocking. Counts are elements; 0 is allowed. Buffers are aligned to their elements.
+ *
+ * In place: `in` and `out` of all-reduce and reduce may be the same pointer. Of reduce-scatter,
+ * all-gather, gather and scatter the smaller buffer may lie anywhere in the larger one, or overlap
+ * it: at the own block nothing is copied; elsewhere (in == out on all workers, too) a block is, and
+ * the own block of the input of a reduce-scatter or scatter is overwritten. Other buffers don't
+ * overlap.
  *
  * Order of sums: a fixed tree over the workers (LS_SUM of f32 has the same bits for every transport
  * and every algorithm that keeps it; docs/collectives.md), unless an algorithm that keeps another

@@ -1,6 +1,7 @@
 /* calls.c - the collectives of group.h: arguments are checked, then a request runs. */
 #define LS_NO_CALL_SITES
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "coll/request.h"
@@ -14,6 +15,7 @@ typedef struct asked {
     void *out;
     size_t nin, nout; /* elements of each, at this worker */
     ls_in_place place;
+    ls_settle settle;
 } asked;
 
 /* ---- checks ---- */
@@ -62,29 +64,46 @@ static ls_status check_buffer(const char *name, const char *what, const void *p,
     return LS_OK;
 }
 
-/* Where the smaller of in and out may lie in the larger: at this worker's own block. */
-static bool may_lie_at(const asked *a, size_t own_block, size_t *first_p) {
-    *first_p = 0;
-    switch (a->call.what) {
-    case LS_CALL_ALL_REDUCE:
-    case LS_CALL_REDUCE: return true;
-    case LS_CALL_REDUCE_SCATTER:
-    case LS_CALL_ALL_GATHER: *first_p = own_block; return true;
-    default: return false;
-    }
+/* Moves what this worker gives to its own block of out, which is then in place there. */
+static void lay_in(asked *a, size_t own_block) {
+    size_t size = ls_dtype_size(a->call.dtype);
+    unsigned char *own = (unsigned char *)a->out + own_block * size;
+    memmove(own, a->in, a->nin * size);
+    a->in = own;
+    a->place = (ls_in_place){LS_IN_IN_OUT, own_block};
 }
 
+/* The result is made in this worker's own block of in, and moved to out at the end. */
+static void lay_out(asked *a, size_t own_block) {
+    size_t size = ls_dtype_size(a->call.dtype);
+    unsigned char *own = (unsigned char *)(uintptr_t)a->in + own_block * size;
+    a->settle = (ls_settle){a->out, own, a->nout * size};
+    a->out = own;
+    a->place = (ls_in_place){LS_OUT_IN_IN, own_block};
+}
+
+/* Where in and out overlap. What is allowed must not depend on the worker's rank: what one refuses
+ * and another makes, that one would wait for. */
 static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
-    size_t size = ls_dtype_size(a->call.dtype), first;
+    size_t size = ls_dtype_size(a->call.dtype);
     const unsigned char *in = a->in, *out = a->out;
     bool apart =
         a->nin == 0 || a->nout == 0 || in + a->nin * size <= out || out + a->nout * size <= in;
     if (apart) return LS_OK;
-    bool out_outer = a->nout >= a->nin;
-    if (may_lie_at(a, own_block, &first) &&
-        (out_outer ? in == out + first * size : out == in + first * size)) {
-        a->place = (ls_in_place){out_outer ? LS_IN_IN_OUT : LS_OUT_IN_IN, first};
+    switch (a->call.what) {
+    case LS_CALL_ALL_GATHER:
+    case LS_CALL_GATHER: lay_in(a, own_block); return LS_OK;
+    case LS_CALL_REDUCE_SCATTER:
+    case LS_CALL_SCATTER:
+        if (a->call.V && out != in + own_block * size) break;
+        lay_out(a, own_block);
         return LS_OK;
+    case LS_CALL_ALL_REDUCE:
+    case LS_CALL_REDUCE:
+        if (in != out) break;
+        a->place = (ls_in_place){a->nout >= a->nin ? LS_IN_IN_OUT : LS_OUT_IN_IN, 0};
+        return LS_OK;
+    default: break;
     }
     return ls_fail(e, LS_EINVAL, "%s: in and out overlap", ls_collective_name(a->call.what));
 }
@@ -177,6 +196,12 @@ static ls_status start(ls_group *g, asked *a, ls_request *r, ls_error *e) {
                             e);
 }
 
+/* r is done. */
+static void settle(const ls_request *r) {
+    const ls_settle *x = &r->settle;
+    if (x->nbytes && x->to != x->from) memmove(x->to, x->from, x->nbytes);
+}
+
 /* Blocking if r_p is NULL. */
 static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     ls_error own;
@@ -194,11 +219,15 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     if (!r_p) {
         ls_request r;
         LS_TRY(start(g, &a, &r, e));
-        return ls_request_wait(&r, -1, true, e);
+        LS_TRY(ls_request_wait(&r, -1, true, e));
+        r.settle = a.settle;
+        settle(&r);
+        return LS_OK;
     }
     ls_request *r = LS_NEW(ls_request);
     ls_status s = start(g, &a, r, e);
     r->owned = true;
+    r->settle = a.settle;
     if (s == LS_OK)
         *r_p = r;
     else
@@ -250,6 +279,7 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     if (!e) e = &own;
     if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "wait: no request");
     LS_TRY(ls_request_wait(*r_p, (int64_t)(timeout_s * 1e9), timeout_s < 0, e));
+    settle(*r_p);
     free(*r_p);
     *r_p = NULL;
     return LS_OK;

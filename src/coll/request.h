@@ -22,6 +22,13 @@
 
 enum { LS_CACHE = 32 }; /* schedules that a group keeps */
 
+/* A result that is made in another place, and moved when its call is waited for. */
+typedef struct ls_settle {
+    void *to;
+    const void *from;
+    size_t nbytes; /* 0: it is in its place */
+} ls_settle;
+
 /* A schedule made once for all calls that are alike. */
 typedef struct ls_cached {
     ls_call call; /* counts: a copy */
@@ -44,7 +51,8 @@ struct ls_request {
     uint64_t print;   /* of this call and of all before it */
     ls_record record; /* of a collective */
     atomic_bool done; /* set last: whoever sees it may free the request */
-    bool owned;       /* by the caller of a _start function: freed when it is done */
+    ls_settle settle;
+    bool owned; /* by the caller of a _start function: freed when it is done */
     ls_shared_call *shared;
     ls_cached *cached; /* of a flight */
     bool native, message_only, receives;

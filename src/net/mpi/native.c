@@ -60,11 +60,13 @@ static bool native_can(const ls_net *net, const ls_native_call *c) {
            (!reduces(c->what) || reduces_well(c->dtype, c->op));
 }
 
+static const void *own_block(const ls_net *net, const ls_native_call *c) {
+    return (const unsigned char *)c->in + (size_t)net->rank * c->count * size_of(c->dtype);
+}
+
 /* Where MPI writes: it knows no result of a reduce-scatter inside of the input. */
 static void *target_of(const ls_net *net, const ls_native_call *c) {
-    const unsigned char *own = (const unsigned char *)c->in;
-    own += (size_t)net->rank * c->count * size_of(c->dtype);
-    bool inside = c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own && c->count;
+    bool inside = c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own_block(net, c) && c->count;
     return inside ? ls_mpi_grow(NULL, c->count * size_of(c->dtype)) : c->out;
 }
 
@@ -87,8 +89,12 @@ static int post(ls_mpi *x, const ls_native_call *c, void *out, MPI_Request *r_p)
     case LS_NATIVE_REDUCE:
         in = x->net.rank == root ? in : c->in;
         return MPI_Ireduce(in, out, n, t, op, root, comm, r_p);
-    case LS_NATIVE_GATHER: return MPI_Igather(c->in, n, t, out, n, t, root, comm, r_p);
-    case LS_NATIVE_SCATTER: return MPI_Iscatter(c->in, n, t, out, n, t, root, comm, r_p);
+    case LS_NATIVE_GATHER:
+        in = x->net.rank == root && c->in == mine ? MPI_IN_PLACE : c->in;
+        return MPI_Igather(in, n, t, out, n, t, root, comm, r_p);
+    case LS_NATIVE_SCATTER:
+        if (x->net.rank == root && c->out == own_block(&x->net, c)) out = MPI_IN_PLACE;
+        return MPI_Iscatter(c->in, n, t, out, n, t, root, comm, r_p);
     case LS_NATIVE_ALL_TO_ALL: return MPI_Ialltoall(c->in, n, t, out, n, t, comm, r_p);
     default: return MPI_Ibarrier(comm, r_p);
     }
