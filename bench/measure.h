@@ -38,6 +38,8 @@ typedef enum bench_op {
     BENCH_ALL_GATHER,
     BENCH_BROADCAST,
     BENCH_REDUCE,
+    BENCH_GATHER,
+    BENCH_SCATTER,
     BENCH_ALL_TO_ALL,
     BENCH_ALL_TO_ALL_V, /* on the blocks of all_to_all, so that the two can be compared */
     BENCH_BARRIER,
@@ -57,9 +59,9 @@ typedef enum bench_dtype {
 
 typedef enum bench_redop { BENCH_SUM, BENCH_AVG, BENCH_PROD, BENCH_MIN, BENCH_MAX } bench_redop;
 
-static const char *const bench_op_names[] = {"all_reduce",   "reduce_scatter", "all_gather",
-                                             "broadcast",    "reduce",         "all_to_all",
-                                             "all_to_all_v", "barrier"};
+static const char *const bench_op_names[] = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast",    "reduce",
+    "gather",     "scatter",        "all_to_all", "all_to_all_v", "barrier"};
 static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16",
                                                 "i64", "i32", "i8",   "u8"};
 static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
@@ -133,8 +135,8 @@ static inline int bench_reduces(bench_op op) {
 
 /* Is the buffer cut into one block a worker? */
 static inline int bench_divides(bench_op op) {
-    return op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_ALL_TO_ALL ||
-           op == BENCH_ALL_TO_ALL_V;
+    return op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_GATHER ||
+           op == BENCH_SCATTER || op == BENCH_ALL_TO_ALL || op == BENCH_ALL_TO_ALL_V;
 }
 
 /* Fills in all of *job_p but the buffers. */
@@ -271,6 +273,8 @@ static inline int bench_expected(const bench_job *job, size_t i) {
     case BENCH_ALL_TO_ALL:
     case BENCH_ALL_TO_ALL_V: return bench_value(job, (int)(i / block), first + i % block);
     case BENCH_BROADCAST: return bench_value(job, 0, i);
+    case BENCH_GATHER: return bench_value(job, (int)(i / block), i % block);
+    case BENCH_SCATTER: return bench_value(job, 0, first + i);
     case BENCH_EXCHANGE: return bench_value(job, 1 - job->rank, i);
     case BENCH_BARRIER: break;
     }
@@ -279,8 +283,8 @@ static inline int bench_expected(const bench_job *job, size_t i) {
 
 static inline size_t bench_wrong(const bench_job *job) {
     size_t count = job->count, wrong = 0;
-    if (job->op == BENCH_REDUCE_SCATTER) count /= (size_t)job->workers;
-    if (job->op == BENCH_REDUCE && job->rank != 0) count = 0;
+    if (job->op == BENCH_REDUCE_SCATTER || job->op == BENCH_SCATTER) count /= (size_t)job->workers;
+    if ((job->op == BENCH_REDUCE || job->op == BENCH_GATHER) && job->rank != 0) count = 0;
     for (size_t i = 0; i < count; i++)
         wrong += !bench_is(job->dtype, job->out, i, bench_expected(job, i));
     return wrong;
@@ -344,6 +348,8 @@ static inline double bench_busbw(const bench_job *job, const bench_result *resul
     case BENCH_ALL_REDUCE: factor = 2 * (n - 1) / n; break;
     case BENCH_REDUCE_SCATTER:
     case BENCH_ALL_GATHER:
+    case BENCH_GATHER:
+    case BENCH_SCATTER:
     case BENCH_ALL_TO_ALL:
     case BENCH_ALL_TO_ALL_V: factor = (n - 1) / n; break;
     case BENCH_BROADCAST:
@@ -423,8 +429,8 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
         bench_parse_sizes(args[3], request_p)) {
         fprintf(stderr,
                 "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
-                "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, "
-                "all_to_all_v, barrier\n"
+                "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, "
+                "scatter, all_to_all, all_to_all_v, barrier\n"
                 "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8\n"
                 "REPEAT     rounds that are timed\n"
                 "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"

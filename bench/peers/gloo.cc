@@ -197,7 +197,9 @@ template <typename T> std::vector<Maker> makers_of(const bench_job &job) {
     case BENCH_REDUCE: return {reduce<T>};
     case BENCH_ALL_TO_ALL: return {all_to_all<T>};
     case BENCH_BARRIER: return {only_barrier};
-    case BENCH_ALL_TO_ALL_V: /* refused */
+    case BENCH_GATHER: /* these are refused */
+    case BENCH_SCATTER:
+    case BENCH_ALL_TO_ALL_V:
     case BENCH_EXCHANGE: break;
     }
     return {};
@@ -310,6 +312,7 @@ int main(int argc, char **argv) {
     }
     if (bench_parse(argc - 3, argv + 3, &request)) return 2;
     if (request.dtype == BENCH_BF16 || request.dtype == BENCH_F16 || request.redop == BENCH_AVG ||
+        request.op == BENCH_GATHER || request.op == BENCH_SCATTER ||
         request.op == BENCH_ALL_TO_ALL_V) {
         bench_refuse("gloo", &request);
         return 2;

@@ -77,6 +77,8 @@ static void run(bench_peer *peer, const bench_job *job) {
             MPI_Reduce(buffer, NULL, count, type, reduction, 0, world);
         break;
     case BENCH_ALL_TO_ALL: MPI_Alltoall(job->in, block, type, buffer, block, type, world); break;
+    case BENCH_GATHER: MPI_Gather(job->in, block, type, buffer, block, type, 0, world); break;
+    case BENCH_SCATTER: MPI_Scatter(job->in, block, type, buffer, block, type, 0, world); break;
     case BENCH_ALL_TO_ALL_V: all_to_all_v(job, block, type, buffer); break;
     case BENCH_BARRIER: MPI_Barrier(world); break;
     case BENCH_EXCHANGE: break; /* can't be asked for */
@@ -115,7 +117,8 @@ static void measure(bench_peer *peer, const bench_request *request, bench_job *j
         return;
     }
     job->in = bench_buffer(job->nbytes);
-    bool apart = job->op == BENCH_ALL_TO_ALL || job->op == BENCH_ALL_TO_ALL_V;
+    bool apart = job->op == BENCH_ALL_TO_ALL || job->op == BENCH_ALL_TO_ALL_V ||
+                 job->op == BENCH_GATHER || job->op == BENCH_SCATTER;
     job->out = apart ? bench_buffer(job->nbytes) : job->in;
     bench_result result = bench_measure(peer, job, request->repeat, times);
     if (job->rank == 0) bench_print(peer, job, bench_op_names[job->op], &result);

@@ -210,8 +210,16 @@ ls_status ls_reduce_scatter_start(ls_group *g, const void *in, void *out, size_t
                                   ls_dtype dtype, ls_op op, ls_request **r_p, ls_error *e);
 ls_status ls_all_gather_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                               ls_request **r_p, ls_error *e);
+ls_status ls_reduce_scatter_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                    ls_dtype dtype, ls_op op, ls_request **r_p, ls_error *e);
+ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                ls_dtype dtype, ls_request **r_p, ls_error *e);
 ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,
                              ls_request **r_p, ls_error *e);
+ls_status ls_gather_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                          int root, ls_request **r_p, ls_error *e);
+ls_status ls_scatter_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                           int root, ls_request **r_p, ls_error *e);
 ls_status ls_all_to_all_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                               ls_request **r_p, ls_error *e);
 ls_status ls_all_to_all_v_start(ls_group *g, const void *in, const size_t *in_counts, void *out,
@@ -237,33 +245,37 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
 ls_group *ls_group_at(ls_group *g, const char *file, int line);
 
 #ifndef LS_NO_CALL_SITES
-#define LS_CALL_SITE(g)                 ls_group_at((g), __FILE__, __LINE__)
-#define ls_all_reduce(g, ...)           ls_all_reduce(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce(g, ...)               ls_reduce(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter(g, ...)       ls_reduce_scatter(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter_v(g, ...)     ls_reduce_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather(g, ...)           ls_all_gather(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather_v(g, ...)         ls_all_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_broadcast(g, ...)            ls_broadcast(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_gather(g, ...)               ls_gather(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scatter(g, ...)              ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all(g, ...)           ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all_v(g, ...)         ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_group_split(g, ...)          ls_group_split(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_group_dup(g, ...)            ls_group_dup(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_barrier(g, ...)              ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_send(g, ...)                 ls_send(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_recv(g, ...)                 ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_reduce_start(g, ...)     ls_all_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_start(g, ...)         ls_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter_start(g, ...) ls_reduce_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather_start(g, ...)     ls_all_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_broadcast_start(g, ...)      ls_broadcast_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all_start(g, ...)     ls_all_to_all_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all_v_start(g, ...)   ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_barrier_start(g, ...)        ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_send_start(g, ...)           ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_recv_start(g, ...)           ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define LS_CALL_SITE(g)                   ls_group_at((g), __FILE__, __LINE__)
+#define ls_group_split(g, ...)            ls_group_split(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_group_dup(g, ...)              ls_group_dup(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce(g, ...)             ls_all_reduce(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce(g, ...)                 ls_reduce(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter(g, ...)         ls_reduce_scatter(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v(g, ...)       ls_reduce_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather(g, ...)             ls_all_gather(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_v(g, ...)           ls_all_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_broadcast(g, ...)              ls_broadcast(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather(g, ...)                 ls_gather(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter(g, ...)                ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all(g, ...)             ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_v(g, ...)           ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_barrier(g, ...)                ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_send(g, ...)                   ls_send(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_recv(g, ...)                   ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce_start(g, ...)       ls_all_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_start(g, ...)           ls_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_start(g, ...)   ls_reduce_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_start(g, ...)       ls_all_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v_start(g, ...) ls_reduce_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_v_start(g, ...)     ls_all_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_broadcast_start(g, ...)        ls_broadcast_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather_start(g, ...)           ls_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter_start(g, ...)          ls_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_start(g, ...)       ls_all_to_all_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_v_start(g, ...)     ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_barrier_start(g, ...)          ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_send_start(g, ...)             ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_recv_start(g, ...)             ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

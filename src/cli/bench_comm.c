@@ -48,7 +48,8 @@ bool cli_bench_comm_has_out_of_place(bench_op op) {
 }
 
 bool cli_bench_comm_has_in_place(bench_op op) {
-    return op != BENCH_ALL_TO_ALL && op != BENCH_ALL_TO_ALL_V;
+    return op != BENCH_GATHER && op != BENCH_SCATTER && op != BENCH_ALL_TO_ALL &&
+           op != BENCH_ALL_TO_ALL_V;
 }
 
 /* The first worker that fails says why; the others of a launch fail because of it. */
@@ -85,6 +86,8 @@ static void run(bench_peer *peer, const bench_job *job) {
         break;
     case BENCH_BROADCAST: s = ls_broadcast(g, job->out, job->count, t, 0, &e); break;
     case BENCH_REDUCE: s = ls_reduce(g, in, job->out, job->count, t, op, 0, &e); break;
+    case BENCH_GATHER: s = ls_gather(g, in, job->out, block, t, 0, &e); break;
+    case BENCH_SCATTER: s = ls_scatter(g, in, job->out, block, t, 0, &e); break;
     case BENCH_ALL_TO_ALL: s = ls_all_to_all(g, in, job->out, block, t, &e); break;
     case BENCH_ALL_TO_ALL_V:
         for (int i = 0; i < job->workers; i++) w->counts[i] = block;
@@ -262,7 +265,8 @@ static void print_columns(const bench_job *job, const bench_result *r) {
 
 static void print_row(const bench_job *job, const bench_result *out, const bench_result *in,
                       const char *algorithm) {
-    bool rooted = job->op == BENCH_BROADCAST || job->op == BENCH_REDUCE;
+    bool rooted = job->op == BENCH_BROADCAST || job->op == BENCH_REDUCE ||
+                  job->op == BENCH_GATHER || job->op == BENCH_SCATTER;
     ls_print("%12zu %12zu %6s %6s %5d", job->nbytes, job->count, bench_dtype_names[job->dtype],
              bench_redop_of(job), rooted ? 0 : -1);
     print_columns(job, out);

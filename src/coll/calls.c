@@ -316,10 +316,14 @@ ls_status ls_reduce_scatter(ls_group *g, const void *in, void *out, size_t count
                             ls_op op, ls_error *e) {
     return ls_reduce_scatter_start(g, in, out, count, dtype, op, NULL, e);
 }
+ls_status ls_reduce_scatter_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                    ls_dtype dtype, ls_op op, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_REDUCE_SCATTER, .op = op, .count = SIZE_MAX, .counts = counts), r_p,
+               e);
+}
 ls_status ls_reduce_scatter_v(ls_group *g, const void *in, void *out, const size_t *counts,
                               ls_dtype dtype, ls_op op, ls_error *e) {
-    return run(g, ASKED(LS_CALL_REDUCE_SCATTER, .op = op, .count = SIZE_MAX, .counts = counts),
-               NULL, e);
+    return ls_reduce_scatter_v_start(g, in, out, counts, dtype, op, NULL, e);
 }
 
 ls_status ls_all_gather_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
@@ -330,9 +334,13 @@ ls_status ls_all_gather(ls_group *g, const void *in, void *out, size_t count, ls
                         ls_error *e) {
     return ls_all_gather_start(g, in, out, count, dtype, NULL, e);
 }
+ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                ls_dtype dtype, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), r_p, e);
+}
 ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *counts,
                           ls_dtype dtype, ls_error *e) {
-    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), NULL, e);
+    return ls_all_gather_v_start(g, in, out, counts, dtype, NULL, e);
 }
 
 ls_status ls_reduce_scatter_virtual_start(ls_group *g, int V, const int *first, const void *in,
@@ -350,11 +358,6 @@ ls_status ls_all_reduce_virtual_start(ls_group *g, int V, const int *first, cons
                ASKED(LS_CALL_ALL_REDUCE, .count = count, .V = V, .first = first, .stride = stride),
                r_p, e);
 }
-ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
-                                ls_dtype dtype, ls_request **r_p, ls_error *e) {
-    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), r_p, e);
-}
-
 ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,
                              ls_request **r_p, ls_error *e) {
     const void *in = NULL;
@@ -366,13 +369,22 @@ ls_status ls_broadcast(ls_group *g, void *buf, size_t count, ls_dtype dtype, int
     return ls_broadcast_start(g, buf, count, dtype, root, NULL, e);
 }
 
+ls_status ls_gather_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                          int root, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_GATHER, .count = count, .root = root), r_p, e);
+}
 ls_status ls_gather(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
                     ls_error *e) {
-    return run(g, ASKED(LS_CALL_GATHER, .count = count, .root = root), NULL, e);
+    return ls_gather_start(g, in, out, count, dtype, root, NULL, e);
+}
+
+ls_status ls_scatter_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                           int root, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_SCATTER, .count = count, .root = root), r_p, e);
 }
 ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
                      ls_error *e) {
-    return run(g, ASKED(LS_CALL_SCATTER, .count = count, .root = root), NULL, e);
+    return ls_scatter_start(g, in, out, count, dtype, root, NULL, e);
 }
 
 ls_status ls_all_to_all_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,

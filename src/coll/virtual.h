@@ -28,11 +28,6 @@ ls_status ls_all_reduce_virtual_start(ls_group *, int V, const int *first, const
  * summed. */
 void ls_group_mark_next(ls_group *, ls_call_mark);
 
-/* group.h has the blocking one. Nothing is copied where the workers' blocks and outputs are the
- * same memory (ls_group_alloc_one). */
-ls_status ls_all_gather_v_start(ls_group *, const void *in, void *out, const size_t *counts,
-                                ls_dtype, ls_request **r_p, ls_error *);
-
 /* Memory that is one copy for all workers, zeroed, until the group's last user closes. *p_p is NULL
  * where not all share memory (or one is alone), an algorithm is forced, which would send what is
  * there already, or the arena of the first has no room. Collective. */

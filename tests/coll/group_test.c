@@ -134,10 +134,18 @@ static ls_status try_rooted(ls_group *g, const work *w, ls_error *e) {
     LS_TRY(ls_broadcast(g, one, c, LS_F32, root, e));
     for (size_t i = 0; i < c; i++) CHECK(one[i] == value(77, i));
     for (size_t i = 0; i < c; i++) one[i] = value(r, i);
-    LS_TRY(ls_gather(g, one, r == root ? all : NULL, c, LS_F32, root, e));
+    ls_request *q = NULL;
+    float *whole = r == root ? all : NULL;
+    if (w->async)
+        LS_TRY(done(ls_gather_start(g, one, whole, c, LS_F32, root, &q, e), &q, e));
+    else
+        LS_TRY(ls_gather(g, one, whole, c, LS_F32, root, e));
     for (size_t i = 0; i < c * (size_t)n && r == root; i++)
         CHECK(all[i] == value((int)(i / c), i % c));
-    LS_TRY(ls_scatter(g, r == root ? all : NULL, one, c, LS_F32, root, e));
+    if (w->async)
+        LS_TRY(done(ls_scatter_start(g, whole, one, c, LS_F32, root, &q, e), &q, e));
+    else
+        LS_TRY(ls_scatter(g, whole, one, c, LS_F32, root, e));
     for (size_t i = 0; i < c; i++) CHECK(one[i] == value(r, i));
     LS_TRY(ls_barrier(g, e));
     give(g, w, one);

@@ -238,10 +238,11 @@ static ls_status start(flight *f, ls_error *e) {
         }
         LS_TRY(ls_send_start(g, f->in, f->count, t, (r + 1) % n, &f->q[0], e));
         return ls_recv_start(g, f->out, f->count, t, (r + n - 1) % n, &f->q[1], e);
-    case REDUCE_SCATTER_V: return ls_reduce_scatter_v(g, f->in, f->out, f->counts, t, LS_SUM, e);
-    case ALL_GATHER_V: return ls_all_gather_v(g, f->in, f->out, f->counts, t, e);
-    case GATHER: return ls_gather(g, f->in, f->out, f->count, t, f->root, e);
-    case SCATTER: return ls_scatter(g, f->in, f->out, f->count, t, f->root, e);
+    case REDUCE_SCATTER_V:
+        return ls_reduce_scatter_v_start(g, f->in, f->out, f->counts, t, LS_SUM, &f->q[0], e);
+    case ALL_GATHER_V: return ls_all_gather_v_start(g, f->in, f->out, f->counts, t, &f->q[0], e);
+    case GATHER: return ls_gather_start(g, f->in, f->out, f->count, t, f->root, &f->q[0], e);
+    case SCATTER: return ls_scatter_start(g, f->in, f->out, f->count, t, f->root, &f->q[0], e);
     case NOPS: break;
     }
     return LS_OK;

@@ -72,9 +72,46 @@ static inline ls_status uneven_all_to_all(ls_group *g, const uneven *u, ls_error
     return LS_OK;
 }
 
+/* Worker k's block has k * (count / 4 + 1) elements, none for worker 0. */
+static inline ls_status uneven_blocks(ls_group *g, const uneven *u, ls_error *e) {
+    int r = ls_group_rank(g), n = ls_group_size(g);
+    size_t counts[64], first[65] = {0};
+    ls_request *q = NULL;
+    for (int k = 0; k < n; k++) {
+        counts[k] = (size_t)k * (u->count / 4 + 1);
+        first[k + 1] = first[k] + counts[k];
+    }
+    int32_t *all = uneven_take(g, u, first[n]), *one = uneven_take(g, u, counts[r]);
+    for (size_t i = 0; i < first[n]; i++) all[i] = uneven_value(r, 1, i) / 16;
+    if (u->async)
+        LS_TRY(ls_reduce_scatter_v_start(g, all, one, counts, LS_I32, LS_SUM, &q, e));
+    else
+        LS_TRY(ls_reduce_scatter_v(g, all, one, counts, LS_I32, LS_SUM, e));
+    LS_TRY(uneven_wait(u, &q, e));
+    for (size_t i = 0; i < counts[r]; i++) {
+        int32_t sum = 0;
+        for (int k = 0; k < n; k++) sum += uneven_value(k, 1, first[r] + i) / 16;
+        UNEVEN_MUST(one[i] == sum);
+        one[i] = uneven_value(r, 2, i);
+    }
+    if (u->async)
+        LS_TRY(ls_all_gather_v_start(g, one, all, counts, LS_I32, &q, e));
+    else
+        LS_TRY(ls_all_gather_v(g, one, all, counts, LS_I32, e));
+    LS_TRY(uneven_wait(u, &q, e));
+    for (int k = 0; k < n; k++)
+        for (size_t i = 0; i < counts[k]; i++)
+            UNEVEN_MUST(all[first[k] + i] == uneven_value(k, 2, i));
+    LS_TRY(ls_barrier(g, e));
+    uneven_give(g, u, one);
+    uneven_give(g, u, all);
+    return LS_OK;
+}
+
 static inline ls_status uneven_all(ls_group *g, void *arg, ls_error *e) {
     const uneven *u = arg;
-    return uneven_all_to_all(g, u, e);
+    LS_TRY(uneven_all_to_all(g, u, e));
+    return uneven_blocks(g, u, e);
 }
 
 #endif
