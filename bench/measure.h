@@ -57,7 +57,19 @@ typedef enum bench_dtype {
     BENCH_U8
 } bench_dtype;
 
-typedef enum bench_redop { BENCH_SUM, BENCH_AVG, BENCH_PROD, BENCH_MIN, BENCH_MAX } bench_redop;
+typedef enum bench_redop {
+    BENCH_SUM,
+    BENCH_AVG,
+    BENCH_PROD,
+    BENCH_MIN,
+    BENCH_MAX,
+    BENCH_LAND,
+    BENCH_LOR,
+    BENCH_LXOR,
+    BENCH_BAND,
+    BENCH_BOR,
+    BENCH_BXOR
+} bench_redop;
 
 static const char *const bench_op_names[] = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast",    "reduce",
@@ -65,7 +77,8 @@ static const char *const bench_op_names[] = {
 static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16",
                                                 "i64", "i32", "i8",   "u8"};
 static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
-static const char *const bench_redop_names[] = {"sum", "avg", "prod", "min", "max"};
+static const char *const bench_redop_names[] = {"sum", "avg",  "prod", "min", "max", "land",
+                                                "lor", "lxor", "band", "bor", "bxor"};
 
 #define BENCH_N_OPS         (sizeof bench_op_names / sizeof bench_op_names[0])
 #define BENCH_N_DTYPES      (sizeof bench_dtype_names / sizeof bench_dtype_names[0])
@@ -163,6 +176,30 @@ static inline int bench_in_place(const bench_job *job) {
     return out == in || (out > in && out < in + job->nbytes);
 }
 
+/* For and, or, xor: of the first eight workers; the others' change nothing. */
+static inline int bench_bits(bench_redop redop, int rank, int at) {
+    int is_and = redop == BENCH_LAND || redop == BENCH_BAND;
+    if (rank >= 8) return is_and ? 127 : 0;
+    switch (redop) {
+    case BENCH_LAND: return (at + rank) % 11 ? 2 : 0;
+    case BENCH_LOR: return (at + rank) % 7 == 0 ? 3 : 0;
+    case BENCH_BAND: return 127 ^ 1 << (at + rank) % 7;
+    case BENCH_BOR: return 1 << (at + rank) % 7;
+    default: return at * rank % 5;
+    }
+}
+
+static inline int bench_fold_bits(bench_redop redop, int a, int b) {
+    switch (redop) {
+    case BENCH_LAND: return a && b;
+    case BENCH_LOR: return a || b;
+    case BENCH_LXOR: return !a != !b;
+    case BENCH_BAND: return a & b;
+    case BENCH_BOR: return a | b;
+    default: return a ^ b;
+    }
+}
+
 /* Small whole numbers: the result over 8 workers is exact in every dtype (of more workers it is
  * within bench_is()'s tolerance, and integers wrap around). */
 static inline int bench_value(const bench_job *job, int rank, size_t i) {
@@ -174,8 +211,8 @@ static inline int bench_value(const bench_job *job, int rank, size_t i) {
     case BENCH_PROD: return rank < 8 && (at + rank) % 2 ? 2 : 1;
     case BENCH_MIN:
     case BENCH_MAX: return at + rank % 100 + 1; /* a minimum doesn't bear wrapping around */
+    default: return bench_bits(job->redop, rank, at);
     }
-    return 0;
 }
 
 /* The reduction of bench_value() over all workers. */
@@ -189,8 +226,12 @@ static inline int bench_reduced(const bench_job *job, size_t i) {
         return product;
     case BENCH_MIN: return at + 1;
     case BENCH_MAX: return at + (n < 100 ? n : 100);
+    default: break;
     }
-    return 0;
+    int bits = bench_bits(job->redop, 0, at);
+    for (int rank = 1; rank < n && rank < 9; rank++)
+        bits = bench_fold_bits(job->redop, bits, bench_bits(job->redop, rank, at));
+    return bits;
 }
 
 /* Halves, of the numbers that are met here: whole, positive, normal. The lower bits are cut off. */
@@ -434,7 +475,7 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
                 "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8\n"
                 "REPEAT     rounds that are timed\n"
                 "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"
-                "REDOP      sum (default), avg, prod, min, max\n",
+                "REDOP      sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor\n",
                 BENCH_MAX_SIZES);
         return -1;
     }

@@ -90,8 +90,7 @@ template <typename T> Reduction reduction(const bench_job &job) {
     case BENCH_PROD: return &gloo::product<T>;
     case BENCH_MIN: return &gloo::min<T>;
     case BENCH_MAX: return &gloo::max<T>;
-    case BENCH_AVG:
-    case BENCH_SUM: break;
+    default: break; /* sum; others are refused */
     }
     return &gloo::sum<T>;
 }
@@ -102,8 +101,7 @@ template <typename T> const gloo::ReductionFunction<T> *older_reduction(const be
     case BENCH_PROD: return gloo::ReductionFunction<T>::product;
     case BENCH_MIN: return gloo::ReductionFunction<T>::min;
     case BENCH_MAX: return gloo::ReductionFunction<T>::max;
-    case BENCH_AVG:
-    case BENCH_SUM: break;
+    default: break; /* sum; others are refused */
     }
     return gloo::ReductionFunction<T>::sum;
 }
@@ -312,7 +310,7 @@ int main(int argc, char **argv) {
     }
     if (bench_parse(argc - 3, argv + 3, &request)) return 2;
     if (request.dtype == BENCH_BF16 || request.dtype == BENCH_F16 || request.redop == BENCH_AVG ||
-        request.op == BENCH_GATHER || request.op == BENCH_SCATTER ||
+        request.redop > BENCH_MAX || request.op == BENCH_GATHER || request.op == BENCH_SCATTER ||
         request.op == BENCH_ALL_TO_ALL_V) {
         bench_refuse("gloo", &request);
         return 2;

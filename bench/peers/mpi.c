@@ -33,6 +33,12 @@ static MPI_Op mpi_op(bench_redop redop) {
     case BENCH_PROD: return MPI_PROD;
     case BENCH_MIN: return MPI_MIN;
     case BENCH_MAX: return MPI_MAX;
+    case BENCH_LAND: return MPI_LAND;
+    case BENCH_LOR: return MPI_LOR;
+    case BENCH_LXOR: return MPI_LXOR;
+    case BENCH_BAND: return MPI_BAND;
+    case BENCH_BOR: return MPI_BOR;
+    case BENCH_BXOR: return MPI_BXOR;
     case BENCH_AVG: break;
     }
     return MPI_OP_NULL;

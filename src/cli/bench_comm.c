@@ -16,6 +16,7 @@
 #include "net/cores.h"
 #include "net/environment.h"
 #include "net/launch.h"
+#include "tensor/dtype.h"
 
 /* What a group needs of the arena beside the buffers. */
 static const size_t ARENA_REST = (size_t)64 << 20;
@@ -37,11 +38,14 @@ typedef struct worker {
 static const ls_dtype dtypes[] = {
     [BENCH_F32] = LS_F32, [BENCH_F64] = LS_F64, [BENCH_BF16] = LS_BF16, [BENCH_F16] = LS_F16,
     [BENCH_I64] = LS_I64, [BENCH_I32] = LS_I32, [BENCH_I8] = LS_I8,     [BENCH_U8] = LS_U8};
-static const ls_op redops[] = {[BENCH_SUM] = LS_SUM,
-                               [BENCH_AVG] = LS_AVG,
-                               [BENCH_PROD] = LS_PROD,
-                               [BENCH_MIN] = LS_MIN,
-                               [BENCH_MAX] = LS_MAX};
+static const ls_op redops[] = {
+    [BENCH_SUM] = LS_SUM,   [BENCH_AVG] = LS_AVG,   [BENCH_PROD] = LS_PROD, [BENCH_MIN] = LS_MIN,
+    [BENCH_MAX] = LS_MAX,   [BENCH_LAND] = LS_LAND, [BENCH_LOR] = LS_LOR,   [BENCH_LXOR] = LS_LXOR,
+    [BENCH_BAND] = LS_BAND, [BENCH_BOR] = LS_BOR,   [BENCH_BXOR] = LS_BXOR};
+
+const char *cli_bench_comm_misfit(bench_redop redop, bench_dtype dtype) {
+    return ls_op_takes(redops[redop], dtypes[dtype]) ? NULL : ls_op_takes_what(redops[redop]);
+}
 
 bool cli_bench_comm_has_out_of_place(bench_op op) {
     return op != BENCH_BROADCAST && op != BENCH_BARRIER;

@@ -34,6 +34,8 @@ ls_call cli_bench_comm_call(const bench_job *, const ls_group *);
 int cli_bench_comm_run(const cli_bench_comm *);
 
 /* Is there an out of place, and an in place, of it? A barrier counts as in place. */
+/* NULL, or what the operation takes, and these elements are not. */
+const char *cli_bench_comm_misfit(bench_redop redop, bench_dtype dtype);
 bool cli_bench_comm_has_out_of_place(bench_op op);
 bool cli_bench_comm_has_in_place(bench_op op);
 

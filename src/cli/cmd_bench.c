@@ -163,10 +163,10 @@ static bool read_operation(const ls_args *a, bench_request *q) {
     q->redop = (bench_redop)redop;
     if (cli_given(a, REDOP) && !bench_reduces(q->op))
         return usage("--redop: %s reduces nothing", bench_op_names[op]);
-    bool is_float =
-        dtype == BENCH_F32 || dtype == BENCH_F64 || dtype == BENCH_BF16 || dtype == BENCH_F16;
-    if (redop == BENCH_AVG && !is_float)
-        return usage("--redop: no avg of %s; it is for floating point", bench_dtype_names[dtype]);
+    const char *takes = cli_bench_comm_misfit(q->redop, q->dtype);
+    if (takes && bench_reduces(q->op))
+        return usage("--redop: no %s of %s; it is for %s", bench_redop_names[redop],
+                     bench_dtype_names[dtype], takes);
     return true;
 }
 
@@ -386,7 +386,8 @@ const ls_command cmd_bench = {
          [SIZES] = {"sizes", 0, "LIST",
                     "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
          [DTYPE] = {"dtype", 0, "NAME", "comm: f32 (default), f64, bf16, f16, i64, i32, i8 or u8"},
-         [REDOP] = {"redop", 0, "NAME", "comm: sum (default), avg, prod, min or max"},
+         [REDOP] = {"redop", 0, "NAME",
+                    "comm: sum (default), avg, prod, min, max, land, lor, lxor, band, bor or bxor"},
          [PLACE] = {"place", 0, "NAME",
                     "comm: the result comes out of place (out), in place (in), or both (default)"},
          [TRANSPORT] = {"transport", 0, "NAME",

@@ -31,13 +31,14 @@ static ls_status check_types(const ls_group *g, const ls_call *c, ls_error *e) {
     if (!ls_collective_reduces(c->what)) return LS_OK;
     if ((unsigned)c->op >= LS_NOPS)
         return ls_fail(e, LS_EINVAL, "%s: operation %d does not exist", name, (int)c->op);
-    bool integer = c->dtype >= LS_I64;
     if (c->V && c->V < g->size)
         return ls_fail(e, LS_EINVAL, "%s: %d virtual workers for %d workers", name, c->V, g->size);
-    if (c->op == LS_AVG && integer)
+    if (ls_op_takes(c->op, c->dtype)) return LS_OK;
+    if (c->op == LS_AVG)
         return ls_fail(e, LS_EINVAL, "%s: no average of %s; use LS_SUM, or a floating-point type",
                        name, ls_dtype_name(c->dtype));
-    return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: no %s of %s; it is for %s", name, ls_op_name(c->op),
+                   ls_dtype_name(c->dtype), ls_op_takes_what(c->op));
 }
 
 static ls_status check_rank(const ls_group *g, const char *name, const char *what, int rank,

@@ -20,9 +20,9 @@
 
 typedef struct ls_net ls_net;
 
-/* Of the structs in this header, native.h and ls_error, as transports that are loaded as plugins
- * see them: raised when one changes. */
-enum { LS_NET_INTERFACE = 2 };
+/* Of the structs in this header, native.h and ls_error, and of types and operations, as transports
+ * that are loaded as plugins see them: raised when one changes. */
+enum { LS_NET_INTERFACE = 3 };
 
 /* One end of a transfer. The caller's until it is posted, and again when poll() has returned it. */
 typedef struct ls_message {

@@ -4,18 +4,35 @@
 
 #include <string.h>
 
+/* Kinds of elements; an operation takes some of them. */
+enum { FLOAT = 1, INTEGER = 2 };
+
 static const struct {
     const char *name;
     size_t size;
-    bool is_float;
+    unsigned kind;
 } dtypes[LS_NDTYPES] = {
-    [LS_F64] = {"f64", 8, true}, [LS_F32] = {"f32", 4, true},  [LS_BF16] = {"bf16", 2, true},
-    [LS_F16] = {"f16", 2, true}, [LS_I64] = {"i64", 8, false}, [LS_I32] = {"i32", 4, false},
-    [LS_I8] = {"i8", 1, false},  [LS_U8] = {"u8", 1, false},
+    [LS_F64] = {"f64", 8, FLOAT}, [LS_F32] = {"f32", 4, FLOAT},   [LS_BF16] = {"bf16", 2, FLOAT},
+    [LS_F16] = {"f16", 2, FLOAT}, [LS_I64] = {"i64", 8, INTEGER}, [LS_I32] = {"i32", 4, INTEGER},
+    [LS_I8] = {"i8", 1, INTEGER}, [LS_U8] = {"u8", 1, INTEGER},
 };
 
-static const char *const ops[LS_NOPS] = {
-    [LS_SUM] = "sum", [LS_AVG] = "avg", [LS_PROD] = "prod", [LS_MIN] = "min", [LS_MAX] = "max"};
+static const struct {
+    const char *name, *takes_what;
+    unsigned takes;
+} ops[LS_NOPS] = {
+    [LS_SUM] = {"sum", "numbers", FLOAT | INTEGER},
+    [LS_AVG] = {"avg", "floating-point types", FLOAT},
+    [LS_PROD] = {"prod", "numbers", FLOAT | INTEGER},
+    [LS_MIN] = {"min", "numbers", FLOAT | INTEGER},
+    [LS_MAX] = {"max", "numbers", FLOAT | INTEGER},
+    [LS_LAND] = {"land", "integers", INTEGER},
+    [LS_LOR] = {"lor", "integers", INTEGER},
+    [LS_LXOR] = {"lxor", "integers", INTEGER},
+    [LS_BAND] = {"band", "integers", INTEGER},
+    [LS_BOR] = {"bor", "integers", INTEGER},
+    [LS_BXOR] = {"bxor", "integers", INTEGER},
+};
 
 static bool is_dtype(ls_dtype dtype) { return (unsigned)dtype < LS_NDTYPES; }
 
@@ -23,9 +40,17 @@ size_t ls_dtype_size(ls_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].si
 
 const char *ls_dtype_name(ls_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].name : "?"; }
 
-const char *ls_op_name(ls_op op) { return (unsigned)op < LS_NOPS ? ops[op] : "?"; }
+static bool is_op(ls_op op) { return (unsigned)op < LS_NOPS; }
 
-bool ls_dtype_is_float(ls_dtype dtype) { return is_dtype(dtype) && dtypes[dtype].is_float; }
+const char *ls_op_name(ls_op op) { return is_op(op) ? ops[op].name : "?"; }
+
+bool ls_dtype_is_float(ls_dtype dtype) { return is_dtype(dtype) && dtypes[dtype].kind == FLOAT; }
+
+bool ls_op_takes(ls_op op, ls_dtype dtype) {
+    return is_op(op) && is_dtype(dtype) && ops[op].takes & dtypes[dtype].kind;
+}
+
+const char *ls_op_takes_what(ls_op op) { return is_op(op) ? ops[op].takes_what : "nothing"; }
 
 bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p) {
     for (int i = 0; name && i < LS_NDTYPES; i++)
@@ -38,7 +63,7 @@ bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p) {
 
 bool ls_op_from_name(const char *name, ls_op *op_p) {
     for (int i = 0; name && i < LS_NOPS; i++)
-        if (strcmp(ops[i], name) == 0) {
+        if (strcmp(ops[i].name, name) == 0) {
             *op_p = (ls_op)i;
             return true;
         }

@@ -5,6 +5,10 @@
 #include "lockstep/group.h"
 
 bool ls_dtype_is_float(ls_dtype dtype);
+/* Is there such an operation on such elements? */
+bool ls_op_takes(ls_op op, ls_dtype dtype);
+/* What it takes, for messages: "integers". */
+const char *ls_op_takes_what(ls_op op);
 /* bf16 or f16: widened to f32 to be reduced. */
 static inline bool ls_dtype_is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
 

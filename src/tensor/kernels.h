@@ -99,6 +99,7 @@ typedef struct ls_kernels {
      * element.
      *
      * out = a op b; out may be a or b, and overlaps neither otherwise. LS_AVG does as LS_SUM.
+     * The operation takes the type (ls_op_takes).
      * 16-bit floats are computed in f32 and rounded once more, to the nearest, ties to even. A NaN
      * is 0x7fc00000, 0x7ff8000000000000, 0x7fc0 or 0x7e00 from minimum and maximum and wherever a
      * 16-bit float is rounded, whatever it came from; sums and products of f32 and f64 promise only

@@ -70,11 +70,12 @@ static void test_ops(void **state) {
 static void test_dtypes_and_redops(void **state) {
     (void)state;
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8", "u8"};
-    static const char *const redops[] = {"sum", "avg", "prod", "min", "max"};
+    static const char *const redops[] = {"sum", "avg",  "prod", "min", "max", "land",
+                                         "lor", "lxor", "band", "bor", "bxor"};
     char options[256];
     for (int d = 0; d < 8; d++)
-        for (int r = 0; r < 5; r++) {
-            if (d > 3 && r == 1) continue; /* no average of integers */
+        for (int r = 0; r < 11; r++) {
+            if (r == 1 ? d > 3 : r > 4 && d < 4) continue; /* there is none */
             snprintf(options, sizeof options,
                      "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100",
                      dtypes[d], redops[r]);
@@ -183,6 +184,7 @@ static void test_bad_input(void **state) {
     refuses("comm --op fly", 2, "--op: 'fly' is not one of all_reduce,");
     refuses("comm --dtype f99", 2, "--dtype: 'f99' is not one of f32,");
     refuses("comm --redop xor", 2, "--redop: 'xor' is not one of sum,");
+    refuses("comm --redop bxor --dtype f32", 2, "--redop: no bxor of f32; it is for integers");
     refuses("comm --redop avg --dtype i32", 2, "no avg of i32");
     refuses("comm --op barrier --redop sum", 2, "barrier reduces nothing");
     refuses("comm --sizes 8,x", 2, "--sizes: '8,x' is not a list");

@@ -213,6 +213,12 @@ static double combine(ls_op op, double a, double b) {
     case LS_PROD: return a * b;
     case LS_MIN: return a < b ? a : b;
     case LS_MAX: return a > b ? a : b;
+    case LS_LAND: return (int64_t)a && (int64_t)b;
+    case LS_LOR: return (int64_t)a || (int64_t)b;
+    case LS_LXOR: return !(int64_t)a != !(int64_t)b;
+    case LS_BAND: return (double)((int64_t)a & (int64_t)b);
+    case LS_BOR: return (double)((int64_t)a | (int64_t)b);
+    case LS_BXOR: return (double)((int64_t)a ^ (int64_t)b);
     default: return a + b;
     }
 }
@@ -323,9 +329,9 @@ static void test_types(void **state) {
         for (int what = 0; what < LS_NCALLS; what++)
             for (int dtype = 0; dtype < LS_NDTYPES; dtype++)
                 for (int op = 0; op < LS_NOPS; op++) {
-                    bool is_float = dtype <= LS_F16;
                     if (!ls_algorithm_has(ls_algorithms[a], (ls_collective)what)) continue;
-                    if (!ls_collective_reduces((ls_collective)what) || (op == LS_AVG && !is_float))
+                    if (!ls_collective_reduces((ls_collective)what) ||
+                        !ls_op_takes((ls_op)op, (ls_dtype)dtype))
                         continue;
                     int n = 2 + (int)(seed % 6);
                     world w = {.algorithm = ls_algorithms[a], .n = n, .in_place = seed % 2};

@@ -191,7 +191,8 @@ static void do_elements(const subject *s) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int d = 0; d < LS_NDTYPES; d++) {
             ls_dtype dtype = (ls_dtype)d;
-            for (int op = 0; op < LS_NOPS; op++) do_combine(s, dtype, (ls_op)op, sizes[i]);
+            for (int op = 0; op < LS_NOPS; op++)
+                if (ls_op_takes((ls_op)op, dtype)) do_combine(s, dtype, (ls_op)op, sizes[i]);
             if (!ls_dtype_is_float(dtype)) continue;
             fill_block(&x, dtype, 5, true);
             here("%zu %s by 7", sizes[i], ls_dtype_name(dtype));

@@ -14,16 +14,8 @@
  */
 #include <assert.h>
 
+#include "tensor/kernels/each.h"
 #include "tensor/kernels/variant.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* Outputs are apart from inputs or are the same elements: no iteration depends on another. */
-#if defined(__clang__)
-#define EACH _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define EACH _Pragma("GCC ivdep")
-#endif
 
 INLINE uint32_t bits_f32(float x) {
     uint32_t u;
@@ -203,6 +195,12 @@ void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void
     case LS_PROD: each(dtype, LS_PROD, n, a, b, out); break;
     case LS_MIN: each(dtype, LS_MIN, n, a, b, out); break;
     case LS_MAX: each(dtype, LS_MAX, n, a, b, out); break;
+    case LS_LAND:
+    case LS_LOR:
+    case LS_LXOR:
+    case LS_BAND:
+    case LS_BOR:
+    case LS_BXOR: LS_K(combine_logic)(dtype, op, n, a, b, out); break;
     case LS_NOPS: break;
     }
 }
