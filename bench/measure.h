@@ -41,7 +41,10 @@ typedef enum bench_op {
     BENCH_GATHER,
     BENCH_SCATTER,
     BENCH_ALL_TO_ALL,
-    BENCH_ALL_TO_ALL_V, /* on the blocks of all_to_all, so that the two can be compared */
+    /* On the blocks of gather, scatter, all_to_all, so that they can be compared. */
+    BENCH_GATHER_V,
+    BENCH_SCATTER_V,
+    BENCH_ALL_TO_ALL_V,
     BENCH_BARRIER,
     BENCH_EXCHANGE, /* of two workers, each gets the other's buffer; no user can ask for it */
 } bench_op;
@@ -72,8 +75,8 @@ typedef enum bench_redop {
 } bench_redop;
 
 static const char *const bench_op_names[] = {
-    "all_reduce", "reduce_scatter", "all_gather", "broadcast",    "reduce",
-    "gather",     "scatter",        "all_to_all", "all_to_all_v", "barrier"};
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",       "gather",
+    "scatter",    "all_to_all",     "gather_v",   "scatter_v", "all_to_all_v", "barrier"};
 static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16",
                                                 "i64", "i32", "i8",   "u8"};
 static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
@@ -149,7 +152,8 @@ static inline int bench_reduces(bench_op op) {
 /* Is the buffer cut into one block a worker? */
 static inline int bench_divides(bench_op op) {
     return op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_GATHER ||
-           op == BENCH_SCATTER || op == BENCH_ALL_TO_ALL || op == BENCH_ALL_TO_ALL_V;
+           op == BENCH_SCATTER || op == BENCH_ALL_TO_ALL || op == BENCH_GATHER_V ||
+           op == BENCH_SCATTER_V || op == BENCH_ALL_TO_ALL_V;
 }
 
 /* Fills in all of *job_p but the buffers. */
@@ -314,8 +318,10 @@ static inline int bench_expected(const bench_job *job, size_t i) {
     case BENCH_ALL_TO_ALL:
     case BENCH_ALL_TO_ALL_V: return bench_value(job, (int)(i / block), first + i % block);
     case BENCH_BROADCAST: return bench_value(job, 0, i);
-    case BENCH_GATHER: return bench_value(job, (int)(i / block), i % block);
-    case BENCH_SCATTER: return bench_value(job, 0, first + i);
+    case BENCH_GATHER:
+    case BENCH_GATHER_V: return bench_value(job, (int)(i / block), i % block);
+    case BENCH_SCATTER:
+    case BENCH_SCATTER_V: return bench_value(job, 0, first + i);
     case BENCH_EXCHANGE: return bench_value(job, 1 - job->rank, i);
     case BENCH_BARRIER: break;
     }
@@ -324,8 +330,11 @@ static inline int bench_expected(const bench_job *job, size_t i) {
 
 static inline size_t bench_wrong(const bench_job *job) {
     size_t count = job->count, wrong = 0;
-    if (job->op == BENCH_REDUCE_SCATTER || job->op == BENCH_SCATTER) count /= (size_t)job->workers;
-    if ((job->op == BENCH_REDUCE || job->op == BENCH_GATHER) && job->rank != 0) count = 0;
+    if (job->op == BENCH_REDUCE_SCATTER || job->op == BENCH_SCATTER || job->op == BENCH_SCATTER_V)
+        count /= (size_t)job->workers;
+    if ((job->op == BENCH_REDUCE || job->op == BENCH_GATHER || job->op == BENCH_GATHER_V) &&
+        job->rank != 0)
+        count = 0;
     for (size_t i = 0; i < count; i++)
         wrong += !bench_is(job->dtype, job->out, i, bench_expected(job, i));
     return wrong;
@@ -392,6 +401,8 @@ static inline double bench_busbw(const bench_job *job, const bench_result *resul
     case BENCH_GATHER:
     case BENCH_SCATTER:
     case BENCH_ALL_TO_ALL:
+    case BENCH_GATHER_V:
+    case BENCH_SCATTER_V:
     case BENCH_ALL_TO_ALL_V: factor = (n - 1) / n; break;
     case BENCH_BROADCAST:
     case BENCH_REDUCE:
@@ -471,7 +482,7 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
         fprintf(stderr,
                 "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
                 "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, "
-                "scatter, all_to_all, all_to_all_v, barrier\n"
+                "scatter, all_to_all, gather_v, scatter_v, all_to_all_v, barrier\n"
                 "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8\n"
                 "REPEAT     rounds that are timed\n"
                 "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"

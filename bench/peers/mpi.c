@@ -1,8 +1,8 @@
 /* mpi.c - times the collectives of an MPI library; the procedure is ../measure.h.
  *
  * One source for Open MPI and MPICH: the line says which of them it was linked with. In place
- * (MPI_IN_PLACE), but for all_to_all and all_to_all_v: in place that one is a special case that the
- * libraries make nothing of, and no other system has it.
+ * (MPI_IN_PLACE), but for what only moves blocks: all_to_all in place that one is a special case
+ * that the libraries make nothing of, and no other system has it.
  */
 #define _GNU_SOURCE 1
 #include "../measure.h"
@@ -45,7 +45,7 @@ static MPI_Op mpi_op(bench_redop redop) {
 }
 
 /* Of blocks that are all the same. */
-static void all_to_all_v(const bench_job *job, int block, MPI_Datatype type, void *out) {
+static void run_v(const bench_job *job, int block, MPI_Datatype type, void *out) {
     static int *counts, *first;
     static int workers;
     if (workers != job->workers) {
@@ -54,7 +54,12 @@ static void all_to_all_v(const bench_job *job, int block, MPI_Datatype type, voi
         first = realloc(first, (size_t)workers * sizeof *first);
     }
     for (int i = 0; i < workers; i++) counts[i] = block, first[i] = i * block;
-    MPI_Alltoallv(job->in, counts, first, type, out, counts, first, type, MPI_COMM_WORLD);
+    if (job->op == BENCH_GATHER_V)
+        MPI_Gatherv(job->in, block, type, out, counts, first, type, 0, MPI_COMM_WORLD);
+    else if (job->op == BENCH_SCATTER_V)
+        MPI_Scatterv(job->in, counts, first, type, out, block, type, 0, MPI_COMM_WORLD);
+    else
+        MPI_Alltoallv(job->in, counts, first, type, out, counts, first, type, MPI_COMM_WORLD);
 }
 
 /* MPI's default error handler ends the program, so nothing is returned here. */
@@ -85,7 +90,9 @@ static void run(bench_peer *peer, const bench_job *job) {
     case BENCH_ALL_TO_ALL: MPI_Alltoall(job->in, block, type, buffer, block, type, world); break;
     case BENCH_GATHER: MPI_Gather(job->in, block, type, buffer, block, type, 0, world); break;
     case BENCH_SCATTER: MPI_Scatter(job->in, block, type, buffer, block, type, 0, world); break;
-    case BENCH_ALL_TO_ALL_V: all_to_all_v(job, block, type, buffer); break;
+    case BENCH_GATHER_V:
+    case BENCH_SCATTER_V:
+    case BENCH_ALL_TO_ALL_V: run_v(job, block, type, buffer); break;
     case BENCH_BARRIER: MPI_Barrier(world); break;
     case BENCH_EXCHANGE: break; /* can't be asked for */
     }
@@ -123,8 +130,7 @@ static void measure(bench_peer *peer, const bench_request *request, bench_job *j
         return;
     }
     job->in = bench_buffer(job->nbytes);
-    bool apart = job->op == BENCH_ALL_TO_ALL || job->op == BENCH_ALL_TO_ALL_V ||
-                 job->op == BENCH_GATHER || job->op == BENCH_SCATTER;
+    bool apart = job->op >= BENCH_GATHER && job->op <= BENCH_ALL_TO_ALL_V;
     job->out = apart ? bench_buffer(job->nbytes) : job->in;
     bench_result result = bench_measure(peer, job, request->repeat, times);
     if (job->rank == 0) bench_print(peer, job, bench_op_names[job->op], &result);

@@ -143,9 +143,9 @@ ls_counters ls_group_counters(const ls_group *g);
 /* By which algorithm a collective of `count` elements would go, and why, as one line of text
  * [nbytes], ended by 0 and cut to fit (1024 do): what it is predicted to cost, and what the others
  * would. `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
- * "gather", "scatter", "all_to_all", "all_to_all_v" or "barrier"; reductions are sums. Every worker
- * gets the same. Not collective. LOCKSTEP_EXPLAIN=1 logs these lines as calls are made, each kind
- * once. */
+ * "gather", "scatter", "all_to_all", "all_to_all_v", "gather_v", "scatter_v" or "barrier";
+ * reductions are sums. Every worker gets the same. Not collective. LOCKSTEP_EXPLAIN=1 logs these
+ * lines as calls are made, each kind once. */
 ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
                            char *text, size_t nbytes, ls_error *e);
 
@@ -202,6 +202,16 @@ ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls
  * messages and what goes to others; a message of no bytes where nothing does. */
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e);
+/* Gather and scatter with blocks of any lengths, which only the root needs to know.
+ *
+ * count    elements of this worker's block; counts [size], at the root: those of each worker's
+ * (NULL and the buffer of all NULL elsewhere). They fit together, or both ends, and all others, get
+ * LS_EINVAL with the two numbers. Any may be 0. Not in place. Cost     n - 1 messages to the root,
+ * or from it, each answered by one of no bytes: no worker is done before the root has come. */
+ls_status ls_gather_v(ls_group *g, const void *in, size_t count, void *out, const size_t *counts,
+                      ls_dtype dtype, int root, ls_error *e);
+ls_status ls_scatter_v(ls_group *g, const void *in, const size_t *counts, void *out, size_t count,
+                       ls_dtype dtype, int root, ls_error *e);
 /* Returns when all workers have come. */
 ls_status ls_barrier(ls_group *g, ls_error *e);
 
@@ -241,6 +251,11 @@ ls_status ls_all_to_all_start(ls_group *g, const void *in, void *out, size_t cou
 ls_status ls_all_to_all_v_start(ls_group *g, const void *in, const size_t *in_counts, void *out,
                                 const size_t *out_counts, ls_dtype dtype, ls_request **r_p,
                                 ls_error *e);
+ls_status ls_gather_v_start(ls_group *g, const void *in, size_t count, void *out,
+                            const size_t *counts, ls_dtype dtype, int root, ls_request **r_p,
+                            ls_error *e);
+ls_status ls_scatter_v_start(ls_group *g, const void *in, const size_t *counts, void *out,
+                             size_t count, ls_dtype dtype, int root, ls_request **r_p, ls_error *e);
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e);
 ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
                         ls_request **r_p, ls_error *e);
@@ -275,6 +290,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line);
 #define ls_scatter(g, ...)                ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_all_to_all(g, ...)             ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_all_to_all_v(g, ...)           ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather_v(g, ...)               ls_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter_v(g, ...)              ls_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_barrier(g, ...)                ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_send(g, ...)                   ls_send(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_recv(g, ...)                   ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
@@ -289,6 +306,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line);
 #define ls_scatter_start(g, ...)          ls_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_all_to_all_start(g, ...)       ls_all_to_all_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_all_to_all_v_start(g, ...)     ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather_v_start(g, ...)         ls_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter_v_start(g, ...)        ls_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_barrier_start(g, ...)          ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_send_start(g, ...)             ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_recv_start(g, ...)             ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)

@@ -27,7 +27,7 @@ typedef struct worker {
     ls_group *group;    /* for barriers */
     ls_group *measured; /* its calls are timed */
     double *times;      /* [rounds] */
-    size_t *counts;     /* [workers] of an all_to_all_v */
+    size_t *counts;     /* [workers] of the _v operations */
     atomic_int *told;   /* shared by all: somebody has said what is wrong */
     char variant[64];
     double wrong, busbw; /* sums over the sizes */
@@ -52,8 +52,7 @@ bool cli_bench_comm_has_out_of_place(bench_op op) {
 }
 
 bool cli_bench_comm_has_in_place(bench_op op) {
-    return op != BENCH_GATHER && op != BENCH_SCATTER && op != BENCH_ALL_TO_ALL &&
-           op != BENCH_ALL_TO_ALL_V;
+    return op < BENCH_GATHER || op > BENCH_ALL_TO_ALL_V;
 }
 
 /* The first worker that fails says why; the others of a launch fail because of it. */
@@ -71,6 +70,11 @@ static void or_die(worker *w, ls_status s, const ls_error *e) {
 }
 
 /* ---- the system under measure ---- */
+
+static const size_t *even_counts(worker *w, const bench_job *job, size_t block) {
+    for (int i = 0; i < job->workers; i++) w->counts[i] = block;
+    return w->counts;
+}
 
 static void run(bench_peer *peer, const bench_job *job) {
     worker *w = peer->context;
@@ -93,10 +97,17 @@ static void run(bench_peer *peer, const bench_job *job) {
     case BENCH_GATHER: s = ls_gather(g, in, job->out, block, t, 0, &e); break;
     case BENCH_SCATTER: s = ls_scatter(g, in, job->out, block, t, 0, &e); break;
     case BENCH_ALL_TO_ALL: s = ls_all_to_all(g, in, job->out, block, t, &e); break;
-    case BENCH_ALL_TO_ALL_V:
-        for (int i = 0; i < job->workers; i++) w->counts[i] = block;
-        s = ls_all_to_all_v(g, in, w->counts, job->out, w->counts, t, &e);
+    case BENCH_GATHER_V:
+        s = ls_gather_v(g, in, block, job->out, even_counts(w, job, block), t, 0, &e);
         break;
+    case BENCH_SCATTER_V:
+        s = ls_scatter_v(g, in, even_counts(w, job, block), job->out, block, t, 0, &e);
+        break;
+    case BENCH_ALL_TO_ALL_V: {
+        const size_t *counts = even_counts(w, job, block);
+        s = ls_all_to_all_v(g, in, counts, job->out, counts, t, &e);
+        break;
+    }
     case BENCH_BARRIER:
     case BENCH_EXCHANGE: s = ls_barrier(g, &e); break;
     }
@@ -270,7 +281,8 @@ static void print_columns(const bench_job *job, const bench_result *r) {
 static void print_row(const bench_job *job, const bench_result *out, const bench_result *in,
                       const char *algorithm) {
     bool rooted = job->op == BENCH_BROADCAST || job->op == BENCH_REDUCE ||
-                  job->op == BENCH_GATHER || job->op == BENCH_SCATTER;
+                  job->op == BENCH_GATHER || job->op == BENCH_SCATTER ||
+                  job->op == BENCH_GATHER_V || job->op == BENCH_SCATTER_V;
     ls_print("%12zu %12zu %6s %6s %5d", job->nbytes, job->count, bench_dtype_names[job->dtype],
              bench_redop_of(job), rooted ? 0 : -1);
     print_columns(job, out);

@@ -382,7 +382,7 @@ const ls_command cmd_bench = {
          [SET] = {"set", 0, "KEY=VALUE", "train, generate: a key of the config; repeatable"},
          [OP] = {"op", 0, "NAME",
                  "comm: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, "
-                 "gather, scatter, all_to_all, all_to_all_v or barrier"},
+                 "gather, scatter, all_to_all, gather_v, scatter_v, all_to_all_v or barrier"},
          [SIZES] = {"sizes", 0, "LIST",
                     "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
          [DTYPE] = {"dtype", 0, "NAME", "comm: f32 (default), f64, bf16, f16, i64, i32, i8 or u8"},

@@ -22,6 +22,8 @@ static const char *const names[LS_NCALLS] = {
     [LS_CALL_SCATTER] = "scatter",
     [LS_CALL_ALL_TO_ALL] = "all_to_all",
     [LS_CALL_ALL_TO_ALL_V] = "all_to_all_v",
+    [LS_CALL_GATHER_V] = "gather_v",
+    [LS_CALL_SCATTER_V] = "scatter_v",
     [LS_CALL_BARRIER] = "barrier",
 };
 
@@ -50,7 +52,9 @@ bool ls_collective_reduces(ls_collective what) {
     return what == LS_CALL_ALL_REDUCE || what == LS_CALL_REDUCE_SCATTER || what == LS_CALL_REDUCE;
 }
 
-bool ls_collective_is_pairwise(ls_collective what) { return what == LS_CALL_ALL_TO_ALL_V; }
+bool ls_collective_is_pairwise(ls_collective what) {
+    return what == LS_CALL_ALL_TO_ALL_V || what == LS_CALL_GATHER_V || what == LS_CALL_SCATTER_V;
+}
 
 /* Elements of the call's IN and OUT at this worker. */
 static size_t in_count(const ls_call *c, int rank, int size) {
@@ -118,12 +122,6 @@ size_t *ls_call_offsets(const ls_call *c, int size) {
     size_t *offset = LS_NEW_ARRAY(size_t, (size_t)size + 1);
     for (int i = 0; i < size; i++)
         offset[i + 1] = offset[i] + (c->counts ? c->counts[i] : c->count);
-    return offset;
-}
-
-size_t *ls_offsets(const size_t *counts, int n) {
-    size_t *offset = LS_NEW_ARRAY(size_t, (size_t)n + 1);
-    for (int i = 0; i < n; i++) offset[i + 1] = offset[i] + counts[i];
     return offset;
 }
 

@@ -15,6 +15,8 @@
  *     scatter         IN [n count] at root OUT [count]
  *     all-to-all      IN [n count]         OUT [n count]
  *     all-to-all-v    IN [all sends]       OUT [all receives]
+ *     gather-v        IN [own]             OUT [all receives] at the root
+ *     scatter-v       IN [all sends] at root OUT [own]
  *     barrier         nothing
  *
  * With virtual workers (V > 0) IN of an all-reduce or a reduce-scatter holds one vector for each
@@ -43,6 +45,8 @@ typedef enum ls_collective {
     LS_CALL_SCATTER,
     LS_CALL_ALL_TO_ALL,
     LS_CALL_ALL_TO_ALL_V,
+    LS_CALL_GATHER_V,
+    LS_CALL_SCATTER_V,
     LS_CALL_BARRIER,
     LS_NCALLS
 } ls_collective;
@@ -61,11 +65,12 @@ typedef struct ls_call {
     const int *first;     /* [n + 1] how they are shared out (tree.h); NULL: evenly */
     size_t stride;        /* elements from one of its inputs to the next */
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
-    /* [n] of the pairwise collectives, else NULL: elements from this worker to each, and to it from
-     * each. Every worker has its own, so they are no part of the fingerprint. */
-    const size_t *sends, *receives;
-    const int *hosts; /* [n] a number for each worker's host; NULL: all on one */
-    size_t piece;     /* elements of a long message's pieces, so that its parts overlap; 0: whole */
+    /* Of the pairwise collectives, else 0: every worker has its own, so they are no part of the
+     * fingerprint. ls_call_sends() and ls_call_receives() read them. */
+    const size_t *sends, *receives; /* [n] to and from each; NULL where the root alone has them */
+    size_t own;                     /* of gather-v and scatter-v: to, or from, the root */
+    const int *hosts;               /* [n] a number for each worker's host; NULL: all on one */
+    size_t piece; /* elements of a long message's pieces, so that its parts overlap; 0: whole */
     ls_call_mark mark; /* of this worker */
 } ls_call;
 
@@ -102,6 +107,22 @@ static inline bool ls_call_widens(const ls_call *c) {
     return c->V == 0 && ls_dtype_is_half(c->dtype);
 }
 
+/* Elements of a pairwise call from worker `me`, whose call it is, to `peer`, and back. */
+static inline size_t ls_call_sends(const ls_call *c, int me, int peer) {
+    if (c->what == LS_CALL_GATHER_V) return peer == c->root ? c->own : 0;
+    if (c->what == LS_CALL_SCATTER_V && me != c->root) return 0;
+    return c->sends[peer];
+}
+static inline size_t ls_call_receives(const ls_call *c, int me, int peer) {
+    if (c->what == LS_CALL_SCATTER_V) return peer == c->root ? c->own : 0;
+    if (c->what == LS_CALL_GATHER_V && me != c->root) return 0;
+    return c->receives[peer];
+}
+/* Does a pairwise call compare counts between these two? */
+static inline bool ls_call_pairs(const ls_call *c, int me, int peer) {
+    return c->what == LS_CALL_ALL_TO_ALL_V || me == c->root || peer == c->root;
+}
+
 /* The schedule of worker `rank` of `size`. `overlap` and `overlap_first` as in ls_schedule. The
  * algorithm must do what is called. */
 void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size,
@@ -129,8 +150,6 @@ static inline size_t ls_block(size_t count, int n, int i) {
 /* offset [size + 1] of the blocks of a call: counts of the uneven forms, `count` each of the even
  * ones. free() it. */
 size_t *ls_call_offsets(const ls_call *, int size);
-/* The same of any counts [n]. */
-size_t *ls_offsets(const size_t *counts, int n);
 /* offset [n + 1] of `count` elements in n blocks. free() it. */
 size_t *ls_even_offsets(size_t count, int n);
 

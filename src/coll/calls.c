@@ -142,7 +142,12 @@ static size_t size_up(const ls_group *g, asked *a) {
     case LS_CALL_SCATTER: a->nin = root ? all : 0, a->nout = c->count; break;
     case LS_CALL_ALL_TO_ALL: a->nin = a->nout = all; break;
     case LS_CALL_ALL_TO_ALL_V:
-        a->nin = sum_of(c->sends, g->size), a->nout = sum_of(c->receives, g->size);
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V:
+        for (int i = 0; i < g->size; i++) {
+            a->nin += ls_call_sends(c, g->rank, i);
+            a->nout += ls_call_receives(c, g->rank, i);
+        }
         break;
     case LS_CALL_BARRIER:
     case LS_NCALLS: break;
@@ -166,9 +171,10 @@ static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) 
     const char *name = ls_collective_name(c->what);
     if (c->counts) return check_sum(g, c, c->counts, e);
     if (!ls_collective_is_pairwise(c->what)) return check_count(g, name, c->count, c->dtype, e);
-    LS_TRY(check_sum(g, c, c->sends, e));
-    LS_TRY(check_sum(g, c, c->receives, e));
-    size_t out = c->sends[g->rank], in = c->receives[g->rank];
+    LS_TRY(check_count(g, name, c->own, c->dtype, e));
+    if (c->sends) LS_TRY(check_sum(g, c, c->sends, e));
+    if (c->receives) LS_TRY(check_sum(g, c, c->receives, e));
+    size_t out = ls_call_sends(c, g->rank, g->rank), in = ls_call_receives(c, g->rank, g->rank);
     if (out == in) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: this worker, %d, sends itself %zu elements, but expects %zu from itself",
@@ -197,6 +203,12 @@ static ls_status start(ls_group *g, asked *a, ls_request *r, ls_error *e) {
                             e);
 }
 
+static bool lacks_counts(const ls_group *g, const ls_call *c) {
+    bool all = c->what == LS_CALL_ALL_TO_ALL_V, root = c->root == g->rank;
+    return ((all || (c->what == LS_CALL_SCATTER_V && root)) && !c->sends) ||
+           ((all || (c->what == LS_CALL_GATHER_V && root)) && !c->receives);
+}
+
 /* r is done. */
 static void settle(const ls_request *r) {
     const ls_settle *x = &r->settle;
@@ -208,7 +220,7 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_group(g, ls_collective_name(a.call.what), e));
-    if (ls_collective_is_pairwise(a.call.what) && (!a.call.sends || !a.call.receives))
+    if (lacks_counts(g, &a.call))
         return ls_fail(e, LS_EINVAL, "%s: counts are NULL", ls_collective_name(a.call.what));
     if (a.call.what == LS_CALL_REDUCE_SCATTER || a.call.what == LS_CALL_ALL_GATHER) {
         bool uneven = a.call.count == SIZE_MAX;
@@ -405,6 +417,36 @@ ls_status ls_all_to_all_v_start(ls_group *g, const void *in, const size_t *in_co
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e) {
     return ls_all_to_all_v_start(g, in, in_counts, out, out_counts, dtype, NULL, e);
+}
+
+/* The root's counts; elsewhere they are not looked at. */
+static const size_t *at_root(const ls_group *g, int root, const size_t *counts) {
+    return g && g->rank == root ? counts : NULL;
+}
+
+ls_status ls_gather_v_start(ls_group *g, const void *in, size_t count, void *out,
+                            const size_t *counts, ls_dtype dtype, int root, ls_request **r_p,
+                            ls_error *e) {
+    return run(
+        g,
+        ASKED(LS_CALL_GATHER_V, .own = count, .receives = at_root(g, root, counts), .root = root),
+        r_p, e);
+}
+ls_status ls_gather_v(ls_group *g, const void *in, size_t count, void *out, const size_t *counts,
+                      ls_dtype dtype, int root, ls_error *e) {
+    return ls_gather_v_start(g, in, count, out, counts, dtype, root, NULL, e);
+}
+
+ls_status ls_scatter_v_start(ls_group *g, const void *in, const size_t *counts, void *out,
+                             size_t count, ls_dtype dtype, int root, ls_request **r_p,
+                             ls_error *e) {
+    return run(
+        g, ASKED(LS_CALL_SCATTER_V, .own = count, .sends = at_root(g, root, counts), .root = root),
+        r_p, e);
+}
+ls_status ls_scatter_v(ls_group *g, const void *in, const size_t *counts, void *out, size_t count,
+                       ls_dtype dtype, int root, ls_error *e) {
+    return ls_scatter_v_start(g, in, counts, out, count, dtype, root, NULL, e);
 }
 
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e) {

@@ -116,6 +116,9 @@ static ls_cost other_cost(const ls_algorithm *a, const ls_call *c, double block,
     case LS_CALL_SCATTER:
         if (a == &ls_binomial) return (ls_cost){log, others * block, 0, part, log / 2 * block, 0};
         return (ls_cost){1 + 0.1 * (others - 1), others * block, 0, part, part * block, 0};
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V: /* each is answered by an empty message */
+        return (ls_cost){1 + 0.2 * (others - 1), others * block, 0, 2 * part, part * block, 0};
     case LS_CALL_BARRIER:
         if (a == &ls_doubling) return even(log, 0, wrapped_messages(n), 0, 0);
         return even(1, others - 1, others, 0, 0);
@@ -128,6 +131,8 @@ ls_cost ls_choose_cost(const ls_algorithm *a, const ls_call *c, int n) {
     if (n == 1) return (ls_cost){0};
     for (int i = 0; c->counts && i < n; i++) count += (double)c->counts[i] / n;
     for (int i = 0; c->sends && i < n; i++) count += (double)c->sends[i] / n;
+    for (int i = 0; !c->sends && c->receives && i < n; i++) count += (double)c->receives[i] / n;
+    if (!c->sends && !c->receives) count += (double)c->own;
     bool whole = c->what == LS_CALL_ALL_REDUCE;
     ls_cost x = whole ? all_reduce_cost(a, count * size, n) : other_cost(a, c, count * size, n);
     bool as_they_are = a == &ls_direct || a == &ls_exchange; /* others send sums of halves as f32 */

@@ -254,18 +254,27 @@ static void all_to_all(const ls_call *c, ls_schedule *s, const ls_team *t) {
     }
 }
 
-/* Every worker hears from every other, also where nothing goes: so both sides of a count see it. */
+/* Who may have something for each other hear from each other, also where nothing goes: so both
+ * sides of a count see it. */
 static void pairwise(const ls_call *c, ls_schedule *s, const ls_team *t) {
-    size_t *from_in = ls_offsets(c->sends, t->size), *to_out = ls_offsets(c->receives, t->size);
-    ls_schedule_copy(s, ls_at(IN, from_in[t->me]), ls_at(OUT, to_out[t->me]), c->sends[t->me]);
-    for (int k = 1; k < t->size; k++) {
-        int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
-        ls_schedule_send_counted(s, to, ls_at(IN, from_in[to]), c->sends[to], c->receives[to]);
-        ls_schedule_recv_counted(s, from, ls_at(OUT, to_out[from]), c->receives[from],
-                                 c->sends[from]);
+    int n = t->size, me = t->me;
+    size_t *in = LS_NEW_ARRAY(size_t, (size_t)n + 1), *out = LS_NEW_ARRAY(size_t, (size_t)n + 1);
+    for (int i = 0; i < n; i++) {
+        in[i + 1] = in[i] + ls_call_sends(c, me, i);
+        out[i + 1] = out[i] + ls_call_receives(c, me, i);
     }
-    free(from_in);
-    free(to_out);
+    ls_schedule_copy(s, ls_at(IN, in[me]), ls_at(OUT, out[me]), in[me + 1] - in[me]);
+    for (int k = 1; k < n; k++) {
+        int to = (me + k) % n, from = (me + n - k) % n;
+        if (ls_call_pairs(c, me, to))
+            ls_schedule_send_counted(s, to, ls_at(IN, in[to]), in[to + 1] - in[to],
+                                     out[to + 1] - out[to]);
+        if (ls_call_pairs(c, me, from))
+            ls_schedule_recv_counted(s, from, ls_at(OUT, out[from]), out[from + 1] - out[from],
+                                     in[from + 1] - in[from]);
+    }
+    free(in);
+    free(out);
 }
 
 static void barrier(const ls_call *c, ls_schedule *s, const ls_team *t) {
@@ -289,7 +298,9 @@ static void make_direct(const ls_call *c, ls_schedule *s) {
     case LS_CALL_GATHER: gather(c, s, &t); break;
     case LS_CALL_SCATTER: scatter(c, s, &t); break;
     case LS_CALL_ALL_TO_ALL: all_to_all(c, s, &t); break;
-    case LS_CALL_ALL_TO_ALL_V: pairwise(c, s, &t); break;
+    case LS_CALL_ALL_TO_ALL_V:
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V: pairwise(c, s, &t); break;
     case LS_CALL_BARRIER:
     case LS_NCALLS: barrier(c, s, &t); break;
     }

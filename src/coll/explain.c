@@ -19,8 +19,11 @@ static size_t put_call(const ls_group *g, const ls_call *c, char *text, size_t n
     bool reduces = ls_collective_reduces(c->what);
     size_t count = 0;
     for (int i = 0; c->counts && i < g->size; i++) count += c->counts[i];
-    for (int i = 0; c->sends && i < g->size; i++) count += c->sends[i];
-    bool uneven = c->counts || c->sends;
+    bool pairwise = ls_collective_is_pairwise(c->what) && (c->sends || c->receives || c->own);
+    for (int i = 0; pairwise && i < g->size; i++)
+        count += ls_call_sends(c, g->rank, i) + ls_call_receives(c, g->rank, i);
+    if (pairwise && c->what == LS_CALL_ALL_TO_ALL_V) count /= 2;
+    bool uneven = c->counts || pairwise;
     count = uneven ? count / (size_t)g->size : c->count;
     int n = c->what == LS_CALL_BARRIER
                 ? snprintf(text, nbytes, "barrier of %d workers: ", g->size)

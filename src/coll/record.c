@@ -98,7 +98,7 @@ void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     int at = snprintf(text, nbytes, "%s", call_name(r, name));
     if (ls_collective_reduces(what)) snprintf(op, sizeof op, " %s", ls_op_name((ls_op)r->op));
     bool rooted = what == LS_CALL_BROADCAST || what == LS_CALL_REDUCE || what == LS_CALL_GATHER ||
-                  what == LS_CALL_SCATTER;
+                  what == LS_CALL_SCATTER || what == LS_CALL_GATHER_V || what == LS_CALL_SCATTER_V;
     if (rooted) snprintf(root, sizeof root, ", root %d", r->root);
     if (!ls_collective_is_pairwise(what)) put_elements(r, elements, sizeof elements);
     if (plain && (size_t)at < nbytes)

@@ -84,9 +84,9 @@ static bool same_counts(const size_t *a, const size_t *b, size_t n) {
 
 static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in_place p) {
     const ls_call *a = &x->call;
-    if (a->what != c->what || a->dtype != c->dtype || a->op != c->op || a->root != c->root ||
-        a->count != c->count || a->V != c->V || a->stride != c->stride || !a->first != !c->first ||
-        x->overlap != p.overlap || x->overlap_first != p.first)
+    if (a->what != c->what || a->own != c->own || a->dtype != c->dtype || a->op != c->op ||
+        a->root != c->root || a->count != c->count || a->V != c->V || a->stride != c->stride ||
+        !a->first != !c->first || x->overlap != p.overlap || x->overlap_first != p.first)
         return false;
     size_t n = (size_t)g->size;
     if (c->first && memcmp(a->first, c->first, (n + 1) * sizeof *c->first) != 0) return false;

@@ -193,12 +193,13 @@ static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     const ls_commons *c = s->commons;
     const unsigned char *from = source(x);
     size_t n = source_nbytes(s, x);
-    if (x->call.sends && n <= SMALL) {
+    bool pairwise = ls_collective_is_pairwise(x->call.what);
+    if (pairwise && n <= SMALL) {
         if (n) memcpy(my_small(s, x), from, n);
         from = my_small(s, x);
     }
     bool in = n == 0 || ls_commons_readable(c, from, n);
-    bool out = x->call.sends || x->nout == 0 || ls_commons_readable(c, x->out, x->nout);
+    bool out = pairwise || x->nout == 0 || ls_commons_readable(c, x->out, x->nout);
     mine->readable = in && out;
     mine->in = ls_commons_offset(c, from);
     mine->out = ls_commons_offset(c, x->out);
@@ -240,7 +241,7 @@ ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, 
         show_input(s, x);
     else
         show_buffers(s, x);
-    if (c->sends) ls_shared_pairs_show(s, x);
+    if (ls_collective_is_pairwise(c->what)) ls_shared_pairs_show(s, x);
     ls_shared_note(s, r);
     post(s, &mine->arrived, x->number + 1);
     return x;
@@ -278,7 +279,7 @@ static bool all_come(ls_shared *s, ls_shared_call *x) {
             return false;
         }
     }
-    if (!x->call.sends || !ls_shared_pairs_differ(s, x)) return true;
+    if (!ls_collective_is_pairwise(x->call.what) || !ls_shared_pairs_differ(s, x)) return true;
     x->differs = x->miscount.from == s->rank ? x->miscount.to : x->miscount.from;
     return false;
 }

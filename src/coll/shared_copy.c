@@ -27,7 +27,8 @@ void ls_shared_pairs_show(ls_shared *s, const ls_shared_call *x) {
     pairs *mine = pairs_of(s, x, s->rank);
     uint64_t first = 0, at = 0, balance = 0;
     for (int i = 0; i < s->size; i++) {
-        pair p = {x->call.sends[i], x->call.receives[i], first, at};
+        pair p = {ls_call_sends(&x->call, s->rank, i), ls_call_receives(&x->call, s->rank, i),
+                  first, at};
         mine->with[i] = p;
         first += p.sends;
         at += p.receives;
@@ -71,7 +72,7 @@ static extent pair_of(const ls_shared *s, const ls_shared_call *x, int from) {
 static extent part_of(const ls_shared *s, const ls_shared_call *x, int from) {
     const ls_call *c = &x->call;
     int reader = s->rank;
-    if (c->sends) return pair_of(s, x, from);
+    if (ls_collective_is_pairwise(c->what)) return pair_of(s, x, from);
     size_t size = ls_dtype_size(c->dtype), block = c->count * size;
     switch (c->what) {
     case LS_CALL_ALL_GATHER:
@@ -102,7 +103,7 @@ void ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
 
 size_t ls_shared_copy_rounds(const ls_shared *s, const ls_shared_call *x) {
     size_t longest = longest_nbytes(s, &x->call), size = ls_dtype_size(x->call.dtype);
-    for (int i = 0; x->call.sends && i < s->size; i++) {
+    for (int i = 0; ls_collective_is_pairwise(x->call.what) && i < s->size; i++) {
         size_t nbytes = pairs_of(s, x, i)->nin * size;
         if (nbytes > longest) longest = nbytes;
     }

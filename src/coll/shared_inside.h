@@ -93,7 +93,8 @@ static inline size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
 }
 
 static inline bool is_small(const ls_shared *s, const ls_shared_call *x) {
-    return x->call.V == 0 && !x->call.sends && longest_nbytes(s, &x->call) <= SMALL;
+    return x->call.V == 0 && !ls_collective_is_pairwise(x->call.what) &&
+           longest_nbytes(s, &x->call) <= SMALL;
 }
 
 static inline const unsigned char *small_of(const ls_shared *s, const ls_shared_call *x,

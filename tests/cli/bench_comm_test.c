@@ -5,9 +5,9 @@
 
 #include <sys/stat.h>
 
-static const char *const ops[] = {"all_reduce",   "reduce_scatter", "all_gather", "broadcast",
-                                  "reduce",       "gather",         "scatter",    "all_to_all",
-                                  "all_to_all_v", "barrier"};
+static const char *const ops[] = {"all_reduce", "reduce_scatter", "all_gather",   "broadcast",
+                                  "reduce",     "gather",         "scatter",      "all_to_all",
+                                  "gather_v",   "scatter_v",      "all_to_all_v", "barrier"};
 enum { NOPS = sizeof ops / sizeof *ops };
 
 static const char FEW[] = "--rounds 5 --sizes 0,1000,64K";
@@ -50,7 +50,8 @@ static int lines_of(const char *options) {
 /* Both places where there are both; a barrier has one line. */
 static int lines_expected(const char *op) {
     if (strcmp(op, "barrier") == 0) return 1;
-    static const char one_place[] = "broadcast gather scatter all_to_all all_to_all_v";
+    static const char one_place[] =
+        "broadcast gather scatter all_to_all gather_v scatter_v all_to_all_v";
     return strstr(one_place, op) ? 3 : 6;
 }
 
@@ -95,7 +96,7 @@ static void test_algorithm_and_place(void **state) {
 static void test_all_algorithms(void **state) {
     (void)state;
     /* of 3 workers: all_reduce has 8, reduce_scatter 3 ... */
-    static const int algorithms[NOPS] = {8, 3, 3, 4, 2, 2, 2, 1, 1, 2};
+    static const int algorithms[NOPS] = {8, 3, 3, 4, 2, 2, 2, 1, 1, 1, 1, 2};
     char options[256];
     for (int i = 0; i < NOPS; i++) {
         bool barrier = strcmp(ops[i], "barrier") == 0;

@@ -44,6 +44,8 @@ static size_t first_of_block(const world *w, int rank) {
 
 /* Of a pairwise call: what goes from one worker to another. */
 static size_t pair_count(const world *w, int from, int to) {
+    if (w->call.what == LS_CALL_GATHER_V && to != w->call.root) return 0;
+    if (w->call.what == LS_CALL_SCATTER_V && from != w->call.root) return 0;
     if ((from * 7 + to * 3) % 4 == 1) return 0;
     return w->call.count * (size_t)((from + 2 * to) % 3) / 2 + (size_t)((from + to) % 2);
 }
@@ -60,7 +62,9 @@ static size_t in_count(const world *w, int r) {
     case LS_CALL_ALL_GATHER: return block_count(w, r);
     case LS_CALL_SCATTER: return r == w->call.root ? (size_t)w->n * w->call.count : 0;
     case LS_CALL_ALL_TO_ALL: return (size_t)w->n * w->call.count;
-    case LS_CALL_ALL_TO_ALL_V: return sum_of_pairs(w, r, true);
+    case LS_CALL_ALL_TO_ALL_V:
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V: return sum_of_pairs(w, r, true);
     case LS_CALL_BROADCAST:
     case LS_CALL_BARRIER:
     case LS_NCALLS: return 0;
@@ -74,7 +78,9 @@ static size_t out_count(const world *w, int r) {
     case LS_CALL_REDUCE: return r == w->call.root ? w->call.count : 0;
     case LS_CALL_GATHER: return r == w->call.root ? (size_t)w->n * w->call.count : 0;
     case LS_CALL_ALL_TO_ALL: return (size_t)w->n * w->call.count;
-    case LS_CALL_ALL_TO_ALL_V: return sum_of_pairs(w, r, false);
+    case LS_CALL_ALL_TO_ALL_V:
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V: return sum_of_pairs(w, r, false);
     case LS_CALL_BARRIER:
     case LS_NCALLS: return 0;
     default: return w->call.count;
@@ -157,6 +163,9 @@ static void open_worker(world *w, int r) {
         w->receives[r][i] = pair_count(w, i, r);
         call.sends = w->sends[r];
         call.receives = w->receives[r];
+        if (call.what != LS_CALL_ALL_TO_ALL_V)
+            call.own =
+                call.what == LS_CALL_GATHER_V ? w->sends[r][call.root] : w->receives[r][call.root];
     }
     ls_algorithm_make(w->algorithm, &call, r, w->n, overlap, first, &w->schedules[r]);
     ls_flight_open(&w->flights[r], &w->schedules[r], ls_fake_net(w->fake, r), kernels(), NULL);
@@ -243,6 +252,8 @@ static double expected(const world *w, int r, size_t i) {
     case LS_CALL_GATHER: return value(w, (int)(i / count), i % count);
     case LS_CALL_ALL_TO_ALL: return value(w, (int)(i / count), (size_t)r * count + i % count);
     case LS_CALL_ALL_TO_ALL_V:
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V:
         while (i >= pair_count(w, from, r)) i -= pair_count(w, from++, r);
         for (int to = 0; to < r; to++) i += pair_count(w, from, to);
         return value(w, from, i);

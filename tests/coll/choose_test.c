@@ -60,7 +60,8 @@ static void test_counts(void **state) {
                 if (!ls_algorithm_has(a, c.what) || free_form) continue;
                 size_t pairs[9];
                 for (int k = 0; k < 9; k++) pairs[k] = 5040 * 8;
-                if (ls_collective_is_pairwise(c.what)) c.sends = c.receives = pairs, c.count = 0;
+                if (ls_collective_is_pairwise(c.what))
+                    c.sends = c.receives = pairs, c.own = pairs[0], c.count = 0;
                 if (what == LS_CALL_BARRIER) c.count = 0;
                 ls_cost x = ls_choose_cost(a, &c, n);
                 counted k = count(a, &c, n);

@@ -108,10 +108,43 @@ static inline ls_status uneven_blocks(ls_group *g, const uneven *u, ls_error *e)
     return LS_OK;
 }
 
+/* Blocks of k * (count / 4 + 1) elements to the root, and others from it. */
+static inline ls_status uneven_rooted(ls_group *g, const uneven *u, int root, ls_error *e) {
+    int r = ls_group_rank(g), n = ls_group_size(g);
+    size_t counts[64], all = 0, at = 0;
+    ls_request *q = NULL;
+    for (int k = 0; k < n; k++) all += counts[k] = (size_t)k * (u->count / 4 + 1);
+    size_t own = counts[r], *known = r == root ? counts : NULL;
+    int32_t *one = uneven_take(g, u, own), *whole = r == root ? uneven_take(g, u, all) : NULL;
+    for (size_t i = 0; i < own; i++) one[i] = uneven_value(r, 3, i);
+    if (u->async)
+        LS_TRY(ls_gather_v_start(g, one, own, whole, known, LS_I32, root, &q, e));
+    else
+        LS_TRY(ls_gather_v(g, one, own, whole, known, LS_I32, root, e));
+    LS_TRY(uneven_wait(u, &q, e));
+    for (int k = 0; k < n && r == root; k++)
+        for (size_t i = 0; i < counts[k]; i++) {
+            UNEVEN_MUST(whole[at] == uneven_value(k, 3, i));
+            whole[at++] = uneven_value(k, 4, i);
+        }
+    if (u->async)
+        LS_TRY(ls_scatter_v_start(g, whole, known, one, own, LS_I32, root, &q, e));
+    else
+        LS_TRY(ls_scatter_v(g, whole, known, one, own, LS_I32, root, e));
+    LS_TRY(uneven_wait(u, &q, e));
+    for (size_t i = 0; i < own; i++) UNEVEN_MUST(one[i] == uneven_value(r, 4, i));
+    LS_TRY(ls_barrier(g, e));
+    uneven_give(g, u, one);
+    if (whole) uneven_give(g, u, whole);
+    return LS_OK;
+}
+
 static inline ls_status uneven_all(ls_group *g, void *arg, ls_error *e) {
     const uneven *u = arg;
     LS_TRY(uneven_all_to_all(g, u, e));
-    return uneven_blocks(g, u, e);
+    LS_TRY(uneven_blocks(g, u, e));
+    LS_TRY(uneven_rooted(g, u, 0, e));
+    return uneven_rooted(g, u, ls_group_size(g) - 1, e);
 }
 
 #endif

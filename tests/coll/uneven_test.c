@@ -55,13 +55,16 @@ static void test_tcp(void **state) {
 
 /* ---- counts that don't fit together ---- */
 
+typedef enum kind { ALL_TO_ALL_V, GATHER_V, SCATTER_V, NKINDS } kind;
+
 typedef struct miscount {
     int n, from, to; /* worker `to` expects `more` elements more than `from` sends */
     size_t sent, more;
+    kind kind;
 } miscount;
 
-static ls_status miscounted(ls_group *g, void *arg, ls_error *e) {
-    const miscount *m = arg;
+/* A worker's call; the other end of the count that differs is the root, where there is one. */
+static ls_status call(ls_group *g, const miscount *m, ls_error *e) {
     static _Thread_local int32_t in[64], out[64];
     size_t sends[8], receives[8];
     int r = ls_group_rank(g);
@@ -69,34 +72,45 @@ static ls_status miscounted(ls_group *g, void *arg, ls_error *e) {
         sends[i] = r == m->from && i == m->to ? m->sent : 2;
         receives[i] = r == m->to && i == m->from ? m->sent + m->more : 2;
     }
+    switch (m->kind) {
+    case GATHER_V: return ls_gather_v(g, in, sends[m->to], out, receives, LS_I32, m->to, e);
+    case SCATTER_V: return ls_scatter_v(g, in, sends, out, receives[m->from], LS_I32, m->from, e);
+    default: return ls_all_to_all_v(g, in, sends, out, receives, LS_I32, e);
+    }
+}
+
+static ls_status miscounted(ls_group *g, void *arg, ls_error *e) {
+    static const char *const names[] = {"all_to_all_v", "gather_v", "scatter_v"};
+    const miscount *m = arg;
+    int r = ls_group_rank(g);
+    char a[160], b[160], c[80], msg[400];
     LS_TRY(ls_barrier(g, e));
-    ls_status s = ls_all_to_all_v(g, in, sends, out, receives, LS_I32, e);
+    ls_status s = call(g, m, e);
     /* A third one may have all that it needs: it is told at its next call, at the latest. */
     if (s == LS_OK && r != m->from && r != m->to) s = ls_barrier(g, e);
-    char a[160], b[160];
-    snprintf(a, sizeof a, "workers disagree in all_to_all_v i32 as call 1: worker %d (at ",
+    snprintf(a, sizeof a, "workers disagree in %s i32 as call 1: worker %d (at ", names[m->kind],
              m->from);
     snprintf(b, sizeof b, " sends %zu elements to worker %d (at uneven_test.c:", m->sent, m->to);
-    char c[80];
     snprintf(c, sizeof c, "), which expects %zu", m->sent + m->more);
     if (s == LS_EINVAL && strstr(e->msg, a) && strstr(e->msg, b) && strstr(e->msg, c)) {
         e->code = LS_OK;
         return LS_OK;
     }
-    char msg[400];
     snprintf(msg, sizeof msg, "%.399s", e->msg);
     return ls_fail(e, LS_EIO, "worker %d was not told: %s: %s", r, ls_status_name(s), msg);
 }
 
 static void test_miscounts(void **state) {
     (void)state;
-    static const miscount cases[] = {{2, 0, 1, 0, 5},
-                                     {2, 1, 0, 0, 1},
-                                     {3, 2, 0, 1, 3},
-                                     {3, 1, 2, 6, (size_t)-6},
-                                     {5, 0, 3, 4, (size_t)-1}};
-    for (int i = 0; i < 5; i++) {
+    static const miscount cases[] = {{2, 0, 1, 0, 5, 0},
+                                     {2, 1, 0, 0, 1, 0},
+                                     {3, 2, 0, 1, 3, 0},
+                                     {3, 1, 2, 6, (size_t)-6, 0},
+                                     {5, 0, 3, 4, (size_t)-1, 0}};
+    for (int k = 0; k < 5 * NKINDS; k++) {
+        int i = k % 5;
         miscount m = cases[i];
+        m.kind = (kind)(k / 5);
         ls_group_options o = {.timeout_s = 20};
         run_threads(m.n, &o, miscounted, &m, NULL);
         run_processes(m.n, &o, miscounted, &m);
@@ -125,6 +139,13 @@ static ls_status bad_arguments(ls_group *g, void *arg, ls_error *unused) {
                     e);
     assert_ls_fails(ls_all_to_all_v(g, NULL, ones, out, ones, LS_I32, &e), LS_EINVAL, "in is NULL",
                     e);
+    assert_ls_fails(ls_gather_v(g, in, 1, out, NULL, LS_I32, r, &e), LS_EINVAL,
+                    "gather_v: counts are NULL", e);
+    assert_ls_fails(ls_gather_v(g, in, 1, out, own, LS_I32, r, &e), LS_EINVAL,
+                    "gather_v: this worker, ", e);
+    assert_ls_fails(ls_scatter_v(g, in, own, out, 1, LS_I32, r, &e), LS_EINVAL,
+                    "scatter_v: this worker, ", e);
+    assert_ls_fails(ls_scatter_v(g, in, ones, out, 1, LS_I32, 2, &e), LS_EINVAL, "root 2", e);
     assert_true(out[0] == 5);
     return ls_all_to_all_v(g, in, ones, out, ones, LS_I32, unused); /* the group lives */
 }
