@@ -29,6 +29,7 @@ void ls_board_reset(ls_board *b) {
         atomic_store(&b->slots[i].beat_ns, 0);
         atomic_store(&b->slots[i].measured, 0);
         atomic_store(&b->slots[i].asked, LS_ASKED_NOTHING);
+        atomic_store(&b->slots[i].gives_up, 0);
         atomic_store(&b->slots[i].leaves, 0);
         atomic_store(&b->slots[i].renews, 0);
     }

@@ -26,6 +26,7 @@ typedef struct ls_board_slot {
     atomic_llong compute_ns;         /* that it computed in the latest step */
     atomic_llong measured;           /* steps complete with that one; 0: none */
     atomic_int asked;                /* ls_asked, by the parent */
+    atomic_int gives_up;             /* by the parent: not after it, but before it is complete */
     atomic_int leaves;               /* the worker itself was told to leave: it wants no follower */
     atomic_int renews;               /* it has ended for others to go on */
     /* A worker that stays when its view ends badly (train/rest.h). */

@@ -187,7 +187,34 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
+/* ---- a step that is given up ---- */
+
+void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
+    x->in = in;
+    x->knows_norm = false;
+    x->gave_up = false;
+    atomic_store(&x->gives_up, false);
+}
+
+/* What has been computed so far is not the whole gradient, and must not be taken for it. */
+static bool gives_up(ls_exec *x) {
+    if (x->knows_norm) return x->gave_up;
+    if (atomic_load(&x->gives_up)) return true;
+    if (!x->c.gives_up || !x->c.gives_up(x->c.gives_up_arg)) return false;
+    x->at_step = -1;
+    atomic_store(&x->gives_up, true);
+    return true;
+}
+
+/* Those who still compute are waited for, however long they take. */
+static void be_patient(const ls_exec *x) {
+    ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->replicas};
+    for (int i = 0; i < 3; i++)
+        if (groups[i]) ls_group_set_patience(groups[i], -1, -1);
+}
+
 static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
+    if (a->kind != LS_LOAD && gives_up(x)) return LS_OK;
     switch (a->kind) {
     case LS_LOAD: return ls_exec_load(x, e);
     case LS_FORWARD:
@@ -221,6 +248,9 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
+    bool given_up = atomic_load(&x->gives_up);
+    if (given_up) be_patient(x);
+    if (a->bucket == LS_SCALARS) w->parts[ls_world_nsums(p) - 1] = given_up;
     if (a->bucket == LS_SCALARS)
         return ls_all_reduce_start(w->group, w->parts, w->sums, ls_world_nsums(p), LS_F64, LS_SUM,
                                    r_p, e);
@@ -257,6 +287,8 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     const double *losses = ls_world_losses(p, x->c.world->sums);
     x->knows_norm = true;
+    x->gave_up = x->c.world->sums[ls_world_nsums(p) - 1] > 0;
+    if (x->gave_up) return;
     x->out.batch = x->batch;
     double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
     x->out.grad_norm = norm / x->in->loss_scale;

@@ -110,8 +110,8 @@ static ls_status run_both(ls_exec *x, ls_error *e) {
         if (!ready) continue;
         LS_TRY(ls_exec_run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]].action,
                                   e));
-        if (++p->at[LS_LANE_COMPUTE] == x->norm_at && x->restarts)
-            ls_store_compute(x->c.world->store, x->c.worker, x->in->step);
+        bool all = ++p->at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
+        if (all && x->restarts) ls_store_compute(x->c.world->store, x->c.worker, x->in->step);
     }
     x->at_step = -1;
     return LS_OK;
@@ -151,8 +151,7 @@ static ls_status run_lanes(ls_exec *x, ls_error *e) {
 
 ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     atomic_store(&x->c.slot->step, in->step);
-    x->in = in;
-    x->knows_norm = false;
+    ls_exec_begin(x, in);
     LS_TRY(x->has_thread ? run_lanes(x, e) : run_both(x, e));
     x->has = LS_HAS_NOTHING;
     atomic_store(&x->c.slot->action, -1);
@@ -334,6 +333,7 @@ int64_t ls_exec_time(const ls_exec *x, ls_action_kind kind) {
 }
 void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
+bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }
 const ls_compute *ls_exec_compute(const ls_exec *x) { return &x->compute; }
 
 float *ls_exec_arena(const ls_exec *x, size_t *nbytes_p) {

@@ -55,6 +55,10 @@ typedef struct ls_exec_config {
     ls_exec_decided *decided; /* NULL: nobody wants to know */
     void *decided_arg;
     const ls_exec_helpers *helpers; /* NULL: there are none; not with `overlap` */
+    /* Asked before each computation until the norm is known: shall this step be given up? NULL:
+     * none is. */
+    bool (*gives_up)(void *arg);
+    void *gives_up_arg;
 } ls_exec_config;
 
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
@@ -63,6 +67,11 @@ void ls_exec_free(ls_exec *); /* NULL is fine */
 /* Collective. After an error the group can only be closed. LS_EABORT: this worker is recalled
  * (net/board.h). */
 ls_status ls_exec_step(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* Has the latest step been given up? A worker that gives up computes nothing more, takes part in
+ * what the others wait for, and says so where the norm is summed: then all of them change nothing,
+ * and the step can be done again, or left. */
+bool ls_exec_gave_up(const ls_exec *);
 
 /* Collective, with a store: the next step is this one. Where it was broken off in another group of
  * as many workers, some of whom may be new, they keep what they have of it: this executor its

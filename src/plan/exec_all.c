@@ -28,7 +28,7 @@ static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
 
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     const ls_plan *p = execs[0]->c.plan;
-    for (int w = 0; w < p->c.nworkers; w++) execs[w]->in = in;
+    for (int w = 0; w < p->c.nworkers; w++) ls_exec_begin(execs[w], in);
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->worker == LS_ALL_WORKERS)
@@ -46,7 +46,7 @@ ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *i
     ls_exec_progress *at = LS_NEW_ARRAY(ls_exec_progress, (size_t)n);
     ls_status s = LS_OK;
     for (int w = 0; w < n; w++) {
-        execs[w]->in = in;
+        ls_exec_begin(execs[w], in);
         left += execs[w]->lanes.n[LS_LANE_COMPUTE] + execs[w]->lanes.n[LS_LANE_COMM];
     }
     for (uint64_t draw = 0; s == LS_OK && left > 0; draw++) {

@@ -42,6 +42,8 @@ struct ls_exec {
     const uint32_t *tokens;
     float loss_scale;
     bool knows_norm;
+    atomic_bool gives_up; /* this worker computes nothing more in this step */
+    bool gave_up;         /* one of all workers: nothing is changed */
     ls_adamw_step update;
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
@@ -71,6 +73,8 @@ struct ls_exec {
 
 /* ---- action.c ---- */
 
+/* A step begins. */
+void ls_exec_begin(ls_exec *, const ls_step_in *);
 /* Runs any action to its end. */
 ls_status ls_exec_run_action(ls_exec *, int index, ls_error *);
 ls_status ls_exec_load(ls_exec *, ls_error *);

@@ -8,7 +8,7 @@
 
 void ls_plan_add_update(ls_plan *p) {
     int n = p->c.nworkers;
-    int64_t nsums = (int64_t)(p->c.model->nfloats / LS_BLOCK) + p->c.batch;
+    int64_t nsums = (int64_t)(p->c.model->nfloats / LS_BLOCK) + p->c.batch + 1;
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,

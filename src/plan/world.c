@@ -37,7 +37,7 @@ static size_t most_grads_nbytes(const ls_plan *p) {
 static size_t wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
 
 size_t ls_world_nsums(const ls_plan *p) {
-    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch;
+    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1;
 }
 
 size_t ls_world_arena_nbytes(const ls_plan *p) {

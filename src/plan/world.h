@@ -33,7 +33,8 @@ typedef struct ls_world {
     ls_journal journal; /* there */
 } ls_world;
 
-/* Norms of blocks, then losses of the batch's samples by place. */
+/* Norms of blocks, then losses of the batch's samples by place, then 1 where the worker has given
+ * the step up (exec.h). */
 size_t ls_world_nsums(const ls_plan *);
 static inline double *ls_world_losses(const ls_plan *p, double *sums) {
     return sums + p->c.model->nfloats / LS_BLOCK;

@@ -142,6 +142,9 @@ static const key keys[] = {
         "seconds that a worker waits for another"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "seconds after which a worker that shows no life is replaced"),
+    NUM("survival.stop_s", survival.stop_s, 0, 1e6, 10, FREE,
+        "seconds after Ctrl-C or SIGTERM after which the step in flight is given up, to be done "
+        "again when the run goes on"),
     NUM("survival.rejoin_s", survival.rejoin_s, 0, 86400, 30, FREE,
         "seconds that a host goes on looking for one that leads"),
     STRING("survival.membership", survival.membership, FREE,

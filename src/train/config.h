@@ -76,6 +76,7 @@ typedef struct ls_config {
     } parallel;
     struct {
         double heartbeat_s;              /* a worker that shows no life for longer is replaced */
+        double stop_s;                   /* a run that is to stop gives a step up after that */
         double rejoin_s;                 /* so long a host goes on without one that leads */
         char membership[LS_CONFIG_TEXT]; /* etcd://...; "": the first host leads */
         char etcd_run[LS_CONFIG_TEXT];   /* the run's name there; "": that of its folder */

@@ -233,6 +233,11 @@ void ls_crew_ask(const ls_crew *c, ls_asked what) {
     }
 }
 
+void ls_crew_give_up(const ls_crew *c) {
+    for (int i = 0; ls_crew_runs(c) && i < c->o->nworkers; i++)
+        atomic_store(&slot(c, i)->gives_up, 1);
+}
+
 int ls_crew_staying(const ls_crew *c) {
     int n = c->o->nworkers;
     for (int i = 0; i < c->o->nworkers; i++) n -= atomic_load(&slot(c, i)->leaves) != 0;

@@ -40,6 +40,8 @@ void ls_crew_end(ls_crew *, const char *why);
 
 /* Each worker is asked to do that after the step in flight. */
 void ls_crew_ask(const ls_crew *, ls_asked);
+/* Each worker is to give up the step in flight. */
+void ls_crew_give_up(const ls_crew *);
 /* Of the workers of the latest view, as many as were not told to leave. */
 int ls_crew_staying(const ls_crew *);
 

@@ -344,6 +344,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
     alike.survival.max_workers = most; /* boards and stores have room for so many */
     ls_config_alike(&alike, &r->alike);
     r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
+                                .stop_s = c->survival.stop_s,
                                 .least = least < most ? (int)least : most,
                                 .most = most,
                                 .listen = r->listen,

@@ -253,6 +253,13 @@ ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {
                               .V = (int)c->train.virtual_workers};
 }
 
+/* Who started the workers says so to each; where nobody did, they have the signal themselves. */
+static bool gives_up(void *arg) {
+    const ls_member *m = arg;
+    if (m->run->store) return atomic_load_explicit(&m->slot->gives_up, memory_order_relaxed) != 0;
+    return ls_interrupted() && ls_interrupted_s() >= m->run->config.survival.stop_s;
+}
+
 static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_run *r = m->run;
     const ls_config *c = &r->config;
@@ -268,6 +275,8 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .cores = ls_cores_among(near),
                         .first_step = m->first_step,
                         .loader = ls_run_loader(r, m->corpus)};
+    x.gives_up = gives_up;
+    x.gives_up_arg = m;
     if (r->store) {
         x.decided = note_decided;
         x.decided_arg = m;
@@ -442,6 +451,7 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
     LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
                                         : ls_exec_step(m->execs[0], in, out_p, e));
     ls_scaler_config scaler = ls_run_scaler(m->run);
+    if (ls_exec_gave_up(m->execs[0])) return LS_OK;
     if (!in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped)) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "

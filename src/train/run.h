@@ -107,7 +107,8 @@ void ls_member_leave(ls_member *);
 /* Gives up its groups and keeps the rest, for ls_member_join() and ls_member_begin() with another
  * group of as many workers. Of a run with a store. */
 void ls_member_part(ls_member *);
-/* Where f16 overflows at the lowest scale: LS_EINVAL, with the layer. */
+/* It may be given up (ls_exec_gave_up()). Where f16 overflows at the lowest scale: LS_EINVAL, with
+ * the layer. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* Worker 0 alone does something that may take long; the others wait for it without a limit. */

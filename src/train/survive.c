@@ -36,10 +36,11 @@ typedef struct host {
     uint64_t number;  /* id */
     char listen[256]; /* the address that its workers listen at; "": none was given */
     int interrupts;
-    bool leaves;    /* this host, which does not lead */
-    bool has_ended; /* the crew, which is still to be told */
-    bool finishes;  /* so are the steps after mending */
-    bool has_note;  /* of the step to be finished */
+    int64_t stop_ns; /* when the run was asked to stop */
+    bool leaves;     /* this host, which does not lead */
+    bool has_ended;  /* the crew, which is still to be told */
+    bool finishes;   /* so are the steps after mending */
+    bool has_note;   /* of the step to be finished */
     ls_store_note note;
     ls_view_end end;
     int64_t alone_ns; /* since when there is no leader */
@@ -259,6 +260,7 @@ static void on_signal(host *h, int number) {
         ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
         fail(h, &e);
     } else if (leads && (runs || ls_views_size(h->views))) {
+        h->stop_ns = ls_clock_ns();
         h->s->stop = true;
         ls_crew_ask(&h->crew, LS_ASKED_STOP);
     } else if (!leads && (runs || ls_views_size(h->views))) {
@@ -282,6 +284,12 @@ static void look_at_crew(host *h, int64_t timeout_ns) {
 }
 
 /* ---- the others ---- */
+
+/* A step that takes long can't be waited for: it is done again when the run goes on. */
+static void look_at_stop(const host *h) {
+    if (h->s->stop && (double)(ls_clock_ns() - h->stop_ns) / 1e9 >= h->s->stop_s)
+        ls_crew_give_up(&h->crew);
+}
 
 /* Sleeps until something stirs. */
 static void wait_for_any(const host *h) {
@@ -417,6 +425,7 @@ static void turn(host *h) {
         look_at_links(h);
     }
     look_at_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
+    look_at_stop(h);
     if (h->has_ended && !h->over) tell_ended(h);
     while (h->finishes && !h->over && look_at_mender(h)) {
     }

@@ -23,6 +23,7 @@
 
 typedef struct ls_survival {
     double heartbeat_s; /* a worker that is silent for longer hangs */
+    double stop_s;      /* a run that is to stop waits for the step in flight for so long */
     int least, most;    /* workers */
     /* Between hosts: where this one listens, and the first host's address; both NULL: alone. */
     const char *listen, *join;

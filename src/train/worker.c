@@ -21,6 +21,7 @@
 #include "train/checkpoint.h"
 #include "train/fit.h"
 #include "train/folder.h"
+#include "train/in_flight.h"
 #include "train/metrics.h"
 #include "train/report.h"
 
@@ -34,9 +35,10 @@ typedef struct ls_train_loop {
     ls_evaluation latest; /* of worker 0 */
     ls_picture picture;   /* worker 0's */
     ls_tracer tracer;
-    int64_t steps;     /* complete */
-    int64_t saved;     /* steps complete at the latest checkpoint; -1: none */
-    int64_t evaluated; /* and at the latest evaluation of workers that were lost */
+    ls_in_flight *flight; /* worker 0's */
+    int64_t steps;        /* complete */
+    int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
+    int64_t evaluated;    /* and at the latest evaluation of workers that were lost */
     int64_t saved_ns;
     int64_t computed_ns; /* in all steps of this view */
     double seconds;      /* of all its steps */
@@ -309,12 +311,29 @@ static void tell_computed(loop *l) {
     l->computed_ns = all;
 }
 
+/* Nothing of the step has been applied: the run ends with the step before it. */
+static void give_up_step(loop *l, double seconds) {
+    l->asked = LS_ASKED_STOP;
+    if (l->m.worker != 0) return;
+    ls_log(
+        "interrupted: step %lld was given up after %.1f s (survival.stop_s %g); it is done again "
+        "when the run goes on",
+        (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
+}
+
 static ls_status one_step(loop *l, ls_error *e) {
     ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
     ls_step_out out = {0};
     int64_t begin = ls_clock_ns();
-    LS_TRY(ls_member_step(&l->m, &in, &out, e));
+    ls_in_flight_begin(l->flight, l->steps);
+    ls_status s = ls_member_step(&l->m, &in, &out, e);
+    ls_in_flight_end(l->flight);
+    LS_TRY(s);
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
+    if (ls_exec_gave_up(l->m.execs[0])) {
+        give_up_step(l, seconds);
+        return LS_OK;
+    }
     l->steps++;
     l->seconds += seconds;
     l->nsteps++;
@@ -339,6 +358,7 @@ static ls_status run_steps(loop *l, ls_error *e) {
     while (l->asked == LS_ASKED_NOTHING && l->steps < all) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(one_step(l, e));
+        if (l->asked != LS_ASKED_NOTHING) break; /* it was given up */
         LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
@@ -349,7 +369,7 @@ static ls_status run_steps(loop *l, ls_error *e) {
         return LS_OK;
     }
     l->asked = LS_ASKED_STOP;
-    LS_TRY(save(l, true, e));
+    if (l->steps > 0) LS_TRY(save(l, true, e)); /* else there is nothing to go on from */
     return l->steps == all ? evaluate(l, true, e) : LS_OK;
 }
 
@@ -480,6 +500,9 @@ static ls_status begin(loop *l, ls_error *e) {
         if (s == LS_OK) ls_folder_stay(l->folder);
         if (s == LS_OK) s = ls_metrics_missing(l->metrics, e);
         tell_beginning(l);
+        ls_in_flight_config flight = {l->m.slot, r->config.train.steps, r->config.survival.stop_s,
+                                      LS_IN_FLIGHT_S};
+        if (s == LS_OK && !l->flight) s = ls_in_flight_open(&flight, &l->flight, e);
     }
     ls_tracer_close(&l->tracer);
     ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
@@ -563,6 +586,7 @@ static void free_loop(loop *l, ls_status how) {
     bool fails = how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT;
     ls_metrics_close(l->metrics, NULL);
     ls_tracer_close(&l->tracer);
+    ls_in_flight_close(l->flight);
     ls_member_leave(&l->m);
     ls_corpus_free(&l->corpus);
     if (l->folder != l->run->folder) ls_folder_close(l->folder, fails);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/beat.h"
 #include "net/environment.h"
@@ -20,11 +21,13 @@
 /* ---- interrupts ---- */
 
 static volatile sig_atomic_t is_interrupted, interrupts; /* without SIGHUP */
+static atomic_llong interrupted_ns;                      /* when first */
 static volatile sig_atomic_t second_ends; /* where no launcher would end the workers */
 
 static void on_interrupt(int number) {
     static const char text[] = "lockstep: interrupted twice: ended at once; the steps after the "
                                "newest checkpoint are lost, and --resume goes on from it\n";
+    if (!is_interrupted) atomic_store(&interrupted_ns, ls_clock_ns());
     is_interrupted = 1;
     if (number == SIGHUP || interrupts++ == 0 || !second_ends) return;
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -52,6 +55,10 @@ static void release_interrupts(const struct sigaction before[NSIGNALS]) {
 }
 
 bool ls_interrupted(void) { return is_interrupted != 0; }
+
+double ls_interrupted_s(void) {
+    return is_interrupted ? (double)(ls_clock_ns() - atomic_load(&interrupted_ns)) / 1e9 : 0;
+}
 
 /* ---- one worker ---- */
 

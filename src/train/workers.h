@@ -37,5 +37,7 @@ ls_status ls_agree(ls_group *, ls_status own, ls_error *e);
 
 /* Was this process asked to stop (SIGINT, SIGTERM, SIGHUP)? In ls_workers_run() only. */
 bool ls_interrupted(void);
+/* For how long: since the first of them; 0: it was not. */
+double ls_interrupted_s(void);
 
 #endif

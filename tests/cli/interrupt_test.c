@@ -155,6 +155,58 @@ static void test_second_interrupt_early(void **state) {
     free(output);
 }
 
+/* Steps of many samples: a signal comes while one is in flight. */
+#define LONG_STEPS                                                                                 \
+    " --set train.batch=4096 --set train.micro_batch=4 --set train.steps=6 --set optim.warmup=1 "  \
+    "--set model.context=8 --set model.width=48 --set model.layers=4 --set train.eval_every=0 "    \
+    "--set checkpoint.every=1"
+
+/* The step in flight is given up, unless the signal has come between two: then again. */
+static bool gives_up(const char *command) {
+    char line[1024], path[128], *output = NULL;
+    snprintf(path, sizeof path, "%s/given-up", folder);
+    assert_ls_ok(ls_file_remove_tree(path, &(ls_error){0}), (ls_error){0});
+    snprintf(line, sizeof line,
+             "%s configs/tiny.yaml -o @/given-up --set survival.stop_s=0" LONG_STEPS, command);
+    program p = program_start(line, 0);
+    wait_for_file("given-up/checkpoints/step-1");
+    kill(p.pid, SIGTERM);
+    assert_int_equal(program_end(&p, &output), 75);
+    int step = 0, stopped = 0;
+    const char *said = strstr(output, "interrupted: step ");
+    const char *end = strstr(output, "stopped after step ");
+    assert_non_null(end);
+    assert_int_equal(sscanf(end, "stopped after step %d", &stopped), 1);
+    assert_true(stopped < 6);
+    if (said) {
+        assert_non_null(strstr(said, " was given up after "));
+        assert_int_equal(sscanf(said, "interrupted: step %d", &step), 1);
+        assert_int_equal(stopped, step - 1);
+    }
+    free(output);
+    return said != NULL;
+}
+
+/* Of a step that was given up nothing was applied: done again, it has the bits of one run. */
+static void test_step_given_up(void **state) {
+    (void)state;
+    static const char *const commands[] = {
+        "train -n 2", "train -n 2 --set parallel.transport=thread",
+        "train -n 3 --set parallel.zero=3 --set parallel.overlap=on --set parallel.bucket_mb=0.01",
+        "run -n 2 " LOCKSTEP_PROGRAM " train"};
+    char whole[256], got[256];
+    expect("train configs/tiny.yaml -n 1 -o @/not-cut" LONG_STEPS, 0, NULL);
+    hash_of("not-cut", whole);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int tries = 1;
+        while (!gives_up(commands[i])) assert_true(tries++ < 10);
+        expect("train --resume @/given-up -n 2", 0, NULL);
+        hash_of("given-up", got);
+        assert_string_equal(whole, got);
+        expect("ckpt ledger @/given-up", 0, "clean: 6 steps");
+    }
+}
+
 static void test_in_use(void **state) {
     (void)state;
     char *output = NULL, line[256];
@@ -177,6 +229,7 @@ int main(void) {
         cmocka_unit_test(test_second_interrupt),
         cmocka_unit_test(test_second_interrupt_early),
         cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_step_given_up),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
