@@ -640,7 +640,8 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
                           a.data, b.data);
         if (strcmp(k->name, "data.path") == 0)
             ls_buf_printf(&note,
-                          "data.path has changed, but a run keeps its tokens: it is not read. ");
+                          "data.path has changed, but a run keeps its tokens: it is read only if "
+                          "they are missing. ");
         ls_buf_free(&a);
         ls_buf_free(&b);
         if (s != LS_OK) {

@@ -44,19 +44,33 @@ static void set_record(ls_corpus *c) {
                                    .tokens = c->tokens.hash};
 }
 
-static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *text, ls_error *e) {
+static ls_status load_tokenizer(ls_corpus *c, const char *path, ls_error *e) {
+    LS_TRY(ls_file_read(path, MAX_TOKENIZER, &c->tokenizer_json, e));
+    const char *json = c->tokenizer_json.data ? c->tokenizer_json.data : "";
+    return ls_tokenizer_parse(json, c->tokenizer_json.len, path, &c->tokenizer, e);
+}
+
+static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls_cut *cut,
+                                 ls_error *e) {
+    LS_TRY(ls_tokenizer_train_cut(cut, config->data.path, (uint32_t)config->model.vocab,
+                                  &c->tokenizer, e));
+    ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
+    return LS_OK;
+}
+
+/* tokenizer: a file; NULL: it is trained. */
+static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *text,
+                      const char *tokenizer, ls_error *e) {
     const char *path = config->data.path;
     if (text->nbytes == 0)
         return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", path);
     ls_cut cut;
     LS_TRY(ls_cut_make(text->data, text->nbytes, path, &cut, e));
-    ls_status s =
-        ls_tokenizer_train_cut(&cut, path, (uint32_t)config->model.vocab, &c->tokenizer, e);
+    ls_status s = tokenizer ? load_tokenizer(c, tokenizer, e) : train_tokenizer(c, config, &cut, e);
     size_t n = 0;
     if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, path, &c->encoded, &n, e);
     ls_cut_free(&cut);
     LS_TRY(s);
-    ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
     c->tokens = ls_tokens_hashed(c->encoded, n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
     set_record(c);
     c->record.has_text = true;
@@ -65,14 +79,19 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *te
     return split(c, config, path, e);
 }
 
-ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
+ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *tokenizer,
+                           ls_error *e) {
     *c = (ls_corpus){0};
     ls_mapped text;
     LS_TRY(ls_file_map(config->data.path, &text, e));
-    ls_status s = make(c, config, &text, e);
+    ls_status s = make(c, config, &text, tokenizer, e);
     ls_file_unmap(&text);
     if (s != LS_OK) ls_corpus_free(c);
     return s;
+}
+
+ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
+    return ls_corpus_encode(c, config, NULL, e);
 }
 
 static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) {
@@ -118,11 +137,16 @@ ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     return s;
 }
 
+static ls_status is_there(const char *path, ls_error *e) {
+    if (ls_file_exists(path)) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: is missing; going on with the run (--resume) restores it", path);
+}
+
 static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tokens,
                             const ls_config *config, ls_error *e) {
-    LS_TRY(ls_file_read(tokenizer, MAX_TOKENIZER, &c->tokenizer_json, e));
-    const char *json = c->tokenizer_json.data ? c->tokenizer_json.data : "";
-    LS_TRY(ls_tokenizer_parse(json, c->tokenizer_json.len, tokenizer, &c->tokenizer, e));
+    LS_TRY(is_there(tokenizer, e));
+    LS_TRY(is_there(tokens, e));
+    LS_TRY(load_tokenizer(c, tokenizer, e));
     LS_TRY(ls_tokens_open(tokens, &c->tokens, e));
     set_record(c);
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);

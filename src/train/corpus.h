@@ -26,6 +26,8 @@ typedef struct ls_corpus {
 
 /* From the text at config->data.path. Writes nothing. */
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
+/* The same with the tokenizer of a file. */
+ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
 /* Leaves tokenizer.json, tokens.bin and corpus.json in `run`, each whole or not at all. Those that
  * are there stay; but in place of another tokenizer.json or corpus.json its own is written, and the
  * log says so. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
+#include "train/restore.h"
 #include "train/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
@@ -281,28 +282,31 @@ static bool is_complete(const ls_run *r) {
     return has(r, names[CONFIG]) && ls_corpus_is_saved(r->dir);
 }
 
-/* A run that was killed before its first checkpoint, maybe before all of its files were there. */
-static ls_status begin_again(ls_folder *f, ls_error *e) {
-    ls_log("%s: has no checkpoint yet; beginning again", f->run->dir);
-    return is_complete(f->run) ? LS_OK : write_missing(f, e);
+/* What was deleted of it, by a checkpoint or by the text. */
+static ls_status restore(const ls_run *r, const char *checkpoint, ls_error *e) {
+    LS_TRY(ls_file_make_dirs(r->dir, e));
+    LS_TRY(ls_restore_corpus(r->dir, checkpoint, &r->config, e));
+    return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 
 ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     ls_folder_notes *n = f->notes;
     char *path = NULL;
     int64_t step = 0;
+    ls_status s = LS_OK;
     if (n->fresh) {
-        if (!is_complete(f->run)) LS_TRY(write_missing(f, e));
+        if (!is_complete(f->run)) s = write_missing(f, e);
     } else {
         LS_TRY(ls_checkpoint_newest_good(f->run->dir, &path, &step, e));
         if (path)
             ls_log("going on from %s", path);
-        else
-            LS_TRY(begin_again(f, e));
+        else /* killed before its first one, maybe before all of its files were there */
+            ls_log("%s: has no checkpoint yet; beginning again", f->run->dir);
+        s = restore(f->run, path, e);
     }
     free(path);
     n->step = step;
-    return LS_OK;
+    return s;
 }
 
 /* ---- views that follow ---- */
@@ -347,14 +351,19 @@ static ls_status find_start(ls_folder *f, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status restore_newest(const ls_run *r, ls_error *e) {
+    char *path = NULL;
+    int64_t step = 0;
+    if (ls_checkpoint_newest_good(r->dir, &path, &step, NULL) != LS_OK) path = NULL;
+    ls_status s = restore(r, path, e);
+    free(path);
+    return s;
+}
+
 ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
     f->notes->step = ls_store_steps(f->run->store);
-    bool same = is_same_place(f);
     LS_TRY(lock_again(f, e));
-    if (!ls_corpus_is_saved(f->run->dir)) {
-        LS_TRY(write_missing(f, e));
-        if (same) log_made_again(f->run);
-    }
+    if (!is_complete(f->run)) LS_TRY(restore_newest(f->run, e));
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;
 }
 

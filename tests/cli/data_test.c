@@ -169,14 +169,18 @@ static void test_other_tokenizer(void **state) {
     train("record", " --resume", 1, "corpus.json: is not the record of a corpus");
 }
 
+/* Without records, as runs had them before there were any. */
+static const char OLD[] =
+    "rm $r/corpus.json $r/checkpoints/*/corpus.json && "
+    "for m in $r/checkpoints/step-*/manifest.json; do "
+    "python3 -c 'import json, sys; p = sys.argv[1]; m = json.load(open(p)); "
+    "m[\"files\"] = [f for f in m[\"files\"] if f[\"name\"] != \"corpus.json\"]; "
+    "json.dump(m, open(p, \"w\"))' $m; done";
+
 /* A run from before its tokens were recorded goes on, and has a record from then on. */
 static void test_old_run(void **state) {
     (void)state;
-    copy_half("old", "rm $r/corpus.json $r/checkpoints/*/corpus.json && "
-                     "for m in $r/checkpoints/step-*/manifest.json; do "
-                     "python3 -c 'import json, sys; p = sys.argv[1]; m = json.load(open(p)); "
-                     "m[\"files\"] = [f for f in m[\"files\"] if f[\"name\"] != \"corpus.json\"]; "
-                     "json.dump(m, open(p, \"w\"))' $m; done");
+    copy_half("old", OLD);
     train("old", " --resume", 0, "going on from");
     has_bits_of_peace("old");
     assert_true(file_exists("old/corpus.json"));
@@ -184,12 +188,90 @@ static void test_old_run(void **state) {
     train("old", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
 }
 
+/* ---- what is deleted ---- */
+
+static void restored(const char *run, const char *harm, const char *more, const char *says) {
+    char args[300];
+    copy_half(run, harm);
+    snprintf(args, sizeof args, "%s --resume", more);
+    train(run, args, 0, says);
+    has_bits_of_peace(run);
+}
+
+static void test_deleted(void **state) {
+    (void)state;
+    char more[256];
+    restored("no-tokenizer", "rm $r/tokenizer.json", "",
+             "tokenizer.json: was missing; restored from ");
+    restored("no-tokens", "rm $r/tokens.bin", "",
+             "tokens.bin: was missing; made again from LICENSE");
+    restored("neither", "rm $r/tokens.bin $r/*.json", "",
+             "corpus.json: was missing; restored from");
+    snprintf(more, sizeof more, " --set data.path=%s/moved.txt", folder);
+    shell("moved", "cp $OLDPWD/LICENSE moved.txt");
+    restored("moved", "rm $r/tokens.bin", more, "made again from");
+    copy_half("old-deleted", OLD);
+    shell("old-deleted", "rm $r/tokens.bin");
+    train("old-deleted", " --resume", 0, "tokens.bin: was missing; made again from LICENSE");
+    has_bits_of_peace("old-deleted");
+}
+
+/* Another text does not make the tokens again; the messages say what does. */
+static void test_deleted_and_text_changed(void **state) {
+    (void)state;
+    static const char how[] = "put one of them back, or name the text with --set data.path=FILE";
+    char more[256];
+    snprintf(more, sizeof more, " --set data.path=%s/other.txt --resume", folder);
+    copy_half("changed", "rm $r/tokens.bin");
+    train("changed", more, 1, "is not the text that it was made from");
+    train("changed", more, 1, how);
+    train("changed", " --set data.path=/nowhere --resume", 1, "/nowhere: can't be opened");
+    train("changed", " --set data.path=/nowhere --resume", 1, how);
+    expect("eval @/changed", 1,
+           "tokens.bin: is missing; going on with the run (--resume) restores");
+    expect("generate @/changed --tokens 3", 0, NULL);
+    train("changed", " --resume", 0, "made again from LICENSE");
+    has_bits_of_peace("changed");
+    copy_half("old-changed", OLD);
+    shell("old-changed", "rm $r/tokens.bin");
+    train("old-changed", more, 1, "is not the text that it was made from");
+    train("old-changed", " --resume", 0, "made again from LICENSE");
+    has_bits_of_peace("old-changed");
+}
+
+/* Worker 0 is lost, too: who takes its place makes them again. */
+static void test_deleted_and_killed(void **state) {
+    (void)state;
+    char line[512], *output = NULL;
+    pid_t pids[8];
+    pace("gone", 20);
+    snprintf(line, sizeof line, START, "gone", "");
+    program p = program_start(line, 0);
+    wait_for_step_21("gone");
+    shell("gone", "rm $r/tokens.bin $r/tokenizer.json");
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[0], SIGKILL);
+    let_go("gone");
+    int code = program_end(&p, &output);
+    if (code != 0) fail_msg("exit code %d:\n%s", code, output);
+    free(output);
+    has_bits_of_peace("gone");
+    assert_true(file_exists("gone/tokens.bin") && file_exists("gone/tokenizer.json"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_ids),         cmocka_unit_test(test_other_ids),
-        cmocka_unit_test(test_exchanged),       cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_validation_part), cmocka_unit_test(test_killed_and_exchanged),
-        cmocka_unit_test(test_other_tokenizer), cmocka_unit_test(test_old_run),
+        cmocka_unit_test(test_bad_ids),
+        cmocka_unit_test(test_other_ids),
+        cmocka_unit_test(test_exchanged),
+        cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_validation_part),
+        cmocka_unit_test(test_killed_and_exchanged),
+        cmocka_unit_test(test_other_tokenizer),
+        cmocka_unit_test(test_old_run),
+        cmocka_unit_test(test_deleted),
+        cmocka_unit_test(test_deleted_and_text_changed),
+        cmocka_unit_test(test_deleted_and_killed),
     };
     return cmocka_run_group_tests(tests, make_runs, folder_remove);
 }
