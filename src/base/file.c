@@ -1,6 +1,7 @@
 /* file.c - see file.h. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -177,6 +178,17 @@ bool ls_file_exists(const char *path) {
 bool ls_file_is_dir(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int64_t ls_file_folder_nbytes(const char *path) {
+    DIR *d = opendir(path);
+    int64_t nbytes = 0;
+    struct stat st;
+    for (struct dirent *f; d && (f = readdir(d));)
+        if (fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            nbytes += st.st_size;
+    if (d) closedir(d);
+    return nbytes;
 }
 
 ls_status ls_file_make_dirs(const char *path, ls_error *e) {

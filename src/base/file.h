@@ -50,6 +50,8 @@ ls_status ls_file_sync_dir(const char *path, ls_error *);
 /* Removes a folder and all in it; a path that does not exist is fine. */
 ls_status ls_file_remove_tree(const char *path, ls_error *);
 bool ls_file_exists(const char *path);
+/* Bytes of the regular files in a folder, not of those in its folders. */
+int64_t ls_file_folder_nbytes(const char *path);
 bool ls_file_is_dir(const char *path);                     /* or a link to one */
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
 

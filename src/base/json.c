@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
+#include "base/utf8.h"
+
 static json_t *in(const ls_json *j) { return (json_t *)(uintptr_t)j; }
 static ls_json *out(json_t *j) {
     if (!j) abort(); /* out of memory, or text that is not UTF-8: our own bug */
@@ -66,6 +69,14 @@ void *ls_json_next(const ls_json *o, void *it, const char **key_p, const ls_json
 ls_json *ls_json_new_object(void) { return out(json_object()); }
 ls_json *ls_json_new_array(void) { return out(json_array()); }
 ls_json *ls_json_new_text(const char *s) { return out(json_string(s)); }
+ls_json *ls_json_new_path(const char *s) {
+    if (ls_utf8_is_valid(s, strlen(s))) return ls_json_new_text(s);
+    ls_buf text = {0};
+    ls_buf_escape(&text, LS_ESCAPE_LINE, s, strlen(s));
+    ls_json *j = ls_json_new_text(text.data);
+    ls_buf_free(&text);
+    return j;
+}
 ls_json *ls_json_new_integer(int64_t v) { return out(json_integer(v)); }
 ls_json *ls_json_new_number(double v) { return out(isfinite(v) ? json_real(v) : json_null()); }
 ls_json *ls_json_new_bool(bool v) { return out(json_boolean(v)); }

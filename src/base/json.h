@@ -36,6 +36,8 @@ void *ls_json_next(const ls_json *object, void *it, const char **key_p, const ls
 ls_json *ls_json_new_object(void);
 ls_json *ls_json_new_array(void);
 ls_json *ls_json_new_text(const char *);
+/* Of a path, which may have bytes that are not UTF-8: they are escaped (escape.h). */
+ls_json *ls_json_new_path(const char *);
 ls_json *ls_json_new_integer(int64_t);
 ls_json *ls_json_new_number(double); /* NaN and infinities become null */
 ls_json *ls_json_new_bool(bool);

@@ -174,8 +174,8 @@ static void print_json(const bench *b, const figures *f) {
     ls_json_set(o, "token_seconds", ls_json_new_number(f->token_s));
     ls_json_set(o, "decode_seconds", ls_json_new_number(f->decode_s));
     ls_json_set(o, "tokens_per_s", ls_json_new_number(1 / f->token_s));
-    ls_json_set(o, "weights_nbytes", ls_json_new_number(f->weights_nbytes));
-    ls_json_set(o, "cache_nbytes", ls_json_new_number(f->cache_nbytes));
+    ls_json_set(o, "weights_nbytes", ls_json_new_integer((int64_t)f->weights_nbytes));
+    ls_json_set(o, "cache_nbytes", ls_json_new_integer((int64_t)f->cache_nbytes));
     ls_json_set(o, "read_bytes_per_s", ls_json_new_number(read_by_token(f)));
     ls_json_set(o, "memory_bytes_per_s", ls_json_new_number(f->read_per_s));
     ls_print_json(o);

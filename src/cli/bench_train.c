@@ -56,9 +56,9 @@ static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json_set(o, "tokens_per_s", ls_json_new_number(b->tokens_per_s));
     ls_json_set(o, "flops_per_s", ls_json_new_number(b->flops_per_s));
     ls_json_set(o, "peak_flops_per_s", ls_json_new_number(b->peak_flops_per_s));
-    ls_json_set(o, "planned_nbytes", ls_json_new_number(b->planned_nbytes));
-    ls_json_set(o, "peak_nbytes", ls_json_new_number(b->peak_nbytes));
-    ls_json_set(o, "sent_nbytes", ls_json_new_number(b->sent_nbytes));
+    ls_json_set(o, "planned_nbytes", ls_json_new_integer((int64_t)b->planned_nbytes));
+    ls_json_set(o, "peak_nbytes", ls_json_new_integer((int64_t)b->peak_nbytes));
+    ls_json_set(o, "sent_nbytes", ls_json_new_integer((int64_t)b->sent_nbytes));
     ls_print_json(o);
     ls_json_free(o);
 }

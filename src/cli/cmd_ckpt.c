@@ -1,8 +1,10 @@
-/* cmd_ckpt.c - lockstep ckpt hash|show|verify|ledger */
+/* cmd_ckpt.c - lockstep ckpt hash|show|verify|list|ledger */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
@@ -10,7 +12,26 @@
 #include "train/checkpoint.h"
 #include "train/ledger.h"
 
-static ls_status show(const char *path, ls_error *e) {
+enum { JSON };
+
+static void set_integer(ls_json *o, const char *key, int64_t value) {
+    ls_json_set(o, key, ls_json_new_integer(value));
+}
+
+static void set_hash(ls_json *o, const char *key, ls_hash hash) {
+    char text[LS_HASH_TEXT];
+    ls_hash_text(hash, text);
+    ls_json_set(o, key, ls_json_new_text(text));
+}
+
+static ls_status show(const char *path, bool json, ls_error *e) {
+    if (json) {
+        ls_json *j = NULL;
+        LS_TRY(ls_checkpoint_show_json(path, &j, e));
+        ls_print_json(j);
+        ls_json_free(j);
+        return LS_OK;
+    }
     ls_buf out = {0};
     ls_status s = ls_checkpoint_show(path, &out, e);
     if (s == LS_OK) ls_print_text(out.data, out.len);
@@ -18,18 +39,90 @@ static ls_status show(const char *path, ls_error *e) {
     return s;
 }
 
-static ls_status check(const char *path, bool hash, ls_error *e) {
+static void print_info(const char *path, const ls_checkpoint_info *i) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "checkpoint", ls_json_new_path(path));
+    set_integer(o, "step", i->step);
+    set_integer(o, "tensors", (int64_t)i->ntensors);
+    set_integer(o, "parameters", (int64_t)i->count);
+    set_integer(o, "bytes", (int64_t)i->nbytes);
+    set_hash(o, "weights", i->weights);
+    set_hash(o, "optimizer", i->optimizer);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+static ls_status check(const char *path, bool hash, bool json, ls_error *e) {
     ls_checkpoint_info i;
     LS_TRY(ls_checkpoint_verify(path, &i, e));
     char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
     ls_hash_text(i.weights, weights);
     ls_hash_text(i.optimizer, optimizer);
-    if (hash)
+    if (json)
+        print_info(path, &i);
+    else if (hash)
         ls_print("weights %s\noptimizer %s\n", weights, optimizer);
     else
         ls_print("%s: good: step %lld, %zu tensors, %zu parameters, %zu bytes\n", path,
                  (long long)i.step, i.ntensors, i.count, i.nbytes);
     return LS_OK;
+}
+
+/* ---- list ---- */
+
+static void print_checkpoint(const char *run, int64_t step, bool json) {
+    char *path = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+    int64_t nbytes = ls_file_folder_nbytes(path);
+    if (json) {
+        ls_json *o = ls_json_new_object();
+        ls_json_set(o, "checkpoint", ls_json_new_path(path));
+        set_integer(o, "step", step);
+        set_integer(o, "bytes", nbytes);
+        ls_print_json(o);
+        ls_json_free(o);
+    } else {
+        ls_print("%10lld %12.3f  %s\n", (long long)step, (double)nbytes / 1e6, path);
+    }
+    free(path);
+}
+
+/* The newest first. */
+static int list(const char *run, bool json) {
+    ls_error e = {0};
+    int64_t step = INT64_MAX;
+    if (!ls_file_is_dir(run)) {
+        ls_log("ckpt: %s: is no run directory", run);
+        return CLI_FAILED;
+    }
+    for (bool first = true;; first = false) {
+        if (ls_checkpoint_below(run, step, &step, &e) != LS_OK) return cli_fail(&e);
+        if (first && step < 0 && !json) ls_print("%s: has no checkpoint\n", run);
+        if (step < 0) return 0;
+        if (first && !json) ls_print("%10s %12s\n", "step", "MB");
+        print_checkpoint(run, step, json);
+    }
+}
+
+/* ---- ledger ---- */
+
+static void print_ledger(const char *run, const ls_ledger *l) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "run", ls_json_new_path(run));
+    ls_json_set(o, "clean", ls_json_new_bool(l->missing == 0));
+    set_integer(o, "steps", l->steps);
+    set_integer(o, "missing", l->missing);
+    if (l->missing) {
+        set_integer(o, "gap_from", l->gap_from);
+        set_integer(o, "gap_to", l->gap_to);
+    }
+    set_integer(o, "min_workers", l->least_workers);
+    set_integer(o, "max_workers", l->most_workers);
+    set_integer(o, "view_changes", l->changes);
+    set_integer(o, "samples", l->nsamples);
+    set_integer(o, "epochs", l->epochs);
+    set_integer(o, "rest", l->rest);
+    ls_print_json(o);
+    ls_json_free(o);
 }
 
 /* What is there is as it should be; but some of it is not there. */
@@ -42,10 +135,14 @@ static int not_clean(const char *run, const ls_ledger *l) {
     return CLI_FAILED;
 }
 
-static int ledger(const char *run) {
+static int ledger(const char *run, bool json) {
     ls_error e = {0};
     ls_ledger l;
     if (ls_ledger_check(run, &l, &e) != LS_OK) return cli_fail(&e);
+    if (json) {
+        print_ledger(run, &l);
+        return l.missing ? CLI_FAILED : 0;
+    }
     if (l.missing) return not_clean(run, &l);
     ls_print("%s: clean: %lld step%s by %lld to %lld worker%s, %lld change%s of view\n", run,
              (long long)l.steps, ls_plural(l.steps), (long long)l.least_workers,
@@ -59,23 +156,25 @@ static int ledger(const char *run) {
 
 static int run(const ls_args *a) {
     const char *verb = a->words[0];
-    if (strcmp(verb, "ledger") == 0) return ledger(a->words[1]);
+    bool json = cli_given(a, JSON);
+    if (strcmp(verb, "ledger") == 0) return ledger(a->words[1], json);
+    if (strcmp(verb, "list") == 0) return list(a->words[1], json);
     bool hash = strcmp(verb, "hash") == 0, shows = strcmp(verb, "show") == 0;
     if (!hash && !shows && strcmp(verb, "verify") != 0) {
-        ls_log("ckpt: there is no '%s'; use hash, show, verify or ledger", verb);
+        ls_log("ckpt: there is no '%s'; use hash, show, verify, list or ledger", verb);
         return CLI_USAGE;
     }
     ls_error e = {0};
     char *path = NULL;
     ls_status s = ls_checkpoint_resolve(a->words[1], &path, &e);
-    if (s == LS_OK) s = shows ? show(path, &e) : check(path, hash, &e);
+    if (s == LS_OK) s = shows ? show(path, json, &e) : check(path, hash, json, &e);
     free(path);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
 const ls_command cmd_ckpt = {
     .name = "ckpt",
-    .words = "hash|show|verify|ledger CHECKPOINT",
+    .words = "hash|show|verify|list|ledger CHECKPOINT",
     .min_words = 2,
     .max_words = 2,
     .summary = "look at a checkpoint",
@@ -87,8 +186,10 @@ const ls_command cmd_ckpt = {
         "\n"
         "CHECKPOINT may be a run's folder: its newest checkpoint.\n"
         "\n"
+        "list    (of a run's folder) its checkpoints, the newest first\n"
         "ledger  (of a run's folder) proves from its log that every step was done once, with the\n"
         "        samples it should have, and that each epoch used every sample exactly once;\n"
         "        exit code 1 and the line's number where it is not so, or lines are missing",
+    .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object a line (docs/json.md)"}},
     .run = run,
 };

@@ -9,15 +9,57 @@
 #include "train/corpus.h"
 #include "train/generate.h"
 
-enum { DATA };
+enum { DATA, JSON };
+
+/* What was measured. */
+typedef struct measured {
+    const char *checkpoint;
+    const char *data; /* a file; NULL: the validation part of the run's text */
+    int64_t tokens;
+    size_t of; /* tokens of the file */
+    ls_evaluation model, bigram;
+} measured;
+
+static void set_level(ls_json *o, const char *key, const ls_evaluation *v) {
+    ls_json *level = ls_json_new_object();
+    ls_json_set(level, "loss", ls_json_new_number(v->loss));
+    ls_json_set(level, "perplexity", ls_json_new_number(exp(v->loss)));
+    ls_json_set(level, "bits_per_byte", ls_json_new_number(v->bits_per_byte));
+    ls_json_set(o, key, level);
+}
+
+static void print_json(const measured *m) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
+    ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
+    ls_json_set(o, "tokens", ls_json_new_integer(m->tokens));
+    set_level(o, "model", &m->model);
+    if (!m->data) set_level(o, "bigram", &m->bigram);
+    ls_print_json(o);
+    ls_json_free(o);
+}
 
 static void print_level(const char *who, const ls_evaluation *v) {
     ls_print("%-8s loss %.4f nats/token, perplexity %.3f, %.4f bits/byte\n", who, v->loss,
              exp(v->loss), v->bits_per_byte);
 }
 
+static void print(const measured *m, bool json) {
+    if (json) {
+        print_json(m);
+        return;
+    }
+    if (m->data)
+        ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
+                 (long long)m->tokens, m->of);
+    else
+        ls_print("%s: %lld tokens of the validation part\n", m->checkpoint, (long long)m->tokens);
+    print_level("model", &m->model);
+    if (!m->data) print_level("bigram", &m->bigram);
+}
+
 /* On the validation part of the run's own text, beside the bigram level. */
-static ls_status eval_run(const char *run, const ls_trained *t, ls_error *e) {
+static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
     ls_corpus c;
     LS_TRY(ls_corpus_open(&c, run, &t->config, e));
     ls_evaluation v;
@@ -29,17 +71,16 @@ static ls_status eval_run(const char *run, const ls_trained *t, ls_error *e) {
     if (s == LS_OK) s = ls_corpus_bigram(&c, nval, &bigram, &nbytes, e);
     if (s == LS_OK) {
         double tokens = (double)(nval - 1);
-        ls_evaluation level = ls_evaluation_of(bigram * tokens, nbytes, nval - 1, 1);
-        ls_print("%s: %zu tokens of the validation part\n", t->path, nval - 1);
-        print_level("model", &v);
-        print_level("bigram", &level);
+        measured m = {.checkpoint = t->path, .tokens = (int64_t)nval - 1, .model = v};
+        m.bigram = ls_evaluation_of(bigram * tokens, nbytes, nval - 1, 1);
+        print(&m, json);
     }
     free(val);
     ls_corpus_free(&c);
     return s;
 }
 
-static ls_status eval_file(const char *path, const ls_trained *t, ls_error *e) {
+static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_error *e) {
     ls_mapped text;
     LS_TRY(ls_file_map(path, &text, e));
     uint32_t *tokens = NULL;
@@ -48,9 +89,9 @@ static ls_status eval_file(const char *path, const ls_trained *t, ls_error *e) {
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, &n, e);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens, n, path, &v, e);
     if (s == LS_OK) {
-        ls_print("%s on %s: %llu of %zu tokens, in whole contexts\n", t->path, path,
-                 (unsigned long long)v.nsamples * (unsigned long long)t->config.model.context, n);
-        print_level("model", &v);
+        measured m = {.checkpoint = t->path, .data = path, .of = n, .model = v};
+        m.tokens = (int64_t)v.nsamples * t->config.model.context;
+        print(&m, json);
     }
     free(tokens);
     ls_file_unmap(&text);
@@ -62,7 +103,8 @@ static int run(const ls_args *a) {
     ls_trained t;
     if (ls_trained_open(a->words[0], &t, &e) != LS_OK) return cli_fail(&e);
     const char *data = cli_value(a, DATA);
-    ls_status s = data ? eval_file(data, &t, &e) : eval_run(a->words[0], &t, &e);
+    bool json = cli_given(a, JSON);
+    ls_status s = data ? eval_file(data, &t, json, &e) : eval_run(a->words[0], &t, json, &e);
     ls_trained_close(&t);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
@@ -77,6 +119,7 @@ const ls_command cmd_eval = {
         "Prints the loss of the run's newest checkpoint on the validation part of its text,\n"
         "beside that of a bigram model of the same tokens; with --data, on another text (then\n"
         "a checkpoint's folder will do, too).",
-    .options = {[DATA] = {"data", 0, "FILE", "a UTF-8 text to measure on"}},
+    .options = {[DATA] = {"data", 0, "FILE", "a UTF-8 text to measure on"},
+                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -9,11 +9,25 @@
 #include "base/waiting.h"
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
+#include "cli/plan_json.h"
 #include "plan/timeline.h"
 #include "train/fit.h"
 #include "train/run.h"
 
-enum { WORKERS, WORKER, SET, FIT, MACHINE, LINK, HOST_WORKERS, ALGORITHM, STRONG, TRACE, DIFF };
+enum {
+    WORKERS,
+    WORKER,
+    SET,
+    FIT,
+    MACHINE,
+    LINK,
+    HOST_WORKERS,
+    ALGORITHM,
+    STRONG,
+    TRACE,
+    DIFF,
+    JSON
+};
 
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_read(a->words[0], c, e));
@@ -35,7 +49,8 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, 
 }
 
 /* The settings that fit into `megabytes` a worker, as a table. */
-static ls_status print_fits(const ls_config *c, int workers, double megabytes, ls_error *e) {
+static ls_status print_fits(const ls_config *c, int workers, double megabytes, bool json,
+                            ls_error *e) {
     ls_fit *fits = NULL;
     int n = 0;
     ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c->model.layers, workers);
@@ -46,6 +61,11 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, l
         return ls_fail(e, LS_ENOMEM,
                        "no setting fits into %g MB a worker; use more workers or a smaller model",
                        megabytes);
+    if (json) {
+        cli_fits_json(fits, n, workers);
+        free(fits);
+        return LS_OK;
+    }
     ls_print(
         "%d worker%s, %g MB each; the least costly first\n\n  zero recompute micro_batch        "
         "  MB  computing   sent  optimizer\n",
@@ -119,6 +139,12 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf_free(&out);
 }
 
+static void print_plan_json(const ls_config *c, const ls_plan *p) {
+    ls_json *o = cli_plan_json(c, p);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
 /* What is predicted; false: bad usage. */
 static bool read_forecast(const ls_args *a, cli_forecast *o) {
     int64_t host_workers = 0;
@@ -126,7 +152,8 @@ static bool read_forecast(const ls_args *a, cli_forecast *o) {
                         .link = cli_value(a, LINK),
                         .algorithm = cli_value(a, ALGORITHM),
                         .trace = cli_value(a, TRACE),
-                        .strong = cli_given(a, STRONG)};
+                        .strong = cli_given(a, STRONG),
+                        .json = cli_given(a, JSON)};
     if (!cli_integer(&cmd_plan, a, HOST_WORKERS, 1, 4096, &host_workers)) return false;
     o->host_workers = (int)host_workers;
     return true;
@@ -178,12 +205,14 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
     LS_TRY(make(a, workers, &c, &m, &p, e));
     ls_status s = LS_OK;
     if (fit > 0)
-        s = print_fits(&c, p.c.nworkers, fit, e);
+        s = print_fits(&c, p.c.nworkers, fit, o->json, e);
     else if (worker >= p.c.nworkers)
         s = ls_fail(e, LS_EINVAL, "--worker %d: there are workers 0 to %d", worker,
                     p.c.nworkers - 1);
-    else
+    else if (!o->json)
         print_plan(&c, &p, worker);
+    else if (!predicts)
+        print_plan_json(&c, &p);
     if (s == LS_OK && predicts && fit == 0) s = cli_forecast_print(o, &c, &p, e);
     ls_plan_free(&p);
     ls_model_free(&m);
@@ -195,6 +224,11 @@ static int run(const ls_args *a) {
         ls_log("plan: %s; see 'lockstep help plan'",
                a->nwords == 2 ? "one CONFIG.yaml, or two timelines with --diff"
                               : "--diff compares two timelines: A.json B.json");
+        return CLI_USAGE;
+    }
+    if (cli_given(a, JSON) && (cli_given(a, DIFF) || cli_given(a, WORKER))) {
+        ls_log("plan: --json: not with --%s; see 'lockstep help plan'",
+               cli_given(a, DIFF) ? "diff" : "worker");
         return CLI_USAGE;
     }
     if (cli_given(a, DIFF)) return diff(a);
@@ -228,24 +262,27 @@ const ls_command cmd_plan = {
         "step would take is predicted; for a list of workers as a table over parallel.zero, in\n"
         "which batch and virtual workers grow with the workers (docs/simulator.md).\n"
         "With --diff: where two timelines of training steps part.",
-    .options = {[WORKERS] = {"workers", 'n', "N",
-                             "how many (default: one a core); or a list, e.g. 8,64,512"},
-                [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
-                [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
-                [FIT] = {"fit", 0, "SIZE",
-                         "list the settings with which a worker needs so much or less: 2GB, 512MB"},
-                [MACHINE] = {"machine", 0, "FILE",
-                             "predict for machines like this; `bench machine --save` writes it"},
-                [LINK] = {"link", 0, "LINK",
-                          "predict for several hosts, with this between them: 200Gb/s,3us"},
-                [HOST_WORKERS] = {"host-workers", 0, "N", "on each of these hosts (default: 1)"},
-                [ALGORITHM] = {"algorithm", 0, "NAME",
-                               "of collectives between hosts (default: as a group chooses)"},
-                [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},
-                [TRACE] = {"trace", 0, "FILE",
-                           "write the predicted timeline, as FILE.json (for Perfetto) or FILE.svg"},
-                [DIFF] = {"diff", 0, NULL,
-                          "compare two timelines (`lockstep train --trace FILE.json`): by action, "
-                          "by lane, and the layers and buckets that differ most"}},
+    .options =
+        {[WORKERS] = {"workers", 'n', "N",
+                      "how many (default: one a core); or a list, e.g. 8,64,512"},
+         [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
+         [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
+         [FIT] = {"fit", 0, "SIZE",
+                  "list the settings with which a worker needs so much or less: 2GB, 512MB"},
+         [MACHINE] = {"machine", 0, "FILE",
+                      "predict for machines like this; `bench machine --save` writes it"},
+         [LINK] = {"link", 0, "LINK",
+                   "predict for several hosts, with this between them: 200Gb/s,3us"},
+         [HOST_WORKERS] = {"host-workers", 0, "N", "on each of these hosts (default: 1)"},
+         [ALGORITHM] = {"algorithm", 0, "NAME",
+                        "of collectives between hosts (default: as a group chooses)"},
+         [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},
+         [TRACE] = {"trace", 0, "FILE",
+                    "write the predicted timeline, as FILE.json (for Perfetto) or FILE.svg"},
+         [DIFF] = {"diff", 0, NULL,
+                   "compare two timelines (`lockstep train --trace FILE.json`): by action, "
+                   "by lane, and the layers and buckets that differ most"},
+         [JSON] = {"json", 0, NULL,
+                   "for programs: one JSON object a line, without the actions (docs/json.md)"}},
     .run = run,
 };

@@ -7,6 +7,17 @@
 #include "cli/cli.h"
 #include "train/control.h"
 
+enum { JSON };
+
+static void print_json(const char *run, int from, int to) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "run", ls_json_new_path(run));
+    ls_json_set(o, "from", ls_json_new_integer(from));
+    ls_json_set(o, "to", ls_json_new_integer(to));
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
 static int run(const ls_args *a) {
     char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE];
     ls_error e = {0};
@@ -19,7 +30,10 @@ static int run(const ls_args *a) {
     snprintf(line, sizeof line, "scale %.100s", a->words[1]);
     if (ls_control_ask(a->words[0], line, answer, &e) != LS_OK) return cli_fail(&e);
     bool ok = strncmp(answer, "ok ", 3) == 0;
-    if (ok)
+    int from = 0, to = 0;
+    if (ok && cli_given(a, JSON) && sscanf(answer, "ok from %d to %d", &from, &to) == 2)
+        print_json(a->words[0], from, to);
+    else if (ok)
         ls_print("%s: %s\n", a->words[0], answer + 3);
     else
         ls_log("%s: %s", a->words[0], strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);
@@ -36,5 +50,6 @@ const ls_command cmd_scale = {
         "RUN is the folder of a run that `lockstep train` is training on this host. After the\n"
         "step in flight it goes on with N workers, to the same bits. Limits are\n"
         "survival.min_workers and survival.max_workers of its config.",
+    .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -40,7 +40,7 @@ static const struct {
     {"plan", "_lockstep_plan", "_lockstep_plan"},
     {"bench", "_lockstep_words train generate comm kernels machine", "_lockstep_bench"},
     {"run", "_lockstep_commands", "_lockstep_files"},
-    {"ckpt", "_lockstep_words hash show verify ledger", "_lockstep_runs"},
+    {"ckpt", "_lockstep_words hash show verify list ledger", "_lockstep_runs"},
     {"scale", "_lockstep_runs", ""},
     {"help", "_lockstep_topics", "_lockstep_groups"},
 };

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/print.h"
+#include "cli/plan_json.h"
 #include "plan/timeline.h"
 #include "train/calibrate.h"
 
@@ -160,17 +161,32 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
     ls_status s = open_world(o, &m, &w, e);
     if (s == LS_OK) s = check_hosts(&w, p->c.nworkers, e);
     if (s == LS_OK) s = ls_forecast_plan(c, p, &w, &f, e);
-    if (s == LS_OK) {
+    if (s == LS_OK && o->json) {
+        ls_json *plan = cli_plan_json(c, p);
+        ls_json_set(plan, "prediction", cli_forecast_json(&f));
+        ls_print_json(plan);
+        ls_json_free(plan);
+    } else if (s == LS_OK) {
         ls_print("\n");
         print_world(o, &m);
         print_forecast(&f);
-        if (o->trace) s = write_timeline(o->trace, c, p, &w, e);
     }
+    if (s == LS_OK && o->trace) s = write_timeline(o->trace, c, p, &w, e);
     ls_machine_free(&m);
     return s;
 }
 
 /* ---- a table ---- */
+
+static void print_rows_json(const ls_config *c, const ls_forecast *rows, int n, int best) {
+    for (int i = 0; i < n; i++) {
+        ls_json *o = cli_forecast_json(&rows[i]);
+        ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
+        ls_json_set(o, "best", ls_json_new_bool(i == best));
+        ls_print_json(o);
+        ls_json_free(o);
+    }
+}
 
 static void print_rows(const ls_config *c, const ls_forecast *rows, int n, int best) {
     for (int i = 0; i < n; i++) {
@@ -202,7 +218,10 @@ static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, 
     int nrows = 0, best = 0;
     LS_TRY(ls_forecast_scale(c, base, n, o->strong, &scaled, e));
     LS_TRY(ls_forecast_rows(&scaled, n, w, rows, &nrows, &best, e));
-    print_rows(&scaled, rows, nrows, best);
+    if (o->json)
+        print_rows_json(&scaled, rows, nrows, best);
+    else
+        print_rows(&scaled, rows, nrows, best);
     return LS_OK;
 }
 
@@ -216,12 +235,12 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
         s = check_hosts(&w, counts[i], e);
         if (counts[i] < base) base = counts[i];
     }
-    if (s == LS_OK) {
+    if (s == LS_OK && !o->json) {
         print_world(o, &m);
         print_head(o, c);
     }
     for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);
-    if (s == LS_OK)
+    if (s == LS_OK && !o->json)
         ls_print(
             "\nefficiency: against one worker with the same work a worker. exposed: the part of "
             "the step in\nwhich a worker does not compute. best: the fastest that fits.\n");

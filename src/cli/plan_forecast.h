@@ -14,12 +14,13 @@ typedef struct cli_forecast {
     int host_workers; /* 0: not given */
     bool strong;
     const char *trace; /* a file for the predicted timeline */
+    bool json;         /* for programs (docs/json.md) */
 } cli_forecast;
 
 /* "8,64,512": *n_p numbers of workers. */
 ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error *);
 
-/* One plan: lines behind its memory table. */
+/* One plan: lines behind its memory table; as JSON the plan with what is predicted. */
 ls_status cli_forecast_print(const cli_forecast *, const ls_config *, const ls_plan *, ls_error *);
 
 /* A table over numbers of workers and strategies. */

@@ -691,3 +691,34 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
     return name_older(path, show(path, out, e), e);
 }
+
+ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_json *j = ls_json_new_object(), *tensors = ls_json_new_array();
+    size_t count = 0;
+    for (size_t i = 0; i < o.weights.n; i++) {
+        const ls_tensor *t = &o.weights.tensors[i];
+        ls_json *tensor = ls_json_new_object(), *shape = ls_json_new_array();
+        for (int d = 0; d < t->ndims; d++) ls_json_push(shape, ls_json_new_integer(t->dims[d]));
+        ls_json_set(tensor, "name", ls_json_new_text(t->name));
+        ls_json_set(tensor, "dtype", ls_json_new_text("f32"));
+        ls_json_set(tensor, "shape", shape);
+        ls_json_push(tensors, tensor);
+        count += t->count;
+    }
+    ls_json_set(j, "checkpoint", ls_json_new_path(path));
+    ls_json_set(j, "step", ls_json_new_integer(o.step));
+    ls_json_set(j, "parameters", ls_json_new_integer((int64_t)count));
+    ls_json_set(j, "tensors", tensors);
+    close_all(&o);
+    *j_p = j;
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_below(const char *run, int64_t below, int64_t *step_p, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    ls_status s = newest_below(folder, below, step_p, e);
+    free(folder);
+    return s;
+}

@@ -16,6 +16,7 @@
 #define LS_TRAIN_CHECKPOINT_H
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "model/gpt.h"
 #include "optim/scaler.h"
@@ -90,5 +91,10 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
 
 /* Appends a table of the checkpoint's tensors. */
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);
+/* The same for programs (docs/json.md): *j_p is the caller's. */
+ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *);
+
+/* The newest step below this one of which RUN has a checkpoint; -1: there is none. */
+ls_status ls_checkpoint_below(const char *run, int64_t below, int64_t *step_p, ls_error *);
 
 #endif

@@ -66,7 +66,7 @@ static void test_commands(void **state) {
     gives("--v", "--version ");
     offers("''", "ckpt");
     offers("''", "--help");
-    gives("ckpt ''", "hash show verify ledger ");
+    gives("ckpt ''", "hash show verify list ledger ");
     gives("ckpt v", "verify ");
     gives("bench ''", "train generate comm kernels machine ");
     gives("bench --json k", "kernels ");
