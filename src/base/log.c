@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "base/columns.h"
 #include "base/escape.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 
 #define CLEAR_LINE "\r\033[K"
@@ -38,10 +40,38 @@ static bool put(const char *text, size_t n) {
     return write(STDERR_FILENO, text, n) >= 0 || errno != EAGAIN;
 }
 
+/* ---- what is kept ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    bool on, quiet;
+    ls_buf text;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void ls_log_keep(bool quiet) {
+    kept.on = true;
+    kept.quiet = quiet;
+    ls_buf_append(&kept.text, "", 0);
+}
+
+const char *ls_log_kept(void) { return !kept.on ? NULL : kept.text.data ? kept.text.data : ""; }
+
+/* Is that all that is to be done with it? */
+static bool keep(const char *line, size_t n) {
+    pthread_mutex_lock(&kept.lock);
+    bool done = kept.on && kept.quiet;
+    if (kept.on) ls_buf_append(&kept.text, line, n);
+    pthread_mutex_unlock(&kept.lock);
+    return done;
+}
+
+/* ---- what is written ---- */
+
 /* Says how many lines are missing before the first that is taken again. */
 static void put_line(const char *line, size_t n) {
     char text[128];
     int lost = atomic_load(&nlost);
+    if (keep(line, n)) return;
     int m = snprintf(text, sizeof text, "lockstep: %d line%s of this log lost: nobody read it\n",
                      lost, lost == 1 ? "" : "s");
     if (lost && put(text, (size_t)m)) atomic_fetch_sub(&nlost, lost);
@@ -58,6 +88,15 @@ static size_t fit(const char *text, size_t n) {
 }
 
 enum { WHOLE, CUT };
+
+void ls_log_release(bool show) {
+    pthread_mutex_lock(&kept.lock);
+    bool was_quiet = kept.on && kept.quiet;
+    kept.on = false;
+    pthread_mutex_unlock(&kept.lock);
+    if (was_quiet && show && kept.text.len) put_line(kept.text.data, kept.text.len);
+    ls_buf_free(&kept.text);
+}
 
 static void log_write(const char *prefix, int how, const char *suffix, const char *fmt,
                       va_list args) {

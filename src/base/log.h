@@ -27,6 +27,15 @@ void ls_log_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The status line stays on the terminal, and the next line begins below it. */
 void ls_log_end_status(void);
 
+/* ---- workers that a launcher has started say the same, until they have met ---- */
+
+/* From here on messages are kept, too; quiet: only kept. */
+void ls_log_keep(bool quiet);
+/* What was kept so far; NULL: messages are not kept. Valid until ls_log_release(). */
+const char *ls_log_kept(void);
+/* No more is kept. show: what was only kept is written. */
+void ls_log_release(bool show);
+
 /* True where standard error is a terminal. */
 bool ls_log_is_terminal(void);
 

@@ -40,6 +40,7 @@ typedef struct ls_command {
     int min_words, max_words;
     bool takes_rest; /* the first word ends the options: all from there on is another program's */
     bool outlives_output; /* it goes on, and may succeed, where its output can't be written */
+    bool is_worker;       /* a launcher may start several: each is a worker of one group */
     const char *summary;  /* one line */
     const char *about;    /* paragraphs */
     ls_option options[CLI_MAX_OPTIONS]; /* ends with name NULL */

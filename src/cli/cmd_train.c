@@ -166,6 +166,7 @@ const ls_command cmd_train = {
     .min_words = 1,
     .max_words = 1,
     .outlives_output = true,
+    .is_worker = true,
     .summary = "train a model",
     .about =
         "Starts workers on this host, or is one of those that mpirun, srun, torchrun's variables\n"

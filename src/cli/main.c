@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "net/process.h"
+#include "train/workers.h"
 
 const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, &cmd_plan,
                                           &cmd_bench, &cmd_run,  &cmd_ckpt,     &cmd_scale,
@@ -41,7 +42,9 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
         return cli_streams_flush() ? 0 : CLI_FAILED;
     }
     ls_args args = *given;
+    if (c->is_worker) ls_workers_keep();
     int code = cli_parse(c, argc, argv, &args) ? c->run(&args) : CLI_USAGE;
+    if (c->is_worker) ls_workers_fail();
     cli_args_free(&args);
     if (code || c->outlives_output) return code;
     return cli_streams_flush() ? 0 : CLI_FAILED;

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/beat.h"
 #include "net/environment.h"
@@ -83,6 +85,57 @@ ls_status ls_agree(ls_group *g, ls_status own, ls_error *e) {
     return own != LS_OK && s == LS_OK ? own : s;
 }
 
+/* ---- what all would say ---- */
+
+/* Where they don't meet, the first one's message and end reach a launcher in this time, which then
+ * ends the others. */
+enum { MEET_S = 5, ALONE_US = 1000 * 1000 };
+/* And once one has ended: so whoever fails for another's reason lets that one speak. */
+enum { SILENT_US = 300 * 1000 };
+
+static bool tried; /* to open the group: once a process */
+
+ls_status ls_workers_meet(ls_group *g, bool failed, ls_error *e) {
+    size_t n = (size_t)ls_group_size(g), me = (size_t)ls_group_rank(g);
+    const char *text = ls_log_kept();
+    uint64_t hash = text ? ls_hash_bytes(text, strlen(text)).lo : 0;
+    int64_t own[2] = {(int64_t)hash, failed}, *all = LS_NEW_ARRAY(int64_t, 2 * n);
+    ls_status s = ls_all_gather(g, own, all, 2, LS_I64, e);
+    bool first = true, failures = false;
+    for (size_t i = 0; s == LS_OK && i < n; i++) {
+        if (i < me && all[2 * i] == own[0]) first = false;
+        if (all[2 * i + 1]) failures = true;
+    }
+    free(all);
+    ls_log_release(first);
+    if (s == LS_OK && failures) {
+        ls_barrier(g, NULL);                /* all have written what they have to say */
+        *e = (ls_error){.code = LS_EABORT}; /* those that have failed say why */
+        s = LS_EABORT;
+    }
+    return s;
+}
+
+void ls_workers_keep(void) {
+    ls_environment env;
+    if (ls_environment_read(&env, NULL) == LS_OK && env.launcher != LS_LAUNCHER_NONE &&
+        env.size > 1)
+        ls_log_keep(env.rank > 0);
+}
+
+void ls_workers_fail(void) {
+    if (!ls_log_kept()) return;
+    ls_group *g = NULL;
+    ls_error e = {0};
+    ls_group_options o = {.timeout_s = MEET_S};
+    if (!tried && ls_group_open(&o, &g, &e) == LS_OK)
+        ls_workers_meet(g, true, &e);
+    else
+        usleep(ALONE_US);
+    ls_log_release(true);
+    ls_group_close(g);
+}
+
 /* ---- threads ---- */
 
 typedef struct member {
@@ -141,8 +194,10 @@ typedef struct family {
 static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e) {
     ls_group *g = NULL;
     ls_group_options o = options_of(f->w);
+    tried = true;
     LS_TRY(ls_group_open(&o, &g, e));
-    ls_status s = f->main(g, &slots[f->board ? ls_group_rank(g) : 0], f->arg, e);
+    ls_status s = f->board ? LS_OK : ls_workers_meet(g, false, e);
+    if (s == LS_OK) s = f->main(g, &slots[f->board ? ls_group_rank(g) : 0], f->arg, e);
     ls_group_close(g);
     return s;
 }
@@ -223,6 +278,7 @@ static ls_status run_started(const ls_workers *w, ls_worker_main *main_fn, void 
     struct sigaction before[NSIGNALS];
     catch_interrupts(false, before);
     ls_status s = run_process(&f, &slot, e);
+    if (s != LS_OK && !e->msg[0]) usleep(SILENT_US);
     release_interrupts(before);
     return s;
 }

@@ -32,6 +32,17 @@ ls_status ls_workers_started(bool *started_p, int *n_p, ls_error *);
  * else, is returned; its message is empty where another process prints it. */
 ls_status ls_workers_run(const ls_workers *, ls_worker_main *main, void *arg, ls_error *);
 
+/* When the program begins: where a launcher has started it as one of several workers, its messages
+ * are kept until it meets the others (log.h); worker 0 also writes them at once. */
+void ls_workers_keep(void);
+/* Collective, the first call of workers that a launcher has started: fails on all if one has
+ * `failed`. Of messages that they have kept so far (log.h) the first worker of those that have kept
+ * the same writes it. */
+ls_status ls_workers_meet(ls_group *, bool failed, ls_error *);
+/* By one that ends: if it has failed before it could open its group, it meets the others all the
+ * same, where they come within seconds. */
+void ls_workers_fail(void);
+
 /* Collective: fails on all if it has failed on one, with the error of the first of these. */
 ls_status ls_agree(ls_group *, ls_status own, ls_error *e);
 

@@ -119,6 +119,48 @@ static void test_wrong(void **state) {
     assert_false(file_exists("never"));
 }
 
+/* The error is there once, and ends all. MPICH's mpirun now and then dies by SIGPIPE, and takes
+ * with it what the workers said: it is asked again. */
+static void once(const char *launcher, const char *command, const char *says) {
+    char line[1024], *output = NULL;
+    int code = 0;
+    snprintf(line, sizeof line, "timeout 120 %s %s 2>&1", launcher, command);
+    for (int i = 0; i < 3; i++) {
+        free(output);
+        code = shell(line, &output);
+        if (strstr(output, "lockstep:")) break;
+    }
+    if (code == 0 || count(output, "lockstep: ") - count(output, "ended with exit code") != 1 ||
+        count(output, says) != 1)
+        fail_msg("%s\nexit code %d; output:\n%s\nexpected once: %s", line, code, output, says);
+    free(output);
+}
+
+/* What is wrong before workers have met is told by the first, and by others that know other things:
+ * by one alone, where only one knows. */
+static void test_wrong_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *mpirun, *launcher;
+    } all[] = {{"mpirun.openmpi", OPENMPI},
+               {"mpirun.mpich", "mpirun.mpich -n 3"},
+               {"true", LOCKSTEP_PROGRAM " run -n 3"}};
+    static const char script[] =
+        "#!/bin/sh\nr=$LOCKSTEP_RANK$OMPI_COMM_WORLD_RANK$PMI_RANK\n[ $r != 2 ] || "
+        "set -- --set optim.lrr=3\nexec " LOCKSTEP_PROGRAM " train configs/tiny.yaml \"$@\"\n";
+    char command[256];
+    write_file("one-wrong.sh", script, sizeof script - 1);
+    snprintf(command, sizeof command, "sh %s/one-wrong.sh -o %s/never", folder, folder);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!has(all[i].mpirun)) continue;
+        once(all[i].launcher, LOCKSTEP_PROGRAM " train no-such.yaml", "no-such.yaml: can't be");
+        once(all[i].launcher, LOCKSTEP_PROGRAM " train configs/tiny.yaml --bogus", "--bogus");
+        once(all[i].launcher, LOCKSTEP_PROGRAM " train configs/tiny.yaml -n 7", "leave out -n");
+        once(all[i].launcher, command, "unknown key 'optim.lrr'");
+    }
+    assert_false(file_exists("never"));
+}
+
 /* One is killed: the others say who was lost, and end. */
 static void test_killed(void **state) {
     (void)state;
@@ -244,6 +286,7 @@ int main(void) {
         cmocka_unit_test(test_lockstep_run),
         cmocka_unit_test(test_torchrun),
         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_wrong_once),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_requeue_openmpi),
         cmocka_unit_test(test_requeue_mpich),
