@@ -28,6 +28,7 @@ static const char *const names[] = {[CONFIG] = "config.yaml",
                                     [TOKENS] = "tokens.bin",
                                     [RECORD] = LS_CORPUS_RECORD,
                                     [METRICS] = "metrics.jsonl"};
+static const char CHECKPOINTS[] = "checkpoints";
 
 static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
 
@@ -64,7 +65,7 @@ static ls_status look(const ls_run *r, found *f_p, ls_error *e) {
     for (struct dirent *entry; d && (entry = readdir(d));) {
         f.has_lock = f.has_lock || strcmp(entry->d_name, "lock") == 0;
         has_config = has_config || strcmp(entry->d_name, names[CONFIG]) == 0;
-        has_checkpoints = has_checkpoints || strcmp(entry->d_name, "checkpoints") == 0;
+        has_checkpoints = has_checkpoints || strcmp(entry->d_name, CHECKPOINTS) == 0;
         if (counts_as_nothing(entry->d_name)) continue;
         f.what = IS_OTHER;
         snprintf(f.name, sizeof f.name, "%s", entry->d_name);
@@ -111,7 +112,7 @@ static ls_status check_writable(const char *path, ls_error *e) {
 
 /* A run that is complete already writes no checkpoint; that it is good is seen later. */
 static ls_status check_disk(const ls_run *r, ls_error *e) {
-    char *checkpoints = in_run(r, "checkpoints"), *path = NULL;
+    char *checkpoints = in_run(r, CHECKPOINTS), *path = NULL;
     int64_t step = 0;
     ls_status s = check_writable(r->dir, e);
     if (s == LS_OK) s = check_writable(checkpoints, e);
@@ -266,6 +267,28 @@ static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
     return ls_corpus_save(c, r->dir, e);
 }
 
+/* So that new directories outlive a crash of the machine. Those above may be closed to this user.
+ */
+static ls_status sync_dirs(const ls_folder *f, ls_error *e) {
+    char *p = ls_strdup(f->run->dir), *slash = NULL;
+    ls_status s = ls_file_sync_dir(p, e);
+    size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
+    while (strlen(p) >= least && (slash = strrchr(p, '/')) && slash > p) {
+        *slash = 0;
+        (void)ls_file_sync_dir(p, NULL);
+    }
+    free(p);
+    return s;
+}
+
+static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
+    char *path = in_run(f->run, CHECKPOINTS);
+    if (!ls_file_exists(path)) f->notes->made_checkpoints = true;
+    ls_status s = ls_file_make_dirs(path, e);
+    free(path);
+    return s;
+}
+
 /* From the text. */
 static ls_status write_missing(ls_folder *f, ls_error *e) {
     const ls_run *r = f->run;
@@ -274,6 +297,8 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
     ls_status s = ls_file_make_dirs(r->dir, e);
     if (s == LS_OK) s = ls_room_check(r, r->dir, (double)c.tokens.n * sizeof *c.tokens.ids, e);
     if (s == LS_OK) s = write_files(f, &c, e);
+    if (s == LS_OK) s = make_checkpoints(f, e);
+    if (s == LS_OK) s = sync_dirs(f, e);
     ls_corpus_free(&c);
     return s;
 }
@@ -399,6 +424,9 @@ static void remove_files(const ls_folder *f) {
         free(path);
         free(half);
     }
+    char *checkpoints = in_run(f->run, CHECKPOINTS);
+    if (f->notes->made_checkpoints) rmdir(checkpoints);
+    free(checkpoints);
 }
 
 void ls_folder_close(ls_folder *f, bool abandon) {

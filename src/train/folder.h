@@ -22,11 +22,12 @@
 /* Shared by the processes of this host that are forked later; one at a time writes it. */
 typedef struct ls_folder_notes {
     unsigned made; /* files that this run made */
-    bool fresh;    /* there was nothing when it was locked */
-    bool stays;    /* training has begun: nothing is removed any more */
-    int64_t step;  /* steps complete at the newest checkpoint; 0: none; -1: not known yet */
-    dev_t device;  /* } of the directory */
-    ino_t inode;   /* } */
+    bool made_checkpoints;
+    bool fresh;   /* there was nothing when it was locked */
+    bool stays;   /* training has begun: nothing is removed any more */
+    int64_t step; /* steps complete at the newest checkpoint; 0: none; -1: not known yet */
+    dev_t device; /* } of the directory */
+    ino_t inode;  /* } */
 } ls_folder_notes;
 
 typedef struct ls_folder {
