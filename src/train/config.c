@@ -64,6 +64,9 @@ static const key keys[] = {
            "a UTF-8 text; a run keeps its tokens, so going on does not read it again"),
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
         "part of the text's end that is kept for validation"),
+    STRING("train.from", train.from, FREE,
+           "a run or checkpoint whose weights and tokenizer a new run begins with, e.g. to "
+           "fine-tune; empty: weights are drawn, the tokenizer is trained"),
     INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples of a step"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,

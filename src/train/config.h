@@ -48,6 +48,7 @@ typedef struct ls_config {
         double val_fraction;       /* of the tokens, from the end */
     } data;
     struct {
+        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (origin.h); "": weights are drawn */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         int64_t eval_every;            /* steps; 0: only at the end */
         int64_t eval_samples;          /* of each evaluation but the last, which takes all */

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "data/bigram.h"
+#include "train/origin.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 
@@ -91,7 +92,10 @@ ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *to
 }
 
 ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
-    return ls_corpus_encode(c, config, NULL, e);
+    char *tokenizer = ls_origin_tokenizer(config);
+    ls_status s = ls_corpus_encode(c, config, tokenizer, e);
+    free(tokenizer);
+    return s;
 }
 
 static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) {

@@ -363,13 +363,18 @@ static void draw_params(ls_member *m) {
     }
 }
 
-/* One copy is read by its first worker, whole; else each reads what it keeps. */
+/* One copy is read by its first worker, whole; else each reads what it keeps. Of a run's origin the
+ * weights alone. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->run->plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
     if (w->one && w->one_state && worker % ls_plan_shards(p) != 0) return LS_OK;
-    ls_train_state s = {.model = &m->run->model, .params = w->master, .m = w->m, .v = w->v};
+    ls_train_state s = {.model = &m->run->model, .params = w->master};
+    if (m->first_step > 0) {
+        s.m = w->m;
+        s.v = w->v;
+    }
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
     if (!w->one_state) {
@@ -378,7 +383,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         s.all_params = !w->one && (p->c.zero < 3 || p->c.whole_nbytes > 0);
     }
     ls_status status = ls_checkpoint_load(path, &s, e);
-    if (s.scaler.scale > 0) m->scaler = s.scaler;
+    if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
     for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
         ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];
         ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
@@ -399,9 +404,11 @@ static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     ls_scaler_config scaler = ls_run_scaler(m->run);
     ls_status s = LS_OK;
     m->scaler = ls_scaler_start(&scaler);
-    for (int i = 0; s == LS_OK && m->first_step > 0 && i < m->nexecs; i++)
-        s = load_state(m, i, path, e);
-    if (s == LS_OK && m->first_step == 0) draw_params(m);
+    if (m->first_step == 0 && *m->run->config.train.from) path = m->run->config.train.from;
+    if (m->first_step == 0 && !*m->run->config.train.from)
+        draw_params(m);
+    else
+        for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = load_state(m, i, path, e);
     return s;
 }
 

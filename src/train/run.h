@@ -100,8 +100,8 @@ typedef struct ls_member {
 /* Collective. run, group, slot and corpus (which must stay) are set. When it returns, buffers are
  * there. */
 ls_status ls_member_join(ls_member *, ls_error *);
-/* Collective: the state that the run has kept; without any, initial weights, or (first_step > 0)
- * the checkpoint's at `path`. */
+/* Collective: the state that the run has kept; without any, initial weights (drawn, or of
+ * train.from), or (first_step > 0) the checkpoint's at `path`. */
 ls_status ls_member_begin(ls_member *, int64_t first_step, const char *path, ls_error *);
 void ls_member_leave(ls_member *);
 /* Gives up its groups and keeps the rest, for ls_member_join() and ls_member_begin() with another

@@ -9,6 +9,7 @@
 #include "net/process.h"
 #include "train/fit.h"
 #include "train/folder.h"
+#include "train/origin.h"
 #include "train/worker.h"
 
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
@@ -16,6 +17,7 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_config_read(o->config, &r->config, e));
     for (int i = 0; i < o->nsets; i++) LS_TRY(ls_config_set(&r->config, o->sets[i], e));
     LS_TRY(ls_config_check(&r->config, o->config, e));
+    LS_TRY(ls_origin_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* workers will, too: a bad LOCKSTEP_CPU is told before them */
     LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
