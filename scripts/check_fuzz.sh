@@ -25,7 +25,7 @@ frame() { # frame KIND NBYTES
     printf "\\$(printf %03o $(($2 % 256)))\\$(printf %03o $(($2 / 256)))"'\0\0\0\0\0\0'
 }
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
-mkdir "$seeds/conn" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
+mkdir "$seeds/conn" "$seeds/views" "$seeds/links" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
     "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer" "$seeds/timeline"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
@@ -36,6 +36,12 @@ for kind in 1 2; do
     { frame $kind 24; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; } >"$seeds/watch/greeting$kind"
 done
 { frame 4 536; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; printf 'news%0600d' 0; } >"$seeds/watch/news"
+for first in 0 1 7; do # JOIN, BEGIN, ENDED, what follows from them
+    { printf "\\$(printf %03o $first)"
+      for what in 0 4 5 3 2 1 7 6; do printf "\\0\\0\\0\\$(printf %03o $what)"; word 0; word 0; word 0; done; } \
+        >"$seeds/views/sequence$first"
+    cp "$seeds/views/sequence$first" "$seeds/links"
+done
 { frame 3 9; printf 'an answer'; } >"$seeds/visit/answer"
 { for kind in 16 17 18 19 20; do frame $kind 3; printf 'abc'; done; } >"$seeds/tcp/frames"
 etcd() { printf '%s%s' "$1" "$2" >"$seeds/etcd/$1"; } # etcd FIRST-BYTE BODY
@@ -74,6 +80,8 @@ target() { # target NAME RUNS
 
 target conn 60000
 target join 35000
+target views 20000
+target links 500
 target watch 35000
 target visit 40000
 target tcp 12000

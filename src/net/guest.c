@@ -82,7 +82,7 @@ static unsigned crowd_of(const ls_guest *g) {
     return (unsigned)(h.lo % CROWDS);
 }
 
-static size_t nbytes_of(const ls_guest *g) { return sizeof *g + ls_conn_nbytes(g->c); }
+static size_t guest_nbytes(const ls_guest *g) { return sizeof *g + ls_conn_nbytes(g->c); }
 
 /* Makes room by a stranger: the one that came first of the largest crowd. The bytes, 0: there is
  * none. */
@@ -99,7 +99,7 @@ static size_t evict(ls_guests *gs) {
         if (may && (oldest < 0 || g->came < gs->all[oldest].came)) oldest = i;
     }
     if (oldest < 0) return 0;
-    size_t freed = nbytes_of(&gs->all[oldest]);
+    size_t freed = guest_nbytes(&gs->all[oldest]);
     struct linger reset = {.l_onoff = 1};
     setsockopt(gs->all[oldest].c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     ls_guests_drop(gs, oldest, "too many connect, and it has not said yet who it is");
@@ -109,7 +109,7 @@ static size_t evict(ls_guests *gs) {
 static void keep_to_budget(ls_guests *gs) {
     size_t held = 0, freed = 1;
     for (int i = 0; i < gs->n; i++)
-        if (is_stranger(gs, &gs->all[i])) held += nbytes_of(&gs->all[i]);
+        if (is_stranger(gs, &gs->all[i])) held += guest_nbytes(&gs->all[i]);
     for (; held > LS_STRANGERS_NBYTES && freed; held -= freed) freed = evict(gs);
 }
 

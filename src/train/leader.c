@@ -8,6 +8,7 @@
 /* Views that end before a step is complete, one after the other, until the run is given up: where
  * workers crash, it is their fault; where they are killed or hang, it may be bad luck. */
 enum { MOST_CRASHES = 3, MOST_LOSSES = 100 };
+static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
 
 static void tell(const ls_views *v, const char *line) { v->c.ops->tell(v->c.arg, line); }
 
@@ -22,6 +23,17 @@ static void fail_view(ls_views *v, ls_view_end how, const char *why) {
 }
 
 /* ---- what is heard ---- */
+
+static int64_t newest_number(const ls_views *v);
+
+/* Could a host have come so far? Numbers grow by one a view: a host that names a much later one has
+ * not got it from a leader of this run, and would bring all of them nearer to the end of numbers.
+ */
+static bool could_be(const ls_views *v, const ls_kept *k) {
+    int64_t newest = newest_number(v);
+    int64_t most = (newest > FIRST_NUMBERS ? newest : FIRST_NUMBERS) + MOST_LEAP;
+    return k->view.number <= most && k->from.number <= most;
+}
 
 /* A host that is known by another connection has lost that one. */
 static void come(ls_views *v, int peer, const ls_saying *s) {
@@ -59,10 +71,17 @@ void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
     if (peer >= v->leader.npeers) v->leader.npeers = peer + 1;
     p->heard_ns = v->now;
     bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
+    if (peer != LS_OWN_PEER && !could_be(v, &s->kept)) {
+        v->c.ops->drop(v->c.arg, peer);
+        ls_leader_lost(v, peer, "its views have numbers that can't be");
+        return;
+    }
     if (s->what == LS_SAID_JOIN && !known) come(v, peer, s);
     if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
     if (s->what == LS_SAID_ENDED) note_end(v, peer, s);
-    if (s->what == LS_SAID_REST || s->what == LS_SAID_LEAVE) {
+    bool rests = s->what == LS_SAID_REST || s->what == LS_SAID_LEAVE;
+    if (rests && p->phase != LS_PEER_FINISHES) return;
+    if (rests) {
         p->phase = LS_PEER_RESTS;
         p->kept = s->kept;
     }
@@ -85,15 +104,26 @@ void ls_leader_lost(ls_views *v, int peer, const char *why) {
         tell(v, line);
 }
 
+/* One that lives, and does not do what it was asked to, holds all others up. */
+static const char *stalls(const ls_views *v, const ls_peer *p) {
+    int64_t since = v->now - p->ordered_ns;
+    if (p->phase == LS_PEER_RUNS && p->told_end && v->c.end_ns && since > v->c.end_ns)
+        return "it does not end its view";
+    if (p->phase == LS_PEER_FINISHES && v->c.finish_ns && since > v->c.finish_ns)
+        return "it does not finish its step";
+    return NULL;
+}
+
 void ls_leader_tick(ls_views *v) {
     bool says = v->now - v->said_ns >= v->c.silence_ns / 4;
     if (says) v->said_ns = v->now;
     for (int i = LS_OWN_PEER + 1; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
         if (p->phase == LS_PEER_ABSENT) continue;
-        if (v->now - p->heard_ns > v->c.silence_ns) {
+        const char *why = v->now - p->heard_ns > v->c.silence_ns ? "it is silent" : stalls(v, p);
+        if (why) {
             v->c.ops->drop(v->c.arg, i);
-            ls_leader_lost(v, i, "it is silent");
+            ls_leader_lost(v, i, why);
         } else if (says) {
             ls_views_say(v, i, &(ls_saying){.what = LS_SAID_ALIVE});
         }
@@ -122,6 +152,7 @@ static void end_rest(ls_views *v) {
         ls_saying s = {.what = LS_SAID_END, .how = v->leader.end, .view = v->view};
         snprintf(s.text, sizeof s.text, "%s", v->leader.why);
         p->told_end = true;
+        p->ordered_ns = v->now;
         ls_views_say(v, i, &s);
     }
 }
@@ -168,6 +199,7 @@ static void finish_ended(ls_views *v) {
         ls_saying s = {.what = LS_SAID_FINISH, .view.id = p->kept.view};
         if (note) s.note = *note;
         p->phase = LS_PEER_FINISHES;
+        p->ordered_ns = v->now;
         ls_views_say(v, i, &s);
     }
 }

@@ -21,6 +21,8 @@
 /* A host that says nothing for so many heartbeats is lost; a busy one may be late. */
 enum { HOST_SILENCE = 3, MOST_FDS = 512 };
 static const int64_t LOOK_NS = 50 * 1000 * 1000;
+/* Workers are killed at once; an update of many parameters takes its time. */
+static const int64_t END_NS = (int64_t)30 * 1000000000, FINISH_NS = (int64_t)600 * 1000000000;
 
 typedef struct host {
     ls_survival *s;
@@ -472,6 +474,9 @@ ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
                          .hosts = s->hosts,
                          .silence_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
                          .gather_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .end_ns = END_NS + (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .finish_ns = FINISH_NS,
+                         .steps = s->steps,
                          .ops = &ops,
                          .arg = &h};
     h.views = ls_views_new(&c);

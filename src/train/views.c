@@ -164,8 +164,24 @@ void ls_views_lost(ls_views *v, int peer) {
     settle(v);
 }
 
+static void refuse(ls_views *v, int peer, const char *why) {
+    char line[128];
+    v->c.ops->drop(v->c.arg, peer);
+    if (peer == LS_TO_LEADER) {
+        unlink_leader(v, "the leading host says what can't be");
+        return;
+    }
+    snprintf(line, sizeof line, "it says what can't be: %s", why);
+    ls_leader_lost(v, peer, line);
+}
+
 void ls_views_hear(ls_views *v, int peer, const ls_saying *s) {
-    hear(v, peer, s);
+    const char *wrong = ls_saying_wrong(&v->c, s, peer == LS_TO_LEADER);
+    bool heard = peer == LS_TO_LEADER ? !v->leads : v->leads; /* else of a leader before */
+    if (wrong && heard)
+        refuse(v, peer, wrong);
+    else if (!wrong)
+        hear(v, peer, s);
     settle(v);
 }
 
@@ -178,7 +194,8 @@ static void look_at_leader(ls_views *v) {
 /* Whoever was stopped itself has not listened: nobody was silent. */
 static void be_patient(ls_views *v) {
     v->leader_ns = v->now;
-    for (int i = 0; v->leads && i < v->leader.npeers; i++) v->leader.peers[i].heard_ns = v->now;
+    for (int i = 0; v->leads && i < v->leader.npeers; i++)
+        v->leader.peers[i].heard_ns = v->leader.peers[i].ordered_ns = v->now;
 }
 
 void ls_views_tick(ls_views *v, int64_t now) {

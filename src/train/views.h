@@ -27,6 +27,7 @@
 
 enum {
     LS_HOSTS_MAX = 256,
+    LS_HOST_WORKERS_MAX = 65535,
     LS_OWN_PEER = 0,  /* the leader's number for itself */
     LS_TO_LEADER = -1 /* the number that other hosts have for it */
 };
@@ -120,6 +121,9 @@ typedef struct ls_views_config {
     int hosts;          /* before the first view the leader waits for so many */
     int64_t silence_ns; /* who says nothing for so long is lost */
     int64_t gather_ns;  /* a new leader waits so long for the hosts of the view before */
+    int64_t end_ns;     /* a host whose view has not ended so long after END is dropped; 0: never */
+    int64_t finish_ns;  /* the same of FINISH */
+    int64_t steps;      /* of the whole run; 0: not known */
     const ls_views_ops *ops;
     void *arg;
 } ls_views_config;
@@ -139,7 +143,8 @@ void ls_views_begun(ls_views *);
 /* A connection to the leader is there, or gone. */
 void ls_views_linked(ls_views *);
 void ls_views_lost(ls_views *, int peer);
-/* From a peer of the leader (its first words make it known), or from the leader. */
+/* From a peer of the leader (its first words make it known), or from the leader. Who says what
+ * can't be is dropped. */
 void ls_views_hear(ls_views *, int peer, const ls_saying *);
 void ls_views_tick(ls_views *, int64_t now_ns);
 

@@ -15,8 +15,8 @@ typedef struct ls_peer {
     } phase;
     bool told_end; /* of the view that it runs */
     uint64_t host;
-    int n; /* workers */
-    int64_t heard_ns;
+    int n;                        /* workers */
+    int64_t heard_ns, ordered_ns; /* ordered_ns: to end, or to finish */
     ls_kept kept;
 } ls_peer;
 
@@ -57,6 +57,11 @@ struct ls_views {
 
 void ls_views_say(ls_views *, int peer, ls_saying *);
 bool ls_view_same(ls_view_id, ls_view_id);
+
+/* ---- saying.c ---- */
+
+/* NULL: it may be; else what is wrong with it. by_leader: to a host that follows. */
+const char *ls_saying_wrong(const ls_views_config *, const ls_saying *, bool by_leader);
 
 /* ---- leader.c ---- */
 

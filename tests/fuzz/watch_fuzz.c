@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         ls_guests_open(&w->guests, -1, NULL, knows, "it does not greet", 4, 4);
     }
     ls_guest *g = &w->guests.all[w->guests.n++];
-    *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}};
+    *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}, .stirs = true};
     int fd = fuzz_peer(data, nbytes, nbytes % 2, &peer);
     FUZZ_CHECK(ls_conn_new(fd, true, NULL, &g->c, NULL) == LS_OK);
     for (int i = 0; i < 3 && w->guests.n; i++) attend(w, 0);
