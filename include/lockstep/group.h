@@ -10,7 +10,7 @@
  * MASTER_ADDR and MASTER_PORT as torchrun sets them, and alone, as a group of one.
  *
  * Every collective is called by all workers of the group, in the same order, with the same count,
- * dtype, operation and root. If they differ, each gets LS_EINVAL with a message that says who
+ * dtype, operation and root. If they differ, each gets LS_EDISAGREE with a message that says who
  * called what, from which file and line: from that call, or from its next one where that call was
  * done before the difference was found (docs/collectives.md, "Disagreement"). One thread at a time
  * may call a group; other groups (split or duplicated) may be used by other threads. Calls of
@@ -18,9 +18,9 @@
  * blocking call waits until it is done: two groups' blocking calls are made in the same order by
  * all workers that are in both.
  *
- * Errors: LS_EINVAL (a bad argument): this call failed, outputs are untouched, the group lives.
- * LS_EPEER, LS_ETIMEOUT, LS_EABORT and a disagreement: outputs are undefined, and the group can
- * only be closed.
+ * Errors: above LS_EPEER (LS_EINVAL: a bad argument), this call failed, outputs are untouched, the
+ * group lives. LS_EPEER and below (LS_ETIMEOUT, LS_EABORT, LS_EDISAGREE, LS_EBROKEN): outputs are
+ * undefined, and the group can only be closed.
  */
 #ifndef LOCKSTEP_GROUP_H
 #define LOCKSTEP_GROUP_H
@@ -198,8 +198,8 @@ ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls
  *
  * in_counts   [size] elements for each worker, out_counts [size] elements from each: a worker's
  * own, no other worker needs to know them. What r has for s is what s expects from r: else both,
- * and all others, get LS_EINVAL with the two numbers. Any may be 0. Not in place. Cost        n - 1
- * messages and what goes to others; a message of no bytes where nothing does. */
+ * and all others, get LS_EDISAGREE with the two numbers. Any may be 0. Not in place. Cost        n
+ * - 1 messages and what goes to others; a message of no bytes where nothing does. */
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e);
 /* Gather and scatter with blocks of any lengths, which only the root needs to know.
@@ -267,8 +267,8 @@ ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, in
  * take a fifth of a second where one is stopped. */
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
 /* Until it is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0: the group's
- * own limit). LS_ETIMEOUT of a limit given here: it is still in flight, and can be waited for
- * again. */
+ * own limit). LS_EPENDING: the limit given here ran out; it is still in flight, and can be waited
+ * for again. */
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
 
 /* Where a call stands in the caller's source, for messages. The macros below do it for C and C++.

@@ -16,15 +16,20 @@ extern "C" {
 #define LS_VERSION_PATCH 0
 #define LS_VERSION       "0.1.0"
 
-/* What a function returns: LS_OK, or what died. */
+/* What a function returns: LS_OK, or what died. The code alone says what can be used further: above
+ * LS_EPEER only this call failed, and nothing else changed; from LS_EPEER on a group's outputs are
+ * undefined, and it can only be closed. */
 typedef enum ls_status {
     LS_OK = 0,
-    LS_EINVAL = -1,    /* a bad argument or bad input      } this call failed; */
-    LS_ENOMEM = -2,    /* out of memory                    } nothing else      */
-    LS_EIO = -3,       /* a file could not be read/written } changed           */
-    LS_EPEER = -20,    /* a worker is lost                                     */
-    LS_ETIMEOUT = -40, /* a wait ran out  } the whole group can't be used     */
-    LS_EABORT = -41,   /* group aborted   } any more                          */
+    LS_EINVAL = -1,     /* a bad argument or bad input                  } this call failed; */
+    LS_ENOMEM = -2,     /* out of memory                                } nothing else      */
+    LS_EIO = -3,        /* a file could not be read/written             } changed           */
+    LS_EPENDING = -4,   /* a call is still in flight: wait for it again }                   */
+    LS_EPEER = -20,     /* a worker is lost             }                                   */
+    LS_ETIMEOUT = -40,  /* a wait ran out               } the whole group can't be used     */
+    LS_EABORT = -41,    /* group aborted                } any more                          */
+    LS_EDISAGREE = -42, /* workers made different calls }                                   */
+    LS_EBROKEN = -43,   /* messages can't be moved here }                                   */
 } ls_status;
 
 /* An error as a value: the function that first decides it fills it in, callers pass it up. */

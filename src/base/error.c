@@ -15,9 +15,12 @@ const char *ls_status_name(ls_status code) {
     case LS_EINVAL: return "bad input";
     case LS_ENOMEM: return "out of memory";
     case LS_EIO: return "input/output error";
+    case LS_EPENDING: return "still in flight";
     case LS_EPEER: return "worker lost";
     case LS_ETIMEOUT: return "timed out";
     case LS_EABORT: return "aborted";
+    case LS_EDISAGREE: return "workers disagree";
+    case LS_EBROKEN: return "transport broken";
     }
     return "unknown status";
 }

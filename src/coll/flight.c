@@ -141,14 +141,14 @@ ls_status ls_flight_done(ls_flight *f, const ls_message *m, ls_error *e) {
     bool good =
         s->kind != LS_STEP_RECV || (m->their_print == m->print && m->their_nbytes == m->nbytes);
     if (!good && counts_differ(f, s, m))
-        return ls_fail(e, LS_EINVAL,
+        return ls_fail(e, LS_EDISAGREE,
                        "workers disagree: worker %d sends %llu elements to worker %d, which "
                        "expects %llu",
                        f->miscount.from, (unsigned long long)f->miscount.sent, f->miscount.to,
                        (unsigned long long)f->miscount.expected);
     if (!good)
         return ls_fail(
-            e, LS_EINVAL,
+            e, LS_EDISAGREE,
             "workers disagree: worker %d makes another call, or by another algorithm (its "
             "message has %zu bytes; %zu are expected)",
             m->peer, m->their_nbytes, m->nbytes);

@@ -41,7 +41,7 @@ ls_status ls_flight_start(ls_flight *, const void *in, void *out, uint16_t group
                           uint64_t print, ls_error *);
 /* Does one computation, if there is one to do. */
 ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
-/* A message of this flight is done. LS_EINVAL: the sender was in another call, or (miscount.found)
+/* A message of this flight is done. LS_EDISAGREE: the sender was in another call, or (miscount.found)
  * counts differ. */
 ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
 

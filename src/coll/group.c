@@ -237,11 +237,11 @@ static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
     int32_t ok = mine == LS_OK;
     ls_error other = {0};
     ls_status s = ls_all_reduce(g, &ok, &ok, 1, LS_I32, LS_MIN, &other);
-    if (mine != LS_OK) return mine;
     if (s != LS_OK) {
         *e = other;
         return s;
     }
+    if (mine != LS_OK) return mine;
     if (ok) return LS_OK;
     return ls_fail(e, LS_ENOMEM, "group_split: another worker could not open its group");
 }

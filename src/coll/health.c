@@ -100,10 +100,11 @@ void ls_group_break_by(ls_group *g, int suspect, const ls_miscount *m, const ls_
     pthread_mutex_lock(&g->lock);
     if (!g->broken) {
         g->why = *e;
+        if (e->code > LS_EPEER) g->why.code = LS_EBROKEN; /* a socket, memory for a message */
         g->suspect = suspect;
         g->miscount = *m;
         if (m->found) g->to_tell = true;
-        atomic_store(&g->broken, (int)e->code);
+        atomic_store(&g->broken, (int)g->why.code);
     }
     pthread_mutex_unlock(&g->lock);
 }
@@ -207,7 +208,7 @@ static void disagree(ls_group *g, int other, const ls_record *mine, const ls_rec
     ls_error e;
     ls_record_text(first ? mine : theirs, a, sizeof a);
     ls_record_text(first ? theirs : mine, b, sizeof b);
-    ls_fail(&e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called %s%s",
+    ls_fail(&e, LS_EDISAGREE, "workers disagree: worker %d called %s; worker %d called %s%s",
             first ? g->rank : other, a, first ? other : g->rank, b,
             ls_record_reads_as(mine, theirs)
                 ? "; the blocks' counts, or the algorithms that they force, differ"
@@ -236,7 +237,7 @@ static bool has_outrun(ls_group *g, const ls_request *r, int member, const ls_hi
         return false;
     ls_record_text(&r->record, mine, sizeof mine);
     ls_record_text(last, text, sizeof text);
-    ls_fail(&e, LS_EINVAL,
+    ls_fail(&e, LS_EDISAGREE,
             "workers disagree: worker %d called %s, and waits in it for worker %d, which is done "
             "with another call %u and has called %s since",
             g->rank, mine, member, r->number, text);
@@ -264,7 +265,7 @@ static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *f
     put_member(a, m->from, from, m->number);
     put_member(b, m->to, to, m->number);
     ls_fail(
-        &e, LS_EINVAL,
+        &e, LS_EDISAGREE,
         "workers disagree in %s %s as call %u: %s sends %llu elements to %s, which expects %llu",
         ls_collective_name((ls_collective)(m->what % LS_NCALLS)), ls_dtype_name((ls_dtype)m->dtype),
         m->number, a, (unsigned long long)m->sent, b, (unsigned long long)m->expected);
@@ -301,7 +302,7 @@ static bool miscounts(ls_group *g, const sight *x) {
 
 static void heed(ls_group *g, const ls_news *news) {
     ls_error e;
-    ls_fail(&e, LS_EINVAL, "%s", news->text);
+    ls_fail(&e, LS_EDISAGREE, "%s", news->text);
     give_reason(g, &e);
 }
 
@@ -515,7 +516,7 @@ void ls_health_differs(ls_group *g, const ls_request *r) {
     ls_error e;
     char text[256];
     ls_record_text(&r->record, text, sizeof text);
-    ls_fail(&e, LS_EINVAL, "workers disagree: worker %d called %s; worker %d called another",
+    ls_fail(&e, LS_EDISAGREE, "workers disagree: worker %d called %s; worker %d called another",
             g->rank, text, other);
     give_reason(g, &e);
 }

@@ -238,13 +238,13 @@ static void message_done(const ls_message *m) {
             ls_miscount differ = r->cached->flight.miscount;
             differ.number = r->number;
             differ.what = (uint8_t)r->call.what;
-            ls_group_break_by(g, e.code == LS_EINVAL ? member : -1, &differ, &e);
+            ls_group_break_by(g, e.code == LS_EDISAGREE ? member : -1, &differ, &e);
         } else if (ls_flight_finished(&r->cached->flight))
             flight_ends(r);
         return;
     }
     if (r->receives && (m->their_nbytes != m->nbytes || m->their_print != m->print)) {
-        ls_fail(&e, LS_EINVAL,
+        ls_fail(&e, LS_EDISAGREE,
                 "recv from worker %d of %zu bytes of %s, but it sent %zu bytes of %s", m->peer,
                 m->nbytes, ls_dtype_name((ls_dtype)m->print), m->their_nbytes,
                 ls_dtype_name((ls_dtype)m->their_print));
@@ -410,7 +410,7 @@ static ls_status wait_until(ls_group *g, ls_request *r, ready_fn *ready, int64_t
     if (shown) ls_health_waits(g, NULL);
     if (!g->broken && ready(g, r)) return LS_OK;
     if (!g->broken && !own_limit)
-        return ls_fail(e, LS_ETIMEOUT, "still in flight after %.3f s", (double)waited / 1e9);
+        return ls_fail(e, LS_EPENDING, "still in flight after %.3f s", (double)waited / 1e9);
     if (!g->broken) ls_health_timed_out(g, r ? r : oldest(g), waited);
     return fail(g, e);
 }

@@ -519,7 +519,7 @@ static void test_disagreement(void **state) {
                      e);
     ls_status s = LS_OK;
     for (int i = 0; i < 100 && s == LS_OK; i++) s = drive(&w, 0, &e);
-    assert_int_equal(s, LS_EINVAL);
+    assert_int_equal(s, LS_EDISAGREE);
     close_world(&w);
 }
 

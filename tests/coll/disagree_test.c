@@ -135,7 +135,7 @@ static bool says(const char *msg, int n, const char *call) {
 }
 
 static bool is_told(const struct kind *k, int n, ls_status s, const ls_error *e) {
-    return s == LS_EINVAL && strncmp(e->msg, "workers disagree: worker ", 25) == 0 &&
+    return s == LS_EDISAGREE && strncmp(e->msg, "workers disagree: worker ", 25) == 0 &&
            says(e->msg, n, k->most) && says(e->msg, n, k->other);
 }
 
@@ -190,7 +190,7 @@ static ls_status outrun(ls_group *g, void *arg, ls_error *e) {
     if (s == LS_OK) s = ls_barrier(g, e);
     char call[64];
     snprintf(call, sizeof call, "workers disagree: worker %d called broadcast i32, 1 ", n - 1);
-    bool told = s == LS_EINVAL && strstr(e->msg, call) &&
+    bool told = s == LS_EDISAGREE && strstr(e->msg, call) &&
                 strstr(e->msg, "waits in it for worker 1") &&
                 strstr(e->msg, "is done with another call 0 and has called b");
     if (told) return LS_OK;

@@ -24,7 +24,7 @@ static void test_disagreement(void **state) {
     ls_error e[3] = {0};
     run_threads(3, NULL, disagree, NULL, e);
     for (int r = 0; r < 3; r++) {
-        assert_int_equal(e[r].code, LS_EINVAL);
+        assert_int_equal(e[r].code, LS_EDISAGREE);
         assert_non_null(
             strstr(e[r].msg, "worker 1 called all_reduce f32 sum, 99 elements as call 1"));
         assert_non_null(strstr(e[r].msg, "called all_reduce f32 sum, 100 elements as call 1"));
@@ -40,7 +40,7 @@ static ls_status not_told(ls_status s, ls_error *e) {
 
 static ls_status told_of_disagreement(ls_group *g, void *arg, ls_error *e) {
     ls_status s = disagree(g, arg, e);
-    if (s == LS_EINVAL &&
+    if (s == LS_EDISAGREE &&
         strstr(e->msg, "worker 1 called all_reduce f32 sum, 99 elements as call ") &&
         strstr(e->msg, "called all_reduce f32 sum, 100 elements as call ") &&
         strstr(e->msg, " at health_test.c:"))
@@ -50,7 +50,7 @@ static ls_status told_of_disagreement(ls_group *g, void *arg, ls_error *e) {
 
 /* Both take the other for the root, and wait for it: no message shows it. */
 static ls_status check_crossed(ls_status s, ls_error *e) {
-    if (s == LS_EINVAL &&
+    if (s == LS_EDISAGREE &&
         strstr(e->msg,
                "worker 0 called broadcast f32, 50 elements, root 1 as call 0 at health_te") &&
         strstr(e->msg, "worker 1 called broadcast f32, 50 elements, root 0 as call 0 at health_te"))
@@ -108,7 +108,7 @@ static int other_algorithm(void *arg) {
     ls_status s = ls_group_open(&o, &g, &e);
     if (s == LS_OK) s = ls_all_reduce(g, x, x, 100, LS_F32, LS_SUM, &e);
     ls_group_close(g);
-    bool told = s == LS_EINVAL && strstr(e.msg, "workers disagree: worker ") &&
+    bool told = s == LS_EDISAGREE && strstr(e.msg, "workers disagree: worker ") &&
                 strstr(e.msg, "worker 1 called all_reduce f32 sum, 100 elements as call 0 at") &&
                 strstr(e.msg, "the algorithms that they force, differ");
     if (!told) fprintf(stderr, "not told: %d %s\n", (int)s, e.msg);
@@ -235,6 +235,34 @@ static void test_late(void **state) {
     assert_non_null(strstr(e[0].msg, "barrier as call 0 at health_test.c:"));
 }
 
+/* The code alone says whether the group lives. */
+static ls_status pending(ls_group *g, void *arg, ls_error *e) {
+    atomic_bool *over = arg;
+    ls_request *q = NULL;
+    if (ls_group_rank(g) == 1) {
+        while (!*over) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        LS_TRY(ls_barrier(g, e));
+        return ls_barrier(g, e);
+    }
+    LS_TRY(ls_barrier_start(g, &q, e));
+    ls_status s = ls_wait(&q, 0.01, e);
+    *over = true;
+    if (s != LS_EPENDING || !q)
+        return ls_fail(e, LS_EIO, "a limit of 10 ms: %s", ls_status_name(s));
+    LS_TRY(ls_wait(&q, -1, e));
+    return ls_barrier(g, e);
+}
+
+static void test_pending(void **state) {
+    (void)state;
+    for (int forced = 0; forced < 2; forced++) {
+        atomic_bool over = false;
+        run_threads(2, &(ls_group_options){.algorithm = forced ? "ring" : NULL}, pending, &over,
+                    NULL);
+    }
+    assert_true(LS_EPENDING > LS_EPEER && LS_EDISAGREE < LS_EPEER && LS_EBROKEN < LS_EPEER);
+}
+
 /* Worker 1 is outside any call, asleep, or stopped, until worker 0 has its report. */
 static ls_status stay_away(ls_group *g, bool stop, ls_error *e) {
     sigset_t wake;
@@ -251,10 +279,10 @@ static ls_status stay_away(ls_group *g, bool stop, ls_error *e) {
 static ls_status capture_report(ls_request **q, char *text, size_t nbytes, ls_error *e) {
     FILE *log = tmpfile();
     int saved = dup(STDERR_FILENO);
-    ls_status s = LS_ETIMEOUT;
+    ls_status s = LS_EPENDING;
     size_t n = 0;
     dup2(fileno(log), STDERR_FILENO);
-    for (int i = 0; i < 10 && n == 0 && s == LS_ETIMEOUT; i++) {
+    for (int i = 0; i < 10 && n == 0 && s == LS_EPENDING; i++) {
         s = ls_wait(q, 1, e);
         rewind(log);
         n = fread(text, 1, nbytes - 1, log);
@@ -327,7 +355,7 @@ static ls_status both_receive(ls_group *g, void *arg, ls_error *e) {
         if (n == TRIES) return ls_fail(e, LS_EIO, "worker 1 is not seen to wait");
         LS_TRY(ls_recv_start(g, y[n], 11, LS_F32, 1, &q[n], e));
         ls_status s = capture_report(&q[n], text, sizeof text, e);
-        if (s != LS_ETIMEOUT ||
+        if (s != LS_EPENDING ||
             !strstr(text, "worker 0 has waited 0 s in recv of 44 bytes from worker 1 at health_te"))
             return ls_fail(e, LS_EINVAL, "status %d, the report is: %.400s", (int)s, text);
         seen = strstr(text, "; it waits in recv of 4 bytes from worker 0 at health_test.c:");
@@ -383,6 +411,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_disagreement_of_processes),
         cmocka_unit_test(test_testing),
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_pending),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_report_of_messages),
         cmocka_unit_test(test_left),

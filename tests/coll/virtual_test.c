@@ -143,7 +143,7 @@ static ls_status differ(ls_group *g, void *arg, ls_error *e) {
     LS_TRY(
         ls_reduce_scatter_virtual_start(g, 4 + 4 * rank, NULL, in, 8, out, counts, LS_F32, &r, e));
     ls_status s = ls_wait(&r, -1, e);
-    return s == LS_EINVAL ? LS_OK : ls_fail(e, LS_EIO, "no disagreement: %s", e->msg);
+    return s == LS_EDISAGREE ? LS_OK : ls_fail(e, LS_EIO, "no disagreement: %s", e->msg);
 }
 
 static void test_differ(void **state) {

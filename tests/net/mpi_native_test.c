@@ -184,7 +184,7 @@ static void case_group_disagrees(void) {
     int n = ls_group_size(g);
     ls_status s = ls_broadcast(g, x, 50, LS_F32, (ls_group_rank(g) + 1) % n, &err);
     if (n == 1) succeed(s);
-    if (n > 1 && (s != LS_EINVAL || !strstr(err.msg, "workers disagree: worker ") ||
+    if (n > 1 && (s != LS_EDISAGREE || !strstr(err.msg, "workers disagree: worker ") ||
                   !strstr(err.msg, "called broadcast f32, 50 elements, root ")))
         die(err.msg);
     printf("ok %d\n", ls_group_rank(g));
