@@ -105,6 +105,8 @@ ls_status ls_events_create(const char *folder, ls_events **ev_p, ls_error *e) {
         begin_event(ev);
         put_bytes(&ev->event, 3, version, strlen(version));
         s = put_record(ev, &ev->event, e);
+        if (s == LS_OK) s = ls_events_flush(ev, e); /* is there room? */
+        if (s != LS_OK) unlink(ev->path);
     }
     if (s == LS_OK)
         *ev_p = ev;

@@ -36,6 +36,12 @@ static ls_status open_file(const char *path, int *file_p, ls_error *e) {
     return LS_OK;
 }
 
+static void end_events(ls_metrics *m, const ls_error *why) {
+    ls_log("%s; events go on in another file, with the next checkpoint", why->msg);
+    ls_events_close(m->events, NULL);
+    m->events = NULL;
+}
+
 ls_status ls_metrics_open(const ls_run *r, ls_logged logged, ls_metrics **m_p, ls_error *e) {
     ls_metrics *m = LS_NEW(ls_metrics);
     m->run = r;
@@ -43,7 +49,8 @@ ls_status ls_metrics_open(const ls_run *r, ls_logged logged, ls_metrics **m_p, l
     m->path = ls_metrics_path(r->dir);
     m->file = -1;
     ls_status s = open_file(m->path, &m->file, e);
-    if (s == LS_OK) s = ls_events_create(r->dir, &m->events, e);
+    ls_error why;
+    if (s == LS_OK && ls_events_create(r->dir, &m->events, &why) != LS_OK) end_events(m, &why);
     if (s == LS_OK)
         *m_p = m;
     else
@@ -85,12 +92,6 @@ static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
     if (ok && m->told) ls_log("%s: is written again", m->path);
     m->told = !ok;
     return LS_OK;
-}
-
-static void end_events(ls_metrics *m, const ls_error *why) {
-    ls_log("%s; events go on in another file, with the next checkpoint", why->msg);
-    ls_events_close(m->events, NULL);
-    m->events = NULL;
 }
 
 static void put_scalar(ls_metrics *m, int64_t steps, const char *tag, double value) {

@@ -2,6 +2,8 @@
 #include "train/events.h"
 
 #include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -126,11 +128,31 @@ static void test_failures(void **state) {
     assert_ls_ok(ls_file_remove_tree(folder, &e), e);
 }
 
+/* A full disk: no empty file stays of each attempt. */
+static void test_full(void **state) {
+    (void)state;
+    ls_error e;
+    ls_events *ev = NULL;
+    struct rlimit before;
+    char folder[] = "/tmp/lockstep-events-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, before.rlim_max}), 0);
+    ls_status first = ls_events_create(folder, &ev, &e), second = ls_events_create(folder, &ev, &e);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(first, LS_EIO);
+    assert_int_equal(second, LS_EIO);
+    assert_non_null(strstr(e.msg, "can't be written: File too large"));
+    assert_int_equal(rmdir(folder), 0); /* nothing is in it */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
