@@ -153,11 +153,11 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
  *
  * Blocking. Counts are elements; 0 is allowed. Buffers are aligned to their elements.
  *
- * In place: `in` and `out` of all-reduce and reduce may be the same pointer. Of reduce-scatter,
- * all-gather, gather and scatter the smaller buffer may lie anywhere in the larger one, or overlap
- * it: at the own block nothing is copied; elsewhere (in == out on all workers, too) a block is, and
- * the own block of the input of a reduce-scatter or scatter is overwritten. Other buffers don't
- * overlap.
+ * In place: `in` and `out` of all-reduce, reduce and all-to-all may be the same pointer. Of
+ * reduce-scatter, all-gather, gather and scatter the smaller buffer may lie anywhere in the larger
+ * one, or overlap it: at the own block nothing is copied; elsewhere (in == out on all workers, too)
+ * a block is, and the own block of the input of a reduce-scatter or scatter is overwritten. Other
+ * buffers don't overlap.
  *
  * Order of sums: a fixed tree over the workers (LS_SUM of f32 has the same bits for every transport
  * and every algorithm that keeps it; docs/collectives.md), unless an algorithm that keeps another
@@ -190,7 +190,9 @@ ls_status ls_gather(ls_group *g, const void *in, void *out, size_t count, ls_dty
 /* in [size * count] at root; worker r gets block r: out [count]. */
 ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
                      ls_error *e);
-/* in, out [size * count]: block s of worker r goes to block r of worker s. Not in place. */
+/* in, out [size * count]: block s of worker r goes to block r of worker s. In place (in == out) by
+ * each worker that likes: what comes waits in memory of the group's own, of the size of out, until
+ * what it replaces has gone; over shared memory it goes through the stages. */
 ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
 /* The same with blocks of any lengths: in is one block for each worker, out one from each, one

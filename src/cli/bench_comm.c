@@ -52,7 +52,7 @@ bool cli_bench_comm_has_out_of_place(bench_op op) {
 }
 
 bool cli_bench_comm_has_in_place(bench_op op) {
-    return op < BENCH_GATHER || op > BENCH_ALL_TO_ALL_V;
+    return op < BENCH_GATHER || op == BENCH_ALL_TO_ALL || op > BENCH_ALL_TO_ALL_V;
 }
 
 /* The first worker that fails says why; the others of a launch fail because of it. */

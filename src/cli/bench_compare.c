@@ -75,7 +75,10 @@ static void add_request(words *w, const comparison *c) {
     add(w, bench_redop_names[q->redop]);
 }
 
-static const char *place_of(bench_op op) { return cli_bench_comm_has_in_place(op) ? "in" : "out"; }
+/* Peers are measured in place, but for what moves blocks between two buffers. */
+static const char *place_of(bench_op op) {
+    return cli_bench_comm_has_in_place(op) && op != BENCH_ALL_TO_ALL ? "in" : "out";
+}
 
 static void our_words(words *w, const comparison *c) {
     const cli_bench_comm *o = c->o;

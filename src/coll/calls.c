@@ -93,14 +93,17 @@ static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
     if (apart) return LS_OK;
     switch (a->call.what) {
     case LS_CALL_ALL_GATHER:
-    case LS_CALL_GATHER: lay_in(a, own_block); return LS_OK;
+    case LS_CALL_GATHER:
+    case LS_CALL_GATHER_V: lay_in(a, own_block); return LS_OK;
     case LS_CALL_REDUCE_SCATTER:
     case LS_CALL_SCATTER:
+    case LS_CALL_SCATTER_V:
         if (a->call.V && out != in + own_block * size) break;
         lay_out(a, own_block);
         return LS_OK;
     case LS_CALL_ALL_REDUCE:
     case LS_CALL_REDUCE:
+    case LS_CALL_ALL_TO_ALL:
         if (in != out) break;
         a->place = (ls_in_place){a->nout >= a->nin ? LS_IN_IN_OUT : LS_OUT_IN_IN, 0};
         return LS_OK;
@@ -126,6 +129,17 @@ static size_t more_inputs(const ls_group *g, const ls_call *c) {
     return (size_t)ls_tree_cover(c->V, a, b, nodes) - 1;
 }
 
+static size_t size_up_pairs(const ls_group *g, asked *a) {
+    const ls_call *c = &a->call;
+    size_t own_in = 0, own_out = 0;
+    for (int i = 0; i < g->size; i++) {
+        if (i == g->rank) own_in = a->nin, own_out = a->nout;
+        a->nin += ls_call_sends(c, g->rank, i);
+        a->nout += ls_call_receives(c, g->rank, i);
+    }
+    return c->what == LS_CALL_SCATTER_V ? own_in : own_out;
+}
+
 /* Elements of in and out at this worker; where its own block begins in the larger. */
 static size_t size_up(const ls_group *g, asked *a) {
     const ls_call *c = &a->call;
@@ -143,12 +157,7 @@ static size_t size_up(const ls_group *g, asked *a) {
     case LS_CALL_ALL_TO_ALL: a->nin = a->nout = all; break;
     case LS_CALL_ALL_TO_ALL_V:
     case LS_CALL_GATHER_V:
-    case LS_CALL_SCATTER_V:
-        for (int i = 0; i < g->size; i++) {
-            a->nin += ls_call_sends(c, g->rank, i);
-            a->nout += ls_call_receives(c, g->rank, i);
-        }
-        break;
+    case LS_CALL_SCATTER_V: return size_up_pairs(g, a);
     case LS_CALL_BARRIER:
     case LS_NCALLS: break;
     default: a->nin = c->count + more_inputs(g, c) * c->stride, a->nout = c->count; break;

@@ -244,14 +244,24 @@ static void scatter(const ls_call *c, ls_schedule *s, const ls_team *t) {
     free(offset);
 }
 
+/* In place what comes waits in TEMP until the block that it replaces has gone. */
 static void all_to_all(const ls_call *c, ls_schedule *s, const ls_team *t) {
-    ls_schedule_copy(s, ls_at(IN, (size_t)t->me * c->count), ls_at(OUT, (size_t)t->me * c->count),
+    int n = t->size, me = t->me;
+    bool in_place = s->overlap != LS_APART;
+    ls_place room = {LS_TEMP, 0};
+    if (in_place) room = ls_schedule_temp(s, (size_t)(n - 1) * c->count);
+    ls_schedule_copy(s, ls_at(IN, (size_t)me * c->count), ls_at(OUT, (size_t)me * c->count),
                      c->count);
-    for (int k = 1; k < t->size; k++) {
-        int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
+    for (int k = 1; k < n; k++) {
+        int to = (me + k) % n, from = (me + n - k) % n;
+        ls_place at = in_place ? ls_at(room, (size_t)(k - 1) * c->count)
+                               : ls_at(OUT, (size_t)from * c->count);
         ls_schedule_send(s, to, ls_at(IN, (size_t)to * c->count), c->count);
-        ls_schedule_recv(s, from, ls_at(OUT, (size_t)from * c->count), c->count);
+        ls_schedule_recv(s, from, at, c->count);
     }
+    for (int k = 1; k < n && in_place; k++)
+        ls_schedule_copy(s, ls_at(room, (size_t)(k - 1) * c->count),
+                         ls_at(OUT, (size_t)((me + n - k) % n) * c->count), c->count);
 }
 
 /* Who may have something for each other hear from each other, also where nothing goes: so both

@@ -200,7 +200,9 @@ static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     }
     bool in = n == 0 || ls_commons_readable(c, from, n);
     bool out = pairwise || x->nout == 0 || ls_commons_readable(c, x->out, x->nout);
-    mine->readable = in && out;
+    /* In place others would read what I have written: all go through the stages. */
+    bool in_place = x->call.what == LS_CALL_ALL_TO_ALL && x->in == x->out;
+    mine->readable = in && out && !in_place;
     mine->in = ls_commons_offset(c, from);
     mine->out = ls_commons_offset(c, x->out);
     /* Not what a call of long ago left: after 2^31 others it would seem to be ahead. */

@@ -101,8 +101,41 @@ void ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
 
 /* ---- staged ---- */
 
+/* Of an all-to-all a round takes a part of every block, so that a worker that makes it in place
+ * overwrites only what is in its stage already. Elements of a block: */
+static size_t part_of_blocks(const ls_shared *s, const ls_call *c) {
+    return (size_t)HALF / ls_dtype_size(c->dtype) / (size_t)s->size;
+}
+
+/* This round's part of each block: bytes, and where it begins in the block. */
+static size_t block_part(const ls_shared *s, const ls_shared_call *x, size_t *at_p) {
+    size_t size = ls_dtype_size(x->call.dtype), part = part_of_blocks(s, &x->call);
+    size_t at = x->round * part, left = x->call.count - at;
+    *at_p = at * size;
+    return (left < part ? left : part) * size;
+}
+
+static void fill_blocks(ls_shared *s, ls_shared_call *x) {
+    size_t size = ls_dtype_size(x->call.dtype), block = x->call.count * size, at;
+    size_t n = block_part(s, x, &at), part = part_of_blocks(s, &x->call) * size;
+    for (int i = 0; i < s->size; i++)
+        memcpy(half_of(s, x, s->rank) + (size_t)i * part, x->in + (size_t)i * block + at, n);
+}
+
+static void copy_blocks(ls_shared *s, ls_shared_call *x) {
+    size_t size = ls_dtype_size(x->call.dtype), block = x->call.count * size, at;
+    size_t n = block_part(s, x, &at), part = part_of_blocks(s, &x->call) * size;
+    for (int k = 0; k < s->size; k++) {
+        int from = (s->rank + k) % s->size;
+        memcpy(x->out + (size_t)from * block + at, half_of(s, x, from) + (size_t)s->rank * part, n);
+        if (from != s->rank) s->bytes_read += n;
+    }
+}
+
 size_t ls_shared_copy_rounds(const ls_shared *s, const ls_shared_call *x) {
     size_t longest = longest_nbytes(s, &x->call), size = ls_dtype_size(x->call.dtype);
+    size_t part = part_of_blocks(s, &x->call);
+    if (x->call.what == LS_CALL_ALL_TO_ALL) return (x->call.count + part - 1) / part;
     for (int i = 0; ls_collective_is_pairwise(x->call.what) && i < s->size; i++) {
         size_t nbytes = pairs_of(s, x, i)->nin * size;
         if (nbytes > longest) longest = nbytes;
@@ -111,12 +144,20 @@ size_t ls_shared_copy_rounds(const ls_shared *s, const ls_shared_call *x) {
 }
 
 void ls_shared_copy_fill(ls_shared *s, ls_shared_call *x) {
+    if (x->call.what == LS_CALL_ALL_TO_ALL) {
+        fill_blocks(s, x);
+        return;
+    }
     size_t at = x->round * HALF, n = source_nbytes(s, x);
     if (at < n) memcpy(half_of(s, x, s->rank), source(x) + at, n - at < HALF ? n - at : HALF);
 }
 
 /* The parts of my output that lie in this round's stages. */
 void ls_shared_copy_staged(ls_shared *s, ls_shared_call *x) {
+    if (x->call.what == LS_CALL_ALL_TO_ALL) {
+        copy_blocks(s, x);
+        return;
+    }
     size_t lo = x->round * HALF, hi = lo + HALF;
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;

@@ -139,6 +139,7 @@ static ls_overlap place(world *w, int r, size_t *first_p) {
     if (!w->in_place) return LS_APART;
     switch (w->call.what) {
     case LS_CALL_ALL_REDUCE:
+    case LS_CALL_ALL_TO_ALL:
     case LS_CALL_REDUCE: return in_count(w, r) && out_count(w, r) ? LS_IN_IN_OUT : LS_APART;
     case LS_CALL_REDUCE_SCATTER: *first_p = first_of_block(w, r); return LS_OUT_IN_IN;
     case LS_CALL_ALL_GATHER: *first_p = first_of_block(w, r); return LS_IN_IN_OUT;

@@ -195,10 +195,10 @@ static void give(flight *f) {
 /* Some calls may be in place, where this worker likes. */
 static void place_buffers(stress *s, flight *f) {
     bool may = f->op == ALL_REDUCE || f->op == REDUCE_SCATTER || f->op == REDUCE_SCATTER_V ||
-               f->op == ALL_GATHER || f->op == ALL_GATHER_V;
+               f->op == ALL_GATHER || f->op == ALL_GATHER_V || f->op == ALL_TO_ALL;
     f->in_place = may && below(&s->own, 2);
     size_t own = block_begin(f, ls_group_rank(f->g)) * ls_dtype_size(f->dtype);
-    if (f->op == ALL_REDUCE) own = 0;
+    if (f->op == ALL_REDUCE || f->op == ALL_TO_ALL) own = 0;
     if (!f->in_place) {
         f->in = take(s, f, f->nin);
         f->out = take(s, f, f->nout);

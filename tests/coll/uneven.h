@@ -108,14 +108,37 @@ static inline ls_status uneven_blocks(ls_group *g, const uneven *u, ls_error *e)
     return LS_OK;
 }
 
-/* Blocks of k * (count / 4 + 1) elements to the root, and others from it. */
+/* All to all in place, by every other worker. */
+static inline ls_status uneven_in_place(ls_group *g, const uneven *u, ls_error *e) {
+    int r = ls_group_rank(g), n = ls_group_size(g);
+    size_t count = u->count / 3, all = count * (size_t)n;
+    int32_t *in = uneven_take(g, u, all), *out = r % 2 ? uneven_take(g, u, all) : in;
+    ls_request *q = NULL;
+    for (size_t i = 0; i < all; i++) in[i] = uneven_value(r, 5, i);
+    if (u->async)
+        LS_TRY(ls_all_to_all_start(g, in, out, count, LS_I32, &q, e));
+    else
+        LS_TRY(ls_all_to_all(g, in, out, count, LS_I32, e));
+    LS_TRY(uneven_wait(u, &q, e));
+    for (size_t i = 0; i < all; i++)
+        UNEVEN_MUST(out[i] == uneven_value((int)(i / count), 5, (size_t)r * count + i % count));
+    LS_TRY(ls_barrier(g, e));
+    if (out != in) uneven_give(g, u, out);
+    uneven_give(g, u, in);
+    return LS_OK;
+}
+
+/* Blocks of k * (count / 4 + 1) elements to the root, and others from it; the root's own block lies
+ * in place. */
 static inline ls_status uneven_rooted(ls_group *g, const uneven *u, int root, ls_error *e) {
     int r = ls_group_rank(g), n = ls_group_size(g);
     size_t counts[64], all = 0, at = 0;
     ls_request *q = NULL;
     for (int k = 0; k < n; k++) all += counts[k] = (size_t)k * (u->count / 4 + 1);
     size_t own = counts[r], *known = r == root ? counts : NULL;
-    int32_t *one = uneven_take(g, u, own), *whole = r == root ? uneven_take(g, u, all) : NULL;
+    int32_t *whole = r == root ? uneven_take(g, u, all) : NULL, *one = whole;
+    if (r != root) one = uneven_take(g, u, own);
+    for (int k = 0; k < root && r == root; k++) one += counts[k];
     for (size_t i = 0; i < own; i++) one[i] = uneven_value(r, 3, i);
     if (u->async)
         LS_TRY(ls_gather_v_start(g, one, own, whole, known, LS_I32, root, &q, e));
@@ -134,8 +157,7 @@ static inline ls_status uneven_rooted(ls_group *g, const uneven *u, int root, ls
     LS_TRY(uneven_wait(u, &q, e));
     for (size_t i = 0; i < own; i++) UNEVEN_MUST(one[i] == uneven_value(r, 4, i));
     LS_TRY(ls_barrier(g, e));
-    uneven_give(g, u, one);
-    if (whole) uneven_give(g, u, whole);
+    uneven_give(g, u, r == root ? whole : one);
     return LS_OK;
 }
 
@@ -143,6 +165,7 @@ static inline ls_status uneven_all(ls_group *g, void *arg, ls_error *e) {
     const uneven *u = arg;
     LS_TRY(uneven_all_to_all(g, u, e));
     LS_TRY(uneven_blocks(g, u, e));
+    LS_TRY(uneven_in_place(g, u, e));
     LS_TRY(uneven_rooted(g, u, 0, e));
     return uneven_rooted(g, u, ls_group_size(g) - 1, e);
 }

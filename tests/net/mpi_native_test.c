@@ -78,6 +78,9 @@ static void check_moves(const four *f) {
     fill(f, f->all, net->rank, all);
     native(f, LS_NATIVE_ALL_TO_ALL, LS_SUM, f->all, other);
     check(f, other, LS_CALL_ALL_TO_ALL, all);
+    native(f, LS_NATIVE_ALL_TO_ALL, LS_SUM, f->all, net->rank % 2 ? other : f->all);
+    check(f, net->rank % 2 ? other : f->all, LS_CALL_ALL_TO_ALL, all);
+    fill(f, f->all, net->rank, all);
     fill(f, f->block, net->rank, n);
     native(f, LS_NATIVE_BROADCAST, LS_SUM, NULL, f->block);
     for (size_t i = 0; i < n; i++) {

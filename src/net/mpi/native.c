@@ -74,10 +74,19 @@ static const void *own_block(const ls_net *net, const ls_native_call *c) {
     return (const unsigned char *)c->in + (size_t)net->rank * c->count * size_of(c->dtype);
 }
 
-/* Where MPI writes: it knows no result of a reduce-scatter inside of the input. */
+static size_t out_nbytes(const ls_net *net, const ls_native_call *c) {
+    size_t block = c->count * size_of(c->dtype);
+    return c->what == LS_NATIVE_ALL_TO_ALL ? (size_t)net->size * block : block;
+}
+
+/* Where MPI writes: it knows no result of a reduce-scatter inside of the input, and an all-to-all
+ * in place only where all workers make it so. */
 static void *target_of(const ls_net *net, const ls_native_call *c) {
-    bool inside = c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own_block(net, c) && c->count;
-    return inside ? ls_mpi_grow(NULL, c->count * size_of(c->dtype)) : c->out;
+    const unsigned char *own = (const unsigned char *)c->in;
+    own += (size_t)net->rank * c->count * size_of(c->dtype);
+    bool inside = (c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own) ||
+                  (c->what == LS_NATIVE_ALL_TO_ALL && c->out == c->in);
+    return inside && c->count ? ls_mpi_grow(NULL, out_nbytes(net, c)) : c->out;
 }
 
 static int post(ls_mpi *x, const ls_native_call *c, void *out, MPI_Request *r_p) {
@@ -123,7 +132,7 @@ static ls_status native_start(ls_net *net, const ls_native_call *c, ls_message *
         return x->broken.code;
     }
     n.count = c->count;
-    n.nbytes = c->count * size_of(c->dtype);
+    n.nbytes = out_nbytes(net, c);
     n.divide = reduces(c->what) && c->op == LS_AVG && gets ? net->size : 0;
     n.wide = c->dtype == LS_F64;
     ls_mpi_watch(x, &n, request);
