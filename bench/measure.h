@@ -57,7 +57,12 @@ typedef enum bench_dtype {
     BENCH_I64,
     BENCH_I32,
     BENCH_I8,
-    BENCH_U8
+    BENCH_U8,
+    BENCH_U16,
+    BENCH_U32,
+    BENCH_U64,
+    BENCH_I16,
+    BENCH_BOOL
 } bench_dtype;
 
 typedef enum bench_redop {
@@ -77,9 +82,9 @@ typedef enum bench_redop {
 static const char *const bench_op_names[] = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",       "gather",
     "scatter",    "all_to_all",     "gather_v",   "scatter_v", "all_to_all_v", "barrier"};
-static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16",
-                                                "i64", "i32", "i8",   "u8"};
-static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
+static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8",
+                                                "u8",  "u16", "u32",  "u64", "i16", "bool"};
+static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1};
 static const char *const bench_redop_names[] = {"sum", "avg",  "prod", "min", "max", "land",
                                                 "lor", "lxor", "band", "bor", "bxor"};
 
@@ -264,6 +269,11 @@ static inline void bench_put(bench_dtype dtype, void *buffer, size_t i, int valu
     case BENCH_I32: ((int32_t *)buffer)[i] = (int32_t)value; break;
     case BENCH_I8: ((int8_t *)buffer)[i] = (int8_t)value; break;
     case BENCH_U8: ((uint8_t *)buffer)[i] = (uint8_t)value; break;
+    case BENCH_U16: ((uint16_t *)buffer)[i] = (uint16_t)value; break;
+    case BENCH_U32: ((uint32_t *)buffer)[i] = (uint32_t)value; break;
+    case BENCH_U64: ((uint64_t *)buffer)[i] = (uint64_t)value; break;
+    case BENCH_I16: ((int16_t *)buffer)[i] = (int16_t)value; break;
+    case BENCH_BOOL: ((uint8_t *)buffer)[i] = value != 0; break;
     }
 }
 
@@ -287,6 +297,11 @@ static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int 
     case BENCH_I32: return ((const int32_t *)buffer)[i] == (int32_t)value;
     case BENCH_I8: return ((const int8_t *)buffer)[i] == (int8_t)value;
     case BENCH_U8: return ((const uint8_t *)buffer)[i] == (uint8_t)value;
+    case BENCH_U16: return ((const uint16_t *)buffer)[i] == (uint16_t)value;
+    case BENCH_U32: return ((const uint32_t *)buffer)[i] == (uint32_t)value;
+    case BENCH_U64: return ((const uint64_t *)buffer)[i] == (uint64_t)value;
+    case BENCH_I16: return ((const int16_t *)buffer)[i] == (int16_t)value;
+    case BENCH_BOOL: return ((const uint8_t *)buffer)[i] == (value != 0);
     }
     return 0;
 }
@@ -483,7 +498,7 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
                 "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
                 "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, "
                 "scatter, all_to_all, gather_v, scatter_v, all_to_all_v, barrier\n"
-                "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8\n"
+                "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, bool\n"
                 "REPEAT     rounds that are timed\n"
                 "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"
                 "REDOP      sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor\n",

@@ -208,8 +208,7 @@ std::vector<Maker> makers_of(const bench_job &job) {
     case BENCH_I32: return makers_of<int32_t>(job);
     case BENCH_I8: return makers_of<int8_t>(job);
     case BENCH_U8: return makers_of<uint8_t>(job);
-    case BENCH_BF16:
-    case BENCH_F16: break;
+    default: break; /* others are refused */
     }
     return {};
 }
@@ -307,8 +306,8 @@ int main(int argc, char **argv) {
     }
     if (bench_parse(argc - 3, argv + 3, &request)) return 2;
     if (request.dtype == BENCH_BF16 || request.dtype == BENCH_F16 || request.redop == BENCH_AVG ||
-        request.redop > BENCH_MAX || request.op == BENCH_GATHER || request.op == BENCH_SCATTER ||
-        request.op == BENCH_ALL_TO_ALL_V) {
+        request.redop > BENCH_MAX || request.dtype > BENCH_U8 || request.op == BENCH_GATHER ||
+        request.op == BENCH_SCATTER || request.op == BENCH_ALL_TO_ALL_V) {
         bench_refuse("gloo", &request);
         return 2;
     }

@@ -20,6 +20,11 @@ static MPI_Datatype mpi_type(bench_dtype dtype) {
     case BENCH_I32: return MPI_INT32_T;
     case BENCH_I8: return MPI_INT8_T;
     case BENCH_U8: return MPI_UINT8_T;
+    case BENCH_U16: return MPI_UINT16_T;
+    case BENCH_U32: return MPI_UINT32_T;
+    case BENCH_U64: return MPI_UINT64_T;
+    case BENCH_I16: return MPI_INT16_T;
+    case BENCH_BOOL: return MPI_C_BOOL;
     case BENCH_BF16:
     case BENCH_F16: break;
     }

@@ -45,13 +45,19 @@ typedef enum ls_dtype {
     LS_I32,
     LS_I8,
     LS_U8,
+    LS_U16,
+    LS_U32,
+    LS_U64,
+    LS_I16,
+    LS_BOOL, /* one byte, as C's bool: 0 or 1 */
     LS_NDTYPES
 } ls_dtype;
 
 /* What a reduction does with elements. Integers wrap around. LS_AVG is for floating point only: the
  * sum, divided by the number of workers. The minimum or maximum of a NaN and a number is a NaN, and
- * -0 is less than +0: so that no order matters. Logical and bitwise operations are for integers;
- * logical ones take any number but 0 for true, and make 0 or 1. (What is not combined with anything
+ * -0 is less than +0: so that no order matters. Logical operations are for integers and LS_BOOL,
+ * bitwise ones for integers; LS_BOOL takes no others. Logical ones take any number but 0 for true,
+ * and make 0 or 1. (What is not combined with anything
  * stays as it is, whatever the operation: a group of one copies its input.) */
 typedef enum ls_op {
     LS_SUM,
@@ -70,8 +76,8 @@ typedef enum ls_op {
 
 /* Bytes of one element: 1 to 8. */
 size_t ls_dtype_size(ls_dtype dtype);
-/* "f64", "f32", "bf16", "f16", "i64", "i32", "i8", "u8"; "sum", "avg", "prod", "min", "max",
- * "land", "lor", "lxor", "band", "bor", "bxor". */
+/* "f64", "f32", "bf16", "f16", "i64", "i32", "i8", "u8", "u16", "u32", "u64", "i16", "bool"; "sum",
+ * "avg", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor". */
 const char *ls_dtype_name(ls_dtype dtype);
 const char *ls_op_name(ls_op op);
 

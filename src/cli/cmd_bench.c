@@ -385,7 +385,9 @@ const ls_command cmd_bench = {
                  "gather, scatter, all_to_all, gather_v, scatter_v, all_to_all_v or barrier"},
          [SIZES] = {"sizes", 0, "LIST",
                     "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
-         [DTYPE] = {"dtype", 0, "NAME", "comm: f32 (default), f64, bf16, f16, i64, i32, i8 or u8"},
+         [DTYPE] =
+             {"dtype", 0, "NAME",
+              "comm: f32 (default), f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16 or bool"},
          [REDOP] = {"redop", 0, "NAME",
                     "comm: sum (default), avg, prod, min, max, land, lor, lxor, band, bor or bxor"},
          [PLACE] = {"place", 0, "NAME",

@@ -41,7 +41,7 @@ typedef struct ls_native_call {
 
 typedef struct ls_native_ops {
     /* Can it be done? Not sums of halves, which would be rounded at each step, nor minima and
-     * maxima of floats, where a NaN may get lost, nor numbers of integers of 8 and 16 bits, which
+     * maxima of floats, where a NaN may get lost, nor sums of 8 and 16 bits, nor minima of unsigned integers, which
      * MPI's libraries saturate or take for signed; nor more than an int counts. The same at all
      * workers: buffers and root are not looked at. */
     bool (*can)(const ls_net *, const ls_native_call *);

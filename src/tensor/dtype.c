@@ -5,16 +5,18 @@
 #include <string.h>
 
 /* Kinds of elements; an operation takes some of them. */
-enum { FLOAT = 1, INTEGER = 2 };
+enum { FLOAT = 1, INTEGER = 2, BOOL = 4 };
 
 static const struct {
     const char *name;
     size_t size;
     unsigned kind;
 } dtypes[LS_NDTYPES] = {
-    [LS_F64] = {"f64", 8, FLOAT}, [LS_F32] = {"f32", 4, FLOAT},   [LS_BF16] = {"bf16", 2, FLOAT},
-    [LS_F16] = {"f16", 2, FLOAT}, [LS_I64] = {"i64", 8, INTEGER}, [LS_I32] = {"i32", 4, INTEGER},
-    [LS_I8] = {"i8", 1, INTEGER}, [LS_U8] = {"u8", 1, INTEGER},
+    [LS_F64] = {"f64", 8, FLOAT},   [LS_F32] = {"f32", 4, FLOAT},   [LS_BF16] = {"bf16", 2, FLOAT},
+    [LS_F16] = {"f16", 2, FLOAT},   [LS_I64] = {"i64", 8, INTEGER}, [LS_I32] = {"i32", 4, INTEGER},
+    [LS_I8] = {"i8", 1, INTEGER},   [LS_U8] = {"u8", 1, INTEGER},   [LS_U16] = {"u16", 2, INTEGER},
+    [LS_U32] = {"u32", 4, INTEGER}, [LS_U64] = {"u64", 8, INTEGER}, [LS_I16] = {"i16", 2, INTEGER},
+    [LS_BOOL] = {"bool", 1, BOOL},
 };
 
 static const struct {
@@ -26,9 +28,9 @@ static const struct {
     [LS_PROD] = {"prod", "numbers", FLOAT | INTEGER},
     [LS_MIN] = {"min", "numbers", FLOAT | INTEGER},
     [LS_MAX] = {"max", "numbers", FLOAT | INTEGER},
-    [LS_LAND] = {"land", "integers", INTEGER},
-    [LS_LOR] = {"lor", "integers", INTEGER},
-    [LS_LXOR] = {"lxor", "integers", INTEGER},
+    [LS_LAND] = {"land", "integers and bool", INTEGER | BOOL},
+    [LS_LOR] = {"lor", "integers and bool", INTEGER | BOOL},
+    [LS_LXOR] = {"lxor", "integers and bool", INTEGER | BOOL},
     [LS_BAND] = {"band", "integers", INTEGER},
     [LS_BOR] = {"bor", "integers", INTEGER},
     [LS_BXOR] = {"bxor", "integers", INTEGER},

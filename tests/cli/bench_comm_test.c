@@ -69,13 +69,15 @@ static void test_ops(void **state) {
 
 static void test_dtypes_and_redops(void **state) {
     (void)state;
-    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8", "u8"};
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8",
+                                         "u8",  "u16", "u32",  "u64", "i16", "bool"};
     static const char *const redops[] = {"sum", "avg",  "prod", "min", "max", "land",
                                          "lor", "lxor", "band", "bor", "bxor"};
     char options[256];
-    for (int d = 0; d < 8; d++)
+    for (int d = 0; d < 13; d++)
         for (int r = 0; r < 11; r++) {
-            if (r == 1 ? d > 3 : r > 4 && d < 4) continue; /* there is none */
+            bool logical = r >= 5 && r < 8;
+            if (d == 12 ? !logical : r == 1 ? d > 3 : r > 4 && d < 4) continue; /* there is none */
             snprintf(options, sizeof options,
                      "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100",
                      dtypes[d], redops[r]);

@@ -93,7 +93,10 @@ static double value(const world *w, int r, size_t i) {
     int x = (int)((i * 7 + (size_t)r * 13 + 5) % 23) - 11;
     if (w->call.op == LS_PROD) return x % 2 ? 1 : x % 4 ? -1 : 2;
     if (w->call.dtype == LS_F32 && ls_collective_reduces(w->call.what)) return x + 0.1 * (r + 1);
-    return w->call.dtype == LS_U8 ? (x + 12) % 12 : x;
+    if (w->call.dtype == LS_BOOL) return x > 0;
+    return w->call.dtype == LS_U8 || (w->call.dtype >= LS_U16 && w->call.dtype <= LS_U64)
+               ? (x + 12) % 12
+               : x;
 }
 
 static void put(ls_dtype t, void *p, size_t i, double x) {
@@ -104,7 +107,12 @@ static void put(ls_dtype t, void *p, size_t i, double x) {
     case LS_I64: ((int64_t *)p)[i] = (int64_t)x; break;
     case LS_I32: ((int32_t *)p)[i] = (int32_t)x; break;
     case LS_I8: ((int8_t *)p)[i] = (int8_t)x; break;
+    case LS_BOOL:
     case LS_U8: ((uint8_t *)p)[i] = (uint8_t)(int)x; break;
+    case LS_U16: ((uint16_t *)p)[i] = (uint16_t)(int)x; break;
+    case LS_U32: ((uint32_t *)p)[i] = (uint32_t)(int64_t)x; break;
+    case LS_U64: ((uint64_t *)p)[i] = (uint64_t)(int64_t)x; break;
+    case LS_I16: ((int16_t *)p)[i] = (int16_t)x; break;
     default: kernels()->narrow(t, 1, &f, (uint16_t *)p + i); break;
     }
 }
@@ -117,7 +125,12 @@ static double get(ls_dtype t, const void *p, size_t i) {
     case LS_I64: return (double)((const int64_t *)p)[i];
     case LS_I32: return (double)((const int32_t *)p)[i];
     case LS_I8: return (double)((const int8_t *)p)[i];
+    case LS_BOOL:
     case LS_U8: return (double)((const uint8_t *)p)[i];
+    case LS_U16: return (double)((const uint16_t *)p)[i];
+    case LS_U32: return (double)((const uint32_t *)p)[i];
+    case LS_U64: return (double)((const uint64_t *)p)[i];
+    case LS_I16: return (double)((const int16_t *)p)[i];
     default: kernels()->widen(t, 1, (const uint16_t *)p + i, &f); return (double)f;
     }
 }
@@ -239,6 +252,9 @@ static double reduced(const world *w, size_t i) {
     if (w->call.op == LS_AVG) x /= w->n;
     if (w->call.dtype == LS_I8) return (double)(int8_t)(uint8_t)(int64_t)x;
     if (w->call.dtype == LS_U8) return (double)(uint8_t)(int64_t)x;
+    if (w->call.dtype == LS_U16) return (double)(uint16_t)(int64_t)x;
+    if (w->call.dtype == LS_U32) return (double)(uint32_t)(int64_t)x;
+    if (w->call.dtype == LS_U64) return (double)(uint64_t)(int64_t)x;
     return x;
 }
 

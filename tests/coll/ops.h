@@ -15,7 +15,9 @@
 enum { OPS_MOST = 700 };
 
 /* Of a type: how a number is stored. */
-static inline bool ops_is_signed(ls_dtype t) { return t == LS_I64 || t == LS_I32 || t == LS_I8; }
+static inline bool ops_is_signed(ls_dtype t) {
+    return t == LS_I64 || t == LS_I32 || t == LS_I16 || t == LS_I8;
+}
 
 /* Bits are random, and often 0 or small, so that truth differs. */
 static inline uint64_t ops_value(int worker, size_t i, ls_dtype t) {
@@ -24,6 +26,7 @@ static inline uint64_t ops_value(int worker, size_t i, ls_dtype t) {
     uint64_t u = (uint64_t)w[0] << 32 | w[1];
     uint64_t x = w[2] % 4 == 0 ? 0 : w[2] % 4 == 1 ? w[3] % 3 : u;
     size_t size = ls_dtype_size(t);
+    if (t == LS_BOOL) return x % 2;
     return size == 8 ? x : x & (((uint64_t)1 << 8 * size) - 1);
 }
 

@@ -32,6 +32,12 @@ static ls_status refused(ls_group *g, void *arg, ls_error *unused) {
     assert_ls_fails(ls_all_reduce(g, x, x, 2, LS_F32, LS_BAND, &e), LS_EINVAL,
                     "all_reduce: no band of f32; it is for integers", e);
     assert_ls_fails(ls_all_reduce(g, y, y, 2, LS_F64, LS_LXOR, &e), LS_EINVAL, "no lxor of f64", e);
+    assert_ls_fails(ls_all_reduce(g, h, h, 2, LS_BOOL, LS_SUM, &e), LS_EINVAL,
+                    "all_reduce: no sum of bool; it is for numbers", e);
+    assert_ls_fails(ls_all_reduce(g, h, h, 2, LS_BOOL, LS_BXOR, &e), LS_EINVAL, "no bxor of bool",
+                    e);
+    assert_ls_fails(ls_all_reduce(g, h, h, 2, LS_U16, LS_AVG, &e), LS_EINVAL, "no average of u16",
+                    e);
     assert_ls_fails(ls_reduce(g, h, h, 2, LS_BF16, LS_LOR, 0, &e), LS_EINVAL,
                     "reduce: no lor of bf16", e);
     return ls_all_reduce(g, x, x, 2, LS_F32, LS_SUM, unused);

@@ -96,10 +96,12 @@ static void part_check(part *p) {
 }
 
 static part part_of(int a, int what, size_t count, uint64_t seed) {
+    ls_dtype dtype = (ls_dtype)(hash(1, 0, seed) % LS_NDTYPES);
+    if (ls_collective_reduces((ls_collective)what) && !ls_op_takes(LS_SUM, dtype)) dtype = LS_I32;
     return (part){.algorithm = ls_algorithms[a],
                   .in_place = seed & 1,
                   .call = {.what = (ls_collective)what,
-                           .dtype = (ls_dtype)(hash(1, 0, seed) % LS_NDTYPES),
+                           .dtype = dtype,
                            .root = (int)(seed % (uint64_t)net->size),
                            .count = count,
                            .piece = seed % 3 ? 0 : count / 3 + 1}};

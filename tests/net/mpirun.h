@@ -107,6 +107,11 @@ static inline void put(ls_dtype t, void *p, size_t i, int x) {
     case LS_I32: ((int32_t *)p)[i] = x; break;
     case LS_I8: ((int8_t *)p)[i] = (int8_t)x; break;
     case LS_U8: ((uint8_t *)p)[i] = (uint8_t)x; break;
+    case LS_U16: ((uint16_t *)p)[i] = (uint16_t)x; break;
+    case LS_U32: ((uint32_t *)p)[i] = (uint32_t)x; break;
+    case LS_U64: ((uint64_t *)p)[i] = (uint64_t)x; break;
+    case LS_I16: ((int16_t *)p)[i] = (int16_t)x; break;
+    case LS_BOOL: ((uint8_t *)p)[i] = x != 0; break;
     default: kernels()->narrow(t, 1, &f, (uint16_t *)p + i); break;
     }
 }

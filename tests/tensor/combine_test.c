@@ -46,6 +46,11 @@ static void combine_element(ls_dtype dtype, ls_op op, const block *a, const bloc
     if (dtype == LS_I64) low = (uint64_t)combine_integers(op, a->i64[i], b->i64[i]);
     if (dtype == LS_I32) low = (uint64_t)combine_integers(op, a->i32[i], b->i32[i]);
     if (dtype == LS_I8) low = (uint64_t)combine_integers(op, a->i8[i], b->i8[i]);
+    if (dtype == LS_U16) low = (uint64_t)combine_integers(op, a->u16[i], b->u16[i]);
+    if (dtype == LS_U32) low = (uint64_t)combine_integers(op, a->u32[i], b->u32[i]);
+    if (dtype == LS_U64) low = (uint64_t)combine_integers(op, a->u64[i], b->u64[i]);
+    if (dtype == LS_I16) low = (uint64_t)combine_integers(op, a->i16[i], b->i16[i]);
+    if (dtype == LS_BOOL) low = (uint64_t)combine_integers(op, a->u8[i], b->u8[i]);
     if (dtype == LS_U8) low = (uint64_t)combine_integers(op, a->u8[i], b->u8[i]);
     double x = 0, y = 0;
     if (dtype == LS_F32) x = (double)a->f32[i], y = (double)b->f32[i];
@@ -59,7 +64,12 @@ static void combine_element(ls_dtype dtype, ls_op op, const block *a, const bloc
     case LS_I64: out->i64[i] = (int64_t)low; break;
     case LS_I32: out->i32[i] = (int32_t)(uint32_t)low; break;
     case LS_I8: out->i8[i] = (int8_t)(uint8_t)low; break;
+    case LS_BOOL:
     case LS_U8: out->u8[i] = (uint8_t)low; break;
+    case LS_I16:
+    case LS_U16: out->u16[i] = (uint16_t)low; break;
+    case LS_U32: out->u32[i] = (uint32_t)low; break;
+    case LS_U64: out->u64[i] = low; break;
     case LS_NDTYPES: fail();
     }
 }
@@ -111,7 +121,8 @@ static void test_combine(void **state) {
     for (int v = 0; (k = ls_kernels_at(v)); v++)
         for (int dtype = 0; dtype < LS_NDTYPES; dtype++)
             for (int op = 0; op < LS_NOPS; op++)
-                for (int s = 0; s < NSIZES && (op == LS_AVG || takes(op, dtype)); s++)
+                for (int s = 0;
+                     s < NSIZES && (takes(op, dtype) || (op == LS_AVG && dtype != LS_BOOL)); s++)
                     check_combine(k, (ls_dtype)dtype, (ls_op)op, sizes[s]);
 }
 
@@ -301,7 +312,7 @@ static void test_known(void **state) {
 
 static void test_names(void **state) {
     (void)state;
-    static const size_t want[] = {8, 4, 2, 2, 8, 4, 1, 1};
+    static const size_t want[] = {8, 4, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1};
     for (int i = 0; i < LS_NDTYPES; i++) {
         ls_dtype dtype = LS_NDTYPES;
         assert_true(ls_dtype_from_name(ls_dtype_name((ls_dtype)i), &dtype));
@@ -316,9 +327,10 @@ static void test_names(void **state) {
     }
     for (int d = 0; d < LS_NDTYPES; d++)
         for (int i = 0; i < LS_NOPS; i++)
-            assert_int_equal(takes(i, d), i >= LS_LAND  ? d > LS_F16
-                                          : i == LS_AVG ? d <= LS_F16
-                                                        : true);
+            assert_int_equal(takes(i, d), i >= LS_BAND   ? d > LS_F16 && d != LS_BOOL
+                                          : i >= LS_LAND ? d > LS_F16
+                                          : i == LS_AVG  ? d <= LS_F16
+                                                         : d != LS_BOOL);
     assert_false(ls_op_takes(LS_NOPS, LS_U8) || ls_op_takes(LS_SUM, LS_NDTYPES));
     ls_dtype dtype = LS_U8;
     ls_op op = LS_MAX;

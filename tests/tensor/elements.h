@@ -23,6 +23,10 @@ typedef union block {
     int32_t i32[BLOCK];
     int8_t i8[BLOCK];
     uint8_t u8[BLOCK];
+    uint16_t u16[BLOCK];
+    uint32_t u32[BLOCK];
+    uint64_t u64[BLOCK];
+    int16_t i16[BLOCK];
     unsigned char bytes[BLOCK * sizeof(double)];
 } block;
 
@@ -72,15 +76,17 @@ static inline void fill_block(block *v, ls_dtype dtype, uint64_t which, bool nan
         if (dtype == LS_F32 && (!pattern || isnan(v->f32[i]))) v->f32[i] = (float)x;
         if (dtype == LS_F64 && !nans && isnan(v->f64[i])) v->f64[i] = 1;
         if (dtype == LS_F32 && !nans && isnan(v->f32[i])) v->f32[i] = 1;
-        if (dtype == LS_I64) v->i64[i] = (int64_t)u;
-        if (dtype == LS_I32) v->i32[i] = (int32_t)(uint32_t)u;
+        if (dtype == LS_I64 || dtype == LS_U64) v->i64[i] = (int64_t)u;
+        if (dtype == LS_I32 || dtype == LS_U32) v->i32[i] = (int32_t)(uint32_t)u;
+        if (dtype == LS_U16 || dtype == LS_I16) v->u16[i] = (uint16_t)u;
         if (ls_dtype_size(dtype) == 1) v->u8[i] = (uint8_t)u;
+        if (dtype == LS_BOOL) v->u8[i] = u % 2;
     }
 }
 
 /* A NaN from a sum or product of f32 or f64 may have any payload. */
 static inline bool any_nan(ls_dtype dtype, ls_op op) {
-    return ls_dtype_size(dtype) >= 4 && op != LS_MIN && op != LS_MAX;
+    return ls_dtype_is_float(dtype) && ls_dtype_size(dtype) >= 4 && op != LS_MIN && op != LS_MAX;
 }
 
 static inline void settle_nans(block *v, ls_dtype dtype, ls_op op) {

@@ -11,9 +11,12 @@ static bool is_float(ls_dtype t) { return t == LS_F64 || t == LS_F32; }
 static size_t size_of(ls_dtype t) {
     switch (t) {
     case LS_F64:
+    case LS_U64:
     case LS_I64: return 8;
     case LS_F32:
+    case LS_U32:
     case LS_I32: return 4;
+    case LS_BOOL:
     case LS_I8:
     case LS_U8: return 1;
     default: return 2;
@@ -22,12 +25,15 @@ static size_t size_of(ls_dtype t) {
 
 static bool is_logic(ls_op op) { return op >= LS_LAND && op <= LS_BXOR; }
 
-/* Of integers of 8 and 16 bits only what has no carry: Open MPI 4.1.4's sums saturate where the
- * processor has AVX, MPICH 4.0.2 takes unsigned ones for signed in minima. */
+/* Of what has a carry or an order only that which MPI's libraries do right: Open MPI 4.1.4's sums of 8
+ * and 16 bits saturate where the processor has AVX, MPICH 4.0.2 takes unsigned integers for signed
+ * in minima and maxima. */
 static bool reduces_well(ls_dtype t, ls_op op) {
     if (t == LS_BF16 || t == LS_F16) return false;
     if (is_float(t)) return op == LS_SUM || op == LS_AVG || op == LS_PROD;
-    return is_logic(op) || (op != LS_AVG && size_of(t) >= 4);
+    if (is_logic(op)) return true;
+    if (op == LS_MIN || op == LS_MAX) return t == LS_I64 || t == LS_I32;
+    return op != LS_AVG && size_of(t) >= 4;
 }
 
 static MPI_Datatype type_of(ls_dtype t) {
@@ -38,7 +44,11 @@ static MPI_Datatype type_of(ls_dtype t) {
     case LS_I32: return MPI_INT32_T;
     case LS_I8: return MPI_INT8_T;
     case LS_U8: return MPI_UINT8_T;
-    default: return MPI_UINT16_T; /* halves are only moved */
+    case LS_U32: return MPI_UINT32_T;
+    case LS_U64: return MPI_UINT64_T;
+    case LS_I16: return MPI_INT16_T;
+    case LS_BOOL: return MPI_C_BOOL;
+    default: return MPI_UINT16_T; /* u16; halves are only moved */
     }
 }
 

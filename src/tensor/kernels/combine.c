@@ -128,6 +128,13 @@ INLINE uint8_t one_u8(ls_op op, uint8_t flip, uint8_t a, uint8_t b) {
     return (op == LS_MIN ? min : max) ^ flip;
 }
 
+INLINE uint16_t one_u16(ls_op op, uint16_t flip, uint16_t a, uint16_t b) {
+    if (op == LS_SUM) return (uint16_t)(a + b);
+    if (op == LS_PROD) return (uint16_t)((uint32_t)a * b);
+    uint16_t x = a ^ flip, y = b ^ flip, min = x < y ? x : y, max = x < y ? y : x;
+    return (op == LS_MIN ? min : max) ^ flip;
+}
+
 INLINE uint32_t one_u32(ls_op op, uint32_t flip, uint32_t a, uint32_t b) {
     if (op == LS_SUM) return a + b;
     if (op == LS_PROD) return a * b;
@@ -168,6 +175,11 @@ INLINE void each_u32(ls_op op, uint32_t flip, size_t n, const uint32_t *a, const
     EACH for (size_t i = 0; i < n; i++) out[i] = one_u32(op, flip, a[i], b[i]);
 }
 
+INLINE void each_u16(ls_op op, uint16_t flip, size_t n, const uint16_t *a, const uint16_t *b,
+                     uint16_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = one_u16(op, flip, a[i], b[i]);
+}
+
 INLINE void each_u8(ls_op op, uint8_t flip, size_t n, const uint8_t *a, const uint8_t *b,
                     uint8_t *out) {
     EACH for (size_t i = 0; i < n; i++) out[i] = one_u8(op, flip, a[i], b[i]);
@@ -183,6 +195,11 @@ INLINE void each(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *
     case LS_I32: each_u32(op, (uint32_t)1 << 31, n, a, b, out); break;
     case LS_I8: each_u8(op, 0x80, n, a, b, out); break;
     case LS_U8: each_u8(op, 0, n, a, b, out); break;
+    case LS_U16: each_u16(op, 0, n, a, b, out); break;
+    case LS_U32: each_u32(op, 0, n, a, b, out); break;
+    case LS_U64: each_u64(op, 0, n, a, b, out); break;
+    case LS_I16: each_u16(op, 0x8000, n, a, b, out); break;
+    case LS_BOOL: /* it has no arithmetic */
     case LS_NDTYPES: break;
     }
 }

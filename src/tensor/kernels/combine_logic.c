@@ -1,4 +1,5 @@
-/* combine_logic.c - and, or, xor of two blocks of integers: bit by bit, or of what is not zero. */
+/* combine_logic.c - and, or, xor of two blocks of integers or bools: bit by bit, or of what is not
+ * zero. */
 #include "tensor/kernels/each.h"
 #include "tensor/kernels/variant.h"
 
@@ -24,6 +25,10 @@ INLINE void each_u32(ls_op op, size_t n, const uint32_t *a, const uint32_t *b, u
     EACH for (size_t i = 0; i < n; i++) out[i] = truth(op, a[i] != 0, b[i] != 0);
 }
 
+INLINE void each_u16(ls_op op, size_t n, const uint16_t *a, const uint16_t *b, uint16_t *out) {
+    EACH for (size_t i = 0; i < n; i++) out[i] = truth(op, a[i] != 0, b[i] != 0);
+}
+
 INLINE void each_u8(ls_op op, size_t n, const uint8_t *a, const uint8_t *b, uint8_t *out) {
     EACH for (size_t i = 0; i < n; i++) out[i] = truth(op, a[i] != 0, b[i] != 0);
 }
@@ -32,6 +37,7 @@ INLINE void each(size_t size, ls_op op, size_t n, const void *a, const void *b, 
     switch (size) {
     case 8: each_u64(op, n, a, b, out); break;
     case 4: each_u32(op, n, a, b, out); break;
+    case 2: each_u16(op, n, a, b, out); break;
     default: each_u8(op, n, a, b, out); break;
     }
 }
