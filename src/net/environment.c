@@ -128,7 +128,8 @@ static ls_status read_launcher(ls_launcher launcher, ls_environment *env, ls_err
  * the whole job's SLURM_NTASKS; a program that runs there without srun is alone. Only a step has a
  * SLURM_STEP_ID. */
 static ls_launcher find_launcher(void) {
-    /* Elsewhere a size without a rank may be meant for others; our own is a mistake. */
+    /* Elsewhere a size without a rank may be meant for others (check_alone()); our own is a
+     * mistake. */
     if (getenv("LOCKSTEP_SIZE")) return LS_LAUNCHER_LOCKSTEP;
     for (int i = LS_LAUNCHER_LOCKSTEP; i < NLAUNCHERS; i++) {
         if (i == LS_LAUNCHER_SLURM && !getenv("SLURM_STEP_ID")) continue;
@@ -346,6 +347,18 @@ static ls_status read_step(ls_environment *env, ls_error *e) {
     return env->port ? LS_OK : read_step_address(env, e);
 }
 
+/* Programs that each believe to be alone would all do the whole work, and write to the same files.
+ * Under another launcher, as srun, WORLD_SIZE may be there for others. */
+static ls_status check_alone(ls_error *e) {
+    variable size = find("WORLD_SIZE");
+    if (!size.value || strcmp(size.value, "1") == 0) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "WORLD_SIZE is '%.60s' but RANK is not set: set RANK, too, from 0 to WORLD_SIZE - "
+        "1, or unset WORLD_SIZE for a program that is alone",
+        size.value);
+}
+
 ls_status ls_environment_read(ls_environment *env_p, ls_error *e) {
     ls_environment env = {.rank = 0, .size = 1, .local_rank = -1, .local_size = -1};
     ls_launcher launcher = find_launcher();
@@ -354,6 +367,7 @@ ls_status ls_environment_read(ls_environment *env_p, ls_error *e) {
         LS_TRY(read_address(&env, e));
         if (is_task_of_step(&env)) LS_TRY(read_step(&env, e));
     }
+    if (launcher == LS_LAUNCHER_NONE) LS_TRY(check_alone(e));
     *env_p = env;
     return LS_OK;
 }

@@ -9,7 +9,7 @@
  *     Slurm         SLURM_PROCID          SLURM_STEP_NUM_TASKS  SLURM_LOCALID
  *
  * The first launcher in this order whose rank is set decides; the others are not looked at. Without
- * any the program is alone, a group of one. LOCKSTEP_ADDR (host:port or [ipv6]:port), else
+ * any the program is alone, a group of one, unless WORLD_SIZE says otherwise, which is refused. LOCKSTEP_ADDR (host:port or [ipv6]:port), else
  * MASTER_ADDR and MASTER_PORT, say with each launcher where worker 0 listens. Tasks of srun, with
  * PMI or PMIx too, have an address without them: the step's first node and a port made of the job's
  * number.

@@ -133,6 +133,8 @@ static const char *judge(const hall *h, const ls_guest *g) {
                  h->j->size);
         return why;
     }
+    if (s.pid < 1 || s.pid > INT32_MAX)
+        return "it says that its process has a number that can't be";
     if (s.rank < 1 || s.rank >= s.size || s.port < 1 || s.port > 65535) {
         snprintf(why, sizeof why, "it says that it is worker %u of %u and listens on port %u",
                  s.rank, s.size, s.port);
@@ -277,6 +279,10 @@ static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, 
     for (int i = 0; i < j->size; i++) {
         entry x;
         memcpy(&x, text + sizeof r->nonce + (size_t)i * sizeof x, sizeof x);
+        if (x.port < 1 || x.port > 65535 || x.pid < 1 || x.pid > INT32_MAX)
+            return ls_fail(e, LS_EPEER,
+                           "worker 0 at %.200s:%d says that worker %d is process %u, at port %u",
+                           j->host, j->port, i, x.pid, x.port);
         unpack(&x, &r->members[i]);
     }
     return LS_OK;

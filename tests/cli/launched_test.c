@@ -116,6 +116,8 @@ static void test_wrong(void **state) {
     expect_shell(AS_TORCHRUN("29734", "@/never -n 2"), false, "the launcher has started 3 workers");
     expect_shell(AS_TORCHRUN("29735", "@/never --set parallel.transport=thread"), false,
                  "started; leave it out");
+    expect_shell("WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29737 " TRAIN "@/never 2>&1",
+                 false, "WORLD_SIZE is '2' but RANK is not set");
     assert_false(file_exists("never"));
 }
 

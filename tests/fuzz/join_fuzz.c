@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_join j = {.size = 4};
     ls_roster r = {.size = 4, .members = members, .listen_fd = -1};
     hall h = {.j = &j, .roster = &r, .end = -1};
-    hello first = {.protocol = PROTOCOL, .rank = 2, .size = 4, .port = 9};
+    hello first = {.protocol = PROTOCOL, .rank = 2, .size = 4, .port = 9, .pid = 1};
     int peers[2] = {-1, -1};
     if (nbytes > 20000) return 0;
     ls_guests_open(&h.guests, -1, NULL, knows, "it says no hello", 4, 4);

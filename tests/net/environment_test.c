@@ -110,7 +110,7 @@ static void test_alone(void **state) {
     assert_is(read_with(""), LS_LAUNCHER_NONE, 0, 1, -1, -1);
     assert_listens(read_with(""), "", 0);
     /* An address, or a size, may be left over from other programs. */
-    ls_environment env = read_with("LOCKSTEP_ADDR=a:1 MASTER_ADDR=b WORLD_SIZE=4 PMI_SIZE=3");
+    ls_environment env = read_with("LOCKSTEP_ADDR=a:1 MASTER_ADDR=b WORLD_SIZE=1 PMI_SIZE=3");
     assert_is(env, LS_LAUNCHER_NONE, 0, 1, -1, -1);
     assert_listens(env, "", 0);
 }
@@ -229,6 +229,7 @@ static void test_precedence(void **state) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         unsetenv(steps[i].removed);
         if (i == 1) unsetenv("LOCKSTEP_SIZE");
+        if (i == 2) unsetenv("WORLD_SIZE");
         ls_environment env = {0};
         ls_error e = {0};
         assert_ls_ok(ls_environment_read(&env, &e), e);
@@ -244,6 +245,10 @@ static void test_bad_numbers(void **state) {
     (void)state;
     assert_refused("LOCKSTEP_RANK=0 LOCKSTEP_SIZE=0",
                    "LOCKSTEP_SIZE is '0'; expected a whole number from 1 to 1048576");
+    assert_refused("WORLD_SIZE=4", "WORLD_SIZE is '4' but RANK is not set: set RANK, too");
+    assert_refused("WORLD_SIZE=four", "WORLD_SIZE is 'four' but RANK is not set");
+    assert_refused("WORLD_SIZE=", "WORLD_SIZE is '' but RANK is not set");
+    assert_is(read_with("WORLD_SIZE=4 PMI_RANK=1 PMI_SIZE=3"), LS_LAUNCHER_PMI, 1, 3, -1, -1);
     assert_refused("RANK=0 WORLD_SIZE=1048577",
                    "WORLD_SIZE is '1048577'; expected a whole number from 1 to 1048576");
     assert_refused("RANK=4 WORLD_SIZE=4",

@@ -260,15 +260,19 @@ static void crowd_goes(crowd *x) {
 static void test_odd_hellos(void **state) {
     (void)state;
     static const struct {
-        uint32_t hello[4]; /* protocol, rank, size, port */
+        uint32_t hello[8]; /* protocol, rank, size, port, host (2), pid (2) */
         const char *says;
     } odd[] = {
-        {{2, 1, 3, 80}, "it speaks version 2 of the protocol, not 1"},
-        {{1, 1, 1u << 31, 80}, "it belongs to a group of 2147483648 workers, this one has 3"},
-        {{1, 3, 3, 80}, "it says that it is worker 3 of 3 and listens on port 80"},
-        {{1, 0, 3, 80}, "it says that it is worker 0 of 3 and listens on port 80"},
-        {{1, 1, 3, 65536}, "it says that it is worker 1 of 3 and listens on port 65536"},
-        {{1, UINT32_MAX, 3, 0}, "it says that it is worker 4294967295 of 3 and listens on port 0"},
+        {{2, 1, 3, 80, 0, 0, 1}, "it speaks version 2 of the protocol, not 1"},
+        {{1, 1, 1u << 31, 80, 0, 0, 1},
+         "it belongs to a group of 2147483648 workers, this one has 3"},
+        {{1, 3, 3, 80, 0, 0, 1}, "it says that it is worker 3 of 3 and listens on port 80"},
+        {{1, 0, 3, 80, 0, 0, 1}, "it says that it is worker 0 of 3 and listens on port 80"},
+        {{1, 1, 3, 65536, 0, 0, 1}, "it says that it is worker 1 of 3 and listens on port 65536"},
+        {{1, UINT32_MAX, 3, 0, 0, 0, 1},
+         "it says that it is worker 4294967295 of 3 and listens on port 0"},
+        {{1, 1, 3, 80}, "its process has a number that can't be"},
+        {{1, 1, 3, 80, 0, 0, 1, 1}, "its process has a number that can't be"},
     };
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         crew *c = crew_new(3, once);
