@@ -16,13 +16,16 @@ typedef struct reader {
     char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
     int depth;               /* mappings open */
     int ndocuments;
-    char *key; /* the key whose value comes next, or NULL */
+    bool takes_lists, in_list;
+    ls_buf list; /* of the list that is being read: its elements, one a line */
+    int list_line;
+    char *key;   /* the key whose value comes next, or NULL */
 } reader;
 
-static void add_item(reader *r, const char *value, int line) {
+static void add_item(reader *r, const char *value, int line, bool is_list) {
     ls_yaml *y = r->y;
     y->items = ls_grow(y->items, y->nitems, sizeof *y->items);
-    y->items[y->nitems++] = (ls_yaml_item){ls_strdup(r->key), ls_strdup(value), line};
+    y->items[y->nitems++] = (ls_yaml_item){ls_strdup(r->key), ls_strdup(value), line, is_list};
     free(r->key);
     r->key = NULL;
 }
@@ -39,6 +42,14 @@ static ls_status refuse_marks(const reader *r, const yaml_char_t *anchor, const 
     return LS_OK;
 }
 
+static ls_status add_element(reader *r, const char *text, int line, ls_error *e) {
+    if (strchr(text, '\n'))
+        return ls_fail(e, LS_EINVAL, "%s:%d: has a line end in an element of a list", r->path,
+                       line);
+    ls_buf_printf(&r->list, "%s%s", r->list.len ? "\n" : "", text);
+    return LS_OK;
+}
+
 static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
     const char *text = (const char *)ev->data.scalar.value;
     if (strlen(text) != ev->data.scalar.length)
@@ -47,8 +58,9 @@ static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error
     if (r->depth == 0)
         return ls_fail(e, LS_EINVAL, "%s:%d: expected groups of keys such as 'train:', not '%.60s'",
                        r->path, line, text);
+    if (r->in_list) return add_element(r, text, line, e);
     if (r->key) {
-        add_item(r, text, line);
+        add_item(r, text, line, false);
         return LS_OK;
     }
     const char *prefix = r->prefix[r->depth - 1];
@@ -58,6 +70,8 @@ static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error
 
 static ls_status on_mapping(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
     LS_TRY(refuse_marks(r, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, line, e));
+    if (r->in_list)
+        return ls_fail(e, LS_EINVAL, "%s:%d: a group can't be in a list", r->path, line);
     if (r->depth == MAX_DEPTH)
         return ls_fail(e, LS_EINVAL, "%s:%d: groups are nested too deeply", r->path, line);
     if (r->depth > 0 && !r->key)
@@ -67,15 +81,32 @@ static ls_status on_mapping(reader *r, const yaml_event_t *ev, int line, ls_erro
     return LS_OK;
 }
 
+static ls_status on_list(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
+    LS_TRY(refuse_marks(r, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, line, e));
+    if (!r->takes_lists || r->in_list || !r->key)
+        return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is a list; a single value is expected",
+                       r->path, line, r->key ? r->key : "(top)");
+    r->in_list = true;
+    r->list_line = line;
+    return LS_OK;
+}
+
+static ls_status on_list_end(reader *r) {
+    ls_buf_append(&r->list, "", 1);
+    add_item(r, r->list.data, r->list_line, true);
+    ls_buf_free(&r->list);
+    r->in_list = false;
+    return LS_OK;
+}
+
 static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     int line = (int)ev->start_mark.line + 1;
     switch (ev->type) {
     case YAML_SCALAR_EVENT: return on_scalar(r, ev, line, e);
     case YAML_MAPPING_START_EVENT: return on_mapping(r, ev, line, e);
     case YAML_MAPPING_END_EVENT: free(r->prefix[--r->depth]); return LS_OK;
-    case YAML_SEQUENCE_START_EVENT:
-        return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is a list; a single value is expected",
-                       r->path, line, r->key ? r->key : "(top)");
+    case YAML_SEQUENCE_START_EVENT: return on_list(r, ev, line, e);
+    case YAML_SEQUENCE_END_EVENT: return on_list_end(r);
     case YAML_ALIAS_EVENT:
         return ls_fail(e, LS_EINVAL, "%s:%d: aliases are not supported; write the value itself",
                        r->path, line);
@@ -111,24 +142,43 @@ static ls_status read_events(reader *r, const ls_buf *text, ls_error *e) {
     }
 }
 
-ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *e) {
-    ls_buf text = {0};
-    LS_TRY(ls_file_read(path, MAX_BYTES, &text, e));
+static ls_status parse(const ls_buf *text, const char *what, bool takes_lists, ls_yaml *y_p,
+                       ls_error *e) {
     ls_yaml y = {0};
-    reader r = {.path = path, .y = &y};
+    reader r = {.path = what, .y = &y, .takes_lists = takes_lists};
     if (!yaml_parser_initialize(&r.parser)) abort();
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.data ? text.data : ""),
-                                 text.len);
-    ls_status s = read_events(&r, &text, e);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text->data ? text->data : ""),
+                                 text->len);
+    ls_status s = read_events(&r, text, e);
     yaml_parser_delete(&r.parser);
     for (int i = 0; i < r.depth; i++) free(r.prefix[i]);
     free(r.key);
-    ls_buf_free(&text);
+    ls_buf_free(&r.list);
     if (s == LS_OK)
         *y_p = y;
     else
         ls_yaml_free(&y);
     return s;
+}
+
+static ls_status read_file(const char *path, bool takes_lists, ls_yaml *y_p, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, MAX_BYTES, &text, e));
+    ls_status s = parse(&text, path, takes_lists, y_p, e);
+    ls_buf_free(&text);
+    return s;
+}
+
+ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *e) {
+    return read_file(path, false, y_p, e);
+}
+
+ls_status ls_yaml_read_lists(const char *path, ls_yaml *y_p, ls_error *e) {
+    return read_file(path, true, y_p, e);
+}
+
+ls_status ls_yaml_parse_lists(const ls_buf *text, const char *what, ls_yaml *y_p, ls_error *e) {
+    return parse(text, what, true, y_p, e);
 }
 
 void ls_yaml_free(ls_yaml *y) {

@@ -3,17 +3,24 @@
  *     train:
  *       steps: 50        ->  { "train.steps", "50", line 2 }
  *
- * Scalars only: lists, anchors, aliases, tags and a second document are refused by name.
+ * Anchors, aliases, tags and a second document are refused by name, and so are lists, but by
+ * ls_yaml_parse_lists() lists of scalars:
+ *
+ *     data:
+ *       path: [a.txt, b.txt]   ->  { "data.path", "a.txt\nb.txt", line 2, is_list }
  */
 #ifndef LS_BASE_YAML_H
 #define LS_BASE_YAML_H
+
+#include <stdbool.h>
 
 #include "base/mem.h"
 
 typedef struct ls_yaml_item {
     char *key; /* "group.key", or the key alone where it stands at the top */
     char *value;
-    int line; /* from 1 */
+    int line;     /* from 1 */
+    bool is_list; /* the value is its elements, one a line */
 } ls_yaml_item;
 
 typedef struct ls_yaml {
@@ -22,6 +29,10 @@ typedef struct ls_yaml {
 } ls_yaml;
 
 ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *);
+/* The same with lists of scalars. */
+ls_status ls_yaml_read_lists(const char *path, ls_yaml *y_p, ls_error *);
+/* The same of a text; `what` names it in messages. */
+ls_status ls_yaml_parse_lists(const ls_buf *text, const char *what, ls_yaml *y_p, ls_error *);
 void ls_yaml_free(ls_yaml *);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/yaml.h"
 #include "train/config_suggest.h"
 
-typedef enum key_type { INTEGER, REAL, TEXT, CHOICE } key_type;
+typedef enum key_type { INTEGER, REAL, TEXT, LIST, CHOICE } key_type; /* LIST: a text a line */
 
 typedef struct key {
     const char *name;
@@ -48,6 +48,8 @@ enum { BILLION = 1000000000 };
     { name, REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
 #define STRING(name, field, free, help)                                                            \
     { name, TEXT, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
+#define STRINGS(name, field, free, help)                                                           \
+    { name, LIST, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
     { name, INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
@@ -60,8 +62,9 @@ static const key keys[] = {
     INT("model.context", model.context, 1, 1048576, 256, FIXED, "tokens of a sample"),
     INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
         "tokens of the tokenizer, which is trained on the text"),
-    STRING("data.path", data.path, FREE,
-           "a UTF-8 text; a run keeps its tokens, so going on does not read it again"),
+    STRINGS("data.path", data.path, FREE,
+            "a UTF-8 text, or several: a pattern (books/*.txt) or a list of files and patterns, "
+            "read one after the other; a run keeps its tokens, so going on does not read it again"),
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
         "part of the text's end that is kept for validation"),
     STRING("train.from", train.from, FREE,
@@ -339,9 +342,22 @@ static ls_status set_value(ls_config *c, const key *k, const char *where, const 
     case INTEGER: return set_integer(c, k, where, value, e);
     case REAL: return set_real(c, k, where, value, e);
     case CHOICE: return set_choice(c, k, where, value, e);
-    case TEXT: break;
+    case TEXT:
+    case LIST: break;
     }
     return set_text(c, k, where, value, e);
+}
+
+/* "[a, b]", as a value in YAML is. */
+static ls_status set_list(ls_config *c, const key *k, const char *value, ls_error *e) {
+    ls_buf text = {0};
+    ls_yaml y = {0};
+    ls_buf_printf(&text, "%s: %s", k->name, value);
+    ls_status s = ls_yaml_parse_lists(&text, "--set", &y, e);
+    if (s == LS_OK && y.nitems == 1) s = set_text(c, k, "--set", y.items[0].value, e);
+    ls_yaml_free(&y);
+    ls_buf_free(&text);
+    return s;
 }
 
 /* ---- reading ---- */
@@ -353,12 +369,18 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
         char where[LS_CONFIG_TEXT];
         snprintf(where, sizeof where, "%.900s:%d", path, item->line);
         const key *k = find_key(item->key);
+        if (!k && item->is_list && is_group(item->key))
+            return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected",
+                           where, item->key);
         if (!k) return unknown_key(where, item->key, e);
         int *line = &lines[k - keys];
         if (*line)
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d", where,
                            item->key, *line);
         *line = item->line;
+        if (item->is_list && k->type != LIST)
+            return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected",
+                           where, item->key);
         LS_TRY(set_value(c, k, where, item->value, e));
     }
     return LS_OK;
@@ -380,7 +402,7 @@ static ls_status not_a_config(const char *path, ls_status s, ls_error *e) {
 
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
     ls_yaml y;
-    ls_status s = ls_yaml_read(path, &y, e);
+    ls_status s = ls_yaml_read_lists(path, &y, e);
     if (s != LS_OK) return not_a_config(path, s, e);
     ls_config_defaults(c_p);
     s = apply(c_p, path, &y, e);
@@ -396,7 +418,14 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
                        assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
     const key *k = find_key(name);
-    ls_status s = k ? set_value(c, k, "--set", equals + 1, e) : unknown_key("--set", name, e);
+    bool is_list = k && k->type == LIST && equals[1] == '[';
+    ls_status s = LS_OK;
+    if (!k)
+        s = unknown_key("--set", name, e);
+    else if (is_list)
+        s = set_list(c, k, equals + 1, e);
+    else
+        s = set_value(c, k, "--set", equals + 1, e);
     free(name);
     return s;
 }
@@ -509,6 +538,21 @@ static void put_text(const char *s, ls_buf *out) {
     ls_buf_append(out, "\"", 1);
 }
 
+/* One element as a text, several as a list. */
+static void put_list(const char *s, ls_buf *out) {
+    if (!strchr(s, '\n')) {
+        put_text(s, out);
+        return;
+    }
+    char *all = ls_strdup(s), *rest = all;
+    for (char *one; (one = strsep(&rest, "\n"));) {
+        ls_buf_printf(out, one == all ? "[" : ", ");
+        put_text(one, out);
+    }
+    ls_buf_printf(out, "]");
+    free(all);
+}
+
 static void put_value(const ls_config *c, const key *k, ls_buf *out) {
     const char *at = (const char *)c + k->offset;
     int64_t integer = 0;
@@ -525,6 +569,7 @@ static void put_value(const ls_config *c, const key *k, ls_buf *out) {
     case REAL: put_real(real, out); break;
     case CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
     case TEXT: put_text(at, out); break;
+    case LIST: put_list(at, out); break;
     }
 }
 
@@ -613,7 +658,8 @@ const char *const *ls_config_key_words(int i) { return keys[i].choices; }
 
 static bool equal(const ls_config *a, const ls_config *b, const key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
-    return k->type == TEXT ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
+    return k->type == TEXT || k->type == LIST ? strcmp(x, y) == 0
+                                              : memcmp(x, y, sizeof(int64_t)) == 0;
 }
 
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,

@@ -44,7 +44,7 @@ typedef struct ls_config {
         int64_t layers, width, heads, context, vocab;
     } model;
     struct {
-        char path[LS_CONFIG_TEXT]; /* UTF-8 text */
+        char path[LS_CONFIG_TEXT]; /* of UTF-8 texts, or patterns: one a line (data/text.h) */
         double val_fraction;       /* of the tokens, from the end */
     } data;
     struct {

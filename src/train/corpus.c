@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "data/bigram.h"
+#include "data/text.h"
 #include "train/origin.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
@@ -52,24 +53,24 @@ static ls_status load_tokenizer(ls_corpus *c, const char *path, ls_error *e) {
 }
 
 static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls_cut *cut,
-                                 ls_error *e) {
-    LS_TRY(ls_tokenizer_train_cut(cut, config->data.path, (uint32_t)config->model.vocab,
-                                  &c->tokenizer, e));
+                                 const char *what, ls_error *e) {
+    LS_TRY(ls_tokenizer_train_cut(cut, what, (uint32_t)config->model.vocab, &c->tokenizer, e));
     ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
     return LS_OK;
 }
 
 /* tokenizer: a file; NULL: it is trained. */
-static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *text,
+static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text,
                       const char *tokenizer, ls_error *e) {
-    const char *path = config->data.path;
+    const char *what = text->name;
     if (text->nbytes == 0)
-        return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", path);
+        return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", what);
     ls_cut cut;
-    LS_TRY(ls_cut_make(text->data, text->nbytes, path, &cut, e));
-    ls_status s = tokenizer ? load_tokenizer(c, tokenizer, e) : train_tokenizer(c, config, &cut, e);
+    LS_TRY(ls_cut_make(text->data, text->nbytes, what, &cut, e));
+    ls_status s =
+        tokenizer ? load_tokenizer(c, tokenizer, e) : train_tokenizer(c, config, &cut, what, e);
     size_t n = 0;
-    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, path, &c->encoded, &n, e);
+    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, what, &c->encoded, &n, e);
     ls_cut_free(&cut);
     LS_TRY(s);
     c->tokens = ls_tokens_hashed(c->encoded, n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
@@ -77,16 +78,16 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_mapped *te
     c->record.has_text = true;
     c->record.text = ls_hash_bytes(text->data, text->nbytes);
     c->record.text_bytes = text->nbytes;
-    return split(c, config, path, e);
+    return split(c, config, what, e);
 }
 
 ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *tokenizer,
                            ls_error *e) {
     *c = (ls_corpus){0};
-    ls_mapped text;
-    LS_TRY(ls_file_map(config->data.path, &text, e));
+    ls_text text;
+    LS_TRY(ls_text_open(config->data.path, &text, e));
     ls_status s = make(c, config, &text, tokenizer, e);
-    ls_file_unmap(&text);
+    ls_text_close(&text);
     if (s != LS_OK) ls_corpus_free(c);
     return s;
 }

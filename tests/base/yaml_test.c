@@ -85,6 +85,34 @@ static void test_nothing(void **state) {
     }
 }
 
+static ls_status parse_lists(const char *text, ls_yaml *y, ls_error *e) {
+    ls_buf buf = {0};
+    ls_buf_printf(&buf, "%s", text);
+    ls_status s = ls_yaml_parse_lists(&buf, "x", y, e);
+    ls_buf_free(&buf);
+    return s;
+}
+
+static void test_lists(void **state) {
+    (void)state;
+    ls_yaml y = {0};
+    ls_error e = {0};
+    assert_ls_ok(parse_lists("a:\n  b: [1, x y]\n  c:\n    - 'z'\nd: []\ne: 5\n", &y, &e), e);
+    assert_int_equal(y.nitems, 4);
+    check_item(&y, 0, "a.b", "1\nx y", 2);
+    check_item(&y, 1, "a.c", "z", 4);
+    check_item(&y, 2, "d", "", 5);
+    check_item(&y, 3, "e", "5", 6);
+    assert_true(y.items[0].is_list && y.items[1].is_list && y.items[2].is_list);
+    assert_false(y.items[3].is_list);
+    ls_yaml_free(&y);
+    assert_ls_fails(parse_lists("a: [[1]]", &y, &e), LS_EINVAL, "x:1: 'a' is a list", e);
+    assert_ls_fails(parse_lists("a: [{b: 1}]", &y, &e), LS_EINVAL, "a group can't be in a list", e);
+    assert_ls_fails(parse_lists("a: [\"b\\nc\"]", &y, &e), LS_EINVAL, "has a line end", e);
+    assert_ls_fails(parse_lists("- 1", &y, &e), LS_EINVAL, "'(top)' is a list", e);
+    assert_ls_fails(parse_lists("a: &x [1]", &y, &e), LS_EINVAL, "anchors are not supported", e);
+}
+
 static void refuses(const char *text, const char *says) {
     ls_yaml y = {0};
     ls_error e;
@@ -161,10 +189,10 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),   cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_depth),   cmocka_unit_test(test_not_yaml),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_reads),    cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_nothing),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lists),    cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_not_yaml), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -66,6 +66,28 @@ static void test_round_trip(void **state) {
     ls_buf_free(&text);
 }
 
+/* A list of files, in YAML and on the command line, and back. */
+static void test_list(void **state) {
+    (void)state;
+    ls_config c, again;
+    ls_error e = {0};
+    assert_ls_ok(read_text("data:\n  path: [a.txt, 'b *.txt']\n", &c, &e), e);
+    assert_string_equal(c.data.path, "a.txt\nb *.txt");
+    ls_buf text = {0};
+    ls_config_write(&c, &text);
+    assert_non_null(strstr(text.data, "path: [\"a.txt\", \"b *.txt\"]\n"));
+    assert_ls_ok(read_text(text.data, &again, &e), e);
+    assert_string_equal(again.data.path, c.data.path);
+    ls_buf_free(&text);
+    assert_ls_ok(ls_config_set(&c, "data.path=[x, y]", &e), e);
+    assert_string_equal(c.data.path, "x\ny");
+    assert_ls_ok(ls_config_set(&c, "data.path=x, y", &e), e);
+    assert_string_equal(c.data.path, "x, y");
+    assert_ls_fails(ls_config_set(&c, "data.path=[x", &e), LS_EINVAL, "--set", e);
+    assert_ls_fails(read_text("train:\n  steps: [1, 2]\n", &c, &e), LS_EINVAL,
+                    "'train.steps' is a list; a single value is expected", e);
+}
+
 /* Text that YAML would change or refuse as it is: the line ends and control characters of Unicode.
  */
 static void test_odd_text(void **state) {
@@ -135,9 +157,8 @@ static void test_help(void **state) {
         n += in_group;
         s = strchr(s, '\n') + 1;
     }
-    assert_int_equal(
-        n,
-        67); /* model 5, data 2, train 10, optim 12, parallel 18, survival 16, checkpoint 3, log 1 */
+    assert_int_equal(n, 67); /* model 5, data 2, train 10, optim 12, parallel 18, survival 16,
+                                checkpoint 3, log 1 */
     assert_non_null(strstr(help.data, "train.seed = 1 (0 to 9223372036854775807)"));
     ls_buf_free(&help);
     ls_buf_free(&text);
@@ -252,7 +273,8 @@ int main(void) {
         cmocka_unit_test(test_read),       cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_set),        cmocka_unit_test(test_check),
         cmocka_unit_test(test_compatible), cmocka_unit_test(test_odd_text),
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_help),
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_list),
+        cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
