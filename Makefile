@@ -13,7 +13,7 @@ build:
 # The program, both libraries, headers, lockstep.pc, man page and completion, into $(DESTDIR)$(PREFIX).
 install:
 	@scripts/install.sh build
-	@cmake --preset release >/dev/null
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
 	@cmake --build build --target installed -- --quiet
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true

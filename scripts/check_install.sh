@@ -50,4 +50,21 @@ for how in shared static; do
     echo "$alone" | grep -qE '^w = (2\.0|1\.9)[0-9]* -(1\.0|0\.9)[0-9]* 0\.(5|49)[0-9]*, b = (3\.0|2\.9)' ||
         fail "least_squares ($how): $alone"
 done
+
+# Under MPI a static program that lies anywhere finds the plugin: by the prefix, or where the staged tree is, by its name.
+if command -v mpirun.openmpi >/dev/null && [ -e "$here/lib/lockstep/lockstep-mpi-openmpi.so" ]; then
+    mpi3() { env -u LD_LIBRARY_PATH "$@" mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 "$root/hello-static" 2>&1 | sort; }
+    three=$(for i in 0 1 2; do echo "worker $i of 3: the ranks add up to 3"; done)
+    mpi3 | grep -q "which was built with this lockstep, is neither.*$prefix/lib/lockstep.*set LOCKSTEP_PLUGINS" ||
+        fail "no word of where the plugin is missing: $(mpi3)"
+    [ "$(mpi3 LOCKSTEP_PLUGINS="$here/lib/lockstep")" = "$three" ] || fail "hello (static) under mpirun"
+    plain=$root/plain
+    make --no-print-directory install PREFIX="$plain" >"$root/log" 2>&1 || fail "$(cat "$root/log")"
+    export PKG_CONFIG_PATH="$plain/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR=
+    [ "$(pkg-config --variable=plugindir lockstep)" = "$plain/lib/lockstep" ] || fail "a wrong plugindir"
+    cc $strict examples/hello.c -o "$root/hello-static" \
+        $(pkg-config --cflags --libs --static lockstep | sed 's/-llockstep/-l:liblockstep.a/')
+    [ "$(mpi3)" = "$three" ] || fail "hello (static) under mpirun, installed: $(mpi3)"
+    cmake --preset release -DCMAKE_INSTALL_PREFIX=/usr/local >/dev/null
+fi
 echo "installed, and the examples run: shared and static, alone and on three workers"

@@ -15,7 +15,9 @@ typedef ls_status plugin_open(int interface, ls_net **net_p, ls_error *e);
 
 static const struct {
     const char *which, *name, *package;
-} mpis[] = {{"openmpi", "Open MPI", "libopenmpi-dev"}, {"mpich", "MPICH", "libmpich-dev"}};
+    bool built; /* with this library */
+} mpis[] = {{"openmpi", "Open MPI", "libopenmpi-dev", LOCKSTEP_BUILT_openmpi},
+            {"mpich", "MPICH", "libmpich-dev", LOCKSTEP_BUILT_mpich}};
 enum { NMPIS = sizeof mpis / sizeof *mpis };
 
 /* The MPI that started the program. Open MPI is who speaks PMIx where nothing else is said. */
@@ -23,6 +25,20 @@ static const char *which_started(void) {
     if (getenv("OMPI_COMM_WORLD_SIZE")) return "openmpi";
     if (getenv("PMI_RANK")) return "mpich";
     return getenv("PMIX_RANK") ? "openmpi" : NULL;
+}
+
+/* ---- where plugins are ---- */
+
+typedef struct places {
+    char *at[16]; /* [n] folders */
+    int n;
+} places;
+
+static void add_place(places *p, char *path) {
+    if (path && *path && p->n < (int)(sizeof p->at / sizeof *p->at))
+        p->at[p->n++] = path;
+    else
+        free(path);
 }
 
 /* `lockstep` beside the shared library that this is in; NULL: it is in none. */
@@ -33,44 +49,69 @@ static char *beside_library(void) {
     return slash ? ls_format("%.*s/lockstep", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
 }
 
-/* Where the plugin is, or NULL; free() it. */
-static char *find_plugin(const char *which) {
+/* What is asked for, then what belongs to the program that runs or to the library in it; where it
+ * has the library in it and lies elsewhere, what was installed: where libraries are looked for, and
+ * the prefix of `make install`. */
+static void list_places(places *p) {
     char program[PATH_MAX] = "";
+    const char *asked = getenv("LOCKSTEP_PLUGINS"), *libraries = getenv("LD_LIBRARY_PATH");
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     char *slash = n > 0 ? strrchr(program, '/') : NULL;
     if (slash) *slash = 0;
-    char *built = ls_format("%s/plugins", program),
-         *beside = ls_format("%s/../lib/lockstep", program);
-    char *library = beside_library();
-    const char *places[] = {getenv("LOCKSTEP_PLUGINS"), built, beside, library,
-                            LOCKSTEP_PLUGIN_DIR};
+    if (asked) add_place(p, ls_strdup(asked));
+    add_place(p, ls_format("%s/plugins", program));
+    add_place(p, ls_format("%s/../lib/lockstep", program));
+    add_place(p, beside_library());
+    add_place(p, ls_strdup(LOCKSTEP_PLUGIN_DIR));
+    while (libraries && *libraries) {
+        int length = (int)strcspn(libraries, ":");
+        if (length) add_place(p, ls_format("%.*s/lockstep", length, libraries));
+        libraries += length + (libraries[length] == ':');
+    }
+}
+
+/* Where the plugin is, or NULL; free() it. */
+static char *find_plugin(const char *which) {
+    places p = {.n = 0};
     char *found = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
-        if (!places[i] || !*places[i]) continue;
-        char *path = ls_format("%s/lockstep-mpi-%s.so", places[i], which);
-        if (access(path, F_OK) == 0)
+    list_places(&p);
+    for (int i = 0; i < p.n; i++) {
+        char *path = found ? NULL : ls_format("%s/lockstep-mpi-%s.so", p.at[i], which);
+        if (path && access(path, F_OK) == 0)
             found = path;
         else
             free(path);
+        free(p.at[i]);
     }
-    free(built);
-    free(beside);
-    free(library);
     return found;
 }
+
+static ls_status fail_missing(int mpi, ls_error *e) {
+    const char *which = mpis[mpi].which, *asked = getenv("LOCKSTEP_PLUGINS");
+    if (!mpis[mpi].built)
+        return ls_fail(e, LS_EINVAL,
+                       "this lockstep was built without %s: install %s and build it again, or name "
+                       "its compiler with cmake -DLOCKSTEP_MPICC_%s=...",
+                       mpis[mpi].name, mpis[mpi].package, which);
+    if (asked && *asked)
+        return ls_fail(e, LS_EINVAL,
+                       "the plugin lockstep-mpi-%s.so is not in LOCKSTEP_PLUGINS=%.200s, beside "
+                       "the program, or in " LOCKSTEP_PLUGIN_DIR,
+                       which, asked);
+    return ls_fail(e, LS_EINVAL,
+                   "the plugin lockstep-mpi-%s.so, which was built with this lockstep, is neither "
+                   "beside the program (plugins/, ../lib/lockstep/) nor where it is installed "
+                   "(" LOCKSTEP_PLUGIN_DIR "): set LOCKSTEP_PLUGINS to the folder that has it",
+                   which);
+}
+
+/* ---- opening ---- */
 
 /* It stays loaded: MPI's libraries don't survive being unloaded. */
 static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
     const char *which = mpis[mpi].which;
     char *path = find_plugin(which);
-    if (!path)
-        return ls_fail(
-            e, LS_EINVAL,
-            "the plugin lockstep-mpi-%s.so is neither in $LOCKSTEP_PLUGINS nor in "
-            "plugins/ or ../lib/lockstep/ beside the program nor in %s: install %s and build "
-            "again, or name "
-            "its compiler with cmake -DLOCKSTEP_MPICC_%s=...",
-            which, LOCKSTEP_PLUGIN_DIR, mpis[mpi].package, which);
+    if (!path) return fail_missing(mpi, e);
     /* Open MPI loads parts of its own, which look for its symbols in the program. */
     void *plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!plugin) {
