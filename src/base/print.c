@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/escape.h"
+#include "base/wrap.h"
 
 static void print(ls_escape_kind kind, const char *text, size_t nbytes) {
     ls_buf out = {0};
@@ -24,6 +25,20 @@ void ls_print(const char *fmt, ...) {
     va_end(args);
     if (n < 0) return; /* out of memory: a line less */
     ls_print_text(text, (size_t)n);
+    free(text);
+}
+
+void ls_print_wrapped(const char *fmt, ...) {
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int n = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (n < 0) return;
+    ls_buf lines = {0};
+    ls_buf_wrap(&lines, text, 0, 0);
+    ls_print_text(lines.data, lines.len);
+    ls_buf_free(&lines);
     free(text);
 }
 

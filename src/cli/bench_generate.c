@@ -156,9 +156,8 @@ static void print(const bench *b, const figures *f) {
     ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
     ls_print("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
              f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
-    ls_print(
-        "  that is          %10.2f GB/s, %.1f%% of the measured %.2f GB/s of a sum over memory\n",
-        speed / 1e9, 100 * speed / f->read_per_s, f->read_per_s / 1e9);
+    ls_print("  that is          %10.2f GB/s, %.1f%% of the %.2f GB/s of a sum over memory\n",
+             speed / 1e9, 100 * speed / f->read_per_s, f->read_per_s / 1e9);
 }
 
 /* One JSON object. */

@@ -259,9 +259,9 @@ static void all_passes(bench *b) {
     arrays x = {b->ring, b->ring + n, b->ring + 2 * n, b->ring + 3 * n, b->ring + 4 * n};
     fill(b->ring, 5 * n);
     if (!b->o->json)
-        ls_print(
+        ls_print_wrapped(
             "passes over memory, one core, arrays of %zu MB; GB/s read and written, as a share "
-            "of a += b (of a sum, where nothing is written):\n",
+            "of a += b (of a sum, where nothing is written):",
             n * sizeof(float) >> 20);
     for (int i = 0; i < NPASSES; i++) {
         double limit = 0, speed = measure_pass(b, &passes[i], &x, &limit);

@@ -20,7 +20,7 @@ static void print(const ls_config *c, const ls_bench_train *b) {
     ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
              b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
              b->peak_flops_per_s / 1e9);
-    ls_print("  state            %10.3f MB a worker in memory: parameters, gradients, moments\n",
+    ls_print("  state            %10.3f MB a worker: parameters, gradients, moments\n",
              b->state_nbytes / 1e6);
     ls_print("  planned          %10.3f MB a worker; resident %.3f MB a process, at most\n",
              b->planned_nbytes / 1e6, b->peak_nbytes / 1e6);

@@ -148,9 +148,10 @@ static int ledger(const char *run, bool json) {
              (long long)l.steps, ls_plural(l.steps), (long long)l.least_workers,
              (long long)l.most_workers, ls_plural(l.most_workers), (long long)l.changes,
              ls_plural(l.changes));
-    ls_print("each of %lld samples was used exactly once in each of %lld complete epoch%s; %lld "
-             "of the next, none twice\n",
-             (long long)l.nsamples, (long long)l.epochs, ls_plural(l.epochs), (long long)l.rest);
+    ls_print_wrapped(
+        "each of %lld samples was used exactly once in each of %lld complete epoch%s; %lld "
+        "of the next, none twice",
+        (long long)l.nsamples, (long long)l.epochs, ls_plural(l.epochs), (long long)l.rest);
     return 0;
 }
 

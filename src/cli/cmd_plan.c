@@ -7,6 +7,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
+#include "base/wrap.h"
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
@@ -81,8 +82,8 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
         ls_print("\nthe first of them:%s\n", text.data);
         ls_buf_free(&text);
     }
-    ls_print("\ncomputing: of the plan without recompute; sent: by a worker in a step, times the "
-             "model's size\n");
+    ls_print("\ncomputing: of the plan without recompute; sent: by a worker in a step, times\n"
+             "the model's size\n");
     free(fits);
     return LS_OK;
 }
@@ -107,9 +108,9 @@ static int diff(const ls_args *a) {
 /* Of train/snapshot.h; it is no worker's. */
 static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
     if (!ls_run_can_survive(c)) return;
-    ls_buf_printf(out,
-                  "  %-22s %12.3f  of a host, beside its workers; of several, each has a part\n",
-                  "copy for checkpoints", 3.0 * sizeof(float) * (double)m->nfloats / 1e6);
+    ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",
+                  3.0 * sizeof(float) * (double)m->nfloats / 1e6);
+    ls_buf_wrap(out, "of a host, beside its workers; of several, each has a part", 39, 39);
 }
 
 /* All at once could take gigabytes. */

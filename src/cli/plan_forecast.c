@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "cli/plan_json.h"
 #include "plan/timeline.h"
@@ -103,14 +104,12 @@ static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_wo
 }
 
 static void print_world(const cli_forecast *o, const ls_machine *m) {
-    ls_print("predicted for machines as in %s (%s, %d core%s)",
+    int n = o->host_workers ? o->host_workers : 1;
+    ls_print("predicted for machines as in %s\n  (%s, %d core%s)\n",
              o->machine ? o->machine : "this one, just measured", m->name, m->cores,
-             m->cores == 1 ? "" : "s");
-    if (o->link)
-        ls_print(", %d worker%s a host, %s between hosts", o->host_workers ? o->host_workers : 1,
-                 o->host_workers > 1 ? "s" : "", o->link);
-    if (o->algorithm) ls_print(", %s where it can", o->algorithm);
-    ls_print("\n");
+             ls_plural(m->cores));
+    if (o->link) ls_print("  %d worker%s a host, %s between hosts\n", n, ls_plural(n), o->link);
+    if (o->algorithm) ls_print("  %s where it can\n", o->algorithm);
 }
 
 static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
@@ -125,7 +124,7 @@ static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
 static void print_forecast(const ls_forecast *f) {
     ls_print("  predicted step         %12.6f s\n", f->step_s);
     ls_print("  predicted tokens/s     %12.1f\n", f->tokens_per_s);
-    ls_print("  predicted efficiency   %12.1f %%  against one worker with the same work a worker\n",
+    ls_print("  predicted efficiency   %12.1f %%  against one worker with the same work\n",
              100 * f->efficiency);
     ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
              f->comm_s, f->algorithm);
@@ -188,27 +187,32 @@ static void print_rows_json(const ls_config *c, const ls_forecast *rows, int n, 
     }
 }
 
+static const char heads[] =
+    "workers hosts  batch zero rec   step s   tok/s effic. expos.     MB algorithm\n";
+
 static void print_rows(const ls_config *c, const ls_forecast *rows, int n, int best) {
     for (int i = 0; i < n; i++) {
         const ls_forecast *f = &rows[i];
-        ls_print("  %7d %5d %7lld %4lld %9lld %11.4f %12.0f %9.1f%% %8.1f%% %11.1f  %-12s%s%s\n",
+        double megabytes = (double)f->memory_nbytes / 1e6;
+        ls_print("%c %5d %5d %6lld %4lld %3lld %8.4f %7.0f %5.1f%% %5.1f%% %6.*f %s\n",
+                 i == best ? '*'
+                 : f->fits ? ' '
+                           : '!',
                  f->nworkers, f->nhosts, (long long)c->train.batch, (long long)f->zero,
                  (long long)f->recompute, f->step_s, f->tokens_per_s, 100 * f->efficiency,
-                 100 * f->exposed_s / f->step_s, (double)f->memory_nbytes / 1e6, f->algorithm,
-                 f->fits ? "" : " over the limit", i == best ? " best" : "");
+                 100 * f->exposed_s / f->step_s, megabytes < 1000 ? 1 : 0, megabytes, f->algorithm);
     }
-    if (best < 0) ls_print("  %7d: nothing fits\n", rows[0].nworkers);
+    if (best < 0) ls_print("%7d: nothing fits\n", rows[0].nworkers);
 }
 
 static void print_head(const cli_forecast *o, const ls_config *c) {
-    ls_print("%s\n", o->strong
-                         ? "strong scaling: the batch is that of the config"
-                         : "weak scaling: batch and virtual workers grow, so that each worker "
-                           "has the same work at every size");
+    ls_print_wrapped(
+        "%s", o->strong ? "strong scaling: the batch is that of the config"
+                        : "weak scaling: batch and virtual workers grow, so that each worker "
+                          "has the same work at every size");
     if (c->parallel.memory_limit_mb > 0)
         ls_print("limit: parallel.memory_limit_mb %g a worker\n", c->parallel.memory_limit_mb);
-    ls_print("\npredicted:\n  workers hosts   batch zero recompute      step s     tokens/s "
-             "efficiency  exposed   memory MB  algorithm\n");
+    ls_print("\npredicted:\n%s", heads);
 }
 
 static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
@@ -241,9 +245,10 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
     }
     for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);
     if (s == LS_OK && !o->json)
-        ls_print(
-            "\nefficiency: against one worker with the same work a worker. exposed: the part of "
-            "the step in\nwhich a worker does not compute. best: the fastest that fits.\n");
+        ls_print("\n*: the fastest that fits; !: over the limit. rec: parallel.recompute. tok/s:\n"
+                 "tokens a second. effic.: against one worker with the same work a worker.\n"
+                 "expos.: the part of the step in which a worker does not compute. MB: memory of\n"
+                 "a worker.\n");
     ls_machine_free(&m);
     return s;
 }

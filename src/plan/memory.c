@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/wrap.h"
 #include "plan/world.h"
 
 static const char *const names[LS_NPURPOSES] = {
@@ -158,6 +159,8 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     *m_p = m;
 }
 
+enum { NOTE_COLUMN = 39 };
+
 static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_purpose what,
                  ls_buf *out) {
     bool some = p->c.nworkers > 1;
@@ -181,15 +184,26 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }
 
+/* One line of the table, with a note that may go on below. */
+static void put_row(const char *name, size_t nbytes, const char *said, ls_buf *out) {
+    ls_buf_printf(out, "  %-22s %12.3f  ", name, (double)nbytes / 1e6);
+    ls_buf_wrap(out, said ? said : "", NOTE_COLUMN, NOTE_COLUMN);
+}
+
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {
+    ls_buf said = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
-        ls_buf_printf(out, "  %-22s %12.3f  ", names[i], (double)m->nbytes[i] / 1e6);
-        note(p, c, m, (ls_purpose)i, out);
-        ls_buf_printf(out, "\n");
+        said.len = 0;
+        ls_buf_append(&said, "", 0);
+        note(p, c, m, (ls_purpose)i, &said);
+        put_row(names[i], m->nbytes[i], said.data, out);
     }
-    ls_buf_printf(out, "  %-22s %12.3f  ", "at most at one time", (double)m->peak / 1e6);
-    if (m->peak_action >= 0) ls_buf_printf(out, "in action %d", m->peak_action);
-    ls_buf_printf(out, "\n  %-22s %12.3f\n", p->c.nworkers == 1 ? "1 worker" : "all workers",
-                  (double)m->peak * p->c.nworkers / 1e6);
+    said.len = 0;
+    ls_buf_append(&said, "", 0);
+    if (m->peak_action >= 0) ls_buf_printf(&said, "in action %d", m->peak_action);
+    put_row("at most at one time", m->peak, said.data, out);
+    put_row(p->c.nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)p->c.nworkers, NULL,
+            out);
+    ls_buf_free(&said);
 }

@@ -55,12 +55,12 @@ static void print_lanes(const ls_timeline_times *a, const ls_timeline_times *b, 
 }
 
 static void print_share(ls_buf *out, const ls_timeline_times *m, int kind) {
-    ls_buf_printf(out, " %8.0f %10.3f %6.1f%%", m->counts[kind], ms_of(m->kinds[kind]),
+    ls_buf_printf(out, " %7.0f %10.3f %6.1f%%", m->counts[kind], ms_of(m->kinds[kind]),
                   m->step > 0 ? 100 * m->kinds[kind] / m->step : 0);
 }
 
 static void print_kinds(const ls_timeline_times *a, const ls_timeline_times *b, ls_buf *out) {
-    ls_buf_printf(out, "\n%-15s %8s %10s %7s %8s %10s %7s %10s\n", "by action", "A count", "ms",
+    ls_buf_printf(out, "\n%-15s %7s %10s %7s %7s %10s %7s %10s\n", "by action", "A count", "ms",
                   "of step", "B count", "ms", "of step", "B - A ms");
     for (int k = 0; k < LS_NACTION_KINDS; k++) {
         if (a->counts[k] == 0 && b->counts[k] == 0) continue;

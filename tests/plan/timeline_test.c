@@ -311,7 +311,7 @@ static void test_diff(void **state) {
     ls_timeline_diff(&f.t, &g.t, &out);
     assert_null(strstr(out.data, "the plans differ"));
     assert_non_null(strstr(out.data,
-                           "  Forward              1      2.000   25.0%        1      2.500"
+                           "  Forward             1      2.000   25.0%       1      2.500"
                            "   31.2%     +0.500\n"));
     const char *name = strstr(out.data, "where they part");
     assert_non_null(name);
