@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""check_documents.py LOCKSTEP - what the documents print works, and so do the files that we ship.
+
+Every command line with lockstep in a code block of the documents is run, in a folder of its own for
+each document, from the top to the bottom. There the shipped configs have their keys and names but a
+model of a few thousand parameters and a few steps, so that the lines need no changes; where one has a
+placeholder (CONFIG), or needs what is not here (other hosts, Slurm, half a minute of measuring), RULES
+says what stands for it. A line that needs more than this machine has is parsed alone: with an option
+that does not exist at its end, lockstep must complain of nothing but that one. Nothing is left out: a
+line that no rule allows to be left is run.
+
+The configs and machine files are also planned as they are shipped.
+"""
+import glob
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "build/lockstep")
+BUILD = os.path.dirname(PROGRAM)
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/*.md", "examples/*.md", "examples/*/*.md"]
+SMALL = {"layers": "1", "width": "24", "heads": "3", "context": "16", "vocab": "300", "steps": "4",
+         "warmup": "1", "eval_every": "2", "eval_samples": "8"}
+
+# (what the line contains, what becomes of it, why); tried in this order, all that match. A function
+# changes the line; "parse": it is parsed alone.
+RULES = [
+    (r"^\$ ", lambda s: s[2:], "a prompt"),
+    (r"\[[^]]*\]", lambda s: re.sub(r"\[([^]]*)\]", r"\1", s), "all that may be given"),
+    (r"\bCONFIG(\.yaml)?\b", lambda s: re.sub(r"\bCONFIG(\.yaml)?\b", "configs/tiny.yaml", s),
+     "any config"),
+    (r"KEY=VALUE", lambda s: s.replace("KEY=VALUE", "train.steps=4"), "any key"),
+    (r"--tokens N", lambda s: s.replace("--tokens N", "--tokens 8"), "any number"),
+    (r"-n N\b", lambda s: s.replace("-n N", "-n 2"), "any number"),
+    (r"--steps N", lambda s: s.replace("--steps N", "--steps 2"), "any number"),
+    (r"8,64,512,4096", lambda s: s.replace("8,64,512,4096", "8,64"), "a minute less of planning"),
+    (r"--seeds \d+\.\.\d+", lambda s: re.sub(r"--seeds \S+", "--seeds 1..20", s), "fewer seeds"),
+    (r"--seeds SEED", lambda s: s.replace("SEED", "7"), "any seed"),
+    (r"/tmp/", lambda s: s.replace("/tmp/", "tmp/"), "the folder of this check"),
+    (r"\bsrun\b", lambda s: re.sub(r"\bsrun( -n \d+)?", lambda m: "lockstep run" + (m[1] or " -n 4"), s),
+     "no Slurm here: lockstep run starts as many workers"),
+    (r"\bmpirun\b", lambda s: s.replace("mpirun", MPIRUN) if MPIRUN else
+     s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
+    (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
+    (r"--listen|--join|--membership", lambda s: "parse " + s, "other hosts"),
+    (r"bench machine", lambda s: "parse " + s, "half a minute, in which nothing else should run"),
+    (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
+    (r"LOCKSTEP_LINKS=", lambda s: s.replace("LOCKSTEP_LINKS=links.yaml ", ""), "not measured here"),
+]
+MPIRUN = ("mpirun --oversubscribe" + (" --allow-run-as-root" if os.getuid() == 0 else "")
+          if shutil.which("mpirun") else None)
+START = re.compile(r"(\$ )?(export |for \w+ in |do )?([A-Z_]+=\S+ )*"
+                   r"(lockstep|\S*/lockstep(-sim)?|mpirun|srun)( |$)")
+
+
+def commands(path):
+    """The command lines of a document's code blocks: (line number, text)."""
+    lines = open(path, encoding="utf-8").read().split("\n")
+    found, i, fenced = [], 0, False
+    while i < len(lines):
+        number, line = i + 1, lines[i]
+        i += 1
+        if line.startswith("```"):
+            fenced = not fenced
+            continue
+        if not fenced and not line.startswith("    "):
+            continue
+        text = line.strip()
+        if not (START.match(text) or (text.startswith("for ") and "lockstep " in text)):
+            continue
+        while text.endswith("\\") and i < len(lines):
+            text = text[:-1] + lines[i].strip()
+            i += 1
+        found.append((number, re.sub(r"\s+# .*", "", text)))
+    return found
+
+
+def make_scratch():
+    """A folder like the root of a checkout that is built, with small models."""
+    top = tempfile.mkdtemp(prefix="lockstep-documents-")
+    for name in ("build/tests", "configs", "bin", "tmp"):
+        os.makedirs(os.path.join(top, name))
+    shutil.copytree(os.path.join(ROOT, "configs/machines"), os.path.join(top, "configs/machines"))
+    shutil.copy(os.path.join(ROOT, "LICENSE"), top)
+    shutil.copy(os.path.join(ROOT, "configs/machines/v100.yaml"), os.path.join(top, "machine.yaml"))
+    text = open(os.path.join(ROOT, "LICENSE"), encoding="utf-8").read()
+    for config in glob.glob(os.path.join(ROOT, "configs/*.yaml")):
+        small = re.sub(r"^( +)(\w+):( +)([\d.e-]+)", lambda m: m[1] + m[2] + ":" + m[3] +
+                       SMALL.get(m[2], m[4]), open(config, encoding="utf-8").read(), flags=re.M)
+        small = small.replace("vocab: 50257", "vocab: 300")
+        open(os.path.join(top, "configs", os.path.basename(config)), "w", encoding="utf-8").write(small)
+        for path in re.findall(r"^ +path: (\S+)", small, flags=re.M):
+            path = os.path.join(top, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            open(path, "w", encoding="utf-8").write(text)
+    tiny = open(os.path.join(top, "configs/tiny.yaml"), encoding="utf-8").read()
+    mine = re.sub(r"( +min_lr:).*", r"\1 1e-5", tiny)  # a user's own config
+    open(os.path.join(top, "configs/mine.yaml"), "w", encoding="utf-8").write(mine)
+    for at in ("build/lockstep", "bin/lockstep"):
+        os.symlink(PROGRAM, os.path.join(top, at))
+    sim = os.path.join(BUILD, "tests/lockstep-sim")
+    os.symlink(sim, os.path.join(top, "build/tests/lockstep-sim"))
+    subprocess.run(["cc", os.path.join(ROOT, "examples/hello.c"), "-I" + os.path.join(ROOT, "include"),
+                    "-L" + BUILD, "-llockstep", "-Wl,-rpath," + BUILD, "-o",
+                    os.path.join(top, "hello")], check=True)
+    return top
+
+
+def environment(top):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    env["PATH"] = os.path.join(top, "bin") + ":" + env["PATH"]
+    env["LOCKSTEP_PLUGINS"] = os.path.join(BUILD, "plugins")  # where an installed one finds its own
+    return env
+
+
+def run(top, line):
+    r = subprocess.run(["bash", "-c", "set -e; " + line], cwd=top, env=environment(top), timeout=240,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True, errors="replace")
+    return r.returncode == 0, r.stdout
+
+
+def parse(top, line):
+    r = subprocess.run(["bash", "-c", line + " --no-such-option"], cwd=top, env=environment(top),
+                       timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True, errors="replace")
+    return r.returncode == 2 and "--no-such-option" in r.stdout, r.stdout
+
+
+def scale(top, line):
+    """`lockstep scale RUN N` is for a run that trains: one is started for it, and stopped."""
+    folder = shlex.split(line)[2]
+    shutil.rmtree(os.path.join(top, folder), ignore_errors=True)
+    run_ = subprocess.Popen([PROGRAM, "train", "configs/demo.yaml", "-n", "2", "-o", folder, "--set",
+                             "train.steps=1000000"], cwd=top, env=environment(top),
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(1000):  # until it has begun to listen
+        good, said = run(top, line)
+        if good or run_.poll() is not None:
+            break
+        time.sleep(0.05)
+    run_.send_signal(signal.SIGTERM)
+    code = run_.wait()
+    return good and code == 75, said + ("" if code == 75 else f"the run ended with {code}")
+
+
+def make_base(top, line):
+    """The run whose weights another begins with."""
+    base = re.search(r"train\.from=(\S+)", line)
+    if base and not os.path.exists(os.path.join(top, base[1])):
+        run(top, f"lockstep train configs/mine.yaml -n 1 -o {base[1]}")
+
+
+def check_document(name):
+    failed, count = 0, {"run": 0, "parsed": 0}
+    top = make_scratch()
+    for number, printed in commands(os.path.join(ROOT, name)):
+        line, why = printed, []
+        for pattern, change, reason in RULES:
+            if re.search(pattern, line):
+                line = change(line)
+                why.append(reason)
+        if line.startswith("parse "):
+            how, (good, said) = "parsed", parse(top, line[6:])
+        elif re.match(r"\S*lockstep scale ", line):
+            how, (good, said) = "run", scale(top, line)
+        else:
+            if re.search(r"lockstep train configs/\S+ .*-o (\S+)", line) and "--resume" not in line:
+                folder = re.search(r"-o (\S+)", line)[1].rstrip(";")
+                shutil.rmtree(os.path.join(top, folder), ignore_errors=True)
+            make_base(top, line)
+            how, (good, said) = "run", run(top, line)
+        count[how] += 1
+        changed = "" if line == printed else f"\n    as: {line}  ({'; '.join(why)})"
+        print(f"{'ok' if good else 'FAILED'}: {name}:{number}: {printed}{changed}")
+        if not good:
+            failed += 1
+            print("    " + "\n    ".join(said.strip().split("\n")[-12:]))
+    shutil.rmtree(top, ignore_errors=True)
+    return failed, count
+
+
+def check_shipped():
+    """Configs and machine files, as they are."""
+    failed = checked = 0
+    lines = [f"plan {c} -n {n}" for c in sorted(glob.glob("configs/*.yaml", root_dir=ROOT))
+             for n in (1, 2, 4)]
+    lines += [f"plan configs/demo.yaml -n 2,4 --machine {m}"
+              for m in sorted(glob.glob("configs/machines/*.yaml", root_dir=ROOT))]
+    for line in lines:
+        r = subprocess.run([PROGRAM] + line.split(), cwd=ROOT, text=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, timeout=120)
+        checked += 1
+        failed += r.returncode != 0
+        print(f"{'FAILED' if r.returncode else 'ok'}: lockstep {line}")
+        if r.returncode:
+            print("    " + r.stderr.strip())
+    return failed, checked
+
+
+def main():
+    failed, shipped = check_shipped()
+    total = {"run": 0, "parsed": 0}
+    names = sorted(n for d in DOCUMENTS for n in glob.glob(d, root_dir=ROOT))
+    for name in names:
+        bad, count = check_document(name)
+        failed += bad
+        for k in total:
+            total[k] += count[k]
+    print(f"{shipped} plans of shipped files; {total['run']} command lines of {len(names)} documents "
+          f"run, {total['parsed']} parsed; {failed} failed")
+    if total["run"] < 20 or shipped < 10:
+        print("too few were found: have the documents moved?")
+        failed += 1
+    return 1 if failed else 0
+
+
+sys.exit(main())
