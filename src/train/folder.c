@@ -87,6 +87,14 @@ static ls_status check_config(const ls_run *r, bool logs, ls_error *e) {
     return s;
 }
 
+/* The same; but what a view before this one has begun, and locked, is not somebody else's because
+ * others have put files there since. */
+static ls_status look_to_follow(const ls_run *r, bool follows, found *f_p, ls_error *e) {
+    LS_TRY(look(r, f_p, e));
+    if (follows && f_p->what == IS_OTHER && f_p->has_lock) f_p->what = IS_EMPTY;
+    return LS_OK;
+}
+
 /* May this run be there? */
 static ls_status check_found(const ls_run *r, bool resumes, const found *f, bool logs,
                              ls_error *e) {
@@ -188,30 +196,31 @@ static void note_place(ls_folder *f) {
 }
 
 /* With the lock. */
-static ls_status look_again(ls_folder *f, bool resumes, ls_error *e) {
+static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
     found now;
-    LS_TRY(look(f->run, &now, e));
-    LS_TRY(check_found(f->run, resumes, &now, true, e));
+    LS_TRY(look_to_follow(f->run, follows, &now, e));
+    LS_TRY(check_found(f->run, f->run->resumes || follows, &now, true, e));
     LS_TRY(check_disk(f->run, e));
     note_place(f);
-    f->notes->fresh = now.what == IS_EMPTY;
-    if (f->notes->fresh && f->run->resumes)
+    bool trained = follows && ls_store_get(f->run->store, LS_STORE_FOLDER_MADE);
+    f->notes->fresh = now.what == IS_EMPTY && !trained;
+    if (f->notes->fresh && f->run->resumes && !follows)
         ls_log("%s: %s; this run begins it", f->run->dir,
                f->made_from ? "does not exist yet" : "is empty");
     return LS_OK;
 }
 
 /* Whoever has not got the lock has changed nothing, but made directories that are empty. */
-static ls_status lock_once(ls_folder *f, bool resumes, double wait_s, ls_error *e) {
+static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
     const ls_run *r = f->run;
     found before;
-    LS_TRY(look(r, &before, e));
-    if (before.has_lock && wait_s == 0) LS_TRY(ls_lock_look(r->dir, e));
-    LS_TRY(check_found(r, resumes, &before, false, e));
+    LS_TRY(look_to_follow(r, follows, &before, e));
+    if (before.has_lock && !follows) LS_TRY(ls_lock_look(r->dir, e));
+    LS_TRY(check_found(r, r->resumes || follows, &before, false, e));
     f->made_from = missing_part(r->dir);
     ls_status s = ls_file_make_dirs(r->dir, e);
-    if (s == LS_OK) s = ls_lock_take(r->dir, wait_s, &f->lock, e);
-    if (s == LS_OK) s = look_again(f, resumes, e);
+    if (s == LS_OK) s = ls_lock_take(r->dir, follows ? LOST_HOST_S : 0, &f->lock, e);
+    if (s == LS_OK) s = look_again(f, follows, e);
     if (s == LS_OK) return LS_OK;
     ls_lock_remove(&f->lock, r->dir);
     remove_dirs(f);
@@ -227,7 +236,7 @@ ls_status ls_folder_open(const ls_run *r, bool follows, ls_folder **f_p, ls_erro
     if (!f) return LS_ENOMEM;
     ls_status s = LS_EIO;
     for (int i = 0; s != LS_OK && i < MOST_TRIES; i++) {
-        s = lock_once(f, r->resumes || follows, follows ? LOST_HOST_S : 0, e);
+        s = lock_once(f, follows, e);
         /* A start that failed may have removed the directory meanwhile. */
         if (s != LS_EIO || ls_file_exists(r->dir)) break;
     }

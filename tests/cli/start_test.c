@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/program.h"
+#include "free_port.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* many times slower */
 enum { RACES = 12, STEPS = 40 };
@@ -175,6 +176,43 @@ static void test_killed_while_tokenizing(void **state) {
     is_whole("killed");
 }
 
+/* Where worker 0 opens the directory: on a first host, and under a launcher. */
+static void meets(const char *run, const char *first, const char *second, const char *fault) {
+    char precious[64];
+    setenv("LOCKSTEP_FAULTS", fault, 1);
+    program p = program_start(first, 0);
+    unsetenv("LOCKSTEP_FAULTS");
+    wait_for_file("held");
+    expect(second, 1, "is in use by another lockstep: process ");
+    snprintf(precious, sizeof precious, "%s/precious.txt", run);
+    write_file(precious, "mine", 4);
+    if (strstr(first, "--listen")) { /* others take the place of its workers */
+        kill_workers(&p);
+        assert_int_equal(shell("rm held"), 0);
+        wait_for_file("held");
+    }
+    assert_int_equal(shell("rm held"), 0);
+    ends(&p, 0, NULL);
+    assert_true(file_exists(precious));
+    is_whole(run);
+}
+
+static void test_other_starters(void **state) {
+    (void)state;
+    char first[640], second[640], train[512], more[64];
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef", 1);
+    snprintf(more, sizeof more, " --listen 127.0.0.1:%d", free_port());
+    snprintf(first, sizeof first, START, 2, "host", STEPS, more);
+    snprintf(more, sizeof more, " --resume --listen 127.0.0.1:%d", free_port());
+    snprintf(second, sizeof second, START, 2, "host", STEPS, more);
+    meets("host", first, second, "fsync host/config.yaml.new HOLD 0-1");
+    unsetenv("LOCKSTEP_KEY");
+    snprintf(train, sizeof train, START, 2, "launched", STEPS, "");
+    snprintf(first, sizeof first, "run -n 2 %s %s", LOCKSTEP_PROGRAM, train);
+    snprintf(second, sizeof second, "run -n 2 %s %s --resume", LOCKSTEP_PROGRAM, train);
+    meets("launched", first, second, "fsync tokens.bin HOLD 0");
+}
+
 /* All that was left of a start that was killed: the next one begins there, with --resume or without
  * if there is no config yet. */
 static void test_killed_starts(void **state) {
@@ -251,10 +289,10 @@ static void test_failed_launch(void **state) {
     (void)state;
     char line[512];
     snprintf(line, sizeof line,
-             "run -n 2 %s train configs/tiny.yaml -o @/launched/failed --set data.path=@/no-text",
+             "run -n 2 %s train configs/tiny.yaml -o @/failing/failed --set data.path=@/no-text",
              LOCKSTEP_PROGRAM);
     expect(line, 1, "no-text: can't be opened");
-    assert_false(file_exists("launched"));
+    assert_false(file_exists("failing"));
 }
 
 /* ---- what is somebody else's ---- */
@@ -418,6 +456,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_races),
         cmocka_unit_test(test_killed_while_tokenizing),
+        cmocka_unit_test(test_other_starters),
         cmocka_unit_test(test_killed_starts),
         cmocka_unit_test(test_failed_starts),
         cmocka_unit_test(test_no_memory),
