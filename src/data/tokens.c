@@ -254,12 +254,13 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-ls_status ls_tokens_verify(const ls_tokens *t, ls_error *e) {
+ls_status ls_tokens_verify(ls_tokens *t, ls_error *e) {
     ls_tokens there;
     struct stat now;
     if (!t->path || stat(t->path, &now) != 0 || is_same_file(&now, &t->opened)) return LS_OK;
     LS_TRY(ls_tokens_open(t->path, &there, e));
     bool same = ls_hash_same(there.hash, t->hash);
+    if (same) t->opened = there.opened;
     ls_tokens_close(&there);
     if (same) return LS_OK;
     return ls_fail(e, LS_EINVAL,

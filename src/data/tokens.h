@@ -60,9 +60,9 @@ ls_status ls_tokens_read_all(const ls_tokens *, size_t first, size_t n, uint32_t
                              ls_error *);
 
 /* Are the tokens at the path, if there are any, still those that were opened? Costs a stat() where
- * size, inode and times are the same, else the file is read once more. Errors: as of
- * ls_tokens_open(), and LS_EINVAL: they are others. */
-ls_status ls_tokens_verify(const ls_tokens *, ls_error *);
+ * size, inode and times are the same; else the file is read once more, and these are remembered.
+ * Errors: as of ls_tokens_open(), and LS_EINVAL: they are others. */
+ls_status ls_tokens_verify(ls_tokens *, ls_error *);
 
 void ls_tokens_close(ls_tokens *);
 
