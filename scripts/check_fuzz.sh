@@ -25,7 +25,7 @@ frame() { # frame KIND NBYTES
     printf "\\$(printf %03o $(($2 % 256)))\\$(printf %03o $(($2 / 256)))"'\0\0\0\0\0\0'
 }
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
-mkdir "$seeds/conn" "$seeds/views" "$seeds/links" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
+mkdir "$seeds/conn" "$seeds/secure" "$seeds/views" "$seeds/links" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
     "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer" "$seeds/timeline"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
@@ -36,6 +36,7 @@ for kind in 1 2; do
     { frame $kind 24; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; } >"$seeds/watch/greeting$kind"
 done
 { frame 4 536; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; printf 'news%0600d' 0; } >"$seeds/watch/news"
+printf '\026\003\001\000\010\001\000\000\004abcd' >"$seeds/secure/hello"
 for first in 0 1 7; do # JOIN, BEGIN, ENDED, what follows from them
     { printf "\\$(printf %03o $first)"
       for what in 0 4 5 3 2 1 7 6; do printf "\\0\\0\\0\\$(printf %03o $what)"; word 0; word 0; word 0; done; } \
@@ -80,6 +81,7 @@ target() { # target NAME RUNS
 
 target conn 60000
 target join 35000
+target secure 8000
 target views 20000
 target links 500
 target watch 35000
