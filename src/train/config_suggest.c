@@ -75,7 +75,7 @@ static const char *last_word(const char *name) {
 static bool lists(const char *list, const char *word) {
     size_t n = strlen(word);
     for (const char *at = list; n && (at = strstr(at, word)); at++)
-        if (at[-1] == ' ' && at[n] == ' ') return true;
+        if (at > list && at[-1] == ' ' && at[n] == ' ') return true;
     return false;
 }
 

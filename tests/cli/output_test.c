@@ -208,8 +208,9 @@ static void test_table_width(void **state) {
         "plan configs/tiny.yaml -n 2 --set parallel.optimizer_state=file",
         "plan configs/tiny.yaml -n 2 --fit 10MB",
         "plan configs/tiny.yaml -n 2 --machine @/round.yaml",
-        "plan configs/tiny.yaml -n 2,1024 --machine @/round.yaml --link 100Gb/s,5us --algorithm "
-        "hierarchical --set parallel.memory_limit_mb=0.01",
+        "plan configs/tiny.yaml -n 2,1024 --machine @/round.yaml --link 1Gb/s,5us",
+        "plan configs/tiny.yaml -n 2 --machine @/round.yaml --link 1Gb/s,5us --algorithm ring",
+        "plan configs/tiny.yaml -n 2,4 --machine @/round.yaml --set parallel.memory_limit_mb=1",
         "plan configs/tiny.yaml -n 2,4 --strong --machine @/round.yaml",
         "plan configs/tiny.yaml -n 2 --machine @/round.yaml --trace @/a.json",
         "plan --diff @/a.json @/a.json",
