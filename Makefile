@@ -1,5 +1,5 @@
 # The front door. CMake and Ninja do the work; see CMakePresets.json.
-.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy build-tests
+.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
 
 PREFIX ?= /usr/local
 
@@ -83,6 +83,14 @@ check-deploy:
 check-fuzz:
 	@scripts/install.sh build check
 	@scripts/check_fuzz.sh
+
+# Races of starts, a second user (root), floods, damaged files, random command lines, with sanitizers; five
+# minutes. ATTACK has more options, e.g. ATTACK="--rounds 500 --seed 7".
+check-attack:
+	@scripts/install.sh build check
+	@cmake --preset asan >/dev/null
+	@cmake --build build/asan --target lockstep faults
+	@scripts/attack.py build/asan/lockstep $(ATTACK)
 
 # Small runs with settings at random, hurt at random, on one host and on several; a quarter of an hour.
 check-hurt:
