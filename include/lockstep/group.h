@@ -214,7 +214,7 @@ ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, 
  *
  * count    elements of this worker's block; counts [size], at the root: those of each worker's
  * (NULL and the buffer of all NULL elsewhere). They fit together, or both ends, and all others, get
- * LS_EINVAL with the two numbers. Any may be 0. Not in place. Cost     n - 1 messages to the root,
+ * LS_EDISAGREE with the two numbers. Any may be 0. Not in place. Cost     n - 1 messages to the root,
  * or from it, each answered by one of no bytes: no worker is done before the root has come. */
 ls_status ls_gather_v(ls_group *g, const void *in, size_t count, void *out, const size_t *counts,
                       ls_dtype dtype, int root, ls_error *e);
