@@ -93,13 +93,8 @@ static int make_folder(void **state) {
 /* What is printed is pasted, for names that a shell would take for something else. */
 static void test_names(void **state) {
     (void)state;
-    static const char *const names[] = {"plain",
-                                        "two words",
-                                        "it's",
-                                        "-dash",
-                                        "a\"b$HOME`x`;#~&\\",
-                                        "gr\xc3\xb6\xc3\x9f"
-                                        "e/"};
+    static const char *const names[] = {"plain", "two words",          "it's",
+                                        "-dash", "a\"b$HOME`x`;#~&\\", "\xc3\xb6\xc3\xb6/"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char run[64], *output = NULL;
         snprintf(run, sizeof run, "%.*s", (int)strcspn(names[i], "/"), names[i]);

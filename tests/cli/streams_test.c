@@ -143,7 +143,7 @@ static void test_closed(void **state) {
     static const char *const how[] = {">&- 2>/dev/null", "2>&- >/dev/null", ">&- 2>&- <&-",
                                       ">/dev/full 2>&1"};
     for (int i = 0; i < 4; i++) {
-        char line[1024], run[16], train[512];
+        char line[1024], run[32], train[512];
         snprintf(run, sizeof run, "closed-%d", i);
         snprintf(train, sizeof train, TRAIN, run, STEPS, "");
         char *at = strchr(train, '@');
