@@ -13,6 +13,7 @@
 #include "optim/schedule.h"
 #include "train/backup.h"
 #include "train/checkpoint.h"
+#include "train/host_memory.h"
 
 /* ---- what all workers have alike ---- */
 
@@ -91,17 +92,6 @@ ls_status ls_run_plan_any(const ls_config *c, int nworkers, int group, const int
     return ls_run_plan_any(&with, nworkers, group, first, m_p, p_p, e);
 }
 
-/* The kernel would give more than there is, and kill a worker later. */
-static ls_status check_memory(const ls_run *r, ls_error *e) {
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double wanted = (double)ls_world_host_nbytes(&r->plan);
-    if (r->started || wanted <= memory) return LS_OK;
-    return ls_fail(e, LS_ENOMEM,
-                   "%.1f GB of memory are needed for parameters, gradients and optimizer, this "
-                   "machine has %.1f; use a smaller model, fewer workers or virtual workers",
-                   wanted / 1e9, memory / 1e9);
-}
-
 /* The workers of other hosts are not known yet: the first view makes another plan. */
 static ls_status plan_own(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
@@ -110,11 +100,13 @@ static ls_status plan_own(ls_run *r, ls_error *e) {
 }
 
 ls_status ls_run_build(ls_run *r, ls_error *e) {
+    if (!r->started) LS_TRY(ls_host_memory_for_model(&r->config, e));
     if (r->listen || r->join)
         LS_TRY(plan_own(r, e));
     else
         LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
-    return check_memory(r, e);
+    bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
+    return ls_host_memory_for_plan(&r->config, &r->plan, r->started ? 1 : r->nworkers, copy, e);
 }
 
 void ls_run_free(ls_run *r) {

@@ -9,6 +9,7 @@
 #include "net/process.h"
 #include "train/fit.h"
 #include "train/folder.h"
+#include "train/host_memory.h"
 #include "train/origin.h"
 #include "train/worker.h"
 
@@ -28,7 +29,9 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
 static ls_status make_plan(ls_run *r, ls_error *e) {
     long long layers = (long long)r->config.model.layers;
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, layers, r->nworkers);
-    ls_status s = ls_fit_limit(&r->config, r->nworkers, e);
+    ls_status s = LS_OK;
+    if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
+    if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);
     ls_config_write(&r->config, &r->config_text);
     if (s == LS_OK) s = ls_run_build(r, e);
     if (!r->started) ls_waiting_end();

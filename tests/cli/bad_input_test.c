@@ -273,13 +273,26 @@ static void test_full_disk(void **state) {
     assert_false(file_exists("more/checkpoints/step-20"));
 }
 
+/* Before anything is made, with what takes most: more than any machine has. */
+static void test_too_large(void **state) {
+    (void)state;
+    expect("train configs/tiny.yaml -n 2 -o @/large --set train.virtual_workers=2 "
+           "--set train.batch=1048576 --set train.micro_batch=524288 --set model.context=256 "
+           "--set model.width=1536",
+           1, "at most (activations ");
+    expect("train configs/tiny.yaml -n 2 -o @/large --set model.width=24576 --set model.heads=8 "
+           "--set model.layers=130 --set parallel.bucket_mb=0.001",
+           1, "GB of memory at least (parameters "); /* not: too many buckets */
+    assert_false(file_exists("large"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config),      cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_suggestions), cmocka_unit_test(test_text_as_config),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_usage),
         cmocka_unit_test(test_run_folder),  cmocka_unit_test(test_checkpoint),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_too_large),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,0 +1,100 @@
+/* host_memory.c - see host_memory.h. */
+#include "train/host_memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/plural.h"
+#include "plan/world.h"
+#include "tensor/dtype.h"
+#include "train/fit.h"
+
+typedef struct memory {
+    double nbytes;
+    const char *where; /* "this machine has" */
+} memory;
+
+static memory look(void) {
+    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double group = ls_cgroup_memory(LS_CGROUP_ROOT, LS_CGROUP_SELF);
+    if (group > 0 && group < machine) return (memory){group, "its control group may use"};
+    return (memory){machine, "this machine has"};
+}
+
+/* Nobody reads 0.0 GB. */
+static const char *write_size(double nbytes, char text[32]) {
+    if (nbytes >= 1e9)
+        snprintf(text, 32, "%.1f GB", nbytes / 1e9);
+    else
+        snprintf(text, 32, "%.1f MB", nbytes / 1e6);
+    return text;
+}
+
+ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
+    ls_model m;
+    ls_gpt_config shape = ls_config_shape(c);
+    char wanted[32], has[32], each[3][32];
+    LS_TRY(ls_gpt_create(&shape, &m, e));
+    double n = (double)m.nfloats, param = (double)ls_dtype_size(ls_config_compute(c));
+    double grad = (double)ls_dtype_size(ls_config_reduce(c));
+    bool in_file = c->parallel.optimizer_state == LS_STATE_FILE;
+    double state = in_file ? 0 : (ls_config_compute(c) == LS_F32 ? 2 : 3) * (double)sizeof(float);
+    size_t count = m.count;
+    ls_model_free(&m);
+    memory r = look();
+    if (n * (param + grad + state) <= r.nbytes) return LS_OK;
+    return ls_fail(
+        e, LS_ENOMEM,
+        "a model of %zu parameters needs %s of memory at least (parameters %s, gradients "
+        "%s, optimizer %s); %s %s; use a smaller model, or more machines",
+        count, write_size(n * (param + grad + state), wanted), write_size(n * param, each[0]),
+        write_size(n * grad, each[1]), write_size(n * state, each[2]), r.where,
+        write_size(r.nbytes, has));
+}
+
+/* The three that take most: "activations 21.0 GB, gradients 9.1 GB, ...". */
+static void list_largest(ls_memory m, char *text, size_t nbytes) {
+    size_t n = 0;
+    text[0] = 0;
+    for (int i = 0; i < 3 && n < nbytes; i++) {
+        char size[32];
+        ls_purpose most = ls_memory_worst(&m);
+        if (m.nbytes[most] == 0) return;
+        n += (size_t)snprintf(text + n, nbytes - n, "%s%s %s", i ? ", " : "", ls_purpose_name(most),
+                              write_size((double)m.nbytes[most], size));
+        m.nbytes[most] = 0;
+    }
+}
+
+static const char *advice(const ls_config *c, ls_purpose most) {
+    bool calls = most == LS_MEM_ACTIVATIONS || most == LS_MEM_WORK;
+    if (calls && c->train.micro_batch > 1) return "a smaller train.micro_batch";
+    if (calls) return "parallel.recompute=2, or a smaller model.context";
+    if (most == LS_MEM_SAMPLES) return "a smaller train.batch";
+    return "fewer workers or virtual workers, or a smaller model";
+}
+
+ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int workers, bool copy,
+                                  ls_error *e) {
+    ls_memory m;
+    ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
+    memory r = look();
+    char wanted[32], has[32], each[32], beside[80] = "", size[32], largest[160];
+    ls_plan_memory(p, &how, &m);
+    double copies = copy ? 3.0 * sizeof(float) * (double)p->c.model->nfloats : 0;
+    /* Not all need as much as the one that needs most: what all have together is known, too. */
+    double all = (double)m.peak * workers, calls = 0;
+    for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];
+    double sum = (double)ls_world_host_nbytes(p) + calls * workers;
+    if (workers == p->c.nworkers && sum < all) all = sum;
+    if (all + copies <= r.nbytes) return LS_OK;
+    list_largest(m, largest, sizeof largest);
+    if (copy) snprintf(beside, sizeof beside, ", and %s for checkpoints", write_size(copies, size));
+    return ls_fail(e, LS_ENOMEM,
+                   "%d worker%s need%s %s of memory: each %s at most (%s)%s; %s %s; use %s",
+                   workers, ls_plural(workers), workers == 1 ? "s" : "",
+                   write_size(all + copies, wanted), write_size((double)m.peak, each), largest,
+                   beside, r.where, write_size(r.nbytes, has), advice(c, ls_memory_worst(&m)));
+}
