@@ -45,6 +45,8 @@ typedef enum bench_op {
     BENCH_GATHER_V,
     BENCH_SCATTER_V,
     BENCH_ALL_TO_ALL_V,
+    BENCH_SCAN,
+    BENCH_EXSCAN,
     BENCH_BARRIER,
     BENCH_EXCHANGE, /* of two workers, each gets the other's buffer; no user can ask for it */
 } bench_op;
@@ -80,8 +82,8 @@ typedef enum bench_redop {
 } bench_redop;
 
 static const char *const bench_op_names[] = {
-    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",       "gather",
-    "scatter",    "all_to_all",     "gather_v",   "scatter_v", "all_to_all_v", "barrier"};
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast",    "reduce", "gather", "scatter",
+    "all_to_all", "gather_v",       "scatter_v",  "all_to_all_v", "scan",   "exscan", "barrier"};
 static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8",
                                                 "u8",  "u16", "u32",  "u64", "i16", "bool"};
 static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1};
@@ -151,7 +153,8 @@ static inline void *bench_buffer(size_t nbytes) {
 }
 
 static inline int bench_reduces(bench_op op) {
-    return op == BENCH_ALL_REDUCE || op == BENCH_REDUCE_SCATTER || op == BENCH_REDUCE;
+    return op == BENCH_ALL_REDUCE || op == BENCH_REDUCE_SCATTER || op == BENCH_REDUCE ||
+           op == BENCH_SCAN || op == BENCH_EXSCAN;
 }
 
 /* Is the buffer cut into one block a worker? */
@@ -224,9 +227,9 @@ static inline int bench_value(const bench_job *job, int rank, size_t i) {
     }
 }
 
-/* The reduction of bench_value() over all workers. */
-static inline int bench_reduced(const bench_job *job, size_t i) {
-    int n = job->workers, at = (int)(i % 7), product = 1;
+/* The reduction of bench_value() over the first n workers. */
+static inline int bench_reduced(const bench_job *job, int n, size_t i) {
+    int at = (int)(i % 7), product = 1;
     switch (job->redop) {
     case BENCH_SUM: return n * at + n * (n + 1) / 2;
     case BENCH_AVG: return at + n;
@@ -328,7 +331,9 @@ static inline int bench_expected(const bench_job *job, size_t i) {
         i += first; /* the result is this worker's block alone */
     /* fallthrough */
     case BENCH_ALL_REDUCE:
-    case BENCH_REDUCE: return bench_reduced(job, i);
+    case BENCH_REDUCE: return bench_reduced(job, job->workers, i);
+    case BENCH_SCAN: return bench_reduced(job, job->rank + 1, i);
+    case BENCH_EXSCAN: return bench_reduced(job, job->rank, i);
     case BENCH_ALL_GATHER: return bench_value(job, (int)(i / block), i);
     case BENCH_ALL_TO_ALL:
     case BENCH_ALL_TO_ALL_V: return bench_value(job, (int)(i / block), first + i % block);
@@ -350,6 +355,7 @@ static inline size_t bench_wrong(const bench_job *job) {
     if ((job->op == BENCH_REDUCE || job->op == BENCH_GATHER || job->op == BENCH_GATHER_V) &&
         job->rank != 0)
         count = 0;
+    if (job->op == BENCH_EXSCAN && job->rank == 0) count = 0;
     for (size_t i = 0; i < count; i++)
         wrong += !bench_is(job->dtype, job->out, i, bench_expected(job, i));
     return wrong;
@@ -421,6 +427,8 @@ static inline double bench_busbw(const bench_job *job, const bench_result *resul
     case BENCH_ALL_TO_ALL_V: factor = (n - 1) / n; break;
     case BENCH_BROADCAST:
     case BENCH_REDUCE:
+    case BENCH_SCAN:
+    case BENCH_EXSCAN:
     case BENCH_BARRIER:
     case BENCH_EXCHANGE: break;
     }
@@ -497,7 +505,7 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
         fprintf(stderr,
                 "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
                 "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, "
-                "scatter, all_to_all, gather_v, scatter_v, all_to_all_v, barrier\n"
+                "scatter, all_to_all, gather_v, scatter_v, all_to_all_v, scan, exscan, barrier\n"
                 "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, bool\n"
                 "REPEAT     rounds that are timed\n"
                 "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"

@@ -38,6 +38,7 @@ ls_status calls(ls_group *g, float *x, const float *in, const size_t *counts, ls
         ls_all_gather(g, in, x, 1, LS_F32, e) || ls_all_gather_v(g, in, x, counts, LS_F32, e) ||
         ls_broadcast(g, x, 1, LS_F32, 0, e) || ls_gather(g, in, x, 1, LS_F32, 0, e) ||
         ls_scatter(g, in, x, 1, LS_F32, 0, e) || ls_all_to_all(g, in, x, 1, LS_F32, e) ||
+        ls_scan(g, in, x, 1, LS_F32, LS_SUM, e) || ls_exscan(g, in, x, 1, LS_F32, LS_SUM, e) ||
         ls_gather_v(g, in, 1, x, counts, LS_F32, 0, e) || ls_scatter_v(g, in, counts, x, 1, LS_F32, 0, e) ||
         ls_all_to_all_v(g, in, counts, x, counts, LS_F32, e) ||
         ls_send(g, in, 1, LS_F32, 0, e) || ls_recv(g, x, 1, LS_F32, 0, e))

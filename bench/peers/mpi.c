@@ -98,6 +98,8 @@ static void run(bench_peer *peer, const bench_job *job) {
     case BENCH_GATHER_V:
     case BENCH_SCATTER_V:
     case BENCH_ALL_TO_ALL_V: run_v(job, block, type, buffer); break;
+    case BENCH_SCAN: MPI_Scan(MPI_IN_PLACE, buffer, count, type, reduction, world); break;
+    case BENCH_EXSCAN: MPI_Exscan(MPI_IN_PLACE, buffer, count, type, reduction, world); break;
     case BENCH_BARRIER: MPI_Barrier(world); break;
     case BENCH_EXCHANGE: break; /* can't be asked for */
     }

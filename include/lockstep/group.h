@@ -149,9 +149,9 @@ ls_counters ls_group_counters(const ls_group *g);
 /* By which algorithm a collective of `count` elements would go, and why, as one line of text
  * [nbytes], ended by 0 and cut to fit (1024 do): what it is predicted to cost, and what the others
  * would. `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
- * "gather", "scatter", "all_to_all", "all_to_all_v", "gather_v", "scatter_v" or "barrier";
- * reductions are sums. Every worker gets the same. Not collective. LOCKSTEP_EXPLAIN=1 logs these
- * lines as calls are made, each kind once. */
+ * "gather", "scatter", "all_to_all", "all_to_all_v", "gather_v", "scatter_v", "scan", "exscan" or
+ * "barrier"; reductions are sums. Every worker gets the same. Not collective. LOCKSTEP_EXPLAIN=1
+ * logs these lines as calls are made, each kind once. */
 ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
                            char *text, size_t nbytes, ls_error *e);
 
@@ -159,7 +159,7 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
  *
  * Blocking. Counts are elements; 0 is allowed. Buffers are aligned to their elements.
  *
- * In place: `in` and `out` of all-reduce, reduce and all-to-all may be the same pointer. Of
+ * In place: `in` and `out` of all-reduce, reduce, scans and all-to-all may be the same pointer. Of
  * reduce-scatter, all-gather, gather and scatter the smaller buffer may lie anywhere in the larger
  * one, or overlap it: at the own block nothing is copied; elsewhere (in == out on all workers, too)
  * a block is, and the own block of the input of a reduce-scatter or scatter is overwritten. Other
@@ -202,24 +202,36 @@ ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dt
 ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
 /* The same with blocks of any lengths: in is one block for each worker, out one from each, one
- * behind another in the order of ranks.
+ * behind another in the order of ranks. Not in place.
  *
- * in_counts   [size] elements for each worker, out_counts [size] elements from each: a worker's
- * own, no other worker needs to know them. What r has for s is what s expects from r: else both,
- * and all others, get LS_EDISAGREE with the two numbers. Any may be 0. Not in place. Cost        n
- * - 1 messages and what goes to others; a message of no bytes where nothing does. */
+ * in_counts   [size] elements for each worker; out_counts [size] elements from each. They are a
+ *             worker's own: no other needs to know them. Any may be 0. What r has for s is what s
+ *             expects from r; else both, and all others, get LS_EDISAGREE with the two numbers.
+ * Cost        n - 1 messages, and what goes to others; one of no bytes where nothing does. */
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e);
 /* Gather and scatter with blocks of any lengths, which only the root needs to know.
  *
- * count    elements of this worker's block; counts [size], at the root: those of each worker's
- * (NULL and the buffer of all NULL elsewhere). They fit together, or both ends, and all others, get
- * LS_EDISAGREE with the two numbers. Any may be 0. Not in place. Cost     n - 1 messages to the root,
- * or from it, each answered by one of no bytes: no worker is done before the root has come. */
+ * count    elements of this worker's block; counts [size], at the root: those of each worker's.
+ *          Elsewhere counts, and the buffer of all blocks, are NULL. Any may be 0. They fit
+ *          together; else both ends, and all others, get LS_EDISAGREE with the two numbers.
+ * Cost     n - 1 messages to the root, or from it, each answered by one of no bytes: no worker is
+ *          done before the root has come. */
 ls_status ls_gather_v(ls_group *g, const void *in, size_t count, void *out, const size_t *counts,
                       ls_dtype dtype, int root, ls_error *e);
 ls_status ls_scatter_v(ls_group *g, const void *in, const size_t *counts, void *out, size_t count,
                        ls_dtype dtype, int root, ls_error *e);
+/* Prefixes: out [count] = the reduction of in [count] of workers 0 .. this one (scan), or of those
+ * before this one (exscan: worker 0's out is not touched, and may be NULL). In place is allowed.
+ *
+ * Order    that of the fixed tree over just these workers: worker r has the same bits as an
+ *          all-reduce among workers 0 .. r alone, by every algorithm and transport.
+ * Errors   LS_EINVAL: LS_AVG, too.
+ * Cost     log2 n messages of count elements at most, or n - 1 - r of worker r: the cheaper. */
+ls_status ls_scan(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
+                  ls_error *e);
+ls_status ls_exscan(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
+                    ls_error *e);
 /* Returns when all workers have come. */
 ls_status ls_barrier(ls_group *g, ls_error *e);
 
@@ -264,6 +276,10 @@ ls_status ls_gather_v_start(ls_group *g, const void *in, size_t count, void *out
                             ls_error *e);
 ls_status ls_scatter_v_start(ls_group *g, const void *in, const size_t *counts, void *out,
                              size_t count, ls_dtype dtype, int root, ls_request **r_p, ls_error *e);
+ls_status ls_scan_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                        ls_op op, ls_request **r_p, ls_error *e);
+ls_status ls_exscan_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                          ls_op op, ls_request **r_p, ls_error *e);
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e);
 ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
                         ls_request **r_p, ls_error *e);
@@ -300,6 +316,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line);
 #define ls_all_to_all_v(g, ...)           ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_gather_v(g, ...)               ls_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_scatter_v(g, ...)              ls_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scan(g, ...)                   ls_scan(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_exscan(g, ...)                 ls_exscan(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_barrier(g, ...)                ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_send(g, ...)                   ls_send(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_recv(g, ...)                   ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
@@ -316,6 +334,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line);
 #define ls_all_to_all_v_start(g, ...)     ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_gather_v_start(g, ...)         ls_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_scatter_v_start(g, ...)        ls_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scan_start(g, ...)             ls_scan_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_exscan_start(g, ...)           ls_exscan_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_barrier_start(g, ...)          ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_send_start(g, ...)             ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
 #define ls_recv_start(g, ...)             ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)

@@ -110,6 +110,8 @@ static void run(bench_peer *peer, const bench_job *job) {
         s = ls_all_to_all_v(g, in, counts, job->out, counts, t, &e);
         break;
     }
+    case BENCH_SCAN: s = ls_scan(g, in, job->out, job->count, t, op, &e); break;
+    case BENCH_EXSCAN: s = ls_exscan(g, in, job->out, job->count, t, op, &e); break;
     case BENCH_BARRIER:
     case BENCH_EXCHANGE: s = ls_barrier(g, &e); break;
     }

@@ -163,6 +163,8 @@ static bool read_operation(const ls_args *a, bench_request *q) {
     q->redop = (bench_redop)redop;
     if (cli_given(a, REDOP) && !bench_reduces(q->op))
         return usage("--redop: %s reduces nothing", bench_op_names[op]);
+    if (redop == BENCH_AVG && (q->op == BENCH_SCAN || q->op == BENCH_EXSCAN))
+        return usage("--redop: %s has no averages", bench_op_names[op]);
     const char *takes = cli_bench_comm_misfit(q->redop, q->dtype);
     if (takes && bench_reduces(q->op))
         return usage("--redop: no %s of %s; it is for %s", bench_redop_names[redop],
@@ -382,7 +384,8 @@ const ls_command cmd_bench = {
          [SET] = {"set", 0, "KEY=VALUE", "train, generate: a key of the config; repeatable"},
          [OP] = {"op", 0, "NAME",
                  "comm: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, "
-                 "gather, scatter, all_to_all, gather_v, scatter_v, all_to_all_v or barrier"},
+                 "gather, scatter, all_to_all, gather_v, scatter_v, all_to_all_v, scan, exscan or "
+                 "barrier"},
          [SIZES] = {"sizes", 0, "LIST",
                     "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
          [DTYPE] =

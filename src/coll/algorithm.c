@@ -24,6 +24,8 @@ static const char *const names[LS_NCALLS] = {
     [LS_CALL_ALL_TO_ALL_V] = "all_to_all_v",
     [LS_CALL_GATHER_V] = "gather_v",
     [LS_CALL_SCATTER_V] = "scatter_v",
+    [LS_CALL_SCAN] = "scan",
+    [LS_CALL_EXSCAN] = "exscan",
     [LS_CALL_BARRIER] = "barrier",
 };
 
@@ -49,7 +51,8 @@ bool ls_collective_from_name(const char *name, ls_collective *what_p) {
 }
 
 bool ls_collective_reduces(ls_collective what) {
-    return what == LS_CALL_ALL_REDUCE || what == LS_CALL_REDUCE_SCATTER || what == LS_CALL_REDUCE;
+    return what == LS_CALL_ALL_REDUCE || what == LS_CALL_REDUCE_SCATTER || what == LS_CALL_REDUCE ||
+           ls_collective_is_prefix(what);
 }
 
 bool ls_collective_is_pairwise(ls_collective what) {
@@ -66,6 +69,7 @@ static size_t in_count(const ls_call *c, int rank, int size) {
 }
 
 static size_t out_count(const ls_call *c, int rank) {
+    if (c->what == LS_CALL_EXSCAN && rank == 0) return 0;
     if (c->what == LS_CALL_REDUCE) return rank == c->root ? c->count : 0;
     return c->what == LS_CALL_REDUCE_SCATTER && c->counts ? c->counts[rank] : c->count;
 }

@@ -17,6 +17,8 @@
  *     all-to-all-v    IN [all sends]       OUT [all receives]
  *     gather-v        IN [own]             OUT [all receives] at the root
  *     scatter-v       IN [all sends] at root OUT [own]
+ *     scan            IN [count]           OUT [count]
+ *     exscan          IN [count]           OUT [count], but for worker 0
  *     barrier         nothing
  *
  * With virtual workers (V > 0) IN of an all-reduce or a reduce-scatter holds one vector for each
@@ -47,6 +49,8 @@ typedef enum ls_collective {
     LS_CALL_ALL_TO_ALL_V,
     LS_CALL_GATHER_V,
     LS_CALL_SCATTER_V,
+    LS_CALL_SCAN,
+    LS_CALL_EXSCAN,
     LS_CALL_BARRIER,
     LS_NCALLS
 } ls_collective;
@@ -100,6 +104,10 @@ const ls_algorithm *ls_algorithm_named(const char *name);
 const char *ls_collective_name(ls_collective); /* "all_reduce" */
 bool ls_collective_from_name(const char *name, ls_collective *what_p);
 bool ls_collective_reduces(ls_collective);
+/* ... those of the workers before? */
+static inline bool ls_collective_is_prefix(ls_collective what) {
+    return what == LS_CALL_SCAN || what == LS_CALL_EXSCAN;
+}
 /* Does each worker say only what it sends to and expects from each? */
 bool ls_collective_is_pairwise(ls_collective);
 /* Are its sums computed in f32 and rounded once? */
@@ -173,6 +181,8 @@ void ls_direct_reduce_scatter(const ls_call *, ls_schedule *, const ls_team *, l
                               const size_t *offset, ls_place out);
 void ls_direct_all_gather(const ls_call *, ls_schedule *, const ls_team *, ls_place buf,
                           const size_t *offset);
+/* scan and exscan; prefix.c. */
+void ls_doubling_prefix(const ls_call *, ls_schedule *);
 void ls_binomial_broadcast(const ls_call *, ls_schedule *, const ls_team *, ls_place buf,
                            size_t count, int root);
 

@@ -33,6 +33,8 @@ static ls_status check_types(const ls_group *g, const ls_call *c, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "%s: operation %d does not exist", name, (int)c->op);
     if (c->V && c->V < g->size)
         return ls_fail(e, LS_EINVAL, "%s: %d virtual workers for %d workers", name, c->V, g->size);
+    if (c->op == LS_AVG && ls_collective_is_prefix(c->what))
+        return ls_fail(e, LS_EINVAL, "%s: there are no averages; use LS_SUM", name);
     if (ls_op_takes(c->op, c->dtype)) return LS_OK;
     if (c->op == LS_AVG)
         return ls_fail(e, LS_EINVAL, "%s: no average of %s; use LS_SUM, or a floating-point type",
@@ -103,6 +105,8 @@ static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
         return LS_OK;
     case LS_CALL_ALL_REDUCE:
     case LS_CALL_REDUCE:
+    case LS_CALL_SCAN:
+    case LS_CALL_EXSCAN:
     case LS_CALL_ALL_TO_ALL:
         if (in != out) break;
         a->place = (ls_in_place){a->nout >= a->nin ? LS_IN_IN_OUT : LS_OUT_IN_IN, 0};
@@ -152,6 +156,7 @@ static size_t size_up(const ls_group *g, asked *a) {
     case LS_CALL_ALL_GATHER: a->nin = own, a->nout = all; break;
     case LS_CALL_BROADCAST: a->nin = 0, a->nout = c->count; break;
     case LS_CALL_REDUCE: a->nin = c->count, a->nout = root ? c->count : 0; break;
+    case LS_CALL_EXSCAN: a->nin = c->count, a->nout = r ? c->count : 0; break;
     case LS_CALL_GATHER: a->nin = c->count, a->nout = root ? all : 0; break;
     case LS_CALL_SCATTER: a->nin = root ? all : 0, a->nout = c->count; break;
     case LS_CALL_ALL_TO_ALL: a->nin = a->nout = all; break;
@@ -456,6 +461,24 @@ ls_status ls_scatter_v_start(ls_group *g, const void *in, const size_t *counts, 
 ls_status ls_scatter_v(ls_group *g, const void *in, const size_t *counts, void *out, size_t count,
                        ls_dtype dtype, int root, ls_error *e) {
     return ls_scatter_v_start(g, in, counts, out, count, dtype, root, NULL, e);
+}
+
+ls_status ls_scan_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                        ls_op op, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_SCAN, .op = op, .count = count), r_p, e);
+}
+ls_status ls_scan(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
+                  ls_error *e) {
+    return ls_scan_start(g, in, out, count, dtype, op, NULL, e);
+}
+
+ls_status ls_exscan_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
+                          ls_op op, ls_request **r_p, ls_error *e) {
+    return run(g, ASKED(LS_CALL_EXSCAN, .op = op, .count = count), r_p, e);
+}
+ls_status ls_exscan(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
+                    ls_error *e) {
+    return ls_exscan_start(g, in, out, count, dtype, op, NULL, e);
 }
 
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e) {

@@ -94,6 +94,27 @@ static double wrapped_messages(int n) {
     return sum;
 }
 
+/* m: bytes of the vector. What workers of higher rank do of sums, and the first ones of messages,
+ * the others don't: prefix.c. */
+static ls_cost prefix_cost(const ls_algorithm *a, const ls_call *c, double m, int n) {
+    double others = n - 1.0, log = ceil_log2(n), messages = 0, sums = 0;
+    bool inclusive = c->what == LS_CALL_SCAN;
+    if (a != &ls_doubling) {
+        double mean = inclusive ? others / 2 : others * (n - 2) / 2 / n;
+        return (ls_cost){1 + 0.1 * (others - 1), others * m, others * m, others / 2,
+                         others / 2 * m,         mean * m};
+    }
+    for (int r = 0; r < n; r++)
+        for (int d = 1, first = 1; d < n; d *= 2) {
+            bool later = (r & ~(2 * d - 1)) + 2 * d < n, is_upper = r & d;
+            if ((r ^ d) >= n) continue;
+            messages += !is_upper || later;
+            sums += later + (is_upper && (inclusive || !first));
+            first = first && !is_upper;
+        }
+    return (ls_cost){log, log * m, log * m, messages / n, messages / n * m, sums / n * m};
+}
+
 static ls_cost other_cost(const ls_algorithm *a, const ls_call *c, double block, int n) {
     double log = ceil_log2(n), others = n - 1.0, part = others / n;
     switch (c->what) {
@@ -119,6 +140,8 @@ static ls_cost other_cost(const ls_algorithm *a, const ls_call *c, double block,
     case LS_CALL_GATHER_V:
     case LS_CALL_SCATTER_V: /* each is answered by an empty message */
         return (ls_cost){1 + 0.2 * (others - 1), others * block, 0, 2 * part, part * block, 0};
+    case LS_CALL_SCAN:
+    case LS_CALL_EXSCAN: return prefix_cost(a, c, block, n);
     case LS_CALL_BARRIER:
         if (a == &ls_doubling) return even(log, 0, wrapped_messages(n), 0, 0);
         return even(1, others - 1, others, 0, 0);

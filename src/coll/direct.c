@@ -287,6 +287,28 @@ static void pairwise(const ls_call *c, ls_schedule *s, const ls_team *t) {
     free(out);
 }
 
+/* What comes from the workers before, and (scan) my own, in the order of the tree over these. */
+static void prefix(const ls_call *c, ls_schedule *s) {
+    int me = s->rank, n = c->what == LS_CALL_SCAN ? me + 1 : me;
+    ls_place slot = ls_schedule_temp(s, (size_t)me * c->count), wide = {LS_WIDE, 0};
+    ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)me + 1);
+    for (int to = me + 1; to < s->size; to++) ls_schedule_send(s, to, IN, c->count);
+    for (int from = 0; from < me; from++) {
+        at[from] = ls_at(slot, (size_t)from * c->count);
+        ls_schedule_recv(s, from, at[from], c->count);
+    }
+    at[me] = IN;
+    if (n > 0) {
+        ls_leaves l;
+        ls_leaves_make(0, NULL, n, &l);
+        if (ls_call_widens(c)) wide = ls_schedule_wide(s, (size_t)n * c->count);
+        piece_sum p = {s, &l, at, me, c->count, 0};
+        sum_piece(c, &p, wide, OUT);
+        ls_leaves_free(&l);
+    }
+    free(at);
+}
+
 static void barrier(const ls_call *c, ls_schedule *s, const ls_team *t) {
     (void)c;
     ls_place token = ls_schedule_temp(s, (size_t)t->size);
@@ -311,6 +333,8 @@ static void make_direct(const ls_call *c, ls_schedule *s) {
     case LS_CALL_ALL_TO_ALL_V:
     case LS_CALL_GATHER_V:
     case LS_CALL_SCATTER_V: pairwise(c, s, &t); break;
+    case LS_CALL_SCAN:
+    case LS_CALL_EXSCAN: prefix(c, s); break;
     case LS_CALL_BARRIER:
     case LS_NCALLS: barrier(c, s, &t); break;
     }

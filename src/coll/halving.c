@@ -9,7 +9,7 @@
  *
  * doubling: the same exchanges, of the whole vector each: log2 n messages, one after the other, for
  * short vectors. All-gather and barrier: in the step of distance d, worker r gets from r + d what
- * that one has, and sends what it has to r - d (modulo n): any n.
+ * that one has, and sends what it has to r - d (modulo n): any n. Scan and exscan: prefix.c.
  *
  * Any n: p is the largest power of two in n, and rest = n - p. The first 2 rest workers are pairs:
  * the even one gives its vector to the odd one, waits, and gets the result. The others, and the odd
@@ -224,6 +224,10 @@ static void make_doubling(const ls_call *c, ls_schedule *s) {
         doubling_all_reduce(c, s);
         return;
     }
+    if (ls_collective_is_prefix(c->what)) {
+        ls_doubling_prefix(c, s);
+        return;
+    }
     bool barrier = c->what == LS_CALL_BARRIER;
     size_t *offset =
         barrier ? ls_even_offsets((size_t)s->size, s->size) : ls_call_offsets(c, s->size);
@@ -236,6 +240,7 @@ static void make_doubling(const ls_call *c, ls_schedule *s) {
 
 /* The reduce-scatter begins with the farthest partner. */
 static bool power_of_two(ls_collective what, int n) {
+    if (ls_collective_is_prefix(what)) return true;
     return (n & (n - 1)) == 0 && (what == LS_CALL_ALL_REDUCE || n <= 2);
 }
 
@@ -247,6 +252,7 @@ const ls_algorithm ls_halving = {.name = "halving",
 
 const ls_algorithm ls_doubling = {.name = "doubling",
                                   .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_ALL_GATHER |
+                                          1u << LS_CALL_SCAN | 1u << LS_CALL_EXSCAN |
                                           1u << LS_CALL_BARRIER,
                                   .order = "tree where n is a power of two, else a tree of its own",
                                   .tree_order = power_of_two,

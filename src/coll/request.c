@@ -35,16 +35,18 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
 
 /* ---- by what way ---- */
 
-static const ls_native_what natives[LS_NCALLS] = {
-    [LS_CALL_ALL_REDUCE] = LS_NATIVE_ALL_REDUCE,
-    [LS_CALL_REDUCE_SCATTER] = LS_NATIVE_REDUCE_SCATTER,
-    [LS_CALL_ALL_GATHER] = LS_NATIVE_ALL_GATHER,
-    [LS_CALL_BROADCAST] = LS_NATIVE_BROADCAST,
-    [LS_CALL_REDUCE] = LS_NATIVE_REDUCE,
-    [LS_CALL_GATHER] = LS_NATIVE_GATHER,
-    [LS_CALL_SCATTER] = LS_NATIVE_SCATTER,
-    [LS_CALL_ALL_TO_ALL] = LS_NATIVE_ALL_TO_ALL,
-    [LS_CALL_BARRIER] = LS_NATIVE_BARRIER};
+static const ls_native_what natives[LS_NCALLS] = {[LS_CALL_ALL_REDUCE] = LS_NATIVE_ALL_REDUCE,
+                                                  [LS_CALL_REDUCE_SCATTER] =
+                                                      LS_NATIVE_REDUCE_SCATTER,
+                                                  [LS_CALL_ALL_GATHER] = LS_NATIVE_ALL_GATHER,
+                                                  [LS_CALL_BROADCAST] = LS_NATIVE_BROADCAST,
+                                                  [LS_CALL_REDUCE] = LS_NATIVE_REDUCE,
+                                                  [LS_CALL_GATHER] = LS_NATIVE_GATHER,
+                                                  [LS_CALL_SCATTER] = LS_NATIVE_SCATTER,
+                                                  [LS_CALL_ALL_TO_ALL] = LS_NATIVE_ALL_TO_ALL,
+                                                  [LS_CALL_SCAN] = LS_NATIVE_SCAN,
+                                                  [LS_CALL_EXSCAN] = LS_NATIVE_EXSCAN,
+                                                  [LS_CALL_BARRIER] = LS_NATIVE_BARRIER};
 
 static ls_native_call native_of(const ls_call *c, const void *in, void *out) {
     return (ls_native_call){.what = natives[c->what],

@@ -79,21 +79,22 @@ static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *f
     *end_p = end < c->count ? end : c->count;
 }
 
-/* out [n] = the reduction of data [leaves][n]; n elements are PIECE bytes at most. */
-static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data, size_t n,
-                         void *out) {
+/* out [n] = the reduction of the first `leaves` of data [leaves][n]; n elements are PIECE bytes at
+ * most. */
+static void reduce_piece(ls_shared *s, const ls_call *c, int leaves, size_t n, void *out) {
     struct scratch *w = s->scratch;
-    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = w->leaves.n};
+    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = leaves};
+    if (leaves < w->leaves.n) sum.V = leaves; /* the tree over these workers alone */
     sum.nodes = w->leaves.nodes;
-    sum.data = data;
+    sum.data = w->data;
     if (!ls_call_widens(c)) {
         ls_tree_sum_run(&sum, s->k, 0, n, out);
         if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
         return;
     }
-    for (int i = 0; i < w->leaves.n; i++) {
+    for (int i = 0; i < leaves; i++) {
         float *leaf = w->widened + (size_t)i * (PIECE / 2);
-        s->k->widen(c->dtype, n, data[i], leaf);
+        s->k->widen(c->dtype, n, w->data[i], leaf);
         w->wides[i] = leaf;
     }
     sum.dtype = LS_F32;
@@ -103,18 +104,25 @@ static void reduce_piece(ls_shared *s, const ls_call *c, const void *const *data
     s->k->narrow(c->dtype, n, w->wide, out);
 }
 
-/* Elements [first, end) of all inputs (scratch->base) into out. */
-static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
+/* Elements [first, end) of the first `leaves` inputs (scratch->base) into out. */
+static void reduce_first(ls_shared *s, const ls_call *c, int leaves, size_t first, size_t end,
                          unsigned char *out) {
     struct scratch *w = s->scratch;
     size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
     for (size_t at = first; at < end; at += most) {
         size_t n = end - at < most ? end - at : most;
-        for (int i = 0; i < w->leaves.n; i++) w->data[i] = w->base[i] + at * size;
-        reduce_piece(s, c, w->data, n, out + (at - first) * size);
+        for (int i = 0; i < leaves; i++) w->data[i] = w->base[i] + at * size;
+        reduce_piece(s, c, leaves, n, out + (at - first) * size);
     }
-    int others = w->leaves.n - ls_leaves_of(&w->leaves, s->rank);
-    s->bytes_read += (end - first) * size * (size_t)others;
+}
+
+/* ... of all inputs. */
+static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
+                         unsigned char *out) {
+    const ls_leaves *l = &s->scratch->leaves;
+    reduce_first(s, c, l->n, first, end, out);
+    s->bytes_read +=
+        (end - first) * ls_dtype_size(c->dtype) * (size_t)(l->n - ls_leaves_of(l, s->rank));
 }
 
 /* Where the call's inputs lie: every leaf's. */
@@ -127,12 +135,47 @@ static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_cal
     return s->scratch->base;
 }
 
+/* ---- scan and exscan ---- */
+
+/* Inputs that worker `member` adds up: of each worker up to it, or before it. */
+static int prefix_leaves(const ls_call *c, int member) {
+    return c->what == LS_CALL_SCAN ? member + 1 : member;
+}
+
+/* Elements [first, end) of what every worker gets; out(i): where that of worker i goes. From the
+ * last one on: it may replace that worker's input, which those before don't need. */
+typedef unsigned char *prefix_out_fn(ls_shared *, const ls_shared_call *, int member);
+static void reduce_prefixes(ls_shared *s, const ls_shared_call *x, size_t first, size_t end,
+                            prefix_out_fn *out) {
+    size_t size = ls_dtype_size(x->call.dtype), most = PIECE / size;
+    for (size_t at = first; at < end; at += most) {
+        size_t stop = end - at < most ? end : at + most;
+        for (int i = s->size - 1; i >= 0; i--) {
+            int leaves = prefix_leaves(&x->call, i);
+            if (leaves) reduce_first(s, &x->call, leaves, at, stop, out(s, x, i) + at * size);
+        }
+    }
+    s->bytes_read += (end - first) * size * (size_t)(s->size - 1);
+}
+
+static unsigned char *out_of(ls_shared *s, const ls_shared_call *x, int member) {
+    return ls_commons_at(s->commons, slot_of(s, x, member)->out);
+}
+
+/* ---- all ---- */
+
 void ls_shared_reduce_small(ls_shared *s, ls_shared_call *x) {
     size_t first = 0, end = x->call.count;
     if (x->call.what == LS_CALL_REDUCE_SCATTER) block_of(s, &x->call, s->rank, &first, &end);
     if (x->call.what == LS_CALL_REDUCE && s->rank != x->call.root) return;
     find_inputs(s, x);
-    reduce_range(s, &x->call, first, end, x->out);
+    if (!ls_collective_is_prefix(x->call.what)) {
+        reduce_range(s, &x->call, first, end, x->out);
+        return;
+    }
+    int leaves = prefix_leaves(&x->call, s->rank);
+    if (leaves) reduce_first(s, &x->call, leaves, first, end, x->out);
+    s->bytes_read += (end - first) * ls_dtype_size(x->call.dtype) * (size_t)s->rank;
 }
 
 /* My block of the inputs goes to all outputs that want it, piece by piece while it is in the cache.
@@ -144,6 +187,10 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     const unsigned char **base = find_inputs(s, x);
     if (c->what == LS_CALL_REDUCE_SCATTER) {
         reduce_range(s, c, first, end, x->out);
+        return;
+    }
+    if (ls_collective_is_prefix(c->what)) {
+        reduce_prefixes(s, x, first, end, out_of);
         return;
     }
     int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
@@ -207,7 +254,14 @@ void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
     }
 }
 
-/* My block's sum, into my own stage (where only I read this block), or to my output. */
+/* My part of a worker's stage. */
+static unsigned char *my_part_of(ls_shared *s, const ls_shared_call *x, int member) {
+    size_t size = ls_dtype_size(x->call.dtype);
+    return half_of(s, x, member) + (size_t)s->rank * staged_part(s, &x->call) * size;
+}
+
+/* My block's sum, into my own stage (where only I read this block), or to my output; of a scan,
+ * what each worker gets of my block into its own stage. */
 void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
     size_t first, n, size = ls_dtype_size(x->call.dtype);
     size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
@@ -217,18 +271,26 @@ void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
         s->scratch->base[i] =
             half_of(s, x, l->worker[i]) + (size_t)(l->slot[i] * s->size) * part + at;
     unsigned char *to = half_of(s, x, s->rank) + at;
+    if (ls_collective_is_prefix(x->call.what)) {
+        reduce_prefixes(s, x, 0, n, my_part_of);
+        return;
+    }
     if (x->call.what == LS_CALL_REDUCE_SCATTER) to = x->out + x->round * part;
     reduce_range(s, &x->call, 0, n, to);
 }
 
 void ls_shared_reduce_collect(ls_shared *s, ls_shared_call *x) {
+    bool prefix = ls_collective_is_prefix(x->call.what);
     bool wanted = x->call.what == LS_CALL_ALL_REDUCE ||
+                  (prefix && prefix_leaves(&x->call, s->rank) > 0) ||
                   (x->call.what == LS_CALL_REDUCE && s->rank == x->call.root);
     size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
     for (int b = 0; b < s->size && wanted; b++) {
         size_t first, n;
         staged_range(s, x, b, &first, &n);
-        if (n) memcpy(x->out + first * size, half_of(s, x, b) + (size_t)b * part * size, n * size);
-        if (b != s->rank) s->bytes_read += n * size;
+        int from = prefix ? s->rank : b;
+        if (n)
+            memcpy(x->out + first * size, half_of(s, x, from) + (size_t)b * part * size, n * size);
+        if (from != s->rank) s->bytes_read += n * size;
     }
 }

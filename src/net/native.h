@@ -26,6 +26,8 @@ typedef enum ls_native_what {
     LS_NATIVE_GATHER,
     LS_NATIVE_SCATTER,
     LS_NATIVE_ALL_TO_ALL,
+    LS_NATIVE_SCAN,
+    LS_NATIVE_EXSCAN,
     LS_NATIVE_BARRIER
 } ls_native_what;
 
@@ -41,9 +43,9 @@ typedef struct ls_native_call {
 
 typedef struct ls_native_ops {
     /* Can it be done? Not sums of halves, which would be rounded at each step, nor minima and
-     * maxima of floats, where a NaN may get lost, nor sums of 8 and 16 bits, nor minima of unsigned integers, which
-     * MPI's libraries saturate or take for signed; nor more than an int counts. The same at all
-     * workers: buffers and root are not looked at. */
+     * maxima of floats, where a NaN may get lost, nor sums of 8 and 16 bits, nor minima of unsigned
+     * integers, which MPI's libraries saturate or take for signed; nor more than an int counts. The
+     * same at all workers: buffers and root are not looked at. */
     bool (*can)(const ls_net *, const ls_native_call *);
     /* A call that can be done. m->owner is the caller's; the rest of m is not looked at. LS_EPEER:
      * it failed, and the transport with it. */

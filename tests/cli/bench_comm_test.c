@@ -5,9 +5,9 @@
 
 #include <sys/stat.h>
 
-static const char *const ops[] = {"all_reduce", "reduce_scatter", "all_gather",   "broadcast",
-                                  "reduce",     "gather",         "scatter",      "all_to_all",
-                                  "gather_v",   "scatter_v",      "all_to_all_v", "barrier"};
+static const char *const ops[] = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast",    "reduce", "gather", "scatter",
+    "all_to_all", "gather_v",       "scatter_v",  "all_to_all_v", "scan",   "exscan", "barrier"};
 enum { NOPS = sizeof ops / sizeof *ops };
 
 static const char FEW[] = "--rounds 5 --sizes 0,1000,64K";
@@ -97,7 +97,7 @@ static void test_algorithm_and_place(void **state) {
 static void test_all_algorithms(void **state) {
     (void)state;
     /* of 3 workers: all_reduce has 8, reduce_scatter 3 ... */
-    static const int algorithms[NOPS] = {8, 3, 3, 4, 2, 2, 2, 1, 1, 1, 1, 2};
+    static const int algorithms[NOPS] = {8, 3, 3, 4, 2, 2, 2, 1, 1, 1, 1, 2, 2, 2};
     char options[256];
     for (int i = 0; i < NOPS; i++) {
         bool barrier = strcmp(ops[i], "barrier") == 0;
@@ -188,6 +188,7 @@ static void test_bad_input(void **state) {
     refuses("comm --redop xor", 2, "--redop: 'xor' is not one of sum,");
     refuses("comm --redop bxor --dtype f32", 2, "--redop: no bxor of f32; it is for integers");
     refuses("comm --redop avg --dtype i32", 2, "no avg of i32");
+    refuses("comm --op scan --redop avg", 2, "scan has no averages");
     refuses("comm --op barrier --redop sum", 2, "barrier reduces nothing");
     refuses("comm --sizes 8,x", 2, "--sizes: '8,x' is not a list");
     refuses("comm --sizes 8K,", 2, "is not a list");

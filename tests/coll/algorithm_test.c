@@ -76,6 +76,7 @@ static size_t out_count(const world *w, int r) {
     case LS_CALL_REDUCE_SCATTER: return block_count(w, r);
     case LS_CALL_ALL_GATHER: return all_blocks(w);
     case LS_CALL_REDUCE: return r == w->call.root ? w->call.count : 0;
+    case LS_CALL_EXSCAN: return r ? w->call.count : 0;
     case LS_CALL_GATHER: return r == w->call.root ? (size_t)w->n * w->call.count : 0;
     case LS_CALL_ALL_TO_ALL: return (size_t)w->n * w->call.count;
     case LS_CALL_ALL_TO_ALL_V:
@@ -153,6 +154,8 @@ static ls_overlap place(world *w, int r, size_t *first_p) {
     switch (w->call.what) {
     case LS_CALL_ALL_REDUCE:
     case LS_CALL_ALL_TO_ALL:
+    case LS_CALL_SCAN:
+    case LS_CALL_EXSCAN:
     case LS_CALL_REDUCE: return in_count(w, r) && out_count(w, r) ? LS_IN_IN_OUT : LS_APART;
     case LS_CALL_REDUCE_SCATTER: *first_p = first_of_block(w, r); return LS_OUT_IN_IN;
     case LS_CALL_ALL_GATHER: *first_p = first_of_block(w, r); return LS_IN_IN_OUT;
@@ -246,9 +249,10 @@ static double combine(ls_op op, double a, double b) {
     }
 }
 
-static double reduced(const world *w, size_t i) {
+/* Of workers [0, end). */
+static double reduced(const world *w, int end, size_t i) {
     double x = value(w, 0, i);
-    for (int r = 1; r < w->n; r++) x = combine(w->call.op, x, value(w, r, i));
+    for (int r = 1; r < end; r++) x = combine(w->call.op, x, value(w, r, i));
     if (w->call.op == LS_AVG) x /= w->n;
     if (w->call.dtype == LS_I8) return (double)(int8_t)(uint8_t)(int64_t)x;
     if (w->call.dtype == LS_U8) return (double)(uint8_t)(int64_t)x;
@@ -263,7 +267,9 @@ static double expected(const world *w, int r, size_t i) {
     size_t count = w->call.count;
     int from = 0;
     switch (w->call.what) {
-    case LS_CALL_REDUCE_SCATTER: return reduced(w, first_of_block(w, r) + i);
+    case LS_CALL_REDUCE_SCATTER: return reduced(w, w->n, first_of_block(w, r) + i);
+    case LS_CALL_SCAN: return reduced(w, r + 1, i);
+    case LS_CALL_EXSCAN: return reduced(w, r, i);
     case LS_CALL_BROADCAST: return value(w, w->call.root, i);
     case LS_CALL_SCATTER: return value(w, w->call.root, (size_t)r * count + i);
     case LS_CALL_GATHER: return value(w, (int)(i / count), i % count);
@@ -277,7 +283,7 @@ static double expected(const world *w, int r, size_t i) {
     case LS_CALL_ALL_GATHER:
         while (i >= first_of_block(w, from + 1)) from++;
         return value(w, from, i - first_of_block(w, from));
-    default: return reduced(w, i);
+    default: return reduced(w, w->n, i);
     }
 }
 
@@ -359,7 +365,8 @@ static void test_types(void **state) {
                 for (int op = 0; op < LS_NOPS; op++) {
                     if (!ls_algorithm_has(ls_algorithms[a], (ls_collective)what)) continue;
                     if (!ls_collective_reduces((ls_collective)what) ||
-                        !ls_op_takes((ls_op)op, (ls_dtype)dtype))
+                        !ls_op_takes((ls_op)op, (ls_dtype)dtype) ||
+                        (op == LS_AVG && ls_collective_is_prefix((ls_collective)what)))
                         continue;
                     int n = 2 + (int)(seed % 6);
                     world w = {.algorithm = ls_algorithms[a], .n = n, .in_place = seed % 2};
@@ -425,18 +432,19 @@ static float tree(const float *x, int lo, int hi) {
 static float tree_value(const world *w, int r, size_t i) {
     float x[MAX_N];
     size_t at = w->call.what == LS_CALL_REDUCE_SCATTER ? first_of_block(w, r) + i : i;
+    bool scan = w->call.what == LS_CALL_SCAN, exscan = w->call.what == LS_CALL_EXSCAN;
     for (int k = 0; k < w->n; k++) x[k] = ((const float *)(const void *)w->in[k])[at];
-    return tree(x, 0, w->n);
+    return tree(x, 0, scan ? r + 1 : exscan ? r : w->n);
 }
 
 /* Those that claim the order of the tree have its bits; there are others that don't, and differ. */
 static void test_tree_order(void **state) {
     (void)state;
     static const ls_collective reducing[] = {LS_CALL_ALL_REDUCE, LS_CALL_REDUCE_SCATTER,
-                                             LS_CALL_REDUCE};
+                                             LS_CALL_REDUCE, LS_CALL_SCAN, LS_CALL_EXSCAN};
     int differing = 0;
     for (int a = 0; ls_algorithms[a]; a++)
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 5; k++)
             for (int n = 1; n <= MAX_N; n++) {
                 world w = {.algorithm = ls_algorithms[a], .n = n};
                 w.call =

@@ -99,13 +99,51 @@ static inline ls_status ops_one(ls_group *g, ls_dtype t, ls_op op, size_t count,
     LS_TRY(ls_reduce(g, &in, &out, count, t, op, root, e));
     if (r == root) LS_TRY(ops_check(g, t, op, n, 0, count, &out, "reduce", e));
     LS_TRY(ls_reduce_scatter(g, &in, &out, block, t, op, e));
-    return ops_check(g, t, op, n, (size_t)r * block, block, &out, "reduce_scatter", e);
+    LS_TRY(ops_check(g, t, op, n, (size_t)r * block, block, &out, "reduce_scatter", e));
+    LS_TRY(ls_scan(g, &in, &out, count, t, op, e));
+    LS_TRY(ops_check(g, t, op, r + 1, 0, count, &out, "scan", e));
+    LS_TRY(ls_exscan(g, &in, r ? &in : NULL, count, t, op, e));
+    return r ? ops_check(g, t, op, r, 0, count, &in, "exscan", e) : LS_OK;
 }
 
-/* Lengths for each way through shared memory. */
+/* The fixed tree over x [lo, hi), written plainly. */
+static inline float ops_tree(const float *x, int lo, int hi) {
+    int half = 1;
+    if (hi - lo == 1) return x[lo];
+    while (half * 2 < hi - lo) half *= 2;
+    return ops_tree(x, lo, lo + half) + ops_tree(x, lo + half, hi);
+}
+
+static inline float ops_fraction(int worker, size_t i) {
+    return (float)(ops_value(worker, i, LS_I32) % 1000) / 7;
+}
+
+/* Scans of floats have the bits of the tree over the workers that they add up. */
+static inline ls_status ops_order(ls_group *g, size_t count, ls_error *e) {
+    static _Thread_local float in[OPS_MOST], up_to[OPS_MOST], before[OPS_MOST];
+    int r = ls_group_rank(g);
+    ls_request *q[2] = {0};
+    for (size_t i = 0; i < count; i++) in[i] = ops_fraction(r, i);
+    LS_TRY(ls_scan_start(g, in, up_to, count, LS_F32, LS_SUM, &q[0], e));
+    LS_TRY(ls_exscan_start(g, in, before, count, LS_F32, LS_SUM, &q[1], e));
+    for (int k = 0; k < 2; k++) LS_TRY(ls_wait(&q[k], -1, e));
+    for (size_t i = 0; i < count; i++) {
+        float x[64];
+        for (int k = 0; k <= r; k++) x[k] = ops_fraction(k, i);
+        float want = ops_tree(x, 0, r + 1), other = r ? ops_tree(x, 0, r) : 0;
+        if (memcmp(&want, &up_to[i], sizeof want) != 0 ||
+            (r && memcmp(&other, &before[i], sizeof other) != 0))
+            return ls_fail(e, LS_EIO, "scan of f32, worker %d: element %zu of %zu is %a, %a", r, i,
+                           count, (double)up_to[i], (double)before[i]);
+    }
+    return LS_OK;
+}
+
+/* Lengths for each way through shared memory. *arg: bool, sums may be in any order. */
 static inline ls_status ops_all(ls_group *g, void *arg, ls_error *e) {
+    bool any_order = arg && *(const bool *)arg;
     static const size_t counts[] = {3, 40, OPS_MOST};
-    (void)arg;
+    for (int k = 0; k < 3 && !any_order; k++) LS_TRY(ops_order(g, counts[k], e));
     for (int t = 0; t < LS_NDTYPES; t++)
         for (int op = 0; op < LS_NOPS; op++)
             for (int k = 0; k < 3; k++) {

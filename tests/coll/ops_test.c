@@ -38,6 +38,8 @@ static ls_status refused(ls_group *g, void *arg, ls_error *unused) {
                     e);
     assert_ls_fails(ls_all_reduce(g, h, h, 2, LS_U16, LS_AVG, &e), LS_EINVAL, "no average of u16",
                     e);
+    assert_ls_fails(ls_scan(g, x, x, 2, LS_F32, LS_AVG, &e), LS_EINVAL,
+                    "scan: there are no averages", e);
     assert_ls_fails(ls_reduce(g, h, h, 2, LS_BF16, LS_LOR, 0, &e), LS_EINVAL,
                     "reduce: no lor of bf16", e);
     return ls_all_reduce(g, x, x, 2, LS_F32, LS_SUM, unused);

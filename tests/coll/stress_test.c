@@ -31,6 +31,7 @@ typedef enum op {
     SCATTER,
     ALL_TO_ALL,
     ALL_TO_ALL_V,
+    SCAN,
     BARRIER,
     ROUND, /* to the next worker, from the one before */
     NOPS
@@ -94,8 +95,8 @@ static int get(const flight *f, const unsigned char *p, size_t i) {
 }
 
 static int sum_of(const flight *f, size_t i) {
-    int sum = 0;
-    for (int k = 0; k < ls_group_size(f->g); k++) sum += number(f, k, i);
+    int sum = 0, n = f->op == SCAN ? ls_group_rank(f->g) + 1 : ls_group_size(f->g);
+    for (int k = 0; k < n; k++) sum += number(f, k, i);
     return sum;
 }
 
@@ -194,11 +195,12 @@ static void give(flight *f) {
 
 /* Some calls may be in place, where this worker likes. */
 static void place_buffers(stress *s, flight *f) {
-    bool may = f->op == ALL_REDUCE || f->op == REDUCE_SCATTER || f->op == REDUCE_SCATTER_V ||
-               f->op == ALL_GATHER || f->op == ALL_GATHER_V || f->op == ALL_TO_ALL;
+    bool may = f->op == ALL_REDUCE || f->op == SCAN || f->op == REDUCE_SCATTER ||
+               f->op == REDUCE_SCATTER_V || f->op == ALL_GATHER || f->op == ALL_GATHER_V ||
+               f->op == ALL_TO_ALL;
     f->in_place = may && below(&s->own, 2);
     size_t own = block_begin(f, ls_group_rank(f->g)) * ls_dtype_size(f->dtype);
-    if (f->op == ALL_REDUCE || f->op == ALL_TO_ALL) own = 0;
+    if (f->op == ALL_REDUCE || f->op == SCAN || f->op == ALL_TO_ALL) own = 0;
     if (!f->in_place) {
         f->in = take(s, f, f->nin);
         f->out = take(s, f, f->nout);
@@ -230,6 +232,7 @@ static ls_status start(flight *f, ls_error *e) {
     case ALL_TO_ALL: return ls_all_to_all_start(g, f->in, f->out, f->count, t, &f->q[0], e);
     case ALL_TO_ALL_V:
         return ls_all_to_all_v_start(g, f->in, f->sends, f->out, f->receives, t, &f->q[0], e);
+    case SCAN: return ls_scan_start(g, f->in, f->out, f->count, t, LS_SUM, &f->q[0], e);
     case BARRIER: return ls_barrier_start(g, &f->q[0], e);
     case ROUND:
         if (n == 1) {

@@ -27,6 +27,7 @@ static void counts_of(const ls_call *c, int rank, int n, size_t *in_p, size_t *o
     case LS_CALL_ALL_GATHER: *out_p = all; break;
     case LS_CALL_SCATTER: *in_p = at_root * all; break;
     case LS_CALL_GATHER: *out_p = at_root * all; break;
+    case LS_CALL_EXSCAN: *out_p = rank ? c->count : 0; break;
     case LS_CALL_REDUCE: *out_p = at_root * c->count; break;
     case LS_CALL_ALL_TO_ALL: *in_p = *out_p = all; break;
     case LS_CALL_BROADCAST: *in_p = 0; break;

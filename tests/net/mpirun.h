@@ -128,6 +128,8 @@ static inline int expected(const ls_call *c, int rank, int n, size_t i) {
     case LS_CALL_GATHER: return value((int)(i / count), i % count);
     case LS_CALL_ALL_TO_ALL: return value((int)(i / count), (size_t)rank * count + i % count);
     case LS_CALL_REDUCE_SCATTER: i += (size_t)rank * count; break;
+    case LS_CALL_SCAN: n = rank + 1; break;
+    case LS_CALL_EXSCAN: n = rank; break;
     default: break;
     }
     for (int r = 0; r < n; r++) sum += value(r, i);

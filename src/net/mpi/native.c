@@ -25,9 +25,9 @@ static size_t size_of(ls_dtype t) {
 
 static bool is_logic(ls_op op) { return op >= LS_LAND && op <= LS_BXOR; }
 
-/* Of what has a carry or an order only that which MPI's libraries do right: Open MPI 4.1.4's sums of 8
- * and 16 bits saturate where the processor has AVX, MPICH 4.0.2 takes unsigned integers for signed
- * in minima and maxima. */
+/* Of what has a carry or an order only that which MPI's libraries do right: Open MPI 4.1.4's sums
+ * of 8 and 16 bits saturate where the processor has AVX, MPICH 4.0.2 takes unsigned integers for
+ * signed in minima and maxima. */
 static bool reduces_well(ls_dtype t, ls_op op) {
     if (t == LS_BF16 || t == LS_F16) return false;
     if (is_float(t)) return op == LS_SUM || op == LS_AVG || op == LS_PROD;
@@ -69,12 +69,13 @@ static MPI_Op op_of(ls_op op) {
 
 static bool reduces(ls_native_what what) {
     return what == LS_NATIVE_ALL_REDUCE || what == LS_NATIVE_REDUCE_SCATTER ||
-           what == LS_NATIVE_REDUCE;
+           what == LS_NATIVE_REDUCE || what == LS_NATIVE_SCAN || what == LS_NATIVE_EXSCAN;
 }
 
 static bool native_can(const ls_net *net, const ls_native_call *c) {
     bool whole = c->what == LS_NATIVE_ALL_REDUCE || c->what == LS_NATIVE_REDUCE ||
-                 c->what == LS_NATIVE_BROADCAST;
+                 c->what == LS_NATIVE_BROADCAST || c->what == LS_NATIVE_SCAN ||
+                 c->what == LS_NATIVE_EXSCAN;
     size_t blocks = whole ? 1 : (size_t)net->size;
     return c->count <= (size_t)INT_MAX / size_of(c->dtype) / blocks &&
            (!reduces(c->what) || reduces_well(c->dtype, c->op));
@@ -86,6 +87,7 @@ static const void *own_block(const ls_net *net, const ls_native_call *c) {
 
 static size_t out_nbytes(const ls_net *net, const ls_native_call *c) {
     size_t block = c->count * size_of(c->dtype);
+    if (c->what == LS_NATIVE_EXSCAN && net->rank == 0) return 0;
     return c->what == LS_NATIVE_ALL_TO_ALL ? (size_t)net->size * block : block;
 }
 
@@ -96,7 +98,12 @@ static void *target_of(const ls_net *net, const ls_native_call *c) {
     own += (size_t)net->rank * c->count * size_of(c->dtype);
     bool inside = (c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own) ||
                   (c->what == LS_NATIVE_ALL_TO_ALL && c->out == c->in);
-    return inside && c->count ? ls_mpi_grow(NULL, out_nbytes(net, c)) : c->out;
+    size_t room = out_nbytes(net, c);
+    if (c->what == LS_NATIVE_EXSCAN && net->rank == 0) { /* MPICH wants an `out` there, too */
+        inside = true;
+        room = c->count * size_of(c->dtype);
+    }
+    return inside && c->count ? ls_mpi_grow(NULL, room) : c->out;
 }
 
 static int post(ls_mpi *x, const ls_native_call *c, void *out, MPI_Request *r_p) {
@@ -125,6 +132,10 @@ static int post(ls_mpi *x, const ls_native_call *c, void *out, MPI_Request *r_p)
         if (x->net.rank == root && c->out == own_block(&x->net, c)) out = MPI_IN_PLACE;
         return MPI_Iscatter(c->in, n, t, out, n, t, root, comm, r_p);
     case LS_NATIVE_ALL_TO_ALL: return MPI_Ialltoall(c->in, n, t, out, n, t, comm, r_p);
+    case LS_NATIVE_SCAN: return MPI_Iscan(in, out, n, t, op, comm, r_p);
+    case LS_NATIVE_EXSCAN:
+        if (x->net.rank == 0) in = c->in;
+        return MPI_Iexscan(in, out, n, t, op, comm, r_p);
     default: return MPI_Ibarrier(comm, r_p);
     }
 }
@@ -151,7 +162,7 @@ static ls_status native_start(ls_net *net, const ls_native_call *c, ls_message *
 
 void ls_mpi_native_finish(const ls_mpi_native *n) {
     if (n->target != n->out) {
-        memcpy(n->out, n->target, n->nbytes);
+        if (n->nbytes) memcpy(n->out, n->target, n->nbytes);
         free(n->target);
     }
     for (size_t i = 0; n->divide && n->wide && i < n->count; i++)
