@@ -17,6 +17,8 @@ static void print(ls_escape_kind kind, const char *text, size_t nbytes) {
 
 void ls_print_text(const char *text, size_t nbytes) { print(LS_ESCAPE_TEXT, text, nbytes); }
 
+void ls_print_own(const char *text, size_t nbytes) { fwrite(text, 1, nbytes, stdout); }
+
 void ls_print(const char *fmt, ...) {
     char *text = NULL;
     va_list args;

@@ -18,6 +18,8 @@ void ls_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A paragraph: in lines of at most 80 columns (wrap.h), with a line end behind it. */
 void ls_print_wrapped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ls_print_text(const char *text, size_t nbytes);
+/* Megabytes that have no text of others in them: not looked at. */
+void ls_print_own(const char *text, size_t nbytes);
 
 /* One line, with no control character in it but the line's end. */
 void ls_print_json(const ls_json *);

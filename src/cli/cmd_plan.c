@@ -118,7 +118,7 @@ static void print_actions(const ls_plan *p, int worker) {
     ls_buf out = {0};
     for (int at = 0; at < p->nactions; out.len = 0) {
         at = ls_plan_print_some(p, worker, at, &out);
-        fwrite(out.data, 1, out.len, stdout); /* no text of others is in it */
+        ls_print_own(out.data, out.len);
     }
     ls_buf_free(&out);
 }
