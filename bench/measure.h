@@ -64,7 +64,11 @@ typedef enum bench_dtype {
     BENCH_U32,
     BENCH_U64,
     BENCH_I16,
-    BENCH_BOOL
+    BENCH_BOOL,
+    BENCH_F64_I64,
+    BENCH_F32_I32,
+    BENCH_I64_I64,
+    BENCH_I32_I32
 } bench_dtype;
 
 typedef enum bench_redop {
@@ -78,17 +82,21 @@ typedef enum bench_redop {
     BENCH_LXOR,
     BENCH_BAND,
     BENCH_BOR,
-    BENCH_BXOR
+    BENCH_BXOR,
+    BENCH_MINLOC,
+    BENCH_MAXLOC
 } bench_redop;
 
 static const char *const bench_op_names[] = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast",    "reduce", "gather", "scatter",
     "all_to_all", "gather_v",       "scatter_v",  "all_to_all_v", "scan",   "exscan", "barrier"};
-static const char *const bench_dtype_names[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8",
-                                                "u8",  "u16", "u32",  "u64", "i16", "bool"};
-static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1};
-static const char *const bench_redop_names[] = {"sum", "avg",  "prod", "min", "max", "land",
-                                                "lor", "lxor", "band", "bor", "bxor"};
+static const char *const bench_dtype_names[] = {
+    "f32", "f64", "bf16", "f16",  "i64",     "i32",     "i8",      "u8",     "u16",
+    "u32", "u64", "i16",  "bool", "f64_i64", "f32_i32", "i64_i64", "i32_i32"};
+static const size_t bench_dtype_sizes[] = {4, 8, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1, 16, 8, 16, 8};
+static const char *const bench_redop_names[] = {"sum",  "avg",    "prod",  "min",  "max",
+                                                "land", "lor",    "lxor",  "band", "bor",
+                                                "bxor", "minloc", "maxloc"};
 
 #define BENCH_N_OPS         (sizeof bench_op_names / sizeof bench_op_names[0])
 #define BENCH_N_DTYPES      (sizeof bench_dtype_names / sizeof bench_dtype_names[0])
@@ -221,6 +229,8 @@ static inline int bench_value(const bench_job *job, int rank, size_t i) {
     case BENCH_SUM: return at + rank + 1;
     case BENCH_AVG: return at + 2 * rank + 1;
     case BENCH_PROD: return rank < 8 && (at + rank) % 2 ? 2 : 1;
+    case BENCH_MINLOC:
+    case BENCH_MAXLOC:
     case BENCH_MIN:
     case BENCH_MAX: return at + rank % 100 + 1; /* a minimum doesn't bear wrapping around */
     default: return bench_bits(job->redop, rank, at);
@@ -236,7 +246,9 @@ static inline int bench_reduced(const bench_job *job, int n, size_t i) {
     case BENCH_PROD:
         for (int rank = 0; rank < n && rank < 8; rank++) product *= bench_value(job, rank, i);
         return product;
+    case BENCH_MINLOC:
     case BENCH_MIN: return at + 1;
+    case BENCH_MAXLOC:
     case BENCH_MAX: return at + (n < 100 ? n : 100);
     default: break;
     }
@@ -277,6 +289,22 @@ static inline void bench_put(bench_dtype dtype, void *buffer, size_t i, int valu
     case BENCH_U64: ((uint64_t *)buffer)[i] = (uint64_t)value; break;
     case BENCH_I16: ((int16_t *)buffer)[i] = (int16_t)value; break;
     case BENCH_BOOL: ((uint8_t *)buffer)[i] = value != 0; break;
+    case BENCH_F64_I64: /* an index that follows from the value */
+        ((double *)buffer)[2 * i] = value;
+        ((int64_t *)buffer)[2 * i + 1] = -value;
+        break;
+    case BENCH_F32_I32:
+        ((float *)buffer)[2 * i] = (float)value;
+        ((int32_t *)buffer)[2 * i + 1] = -value;
+        break;
+    case BENCH_I64_I64:
+        ((int64_t *)buffer)[2 * i] = value;
+        ((int64_t *)buffer)[2 * i + 1] = -value;
+        break;
+    case BENCH_I32_I32:
+        ((int32_t *)buffer)[2 * i] = value;
+        ((int32_t *)buffer)[2 * i + 1] = -value;
+        break;
     }
 }
 
@@ -305,6 +333,18 @@ static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int 
     case BENCH_U64: return ((const uint64_t *)buffer)[i] == (uint64_t)value;
     case BENCH_I16: return ((const int16_t *)buffer)[i] == (int16_t)value;
     case BENCH_BOOL: return ((const uint8_t *)buffer)[i] == (value != 0);
+    case BENCH_F64_I64:
+        return bench_is(BENCH_F64, buffer, 2 * i, value) &&
+               bench_is(BENCH_I64, buffer, 2 * i + 1, -value);
+    case BENCH_F32_I32:
+        return bench_is(BENCH_F32, buffer, 2 * i, value) &&
+               bench_is(BENCH_I32, buffer, 2 * i + 1, -value);
+    case BENCH_I64_I64:
+        return bench_is(BENCH_I64, buffer, 2 * i, value) &&
+               bench_is(BENCH_I64, buffer, 2 * i + 1, -value);
+    case BENCH_I32_I32:
+        return bench_is(BENCH_I32, buffer, 2 * i, value) &&
+               bench_is(BENCH_I32, buffer, 2 * i + 1, -value);
     }
     return 0;
 }
@@ -502,15 +542,19 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
     int redop = n_args == 5 ? bench_find(bench_redop_names, BENCH_N_REDOPS, args[4]) : BENCH_SUM;
     if (op < 0 || dtype < 0 || redop < 0 || bench_parse_repeat(args[2], &request_p->repeat) ||
         bench_parse_sizes(args[3], request_p)) {
-        fprintf(stderr,
-                "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
-                "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, "
-                "scatter, all_to_all, gather_v, scatter_v, all_to_all_v, scan, exscan, barrier\n"
-                "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, bool\n"
-                "REPEAT     rounds that are timed\n"
-                "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"
-                "REDOP      sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor\n",
-                BENCH_MAX_SIZES);
+        fprintf(
+            stderr,
+            "arguments: OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]\n"
+            "OPERATION  all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, "
+            "scatter, all_to_all, gather_v, scatter_v, all_to_all_v, scan, exscan, barrier\n"
+            "DTYPE      f32, f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, bool, f64_i64, "
+            "f32_i32, i64_i64, i32_i32\n"
+            "REPEAT     rounds that are timed\n"
+            "SIZE       bytes, with K, M, G for powers of 1024; at most %d sizes\n"
+            "REDOP      sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor, "
+            "minloc, "
+            "maxloc\n",
+            BENCH_MAX_SIZES);
         return -1;
     }
     request_p->op = (bench_op)op;

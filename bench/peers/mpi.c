@@ -25,6 +25,10 @@ static MPI_Datatype mpi_type(bench_dtype dtype) {
     case BENCH_U64: return MPI_UINT64_T;
     case BENCH_I16: return MPI_INT16_T;
     case BENCH_BOOL: return MPI_C_BOOL;
+    case BENCH_F32_I32: return MPI_FLOAT_INT;
+    case BENCH_I32_I32: return MPI_2INT;
+    case BENCH_F64_I64:
+    case BENCH_I64_I64: break;
     case BENCH_BF16:
     case BENCH_F16: break;
     }
@@ -44,6 +48,8 @@ static MPI_Op mpi_op(bench_redop redop) {
     case BENCH_BAND: return MPI_BAND;
     case BENCH_BOR: return MPI_BOR;
     case BENCH_BXOR: return MPI_BXOR;
+    case BENCH_MINLOC: return MPI_MINLOC;
+    case BENCH_MAXLOC: return MPI_MAXLOC;
     case BENCH_AVG: break;
     }
     return MPI_OP_NULL;

@@ -49,15 +49,37 @@ typedef enum ls_dtype {
     LS_U32,
     LS_U64,
     LS_I16,
-    LS_BOOL, /* one byte, as C's bool: 0 or 1 */
+    LS_BOOL,    /* one byte, as C's bool: 0 or 1 */
+    LS_F64_I64, /* pairs: the structs below */
+    LS_F32_I32,
+    LS_I64_I64,
+    LS_I32_I32,
     LS_NDTYPES
 } ls_dtype;
+
+/* A value and its place, for LS_MINLOC and LS_MAXLOC. */
+typedef struct ls_f64_i64 {
+    double value;
+    int64_t index;
+} ls_f64_i64;
+typedef struct ls_f32_i32 {
+    float value;
+    int32_t index;
+} ls_f32_i32;
+typedef struct ls_i64_i64 {
+    int64_t value, index;
+} ls_i64_i64;
+typedef struct ls_i32_i32 {
+    int32_t value, index;
+} ls_i32_i32;
 
 /* What a reduction does with elements. Integers wrap around. LS_AVG is for floating point only: the
  * sum, divided by the number of workers. The minimum or maximum of a NaN and a number is a NaN, and
  * -0 is less than +0: so that no order matters. Logical operations are for integers and LS_BOOL,
  * bitwise ones for integers; LS_BOOL takes no others. Logical ones take any number but 0 for true,
- * and make 0 or 1. (What is not combined with anything
+ * and make 0 or 1. LS_MINLOC and LS_MAXLOC are for pairs, which take no others: the least or
+ * greatest value, and its index; of equal values the lowest index; a NaN, if there is one, of
+ * several that of the lowest index. (What is not combined with anything
  * stays as it is, whatever the operation: a group of one copies its input.) */
 typedef enum ls_op {
     LS_SUM,
@@ -71,13 +93,16 @@ typedef enum ls_op {
     LS_BAND, /* bitwise */
     LS_BOR,
     LS_BXOR,
+    LS_MINLOC, /* of pairs */
+    LS_MAXLOC,
     LS_NOPS
 } ls_op;
 
-/* Bytes of one element: 1 to 8. */
+/* Bytes of one element: 1 to 16. */
 size_t ls_dtype_size(ls_dtype dtype);
-/* "f64", "f32", "bf16", "f16", "i64", "i32", "i8", "u8", "u16", "u32", "u64", "i16", "bool"; "sum",
- * "avg", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor". */
+/* "f64", "f32", "bf16", "f16", "i64", "i32", "i8", "u8", "u16", "u32", "u64", "i16", "bool",
+ * "f64_i64", "f32_i32", "i64_i64", "i32_i32"; "sum", "avg", "prod", "min", "max", "land", "lor",
+ * "lxor", "band", "bor", "bxor", "minloc", "maxloc". */
 const char *ls_dtype_name(ls_dtype dtype);
 const char *ls_op_name(ls_op op);
 
@@ -157,7 +182,8 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
 
 /* ---- collectives ----
  *
- * Blocking. Counts are elements; 0 is allowed. Buffers are aligned to their elements.
+ * Blocking. Counts are elements; 0 is allowed. Buffers are aligned to their elements, pairs to
+ * their values.
  *
  * In place: `in` and `out` of all-reduce, reduce, scans and all-to-all may be the same pointer. Of
  * reduce-scatter, all-gather, gather and scatter the smaller buffer may lie anywhere in the larger

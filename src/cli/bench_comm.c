@@ -36,14 +36,18 @@ typedef struct worker {
 } worker;
 
 static const ls_dtype dtypes[] = {
-    [BENCH_F32] = LS_F32,  [BENCH_F64] = LS_F64, [BENCH_BF16] = LS_BF16, [BENCH_F16] = LS_F16,
-    [BENCH_I64] = LS_I64,  [BENCH_I32] = LS_I32, [BENCH_I8] = LS_I8,     [BENCH_U8] = LS_U8,
-    [BENCH_U16] = LS_U16,  [BENCH_U32] = LS_U32, [BENCH_U64] = LS_U64,   [BENCH_I16] = LS_I16,
-    [BENCH_BOOL] = LS_BOOL};
+    [BENCH_F32] = LS_F32,         [BENCH_F64] = LS_F64,         [BENCH_BF16] = LS_BF16,
+    [BENCH_F16] = LS_F16,         [BENCH_I64] = LS_I64,         [BENCH_I32] = LS_I32,
+    [BENCH_I8] = LS_I8,           [BENCH_U8] = LS_U8,           [BENCH_U16] = LS_U16,
+    [BENCH_U32] = LS_U32,         [BENCH_U64] = LS_U64,         [BENCH_I16] = LS_I16,
+    [BENCH_BOOL] = LS_BOOL,       [BENCH_F64_I64] = LS_F64_I64, [BENCH_F32_I32] = LS_F32_I32,
+    [BENCH_I64_I64] = LS_I64_I64, [BENCH_I32_I32] = LS_I32_I32};
 static const ls_op redops[] = {
-    [BENCH_SUM] = LS_SUM,   [BENCH_AVG] = LS_AVG,   [BENCH_PROD] = LS_PROD, [BENCH_MIN] = LS_MIN,
-    [BENCH_MAX] = LS_MAX,   [BENCH_LAND] = LS_LAND, [BENCH_LOR] = LS_LOR,   [BENCH_LXOR] = LS_LXOR,
-    [BENCH_BAND] = LS_BAND, [BENCH_BOR] = LS_BOR,   [BENCH_BXOR] = LS_BXOR};
+    [BENCH_SUM] = LS_SUM,      [BENCH_AVG] = LS_AVG,   [BENCH_PROD] = LS_PROD,
+    [BENCH_MIN] = LS_MIN,      [BENCH_MAX] = LS_MAX,   [BENCH_LAND] = LS_LAND,
+    [BENCH_LOR] = LS_LOR,      [BENCH_LXOR] = LS_LXOR, [BENCH_BAND] = LS_BAND,
+    [BENCH_BOR] = LS_BOR,      [BENCH_BXOR] = LS_BXOR, [BENCH_MINLOC] = LS_MINLOC,
+    [BENCH_MAXLOC] = LS_MAXLOC};
 
 const char *cli_bench_comm_misfit(bench_redop redop, bench_dtype dtype) {
     return ls_op_takes(redops[redop], dtypes[dtype]) ? NULL : ls_op_takes_what(redops[redop]);

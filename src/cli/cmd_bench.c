@@ -388,11 +388,14 @@ const ls_command cmd_bench = {
                  "barrier"},
          [SIZES] = {"sizes", 0, "LIST",
                     "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
-         [DTYPE] =
-             {"dtype", 0, "NAME",
-              "comm: f32 (default), f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16 or bool"},
-         [REDOP] = {"redop", 0, "NAME",
-                    "comm: sum (default), avg, prod, min, max, land, lor, lxor, band, bor or bxor"},
+         [DTYPE] = {"dtype", 0, "NAME",
+                    "comm: f32 (default), f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, "
+                    "bool, f64_i64, "
+                    "f32_i32, i64_i64 or i32_i32"},
+         [REDOP] =
+             {"redop", 0, "NAME",
+              "comm: sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor, minloc "
+              "or maxloc"},
          [PLACE] = {"place", 0, "NAME",
                     "comm: the result comes out of place (out), in place (in), or both (default)"},
          [TRANSPORT] = {"transport", 0, "NAME",

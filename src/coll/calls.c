@@ -61,9 +61,9 @@ static ls_status check_buffer(const char *name, const char *what, const void *p,
                               ls_dtype dtype, ls_error *e) {
     if (count == 0) return LS_OK;
     if (!p) return ls_fail(e, LS_EINVAL, "%s: %s is NULL, but has %zu elements", name, what, count);
-    if ((uintptr_t)p % ls_dtype_size(dtype))
+    if ((uintptr_t)p % ls_dtype_align(dtype))
         return ls_fail(e, LS_EINVAL, "%s: %s is not aligned to its elements of %zu bytes", name,
-                       what, ls_dtype_size(dtype));
+                       what, ls_dtype_align(dtype));
     return LS_OK;
 }
 

@@ -5,18 +5,22 @@
 #include <string.h>
 
 /* Kinds of elements; an operation takes some of them. */
-enum { FLOAT = 1, INTEGER = 2, BOOL = 4 };
+enum { FLOAT = 1, INTEGER = 2, BOOL = 4, PAIR = 8 };
 
 static const struct {
     const char *name;
     size_t size;
     unsigned kind;
 } dtypes[LS_NDTYPES] = {
-    [LS_F64] = {"f64", 8, FLOAT},   [LS_F32] = {"f32", 4, FLOAT},   [LS_BF16] = {"bf16", 2, FLOAT},
-    [LS_F16] = {"f16", 2, FLOAT},   [LS_I64] = {"i64", 8, INTEGER}, [LS_I32] = {"i32", 4, INTEGER},
-    [LS_I8] = {"i8", 1, INTEGER},   [LS_U8] = {"u8", 1, INTEGER},   [LS_U16] = {"u16", 2, INTEGER},
-    [LS_U32] = {"u32", 4, INTEGER}, [LS_U64] = {"u64", 8, INTEGER}, [LS_I16] = {"i16", 2, INTEGER},
-    [LS_BOOL] = {"bool", 1, BOOL},
+    [LS_F64] = {"f64", 8, FLOAT},        [LS_F32] = {"f32", 4, FLOAT},
+    [LS_BF16] = {"bf16", 2, FLOAT},      [LS_F16] = {"f16", 2, FLOAT},
+    [LS_I64] = {"i64", 8, INTEGER},      [LS_I32] = {"i32", 4, INTEGER},
+    [LS_I8] = {"i8", 1, INTEGER},        [LS_U8] = {"u8", 1, INTEGER},
+    [LS_U16] = {"u16", 2, INTEGER},      [LS_U32] = {"u32", 4, INTEGER},
+    [LS_U64] = {"u64", 8, INTEGER},      [LS_I16] = {"i16", 2, INTEGER},
+    [LS_BOOL] = {"bool", 1, BOOL},       [LS_F64_I64] = {"f64_i64", 16, PAIR},
+    [LS_F32_I32] = {"f32_i32", 8, PAIR}, [LS_I64_I64] = {"i64_i64", 16, PAIR},
+    [LS_I32_I32] = {"i32_i32", 8, PAIR},
 };
 
 static const struct {
@@ -34,11 +38,18 @@ static const struct {
     [LS_BAND] = {"band", "integers", INTEGER},
     [LS_BOR] = {"bor", "integers", INTEGER},
     [LS_BXOR] = {"bxor", "integers", INTEGER},
+    [LS_MINLOC] = {"minloc", "pairs", PAIR},
+    [LS_MAXLOC] = {"maxloc", "pairs", PAIR},
 };
 
 static bool is_dtype(ls_dtype dtype) { return (unsigned)dtype < LS_NDTYPES; }
 
 size_t ls_dtype_size(ls_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].size : 0; }
+
+size_t ls_dtype_align(ls_dtype dtype) {
+    return is_dtype(dtype) && dtypes[dtype].kind == PAIR ? dtypes[dtype].size / 2
+                                                         : ls_dtype_size(dtype);
+}
 
 const char *ls_dtype_name(ls_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].name : "?"; }
 

@@ -5,6 +5,8 @@
 #include "lockstep/group.h"
 
 bool ls_dtype_is_float(ls_dtype dtype);
+/* What an element's address is a multiple of. */
+size_t ls_dtype_align(ls_dtype dtype);
 /* Is there such an operation on such elements? */
 bool ls_op_takes(ls_op op, ls_dtype dtype);
 /* What it takes, for messages: "integers". */

@@ -85,6 +85,18 @@ static void test_dtypes_and_redops(void **state) {
         }
 }
 
+static void test_pairs(void **state) {
+    (void)state;
+    static const char *const dtypes[] = {"f64_i64", "f32_i32", "i64_i64", "i32_i32"};
+    char options[256];
+    for (int d = 0; d < 4; d++) {
+        snprintf(options, sizeof options,
+                 "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100", dtypes[d],
+                 d % 2 ? "minloc" : "maxloc");
+        assert_int_equal(lines_of(options), 2);
+    }
+}
+
 static void test_algorithm_and_place(void **state) {
     (void)state;
     assert_int_equal(lines_of("-n 3 --rounds 5 --sizes 8,64K --algorithm ring --place in"), 2);
@@ -188,6 +200,7 @@ static void test_bad_input(void **state) {
     refuses("comm --redop xor", 2, "--redop: 'xor' is not one of sum,");
     refuses("comm --redop bxor --dtype f32", 2, "--redop: no bxor of f32; it is for integers");
     refuses("comm --redop avg --dtype i32", 2, "no avg of i32");
+    refuses("comm --redop minloc", 2, "no minloc of f32; it is for pairs");
     refuses("comm --op scan --redop avg", 2, "scan has no averages");
     refuses("comm --op barrier --redop sum", 2, "barrier reduces nothing");
     refuses("comm --sizes 8,x", 2, "--sizes: '8,x' is not a list");
@@ -333,6 +346,7 @@ int main(void) {
         cmocka_unit_test(test_ops),
         cmocka_unit_test(test_dtypes_and_redops),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_algorithm_and_place),
         cmocka_unit_test(test_all_algorithms),
         cmocka_unit_test(test_links),

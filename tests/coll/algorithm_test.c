@@ -114,6 +114,10 @@ static void put(ls_dtype t, void *p, size_t i, double x) {
     case LS_U32: ((uint32_t *)p)[i] = (uint32_t)(int64_t)x; break;
     case LS_U64: ((uint64_t *)p)[i] = (uint64_t)(int64_t)x; break;
     case LS_I16: ((int16_t *)p)[i] = (int16_t)x; break;
+    case LS_F64_I64: ((ls_f64_i64 *)p)[i] = (ls_f64_i64){x, 0}; break;
+    case LS_F32_I32: ((ls_f32_i32 *)p)[i] = (ls_f32_i32){f, 0}; break;
+    case LS_I64_I64: ((ls_i64_i64 *)p)[i] = (ls_i64_i64){(int64_t)x, 0}; break;
+    case LS_I32_I32: ((ls_i32_i32 *)p)[i] = (ls_i32_i32){(int32_t)x, 0}; break;
     default: kernels()->narrow(t, 1, &f, (uint16_t *)p + i); break;
     }
 }
@@ -132,6 +136,10 @@ static double get(ls_dtype t, const void *p, size_t i) {
     case LS_U32: return (double)((const uint32_t *)p)[i];
     case LS_U64: return (double)((const uint64_t *)p)[i];
     case LS_I16: return (double)((const int16_t *)p)[i];
+    case LS_F64_I64: return ((const ls_f64_i64 *)p)[i].value;
+    case LS_F32_I32: return (double)((const ls_f32_i32 *)p)[i].value;
+    case LS_I64_I64: return (double)((const ls_i64_i64 *)p)[i].value;
+    case LS_I32_I32: return (double)((const ls_i32_i32 *)p)[i].value;
     default: kernels()->widen(t, 1, (const uint16_t *)p + i, &f); return (double)f;
     }
 }
@@ -237,7 +245,9 @@ static ls_status run(world *w, const ls_fake_faults *faults, int rounds, ls_erro
 static double combine(ls_op op, double a, double b) {
     switch (op) {
     case LS_PROD: return a * b;
+    case LS_MINLOC:
     case LS_MIN: return a < b ? a : b;
+    case LS_MAXLOC:
     case LS_MAX: return a > b ? a : b;
     case LS_LAND: return (int64_t)a && (int64_t)b;
     case LS_LOR: return (int64_t)a || (int64_t)b;
@@ -316,9 +326,9 @@ static void check_outputs(const world *w) {
         if (w->in[r][w->in_nbytes[r]] != GUARD) fail_at(w, r, "wrote behind in");
         size_t size = ls_dtype_size(w->call.dtype);
         for (size_t i = 0; i < in_count(w, r); i++) {
-            uint64_t was = 0;
-            put(w->call.dtype, &was, 0, value(w, r, i));
-            if (memcmp(&was, w->in[r] + i * size, size) != 0) fail_at(w, r, "wrote into in");
+            uint64_t was[2] = {0};
+            put(w->call.dtype, was, 0, value(w, r, i));
+            if (memcmp(was, w->in[r] + i * size, size) != 0) fail_at(w, r, "wrote into in");
         }
     }
 }

@@ -139,12 +139,49 @@ static inline ls_status ops_order(ls_group *g, size_t count, ls_error *e) {
     return LS_OK;
 }
 
+/* Who has the least and the greatest, over workers and places; many are equal. */
+static inline double ops_few(int worker, size_t i) {
+    return (double)(ops_value(worker, i, LS_U8) % 5) - 2;
+}
+
+#define OPS_PAIRS(T, DTYPE)                                                                        \
+    do {                                                                                           \
+        static _Thread_local T in[OPS_MOST], out[2][OPS_MOST];                                     \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            in[i].value = (__typeof__(in[i].value))ops_few(r, i);                                  \
+            in[i].index = r * 10;                                                                  \
+        }                                                                                          \
+        LS_TRY(ls_all_reduce(g, in, out[0], count, DTYPE, LS_MINLOC, e));                          \
+        LS_TRY(ls_scan(g, in, out[1], count, DTYPE, LS_MAXLOC, e));                                \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            int least = 0, most = 0;                                                               \
+            for (int k = 1; k < n; k++)                                                            \
+                if (ops_few(k, i) < ops_few(least, i)) least = k;                                  \
+            for (int k = 1; k <= r; k++)                                                           \
+                if (ops_few(k, i) > ops_few(most, i)) most = k;                                    \
+            if (out[0][i].index != least * 10 || (int)out[0][i].value != (int)ops_few(least, i) || \
+                out[1][i].index != most * 10 || (int)out[1][i].value != (int)ops_few(most, i))     \
+                return ls_fail(e, LS_EIO, "%s, worker %d of %d, element %zu is wrong", #T, r, n,   \
+                               i);                                                                 \
+        }                                                                                          \
+    } while (0)
+
+static inline ls_status ops_pairs(ls_group *g, size_t count, ls_error *e) {
+    int r = ls_group_rank(g), n = ls_group_size(g);
+    OPS_PAIRS(ls_f64_i64, LS_F64_I64);
+    OPS_PAIRS(ls_f32_i32, LS_F32_I32);
+    OPS_PAIRS(ls_i64_i64, LS_I64_I64);
+    OPS_PAIRS(ls_i32_i32, LS_I32_I32);
+    return LS_OK;
+}
+
 /* Lengths for each way through shared memory. *arg: bool, sums may be in any order. */
 static inline ls_status ops_all(ls_group *g, void *arg, ls_error *e) {
     bool any_order = arg && *(const bool *)arg;
     static const size_t counts[] = {3, 40, OPS_MOST};
     for (int k = 0; k < 3 && !any_order; k++) LS_TRY(ops_order(g, counts[k], e));
-    for (int t = 0; t < LS_NDTYPES; t++)
+    for (int k = 0; k < 3; k++) LS_TRY(ops_pairs(g, counts[k], e));
+    for (int t = 0; t <= LS_BOOL; t++)
         for (int op = 0; op < LS_NOPS; op++)
             for (int k = 0; k < 3; k++) {
                 if (ls_dtype_is_float((ls_dtype)t) || !ls_op_takes((ls_op)op, (ls_dtype)t))

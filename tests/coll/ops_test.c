@@ -38,6 +38,10 @@ static ls_status refused(ls_group *g, void *arg, ls_error *unused) {
                     e);
     assert_ls_fails(ls_all_reduce(g, h, h, 2, LS_U16, LS_AVG, &e), LS_EINVAL, "no average of u16",
                     e);
+    assert_ls_fails(ls_all_reduce(g, x, x, 1, LS_F32_I32, LS_MIN, &e), LS_EINVAL,
+                    "no min of f32_i32; it is for numbers", e);
+    assert_ls_fails(ls_all_reduce(g, x, x, 1, LS_F32, LS_MINLOC, &e), LS_EINVAL,
+                    "no minloc of f32; it is for pairs", e);
     assert_ls_fails(ls_scan(g, x, x, 2, LS_F32, LS_AVG, &e), LS_EINVAL,
                     "scan: there are no averages", e);
     assert_ls_fails(ls_reduce(g, h, h, 2, LS_BF16, LS_LOR, 0, &e), LS_EINVAL,

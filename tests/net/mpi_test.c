@@ -81,9 +81,9 @@ static void part_check(part *p) {
     ls_dtype t = p->call.dtype;
     size_t size = ls_dtype_size(t);
     for (size_t i = 0; i < p->nout; i++) {
-        uint64_t want = 0;
-        put(t, &want, 0, expected(&p->call, net->rank, net->size, i));
-        if (memcmp(&want, p->out + i * size, size) == 0) continue;
+        uint64_t want[2] = {0};
+        put(t, want, 0, expected(&p->call, net->rank, net->size, i));
+        if (memcmp(want, p->out + i * size, size) == 0) continue;
         fprintf(stderr, "%s %s %s, count %zu, piece %zu, element %zu: ", p->algorithm->name,
                 ls_collective_name(p->call.what), ls_dtype_name(t), p->call.count, p->call.piece,
                 i);

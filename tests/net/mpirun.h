@@ -112,6 +112,10 @@ static inline void put(ls_dtype t, void *p, size_t i, int x) {
     case LS_U64: ((uint64_t *)p)[i] = (uint64_t)x; break;
     case LS_I16: ((int16_t *)p)[i] = (int16_t)x; break;
     case LS_BOOL: ((uint8_t *)p)[i] = x != 0; break;
+    case LS_F64_I64: ((ls_f64_i64 *)p)[i] = (ls_f64_i64){x, -x}; break;
+    case LS_F32_I32: ((ls_f32_i32 *)p)[i] = (ls_f32_i32){f, -x}; break;
+    case LS_I64_I64: ((ls_i64_i64 *)p)[i] = (ls_i64_i64){x, -x}; break;
+    case LS_I32_I32: ((ls_i32_i32 *)p)[i] = (ls_i32_i32){x, -x}; break;
     default: kernels()->narrow(t, 1, &f, (uint16_t *)p + i); break;
     }
 }

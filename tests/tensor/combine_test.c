@@ -39,6 +39,40 @@ static wide combine_integers(ls_op op, wide a, wide b) {
     return (a < b) == (op == LS_MIN) ? a : b;
 }
 
+/* Does the first of two pairs win? NaNs before numbers, then by value, then the lower index. */
+static bool wins(ls_op op, double x, double y, int64_t i, int64_t j) {
+    if (isnan(x) != isnan(y)) return isnan(x);
+    if (!isnan(x) && (x < y || x > y)) return (x < y) == (op == LS_MINLOC);
+    if (!isnan(x) && x == 0 && !!signbit(x) != !!signbit(y))
+        return !!signbit(x) == (op == LS_MINLOC);
+    return i <= j;
+}
+
+static bool wins_i64(ls_op op, const ls_i64_i64 *x, const ls_i64_i64 *y) {
+    return x->value != y->value ? (x->value < y->value) == (op == LS_MINLOC) : x->index <= y->index;
+}
+
+static void combine_pair(ls_dtype dtype, ls_op op, const block *a, const block *b, size_t i,
+                         block *out) {
+    const ls_f64_i64 *d = &a->f64_i64[i], *e = &b->f64_i64[i];
+    const ls_f32_i32 *f = &a->f32_i32[i], *g = &b->f32_i32[i];
+    const ls_i32_i32 *p = &a->i32_i32[i], *q = &b->i32_i32[i];
+    if (dtype == LS_F64_I64) {
+        out->f64_i64[i] = wins(op, d->value, e->value, d->index, e->index) ? *d : *e;
+        if (isnan(out->f64_i64[i].value)) out->f64_i64[i].value = (double)NAN;
+    } else if (dtype == LS_F32_I32) {
+        bool one = wins(op, (double)f->value, (double)g->value, f->index, g->index);
+        out->f32_i32[i] = one ? *f : *g;
+        if (isnan(out->f32_i32[i].value)) out->f32_i32[i].value = NAN;
+    } else if (dtype == LS_I64_I64) {
+        bool one = wins_i64(op, &a->i64_i64[i], &b->i64_i64[i]);
+        out->i64_i64[i] = one ? a->i64_i64[i] : b->i64_i64[i];
+    } else {
+        ls_i64_i64 x = {p->value, p->index}, y = {q->value, q->index};
+        out->i32_i32[i] = wins_i64(op, &x, &y) ? *p : *q;
+    }
+}
+
 /* out[i] = a[i] op b[i]. */
 static void combine_element(ls_dtype dtype, ls_op op, const block *a, const block *b, size_t i,
                             block *out) {
@@ -70,6 +104,10 @@ static void combine_element(ls_dtype dtype, ls_op op, const block *a, const bloc
     case LS_U16: out->u16[i] = (uint16_t)low; break;
     case LS_U32: out->u32[i] = (uint32_t)low; break;
     case LS_U64: out->u64[i] = low; break;
+    case LS_F64_I64:
+    case LS_F32_I32:
+    case LS_I64_I64:
+    case LS_I32_I32: combine_pair(dtype, op, a, b, i, out); break;
     case LS_NDTYPES: fail();
     }
 }
@@ -122,7 +160,7 @@ static void test_combine(void **state) {
         for (int dtype = 0; dtype < LS_NDTYPES; dtype++)
             for (int op = 0; op < LS_NOPS; op++)
                 for (int s = 0;
-                     s < NSIZES && (takes(op, dtype) || (op == LS_AVG && dtype != LS_BOOL)); s++)
+                     s < NSIZES && (takes(op, dtype) || (op == LS_AVG && dtype < LS_BOOL)); s++)
                     check_combine(k, (ls_dtype)dtype, (ls_op)op, sizes[s]);
 }
 
@@ -312,7 +350,7 @@ static void test_known(void **state) {
 
 static void test_names(void **state) {
     (void)state;
-    static const size_t want[] = {8, 4, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1};
+    static const size_t want[] = {8, 4, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1, 16, 8, 16, 8};
     for (int i = 0; i < LS_NDTYPES; i++) {
         ls_dtype dtype = LS_NDTYPES;
         assert_true(ls_dtype_from_name(ls_dtype_name((ls_dtype)i), &dtype));
@@ -327,10 +365,11 @@ static void test_names(void **state) {
     }
     for (int d = 0; d < LS_NDTYPES; d++)
         for (int i = 0; i < LS_NOPS; i++)
-            assert_int_equal(takes(i, d), i >= LS_BAND   ? d > LS_F16 && d != LS_BOOL
-                                          : i >= LS_LAND ? d > LS_F16
+            assert_int_equal(takes(i, d), i >= LS_MINLOC ? d > LS_BOOL
+                                          : i >= LS_BAND ? d > LS_F16 && d < LS_BOOL
+                                          : i >= LS_LAND ? d > LS_F16 && d <= LS_BOOL
                                           : i == LS_AVG  ? d <= LS_F16
-                                                         : d != LS_BOOL);
+                                                         : d < LS_BOOL);
     assert_false(ls_op_takes(LS_NOPS, LS_U8) || ls_op_takes(LS_SUM, LS_NDTYPES));
     ls_dtype dtype = LS_U8;
     ls_op op = LS_MAX;

@@ -27,7 +27,11 @@ typedef union block {
     uint32_t u32[BLOCK];
     uint64_t u64[BLOCK];
     int16_t i16[BLOCK];
-    unsigned char bytes[BLOCK * sizeof(double)];
+    ls_f64_i64 f64_i64[BLOCK];
+    ls_f32_i32 f32_i32[BLOCK];
+    ls_i64_i64 i64_i64[BLOCK];
+    ls_i32_i32 i32_i32[BLOCK];
+    unsigned char bytes[BLOCK * sizeof(ls_f64_i64)];
 } block;
 
 static inline void *block_at(block *b, ls_dtype dtype) { return b->bytes + ls_dtype_size(dtype); }
@@ -81,6 +85,13 @@ static inline void fill_block(block *v, ls_dtype dtype, uint64_t which, bool nan
         if (dtype == LS_U16 || dtype == LS_I16) v->u16[i] = (uint16_t)u;
         if (ls_dtype_size(dtype) == 1) v->u8[i] = (uint8_t)u;
         if (dtype == LS_BOOL) v->u8[i] = u % 2;
+        /* Few values, so that many are equal. */
+        double few = u % 8 < 6 ? odd[u % 5] : (double)(u >> 8 & 3);
+        int64_t index = (int64_t)(u >> 16 & 7) - 3;
+        if (dtype == LS_F64_I64) v->f64_i64[i] = (ls_f64_i64){few, index};
+        if (dtype == LS_F32_I32) v->f32_i32[i] = (ls_f32_i32){(float)few, (int32_t)index};
+        if (dtype == LS_I64_I64) v->i64_i64[i] = (ls_i64_i64){(int64_t)(u & 3) - 2, index};
+        if (dtype == LS_I32_I32) v->i32_i32[i] = (ls_i32_i32){(int32_t)(u & 3) - 2, (int32_t)index};
     }
 }
 

@@ -10,6 +10,10 @@ static bool is_float(ls_dtype t) { return t == LS_F64 || t == LS_F32; }
 
 static size_t size_of(ls_dtype t) {
     switch (t) {
+    case LS_F64_I64:
+    case LS_I64_I64: return 16;
+    case LS_F32_I32:
+    case LS_I32_I32:
     case LS_F64:
     case LS_U64:
     case LS_I64: return 8;
@@ -29,7 +33,7 @@ static bool is_logic(ls_op op) { return op >= LS_LAND && op <= LS_BXOR; }
  * of 8 and 16 bits saturate where the processor has AVX, MPICH 4.0.2 takes unsigned integers for
  * signed in minima and maxima. */
 static bool reduces_well(ls_dtype t, ls_op op) {
-    if (t == LS_BF16 || t == LS_F16) return false;
+    if (t == LS_BF16 || t == LS_F16 || t > LS_BOOL) return false;
     if (is_float(t)) return op == LS_SUM || op == LS_AVG || op == LS_PROD;
     if (is_logic(op)) return true;
     if (op == LS_MIN || op == LS_MAX) return t == LS_I64 || t == LS_I32;
@@ -48,6 +52,10 @@ static MPI_Datatype type_of(ls_dtype t) {
     case LS_U64: return MPI_UINT64_T;
     case LS_I16: return MPI_INT16_T;
     case LS_BOOL: return MPI_C_BOOL;
+    case LS_F64_I64: /* pairs are only moved */
+    case LS_I64_I64: return MPI_C_DOUBLE_COMPLEX;
+    case LS_F32_I32:
+    case LS_I32_I32: return MPI_INT64_T;
     default: return MPI_UINT16_T; /* u16; halves are only moved */
     }
 }

@@ -199,7 +199,11 @@ INLINE void each(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *
     case LS_U32: each_u32(op, 0, n, a, b, out); break;
     case LS_U64: each_u64(op, 0, n, a, b, out); break;
     case LS_I16: each_u16(op, 0x8000, n, a, b, out); break;
-    case LS_BOOL: /* it has no arithmetic */
+    case LS_BOOL: /* these have no arithmetic */
+    case LS_F64_I64:
+    case LS_F32_I32:
+    case LS_I64_I64:
+    case LS_I32_I32:
     case LS_NDTYPES: break;
     }
 }
@@ -218,6 +222,8 @@ void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void
     case LS_BAND:
     case LS_BOR:
     case LS_BXOR: LS_K(combine_logic)(dtype, op, n, a, b, out); break;
+    case LS_MINLOC:
+    case LS_MAXLOC: LS_K(combine_pairs)(dtype, op, n, a, b, out); break;
     case LS_NOPS: break;
     }
 }

@@ -42,6 +42,8 @@ float LS_K(fma_peak)(int64_t rounds);
 void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out);
 void LS_K(combine_logic)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b,
                          void *out);
+void LS_K(combine_pairs)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b,
+                         void *out);
 void LS_K(combine_both)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out,
                         void *also);
 void LS_K(average)(ls_dtype dtype, size_t n, int by, void *x);
