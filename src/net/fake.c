@@ -77,7 +77,7 @@ static ls_status fake_send(ls_net *net, ls_message *m, ls_error *e) {
         *p = (parcel){.from = net->rank, .to = m->peer, .tag = m->tag, .print = m->print};
         p->nbytes = m->nbytes;
         p->data = ls_alloc(m->nbytes ? m->nbytes : 1);
-        memcpy(p->data, m->data, m->nbytes);
+        if (m->nbytes) memcpy(p->data, m->data, m->nbytes);
         p->at = w->now + (int64_t)(draw_unit(w) * (double)w->faults.delay_ns);
         p->sender = buffered ? NULL : m;
         p->next = w->parcels;
@@ -111,7 +111,7 @@ static void deliver(ls_fake *w, parcel **link, ls_message **want) {
     *want = m->next;
     m->their_print = p->print;
     m->their_nbytes = p->nbytes;
-    if (p->nbytes == m->nbytes) memcpy(m->data, p->data, p->nbytes);
+    if (p->nbytes && p->nbytes == m->nbytes) memcpy(m->data, p->data, p->nbytes);
     to->net.messages_received++;
     to->net.bytes_received += p->nbytes;
     finish(to, m);

@@ -11,6 +11,7 @@
 #include "test.h"
 
 __extension__ typedef __int128 wide;
+__extension__ typedef unsigned __int128 unsigned_wide;
 
 static const size_t sizes[] = {0, 1, 7, 15, 16, 17, 33, MAX_ELEMENTS};
 enum { NSIZES = sizeof sizes / sizeof *sizes, UNTOUCHED = 0xa5 };
@@ -35,7 +36,7 @@ static wide combine_integers(ls_op op, wide a, wide b) {
     if (op == LS_LOR) return a || b;
     if (op == LS_LXOR) return !a != !b;
     if (op == LS_SUM || op == LS_AVG) return a + b;
-    if (op == LS_PROD) return a * b;
+    if (op == LS_PROD) return (wide)((unsigned_wide)a * (unsigned_wide)b);
     return (a < b) == (op == LS_MIN) ? a : b;
 }
 
