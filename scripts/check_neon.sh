@@ -29,7 +29,8 @@ for variant in portable neon; do
     done
 done
 $cc $flags -static -o "$folder/variant_bits" tests/tensor/variant_bits.c $objects src/tensor/*.c \
-    src/base/error.c src/base/math.c src/base/mem.c src/base/random.c -lpthread -lm
+    src/base/error.c src/base/escape.c src/base/math.c src/base/mem.c src/base/random.c src/base/utf8.c \
+    -lpthread -lm
 
 "$here" >"$folder/here" || { cat "$folder/here"; exit 1; }
 $emulator "$folder/variant_bits" >"$folder/there" || { cat "$folder/there"; exit 1; }
