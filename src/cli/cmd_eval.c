@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/print.h"
@@ -98,13 +99,27 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     return s;
 }
 
+/* The run that a checkpoint, or a link to one, lies in, or the run itself: free() it. */
+static char *run_of(const char *path) {
+    static const char folder[] = "/checkpoints";
+    enum { N = sizeof folder - 1 };
+    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL;
+    bool is_inside = slash && slash >= real + N && memcmp(slash - N, folder, N) == 0;
+    if (is_inside) slash[-N] = 0;
+    char *run = ls_strdup(is_inside ? real : path);
+    free(real);
+    return run;
+}
+
 static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
     if (ls_trained_open(a->words[0], &t, &e) != LS_OK) return cli_fail(&e);
     const char *data = cli_value(a, DATA);
     bool json = cli_given(a, JSON);
-    ls_status s = data ? eval_file(data, &t, json, &e) : eval_run(a->words[0], &t, json, &e);
+    char *dir = run_of(a->words[0]);
+    ls_status s = data ? eval_file(data, &t, json, &e) : eval_run(dir, &t, json, &e);
+    free(dir);
     ls_trained_close(&t);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
@@ -115,10 +130,9 @@ const ls_command cmd_eval = {
     .min_words = 1,
     .max_words = 1,
     .summary = "measure a trained model's loss",
-    .about =
-        "Prints the loss of the run's newest checkpoint on the validation part of its text,\n"
-        "beside that of a bigram model of the same tokens; with --data, on another text (then\n"
-        "a checkpoint's folder will do, too).",
+    .about = "Prints the loss of the run's newest checkpoint, or of the checkpoint that is given\n"
+             "(RUN/checkpoints/best), on the validation part of the run's text, beside that of a\n"
+             "bigram model of the same tokens; with --data, on another text.",
     .options = {[DATA] = {"data", 0, "FILE", "a UTF-8 text to measure on"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,

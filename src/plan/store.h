@@ -85,6 +85,11 @@ typedef enum ls_store_flag {
     LS_STORE_PARTS,       /* } */
     LS_STORE_HELD,        /* } ns that a worker was held up by one at the most */
     LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
+    LS_STORE_BEST_STEP,   /* } train/best.h; losses are the bits of a double */
+    LS_STORE_BEST_LOSS,   /* } */
+    LS_STORE_VAL_STEP,    /* } */
+    LS_STORE_VAL_LOSS,    /* } */
+    LS_STORE_VAL_SAMPLES, /* } */
     LS_STORE_WHOLE,       /* the workers of this view have taken up all of the state */
     LS_STORE_LOST,        /* a view has found that the state is not whole */
     LS_STORE_NFLAGS

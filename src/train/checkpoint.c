@@ -116,7 +116,7 @@ static ls_status write_text(const char *folder, const char *name, const ls_buf *
 }
 
 static ls_json *manifest_of(const ls_train_state *s, ls_hash weights, ls_hash optimizer,
-                            ls_json *files) {
+                            const ls_checkpoint_extra *x, ls_json *files) {
     ls_json *m = ls_json_new_object(), *model = ls_json_new_object();
     char text[LS_HASH_TEXT];
     const ls_gpt_config *c = &s->model->config;
@@ -139,6 +139,11 @@ static ls_json *manifest_of(const ls_train_state *s, ls_hash weights, ls_hash op
         ls_json_set(scaler, "skipped", ls_json_new_integer(s->scaler.skipped));
         ls_json_set(m, "loss_scale", scaler);
     }
+    if (x->val_samples > 0) {
+        snprintf(text, sizeof text, "%.17g", x->val_loss);
+        ls_json_set(m, "val_loss", ls_json_new_text(text));
+        ls_json_set(m, "val_samples", ls_json_new_integer(x->val_samples));
+    }
     ls_hash_text(weights, text);
     ls_json_set(m, "weights_hash", ls_json_new_text(text));
     ls_hash_text(optimizer, text);
@@ -156,7 +161,7 @@ static ls_status write_rest(const char *folder, const ls_train_state *s, ls_hash
     if (status == LS_OK) status = write_text(folder, CONFIG, x->config, files, e);
     if (status == LS_OK && x->record)
         status = write_text(folder, LS_CORPUS_RECORD, x->record, files, e);
-    ls_json *manifest = manifest_of(s, weights, optimizer, files);
+    ls_json *manifest = manifest_of(s, weights, optimizer, x, files);
     ls_json_write(manifest, 2, &text);
     ls_buf_append(&text, "\n", 1);
     if (status == LS_OK) status = write_text(folder, MANIFEST, &text, NULL, e);
@@ -225,21 +230,22 @@ static void remove_half_written(const char *folder) {
     if (d) closedir(d);
 }
 
-/* Of those up to `newest`, which is good, all but `keep` go. What is beyond it was passed over when
- * the run went on, and counts for nothing. Failing to is no failure of the checkpoint. */
-static void remove_old(const char *folder, int64_t newest, int64_t keep) {
+/* Of those up to `newest`, which is good, all but `keep` and `best` go. What is beyond it was
+ * passed over when the run went on, and counts for nothing. Failing to is no failure of the
+ * checkpoint. */
+static void remove_old(const char *folder, int64_t newest, int64_t keep, int64_t best) {
     int64_t step = newest + 1;
     for (int64_t i = 0; keep > 0; i++) {
         if (newest_below(folder, step, &step, NULL) != LS_OK || step < 0) return;
         char *name = ls_format("step-%lld", (long long)step);
-        if (i >= keep) remove_in(folder, name);
+        if (i >= keep && step != best) remove_in(folder, name);
         free(name);
     }
 }
 
 /* For the user's eyes: a checkpoint is complete without it, and nothing reads it here. */
-static void link_latest(const char *folder, const char *name) {
-    char *link = join(folder, "latest"), *fresh = join(folder, ".latest");
+static void link_to(const char *folder, const char *link_name, const char *name) {
+    char *link = join(folder, link_name), *fresh = ls_format("%s/.%s", folder, link_name);
     unlink(fresh);
     if (symlink(name, fresh) != 0 || rename(fresh, link) != 0) {
         ls_log("%s: can't be linked to %s, which is complete: %s", link, name, strerror(errno));
@@ -248,6 +254,17 @@ static void link_latest(const char *folder, const char *name) {
     }
     free(link);
     free(fresh);
+}
+
+/* `best` is 0 where none is kept: then a link from before goes with its checkpoint. */
+static void link_best(const char *folder, int64_t best) {
+    char *name = ls_format("step-%lld", (long long)best), *link = join(folder, "best"), to[8];
+    if (best)
+        link_to(folder, "best", name);
+    else if (readlink(link, to, sizeof to) > 0 && !ls_file_is_dir(link))
+        unlink(link);
+    free(name);
+    free(link);
 }
 
 static ls_status verify(const char *path, ls_checkpoint_info *, ls_error *);
@@ -275,9 +292,14 @@ static ls_status publish(const char *run, const char *hidden, const ls_train_sta
     if (status == LS_OK) status = ls_file_rename(hidden, final, e);
     if (status == LS_OK) status = ls_file_sync_dir(folder, e);
     if (status == LS_OK) {
-        link_latest(folder, name);
+        link_to(folder, "latest", name);
+        double loss = 0;
+        int64_t best =
+            x->best_samples ? ls_checkpoint_best(run, s->step, x->best_samples, &loss) : 0;
         remove_half_written(folder);
-        remove_old(folder, s->step, x->keep);
+        if (best) link_best(folder, best);
+        remove_old(folder, s->step, x->keep, best);
+        if (!best) link_best(folder, 0);
     } else {
         ls_checkpoint_drop(hidden);
     }
@@ -504,6 +526,33 @@ static ls_status read_manifest(opened *o, ls_error *e) {
     ls_buf_free(&text);
     free(path);
     return s;
+}
+
+bool ls_checkpoint_val(const char *run, int64_t step, int64_t nsamples, double *loss_p) {
+    char *path = ls_format("%s/checkpoints/step-%lld", run, (long long)step), *end = NULL;
+    opened o = {.path = path};
+    int64_t got = 0;
+    ls_status s = read_manifest(&o, NULL);
+    const char *text = s == LS_OK ? ls_json_text(ls_json_get(o.manifest, "val_loss")) : NULL;
+    double loss = text ? strtod(text, &end) : 0;
+    bool good = text && *text && !*end && isfinite(loss) && o.step == step &&
+                ls_json_integer(ls_json_get(o.manifest, "val_samples"), &got) && got == nsamples;
+    if (good) *loss_p = loss;
+    ls_json_free(o.manifest);
+    free(path);
+    return good;
+}
+
+int64_t ls_checkpoint_best(const char *run, int64_t newest, int64_t nsamples, double *loss_p) {
+    int64_t best = 0, step = newest + 1;
+    double loss = 0, lowest = 0;
+    while (ls_checkpoint_below(run, step, &step, NULL) == LS_OK && step > 0) {
+        if (!ls_checkpoint_val(run, step, nsamples, &loss) || (best && loss > lowest)) continue;
+        best = step;
+        lowest = loss;
+    }
+    if (best) *loss_p = lowest;
+    return best;
 }
 
 static bool lists(const ls_json *files, const char *name) {

@@ -5,6 +5,7 @@
  *                            tokenizer.json  config.yaml  corpus.json
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
+ *     RUN/checkpoints/best -> step-M                 the lowest validation loss, where it is kept
  *
  * Written to a hidden folder beside its final name, each file synced, the manifest last, and read
  * back; then the folder is renamed. So a step-N folder with a manifest is complete, whether or not
@@ -38,6 +39,10 @@ typedef struct ls_checkpoint_extra {
     const ls_buf *tokenizer, *config; /* the files' text */
     const ls_buf *record;             /* corpus.json's; NULL: there is none */
     int64_t keep;                     /* older checkpoints beyond these are removed; 0: all stay */
+    double val_loss;                  /* after this step */
+    int64_t val_samples;              /* of that evaluation; 0: there was none */
+    int64_t best_samples; /* the one with the lowest val_loss over so many samples stays, too; 0:
+                             it may go */
 } ls_checkpoint_extra;
 
 /* On failure nothing half written remains, and older checkpoints are untouched. Call it again, for
@@ -69,6 +74,12 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, 
 /* The newest that ls_checkpoint_verify() finds good; those that it passes over are logged, with the
  * reason. Where there is none at all, good or bad: NULL, and 0. */
 ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *);
+
+/* Of RUN's checkpoints up to step `newest`: the step of the one with the lowest validation loss
+ * over `nsamples` samples, by their manifests, the first of several; 0: none has one. */
+int64_t ls_checkpoint_best(const char *run, int64_t newest, int64_t nsamples, double *loss_p);
+/* The loss of one; false: it is not there, or was not evaluated over so many samples. */
+bool ls_checkpoint_val(const char *run, int64_t step, int64_t nsamples, double *loss_p);
 
 /* Readers check what they read against the manifest's hashes, once, before they use it. Where that
  * fails, and an older checkpoint beside it is good, the message names that. */

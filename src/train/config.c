@@ -35,6 +35,7 @@ static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
+static const char *const bests[] = {"off", "on", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -82,6 +83,9 @@ static const key keys[] = {
         "steps between evaluations; 0: at the end alone"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
         "of an evaluation; the last takes all"),
+    INT("train.patience", train.patience, 0, BILLION, 0, FREE,
+        "the run ends early after so many evaluations in a row without a new lowest loss, and the "
+        "best checkpoint is kept; 0: never"),
     ONE_OF("train.compute", train.compute, computes, FIXED,
            "type of parameters and activations; bf16 and f16 keep f32 masters of the weights: less "
            "memory and traffic, not less time on a CPU"),
@@ -183,6 +187,9 @@ static const key keys[] = {
     NUM("checkpoint.minutes", checkpoint.minutes, 0, 1e6, 0, FREE,
         "between checkpoints, beside those of checkpoint.every; 0: none"),
     INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 3, FREE, "the newest so many"),
+    ONE_OF("checkpoint.best", checkpoint.best, bests, FREE,
+           "on: each evaluation with a new lowest loss gets a checkpoint; that of the lowest stays "
+           "beside the newest, as checkpoints/best"),
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines where the output is no terminal"),
 };
@@ -476,6 +483,11 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     if (!*c->data.path)
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to a UTF-8 text",
                        where);
+    if (c->train.patience > 0 && c->train.eval_every == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "
+                       "train.eval_every to steps between evaluations",
+                       where, (long long)c->train.patience);
     if (c->optim.warmup > c->train.steps)
         return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
                        (long long)c->optim.warmup, (long long)c->train.steps);

@@ -37,6 +37,7 @@ typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_a
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
 
+typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
 
 typedef struct ls_config {
@@ -52,6 +53,7 @@ typedef struct ls_config {
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         int64_t eval_every;            /* steps; 0: only at the end */
         int64_t eval_samples;          /* of each evaluation but the last, which takes all */
+        int64_t patience;              /* evaluations without a lower loss; 0: no end by them */
         int64_t compute, reduce_dtype; /* the enums above */
     } train;
     struct {
@@ -94,6 +96,7 @@ typedef struct ls_config {
         int64_t every;  /* steps; 0: only at the end */
         double minutes; /* 0: by steps alone */
         int64_t keep;   /* the newest so many */
+        int64_t best;   /* an ls_config_best */
     } checkpoint;
     struct {
         int64_t every; /* steps between lines where the output is not a terminal */

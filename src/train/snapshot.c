@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "net/launch.h"
 #include "net/process.h"
+#include "train/best.h"
 #include "train/checkpoint.h"
 #include "train/run.h"
 
@@ -42,6 +43,7 @@ typedef struct writing {
     const ls_run *run;
     ls_train_state state;
     int first, end; /* workers whose blocks are copied; all where end is 0 */
+    ls_best best;   /* as it is after the state's step */
 } writing;
 
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
@@ -60,6 +62,7 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     size_t n = r->model.nfloats;
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
+    ls_best_load(&w->best, r->store); /* the next evaluation comes after the next update */
     ls_store_set(r->store, LS_STORE_COPIED, w->state.step + 1);
     w->state.params = flat;
     w->state.m = flat + n;
@@ -138,6 +141,7 @@ static ls_status write_all(const writing *w, ls_error *e) {
                              .config = &r->config_text,
                              .record = there ? &text : NULL,
                              .keep = r->config.checkpoint.keep};
+    ls_best_describe(&w->best, &r->config, w->state.step, &x);
     ls_status s = read_tokenizer(r, there ? &record : NULL, &tokenizer, e);
     if (s == LS_OK) s = write_first(w, &x, e);
     ls_buf_free(&tokenizer);
@@ -235,7 +239,7 @@ void ls_snapshot_prepare(ls_snapshot *x, const ls_run *r) {
     int how = 0;
     if (x->warmer.pid && ls_child_ended(&x->warmer, r->survival.heartbeat_s, &how))
         x->warmer = (ls_child){0};
-    bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0;
+    bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0 || ls_best_is_kept(c);
     if (x->copy || !due || r->survival.view.n == 0 || ls_store_steps(r->store) < 0) return;
     if (take_memory(x, r, NULL) == LS_OK && ls_child_start(&x->warmer, NULL) == 0) warm(r, x->copy);
 }

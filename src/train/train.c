@@ -7,6 +7,7 @@
 
 #include "base/waiting.h"
 #include "net/process.h"
+#include "train/best.h"
 #include "train/fit.h"
 #include "train/folder.h"
 #include "train/host_memory.h"
@@ -54,10 +55,17 @@ static ls_status open_folder(ls_run *r, ls_error *e) {
     return r->started ? LS_OK : ls_folder_check(r, e);
 }
 
+/* Are these all steps, of a run that may have ended early? */
+static bool is_complete(const ls_run *r, int64_t steps) {
+    ls_best best = {0};
+    ls_best_load(&best, r->store);
+    return steps >= r->config.train.steps || ls_best_ends(&best, &r->config, steps);
+}
+
 /* Workers that end well without a step have found a complete run. */
 static ls_status check_ended(const ls_run *r, ls_error *e) {
     bool untrained = r->store && r->folder && r->survival.ended == INT64_MAX;
-    if (!untrained || r->folder->notes->step >= r->config.train.steps) return LS_OK;
+    if (!untrained || is_complete(r, r->folder->notes->step)) return LS_OK;
     return ls_fail(e, LS_EPEER, "%s: the workers ended before the first step", r->dir);
 }
 
@@ -80,8 +88,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     int64_t ended = job.run.survival.ended;
     if (s == LS_OK) s = check_ended(&job.run, e);
     if (s == LS_OK && !job.run.store) *unfinished_p = atomic_load(job.unfinished) != 0;
-    if (s == LS_OK && job.run.store)
-        *unfinished_p = ended >= 0 && ended < job.run.config.train.steps;
+    if (s == LS_OK && job.run.store) *unfinished_p = ended >= 0 && !is_complete(&job.run, ended);
     ls_folder *folder = job.run.folder;
     ls_run_drop(&job.run); /* the control socket goes before the directory */
     ls_folder_close(folder, s != LS_OK);

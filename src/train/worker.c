@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "coll/virtual.h"
 #include "net/cores.h"
 #include "train/audit.h"
+#include "train/best.h"
 #include "train/checkpoint.h"
 #include "train/fit.h"
 #include "train/folder.h"
@@ -32,8 +34,9 @@ typedef struct ls_train_loop {
     ls_corpus corpus;
     ls_folder *folder;    /* worker 0's; NULL: it has none yet */
     ls_metrics *metrics;  /* worker 0's */
-    ls_evaluation latest; /* of worker 0 */
+    ls_evaluation latest; /* the same on all */
     ls_picture picture;   /* worker 0's */
+    ls_best best;         /* the same on all */
     ls_tracer tracer;
     ls_in_flight *flight; /* worker 0's */
     int64_t steps;        /* complete */
@@ -59,13 +62,20 @@ static void note_done(const loop *l, ls_store_flag what) {
 
 /* ---- now and then ---- */
 
+static void note_loss(loop *l) {
+    ls_best_note(&l->best, l->steps, l->latest.loss);
+    if (l->run->store) ls_best_save(&l->best, l->run->store);
+}
+
+/* After the last step metrics have the whole alone. */
 static ls_status evaluate(loop *l, bool whole, ls_error *e) {
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
     ls_world *w = &l->m.worlds[0];
     LS_TRY(ls_world_gather_params(w, &l->run->plan, e));
     LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
     ls_world_drop_params(w, &l->run->plan);
-    if (l->metrics) {
+    if (!whole) note_loss(l);
+    if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
         if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
     }
@@ -84,6 +94,7 @@ static ls_status write_checkpoint(const loop *l, ls_error *e) {
                              .config = &l->run->config_text,
                              .record = &record,
                              .keep = l->run->config.checkpoint.keep};
+    ls_best_describe(&l->best, &l->run->config, l->steps, &x);
     ls_status status = ls_checkpoint_write(l->run->dir, &s, &x, e);
     ls_buf_free(&record);
     return status;
@@ -138,15 +149,20 @@ static ls_status save_now(loop *l, bool last, ls_error *e) {
     return LS_OK;
 }
 
-/* Another process writes; the last one is waited for, and so is one that it would meet. */
-static ls_status save_beside(loop *l, bool last, ls_error *e) {
+/* How much a checkpoint matters: it is left out where the one before is still being written; it
+ * waits for that; it is waited for itself, and must succeed. */
+typedef enum urgency { IF_IDLE, FOR_SURE, LAST } urgency;
+
+/* Another process writes. */
+static ls_status save_beside(loop *l, urgency u, ls_error *e) {
+    bool last = u == LAST;
     ls_store *store = l->run->store;
     ls_error why;
     if (l->m.worker != 0) {
         if (l->run->survival.view.first > 0) note_done(l, LS_STORE_SAVED);
         return LS_OK;
     }
-    if (last) (void)ls_snapshot_wait_written(store, &why);
+    if (u != IF_IDLE) (void)ls_snapshot_wait_written(store, &why);
     ls_status s = mend_folder(l, &why);
     if (s != LS_OK)
         tell_failed(l, &why);
@@ -185,9 +201,10 @@ static int32_t look_at_share(loop *l, bool last) {
     return NEED_NOT;
 }
 
-static ls_status save_share(loop *l, bool last, ls_error *e) {
+static ls_status save_share(loop *l, urgency u, ls_error *e) {
+    bool last = u == LAST;
     note_done(l, LS_STORE_SAVED);
-    if (last) LS_TRY(await_written(l, e));
+    if (u != IF_IDLE) LS_TRY(await_written(l, e));
     int32_t what = look_at_share(l, last);
     LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
     if (what == CAN_ASK)
@@ -202,15 +219,15 @@ static ls_status save_share(loop *l, bool last, ls_error *e) {
 
 /* One that can't be written is told, and the next is tried when it is due; the last must succeed.
  */
-static ls_status save(loop *l, bool last, ls_error *e) {
-    bool saved = l->saved == l->steps;
+static ls_status save(loop *l, urgency u, ls_error *e) {
+    bool saved = l->saved == l->steps, last = u == LAST;
     l->saved_ns = ls_clock_ns();
     if (!l->run->store) return saved ? LS_OK : save_now(l, last, e);
     l->saved = l->steps;
-    if (last && l->shared) return save_share(l, true, e);
-    if (last) return ls_member_wait(&l->m, save_beside(l, true, e), e);
-    if (saved) return LS_OK;
-    ls_status s = l->shared ? save_share(l, false, e) : save_beside(l, false, e);
+    if (saved && !last) return LS_OK;
+    ls_status s = l->shared ? save_share(l, u, e) : save_beside(l, u, e);
+    if (u != IF_IDLE && !l->shared) s = ls_member_wait(&l->m, s, e);
+    if (last) return s;
     ls_store_raise(l->run->store, LS_STORE_HELD, ls_clock_ns() - l->saved_ns);
     return s;
 }
@@ -253,12 +270,12 @@ static ls_status audit(loop *l, ls_error *e) {
 /* What is due after a step: not what workers that were lost have done already. */
 static ls_status after_step(loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
-    if (l->steps == c->train.steps) return LS_OK;
+    bool evaluated = l->evaluated == l->steps;
+    if (l->steps == c->train.steps)
+        return ls_best_is_kept(c) && !evaluated ? evaluate(l, false, e) : LS_OK;
     if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
     if (l->evicts) return LS_OK; /* the next view does the rest */
-    if (is_due(c->train.eval_every, l->steps) && l->evaluated != l->steps)
-        return evaluate(l, false, e);
-    return LS_OK;
+    return is_due(c->train.eval_every, l->steps) && !evaluated ? evaluate(l, false, e) : LS_OK;
 }
 
 /* Worker 0's clock. */
@@ -280,6 +297,12 @@ static ls_asked own_asked(const loop *l) {
     return asked > LS_ASKED_RENEW ? (ls_asked)asked : LS_ASKED_RENEW;
 }
 
+/* All steps are done, or the run ends early. */
+static bool is_complete(const loop *l) {
+    const ls_config *c = &l->run->config;
+    return l->steps >= c->train.steps || ls_best_ends(&l->best, c, l->steps);
+}
+
 /* All do after a step what one is asked to. All have updated what is theirs then, and it can be
  * saved. */
 static ls_status agree_on_asked(loop *l, ls_error *e) {
@@ -289,10 +312,11 @@ static ls_status agree_on_asked(loop *l, ls_error *e) {
     ls_snapshot_hear(l->run, l->m.worker, l->asked_share, asked + 2);
     l->asked = (ls_asked)asked[0];
     const ls_config *c = &l->run->config;
-    bool due = asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
-    if (due && l->steps < c->train.steps) LS_TRY(save(l, false, e));
+    bool best = ls_best_is_kept(c) && l->best.step == l->steps && l->steps > 0;
+    bool due = best || asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
+    if (due && l->steps < c->train.steps) LS_TRY(save(l, best ? FOR_SURE : IF_IDLE, e));
     if (due && l->m.worker == 0) LS_TRY(ls_tokens_verify(&l->corpus.tokens, e));
-    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && l->steps < c->train.steps)
+    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && !is_complete(l))
         ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
                (long long)l->steps);
     return LS_OK;
@@ -347,15 +371,22 @@ static ls_status one_step(loop *l, ls_error *e) {
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
 }
 
+/* A checkpoint of workers that ended before they could evaluate it. */
+static bool is_unevaluated(const loop *l) {
+    const ls_config *c = &l->run->config;
+    bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
+    return due && ls_best_is_kept(c) && l->best.val_step != l->steps;
+}
+
 static ls_status run_steps(loop *l, ls_error *e) {
     int64_t all = l->run->config.train.steps;
-    if (l->follows) {
+    if (l->follows || is_unevaluated(l)) {
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
     } else {
         note_done(l, LS_STORE_EVALUATED); /* not before the first step: it keeps what it has */
     }
-    while (l->asked == LS_ASKED_NOTHING && l->steps < all) {
+    while (l->asked == LS_ASKED_NOTHING && !is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(one_step(l, e));
         if (l->asked != LS_ASKED_NOTHING) break; /* it was given up */
@@ -364,12 +395,12 @@ static ls_status run_steps(loop *l, ls_error *e) {
         LS_TRY(agree_on_asked(l, e));
     }
     LS_TRY(ls_tracer_finish(&l->tracer, e));
-    if (l->asked == LS_ASKED_RENEW && l->steps < all) {
+    if (l->asked == LS_ASKED_RENEW && !is_complete(l)) {
         atomic_store(&l->m.slot->renews, 1);
         return LS_OK;
     }
     l->asked = LS_ASKED_STOP;
-    if (l->steps > 0) LS_TRY(save(l, true, e)); /* else there is nothing to go on from */
+    if (l->steps > 0) LS_TRY(save(l, LAST, e)); /* else there is nothing to go on from */
     return l->steps == all ? evaluate(l, true, e) : LS_OK;
 }
 
@@ -433,6 +464,20 @@ static ls_status open_corpus(loop *l, ls_error *e) {
     return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
 }
 
+/* What workers before these have found; where their state is lost, what its checkpoints say. */
+static ls_status agree_on_best(loop *l, ls_error *e) {
+    int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
+    ls_best b = {.nsamples = wanted < most ? wanted : most};
+    if (l->folder && l->follows)
+        ls_best_load(&b, l->run->store);
+    else if (l->folder)
+        ls_best_find(&b, l->run->dir, l->steps);
+    LS_TRY(ls_broadcast(l->m.group, &b, sizeof b, LS_U8, 0, e));
+    l->best = b;
+    if (l->run->store) ls_best_save(&b, l->run->store);
+    return LS_OK;
+}
+
 /* Worker 0 makes or takes up the folder; then all read from it. */
 static ls_status open_folder(loop *l, ls_error *e) {
     bool first = ls_group_rank(l->m.group) == 0;
@@ -440,7 +485,8 @@ static ls_status open_folder(loop *l, ls_error *e) {
     LS_TRY(agree_on_done(l, e));
     ls_status s = LS_OK;
     if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else it stayed */
-    return ls_agree(l->m.group, s, e);
+    LS_TRY(ls_agree(l->m.group, s, e));
+    return agree_on_best(l, e);
 }
 
 /* `lockstep plan` prints the whole table. */
@@ -518,6 +564,21 @@ static void tell_held(const loop *l) {
            100 * part);
 }
 
+static void report_best(const loop *l) {
+    const ls_run *r = l->run;
+    long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
+    if (!ls_best_is_kept(&r->config) || step == 0) return;
+    char *path = ls_folder_checkpoint(r, step);
+    bool there = ls_file_exists(path);
+    if (l->steps < r->config.train.steps)
+        ls_print("\nstopped early after step %lld: no lower validation loss in %lld evaluation%s; ",
+                 (long long)l->steps, n, ls_plural(n));
+    ls_print("the best is step %lld (loss %.4f)%s%s%s\n", step, l->best.loss,
+             there ? ": " : ", whose checkpoint could not be written", there ? r->dir : "",
+             there ? "/checkpoints/best" : "");
+    free(path);
+}
+
 /* Worker 0's last word, on standard output. */
 static ls_status summarize(loop *l, ls_error *e) {
     const ls_run *r = l->run;
@@ -528,8 +589,13 @@ static ls_status summarize(loop *l, ls_error *e) {
                (long long)ls_store_get(r->store, LS_STORE_BACKED),
                ls_plural((int64_t)ls_store_get(r->store, LS_STORE_BACKED)));
     tell_held(l);
+    if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
+    if (l->steps < all && is_complete(l)) {
+        report_best(l);
+        if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
+        return LS_OK;
+    }
     if (l->steps < all) {
-        ls_report_picture(&l->picture, r->dir, true);
         ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,
                (long long)all, r->started ? ", under the same launcher," : "", l->job->again);
         return LS_OK;
@@ -545,26 +611,36 @@ static ls_status summarize(loop *l, ls_error *e) {
              l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
+    report_best(l);
     if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
     return LS_OK;
+}
+
+static void log_complete(const loop *l) {
+    const ls_config *c = &l->run->config;
+    if (l->steps >= c->train.steps)
+        ls_log("%s: is complete: step %lld of %lld; raise train.steps to train on", l->run->dir,
+               (long long)l->steps, (long long)c->train.steps);
+    else
+        ls_log("%s: is complete: stopped early after step %lld, with the best at step %lld; raise "
+               "train.patience (%lld) to train on",
+               l->run->dir, (long long)l->steps, (long long)l->best.step,
+               (long long)c->train.patience);
 }
 
 static ls_status run_worker(loop *l, ls_error *e) {
     LS_TRY(ls_tracer_check(&l->job->trace, l->m.group, e));
     LS_TRY(open_folder(l, e));
-    int64_t all = l->run->config.train.steps;
     bool first = ls_group_rank(l->m.group) == 0;
-    if (l->steps >= all && !l->follows) {
-        if (first)
-            ls_log("%s: is complete: step %lld of %lld; raise train.steps to train on", l->run->dir,
-                   (long long)l->steps, (long long)all);
+    if (is_complete(l) && !l->follows) {
+        if (first) log_complete(l);
         return LS_OK;
     }
     LS_TRY(begin(l, e));
     LS_TRY(run_steps(l, e));
     /* A launcher ends the others when the first has ended with an exit code: all wait for worker 0.
      */
-    bool stops = l->asked == LS_ASKED_STOP && l->steps < all;
+    bool stops = l->asked == LS_ASKED_STOP && !is_complete(l);
     if (stops) atomic_store(l->job->unfinished, 1);
     ls_metrics *metrics = l->metrics;
     l->metrics = NULL;

@@ -1,0 +1,237 @@
+/* best_test.c - the best checkpoint by validation loss is kept (checkpoint.best), and a run ends
+ * where that falls no more (train.patience).
+ */
+#include "cli/hosts.h"
+
+/* Half of a short text at a high rate: the validation loss soon rises. */
+#define OVERFIT                                                                                    \
+    "--set optim.lr=1e-2 --set optim.min_lr=1e-3 --set data.val_fraction=0.5 "                     \
+    "--set train.eval_every=10 --set train.eval_samples=8 --set checkpoint.keep=1 " SMALLER
+#define ENDS "--set train.steps=1000 --set train.patience=2 " OVERFIT
+
+/* Of a run's metrics.jsonl the lowest loss before `steps`, and its step. */
+static int lowest_of(const char *run, int steps, double *loss_p) {
+    char path[256], line[1024];
+    int step = 0, best = 0;
+    double loss = 0;
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "{\"step\": %d, \"val_loss\": %lf", &step, &loss) != 2) continue;
+        if (step >= steps || (best && loss >= *loss_p)) continue;
+        best = step;
+        *loss_p = loss;
+    }
+    fclose(f);
+    assert_true(best > 0);
+    return best;
+}
+
+/* The step that a link of a run's checkpoints leads to. */
+static int step_at(const char *run, const char *link) {
+    char path[256], to[64] = "";
+    snprintf(path, sizeof path, "%s/%s/checkpoints/%s", folder, run, link);
+    assert_true(readlink(path, to, sizeof to - 1) > 5);
+    return atoi(to + 5);
+}
+
+static double loss_in_manifest(const char *run, const char *link) {
+    char path[256], text[8192] = "", *at = NULL;
+    snprintf(path, sizeof path, "%s/%s/checkpoints/%s/manifest.json", folder, run, link);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    at = strstr(text, "\"val_loss\": \"");
+    assert_non_null(at);
+    return strtod(at + 13, NULL);
+}
+
+/* Of steps 1 to `steps` these two have checkpoints. */
+static void only_these(const char *run, int a, int b, int steps) {
+    char path[128];
+    for (int step = 1; step <= steps; step++) {
+        snprintf(path, sizeof path, "%s/checkpoints/step-%d", run, step);
+        assert_int_equal(file_exists(path), step == a || step == b);
+    }
+}
+
+static void test_keeps(void **state) {
+    char with[256], without[256];
+    double loss = 0, got = 0;
+    (void)state;
+    expect("train configs/tiny.yaml -n 2 -o @/plain --set train.steps=100 " OVERFIT, 0, "val");
+    expect("train configs/tiny.yaml -n 2 -o @/kept --set train.steps=100 "
+           "--set checkpoint.best=on " OVERFIT,
+           0, "/kept/checkpoints/best");
+    hash_of("plain", without);
+    hash_of("kept", with);
+    assert_string_equal(with, without);
+    assert_false(file_exists("plain/checkpoints/best"));
+    int best = step_at("kept", "best");
+    got = loss_in_manifest("kept", "best");
+    int lowest = lowest_of("kept", 100, &loss);
+    if (best < 100) assert_int_equal(best, lowest);
+    assert_true(got < loss + 1e-6 && (best == 100 || got > loss - 1e-6));
+    only_these("kept", best, 100, 100);
+    assert_int_equal(step_at("kept", "latest"), 100);
+    expect("eval @/kept/checkpoints/best", 0, "bigram");
+    expect("train configs/tiny.yaml -n 1 -o @/tuned --set train.from=@/kept/checkpoints/best "
+           "--set train.steps=2 --set optim.warmup=1 " SMALLER,
+           0, "validation loss");
+    expect("train configs/tiny.yaml -n 1 -o @/kept --resume --set train.steps=110 " OVERFIT, 0,
+           "step-110");
+    assert_false(file_exists("kept/checkpoints/best"));
+    only_these("kept", 110, 110, 110);
+}
+
+/* What all others must do. */
+static int last_step, best_step;
+static char ended[256];
+
+static void ended_the_same(const char *run) {
+    char hash[256];
+    assert_int_equal(step_at(run, "latest"), last_step);
+    assert_int_equal(step_at(run, "best"), best_step);
+    only_these(run, best_step, last_step, last_step + 20);
+    hash_of(run, hash);
+    assert_string_equal(hash, ended);
+}
+
+static void test_ends(void **state) {
+    double loss = 0;
+    char says[256];
+    (void)state;
+    expect("train configs/tiny.yaml -n 1 -o @/one " ENDS, 0, "stopped early after step ");
+    last_step = step_at("one", "latest");
+    best_step = step_at("one", "best");
+    assert_int_equal(last_step, best_step + 20);
+    assert_int_equal(lowest_of("one", last_step + 1, &loss), best_step);
+    hash_of("one", ended);
+    expect("ckpt ledger @/one", 0, "clean");
+    static const char *const layouts[] = {"-n 3 --set parallel.zero=3",
+                                          "-n 2 --set parallel.zero=0 --set parallel.transport=tcp",
+                                          "-n 2 --set parallel.transport=thread"};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        char line[768], run[32];
+        snprintf(run, sizeof run, "layout-%zu", i);
+        snprintf(line, sizeof line, "train configs/tiny.yaml -o @/%s %s " ENDS, run, layouts[i]);
+        snprintf(says, sizeof says,
+                 "stopped early after step %d: no lower validation loss in 2 evaluations; the best "
+                 "is step %d (loss %.4f): %s/%s/checkpoints/best\n",
+                 last_step, best_step, loss, folder, run);
+        expect(line, 0, says);
+        ended_the_same(run);
+    }
+}
+
+/* Hosts that write a checkpoint together, each its part. */
+static void test_hosts(void **state) {
+    char line[768];
+    int port = free_port();
+    (void)state;
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 1 -o @/hosts --insecure --listen 127.0.0.1:%d --hosts 2 "
+             "--set parallel.zero=2 " ENDS,
+             port);
+    host first = host_start(line);
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/hosts --insecure --join 127.0.0.1:%d "
+             "--set parallel.zero=2 " ENDS,
+             port);
+    host second = host_start(line);
+    host_expect(&first, 0, "stopped early after step ");
+    host_expect(&second, 0, "the run has ended");
+    ended_the_same("hosts");
+}
+
+static void test_complete(void **state) {
+    char says[256];
+    (void)state;
+    snprintf(says, sizeof says,
+             "is complete: stopped early after step %d, with the best at step %d", last_step,
+             best_step);
+    expect("train configs/tiny.yaml -n 1 -o @/one --resume " ENDS, 0, says);
+    expect(
+        "train configs/tiny.yaml -n 1 -o @/layout-2 --resume --set parallel.transport=thread " ENDS,
+        0, says);
+    ended_the_same("one");
+    expect("train configs/tiny.yaml -n 1 -o @/one --resume " ENDS "--set train.patience=3", 0,
+           "stopped early after step ");
+    assert_true(step_at("one", "latest") > last_step);
+}
+
+/* Waits until a run's metrics have the evaluation after a step. */
+static void wait_for_evaluation(const char *run, int step) {
+    char path[256], line[1024], begin[64];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
+    int n = snprintf(begin, sizeof begin, "{\"step\": %d, \"val_loss\"", step);
+    for (int i = 0; i < 2000 && !found; i++) {
+        sleep_ms(10);
+        FILE *f = fopen(path, "r");
+        while (f && !found && fgets(line, sizeof line, f))
+            found = strncmp(line, begin, (size_t)n) == 0;
+        if (f) fclose(f);
+    }
+    assert_true(found);
+}
+
+/* Begun: the best is found, the first of the two evaluations after it is done, and steps are slow.
+ */
+static program begin(const char *run, const char *layout) {
+    char line[768];
+    pace(run, best_step + 10);
+    snprintf(line, sizeof line, "train configs/tiny.yaml -o @/%s %s " ENDS, run, layout);
+    program p = program_start(line, 0);
+    wait_for_evaluation(run, best_step + 10);
+    return p;
+}
+
+static void test_worker_killed(void **state) {
+    pid_t pids[8];
+    char *output = NULL;
+    (void)state;
+    program p = begin("wounded", "-n 3 --set parallel.zero=3");
+    int n = children_of(p.pid, pids, 8);
+    assert_true(n >= 3);
+    assert_int_equal(kill(pids[0], SIGKILL), 0);
+    let_go("wounded");
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_non_null(strstr(output, "stopped early after step "));
+    free(output);
+    ended_the_same("wounded");
+}
+
+static void test_all_killed(void **state) {
+    char *output = NULL;
+    (void)state;
+    program p = begin("killed", "-n 2 --set checkpoint.every=1");
+    assert_int_equal(kill(p.pid, SIGKILL), 0);
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
+    free(output);
+    let_go("killed");
+    expect("train configs/tiny.yaml -n 3 -o @/killed --resume " ENDS, 0,
+           "stopped early after step ");
+    ended_the_same("killed");
+    expect("ckpt ledger @/killed", 0, "clean");
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    expect("train configs/tiny.yaml -o @/wrong --set train.patience=2 --set train.eval_every=0", 1,
+           "set train.eval_every to steps between evaluations");
+    expect("train configs/tiny.yaml -o @/wrong --set checkpoint.best=maybe", 1, "off");
+    assert_false(file_exists("wrong"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keeps),         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_hosts),         cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_worker_killed), cmocka_unit_test(test_all_killed),
+        cmocka_unit_test(test_errors)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
