@@ -178,7 +178,8 @@ static ls_status told_or_gone(ls_group *g, void *arg, ls_error *e) {
 }
 
 /* Worker 0, the root, has long forgotten the call in which the last worker waits for worker 1; so
- * has worker 1. */
+ * has worker 1. On a busy machine one of them may be asked before it has forgotten it: then both
+ * calls are named. */
 static ls_status outrun(ls_group *g, void *arg, ls_error *e) {
     enum { CALLS = 100 };
     bool gone = *(const bool *)arg;
@@ -190,9 +191,10 @@ static ls_status outrun(ls_group *g, void *arg, ls_error *e) {
     if (s == LS_OK) s = ls_barrier(g, e);
     char call[64];
     snprintf(call, sizeof call, "workers disagree: worker %d called broadcast i32, 1 ", n - 1);
+    bool forgotten = strstr(e->msg, "waits in it for worker 1") &&
+                     strstr(e->msg, "is done with another call 0 and has called b");
     bool told = s == LS_EDISAGREE && strstr(e->msg, call) &&
-                strstr(e->msg, "waits in it for worker 1") &&
-                strstr(e->msg, "is done with another call 0 and has called b");
+                (forgotten || strstr(e->msg, "root 0"));
     if (told) return LS_OK;
     char msg[400];
     snprintf(msg, sizeof msg, "%.399s", e->msg);
