@@ -71,7 +71,7 @@ static ls_status check_buffer(const char *name, const char *what, const void *p,
 static void lay_in(asked *a, size_t own_block) {
     size_t size = ls_dtype_size(a->call.dtype);
     unsigned char *own = (unsigned char *)a->out + own_block * size;
-    memmove(own, a->in, a->nin * size);
+    if (own != a->in) memmove(own, a->in, a->nin * size); /* others may read what is in place */
     a->in = own;
     a->place = (ls_in_place){LS_IN_IN_OUT, own_block};
 }

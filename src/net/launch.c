@@ -42,7 +42,9 @@ void ls_launch_hold(ls_launch_signals *s) {
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &s->child_before);
 }
 
+/* What is left is to end well: a terminal that is closed may send SIGHUP once more. */
 void ls_launch_release(const ls_launch_signals *s) {
+    signal(SIGHUP, SIG_IGN);
     sigaction(SIGCHLD, &s->child_before, NULL);
     sigprocmask(SIG_SETMASK, &s->before, NULL);
 }

@@ -52,8 +52,15 @@ static void catch_interrupts(bool end_at_second, struct sigaction before[NSIGNAL
     }
 }
 
+/* After a stop, what is left is to end well: a terminal that is closed may send SIGHUP once more.
+ */
 static void release_interrupts(const struct sigaction before[NSIGNALS]) {
-    for (int i = 0; i < NSIGNALS; i++) sigaction(stop_signals[i], &before[i], NULL);
+    for (int i = 0; i < NSIGNALS; i++) {
+        if (is_interrupted && stop_signals[i] == SIGHUP)
+            signal(SIGHUP, SIG_IGN);
+        else
+            sigaction(stop_signals[i], &before[i], NULL);
+    }
 }
 
 bool ls_interrupted(void) { return is_interrupted != 0; }

@@ -169,9 +169,9 @@ static inline void let_go(const char *run) {
     unlink(path);
 }
 
-/* Waits until a file of the test's folder exists, 20 s at most. */
+/* Waits until a file of the test's folder exists, a minute at most. */
 static inline void wait_for_file(const char *name) {
-    for (int i = 0; i < 2000 && !file_exists(name); i++) sleep_ms(10);
+    for (int i = 0; i < 6000 && !file_exists(name); i++) sleep_ms(10);
     assert_true(file_exists(name));
 }
 
