@@ -41,6 +41,8 @@ class Attack:
         self.rounds = options.rounds
         self.folder = tempfile.mkdtemp(prefix="lockstep-attack-")
         os.chmod(self.folder, 0o755)  # another user has to reach the run in it
+        for name in ("configs", "LICENSE"):
+            os.symlink(os.path.abspath(name), os.path.join(self.folder, name))
         self.passed = self.failed = 0
         self.env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0", UBSAN_OPTIONS="print_stacktrace=1")
 
@@ -48,9 +50,10 @@ class Attack:
         return os.path.join(self.folder, *names)
 
     def start(self, words, env=None, **how):
+        """In the attack's own folder: a random word may become a file's name."""
         return subprocess.Popen([self.program] + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, env=dict(self.env, **(env or {})),
-                                start_new_session=True, **how)
+                                start_new_session=True, cwd=self.folder, **how)
 
     def end(self, process, limit=LIMIT_S):
         """(exit code, output); -1000: it had to be killed."""

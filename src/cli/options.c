@@ -85,6 +85,18 @@ static bool bad_option(const ls_command *c, int code, const char *word) {
     return false;
 }
 
+/* Is the word an option of this command, e.g. the one that follows an option whose value was
+ * forgotten? */
+static bool is_option(const ls_command *c, const char *word) {
+    if (word[0] != '-' || !word[1]) return false;
+    if (word[1] != '-') return !word[2] && option_of(c, word[1]) >= 0;
+    size_t n = strcspn(word + 2, "=");
+    for (int i = 0; c->options[i].name; i++)
+        if (strlen(c->options[i].name) == n && strncmp(c->options[i].name, word + 2, n) == 0)
+            return true;
+    return false;
+}
+
 static bool parse_options(const ls_command *c, int argc, char **argv, ls_args *a) {
     struct option longs[CLI_MAX_OPTIONS + 1] = {{0}};
     char shorts[2 * CLI_MAX_OPTIONS + 3];
@@ -99,6 +111,13 @@ static bool parse_options(const ls_command *c, int argc, char **argv, ls_args *a
         if (code == WORD) continue;
         int option = code == '?' || code == ':' ? -1 : option_of(c, code);
         if (option < 0) return bad_option(c, code, word);
+        if (optarg && optarg == argv[optind - 1] && is_option(c, optarg)) {
+            ls_buf line = {0};
+            ls_buf_printf(&line, "%.200s needs a value, and %.200s is an option", word, optarg);
+            usage(c, line.data);
+            ls_buf_free(&line);
+            return false;
+        }
         add_value(a, option, optarg);
     }
 }

@@ -710,6 +710,7 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
             return s;
         }
     }
+    if (note.len) note.data[note.len - 1] = 0; /* the space after the last sentence */
     *note_p = note.data;
     return LS_OK;
 }

@@ -173,6 +173,9 @@ static void test_usage(void **state) {
            "model.heads=1",
            1, "no memory for weights");
     expect("generate @ --temperature hot", 2, "not a number");
+    expect("generate @ --temperature -1", 2, "'-1' is not a number from 0");
+    expect("train @ -o --resume", 2, "-o needs a value, and --resume is an option");
+    expect("train @ --set -n 2", 2, "--set needs a value, and -n is an option");
     expect("plan configs/tiny.yaml -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");
     expect("plan configs/tiny.yaml --fit 2XB", 2, "--fit '2XB' is no memory such as 2GB");
