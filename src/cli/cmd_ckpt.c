@@ -144,10 +144,10 @@ static int ledger(const char *run, bool json) {
         return l.missing ? CLI_FAILED : 0;
     }
     if (l.missing) return not_clean(run, &l);
-    ls_print("%s: clean: %lld step%s by %lld to %lld worker%s, %lld change%s of view\n", run,
-             (long long)l.steps, ls_plural(l.steps), (long long)l.least_workers,
-             (long long)l.most_workers, ls_plural(l.most_workers), (long long)l.changes,
-             ls_plural(l.changes));
+    ls_print("%s: clean: %lld step%s by ", run, (long long)l.steps, ls_plural(l.steps));
+    if (l.least_workers != l.most_workers) ls_print("%lld to ", (long long)l.least_workers);
+    ls_print("%lld worker%s, %lld change%s of view\n", (long long)l.most_workers,
+             ls_plural(l.most_workers), (long long)l.changes, ls_plural(l.changes));
     ls_print_wrapped(
         "each of %lld samples was used exactly once in each of %lld complete epoch%s; %lld "
         "of the next, none twice",

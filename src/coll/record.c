@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
+
 void ls_record_set_file(char name[32], const char *file) {
     if (!file) file = "?";
     size_t n = strlen(file), most = 31;
@@ -83,7 +85,8 @@ static const char *call_name(const ls_record *r, char name[40]) {
 
 /* ", 15 elements in blocks of 3, 5, 7" */
 static void put_elements(const ls_record *r, char *text, size_t nbytes) {
-    int at = snprintf(text, nbytes, ", %llu elements", (unsigned long long)r->count);
+    int at = snprintf(text, nbytes, ", %llu element%s", (unsigned long long)r->count,
+                      ls_plural((int64_t)r->count));
     for (uint32_t i = 0; i < r->nblocks && i < LS_BLOCKS_SHOWN && (size_t)at < nbytes; i++)
         at += snprintf(text + at, nbytes - (size_t)at, "%s%llu", i ? ", " : " in blocks of ",
                        (unsigned long long)r->blocks[i]);

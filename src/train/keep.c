@@ -243,8 +243,8 @@ static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
     }
     ls_plan_free(&plan);
     ls_model_free(&model);
-    snprintf(answer, LS_CONTROL_LINE, "ok from %d to %ld workers, after the step in flight",
-             r->nworkers, n);
+    snprintf(answer, LS_CONTROL_LINE, "ok from %d to %ld worker%s, after the step in flight",
+             r->nworkers, n, ls_plural(n));
     s->wanted = (int)n;
 }
 

@@ -34,10 +34,11 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
                        "without a launcher");
     if (!*started_p) *n_p = asked ? asked : (int)(cores < V ? cores : V);
     if (*n_p > V)
-        return ls_fail(e, LS_EINVAL,
-                       "%d workers for train.virtual_workers %lld; use -n %lld or fewer, or raise "
-                       "train.virtual_workers",
-                       *n_p, (long long)V, (long long)V);
+        return ls_fail(
+            e, LS_EINVAL,
+            "%d workers for train.virtual_workers %lld; use -n %lld or fewer (only a new run can "
+            "have more virtual workers)",
+            *n_p, (long long)V, (long long)V);
     return LS_OK;
 }
 

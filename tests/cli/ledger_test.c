@@ -67,7 +67,7 @@ static const char *const bad[][2] = {
 
 static void test_bad(void **state) {
     (void)state;
-    ledger("base", 0, ": clean: 20 steps by 2 to 2 workers");
+    ledger("base", 0, ": clean: 20 steps by 2 workers");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         shell("bad", "rm -rf $r && cp -r base $r");
         shell("bad", bad[i][0]);

@@ -69,7 +69,7 @@ static void test_peace(void **arg) {
     assert_int_equal(program_end(&p, &output), 0);
     assert_null(strstr(output, "view"));
     free(output);
-    expect("ckpt ledger @/peace", 0, "steps by 4 to 4 workers, 0 changes of view");
+    expect("ckpt ledger @/peace", 0, "steps by 4 workers, 0 changes of view");
 }
 
 static void killed(const char *run, int workers, int times, const char *more) {

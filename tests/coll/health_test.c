@@ -323,7 +323,7 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     if (!strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at health_test.c:") ||
         !strstr(text, who) || stopped != stop || (silent && !may_be_silent) ||
         (!silent &&
-         !strstr(text, "it has made all_reduce i32 max, 1 elements as call 0 at health_")))
+         !strstr(text, "it has made all_reduce i32 max, 1 element as call 0 at health_")))
         return ls_fail(e, LS_EINVAL, "status %d, the report is: %.300s", (int)s, text);
     return s == LS_OK ? s : ls_wait(&q, -1, e);
 }

@@ -235,7 +235,7 @@ static void case_group_late(void) {
         if (!strstr(text, " workers have waited 0 s in barrier as call 1 at mpi_native_test.c:") ||
             !strstr(text, want) ||
             !strstr(text,
-                    "; it has made all_reduce i32 max, 1 elements as call 0 at mpi_native_test.c:"))
+                    "; it has made all_reduce i32 max, 1 element as call 0 at mpi_native_test.c:"))
             die(text);
     }
     succeed(q ? ls_wait(&q, -1, &err) : LS_OK);
