@@ -84,7 +84,7 @@ static const key keys[] = {
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
         "of an evaluation; the last takes all"),
     INT("train.patience", train.patience, 0, BILLION, 0, FREE,
-        "the run ends early after so many evaluations in a row without a new lowest loss, and the "
+        "the run ends early after this many evaluations without a new lowest loss in a row, and the "
         "best checkpoint is kept; 0: never"),
     ONE_OF("train.compute", train.compute, computes, FIXED,
            "type of parameters and activations; bf16 and f16 keep f32 masters of the weights: less "
