@@ -107,6 +107,22 @@ static void test_begin_again(void **state) {
     expect("ckpt ledger @/early", 0, line);
 }
 
+static bool has_ended(const program *p) {
+    siginfo_t how = {0};
+    return waitid(P_PID, (id_t)p->pid, &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid;
+}
+
+/* A second signal that comes before a busy machine has let the program see the first counts as one
+ * with it: then another follows. */
+static void interrupt_twice(const program *p) {
+    kill(p->pid, SIGINT);
+    for (int i = 0; i < 6 && !has_ended(p); i++) {
+        sleep_ms(300);
+        kill(p->pid, SIGINT);
+        for (int k = 0; k < 500 && !has_ended(p); k++) sleep_ms(10);
+    }
+}
+
 static void test_second_interrupt(void **state) {
     (void)state;
     char line[256], *output = NULL;
@@ -117,9 +133,7 @@ static void test_second_interrupt(void **state) {
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 2); /* behind them, a writer of checkpoints */
     kill(pids[0], SIGSTOP);                        /* so that the step in flight can't end */
-    kill(p.pid, SIGINT);
-    sleep_ms(300);
-    kill(p.pid, SIGINT);
+    interrupt_twice(&p);
     assert_int_equal(program_end(&p, &output), 1);
     char again[256];
     long long step = 0;
@@ -146,9 +160,7 @@ static void test_second_interrupt_early(void **state) {
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[0], SIGSTOP);
-    kill(p.pid, SIGINT);
-    sleep_ms(300);
-    kill(p.pid, SIGINT);
+    interrupt_twice(&p);
     assert_int_equal(program_end(&p, &output), 1);
     assert_non_null(strstr(output, "there is no checkpoint yet: all steps are lost; begin again "
                                    "with: " LOCKSTEP_PROGRAM " train --resume "));
