@@ -7,15 +7,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/bench_choice.h"
 #include "cli/cli.h"
 #include "lockstep/group.h"
-#include "net/cores.h"
-#include "net/environment.h"
-#include "net/launch.h"
+#include "net/launch/environment.h"
+#include "net/launch/launch.h"
 #include "tensor/dtype.h"
 
 /* What a group needs of the arena beside the buffers. */

@@ -5,12 +5,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/child.h"
 #include "cli/cli.h"
-#include "net/cores.h"
 
 enum { OPENMPI, MPICH, GLOO, FLOOR, MAX_WORDS = 40, WHY = 256 };
 

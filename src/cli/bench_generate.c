@@ -11,18 +11,18 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/json.h"
 #include "base/median.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/random.h"
 #include "cli/cli.h"
-#include "model/decode.h"
+#include "config/config.h"
+#include "infer/decode.h"
+#include "infer/sampler.h"
 #include "model/table.h"
-#include "net/cores.h"
 #include "tensor/dtype.h"
-#include "train/config.h"
-#include "train/sampler.h"
 
 enum { PROMPT = 8, TURN = 4 };               /* tokens; tokens between two readings */
 static const size_t read_nbytes = 256 << 20; /* more than caches hold */

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "train/calibrate.h"
+#include "perf/calibrate.h"
 
 /* A few numbers to look at; the file has them all. */
 static void print(const ls_machine *m) {

@@ -8,7 +8,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "train/bench.h"
+#include "perf/bench_train.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {
     ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld step%s after %lld\n",

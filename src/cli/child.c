@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/process.h"
+#include "net/launch/process.h"
 
 extern char **environ;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "cli/bench_comm.h"
 #include "cli/bench_compare.h"
@@ -11,9 +12,8 @@
 #include "cli/bench_machine.h"
 #include "cli/bench_train.h"
 #include "cli/cli.h"
-#include "coll/algorithm.h"
-#include "net/cores.h"
-#include "net/environment.h"
+#include "coll/algo/algorithm.h"
+#include "net/launch/environment.h"
 
 enum {
     WORKERS,

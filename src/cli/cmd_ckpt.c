@@ -9,8 +9,8 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "train/checkpoint.h"
-#include "train/ledger.h"
+#include "report/ledger.h"
+#include "storage/checkpoint.h"
 
 enum { JSON };
 

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "infer/generate.h"
 #include "train/corpus.h"
-#include "train/generate.h"
 
 enum { DATA, JSON };
 

@@ -8,7 +8,7 @@
 #include "base/print.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "train/generate.h"
+#include "infer/generate.h"
 
 enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, JSON };
 enum { MAX_PROMPTS = 64 << 20 }; /* bytes of a file of them */

@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
-#include "plan/timeline.h"
+#include "report/timeline.h"
 #include "train/fit.h"
 #include "train/run.h"
 
@@ -105,7 +105,7 @@ static int diff(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
-/* Of train/snapshot.h; it is no worker's. */
+/* Of storage/snapshot.h; it is no worker's. */
 static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
     if (!ls_run_can_survive(c)) return;
     ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",

@@ -1,9 +1,9 @@
 /* cmd_run.c - lockstep run */
+#include "base/cores.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "net/cores.h"
-#include "net/launch.h"
-#include "net/process.h"
+#include "net/launch/launch.h"
+#include "net/launch/process.h"
 
 enum { WORKERS, ARENA, NO_BIND, INSECURE };
 

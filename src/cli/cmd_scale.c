@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "train/control.h"
+#include "cluster/control.h"
 
 enum { JSON };
 

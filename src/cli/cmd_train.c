@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "train/checkpoint.h"
-#include "train/tracer.h"
+#include "report/tracer.h"
+#include "storage/checkpoint.h"
 #include "train/train.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "bench/measure.h"
 #include "cli/cli.h"
 #include "cli/gemm_library.h"
-#include "train/config.h"
+#include "config/config.h"
 
 /* Values of options that are one of a few words. */
 static const char *const peers[] = {"openmpi", "mpich", "gloo", "floor"};

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
-#include "train/config.h"
+#include "config/config.h"
 
 enum { OPTION_COLUMNS = 29 };
 

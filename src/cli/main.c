@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "net/process.h"
-#include "train/workers.h"
+#include "cluster/workers.h"
+#include "net/launch/process.h"
 
 const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, &cmd_plan,
                                           &cmd_bench, &cmd_run,  &cmd_ckpt,     &cmd_scale,

@@ -9,8 +9,8 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/plan_json.h"
-#include "plan/timeline.h"
-#include "train/calibrate.h"
+#include "perf/calibrate.h"
+#include "report/timeline.h"
 
 /* ---- reading ---- */
 

@@ -2,7 +2,7 @@
 #ifndef LS_CLI_PLAN_FORECAST_H
 #define LS_CLI_PLAN_FORECAST_H
 
-#include "train/forecast.h"
+#include "perf/forecast.h"
 
 enum { CLI_MAX_COUNTS = 16 };
 

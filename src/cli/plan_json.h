@@ -3,8 +3,8 @@
 #define LS_CLI_PLAN_JSON_H
 
 #include "base/json.h"
+#include "perf/forecast.h"
 #include "train/fit.h"
-#include "train/forecast.h"
 
 /* Sizes of the plan and its memory; what is predicted is set beside them by the caller, who frees
  * it. */

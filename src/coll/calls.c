@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "coll/algo/tree.h"
 #include "coll/request.h"
-#include "coll/tree.h"
 #include "coll/virtual.h"
 
 /* A call as the user made it. */

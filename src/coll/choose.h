@@ -2,7 +2,7 @@
 #ifndef LS_COLL_CHOOSE_H
 #define LS_COLL_CHOOSE_H
 
-#include "coll/algorithm.h"
+#include "coll/algo/algorithm.h"
 #include "coll/link.h"
 
 /* What a call takes. */

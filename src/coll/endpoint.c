@@ -5,15 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/mem.h"
 #include "coll/neighbours.h"
-#include "net/cores.h"
-#include "net/environment.h"
-#include "net/join.h"
-#include "net/mpi.h"
-#include "net/shared_net.h"
-#include "net/tcp.h"
-#include "net/watch.h"
+#include "net/launch/environment.h"
+#include "net/local/shared_net.h"
+#include "net/mpi/mpi.h"
+#include "net/tcp/join.h"
+#include "net/tcp/tcp.h"
+#include "net/tcp/watch.h"
 
 static const size_t ARENA = (size_t)64 << 20;
 

@@ -12,7 +12,7 @@
 
 #include "coll/link.h"
 #include "lockstep/group.h"
-#include "net/commons.h"
+#include "net/local/commons.h"
 #include "net/net.h"
 #include "tensor/kernels.h"
 

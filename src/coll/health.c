@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/watch.h"
+#include "net/tcp/watch.h"
 
 static_assert(sizeof(ls_history) <= LS_WATCH_NBYTES, "it is published");
 

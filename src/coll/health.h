@@ -2,7 +2,7 @@
  *
  * A worker that waits looks now and then at those it waits for. There is one way to look at a
  * member: on its page, where all members share memory; else by asking the thread that answers for
- * it (net/watch.h). Either tells what it has called last, and where, though it computes or is
+ * it (net/tcp/watch.h). Either tells what it has called last, and where, though it computes or is
  * stuck.
  *
  * Histories are compared, not calls (record.h): one worker may be done with the call in which the

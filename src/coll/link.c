@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/yaml.h"
-#include "coll/algorithm.h"
+#include "coll/algo/algorithm.h"
 #include "coll/flight.h"
 #include "coll/neighbours.h"
 

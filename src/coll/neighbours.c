@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/door.h"
-#include "net/watch.h"
+#include "net/tcp/door.h"
+#include "net/tcp/watch.h"
 
 /* ---- messages, one at a time ---- */
 

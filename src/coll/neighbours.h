@@ -16,7 +16,7 @@ enum { LS_SET_UP = 0xffff }; /* the group number of messages that come before al
 ls_status ls_neighbours_find(ls_endpoint *, uint64_t number, int64_t timeout_ns, ls_error *);
 ls_status ls_neighbours_share(ls_endpoint *, size_t arena_nbytes, int64_t timeout_ns, ls_error *);
 
-/* Starts the thread that answers for this worker (net/watch.h) where the transport has none: it
+/* Starts the thread that answers for this worker (net/tcp/watch.h) where the transport has none: it
  * listens at an address and with a key that workers tell each other over the transport. Collective.
  */
 ls_status ls_neighbours_watch(ls_endpoint *, int64_t timeout_ns, ls_error *);

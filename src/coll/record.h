@@ -9,7 +9,7 @@
 #ifndef LS_COLL_RECORD_H
 #define LS_COLL_RECORD_H
 
-#include "coll/algorithm.h"
+#include "coll/algo/algorithm.h"
 
 enum { LS_CALLS_KEPT = 16, LS_BLOCKS_SHOWN = 6 };
 

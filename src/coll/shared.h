@@ -28,7 +28,7 @@
 #define LS_COLL_SHARED_H
 
 #include "coll/record.h"
-#include "net/commons.h"
+#include "net/local/commons.h"
 #include "tensor/kernels.h"
 
 enum { LS_SHARED_SLOTS = 8 };

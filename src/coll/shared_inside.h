@@ -9,8 +9,8 @@
 
 #include <assert.h>
 
+#include "coll/algo/tree.h"
 #include "coll/shared.h"
-#include "coll/tree.h"
 #include "tensor/dtype.h"
 
 enum {

@@ -8,7 +8,7 @@
 #ifndef LS_COLL_VIRTUAL_H
 #define LS_COLL_VIRTUAL_H
 
-#include "coll/mark.h"
+#include "coll/algo/mark.h"
 #include "lockstep/group.h"
 
 /* in: this worker's sums, `stride` elements apart, each of [all counts]. out [counts[rank]] = the

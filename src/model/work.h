@@ -1,4 +1,4 @@
-/* work.h - what the passes of a layer do, so that they can be priced (plan/price.h): matrix
+/* work.h - what the passes of a layer do, so that they can be priced (perf/price.h): matrix
  * products, and passes over memory.
  */
 #ifndef LS_MODEL_WORK_H

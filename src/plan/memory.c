@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/wrap.h"
-#include "plan/world.h"
+#include "exec/world.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",           [LS_MEM_GRADS] = "gradients",

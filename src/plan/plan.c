@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/plural.h"
-#include "coll/tree.h"
+#include "coll/algo/tree.h"
 #include "model/mixed.h"
 #include "tensor/dtype.h"
 

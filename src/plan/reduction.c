@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/tree.h"
+#include "coll/algo/tree.h"
 #include "plan/plan.h"
 
 /* The sum goes to the owner of each shard; where nothing is sharded, to all. Owners of the same

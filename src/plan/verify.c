@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/tree.h"
+#include "coll/algo/tree.h"
 #include "plan/plan.h"
 
 typedef struct walk {

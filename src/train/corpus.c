@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "data/bigram.h"
 #include "data/text.h"
-#include "train/origin.h"
+#include "storage/origin.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 

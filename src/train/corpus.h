@@ -8,10 +8,10 @@
 #ifndef LS_TRAIN_CORPUS_H
 #define LS_TRAIN_CORPUS_H
 
+#include "config/config.h"
 #include "data/tokenizer.h"
 #include "data/tokens.h"
-#include "train/config.h"
-#include "train/corpus_record.h"
+#include "storage/corpus_record.h"
 
 typedef struct ls_corpus {
     ls_tokenizer *tokenizer;

@@ -2,8 +2,8 @@
 #ifndef LS_TRAIN_FIT_H
 #define LS_TRAIN_FIT_H
 
+#include "config/config.h"
 #include "plan/memory.h"
-#include "train/config.h"
 
 /* One way to set parallel.zero, recompute, recompute_layers, optimizer_state, accumulate and
  * bucket_mb, and train.micro_batch. */

@@ -7,7 +7,7 @@
 
 #include "base/cgroup.h"
 #include "base/plural.h"
-#include "plan/world.h"
+#include "exec/world.h"
 #include "tensor/dtype.h"
 #include "train/fit.h"
 

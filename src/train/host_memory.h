@@ -7,8 +7,8 @@
 #ifndef LS_TRAIN_HOST_MEMORY_H
 #define LS_TRAIN_HOST_MEMORY_H
 
+#include "config/config.h"
 #include "plan/plan.h"
-#include "train/config.h"
 
 /* Before there is a plan, which may not be possible for a model that is too large: one copy of
  * parameters, gradients and the optimizer's state. LS_ENOMEM, with the numbers. */

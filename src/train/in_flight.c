@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "train/workers.h"
+#include "cluster/workers.h"
 
 enum { LOOK_MS = 1000 };
 

@@ -7,7 +7,7 @@
 #define LS_TRAIN_IN_FLIGHT_H
 
 #include "base/error.h"
-#include "net/board.h"
+#include "net/local/board.h"
 
 typedef struct ls_in_flight ls_in_flight;
 

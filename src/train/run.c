@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/plural.h"
 #include "coll/virtual.h"
-#include "net/cores.h"
 #include "optim/schedule.h"
+#include "storage/checkpoint.h"
 #include "train/backup.h"
-#include "train/checkpoint.h"
 #include "train/host_memory.h"
 
 /* ---- what all workers have alike ---- */

@@ -6,13 +6,13 @@
 #ifndef LS_TRAIN_RUN_H
 #define LS_TRAIN_RUN_H
 
-#include "model/infer.h"
+#include "cluster/balance.h"
+#include "cluster/workers.h"
+#include "exec/exec.h"
+#include "infer/infer.h"
 #include "optim/scaler.h"
-#include "plan/exec.h"
-#include "train/balance.h"
+#include "storage/snapshot.h"
 #include "train/corpus.h"
-#include "train/snapshot.h"
-#include "train/workers.h"
 
 typedef struct ls_run {
     ls_config config;

@@ -6,12 +6,12 @@
 #include <sys/mman.h>
 
 #include "base/waiting.h"
-#include "net/process.h"
-#include "train/best.h"
+#include "net/launch/process.h"
+#include "storage/best.h"
+#include "storage/folder.h"
+#include "storage/origin.h"
 #include "train/fit.h"
-#include "train/folder.h"
 #include "train/host_memory.h"
-#include "train/origin.h"
 #include "train/worker.h"
 
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {

@@ -12,20 +12,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "coll/virtual.h"
-#include "net/cores.h"
+#include "report/metrics.h"
+#include "report/report.h"
+#include "storage/best.h"
+#include "storage/checkpoint.h"
+#include "storage/folder.h"
 #include "train/audit.h"
-#include "train/best.h"
-#include "train/checkpoint.h"
 #include "train/fit.h"
-#include "train/folder.h"
 #include "train/in_flight.h"
-#include "train/metrics.h"
-#include "train/report.h"
 
 typedef struct ls_train_loop {
     const ls_train_job *job;
@@ -50,7 +50,7 @@ typedef struct ls_train_loop {
     ls_asked asked;      /* after the latest step */
     bool follows;        /* these workers go on from what others have left in memory */
     bool shared;         /* no host has all of the state: each writes its part of checkpoints */
-    int64_t asked_share; /* of this worker, for a part (train/snapshot.h) */
+    int64_t asked_share; /* of this worker, for a part (storage/snapshot.h) */
 } loop;
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }

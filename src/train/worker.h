@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "train/tracer.h"
+#include "report/tracer.h"
 
 /* What ls_train_worker() is given; the same for all workers. */
 typedef struct ls_train_job {

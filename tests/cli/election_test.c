@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "cli/hosts.h"
-#include "net/etcd_nodes.h"
+#include "cluster/etcd_nodes.h"
 
 enum { HOSTS = 3, STEPS = 300 };
 

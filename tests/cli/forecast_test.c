@@ -1,7 +1,7 @@
 /* forecast_test.c - lockstep plan with --machine and --link, bench machine: what is printed, and
  * what is refused with one line. */
 #include "cli/program.h"
-#include "plan/round_machine.h"
+#include "perf/round_machine.h"
 
 static int make_files(void **state) {
     ls_buf text = {0};

@@ -3,7 +3,7 @@
 #include "cli/program.h"
 
 #include "base/json.h"
-#include "plan/round_machine.h"
+#include "perf/round_machine.h"
 
 /* Its standard output; messages go elsewhere. */
 static char *output_of(const char *line, int code) {

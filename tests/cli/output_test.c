@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "cli/program.h"
-#include "plan/round_machine.h"
+#include "perf/round_machine.h"
 
 /* ---- control characters of files, of the command line and of a model ---- */
 

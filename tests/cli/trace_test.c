@@ -3,9 +3,9 @@
  * The proof of a trace is the plan: each worker's actions, each once a step, in the order of its
  * lanes, and none before those of the other lane that it has to wait for.
  */
-#include "../plan/spans.h"
 #include "cli/program.h"
-#include "plan/timeline.h"
+#include "exec/spans.h"
+#include "report/timeline.h"
 #include "train/run.h"
 
 enum { STEPS = 5 };

@@ -1,7 +1,7 @@
 /* in_place_test.c - collectives whose in and out overlap: the same pointer on all workers, the own
  * block, or anywhere; over shared memory, by every algorithm over messages, and over TCP.
  */
-#include "coll/algorithm.h"
+#include "coll/algo/algorithm.h"
 #include "coll/team.h"
 
 enum { MOST = 5 };

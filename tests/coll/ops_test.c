@@ -1,5 +1,5 @@
 /* ops_test.c - every operation on every type of integers, over every transport; what is refused.
- * Over MPI: net/mpi_calls_test.c. */
+ * Over MPI: net/mpi/mpi_calls_test.c. */
 #include "coll/ops.h"
 
 #include "coll/team.h"

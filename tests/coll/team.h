@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "lockstep/group.h"
-#include "net/launch.h"
+#include "net/launch/launch.h"
 #include "test.h"
 
 /* What one worker does; `arg` is the same for all. In a process, a failed check ends it with an

@@ -1,5 +1,5 @@
 /* uneven_test.c - collectives with blocks of different lengths: results over every transport, and
- * workers whose counts don't fit together. Over MPI: net/mpi_calls_test.c. */
+ * workers whose counts don't fit together. Over MPI: net/mpi/mpi_calls_test.c. */
 #include "coll/uneven.h"
 
 #include "coll/team.h"

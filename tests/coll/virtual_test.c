@@ -3,8 +3,8 @@
 #include "coll/virtual.h"
 
 #include "base/random.h"
-#include "coll/tree.h"
-#include "team.h"
+#include "coll/algo/tree.h"
+#include "coll/team.h"
 
 enum { V = 11, COUNT = 70001, MOST = 8 };
 

@@ -1,6 +1,6 @@
 /* conn_fuzz.c - frames from arbitrary bytes. */
 #include "fuzz.h"
-#include "net/conn.h"
+#include "net/tcp/conn.h"
 
 /* Where a read has taken all that was there, a poll is asked for before the next. */
 static ls_io next_frame(ls_conn *c, ls_frame *f, ls_error *e) {

@@ -1,7 +1,7 @@
 /* environment_fuzz.c - variables of launchers with arbitrary values, and Slurm's lists of nodes.
  * The input is lines: a byte that picks the variable, then its value. */
 #include "fuzz.h"
-#include "net/environment.h"
+#include "net/launch/environment.h"
 
 static const char *const names[] = {
     "LOCKSTEP_RANK",

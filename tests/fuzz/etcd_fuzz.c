@@ -8,7 +8,7 @@
 static int64_t late; /* the time limit of a call is reached when it would pause */
 #define ls_clock_ns()      (ls_clock_ns() + late)
 #define nanosleep(t, rest) ((void)(t), late = (int64_t)1 << 60)
-#include "net/etcd.c"
+#include "cluster/etcd.c"
 
 static ls_buf says; /* what each attempt hears */
 static int other[8], nopened;

@@ -2,8 +2,8 @@
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
-#include "net/guest.c"
-#include "net/join.c"
+#include "net/tcp/guest.c"
+#include "net/tcp/join.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_member members[4] = {{.pid = 1}};

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
-#include "train/links.c"
+#include "cluster/links.c"
 
 enum { MOST = 8, STEPS = 1000, STRANGE = 300 };
 

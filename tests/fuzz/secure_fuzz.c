@@ -2,7 +2,7 @@
  * never gets in, and never takes more memory than a hello of ours, where its own is not complete.
  */
 #include "fuzz.h"
-#include "net/secure.h"
+#include "net/tcp/secure.h"
 
 enum { LITTLE = 8192 };
 

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
-#include "net/tcp.c"
+#include "net/tcp/tcp.c"
 
 enum { NWANTED = 4 };
 

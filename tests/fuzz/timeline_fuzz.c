@@ -1,7 +1,7 @@
 /* timeline_fuzz.c - a timeline's file; one that is read can be drawn, compared and written, and
  * comes back. */
 #include "fuzz.h"
-#include "plan/timeline.h"
+#include "report/timeline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_timeline t, again;

@@ -7,8 +7,8 @@
  */
 #include <math.h>
 
+#include "cluster/views.h"
 #include "fuzz.h"
-#include "train/views.h"
 
 enum { MOST = 8, STEPS = 1000, PEERS = 4 };
 static const int64_t S = 1000000000;

@@ -1,6 +1,6 @@
 /* visit_fuzz.c - what one hears who says a frame to a host, and waits for its answer. */
 #include "fuzz.h"
-#include "net/guest.h"
+#include "net/tcp/guest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     unsigned char text[300 + 1];

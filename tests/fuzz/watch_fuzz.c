@@ -2,8 +2,8 @@
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
-#include "net/guest.c"
-#include "net/watch.c"
+#include "net/tcp/guest.c"
+#include "net/tcp/watch.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     static const uint64_t nonce[2] = {0x4141414141414141, 0x4242424242424242};

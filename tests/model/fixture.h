@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "model/gpt.h"
-#include "reference.h"
+#include "model/reference.h"
 #include "test.h"
 
 /* A small generator of the tests' own. Uniform in [-1, 1). */

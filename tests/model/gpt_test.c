@@ -1,6 +1,6 @@
 /* gpt_test.c - the whole model: loss and gradients against double precision, its table of
  * parameters, and its initial weights. */
-#include "fixture.h"
+#include "model/fixture.h"
 
 enum { LAYERS = 2, C = 24, HEADS = 3, T = 33, V = 50, N = 3 };
 

@@ -2,7 +2,7 @@
  * differences, and the promise, bit for bit.
  *
  * The scalar function of a layer is sum(dy * y) with random dy; of the head, the weighted loss. */
-#include "fixture.h"
+#include "model/fixture.h"
 
 enum { EMBED, ATTENTION, MLP, HEAD, KINDS };
 

@@ -4,7 +4,7 @@
  * Buffers have exactly the size that is declared, and begin as NaN. */
 #include "model/mixed.h"
 
-#include "fixture.h"
+#include "model/fixture.h"
 #include "model/table.h"
 
 enum { EMBED, ATTENTION, MLP, HEAD, KINDS };

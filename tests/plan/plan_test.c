@@ -2,9 +2,9 @@
 #include "plan/plan.h"
 
 #include "base/file.h"
-#include "coll/tree.h"
-#include "pick.h"
+#include "coll/algo/tree.h"
 #include "plan/memory.h"
+#include "plan/pick.h"
 #include "test.h"
 
 static void make_model(int64_t layers, ls_model *m) {

@@ -1,6 +1,6 @@
 /* store.c - the toy's state of a host, and what finishes a step in it.
  *
- * As plan/store.h: replicated, each worker has an area of its own with all blocks; sharded, the
+ * As exec/store.h: replicated, each worker has an area of its own with all blocks; sharded, the
  * host has one area, of which each worker of the view owns blocks. A block is changed at one
  * instant (what the journal makes of it is tested elsewhere), blocks one after the other.
  */

@@ -11,8 +11,8 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
+#include "cluster/views.h"
 #include "net/fake.h"
-#include "train/views.h"
 
 enum {
     MOST_HOSTS = 6,

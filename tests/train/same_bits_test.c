@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "storage/checkpoint.h"
 #include "test.h"
-#include "train/checkpoint.h"
 #include "train/train.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* many times slower: one epoch with its uneven last batch */

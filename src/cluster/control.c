@@ -1,0 +1,194 @@
+/* control.c - see control.h. */
+#include "cluster/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static const char DIRECTORY[] = "control", NAME[] = "socket";
+
+/* For a guest to say what it wants; then the next one is heard. */
+static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
+
+/* What has come of a line. */
+typedef struct reader {
+    char text[LS_CONTROL_LINE];
+    size_t n;
+} reader;
+
+struct ls_control {
+    int run, folder;     /* the run's directory; `control` in it */
+    int listener, guest; /* guest: who asks, or waits for an answer; -1: nobody */
+    int64_t came_ns;     /* the guest */
+    reader asks;
+};
+
+/* Paths of folders may be longer than a socket's address: the kernel knows the folder by number. */
+static struct sockaddr_un address_in(int folder, const char *path) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", folder, path);
+    return a;
+}
+
+static int open_folder(const char *run) { return open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+
+/* What a program that was killed has left, also one of another user's where this one is root. */
+static void clear_away(int run) {
+    int folder = openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0) unlinkat(folder, NAME, 0);
+    if (folder >= 0) close(folder);
+    if (unlinkat(run, DIRECTORY, AT_REMOVEDIR) != 0) unlinkat(run, DIRECTORY, 0);
+}
+
+/* A new directory that only this user can enter, whatever the umask; -1 with errno. */
+static int make_folder(int run) {
+    clear_away(run);
+    if (mkdirat(run, DIRECTORY, 0700) != 0) return -1;
+    fchmodat(run, DIRECTORY, 0700, 0); /* the umask may have taken away too much */
+    return openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* The file gets the mode that the socket has, less the umask's bits: at no time has it another. */
+static bool make_socket(ls_control *c) {
+    struct sockaddr_un a = address_in(c->folder, NAME);
+    c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return c->listener >= 0 && fchmod(c->listener, 0600) == 0 &&
+           bind(c->listener, (struct sockaddr *)&a, sizeof a) == 0 &&
+           fchmodat(c->folder, NAME, 0600, 0) == 0 && listen(c->listener, 16) == 0;
+}
+
+ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *e) {
+    ls_control *c = LS_NEW(ls_control);
+    *c = (ls_control){.run = open_folder(run), .folder = -1, .listener = -1, .guest = -1};
+    if (c->run >= 0) c->folder = make_folder(c->run);
+    if (c->folder < 0 || !make_socket(c)) {
+        int why = errno;
+        ls_control_close(c);
+        return ls_fail(e, LS_EIO, "%s/%s: can't be made: %s", run, DIRECTORY, strerror(why));
+    }
+    *c_p = c;
+    return LS_OK;
+}
+
+/* Another program may have taken the place of this one. */
+static bool is_own_folder(const ls_control *c) {
+    struct stat own, there;
+    return fstat(c->folder, &own) == 0 &&
+           fstatat(c->run, DIRECTORY, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           own.st_ino == there.st_ino && own.st_dev == there.st_dev;
+}
+
+void ls_control_close(ls_control *c) {
+    if (!c) return;
+    if (c->folder >= 0 && is_own_folder(c)) clear_away(c->run);
+    if (c->listener >= 0) close(c->listener);
+    if (c->guest >= 0) close(c->guest);
+    if (c->folder >= 0) close(c->folder);
+    if (c->run >= 0) close(c->run);
+    free(c);
+}
+
+/* A line that is complete, without its end; one that is longer is never. False: *more_p, whether
+ * there may be more of it. */
+static bool read_line(reader *r, int fd, bool *more_p) {
+    ssize_t got = 1;
+    while (r->n < sizeof r->text - 1 && !memchr(r->text, '\n', r->n)) {
+        got = recv(fd, r->text + r->n, sizeof r->text - 1 - r->n, 0);
+        if (got <= 0) break;
+        r->n += (size_t)got;
+    }
+    *more_p = got < 0 && (errno == EAGAIN || errno == EINTR);
+    char *end = memchr(r->text, '\n', r->n);
+    if (end) *end = 0;
+    return end != NULL;
+}
+
+static void write_line(int fd, const char *text) {
+    char line[LS_CONTROL_LINE + 1];
+    int n = snprintf(line, sizeof line, "%s\n", text);
+    if (n > 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0) return; /* it has gone */
+}
+
+static void send_away(ls_control *c) {
+    close(c->guest);
+    c->guest = -1;
+}
+
+/* This user's programs, and root's, may ask. */
+static bool may_ask(int fd) {
+    struct ucred who = {.uid = (uid_t)-1};
+    socklen_t n = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0) return false;
+    return who.uid == 0 || who.uid == geteuid();
+}
+
+bool ls_control_next(ls_control *c, char line[LS_CONTROL_LINE]) {
+    bool more = false;
+    if (c->guest < 0) {
+        c->guest = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        c->came_ns = ls_clock_ns();
+        c->asks.n = 0;
+        if (c->guest >= 0 && !may_ask(c->guest)) {
+            ls_control_answer(c, "error permission denied: the run belongs to another user");
+            return false;
+        }
+    }
+    if (c->guest < 0) return false;
+    if (read_line(&c->asks, c->guest, &more)) {
+        memcpy(line, c->asks.text, sizeof c->asks.text);
+        return true;
+    }
+    if (!more || ls_clock_ns() - c->came_ns > PATIENCE_NS) send_away(c);
+    return false;
+}
+
+void ls_control_answer(ls_control *c, const char *text) {
+    write_line(c->guest, text);
+    send_away(c);
+}
+
+static ls_status not_connected(const char *run, int folder, int why, ls_error *e) {
+    struct stat there;
+    if (why == ENOENT || why == ECONNREFUSED || why == ENOTDIR)
+        return ls_fail(e, LS_EIO, "%s: is not running on this host", run);
+    if ((why == EACCES || why == EPERM) && fstatat(folder, DIRECTORY, &there, 0) == 0)
+        return ls_fail(
+            e, LS_EIO,
+            "%s: permission denied: only user %u, who has started it, and root can ask it", run,
+            (unsigned)there.st_uid);
+    return ls_fail(e, LS_EIO, "%s: can't be asked: %s", run, strerror(why));
+}
+
+ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
+                         ls_error *e) {
+    struct timeval limit = {.tv_sec = 10};
+    reader r = {.n = 0};
+    bool more = false;
+    int folder = open_folder(run), why = errno;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un a = address_in(folder, "control/socket");
+    ls_status s = LS_OK;
+    if (folder < 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", run, strerror(why));
+    else if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) != 0)
+        s = not_connected(run, folder, errno, e);
+    if (s == LS_OK) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        write_line(fd, line);
+        if (!read_line(&r, fd, &more)) s = ls_fail(e, LS_EIO, "%s: the run gives no answer", run);
+        memcpy(answer, r.text, sizeof r.text);
+    }
+    if (fd >= 0) close(fd);
+    if (folder >= 0) close(folder);
+    return s;
+}

@@ -1,0 +1,64 @@
+/* curl.c - see curl.h. */
+#include "cluster/curl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+static const char LIBRARY[] = "libcurl.so.4";
+
+static const struct symbol {
+    const char *name;
+    size_t at; /* of ls_curl */
+} symbols[] = {
+    {"curl_global_init", offsetof(ls_curl, global_init)},
+    {"curl_version", offsetof(ls_curl, version)},
+    {"curl_easy_init", offsetof(ls_curl, easy_init)},
+    {"curl_easy_cleanup", offsetof(ls_curl, easy_cleanup)},
+    {"curl_easy_setopt", offsetof(ls_curl, easy_setopt)},
+    {"curl_easy_getinfo", offsetof(ls_curl, easy_getinfo)},
+    {"curl_easy_strerror", offsetof(ls_curl, easy_strerror)},
+    {"curl_multi_init", offsetof(ls_curl, multi_init)},
+    {"curl_multi_cleanup", offsetof(ls_curl, multi_cleanup)},
+    {"curl_multi_setopt", offsetof(ls_curl, multi_setopt)},
+    {"curl_multi_add_handle", offsetof(ls_curl, multi_add_handle)},
+    {"curl_multi_remove_handle", offsetof(ls_curl, multi_remove_handle)},
+    {"curl_multi_perform", offsetof(ls_curl, multi_perform)},
+    {"curl_multi_poll", offsetof(ls_curl, multi_poll)},
+    {"curl_multi_info_read", offsetof(ls_curl, multi_info_read)},
+    {"curl_slist_append", offsetof(ls_curl, slist_append)},
+    {"curl_slist_free_all", offsetof(ls_curl, slist_free_all)},
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static ls_curl functions;
+static ls_error trouble; /* code LS_OK: it is loaded */
+
+static void load(void) {
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        ls_fail(&trouble, LS_EIO, "etcd needs libcurl: %s", dlerror());
+        return;
+    }
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *f = dlsym(library, symbols[i].name);
+        if (!f) {
+            ls_fail(&trouble, LS_EIO, "etcd: %s has no %s", LIBRARY, symbols[i].name);
+            return;
+        }
+        memcpy((char *)&functions + symbols[i].at, &f, sizeof f);
+    }
+    if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        ls_fail(&trouble, LS_EIO, "etcd: libcurl can't be set up");
+}
+
+ls_status ls_curl_load(const ls_curl **curl_p, ls_error *e) {
+    pthread_once(&once, load);
+    if (trouble.code != LS_OK) {
+        if (e) *e = trouble;
+        return trouble.code;
+    }
+    *curl_p = &functions;
+    return LS_OK;
+}

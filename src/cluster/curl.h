@@ -1,0 +1,35 @@
+/* curl.h - libcurl, loaded when it is first used: with all that it needs it takes 20 ms, which no
+ * program is to wait for that does not talk to etcd.
+ */
+#ifndef LS_CLUSTER_CURL_H
+#define LS_CLUSTER_CURL_H
+
+#include <curl/curl.h>
+
+#include "base/error.h"
+
+/* Its functions, by their names without curl_. */
+typedef struct ls_curl {
+    CURLcode (*global_init)(long flags);
+    char *(*version)(void);
+    CURL *(*easy_init)(void);
+    void (*easy_cleanup)(CURL *);
+    CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
+    CURLcode (*easy_getinfo)(CURL *, CURLINFO, ...);
+    const char *(*easy_strerror)(CURLcode);
+    CURLM *(*multi_init)(void);
+    CURLMcode (*multi_cleanup)(CURLM *);
+    CURLMcode (*multi_setopt)(CURLM *, CURLMoption, ...);
+    CURLMcode (*multi_add_handle)(CURLM *, CURL *);
+    CURLMcode (*multi_remove_handle)(CURLM *, CURL *);
+    CURLMcode (*multi_perform)(CURLM *, int *running);
+    CURLMcode (*multi_poll)(CURLM *, struct curl_waitfd *, unsigned n, int timeout_ms, int *ready);
+    CURLMsg *(*multi_info_read)(CURLM *, int *left);
+    struct curl_slist *(*slist_append)(struct curl_slist *, const char *);
+    void (*slist_free_all)(struct curl_slist *);
+} ls_curl;
+
+/* Any thread. LS_EIO: libcurl is not there, or lacks what we need. It stays loaded. */
+ls_status ls_curl_load(const ls_curl **curl_p, ls_error *);
+
+#endif

@@ -1,0 +1,387 @@
+/* leader.c - the leader's part of views.h. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/views_own.h"
+
+/* Views that end before a step is complete, one after the other, until the run is given up: where
+ * workers crash, it is their fault; where they are killed or hang, it may be bad luck. */
+enum { MOST_CRASHES = 3, MOST_LOSSES = 100 };
+static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
+
+static void tell(const ls_views *v, const char *line) { v->c.ops->tell(v->c.arg, line); }
+
+/* The view goes on nowhere: who still runs it is told. */
+static void fail_view(ls_views *v, ls_view_end how, const char *why) {
+    ls_leader *l = &v->leader;
+    if (!l->broken || how > l->end) {
+        snprintf(l->why, sizeof l->why, "%s", why);
+        l->end = how > l->end ? how : l->end;
+    }
+    l->broken = true;
+}
+
+/* ---- what is heard ---- */
+
+static int64_t newest_number(const ls_views *v);
+
+/* Could a host have come so far? Numbers grow by one a view: a host that names a much later one has
+ * not got it from a leader of this run, and would bring all of them nearer to the end of numbers.
+ */
+static bool could_be(const ls_views *v, const ls_kept *k) {
+    int64_t newest = newest_number(v);
+    int64_t most = (newest > FIRST_NUMBERS ? newest : FIRST_NUMBERS) + MOST_LEAP;
+    return k->view.number <= most && k->from.number <= most;
+}
+
+/* A host that is known by another connection has lost that one. */
+static void come(ls_views *v, int peer, const ls_saying *s) {
+    for (int i = 0; i < v->leader.npeers; i++)
+        if (i != peer && v->leader.peers[i].phase != LS_PEER_ABSENT &&
+            v->leader.peers[i].host == s->host) {
+            v->c.ops->drop(v->c.arg, i);
+            ls_leader_lost(v, i, "it has come again");
+        }
+    ls_peer *p = &v->leader.peers[peer];
+    *p = (ls_peer){.phase = s->kept.unfinished ? LS_PEER_IS_ENDED : LS_PEER_RESTS,
+                   .host = s->host,
+                   .n = s->nworkers,
+                   .heard_ns = v->now,
+                   .kept = s->kept};
+}
+
+static void note_end(ls_views *v, int peer, const ls_saying *s) {
+    ls_leader *l = &v->leader;
+    ls_peer *p = &l->peers[peer];
+    if (p->phase != LS_PEER_RUNS) return;
+    p->phase = LS_PEER_IS_ENDED;
+    p->kept = s->kept;
+    p->n = s->nworkers;
+    ls_view_end how = (ls_view_end)s->how;
+    if (how > LS_VIEW_TOLD)
+        fail_view(v, how, s->text);
+    else if (how == LS_VIEW_RENEWED && l->end == LS_VIEW_DONE)
+        l->end = how;
+}
+
+void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
+    assert(peer >= 0 && peer < LS_HOSTS_MAX);
+    ls_peer *p = &v->leader.peers[peer];
+    if (peer >= v->leader.npeers) v->leader.npeers = peer + 1;
+    p->heard_ns = v->now;
+    bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
+    if (peer != LS_OWN_PEER && !could_be(v, &s->kept)) {
+        v->c.ops->drop(v->c.arg, peer);
+        ls_leader_lost(v, peer, "its views have numbers that can't be");
+        return;
+    }
+    if (s->what == LS_SAID_JOIN && !known) come(v, peer, s);
+    if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
+    if (s->what == LS_SAID_ENDED) note_end(v, peer, s);
+    bool rests = s->what == LS_SAID_REST || s->what == LS_SAID_LEAVE;
+    if (rests && p->phase != LS_PEER_FINISHES) return;
+    if (rests) {
+        p->phase = LS_PEER_RESTS;
+        p->kept = s->kept;
+    }
+    bool leaves = s->what == LS_SAID_JOIN && !known && s->nworkers == 0 && !s->kept.unfinished;
+    if (s->what != LS_SAID_LEAVE && !leaves) return;
+    p->phase = LS_PEER_ABSENT;
+    ls_views_say(v, peer, &(ls_saying){.what = LS_SAID_OVER, .how = LS_VIEW_DONE});
+}
+
+void ls_leader_lost(ls_views *v, int peer, const char *why) {
+    ls_peer *p = &v->leader.peers[peer];
+    bool ran = p->phase == LS_PEER_RUNS;
+    char line[128];
+    if (p->phase == LS_PEER_ABSENT) return;
+    p->phase = LS_PEER_ABSENT;
+    snprintf(line, sizeof line, "host %d is lost: %s", peer, why);
+    if (ran)
+        fail_view(v, LS_VIEW_LOST, line);
+    else
+        tell(v, line);
+}
+
+/* One that lives, and does not do what it was asked to, holds all others up. */
+static const char *stalls(const ls_views *v, const ls_peer *p) {
+    int64_t since = v->now - p->ordered_ns;
+    if (p->phase == LS_PEER_RUNS && p->told_end && v->c.end_ns && since > v->c.end_ns)
+        return "it does not end its view";
+    if (p->phase == LS_PEER_FINISHES && v->c.finish_ns && since > v->c.finish_ns)
+        return "it does not finish its step";
+    return NULL;
+}
+
+void ls_leader_tick(ls_views *v) {
+    bool says = v->now - v->said_ns >= v->c.silence_ns / 4;
+    if (says) v->said_ns = v->now;
+    for (int i = LS_OWN_PEER + 1; i < v->leader.npeers; i++) {
+        ls_peer *p = &v->leader.peers[i];
+        if (p->phase == LS_PEER_ABSENT) continue;
+        const char *why = v->now - p->heard_ns > v->c.silence_ns ? "it is silent" : stalls(v, p);
+        if (why) {
+            v->c.ops->drop(v->c.arg, i);
+            ls_leader_lost(v, i, why);
+        } else if (says) {
+            ls_views_say(v, i, &(ls_saying){.what = LS_SAID_ALIVE});
+        }
+    }
+}
+
+/* ---- a view ends ---- */
+
+static bool any(const ls_views *v, int phase) {
+    for (int i = 0; i < v->leader.npeers; i++)
+        if ((int)v->leader.peers[i].phase == phase) return true;
+    return false;
+}
+
+static void over(ls_views *v, ls_view_end how) {
+    ls_saying s = {.what = LS_SAID_OVER, .how = how};
+    snprintf(s.text, sizeof s.text, "%s", v->leader.why);
+    for (int i = v->leader.npeers - 1; i >= 0; i--) /* itself last */
+        if (v->leader.peers[i].phase != LS_PEER_ABSENT) ls_views_say(v, i, &s);
+}
+
+static void end_rest(ls_views *v) {
+    for (int i = 0; i < v->leader.npeers; i++) {
+        ls_peer *p = &v->leader.peers[i];
+        if (p->phase != LS_PEER_RUNS || p->told_end) continue;
+        ls_saying s = {.what = LS_SAID_END, .how = v->leader.end, .view = v->view};
+        snprintf(s.text, sizeof s.text, "%s", v->leader.why);
+        p->told_end = true;
+        p->ordered_ns = v->now;
+        ls_views_say(v, i, &s);
+    }
+}
+
+/* No host runs it any more. */
+static void close_view(ls_views *v) {
+    ls_leader *l = &v->leader;
+    l->runs = false;
+    l->from_checkpoint = l->end == LS_VIEW_STATELESS;
+    l->crashes += l->end == LS_VIEW_CRASHED;
+    l->losses += l->end == LS_VIEW_LOST;
+    if (l->end == LS_VIEW_DONE || l->end == LS_VIEW_FAILED) over(v, l->end);
+}
+
+/* ---- between views ---- */
+
+/* The newest note of the peer's view that any host has. */
+static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
+    const ls_store_note *best = NULL;
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->kept.view, of->kept.view)) continue;
+#ifdef LS_BUG_OWN_NOTE /* LS_BUG_...: planted for the test of the simulation (tests/sim) */
+        if (p != of) continue;
+#endif
+        if (p->kept.note.steps > 0 && (!best || p->kept.note.steps > best->steps))
+            best = &p->kept.note;
+    }
+    return best;
+}
+
+/* Has a host come with a later note of the view that this one has finished already? */
+static bool lags(const ls_peer *p, const ls_store_note *note) {
+    return p->phase == LS_PEER_RESTS && note && note->steps > p->kept.steps;
+}
+
+/* Not while others of the same view may still decide a step. */
+static void finish_ended(ls_views *v) {
+    for (int i = 0; i < v->leader.npeers; i++) {
+        ls_peer *p = &v->leader.peers[i];
+        if (v->leader.runs && ls_view_same(p->kept.view, v->view.id)) continue;
+        const ls_store_note *note = newest_note(v, p);
+        if (p->phase != LS_PEER_IS_ENDED && !lags(p, note)) continue;
+        ls_saying s = {.what = LS_SAID_FINISH, .view.id = p->kept.view};
+        if (note) s.note = *note;
+        p->phase = LS_PEER_FINISHES;
+        p->ordered_ns = v->now;
+        ls_views_say(v, i, &s);
+    }
+}
+
+/* Hosts at rest: all, or those of the view. */
+static int resting(const ls_views *v, const ls_view_id *of) {
+    int n = 0;
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        n += p->phase == LS_PEER_RESTS && (!of || ls_view_same(p->kept.view, *of));
+    }
+    return n;
+}
+
+/* The first of `hosts` have one more where it does not come out even. */
+static int part(int workers, int hosts, int at) { return (workers * at + hosts - 1) / hosts; }
+
+/* Hosts with the most workers have fewer, so that none is left out, and its part of the state. */
+static int trim(ls_views *v, int total) {
+    for (; total > v->c.most; total--) {
+        ls_peer *largest = &v->leader.peers[LS_OWN_PEER];
+        for (int i = 0; i < v->leader.npeers; i++) {
+            ls_peer *p = &v->leader.peers[i];
+            if (p->phase == LS_PEER_RESTS && p->n >= largest->n) largest = p;
+        }
+        if (largest->n == 1) return v->c.most; /* the last hosts wait */
+        largest->n--;
+    }
+    return total;
+}
+
+/* Each host keeps a worker, since it may have state that no other has. */
+static void raise_wanted(ls_views *v, int hosts) {
+    ls_leader *l = &v->leader;
+    char line[128];
+    if (l->wanted == 0 || l->wanted >= hosts) return;
+    snprintf(line, sizeof line, "%d workers instead of %d: each of %d hosts has at least one",
+             hosts, l->wanted, hosts);
+    tell(v, line);
+    l->wanted = hosts;
+}
+
+/* Workers that each host would have in the next view. */
+static int share_out(ls_views *v) {
+    ls_leader *l = &v->leader;
+    int hosts = resting(v, NULL), at = 0, total = 0;
+    raise_wanted(v, hosts);
+    for (int i = 0; i < v->leader.npeers; i++) {
+        ls_peer *p = &l->peers[i];
+        if (p->phase != LS_PEER_RESTS) continue;
+        if (l->wanted) p->n = part(l->wanted, hosts, at + 1) - part(l->wanted, hosts, at);
+        at++;
+        total += p->n;
+    }
+    if (total < v->c.least) {
+        l->peers[LS_OWN_PEER].n += v->c.least - total;
+        total = v->c.least;
+    }
+    return trim(v, total);
+}
+
+static bool is_newer(const ls_kept *a, const ls_kept *b) {
+    if (a->steps < 0 || b->steps < 0) return a->steps > b->steps;
+#ifndef LS_BUG_MOST_STEPS
+    if (a->from.term != b->from.term) return a->from.term > b->from.term;
+    if (a->from.number != b->from.number) return a->from.number > b->from.number;
+#endif
+    return a->steps > b->steps;
+}
+
+static const ls_peer *newest_state(const ls_views *v) {
+    const ls_peer *best = &v->leader.peers[LS_OWN_PEER];
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        if (p->phase == LS_PEER_RESTS && is_newer(&p->kept, &best->kept)) best = p;
+    }
+    return best;
+}
+
+static int64_t newest_number(const ls_views *v) {
+    int64_t n = v->view.id.number;
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        if (p->phase != LS_PEER_ABSENT && p->kept.view.number > n) n = p->kept.view.number;
+    }
+    return n;
+}
+
+/* Have those come whom a first view, or a new leader, waits for? */
+static bool is_gathered(const ls_views *v) {
+    int64_t newest = newest_number(v);
+    if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
+#ifdef LS_BUG_NO_GATHER
+    return true;
+#endif
+    bool first = v->leader.steps < -1; /* of this leader */
+    if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
+    bool own = newest > 0 && v->view.id.number == newest;
+    return own && resting(v, &v->view.id) >= v->view.nhosts;
+}
+
+/* Steps have come further than at the view before. */
+static void count_progress(ls_views *v, int64_t steps) {
+    ls_leader *l = &v->leader;
+    if (steps > l->steps) l->crashes = l->losses = 0;
+    l->steps = steps;
+}
+
+static void begin_view(ls_views *v) {
+    ls_leader *l = &v->leader;
+    const ls_kept *state = &newest_state(v)->kept;
+    ls_saying s = {.what = LS_SAID_BEGIN};
+    s.view.id = (ls_view_id){v->term, newest_number(v) + 1};
+    s.view.steps = l->from_checkpoint ? -1 : state->steps;
+    s.view.scaler = state->scaler;
+    if (state->last.steps == s.view.steps) s.view.last = state->last;
+    s.view.size = share_out(v);
+    for (int i = 0, at = 0; i < l->npeers; i++) {
+        const ls_peer *p = &l->peers[i];
+        if (p->phase != LS_PEER_RESTS || p->n == 0 || at == s.view.size) continue;
+        at = at + p->n < s.view.size ? at + p->n : s.view.size;
+        s.view.nhosts++;
+    }
+    if (s.view.nhosts > 1) v->c.ops->meet(v->c.arg, &s.view);
+    l->runs = true;
+    l->broken = l->asked = l->from_checkpoint = false;
+    l->end = LS_VIEW_DONE;
+    l->wanted = 0;
+    for (int i = 0, at = 0; i < l->npeers && at < s.view.size; i++) {
+        ls_peer *p = &l->peers[i];
+        if (p->phase != LS_PEER_RESTS || p->n == 0) continue;
+        s.view.first = at;
+        s.view.n = p->n < s.view.size - at ? p->n : s.view.size - at;
+        at += s.view.n;
+        p->phase = LS_PEER_RUNS;
+        p->told_end = false;
+        p->kept.view = s.view.id;
+        p->kept.note = (ls_store_note){0};
+        ls_views_say(v, i, &s);
+    }
+}
+
+static bool is_given_up(ls_views *v) {
+    ls_leader *l = &v->leader;
+    if (l->crashes < MOST_CRASHES && l->losses < MOST_LOSSES) return false;
+    char why[sizeof l->why];
+    snprintf(why, sizeof why, "%.180s; given up, %d views came no step further", l->why,
+             l->crashes + l->losses);
+    memcpy(l->why, why, sizeof why);
+    over(v, LS_VIEW_FAILED);
+    return true;
+}
+
+/* ---- what is due ---- */
+
+/* A host that waits is let in after the step in flight. */
+static void let_in(ls_views *v) {
+    ls_leader *l = &v->leader;
+    if (l->asked || v->view.size >= v->c.most) return;
+    for (int i = 0; i < l->npeers && !l->asked; i++)
+        l->asked = l->peers[i].phase == LS_PEER_RESTS && l->peers[i].n > 0;
+    if (l->asked) v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
+}
+
+void ls_leader_begin(ls_views *v) {
+    memset(&v->leader, 0, sizeof v->leader);
+    v->leader.npeers = 1;
+    v->leader.since_ns = v->now;
+    v->leader.steps = -2;
+}
+
+void ls_leader_settle(ls_views *v) {
+    ls_leader *l = &v->leader;
+    if (l->runs && l->broken) end_rest(v);
+    if (l->runs && !any(v, LS_PEER_RUNS)) close_view(v);
+    finish_ended(v);
+    if (l->runs && !l->broken && v->crew == LS_CREW_RUNS) let_in(v);
+    if (v->inbox.n || l->runs || any(v, LS_PEER_IS_ENDED)) return;
+#ifndef LS_BUG_BEGIN_EARLY
+    if (any(v, LS_PEER_FINISHES)) return;
+#endif
+    if (l->peers[LS_OWN_PEER].phase != LS_PEER_RESTS || v->over || !is_gathered(v)) return;
+    count_progress(v, newest_state(v)->kept.steps);
+    if (!is_given_up(v)) begin_view(v);
+}

@@ -1,0 +1,54 @@
+/* links.h - the connections between supervisors: what views.h says goes over them.
+ *
+ * The host that leads listens; the others keep a connection to it, and try again when it is gone.
+ * Each connection begins with the join key (net/tcp/secure.h) and a frame that says who calls. Nothing
+ * blocks but looking up a name.
+ *
+ * The leader answers with what all hosts must have alike; who has something else turns away.
+ */
+#ifndef LS_CLUSTER_LINKS_H
+#define LS_CLUSTER_LINKS_H
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "cluster/views.h"
+
+typedef struct ls_links ls_links;
+
+/* Listens at "host:port" or "[ipv6]:port"; an empty host, as in ":7000", means all of this host's
+ * addresses; NULL: nowhere. The key is the environment's (net/key.h). alike: what all hosts must
+ * have alike, lines of a name, a space, and a value, LS_ALIKE_NBYTES at most; it must stay.
+ * LS_EINVAL: no address, no key. LS_EIO: can't listen. */
+enum { LS_ALIKE_NBYTES = 4096 };
+ls_status ls_links_open(const char *listen, uint64_t host, const char *alike, ls_links **l_p,
+                        ls_error *);
+void ls_links_close(ls_links *); /* NULL is fine */
+
+/* Keeps a connection to the leader at this address; NULL: to nobody. */
+ls_status ls_links_call(ls_links *, const char *address, ls_error *);
+/* Why there is no connection to the leader, as far as is known; "" else. */
+const char *ls_links_trouble(const ls_links *);
+
+typedef struct ls_link_event {
+    /* UP: to the leader. OTHER: no link, the leader has something else than this host, as
+     * ls_links_trouble() says; it is called again. */
+    enum { LS_LINK_UP, LS_LINK_OTHER, LS_LINK_LOST, LS_LINK_WORDS } what;
+    int peer; /* LS_TO_LEADER, or from 1 a host that has called */
+    ls_saying words;
+} ls_link_event;
+
+/* What has happened since; false: nothing more. */
+bool ls_links_next(ls_links *, ls_link_event *);
+
+/* What can't be said is lost, as the peer is: LOST follows. */
+void ls_links_say(ls_links *, int peer, const ls_saying *);
+void ls_links_drop(ls_links *, int peer); /* without LOST */
+
+/* What to poll for, at most `most` of them. Returns how many. */
+int ls_links_fds(const ls_links *, struct pollfd *fds, int most);
+
+/* The address of this host at which those that have called can reach it; port 0. */
+void ls_links_address(const ls_links *, struct sockaddr_storage *a_p);
+
+#endif

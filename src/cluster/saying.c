@@ -1,0 +1,76 @@
+/* saying.c - what one host may say to another: of views_own.h.
+ *
+ * Hosts have the key, but one may be another version, damaged, or taken over. Every number that
+ * views.c, leader.c or what they order goes by is bounded here, before any of them sees it.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cluster/views_own.h"
+
+/* Views of one term, and terms: far more than there can be, far fewer than overflow. */
+static const int64_t MOST_NUMBER = (int64_t)1 << 62;
+
+static bool is_count(int64_t n, int64_t most) { return n >= 0 && n <= most; }
+
+static bool is_id(ls_view_id id) {
+    return is_count(id.term, INT64_MAX) && is_count(id.number, MOST_NUMBER);
+}
+
+static bool is_scaler(const ls_scaler *s) {
+    return isfinite(s->scale) && s->scale >= 0 && s->good >= 0 && s->left >= 0 && s->skipped >= 0;
+}
+
+/* Of bool, no other byte than 0 and 1 may be looked at. */
+static bool is_bool(const bool *b) {
+    unsigned char byte;
+    memcpy(&byte, b, 1);
+    return byte <= 1;
+}
+
+static bool is_note(const ls_store_note *n, int64_t steps) {
+    return is_count(n->steps, steps) && is_bool(&n->out.skipped) && is_count(n->updates, steps) &&
+           n->out.batch.epoch <= INT64_MAX && n->out.batch.first <= INT64_MAX &&
+           n->out.batch.count <= INT64_MAX && isfinite(n->lr) && isfinite(n->loss_scale) &&
+           is_scaler(&n->scaler);
+}
+
+static bool is_kept(const ls_kept *k, int64_t steps) {
+    return k->steps >= -1 && k->steps <= steps && is_scaler(&k->scaler) && is_id(k->view) &&
+           is_id(k->from) && is_count(k->unfinished, 1) && is_count(k->whole, 1) &&
+           is_note(&k->note, steps) && is_note(&k->last, steps);
+}
+
+static bool is_view(const ls_view *v, int most, int64_t steps) {
+    return is_id(v->id) && v->id.number > 0 && v->steps >= -1 && v->steps <= steps &&
+           is_scaler(&v->scaler) && v->size >= 1 && v->size <= most && v->first >= 0 && v->n >= 1 &&
+           v->first <= v->size - v->n && v->nhosts >= 1 && v->nhosts <= LS_HOSTS_MAX &&
+           is_note(&v->last, steps) && memchr(v->address, 0, sizeof v->address);
+}
+
+const char *ls_saying_wrong(const ls_views_config *c, const ls_saying *s, bool by_leader) {
+    int64_t steps = c->steps ? c->steps : INT64_MAX;
+    if (!memchr(s->text, 0, sizeof s->text)) return "its text does not end";
+    if (s->how > LS_VIEW_FAILED) return "a view can't end so";
+    switch (s->what) {
+    case LS_SAID_ALIVE: return NULL;
+    case LS_SAID_JOIN:
+    case LS_SAID_ENDED:
+    case LS_SAID_REST:
+    case LS_SAID_LEAVE:
+        if (by_leader) return "only hosts that follow say so";
+        if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX)) return "it can't have so many workers";
+        return is_kept(&s->kept, steps) ? NULL : "its state has numbers that can't be";
+    case LS_SAID_BEGIN:
+        if (!by_leader) return "only the leading host says so";
+        return is_view(&s->view, c->most, steps) ? NULL : "the view has numbers that can't be";
+    case LS_SAID_END:
+    case LS_SAID_FINISH:
+    case LS_SAID_OVER:
+        if (!by_leader) return "only the leading host says so";
+        if (s->what == LS_SAID_FINISH && !is_note(&s->note, steps))
+            return "the step has numbers that can't be";
+        return s->what == LS_SAID_OVER || is_id(s->view.id) ? NULL : "there is no such view";
+    default: return "nothing of this kind is ever said";
+    }
+}

@@ -1,0 +1,496 @@
+/* supervisor.c - see supervisor.h: events go to views.h, and what it orders is carried out. */
+#include "cluster/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/crew.h"
+#include "cluster/links.h"
+#include "net/address.h"
+#include "net/tcp/join.h"
+
+/* A host that says nothing for so many heartbeats is lost; a busy one may be late. */
+enum { HOST_SILENCE = 3, MOST_FDS = 512 };
+static const int64_t LOOK_NS = 50 * 1000 * 1000;
+/* Workers are killed at once; an update of many parameters takes its time. */
+static const int64_t END_NS = (int64_t)30 * 1000000000, FINISH_NS = (int64_t)600 * 1000000000;
+
+typedef struct host {
+    ls_survival *s;
+    ls_launch_options *o;
+    ls_launch_signals signals;
+    int signal_fd;
+    ls_crew crew;
+    ls_views *views;
+    ls_links *links; /* NULL: alone */
+    ls_membership *membership;
+    ls_leads leads; /* as it was seen last */
+    char id[24];
+    uint64_t number;  /* id */
+    char listen[256]; /* the address that its workers listen at; "": none was given */
+    int interrupts;
+    int64_t stop_ns; /* when the run was asked to stop */
+    bool leaves;     /* this host, which does not lead */
+    bool has_ended;  /* the crew, which is still to be told */
+    bool finishes;   /* so are the steps after mending */
+    bool has_note;   /* of the step to be finished */
+    ls_store_note note;
+    ls_view_end end;
+    int64_t alone_ns; /* since when there is no leader */
+    int64_t idle_ns;  /* since when a host that leaves has nothing to do */
+    int64_t told;     /* steps, by the leader at the end */
+    bool over;
+    ls_error error; /* code LS_OK: it has ended well */
+} host;
+
+static void fail(host *h, const ls_error *e) {
+    if (!h->over) h->error = *e;
+    h->over = true;
+}
+
+/* ---- what is ordered ---- */
+
+/* Of the last view, which has ended well: what was decided is done. */
+static int64_t last_step(const host *h) {
+    ls_kept k = {0};
+    h->s->kept(h->s->arg, &k);
+    if (k.steps < 0) return INT64_MAX; /* nobody has begun: it was complete already */
+    return k.note.steps > k.steps ? k.note.steps : k.steps;
+}
+
+/* A run that ends tells after how many steps: hosts without workers in it can't know. */
+static void say(void *arg, int peer, const ls_saying *s) {
+    const host *h = arg;
+    ls_saying words = *s;
+    if (s->what == LS_SAID_OVER) words.kept.steps = last_step(h);
+    if (h->links) ls_links_say(h->links, peer, &words);
+}
+
+static void drop(void *arg, int peer) {
+    const host *h = arg;
+    if (h->links) ls_links_drop(h->links, peer);
+}
+
+static void meet(void *arg, ls_view *v) {
+    host *h = arg;
+    ls_error e = {0};
+    struct sockaddr_storage at;
+    ls_links_address(h->links, &at);
+    if (ls_socket_listen(&at, &h->o->listen_fd, &e) != LS_OK) {
+        fail(h, &e);
+        return;
+    }
+    ls_address_set_port(&at, ls_socket_port(h->o->listen_fd));
+    ls_address_text(&at, v->address, sizeof v->address);
+}
+
+static void tell_view(const ls_view *v) {
+    int64_t steps = v->steps < 0 ? 0 : v->steps;
+    char hosts[48] = "";
+    if (v->id.number == 1 && v->nhosts == 1) return;
+    if (v->nhosts > 1)
+        snprintf(hosts, sizeof hosts, " on %d hosts, %d of them here", v->nhosts, v->n);
+    if (v->id.number > 1 && v->steps < 0)
+        ls_log("view %lld: going on from the newest checkpoint, with %d worker%s%s",
+               (long long)v->id.number, v->size, v->size == 1 ? "" : "s", hosts);
+    else
+        ls_log("view %lld: %s after step %lld, with %d worker%s%s", (long long)v->id.number,
+               v->id.number == 1 ? "beginning" : "going on", (long long)steps, v->size,
+               v->size == 1 ? "" : "s", hosts);
+}
+
+/* Can the workers that rest go on where they are? */
+static bool is_alike(const host *h, const ls_view *v) {
+    const ls_launch_options *o = h->o;
+    ls_kept now = {0};
+    h->s->kept(h->s->arg, &now);
+    return ls_crew_rests(&h->crew) && !h->s->reshape && v->nhosts == 1 && o->size == 0 &&
+           v->n == o->nworkers && v->steps >= 0 && v->steps == now.steps;
+}
+
+static ls_status start(host *h, const ls_view *v, ls_error *e) {
+    bool alike = is_alike(h, v);
+    if (!alike) ls_crew_end(&h->crew, NULL);
+    LS_TRY(h->s->resize(h->s->arg, v, alike, e));
+    h->s->view = *v;
+    h->s->reshape = false;
+    h->o->nworkers = v->n;
+    h->o->first = v->first;
+    h->o->size = v->nhosts > 1 ? v->size : 0;
+    h->o->address = h->s->view.address;
+    h->o->host = h->id;
+    h->o->listen = h->listen;
+    tell_view(v);
+    h->crew.stays = h->s->stays && v->nhosts == 1;
+    LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
+    if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    if (h->s->stop) ls_crew_ask(&h->crew, LS_ASKED_STOP);
+    return LS_OK;
+}
+
+static void begin(void *arg, const ls_view *v) {
+    host *h = arg;
+    ls_error e = {0};
+    if (start(h, v, &e) == LS_OK) return;
+    h->has_ended = true;
+    h->end = LS_VIEW_FAILED;
+    h->crew.error = e;
+    snprintf(h->crew.cause, sizeof h->crew.cause, "%s", e.msg);
+}
+
+static void ask(void *arg, ls_asked what) {
+    const host *h = arg;
+    ls_crew_ask(&h->crew, what);
+}
+
+static void end(void *arg, const char *why) {
+    host *h = arg;
+    if (h->has_ended) return; /* just now, by itself */
+    ls_crew_end(&h->crew, why);
+    h->has_ended = true;
+    h->end = LS_VIEW_TOLD;
+}
+
+static void finish(void *arg, const ls_store_note *note) {
+    host *h = arg;
+    h->finishes = true;
+    h->has_note = note != NULL;
+    if (note) h->note = *note;
+}
+
+static void tell(void *arg, const char *line) {
+    (void)arg;
+    ls_log("%s", line);
+}
+
+static void leave(host *h) {
+    ls_log("this host has left the run");
+    h->over = true;
+}
+
+/* A host that leaves may have seen the end all the same. */
+static void end_well(host *h) {
+    bool leads = ls_views_leads(h->views), here = leads || h->end == LS_VIEW_DONE;
+    if (h->leaves && !here) {
+        leave(h);
+        return;
+    }
+    h->s->ended = leads ? last_step(h) : h->told;
+    if (!leads && h->s->ended == INT64_MAX)
+        ls_log("the run is complete");
+    else if (!leads)
+        ls_log("the run has ended, after step %lld", (long long)h->s->ended);
+}
+
+static void over(void *arg, ls_view_end how, const char *why) {
+    host *h = arg;
+    ls_error e = {0};
+    if (h->over) return;
+    h->over = true;
+    if (how == LS_VIEW_DONE) {
+        end_well(h);
+        return;
+    }
+    if (h->crew.error.code != LS_OK)
+        e = h->crew.error;
+    else
+        ls_fail(&e, LS_EPEER, "%s", why);
+    h->error = e;
+}
+
+static const ls_views_ops ops = {.say = say,
+                                 .drop = drop,
+                                 .meet = meet,
+                                 .begin = begin,
+                                 .ask = ask,
+                                 .end = end,
+                                 .finish = finish,
+                                 .tell = tell,
+                                 .over = over};
+
+/* ---- the crew ---- */
+
+static void tell_ended(host *h) {
+    ls_kept kept = {0};
+    int staying = h->leaves ? 0 : ls_crew_staying(&h->crew);
+    bool leads = ls_views_leads(h->views);
+    bool whole = h->s->kept(h->s->arg, &kept);
+    if (!whole && h->end > LS_VIEW_RENEWED && h->end < LS_VIEW_FAILED) h->end = LS_VIEW_STATELESS;
+    if (leads && staying == 0) staying = 1;
+    h->leaves = h->leaves || staying == 0;
+    h->has_ended = false;
+    ls_views_ended(h->views, h->end, h->crew.cause, &kept, staying);
+}
+
+static ls_status mend(void *arg, ls_error *e) {
+    const host *h = arg;
+    return h->s->mend(h->s->arg, h->has_note ? &h->note : NULL, e);
+}
+
+/* False: that takes longer. */
+static bool look_at_mender(host *h) {
+    ls_status s = LS_OK;
+    ls_error e = {0};
+    ls_kept kept = {0};
+    if (!ls_crew_mended(&h->crew, mend, h, &s, &e)) return false;
+    h->finishes = false;
+    if (s != LS_OK) {
+        fail(h, &e);
+        return true;
+    }
+    h->s->kept(h->s->arg, &kept);
+    ls_views_finished(h->views, &kept);
+    return true;
+}
+
+/* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
+ * one request. */
+static void on_signal(host *h, int number) {
+    ls_error e = {0};
+    h->interrupts += number != SIGHUP;
+    bool leads = ls_views_leads(h->views), runs = ls_crew_runs(&h->crew);
+    if (h->interrupts > 1) {
+        ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
+        fail(h, &e);
+    } else if (leads && (runs || ls_views_size(h->views))) {
+        h->stop_ns = ls_clock_ns();
+        h->s->stop = true;
+        ls_crew_ask(&h->crew, LS_ASKED_STOP);
+    } else if (!leads && (runs || ls_views_size(h->views))) {
+        if (!h->leaves) ls_log("this host leaves after the step in flight; again to end at once");
+        h->leaves = true;
+        ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    } else {
+        ls_fail(&e, LS_EABORT, "interrupted before the first view");
+        fail(h, &e);
+    }
+}
+
+static void look_at_crew(host *h, int64_t timeout_ns) {
+    ls_launch_event ev;
+    do {
+        ev = ls_launch_wait(h->crew.l, &h->signals, timeout_ns);
+        timeout_ns = 0;
+        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(h, ev.number);
+        if (ls_crew_runs(&h->crew) && ls_crew_look(&h->crew, &ev, &h->end)) h->has_ended = true;
+    } while (ev.what != LS_LAUNCH_QUIET && !h->over);
+}
+
+/* ---- the others ---- */
+
+/* A step that takes long can't be waited for: it is done again when the run goes on. */
+static void look_at_stop(const host *h) {
+    if (h->s->stop && (double)(ls_clock_ns() - h->stop_ns) / 1e9 >= h->s->stop_s)
+        ls_crew_give_up(&h->crew);
+}
+
+/* Sleeps until something stirs. */
+static void wait_for_any(const host *h) {
+    struct pollfd fds[MOST_FDS];
+    int n = ls_links_fds(h->links, fds, MOST_FDS - 1);
+    fds[n++] = (struct pollfd){.fd = h->signal_fd, .events = POLLIN};
+    poll(fds, (nfds_t)n, (int)(LOOK_NS / 1000000));
+}
+
+/* The leader has another config. Who has state waits for a leader that is right. */
+static void on_other(host *h) {
+    ls_error e = {0};
+    if (ls_views_size(h->views)) return;
+    ls_fail(&e, LS_EINVAL, "%s: %s", h->leads.address, ls_links_trouble(h->links));
+    fail(h, &e);
+}
+
+static void look_at_links(host *h) {
+    ls_link_event ev;
+    while (!h->over && ls_links_next(h->links, &ev)) {
+        if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
+        if (ev.what == LS_LINK_OTHER) on_other(h);
+        if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
+        if (ev.what == LS_LINK_WORDS && ev.words.what == LS_SAID_OVER)
+            h->told = ev.words.kept.steps;
+        if (ev.what == LS_LINK_WORDS) ls_views_hear(h->views, ev.peer, &ev.words);
+    }
+}
+
+static void tell_why_alone(const host *h, char *text, size_t nbytes) {
+    char trouble[256];
+    const char *link = ls_links_trouble(h->links);
+    ls_membership_trouble(h->membership, trouble, sizeof trouble);
+    if (h->leads.term)
+        snprintf(text, nbytes, "the leading host, %.200s, can't be reached (%.200s)",
+                 h->leads.address, *link ? link : "it is silent");
+    else
+        snprintf(text, nbytes, "there is no leading host%s%.250s", *trouble ? ": " : "", trouble);
+}
+
+/* The leader does not come back: what is here is saved, and the run ends; unless it has ended well
+ * while this host was away. */
+static void end_alone(host *h) {
+    ls_error e = {0}, why = {0};
+    int64_t steps = 0;
+    char who[500];
+    tell_why_alone(h, who, sizeof who);
+    if (ls_views_size(h->views) == 0) {
+        ls_fail(&e, LS_ETIMEOUT, "%s, for %.0f s", who, h->s->rejoin_s);
+    } else if (h->s->save(h->s->arg, &steps, &why) != LS_OK) {
+        ls_fail(&e, LS_EPEER, "%s, and the run ends: %.200s", who, why.msg);
+    } else if (steps >= h->s->steps) {
+        ls_log("%s; the run has ended, after step %lld", who, (long long)steps);
+        h->s->ended = steps;
+        h->over = true;
+        return;
+    } else {
+        ls_fail(&e, LS_EPEER,
+                "%s, for %.0f s: the run ends here with a checkpoint of step %lld; go on with "
+                "--resume",
+                who, h->s->rejoin_s, (long long)steps);
+    }
+    fail(h, &e);
+}
+
+static void tell_leads(const host *h, const ls_leads *now) {
+    char trouble[256];
+    ls_membership_trouble(h->membership, trouble, sizeof trouble);
+    if (now->self)
+        ls_log("this host leads now");
+    else if (h->leads.self)
+        ls_log("this host leads no more: %s", *trouble ? trouble : "its lease has run out");
+}
+
+/* Another leads than did? Where that can't be told, who led is followed for as long as it can be
+ * heard: it knows when it has to stop. */
+static void look_at_membership(host *h) {
+    ls_leads now;
+    ls_error e = {0};
+    ls_membership_look(h->membership, &now);
+    bool follows = ls_views_is_linked(h->views) && !h->leads.self;
+    if (now.term == h->leads.term && now.self == h->leads.self) return;
+    if (now.term == 0 && follows) return;
+    if (h->s->etcd.endpoints) tell_leads(h, &now);
+    h->leads = now;
+    if (h->links && ls_links_call(h->links, now.term && !now.self ? now.address : NULL, &e)) {
+        fail(h, &e);
+        return;
+    }
+    ls_views_lead(h->views, now.term, now.self);
+}
+
+static void look_for_leader(host *h) {
+    int64_t now = ls_clock_ns();
+    if (ls_views_leads(h->views) || ls_views_is_linked(h->views)) {
+        h->alone_ns = 0;
+    } else if (!h->alone_ns) {
+        h->alone_ns = now;
+    } else if (h->leaves) {
+        leave(h);
+    } else if ((double)(now - h->alone_ns) / 1e9 > h->s->rejoin_s && !h->finishes) {
+        end_alone(h);
+    }
+}
+
+/* Who is in no view goes as it is; between two, it takes part in the next. */
+static void look_at_leaving(host *h) {
+    int64_t now = ls_clock_ns();
+    if (!h->leaves || ls_crew_runs(&h->crew) || h->finishes || h->has_ended)
+        h->idle_ns = 0;
+    else if (!h->idle_ns)
+        h->idle_ns = now;
+    else if ((double)(now - h->idle_ns) / 1e9 > HOST_SILENCE * h->s->heartbeat_s)
+        leave(h);
+}
+
+/* ---- the whole ---- */
+
+static void attend(host *h) {
+    ls_survival *s = h->s;
+    s->leads = ls_views_leads(h->views);
+    s->attend(s->arg);
+    if (s->wanted && s->wanted != s->view.size) ls_views_scale(h->views, s->wanted);
+    s->wanted = 0;
+    if (s->reshape && ls_crew_runs(&h->crew)) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+}
+
+static void turn(host *h) {
+    ls_views_tick(h->views, ls_clock_ns());
+    look_at_membership(h);
+    if (h->links) {
+        wait_for_any(h);
+        look_at_links(h);
+    }
+    look_at_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
+    look_at_stop(h);
+    if (h->has_ended && !h->over) tell_ended(h);
+    while (h->finishes && !h->over && look_at_mender(h)) {
+    }
+    if (h->over) return;
+    attend(h);
+    if (h->links) look_for_leader(h);
+    if (!h->over) look_at_leaving(h);
+}
+
+static ls_status open_links(host *h, ls_error *e) {
+    if (h->s->etcd.endpoints)
+        LS_TRY(ls_membership_etcd(&h->s->etcd, &h->membership, e));
+    else
+        LS_TRY(ls_membership_embedded(h->s->join, &h->membership, e));
+    if (!h->s->listen && !h->s->join) return LS_OK;
+    ls_address at = {.host = ""};
+    if (h->s->listen) LS_TRY(ls_address_parse(h->s->listen, &at, e));
+    snprintf(h->listen, sizeof h->listen, "%s", at.host);
+    LS_TRY(ls_links_open(h->s->listen, h->number, h->s->alike, &h->links, e));
+    h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (h->s->hosts > 1) ls_log("waits at %s for %d hosts", h->s->listen, h->s->hosts);
+    return LS_OK;
+}
+
+static ls_status name_host(host *h, ls_error *e) {
+    if (getrandom(&h->number, sizeof h->number, 0) != (ssize_t)sizeof h->number)
+        return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
+    snprintf(h->id, sizeof h->id, "%016llx", (unsigned long long)h->number);
+    return LS_OK;
+}
+
+ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
+    host h = {.s = s, .o = o, .signal_fd = -1};
+    ls_launch_hold(&h.signals);
+    h.crew = (ls_crew){.o = o, .signals = &h.signals, .heartbeat_s = s->heartbeat_s};
+    s->board = o->board;
+    s->ended = -1;
+    ls_status status = name_host(&h, e);
+    if (status == LS_OK) status = open_links(&h, e);
+    ls_views_config c = {.host = h.number,
+                         .nworkers = o->nworkers,
+                         .least = s->least,
+                         .most = s->most,
+                         .hosts = s->hosts,
+                         .silence_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .gather_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .end_ns = END_NS + (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
+                         .finish_ns = FINISH_NS,
+                         .steps = s->steps,
+                         .ops = &ops,
+                         .arg = &h};
+    h.views = ls_views_new(&c);
+    if (status == LS_OK) {
+        if (s->begun && s->etcd.endpoints) ls_views_begun(h.views);
+        while (!h.over) turn(&h);
+        ls_crew_end(&h.crew, NULL);
+        status = h.error.code;
+        if (status != LS_OK) *e = h.error;
+    }
+    ls_views_free(h.views);
+    ls_links_close(h.links);
+    ls_membership_close(h.membership);
+    if (h.signal_fd >= 0) close(h.signal_fd);
+    ls_launch_release(&h.signals);
+    return status;
+}

@@ -1,0 +1,255 @@
+/* views.c - see views.h: what every host does, whoever leads. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/views_own.h"
+
+bool ls_view_same(ls_view_id a, ls_view_id b) {
+#ifdef LS_BUG_NUMBER_ONLY /* LS_BUG_...: planted for the test of the simulation (tests/sim) */
+    return a.number == b.number;
+#endif
+    return a.term == b.term && a.number == b.number;
+}
+
+/* ---- words ---- */
+
+static void keep_words(ls_views *v, int from, const ls_saying *s) {
+    ls_inbox *in = &v->inbox;
+    int size = sizeof in->words / sizeof *in->words;
+    assert(in->n < size);
+    int at = (in->first + in->n++) % size;
+    in->words[at].from = from;
+    in->words[at].s = *s;
+}
+
+void ls_views_say(ls_views *v, int peer, ls_saying *s) {
+    s->term = v->term;
+    s->host = v->c.host;
+    if (peer == LS_TO_LEADER && v->leads)
+        keep_words(v, LS_OWN_PEER, s);
+    else if (peer == LS_OWN_PEER)
+        keep_words(v, LS_TO_LEADER, s);
+    else
+        v->c.ops->say(v->c.arg, peer, s);
+}
+
+static void report(ls_views *v, ls_said what, ls_view_end how, const char *why) {
+    ls_saying s = {.what = what, .how = how, .nworkers = v->nworkers, .kept = v->kept};
+    if (why) snprintf(s.text, sizeof s.text, "%s", why);
+    ls_views_say(v, LS_TO_LEADER, &s);
+}
+
+/* ---- what the leader orders ---- */
+
+static void begin(ls_views *v, const ls_saying *s) {
+    if (v->crew != LS_CREW_RESTS || v->kept.unfinished) return;
+    v->view = s->view;
+    v->kept.view = s->view.id;
+    v->kept.steps = s->view.steps;
+    v->kept.scaler = s->view.scaler;
+    v->kept.unfinished = 1;
+    v->kept.note = (ls_store_note){0};
+    v->crew = LS_CREW_RUNS;
+    v->c.ops->begin(v->c.arg, &v->view);
+}
+
+static void end(ls_views *v, const char *why) {
+    if (v->crew != LS_CREW_RUNS) return;
+    v->crew = LS_CREW_ENDS;
+    v->c.ops->end(v->c.arg, why);
+}
+
+static void finish(ls_views *v, const ls_saying *s) {
+    bool more = v->kept.unfinished || s->note.steps > v->kept.steps;
+    if (v->crew != LS_CREW_RESTS || !more || !ls_view_same(s->view.id, v->kept.view)) return;
+    v->crew = LS_CREW_FINISHES;
+    v->kept.unfinished = 1;
+    v->kept.note = s->note;
+    v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
+}
+
+static void hear_leader(ls_views *v, const ls_saying *s) {
+    v->leader_ns = v->now;
+    v->heard = true;
+    if (s->what == LS_SAID_BEGIN) begin(v, s);
+    if (s->what == LS_SAID_END && ls_view_same(s->view.id, v->view.id)) end(v, s->text);
+    if (s->what == LS_SAID_FINISH) finish(v, s);
+    if (s->what != LS_SAID_OVER) return;
+    v->over = true;
+    v->c.ops->over(v->c.arg, s->how == LS_VIEW_DONE ? LS_VIEW_DONE : LS_VIEW_FAILED, s->text);
+}
+
+static void hear(ls_views *v, int from, const ls_saying *s) {
+#ifndef LS_BUG_STALE_TERM
+    if (s->term != v->term) return;
+#endif
+    if (v->over) return;
+    if (from == LS_TO_LEADER)
+        hear_leader(v, s);
+    else if (v->leads)
+        ls_leader_hear(v, from, s);
+}
+
+/* A host at rest makes itself known to a leader that does not know it yet. */
+static void greet(ls_views *v) {
+    if (!v->linked || v->joined || v->crew != LS_CREW_RESTS || v->over) return;
+    v->joined = true;
+    report(v, LS_SAID_JOIN, LS_VIEW_DONE, NULL);
+}
+
+/* After each event: until nobody has anything more to say to himself. */
+static void settle(ls_views *v) {
+    ls_inbox *in = &v->inbox;
+    do {
+        if (in->n) {
+            int from = in->words[in->first].from;
+            ls_saying s = in->words[in->first].s;
+            in->first = (in->first + 1) % (int)(sizeof in->words / sizeof *in->words);
+            in->n--;
+            hear(v, from, &s);
+        }
+        greet(v);
+        if (v->leads && !v->over && in->n == 0) ls_leader_settle(v);
+    } while (in->n);
+}
+
+/* ---- events ---- */
+
+ls_views *ls_views_new(const ls_views_config *c) {
+    ls_views *v = LS_NEW(ls_views);
+    *v = (ls_views){.c = *c, .nworkers = c->nworkers, .kept = {.steps = -1}};
+    return v;
+}
+
+void ls_views_free(ls_views *v) { free(v); }
+
+static void unlink_leader(ls_views *v, const char *why) {
+    v->linked = v->joined = false;
+    end(v, why);
+}
+
+void ls_views_lead(ls_views *v, int64_t term, bool self) {
+    if (term == v->term && self == v->leads) return;
+    for (int i = LS_OWN_PEER + 1; v->leads && i < v->leader.npeers; i++)
+        if (v->leader.peers[i].phase != LS_PEER_ABSENT) v->c.ops->drop(v->c.arg, i);
+    unlink_leader(v, self   ? "this host leads now"
+                     : term ? "another host leads now"
+                            : "nobody leads now");
+    v->inbox.n = 0; /* of another term */
+    v->term = term;
+    v->leads = self;
+    v->linked = self;
+    if (self) ls_leader_begin(v);
+    settle(v);
+}
+
+void ls_views_begun(ls_views *v) { v->begun = true; }
+
+void ls_views_linked(ls_views *v) {
+    if (v->leads) return;
+    v->linked = true;
+    v->joined = v->heard = false;
+    v->leader_ns = v->now;
+    settle(v);
+}
+
+void ls_views_lost(ls_views *v, int peer) {
+    if (peer != LS_TO_LEADER && v->leads)
+        ls_leader_lost(v, peer, "its connection is lost");
+    else if (peer == LS_TO_LEADER && !v->leads) /* else it is that to a leader before */
+        unlink_leader(v, "the connection to the leading host is lost");
+    settle(v);
+}
+
+static void refuse(ls_views *v, int peer, const char *why) {
+    char line[128];
+    v->c.ops->drop(v->c.arg, peer);
+    if (peer == LS_TO_LEADER) {
+        unlink_leader(v, "the leading host says what can't be");
+        return;
+    }
+    snprintf(line, sizeof line, "it says what can't be: %s", why);
+    ls_leader_lost(v, peer, line);
+}
+
+void ls_views_hear(ls_views *v, int peer, const ls_saying *s) {
+    const char *wrong = ls_saying_wrong(&v->c, s, peer == LS_TO_LEADER);
+    bool heard = peer == LS_TO_LEADER ? !v->leads : v->leads; /* else of a leader before */
+    if (wrong && heard)
+        refuse(v, peer, wrong);
+    else if (!wrong)
+        hear(v, peer, s);
+    settle(v);
+}
+
+static void look_at_leader(ls_views *v) {
+    if (!v->linked || v->leads || v->now - v->leader_ns < v->c.silence_ns) return;
+    v->c.ops->drop(v->c.arg, LS_TO_LEADER);
+    unlink_leader(v, "the leading host is silent");
+}
+
+/* Whoever was stopped itself has not listened: nobody was silent. */
+static void be_patient(ls_views *v) {
+    v->leader_ns = v->now;
+    for (int i = 0; v->leads && i < v->leader.npeers; i++)
+        v->leader.peers[i].heard_ns = v->leader.peers[i].ordered_ns = v->now;
+}
+
+void ls_views_tick(ls_views *v, int64_t now) {
+    bool late = now - v->now > v->c.silence_ns / 2;
+    v->now = now;
+    if (late) be_patient(v);
+    if (v->over) return;
+    look_at_leader(v);
+    if (v->leads) ls_leader_tick(v);
+    if (v->linked && !v->leads && now - v->said_ns >= v->c.silence_ns / 4) {
+        v->said_ns = now;
+        /* A host that did not know yet that it leads has not heard who this is. */
+        if (!v->heard && v->crew == LS_CREW_RESTS) v->joined = false;
+        ls_views_say(v, LS_TO_LEADER, &(ls_saying){.what = LS_SAID_ALIVE});
+    }
+    settle(v);
+}
+
+void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_kept *kept, int n) {
+    v->kept.steps = kept->steps;
+    v->kept.scaler = kept->scaler;
+    v->kept.note = kept->note;
+    if (kept->whole) v->kept.from = v->kept.view;
+    if (v->view.last.steps == kept->steps) v->kept.last = v->view.last;
+#ifdef LS_BUG_UNFINISHED
+    v->kept.unfinished = v->joined;
+#endif
+    v->nworkers = n;
+    v->crew = LS_CREW_RESTS;
+    if (v->joined) report(v, LS_SAID_ENDED, how, why);
+    settle(v);
+}
+
+void ls_views_finished(ls_views *v, const ls_kept *kept) {
+    v->kept.steps = kept->steps;
+    v->kept.scaler = kept->scaler;
+    v->kept.unfinished = 0;
+    if (v->kept.note.steps == kept->steps) v->kept.last = v->kept.note;
+    v->crew = LS_CREW_RESTS;
+    if (v->joined) report(v, v->nworkers ? LS_SAID_REST : LS_SAID_LEAVE, LS_VIEW_DONE, NULL);
+    settle(v);
+}
+
+void ls_views_scale(ls_views *v, int n) {
+    v->leader.wanted = n;
+    ls_views_renew(v);
+}
+
+void ls_views_renew(ls_views *v) {
+    if (v->leads && v->leader.runs && v->crew == LS_CREW_RUNS)
+        v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
+}
+
+bool ls_views_leads(const ls_views *v) { return v->leads; }
+bool ls_views_is_linked(const ls_views *v) { return v->linked; }
+int ls_views_size(const ls_views *v) { return v->view.size; }
+bool ls_views_has_ended(const ls_views *v) { return v->over; }

@@ -1,0 +1,75 @@
+/* views_own.h - what views.c (every host's part) and leader.c (the leader's) have in common. */
+#ifndef LS_CLUSTER_VIEWS_OWN_H
+#define LS_CLUSTER_VIEWS_OWN_H
+
+#include "cluster/views.h"
+
+/* What the leader knows of a host. */
+typedef struct ls_peer {
+    enum {
+        LS_PEER_ABSENT,
+        LS_PEER_RUNS,     /* in the view */
+        LS_PEER_IS_ENDED, /* what its view began may have to be finished */
+        LS_PEER_FINISHES,
+        LS_PEER_RESTS
+    } phase;
+    bool told_end; /* of the view that it runs */
+    uint64_t host;
+    int n;                        /* workers */
+    int64_t heard_ns, ordered_ns; /* ordered_ns: to end, or to finish */
+    ls_kept kept;
+} ls_peer;
+
+typedef struct ls_leader {
+    int npeers;
+    ls_peer peers[LS_HOSTS_MAX]; /* the first npeers have been heard */
+    bool runs;                   /* the view */
+    bool broken, asked;
+    ls_view_end end; /* of the view, as far as is known */
+    char why[256];
+    int wanted; /* workers; 0: as many as there are */
+    bool from_checkpoint;
+    int64_t since_ns, steps; /* steps: at the latest view's beginning */
+    int crashes, losses;
+} ls_leader;
+
+/* What a host says to itself. */
+typedef struct ls_inbox {
+    int first, n;
+    struct {
+        int from;
+        ls_saying s;
+    } words[8];
+} ls_inbox;
+
+struct ls_views {
+    ls_views_config c;
+    int64_t now, said_ns, leader_ns; /* said_ns: that it is alive; leader_ns: it was heard */
+    int64_t term;
+    bool leads, linked, joined, heard, begun, over; /* heard: the leader, since it is linked */
+    int nworkers;
+    enum { LS_CREW_RESTS, LS_CREW_RUNS, LS_CREW_ENDS, LS_CREW_FINISHES } crew;
+    ls_view view; /* the latest */
+    ls_kept kept;
+    ls_inbox inbox;
+    ls_leader leader;
+};
+
+void ls_views_say(ls_views *, int peer, ls_saying *);
+bool ls_view_same(ls_view_id, ls_view_id);
+
+/* ---- saying.c ---- */
+
+/* NULL: it may be; else what is wrong with it. by_leader: to a host that follows. */
+const char *ls_saying_wrong(const ls_views_config *, const ls_saying *, bool by_leader);
+
+/* ---- leader.c ---- */
+
+void ls_leader_begin(ls_views *); /* a term */
+void ls_leader_hear(ls_views *, int peer, const ls_saying *);
+void ls_leader_lost(ls_views *, int peer, const char *why);
+/* Orders what is due. */
+void ls_leader_settle(ls_views *);
+void ls_leader_tick(ls_views *);
+
+#endif

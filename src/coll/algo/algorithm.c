@@ -1,0 +1,150 @@
+/* algorithm.c - see algorithm.h. */
+#include "coll/algo/algorithm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tensor/dtype.h"
+
+const ls_algorithm *const ls_algorithms[] = {
+    &ls_direct,   &ls_exchange,    &ls_ring,         &ls_halving, &ls_doubling,
+    &ls_binomial, &ls_double_tree, &ls_hierarchical, NULL,
+};
+
+static const char *const names[LS_NCALLS] = {
+    [LS_CALL_ALL_REDUCE] = "all_reduce",
+    [LS_CALL_REDUCE_SCATTER] = "reduce_scatter",
+    [LS_CALL_ALL_GATHER] = "all_gather",
+    [LS_CALL_BROADCAST] = "broadcast",
+    [LS_CALL_REDUCE] = "reduce",
+    [LS_CALL_GATHER] = "gather",
+    [LS_CALL_SCATTER] = "scatter",
+    [LS_CALL_ALL_TO_ALL] = "all_to_all",
+    [LS_CALL_ALL_TO_ALL_V] = "all_to_all_v",
+    [LS_CALL_GATHER_V] = "gather_v",
+    [LS_CALL_SCATTER_V] = "scatter_v",
+    [LS_CALL_SCAN] = "scan",
+    [LS_CALL_EXSCAN] = "exscan",
+    [LS_CALL_BARRIER] = "barrier",
+};
+
+const ls_algorithm *ls_algorithm_named(const char *name) {
+    for (int i = 0; ls_algorithms[i]; i++)
+        if (strcmp(ls_algorithms[i]->name, name) == 0) return ls_algorithms[i];
+    return NULL;
+}
+
+bool ls_algorithm_does(const ls_algorithm *a, const ls_call *c) {
+    return ls_algorithm_has(a, c->what) && (c->V == 0 || a == &ls_direct);
+}
+
+const char *ls_collective_name(ls_collective what) { return names[what]; }
+
+bool ls_collective_from_name(const char *name, ls_collective *what_p) {
+    for (int i = 0; i < LS_NCALLS; i++)
+        if (strcmp(names[i], name) == 0) {
+            *what_p = (ls_collective)i;
+            return true;
+        }
+    return false;
+}
+
+bool ls_collective_reduces(ls_collective what) {
+    return what == LS_CALL_ALL_REDUCE || what == LS_CALL_REDUCE_SCATTER || what == LS_CALL_REDUCE ||
+           ls_collective_is_prefix(what);
+}
+
+bool ls_collective_is_pairwise(ls_collective what) {
+    return what == LS_CALL_ALL_TO_ALL_V || what == LS_CALL_GATHER_V || what == LS_CALL_SCATTER_V;
+}
+
+/* Elements of the call's IN and OUT at this worker. */
+static size_t in_count(const ls_call *c, int rank, int size) {
+    if (c->what != LS_CALL_REDUCE_SCATTER) return c->count;
+    (void)rank;
+    size_t n = 0;
+    for (int i = 0; i < size; i++) n += c->counts ? c->counts[i] : c->count;
+    return n;
+}
+
+static size_t out_count(const ls_call *c, int rank) {
+    if (c->what == LS_CALL_EXSCAN && rank == 0) return 0;
+    if (c->what == LS_CALL_REDUCE) return rank == c->root ? c->count : 0;
+    return c->what == LS_CALL_REDUCE_SCATTER && c->counts ? c->counts[rank] : c->count;
+}
+
+/* Copies places of a schedule of f32 over WIDE: IN begins at `in`, OUT at `out`, TEMP at `temp`. */
+static ls_place moved(ls_place p, size_t in, size_t out, size_t temp) {
+    size_t base = p.buffer == LS_IN ? in : p.buffer == LS_OUT ? out : temp;
+    return (ls_place){LS_WIDE, base + p.first};
+}
+
+/* An algorithm that sends sums sends them in f32 where elements are halves: its schedule for f32,
+ * between widening `in` and narrowing `out`. */
+static void make_widened(const ls_algorithm *a, const ls_call *c, ls_schedule *s) {
+    ls_call wide = *c;
+    wide.dtype = LS_F32;
+    ls_schedule inner;
+    ls_schedule_begin(&inner, LS_F32, c->op, s->rank, s->size);
+    a->make(&wide, &inner);
+    size_t nin = in_count(c, s->rank, s->size), nout = out_count(c, s->rank);
+    size_t in = ls_schedule_wide(s, nin).first, out = ls_schedule_wide(s, nout).first;
+    size_t temp = ls_schedule_wide(s, inner.ntemp).first;
+    ls_schedule_copy(s, (ls_place){LS_IN, 0}, (ls_place){LS_WIDE, in}, nin);
+    for (int i = 0; i < inner.nsteps; i++) {
+        const ls_step *t = &inner.steps[i];
+        ls_place x = moved(t->a, in, out, temp), y = moved(t->b, in, out, temp);
+        ls_place z = moved(t->out, in, out, temp);
+        switch (t->kind) {
+        case LS_STEP_SEND: ls_schedule_send(s, t->peer, x, t->count); break;
+        case LS_STEP_RECV: ls_schedule_recv(s, t->peer, z, t->count); break;
+        case LS_STEP_COMBINE: ls_schedule_combine(s, x, y, z, t->count); break;
+        case LS_STEP_COPY: ls_schedule_copy(s, x, z, t->count); break;
+        case LS_STEP_AVERAGE: ls_schedule_average(s, z, t->count, t->by); break;
+        }
+    }
+    ls_schedule_copy(s, (ls_place){LS_WIDE, out}, (ls_place){LS_OUT, 0}, nout);
+    ls_schedule_free(&inner);
+}
+
+void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int size,
+                       ls_overlap overlap, size_t overlap_first, ls_schedule *s_p) {
+    ls_schedule_begin(s_p, c->dtype, c->op, rank, size);
+    s_p->overlap = overlap;
+    s_p->overlap_first = overlap_first;
+    /* The direct algorithms sum where all inputs meet, and widen there. */
+    bool sums_travel = a != &ls_direct && a != &ls_exchange;
+    if (ls_dtype_is_half(c->dtype) && ls_collective_reduces(c->what) && sums_travel)
+        make_widened(a, c, s_p);
+    else
+        a->make(c, s_p);
+    ls_schedule_finish(s_p);
+}
+
+size_t *ls_call_offsets(const ls_call *c, int size) {
+    size_t *offset = LS_NEW_ARRAY(size_t, (size_t)size + 1);
+    for (int i = 0; i < size; i++)
+        offset[i + 1] = offset[i] + (c->counts ? c->counts[i] : c->count);
+    return offset;
+}
+
+size_t *ls_even_offsets(size_t count, int n) {
+    size_t *offset = LS_NEW_ARRAY(size_t, (size_t)n + 1);
+    for (int i = 0; i <= n; i++) offset[i] = ls_block(count, n, i);
+    return offset;
+}
+
+void ls_finish_average(const ls_call *c, ls_schedule *s, ls_place out, size_t count) {
+    if (c->op == LS_AVG) ls_schedule_average(s, out, count, s->size);
+}
+
+bool ls_tree_order_always(ls_collective what, int n) {
+    (void)what, (void)n;
+    return true;
+}
+
+bool ls_tree_order_up_to_two(ls_collective what, int n) {
+    (void)what;
+    return n <= 2;
+}

@@ -1,0 +1,259 @@
+/* halving.c - recursive halving and doubling: partners at distances 1, 2, 4, ...
+ *
+ * halving: an all-reduce of long vectors in few messages. Partners at distance 1 exchange halves of
+ * the vector and each adds up its own half; then at distance 2 halves of those, and so on; at last
+ * each worker has the sum of one part. Then the same steps backwards gather the parts. With the
+ * nearest partner first, the sums are those of the fixed tree when n is a power of two. The
+ * reduce-scatter begins with the farthest partner instead, so that every worker ends at its own
+ * block.
+ *
+ * doubling: the same exchanges, of the whole vector each: log2 n messages, one after the other, for
+ * short vectors. All-gather and barrier: in the step of distance d, worker r gets from r + d what
+ * that one has, and sends what it has to r - d (modulo n): any n. Scan and exscan: prefix.c.
+ *
+ * Any n: p is the largest power of two in n, and rest = n - p. The first 2 rest workers are pairs:
+ * the even one gives its vector to the odd one, waits, and gets the result. The others, and the odd
+ * ones, are the p that take part.
+ *
+ *     halving all-reduce   2 log2 p messages, 2 (p-1)/p of the bytes; a pair's even one 1, its odd
+ * one 1 more, with all of the bytes doubling all-reduce  log2 p messages, log2 p times the bytes
+ *     doubling all-gather  log2 n messages (rounded up; one more a step where blocks wrap round),
+ *                          (n-1)/n of the bytes
+ *
+ * Order: the fixed tree when n is a power of two, for all-reduce; else a tree that depends on n.
+ *
+ * Source: Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in
+ * MPICH", Int. J. High Perf. Comput. Appl. 19 (2005) 49-66; all-gather: Bruck et al., IEEE TPDS 8
+ * (1997) 1143-1156.
+ */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "coll/algo/algorithm.h"
+
+static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
+enum { MAX_LOG = 31 };
+
+typedef struct pairs {
+    int p, rest;
+    int me; /* my number among the p that take part; -1: I gave my vector away */
+} pairs;
+
+static pairs pairs_of(int rank, int size) {
+    pairs f = {.p = 1};
+    while (f.p <= size / 2) f.p *= 2;
+    f.rest = size - f.p;
+    if (rank < 2 * f.rest)
+        f.me = rank % 2 ? rank / 2 : -1;
+    else
+        f.me = rank - f.rest;
+    return f;
+}
+
+static int pairs_rank(const pairs *f, int member) {
+    return member < f->rest ? 2 * member + 1 : member + f->rest;
+}
+
+/* The even one's vector is added to the odd one's; returns where the input of the p then lies. */
+static ls_place fold(ls_schedule *s, const pairs *f, size_t count, ls_place acc) {
+    if (s->rank >= 2 * f->rest) return IN;
+    if (f->me < 0) {
+        ls_schedule_send(s, s->rank + 1, IN, count);
+        return IN;
+    }
+    ls_place got = ls_schedule_temp(s, count);
+    ls_schedule_recv(s, s->rank - 1, got, count);
+    ls_schedule_combine(s, got, IN, acc, count);
+    return acc;
+}
+
+/* The odd one gives the even one `count` elements of the result. */
+static void unfold(ls_schedule *s, const pairs *f, ls_place from, ls_place to, size_t count) {
+    if (s->rank >= 2 * f->rest) return;
+    if (f->me < 0)
+        ls_schedule_recv(s, s->rank + 1, to, count);
+    else
+        ls_schedule_send(s, s->rank - 1, from, count);
+}
+
+/* acc = own + what the partner has, the lower-numbered on the left. */
+static void add_partner(ls_schedule *s, const pairs *f, int partner, ls_place own, ls_place got,
+                        ls_place acc, size_t count) {
+    if (partner < f->me)
+        ls_schedule_combine(s, got, own, acc, count);
+    else
+        ls_schedule_combine(s, own, got, acc, count);
+}
+
+typedef struct range {
+    int lo, hi; /* of the p parts */
+} range;
+
+/* The part of `r` that member `me` keeps at this distance, and the one that it gives. */
+static void halve(range r, int me, int distance, range *keep_p, range *give_p) {
+    int middle = (r.lo + r.hi) / 2;
+    range low = {r.lo, middle}, high = {middle, r.hi};
+    *keep_p = me & distance ? high : low;
+    *give_p = me & distance ? low : high;
+}
+
+/* The sums of my part, in acc (which spans the whole vector); history [log2 p] are the ranges that
+ * I kept. */
+static range halving(ls_schedule *s, const pairs *f, bool near_first, const size_t *offset,
+                     ls_place own, ls_place acc, range *history) {
+    range r = {0, f->p};
+    int step = 0;
+    for (int d = near_first ? 1 : f->p / 2; d >= 1 && d < f->p; d = near_first ? 2 * d : d / 2) {
+        range keep, give;
+        halve(r, f->me, d, &keep, &give);
+        int partner = f->me ^ d, rank = pairs_rank(f, partner);
+        size_t first = offset[keep.lo], count = offset[keep.hi] - first;
+        ls_place got = ls_schedule_temp(s, count);
+        ls_schedule_send(s, rank, ls_at(own, offset[give.lo]), offset[give.hi] - offset[give.lo]);
+        ls_schedule_recv(s, rank, got, count);
+        add_partner(s, f, partner, ls_at(own, first), got, ls_at(acc, first), count);
+        own = acc;
+        history[step++] = r = keep;
+    }
+    return r;
+}
+
+/* The same steps backwards: everything that the p have, in buf. */
+static void gather_back(ls_schedule *s, const pairs *f, const size_t *offset, ls_place buf,
+                        const range *history) {
+    int step = 0;
+    while (1 << step < f->p) step++;
+    for (int d = f->p / 2; d >= 1; d /= 2) {
+        range whole = --step ? history[step - 1] : (range){0, f->p}, mine = history[step];
+        range theirs =
+            mine.lo == whole.lo ? (range){mine.hi, whole.hi} : (range){whole.lo, mine.lo};
+        int rank = pairs_rank(f, f->me ^ d);
+        ls_schedule_send(s, rank, ls_at(buf, offset[mine.lo]), offset[mine.hi] - offset[mine.lo]);
+        ls_schedule_recv(s, rank, ls_at(buf, offset[theirs.lo]),
+                         offset[theirs.hi] - offset[theirs.lo]);
+    }
+}
+
+static void halving_all_reduce(const ls_call *c, ls_schedule *s) {
+    pairs f = pairs_of(s->rank, s->size);
+    ls_place own = fold(s, &f, c->count, OUT);
+    if (f.me >= 0) {
+        range history[MAX_LOG];
+        size_t *offset = ls_even_offsets(c->count, f.p);
+        range r = halving(s, &f, true, offset, own, OUT, history);
+        size_t first = offset[r.lo], count = offset[r.hi] - first;
+        if (f.p == 1) ls_schedule_copy(s, own, OUT, count);
+        ls_finish_average(c, s, ls_at(OUT, first), count);
+        gather_back(s, &f, offset, OUT, history);
+        free(offset);
+    }
+    unfold(s, &f, OUT, OUT, c->count);
+}
+
+/* Part j of the vector are the blocks of member j: two where it is the odd one of a pair. */
+static void halving_reduce_scatter(const ls_call *c, ls_schedule *s) {
+    pairs f = pairs_of(s->rank, s->size);
+    size_t *block = ls_call_offsets(c, s->size), total = block[s->size];
+    size_t mine = block[s->rank + 1] - block[s->rank];
+    ls_place acc = ls_schedule_temp(s, total), own = fold(s, &f, total, acc);
+    if (f.me >= 0) {
+        range history[MAX_LOG];
+        size_t *offset = LS_NEW_ARRAY(size_t, (size_t)f.p + 1);
+        for (int j = 0; j <= f.p; j++) offset[j] = block[j <= f.rest ? 2 * j : j + f.rest];
+        range r = halving(s, &f, false, offset, own, acc, history);
+        size_t first = offset[r.lo], count = offset[r.hi] - first;
+        if (f.p == 1) ls_schedule_copy(s, own, acc, count);
+        ls_finish_average(c, s, ls_at(acc, first), count);
+        ls_schedule_copy(s, ls_at(acc, block[s->rank]), OUT, mine);
+        free(offset);
+    }
+    /* The pair's even one gets its own block. */
+    if (s->rank < 2 * f.rest) {
+        int even = s->rank & ~1;
+        unfold(s, &f, ls_at(acc, block[even]), OUT, block[even + 1] - block[even]);
+    }
+    free(block);
+}
+
+static void make_halving(const ls_call *c, ls_schedule *s) {
+    if (c->what == LS_CALL_ALL_REDUCE)
+        halving_all_reduce(c, s);
+    else
+        halving_reduce_scatter(c, s);
+}
+
+/* ---- doubling ---- */
+
+static void doubling_all_reduce(const ls_call *c, ls_schedule *s) {
+    pairs f = pairs_of(s->rank, s->size);
+    ls_place own = fold(s, &f, c->count, OUT);
+    if (f.me >= 0) {
+        for (int d = 1; d < f.p; d *= 2) {
+            int partner = f.me ^ d, rank = pairs_rank(&f, partner);
+            ls_place got = ls_schedule_temp(s, c->count);
+            ls_schedule_send(s, rank, own, c->count);
+            ls_schedule_recv(s, rank, got, c->count);
+            add_partner(s, &f, partner, own, got, OUT, c->count);
+            own = OUT;
+        }
+        ls_schedule_copy(s, own, OUT, c->count);
+        ls_finish_average(c, s, OUT, c->count);
+    }
+    unfold(s, &f, OUT, OUT, c->count);
+}
+
+/* Calls `move` for blocks [first, first + n) modulo size: two runs where they wrap round. */
+static void blocks_move(ls_schedule *s, void (*move)(ls_schedule *, int, ls_place, size_t),
+                        int peer, ls_place buf, const size_t *offset, int first, int n) {
+    int size = s->size, end = first + n <= size ? first + n : size;
+    move(s, peer, ls_at(buf, offset[first]), offset[end] - offset[first]);
+    if (first + n > size) move(s, peer, buf, offset[first + n - size]);
+}
+
+static void dissemination(ls_schedule *s, ls_place buf, const size_t *offset) {
+    int n = s->size, r = s->rank;
+    for (int d = 1; d < n; d *= 2) {
+        int many = d < n - d ? d : n - d;
+        blocks_move(s, ls_schedule_send, (r - d + n) % n, buf, offset, r, many);
+        blocks_move(s, ls_schedule_recv, (r + d) % n, buf, offset, (r + d) % n, many);
+    }
+}
+
+static void make_doubling(const ls_call *c, ls_schedule *s) {
+    if (c->what == LS_CALL_ALL_REDUCE) {
+        doubling_all_reduce(c, s);
+        return;
+    }
+    if (ls_collective_is_prefix(c->what)) {
+        ls_doubling_prefix(c, s);
+        return;
+    }
+    bool barrier = c->what == LS_CALL_BARRIER;
+    size_t *offset =
+        barrier ? ls_even_offsets((size_t)s->size, s->size) : ls_call_offsets(c, s->size);
+    ls_place buf = barrier ? ls_schedule_temp(s, (size_t)s->size) : OUT;
+    if (!barrier)
+        ls_schedule_copy(s, IN, ls_at(OUT, offset[s->rank]), offset[s->rank + 1] - offset[s->rank]);
+    dissemination(s, buf, offset);
+    free(offset);
+}
+
+/* The reduce-scatter begins with the farthest partner. */
+static bool power_of_two(ls_collective what, int n) {
+    if (ls_collective_is_prefix(what)) return true;
+    return (n & (n - 1)) == 0 && (what == LS_CALL_ALL_REDUCE || n <= 2);
+}
+
+const ls_algorithm ls_halving = {.name = "halving",
+                                 .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER,
+                                 .order = "tree where n is a power of two, else a tree of its own",
+                                 .tree_order = power_of_two,
+                                 .make = make_halving};
+
+const ls_algorithm ls_doubling = {.name = "doubling",
+                                  .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_ALL_GATHER |
+                                          1u << LS_CALL_SCAN | 1u << LS_CALL_EXSCAN |
+                                          1u << LS_CALL_BARRIER,
+                                  .order = "tree where n is a power of two, else a tree of its own",
+                                  .tree_order = power_of_two,
+                                  .make = make_doubling};

@@ -1,0 +1,133 @@
+/* tree.c - see tree.h. */
+#include "coll/algo/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { BLOCK = 4096 /* bytes */, MAX_DEPTH = 34 };
+
+int ls_tree_split(int lo, int hi) {
+    int half = 1;
+    while (half < (hi - lo + 1) / 2) half *= 2;
+    return lo + half;
+}
+
+static void cover(int lo, int hi, int a, int b, ls_node *nodes, int *n) {
+    if (b <= lo || hi <= a) return;
+    if (a <= lo && hi <= b) {
+        nodes[(*n)++] = (ls_node){lo, hi};
+        return;
+    }
+    int middle = ls_tree_split(lo, hi);
+    cover(lo, middle, a, b, nodes, n);
+    cover(middle, hi, a, b, nodes, n);
+}
+
+int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]) {
+    int n = 0;
+    if (a < b) cover(0, V, a, b, nodes, &n);
+    return n;
+}
+
+void ls_tree_range(int V, const int *first, int r, int n, int *a_p, int *b_p) {
+    *a_p = first ? first[r] : (int)((long long)r * V / n);
+    *b_p = first ? first[r + 1] : (int)((long long)(r + 1) * V / n);
+}
+
+/* The stack while `v` runs is the cover of [a, v); after it, that of [a, v + 1). */
+int ls_tree_fold(int V, int a, int v, int *slot_p) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int before = ls_tree_cover(V, a, v, nodes);
+    int after = ls_tree_cover(V, a, v + 1, nodes);
+    *slot_p = before;
+    return before + 1 - after;
+}
+
+int ls_tree_slots(int V, int a, int b) {
+    int most = 0;
+    for (int v = a; v < b; v++) {
+        int slot = 0;
+        ls_tree_fold(V, a, v, &slot);
+        if (slot + 1 > most) most = slot + 1;
+    }
+    return most;
+}
+
+void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p) {
+    ls_leaves l = {.V = V ? V : nworkers};
+    size_t most = (size_t)nworkers;
+    for (int w = 0; V && w < nworkers; w++) {
+        ls_node nodes[LS_TREE_MAX_COVER];
+        int a = 0, b = 0;
+        ls_tree_range(V, first, w, nworkers, &a, &b);
+        most += (size_t)ls_tree_cover(V, a, b, nodes);
+    }
+    l.nodes = LS_NEW_ARRAY(ls_node, most);
+    l.worker = LS_NEW_ARRAY(int, most);
+    l.slot = LS_NEW_ARRAY(int, most);
+    for (int w = 0; w < nworkers; w++) {
+        ls_node nodes[LS_TREE_MAX_COVER] = {{w, w + 1}};
+        int a = w, b = w + 1, n = 1;
+        if (V) ls_tree_range(V, first, w, nworkers, &a, &b);
+        if (V) n = ls_tree_cover(V, a, b, nodes);
+        if (n > l.most) l.most = n;
+        for (int i = 0; i < n; i++, l.n++) {
+            l.nodes[l.n] = nodes[i];
+            l.worker[l.n] = w;
+            l.slot[l.n] = i;
+        }
+    }
+    *l_p = l;
+}
+
+void ls_leaves_free(ls_leaves *l) {
+    free(l->nodes);
+    free(l->worker);
+    free(l->slot);
+    *l = (ls_leaves){0};
+}
+
+int ls_leaves_of(const ls_leaves *l, int worker) {
+    int n = 0;
+    for (int i = 0; i < l->n; i++) n += l->worker[i] == worker;
+    return n;
+}
+
+typedef struct walk {
+    const ls_tree_sum *s;
+    const ls_kernels *k;
+    size_t first, count; /* bytes before, elements */
+    int leaf;            /* the next; leaves come from left to right */
+    _Alignas(64) unsigned char scratch[MAX_DEPTH][BLOCK];
+} walk;
+
+/* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the
+ * left child's sum waits in scratch[depth] while the right child uses the rest. */
+static const void *walk_node(walk *w, int lo, int hi, int depth, void *out) {
+    const ls_node *leaf = &w->s->nodes[w->leaf];
+    if (leaf->lo == lo && leaf->hi == hi)
+        return (const unsigned char *)w->s->data[w->leaf++] + w->first;
+    int middle = ls_tree_split(lo, hi);
+    const void *left = walk_node(w, lo, middle, depth, w->scratch[depth]);
+    const void *right = walk_node(w, middle, hi, depth + 1, w->scratch[depth + 1]);
+    w->k->combine(w->s->dtype, w->s->op, w->count, left, right, out);
+    return out;
+}
+
+void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, size_t count,
+                     void *out) {
+    walk w;
+    w.s = s;
+    w.k = k;
+    size_t size = ls_dtype_size(s->dtype), most = BLOCK / size;
+    unsigned char *to = out;
+    for (size_t at = 0; at < count; at += most, to += BLOCK) {
+        w.first = (first + at) * size;
+        w.count = count - at < most ? count - at : most;
+        w.leaf = 0;
+        const void *sum = walk_node(&w, 0, s->V, 0, to);
+        if (sum != to) memcpy(to, sum, w.count * size);
+    }
+}

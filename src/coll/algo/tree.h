@@ -1,0 +1,72 @@
+/* tree.h - the one order of summation: a fixed binary tree over virtual workers 0 .. V-1.
+ *
+ * A node [lo, hi) of more than one leaf is split at lo + the largest power of two below hi - lo, so
+ * that for V = 5: ((0+1)+(2+3))+4. The tree depends on V alone. A worker that runs a contiguous
+ * range of virtual workers adds up the largest whole subtrees inside it (its cover); what is left
+ * of the tree is finished over the covers of all workers. The bits are the same however the range
+ * is cut.
+ *
+ * While a worker runs its range, sums wait on a stack of slots: a finished virtual worker is
+ * pushed, and while the two topmost nodes are siblings they are added into the lower slot (a fold).
+ * In the end the stack is the cover.
+ */
+#ifndef LS_COLL_ALGO_TREE_H
+#define LS_COLL_ALGO_TREE_H
+
+#include <stddef.h>
+
+#include "tensor/kernels.h"
+
+enum { LS_TREE_MAX_COVER = 64 }; /* 2 log2 V at most, V < 2^31 */
+
+typedef struct ls_node {
+    int lo, hi;
+} ls_node;
+
+/* Where node [lo, hi), hi - lo >= 2, is split. */
+int ls_tree_split(int lo, int hi);
+
+/* The cover of [a, b), from left to right; returns how many nodes. 0 <= a <= b <= V. */
+int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]);
+
+/* Virtual workers of worker r of n: [*a_p, *b_p). first [n + 1]: from first[r] to first[r + 1];
+ * NULL: from r V / n to (r + 1) V / n. */
+void ls_tree_range(int V, const int *first, int r, int n, int *a_p, int *b_p);
+
+/* The stack, for a range that begins at a: the sum of virtual worker v goes into slot *slot_p;
+ * after it the top slot is added into the one below as often as the function returns. */
+int ls_tree_fold(int V, int a, int v, int *slot_p);
+
+/* Slots that the stack of [a, b) needs. */
+int ls_tree_slots(int V, int a, int b);
+
+/* The leaves from which n workers finish a sum: all their covers, from left to right. With V = 0
+ * each worker has one leaf, as in collectives among plain workers. */
+typedef struct ls_leaves {
+    int V, n;
+    ls_node *nodes; /* [n] */
+    int *worker;    /* [n] who holds it */
+    int *slot;      /* [n] as the how-manieth */
+    int most;       /* leaves of any worker */
+} ls_leaves;
+
+void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p);
+void ls_leaves_free(ls_leaves *);
+/* How many a worker holds. */
+int ls_leaves_of(const ls_leaves *, int worker);
+
+/* One sum to be finished: the covers of all workers, from left to right. */
+typedef struct ls_tree_sum {
+    ls_dtype dtype; /* halves are rounded at every node */
+    ls_op op;
+    int V, nleaves;
+    const ls_node *nodes;    /* [nleaves] */
+    const void *const *data; /* [nleaves][count] */
+} ls_tree_sum;
+
+/* out [count] = the leaves' sum in tree order, elements [first, first + count) of each. out may be
+ * one of the leaves at the same place. */
+void ls_tree_sum_run(const ls_tree_sum *, const ls_kernels *, size_t first, size_t count,
+                     void *out);
+
+#endif

@@ -1,0 +1,150 @@
+/* config.h - what a run is: every setting, its default, its limits and its meaning.
+ *
+ * One table (config.c) holds key, type, default, limits and help; the reader, the writer of the
+ * resolved config, `lockstep help config` and the man page all come from it. An unknown key is an
+ * error that names the file, the line and the nearest known key.
+ */
+#ifndef LS_CONFIG_CONFIG_H
+#define LS_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "model/gpt.h"
+
+enum { LS_AUTO = -1 };          /* of a number that may also be "auto" */
+enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
+
+typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
+typedef enum ls_transport_kind {
+    LS_TRANSPORT_AUTO,
+    LS_TRANSPORT_SHM,
+    LS_TRANSPORT_THREAD,
+    LS_TRANSPORT_TCP,
+    LS_TRANSPORT_MPI
+} ls_transport_kind;
+typedef enum ls_fit_kind { LS_FIT_OFF, LS_FIT_AUTO } ls_fit_kind;
+typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
+typedef enum ls_compute_kind { LS_COMPUTE_F32, LS_COMPUTE_BF16, LS_COMPUTE_F16 } ls_compute_kind;
+typedef enum ls_reduce_kind { /* of gradients */
+                              LS_REDUCE_AUTO,
+                              LS_REDUCE_F32,
+                              LS_REDUCE_BF16,
+                              LS_REDUCE_F16
+} ls_reduce_kind;
+typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_accumulate_kind;
+typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
+typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
+
+typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
+typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
+
+typedef struct ls_config {
+    struct {
+        int64_t layers, width, heads, context, vocab;
+    } model;
+    struct {
+        char path[LS_CONFIG_TEXT]; /* of UTF-8 texts, or patterns: one a line (data/text.h) */
+        double val_fraction;       /* of the tokens, from the end */
+    } data;
+    struct {
+        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (origin.h); "": weights are drawn */
+        int64_t steps, batch, micro_batch, virtual_workers, seed;
+        int64_t eval_every;            /* steps; 0: only at the end */
+        int64_t eval_samples;          /* of each evaluation but the last, which takes all */
+        int64_t patience;              /* evaluations without a lower loss; 0: no end by them */
+        int64_t compute, reduce_dtype; /* the enums above */
+    } train;
+    struct {
+        double lr, min_lr;
+        int64_t warmup; /* steps */
+        double beta1, beta2, eps, weight_decay;
+        double clip;                       /* of the gradient's norm; 0: off */
+        double loss_scale, loss_scale_min; /* of f16 */
+        int64_t loss_scale_window, loss_scale_hysteresis;
+    } optim;
+    struct {
+        int64_t reduce, transport, executor, overlap; /* the enums above */
+        int64_t threads;                              /* in each worker */
+        double bucket_mb;
+        int64_t zero, shard_group, accumulate, prefetch, fit;
+        int64_t recompute; /* LS_AUTO: until ls_fit_limit() or ls_fit_auto() */
+        int64_t recompute_layers;
+        int64_t optimizer_state;
+        char state_dir[LS_CONFIG_TEXT];
+        double whole_kb;        /* buckets up to that size stay whole with zero 3 */
+        double memory_limit_mb; /* of a worker; 0: none */
+        double timeout_s;       /* for each wait on another worker */
+    } parallel;
+    struct {
+        double heartbeat_s;              /* a worker that shows no life for longer is replaced */
+        double stop_s;                   /* a run that is to stop gives a step up after that */
+        double rejoin_s;                 /* so long a host goes on without one that leads */
+        char membership[LS_CONFIG_TEXT]; /* etcd://...; "": the first host leads */
+        char etcd_run[LS_CONFIG_TEXT];   /* the run's name there; "": that of its folder */
+        char etcd_ca[LS_CONFIG_TEXT], etcd_cert[LS_CONFIG_TEXT], etcd_key[LS_CONFIG_TEXT];
+        char etcd_user[LS_CONFIG_TEXT];
+        int64_t audit;                    /* steps between audits; 0: none */
+        double slow_limit;                /* a worker so many times slower is replaced; 0: none */
+        int64_t backup_workers;           /* virtual workers that are computed twice */
+        int64_t copies;                   /* of sharded state, on different hosts */
+        int64_t balance;                  /* an ls_config_balance */
+        int64_t min_workers, max_workers; /* 0: a virtual worker each */
+    } survival;
+    struct {
+        int64_t every;  /* steps; 0: only at the end */
+        double minutes; /* 0: by steps alone */
+        int64_t keep;   /* the newest so many */
+        int64_t best;   /* an ls_config_best */
+    } checkpoint;
+    struct {
+        int64_t every; /* steps between lines where the output is not a terminal */
+    } log;
+} ls_config;
+
+void ls_config_defaults(ls_config *);
+
+/* Defaults, then the file, then the checks of ls_config_check() are left to the caller: --set may
+ * still come. On failure *c is undefined. */
+ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
+
+/* One "key=value" from the command line. */
+ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
+
+/* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names
+ * the source in messages. */
+ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
+
+/* Types of parameters and activations, and of gradients. */
+ls_dtype ls_config_compute(const ls_config *);
+ls_dtype ls_config_reduce(const ls_config *);
+
+/* The model's part, as the model wants it. */
+ls_gpt_config ls_config_shape(const ls_config *);
+
+/* Appends the whole config as YAML with every key, groups in table order; reading it back gives an
+ * equal config. */
+void ls_config_write(const ls_config *, ls_buf *);
+
+/* Appends the reference of the keys of a group, e.g. "optim", or of all where it is NULL: key,
+ * default, limits, help. LS_EINVAL: there is no such group. */
+ls_status ls_config_help(const char *group, ls_buf *, ls_error *);
+
+/* The keys in the order of the table, for completion: the name of key i, or NULL behind the last;
+ * and the words that it may be, ended by NULL, or NULL where it is a number or a text. */
+const char *ls_config_key(int i);
+const char *const *ls_config_key_words(int i);
+
+/* Appends what hosts that train together must have alike: a line with name and value for each key,
+ * but for those of one host alone. */
+void ls_config_alike(const ls_config *, ls_buf *);
+
+/* Whether going on from a run with config `was` under config `now` gives the bits of a single run.
+ * LS_EINVAL names the first key that must not differ. Keys that can't touch the bits (parallel,
+ * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps
+ * its tokens), for which *note_p is set to a sentence to print (free() it) or NULL. */
+ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
+                               ls_error *);
+
+#endif

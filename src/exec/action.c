@@ -1,0 +1,333 @@
+/* action.c - what each kind of action does, of exec_state.h. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "coll/virtual.h"
+#include "exec/exec_state.h"
+#include "model/mixed.h"
+#include "optim/norm.h"
+#include "tensor/dtype.h"
+
+static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
+    size_t at = x->places.offsets[ls_plan_buffer(x->c.plan, kind, layer, 0)];
+    return at == SIZE_MAX ? NULL : (char *)x->arena + at;
+}
+
+ls_status ls_exec_load(ls_exec *x, ls_error *e) {
+    LS_TRY(ls_loader_next(x->loader, &x->batch, &x->tokens, e));
+    x->next_load = x->in->step + 1;
+    double tokens = (double)x->batch.count * (double)x->c.loader.T;
+    x->loss_scale = (float)(x->in->loss_scale / tokens);
+    double *losses = ls_world_losses(x->c.plan, x->c.world->parts);
+    if (x->has != LS_HAS_ALL) memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
+    return LS_OK;
+}
+
+/* The samples of a Forward or Backward, as places in the batch: fewer than a micro-batch, or none,
+ * where the batch is short. */
+static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, uint64_t *end_p) {
+    uint64_t micro = (uint64_t)x->c.plan->c.micro_batch, end = 0;
+    ls_batch_share(x->batch.count, x->c.plan->c.V, a->vw, a->vw + 1, first_p, &end);
+    *end_p = end;
+    if (a->micro < 0) return;
+    *first_p += micro * (uint64_t)a->micro;
+    if (*first_p > end) *first_p = end;
+    if (*first_p + micro < end) *end_p = *first_p + micro;
+}
+
+/* A gradient sum of the worker, from element `first` on. */
+static char *sum_at(const ls_exec *x, int slot, size_t first) {
+    const ls_plan *p = x->c.plan;
+    return (char *)x->c.world->grads +
+           ((size_t)slot * p->c.model->nfloats + first) * ls_dtype_size(p->c.reduce);
+}
+
+/* The slot of the first sum over all workers: with early reduction they lie behind the worker's
+ * own. */
+static int sum_slot(const ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    return p->c.early ? ls_plan_slots(p, x->c.worker) : 0;
+}
+
+static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    uint64_t first = 0, end = 0;
+    samples_of(x, a, &first, &end);
+    int64_t T = x->c.loader.T;
+    uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, a->vw);
+    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &start, &stop);
+    place += first - start;
+    return (ls_mixed_call){
+        .threads = &x->compute,
+        .compute = p->c.compute,
+        .store = {.params_type = p->c.compute,
+                  .grads_type = p->c.reduce,
+                  .params = x->c.world->params,
+                  .grads = sum_at(x, a->slot, 0),
+                  .wide = x->c.world->wide,
+                  .first = a->micro <= 0,
+                  .last = a->last},
+        .n = (int64_t)(end - first),
+        .T = T,
+        .tokens = x->tokens + place * (uint64_t)(T + 1),
+        .grads_start = a->start,
+        .x = a->layer ? buffer(x, LS_BUF_ACT, a->layer - 1) : NULL,
+        .y = buffer(x, LS_BUF_ACT, a->layer),
+        .saved = buffer(x, LS_BUF_SAVED, a->layer),
+        .work = x->work,
+        .loss_scale = x->loss_scale,
+        .losses = ls_world_losses(p, x->c.world->parts) + first,
+    };
+}
+
+/* ---- what another worker has computed ---- */
+
+static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
+                       const double *losses) {
+    const ls_plan *p = x->c.plan;
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    size_t size = ls_dtype_size(p->c.reduce);
+    uint64_t first = 0, end = 0;
+    for (int k = 0; k < l->nparams; k++)
+        memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
+               l->counts[k] * size);
+    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
+    memcpy(ls_world_losses(p, x->c.world->parts) + first, losses + first,
+           (end - first) * sizeof *losses);
+}
+
+/* Once it is given, nothing more is computed for the virtual worker; its gradient is taken from
+ * there, layer by layer. */
+static bool is_given_by_another(const ls_exec *x, const ls_action *a) {
+    const ls_exec_helpers *h = x->c.helpers;
+    const double *losses = NULL;
+    const void *grads = h ? h->given(h->arg, x->in->step, a->vw, &losses) : NULL;
+    if (!grads) return false;
+    if (a->kind == LS_BACKWARD && a->last) copy_given(x, a, grads, losses);
+    return true;
+}
+
+static ls_status run_forward(ls_exec *x, const ls_action *a) {
+    if (is_given_by_another(x, a)) return LS_OK;
+    const ls_layer *l = &x->c.plan->c.model->layers[a->layer];
+    ls_mixed_call call = call_of(x, a);
+    ls_mixed_forward(l, &call);
+    return LS_OK;
+}
+
+/* Where a layer below takes all micro-batches at once, its gradient is gathered part by part. */
+static ls_status run_backward(ls_exec *x, const ls_action *a) {
+    if (is_given_by_another(x, a)) return LS_OK;
+    const ls_model *m = x->c.plan->c.model;
+    const ls_layer *l = &m->layers[a->layer];
+    ls_mixed_call call = call_of(x, a);
+    call.dy = buffer(x, LS_BUF_DACT, a->layer);
+    if (a->layer > 0) {
+        const ls_layer *below = &m->layers[a->layer - 1];
+        size_t sample = below->y_floats * ls_dtype_size(call.compute);
+        size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
+        call.dx = buffer(x, LS_BUF_DACT, a->layer - 1) + part * sample;
+    }
+    ls_mixed_backward(l, &call);
+    return LS_OK;
+}
+
+typedef struct add_job {
+    const ls_exec *x;
+    char *to, *from;
+    size_t n;
+} add_job;
+
+static void add_run(void *arg, int thread, int nthreads) {
+    const add_job *j = arg;
+    int64_t a = 0, b = 0;
+    ls_pool_share((int64_t)j->n, 16, thread, nthreads, &a, &b);
+    ls_dtype type = j->x->c.plan->c.reduce;
+    size_t at = (size_t)a * ls_dtype_size(type);
+    j->x->compute.k->combine(type, LS_SUM, (size_t)(b - a), j->to + at, j->from + at, j->to + at);
+}
+
+static ls_status run_add(ls_exec *x, const ls_action *a) {
+    ls_bucket b = x->c.plan->buckets[a->bucket];
+    if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
+    int slot = a->slot + (a->summed ? sum_slot(x) : 0);
+    add_job j = {x, sum_at(x, slot, b.first), sum_at(x, slot + 1, b.first), b.end - b.first};
+    ls_pool_run(x->compute.pool, add_run, &j);
+    return LS_OK;
+}
+
+static ls_status run_norm(ls_exec *x) {
+    for (int k = 0; k < x->c.plan->nbuckets; k++) {
+        ls_bucket s = ls_plan_normed(x->c.plan, k, x->c.worker);
+        ls_norm_blocks(&x->compute, x->c.plan->c.reduce, sum_at(x, sum_slot(x), 0), s.first, s.end,
+                       x->c.world->parts);
+    }
+    return LS_OK;
+}
+
+/* A step whose gradient overflowed changes nothing but the journal. */
+static ls_status run_update(ls_exec *x, const ls_action *a) {
+    const ls_world *w = x->c.world;
+    const ls_plan *p = x->c.plan;
+    ls_bucket s = ls_plan_owned(p, a->bucket, x->c.worker);
+    ls_adamw_state state = {.grads_type = p->c.reduce,
+                            .params_type = p->c.compute,
+                            .grads = sum_at(x, sum_slot(x), 0),
+                            .params = w->params,
+                            .master = w->master,
+                            .m = w->m,
+                            .v = w->v,
+                            .journal = w->store ? &w->journal : NULL,
+                            .steps = ls_store_mark(x->in->step + 1)};
+    if (!x->out.skipped)
+        ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
+    else if (w->store)
+        ls_journal_set(&w->journal, s.first, s.end, state.steps);
+    return LS_OK;
+}
+
+/* ---- a step that is given up ---- */
+
+void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
+    x->in = in;
+    x->knows_norm = false;
+    x->gave_up = false;
+    atomic_store(&x->gives_up, false);
+}
+
+/* What has been computed so far is not the whole gradient, and must not be taken for it. */
+static bool gives_up(ls_exec *x) {
+    if (x->knows_norm) return x->gave_up;
+    if (atomic_load(&x->gives_up)) return true;
+    if (!x->c.gives_up || !x->c.gives_up(x->c.gives_up_arg)) return false;
+    x->at_step = -1;
+    atomic_store(&x->gives_up, true);
+    return true;
+}
+
+/* Those who still compute are waited for, however long they take. */
+static void be_patient(const ls_exec *x) {
+    ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->replicas};
+    for (int i = 0; i < 3; i++)
+        if (groups[i]) ls_group_set_patience(groups[i], -1, -1);
+}
+
+static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
+    if (a->kind != LS_LOAD && gives_up(x)) return LS_OK;
+    switch (a->kind) {
+    case LS_LOAD: return ls_exec_load(x, e);
+    case LS_FORWARD:
+    case LS_RECOMPUTE: return run_forward(x, a);
+    case LS_BACKWARD: return run_backward(x, a);
+    case LS_ADD: return run_add(x, a);
+    case LS_NORM: return run_norm(x);
+    case LS_UPDATE: return run_update(x, a);
+    default: return ls_fail(e, LS_EINVAL, "no computation: %s", ls_action_kind_name(a->kind));
+    }
+}
+
+/* What lies in the arena has its fixed place. */
+static void run_free(ls_exec *x, const ls_action *a) {
+    ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    if (!ls_buffer_in_arena(b.kind)) ls_world_drop(x->c.world, x->c.plan, &b);
+}
+
+/* ---- communication: started, then finished ---- */
+
+/* If this step is broken off, it is known what was summed. */
+static void mark_sum(const ls_exec *x, const ls_action *a) {
+    const ls_world *w = x->c.world;
+    bool replicas = a->axis == LS_AXIS_REPLICAS;
+    ls_group *g = replicas ? w->replicas : a->kind == LS_REDUCE_SCATTER ? w->shards : w->group;
+    ls_group_mark_next(g,
+                       ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
+}
+
+/* The owner's sum replaces its part of its own lowest sum, which nobody else reads. */
+ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    const ls_plan *p = x->c.plan;
+    const ls_world *w = x->c.world;
+    bool given_up = atomic_load(&x->gives_up);
+    if (given_up) be_patient(x);
+    if (a->bucket == LS_SCALARS) w->parts[ls_world_nsums(p) - 1] = given_up;
+    if (a->bucket == LS_SCALARS)
+        return ls_all_reduce_start(w->group, w->parts, w->sums, ls_world_nsums(p), LS_F64, LS_SUM,
+                                   r_p, e);
+    size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
+    ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
+    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
+    size_t stride = p->c.model->nfloats;
+    int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
+    char *sum = sum_at(x, slot, own.first); /* of the own shard */
+    ls_dtype sums = p->c.reduce, params = p->c.compute;
+    if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
+    switch (a->kind) {
+    case LS_REDUCE_SCATTER: /* the group's workers have a whole subtree */
+        return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p), p->c.first,
+                                               sum_at(x, 0, first), stride, sum, counts, sums, r_p,
+                                               e);
+    case LS_ALL_REDUCE:
+        if (a->axis == LS_AXIS_REPLICAS)
+            return ls_all_reduce_virtual_start(w->replicas, V, NULL, sum, 0, sum,
+                                               own.end - own.first, sums, r_p, e);
+        return ls_all_reduce_virtual_start(w->group, V, p->c.first, sum_at(x, 0, first), stride,
+                                           sum_at(x, 0, first), count, sums, r_p, e);
+    case LS_ALL_GATHER:
+        return ls_all_gather_v_start(w->shards, ls_flat_at(params, w->params, own.first),
+                                     ls_flat_at_mut(params, w->params, first), counts, params, r_p,
+                                     e);
+    default: return ls_fail(e, LS_EINVAL, "no communication: %s", ls_action_kind_name(a->kind));
+    }
+}
+
+/* Norms and losses of all are there: each worker adds them up itself, in the same order. */
+void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
+    if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
+    const ls_plan *p = x->c.plan;
+    const double *losses = ls_world_losses(p, x->c.world->sums);
+    x->knows_norm = true;
+    x->gave_up = x->c.world->sums[ls_world_nsums(p) - 1] > 0;
+    if (x->gave_up) return;
+    x->out.batch = x->batch;
+    double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+    x->out.grad_norm = norm / x->in->loss_scale;
+    x->out.skipped = x->in->skips && !isfinite(norm);
+    double loss = 0.0;
+    for (uint64_t i = 0; i < x->batch.count; i++) loss += losses[i];
+    x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
+    double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
+    x->update = ls_adamw_at(&x->in->adamw, x->in->updates, x->in->lr, clip / x->in->loss_scale);
+    if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
+}
+
+int64_t ls_exec_enter(ls_exec *x, int index) {
+    atomic_store_explicit(&x->c.slot->action, index, memory_order_relaxed);
+    return ls_clock_ns();
+}
+
+void ls_exec_leave(ls_exec *x, int index, int64_t begin, bool complete) {
+    const ls_action *a = &x->c.plan->actions[index];
+    ls_lane lane = ls_plan_lane(x->c.plan, a);
+    int64_t end = ls_clock_ns();
+    x->times[lane][a->kind] += end - begin;
+    if (x->trace) ls_trace_add(x->trace, lane, index, begin, end, complete);
+}
+
+ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
+    const ls_action *a = &x->c.plan->actions[index];
+    int64_t begin = ls_exec_enter(x, index);
+    ls_status s = LS_OK;
+    if (a->kind == LS_FREE) {
+        run_free(x, a);
+    } else if (a->worker != LS_ALL_WORKERS) {
+        s = run_compute(x, a, e);
+    } else {
+        ls_request *r = NULL;
+        s = ls_exec_start_comm(x, a, &r, e);
+        if (s == LS_OK) s = ls_wait(&r, -1, e);
+        if (s == LS_OK) ls_exec_finish_comm(x, a);
+    }
+    ls_exec_leave(x, index, begin, true);
+    return s;
+}

@@ -1,0 +1,342 @@
+/* exec.c - see exec.h. */
+#include "exec/exec.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/virtual.h"
+#include "exec/exec_state.h"
+#include "model/table.h"
+
+static const char RECALLED[] = "this worker is recalled";
+
+/* ---- one worker's step ---- */
+
+typedef struct lane_wait {
+    ls_exec *x;
+    ls_lane other;
+    int want;
+} lane_wait;
+
+static bool may_go_on(void *arg) {
+    const lane_wait *w = arg;
+    return atomic_load(&w->x->lanes_state[w->other].done) >= w->want || atomic_load(&w->x->failed);
+}
+
+/* Runs a lane to its end in the calling thread, waiting for the other lane where a step must. */
+static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
+    ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
+    for (int i = 0; i < x->lanes.n[lane]; i++) {
+        const ls_lane_step *s = &x->lanes.steps[lane][i];
+        lane_wait w = {x, other, s->wait};
+        if (s->wait) ls_bell_wait(&x->lanes_state[lane].bell, may_go_on, &w, &x->patience, -1);
+        ls_status status = LS_EABORT;
+        if (ls_board_recalled(x->c.slot))
+            ls_fail(e, LS_EABORT, RECALLED);
+        else if (!atomic_load(&x->failed))
+            status = ls_exec_run_action(x, s->action, e);
+        if (status == LS_OK)
+            atomic_store(&x->lanes_state[lane].done, i + 1);
+        else
+            atomic_store(&x->failed, true);
+        ls_bell_ring(&x->lanes_state[other].bell);
+        if (status != LS_OK) return status;
+    }
+    return LS_OK;
+}
+
+bool ls_exec_is_ready(const ls_exec *x, const ls_exec_progress *p, ls_lane lane) {
+    ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
+    if (lane == LS_LANE_COMM && x->sums_last && p->at[other] < x->norm_at) return false;
+    return p->at[lane] < x->lanes.n[lane] && x->lanes.steps[lane][p->at[lane]].wait <= p->at[other];
+}
+
+ls_status ls_exec_move_comm(ls_exec *x, ls_exec_progress *p, bool wait, ls_error *e) {
+    if (!x->request && !ls_exec_is_ready(x, p, LS_LANE_COMM)) return LS_OK;
+    int index = x->lanes.steps[LS_LANE_COMM][p->at[LS_LANE_COMM]].action;
+    const ls_action *a = &x->c.plan->actions[index];
+    if (a->kind == LS_FREE) {
+        p->at[LS_LANE_COMM]++;
+        return ls_exec_run_action(x, index, e);
+    }
+    int64_t begin = ls_exec_enter(x, index);
+    bool done = false;
+    if (!x->request) LS_TRY(ls_exec_start_comm(x, a, &x->request, e));
+    LS_TRY(wait ? ls_wait(&x->request, -1, e) : ls_test(&x->request, &done, e));
+    if (wait || done) {
+        ls_exec_finish_comm(x, a);
+        p->at[LS_LANE_COMM]++;
+    }
+    ls_exec_leave(x, index, begin, wait || done);
+    return LS_OK;
+}
+
+static bool help(const ls_exec *x) {
+    const ls_exec_helpers *h = x->c.helpers;
+    return h && h->idle(h->arg, x->in);
+}
+
+static const ls_action *compute_action(const ls_exec *x, int at) {
+    return &x->c.plan->actions[x->lanes.steps[LS_LANE_COMPUTE][at].action];
+}
+
+/* All gradients are there already: what is left is to know which samples they are of. */
+static ls_status pass_over_gradients(ls_exec *x, ls_error *e) {
+    ls_exec_progress *p = &x->at;
+    for (; p->at[LS_LANE_COMPUTE] < x->norm_at; p->at[LS_LANE_COMPUTE]++)
+        if (compute_action(x, p->at[LS_LANE_COMPUTE])->kind == LS_LOAD) LS_TRY(ls_exec_load(x, e));
+    return LS_OK;
+}
+
+static ls_status begin_both(ls_exec *x, ls_error *e) {
+    if (x->has != LS_HAS_PART) x->at = (ls_exec_progress){{0, 0}};
+    if (x->has == LS_HAS_ALL) LS_TRY(pass_over_gradients(x, e));
+    x->at.at[LS_LANE_COMM] = 0;
+    x->at_step = x->in->step;
+    return LS_OK;
+}
+
+/* Both lanes in one thread. */
+static ls_status run_both(ls_exec *x, ls_error *e) {
+    ls_exec_progress *p = &x->at;
+    const int *n = x->lanes.n;
+    LS_TRY(begin_both(x, e));
+    while (p->at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p->at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
+        if (ls_board_recalled(x->c.slot)) return ls_fail(e, LS_EABORT, RECALLED);
+        bool ready = ls_exec_is_ready(x, p, LS_LANE_COMPUTE);
+        bool helps = !ready && !x->knows_norm && help(x);
+        LS_TRY(ls_exec_move_comm(x, p, !ready && !helps, e));
+        if (!ready) continue;
+        LS_TRY(ls_exec_run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]].action,
+                                  e));
+        bool all = ++p->at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
+        if (all && x->restarts) ls_store_compute(x->c.world->store, x->c.worker, x->in->step);
+    }
+    x->at_step = -1;
+    return LS_OK;
+}
+
+static bool is_given(void *arg) {
+    ls_exec *x = arg;
+    return atomic_load(&x->given) != atomic_load(&x->taken);
+}
+static bool is_taken(void *arg) { return !is_given(arg); }
+
+static void *comm_main(void *arg) {
+    ls_exec *x = arg;
+    for (;;) {
+        ls_bell_wait(&x->lanes_state[LS_LANE_COMM].bell, is_given, x, &x->patience, -1);
+        int step = atomic_load(&x->given);
+        if (step < 0) return NULL;
+        x->comm_status = run_lane(x, LS_LANE_COMM, &x->comm_error);
+        atomic_store(&x->taken, step);
+        ls_bell_ring(&x->lanes_state[LS_LANE_COMPUTE].bell);
+    }
+}
+
+/* A lane that fails ends the other, which then says no more than that. */
+static ls_status run_lanes(ls_exec *x, ls_error *e) {
+    ls_error own = {0};
+    for (int lane = 0; lane < LS_NLANES; lane++) atomic_store(&x->lanes_state[lane].done, 0);
+    atomic_store(&x->given, atomic_load(&x->given) == 1 ? 2 : 1);
+    ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
+    ls_status s = run_lane(x, LS_LANE_COMPUTE, &own);
+    ls_bell_wait(&x->lanes_state[LS_LANE_COMPUTE].bell, is_taken, x, &x->patience, -1);
+    bool comm = s == LS_OK || (s == LS_EABORT && x->comm_status != LS_OK);
+    if (comm) s = x->comm_status;
+    if (s != LS_OK) *e = comm ? x->comm_error : own;
+    return s;
+}
+
+ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
+    atomic_store(&x->c.slot->step, in->step);
+    ls_exec_begin(x, in);
+    LS_TRY(x->has_thread ? run_lanes(x, e) : run_both(x, e));
+    x->has = LS_HAS_NOTHING;
+    atomic_store(&x->c.slot->action, -1);
+    *out_p = x->out;
+    return LS_OK;
+}
+
+/* ---- a step that was broken off ---- */
+
+static ls_exec_has kept(const ls_exec *x, int64_t step) {
+    if (!x->restarts) return LS_HAS_NOTHING;
+    if (ls_store_has_computed(x->c.world->store, x->c.worker, step)) return LS_HAS_ALL;
+    return x->at_step == step ? LS_HAS_PART : LS_HAS_NOTHING;
+}
+
+/* All do, or if this is broken off, too, all will. */
+static ls_status give_up_step(ls_exec *x, int64_t step, ls_error *e) {
+    x->has = LS_HAS_NOTHING;
+    ls_store_give_up_step(x->c.world->store, x->c.worker, step);
+    return ls_barrier(x->c.world->group, e);
+}
+
+/* Nothing is kept where half a sum was made, or where a part of a sum stands in the place of
+ * gradients that have to be computed again. */
+static ls_status agree_on_kept(ls_exec *x, int64_t step, ls_error *e) {
+    const ls_world *w = x->c.world;
+    bool some = false, half = false;
+    x->has = kept(x, step);
+    ls_store_look_at_sums(w->store, x->c.worker, step, &some, &half);
+    int32_t any[] = {x->has == LS_HAS_NOTHING, some, half}; /* of those with whom it sums first */
+    LS_TRY(ls_all_reduce(w->shards, any, any, 3, LS_I32, LS_MAX, e));
+    int32_t again = any[2] || (any[0] && any[1]);
+    LS_TRY(ls_all_reduce(w->group, &again, &again, 1, LS_I32, LS_MAX, e));
+    if (again) LS_TRY(give_up_step(x, step, e));
+    if (x->has != LS_HAS_NOTHING) return LS_OK;
+    ls_store_forget_step(w->store, x->c.worker);
+    ls_world_clear(w, x->c.plan);
+    return LS_OK;
+}
+
+ls_status ls_exec_take_up(ls_exec *x, int64_t step, ls_error *e) {
+    x->request = NULL; /* gone with its group */
+    x->trace = NULL;
+    atomic_store(&x->failed, false);
+    LS_TRY(agree_on_kept(x, step, e));
+    if (x->has == LS_HAS_PART) return LS_OK;
+    x->at_step = -1;
+    if (x->next_load == step) return LS_OK;
+    x->next_load = step;
+    ls_loader_free(x->loader);
+    x->loader = NULL;
+    return ls_loader_create(&x->c.loader, (uint64_t)step, &x->loader, e);
+}
+
+ls_status ls_exec_gradient_next(ls_exec *x, const ls_step_in *in, int *at_p, ls_error *e) {
+    int i = *at_p, n = x->lanes.n[LS_LANE_COMPUTE];
+    x->in = in;
+    if (i < n) {
+        int index = x->lanes.steps[LS_LANE_COMPUTE][i].action;
+        ls_action_kind kind = x->c.plan->actions[index].kind;
+        if (kind == LS_NORM) i = n;
+        if (kind != LS_NORM && kind != LS_FREE) LS_TRY(ls_exec_run_action(x, index, e));
+    }
+    *at_p = i + 1 < n ? i + 1 : -1;
+    return LS_OK;
+}
+
+ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
+    for (int at = 0; at >= 0;) LS_TRY(ls_exec_gradient_next(x, in, &at, e));
+    return LS_OK;
+}
+
+/* ---- set-up ---- */
+
+static void count_shards(ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    size_t n = (size_t)ls_plan_shards(p);
+    x->counts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * n);
+    for (int k = 0; k < p->nbuckets; k++) ls_plan_shard_counts(p, k, x->counts + (size_t)k * n);
+}
+
+static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
+    int failed = pthread_create(&x->comm_thread, NULL, comm_main, x);
+    if (failed)
+        return ls_fail(e, LS_ENOMEM, "the communication thread can't be started: %s",
+                       strerror(failed));
+    x->has_thread = true;
+    return LS_OK;
+}
+
+static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_group_is_one(g); }
+
+/* What is known of a step that is broken off: parts of buckets' sums, where these are made in
+ * memory that all share, in one order. Where gradients need not go soon, none is summed before all
+ * are there: then nothing of them is lost with another worker. */
+static void look_at_restart(ls_exec *x) {
+    const ls_plan_config *c = &x->c.plan->c;
+    const ls_world *w = x->c.world;
+    x->at_step = -1;
+    x->next_load = x->c.first_step;
+    x->norm_at = 0;
+    while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
+           compute_action(x, x->norm_at)->kind != LS_NORM)
+        x->norm_at++;
+    x->restarts = w->store && c->tree && !c->early && !x->c.overlap && is_shared(w->group) &&
+                  is_shared(w->shards) && is_shared(w->replicas);
+    x->sums_last = x->restarts && c->zero <= 1;
+    for (int i = 0; i < x->norm_at; i++)
+        x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
+}
+
+static ls_status set_up(ls_exec *x, ls_error *e) {
+    const ls_plan *p = x->c.plan;
+    ls_plan_project(p, x->c.worker, &x->lanes);
+    ls_plan_arena(p, x->c.worker, &x->places);
+    count_shards(x);
+    look_at_restart(x);
+    x->patience = ls_patience_for(x->c.busy, x->c.cores);
+    x->arena_nbytes = x->places.nbytes;
+    x->work_nbytes = ls_plan_work_nbytes(p);
+    LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
+    LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
+    LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
+    if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
+    LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
+    return x->c.overlap ? start_comm_thread(x, e) : LS_OK;
+}
+
+ls_status ls_exec_create(const ls_exec_config *c, ls_exec **x_p, ls_error *e) {
+    ls_exec *x = aligned_alloc(_Alignof(ls_exec), sizeof *x);
+    if (!x) return ls_fail(e, LS_ENOMEM, "no memory for an executor");
+    memset(x, 0, sizeof *x);
+    x->c = *c;
+    ls_status s = set_up(x, e);
+    if (s == LS_OK)
+        *x_p = x;
+    else
+        ls_exec_free(x);
+    return s;
+}
+
+void ls_exec_free(ls_exec *x) {
+    if (!x) return;
+    if (x->has_thread) {
+        atomic_store(&x->given, -1);
+        ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
+        pthread_join(x->comm_thread, NULL);
+    }
+    ls_loader_free(x->loader);
+    ls_compute_close(&x->compute);
+    ls_unmap(x->arena, x->arena_nbytes);
+    ls_unmap(x->work, x->work_nbytes);
+    ls_arena_plan_free(&x->places);
+    ls_lanes_free(&x->lanes);
+    free(x->counts);
+    free(x);
+}
+
+/* Backward comes to the last layer first. A block that a layer shares with the one below tells only
+ * where no other does. */
+const char *ls_exec_overflow(const ls_exec *x) {
+    const ls_model *m = x->c.plan->c.model;
+    const double *sums = x->c.world->sums;
+    if (!isfinite(x->out.loss)) return "the loss";
+    for (int shared = 0; shared < 2; shared++)
+        for (int i = m->nlayers - 1; i >= 0; i--) {
+            const ls_layer *l = &m->layers[i];
+            for (int k = 0; k < l->nparams; k++) {
+                size_t first = l->offsets[k] / LS_BLOCK + (shared ? 0 : 1);
+                for (size_t b = first; b * LS_BLOCK < l->offsets[k] + l->counts[k]; b++)
+                    if (!isfinite(sums[b])) return l->name;
+            }
+        }
+    return "a gradient";
+}
+
+int64_t ls_exec_time(const ls_exec *x, ls_action_kind kind) {
+    return x->times[LS_LANE_COMPUTE][kind] + x->times[LS_LANE_COMM][kind];
+}
+void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
+void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
+bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }
+const ls_compute *ls_exec_compute(const ls_exec *x) { return &x->compute; }
+
+float *ls_exec_arena(const ls_exec *x, size_t *nbytes_p) {
+    *nbytes_p = x->arena_nbytes;
+    return x->arena;
+}

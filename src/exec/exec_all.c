@@ -1,0 +1,70 @@
+/* exec_all.c - all workers in one thread: the oracle, and the chaos, of exec.h. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "exec/exec_state.h"
+
+/* A communication of all workers, all of them in this thread: each is moved in turn. */
+static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
+    const ls_action *a = &execs[0]->c.plan->actions[index];
+    for (int w = 0; w < n; w++) {
+        int64_t begin = ls_exec_enter(execs[w], index);
+        LS_TRY(ls_exec_start_comm(execs[w], a, &execs[w]->request, e));
+        ls_exec_leave(execs[w], index, begin, false);
+    }
+    for (int left = n; left > 0;)
+        for (int w = 0; w < n; w++) {
+            bool done = false;
+            if (!execs[w]->request) continue;
+            int64_t begin = ls_exec_enter(execs[w], index);
+            LS_TRY(ls_test(&execs[w]->request, &done, e));
+            if (done) ls_exec_finish_comm(execs[w], a);
+            ls_exec_leave(execs[w], index, begin, done);
+            left -= done;
+        }
+    return LS_OK;
+}
+
+ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
+    const ls_plan *p = execs[0]->c.plan;
+    for (int w = 0; w < p->c.nworkers; w++) ls_exec_begin(execs[w], in);
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->worker == LS_ALL_WORKERS)
+            LS_TRY(run_comm_all(execs, p->c.nworkers, i, e));
+        else
+            LS_TRY(ls_exec_run_action(execs[a->worker], i, e));
+    }
+    *out_p = execs[0]->out;
+    return LS_OK;
+}
+
+ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *in,
+                             ls_step_out *out_p, ls_error *e) {
+    int n = execs[0]->c.plan->c.nworkers, left = 0;
+    ls_exec_progress *at = LS_NEW_ARRAY(ls_exec_progress, (size_t)n);
+    ls_status s = LS_OK;
+    for (int w = 0; w < n; w++) {
+        ls_exec_begin(execs[w], in);
+        left += execs[w]->lanes.n[LS_LANE_COMPUTE] + execs[w]->lanes.n[LS_LANE_COMM];
+    }
+    for (uint64_t draw = 0; s == LS_OK && left > 0; draw++) {
+        uint32_t random[4];
+        ls_random_words(seed, LS_STREAM_FAKE, (uint64_t)in->step, draw, random);
+        int w = (int)(random[0] % (uint32_t)n);
+        ls_exec_progress *p = &at[w];
+        int before = p->at[LS_LANE_COMPUTE] + p->at[LS_LANE_COMM];
+        if (random[1] % 2) {
+            s = ls_exec_move_comm(execs[w], p, false, e);
+        } else if (ls_exec_is_ready(execs[w], p, LS_LANE_COMPUTE)) {
+            const ls_lane_step *next =
+                &execs[w]->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]++];
+            s = ls_exec_run_action(execs[w], next->action, e);
+        }
+        left -= p->at[LS_LANE_COMPUTE] + p->at[LS_LANE_COMM] - before;
+    }
+    free(at);
+    *out_p = execs[0]->out;
+    return s;
+}

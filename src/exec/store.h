@@ -1,0 +1,173 @@
+/* store.h - the state of a host's workers in memory that outlives them.
+ *
+ * Whoever starts the workers makes it, and they inherit it: parameters, moments and gradients, a
+ * journal of each block, and what each worker has noted of the latest step that was decided. A step
+ * is decided when some worker knows the norm of the whole gradient: then all gradients are reduced,
+ * and whatever happens to the workers, ls_store_mend() can finish the update from what lies here.
+ * Before that, nothing has changed, and the step is done again.
+ *
+ * An area is one set of parameters and moments: one for all workers of a sharding group where they
+ * share memory, else one a worker.
+ */
+#ifndef LS_EXEC_STORE_H
+#define LS_EXEC_STORE_H
+
+#include "coll/algo/mark.h"
+#include "data/order.h"
+#include "optim/adamw.h"
+#include "optim/scaler.h"
+#include "plan/plan.h"
+
+/* What a step has given; the same at all workers. */
+typedef struct ls_step_out {
+    ls_batch batch;
+    double loss;      /* mean over the tokens, nats */
+    double grad_norm; /* before clipping */
+    bool skipped;     /* it overflowed */
+} ls_step_out;
+
+/* What a worker notes when a step is decided. */
+typedef struct ls_store_note {
+    int64_t steps; /* complete with this one */
+    ls_adamw_step update;
+    ls_step_out out;
+    double lr, loss_scale;
+    int64_t updates;  /* before this step */
+    int64_t began_ns; /* this step */
+    ls_scaler scaler; /* after it */
+} ls_store_note;
+
+typedef struct ls_store ls_store;
+
+/* For plans of this model and config with 1 to `most` workers of `threads` threads each. */
+ls_status ls_store_make(const ls_plan *, int most, int threads, ls_store **s_p, ls_error *);
+void ls_store_free(ls_store *);
+
+/* What of it is memory that workers share (ls_group_attach). */
+void *ls_store_memory(ls_store *, size_t *nbytes_p);
+
+/* ---- by workers ---- */
+
+/* Where worker `worker` has its state in a view, in `area`. */
+void ls_store_place(ls_store *, int worker, int area);
+
+void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute type */
+float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), m and v */
+void *ls_store_grads(ls_store *, int worker);
+double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
+ls_journal ls_store_journal(ls_store *, int worker);
+
+/* What the journal says of a block after so many steps; 0: nothing is there. */
+static inline uint32_t ls_store_mark(int64_t steps) { return (uint32_t)steps + 1; }
+/* What the worker owns by the plan is there, after `steps` steps. */
+void ls_store_fill(ls_store *, const ls_plan *, int worker, int64_t steps);
+/* What the worker owns is not to be trusted: the next view takes others' copies. */
+void ls_store_void(ls_store *, int worker);
+/* All workers have filled their parts: from here on it is kept. Each host's first worker says it.
+ */
+void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
+/* A worker notes that a step is decided. */
+void ls_store_decide(ls_store *, int worker, const ls_store_note *);
+
+/* Flags of the run, kept across views; zero at first. */
+typedef enum ls_store_flag {
+    LS_STORE_FOLDER_BEGUN, /* the run's folder is being made */
+    LS_STORE_FOLDER_MADE,
+    LS_STORE_FOLDER_STEP, /* steps complete when the run began */
+    LS_STORE_TOKENS,      /* a hash of those that the run is trained on; 0: not known yet */
+    LS_STORE_EVALUATED,   /* } 1 + the steps after which it was done last */
+    LS_STORE_SAVED,       /* } */
+    LS_STORE_WANTED,      /* } of checkpoints beside training (storage/snapshot.h) */
+    LS_STORE_COPIED,      /* } */
+    LS_STORE_WRITTEN,     /* } */
+    LS_STORE_TOGETHER,    /* } */
+    LS_STORE_OPENED,      /* } */
+    LS_STORE_PARTS,       /* } */
+    LS_STORE_HELD,        /* } ns that a worker was held up by one at the most */
+    LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
+    LS_STORE_BEST_STEP,   /* } storage/best.h; losses are the bits of a double */
+    LS_STORE_BEST_LOSS,   /* } */
+    LS_STORE_VAL_STEP,    /* } */
+    LS_STORE_VAL_LOSS,    /* } */
+    LS_STORE_VAL_SAMPLES, /* } */
+    LS_STORE_WHOLE,       /* the workers of this view have taken up all of the state */
+    LS_STORE_LOST,        /* a view has found that the state is not whole */
+    LS_STORE_NFLAGS
+} ls_store_flag;
+void ls_store_set(ls_store *, ls_store_flag, int64_t value);
+/* To the value, if that is more. */
+void ls_store_raise(ls_store *, ls_store_flag, int64_t value);
+int64_t ls_store_get(const ls_store *, ls_store_flag);
+
+/* ---- virtual workers whose gradient is computed twice (train/backup.h) ---- */
+
+/* Of one of the `most` that are computed twice in a step: [nfloats] of the plan's reduce type; and
+ * norms and losses. */
+void *ls_store_backup_grads(ls_store *, int place);
+double *ls_store_backup_parts(ls_store *, int place);
+/* The caller alone computes it again in this step, and puts it there; -1: another does, or `most`
+ * are already. */
+int ls_store_claim(ls_store *, int vw, int64_t step, int most);
+bool ls_store_is_claimed(const ls_store *, int vw, int64_t step);
+/* It is there. */
+void ls_store_back(ls_store *, int vw, int64_t step);
+/* Its place; -1: it is not there. */
+int ls_store_backed_at(const ls_store *, int vw, int64_t step);
+
+/* ---- the step in flight, of which workers that stay keep what is done (exec/exec.h) ---- */
+
+/* All gradients of the worker are there, and are to be summed over workers now. */
+void ls_store_compute(ls_store *, int worker, int64_t step);
+bool ls_store_has_computed(const ls_store *, int worker, int64_t step);
+/* Where it notes what it has summed of a bucket: among those with whom it is sharded, or
+ * (replicas) those with the same shard. */
+ls_call_mark ls_store_sum_mark(ls_store *, int worker, int bucket, bool replicas, int64_t step);
+/* Is something summed? And something half, so that the step has to be done again? */
+void ls_store_look_at_sums(const ls_store *, int worker, int64_t step, bool *some_p, bool *half_p);
+/* It is to be done again by all: looks like half a sum. */
+void ls_store_give_up_step(ls_store *, int worker, int64_t step);
+/* Nothing that the worker has done of it counts any more. */
+void ls_store_forget_step(ls_store *, int worker);
+
+/* ---- between views ---- */
+
+/* Steps decided, or -1: there is no state yet. */
+int64_t ls_store_steps(const ls_store *);
+/* What was noted of the latest decided step; false: none since ls_store_begin(). */
+bool ls_store_latest(const ls_store *, ls_store_note *note_p);
+ls_scaler ls_store_scaler(const ls_store *);
+
+/* The newest note of a step that is not finished here; false: there is none. */
+bool ls_store_newest(const ls_store *, ls_store_note *note_p);
+
+/* Workers first to first + n - 1 of the plan's view, which are those of this host, are dead: what
+ * they were changing goes back, then the update of the step that was decided is finished; note
+ * NULL: none was. Can be killed and done again. LS_EINVAL: the state can't be made whole (a bug, or
+ * memory was damaged).
+ */
+ls_status ls_store_mend(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
+                        ls_error *);
+
+/* Before a view of other workers: it begins after so many steps, as other hosts know; blocks that
+ * are not there are taken up from these. steps -1: nothing that is there counts any more. */
+void ls_store_restart(ls_store *, int64_t steps, const ls_scaler *);
+
+/* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
+ * it is not there. */
+ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
+                        ls_scaler *scaler_p, ls_error *);
+/* The same of what the worker owns by the plan; the rest stays as it is. */
+ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *master,
+                              float *m, float *v, ls_scaler *scaler_p, ls_error *);
+
+/* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
+ * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
+void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
+/* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all its steps. */
+void ls_store_list(ls_store *, unsigned char *has);
+/* Of a block: master, m and v, each [LS_BLOCK], are copied to, or become those of the worker's
+ * area, after all steps. The block is there, or missing. */
+void ls_store_read(ls_store *, size_t block, float *to);
+void ls_store_write(ls_store *, int worker, size_t block, const float *from);
+
+#endif

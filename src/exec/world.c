@@ -1,0 +1,369 @@
+/* world.c - see world.h. */
+#include "exec/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/scratch.h"
+#include "coll/virtual.h"
+#include "exec/adopt.h"
+#include "model/table.h"
+
+/* A group's own part of the arena, for its messages; and for a few more groups. */
+enum { GROUPS_NBYTES = 8 << 20 };
+
+static bool has_masters(const ls_plan *p) { return p->c.compute != LS_F32; }
+static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeof(float); }
+static size_t params_nbytes(const ls_plan *p) {
+    return p->c.model->nfloats * ls_dtype_size(p->c.compute);
+}
+static size_t state_nbytes(const ls_plan *p) { return (has_masters(p) ? 3 : 2) * flat_nbytes(p); }
+static size_t sums_nbytes(const ls_plan *p) { return ls_world_nsums(p) * sizeof(double); }
+static size_t slot_nbytes(const ls_plan *p) {
+    return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
+}
+static size_t grads_nbytes(const ls_plan *p, int worker) {
+    int sums = p->c.early ? p->nsums : 0; /* behind the slots; of them the own shards are used */
+    return (size_t)(ls_plan_slots(p, worker) + sums) * slot_nbytes(p);
+}
+static size_t most_grads_nbytes(const ls_plan *p) {
+    size_t most = 0;
+    for (int w = 0; w < p->c.nworkers; w++)
+        if (grads_nbytes(p, w) > most) most = grads_nbytes(p, w);
+    return most;
+}
+static size_t wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
+
+size_t ls_world_nsums(const ls_plan *p) {
+    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1;
+}
+
+size_t ls_world_arena_nbytes(const ls_plan *p) {
+    return params_nbytes(p) + state_nbytes(p) + most_grads_nbytes(p) + 2 * sums_nbytes(p) +
+           GROUPS_NBYTES;
+}
+
+size_t ls_world_host_nbytes(const ls_plan *p) {
+    size_t sum = (params_nbytes(p) + state_nbytes(p)) * (size_t)ls_plan_replicas(p);
+    for (int w = 0; w < p->c.nworkers; w++)
+        sum += grads_nbytes(p, w) + wide_nbytes(p) + 2 * sums_nbytes(p);
+    return sum;
+}
+
+static ls_status no_memory(const ls_plan *p, ls_error *e) {
+    return ls_fail(e, LS_ENOMEM,
+                   "no memory for parameters, gradients and optimizer: %.1f MB wanted; use a "
+                   "smaller model, or fewer workers",
+                   (double)ls_world_host_nbytes(p) / 1e6);
+}
+
+static void place_state(ls_world *w, const ls_plan *p, void *state) {
+    w->master = has_masters(p) ? state : w->params;
+    w->m = (float *)state + (has_masters(p) ? p->c.model->nfloats : 0);
+    w->v = w->m + p->c.model->nfloats;
+}
+
+static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (!ls_plan_wide(p)) return LS_OK;
+    void *wide = NULL;
+    LS_TRY(ls_map(wide_nbytes(p), "sums over micro-batches", &wide, e));
+    w->wide = wide;
+    return LS_OK;
+}
+
+/* What is this worker's own, whoever else there is. */
+static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
+    w->grads = ls_group_alloc(w->group, grads_nbytes(p, ls_group_rank(w->group)));
+    w->parts = ls_group_alloc(w->group, sums_nbytes(p));
+    w->sums = ls_group_alloc(w->group, sums_nbytes(p));
+    if (!w->grads || !w->parts || !w->sums) return no_memory(p, e);
+    return take_wide(w, p, e);
+}
+
+/* The groups of the sharding, where there are several. */
+static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
+    int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
+    w->shards = w->group;
+    if (ls_plan_replicas(p) == 1) return LS_OK;
+    LS_TRY(ls_group_split(w->group, rank / n, rank, &w->shards, e));
+    return ls_group_split(w->group, rank % n, rank, &w->replicas, e);
+}
+
+/* A part of the disk is made sure of, else a write to it would kill. Worker 0 collects all. */
+static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void **state_p,
+                          ls_error *e) {
+    ls_bucket all = {0, p->c.model->nfloats, 0, 0};
+    int rank = ls_group_rank(w->group), file = -1;
+    size_t n = state_nbytes(p) / flat_nbytes(p);
+    LS_TRY(ls_scratch_open(dir, state_nbytes(p), &file, e));
+    ls_status s = LS_OK;
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; s == LS_OK && k < (rank ? p->nbuckets : 1); k++) {
+            ls_bucket b = rank ? ls_plan_owned(p, k, rank) : all;
+            s = ls_scratch_reserve(file, dir, i * flat_nbytes(p) + b.first * sizeof(float),
+                                   (b.end - b.first) * sizeof(float), e);
+        }
+    if (s == LS_OK) s = ls_scratch_map(file, dir, state_nbytes(p), state_p, e);
+    close(file);
+    return s;
+}
+
+ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *e) {
+    size_t nbytes = 0;
+    void *memory = ls_store_memory(w->store, &nbytes);
+    w->group = g;
+    ls_group_attach(g, memory, nbytes);
+    return split(w, p, e);
+}
+
+static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    LS_TRY(ls_world_rejoin(w, p, w->group, e));
+    w->one = w->one_state = p->c.zero > 0 && ls_group_is_one(w->shards);
+    int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* other groups may have others */
+    ls_store_place(w->store, rank, area);
+    w->journal = ls_store_journal(w->store, rank);
+    w->params = ls_store_params(w->store, area);
+    place_state(w, p, ls_store_state(w->store, area));
+    w->grads = ls_store_grads(w->store, rank);
+    w->parts = ls_store_sums(w->store, rank);
+    w->sums = w->parts + ls_world_nsums(p);
+    return take_wide(w, p, e);
+}
+
+void ls_world_clear(const ls_world *w, const ls_plan *p) {
+    memset(w->parts, 0, 2 * sums_nbytes(p));
+}
+
+ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *store,
+                        const char *dir, ls_error *e) {
+    *w = (ls_world){.group = g, .store = store, .in_file = dir != NULL};
+    if (store) return open_in_store(w, p, e);
+    void *state = NULL;
+    LS_TRY(split(w, p, e));
+    if (p->c.zero > 0) LS_TRY(ls_group_alloc_one(w->shards, params_nbytes(p), &w->params, e));
+    w->one = w->params != NULL;
+    w->mine[0] = !w->one;
+    if (!w->one) LS_TRY(ls_map(params_nbytes(p), "parameters", &w->params, e));
+    if (w->one && !dir) LS_TRY(ls_group_alloc_one(w->shards, state_nbytes(p), &state, e));
+    w->one_state = state != NULL;
+    w->mine[1] = !w->one_state;
+    ls_status s = LS_OK;
+    if (dir)
+        s = map_file(w, p, dir, &state, e);
+    else if (!w->one_state)
+        s = ls_map(state_nbytes(p), "optimizer", &state, e);
+    if (s == LS_OK) place_state(w, p, state);
+    return s == LS_OK ? take_own(w, p, e) : s;
+}
+
+/* The sharding's groups, without anyone to wait for. */
+static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
+    int n = ls_plan_shards(p), replicas = ls_plan_replicas(p);
+    ls_group **groups = LS_NEW_ARRAY(ls_group *, (size_t)p->c.nworkers);
+    ls_status s = LS_OK;
+    for (int g = 0; s == LS_OK && g < replicas; g++) {
+        s = ls_group_open_threads(n, NULL, groups, e);
+        for (int i = 0; s == LS_OK && i < n; i++) worlds[g * n + i].shards = groups[i];
+    }
+    for (int i = 0; s == LS_OK && i < n; i++) {
+        s = ls_group_open_threads(replicas, NULL, groups, e);
+        for (int g = 0; s == LS_OK && g < replicas; g++) worlds[g * n + i].replicas = groups[g];
+    }
+    free(groups);
+    return s;
+}
+
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool one,
+                            ls_error *e) {
+    int n = ls_plan_shards(p);
+    for (int i = 0; i < p->c.nworkers; i++) {
+        worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .together = true};
+        worlds[i].one = worlds[i].one_state = one;
+    }
+    if (ls_plan_replicas(p) > 1) LS_TRY(split_all(worlds, p, e));
+    for (int i = 0; i < p->c.nworkers; i++) {
+        ls_world *w = &worlds[i], *first = &worlds[i / n * n];
+        w->mine[0] = w->mine[1] = i % n == 0 || !one;
+        w->params = first->params;
+        void *state = has_masters(p) ? first->master : first->m;
+        if (w->mine[0]) {
+            LS_TRY(ls_map(params_nbytes(p), "parameters", &w->params, e));
+            LS_TRY(ls_map(state_nbytes(p), "optimizer", &state, e));
+        }
+        place_state(w, p, state);
+        LS_TRY(take_own(w, p, e));
+    }
+    return LS_OK;
+}
+
+void ls_world_part(ls_world *w) {
+    if (w->shards != w->group) ls_group_close(w->shards);
+    ls_group_close(w->replicas);
+    w->group = w->shards = w->replicas = NULL;
+}
+
+void ls_world_close(ls_world *w, const ls_plan *p) {
+    if (!w->group && !w->store) return;
+    if (!w->store) {
+        ls_group_free(w->group, w->grads);
+        ls_group_free(w->group, w->parts);
+        ls_group_free(w->group, w->sums);
+    }
+    if (w->mine[0]) ls_unmap(w->params, params_nbytes(p));
+    if (w->mine[1]) ls_unmap(has_masters(p) ? w->master : w->m, state_nbytes(p));
+    ls_unmap(w->wide, wide_nbytes(p));
+    ls_world_part(w);
+    *w = (ls_world){0};
+}
+
+void ls_world_round(const ls_world *w, const ls_plan *p, const ls_compute *c, size_t first,
+                    size_t end) {
+    if (has_masters(p))
+        ls_table_narrow(c, p->c.compute, end - first, w->master + first,
+                        ls_flat_at_mut(p->c.compute, w->params, first));
+}
+
+/* ---- what comes and goes ---- */
+
+/* Whole pages of elements [first, end) become empty. Shared memory is removed from its file,
+ * private pages are forgotten. */
+static void drop_range(void *x, size_t size, size_t first, size_t end) {
+    const uintptr_t page = 4096;
+    uintptr_t a = ((uintptr_t)x + first * size + page - 1) / page * page;
+    uintptr_t b = ((uintptr_t)x + end * size) / page * page;
+    if (a < b && madvise((void *)a, b - a, MADV_REMOVE) != 0)
+        madvise((void *)a, b - a, MADV_DONTNEED);
+}
+
+static void drop_others(void *x, size_t size, ls_bucket all, ls_bucket own) {
+    drop_range(x, size, all.first, own.first);
+    drop_range(x, size, own.end, all.end);
+}
+
+void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
+    ls_bucket all = p->buckets[b->index];
+    ls_bucket own = ls_plan_shard(p, b->index, ls_group_rank(w->group));
+    if (b->kind == LS_BUF_PARAM && !w->one)
+        drop_others(w->params, ls_dtype_size(p->c.compute), all, own);
+    if (b->kind != LS_BUF_GRAD) return;
+    char *grads = (char *)w->grads + (size_t)b->slot * slot_nbytes(p);
+    if (b->slot == 0 && !p->c.early)
+        drop_others(grads, ls_dtype_size(p->c.reduce), all, own);
+    else
+        drop_range(grads, ls_dtype_size(p->c.reduce), all.first, all.end);
+}
+
+static bool is_gathered(const ls_world *w, const ls_plan *p, int bucket) {
+    return !w->one && ls_plan_gathers(p, bucket);
+}
+
+/* The parameters of a bucket, from those who own its shards to all. counts [shards]: for use. */
+static ls_status gather_bucket(ls_world *w, const ls_plan *p, int k, size_t *counts, ls_error *e) {
+    ls_dtype type = p->c.compute;
+    size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
+    ls_plan_shard_counts(p, k, counts);
+    return ls_all_gather_v(w->shards, ls_flat_at(type, w->params, own),
+                           ls_flat_at_mut(type, w->params, p->buckets[k].first), counts, type, e);
+}
+
+/* Where parameters are one copy the wait is for all to have written their parts. */
+ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    unsigned char *missing = ls_alloc(p->c.model->nfloats / LS_BLOCK);
+    ls_store_adopt(w->store, p, rank, missing);
+    ls_status s = ls_adopt(w, p, missing, e);
+    free(missing);
+    LS_TRY(s);
+    for (int k = 0; has_masters(p) && k < p->nbuckets; k++) {
+        ls_bucket own = ls_plan_owned(p, k, rank);
+        ls_world_round(w, p, c, own.first, own.end);
+    }
+    LS_TRY(ls_barrier(w->group, e));
+    if (w->one || p->c.zero == 0) return LS_OK;
+    size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
+    for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
+        if (!is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
+    free(counts);
+    return s;
+}
+
+ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->together) return LS_OK;
+    if (w->one) return ls_barrier(w->shards, e); /* all have written their shards */
+    size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
+    ls_status s = LS_OK;
+    for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
+        if (is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
+    free(counts);
+    return s;
+}
+
+void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
+    for (int k = 0; k < p->nbuckets; k++)
+        if (is_gathered(w, p, k))
+            ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
+}
+
+/* Every shard of x that is another worker's goes to the first of the sharding group. */
+static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
+    int rank = ls_group_rank(w->shards);
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int owner = 1; owner < ls_plan_shards(p); owner++) {
+            ls_bucket s = ls_plan_shard(p, k, owner);
+            if (rank == owner)
+                LS_TRY(ls_send(w->shards, x + s.first, s.end - s.first, LS_F32, 0, e));
+            if (rank == 0)
+                LS_TRY(ls_recv(w->shards, x + s.first, s.end - s.first, LS_F32, owner, e));
+        }
+    return LS_OK;
+}
+
+ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->together || p->c.zero == 0) return LS_OK;
+    if (w->one) LS_TRY(ls_barrier(w->shards, e));
+    if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica of it */
+    if (!w->one_state) {
+        LS_TRY(collect(w, p, w->m, e));
+        LS_TRY(collect(w, p, w->v, e));
+    }
+    if (has_masters(p)) return w->one_state ? LS_OK : collect(w, p, w->master, e);
+    return !w->one && p->c.zero == 3 ? collect(w, p, w->params, e) : LS_OK;
+}
+
+/* Pages of a file go by themselves where memory is short. */
+void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
+    if (w->one_state || w->in_file || p->c.zero == 0) return;
+    ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
+    drop_others(w->m, sizeof(float), all, own);
+    drop_others(w->v, sizeof(float), all, own);
+    if (has_masters(p)) drop_others(w->master, sizeof(float), all, own);
+}
+
+void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
+    if (w->together || ls_group_rank(w->group) != 0) return;
+    for (int k = 0; k < p->nbuckets; k++) ls_world_drop_state(w, p, k);
+    ls_world_drop_params(w, p);
+}
+
+static size_t resident(const void *x, size_t nbytes) {
+    const uintptr_t page = 4096;
+    uintptr_t a = (uintptr_t)x / page * page;
+    size_t npages = ((uintptr_t)x + nbytes - a + page - 1) / page, n = 0;
+    if (nbytes == 0) return 0;
+    unsigned char *there = LS_NEW_ARRAY(unsigned char, npages);
+    if (mincore((void *)a, npages * page, there) == 0)
+        for (size_t i = 0; i < npages; i++) n += there[i] & 1;
+    free(there);
+    return n * page;
+}
+
+size_t ls_world_resident_nbytes(const ls_world *w, const ls_plan *p) {
+    size_t n = (size_t)ls_plan_shards(p);
+    size_t params = resident(w->params, params_nbytes(p)) / (w->one ? n : 1);
+    size_t state = resident(has_masters(p) ? w->master : w->m, state_nbytes(p));
+    return params + state / (w->one_state ? n : 1) + resident(w->wide, wide_nbytes(p)) +
+           resident(w->grads, grads_nbytes(p, ls_group_rank(w->group)));
+}

@@ -1,0 +1,151 @@
+/* generate.c - see generate.h. */
+#include "infer/generate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cores.h"
+#include "base/random.h"
+#include "infer/decode.h"
+#include "model/table.h"
+#include "storage/checkpoint.h"
+
+enum { EVAL_SAMPLES = 4 }; /* at once */
+
+static ls_status load_weights(ls_trained *t, ls_error *e) {
+    ls_gpt_config shape = ls_config_shape(&t->config);
+    LS_TRY(ls_gpt_create(&shape, &t->model, e));
+    void *p = NULL;
+    ls_dtype type = ls_config_compute(&t->config);
+    t->params_nbytes = t->model.nfloats * sizeof(float);
+    LS_TRY(ls_map(t->params_nbytes, "weights", &p, e));
+    t->params = p;
+    ls_train_state s = {.model = &t->model, .params = t->params};
+    LS_TRY(ls_checkpoint_load(t->path, &s, e));
+    LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
+    if (type != LS_F32) /* to what training computes with */
+        LS_TRY(
+            ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
+    t->memory_nbytes = ls_infer_nbytes(&t->model, type, EVAL_SAMPLES);
+    LS_TRY(ls_map(t->memory_nbytes, "activations", &t->memory, e));
+    t->infer = (ls_infer){&t->model, &t->compute, type, t->params, t->memory, EVAL_SAMPLES};
+    return LS_OK;
+}
+
+static ls_status open_trained(ls_trained *t, ls_error *e) {
+    char *config = ls_format("%s/config.yaml", t->path);
+    char *tokenizer = ls_format("%s/tokenizer.json", t->path);
+    ls_status s = ls_config_read(config, &t->config, e);
+    if (s == LS_OK) s = ls_config_check(&t->config, config, e);
+    if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
+    if (s == LS_OK) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
+    if (s == LS_OK && ls_tokenizer_vocab(t->tokenizer) != t->config.model.vocab)
+        s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,
+                    ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
+    free(config);
+    free(tokenizer);
+    return s;
+}
+
+/* What is wrong with a file may come from damage, which is said instead. */
+static ls_status tell_damage(const char *path, ls_status s, ls_error *e) {
+    ls_checkpoint_info i;
+    ls_error why = {0};
+    ls_status damaged = ls_checkpoint_verify(path, &i, &why);
+    return damaged == LS_OK ? s : ls_fail(e, damaged, "%s", why.msg);
+}
+
+ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *e) {
+    ls_trained t = {0};
+    LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
+    *t_p = t;
+    ls_status s = open_trained(t_p, e);
+    if (s != LS_OK) s = tell_damage(t.path, s, e);
+    if (s != LS_OK) ls_trained_close(t_p);
+    return s;
+}
+
+void ls_trained_close(ls_trained *t) {
+    if (t->compute.pool) ls_compute_close(&t->compute);
+    ls_unmap(t->memory, t->memory_nbytes);
+    ls_unmap(t->params, t->params_nbytes);
+    ls_model_free(&t->model);
+    ls_tokenizer_free(t->tokenizer);
+    free(t->path);
+    *t = (ls_trained){0};
+}
+
+static ls_status emit(const ls_trained *t, uint32_t token, ls_write_fn *fn, void *arg,
+                      ls_error *e) {
+    size_t nbytes = 0;
+    const uint8_t *bytes = ls_tokenizer_bytes(t->tokenizer, token, &nbytes);
+    return fn(bytes, nbytes, arg, e);
+}
+
+/* text [n + s->ntokens], of which n are there. */
+static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
+                       ls_write_fn *fn, void *arg, ls_error *e) {
+    ls_dtype type = ls_config_compute(&t->config);
+    ls_decode d = {.model = &t->model, .compute = &t->compute, .dtype = type, .params = t->params};
+    size_t nbytes = ls_decode_nbytes(&t->model, type);
+    LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));
+    ls_sampler sampler = ls_sampler_create((size_t)t->config.model.vocab);
+    ls_status status = LS_OK;
+    for (int64_t i = 0; status == LS_OK && i < s->ntokens; i++, n++) {
+        const float *logits = ls_decode_text(&d, text, n);
+        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, s->number, (uint64_t)i);
+        text[n] = ls_sampler_draw(&sampler, logits, s->rule, u);
+        status = emit(t, text[n], fn, arg, e);
+    }
+    ls_sampler_free(&sampler);
+    ls_unmap(d.memory, nbytes);
+    return status;
+}
+
+ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
+                      ls_error *e) {
+    const char *prompt = *s->prompt ? s->prompt : "\n";
+    size_t n = 0;
+    uint32_t *encoded = NULL;
+    LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), "--prompt",
+                               &encoded, &n, e));
+    uint32_t *text = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
+    memcpy(text, encoded, n * sizeof *text);
+    free(encoded);
+    ls_status status = LS_OK;
+    for (size_t i = 0; status == LS_OK && i < n; i++) status = emit(t, text[i], fn, arg, e);
+    if (status == LS_OK) status = go_on(t, s, text, (int64_t)n, fn, arg, e);
+    free(text);
+    return status;
+}
+
+ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,
+                              const char *what, ls_evaluation *v_p, ls_error *e) {
+    int64_t T = t->config.model.context;
+    if (n < (size_t)T + 1)
+        return ls_fail(e, LS_EINVAL, "%s: has %zu tokens, shorter than one context (%lld + 1)",
+                       what, n, (long long)T);
+    size_t nsamples = (n - 1) / (size_t)T;
+    uint32_t *samples = LS_NEW_ARRAY(uint32_t, EVAL_SAMPLES * (size_t)(T + 1));
+    double nats = 0, nbytes = 0, losses[EVAL_SAMPLES];
+    for (size_t i = 0; i < nsamples; i += EVAL_SAMPLES) {
+        size_t k = nsamples - i < EVAL_SAMPLES ? nsamples - i : EVAL_SAMPLES;
+        for (size_t j = 0; j < k; j++)
+            memcpy(samples + j * (size_t)(T + 1), tokens + (i + j) * (size_t)T,
+                   (size_t)(T + 1) * sizeof *samples);
+        ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
+        for (size_t j = 0; j < k; j++) nats += losses[j];
+    }
+    for (size_t i = 1; i <= nsamples * (size_t)T; i++) {
+        size_t length = 0;
+        ls_tokenizer_bytes(t->tokenizer, tokens[i], &length);
+        nbytes += (double)length;
+    }
+    free(samples);
+    if (!isfinite(nats))
+        return ls_fail(e, LS_EINVAL, "%s: the model's loss on it is %g: its weights are useless",
+                       what, nats);
+    *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);
+    return LS_OK;
+}

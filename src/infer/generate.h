@@ -1,0 +1,51 @@
+/* generate.h - a trained model, loaded from a checkpoint: to write text, and to be evaluated. */
+#ifndef LS_INFER_GENERATE_H
+#define LS_INFER_GENERATE_H
+
+#include "config/config.h"
+#include "data/tokenizer.h"
+#include "infer/infer.h"
+#include "infer/sampler.h"
+#include "train/evaluate.h"
+
+typedef struct ls_trained {
+    char *path; /* of the checkpoint */
+    ls_config config;
+    ls_tokenizer *tokenizer;
+    ls_model model;
+    ls_compute compute;
+    ls_infer infer;
+    void *params;
+    void *memory;
+    size_t params_nbytes, memory_nbytes;
+} ls_trained;
+
+/* `path`: a run or a checkpoint. Uses all cores. */
+ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *);
+void ls_trained_close(ls_trained *);
+
+typedef struct ls_sampling {
+    const char *prompt;
+    int64_t ntokens;
+    uint64_t seed;
+    uint64_t number; /* of the prompt, among several that are given with one seed */
+    ls_sampler_rule rule;
+} ls_sampling;
+
+/* Calls write() with the prompt's bytes, then with each new token's; ends where it fails. The same
+ * text for the same seed and number on any machine and any number of threads. An empty prompt
+ * begins from a line end.
+ *
+ * Keys and values of what the model has seen are kept, so a token costs one position (decode.h).
+ * Of a prompt the latest `context` tokens count; where the context is full its older half is
+ * dropped, and the rest is taken in anew. */
+typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
+ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
+                      ls_error *);
+
+/* Loss over whole samples of tokens [n]; *v_p as in evaluate.h. `what` names the text in messages.
+ */
+ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
+                              const char *what, ls_evaluation *v_p, ls_error *);
+
+#endif

@@ -1,0 +1,91 @@
+/* infer.c - see infer.h. Memory: two activations in turn | the largest saved | the largest work. */
+#include "infer/infer.h"
+
+#include "model/mixed.h"
+
+/* Bytes for n samples, at most of any layer. */
+typedef struct sizes {
+    size_t y, saved, work;
+} sizes;
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
+    sizes s = {0};
+    for (int i = 0; i < m->nlayers; i++) {
+        const ls_layer *l = &m->layers[i];
+        s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
+        if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* logits of a position */
+        s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
+        s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32));
+    }
+    s.y = (s.y + 63) / 64 * 64;
+    s.saved = (s.saved + 63) / 64 * 64;
+    return s;
+}
+
+size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
+    sizes s = sizes_of(m, dtype, n);
+    return 2 * s.y + s.saved + s.work;
+}
+
+/* Where layer i puts its output. */
+static void *output_of(const ls_infer *f, const sizes *s, int i) {
+    return (char *)f->memory + (size_t)(i % 2) * s->y;
+}
+
+static void show_nobody(void *arg, int layer, int64_t T, const float *saved) {
+    (void)arg, (void)layer, (void)T, (void)saved;
+}
+
+/* Layers [0, end), each from the output of the one before; returns the last output. */
+static const void *forward(const ls_infer *f, ls_mixed_call *c, int end, ls_infer_show *show,
+                           void *arg) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    char *memory = f->memory;
+    const void *x = NULL;
+    c->threads = f->compute;
+    c->compute = f->dtype;
+    c->store = (ls_layer_store){.params_type = f->dtype, .grads_type = LS_F32, .params = f->params};
+    c->saved = memory + 2 * s.y;
+    c->work = memory + 2 * s.y + s.saved;
+    for (int i = 0; i < end; i++) {
+        const ls_layer *l = &f->model->layers[i];
+        c->x = x;
+        c->y = output_of(f, &s, i);
+        ls_mixed_forward(l, c);
+        show(arg, i, c->T, ls_mixed_unrounded(l, c));
+        x = c->y;
+    }
+    return x;
+}
+
+void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, double *losses) {
+    int64_t T = f->model->config.context;
+    for (int64_t i = 0; i < n; i += f->n) {
+        ls_mixed_call c = {.n = n - i < f->n ? n - i : f->n,
+                           .T = T,
+                           .tokens = tokens + i * (T + 1),
+                           .losses = losses + i};
+        forward(f, &c, f->model->nlayers, show_nobody, NULL);
+    }
+}
+
+const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T) {
+    return ls_infer_next_shown(f, tokens, T, show_nobody, NULL);
+}
+
+const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
+                                 ls_infer_show *show, void *arg) {
+    int last = f->model->nlayers - 1;
+    ls_mixed_call c = {.n = 1, .T = T, .tokens = tokens};
+    const char *x = forward(f, &c, last, show, arg);
+    const ls_layer *head = &f->model->layers[last];
+    size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
+    c.x = x + (size_t)(T - 1) * row; /* the head needs the last position alone */
+    c.T = 1;
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    c.y = output_of(f, &s, last);
+    ls_mixed_forward(head, &c);
+    return c.y;
+}

@@ -1,0 +1,60 @@
+/* environment.h - who am I: rank, size and address, from what the program's launcher has set.
+ *
+ *     launcher      rank                  size                  local rank and size
+ *     lockstep      LOCKSTEP_RANK         LOCKSTEP_SIZE         LOCKSTEP_LOCAL_RANK, ..._SIZE
+ *     torchrun      RANK                  WORLD_SIZE            LOCAL_RANK, LOCAL_WORLD_SIZE
+ *     Open MPI      OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE  ..._LOCAL_RANK, ..._LOCAL_SIZE
+ *     PMI (MPICH)   PMI_RANK              PMI_SIZE              MPI_LOCALRANKID, MPI_LOCALNRANKS
+ *     PMIx          PMIX_RANK             (see environment.c)
+ *     Slurm         SLURM_PROCID          SLURM_STEP_NUM_TASKS  SLURM_LOCALID
+ *
+ * The first launcher in this order whose rank is set decides; the others are not looked at. Without
+ * any the program is alone, a group of one, unless WORLD_SIZE says otherwise, which is refused. LOCKSTEP_ADDR (host:port or [ipv6]:port), else
+ * MASTER_ADDR and MASTER_PORT, say with each launcher where worker 0 listens. Tasks of srun, with
+ * PMI or PMIx too, have an address without them: the step's first node and a port made of the job's
+ * number.
+ */
+#ifndef LS_NET_LAUNCH_ENVIRONMENT_H
+#define LS_NET_LAUNCH_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* More workers than this are a mistake in a variable. */
+#define LS_MAX_WORKERS 1048576
+
+typedef enum ls_launcher {
+    LS_LAUNCHER_NONE, /* alone */
+    LS_LAUNCHER_LOCKSTEP,
+    LS_LAUNCHER_TORCHRUN,
+    LS_LAUNCHER_OPENMPI,
+    LS_LAUNCHER_PMI,
+    LS_LAUNCHER_PMIX,
+    LS_LAUNCHER_SLURM
+} ls_launcher;
+
+typedef struct ls_environment {
+    ls_launcher launcher;
+    int rank, size;             /* 0, 1 where nothing says otherwise */
+    int local_rank, local_size; /* among the workers of this host; -1 where it is not said */
+    char host[256];             /* where worker 0 listens; "" and 0 where it is not said */
+    int port;
+    bool port_taken; /* torchrun's own agent listens on `port`: worker 0 can't */
+} ls_environment;
+
+/* Reads and checks the environment; changes nothing. While another thread calls setenv() it must
+ * not be called. LS_EINVAL: a variable is wrong or missing; the message names it, its value and
+ * what was expected. */
+ls_status ls_environment_read(ls_environment *env_p, ls_error *);
+
+/* "none", "lockstep", "torchrun", "Open MPI", "PMI", "PMIx", "Slurm". */
+const char *ls_launcher_name(ls_launcher launcher);
+
+/* The first host of a list as Slurm writes it: "node[003-007,010],other-[1-2]x" gives "node003".
+ * The whole list is checked. host_p [n] is left as it was on failure: LS_EINVAL, the list is
+ * malformed or the name doesn't fit. */
+ls_status ls_nodelist_first(const char *list, char *host_p, size_t n, ls_error *);
+
+#endif

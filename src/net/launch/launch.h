@@ -1,0 +1,92 @@
+/* launch.h - starts workers of one host, and watches over them.
+ *
+ * Each worker finds itself by its environment (environment.h); shared memory for the group is made
+ * before they start and handed down as a descriptor. ls_launch_run() is `lockstep run`: a worker
+ * that fails ends the others. The functions below it are the steps of which it is made.
+ */
+#ifndef LS_NET_LAUNCH_LAUNCH_H
+#define LS_NET_LAUNCH_LAUNCH_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "net/local/board.h"
+
+typedef struct ls_launch_options {
+    int nworkers; /* of this host */
+    /* Of a group that spans hosts: its size, the rank of the first worker here, and where worker 0
+     * listens (listen_fd, where it is one of these); its workers share no memory, and have the join
+     * key from the environment. host: unlike other hosts', also where these are one machine.
+     * size 0: all workers are of this host. */
+    int size, first;
+    const char *address, *host;
+    const char *listen; /* the address that the workers listen at (door.h); NULL or "": none */
+    int listen_fd;
+    size_t arena_nbytes; /* of the shared memory, a worker's part */
+    bool bind;           /* each to its part of the cores, where there are enough */
+    /* What a worker runs: a program (argv, NULL-terminated), or a function, whose result is the
+     * exit code. */
+    char *const *argv;
+    int (*main)(void *arg);
+    void *arg;
+    /* May be NULL: where workers tell why they failed, which goes before what is seen from here;
+     * and what is to be said of one that was killed, e.g. " in step 3, action 17", appended to the
+     * message. */
+    ls_board *board;
+    void (*where)(int rank, void *arg, char *text, size_t nbytes);
+} ls_launch_options;
+
+/* Until all have ended. *code_p is 0, or the exit code of the first worker that failed (128 + the
+ * signal's number, if it was killed); *e then says who and how. SIGINT, SIGTERM and SIGHUP are
+ * passed on; a second SIGINT or SIGTERM kills. */
+ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
+
+/* ---- the steps ---- */
+
+/* The signals that are waited for, held back from this process and from its workers until these
+ * run: SIGCHLD and those that ask to stop; not SIGHUP where it is ignored (nohup). */
+typedef struct ls_launch_signals {
+    sigset_t waited, before;
+    struct sigaction child_before;
+} ls_launch_signals;
+void ls_launch_hold(ls_launch_signals *);
+void ls_launch_release(const ls_launch_signals *);
+
+typedef struct ls_launch ls_launch;
+
+/* Starts all, which are numbered here from 0. options and signals (held) stay the caller's, and
+ * must last. */
+ls_status ls_launch_start(const ls_launch_options *, const ls_launch_signals *, ls_launch **l_p,
+                          ls_error *);
+/* Kills and reaps who is left. NULL is fine. */
+void ls_launch_close(ls_launch *);
+
+/* What the workers wait for in their group ends, with LS_EABORT. Not of a group that spans hosts.
+ */
+void ls_launch_call_off(const ls_launch *);
+/* After that, when those that are left have closed their groups: starts the others anew. */
+ls_status ls_launch_renew(ls_launch *, ls_error *);
+
+typedef struct ls_launch_event {
+    enum {
+        LS_LAUNCH_QUIET,  /* nothing, for as long as was asked */
+        LS_LAUNCH_ENDED,  /* worker `rank`; `how` is what waitpid() said */
+        LS_LAUNCH_SIGNAL, /* this process got `number` */
+    } what;
+    int rank, how, number;
+} ls_launch_event;
+
+/* The next event, for which it waits; LS_LAUNCH_QUIET also when a worker nudges. NULL: there are no
+ * workers, but signals. */
+ls_launch_event ls_launch_wait(ls_launch *, const ls_launch_signals *, int64_t timeout_ns);
+/* By a worker: whoever started it looks around at once. */
+void ls_launch_nudge(void);
+int ls_launch_alive(const ls_launch *);
+pid_t ls_launch_pid(const ls_launch *, int rank); /* 0: it has ended */
+void ls_launch_signal(const ls_launch *, int rank, int number);
+void ls_launch_signal_all(const ls_launch *, int number);
+
+#endif

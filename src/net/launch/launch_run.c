@@ -1,0 +1,81 @@
+/* launch_run.c - ls_launch_run() of launch.h: all end with the first that fails. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "net/launch/launch.h"
+
+/* After a failure the others have this long to end by themselves, then to heed SIGTERM. */
+static const int64_t GRACE_NS = 500 * 1000 * 1000, LOOK_NS = 100 * 1000 * 1000;
+
+typedef struct run {
+    const ls_launch_options *o;
+    ls_launch *l;
+    int interrupts, code;
+    int64_t end_at; /* when those left are told to end, then killed; 0: never */
+    bool told;
+    bool killed;    /* the worker that failed first */
+    ls_error error; /* of it */
+} run;
+
+static void note_end(run *r, int rank, int how) {
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return;
+    if (!r->end_at) r->end_at = ls_clock_ns() + GRACE_NS;
+    if (r->code) return;
+    r->killed = WIFSIGNALED(how);
+    if (r->killed) {
+        char where[256] = "";
+        if (r->o->where) r->o->where(rank, r->o->arg, where, sizeof where);
+        r->code = 128 + WTERMSIG(how);
+        ls_fail(&r->error, LS_EPEER, "worker %d was killed by signal %d (%s)%s", rank,
+                WTERMSIG(how), strsignal(WTERMSIG(how)), where);
+    } else {
+        r->code = WEXITSTATUS(how);
+        ls_fail(&r->error, LS_EPEER, "worker %d ended with exit code %d", rank, r->code);
+    }
+}
+
+static void end_rest(run *r) {
+    if (!r->end_at || ls_clock_ns() < r->end_at) return;
+    ls_launch_signal_all(r->l, r->told ? SIGKILL : SIGTERM);
+    r->told = true;
+    r->end_at = ls_clock_ns() + GRACE_NS;
+}
+
+/* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
+ * one request. */
+static void on_signal(run *r, int number) {
+    r->interrupts += number != SIGHUP;
+    ls_launch_signal_all(r->l, r->interrupts > 1 ? SIGKILL : number);
+}
+
+/* Workers that only say that they lost another know less than who saw it die. */
+static void find_cause(const run *r, ls_error *e) {
+    const ls_board *b = r->o->board;
+    *e = r->error;
+    if (r->interrupts > 1) {
+        ls_fail(e, LS_EABORT, "interrupted twice: all workers were ended at once");
+    } else if (b && !ls_board_failed(b, e) && !r->killed) {
+        ls_board_lost(b, e);
+    }
+}
+
+ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
+    run r = {.o = o};
+    ls_launch_signals signals;
+    ls_launch_hold(&signals);
+    ls_status s = ls_launch_start(o, &signals, &r.l, e);
+    while (s == LS_OK && ls_launch_alive(r.l)) {
+        ls_launch_event ev = ls_launch_wait(r.l, &signals, LOOK_NS);
+        if (ev.what == LS_LAUNCH_ENDED) note_end(&r, ev.rank, ev.how);
+        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(&r, ev.number);
+        end_rest(&r);
+    }
+    ls_launch_close(r.l);
+    ls_launch_release(&signals);
+    if (s != LS_OK) return s;
+    *code_p = r.code;
+    if (r.code && e) find_cause(&r, e);
+    return LS_OK;
+}

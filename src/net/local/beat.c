@@ -1,0 +1,57 @@
+/* beat.c - see beat.h. */
+#include "net/local/beat.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { BEAT_MS = 100 };
+
+struct ls_beat {
+    ls_board_slot *slot;
+    int stop_fd;
+    pthread_t thread;
+};
+
+static void *run(void *arg) {
+    const ls_beat *b = arg;
+    struct pollfd stop = {.fd = b->stop_fd, .events = POLLIN};
+    do atomic_store(&b->slot->beat_ns, ls_clock_ns());
+    while (poll(&stop, 1, BEAT_MS) <= 0);
+    return NULL;
+}
+
+ls_status ls_beat_start(ls_board_slot *slot, ls_beat **b_p, ls_error *e) {
+    ls_beat *b = LS_NEW(ls_beat);
+    *b = (ls_beat){.slot = slot, .stop_fd = eventfd(0, EFD_CLOEXEC)};
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    int why = b->stop_fd < 0 ? errno : pthread_create(&b->thread, NULL, run, b);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (why) {
+        if (b->stop_fd >= 0) close(b->stop_fd);
+        free(b);
+        return ls_fail(e, LS_ENOMEM, "no thread to show that the worker lives: %s", strerror(why));
+    }
+    *b_p = b;
+    return LS_OK;
+}
+
+void ls_beat_stop(ls_beat *b) {
+    if (!b) return;
+    uint64_t one = 1;
+    while (write(b->stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+    pthread_join(b->thread, NULL);
+    close(b->stop_fd);
+    free(b);
+}

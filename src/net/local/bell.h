@@ -1,0 +1,39 @@
+/* bell.h - how a worker sleeps until another has done something, in memory that they share.
+ *
+ * Anyone rings; the owner looks at what it waits for, and sleeps when it isn't there yet:
+ *
+ *     ls_bell_wait(&bell, ready, arg, &patience)
+ *
+ * A wait looks again and again for a while (where each worker has a core), then gives up its core
+ * between looks, then sleeps in the kernel (futex) until somebody rings.
+ */
+#ifndef LS_NET_LOCAL_BELL_H
+#define LS_NET_LOCAL_BELL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ls_bell {
+    _Alignas(64) atomic_uint rung;
+    atomic_uint sleeping;
+} ls_bell;
+
+/* How a worker waits; see ls_patience_for(). */
+typedef struct ls_patience {
+    int looks;  /* with nothing in between */
+    int yields; /* looks with a sched_yield() before each */
+} ls_patience;
+
+/* For `workers` that share `cores` cores. */
+ls_patience ls_patience_for(int workers, int cores);
+
+/* After what the owner waits for was stored. Costs a fence and a load where it does not sleep. */
+void ls_bell_ring(ls_bell *);
+
+/* Until ready(arg) or timeout_ns (< 0: for ever) has passed; returns the last ready(arg). Only the
+ * bell's owner. */
+bool ls_bell_wait(ls_bell *, bool (*ready)(void *), void *arg, const ls_patience *,
+                  int64_t timeout_ns);
+
+#endif

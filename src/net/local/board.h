@@ -1,0 +1,65 @@
+/* board.h - what forked workers tell their parent, in memory that they share: where they are, and
+ * why they failed.
+ */
+#ifndef LS_NET_LOCAL_BOARD_H
+#define LS_NET_LOCAL_BOARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "net/local/bell.h"
+
+/* What a worker is asked to do after the step in flight; the highest number that any worker of a
+ * group is asked counts for all. */
+typedef enum ls_asked {
+    LS_ASKED_NOTHING,
+    LS_ASKED_RENEW, /* to end, so that other workers go on */
+    LS_ASKED_STOP   /* to end with a checkpoint */
+} ls_asked;
+
+/* Where a worker is. Alone on its cache lines. */
+typedef struct ls_board_slot {
+    _Alignas(128) atomic_int action; /* index into the plan; -1 outside a step */
+    atomic_llong step;               /* from 0 */
+    atomic_llong beat_ns;            /* when it last showed that it lives (beat.h); 0: not yet */
+    atomic_llong compute_ns;         /* that it computed in the latest step */
+    atomic_llong measured;           /* steps complete with that one; 0: none */
+    atomic_int asked;                /* ls_asked, by the parent */
+    atomic_int gives_up;             /* by the parent: not after it, but before it is complete */
+    atomic_int leaves;               /* the worker itself was told to leave: it wants no follower */
+    atomic_int renews;               /* it has ended for others to go on */
+    /* A worker that stays when its view ends badly (cluster/rest.h). */
+    ls_bell bell;
+    atomic_int recalled; /* by the parent: it shall rest */
+    atomic_int rests;    /* it does, and can be ended, or sent on */
+    atomic_llong view;   /* by the parent: the view in which it goes on */
+} ls_board_slot;
+
+typedef struct ls_board {
+    int nworkers;
+    struct ls_board_note {
+        atomic_int state; /* 0, 1 while it is written, 2 when it can be read */
+        ls_error error;
+    } own, lost; /* the first failure of a worker's own; the first that came of a lost peer */
+    ls_board_slot slots[];
+} ls_board;
+
+/* Made before the workers are forked. */
+ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
+void ls_board_close(ls_board *);
+/* As at first, for other workers; what is told of resting stays. */
+void ls_board_reset(ls_board *);
+
+static inline bool ls_board_recalled(const ls_board_slot *s) {
+    return atomic_load_explicit(&s->recalled, memory_order_relaxed) != 0;
+}
+
+/* A worker has failed: the first with a message is kept. */
+void ls_board_fail(ls_board *, const ls_error *);
+/* The first failure of a worker's own. */
+bool ls_board_failed(const ls_board *, ls_error *e_p);
+/* The first of those that blame another worker. */
+bool ls_board_lost(const ls_board *, ls_error *e_p);
+
+#endif

@@ -1,0 +1,119 @@
+/* commons.h - memory that the workers of one host share: where they say what they do, and read each
+ * other's buffers.
+ *
+ * Threads share ordinary pages, and can read anything of each other. Processes share a memfd: it
+ * has no name, so nothing is left behind however they end; they read what lies in it. Each worker
+ * has a part of the arena and takes memory from it for itself; places are told as offsets from the
+ * base, since each process maps it where it likes.
+ *
+ *     head | worker blocks [size] | rings [size][size] | calls [groups][size] | arenas [size]
+ */
+#ifndef LS_NET_LOCAL_COMMONS_H
+#define LS_NET_LOCAL_COMMONS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "net/local/bell.h"
+
+/* What one worker shows to the others. Alone on its cache lines. */
+typedef struct ls_commons_worker {
+    ls_bell bell;
+    _Alignas(64) atomic_int pid; /* 0 before it has come */
+    atomic_int left;             /* closed */
+    atomic_ullong in_rings[64];  /* bit s % 64 of word s / 64: look into the ring from worker s */
+} ls_commons_worker;
+
+enum {
+    LS_COMMONS_MAX = 64 * 64,      /* workers */
+    LS_COMMONS_GROUPS = 64,        /* groups that a worker can be in at once */
+    LS_COMMONS_CALLS_NBYTES = 4096 /* what a worker shows of its calls in a group (coll/shared.c) */
+};
+
+typedef struct ls_commons_head {
+    uint64_t magic, nbytes;
+    int32_t size;
+    uint64_t arena_nbytes; /* of each worker */
+    uint64_t workers_at, rings_at, calls_at, arenas_at;
+    atomic_int views;                /* of threads, not closed */
+    _Alignas(64) atomic_int aborted; /* by who started the workers */
+} ls_commons_head;
+
+/* What must outlive its owner for a while; freed with the view (coll/shared.c keeps some). */
+typedef struct ls_commons_kept {
+    struct ls_commons_kept *next;
+} ls_commons_kept;
+
+/* One process's (or thread's) view. */
+typedef struct ls_commons {
+    ls_commons_head *head;
+    unsigned char *base;
+    int rank, size;
+    int fd;                          /* of the memfd, or -1 */
+    bool threads;                    /* all of one process */
+    bool joined_before;              /* this worker had come already when the view was made */
+    struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
+    size_t nblocks, block_cap;
+    size_t fresh; /* from here on the arena was never given to anyone: it is zero */
+    ls_commons_kept *kept;
+    unsigned char *attached; /* other memory that all can read; NULL: none */
+    size_t attached_nbytes;
+} ls_commons;
+
+/* How much memory it takes, most of it untouched. */
+size_t ls_commons_nbytes(int size, size_t arena_nbytes);
+
+/* A new one; the view has rank 0. */
+ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
+                            ls_error *);
+/* The view of another thread. */
+void ls_commons_share(const ls_commons *, int rank, ls_commons *c_p);
+/* The view of a process that has inherited or received the descriptor (which it keeps). */
+ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *);
+/* A process's view, and the last one of threads, unmaps. */
+void ls_commons_close(ls_commons *);
+
+static inline ls_commons_worker *ls_commons_worker_of(const ls_commons *c, int rank) {
+    return (ls_commons_worker *)(void *)(c->base + c->head->workers_at) + rank;
+}
+
+/* Where worker `rank` shows its calls in group `group`: zeroed, LS_COMMONS_CALLS_NBYTES. */
+static inline void *ls_commons_calls(const ls_commons *c, int group, int rank) {
+    size_t i = (size_t)group * (size_t)c->size + (size_t)rank;
+    return c->base + c->head->calls_at + i * LS_COMMONS_CALLS_NBYTES;
+}
+
+/* Memory of my arena, 128-byte aligned, zeroed; NULL when there is no room. free() takes what
+ * alloc() gave; others' pointers are left alone and it returns false. */
+void *ls_commons_alloc(ls_commons *, size_t nbytes);
+bool ls_commons_free(ls_commons *, void *);
+
+/* Of processes: memory that all of them share beside the commons, each at an address of its own.
+ * All attach the same, before any of it is told. It stays the caller's. */
+void ls_commons_attach(ls_commons *, void *p, size_t nbytes);
+
+/* By a launcher: what waits in a group of these workers ends, with LS_EABORT. */
+void ls_commons_call_off(const ls_commons *);
+static inline bool ls_commons_is_called_off(const ls_commons *c) {
+    return atomic_load_explicit(&c->head->aborted, memory_order_relaxed) != 0;
+}
+/* By a launcher, when no worker has a view of it: as it was at first. */
+ls_status ls_commons_renew(const ls_commons *, ls_error *);
+
+/* Can the others read [p, p + nbytes)? */
+bool ls_commons_readable(const ls_commons *, const void *p, size_t nbytes);
+
+/* Attached memory follows the commons' own. */
+static inline int64_t ls_commons_offset(const ls_commons *c, const void *p) {
+    uintptr_t in_attached = (uintptr_t)p - (uintptr_t)c->attached;
+    if (c->attached && in_attached < c->attached_nbytes)
+        return (int64_t)(c->head->nbytes + in_attached);
+    return (int64_t)((intptr_t)p - (intptr_t)c->base);
+}
+static inline void *ls_commons_at(const ls_commons *c, int64_t offset) {
+    if (c->attached && offset >= (int64_t)c->head->nbytes)
+        return c->attached + ((size_t)offset - c->head->nbytes);
+    return (void *)((intptr_t)c->base + (intptr_t)offset);
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* mpi.c - see mpi.h. The transport itself is in mpi/plugin.c. */
+#include "net/mpi/mpi.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/plural.h"
+#include "net/launch/environment.h"
+
+typedef ls_status plugin_open(int interface, ls_net **net_p, ls_error *e);
+
+static const struct {
+    const char *which, *name, *package;
+    bool built; /* with this library */
+} mpis[] = {{"openmpi", "Open MPI", "libopenmpi-dev", LOCKSTEP_BUILT_openmpi},
+            {"mpich", "MPICH", "libmpich-dev", LOCKSTEP_BUILT_mpich}};
+enum { NMPIS = sizeof mpis / sizeof *mpis };
+
+/* The MPI that started the program. Open MPI is who speaks PMIx where nothing else is said. */
+static const char *which_started(void) {
+    if (getenv("OMPI_COMM_WORLD_SIZE")) return "openmpi";
+    if (getenv("PMI_RANK")) return "mpich";
+    return getenv("PMIX_RANK") ? "openmpi" : NULL;
+}
+
+/* ---- where plugins are ---- */
+
+typedef struct places {
+    char *at[16]; /* [n] folders */
+    int n;
+} places;
+
+static void add_place(places *p, char *path) {
+    if (path && *path && p->n < (int)(sizeof p->at / sizeof *p->at))
+        p->at[p->n++] = path;
+    else
+        free(path);
+}
+
+/* `lockstep` beside the shared library that this is in; NULL: it is in none. */
+static char *beside_library(void) {
+    Dl_info info;
+    if (!dladdr(mpis, &info) || !info.dli_fname) return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    return slash ? ls_format("%.*s/lockstep", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
+}
+
+/* What is asked for, then what belongs to the program that runs or to the library in it; where it
+ * has the library in it and lies elsewhere, what was installed: where libraries are looked for, and
+ * the prefix of `make install`. */
+static void list_places(places *p) {
+    char program[PATH_MAX] = "";
+    const char *asked = getenv("LOCKSTEP_PLUGINS"), *libraries = getenv("LD_LIBRARY_PATH");
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = n > 0 ? strrchr(program, '/') : NULL;
+    if (slash) *slash = 0;
+    if (asked) add_place(p, ls_strdup(asked));
+    add_place(p, ls_format("%s/plugins", program));
+    add_place(p, ls_format("%s/../lib/lockstep", program));
+    add_place(p, beside_library());
+    add_place(p, ls_strdup(LOCKSTEP_PLUGIN_DIR));
+    while (libraries && *libraries) {
+        int length = (int)strcspn(libraries, ":");
+        if (length) add_place(p, ls_format("%.*s/lockstep", length, libraries));
+        libraries += length + (libraries[length] == ':');
+    }
+}
+
+/* Where the plugin is, or NULL; free() it. */
+static char *find_plugin(const char *which) {
+    places p = {.n = 0};
+    char *found = NULL;
+    list_places(&p);
+    for (int i = 0; i < p.n; i++) {
+        char *path = found ? NULL : ls_format("%s/lockstep-mpi-%s.so", p.at[i], which);
+        if (path && access(path, F_OK) == 0)
+            found = path;
+        else
+            free(path);
+        free(p.at[i]);
+    }
+    return found;
+}
+
+static ls_status fail_missing(int mpi, ls_error *e) {
+    const char *which = mpis[mpi].which, *asked = getenv("LOCKSTEP_PLUGINS");
+    if (!mpis[mpi].built)
+        return ls_fail(e, LS_EINVAL,
+                       "this lockstep was built without %s: install %s and build it again, or name "
+                       "its compiler with cmake -DLOCKSTEP_MPICC_%s=...",
+                       mpis[mpi].name, mpis[mpi].package, which);
+    if (asked && *asked)
+        return ls_fail(e, LS_EINVAL,
+                       "the plugin lockstep-mpi-%s.so is not in LOCKSTEP_PLUGINS=%.200s, beside "
+                       "the program, or in " LOCKSTEP_PLUGIN_DIR,
+                       which, asked);
+    return ls_fail(e, LS_EINVAL,
+                   "the plugin lockstep-mpi-%s.so, which was built with this lockstep, is neither "
+                   "beside the program (plugins/, ../lib/lockstep/) nor where it is installed "
+                   "(" LOCKSTEP_PLUGIN_DIR "): set LOCKSTEP_PLUGINS to the folder that has it",
+                   which);
+}
+
+/* ---- opening ---- */
+
+/* It stays loaded: MPI's libraries don't survive being unloaded. */
+static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
+    const char *which = mpis[mpi].which;
+    char *path = find_plugin(which);
+    if (!path) return fail_missing(mpi, e);
+    /* Open MPI loads parts of its own, which look for its symbols in the program. */
+    void *plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!plugin) {
+        ls_fail(e, LS_EINVAL, "%s can't be loaded: %s", path, dlerror());
+        free(path);
+        return LS_EINVAL;
+    }
+    void *symbol = dlsym(plugin, "ls_mpi_plugin_open");
+    if (!symbol) ls_fail(e, LS_EINVAL, "%s is no plugin of lockstep", path);
+    free(path);
+    if (!symbol) return LS_EINVAL;
+    /* ISO C has no conversion of data to function pointers; POSIX has this one. */
+    memcpy(open_p, &symbol, sizeof symbol);
+    return LS_OK;
+}
+
+/* A program that another MPI's launcher started is alone, as this one sees it. */
+static ls_status check_size(ls_net *net, int mpi, ls_error *e) {
+    ls_environment env;
+    LS_TRY(ls_environment_read(&env, e));
+    if (env.launcher == LS_LAUNCHER_NONE || env.size == net->size) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL, "%s sees %d worker%s, but %s has started %d: they are not of the same MPI",
+        mpis[mpi].name, net->size, ls_plural(net->size), ls_launcher_name(env.launcher), env.size);
+}
+
+ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *e) {
+    if (!which) which = which_started();
+    if (!which)
+        return ls_fail(e, LS_EINVAL, "%s",
+                       "the transport 'mpi' needs an mpirun or srun that starts the workers: "
+                       "OMPI_COMM_WORLD_SIZE, PMI_RANK and PMIX_RANK are not set");
+    int mpi = 0;
+    while (mpi < NMPIS && strcmp(mpis[mpi].which, which) != 0) mpi++;
+    if (mpi == NMPIS)
+        return ls_fail(e, LS_EINVAL, "there is no MPI '%.40s': openmpi, mpich", which);
+    plugin_open *open = NULL;
+    ls_net *net = NULL;
+    LS_TRY(load(mpi, &open, e));
+    LS_TRY(open(LS_NET_INTERFACE, &net, e));
+    ls_status s = check_size(net, mpi, e);
+    if (s == LS_OK)
+        *net_p = net;
+    else
+        net->ops->close(net);
+    return s;
+}

@@ -1,0 +1,24 @@
+/* mpi.h - the transport "mpi", over the MPI that started the program.
+ *
+ * MPI's libraries are not compatible with each other, and neither the library nor the program links
+ * one: a plugin for each of them is loaded when it is asked for. It is a file
+ * lockstep-mpi-openmpi.so or lockstep-mpi-mpich.so in $LOCKSTEP_PLUGINS; else in `plugins` or
+ * `../lib/lockstep` beside the program; else where Lockstep was installed.
+ *
+ * Threads  MPI is asked for MPI_THREAD_SERIALIZED. A program that initialised MPI itself, with
+ *          MPI_THREAD_FUNNELED, calls its groups from that one thread.
+ * End      the transport's close finalises MPI if its open initialised it: it waits for the other
+ *          workers' close, and then MPI can't be opened again. After a failure it doesn't, and the
+ *          launcher ends the others.
+ */
+#ifndef LS_NET_MPI_MPI_H
+#define LS_NET_MPI_MPI_H
+
+#include "net/net.h"
+
+/* Collective. which: "openmpi", "mpich", or NULL: the one whose launcher started the program, as
+ * the environment tells. LS_EINVAL: there is no such plugin, or this MPI did not start the program.
+ */
+ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *);
+
+#endif

@@ -1,0 +1,88 @@
+/* door.c - see door.h. */
+#include "net/tcp/door.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static struct sockaddr_storage address_of(const struct addrinfo *a) {
+    struct sockaddr_storage x = {0};
+    memcpy(&x, a->ai_addr, a->ai_addrlen < sizeof x ? a->ai_addrlen : sizeof x);
+    return x;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a) {
+    if (a->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+/* "localhost" and addresses mean the same on every host. Other names that are the loopback here, as
+ * /etc/hosts gives a host's own name the address 127.0.1.1 on Debian, are not so elsewhere. */
+static bool means_the_same_everywhere(const char *host) {
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST}, *list = NULL;
+    size_t n = strlen(host), tail = sizeof ".localhost" - 1;
+    if (strcasecmp(host, "localhost") == 0 || strcasecmp(host, "ip6-localhost") == 0) return true;
+    if (n > tail && strcasecmp(host + n - tail, ".localhost") == 0) return true;
+    if (getaddrinfo(host, NULL, &hints, &list) != 0) return false;
+    freeaddrinfo(list);
+    return true;
+}
+
+ls_status ls_door_told(struct sockaddr_storage *a_p, ls_error *e) {
+    const char *told = getenv("LOCKSTEP_LISTEN");
+    struct addrinfo *list = NULL;
+    *a_p = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    if (!told || !*told) return LS_OK;
+    const char *why = ls_address_look_up(told, 0, AI_PASSIVE, &list);
+    if (why) return ls_fail(e, LS_EINVAL, "LOCKSTEP_LISTEN is '%.200s': %s", told, why);
+    *a_p = address_of(list);
+    freeaddrinfo(list);
+    return LS_OK;
+}
+
+/* At the first address of the list that this host has; LS_ETIMEOUT: it has none of them. */
+static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, int *fd_p,
+                               ls_error *e) {
+    for (const struct addrinfo *a = list; a; a = a->ai_next) {
+        struct sockaddr_storage at = address_of(a);
+        if (!loopback_too && is_loopback(&at)) continue;
+        if (ls_socket_listen(&at, fd_p, e) == LS_OK) return LS_OK;
+        if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return LS_EIO;
+    }
+    return LS_ETIMEOUT;
+}
+
+ls_status ls_door_first(const char *host, int port, int *fd_p, ls_error *e) {
+    struct sockaddr_storage at;
+    struct addrinfo *list = NULL;
+    LS_TRY(ls_door_told(&at, e));
+    if (at.ss_family != AF_UNSPEC) {
+        ls_address_set_port(&at, port);
+        return ls_socket_listen(&at, fd_p, e);
+    }
+    const char *why = ls_address_look_up(host, port, 0, &list);
+    if (why) return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", host, why);
+    ls_status s = listen_at_own(list, means_the_same_everywhere(host), fd_p, e);
+    at = (struct sockaddr_storage){.ss_family = (sa_family_t)list->ai_family};
+    freeaddrinfo(list);
+    if (s != LS_ETIMEOUT) return s;
+    ls_address_set_port(&at, port);
+    ls_log("worker 0 listens at all addresses of this host, port %d: here '%.200s' is none of them "
+           "that other hosts can use; LOCKSTEP_LISTEN=ADDRESS names the one to listen at",
+           port, host);
+    return ls_socket_listen(&at, fd_p, e);
+}
+
+ls_status ls_door_other(int reached, int *fd_p, ls_error *e) {
+    struct sockaddr_storage at;
+    LS_TRY(ls_door_told(&at, e));
+    if (at.ss_family == AF_UNSPEC && !ls_socket_own(reached, &at))
+        return ls_fail(e, LS_EPEER, "the connection to worker 0 is lost: %s", strerror(errno));
+    ls_address_set_port(&at, 0);
+    return ls_socket_listen(&at, fd_p, e);
+}

@@ -1,0 +1,90 @@
+/* guest.h - those who connect to a listening socket, until they have said what they want; and the
+ * other side, who connects, says one frame, and hears one.
+ *
+ * Nobody knows yet who a guest is. It has to make the handshake (with a key: to prove that it has
+ * it) and to send one frame of a kind that the host knows; else it is dropped with a log line, and
+ * disturbs no other. Strangers are those who have proved nothing. All of them together may take so
+ * much memory, and be so many: then one goes, of the address that most come from, the one that came
+ * first; so strangers can't keep workers out by coming first. Its connection is reset, and a worker
+ * that was taken for a stranger tries again (ls_visit_go(), tcp.c). One log line a second at most
+ * says who was dropped, and counts the others.
+ */
+#ifndef LS_NET_TCP_GUEST_H
+#define LS_NET_TCP_GUEST_H
+
+#include "net/address.h"
+#include "net/tcp/conn.h"
+
+enum {
+    LS_GUEST_NBYTES = 640,         /* what may follow a guest's first frame */
+    LS_STRANGERS_NBYTES = 16 << 20 /* memory of all strangers of a process */
+};
+
+typedef struct ls_guest {
+    ls_conn *c;
+    struct sockaddr_storage from;
+    int64_t came;   /* ns */
+    unsigned crowd; /* its address, as a number */
+    bool stirs;     /* there is something for ls_guests_hear() to look at */
+    bool has_header, heard;
+    ls_frame frame;                      /* its first; of a kind that the host knows */
+    unsigned char said[LS_GUEST_NBYTES]; /* [frame.nbytes] once it is heard */
+} ls_guest;
+
+typedef struct ls_guests {
+    int listen_fd;
+    const ls_key *key;               /* NULL: plain text */
+    bool (*knows)(const ls_frame *); /* with nbytes of LS_GUEST_NBYTES at most */
+    const char *silent;              /* what is logged of one who says something else, or nothing */
+    int patience; /* as many may be slow: above, who is not heard within 10 s is dropped */
+    int n, most;
+    ls_guest *all; /* [most], the first n used */
+    struct pollfd *fds;
+    bool no_descriptors; /* the system has none left; newcomers wait until guests have gone */
+    /* Drops that are still to be logged, and the last of them. */
+    int64_t logged_ns;
+    int unlogged;
+    char last[256];
+} ls_guests;
+
+/* listen_fd stays the caller's. */
+void ls_guests_open(ls_guests *, int listen_fd, const ls_key *, bool (*knows)(const ls_frame *),
+                    const char *silent, int patience, int most);
+/* Drops all. */
+void ls_guests_close(ls_guests *);
+
+/* Until something stirs at the door, at a guest's, or at stop_fd (-1: there is none); then lets
+ * newcomers in. timeout_ms: -1 for ever. */
+void ls_guests_wait(ls_guests *, int stop_fd, int timeout_ms);
+
+/* One look at guest i. GONE: dropped, the last one has its place. HEARD: it is the host's now. */
+typedef enum ls_heard { LS_GUEST_GONE, LS_GUEST_WAITS, LS_GUEST_HEARD } ls_heard;
+ls_heard ls_guests_hear(ls_guests *, int i);
+bool ls_guest_is_slow(const ls_guest *);
+
+/* why NULL: nothing is logged. The last guest takes its place. */
+void ls_guests_drop(ls_guests *, int i, const char *why);
+/* The same, but its connection stays: it is the caller's. */
+ls_conn *ls_guests_release(ls_guests *, int i);
+
+/* ---- the other side ---- */
+
+typedef struct ls_visit {
+    ls_conn *c;
+    ls_frame says;
+    const void *data; /* [says.nbytes], LS_CONN_COPIED at most; copied by the first go */
+    void *text;       /* [room] where what follows the answer goes */
+    size_t room;
+    const struct sockaddr_storage *to; /* of ls_conn_redial(); NULL: it is not tried again */
+    const ls_key *key;
+    bool said, has_answer; /* has_answer: its header */
+    ls_frame answer;
+} ls_visit;
+
+/* Goes on. DONE: the answer is complete. FAILED, LS_EPEER: also where it is longer than `room`. */
+ls_io ls_visit_go(ls_visit *, ls_error *);
+
+/* Until the socket is ready for what AGAIN_READ or AGAIN_WRITE wanted, or a tenth of a second. */
+void ls_conn_await(const ls_conn *, ls_io);
+
+#endif

@@ -1,0 +1,381 @@
+/* join.c - see join.h.
+ *
+ * Worker 0 serves all who connect at once, in one loop (guest.h). A hello names rank, size and
+ * port; the answer is the roster, or an error as text, the same for all.
+ */
+#include "net/tcp/join.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/tcp/door.h"
+#include "net/tcp/guest.h"
+
+enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096, DIAL_MS = 2000 };
+enum { LATE = 1 }; /* number of a refusal: others did not come in time */
+static const int64_t VERDICT_NS = (int64_t)2 * 1000000000; /* for worker 0 to say who is late */
+
+/* On the wire, little-endian hosts only: all that we build for are. */
+typedef struct hello {
+    uint32_t protocol, rank, size, port;
+    uint64_t host;
+    uint64_t pid;
+} hello;
+
+typedef struct entry {
+    unsigned char address[16]; /* IPv6, or IPv4 mapped into it */
+    uint64_t host;
+    uint32_t port, pid;
+} entry;
+
+/* Guests that are heard are workers: they wait for the roster. */
+typedef struct hall {
+    const ls_join *j;
+    ls_roster *roster;
+    ls_guests guests;
+    int come;
+    int64_t end;
+} hall;
+
+static ls_status look_up(const ls_join *j, struct addrinfo **list_p, ls_error *e) {
+    const char *why = ls_address_look_up(j->host, j->port, 0, list_p);
+    if (!why) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", j->host, why);
+}
+
+uint64_t ls_host_number(void) {
+    char id[128] = "";
+    const char *part = getenv("LOCKSTEP_HOST"); /* of the machine, by who has started the workers */
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f) {
+        if (!fgets(id, 64, f)) id[0] = 0;
+        fclose(f);
+    }
+    if (!id[0]) gethostname(id, 63);
+    if (part) snprintf(id + strlen(id), sizeof id - strlen(id), " %.40s", part);
+    return ls_hash_bytes(id, strlen(id)).lo | 1;
+}
+
+static entry pack(const ls_member *m) {
+    entry x = {.host = m->host, .pid = (uint32_t)m->pid};
+    if (m->address.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&m->address;
+        memset(x.address + 10, 0xff, 2);
+        memcpy(x.address + 12, &in->sin_addr, 4);
+        x.port = ntohs(in->sin_port);
+    } else {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&m->address;
+        memcpy(x.address, &in6->sin6_addr, 16);
+        x.port = ntohs(in6->sin6_port);
+    }
+    return x;
+}
+
+static void unpack(const entry *x, ls_member *m_p) {
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    *m_p = (ls_member){.host = x->host, .pid = (int)x->pid};
+    if (memcmp(x->address, mapped, 12) == 0) {
+        struct sockaddr_in *in = (struct sockaddr_in *)&m_p->address;
+        in->sin_family = AF_INET;
+        in->sin_port = htons((uint16_t)x->port);
+        memcpy(&in->sin_addr, x->address + 12, 4);
+    } else {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&m_p->address;
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons((uint16_t)x->port);
+        memcpy(&in6->sin6_addr, x->address, 16);
+    }
+}
+
+/* The nonce, and an entry for each. */
+static size_t roster_nbytes(int size) {
+    return 2 * sizeof(uint64_t) + (size_t)size * sizeof(entry);
+}
+
+/* ---- worker 0 ---- */
+
+static bool knows(const ls_frame *f) { return f->kind == HELLO && f->nbytes == sizeof(hello); }
+
+static hello hello_of(const ls_guest *g) {
+    hello h;
+    memcpy(&h, g->said, sizeof h);
+    return h;
+}
+
+static bool has_come(const hall *h, uint32_t rank, const ls_guest *but) {
+    for (int i = 0; i < h->guests.n; i++) {
+        const ls_guest *g = &h->guests.all[i];
+        if (g != but && g->heard && hello_of(g).rank == rank) return true;
+    }
+    return false;
+}
+
+static const char *judge(const hall *h, const ls_guest *g) {
+    static char why[120];
+    const hello s = hello_of(g);
+    if (s.protocol != PROTOCOL) {
+        snprintf(why, sizeof why, "it speaks version %u of the protocol, not %d: another lockstep",
+                 s.protocol, PROTOCOL);
+        return why;
+    }
+    if ((int)s.size != h->j->size) {
+        snprintf(why, sizeof why, "it belongs to a group of %u workers, this one has %d", s.size,
+                 h->j->size);
+        return why;
+    }
+    if (s.pid < 1 || s.pid > INT32_MAX)
+        return "it says that its process has a number that can't be";
+    if (s.rank < 1 || s.rank >= s.size || s.port < 1 || s.port > 65535) {
+        snprintf(why, sizeof why, "it says that it is worker %u of %u and listens on port %u",
+                 s.rank, s.size, s.port);
+        return why;
+    }
+    if (!has_come(h, s.rank, g)) return NULL;
+    snprintf(why, sizeof why, "worker %u has come already", s.rank);
+    return why;
+}
+
+static void refuse(ls_guest *g, const char *why) {
+    ls_frame f = {.kind = REFUSAL, .nbytes = strlen(why)};
+    void *token = NULL;
+    if (ls_conn_put(g->c, &f, why, strlen(why), NULL, NULL) == LS_IO_DONE)
+        ls_conn_flush(g->c, &token, NULL);
+}
+
+/* Its hello was read: it has come, or is refused and dropped. */
+static bool welcome(hall *h, int i) {
+    ls_guest *g = &h->guests.all[i];
+    const char *why = judge(h, g);
+    if (why) {
+        char line[160];
+        snprintf(line, sizeof line, "worker 0 refuses: %s", why);
+        refuse(g, line);
+        ls_guests_drop(&h->guests, i, why);
+        return false;
+    }
+    const hello s = hello_of(g);
+    ls_member *m = &h->roster->members[s.rank];
+    *m = (ls_member){.address = g->from, .host = s.host, .pid = (int)s.pid};
+    ls_address_set_port(&m->address, (int)s.port);
+    h->come++;
+    return true;
+}
+
+/* One who has come has nothing more to say. */
+static bool stays(hall *h, int i) {
+    ls_frame f;
+    ls_io io = ls_conn_next(h->guests.all[i].c, &f, NULL);
+    if (io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE) return true;
+    h->come--;
+    ls_guests_drop(&h->guests, i, io == LS_IO_DONE ? "it speaks out of turn" : "it is gone");
+    return false;
+}
+
+/* One look at a guest; false: it is dropped. */
+static bool attend(hall *h, int i) {
+    if (h->guests.all[i].heard) return stays(h, i);
+    ls_heard heard = ls_guests_hear(&h->guests, i);
+    if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
+    return welcome(h, i);
+}
+
+static ls_status missing(const hall *h, ls_error *e) {
+    ls_buf who = {0};
+    int n = 0;
+    for (int r = 1; r < h->j->size; r++) {
+        bool known = has_come(h, (uint32_t)r, NULL);
+        if (!known && n++ < 16) ls_buf_printf(&who, " %d", r);
+    }
+    ls_fail(e, LS_ETIMEOUT, "%d of %d workers did not come within %.1f s:%s%s", n, h->j->size,
+            h->j->timeout_s, who.data, n > 16 ? " ..." : "");
+    ls_buf_free(&who);
+    return LS_ETIMEOUT;
+}
+
+static ls_status wait_all(hall *h, ls_error *e) {
+    while (h->come < h->j->size - 1) {
+        ls_guests_wait(&h->guests, -1, 100);
+        for (int i = 0; i < h->guests.n;) i += attend(h, i);
+        if (h->end >= 0 && ls_clock_ns() > h->end && h->come < h->j->size - 1) return missing(h, e);
+    }
+    return LS_OK;
+}
+
+/* To all who have come: until it is with the kernel, 5 s at most. */
+static void tell_all(hall *h, const ls_frame *f, const void *data) {
+    int64_t end = ls_clock_ns() + (int64_t)5 * 1000000000;
+    const ls_guests *gs = &h->guests;
+    for (int i = 0; i < gs->n; i++)
+        if (gs->all[i].heard) ls_conn_put(gs->all[i].c, f, data, f->nbytes, h, NULL);
+    for (int i = 0; i < gs->n; i++)
+        while (ls_conn_busy(gs->all[i].c) && ls_clock_ns() < end) {
+            void *token = NULL;
+            ls_io io = ls_conn_flush(gs->all[i].c, &token, NULL);
+            if (io == LS_IO_FAILED || io == LS_IO_CLOSED) break;
+            if (io != LS_IO_DONE) ls_conn_await(gs->all[i].c, LS_IO_AGAIN_WRITE);
+        }
+}
+
+static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
+    hall h = {.j = j, .roster = r, .end = -1};
+    if (j->timeout_s >= 0) h.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9);
+    ls_guests_open(&h.guests, r->listen_fd, j->key, knows, "it says no hello", 0, MAX_GUESTS);
+    ls_status s = wait_all(&h, e);
+    if (s == LS_OK) {
+        size_t n = roster_nbytes(j->size);
+        unsigned char *text = ls_alloc(n);
+        memcpy(text, r->nonce, sizeof r->nonce);
+        for (int i = 0; i < j->size; i++) {
+            entry x = pack(&r->members[i]);
+            memcpy(text + sizeof r->nonce + (size_t)i * sizeof x, &x, sizeof x);
+        }
+        tell_all(&h, &(ls_frame){.kind = ROSTER, .nbytes = n}, text);
+        free(text);
+    } else {
+        ls_frame f = {.kind = REFUSAL, .number = LATE, .nbytes = strlen(e->msg)};
+        tell_all(&h, &f, e->msg);
+    }
+    ls_guests_close(&h.guests);
+    return s;
+}
+
+/* ---- the others ---- */
+
+/* Says hello, and hears the roster, or why not. Worker 0's limit began before it heard the hello;
+ * only worker 0 knows who is late. */
+static ls_status greet(const ls_join *j, ls_visit *v, int64_t end, ls_error *e) {
+    bool said = false;
+    for (ls_io io; (io = ls_visit_go(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
+        if (io == LS_IO_FAILED || io == LS_IO_CLOSED) return LS_EPEER;
+        if (v->said && !said && end >= 0)
+            end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) + VERDICT_NS;
+        said = v->said;
+        if (end >= 0 && ls_clock_ns() > end)
+            return ls_fail(e, LS_ETIMEOUT, "worker %d: no %s worker 0 at %.200s:%d within %.1f s",
+                           j->rank, said ? "answer from" : "handshake with", j->host, j->port,
+                           j->timeout_s);
+    }
+    return LS_OK;
+}
+
+static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, ls_error *e) {
+    const unsigned char *text = v->text;
+    if (v->answer.kind == REFUSAL && v->answer.nbytes < sizeof e->msg)
+        return ls_fail(e, v->answer.number == LATE ? LS_ETIMEOUT : LS_EPEER, "%.*s",
+                       (int)v->answer.nbytes, (const char *)text);
+    if (v->answer.kind != ROSTER || v->answer.nbytes != roster_nbytes(j->size))
+        return ls_fail(e, LS_EPEER, "worker 0 at %.200s:%d answers nonsense", j->host, j->port);
+    memcpy(r->nonce, text, sizeof r->nonce);
+    for (int i = 0; i < j->size; i++) {
+        entry x;
+        memcpy(&x, text + sizeof r->nonce + (size_t)i * sizeof x, sizeof x);
+        if (x.port < 1 || x.port > 65535 || x.pid < 1 || x.pid > INT32_MAX)
+            return ls_fail(e, LS_EPEER,
+                           "worker 0 at %.200s:%d says that worker %d is process %u, at port %u",
+                           j->host, j->port, i, x.pid, x.port);
+        unpack(&x, &r->members[i]);
+    }
+    return LS_OK;
+}
+
+/* Worker 0 may start later than this one: tries again, at growing intervals. */
+static ls_status reach(const ls_join *j, int64_t end, int *fd_p, ls_error *e) {
+    int64_t pause = 5000000;
+    struct sockaddr_storage from;
+    LS_TRY(ls_door_told(&from, e));
+    for (;;) {
+        struct addrinfo *list = NULL;
+        ls_status s = look_up(j, &list, e);
+        int fd = s == LS_OK ? ls_socket_reach(list, &from, DIAL_MS) : -1;
+        if (list) freeaddrinfo(list);
+        if (fd >= 0) {
+            *fd_p = fd;
+            return LS_OK;
+        }
+        if (end >= 0 && ls_clock_ns() > end) {
+            if (s != LS_OK) return s;
+            return ls_fail(e, LS_ETIMEOUT,
+                           "worker %d: no one listens at %.200s:%d, where worker 0 should, "
+                           "within %.1f s",
+                           j->rank, j->host, j->port, j->timeout_s);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
+        pause = pause < 250000000 ? pause * 3 / 2 : pause;
+    }
+}
+
+static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
+    int64_t end = j->timeout_s >= 0 ? ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) : -1;
+    int fd = -1;
+    LS_TRY(reach(j, end, &fd, e));
+    hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
+    size_t room = roster_nbytes(j->size) > sizeof e->msg ? roster_nbytes(j->size) : sizeof e->msg;
+    struct sockaddr_storage first = {0};
+    ls_visit v = {.says = {.kind = HELLO, .nbytes = sizeof h}, .data = &h, .room = room};
+    v.key = j->key;
+    if (ls_socket_peer(fd, &first)) v.to = &first;
+    LS_TRY(ls_conn_new(fd, false, j->key, &v.c, e));
+    v.text = ls_alloc(room);
+    ls_status s = ls_door_other(fd, &r->listen_fd, e);
+    h.host = ls_host_number();
+    h.pid = (uint64_t)getpid();
+    h.port = s == LS_OK ? (uint32_t)ls_socket_port(r->listen_fd) : 0;
+    if (s == LS_OK) s = greet(j, &v, end, e);
+    if (s == LS_OK) s = read_roster(j, &v, r, e);
+    /* Worker 0 does not know its own address; who has reached it does. */
+    if (s == LS_OK) {
+        struct sockaddr_storage *a = &r->members[0].address;
+        int port = ls_address_port(a);
+        ls_socket_peer(v.c->fd, a);
+        ls_address_set_port(a, port);
+    }
+    ls_conn_free(v.c);
+    free(v.text);
+    return s;
+}
+
+ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    ls_roster r = {.size = j->size, .listen_fd = -1};
+    r.members = LS_NEW_ARRAY(ls_member, (size_t)j->size);
+    ls_status s = LS_OK;
+    if (j->rank) {
+        s = visit_group(j, &r, e);
+    } else {
+        r.listen_fd = j->inherited_fd;
+        if (r.listen_fd >= 0)
+            ls_socket_flags(r.listen_fd);
+        else
+            s = ls_door_first(j->host, j->port, &r.listen_fd, e);
+        if (getrandom(r.nonce, sizeof r.nonce, 0) != (ssize_t)sizeof r.nonce)
+            s = ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
+        ls_member *me = &r.members[0];
+        *me = (ls_member){.host = ls_host_number(), .pid = getpid()};
+        me->address.ss_family = AF_INET;
+        if (s == LS_OK) ls_address_set_port(&me->address, ls_socket_port(r.listen_fd));
+        if (s == LS_OK) s = host_group(j, &r, e);
+    }
+    if (s != LS_OK) {
+        ls_roster_free(&r);
+        return s;
+    }
+    *r_p = r;
+    return LS_OK;
+}
+
+void ls_roster_free(ls_roster *r) {
+    if (r->listen_fd >= 0) close(r->listen_fd);
+    free(r->members);
+    *r = (ls_roster){.listen_fd = -1};
+}

@@ -1,0 +1,47 @@
+/* join.h - how workers on several hosts find each other.
+ *
+ * Worker 0 listens at an address that all know. Every other connects, proves that it has the join
+ * key, and says its rank, where it listens itself, and what host it is on. When all have come,
+ * worker 0 sends everyone the roster, and the connections end. Whoever connects without the key, or
+ * speaks nonsense, or nothing, is dropped with a log line; the others go on.
+ */
+#ifndef LS_NET_TCP_JOIN_H
+#define LS_NET_TCP_JOIN_H
+
+#include <stdint.h>
+
+#include "net/address.h"
+#include "net/key.h"
+
+/* One worker as the others see it. */
+typedef struct ls_member {
+    struct sockaddr_storage address; /* where it listens */
+    uint64_t host;                   /* equal for workers of one host */
+    int pid;
+} ls_member;
+
+typedef struct ls_roster {
+    int size;
+    ls_member *members; /* [size] */
+    uint64_t nonce[2];  /* of this group: a worker of another run is told by it */
+    int listen_fd;      /* this worker's own, bound to its address */
+} ls_roster;
+
+typedef struct ls_join {
+    int rank, size;
+    const char *host; /* of worker 0; a name or an address */
+    int port;
+    int inherited_fd;  /* worker 0's listening socket, made by the launcher; -1: none */
+    const ls_key *key; /* NULL: plain text */
+    double timeout_s;  /* for all to come; < 0: none */
+} ls_join;
+
+/* Collective. LS_ETIMEOUT: who did not come. LS_EPEER: worker 0 is not reached, or refuses (why).
+ */
+ls_status ls_join_run(const ls_join *, ls_roster *r_p, ls_error *);
+void ls_roster_free(ls_roster *);
+
+/* Equal for processes that can share memory: one boot of one kernel. Never 0. */
+uint64_t ls_host_number(void);
+
+#endif

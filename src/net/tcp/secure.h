@@ -1,0 +1,79 @@
+/* secure.h - a connection that only members of the group can be at the ends of.
+ *
+ * The bytes of a connected socket, encrypted and authenticated with TLS 1.3. Both ends prove that
+ * they have the join key (a pre-shared key); there are no certificates. Each connection also agrees
+ * on a fresh secret (ECDHE), so that who learns the join key later can't read what was recorded
+ * before. Without a key the same calls pass plain bytes to the socket.
+ *
+ * What it does not say is which member the other end is: all have one key, and who sits between
+ * hosts may lead a connection to another member than was meant, or back to its maker. The first
+ * message inside must name both ends, and each must check it.
+ *
+ * Nothing here blocks, whether the socket is non-blocking or not, and no call raises SIGPIPE. One
+ * thread at a time a connection. OpenSSL allocates a few small blocks a record. No time limits:
+ * those are the caller's, in its poll().
+ */
+#ifndef LS_NET_TCP_SECURE_H
+#define LS_NET_TCP_SECURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/error.h"
+#include "net/key.h"
+
+typedef struct ls_secure ls_secure;
+
+typedef enum ls_io {
+    LS_IO_DONE,        /* some of it, at least one byte */
+    LS_IO_AGAIN_READ,  /* nothing; call again when the socket is readable */
+    LS_IO_AGAIN_WRITE, /* nothing; call again when the socket is writable */
+    LS_IO_CLOSED,      /* the peer closed; all that it sent has been read */
+    LS_IO_FAILED,      /* the connection is lost, or the peer is not to be trusted */
+} ls_io;
+
+/* CLOSED and FAILED fill in the error, LS_EPEER with one line that names the peer's address, and
+ * last: the same call gives the same answer from then on. Only a failed write leaves reading as it
+ * was, for the peer's last words. With a key CLOSED means that the peer itself said so; a
+ * connection that just ends has FAILED. */
+
+/* fd: a connected stream socket, which stays the caller's and must outlive *s_p. One end is the
+ * server; which one does not matter. key: NULL for plain text; it is copied.
+ *
+ * Errors   LS_EIO: OpenSSL can't be set up. */
+ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p, ls_error *);
+
+/* Until it is DONE, which comes before all reading and writing. FAILED where the peer has not the
+ * same key. Without a key it is DONE at once, whatever the peer has. */
+ls_io ls_secure_handshake(ls_secure *, ls_error *);
+
+/* Up to all the bytes of the parts, into one after the other. */
+ls_io ls_secure_read(ls_secure *, const struct iovec *parts, int nparts, size_t *got_p, ls_error *);
+
+/* Up to all the bytes of the parts. What was not written must come first in the next call, and not
+ * less of it than was offered here or 256 KiB (LS_SECURE_BATCH), whichever is less: it may be
+ * encrypted already. It may lie elsewhere, in other parts. */
+enum { LS_SECURE_RECORD = 16384, LS_SECURE_BATCH = 262144 };
+ls_io ls_secure_write(ls_secure *, const struct iovec *parts, int nparts, size_t *put_p,
+                      ls_error *);
+
+/* True where a read may give something though poll() on the socket would not tell. False after
+ * AGAIN_READ. */
+bool ls_secure_pending(const ls_secure *);
+
+/* Was the connection broken off before the handshake was done? So does a server with too many of
+ * those that have proved nothing (guest.h), whoever they are: another try may do. */
+bool ls_secure_is_reset(const ls_secure *);
+
+/* The most memory that it takes in its present state, kernel's aside. */
+size_t ls_secure_nbytes(const ls_secure *);
+
+/* New keys for sending after so many records; 4194304 (at most 64 GiB) unless set. For tests. */
+void ls_secure_rekey_after(ls_secure *, uint64_t nrecords);
+
+/* Tells the peer, where that can be done at once. Does not close the socket. NULL is fine. */
+void ls_secure_close(ls_secure *);
+
+#endif

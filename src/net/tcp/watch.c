@@ -1,0 +1,371 @@
+/* watch.c - see watch.h. */
+#include "net/tcp/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/tcp/guest.h"
+
+enum { MAX_GUESTS = 1024, AT_ONCE = 64 /* workers that are asked */ };
+
+/* A peer's connection, to be taken. */
+typedef struct arrival {
+    ls_conn *c;
+    int from;
+    struct arrival *next;
+} arrival;
+
+typedef struct answer {
+    unsigned char published[LS_WATCH_NBYTES];
+    ls_news news;
+} answer;
+
+/* Of a peer that has left. */
+typedef struct last_words {
+    int group, rank;
+    unsigned char data[LS_WATCH_NBYTES];
+    struct last_words *next;
+} last_words;
+
+struct ls_watch {
+    int listen_fd, rank, size;
+    ls_member *members; /* [size] */
+    uint64_t nonce[2];
+    ls_key key;
+    bool keyed;
+    int ready_fd, stop_fd;
+    atomic_int stop;
+    pthread_t thread;
+    ls_guests guests;
+    atomic_bool any_news;
+    atomic_uint nlast;
+    pthread_mutex_t lock; /* of what follows */
+    arrival *arrivals, **arrivals_end;
+    last_words *last;
+    uint64_t published; /* groups of which something was: bit i */
+    answer answers[LS_WATCH_GROUPS];
+};
+
+/* ---- guests ---- */
+
+static size_t nbytes_of(uint16_t kind) {
+    return sizeof(ls_greeting) + (kind == LS_NEWS ? sizeof(ls_news) : 0);
+}
+
+static bool knows(const ls_frame *f) {
+    bool ours = f->kind == LS_GREETING || f->kind == LS_QUESTION || f->kind == LS_NEWS;
+    return ours && f->nbytes == nbytes_of(f->kind);
+}
+
+static const char *judge(const ls_watch *w, const ls_guest *g) {
+    ls_greeting said;
+    memcpy(&said, g->said, sizeof said);
+    if (memcmp(said.nonce, w->nonce, sizeof w->nonce) != 0) return "it belongs to another run";
+    if ((int)said.to != w->rank || said.from >= (uint32_t)w->size || said.from == said.to)
+        return "it looks for another worker";
+    return g->frame.number < LS_WATCH_GROUPS ? NULL : "it asks about a group that can't be";
+}
+
+static void hand_on(ls_watch *w, int i) {
+    ls_greeting said;
+    memcpy(&said, w->guests.all[i].said, sizeof said);
+    arrival *a = LS_NEW(arrival);
+    *a = (arrival){.c = ls_guests_release(&w->guests, i), .from = (int)said.from};
+    ls_socket_options(a->c->fd);
+    pthread_mutex_lock(&w->lock);
+    *w->arrivals_end = a;
+    w->arrivals_end = &a->next;
+    pthread_mutex_unlock(&w->lock);
+    uint64_t one = 1;
+    if (write(w->ready_fd, &one, sizeof one) < 0) return; /* full: it is readable */
+}
+
+static void reply(ls_watch *w, ls_guest *g) {
+    answer a;
+    pthread_mutex_lock(&w->lock);
+    memcpy(&a, &w->answers[g->frame.number], sizeof a);
+    pthread_mutex_unlock(&w->lock);
+    ls_frame f = {.kind = LS_ANSWER, .nbytes = sizeof a};
+    ls_conn_put(g->c, &f, &a, sizeof a, NULL, NULL);
+}
+
+/* It has said what it wants. False: it is a guest no more. */
+static bool welcome(ls_watch *w, int i) {
+    ls_guest *g = &w->guests.all[i];
+    const char *why = judge(w, g);
+    if (why) {
+        ls_guests_drop(&w->guests, i, why);
+        return false;
+    }
+    if (g->frame.kind == LS_GREETING) {
+        hand_on(w, i);
+        return false;
+    }
+    if (g->frame.kind == LS_NEWS) {
+        ls_news news;
+        memcpy(&news, g->said + sizeof(ls_greeting), sizeof news);
+        ls_watch_keep(w, (int)g->frame.number, &news);
+    }
+    reply(w, g);
+    return true;
+}
+
+/* One look at a guest; false: it is a guest no more. */
+static bool attend(ls_watch *w, int i) {
+    ls_guest *g = &w->guests.all[i];
+    ls_error e = {0};
+    void *token = NULL;
+    if (!g->heard) {
+        ls_heard heard = ls_guests_hear(&w->guests, i);
+        if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
+        if (!welcome(w, i)) return false;
+    }
+    ls_io io = ls_conn_flush(g->c, &token, &e);
+    bool waits = io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE;
+    if (waits && !ls_guest_is_slow(g)) return true;
+    ls_guests_drop(&w->guests, i, waits ? "it takes no answer" : io == LS_IO_DONE ? NULL : e.msg);
+    return false;
+}
+
+static void *run(void *arg) {
+    ls_watch *w = arg;
+    while (!atomic_load(&w->stop)) {
+        bool idle = w->guests.n == 0 && !w->guests.no_descriptors;
+        ls_guests_wait(&w->guests, w->stop_fd, idle ? -1 : 200);
+        for (int i = 0; i < w->guests.n;) i += attend(w, i);
+    }
+    return NULL;
+}
+
+/* ---- the worker's side ---- */
+
+static void watch_free(ls_watch *w) {
+    ls_guests_close(&w->guests);
+    while (w->arrivals) {
+        arrival *next = w->arrivals->next;
+        ls_conn_free(w->arrivals->c);
+        free(w->arrivals);
+        w->arrivals = next;
+    }
+    while (w->last) {
+        last_words *next = w->last->next;
+        free(w->last);
+        w->last = next;
+    }
+    if (w->ready_fd >= 0) close(w->ready_fd);
+    if (w->stop_fd >= 0) close(w->stop_fd);
+    close(w->listen_fd);
+    pthread_mutex_destroy(&w->lock);
+    ls_key_wipe(&w->key);
+    free(w->members);
+    free(w);
+}
+
+ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_watch **w_p,
+                         ls_error *e) {
+    ls_watch *w = LS_NEW(ls_watch);
+    w->listen_fd = r->listen_fd;
+    w->rank = rank;
+    w->size = r->size;
+    w->members = LS_NEW_ARRAY(ls_member, (size_t)r->size);
+    memcpy(w->members, r->members, (size_t)r->size * sizeof *r->members);
+    memcpy(w->nonce, r->nonce, sizeof w->nonce);
+    w->keyed = key != NULL;
+    if (key) w->key = *key;
+    /* A worker that has begun to connect may compute for long before it goes on. */
+    ls_guests_open(&w->guests, r->listen_fd, w->keyed ? &w->key : NULL, knows, "it does not greet",
+                   r->size, MAX_GUESTS);
+    w->arrivals_end = &w->arrivals;
+    pthread_mutex_init(&w->lock, NULL);
+    w->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    int why = w->ready_fd < 0 || w->stop_fd < 0 ? errno : pthread_create(&w->thread, NULL, run, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (why) {
+        watch_free(w);
+        return ls_fail(e, LS_EIO, "no thread to watch: %s", strerror(why));
+    }
+    *w_p = w;
+    return LS_OK;
+}
+
+void ls_watch_stop(ls_watch *w) {
+    if (!w) return;
+    uint64_t one = 1;
+    atomic_store(&w->stop, 1);
+    while (write(w->stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+    pthread_join(w->thread, NULL);
+    watch_free(w);
+}
+
+int ls_watch_fd(const ls_watch *w) { return w->ready_fd; }
+
+ls_conn *ls_watch_take(ls_watch *w, int *from_p) {
+    uint64_t ignored;
+    pthread_mutex_lock(&w->lock);
+    arrival *a = w->arrivals;
+    if (a) {
+        w->arrivals = a->next;
+        if (!a->next) w->arrivals_end = &w->arrivals;
+    } else if (read(w->ready_fd, &ignored, sizeof ignored) < 0) {
+        ignored = 0; /* nothing was left to be taken */
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (!a) return NULL;
+    ls_conn *c = a->c;
+    *from_p = a->from;
+    free(a);
+    return c;
+}
+
+int ls_watch_pid(const ls_watch *w, int rank) { return w->members[rank].pid; }
+
+bool ls_watch_is_here(const ls_watch *w, int rank) {
+    return w->members[rank].host == w->members[w->rank].host;
+}
+
+void ls_watch_publish(ls_watch *w, int group, size_t at, const void *data, size_t n) {
+    pthread_mutex_lock(&w->lock);
+    memcpy(w->answers[group].published + at, data, n);
+    w->published |= (uint64_t)1 << group;
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool ls_watch_published(ls_watch *w, int group, unsigned char data[LS_WATCH_NBYTES]) {
+    pthread_mutex_lock(&w->lock);
+    bool any = w->published >> group & 1;
+    if (any) memcpy(data, w->answers[group].published, LS_WATCH_NBYTES);
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+/* With the lock. */
+static last_words *last_of(const ls_watch *w, int group, int rank) {
+    last_words *l = w->last;
+    while (l && (l->group != group || l->rank != rank)) l = l->next;
+    return l;
+}
+
+void ls_watch_keep_last(ls_watch *w, int group, int rank,
+                        const unsigned char data[LS_WATCH_NBYTES]) {
+    pthread_mutex_lock(&w->lock);
+    last_words *l = last_of(w, group, rank);
+    if (!l) {
+        l = LS_NEW(last_words);
+        *l = (last_words){.group = group, .rank = rank, .next = w->last};
+        w->last = l;
+    }
+    memcpy(l->data, data, sizeof l->data);
+    pthread_mutex_unlock(&w->lock);
+    atomic_fetch_add(&w->nlast, 1);
+}
+
+bool ls_watch_last(ls_watch *w, int group, int rank, unsigned char data[LS_WATCH_NBYTES]) {
+    pthread_mutex_lock(&w->lock);
+    const last_words *l = last_of(w, group, rank);
+    if (l) memcpy(data, l->data, sizeof l->data);
+    pthread_mutex_unlock(&w->lock);
+    return l != NULL;
+}
+
+unsigned ls_watch_nlast(const ls_watch *w) { return atomic_load(&w->nlast); }
+
+void ls_watch_keep(ls_watch *w, int group, const ls_news *news) {
+    pthread_mutex_lock(&w->lock);
+    w->answers[group].news = *news;
+    w->answers[group].news.text[sizeof news->text - 1] = 0;
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->any_news, true);
+}
+
+bool ls_watch_heard(ls_watch *w, int group, uint32_t identity, ls_news *news_p) {
+    if (!atomic_load(&w->any_news)) return false;
+    pthread_mutex_lock(&w->lock);
+    bool heard = w->answers[group].news.group == identity;
+    if (heard) *news_p = w->answers[group].news;
+    pthread_mutex_unlock(&w->lock);
+    return heard;
+}
+
+/* ---- asking ---- */
+
+typedef struct question {
+    unsigned char data[sizeof(ls_greeting) + sizeof(ls_news)];
+    answer answer;
+    ls_visit visit;
+    bool over;
+} question;
+
+static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, question *x) {
+    const ls_member *m = &w->members[q->rank];
+    ls_greeting g = {.from = (uint32_t)w->rank, .to = (uint32_t)q->rank};
+    memcpy(g.nonce, w->nonce, sizeof g.nonce);
+    *x = (question){.over = true};
+    memcpy(x->data, &g, sizeof g);
+    if (tell) memcpy(x->data + sizeof g, tell, sizeof *tell);
+    uint16_t kind = tell ? LS_NEWS : LS_QUESTION;
+    x->visit = (ls_visit){.data = x->data, .text = &x->answer, .room = sizeof x->answer};
+    x->visit.to = &m->address;
+    x->visit.key = w->keyed ? &w->key : NULL;
+    x->visit.says = (ls_frame){.kind = kind, .number = (uint32_t)group, .nbytes = nbytes_of(kind)};
+    q->status = LS_EPEER;
+    int fd = ls_socket_dial(&m->address);
+    if (fd < 0) return;
+    if (ls_conn_new(fd, false, w->keyed ? &w->key : NULL, &x->visit.c, NULL) != LS_OK) return;
+    q->status = LS_ETIMEOUT;
+    x->over = false;
+}
+
+/* One look; false: it is over. */
+static bool go_on(question *x, ls_inquiry *q, struct pollfd *fd) {
+    ls_error e = {0};
+    if (x->over) return false;
+    ls_io io = ls_visit_go(&x->visit, &e);
+    bool write = io == LS_IO_AGAIN_WRITE;
+    *fd = (struct pollfd){.fd = x->visit.c->fd, .events = write ? POLLOUT : POLLIN};
+    if (write || io == LS_IO_AGAIN_READ) return true;
+    const ls_frame *f = &x->visit.answer;
+    bool good = io == LS_IO_DONE && f->kind == LS_ANSWER && f->nbytes == sizeof x->answer;
+    q->status = good ? LS_OK : LS_EPEER;
+    memcpy(q->data, x->answer.published, sizeof q->data);
+    q->news = x->answer.news;
+    q->news.text[sizeof q->news.text - 1] = 0;
+    x->over = true;
+    return false;
+}
+
+static void ask_some(ls_watch *w, int group, const ls_news *tell, ls_inquiry *asked, int n,
+                     int64_t end) {
+    question *x = LS_NEW_ARRAY(question, AT_ONCE);
+    struct pollfd fds[AT_ONCE];
+    for (int i = 0; i < n; i++) ask(w, group, tell, &asked[i], &x[i]);
+    for (;;) {
+        nfds_t waiting = 0;
+        for (int i = 0; i < n; i++) waiting += go_on(&x[i], &asked[i], &fds[waiting]);
+        int64_t left = end - ls_clock_ns();
+        if (!waiting || left <= 0) break;
+        if (poll(fds, waiting, (int)(left / 1000000) + 1) < 0 && errno != EINTR) break;
+    }
+    for (int i = 0; i < n; i++) ls_conn_free(x[i].visit.c);
+    free(x);
+}
+
+void ls_watch_ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *asked, int n,
+                  int64_t timeout_ns) {
+    int64_t end = ls_clock_ns() + timeout_ns;
+    for (int i = 0; i < n; i += AT_ONCE)
+        ask_some(w, group, tell, asked + i, n - i < AT_ONCE ? n - i : AT_ONCE, end);
+}

@@ -1,0 +1,83 @@
+/* watch.h - a thread that answers while its worker computes, waits, or is stuck.
+ *
+ * It listens for the worker: whoever connects has to prove that it has the key and to say which
+ * worker of which run it is; those who don't are dropped with a log line, and disturb nobody. A
+ * peer's connection is handed on to the transport. A peer that asks what this worker is doing is
+ * answered from what was published last. A peer that has found that a group can't go on says why:
+ * it is kept for the worker. So are the last words of peers that have left: what they had
+ * published.
+ */
+#ifndef LS_NET_TCP_WATCH_H
+#define LS_NET_TCP_WATCH_H
+
+#include "net/tcp/conn.h"
+#include "net/tcp/join.h"
+
+enum { LS_WATCH_GROUPS = 64, LS_WATCH_NBYTES = 2048 };
+
+/* What each connection says first. */
+typedef struct ls_greeting {
+    uint64_t nonce[2]; /* of the run */
+    uint32_t from, to;
+} ls_greeting;
+
+/* Why a group can't go on. */
+typedef struct ls_news {
+    uint32_t group; /* which of those that have had this number; 0: there is no news */
+    char text[508];
+} ls_news;
+
+enum {
+    LS_GREETING = 1, /* a connection of the transport */
+    LS_QUESTION = 2,
+    LS_ANSWER = 3,
+    LS_NEWS = 4,        /* with a greeting before it; answered as a question */
+    LS_FIRST_KIND = 16, /* the transport's own */
+};
+
+typedef struct ls_watch ls_watch;
+
+/* Takes the roster's listening socket and a copy of the rest. key NULL: plain text. */
+ls_status ls_watch_start(const ls_roster *, int rank, const ls_key *, ls_watch **w_p, ls_error *);
+void ls_watch_stop(ls_watch *);
+
+/* Readable when a peer's connection can be taken. */
+int ls_watch_fd(const ls_watch *);
+/* NULL: there is none (any more). */
+ls_conn *ls_watch_take(ls_watch *, int *from_p);
+
+/* All of the following: any thread. */
+
+int ls_watch_pid(const ls_watch *, int rank);
+bool ls_watch_is_here(const ls_watch *, int rank); /* on this host */
+
+/* What is answered to questions about `group`: n bytes of it, from `at` on, become `data`; there
+ * are LS_WATCH_NBYTES. */
+void ls_watch_publish(ls_watch *, int group, size_t at, const void *data, size_t n);
+/* All of it; false: nothing was published. */
+bool ls_watch_published(ls_watch *, int group, unsigned char data[LS_WATCH_NBYTES]);
+/* Keeps news of a group as if a peer had brought it. */
+void ls_watch_keep(ls_watch *, int group, const ls_news *);
+/* Is there news of the group `identity` that has this number? */
+bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
+
+/* What worker `rank` had published about a group when it left. */
+void ls_watch_keep_last(ls_watch *, int group, int rank, const unsigned char data[LS_WATCH_NBYTES]);
+bool ls_watch_last(ls_watch *, int group, int rank, unsigned char data[LS_WATCH_NBYTES]);
+/* How often any was kept. */
+unsigned ls_watch_nlast(const ls_watch *);
+
+/* One worker that is asked. */
+typedef struct ls_inquiry {
+    int rank;
+    /* LS_ETIMEOUT: it accepts, or not even that, but says nothing; LS_EPEER: nobody is there. */
+    ls_status status;
+    unsigned char data[LS_WATCH_NBYTES]; /* what it has published */
+    ls_news news;                        /* what it has heard */
+} ls_inquiry;
+
+/* Asks all of them at once. `tell` (NULL: nothing) is kept by those with status LS_OK. */
+void ls_watch_ask(ls_watch *, int group, const ls_news *tell, ls_inquiry *asked, int n,
+                  int64_t timeout_ns);
+
+#endif

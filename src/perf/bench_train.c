@@ -1,0 +1,219 @@
+/* bench_train.c - see bench_train.h. */
+#include "perf/bench_train.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/median.h"
+#include "base/random.h"
+#include "perf/export.h"
+#include "train/fit.h"
+#include "train/run.h"
+
+enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
+
+/* What all workers are given. */
+typedef struct bench_job {
+    ls_run run; /* first */
+    const ls_corpus *corpus;
+    int64_t warmup, steps;
+    ls_bench_report *report;
+    ls_trace_request trace;
+} bench_job;
+
+/* All workers at once, each on its own threads. */
+static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
+    *peak_p = ls_bench_peak((int)m->run->config.parallel.threads);
+    return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);
+}
+
+/* By this worker, in all groups of its world. */
+static uint64_t bytes_sent(const ls_member *m) {
+    const ls_world *w = &m->worlds[0];
+    uint64_t sent = ls_group_counters(w->group).bytes_sent;
+    if (w->shards != w->group) sent += ls_group_counters(w->shards).bytes_sent;
+    if (w->replicas) sent += ls_group_counters(w->replicas).bytes_sent;
+    return sent;
+}
+
+/* The most memory that this process ever had. */
+static double peak_nbytes(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss * 1024 : 0;
+}
+
+static double planned_nbytes(const ls_member *m) {
+    const ls_run *r = m->run;
+    ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
+    ls_memory memory;
+    ls_plan_memory(&r->plan, &how, &memory);
+    return (double)memory.peak;
+}
+
+static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds,
+                               ls_bench_train *out, ls_error *e) {
+    ls_step_out step;
+    uint64_t sent = 0;
+    for (int64_t i = 0; i < b->warmup + b->steps; i++) {
+        if (i == b->warmup) {
+            for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
+            sent = bytes_sent(m);
+        }
+        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
+        int64_t begin = ls_clock_ns();
+        LS_TRY(ls_member_step(m, &in, &step, e));
+        out->losses[i] = step.loss;
+        out->all_seconds[i] = (double)(ls_clock_ns() - begin) / 1e9;
+        if (i >= b->warmup) seconds[i - b->warmup] = out->all_seconds[i];
+    }
+    out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
+    LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
+    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->run.plan);
+    LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
+    out->planned_nbytes = planned_nbytes(m);
+    out->peak_nbytes = peak_nbytes();
+    LS_TRY(ls_all_reduce(m->group, &out->peak_nbytes, &out->peak_nbytes, 1, LS_F64, LS_AVG, e));
+    for (int x = 0; x < m->nexecs; x++)
+        for (int k = 0; k < LS_NACTION_KINDS; k++)
+            out->seconds[k] += (double)ls_exec_time(m->execs[x], (ls_action_kind)k) / 1e9 /
+                               (double)b->steps / (double)m->nexecs;
+    return ls_all_reduce(m->group, out->seconds, out->seconds, LS_NACTION_KINDS, LS_F64, LS_AVG, e);
+}
+
+static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, ls_error *e) {
+    const ls_config *c = &b->run.config;
+    double *seconds = LS_NEW_ARRAY(double, (size_t)b->steps);
+    ls_status s = measure_peak(m, &out->peak_flops_per_s, e);
+    if (s == LS_OK) s = measure_steps(m, b, seconds, out, e);
+    out->step_seconds = ls_median(seconds, (size_t)b->steps);
+    double tokens = (double)c->train.batch * (double)c->model.context;
+    out->tokens_per_s = tokens / out->step_seconds;
+    out->flops_per_s = ls_model_flops(&b->run.model) * (double)c->train.batch / out->step_seconds;
+    free(seconds);
+    return s;
+}
+
+/* After what is measured, so that tracing costs it nothing. */
+static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
+    int64_t first = b->warmup + b->steps, n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
+    ls_tracer tracer = {0};
+    ls_step_out step;
+    if (!b->trace.path) return LS_OK;
+    ls_status s = LS_OK;
+    ls_tracer_open(&tracer, &b->trace, m, first, first + 1 + n);
+    for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
+        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
+        s = ls_tracer_before(&tracer, i, e);
+        if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
+        if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
+    }
+    ls_tracer_close(&tracer);
+    return s;
+}
+
+static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
+    const bench_job *b = arg;
+    ls_member m = {.run = &b->run, .group = g, .slot = me, .corpus = b->corpus};
+    ls_bench_train out = {.nworkers = b->run.nworkers,
+                          .threads = (int)b->run.config.parallel.threads,
+                          .steps = b->steps,
+                          .warmup = b->warmup};
+    out.losses = LS_NEW_ARRAY(double, 2 * (size_t)(b->warmup + b->steps));
+    out.all_seconds = out.losses + b->warmup + b->steps;
+    ls_status s = ls_tracer_check(&b->trace, g, e);
+    if (s == LS_OK) s = ls_member_join(&m, e);
+    if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
+    if (s == LS_OK) s = measure(&m, b, &out, e);
+    if (s == LS_OK) s = trace_steps(&m, b, e);
+    if (s == LS_OK && m.worker == 0) b->report(&b->run.config, &out);
+    ls_member_leave(&m);
+    free(out.losses);
+    return s;
+}
+
+/* Random tokens for two batches. */
+static uint32_t *fake_corpus(const ls_config *c, ls_corpus *corpus) {
+    uint64_t T = (uint64_t)c->model.context, n = 2 * (uint64_t)c->train.batch * T + 1;
+    uint32_t *ids = LS_NEW_ARRAY(uint32_t, n), w[4];
+    for (uint64_t i = 0; i < n; i++) {
+        ls_random_words(1, LS_STREAM_SAMPLE, 1, i, w);
+        ids[i] = w[0] % (uint32_t)c->model.vocab;
+    }
+    *corpus = (ls_corpus){.tokens = ls_tokens_of(ids, n, (uint32_t)c->model.vocab),
+                          .ntrain = 2 * (uint64_t)c->train.batch};
+    return ids;
+}
+
+ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_bench_report *report,
+                             ls_error *e) {
+    if (q->trace.path) LS_TRY(ls_timeline_check_path(q->trace.path, e));
+    if (q->steps < 1 || q->steps > MAX_STEPS)
+        return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)q->steps,
+                       MAX_STEPS);
+    ls_corpus corpus;
+    bench_job b = {.run = {.config = *c}, .corpus = &corpus, .report = report, .trace = q->trace};
+    b.warmup = q->warmup;
+    b.steps = q->steps;
+    LS_TRY(ls_run_workers(c, q->nworkers, &b.run.nworkers, &b.run.started, e));
+    LS_TRY(ls_fit_limit(&b.run.config, b.run.nworkers, e));
+    uint32_t *ids = fake_corpus(c, &corpus);
+    ls_status s = ls_run_build(&b.run, e);
+    if (s == LS_OK && q->export_dir)
+        s = ls_export(&b.run, &corpus, q->warmup + q->steps, q->export_dir, e);
+    if (s == LS_OK) s = ls_run_launch(&b.run, bench_worker, &b, e);
+    free(ids);
+    ls_run_free(&b.run);
+    return s;
+}
+
+/* ---- peak ---- */
+
+typedef struct peak_thread {
+    pthread_t thread;
+    const ls_kernels *k;
+    pthread_barrier_t *together;
+    int64_t begin_ns, end_ns;
+    float result; /* so that the work is not left out */
+} peak_thread;
+
+static void *peak_main(void *arg) {
+    peak_thread *p = arg;
+    pthread_barrier_wait(p->together);
+    p->begin_ns = ls_clock_ns();
+    p->result = p->k->fma_peak(ROUNDS);
+    p->end_ns = ls_clock_ns();
+    return NULL;
+}
+
+/* The threads time themselves: the caller may not get a core until they end. */
+static double peak_once(const ls_kernels *k, int cores) {
+    peak_thread *threads = LS_NEW_ARRAY(peak_thread, (size_t)cores);
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, (unsigned)cores);
+    for (int i = 0; i < cores; i++) {
+        threads[i] = (peak_thread){.k = k, .together = &together};
+        if (pthread_create(&threads[i].thread, NULL, peak_main, &threads[i])) abort();
+    }
+    double flops = 0;
+    for (int i = 0; i < cores; i++) {
+        pthread_join(threads[i].thread, NULL);
+        double seconds = (double)(threads[i].end_ns - threads[i].begin_ns) / 1e9;
+        flops += ROUNDS * 192.0 * 16.0 * 2.0 / seconds;
+    }
+    pthread_barrier_destroy(&together);
+    free(threads);
+    return flops;
+}
+
+double ls_bench_peak(int cores) {
+    const ls_kernels *k = NULL;
+    if (ls_kernels_pick(&k, NULL) != LS_OK) return 0;
+    double best = 0;
+    for (int i = 0; i < TRIES; i++) {
+        double peak = peak_once(k, cores);
+        if (peak > best) best = peak;
+    }
+    return best;
+}

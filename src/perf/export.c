@@ -1,0 +1,103 @@
+/* export.c - see export.h. */
+#include "perf/export.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "data/order.h"
+#include "model/safetensors.h"
+
+static ls_status write_weights(const ls_run *r, const char *path, ls_error *e) {
+    const ls_model *m = &r->model;
+    void *flat = NULL;
+    LS_TRY(ls_map(m->nfloats * sizeof(float), "weights", &flat, e));
+    ls_model_init(m, (uint64_t)r->config.train.seed, 0, m->nfloats, flat);
+    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams);
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        t[i] = (ls_tensor){.ndims = p->ndims, .count = p->count};
+        t[i].data = (const float *)flat + p->offset;
+        snprintf(t[i].name, sizeof t[i].name, "%s", p->name);
+        for (int d = 0; d < p->ndims; d++) t[i].dims[d] = p->dims[d];
+    }
+    unlink(path);
+    ls_status s = ls_safetensors_write(path, t, (size_t)m->nparams, e);
+    free(t);
+    ls_unmap(flat, m->nfloats * sizeof(float));
+    return s;
+}
+
+static ls_status write_tokens(const ls_run *r, const ls_corpus *c, int64_t steps, const char *path,
+                              ls_error *e) {
+    int64_t T = r->config.model.context;
+    uint64_t batch = (uint64_t)r->config.train.batch, seed = (uint64_t)r->config.train.seed;
+    ls_buf out = {0};
+    uint32_t *sample = LS_NEW_ARRAY(uint32_t, (size_t)(T + 1));
+    ls_status s = LS_OK;
+    for (int64_t step = 0; s == LS_OK && step < steps; step++) {
+        ls_batch b = ls_batch_of((uint64_t)step, c->ntrain, batch);
+        for (uint64_t i = 0; s == LS_OK && i < b.count; i++) {
+            uint64_t which = ls_order_at(seed, b.epoch, c->ntrain, b.first + i);
+            s = ls_tokens_read(&c->tokens, which * (uint64_t)T, (size_t)T + 1, sample, e);
+            ls_buf_append(&out, sample, (size_t)(T + 1) * sizeof *sample);
+        }
+    }
+    if (s == LS_OK) s = ls_file_replace(path, out.data, out.len, e);
+    free(sample);
+    ls_buf_free(&out);
+    return s;
+}
+
+static ls_json *shape_of(const ls_config *c) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "layers", ls_json_new_integer(c->model.layers));
+    ls_json_set(o, "width", ls_json_new_integer(c->model.width));
+    ls_json_set(o, "heads", ls_json_new_integer(c->model.heads));
+    ls_json_set(o, "context", ls_json_new_integer(c->model.context));
+    ls_json_set(o, "vocab", ls_json_new_integer(c->model.vocab));
+    return o;
+}
+
+static ls_status write_settings(const ls_run *r, int64_t steps, const char *path, ls_error *e) {
+    const ls_config *c = &r->config;
+    const ls_scaler none = {0};
+    ls_json *o = ls_json_new_object(), *rates = ls_json_new_array(), *decay = ls_json_new_array();
+    for (int64_t i = 0; i < steps; i++)
+        ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
+    for (int i = 0; i < r->model.nparams; i++)
+        if (r->model.params[i].decay)
+            ls_json_push(decay, ls_json_new_text(r->model.params[i].name));
+    ls_json_set(o, "model", shape_of(c));
+    ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
+    ls_json_set(o, "steps", ls_json_new_integer(steps));
+    ls_json_set(o, "lr", rates);
+    ls_json_set(o, "beta1", ls_json_new_number(c->optim.beta1));
+    ls_json_set(o, "beta2", ls_json_new_number(c->optim.beta2));
+    ls_json_set(o, "eps", ls_json_new_number(c->optim.eps));
+    ls_json_set(o, "weight_decay", ls_json_new_number(c->optim.weight_decay));
+    ls_json_set(o, "clip", ls_json_new_number(c->optim.clip));
+    ls_json_set(o, "decay", decay);
+    ls_buf text = {0};
+    ls_json_write(o, 1, &text);
+    ls_status s = ls_file_replace(path, text.data, text.len, e);
+    ls_buf_free(&text);
+    ls_json_free(o);
+    return s;
+}
+
+ls_status ls_export(const ls_run *r, const ls_corpus *c, int64_t steps, const char *dir,
+                    ls_error *e) {
+    char *weights = ls_format("%s/weights.safetensors", dir);
+    char *tokens = ls_format("%s/tokens.u32", dir), *settings = ls_format("%s/settings.json", dir);
+    ls_status s = ls_file_make_dirs(dir, e);
+    if (s == LS_OK) s = write_weights(r, weights, e);
+    if (s == LS_OK) s = write_tokens(r, c, steps, tokens, e);
+    if (s == LS_OK) s = write_settings(r, steps, settings, e);
+    free(weights);
+    free(tokens);
+    free(settings);
+    return s;
+}

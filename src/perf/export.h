@@ -1,0 +1,15 @@
+/* export.h - what bench train works on, as files that another program can train on too.
+ *
+ *     DIR/weights.safetensors   the initial weights, by GPT-2's names
+ *     DIR/tokens.u32            [steps][batch][context + 1] samples of each step, in order
+ *     DIR/settings.json         shape, optimizer, the learning rate of each step
+ */
+#ifndef LS_PERF_EXPORT_H
+#define LS_PERF_EXPORT_H
+
+#include "train/run.h"
+
+/* Makes the folder; its files are replaced. */
+ls_status ls_export(const ls_run *, const ls_corpus *, int64_t steps, const char *dir, ls_error *);
+
+#endif

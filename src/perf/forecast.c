@@ -1,0 +1,146 @@
+/* forecast.c - see forecast.h. */
+#include "perf/forecast.h"
+
+#include "train/fit.h"
+#include "train/run.h"
+
+static bool is_remote(const ls_config *c) {
+    return c->parallel.transport == LS_TRANSPORT_TCP || c->parallel.transport == LS_TRANSPORT_MPI;
+}
+
+/* As create_exec() in run.c decides. */
+static bool has_thread(const ls_config *c, int nworkers, int host_workers, int cores) {
+    bool room = nworkers > 1 && 2 * host_workers * c->parallel.threads <= cores;
+    if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
+    return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
+}
+
+ls_site ls_forecast_site(const ls_config *c, int n, const ls_forecast_world *w) {
+    int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
+    return (ls_site){.machine = w->machine,
+                     .host_workers = host,
+                     .shared = !is_remote(c) && host == n,
+                     .one = host == n && ls_fit_memory(c, n).one,
+                     .threads = (int)c->parallel.threads,
+                     .overlap = has_thread(c, n, host, w->machine->cores),
+                     .latency_s = w->latency_s,
+                     .byte_s = w->byte_s,
+                     .algorithm = w->algorithm};
+}
+
+/* The step of one worker alone, with what each of the plan's workers has to do. */
+static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_world *w, double *s_p,
+                         ls_error *e) {
+    ls_config one = *c;
+    ls_model m;
+    ls_plan p;
+    ls_sim sim;
+    int64_t samples = c->train.batch / c->train.virtual_workers;
+    one.train.virtual_workers = (c->train.virtual_workers + nworkers - 1) / nworkers;
+    one.parallel.shard_group = 0;
+    one.train.batch = samples * one.train.virtual_workers;
+    LS_TRY(ls_run_plan(&one, 1, &m, &p, e));
+    ls_site site = ls_forecast_site(&one, 1, w);
+    ls_status s = ls_sim_run(&p, &site, false, &sim, e);
+    if (s == LS_OK) {
+        *s_p = sim.step_s;
+        ls_sim_free(&sim);
+    }
+    ls_plan_free(&p);
+    ls_model_free(&m);
+    return s;
+}
+
+static const char *algorithm_of(const ls_plan *p, const ls_site *site) {
+    ls_pricer pricer;
+    const ls_action *largest = NULL;
+    if (p->c.nworkers == 1 || ls_pricer_open(p, site, &pricer, NULL) != LS_OK) return "none";
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        bool sums = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE;
+        if (sums && (!largest || a->nbytes > largest->nbytes)) largest = a;
+    }
+    return largest ? ls_price_algorithm(&pricer, largest) : "none";
+}
+
+ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
+                           ls_forecast *f_p, ls_error *e) {
+    int n = p->c.nworkers;
+    ls_site site = ls_forecast_site(c, n, w);
+    ls_forecast f = {.nworkers = n, .zero = c->parallel.zero, .recompute = c->parallel.recompute};
+    ls_memory memory;
+    ls_sim sim;
+    double alone = 0;
+    LS_TRY(ls_sim_run(p, &site, false, &sim, e));
+    f.step_s = sim.step_s;
+    f.exposed_s = sim.exposed_s;
+    f.comm_s = sim.comm_s;
+    for (int k = 0; k < LS_NACTION_KINDS; k++) f.kinds_s[k] = sim.kinds_s[k];
+    ls_sim_free(&sim);
+    LS_TRY(alone_s(c, n, w, &alone, e));
+    f.nhosts = n / site.host_workers;
+    f.efficiency = alone / f.step_s;
+    f.tokens_per_s = (double)c->train.batch * (double)c->model.context / f.step_s;
+    f.algorithm = algorithm_of(p, &site);
+    ls_memory_config how = ls_fit_memory(c, n);
+    how.one = site.one;
+    ls_plan_memory(p, &how, &memory);
+    f.memory_nbytes = memory.peak;
+    double limit = c->parallel.memory_limit_mb * 1e6;
+    f.fits = limit == 0 || (double)memory.peak <= limit;
+    *f_p = f;
+    return LS_OK;
+}
+
+ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls_config *scaled_p,
+                            ls_error *e) {
+    ls_config s = *c;
+    int64_t V = c->train.virtual_workers, samples = c->train.batch / V;
+    if (strong) {
+        if (V < n) s.train.virtual_workers = n;
+        if (c->train.batch % s.train.virtual_workers)
+            return ls_fail(e, LS_EINVAL,
+                           "--strong: train.batch %lld can't be shared out among %d workers; use "
+                           "numbers of workers that divide it",
+                           (long long)c->train.batch, n);
+        samples = c->train.batch / s.train.virtual_workers;
+    } else {
+        int64_t each = V / base > 1 ? V / base : 1;
+        s.train.virtual_workers = each * n;
+        s.train.batch = s.train.virtual_workers * samples;
+    }
+    if (s.train.micro_batch > samples) s.train.micro_batch = samples;
+    *scaled_p = s;
+    return LS_OK;
+}
+
+static ls_status row_of(const ls_config *c, int64_t zero, int64_t recompute, int n,
+                        const ls_forecast_world *w, ls_forecast *row, ls_error *e) {
+    ls_config with = *c;
+    ls_model m;
+    ls_plan p;
+    with.parallel.zero = zero;
+    with.parallel.recompute = recompute;
+    LS_TRY(ls_run_plan(&with, n, &m, &p, e));
+    ls_status s = ls_forecast_plan(&with, &p, w, row, e);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+    return s;
+}
+
+ls_status ls_forecast_rows(const ls_config *c, int n, const ls_forecast_world *w, ls_forecast *rows,
+                           int *nrows_p, int *best_p, ls_error *e) {
+    int nrows = 0, best = -1;
+    int64_t again = c->parallel.recompute ? c->parallel.recompute : 2;
+    int64_t least = c->parallel.accumulate == LS_ACCUMULATE_EARLY ? 2 : c->parallel.shard_group > 0;
+    for (int64_t zero = least; zero <= 3; zero++) {
+        LS_TRY(row_of(c, zero, c->parallel.recompute, n, w, &rows[nrows++], e));
+        if (!rows[nrows - 1].fits && c->parallel.recompute == 0)
+            LS_TRY(row_of(c, zero, again, n, w, &rows[nrows++], e));
+    }
+    for (int i = 0; i < nrows; i++)
+        if (rows[i].fits && (best < 0 || rows[i].step_s < rows[best].step_s)) best = i;
+    *nrows_p = nrows;
+    *best_p = best;
+    return LS_OK;
+}

@@ -1,0 +1,201 @@
+/* price.c - see price.h. */
+#include "perf/price.h"
+
+#include <math.h>
+
+#include "exec/world.h"
+#include "tensor/dtype.h"
+
+ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
+    int n = p->c.nworkers, host = s->host_workers ? s->host_workers : n;
+    if (n % host)
+        return ls_fail(e, LS_EINVAL,
+                       "%d workers are not a whole number of hosts with %d workers each", n, host);
+    ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads};
+    r.fabric = (ls_fabric){.nworkers = n,
+                           .host_workers = host,
+                           .cores = s->machine->cores,
+                           .link = s->machine->link,
+                           .latency_s = s->latency_s,
+                           .byte_s = s->byte_s,
+                           .algorithm = s->algorithm};
+    for (int w = 0; w < n; w++) r.nleaves += ls_plan_sums(p, w);
+    *p_p = r;
+    return LS_OK;
+}
+
+/* ---- computing ---- */
+
+/* Threads split the longer side of the result. */
+static double product_s(const ls_pricer *p, const ls_work *w, double rows) {
+    const ls_machine *m = p->site->machine;
+    double threads = p->site->threads;
+    double M = w->M ? (double)w->M : rows, N = (double)w->N, K = w->K ? (double)w->K : rows;
+    if (N >= M)
+        N = ceil(N / threads);
+    else
+        M = ceil(M / threads);
+    return ls_machine_product_s(m, w->kind, M, N, K, p->busy);
+}
+
+/* Of n samples. What is done so often a sample is shared out among threads as it is. */
+static double work_s(const ls_pricer *p, const ls_work *w, double n) {
+    const ls_machine *m = p->site->machine;
+    double threads = p->site->threads;
+    double rows = n * (double)p->plan->c.model->config.context, times = w->times * n / threads;
+    if (w->kind < LS_NPRODUCTS && w->times == 0) return product_s(p, w, rows);
+    if (w->kind < LS_NPRODUCTS)
+        return times *
+               ls_machine_product_s(m, w->kind, (double)w->M, (double)w->N, (double)w->K, p->busy);
+    if (w->times == 0) return ls_machine_pass_s(m, w->kind, w->elements * n / threads, p->busy);
+    return times * ls_machine_pass_s(m, w->kind, w->elements, p->busy);
+}
+
+/* Widening and rounding of what is kept in 16 bits (model/mixed.c), as so many additions. */
+static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, double n) {
+    const ls_plan_config *c = &p->plan->c;
+    double params = 0, rows = n * (double)(l->T * l->C), floats = 0;
+    for (int i = 0; i < l->nparams; i++) params += (double)l->counts[i];
+    if (c->compute != LS_F32)
+        floats += params + (backward ? 3 : 2) * rows + n * (double)l->T * (double)l->saved_rough;
+    if (c->reduce != LS_F32 && backward) floats += params;
+    return floats > 0 ? ls_machine_pass_s(p->site->machine, LS_WORK_ADD, floats / p->site->threads,
+                                          p->busy)
+                      : 0;
+}
+
+static double layer_s(const ls_pricer *p, const ls_action *a) {
+    const ls_plan *plan = p->plan;
+    const ls_layer *l = &plan->c.model->layers[a->layer];
+    const ls_works *works = a->kind == LS_BACKWARD ? &l->backward_work : &l->forward_work;
+    int64_t n = ls_plan_samples(plan, a->micro);
+    double sum = 0;
+    for (int i = 0; i < works->n; i++)
+        sum += work_s(p, &works->list[i], (double)n) + p->site->machine->call_s;
+    return sum + convert_s(p, l, a->kind == LS_BACKWARD, (double)n);
+}
+
+/* A pass over so many floats of the flat buffers. */
+static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
+    return ls_machine_pass_s(p->site->machine, k, (double)floats / p->site->threads, p->busy);
+}
+
+static double norm_s(const ls_pricer *p, int worker) {
+    size_t floats = 0;
+    for (int k = 0; k < p->plan->nbuckets; k++) {
+        ls_bucket s = ls_plan_normed(p->plan, k, worker);
+        floats += s.end - s.first;
+    }
+    return pass_s(p, LS_WORK_SQUARES, floats);
+}
+
+/* Memory that is given back comes to life again with its next use: both are priced here. */
+static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
+    ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
+    if (ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && p->site->one)) return 0;
+    size_t nbytes = ls_plan_buffer_nbytes(p->plan, a->buffer, worker);
+    return ls_machine_pass_s(p->site->machine, LS_WORK_PAGES, (double)nbytes / sizeof(float),
+                             p->busy);
+}
+
+/* ---- communication ---- */
+
+/* As the executor calls it. */
+static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
+    const ls_plan *plan = p->plan;
+    ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers};
+    if (a->bucket == LS_SCALARS) {
+        c.dtype = LS_F64;
+        c.count = ls_world_nsums(plan);
+        return c;
+    }
+    if (a->kind == LS_REDUCE_SCATTER) c.what = LS_FABRIC_SUM;
+    if (a->kind == LS_ALL_GATHER) c.what = LS_FABRIC_GATHER;
+    c.dtype = c.what == LS_FABRIC_GATHER ? plan->c.compute : plan->c.reduce;
+    c.count = plan->buckets[a->bucket].end - plan->buckets[a->bucket].first;
+    if (c.what == LS_FABRIC_GATHER) return c;
+    c.V = plan->c.tree ? ls_plan_round_vws(plan) : 0;
+    c.nleaves = p->nleaves;
+    if (a->axis == LS_AXIS_SHARDS) c.nleaves /= ls_plan_replicas(plan);
+    if (a->axis != LS_AXIS_REPLICAS) return c;
+    c.nleaves = ls_plan_replicas(plan);
+    c.count /= (size_t)ls_plan_shards(plan);
+    return c;
+}
+
+/* Who takes part in it. Of several groups at once, those of a host share its card. */
+static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
+    ls_fabric f = p->fabric;
+    int shards = ls_plan_shards(p->plan), host = f.host_workers;
+    if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
+    bool among = a->axis == LS_AXIS_REPLICAS;
+    f.nworkers = among ? ls_plan_replicas(p->plan) : shards;
+    f.host_workers = among ? host / shards : host;
+    if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
+    if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
+    f.byte_s *= (double)host / f.host_workers;
+    return f;
+}
+
+/* Each worker adds its part of all partial sums; of an all-reduce, it writes it to all. */
+static ls_price shared_price(const ls_pricer *p, const ls_fabric_call *c, int workers) {
+    const ls_machine *m = p->site->machine;
+    double n = workers, nbytes = (double)(c->count * ls_dtype_size(c->dtype));
+    double part = nbytes / n, sum = m->shared_start_s * log2(n);
+    if (c->what != LS_FABRIC_GATHER && c->nleaves > 1)
+        sum += part * c->nleaves * m->shared_sum_byte_s;
+    if (c->what == LS_FABRIC_SUM_TO_ALL || (c->what == LS_FABRIC_GATHER && !p->site->one))
+        sum += part * (n - 1) * m->shared_copy_byte_s;
+    if (p->fabric.host_workers > m->cores) sum *= (double)p->fabric.host_workers / m->cores;
+    return (ls_price){.cpu_s = sum};
+}
+
+static bool is_shared(const ls_pricer *p) {
+    return p->plan->c.nworkers == 1 ||
+           (p->site->shared && p->fabric.host_workers == p->plan->c.nworkers);
+}
+
+static ls_price comm_price(const ls_pricer *p, const ls_action *a) {
+    ls_fabric_call c = call_of(p, a);
+    ls_fabric f = fabric_of(p, a);
+    if (is_shared(p) || f.nworkers == 1) return shared_price(p, &c, f.nworkers);
+    ls_fabric_price x = ls_fabric_price_of(&f, &c);
+    return (ls_price){x.cpu_s, x.wire_s};
+}
+
+const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
+    ls_fabric_call c = call_of(p, a);
+    ls_fabric f = fabric_of(p, a);
+    return is_shared(p) ? "shared" : ls_fabric_price_of(&f, &c).algorithm;
+}
+
+/* A kind of action that is new has no case, and does not compile. */
+static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
+    const ls_plan *plan = p->plan;
+    ls_bucket b = {0};
+    switch (a->kind) {
+    case LS_LOAD: return (ls_price){0}; /* the loader's thread has it ready */
+    case LS_FORWARD:
+    case LS_RECOMPUTE:
+    case LS_BACKWARD: return (ls_price){.cpu_s = layer_s(p, a)};
+    case LS_ADD:
+        b = a->summed ? ls_plan_shard(plan, a->bucket, worker) : plan->buckets[a->bucket];
+        return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
+    case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
+    case LS_UPDATE:
+        b = ls_plan_owned(plan, a->bucket, worker);
+        return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADAMW, b.end - b.first)};
+    case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
+    case LS_REDUCE_SCATTER:
+    case LS_ALL_REDUCE:
+    case LS_ALL_GATHER: return comm_price(p, a);
+    case LS_NACTION_KINDS: break;
+    }
+    return (ls_price){0};
+}
+
+ls_price ls_price_action(const ls_pricer *p, const ls_action *a, int worker) {
+    ls_price x = price_of(p, a, worker);
+    if (a->kind != LS_FREE) x.cpu_s += p->site->machine->action_s;
+    return x;
+}

@@ -1,0 +1,166 @@
+/* probe.c - see probe.h. */
+#include "perf/probe.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "tensor/gemm.h"
+
+enum {
+    PART = 4 << 20,  /* floats: an operand */
+    RING = 16 << 20, /* floats: where weights are, one after the other ... */
+    PLACES = 24,     /* ... as many as a model has of a size, or as there is room for */
+    PARTS = 4,
+    WIDTH = 256,  /* of rows */
+    WORDS = 2048, /* of logits */
+    QUERIES = 64
+};
+
+static float *part(const ls_probe_bench *b, int i) { return b->memory + (size_t)i * PART; }
+
+ls_status ls_probe_open(ls_probe_bench *b, ls_error *e) {
+    void *p = NULL;
+    *b = (ls_probe_bench){0};
+    LS_TRY(ls_compute_init(&b->compute, 1, 0, e));
+    size_t floats = (size_t)PARTS * PART + RING;
+    LS_TRY(ls_map(floats * sizeof(float), "measuring", &p, e));
+    b->memory = p;
+    for (size_t i = 0; i < floats; i++)
+        b->memory[i] = (float)((i * 2654435761u >> 8) & 0xffff) / 65536.0f - 0.5f;
+    int file = memfd_create("lockstep", 0);
+    if (file < 0 || ftruncate(file, PART * sizeof(float)) != 0)
+        return ls_fail(e, LS_ENOMEM, "no shared memory to measure with");
+    p = mmap(NULL, PART * sizeof(float), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (p == MAP_FAILED) return ls_fail(e, LS_ENOMEM, "no shared memory to measure with");
+    b->pages = p;
+    return LS_OK;
+}
+
+void ls_probe_close(ls_probe_bench *b) {
+    if (b->pages) munmap(b->pages, PART * sizeof(float));
+    if (b->memory) ls_unmap(b->memory, ((size_t)PARTS * PART + RING) * sizeof(float));
+    ls_compute_close(&b->compute);
+}
+
+static bool is_softmax(ls_work_kind k) {
+    return k == LS_WORK_SOFTMAX || k == LS_WORK_SOFTMAX_AGAIN || k == LS_WORK_SOFTMAX_DX;
+}
+
+double ls_probe_units(const ls_probe *p) {
+    if (p->kind < LS_NPRODUCTS) return 2.0 * (double)p->M * (double)p->N * (double)p->K;
+    if (!is_softmax(p->kind)) return (double)p->n;
+    double first = (double)(p->n - QUERIES); /* the last block of so many keys */
+    return QUERIES * (first + (QUERIES + 1) / 2.0);
+}
+
+/* The next place in the ring for so many floats. */
+static float *next_weights(ls_probe_bench *b, int64_t floats) {
+    int64_t places = RING / floats < PLACES ? RING / floats : PLACES;
+    return part(b, PARTS) + b->turn++ % places * floats;
+}
+
+static void run_product(ls_probe_bench *b, const ls_probe *p) {
+    int64_t M = p->M, N = p->N, K = p->K;
+    ls_gemm_job g = {.M = M, .N = N, .K = K, .c = part(b, 1), .ldc = N, .bias = part(b, 2)};
+    if (p->kind == LS_WORK_PRODUCT_DW) {
+        g.a = ls_matrix_transposed(part(b, 0), M);
+        g.b = ls_matrix_of(part(b, 1), N);
+        g.c = next_weights(b, M * N);
+        g.start = LS_GEMM_ADD;
+    } else {
+        bool dx = p->kind == LS_WORK_PRODUCT_DX;
+        const float *w = next_weights(b, K * N);
+        g.a = ls_matrix_of(part(b, 0), K);
+        g.b = dx ? ls_matrix_transposed(w, K) : ls_matrix_of(w, N);
+        g.start = dx ? LS_GEMM_ZERO : LS_GEMM_BIAS;
+    }
+    ls_gemm_in_thread(&b->compute, 0, &g);
+}
+
+static void run_rows(ls_probe_bench *b, const ls_probe *p) {
+    const ls_kernels *k = b->compute.k;
+    int64_t rows = p->n / WIDTH;
+    float *x = part(b, 0), *y = part(b, 1), *z = part(b, 2), *side = part(b, PARTS);
+    float *mean = side + 4 * WIDTH, *rstd = mean + rows;
+    if (p->kind == LS_WORK_NORM)
+        k->layernorm(rows, WIDTH, x, side, side + WIDTH, y, mean, rstd);
+    else if (p->kind == LS_WORK_NORM_DX)
+        k->layernorm_dx(rows, WIDTH, y, x, side, mean, rstd, z, part(b, 3));
+    else if (p->kind == LS_WORK_NORM_DPARAMS)
+        k->layernorm_dparams(rows, WIDTH, 0, WIDTH, y, x, mean, rstd, side, side + WIDTH);
+    else
+        k->column_sum(rows, WIDTH, 0, WIDTH, x, side);
+}
+
+/* In place, again and again: nothing must shrink to numbers that are slow, so it may grow. */
+static void run_softmax(ls_probe_bench *b, const ls_probe *p) {
+    const ls_kernels *k = b->compute.k;
+    int64_t first = p->n - QUERIES;
+    float *s = part(b, 0), *dp = part(b, 1), *stat = part(b, PARTS);
+    if (p->kind == LS_WORK_SOFTMAX)
+        k->softmax_causal(QUERIES, p->n, first, 0.5f, s, stat);
+    else if (p->kind == LS_WORK_SOFTMAX_AGAIN)
+        k->softmax_causal_again(QUERIES, p->n, first, 0.5f, s, stat);
+    else
+        k->softmax_causal_dx(QUERIES, p->n, 4.0f, part(b, 2), dp);
+}
+
+static void run_logits(ls_probe_bench *b, const ls_probe *p) {
+    const ls_kernels *k = b->compute.k;
+    for (int64_t i = 0; i + WORDS <= p->n; i += WORDS) {
+        float stat[2] = {1.0f, 0.001f};
+        if (p->kind == LS_WORK_LOSS)
+            k->cross_entropy(WORDS, part(b, 0) + i, stat);
+        else
+            k->cross_entropy_dx(WORDS, part(b, 0) + i, stat, 1, 0.01f);
+    }
+}
+
+static void run_flat(ls_probe_bench *b, const ls_probe *p) {
+    const ls_kernels *k = b->compute.k;
+    static const ls_adamw_step step = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 1, 1};
+    float *x = part(b, 0), *y = part(b, 1), *z = part(b, 2);
+    float sum = 0;
+    switch (p->kind) {
+    case LS_WORK_GELU: k->gelu(p->n, x, y); break;
+    case LS_WORK_GELU_BACK: k->gelu_back(p->n, x, y, z, part(b, 3)); break;
+    case LS_WORK_ADD: k->add(p->n, x, y, z); break;
+    case LS_WORK_ADAMW: k->adamw(p->n, &step, x, y, z, part(b, 3)); break;
+    default:
+        for (int64_t i = 0; i < p->n; i += 1024) sum += k->sum_squares(1024, x + i);
+        part(b, 3)[0] = sum; /* so that the work is not left out */
+    }
+}
+
+static void run_pages(ls_probe_bench *b, const ls_probe *p) {
+    int64_t nbytes = p->n * (int64_t)sizeof(float);
+    madvise(b->pages, (size_t)nbytes, MADV_REMOVE);
+    for (int64_t i = 0; i < nbytes; i += 4096) b->pages[i] = 1;
+}
+
+void ls_probe_run(ls_probe_bench *b, const ls_probe *p) {
+    switch (p->kind) {
+    case LS_WORK_PRODUCT:
+    case LS_WORK_PRODUCT_DX:
+    case LS_WORK_PRODUCT_DW: run_product(b, p); break;
+    case LS_WORK_NORM:
+    case LS_WORK_NORM_DX:
+    case LS_WORK_NORM_DPARAMS:
+    case LS_WORK_COLUMN_SUM: run_rows(b, p); break;
+    case LS_WORK_SOFTMAX:
+    case LS_WORK_SOFTMAX_AGAIN:
+    case LS_WORK_SOFTMAX_DX: run_softmax(b, p); break;
+    case LS_WORK_LOSS:
+    case LS_WORK_LOSS_DX: run_logits(b, p); break;
+    case LS_WORK_GELU:
+    case LS_WORK_GELU_BACK:
+    case LS_WORK_ADD:
+    case LS_WORK_SQUARES:
+    case LS_WORK_ADAMW: run_flat(b, p); break;
+    case LS_WORK_PAGES: run_pages(b, p); break;
+    case LS_NWORK_KINDS: break;
+    }
+}

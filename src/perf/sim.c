@@ -1,0 +1,256 @@
+/* sim.c - see sim.h. */
+#include "perf/sim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* What the head of a lane does. */
+typedef enum phase {
+    IDLE,   /* it may not begin yet */
+    POSTED, /* a communication that waits for the other workers */
+    CPU,    /* a thread is at work, or wanted */
+    WIRE,   /* no thread is wanted */
+} phase;
+
+typedef struct lane {
+    phase phase;
+    double left; /* of the phase, seconds */
+    double begin;
+    double wire; /* of the communication, after its CPU phase */
+} lane;
+
+/* A worker that is followed. */
+typedef struct follower {
+    int worker;
+    ls_lanes lanes;
+    int at[LS_NLANES]; /* steps complete */
+    lane lane[LS_NLANES];
+    double compute_s, comm_s, end;
+    double kinds_s[LS_NACTION_KINDS];
+} follower;
+
+typedef struct walk {
+    ls_pricer pricer;
+    const ls_plan *p;
+    follower *all;
+    int n;
+    double now;
+    bool crowded; /* threads of both lanes share cores */
+    ls_sim *out;
+    int capacity;
+} walk;
+
+static const ls_action *head_of(const walk *w, const follower *f, ls_lane l) {
+    return &w->p->actions[f->lanes.steps[l][f->at[l]].action];
+}
+
+static bool is_ready(const follower *f, ls_lane l) {
+    return f->at[l] < f->lanes.n[l] && f->lanes.steps[l][f->at[l]].wait <= f->at[!l];
+}
+
+/* ---- who is followed ---- */
+
+static void add_follower(walk *w, int worker) {
+    follower *f = &w->all[w->n++];
+    *f = (follower){.worker = worker};
+    ls_plan_project(w->p, worker, &f->lanes);
+}
+
+/* Two numbers that make workers alike. */
+static void kind_of(const ls_plan *p, int worker, int kind[2]) {
+    kind[0] = ls_plan_nvws(p, worker);
+    kind[1] = ls_plan_sums(p, worker) * 64 + ls_plan_slots(p, worker);
+}
+
+static void choose_followers(walk *w, bool every) {
+    const ls_plan *p = w->p;
+    w->all = LS_NEW_ARRAY(follower, (size_t)p->c.nworkers);
+    for (int i = p->c.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
+        int own[2], other[2];
+        bool known = false;
+        kind_of(p, i, own);
+        for (int k = 0; k < w->n && !known && !every; k++) {
+            kind_of(p, w->all[k].worker, other);
+            known = own[0] == other[0] && own[1] == other[1];
+        }
+        if (!known) add_follower(w, i);
+    }
+}
+
+/* ---- events ---- */
+
+static void add_span(walk *w, const follower *f, ls_lane l) {
+    ls_sim *s = w->out;
+    if (s->nspans == w->capacity) {
+        w->capacity = w->capacity ? 2 * w->capacity : 1024;
+        s->spans = ls_realloc(s->spans, (size_t)w->capacity * sizeof *s->spans);
+    }
+    s->spans[s->nspans++] = (ls_span){.action = f->lanes.steps[l][f->at[l]].action,
+                                      .worker = f->worker,
+                                      .lane = l,
+                                      .begin_ns = llround(f->lane[l].begin * 1e9),
+                                      .end_ns = llround(w->now * 1e9)};
+}
+
+static void complete(walk *w, follower *f, ls_lane l) {
+    double seconds = w->now - f->lane[l].begin;
+    add_span(w, f, l);
+    f->kinds_s[head_of(w, f, l)->kind] += seconds;
+    if (l == LS_LANE_COMM) f->comm_s += seconds;
+    f->lane[l].phase = IDLE;
+    f->at[l]++;
+    f->end = w->now;
+}
+
+/* The head of a lane begins, alone. */
+static void begin(walk *w, follower *f, ls_lane l) {
+    ls_price x = ls_price_action(&w->pricer, head_of(w, f, l), f->worker);
+    f->lane[l] = (lane){.phase = CPU, .left = x.cpu_s, .begin = w->now, .wire = x.wire_s};
+    if (l == LS_LANE_COMPUTE) f->compute_s += x.cpu_s;
+}
+
+static bool is_single(const walk *w, const follower *f) {
+    return head_of(w, f, LS_LANE_COMM)->worker != LS_ALL_WORKERS;
+}
+
+/* The worker has come to a communication; what only it takes part in begins at once. */
+static bool post(walk *w, follower *f) {
+    lane *l = &f->lane[LS_LANE_COMM];
+    if (l->phase != IDLE || !is_ready(f, LS_LANE_COMM)) return false;
+    if (is_single(w, f)) {
+        begin(w, f, LS_LANE_COMM);
+        return true;
+    }
+    *l = (lane){.phase = POSTED, .begin = w->now};
+    return true;
+}
+
+/* All have posted the same communication: they are at the same one, since its order is the same
+ * for all. */
+static bool meet(walk *w) {
+    for (int i = 0; i < w->n; i++)
+        if (w->all[i].lane[LS_LANE_COMM].phase != POSTED) return false;
+    for (int i = 0; i < w->n; i++) {
+        follower *f = &w->all[i];
+        lane *l = &f->lane[LS_LANE_COMM];
+        ls_price x = ls_price_action(&w->pricer, head_of(w, f, LS_LANE_COMM), f->worker);
+        l->phase = CPU;
+        l->left = x.cpu_s;
+        l->wire = x.wire_s;
+    }
+    return true;
+}
+
+static bool start_compute(walk *w, follower *f) {
+    if (f->lane[LS_LANE_COMPUTE].phase != IDLE || !is_ready(f, LS_LANE_COMPUTE)) return false;
+    begin(w, f, LS_LANE_COMPUTE);
+    return true;
+}
+
+/* With one thread, communication that needs it goes first, and only between two computations. */
+static bool start_one(walk *w, follower *f) {
+    if (f->lane[LS_LANE_COMPUTE].phase == CPU) return false;
+    bool moved = post(w, f);
+    if (meet(w)) moved = true;
+    if (f->lane[LS_LANE_COMM].phase == CPU) return moved;
+    return start_compute(w, f) || moved;
+}
+
+static bool start_two(walk *w, follower *f) {
+    bool moved = post(w, f);
+    if (meet(w)) moved = true;
+    return start_compute(w, f) || moved;
+}
+
+/* How fast a lane's phase goes on, now. */
+static double rate_of(const walk *w, const follower *f, ls_lane l) {
+    bool two = w->pricer.site->overlap;
+    phase own = f->lane[l].phase, other = f->lane[!l].phase;
+    if (own == WIRE) return 1;
+    if (own != CPU) return 0;
+    if (other != CPU) return 1;
+    if (two) return w->crowded ? 0.5 : 1;
+    return l == LS_LANE_COMPUTE; /* communication has come in the middle of a computation */
+}
+
+static double next_event(const walk *w) {
+    double least = INFINITY;
+    for (int i = 0; i < w->n; i++)
+        for (int l = 0; l < LS_NLANES; l++) {
+            double rate = rate_of(w, &w->all[i], (ls_lane)l);
+            if (rate > 0) least = fmin(least, w->all[i].lane[l].left / rate);
+        }
+    return least;
+}
+
+/* A lane's phase ends where nothing of it is left. */
+static void advance(walk *w, follower *f, ls_lane l, double rate, double seconds) {
+    lane *x = &f->lane[l];
+    x->left -= rate * seconds;
+    if (rate == 0 || x->left > 1e-12) return;
+    if (x->phase == CPU && x->wire > 0) {
+        x->phase = WIRE;
+        x->left = x->wire;
+        return;
+    }
+    complete(w, f, l);
+}
+
+static void step_time(walk *w, double seconds) {
+    w->now += seconds;
+    for (int i = 0; i < w->n; i++) {
+        follower *f = &w->all[i];
+        double rates[LS_NLANES];
+        for (int l = 0; l < LS_NLANES; l++) rates[l] = rate_of(w, f, (ls_lane)l);
+        for (int l = 0; l < LS_NLANES; l++) advance(w, f, (ls_lane)l, rates[l], seconds);
+    }
+}
+
+static void run(walk *w) {
+    bool two = w->pricer.site->overlap;
+    for (;;) {
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (int i = 0; i < w->n; i++)
+                if (two ? start_two(w, &w->all[i]) : start_one(w, &w->all[i])) moved = true;
+        }
+        double seconds = next_event(w);
+        if (isinf(seconds)) return;
+        step_time(w, seconds);
+    }
+}
+
+static int by_worker(const void *a, const void *b) {
+    const ls_span *x = a, *y = b;
+    if (x->worker != y->worker) return x->worker < y->worker ? -1 : 1;
+    if (x->begin_ns != y->begin_ns) return x->begin_ns < y->begin_ns ? -1 : 1;
+    return (x->action > y->action) - (x->action < y->action);
+}
+
+ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *s_p, ls_error *e) {
+    ls_sim s = {0};
+    walk w = {.p = p, .out = &s};
+    LS_TRY(ls_pricer_open(p, site, &w.pricer, e));
+    w.crowded = 2 * w.pricer.busy > site->machine->cores;
+    choose_followers(&w, every);
+    run(&w);
+    const follower *last = &w.all[0];
+    for (int i = 1; i < w.n; i++)
+        if (w.all[i].end > last->end) last = &w.all[i];
+    s.step_s = w.now;
+    s.compute_s = last->compute_s;
+    s.exposed_s = w.now - last->compute_s;
+    s.comm_s = last->comm_s;
+    s.nfollowed = w.n;
+    for (int k = 0; k < LS_NACTION_KINDS; k++) s.kinds_s[k] = last->kinds_s[k];
+    qsort(s.spans, (size_t)s.nspans, sizeof *s.spans, by_worker);
+    for (int i = 0; i < w.n; i++) ls_lanes_free(&w.all[i].lanes);
+    free(w.all);
+    *s_p = s;
+    return LS_OK;
+}
+
+void ls_sim_free(ls_sim *s) {
+    free(s->spans);
+    *s = (ls_sim){0};
+}

@@ -1,0 +1,26 @@
+/* curve.h - the loss curve, for a terminal and as SVG. */
+#ifndef LS_REPORT_CURVE_H
+#define LS_REPORT_CURVE_H
+
+#include "base/mem.h"
+
+typedef struct ls_curve_series {
+    const double *steps, *values; /* [n]; steps rise; a point that is not finite is left out */
+    size_t n;
+} ls_curve_series;
+
+typedef struct ls_curve {
+    const char *title;
+    ls_curve_series train, val;
+    double level;            /* a line across, e.g. the bigram level */
+    const char *level_label; /* NULL: no such line */
+} ls_curve;
+
+/* Braille dots for the training loss, ● for validation, dashes for the level. It takes at least 40
+ * columns and 10 rows. */
+void ls_curve_print(const ls_curve *, int columns, int rows, ls_buf *out);
+
+/* 800 x 450, self-contained. */
+void ls_curve_svg(const ls_curve *, ls_buf *out);
+
+#endif

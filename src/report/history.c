@@ -1,0 +1,135 @@
+/* history.c - see history.h. */
+#include "report/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/lines.h"
+
+/* An evaluation longer ago is not looked for: its line might be written twice, if it is done again.
+ */
+enum { MOST_LOOKED_AT = 16 << 20, MOST_PARSED = 32 << 20 };
+
+char *ls_metrics_path(const char *run) { return ls_format("%s/metrics.jsonl", run); }
+
+/* NULL: it is torn, damaged or not ours. */
+static ls_json *parse(const ls_line *line, int64_t *step_p) {
+    ls_json *j = NULL;
+    if (!line->whole || line->too_long) return NULL;
+    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return NULL;
+    if (ls_json_integer(ls_json_get(j, "step"), step_p) && *step_p > 0) return j;
+    ls_json_free(j);
+    return NULL;
+}
+
+/* ---- cutting ---- */
+
+typedef struct cut {
+    int64_t steps;
+    uint64_t end; /* what is left of the file */
+    bool found;   /* a line that stays */
+    ls_logged logged;
+} cut;
+
+static void look(cut *c, const ls_line *line) {
+    int64_t step = 0;
+    ls_json *j = parse(line, &step);
+    bool stays = j && step <= c->steps;
+    if (!c->found && !stays) c->end = line->at;
+    c->found = c->found || stays;
+    bool is_step = ls_json_get(j, "loss") || ls_json_get(j, "gap");
+    if (stays && !c->logged.step && is_step) c->logged.step = step;
+    if (stays && !c->logged.evaluation && ls_json_get(j, "val_loss")) c->logged.evaluation = step;
+    ls_json_free(j);
+}
+
+/* From the end, until the last step and the last evaluation are known. */
+static ls_status find_end(const char *path, cut *c, uint64_t *size_p, ls_error *e) {
+    ls_lines *l = NULL;
+    ls_line line;
+    bool there = true;
+    LS_TRY(ls_lines_open(path, true, &l, e));
+    ls_status s = LS_OK;
+    *size_p = c->end = ls_lines_size(l);
+    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
+        bool found = c->found;
+        look(c, &line);
+        if (!found && c->found && line.at > MOST_LOOKED_AT)
+            ls_lines_stop_at(l, line.at - MOST_LOOKED_AT);
+        if (c->logged.step && c->logged.evaluation) break;
+    }
+    ls_lines_close(l);
+    return s;
+}
+
+static ls_status cut_at(const char *path, uint64_t end, ls_error *e) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int failed = fd < 0 || ftruncate(fd, (off_t)end) != 0 || fsync(fd) != 0 ? errno : 0;
+    if (fd >= 0) close(fd);
+    if (!failed) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(failed));
+}
+
+ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *e) {
+    char *path = ls_metrics_path(run);
+    cut c = {.steps = steps};
+    uint64_t size = 0;
+    ls_status s = ls_file_exists(path) ? find_end(path, &c, &size, e) : LS_OK;
+    if (s == LS_OK && c.end < size) s = cut_at(path, c.end, e);
+    if (s == LS_OK) *logged_p = c.logged;
+    free(path);
+    return s;
+}
+
+/* ---- series ---- */
+
+static void add_point(ls_series *s, int64_t step, double value) {
+    s->steps = ls_grow(s->steps, s->n, sizeof *s->steps);
+    s->values = ls_grow(s->values, s->n, sizeof *s->values);
+    s->steps[s->n] = (double)step;
+    s->values[s->n++] = value;
+}
+
+/* A picture needs no more points than about MOST_PARSED has; but all evaluations. */
+static bool is_needed(const ls_line *line, int64_t every) {
+    static const char evaluation[] = "\"val_loss\"";
+    return line->number % every == 0 ||
+           memmem(line->text, line->nbytes, evaluation, sizeof evaluation - 1);
+}
+
+static void add_line(ls_history *h, const ls_line *line) {
+    int64_t step = 0;
+    double value = 0;
+    ls_json *j = parse(line, &step);
+    if (ls_json_number(ls_json_get(j, "loss"), &value)) add_point(&h->train, step, value);
+    if (ls_json_number(ls_json_get(j, "val_loss"), &value)) add_point(&h->val, step, value);
+    ls_json_free(j);
+}
+
+ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *e) {
+    char *path = ls_metrics_path(run);
+    ls_lines *l = NULL;
+    ls_line line;
+    bool there = false;
+    *h_p = (ls_history){0};
+    ls_status s = ls_lines_open(path, false, &l, e);
+    free(path);
+    LS_TRY(s);
+    int64_t every = 1 + (int64_t)(ls_lines_size(l) / MOST_PARSED);
+    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there)
+        if (is_needed(&line, every)) add_line(h_p, &line);
+    ls_lines_close(l);
+    return s;
+}
+
+void ls_history_free(ls_history *h) {
+    free(h->train.steps);
+    free(h->train.values);
+    free(h->val.steps);
+    free(h->val.values);
+    *h = (ls_history){0};
+}

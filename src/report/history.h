@@ -1,0 +1,44 @@
+/* history.h - metrics.jsonl, read back. It may have any size: it is read in pieces.
+ *
+ * A line is one step, one evaluation, or a gap:
+ *   {"step": 10, "epoch": 0, "first": ..., "samples": ..., "view": 1, "workers": 4, "loss": ...,
+ *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...}
+ *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
+ *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
+ */
+#ifndef LS_REPORT_HISTORY_H
+#define LS_REPORT_HISTORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+/* metrics.jsonl of a run: free() it. */
+char *ls_metrics_path(const char *run);
+
+/* The last steps that have their lines; 0: none. */
+typedef struct ls_logged {
+    int64_t step, evaluation;
+} ls_logged;
+
+/* Before going on from step `steps`: cuts off what a run that was killed wrote beyond it, or half.
+ * Looks at the end of the file alone: what is damaged further up stays, and lockstep ckpt ledger
+ * finds it. */
+ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *);
+
+/* The losses of metrics.jsonl as two series. A line that is torn, damaged or not ours is passed
+ * over; of a file of more than 32 MB only every so many steps are taken, and all evaluations. */
+typedef struct ls_series {
+    double *steps, *values; /* [n] */
+    size_t n;
+} ls_series;
+
+typedef struct ls_history {
+    ls_series train, val;
+} ls_history;
+ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *);
+void ls_history_free(ls_history *);
+
+#endif

@@ -1,0 +1,245 @@
+/* metrics.c - see metrics.h. */
+#include "report/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "report/events.h"
+
+enum { MOST_WAITING = 64 << 20 };
+
+struct ls_metrics {
+    const ls_run *run;
+    char *path;
+    int file;          /* a descriptor, or -1 */
+    ls_buf waiting;    /* lines for a disk that takes none now */
+    bool told;         /* that it doesn't */
+    ls_events *events; /* NULL: a write failed, and a new file is tried with the next checkpoint */
+    double step_seconds; /* smoothed */
+    int64_t skipped;     /* steps, in all */
+    ls_logged logged;
+    int64_t shown_ns; /* when the live line was last written */
+};
+
+static ls_status open_file(const char *path, int *file_p, ls_error *e) {
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
+    *file_p = file;
+    return LS_OK;
+}
+
+static void end_events(ls_metrics *m, const ls_error *why) {
+    ls_log("%s; events go on in another file, with the next checkpoint", why->msg);
+    ls_events_close(m->events, NULL);
+    m->events = NULL;
+}
+
+ls_status ls_metrics_open(const ls_run *r, ls_logged logged, ls_metrics **m_p, ls_error *e) {
+    ls_metrics *m = LS_NEW(ls_metrics);
+    m->run = r;
+    m->logged = logged;
+    m->path = ls_metrics_path(r->dir);
+    m->file = -1;
+    ls_status s = open_file(m->path, &m->file, e);
+    ls_error why;
+    if (s == LS_OK && ls_events_create(r->dir, &m->events, &why) != LS_OK) end_events(m, &why);
+    if (s == LS_OK)
+        *m_p = m;
+    else
+        ls_metrics_close(m, NULL);
+    return s;
+}
+
+/* ---- disks that fail ---- */
+
+/* What could not be written is kept; a line may be there in part. */
+static ls_status write_waiting(ls_metrics *m, ls_error *e) {
+    ls_buf *b = &m->waiting;
+    size_t done = 0;
+    ssize_t n = 0;
+    while (done < b->len) {
+        n = write(m->file, b->data + done, b->len - done);
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) done += (size_t)n;
+    }
+    if (done == b->len) {
+        b->len = 0;
+        return LS_OK;
+    }
+    int why = errno;
+    memmove(b->data, b->data + done, b->len - done);
+    b->len -= done;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(why));
+}
+
+/* Takes the line over. */
+static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
+    ls_error why;
+    ls_json_write(line, 0, &m->waiting);
+    ls_buf_append(&m->waiting, "\n", 1);
+    ls_json_free(line);
+    bool ok = write_waiting(m, &why) == LS_OK;
+    if (!ok && m->waiting.len > MOST_WAITING) return ls_fail(e, LS_EIO, "%s", why.msg);
+    if (!ok && !m->told) ls_log("%s; what is to be written is kept until it can be", why.msg);
+    if (ok && m->told) ls_log("%s: is written again", m->path);
+    m->told = !ok;
+    return LS_OK;
+}
+
+static void put_scalar(ls_metrics *m, int64_t steps, const char *tag, double value) {
+    ls_error why;
+    if (m->events && ls_events_scalar(m->events, steps, tag, (float)value, &why) != LS_OK)
+        end_events(m, &why);
+}
+
+ls_status ls_metrics_mend(ls_metrics *m, ls_error *e) {
+    if (!ls_file_exists(m->path)) {
+        int file = -1;
+        LS_TRY(open_file(m->path, &file, e));
+        close(m->file);
+        m->file = file;
+        m->logged = (ls_logged){0}; /* a gap is marked with the next line */
+        ls_events_close(m->events, NULL);
+        m->events = NULL;
+    }
+    return m->events ? LS_OK : ls_events_create(m->run->dir, &m->events, e);
+}
+
+ls_status ls_metrics_close(ls_metrics *m, ls_error *e) {
+    if (!m) return LS_OK;
+    ls_status s = write_waiting(m, e);
+    if (m->file >= 0 && close(m->file) != 0 && s == LS_OK)
+        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(errno));
+    if (m->events) {
+        ls_status closed = ls_events_close(m->events, s == LS_OK ? e : NULL);
+        if (s == LS_OK) s = closed;
+    }
+    ls_buf_free(&m->waiting);
+    free(m->path);
+    free(m);
+    return s;
+}
+
+/* ---- lines ---- */
+
+static void time_text(double seconds, char *text, size_t nbytes) {
+    long s = (long)(seconds + 0.5);
+    if (s < 3600)
+        snprintf(text, nbytes, "%ld:%02ld", s / 60, s % 60);
+    else
+        snprintf(text, nbytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+}
+
+static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s) {
+    const ls_config *c = &m->run->config;
+    bool last = steps == c->train.steps;
+    int64_t now = ls_clock_ns();
+    if (ls_log_is_terminal() ? now - m->shown_ns < 100 * 1000 * 1000 && !last
+                             : steps % c->log.every && !last)
+        return;
+    m->shown_ns = now;
+    char left[32], skipped[32] = "";
+    time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
+    if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
+    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f tokens/s  left %s", (long long)steps,
+                  (long long)c->train.steps, loss, skipped, tokens_per_s, left);
+}
+
+/* Lines of the steps before this one are missing: they were taken away, or cut off. */
+static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
+    int64_t from = m->logged.step + 1, to = steps - 1;
+    if (from > to) return LS_OK;
+    ls_log("%s: has no lines of steps %lld to %lld; training goes on, and the gap is marked",
+           m->path, (long long)from, (long long)to);
+    ls_json *line = ls_json_new_object(), *gap = ls_json_new_array();
+    ls_json_push(gap, ls_json_new_integer(from));
+    ls_json_push(gap, ls_json_new_integer(to));
+    ls_json_set(line, "step", ls_json_new_integer(to));
+    ls_json_set(line, "gap", gap);
+    return write_line(m, line, e);
+}
+
+/* A step that is done again, to the same bits, has its line. */
+static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
+                          const ls_step_out *out, double seconds, ls_error *e) {
+    double tokens = (double)out->batch.count * (double)m->run->config.model.context;
+    if (steps <= m->logged.step) return LS_OK;
+    LS_TRY(log_gap(m, steps, e));
+    m->logged.step = steps;
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "step", ls_json_new_integer(steps));
+    ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
+    ls_json_set(line, "first", ls_json_new_integer((int64_t)out->batch.first));
+    ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
+    ls_json_set(line, "view",
+                ls_json_new_integer(m->run->store ? m->run->survival.view.id.number : 1));
+    ls_json_set(line, "workers", ls_json_new_integer(m->run->nworkers));
+    ls_json_set(line, "loss", ls_json_new_number(out->loss));
+    ls_json_set(line, "lr", ls_json_new_number(in->lr));
+    if (out->skipped)
+        ls_json_set(line, "skipped", ls_json_new_integer(1));
+    else
+        ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
+    if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
+    ls_json_set(line, "seconds", ls_json_new_number(seconds));
+    ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / seconds));
+    LS_TRY(write_line(m, line, e));
+    put_scalar(m, steps, "train/loss", out->loss);
+    put_scalar(m, steps, "train/lr", in->lr);
+    if (!out->skipped) put_scalar(m, steps, "train/grad_norm", out->grad_norm);
+    if (in->skips) put_scalar(m, steps, "train/loss_scale", in->loss_scale);
+    put_scalar(m, steps, "train/tokens_per_s", tokens / seconds);
+    return LS_OK;
+}
+
+ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
+                          const ls_step_out *out, double seconds, ls_error *e) {
+    double weight = m->step_seconds > 0 ? 0.1 : 1.0;
+    m->step_seconds += weight * (seconds - m->step_seconds);
+    double rate =
+        (double)m->run->config.train.batch * (double)m->run->config.model.context / m->step_seconds;
+    LS_TRY(log_step(m, steps, in, out, seconds, e));
+    m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
+    show(m, steps, out->loss, rate);
+    return LS_OK;
+}
+
+ls_status ls_metrics_missing(ls_metrics *m, ls_error *e) {
+    const ls_run *r = m->run;
+    ls_store_note n;
+    if (!r->store || !ls_store_latest(r->store, &n)) return LS_OK;
+    ls_step_in in = ls_run_step(r, n.steps - 1, &n.scaler);
+    in.lr = n.lr;
+    in.loss_scale = n.loss_scale;
+    in.updates = n.updates;
+    double seconds = (double)(ls_clock_ns() - n.began_ns) / 1e9;
+    return ls_metrics_step(m, n.steps, &in, &n.out, seconds, e);
+}
+
+ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {
+    int64_t all = m->run->config.train.steps;
+    if (steps <= m->logged.evaluation) return LS_OK;
+    m->logged.evaluation = steps;
+    if (steps < all) /* the last one's is in the summary */
+        ls_log_result("step %lld/%lld  val %.4f (%.3f bits/byte)", (long long)steps, (long long)all,
+                      v->loss, v->bits_per_byte);
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "step", ls_json_new_integer(steps));
+    ls_json_set(line, "val_loss", ls_json_new_number(v->loss));
+    ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
+    ls_json_set(line, "val_samples", ls_json_new_integer((int64_t)v->nsamples));
+    LS_TRY(write_line(m, line, e));
+    put_scalar(m, steps, "val/loss", v->loss);
+    put_scalar(m, steps, "val/bits_per_byte", v->bits_per_byte);
+    ls_error why;
+    if (m->events && ls_events_flush(m->events, &why) != LS_OK) end_events(m, &why);
+    return LS_OK;
+}

@@ -1,0 +1,254 @@
+/* timeline_svg.c - a step as a picture: a row for each lane of each worker, time to the right.
+ *
+ * What is neither computing nor communication is the row's own pale grey. Actions too narrow to be
+ * seen are drawn together where they stand side by side and are of one kind, so that a file's size
+ * has a limit; each rectangle says on a tooltip what it is.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/timeline.h"
+
+enum { WIDTH = 1200, LEFT = 104, RIGHT = 1184, LEGEND = 66, LEGEND_LINE = 20 };
+static const double NARROW = 0.5, LEAST = 0.4, GAP = 0.25; /* pixels */
+static const char INK[] = "#1f2933", GREY[] = "#616e7c", GRID[] = "#e4e7eb", IDLE[] = "#f0f2f5";
+
+static const char *const colours[LS_NACTION_KINDS] = {
+    [LS_LOAD] = "#bab0ac",       [LS_FORWARD] = "#4e79a7",
+    [LS_RECOMPUTE] = "#9ecae9",  [LS_BACKWARD] = "#e0823d",
+    [LS_ADD] = "#b07aa1",        [LS_NORM] = "#d4b106",
+    [LS_UPDATE] = "#9c755f",     [LS_REDUCE_SCATTER] = "#2f8f4e",
+    [LS_ALL_REDUCE] = "#86c166", [LS_ALL_GATHER] = "#17807e",
+    [LS_FREE] = "#8a94a0"};
+
+typedef struct picture {
+    const ls_timeline *t;
+    int step;
+    int64_t length_ns;
+    double unit;           /* ns of what the axis counts in */
+    const char *unit_name; /* "ms" */
+    ls_timeline_times times;
+    int row, gap;    /* heights: of a lane, between workers */
+    int top, bottom; /* of the rows */
+    ls_buf *out;
+} picture;
+
+static double x_of(const picture *p, int64_t ns) {
+    return LEFT + (RIGHT - LEFT) * ((double)ns / (double)p->length_ns);
+}
+static int y_of(const picture *p, int worker, int lane) {
+    return p->top + worker * (2 * p->row + 1 + p->gap) + lane * (p->row + 1);
+}
+
+static void put_escaped(ls_buf *out, const char *s) {
+    for (; *s; s++) {
+        if (*s == '<' || *s == '>' || *s == '&' || *s == '"')
+            ls_buf_printf(out, "&#%d;", *s);
+        else if ((unsigned char)*s >= 0x20)
+            ls_buf_append(out, s, 1);
+    }
+}
+
+static void put_label(const picture *p, double x, double y, const char *style, const char *label) {
+    ls_buf_printf(p->out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
+    put_escaped(p->out, label);
+    ls_buf_printf(p->out, "</text>\n");
+}
+
+/* ---- what is drawn ---- */
+
+/* The step whose length is the median. */
+static int median_step(const ls_timeline *t) {
+    for (int i = 0; i < t->nsteps; i++) {
+        int shorter = 0, equal = 0;
+        int64_t own = ls_timeline_step_ns(t, i);
+        for (int k = 0; k < t->nsteps; k++) {
+            int64_t other = ls_timeline_step_ns(t, k);
+            shorter += other < own;
+            equal += other == own;
+        }
+        int middle = (t->nsteps - 1) / 2;
+        if (shorter <= middle && middle < shorter + equal) return i;
+    }
+    return 0;
+}
+
+static picture picture_of(const ls_timeline *t, ls_buf *out) {
+    picture p = {.t = t, .step = median_step(t), .out = out};
+    int n = t->nworkers;
+    p.length_ns = t->nsteps ? ls_timeline_step_ns(t, p.step) : 0;
+    if (p.length_ns < 1) p.length_ns = 1;
+    p.unit = p.length_ns < 2000000 ? 1e3 : p.length_ns < 10000000000 ? 1e6 : 1e9;
+    p.unit_name = p.unit < 1e6 ? "µs" : p.unit < 1e9 ? "ms" : "s";
+    p.row = n <= 4 ? 24 : n <= 8 ? 16 : n <= 16 ? 11 : n <= 32 ? 8 : n <= 64 ? 6 : 3;
+    p.gap = p.row / 2 + 1;
+    ls_timeline_measure(t, t->nsteps ? p.step : -1, &p.times);
+    return p;
+}
+
+static double percent(const picture *p, double ns) { return 100 * ns / (double)p->length_ns; }
+
+static void draw_head(const picture *p) {
+    const ls_timeline *t = p->t;
+    char line[320];
+    snprintf(line, sizeof line, "%s: step %" PRId64 ", %.4g %s, %d worker%s", t->label,
+             t->first_step + p->step, (double)p->length_ns / p->unit, p->unit_name, t->nworkers,
+             t->nworkers == 1 ? "" : "s");
+    snprintf(line + strlen(line), sizeof line - strlen(line), " (%s)", t->machine);
+    put_label(p, 16, 26, "class=\"h\"", line);
+    snprintf(line, sizeof line,
+             "mean of workers: computing %.1f%%, idle %.1f%%, communication %.1f%%, of which "
+             "exposed (nothing computed meanwhile) %.1f%%; plan %.12s",
+             percent(p, p->times.busy[LS_LANE_COMPUTE]),
+             100 - percent(p, p->times.busy[LS_LANE_COMPUTE]),
+             percent(p, p->times.busy[LS_LANE_COMM]), percent(p, p->times.exposed), t->plan);
+    put_label(p, 16, 45, "class=\"g\"", line);
+}
+
+/* The kinds that there are, with their share. Returns where the legend ends. */
+static int draw_legend(const picture *p) {
+    double x = 16;
+    int y = LEGEND;
+    for (int k = 0; k < LS_NACTION_KINDS; k++) {
+        char label[64];
+        if (p->times.counts[k] == 0) continue;
+        snprintf(label, sizeof label, "%s %.1f%%", ls_action_kind_name((ls_action_kind)k),
+                 percent(p, p->times.kinds[k]));
+        double width = 32 + 6.6 * (double)strlen(label);
+        if (x + width > RIGHT) x = 16, y += LEGEND_LINE;
+        ls_buf_printf(p->out,
+                      "<rect class=\"k%d\" x=\"%.0f\" y=\"%d\" width=\"12\" height=\"12\"/>\n", k,
+                      x, y - 10);
+        put_label(p, x + 17, y, "", label);
+        x += width;
+    }
+    ls_buf_printf(p->out,
+                  "<rect fill=\"%s\" stroke=\"%s\" x=\"%.0f\" y=\"%d\" width=\"12\" "
+                  "height=\"12\"/>\n",
+                  IDLE, GRID, x, y - 10);
+    put_label(p, x + 17, y, "", "idle");
+    return y + 14;
+}
+
+static void draw_axis(const picture *p) {
+    double range = (double)p->length_ns / p->unit, raw = range / 12;
+    double power = pow(10, floor(log10(raw))), m = raw / power;
+    double tick = power * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
+    for (int i = 0; i * tick <= range * (1 + 1e-9); i++) {
+        char label[40];
+        double x = x_of(p, (int64_t)(i * tick * p->unit));
+        ls_buf_printf(p->out, "<path stroke=\"%s\" d=\"M%.1f %dV%d\"/>\n", GRID, x, p->top - 4,
+                      p->bottom + 4);
+        snprintf(label, sizeof label, "%.6g%s%s", i * tick, i ? "" : " ", i ? "" : p->unit_name);
+        put_label(p, x, p->bottom + 18, "class=\"g m\"", label);
+    }
+}
+
+static void draw_rows(const picture *p) {
+    static const char *const lanes[] = {"compute", "comm"};
+    for (int w = 0; w < p->t->nworkers; w++) {
+        char label[48];
+        for (int lane = 0; lane < LS_NLANES; lane++) {
+            int y = y_of(p, w, lane);
+            ls_buf_printf(p->out,
+                          "<rect fill=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
+                          IDLE, LEFT, y, RIGHT - LEFT, p->row);
+            snprintf(label, sizeof label, "w%d %s", w, lanes[lane]);
+            if (p->row >= 11) put_label(p, LEFT - 8, y + p->row / 2.0 + 4, "class=\"g e\"", label);
+        }
+        snprintf(label, sizeof label, "w%d", w);
+        if (p->row < 11 && (p->row >= 6 || w % 4 == 0))
+            put_label(p, LEFT - 8, y_of(p, w, 1) + 3, "class=\"g e\"", label);
+    }
+}
+
+/* ---- actions ---- */
+
+/* A rectangle in the making: an action, or several that are narrow. */
+typedef struct block {
+    const ls_timeline_event *first;
+    int64_t end_ns, busy_ns;
+    int n;
+} block;
+
+static double width_of(const picture *p, int64_t begin, int64_t end) {
+    return x_of(p, end) - x_of(p, begin);
+}
+
+static void put_block(const picture *p, const block *b) {
+    const ls_timeline_event *v = b->first;
+    char name[160];
+    double width = width_of(p, v->span.begin_ns, b->end_ns);
+    if (b->n == 0 || (v->kind == LS_FREE && width < LEAST)) return;
+    ls_buf_printf(
+        p->out, "<rect class=\"k%d\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>",
+        (int)v->kind, x_of(p, v->span.begin_ns), y_of(p, v->span.worker, (int)v->span.lane),
+        width < LEAST ? LEAST : width, p->row);
+    ls_timeline_event_name(p->t, v, name, sizeof name);
+    if (b->n > 1) {
+        ls_buf_printf(p->out, "%d times %s", b->n, ls_action_kind_name(v->kind));
+    } else {
+        put_escaped(p->out, name);
+        if (v->vw >= 0) ls_buf_printf(p->out, " vw %d", v->vw);
+        if (v->micro >= 0) ls_buf_printf(p->out, " micro %d", v->micro);
+    }
+    ls_buf_printf(p->out, ": %.4g %s from %.4g", (double)b->busy_ns / p->unit, p->unit_name,
+                  (double)v->span.begin_ns / p->unit);
+    if (b->n == 1) ls_buf_printf(p->out, " (action %d)", v->span.action);
+    ls_buf_printf(p->out, "</title></rect>\n");
+}
+
+static bool is_row_of(const ls_timeline_event *a, const ls_timeline_event *b) {
+    return a->span.worker == b->span.worker && a->span.lane == b->span.lane;
+}
+
+static void draw_actions(const picture *p) {
+    size_t n = 0;
+    const ls_timeline_event **events = ls_timeline_sorted(p->t, p->step, &n);
+    block b = {0};
+    for (size_t i = 0; i < n; i++) {
+        const ls_timeline_event *v = events[i];
+        int64_t begin = v->span.begin_ns, end = v->span.end_ns;
+        bool narrow = width_of(p, begin, end) < NARROW;
+        bool joins = b.n && narrow && v->kind == b.first->kind && is_row_of(v, b.first) &&
+                     width_of(p, b.end_ns, begin) < GAP &&
+                     (b.n > 1 || width_of(p, b.first->span.begin_ns, b.end_ns) < NARROW);
+        if (!joins) {
+            if (b.n) put_block(p, &b);
+            b = (block){.first = v, .end_ns = end};
+        }
+        b.n++;
+        b.busy_ns += end - begin;
+        if (end > b.end_ns) b.end_ns = end;
+    }
+    if (b.n) put_block(p, &b);
+    free(events);
+}
+
+void ls_timeline_svg(const ls_timeline *t, ls_buf *out) {
+    ls_buf body = {0};
+    picture p = picture_of(t, &body);
+    draw_head(&p);
+    p.top = draw_legend(&p);
+    p.bottom = y_of(&p, t->nworkers, 0) - p.gap;
+    draw_axis(&p);
+    draw_rows(&p);
+    draw_actions(&p);
+    int height = p.bottom + 28;
+    ls_buf_printf(out,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+                  "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\" "
+                  "fill=\"%s\">\n<style>.h{font-size:15px;font-weight:600}.g{fill:%s}.e{"
+                  "text-anchor:end}.m{text-anchor:middle}",
+                  WIDTH, height, WIDTH, height, p.row < 11 ? 10 : 12, INK, GREY);
+    for (int k = 0; k < LS_NACTION_KINDS; k++)
+        ls_buf_printf(out, ".k%d{fill:%s;stroke:#fff;stroke-width:.3}", k, colours[k]);
+    ls_buf_printf(out, "</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH,
+                  height);
+    ls_buf_append(out, body.data, body.len);
+    ls_buf_printf(out, "</svg>\n");
+    ls_buf_free(&body);
+}

@@ -1,0 +1,43 @@
+/* tracer.h - traces some steps of a run: all workers' spans, brought together on worker 0.
+ *
+ * Every traced step begins with a barrier. Workers of one host have one clock: what they note is
+ * right to the nanosecond between them. Clocks of different hosts have nothing in common; there the
+ * moment when the first worker of each host leaves the barrier counts as the same, which is right
+ * to about the time that a message takes.
+ *
+ * All functions but ls_tracer_open() and ls_tracer_close() are collective. A tracer that is {0}
+ * does nothing.
+ */
+#ifndef LS_REPORT_TRACER_H
+#define LS_REPORT_TRACER_H
+
+#include "report/timeline.h"
+#include "train/run.h"
+
+enum { LS_TRACE_STEPS = 3, LS_TRACE_MOST_STEPS = 1000 };
+
+/* What is asked for. */
+typedef struct ls_trace_request {
+    const char *path; /* FILE.json or FILE.svg; NULL: nothing is traced */
+    int64_t steps;    /* how many; 0: LS_TRACE_STEPS */
+} ls_trace_request;
+
+typedef struct ls_tracer {
+    const char *path; /* NULL when it is written */
+    ls_member *m;
+    int64_t first, end; /* steps, from 0 */
+    ls_trace *traces;   /* [m->nexecs] */
+} ls_tracer;
+
+/* Before training: could worker 0 write the file? */
+ls_status ls_tracer_check(const ls_trace_request *, ls_group *, ls_error *);
+/* Steps `first` to `end` are to be run. Those after the first are traced; or the only one. */
+void ls_tracer_open(ls_tracer *, const ls_trace_request *, ls_member *, int64_t first, int64_t end);
+/* Around each step, from 0. After the last that is traced, worker 0 writes the file. */
+ls_status ls_tracer_before(ls_tracer *, int64_t step, ls_error *);
+ls_status ls_tracer_after(ls_tracer *, int64_t step, ls_error *);
+/* No step comes any more: writes what there is, if it is not written. */
+ls_status ls_tracer_finish(ls_tracer *, ls_error *);
+void ls_tracer_close(ls_tracer *); /* before the member leaves */
+
+#endif

@@ -1,0 +1,93 @@
+/* corpus_record.c - see corpus_record.h. */
+#include "storage/corpus_record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+enum { MAX_RECORD = 1 << 16 };
+
+static const char FORMAT[] = "lockstep corpus";
+
+static void set_hash(ls_json *o, ls_hash h) {
+    char text[LS_HASH_TEXT];
+    ls_hash_text(h, text);
+    ls_json_set(o, "xxh3_128", ls_json_new_text(text));
+}
+
+void ls_corpus_record_write(const ls_corpus_record *r, ls_buf *out) {
+    ls_json *o = ls_json_new_object(), *text = ls_json_new_object();
+    ls_json *tokenizer = ls_json_new_object(), *tokens = ls_json_new_object();
+    ls_json_set(o, "format", ls_json_new_text(FORMAT));
+    ls_json_set(o, "version", ls_json_new_integer(1));
+    ls_json_set(text, "bytes", ls_json_new_integer((int64_t)r->text_bytes));
+    set_hash(text, r->text);
+    set_hash(tokenizer, r->tokenizer);
+    ls_json_set(tokens, "count", ls_json_new_integer((int64_t)r->ntokens));
+    set_hash(tokens, r->tokens);
+    if (r->has_text)
+        ls_json_set(o, "text", text);
+    else
+        ls_json_free(text);
+    ls_json_set(o, "tokenizer", tokenizer);
+    ls_json_set(o, "tokens", tokens);
+    ls_json_write(o, 2, out);
+    ls_buf_append(out, "\n", 1);
+    ls_json_free(o);
+}
+
+static bool read_hash(const ls_json *o, ls_hash *h_p) {
+    const char *text = ls_json_text(ls_json_get(o, "xxh3_128"));
+    char again[LS_HASH_TEXT];
+    unsigned long long hi = 0, lo = 0;
+    if (!text || strlen(text) != 32 || sscanf(text, "%16llx%16llx", &hi, &lo) != 2) return false;
+    *h_p = (ls_hash){hi, lo};
+    ls_hash_text(*h_p, again);
+    return strcmp(text, again) == 0;
+}
+
+static bool read_count(const ls_json *o, const char *key, uint64_t *n_p) {
+    int64_t n = -1;
+    if (!ls_json_integer(ls_json_get(o, key), &n) || n < 0) return false;
+    *n_p = (uint64_t)n;
+    return true;
+}
+
+static ls_status parse(const char *path, const ls_json *o, ls_corpus_record *r, ls_error *e) {
+    const char *format = ls_json_text(ls_json_get(o, "format"));
+    const ls_json *text = ls_json_get(o, "text"), *tokens = ls_json_get(o, "tokens");
+    int64_t version = 0;
+    if (!format || strcmp(format, FORMAT) != 0 ||
+        !ls_json_integer(ls_json_get(o, "version"), &version) || version != 1)
+        return ls_fail(e, LS_EINVAL, "%s: is not the record of a corpus, version 1", path);
+    r->has_text = text != NULL;
+    if (!read_hash(ls_json_get(o, "tokenizer"), &r->tokenizer) || !read_hash(tokens, &r->tokens) ||
+        !read_count(tokens, "count", &r->ntokens) ||
+        (text && (!read_hash(text, &r->text) || !read_count(text, "bytes", &r->text_bytes))))
+        return ls_fail(e, LS_EINVAL, "%s: a hash or a number of it is missing, or is none", path);
+    return LS_OK;
+}
+
+ls_status ls_corpus_record_read(const char *dir, ls_corpus_record *r_p, bool *there_p,
+                                ls_error *e) {
+    char *path = ls_format("%s/" LS_CORPUS_RECORD, dir);
+    ls_corpus_record r = {0};
+    ls_buf text = {0};
+    ls_json *j = NULL;
+    ls_status s = LS_OK;
+    bool there = ls_file_exists(path);
+    if (there) s = ls_file_read(path, MAX_RECORD, &text, e);
+    if (there && s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, &j, e);
+    if (there && s == LS_OK) s = parse(path, j, &r, e);
+    if (s == LS_OK) {
+        *r_p = r;
+        *there_p = there;
+    }
+    ls_json_free(j);
+    ls_buf_free(&text);
+    free(path);
+    return s;
+}

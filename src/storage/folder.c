@@ -1,0 +1,454 @@
+/* folder.c - see folder.h. */
+#include "storage/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "report/metrics.h"
+#include "storage/checkpoint.h"
+#include "storage/restore.h"
+#include "storage/room.h"
+
+/* A file server gives up the locks of a lost host after a minute and a half. */
+static const double LOST_HOST_S = 120, SOON_S = 5;
+enum { MOST_TRIES = 1000 };
+
+/* Files of a run that a start makes: bits of notes->made. */
+enum { CONFIG, TOKENIZER, TOKENS, RECORD, METRICS, NFILES };
+static const char *const names[] = {[CONFIG] = "config.yaml",
+                                    [TOKENIZER] = "tokenizer.json",
+                                    [TOKENS] = "tokens.bin",
+                                    [RECORD] = LS_CORPUS_RECORD,
+                                    [METRICS] = "metrics.jsonl"};
+static const char CHECKPOINTS[] = "checkpoints";
+
+static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
+
+static bool has(const ls_run *r, const char *name) {
+    char *path = in_run(r, name);
+    bool there = ls_file_exists(path);
+    free(path);
+    return there;
+}
+
+/* ---- what there is ---- */
+
+typedef struct found {
+    enum { IS_MISSING, IS_EMPTY, IS_RUN, IS_OTHER } what;
+    bool has_lock;
+    char name[NAME_MAX + 1]; /* of a file that is there; "": none */
+} found;
+
+/* A start that was killed leaves the lock, and maybe a config that is not complete. */
+static bool counts_as_nothing(const char *name) {
+    static const char *const nothing[] = {".", "..", "lock", "config.yaml.new"};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
+        if (strcmp(name, nothing[i]) == 0) return true;
+    return false;
+}
+
+static ls_status look(const ls_run *r, found *f_p, ls_error *e) {
+    found f = {.what = IS_MISSING};
+    bool has_config = false, has_checkpoints = false;
+    DIR *d = opendir(r->dir);
+    if (!d && errno != ENOENT)
+        return ls_fail(e, LS_EIO, "%s: can't be opened: %s", r->dir, strerror(errno));
+    if (d) f.what = IS_EMPTY;
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        f.has_lock = f.has_lock || strcmp(entry->d_name, "lock") == 0;
+        has_config = has_config || strcmp(entry->d_name, names[CONFIG]) == 0;
+        has_checkpoints = has_checkpoints || strcmp(entry->d_name, CHECKPOINTS) == 0;
+        if (counts_as_nothing(entry->d_name)) continue;
+        f.what = IS_OTHER;
+        snprintf(f.name, sizeof f.name, "%s", entry->d_name);
+    }
+    if (d) closedir(d);
+    if (has_config && (f.has_lock || has_checkpoints)) f.what = IS_RUN;
+    *f_p = f;
+    return LS_OK;
+}
+
+static ls_status check_config(const ls_run *r, bool logs, ls_error *e) {
+    char *path = in_run(r, names[CONFIG]), *note = NULL;
+    ls_config was;
+    ls_status s = ls_config_read(path, &was, e);
+    if (s == LS_OK) s = ls_config_compatible(&was, &r->config, &note, e);
+    if (note && logs) ls_log("%s", note);
+    free(note);
+    free(path);
+    return s;
+}
+
+/* The same; but what a view before this one has begun, and locked, is not somebody else's because
+ * others have put files there since. */
+static ls_status look_to_follow(const ls_run *r, bool follows, found *f_p, ls_error *e) {
+    LS_TRY(look(r, f_p, e));
+    if (follows && f_p->what == IS_OTHER && f_p->has_lock) f_p->what = IS_EMPTY;
+    return LS_OK;
+}
+
+/* May this run be there? */
+static ls_status check_found(const ls_run *r, bool resumes, const found *f, bool logs,
+                             ls_error *e) {
+    if (f->what == IS_OTHER)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is not empty and not the directory of a run ('%.100s' is in it); "
+                       "choose another one with -o",
+                       r->dir, f->name);
+    if (f->what == IS_RUN && !resumes)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: exists already; go on from it with --resume, or choose another folder "
+                       "with -o",
+                       r->dir);
+    return f->what == IS_RUN ? check_config(r, logs, e) : LS_OK;
+}
+
+static ls_status check_writable(const char *path, ls_error *e) {
+    struct stat st;
+    bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!is_dir || euidaccess(path, W_OK | X_OK) == 0) return LS_OK; /* others: seen when read */
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
+}
+
+/* A run that is complete already writes no checkpoint; that it is good is seen later. */
+static ls_status check_disk(const ls_run *r, ls_error *e) {
+    char *checkpoints = in_run(r, CHECKPOINTS), *path = NULL;
+    int64_t step = 0;
+    ls_status s = check_writable(r->dir, e);
+    if (s == LS_OK) s = check_writable(checkpoints, e);
+    if (s == LS_OK && ls_checkpoint_newest(r->dir, &path, &step, NULL) != LS_OK) step = 0;
+    if (s == LS_OK && step < r->config.train.steps) s = ls_room_check(r, r->dir, 0, e);
+    free(path);
+    free(checkpoints);
+    return s;
+}
+
+ls_status ls_folder_check(const ls_run *r, ls_error *e) {
+    return ls_file_exists(r->dir) ? check_disk(r, e) : ls_room_check(r, r->dir, 0, e);
+}
+
+/* ---- directories ---- */
+
+/* The uppermost part of the path that does not exist; NULL: all of it does. */
+static char *missing_part(const char *dir) {
+    char *p = ls_strdup(dir);
+    for (char *s = p + (*p == '/'); *s || s > p; s++) {
+        char c = *s;
+        if (c != '/' && c != 0) continue;
+        *s = 0;
+        if (!ls_file_exists(p)) return p;
+        *s = c;
+        if (!c) break;
+    }
+    free(p);
+    return NULL;
+}
+
+/* Those that this process made, as far as nothing is in them. */
+static void remove_dirs(ls_folder *f) {
+    char *p = ls_strdup(f->run->dir);
+    size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
+    while (strlen(p) >= least && rmdir(p) == 0) {
+        char *slash = strrchr(p, '/');
+        if (!slash) break;
+        *slash = 0;
+    }
+    free(p);
+    free(f->made_from);
+    f->made_from = NULL;
+}
+
+/* ---- opening ---- */
+
+static ls_folder *new_folder(const ls_run *r, ls_error *e) {
+    void *p = mmap(NULL, sizeof(ls_folder_notes), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        ls_fail(e, LS_ENOMEM, "no shared memory: %s", strerror(errno));
+        return NULL;
+    }
+    ls_folder *f = LS_NEW(ls_folder);
+    *f = (ls_folder){.run = r, .lock = LS_LOCK_NONE, .notes = p};
+    f->notes->step = -1;
+    return f;
+}
+
+static void free_folder(ls_folder *f) {
+    ls_lock_drop(&f->lock);
+    munmap(f->notes, sizeof *f->notes);
+    free(f->made_from);
+    free(f);
+}
+
+static void note_place(ls_folder *f) {
+    struct stat st;
+    if (stat(f->run->dir, &st) != 0) return;
+    f->notes->device = st.st_dev;
+    f->notes->inode = st.st_ino;
+}
+
+/* With the lock. */
+static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
+    found now;
+    LS_TRY(look_to_follow(f->run, follows, &now, e));
+    LS_TRY(check_found(f->run, f->run->resumes || follows, &now, true, e));
+    LS_TRY(check_disk(f->run, e));
+    note_place(f);
+    bool trained = follows && ls_store_get(f->run->store, LS_STORE_FOLDER_MADE);
+    f->notes->fresh = now.what == IS_EMPTY && !trained;
+    if (f->notes->fresh && f->run->resumes && !follows)
+        ls_log("%s: %s; this run begins it", f->run->dir,
+               f->made_from ? "does not exist yet" : "is empty");
+    return LS_OK;
+}
+
+/* Whoever has not got the lock has changed nothing, but made directories that are empty. */
+static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
+    const ls_run *r = f->run;
+    found before;
+    LS_TRY(look_to_follow(r, follows, &before, e));
+    if (before.has_lock && !follows) LS_TRY(ls_lock_look(r->dir, e));
+    LS_TRY(check_found(r, r->resumes || follows, &before, false, e));
+    f->made_from = missing_part(r->dir);
+    ls_status s = ls_file_make_dirs(r->dir, e);
+    if (s == LS_OK) s = ls_lock_take(r->dir, follows ? LOST_HOST_S : 0, &f->lock, e);
+    if (s == LS_OK) s = look_again(f, follows, e);
+    if (s == LS_OK) return LS_OK;
+    ls_lock_remove(&f->lock, r->dir);
+    remove_dirs(f);
+    return s;
+}
+
+bool ls_folder_is_for_all(const ls_run *r) {
+    return r->dir && !r->started && !r->listen && !r->join && !*r->config.survival.membership;
+}
+
+ls_status ls_folder_open(const ls_run *r, bool follows, ls_folder **f_p, ls_error *e) {
+    ls_folder *f = new_folder(r, e);
+    if (!f) return LS_ENOMEM;
+    ls_status s = LS_EIO;
+    for (int i = 0; s != LS_OK && i < MOST_TRIES; i++) {
+        s = lock_once(f, follows, e);
+        /* A start that failed may have removed the directory meanwhile. */
+        if (s != LS_EIO || ls_file_exists(r->dir)) break;
+    }
+    if (s == LS_OK)
+        *f_p = f;
+    else
+        free_folder(f);
+    return s;
+}
+
+ls_status ls_folder_hold(const ls_run *r, ls_folder **f_p, ls_error *e) {
+    ls_folder *f = new_folder(r, e);
+    if (!f) return LS_ENOMEM;
+    ls_status s = ls_lock_take(r->dir, SOON_S, &f->lock, e);
+    if (s == LS_OK)
+        *f_p = f;
+    else
+        free_folder(f);
+    return s;
+}
+
+/* ---- filling ---- */
+
+static ls_status write_config(const ls_run *r, ls_error *e) {
+    char *path = in_run(r, names[CONFIG]);
+    ls_status s = ls_file_replace(path, r->config_text.data, r->config_text.len, e);
+    free(path);
+    return s;
+}
+
+/* Config, tokenizer, tokens and their record: those that are missing. */
+static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
+    const ls_run *r = f->run;
+    for (int i = 0; i < METRICS; i++)
+        if (!has(r, names[i])) f->notes->made |= 1u << i;
+    if (!has(r, names[CONFIG])) LS_TRY(write_config(r, e));
+    return ls_corpus_save(c, r->dir, e);
+}
+
+/* So that new directories outlive a crash of the machine. Those above may be closed to this user.
+ */
+static ls_status sync_dirs(const ls_folder *f, ls_error *e) {
+    char *p = ls_strdup(f->run->dir), *slash = NULL;
+    ls_status s = ls_file_sync_dir(p, e);
+    size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
+    while (strlen(p) >= least && (slash = strrchr(p, '/')) && slash > p) {
+        *slash = 0;
+        (void)ls_file_sync_dir(p, NULL);
+    }
+    free(p);
+    return s;
+}
+
+static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
+    char *path = in_run(f->run, CHECKPOINTS);
+    if (!ls_file_exists(path)) f->notes->made_checkpoints = true;
+    ls_status s = ls_file_make_dirs(path, e);
+    free(path);
+    return s;
+}
+
+/* From the text. */
+static ls_status write_missing(ls_folder *f, ls_error *e) {
+    const ls_run *r = f->run;
+    ls_corpus c;
+    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    ls_status s = ls_file_make_dirs(r->dir, e);
+    if (s == LS_OK) s = ls_room_check(r, r->dir, (double)c.tokens.n * sizeof *c.tokens.ids, e);
+    if (s == LS_OK) s = write_files(f, &c, e);
+    if (s == LS_OK) s = make_checkpoints(f, e);
+    if (s == LS_OK) s = sync_dirs(f, e);
+    ls_corpus_free(&c);
+    return s;
+}
+
+static bool is_complete(const ls_run *r) {
+    return has(r, names[CONFIG]) && ls_corpus_is_saved(r->dir);
+}
+
+/* What was deleted of it, by a checkpoint or by the text. */
+static ls_status restore(const ls_run *r, const char *checkpoint, ls_error *e) {
+    LS_TRY(ls_file_make_dirs(r->dir, e));
+    LS_TRY(ls_restore_corpus(r->dir, checkpoint, &r->config, e));
+    return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
+}
+
+ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
+    ls_folder_notes *n = f->notes;
+    char *path = NULL;
+    int64_t step = 0;
+    ls_status s = LS_OK;
+    if (n->fresh) {
+        if (!is_complete(f->run)) s = write_missing(f, e);
+    } else {
+        LS_TRY(ls_checkpoint_newest_good(f->run->dir, &path, &step, e));
+        if (path)
+            ls_log("going on from %s", path);
+        else /* killed before its first one, maybe before all of its files were there */
+            ls_log("%s: has no checkpoint yet; beginning again", f->run->dir);
+        s = restore(f->run, path, e);
+    }
+    free(path);
+    n->step = step;
+    return s;
+}
+
+/* ---- views that follow ---- */
+
+static void log_made_again(const ls_run *r) {
+    ls_log("%s: was taken away; it is made again, without the checkpoints and metrics so far",
+           r->dir);
+}
+
+static bool is_same_place(const ls_folder *f) {
+    struct stat st;
+    return stat(f->run->dir, &st) == 0 && st.st_dev == f->notes->device &&
+           st.st_ino == f->notes->inode;
+}
+
+/* The directory, or the lock alone, was taken away. */
+static ls_status lock_again(ls_folder *f, ls_error *e) {
+    const ls_run *r = f->run;
+    ls_lock fresh = LS_LOCK_NONE;
+    if (ls_lock_is_held(&f->lock, r->dir)) return LS_OK;
+    bool same = is_same_place(f);
+    if (!same && has(r, names[CONFIG]))
+        return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", r->dir);
+    LS_TRY(ls_file_make_dirs(r->dir, e));
+    LS_TRY(ls_lock_take(r->dir, SOON_S, &fresh, e));
+    ls_lock_drop(&f->lock);
+    f->lock = fresh;
+    note_place(f);
+    if (!same) log_made_again(r);
+    return LS_OK;
+}
+
+/* Where nothing is in memory: the newest checkpoint, or the run's beginning. */
+static ls_status find_start(ls_folder *f, ls_error *e) {
+    const ls_run *r = f->run;
+    char *path = NULL;
+    LS_TRY(check_config(r, false, e));
+    ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
+    free(path);
+    if (s == LS_OK || ls_store_get(r->store, LS_STORE_FOLDER_STEP) > 0) return s;
+    f->notes->step = 0;
+    return LS_OK;
+}
+
+static ls_status restore_newest(const ls_run *r, ls_error *e) {
+    char *path = NULL;
+    int64_t step = 0;
+    if (ls_checkpoint_newest_good(r->dir, &path, &step, NULL) != LS_OK) path = NULL;
+    ls_status s = restore(r, path, e);
+    free(path);
+    return s;
+}
+
+ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
+    f->notes->step = ls_store_steps(f->run->store);
+    LS_TRY(lock_again(f, e));
+    if (!is_complete(f->run)) LS_TRY(restore_newest(f->run, e));
+    return f->notes->step < 0 ? find_start(f, e) : LS_OK;
+}
+
+ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
+    LS_TRY(lock_again(f, e));
+    return write_files(f, c, e);
+}
+
+/* ---- training begins, and ends ---- */
+
+/* Lines of a view before this one stay, also where some steps have to be done again. */
+ls_status ls_folder_keep(ls_folder *f, ls_logged *logged_p, ls_error *e) {
+    const ls_run *r = f->run;
+    bool follows = r->store && r->survival.view.id.number > 1;
+    *logged_p = (ls_logged){0};
+    if (f->notes->fresh && !f->notes->stays) {
+        if (!has(r, names[METRICS])) f->notes->made |= 1u << METRICS;
+        return LS_OK;
+    }
+    LS_TRY(write_config(r, e));
+    return ls_metrics_cut(r->dir, follows ? INT64_MAX : f->notes->step, logged_p, e);
+}
+
+void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
+
+/* Also what was being written beside them when a process was killed. */
+static void remove_files(const ls_folder *f) {
+    for (int i = 0; i < NFILES; i++) {
+        if (!(f->notes->made & 1u << i)) continue;
+        char *path = in_run(f->run, names[i]), *half = ls_format("%s.new", path);
+        unlink(path);
+        unlink(half);
+        free(path);
+        free(half);
+    }
+    char *checkpoints = in_run(f->run, CHECKPOINTS);
+    if (f->notes->made_checkpoints) rmdir(checkpoints);
+    free(checkpoints);
+}
+
+void ls_folder_close(ls_folder *f, bool abandon) {
+    if (!f) return;
+    bool removes = abandon && f->notes->fresh && !f->notes->stays;
+    if (removes && ls_lock_is_held(&f->lock, f->run->dir)) {
+        remove_files(f);
+        ls_lock_remove(&f->lock, f->run->dir);
+        remove_dirs(f);
+    }
+    free_folder(f);
+}
+
+char *ls_folder_checkpoint(const ls_run *r, int64_t step) {
+    return ls_format("%s/checkpoints/step-%lld", r->dir, (long long)step);
+}

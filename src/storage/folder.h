@@ -1,0 +1,70 @@
+/* folder.h - a run directory: found or made, locked, filled, and removed again if the start fails.
+ *
+ * The holder of its lock (lock.h) alone changes it; the others read from it, so hosts need a file
+ * system that they share. Nothing is written before it is clear that the directory is this run's:
+ * it is missing, or empty, or the directory of this run. Only a start that fails removes
+ * something: those files that it made itself.
+ *
+ *     by                              open      take up   follow    keep, stay   close
+ *     who starts all workers          first                                      last: the lock
+ * goes worker 0 of these               inherits  view 1    later     each view worker 0 of several
+ * hosts,      itself    view 1    later     each view    with its process or of those a launcher
+ * starts
+ */
+#ifndef LS_STORAGE_FOLDER_H
+#define LS_STORAGE_FOLDER_H
+
+#include <sys/types.h>
+
+#include "report/metrics.h"
+#include "storage/lock.h"
+
+/* Shared by the processes of this host that are forked later; one at a time writes it. */
+typedef struct ls_folder_notes {
+    unsigned made; /* files that this run made */
+    bool made_checkpoints;
+    bool fresh;   /* there was nothing when it was locked */
+    bool stays;   /* training has begun: nothing is removed any more */
+    int64_t step; /* steps complete at the newest checkpoint; 0: none; -1: not known yet */
+    dev_t device; /* } of the directory */
+    ino_t inode;  /* } */
+} ls_folder_notes;
+
+typedef struct ls_folder {
+    const ls_run *run;
+    ls_lock lock;
+    char *made_from; /* the uppermost directory that this process made; NULL: none */
+    ls_folder_notes *notes;
+} ls_folder;
+
+/* Does this process open the directory, for the workers that it starts? Else worker 0 does. */
+bool ls_folder_is_for_all(const ls_run *);
+/* Where it does not: can the directory be written, and is there room? Changes nothing. */
+ls_status ls_folder_check(const ls_run *, ls_error *);
+/* Locks it. A new run needs one that is missing or empty; --resume also takes that of a run whose
+ * config is compatible. follows: a view before this one has begun it, maybe on another host, whose
+ * worker 0 may still have the lock. */
+ls_status ls_folder_open(const ls_run *, bool follows, ls_folder **f_p, ls_error *);
+/* Writes what is missing of config, tokenizer and tokens, or finds the newest good checkpoint:
+ * notes->step. Can be done again where it was interrupted. */
+ls_status ls_folder_take_up(ls_folder *, ls_error *);
+/* The same for a run whose workers were lost: with their state in memory, if there is any. */
+ls_status ls_folder_follow(ls_folder *, ls_error *);
+/* The lock alone, where a run ends on this host; another host may have it for a few seconds. */
+ls_status ls_folder_hold(const ls_run *, ls_folder **f_p, ls_error *);
+/* Before a checkpoint: what was taken away of the directory is made again, as far as it is known.
+ */
+ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
+/* Training begins: an old one gets the new config, and loses the metrics of steps that will be done
+ * again. */
+ls_status ls_folder_keep(ls_folder *, ls_logged *logged_p, ls_error *);
+/* ... and all is written that it needs: from here on a fresh one stays. */
+void ls_folder_stay(ls_folder *);
+/* The lock ends, unless another process shares it. abandon: the start has failed, so what it made
+ * is removed, unless training had begun. NULL is fine. */
+void ls_folder_close(ls_folder *, bool abandon);
+
+/* The checkpoint of a step: free() it. */
+char *ls_folder_checkpoint(const ls_run *, int64_t step);
+
+#endif

@@ -1,0 +1,208 @@
+/* lock.c - see lock.h. */
+#include "storage/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* A file that was removed by a start that failed is made again, by some other start. */
+enum { LOOK_US = 20000, MOST_FILES = 1000 };
+/* Someone who only looks has it for an instant. */
+static const double GLANCE_S = 0.2, DYING_S = 5, LONG_S = 2;
+
+static const char PROCESS[] = "process "; /* how the file's text begins */
+
+/* Whom the file's text names. */
+typedef struct holder {
+    int pid; /* 0: nobody yet */
+    char host[128], since[32];
+} holder;
+
+static char *path_of(const char *dir) { return ls_format("%s/lock", dir); }
+
+/* ---- the holder ---- */
+
+static void write_holder(int fd) {
+    char host[128] = "", since[32] = "", text[256];
+    time_t now = time(NULL);
+    struct tm utc;
+    gethostname(host, sizeof host - 1);
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    int n =
+        snprintf(text, sizeof text, "process %d\nhost %s\nsince %s\n", (int)getpid(), host, since);
+    /* On a full disk the text is missing, and the lock holds without it. */
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) errno = 0;
+}
+
+/* The text may be anything: only what can be printed is taken from it. */
+static holder read_holder(int fd) {
+    char text[256] = "";
+    holder h = {0};
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    if (n > 0 && sscanf(text, "process %9d\nhost %127[-A-Za-z0-9._]\nsince %31[-0-9TZ:]", &h.pid,
+                        h.host, h.since) != 3)
+        h = (holder){0};
+    return h;
+}
+
+/* Its workers are about to end; or it has just taken the lock, and is about to write its name. */
+static bool is_in_passing(const holder *h) {
+    char host[128] = "";
+    gethostname(host, sizeof host - 1);
+    if (!h->pid) return true;
+    return strcmp(host, h->host) == 0 && kill(h->pid, 0) != 0 && errno == ESRCH;
+}
+
+static ls_status fail_in_use(const char *dir, const holder *h, ls_error *e) {
+    if (!h->pid) return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep", dir);
+    return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep: process %d on %s, since %s",
+                   dir, h->pid, h->host, h->since);
+}
+
+/* ---- the file ---- */
+
+static ls_status fail_to(const char *path, const char *what, int why, ls_error *e) {
+    struct stat st;
+    if (why == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
+        return ls_fail(e, LS_EIO,
+                       "%s: can't be opened: %s; the run belongs to the user with number %u, who "
+                       "alone can go on with it",
+                       path, strerror(why), (unsigned)st.st_uid);
+    if (why == ELOOP) return ls_fail(e, LS_EIO, "%s: is a link, not a lock file", path);
+    return ls_fail(e, LS_EIO, "%s: can't be %s: %s", path, what, strerror(why));
+}
+
+/* A file of this name that somebody else made is not written. */
+static ls_status check_ours(int fd, const char *path, ls_error *e) {
+    struct stat st;
+    char text[sizeof PROCESS] = "";
+    bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (regular && st.st_size == 0) return LS_OK;
+    if (regular && pread(fd, text, sizeof PROCESS - 1, 0) > 0 && strcmp(text, PROCESS) == 0)
+        return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: is no lock file of a run; choose another directory with -o",
+                   path);
+}
+
+static ls_status open_file(const char *path, ls_lock *l_p, ls_error *e) {
+    enum { FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+    for (int i = 0; i < MOST_FILES; i++) {
+        int fd = open(path, FLAGS | O_CREAT | O_EXCL, 0600);
+        bool made = fd >= 0;
+        if (!made && errno != EEXIST) return fail_to(path, "created", errno, e);
+        if (!made) fd = open(path, FLAGS);
+        if (fd < 0 && errno == ENOENT) continue;
+        if (fd < 0) return fail_to(path, "opened", errno, e);
+        *l_p = (ls_lock){fd, made};
+        return LS_OK;
+    }
+    return ls_fail(e, LS_EIO, "%s: others make and remove it all the time", path);
+}
+
+static bool is_at(int fd, const char *path) {
+    struct stat held, there;
+    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
+}
+
+bool ls_lock_is_held(const ls_lock *l, const char *dir) {
+    char *path = path_of(dir);
+    bool held = l->fd >= 0 && is_at(l->fd, path);
+    free(path);
+    return held;
+}
+
+/* EWOULDBLOCK: another one has it. */
+static int try_lock(int fd, int how) {
+    while (flock(fd, how | LOCK_NB) != 0)
+        if (errno != EINTR) return errno;
+    return 0;
+}
+
+static ls_status fail_unlockable(const char *path, int why, ls_error *e) {
+    return ls_fail(e, LS_EIO,
+                   "%s: can't be locked: %s; the file system of a run needs flock() (Lustre: mount "
+                   "it with -o flock)",
+                   path, strerror(why));
+}
+
+/* Until it is free, or those that it is worth waiting for have had their time. */
+static ls_status wait_for(int fd, const char *dir, const char *path, double wait_s, ls_error *e) {
+    int64_t began = ls_clock_ns();
+    bool logged = false;
+    for (;;) {
+        int why = try_lock(fd, LOCK_EX);
+        if (why == 0) return LS_OK;
+        if (why != EWOULDBLOCK) return fail_unlockable(path, why, e);
+        holder h = read_holder(fd);
+        double waited_s = (double)(ls_clock_ns() - began) / 1e9;
+        double least_s = is_in_passing(&h) ? DYING_S : GLANCE_S;
+        if (waited_s >= (wait_s > least_s ? wait_s : least_s)) return fail_in_use(dir, &h, e);
+        if (waited_s >= LONG_S && !logged)
+            ls_log("%s: waiting for process %d on %s to let go of it", dir, h.pid, h.host);
+        logged = waited_s >= LONG_S;
+        usleep(LOOK_US);
+    }
+}
+
+/* ---- taking it ---- */
+
+static ls_status take(const char *dir, const char *path, double wait_s, ls_lock *l_p, ls_error *e) {
+    ls_lock l;
+    for (int i = 0; i < MOST_FILES; i++) {
+        LS_TRY(open_file(path, &l, e));
+        ls_status s = check_ours(l.fd, path, e);
+        if (s == LS_OK) s = wait_for(l.fd, dir, path, wait_s, e);
+        if (s == LS_OK && is_at(l.fd, path)) {
+            fchmod(l.fd, 0600); /* of an older file, or by another umask */
+            write_holder(l.fd);
+            *l_p = l;
+            return LS_OK;
+        }
+        close(l.fd);
+        LS_TRY(s);
+    }
+    return ls_fail(e, LS_EIO, "%s: others make and remove it all the time", path);
+}
+
+ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *e) {
+    char *path = path_of(dir);
+    ls_status s = take(dir, path, wait_s, l_p, e);
+    free(path);
+    return s;
+}
+
+/* A shared lock, for an instant, on a file that is there. */
+ls_status ls_lock_look(const char *dir, ls_error *e) {
+    char *path = path_of(dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    free(path);
+    if (fd < 0) return LS_OK;
+    int why = try_lock(fd, LOCK_SH);
+    holder h = read_holder(fd);
+    close(fd);
+    return why == EWOULDBLOCK && !is_in_passing(&h) ? fail_in_use(dir, &h, e) : LS_OK;
+}
+
+void ls_lock_drop(ls_lock *l) {
+    if (l->fd >= 0) close(l->fd);
+    *l = LS_LOCK_NONE;
+}
+
+void ls_lock_remove(ls_lock *l, const char *dir) {
+    char *path = path_of(dir);
+    if (l->made && l->fd >= 0 && is_at(l->fd, path)) unlink(path);
+    free(path);
+    ls_lock_drop(l);
+}

@@ -1,0 +1,39 @@
+/* lock.h - the lock of a run directory: one program at a time changes what is in it.
+ *
+ * RUN/lock is a file that only its owner can open (mode 0600), so another user who may read the
+ * directory can't hold it. It is locked with flock(), which file servers pass on to other hosts.
+ * The lock belongs to the open file: processes that are forked later share it, and it ends with
+ * the last of them. The file's text names the process that took it.
+ *
+ * The file stays when a program ends. Only a start that fails removes the file that it made, and it
+ * does so while it holds the lock. So whoever has locked a file then checks that RUN/lock is still
+ * that file, and tries again if it isn't.
+ */
+#ifndef LS_STORAGE_LOCK_H
+#define LS_STORAGE_LOCK_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+typedef struct ls_lock {
+    int fd;    /* -1: not held */
+    bool made; /* this process made the file */
+} ls_lock;
+
+#define LS_LOCK_NONE ((ls_lock){.fd = -1})
+
+/* Waits up to wait_s for another holder; for one that was killed on this host, whose workers are
+ * about to end, a few seconds at least. LS_EINVAL: it is held; the message names the holder.
+ * LS_EIO: the file can't be made, opened or locked. */
+ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *);
+/* Fails as ls_lock_take() does where a live process holds it; changes nothing. */
+ls_status ls_lock_look(const char *dir, ls_error *);
+/* Is RUN/lock the file that this process has locked? */
+bool ls_lock_is_held(const ls_lock *, const char *dir);
+/* Closes it: the lock ends here, and with the last process that shares it. */
+void ls_lock_drop(ls_lock *);
+/* Removes the file if this process made it, then closes it. */
+void ls_lock_remove(ls_lock *, const char *dir);
+
+#endif

@@ -1,0 +1,85 @@
+/* origin.c - see origin.h. */
+#include "storage/origin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "storage/checkpoint.h"
+
+/* Returns false where the run has no config that can be read: it is a new one. */
+static bool take_up(ls_config *c, const char *run) {
+    char *path = ls_format("%s/config.yaml", run);
+    ls_config was;
+    bool there = ls_file_exists(path) && ls_config_read(path, &was, NULL) == LS_OK;
+    if (there && strcmp(was.train.from, c->train.from) != 0) {
+        if (*c->train.from) ls_log("%s: goes on from what it began with (train.from)", run);
+        memcpy(c->train.from, was.train.from, sizeof c->train.from);
+    }
+    free(path);
+    return there;
+}
+
+static ls_status check_model(const ls_config *c, const char *checkpoint, ls_error *e) {
+    char *path = ls_format("%s/config.yaml", checkpoint);
+    ls_config was;
+    ls_status s = ls_config_read(path, &was, e);
+    free(path);
+    if (s != LS_OK) return s;
+    const struct {
+        const char *name;
+        int64_t now, was;
+    } keys[] = {{"layers", c->model.layers, was.model.layers},
+                {"width", c->model.width, was.model.width},
+                {"heads", c->model.heads, was.model.heads},
+                {"context", c->model.context, was.model.context},
+                {"vocab", c->model.vocab, was.model.vocab}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].now != keys[i].was)
+            return ls_fail(e, LS_EINVAL,
+                           "train.from: %s has model.%s %lld, the config has %lld; set "
+                           "model.%s=%lld",
+                           checkpoint, keys[i].name, (long long)keys[i].was, (long long)keys[i].now,
+                           keys[i].name, (long long)keys[i].was);
+    return LS_OK;
+}
+
+/* A run's newest checkpoint that is whole; or the checkpoint itself. */
+static ls_status find(const char *from, char **path_p, ls_error *e) {
+    char *checkpoints = ls_format("%s/checkpoints", from), *path = NULL;
+    bool is_run = ls_file_exists(checkpoints);
+    int64_t step = 0;
+    free(checkpoints);
+    if (is_run)
+        LS_TRY(ls_checkpoint_newest_good(from, &path, &step, e));
+    else
+        LS_TRY(ls_checkpoint_resolve(from, &path, e));
+    if (!path) return ls_fail(e, LS_EINVAL, "train.from: %s: has no checkpoint yet", from);
+    *path_p = realpath(path, NULL);
+    ls_status s =
+        *path_p ? LS_OK
+                : ls_fail(e, LS_EIO, "train.from: %s: can't be opened: %s", path, strerror(errno));
+    free(path);
+    return s;
+}
+
+ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
+    if (run && take_up(c, run)) return LS_OK;
+    if (!*c->train.from) return LS_OK;
+    char *path = NULL;
+    LS_TRY(find(c->train.from, &path, e));
+    ls_status s = check_model(c, path, e);
+    if (s == LS_OK && strlen(path) >= sizeof c->train.from)
+        s = ls_fail(e, LS_EINVAL, "train.from: %s: is longer than %d bytes", path,
+                    LS_CONFIG_TEXT - 1);
+    if (s == LS_OK) snprintf(c->train.from, sizeof c->train.from, "%s", path);
+    free(path);
+    return s;
+}
+
+char *ls_origin_tokenizer(const ls_config *c) {
+    return *c->train.from ? ls_format("%s/tokenizer.json", c->train.from) : NULL;
+}

@@ -1,0 +1,138 @@
+/* part.c - see part.h. */
+#include "storage/part.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+typedef struct work {
+    const ls_plan *plan;
+    const ls_part_file *files;
+    ls_safetensors there[LS_PART_FILES]; /* the files as they are on disk */
+    ls_file out[LS_PART_FILES];          /* fd -1: they are only read */
+    ls_hasher *hasher;                   /* of the worker at hand */
+} work;
+
+static char *note_of(const char *folder, int worker) {
+    return ls_format("%s/part-%d", folder, worker);
+}
+
+static ls_status close_all(work *w, ls_status s, ls_error *e) {
+    for (int i = 0; i < LS_PART_FILES; i++) {
+        ls_safetensors_close(&w->there[i]);
+        if (w->out[i].fd >= 0 && s == LS_OK)
+            s = ls_file_close(&w->out[i], e);
+        else if (w->out[i].fd >= 0)
+            ls_file_discard(&w->out[i]);
+    }
+    return s;
+}
+
+static ls_status open_all(work *w, bool writes, ls_error *e) {
+    ls_status s = LS_OK;
+    for (int i = 0; i < LS_PART_FILES; i++) w->out[i].fd = -1;
+    for (int i = 0; s == LS_OK && i < LS_PART_FILES; i++) {
+        s = ls_safetensors_open(w->files[i].path, &w->there[i], e);
+        if (s == LS_OK && writes) s = ls_file_open(w->files[i].path, &w->out[i], e);
+    }
+    return s == LS_OK ? LS_OK : close_all(w, s, e);
+}
+
+/* Elements [first, end) of a tensor. */
+static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t end, ls_error *e) {
+    const ls_safetensors *there = &w->there[file];
+    const ls_tensor *place = ls_safetensors_find(there, t->name);
+    size_t nbytes = (end - first) * sizeof(float);
+    if (!place || place->count != t->count)
+        return ls_fail(e, LS_EINVAL, "%s: is of another checkpoint", w->files[file].path);
+    bool writes = w->out[file].fd >= 0;
+    const float *data = (writes ? t->data : place->data) + first;
+    size_t at = (size_t)((const uint8_t *)place->data - there->map.data) + first * sizeof(float);
+    if (writes) LS_TRY(ls_file_put_at(&w->out[file], data, nbytes, at, e));
+    ls_hasher_add(w->hasher, data, nbytes);
+    return LS_OK;
+}
+
+/* What elements `own` of the flat buffers have of a parameter. */
+static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
+    const ls_param *p = &w->plan->c.model->params[param];
+    size_t first = own.first > p->offset ? own.first : p->offset;
+    size_t end = own.end < p->offset + p->count ? own.end : p->offset + p->count;
+    if (first >= end) return LS_OK;
+    for (int i = 0; i < LS_PART_FILES; i++) {
+        const ls_part_file *f = &w->files[i];
+        for (int k = 0; k < f->each; k++)
+            LS_TRY(
+                put(w, i, &f->tensors[param * f->each + k], first - p->offset, end - p->offset, e));
+    }
+    return LS_OK;
+}
+
+static ls_status put_worker(work *w, int worker, ls_hash *hash_p, ls_error *e) {
+    const ls_plan *p = w->plan;
+    ls_status s = LS_OK;
+    w->hasher = ls_hasher_new();
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket own = ls_plan_owned(p, k, worker);
+        for (int i = 0; s == LS_OK && i < p->c.model->nparams; i++) s = put_param(w, i, own, e);
+    }
+    *hash_p = ls_hasher_finish(w->hasher);
+    return s;
+}
+
+/* A note stands for data that is on disk: it comes after all of it. */
+static ls_status write_notes(const char *folder, int first, int n, const ls_hash *hashes,
+                             ls_error *e) {
+    char text[LS_HASH_TEXT];
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < n; i++) {
+        char *path = note_of(folder, first + i);
+        ls_hash_text(hashes[i], text);
+        s = ls_file_write(path, text, sizeof text - 1, e);
+        free(path);
+    }
+    return s;
+}
+
+ls_status ls_part_write(const char *folder, const ls_part_file *files, const ls_plan *p, int first,
+                        int end, ls_error *e) {
+    work w = {.plan = p, .files = files};
+    LS_TRY(open_all(&w, true, e));
+    ls_hash *hashes = LS_NEW_ARRAY(ls_hash, (size_t)(end - first));
+    ls_status s = LS_OK;
+    for (int i = first; s == LS_OK && i < end; i++) s = put_worker(&w, i, &hashes[i - first], e);
+    s = close_all(&w, s, e);
+    if (s == LS_OK) s = write_notes(folder, first, end - first, hashes, e);
+    free(hashes);
+    return s;
+}
+
+static ls_status check_worker(work *w, const char *folder, int worker, ls_error *e) {
+    char *path = note_of(folder, worker), text[LS_HASH_TEXT];
+    ls_buf note = {0};
+    ls_hash hash;
+    ls_status s = ls_file_read(path, LS_HASH_TEXT, &note, e);
+    if (s == LS_OK) s = put_worker(w, worker, &hash, e);
+    if (s == LS_OK) {
+        ls_hash_text(hash, text);
+        if (!note.data || strcmp(note.data, text) != 0)
+            s = ls_fail(e, LS_EIO, "%s: what worker %d has written is not what is on disk", folder,
+                        worker);
+    }
+    if (s == LS_OK) unlink(path);
+    ls_buf_free(&note);
+    free(path);
+    return s;
+}
+
+ls_status ls_part_check(const char *folder, const ls_part_file *files, const ls_plan *p, int end,
+                        ls_error *e) {
+    work w = {.plan = p, .files = files};
+    for (int i = 0; i < LS_PART_FILES; i++) ls_file_forget(files[i].path);
+    LS_TRY(open_all(&w, false, e));
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < end; i++) s = check_worker(&w, folder, i, e);
+    return close_all(&w, s, e);
+}

@@ -1,0 +1,98 @@
+/* restore.c - see restore.h. */
+#include "storage/restore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "train/corpus.h"
+
+enum { MAX_FILE = 64 << 20 };
+
+typedef struct restoring {
+    const char *run, *checkpoint;
+    const ls_config *config;
+    char *tokenizer, *tokens; /* paths */
+    bool has_tokenizer, has_tokens, has_record;
+    ls_corpus_record record;
+} restoring;
+
+/* Where the run has none: a checkpoint's copy, if that has one. */
+static ls_status copy_text(const restoring *x, const char *name, bool *done_p, ls_error *e) {
+    char *from = ls_format("%s/%s", x->checkpoint, name), *to = ls_format("%s/%s", x->run, name);
+    ls_buf text = {0};
+    ls_status s = LS_OK;
+    *done_p = x->checkpoint && ls_file_exists(from) && !ls_file_exists(to);
+    if (*done_p) s = ls_file_read(from, MAX_FILE, &text, e);
+    if (*done_p && s == LS_OK) s = ls_file_replace(to, text.data, text.len, e);
+    if (*done_p && s == LS_OK) ls_log("%s: was missing; restored from %s", to, x->checkpoint);
+    ls_buf_free(&text);
+    free(from);
+    free(to);
+    return s;
+}
+
+static const char HOW[] = "put one of them back, or name the text with --set data.path=FILE";
+
+static ls_status refuse_text(const restoring *x, const ls_corpus *c, ls_error *e) {
+    char was[64] = "";
+    if (x->has_record && x->record.has_text)
+        snprintf(was, sizeof was, ", it had %llu", (unsigned long long)x->record.text_bytes);
+    return ls_fail(e, LS_EINVAL,
+                   "%s: is missing, and %s, with %llu bytes%s, is not the text that it was made "
+                   "from; %s",
+                   x->tokens, x->config->data.path, (unsigned long long)c->record.text_bytes, was,
+                   HOW);
+}
+
+/* Is this what the run was trained on, as far as anybody can know? */
+static bool is_same(const restoring *x, const ls_corpus *c) {
+    ls_buf text = {0};
+    if (x->has_record) return ls_hash_same(c->record.tokens, x->record.tokens);
+    if (!x->checkpoint) return true; /* nothing was trained */
+    bool same = ls_file_read(x->tokenizer, MAX_FILE, &text, NULL) == LS_OK &&
+                text.len == c->tokenizer_json.len &&
+                memcmp(text.data, c->tokenizer_json.data, text.len) == 0;
+    ls_buf_free(&text);
+    return same;
+}
+
+static ls_status make(const restoring *x, ls_error *e) {
+    ls_corpus c;
+    ls_error why = {0};
+    bool encodes = x->has_tokenizer && (x->has_record || !x->checkpoint);
+    ls_status s = ls_corpus_encode(&c, x->config, encodes ? x->tokenizer : NULL, &why);
+    if (s != LS_OK)
+        return ls_fail(e, s, "%s: is missing, and can't be made from the text: %.300s; %s",
+                       x->has_tokens ? x->tokenizer : x->tokens, why.msg, HOW);
+    s = is_same(x, &c) ? ls_corpus_save(&c, x->run, e) : refuse_text(x, &c, e);
+    if (s == LS_OK && !x->has_tokenizer)
+        ls_log("%s: was missing; made again from %s", x->tokenizer, x->config->data.path);
+    if (s == LS_OK && !x->has_tokens)
+        ls_log("%s: was missing; made again from %s", x->tokens, x->config->data.path);
+    ls_corpus_free(&c);
+    return s;
+}
+
+static ls_status restore(restoring *x, ls_error *e) {
+    bool copied = false;
+    LS_TRY(copy_text(x, LS_CORPUS_RECORD, &copied, e));
+    LS_TRY(ls_corpus_record_read(x->run, &x->record, &x->has_record, e));
+    x->has_tokens = ls_file_exists(x->tokens);
+    LS_TRY(copy_text(x, "tokenizer.json", &copied, e));
+    x->has_tokenizer = ls_file_exists(x->tokenizer);
+    return x->has_tokens && x->has_tokenizer ? LS_OK : make(x, e);
+}
+
+ls_status ls_restore_corpus(const char *run, const char *checkpoint, const ls_config *config,
+                            ls_error *e) {
+    restoring x = {.run = run, .checkpoint = checkpoint, .config = config};
+    x.tokenizer = ls_format("%s/tokenizer.json", run);
+    x.tokens = ls_format("%s/tokens.bin", run);
+    ls_status s = restore(&x, e);
+    free(x.tokenizer);
+    free(x.tokens);
+    return s;
+}

@@ -1,0 +1,53 @@
+/* room.c - see room.h. */
+#include "storage/room.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* What a header has for each tensor, and a tokenizer for each token, at the most that was seen. */
+enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
+
+/* Weights and two moments in f32, with the text beside them. */
+static double checkpoint_nbytes(const ls_run *r) {
+    const ls_model *m = &r->model;
+    return 3.0 * (double)m->count * sizeof(float) + 3.0 * NBYTES_TENSOR * m->nparams +
+           (double)NBYTES_TOKEN * (double)r->config.model.vocab + (double)r->config_text.len;
+}
+
+/* The directory, or the nearest one above it that exists. */
+static char *existing(const char *dir) {
+    char *p = ls_strdup(dir);
+    while (*p && access(p, F_OK) != 0) {
+        char *slash = strrchr(p, '/');
+        if (!slash) break;
+        if (slash == p) slash++;
+        if (!*slash) break;
+        *slash = 0;
+    }
+    if (access(p, F_OK) == 0) return p;
+    free(p);
+    return ls_strdup(".");
+}
+
+ls_status ls_room_check(const ls_run *r, const char *dir, double more, ls_error *e) {
+    struct statvfs v;
+    char *there = existing(dir);
+    int failed = statvfs(there, &v) != 0 ? errno : 0;
+    free(there);
+    if (failed) return ls_fail(e, LS_EIO, "%s: can't be looked at: %s", dir, strerror(failed));
+    double nbytes = checkpoint_nbytes(r);
+    double room = (double)(geteuid() == 0 ? v.f_bfree : v.f_bavail) * (double)v.f_frsize;
+    if (v.f_blocks == 0 || nbytes + more <= room) return LS_OK;
+    if (more > 0)
+        return ls_fail(e, LS_EIO,
+                       "%s: has room for %.1f MB; a checkpoint takes %.1f MB and the tokens of the "
+                       "text %.1f: make room there, or choose another directory with -o",
+                       dir, room / 1e6, nbytes / 1e6, more / 1e6);
+    return ls_fail(e, LS_EIO,
+                   "%s: has room for %.1f MB, and a checkpoint takes %.1f MB: make room there, or "
+                   "choose another directory with -o",
+                   dir, room / 1e6, nbytes / 1e6);
+}

@@ -1,0 +1,583 @@
+/* etcd_test.c - against three real etcd servers, some of which are killed or hang. */
+#include "cluster/etcd.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "cluster/etcd_impostor.h"
+#include "cluster/etcd_nodes.h"
+
+static const double LIMIT_S = 15; /* of a call that shall succeed, on a machine that is busy */
+static etcd_nodes cluster = {.n = ETCD_NODES};
+static char *all; /* endpoints of the cluster */
+static bool installed;
+
+static void pause_ms(int ms) {
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
+              NULL);
+}
+
+static double since(int64_t begin) { return (double)(ls_clock_ns() - begin) / 1e9; }
+
+static ls_etcd *client_of(const ls_etcd_options *o) {
+    ls_etcd *t = NULL;
+    ls_error e = {0};
+    assert_ls_ok(ls_etcd_open(o, &t, &e), e);
+    return t;
+}
+
+static ls_etcd *client(const char *endpoints, double timeout_s) {
+    return client_of(&(ls_etcd_options){.endpoints = endpoints, .timeout_s = timeout_s});
+}
+
+static int64_t grant(ls_etcd *t, int64_t ttl_s) {
+    int64_t lease = 0;
+    ls_error e = {0};
+    assert_ls_ok(ls_etcd_grant(t, ttl_s, &lease, &e), e);
+    assert_true(lease > 0);
+    return lease;
+}
+
+/* The create_revision; *ours_p may be NULL where it must be ours. */
+static int64_t create(ls_etcd *t, const char *key, const char *value, int64_t lease, bool *ours_p) {
+    ls_etcd_value v = {0};
+    ls_error e = {0};
+    bool ours = false;
+    assert_ls_ok(ls_etcd_create(t, key, value, lease, &v, &ours, &e), e);
+    int64_t revision = v.create_revision;
+    assert_true(revision > 0 && v.revision >= revision && v.lease > 0);
+    assert_true((strcmp(v.value, value) == 0 && v.lease == lease) == ours);
+    assert_true(ours || ours_p);
+    if (ours_p) *ours_p = ours;
+    ls_etcd_value_free(&v);
+    return revision;
+}
+
+/* The value; free() it. NULL: there is none. */
+static char *get(ls_etcd *t, const char *key, int64_t *revision_p) {
+    ls_etcd_value v = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_etcd_get(t, key, &v, &e), e);
+    assert_true(v.revision > 0 && !v.value == !v.create_revision);
+    if (v.value) assert_int_equal(strlen(v.value), v.nbytes);
+    if (revision_p) *revision_p = v.revision;
+    return v.value;
+}
+
+static bool exists(ls_etcd *t, const char *key) {
+    char *value = get(t, key, NULL);
+    free(value);
+    return value != NULL;
+}
+
+static bool watch(ls_etcd *t, const char *key, int64_t from, double timeout_s) {
+    bool changed = false;
+    ls_error e = {0};
+    assert_ls_ok(ls_etcd_watch(t, key, from, timeout_s, &changed, &e), e);
+    return changed;
+}
+
+/* It does not change for a while. */
+static void watch_in_vain(ls_etcd *t, const char *key, int64_t from) {
+    bool changed = true;
+    ls_error e = {0};
+    ls_status s = LS_ETIMEOUT; /* where etcd is too slow for so short a watch */
+    for (double limit_s = 0.3; s == LS_ETIMEOUT && limit_s < LIMIT_S; limit_s *= 2) {
+        int64_t begin = ls_clock_ns();
+        s = ls_etcd_watch(t, key, from, limit_s, &changed, &e);
+        assert_true(since(begin) >= limit_s);
+    }
+    assert_ls_ok(s, e);
+    assert_false(changed);
+}
+
+/* Goes round all that a leader does. */
+static void work(ls_etcd *t, const char *key) {
+    ls_error e = {0};
+    int64_t lease = grant(t, 60), revision = 0;
+    create(t, key, "me", lease, NULL);
+    char *value = get(t, key, &revision);
+    assert_string_equal(value, "me");
+    free(value);
+    assert_ls_ok(ls_etcd_keep_alive(t, lease, &e), e);
+    assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
+    assert_true(watch(t, key, revision + 1, LIMIT_S));
+    assert_false(exists(t, key));
+}
+
+/* One that waits in a thread of its own. */
+typedef struct waiter {
+    pthread_t thread;
+    ls_etcd *t;
+    const char *key;
+    int64_t from;
+    double timeout_s, took_s;
+    bool changed;
+    ls_status status;
+    ls_error e;
+} waiter;
+
+static void *wait_in_thread(void *arg) {
+    waiter *w = arg;
+    int64_t begin = ls_clock_ns();
+    w->status = ls_etcd_watch(w->t, w->key, w->from, w->timeout_s, &w->changed, &w->e);
+    w->took_s = since(begin);
+    return NULL;
+}
+
+static void waiter_start(waiter *w) {
+    assert_int_equal(pthread_create(&w->thread, NULL, wait_in_thread, w), 0);
+}
+
+static void waiter_join(waiter *w) {
+    pthread_join(w->thread, NULL);
+    assert_ls_ok(w->status, w->e);
+    assert_true(w->changed);
+}
+
+#define NEEDS_ETCD()                                                                               \
+    do {                                                                                           \
+        if (!installed) skip();                                                                    \
+    } while (0)
+
+/* ---- one HTTP request by hand, for what the client has not ----------------------------------- */
+
+/* The reply must contain `want`. */
+static void post(int port, const char *token, const char *path, const char *body,
+                 const char *want) {
+    char *text =
+        ls_format("POST %s HTTP/1.0\r\n%s%s\r\nContent-Length: %zu\r\n\r\n%s", path,
+                  token ? "Authorization: " : "X: ", token ? token : "", strlen(body), body);
+    ls_buf reply = {0};
+    char part[4096];
+    int fd = dial(port);
+    assert_true(fd >= 0);
+    send_all(fd, text, strlen(text));
+    for (ssize_t n; (n = read(fd, part, sizeof part)) > 0;) ls_buf_append(&reply, part, (size_t)n);
+    close(fd);
+    assert_non_null(reply.data);
+    if (!strstr(reply.data, want)) fail_msg("%s: %s", path, reply.data);
+    free(text);
+    ls_buf_free(&reply);
+}
+
+/* ---- what it is for -------------------------------------------------------------------------- */
+
+static void test_election(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *a = client(all, LIMIT_S), *b = client(all, LIMIT_S);
+    ls_error e = {0};
+    bool ours = true;
+    int64_t la = grant(a, 60), lb = grant(b, 60);
+    int64_t first = create(a, "election", "a:1", la, NULL);
+    assert_int_equal(create(b, "election", "b:1", lb, &ours), first);
+    assert_false(ours);
+    assert_int_equal(create(a, "election", "a:1", la, NULL), first); /* again: it is ours */
+    create(a, "election", "a:2", la, &ours);
+    assert_false(ours);
+
+    /* b wakes when a goes, and wins. */
+    waiter w = {.t = b, .key = "election", .from = first + 1, .timeout_s = 60};
+    waiter_start(&w);
+    pause_ms(200);
+    assert_ls_ok(ls_etcd_revoke(a, la, &e), e);
+    assert_ls_ok(ls_etcd_revoke(a, la, &e), e); /* it has gone already */
+    waiter_join(&w);
+    assert_true(w.took_s > 0.1 && w.took_s < 30);
+    int64_t second = create(b, "election", "b:1", lb, NULL);
+    assert_true(second > first);
+    assert_ls_fails(ls_etcd_keep_alive(a, la, &e), LS_EPEER, "expired", e);
+    assert_ls_fails(ls_etcd_create(a, "other", "a", la, &(ls_etcd_value){0}, &ours, &e), LS_EPEER,
+                    "lease not found", e);
+    assert_ls_ok(ls_etcd_revoke(b, lb, &e), e);
+    ls_etcd_close(a);
+    ls_etcd_close(b);
+}
+
+/* A lease that is kept alive outlives its time; one that is not expires. */
+static void test_expiry(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *a = client(all, LIMIT_S), *b = client(all, LIMIT_S);
+    ls_error e = {0};
+    int64_t kept = grant(a, 3), left = grant(b, 1), begin = ls_clock_ns();
+    create(a, "kept", "a", kept, NULL);
+    int64_t first = create(b, "left", "b", left, NULL);
+    bool gone = false;
+    while (!gone || since(begin) < 3.5) {
+        if (gone)
+            pause_ms(300);
+        else
+            gone = watch(b, "left", first + 1, 0.3);
+        assert_ls_ok(ls_etcd_keep_alive(a, kept, &e), e);
+        assert_true(since(begin) < 30);
+    }
+    assert_true(exists(b, "kept"));
+    assert_false(exists(a, "left"));
+    assert_ls_fails(ls_etcd_keep_alive(b, left, &e), LS_EPEER, "expired", e);
+    assert_true(create(a, "left", "a", kept, NULL) > first);
+    assert_ls_ok(ls_etcd_revoke(a, kept, &e), e);
+    ls_etcd_close(a);
+    ls_etcd_close(b);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *t = client(all, LIMIT_S);
+    ls_error e = {0};
+    ls_etcd_value v = {0};
+    int64_t lease = grant(t, 60);
+    char text[300] = "";
+    for (int n = 0; n < 300; n += n < 8 ? 1 : 97) {
+        for (int i = 0; i < n; i++) text[i] = (char)(255 - i % 255);
+        text[n] = 0;
+        char *key = ls_format("values \"/\\\xff%d", n);
+        create(t, key, text, lease, NULL);
+        char *value = get(t, key, NULL);
+        assert_string_equal(value, text);
+        free(value);
+        free(key);
+    }
+    /* Of others: any byte. */
+    post(cluster.port[0], NULL, "/v3/kv/put", "{\"key\":\"Zm9v\",\"value\":\"AP8A\"}", "200 OK");
+    assert_ls_ok(ls_etcd_get(t, "foo", &v, &e), e);
+    assert_int_equal(v.nbytes, 3);
+    assert_memory_equal(v.value, "\0\xff\0", 4);
+    assert_int_equal(v.lease, 0);
+    ls_etcd_value_free(&v);
+    assert_null(v.value);
+    assert_ls_fails(ls_etcd_get(t, "", &v, &e), LS_EINVAL, "key is not provided", e);
+    assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
+    ls_etcd_close(t);
+}
+
+static void test_watch(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *t = client(all, LIMIT_S);
+    ls_error e = {0};
+    int64_t lease = grant(t, 60), revision = 0;
+    get(t, "watched", &revision);
+    watch_in_vain(t, "watched", revision + 1);
+    create(t, "watched", "x", lease, NULL);
+    assert_true(watch(t, "watched", revision + 1, LIMIT_S)); /* it is in the past */
+    assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
+    char *now = get(t, "watched", &revision);
+    assert_null(now);
+    char *body = ls_format("{\"revision\":\"%lld\"}", (long long)revision);
+    post(cluster.port[0], NULL, "/v3/kv/compaction", body, "200 OK");
+    free(body);
+    assert_true(watch(t, "watched", 1, LIMIT_S)); /* it is forgotten */
+    watch_in_vain(t, "watched", revision + 1);
+    ls_etcd_close(t);
+}
+
+/* ---- endpoints that fail --------------------------------------------------------------------- */
+
+static void restart(int i) {
+    etcd_nodes_start(&cluster, i);
+    assert_true(etcd_nodes_await(&cluster, i, &(ls_etcd_options){0}));
+}
+
+/* The one that is asked first, perhaps the leader, is killed, once while it is idle and once while
+ * it is watched. */
+static void test_one_killed(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *t = client(all, LIMIT_S), *other = client(all, LIMIT_S);
+    ls_error e = {0};
+    int64_t lease = grant(t, 60), begin = 0;
+    int64_t revision = create(t, "alive", "t", lease, NULL);
+    waiter w = {.t = other, .key = "alive", .from = revision + 1, .timeout_s = 60};
+    waiter_start(&w);
+    pause_ms(200);
+    etcd_nodes_kill(&cluster, 0);
+    begin = ls_clock_ns();
+    assert_ls_ok(ls_etcd_keep_alive(t, lease, &e), e);
+    work(t, "work");
+    assert_true(since(begin) < LIMIT_S);
+    assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
+    waiter_join(&w);
+    restart(0);
+    ls_etcd_close(t);
+    ls_etcd_close(other);
+}
+
+/* It takes connections, and says nothing. */
+static void test_one_hangs(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *t = client(all, 3);
+    int64_t begin = ls_clock_ns();
+    kill(cluster.pid[0], SIGSTOP);
+    ls_error e = {0};
+    int64_t lease = 0;
+    ls_status s = ls_etcd_grant(t, 60, &lease, &e);
+    double first_s = since(begin);
+    begin = ls_clock_ns();
+    if (s == LS_OK) s = ls_etcd_revoke(t, lease, &e);
+    double then_s = since(begin);
+    kill(cluster.pid[0], SIGCONT);
+    assert_ls_ok(s, e);
+    assert_true(first_s > 0.9 && first_s < 3);
+    assert_true(then_s < 0.9);
+    ls_etcd_close(t);
+}
+
+static void test_two_killed(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    ls_etcd *t = client(all, 1.5);
+    ls_etcd_value v = {0};
+    ls_error e = {0};
+    etcd_nodes_kill(&cluster, 0);
+    etcd_nodes_kill(&cluster, 2);
+    for (int k = 0; k < 2; k++) {
+        int64_t begin = ls_clock_ns();
+        bool changed = false;
+        ls_status s = k ? ls_etcd_watch(t, "x", 1, 60, &changed, &e) : ls_etcd_get(t, "x", &v, &e);
+        assert_int_equal(s, LS_ETIMEOUT);
+        assert_true(since(begin) >= 1.5 && since(begin) < 4);
+        for (int i = 0; i < 3; i++) {
+            char *name = ls_format("http://127.0.0.1:%d: ", cluster.port[i]);
+            if (!strstr(e.msg, name)) fail_msg("'%s' does not name %s", e.msg, name);
+            free(name);
+        }
+        assert_non_null(strstr(e.msg, "within 1.5 s"));
+        assert_non_null(strstr(e.msg, "Failed to connect"));
+    }
+    etcd_nodes_start(&cluster, 0);
+    restart(2);
+    restart(0); /* it runs */
+    ls_etcd_close(t);
+    t = client(all, LIMIT_S);
+    work(t, "again");
+    ls_etcd_close(t);
+}
+
+/* The first try succeeds, and nobody is told. */
+static void test_lost_answer(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    impostor m = {.manner = SWALLOWS, .real = cluster.port[0]};
+    ls_error e = {0};
+    impostor_start(&m);
+    char *both = ls_format("etcd://127.0.0.1:%d,127.0.0.1:%d", m.port, cluster.port[1]);
+    ls_etcd *direct = client(all, LIMIT_S), *t = client(both, LIMIT_S);
+    int64_t lease = grant(direct, 60), revision = 0;
+    get(direct, "lost", &revision);
+    assert_int_equal(create(t, "lost", "mine", lease, NULL), revision + 1);
+    assert_true(m.nasked >= 1);
+    assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
+    ls_etcd_close(t);
+    ls_etcd_close(direct);
+    free(both);
+    impostor_stop(&m);
+}
+
+/* One that has no leader sends us to the next. */
+static void test_no_leader(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    static const char *const replies[] = {
+        "HTTP/1.1 503 No\r\nConnection: close\r\n\r\n"
+        "{\"error\":\"etcdserver: no leader\",\"code\":14}",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+        "{\"error\":{\"grpc_code\":14,\"message\":\"etcdserver: no leader\"}}\n",
+        "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\n\r\n<html>",
+        "",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"header\":",
+    };
+    for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+        impostor m = {.reply = replies[i]};
+        impostor_start(&m);
+        char *both = ls_format("etcd://127.0.0.1:%d,127.0.0.1:%d", m.port, cluster.port[1]);
+        ls_etcd *t = client(both, LIMIT_S);
+        work(t,
+             "elsewhere"); /* the one that answered is asked from then on, unless it is too slow */
+        assert_true(m.nasked >= 1 && m.nasked < 4);
+        ls_etcd_close(t);
+        t = client(both, LIMIT_S);
+        watch_in_vain(t, "nothing", INT32_MAX);
+        assert_true(m.nasked >= 2 && m.nasked < 6);
+        ls_etcd_close(t);
+        free(both);
+        impostor_stop(&m);
+    }
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+static const char PASSWORD[] = "p\"\\\n\xc3\xa4ss"; /* in the JSON below, too */
+#define PASSWORD_JSON_ "p\\\"\\\\\\n\xc3\xa4ss"
+
+static void enable_users(void) { post(cluster.port[0], NULL, "/v3/auth/enable", "{}", "200 OK"); }
+
+static char *root_token(void) {
+    /* One of the client's would do, but it does not show it. */
+    static const char body[] = "{\"name\":\"root\",\"password\":\"" PASSWORD_JSON_ "\"}";
+    char part[4096], *token = NULL;
+    char *text = ls_format("POST /v3/auth/authenticate HTTP/1.0\r\nContent-Length: %zu\r\n\r\n%s",
+                           sizeof body - 1, body);
+    ls_buf reply = {0};
+    int fd = dial(cluster.port[0]);
+    assert_true(fd >= 0);
+    send_all(fd, text, strlen(text));
+    for (ssize_t n; (n = read(fd, part, sizeof part)) > 0;) ls_buf_append(&reply, part, (size_t)n);
+    close(fd);
+    char *at = reply.data ? strstr(reply.data, "\"token\":\"") : NULL;
+    assert_non_null(at);
+    at += 9;
+    *strchr(at, '"') = 0;
+    token = ls_strdup(at);
+    ls_buf_free(&reply);
+    free(text);
+    return token;
+}
+
+static void disable_users(void) {
+    char *token = root_token();
+    post(cluster.port[0], token, "/v3/auth/disable", "{}", "200 OK");
+    free(token);
+}
+
+static void test_users(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    int port = cluster.port[0];
+    ls_etcd_options o = {
+        .endpoints = all, .user = "root", .password = PASSWORD, .timeout_s = LIMIT_S};
+    ls_etcd_value v = {0};
+    ls_error e = {0};
+    ls_etcd *root = client_of(&o);
+    assert_ls_fails(ls_etcd_get(root, "k", &v, &e), LS_EINVAL, "authentication is not enabled", e);
+    post(port, NULL, "/v3/auth/user/add", "{\"name\":\"root\",\"password\":\"" PASSWORD_JSON_ "\"}",
+         "200 OK");
+    post(port, NULL, "/v3/auth/user/add", "{\"name\":\"guest\",\"password\":\"g\"}", "200 OK");
+    post(port, NULL, "/v3/auth/role/add", "{\"name\":\"root\"}", "200 OK");
+    post(port, NULL, "/v3/auth/user/grant", "{\"user\":\"root\",\"role\":\"root\"}", "200 OK");
+    enable_users();
+    work(root, "rooted");
+
+    ls_etcd *nobody = client(all, LIMIT_S);
+    assert_ls_fails(ls_etcd_get(nobody, "k", &v, &e), LS_EINVAL, "asks for a user", e);
+    bool changed = false;
+    assert_ls_fails(ls_etcd_watch(nobody, "k", 1, 9, &changed, &e), LS_EINVAL, "asks for a user",
+                    e);
+    o.password = "secret";
+    ls_etcd *liar = client_of(&o);
+    assert_ls_fails(ls_etcd_get(liar, "k", &v, &e), LS_EINVAL, "invalid user ID or password", e);
+    assert_non_null(strstr(e.msg, "etcd at http://127.0.0.1:"));
+    assert_null(strstr(e.msg, "secret"));
+    o.user = "guest", o.password = "g";
+    ls_etcd *guest = client_of(&o);
+    assert_ls_fails(ls_etcd_get(guest, "k", &v, &e), LS_EINVAL, "permission denied", e);
+    assert_ls_fails(ls_etcd_watch(guest, "k", 1, 9, &changed, &e), LS_EINVAL, "permission", e);
+
+    /* All tokens end; so does one that is used by a watch next. */
+    for (int k = 0; k < 2; k++) {
+        disable_users();
+        enable_users();
+        if (k)
+            watch_in_vain(root, "k", INT32_MAX);
+        else
+            work(root, "rooted");
+    }
+    /* A server that was down knows no tokens. */
+    etcd_nodes_kill(&cluster, 0);
+    work(root, "rooted");
+    ls_etcd_options again = {.user = "root", .password = PASSWORD};
+    etcd_nodes_start(&cluster, 0);
+    assert_true(etcd_nodes_await(&cluster, 0, &again));
+    work(root, "rooted");
+    disable_users();
+    ls_etcd_close(root);
+    ls_etcd_close(nobody);
+    ls_etcd_close(liar);
+    ls_etcd_close(guest);
+}
+
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+static void test_tls(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    etcd_nodes c = etcd_nodes_certified();
+    etcd_nodes_certify(c.folder, "other", "stranger");
+    char path[5][96];
+    static const char *const files[] = {"ca.pem", "node.pem", "node.key", "other.pem",
+                                        "stranger.pem"};
+    for (int i = 0; i < 5; i++) snprintf(path[i], sizeof path[i], "%s/%s", c.folder, files[i]);
+    ls_etcd_options o = {.ca = path[0], .cert = path[1], .key = path[2], .timeout_s = LIMIT_S};
+    etcd_nodes_open(&c, &o);
+    char *endpoints = etcd_nodes_endpoints(&c);
+    o.endpoints = endpoints;
+    ls_etcd *t = client_of(&o);
+    work(t, "secure");
+    ls_etcd_close(t);
+
+    ls_etcd_value v = {0};
+    ls_error e;
+    ls_etcd_options wrong[5] = {o, o, o, o, o};
+    char *named = ls_format("etcds://localhost:%d", c.port[0]);
+    wrong[0].ca = path[3];
+    wrong[1].ca = NULL;         /* the system's */
+    wrong[2].endpoints = named; /* the certificate is of 127.0.0.1 */
+    wrong[3].key = path[0];     /* it is not one */
+    wrong[4].cert = wrong[4].key = NULL;
+    wrong[4].timeout_s = 1;
+    static const char *const texts[] = {"certificate", "certificate", "localhost", "private key",
+                                        "certificate"};
+    for (int i = 0; i < 5; i++) {
+        t = client_of(&wrong[i]);
+        assert_ls_fails(ls_etcd_get(t, "k", &v, &e), i == 4 ? LS_ETIMEOUT : LS_EIO, texts[i], e);
+        assert_non_null(strstr(e.msg, i == 2 ? "https://localhost:" : "https://127.0.0.1:"));
+        ls_etcd_close(t);
+    }
+    char *plain = ls_format("etcd://127.0.0.1:%d", c.port[0]);
+    t = client(plain, 0.5);
+    assert_ls_fails(ls_etcd_get(t, "k", &v, &e), LS_ETIMEOUT, "http://127.0.0.1:", e);
+    ls_etcd_close(t);
+    free(plain);
+    free(named);
+    free(endpoints);
+    etcd_nodes_close(&c);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    /* No proxy of the environment is asked. */
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    setenv("https_proxy", "http://127.0.0.1:1", 1);
+    installed = etcd_is_installed();
+    if (!installed) {
+        print_message("skipped: etcd is not installed\n");
+        return 0;
+    }
+    strcpy(cluster.folder, "/tmp/etcd_test_XXXXXX");
+    if (!mkdtemp(cluster.folder)) return -1;
+    etcd_nodes_open(&cluster, &(ls_etcd_options){0});
+    all = etcd_nodes_endpoints(&cluster);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    if (installed) etcd_nodes_close(&cluster);
+    free(all);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_election),   cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_one_killed), cmocka_unit_test(test_one_hangs),
+        cmocka_unit_test(test_two_killed), cmocka_unit_test(test_lost_answer),
+        cmocka_unit_test(test_no_leader),  cmocka_unit_test(test_users),
+        cmocka_unit_test(test_tls),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

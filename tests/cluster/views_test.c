@@ -1,0 +1,298 @@
+/* views_test.c - hosts that have the key, and lie or stall: what can't be is refused, and nobody
+ * waits for them for ever. What honest hosts do is tried in the simulation (tests/sim). */
+#include "cluster/views.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "test.h"
+
+enum { MOST = 8, STEPS = 100, LIAR = 1, HONEST = 2 };
+static const int64_t S = 1000000000;
+
+/* What a host was ordered. */
+typedef struct seen {
+    int begins, ends, finishes, drops, overs;
+    int said[LS_HOSTS_MAX][LS_SAID_OVER + 1];
+    ls_saying last[LS_HOSTS_MAX]; /* to this peer; not ALIVE */
+    int dropped;                  /* peer */
+    ls_view view;
+    char line[256];
+} seen;
+
+static void say(void *arg, int peer, const ls_saying *s) {
+    seen *x = arg;
+    if (peer < 0) peer = 0;
+    x->said[peer][s->what]++;
+    if (s->what != LS_SAID_ALIVE) x->last[peer] = *s;
+}
+static void drop(void *arg, int peer) {
+    seen *x = arg;
+    x->drops++;
+    x->dropped = peer;
+}
+static void meet(void *arg, ls_view *v) {
+    (void)arg;
+    snprintf(v->address, sizeof v->address, "10.0.0.1:7000");
+}
+static void begin(void *arg, const ls_view *v) {
+    seen *x = arg;
+    x->begins++;
+    x->view = *v;
+}
+static void ask(void *arg, ls_asked what) { (void)arg, (void)what; }
+static void end(void *arg, const char *why) {
+    seen *x = arg;
+    (void)why;
+    x->ends++;
+}
+static void finish(void *arg, const ls_store_note *note) {
+    seen *x = arg;
+    (void)note;
+    x->finishes++;
+}
+static void tell(void *arg, const char *line) {
+    seen *x = arg;
+    snprintf(x->line, sizeof x->line, "%s", line);
+}
+static void over(void *arg, ls_view_end how, const char *why) {
+    seen *x = arg;
+    (void)how, (void)why;
+    x->overs++;
+}
+static const ls_views_ops ops = {.say = say,
+                                 .drop = drop,
+                                 .meet = meet,
+                                 .begin = begin,
+                                 .ask = ask,
+                                 .end = end,
+                                 .finish = finish,
+                                 .tell = tell,
+                                 .over = over};
+
+static ls_views *host(seen *x, bool leads, int hosts) {
+    *x = (seen){.dropped = -2};
+    ls_views_config c = {.host = 99,
+                         .nworkers = 2,
+                         .least = 1,
+                         .most = MOST,
+                         .hosts = hosts,
+                         .silence_ns = 3 * S,
+                         .gather_ns = 3 * S,
+                         .end_ns = 30 * S,
+                         .finish_ns = 60 * S,
+                         .steps = STEPS,
+                         .ops = &ops,
+                         .arg = x};
+    ls_views *v = ls_views_new(&c);
+    ls_views_tick(v, S);
+    ls_views_lead(v, 1, leads);
+    if (!leads) ls_views_linked(v);
+    return v;
+}
+
+static ls_saying from(int peer, ls_said what) {
+    ls_saying s = {.what = what, .term = 1, .host = (uint64_t)peer, .nworkers = 2};
+    s.kept.steps = -1;
+    return s;
+}
+
+static void hear(ls_views *v, int peer, ls_saying s) { ls_views_hear(v, peer, &s); }
+
+/* ---- lies to the leader ---- */
+
+typedef void lie(ls_saying *);
+
+static void late_view(ls_saying *s) { s->kept.view = (ls_view_id){1, INT64_MAX}; }
+static void later_view(ls_saying *s) { s->kept.view = (ls_view_id){1, ((int64_t)1 << 41)}; }
+static void later_from(ls_saying *s) { s->kept.from = (ls_view_id){1, ((int64_t)1 << 62)}; }
+static void no_view(ls_saying *s) { s->kept.view = (ls_view_id){1, INT64_MIN}; }
+static void many_steps(ls_saying *s) { s->kept.steps = STEPS + 1; }
+static void most_steps(ls_saying *s) { s->kept.steps = INT64_MAX; }
+static void few_steps(ls_saying *s) { s->kept.steps = -2; }
+static void late_note(ls_saying *s) { s->kept.note.steps = INT64_MAX; }
+static void no_note(ls_saying *s) { s->kept.note.steps = -1; }
+static void no_last(ls_saying *s) { s->kept.last.steps = INT64_MIN; }
+static void no_scale(ls_saying *s) { s->kept.scaler.scale = (double)NAN; }
+static void odd_bool(ls_saying *s) { memset(&s->kept.note.out.skipped, 2, 1); }
+static void many_workers(ls_saying *s) { s->nworkers = INT_MAX; }
+static void no_workers(ls_saying *s) { s->nworkers = INT_MIN; }
+static void half_done(ls_saying *s) { s->kept.unfinished = INT_MAX; }
+static void odd_end(ls_saying *s) { s->how = UINT32_MAX; }
+static void odd_kind(ls_saying *s) { s->what = 4711; }
+static void no_kind(ls_saying *s) { s->what = 0; }
+static void as_leader(ls_saying *s) { s->what = LS_SAID_BEGIN; }
+static void long_text(ls_saying *s) { memset(s->text, 'x', sizeof s->text); }
+
+static lie *const lies[] = {late_view,  later_view, later_from,   no_view,    many_steps,
+                            most_steps, few_steps,  late_note,    no_note,    no_last,
+                            no_scale,   odd_bool,   many_workers, no_workers, half_done,
+                            odd_end,    odd_kind,   no_kind,      as_leader,  long_text};
+
+static void test_lies(void **state) {
+    (void)state;
+    seen x;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        for (int joined = 0; joined < 2; joined++) {
+            ls_views *v = host(&x, true, 2);
+            if (joined) hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
+            assert_int_equal(x.begins, joined);
+            ls_saying s = from(LIAR, joined ? LS_SAID_ENDED : LS_SAID_JOIN);
+            lies[i](&s);
+            ls_views_hear(v, LIAR, &s);
+            if (x.drops != 1 || x.dropped != LIAR) print_error("lie %zu is heard\n", i);
+            assert_int_equal(x.drops, 1);
+            assert_int_equal(x.dropped, LIAR);
+            /* The view that it was in ends; the next one is without it, and its number as it should
+             * be. */
+            if (joined) assert_int_equal(x.ends, 1);
+            ls_kept kept = {.steps = 0, .whole = 1};
+            if (joined) {
+                ls_views_ended(v, LS_VIEW_TOLD, NULL, &kept, 2);
+                ls_views_finished(v, &kept);
+            }
+            hear(v, HONEST, from(HONEST, LS_SAID_JOIN));
+            ls_views_tick(v, 2 * S);
+            assert_true(x.begins >= 1 + joined);
+            assert_int_equal(x.view.id.number, 1 + joined);
+            assert_true(x.view.size >= 2 && x.view.size <= 4);
+            ls_views_free(v);
+        }
+}
+
+/* Its life goes on from `now` for so many seconds. */
+static int64_t live(ls_views *v, int peer, int64_t now, int seconds) {
+    for (int i = 0; i < seconds; i++) {
+        hear(v, peer, from(peer, LS_SAID_ALIVE));
+        ls_views_tick(v, now += S);
+    }
+    return now;
+}
+
+/* A host of before may come with a view that a new leader does not know. */
+static void test_late_numbers(void **state) {
+    (void)state;
+    seen x;
+    ls_views *v = host(&x, true, 2);
+    ls_saying s = from(HONEST, LS_SAID_JOIN);
+    s.kept.view = s.kept.from = (ls_view_id){1, 70000};
+    s.kept.steps = 40;
+    ls_views_hear(v, HONEST, &s);
+    live(v, HONEST, S, 4); /* it waits for others that may have more */
+    assert_int_equal(x.drops, 0);
+    assert_int_equal(x.view.id.number, 70001);
+    assert_int_equal(x.view.steps, 40);
+    ls_views_free(v);
+}
+
+/* A host that runs can't say that it rests. */
+static void test_rest_without_end(void **state) {
+    (void)state;
+    seen x;
+    ls_views *v = host(&x, true, 2);
+    hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
+    assert_int_equal(x.begins, 1);
+    hear(v, LIAR, from(LIAR, LS_SAID_REST));
+    hear(v, LIAR, from(LIAR, LS_SAID_LEAVE));
+    assert_int_equal(x.said[LIAR][LS_SAID_BEGIN], 1);
+    assert_int_equal(x.said[LIAR][LS_SAID_OVER], 0);
+    ls_views_free(v);
+}
+
+/* ---- hosts that live, and do nothing ---- */
+
+static void test_stalls(void **state) {
+    (void)state;
+    seen x;
+    ls_views *v = host(&x, true, 2);
+    hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
+    ls_kept kept = {.steps = 0, .whole = 1};
+    int64_t now = live(v, LIAR, S, 200);
+    assert_int_equal(x.drops, 0); /* a view may be as long as it likes */
+    ls_views_ended(v, LS_VIEW_LOST, "a worker is lost", &kept, 2);
+    assert_int_equal(x.said[LIAR][LS_SAID_END], 1);
+    now = live(v, LIAR, now, 29);
+    assert_int_equal(x.drops, 0);
+    now = live(v, LIAR, now, 3);
+    assert_int_equal(x.drops, 1);
+    assert_int_equal(x.finishes, 1); /* this host goes on without it */
+    ls_views_finished(v, &kept);
+    assert_int_equal(x.begins, 2);
+    /* Another one ends, and does not finish. */
+    ls_saying s = from(HONEST, LS_SAID_JOIN);
+    s.kept.unfinished = 1;
+    ls_views_hear(v, HONEST, &s);
+    ls_views_ended(v, LS_VIEW_RENEWED, NULL, &kept, 2);
+    ls_views_finished(v, &kept);
+    assert_int_equal(x.said[HONEST][LS_SAID_FINISH], 1);
+    now = live(v, HONEST, now, 59);
+    assert_int_equal(x.drops, 1);
+    live(v, HONEST, now, 3);
+    assert_int_equal(x.drops, 2);
+    assert_int_equal(x.begins, 3);
+    ls_views_free(v);
+}
+
+/* ---- lies by the leader ---- */
+
+static ls_saying good_view(void) {
+    ls_saying s = {.what = LS_SAID_BEGIN, .term = 1, .host = 7};
+    s.view = (ls_view){.id = {1, 1}, .steps = -1, .nhosts = 2, .size = 4, .first = 2, .n = 2};
+    return s;
+}
+
+static void huge_view(ls_saying *s) { s->view.size = s->view.n = 65535; }
+static void large_view(ls_saying *s) { s->view.n = s->view.size = MOST + 1, s->view.first = 0; }
+static void outside(ls_saying *s) { s->view.first = 3; }
+static void far_outside(ls_saying *s) { s->view.first = INT_MAX; }
+static void before(ls_saying *s) { s->view.first = -1; }
+static void nobody(ls_saying *s) { s->view.n = 0; }
+static void fewer(ls_saying *s) { s->view.n = INT_MIN; }
+static void no_hosts(ls_saying *s) { s->view.nhosts = 0; }
+static void many_hosts(ls_saying *s) { s->view.nhosts = LS_HOSTS_MAX + 1; }
+static void no_number(ls_saying *s) { s->view.id.number = 0; }
+static void last_number(ls_saying *s) { s->view.id.number = INT64_MAX; }
+static void beyond(ls_saying *s) { s->view.steps = STEPS + 1; }
+static void no_address(ls_saying *s) { memset(s->view.address, '1', sizeof s->view.address); }
+static void odd_last(ls_saying *s) { s->view.last.steps = -5; }
+static void as_host(ls_saying *s) { s->what = LS_SAID_JOIN; }
+static void odd_step(ls_saying *s) { s->what = LS_SAID_FINISH, s->note.steps = INT64_MIN; }
+static void odd_over(ls_saying *s) { s->what = LS_SAID_OVER, s->how = 77; }
+
+static lie *const orders[] = {huge_view, large_view, outside,    far_outside, before,   nobody,
+                              fewer,     no_hosts,   many_hosts, no_number,   odd_over, last_number,
+                              beyond,    no_address, odd_last,   as_host,     odd_step};
+
+static void test_orders(void **state) {
+    (void)state;
+    seen x;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        ls_views *v = host(&x, false, 1);
+        assert_int_equal(x.said[0][LS_SAID_JOIN], 1);
+        ls_saying s = good_view();
+        orders[i](&s);
+        ls_views_hear(v, LS_TO_LEADER, &s);
+        if (x.begins + x.finishes + x.overs) print_error("order %zu is heard\n", i);
+        assert_int_equal(x.begins + x.finishes + x.overs, 0);
+        assert_int_equal(x.drops, 1);
+        assert_int_equal(x.dropped, LS_TO_LEADER);
+        assert_false(ls_views_is_linked(v));
+        /* It is called again, and does better. */
+        ls_views_linked(v);
+        hear(v, LS_TO_LEADER, good_view());
+        assert_int_equal(x.begins, 1);
+        assert_int_equal(x.view.n, 2);
+        ls_views_free(v);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_late_numbers),
+        cmocka_unit_test(test_rest_without_end),
+        cmocka_unit_test(test_stalls),
+        cmocka_unit_test(test_orders),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* config_test.c - reading, refusing, writing and comparing configs. */
+#include "config/config.h"
+
+#include <unistd.h>
+
+#include "test.h"
+
+static const char PATH[] = "data.path=LICENSE";
+
+/* Reads `text` from a file of its own. */
+static ls_status read_text(const char *text, ls_config *c, ls_error *e) {
+    char path[] = "/tmp/lockstep-config-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    ls_status s = ls_config_read(path, c, e);
+    unlink(path);
+    return s;
+}
+
+static ls_config defaults(void) {
+    ls_config c;
+    ls_error e;
+    ls_config_defaults(&c);
+    assert_ls_ok(ls_config_set(&c, PATH, &e), e);
+    return c;
+}
+
+static void test_read(void **state) {
+    (void)state;
+    ls_config c;
+    ls_error e;
+    assert_ls_ok(
+        read_text("train:\n  steps: 7 # seven\nparallel: {reduce: fastest, bucket_mb: 1.5}\n"
+                  "data:\n  path: \"a \\\"b\\\" \\u00e9\"\n",
+                  &c, &e),
+        e);
+    assert_int_equal(c.train.steps, 7);
+    assert_int_equal(c.parallel.reduce, LS_REDUCE_FASTEST);
+    assert_true(c.parallel.bucket_mb == 1.5);
+    assert_string_equal(c.data.path, "a \"b\" é");
+    assert_int_equal(c.train.virtual_workers, 8); /* a default */
+    assert_ls_ok(read_text("", &c, &e), e);
+    assert_int_equal(c.train.steps, 1000);
+}
+
+/* What ls_config_write() writes is read back as the same config, to the last bit of each real. */
+static void test_round_trip(void **state) {
+    (void)state;
+    ls_config c = defaults(), again;
+    ls_error e;
+    assert_ls_ok(ls_config_set(&c, "optim.lr=0.0012345678901234567", &e), e);
+    assert_ls_ok(ls_config_set(&c, "optim.eps=3.3333333333333331e-17", &e), e);
+    assert_ls_ok(ls_config_set(&c, "train.seed=9223372036854775807", &e), e);
+    assert_ls_ok(ls_config_set(&c, "data.path=a: \"b\" \\c #d \ttab\nline", &e), e);
+    assert_ls_ok(ls_config_set(&c, "parallel.transport=thread", &e), e);
+    ls_buf text = {0};
+    ls_config_write(&c, &text);
+    assert_ls_ok(read_text(text.data, &again, &e), e);
+    assert_memory_equal(&c.model, &again.model, sizeof c.model);
+    assert_memory_equal(&c.train, &again.train, sizeof c.train);
+    assert_memory_equal(&c.optim, &again.optim, sizeof c.optim);
+    assert_memory_equal(&c.parallel, &again.parallel, sizeof c.parallel);
+    assert_string_equal(c.data.path, again.data.path);
+    ls_buf_free(&text);
+}
+
+/* A list of files, in YAML and on the command line, and back. */
+static void test_list(void **state) {
+    (void)state;
+    ls_config c, again;
+    ls_error e = {0};
+    assert_ls_ok(read_text("data:\n  path: [a.txt, 'b *.txt']\n", &c, &e), e);
+    assert_string_equal(c.data.path, "a.txt\nb *.txt");
+    ls_buf text = {0};
+    ls_config_write(&c, &text);
+    assert_non_null(strstr(text.data, "path: [\"a.txt\", \"b *.txt\"]\n"));
+    assert_ls_ok(read_text(text.data, &again, &e), e);
+    assert_string_equal(again.data.path, c.data.path);
+    ls_buf_free(&text);
+    assert_ls_ok(ls_config_set(&c, "data.path=[x, y]", &e), e);
+    assert_string_equal(c.data.path, "x\ny");
+    assert_ls_ok(ls_config_set(&c, "data.path=x, y", &e), e);
+    assert_string_equal(c.data.path, "x, y");
+    assert_ls_fails(ls_config_set(&c, "data.path=[x", &e), LS_EINVAL, "--set", e);
+    assert_ls_fails(read_text("train:\n  steps: [1, 2]\n", &c, &e), LS_EINVAL,
+                    "'train.steps' is a list; a single value is expected", e);
+}
+
+/* Text that YAML would change or refuse as it is: the line ends and control characters of Unicode.
+ */
+static void test_odd_text(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "\x01\x1f\x7f",
+        "\xc2\x85\xc2\x80\xc2\xa0",
+        "\xe2\x80\xa8\xe2\x80\xa9",
+        "\xef\xbb\xbfmark",
+        "\xef\xbf\xbe\xef\xbf\xbf",
+        "\xf0\x9f\x98\x80",
+        " spaces at both ends ",
+        "\r\n\t",
+        "~",
+        "\xf4\x8f\xbf\xbe \\x41 %",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_config c = defaults(), again;
+        ls_error e;
+        ls_buf text = {0};
+        snprintf(c.data.path, sizeof c.data.path, "%s", texts[i]);
+        ls_config_write(&c, &text);
+        assert_ls_ok(read_text(text.data, &again, &e), e);
+        assert_string_equal(again.data.path, texts[i]);
+        ls_buf_free(&text);
+    }
+}
+
+/* Errors in a file are told with the line. */
+static void test_lines(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"\ntrain:\n  setps: 5\n", ":3: unknown key 'train.setps'; did you mean 'train.steps'?"},
+        {"train:\n  steps: ten\n", ":2: train.steps: 'ten' is not a whole number; expected 1 to "
+                                   "1000000000"},
+        {"train:\n  seed: -1\n", ":2: train.seed: -1 is out of range; expected 0 to "
+                                 "9223372036854775807"},
+        {"train:\nmodel:\n  width: 8\n", ":1: 'train' is a group, not a key"},
+        {"model: 5\n",
+         "the groups are model, data, train, optim, parallel, survival, checkpoint, log"},
+        {"log:\n  every: 5\n  every: 5\n", ":3: 'log.every' stands twice; first in line 2"},
+        {"optim:\n  lr: .nan\n", ":2: optim.lr: '.nan' is not a number; expected 0 to 1000"},
+        {"parallel:\n  overlap: yes\n", ":2: parallel.overlap: 'yes' is not one of auto, on, off"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_config c;
+        ls_error e;
+        assert_ls_fails(read_text(cases[i][0], &c, &e), LS_EINVAL, cases[i][1], e);
+    }
+}
+
+/* The reference names every key that is written. */
+static void test_help(void **state) {
+    (void)state;
+    ls_config c = defaults();
+    ls_buf help = {0}, text = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_config_help(NULL, &help, &e), e);
+    ls_config_write(&c, &text);
+    char group[32] = "", word[64], key[128];
+    int n = 0, used = 0;
+    for (const char *s = text.data; sscanf(s, " %63[a-z_0-9]:%n", word, &used) == 1;) {
+        bool in_group = *s == ' ';
+        if (in_group) snprintf(key, sizeof key, "  %s.%s = ", group, word);
+        if (in_group) assert_non_null(strstr(help.data, key));
+        if (!in_group) snprintf(group, sizeof group, "%.31s", word);
+        n += in_group;
+        s = strchr(s, '\n') + 1;
+    }
+    assert_int_equal(n, 69); /* model 5, data 2, train 11, optim 12, parallel 18, survival 16,
+                                checkpoint 4, log 1 */
+    assert_non_null(strstr(help.data, "train.seed = 1 (0 to 9223372036854775807)"));
+    ls_buf_free(&help);
+    ls_buf_free(&text);
+}
+
+static void set_fails(const char *assignment, const char *says) {
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_fails(ls_config_set(&c, assignment, &e), LS_EINVAL, says, e);
+}
+
+static void test_set(void **state) {
+    (void)state;
+    set_fails("train.step=5", "did you mean 'train.steps'?");
+    set_fails("steps=5", "did you mean 'train.steps'?");
+    set_fails("=5", "--set: unknown key");
+    set_fails("optim=5", "--set: 'optim' is a group, not a key");
+    set_fails("train.steps=1_000", "is not a whole number");
+    set_fails("train.steps=+", "is not a whole number");
+    set_fails("train.steps", "--set: 'train.steps' has no '='");
+    set_fails("train.seed=9223372036854775808", "is out of range");
+    set_fails("optim.lr=0x1p-3", "is not a number");
+    set_fails("optim.lr=1e-3x", "is not a number");
+    set_fails("optim.lr=1e", "is not a number");
+    set_fails("optim.lr=", "is not a number");
+    set_fails("data.path=caf\xe9", "is not UTF-8");
+    set_fails("data.path=\xc0\xaf", "is not UTF-8");         /* overlong */
+    set_fails("data.path=\xed\xa0\x80", "is not UTF-8");     /* surrogate */
+    set_fails("data.path=\xf4\x90\x80\x80", "is not UTF-8"); /* above U+10FFFF */
+    set_fails("data.path=a\xe2\x82", "is not UTF-8");        /* cut off */
+    set_fails("train.steps=", "is not a whole number");
+    set_fails("train.steps= 5", "is not a whole number");
+    set_fails("train.steps=5.0", "is not a whole number");
+    set_fails("train.steps=0x10", "is not a whole number");
+    set_fails("train.steps=99999999999999999999", "is out of range");
+    set_fails("train.steps=-1", "is out of range");
+    set_fails("optim.lr=inf", "is not a number");
+    set_fails("optim.lr=1e999", "is out of range");
+    set_fails("optim.lr=-1", "is out of range");
+    set_fails("optim.beta1=1", "is out of range");
+    set_fails("optim.eps=0", "is out of range");
+    set_fails("model.vocab=255", "is out of range; expected 256");
+    char longest[2 * LS_CONFIG_TEXT];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[10 + LS_CONFIG_TEXT] = 0;
+    memcpy(longest, "data.path=", 10);
+    set_fails(longest, "data.path: is longer than 1023 bytes");
+    longest[10 + LS_CONFIG_TEXT - 1] = 0; /* fits */
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_ok(ls_config_set(&c, longest, &e), e);
+    assert_string_equal(c.data.path, longest + 10);
+}
+
+static void check_fails(const char *assignment, const char *says) {
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_ok(ls_config_set(&c, assignment, &e), e);
+    assert_ls_fails(ls_config_check(&c, "here", &e), LS_EINVAL, says, e);
+}
+
+static void test_check(void **state) {
+    (void)state;
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_ok(ls_config_check(&c, "here", &e), e);
+    check_fails("model.heads=3",
+                "here: model.heads 3 does not divide model.width 256; choose heads "
+                "among 1, 2, 4");
+    check_fails("train.batch=20", "a batch of 16 or 24 would do");
+    check_fails("train.batch=4", "a batch of 8 would do");
+    check_fails("train.micro_batch=3", "more than a virtual worker has: 2 samples");
+    check_fails("data.path=", "data.path is missing");
+    check_fails("optim.warmup=1001", "more than train.steps 1000");
+    check_fails("optim.min_lr=1", "more than optim.lr");
+}
+
+static ls_status compatible(const char *assignment, char **note, ls_error *e) {
+    ls_config was = defaults(), now = defaults();
+    assert_ls_ok(ls_config_set(&now, assignment, e), *e);
+    *note = NULL;
+    return ls_config_compatible(&was, &now, note, e);
+}
+
+static void test_compatible(void **state) {
+    (void)state;
+    static const char *const fixed[] = {
+        "model.layers=2", "train.batch=32",        "train.seed=2",           "optim.lr=2e-3",
+        "optim.clip=0",   "data.val_fraction=0.1", "train.virtual_workers=4"};
+    static const char *const free_keys[] = {"train.micro_batch=2", "parallel.threads=2",
+                                            "checkpoint.every=5",  "log.every=2",
+                                            "train.eval_every=3",  "parallel.transport=thread"};
+    static const char *const noted[] = {"train.steps=2000", "data.path=other",
+                                        "parallel.reduce=fastest"};
+    char *note = NULL;
+    ls_error e;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        assert_ls_fails(compatible(fixed[i], &note, &e), LS_EINVAL, "but the run began with", e);
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++) {
+        assert_ls_ok(compatible(free_keys[i], &note, &e), e);
+        assert_null(note);
+    }
+    for (size_t i = 0; i < sizeof noted / sizeof *noted; i++) {
+        assert_ls_ok(compatible(noted[i], &note, &e), e);
+        assert_non_null(note);
+        free(note);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),       cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_set),        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_compatible), cmocka_unit_test(test_odd_text),
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_list),
+        cmocka_unit_test(test_help),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

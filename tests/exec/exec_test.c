@@ -1,0 +1,432 @@
+/* exec_test.c - executors against each other, bit for bit, and against one sum over the whole
+ * batch.
+ *
+ * Workers are threads here, so that the thread sanitizer sees them. */
+#include "exec/exec.h"
+
+#include <math.h>
+
+#include "base/random.h"
+#include "coll/team.h"
+#include "exec/spans.h"
+#include "plan/pick.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
+enum { SEEDS = 5, VARIANTS = 5, CHAOS = 20, STRIDE = 2 };
+#else
+enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1 };
+#endif
+enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
+
+typedef struct setup {
+    ls_model model;
+    ls_plan plan;
+    uint32_t tokens[NSAMPLES * T + 1];
+    ls_tokens text; /* of them */
+    bool sequential, overlap;
+    bool chaos, own; /* of the sequential: random actions; no memory in one copy */
+    uint64_t seed;
+    int zero, recompute, recompute_layers, shards;
+    ls_dtype compute, reduce; /* LS_F64: f32 */
+    int prefetch;
+    bool early;
+    size_t whole_nbytes;
+    size_t bucket_nbytes;  /* 0: 20000 */
+    const char *algorithm; /* not over shared memory, but over messages */
+    const char *dir;       /* of the optimizer's state */
+    int threads;
+    uint64_t uneven; /* a seed: virtual workers are shared out at random; 0: evenly */
+    int first[MOST + 1];
+    /* of worker 0, where moments are gathered */
+    float *params, *m, *v;
+    double losses[STEPS], norms[STEPS];
+} setup;
+
+/* Some share of V, at least one each. */
+static void share_out(setup *s, int n, int V) {
+    s->first[n] = V;
+    for (int w = n - 1; w >= 0; w--) {
+        uint32_t r[4];
+        ls_random_words(s->uneven, LS_STREAM_FAKE, 2, (uint64_t)w, r);
+        int most = s->first[w + 1] - w; /* what leaves one for each before */
+        s->first[w] = w ? s->first[w + 1] - 1 - (int)(r[0] % (uint32_t)most) : 0;
+    }
+}
+
+static void set_up(setup *s, int n, int V, int64_t micro) {
+    ls_error e = {0};
+    ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
+    assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
+    ls_plan_config p = {.model = &s->model,
+                        .nworkers = n,
+                        .V = V,
+                        .batch = BATCH,
+                        .micro_batch = micro,
+                        .tree = true,
+                        .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
+                        .zero = s->zero,
+                        .recompute = s->recompute,
+                        .recompute_layers = s->recompute_layers,
+                        .early = s->early,
+                        .whole_nbytes = s->whole_nbytes,
+                        .prefetch = 1 + s->prefetch,
+                        .shards = s->shards,
+                        .compute = s->compute ? s->compute : LS_F32,
+                        .reduce = s->reduce ? s->reduce : LS_F32,
+                        .first = s->uneven ? s->first : NULL};
+    if (s->uneven) share_out(s, n, V);
+    assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
+    s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
+    s->m = s->params + s->model.nfloats;
+    s->v = s->m + s->model.nfloats;
+    for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
+        uint32_t w[4];
+        ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
+        s->tokens[i] = w[0] % VOCAB;
+    }
+    s->text = ls_tokens_of(s->tokens, NSAMPLES * T + 1, VOCAB);
+}
+
+static void tear_down(setup *s) {
+    free(s->params);
+    ls_plan_free(&s->plan);
+    ls_model_free(&s->model);
+}
+
+static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot *slot,
+                                int worker) {
+    ls_exec_config c = {.plan = &s->plan,
+                        .world = w,
+                        .slot = slot,
+                        .worker = worker,
+                        .threads = s->threads,
+                        .busy = 64,
+                        .overlap = s->overlap,
+                        .loader = {&s->text, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
+    c.loader.step = s->early ? s->plan.c.nworkers : 1;
+    c.loader.a = ls_plan_vw(&s->plan, worker, 0);
+    c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;
+    return c;
+}
+
+static ls_step_in step_in(int64_t i) {
+    return (ls_step_in){.step = i,
+                        .updates = i,
+                        .lr = 1e-2,
+                        .clip = 0.5,
+                        .loss_scale = 8,
+                        .skips = true,
+                        .adamw = {0.9, 0.95, 1e-8, 0.1}};
+}
+
+/* Each worker writes its shards of what is one copy, and all of what is its own. */
+static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
+    for (int k = 0; k < s->plan.nbuckets; k++) {
+        ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
+        bool shared = w->one_state || (w->one && w->master == w->params);
+        if (shared) all = own;
+        ls_model_init(&s->model, 7, all.first, all.end, w->master);
+        if (!w->one) own = all;
+        ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);
+    }
+}
+
+static void keep(setup *s, const ls_world *w) {
+    size_t nbytes = s->model.nfloats * sizeof(float);
+    memcpy(s->params, w->master, nbytes);
+    memcpy(s->m, w->m, nbytes);
+    memcpy(s->v, w->v, nbytes);
+}
+
+/* What worker w owns, where each has its own. */
+static void take_shards(setup *s, const ls_world *w, int worker) {
+    const float *const from[] = {w->master, w->m, w->v};
+    float *const to[] = {s->params, s->m, s->v};
+    for (int k = 0; k < s->plan.nbuckets; k++) {
+        ls_bucket b = ls_plan_shard(&s->plan, k, worker);
+        for (int i = 0; i < 3; i++)
+            memcpy(to[i] + b.first, from[i] + b.first, (b.end - b.first) * sizeof(float));
+    }
+}
+
+/* A step of which all actions are noted. */
+static void begin_trace(const setup *s, ls_exec *x, int worker, ls_trace *t) {
+    ls_trace_open(t, &s->plan, worker, 1);
+    ls_trace_begin_step(t);
+    ls_exec_trace(x, t);
+}
+
+static void end_trace(const setup *s, ls_exec *x, ls_trace *t) {
+    int n = ls_trace_nspans(t);
+    ls_span *spans = LS_NEW_ARRAY(ls_span, (size_t)n);
+    ls_exec_trace(x, NULL);
+    ls_trace_spans(t, 0, spans);
+    assert_spans(&s->plan, t->worker, spans, n);
+    free(spans);
+    ls_trace_free(t);
+}
+
+static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
+    int worker = ls_group_rank(w->group);
+    draw(s, w, worker, x);
+    if (!w->one) ls_world_drop_params(w, &s->plan);
+    LS_TRY(ls_barrier(w->group, e));
+    for (int64_t i = 0; i < STEPS; i++) {
+        ls_step_in in = step_in(i);
+        ls_step_out out = {0};
+        ls_trace trace;
+        if (i == TRACED) begin_trace(s, x, worker, &trace);
+        LS_TRY(ls_exec_step(x, &in, &out, e));
+        if (i == TRACED) end_trace(s, x, &trace);
+        if (worker == 0) s->losses[i] = out.loss;
+        if (worker == 0) s->norms[i] = out.grad_norm;
+    }
+    LS_TRY(ls_world_collect(w, &s->plan, e));
+    if (worker == 0) keep(s, w);
+    return ls_barrier(w->group, e);
+}
+
+static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
+    setup *s = arg;
+    ls_world w;
+    ls_board_slot slot = {0};
+    ls_exec *x = NULL;
+    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, s->dir, e));
+    ls_exec_config c = config_of(s, &w, &slot, ls_group_rank(g));
+    LS_TRY(ls_exec_create(&c, &x, e));
+    ls_status status = run_steps(s, &w, x, e);
+    ls_exec_free(x);
+    ls_world_close(&w, &s->plan);
+    return status;
+}
+
+static void run_sequential(setup *s) {
+    int n = s->plan.c.nworkers;
+    ls_error e = {0};
+    ls_exec *execs[MOST];
+    ls_group *groups[MOST];
+    ls_world worlds[MOST];
+    ls_board_slot slot = {0};
+    assert_ls_ok(ls_group_open_threads(n, NULL, groups, &e), e);
+    assert_ls_ok(ls_world_open_all(worlds, &s->plan, groups, !s->own, &e), e);
+    for (int w = 0; w < n; w++) {
+        ls_exec_config c = config_of(s, &worlds[w], &slot, w);
+        assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
+    }
+    for (int w = 0; w < n; w++) draw(s, &worlds[w], w, execs[w]);
+    for (int64_t i = 0; i < STEPS; i++) {
+        ls_step_in in = step_in(i);
+        ls_step_out out = {0};
+        ls_trace traces[MOST];
+        for (int w = 0; i == TRACED && w < n; w++) begin_trace(s, execs[w], w, &traces[w]);
+        if (s->chaos)
+            assert_ls_ok(ls_exec_step_chaos(execs, s->seed, &in, &out, &e), e);
+        else
+            assert_ls_ok(ls_exec_step_all(execs, &in, &out, &e), e);
+        for (int w = 0; i == TRACED && w < n; w++) end_trace(s, execs[w], &traces[w]);
+        s->losses[i] = out.loss;
+        s->norms[i] = out.grad_norm;
+    }
+    keep(s, &worlds[0]);
+    for (int w = 1; s->own && w < ls_plan_shards(&s->plan); w++) take_shards(s, &worlds[w], w);
+    for (int w = 0; w < n; w++) {
+        ls_exec_free(execs[w]);
+        ls_world_close(&worlds[w], &s->plan);
+        ls_group_close(groups[w]);
+    }
+}
+
+static void run(setup *s) {
+    ls_group_options o = {.timeout_s = 60, .algorithm = s->algorithm};
+    if (s->sequential)
+        run_sequential(s);
+    else
+        run_threads(s->plan.c.nworkers, &o, worker_main, s, NULL);
+}
+
+typedef struct variant {
+    int n, V;
+    int64_t micro;
+    bool overlap;
+    int threads;
+    int zero;
+    const char *algorithm;
+} variant;
+
+static void same_as_oracle(variant x) {
+    setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+    setup s = {
+        .overlap = x.overlap, .threads = x.threads, .algorithm = x.algorithm, .zero = x.zero};
+    set_up(&oracle, x.n, x.V, x.micro);
+    set_up(&s, x.n, x.V, x.micro);
+    run(&oracle);
+    run(&s);
+    size_t nbytes = s.model.nfloats * sizeof(float);
+    if (memcmp(s.params, oracle.params, 3 * nbytes) != 0)
+        print_error("%d workers, overlap %d, zero %d, %s\n", x.n, x.overlap, x.zero,
+                    x.algorithm ? x.algorithm : "shared");
+    assert_memory_equal(s.params, oracle.params, nbytes);
+    assert_memory_equal(s.m, oracle.m, nbytes);
+    assert_memory_equal(s.v, oracle.v, nbytes);
+    assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+    assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+    tear_down(&oracle);
+    tear_down(&s);
+}
+
+static void test_lanes(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 5, 8};
+    for (int i = 0; i < 5; i++) {
+        same_as_oracle((variant){workers[i], 8, 1, false, 1, 1, NULL});
+        same_as_oracle((variant){workers[i], 8, 1, true, 1, 1, NULL});
+    }
+    same_as_oracle((variant){2, 4, 2, true, 2, 1, NULL});
+    same_as_oracle((variant){1, 1, 8, true, 2, 1, NULL});
+}
+
+/* Sums that are sent, not read. */
+static void test_messages(void **state) {
+    (void)state;
+    same_as_oracle((variant){3, 8, 1, false, 1, 1, "direct"});
+    same_as_oracle((variant){5, 8, 1, true, 1, 1, "ring"});
+}
+
+/* Whatever is sharded, over shared memory and over messages, with and without a thread. */
+static void test_sharding(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 5, 8};
+    for (int zero = 0; zero <= 3; zero++)
+        for (int i = zero % STRIDE; i < 5; i += STRIDE)
+            for (int way = 0; way < 4; way++)
+                same_as_oracle(
+                    (variant){workers[i], 8, 1, way % 2, 1, zero, way / 2 ? "direct" : NULL});
+    setup again = {.threads = 1, .zero = 3, .recompute = 3};
+    setup all = {.sequential = true, .threads = 1, .zero = 0, .own = true};
+    setup one = {.sequential = true, .threads = 1, .zero = 3};
+    set_up(&all, 3, 8, 1);
+    set_up(&one, 3, 8, 1);
+    run(&all);
+    run(&one);
+    assert_memory_equal(all.params, one.params, 3 * one.model.nfloats * sizeof(float));
+    set_up(&again, 3, 8, 1);
+    run(&again);
+    assert_memory_equal(all.params, again.params, 3 * one.model.nfloats * sizeof(float));
+    tear_down(&again);
+    tear_down(&all);
+    tear_down(&one);
+}
+
+/* Any settings that leave the bits alone. */
+static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t *micro_p, int V) {
+    setup s = {.threads = 1, .seed = seed, .compute = oracle->compute, .reduce = oracle->reduce};
+    *n_p = 1 + pick(seed, 10, V < MOST ? V : MOST);
+    *micro_p = 1 + pick(seed, 11, BATCH / V);
+    s.zero = pick(seed, 12, 4);
+    s.recompute = pick(seed, 13, 5);
+    s.recompute_layers = pick(seed, 22, 4);
+    s.prefetch = pick(seed, 14, 3);
+    s.whole_nbytes = pick(seed, 23, 2) ? (size_t)(2048 << pick(seed, 24, 5)) : 0;
+    s.bucket_nbytes = (size_t)(4096 << pick(seed, 15, 5));
+    s.overlap = pick(seed, 16, 2);
+    s.sequential = pick(seed, 17, 2);
+    s.chaos = pick(seed, 18, 2);
+    s.own = s.zero == 0 || pick(seed, 19, 2);
+    s.algorithm = pick(seed, 20, 4) ? NULL : "direct";
+    s.dir = !s.sequential && pick(seed, 21, 4) == 0 ? "." : NULL;
+    bool even = (V & (V - 1)) == 0 && (*n_p & (*n_p - 1)) == 0;
+    s.early = s.zero >= 2 && even && pick(seed, 9, 2);
+    for (int g = 2; s.zero && (V & (V - 1)) == 0 && g <= *n_p; g *= 2)
+        if (*n_p % g == 0 && pick(seed, 21 + (uint64_t)g, 2)) s.shards = *n_p / g;
+    if (!s.early && !s.shards && pick(seed, 40, 2)) s.uneven = seed + 1;
+    return s;
+}
+
+/* Any plan, by any executor, with any type of parameters and gradients, against one worker. The
+ * plans are verified pass by pass. */
+static void test_random(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    static const int parts[] = {1, 2, 4, 8};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        int V = parts[pick(seed, 0, 4)], n = 1;
+        int64_t micro = 1;
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+        oracle.compute = types[pick(seed, 1, 4)];
+        oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
+        set_up(&oracle, 1, V, 1);
+        run(&oracle);
+        for (uint64_t k = 0; k < VARIANTS; k++) {
+            setup s = random_setup(seed * VARIANTS + k, &oracle, &n, &micro, V);
+            set_up(&s, n, V, micro);
+            run(&s);
+            if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+                print_error("seed %d.%d: %d workers of %d, zero %d, shards %d, early %d, recompute "
+                            "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s, in a "
+                            "file %d, uneven %d\n",
+                            (int)seed, (int)k, n, V, s.zero, s.shards, s.early, s.recompute,
+                            (int)micro, ls_dtype_name(s.compute), ls_dtype_name(s.reduce),
+                            s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "",
+                            s.dir != NULL, s.uneven != 0);
+            assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+            assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+            assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+            tear_down(&s);
+        }
+        tear_down(&oracle);
+    }
+}
+
+/* Any order that the lanes allow: random settings, each worker with memory of its own. */
+static void test_chaos(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < CHAOS; seed++) {
+        uint32_t r[4];
+        ls_random_words(seed, LS_STREAM_FAKE, 0, 0, r);
+        int n = 1 + (int)(r[0] % 4), zero = (int)(r[1] % 4), micro = 1 + (int)(r[2] % 2);
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+        setup s = {.sequential = true, .threads = 1, .chaos = true, .seed = seed};
+        s.own = zero == 0 || r[3] % 2;
+        s.zero = zero;
+        s.recompute = (int)(r[2] / 2 % 4);
+        set_up(&oracle, n, 4, micro);
+        set_up(&s, n, 4, micro);
+        run(&oracle);
+        run(&s);
+        if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+            print_error("seed %d: %d workers, zero %d, recompute %d, own %d\n", (int)seed, n, zero,
+                        s.recompute, s.own);
+        assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+        tear_down(&oracle);
+        tear_down(&s);
+    }
+}
+
+/* The sum over virtual workers is the gradient of the mean loss over the batch: the same, but for
+ * rounding, as with one virtual worker, whose gradients the tests of the model check. */
+static void test_one_sum(void **state) {
+    (void)state;
+    setup one = {.threads = 1}, many = {.threads = 1};
+    set_up(&one, 1, 1, 8);
+    set_up(&many, 3, 8, 1);
+    run(&one);
+    run(&many);
+    for (int i = 0; i < STEPS; i++) { /* with the uneven last batch of the epoch */
+        assert_true(fabs(one.losses[i] - many.losses[i]) < 1e-4 * one.losses[i]);
+        assert_true(fabs(one.norms[i] - many.norms[i]) < 1e-3 * one.norms[i]);
+    }
+    assert_true(fabs(one.losses[0] - log(VOCAB)) < 0.1); /* knows nothing yet */
+    assert_true(fabs(one.losses[0] - many.losses[0]) < 1e-6);
+    tear_down(&one);
+    tear_down(&many);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lanes),    cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sharding), cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_one_sum),  cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

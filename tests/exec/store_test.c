@@ -1,0 +1,340 @@
+/* store_test.c - what workers leave behind is made whole, and taken up by any number of others. */
+#include "exec/store.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+enum { MOST = 4, V = 8 };
+
+static ls_model model;
+
+static ls_plan plan_for(int nworkers, int zero) {
+    ls_error e = {0};
+    ls_plan p;
+    ls_plan_config c = {.model = &model,
+                        .nworkers = nworkers,
+                        .V = V,
+                        .batch = V,
+                        .micro_batch = 1,
+                        .tree = true,
+                        .bucket_nbytes = 16384,
+                        .zero = zero,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    return p;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_gpt_config c = {2, 32, 4, 16, 300};
+    assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    ls_model_free(&model);
+    return 0;
+}
+
+/* Areas of workers: one for all, or one each. */
+static void place(ls_store *s, const ls_plan *p, bool one) {
+    for (int w = 0; w < p->c.nworkers; w++) ls_store_place(s, w, one ? 0 : w);
+}
+
+static float value(size_t i, int what) { return (float)(i % 977) / 977.0f - (float)what; }
+
+/* Weights and moments after step 0, each worker's part by itself. */
+static void fill(ls_store *s, const ls_plan *p, bool one) {
+    size_t n = model.nfloats;
+    ls_scaler scaler = {0};
+    for (int w = 0; w < p->c.nworkers; w++) {
+        float *params = ls_store_params(s, one ? 0 : w), *m = ls_store_state(s, one ? 0 : w);
+        for (int k = 0; k < p->nbuckets; k++) {
+            ls_bucket b = ls_plan_owned(p, k, w);
+            for (size_t i = b.first; i < b.end; i++) {
+                params[i] = value(i, 0);
+                m[i] = value(i, 1);
+                m[n + i] = -value(i, 1);
+            }
+        }
+        ls_store_fill(s, p, w, 0);
+    }
+    ls_store_begin(s, 0, &scaler);
+}
+
+static ls_store_note note_of(int64_t steps) {
+    const ls_adamw a = {0.9, 0.95, 1e-8, 0.1};
+    ls_store_note n = {.steps = steps, .update = ls_adamw_at(&a, steps - 1, 1e-2, 1)};
+    n.scaler.good = steps;
+    return n;
+}
+
+/* As their supervisor does. */
+static void mend(ls_store *s, const ls_plan *p) {
+    ls_error e = {0};
+    ls_store_note n;
+    bool decided = ls_store_newest(s, &n);
+    assert_ls_ok(ls_store_mend(s, p, 0, p->c.nworkers, decided ? &n : NULL, &e), e);
+    assert_false(ls_store_newest(s, &n));
+}
+
+static void adopt(ls_store *s, const ls_plan *p, int worker) {
+    size_t nblocks = model.nfloats / LS_BLOCK;
+    unsigned char *missing = ls_alloc(nblocks);
+    ls_store_adopt(s, p, worker, missing);
+    for (size_t i = 0; i < nblocks; i++) assert_int_equal(missing[i], 0);
+    free(missing);
+}
+
+/* The reduced gradient of a step, where each worker looks for it. */
+static void reduce(ls_store *s, const ls_plan *p, int64_t step) {
+    for (int w = 0; w < p->c.nworkers; w++) {
+        float *g = ls_store_grads(s, w);
+        for (size_t i = 0; i < model.nfloats; i++) g[i] = sinf((float)(i + (size_t)step * 31));
+    }
+}
+
+/* The state after `steps` steps, computed in one go. */
+static float *expected(int64_t steps) {
+    ls_plan p = plan_for(1, 0);
+    ls_error e = {0};
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, 1, 1, &s, &e), e);
+    place(s, &p, true);
+    fill(s, &p, true);
+    for (int64_t step = 0; step < steps; step++) {
+        ls_store_note n = note_of(step + 1);
+        reduce(s, &p, step);
+        ls_store_decide(s, 0, &n);
+        mend(s, &p);
+    }
+    size_t n = model.nfloats;
+    float *all = LS_NEW_ARRAY(float, 3 * n);
+    ls_scaler scaler;
+    assert_ls_ok(ls_store_copy(s, steps, all, all + n, all + 2 * n, &scaler, &e), e);
+    ls_store_free(s);
+    ls_plan_free(&p);
+    return all;
+}
+
+static void check(ls_store *s, int64_t steps) {
+    size_t n = model.nfloats;
+    float *want = expected(steps), *got = LS_NEW_ARRAY(float, 3 * n);
+    ls_error e = {0};
+    ls_scaler scaler;
+    assert_int_equal(ls_store_steps(s), steps);
+    assert_ls_ok(ls_store_copy(s, steps, got, got + n, got + 2 * n, &scaler, &e), e);
+    assert_memory_equal(got, want, 3 * n * sizeof(float));
+    assert_int_equal(scaler.good, steps);
+    free(want);
+    free(got);
+}
+
+/* Some blocks of the step are done already, at each worker other ones. */
+static void begin_update(ls_store *s, const ls_plan *p, bool one, const ls_store_note *n,
+                         unsigned seed) {
+    ls_error e = {0};
+    ls_compute c;
+    assert_ls_ok(ls_compute_init(&c, 1, 16, &e), e);
+    for (int w = 0; w < p->c.nworkers; w++) {
+        ls_journal j = ls_store_journal(s, w);
+        float *params = ls_store_params(s, one ? 0 : w), *m = ls_store_state(s, one ? 0 : w);
+        ls_adamw_state a = {.grads_type = LS_F32,
+                            .params_type = LS_F32,
+                            .grads = ls_store_grads(s, w),
+                            .params = params,
+                            .m = m,
+                            .v = m + model.nfloats,
+                            .journal = &j,
+                            .steps = ls_store_mark(n->steps)};
+        ls_journal_state state = {params, a.m, a.v};
+        size_t last = SIZE_MAX;
+        for (int k = 0; k < p->nbuckets; k++) {
+            ls_bucket b = ls_plan_owned(p, k, w);
+            for (size_t at = b.first; at < b.end; at += LS_BLOCK) {
+                seed = seed * 1103515245u + 12345u;
+                if (seed >> 16 & 1)
+                    ls_adamw_run(&c, &model, &n->update, at, at + LS_BLOCK, &a);
+                else
+                    last = at;
+            }
+        }
+        if (last == SIZE_MAX) continue;
+        ls_journal_begin(&j, 0, last, &state); /* this one is torn */
+        for (size_t i = 0; i < LS_BLOCK; i += 2) params[last + i] = NAN;
+    }
+    ls_compute_close(&c);
+}
+
+static void survive(int zero, bool one) {
+    static const int sizes[] = {2, 3, 1, 4, 4, 2};
+    ls_error e = {0};
+    ls_plan p = plan_for(2, zero);
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, MOST, 1, &s, &e), e);
+    assert_int_equal(ls_store_steps(s), -1);
+    assert_ls_ok(ls_store_mend(s, &p, 0, 2, NULL, &e), e); /* nothing there yet */
+    place(s, &p, one);
+    fill(s, &p, one);
+    for (int64_t step = 0; step < 6; step++) {
+        ls_store_note n = note_of(step + 1), latest;
+        reduce(s, &p, step);
+        mend(s, &p); /* not decided: nothing changes */
+        check(s, step);
+        ls_store_decide(s, (int)step % p.c.nworkers, &n);
+        begin_update(s, &p, one, &n, (unsigned)step + 1);
+        mend(s, &p);
+        check(s, step + 1);
+        assert_true(ls_store_latest(s, &latest) && latest.steps == step + 1);
+        ls_plan_free(&p);
+        p = plan_for(sizes[step], zero);
+        place(s, &p, one);
+        for (int w = 0; w < p.c.nworkers; w++) adopt(s, &p, w);
+        check(s, step + 1);
+    }
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
+static void test_survive(void **state) {
+    (void)state;
+    survive(0, false); /* replicas */
+    survive(1, true);  /* one copy */
+    survive(1, false); /* shards, each in memory of its own */
+    survive(3, true);
+    survive(3, false);
+}
+
+/* A skipped step changes nothing but the count. */
+static void test_skipped(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(2, 1);
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    place(s, &p, true);
+    fill(s, &p, true);
+    size_t n = model.nfloats;
+    float *before = LS_NEW_ARRAY(float, 3 * n), *after = LS_NEW_ARRAY(float, 3 * n);
+    ls_scaler scaler;
+    assert_ls_ok(ls_store_copy(s, 0, before, before + n, before + 2 * n, &scaler, &e), e);
+    ls_store_note note = note_of(1);
+    note.out.skipped = true;
+    ls_store_decide(s, 1, &note);
+    mend(s, &p);
+    assert_int_equal(ls_store_steps(s), 1);
+    assert_ls_ok(ls_store_copy(s, 1, after, after + n, after + 2 * n, &scaler, &e), e);
+    assert_memory_equal(before, after, 3 * n * sizeof(float));
+    assert_ls_fails(ls_store_copy(s, 2, after, after + n, after + 2 * n, &scaler, &e), LS_EINVAL,
+                    "is not whole", e);
+    free(before);
+    free(after);
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
+/* A replica that is not to be trusted is taken from another. */
+static void test_void(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(3, 0);
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, 3, 1, &s, &e), e);
+    place(s, &p, false);
+    fill(s, &p, false);
+    ls_store_note n = note_of(1);
+    reduce(s, &p, 0);
+    ls_store_decide(s, 0, &n);
+    ((float *)ls_store_params(s, 0))[77] += 1;
+    ls_store_void(s, 0);
+    mend(s, &p);
+    for (int w = 0; w < 3; w++) adopt(s, &p, w);
+    check(s, 1);
+    size_t nbytes = model.nfloats * sizeof(float);
+    assert_memory_equal(ls_store_params(s, 0), ls_store_params(s, 1), nbytes);
+    assert_memory_equal(ls_store_params(s, 0), ls_store_params(s, 2), nbytes);
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
+/* In a step each virtual worker is claimed once, so many in all, each with a place of its own. */
+static void test_claims(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(2, 1);
+    ls_store *s = NULL;
+    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    for (int64_t step = 0; step < 3; step++) {
+        assert_false(ls_store_is_claimed(s, 5, step));
+        assert_int_equal(ls_store_claim(s, 5, step, 2), 0);
+        assert_int_equal(ls_store_claim(s, 5, step, 2), -1);
+        assert_true(ls_store_is_claimed(s, 5, step));
+        assert_int_equal(ls_store_backed_at(s, 5, step), -1); /* not yet */
+        assert_int_equal(ls_store_claim(s, 3, step, 2), 1);
+        assert_int_equal(ls_store_claim(s, 4, step, 2), -1); /* two are all */
+        ls_store_back(s, 5, step);
+        assert_int_equal(ls_store_backed_at(s, 5, step), 0);
+        assert_int_equal(ls_store_backed_at(s, 3, step), -1);
+        assert_int_equal(ls_store_backed_at(s, 5, step + 1), -1);
+    }
+    assert_int_equal(ls_store_claim(s, 4, 1, 2), -1); /* that step is over */
+    assert_int_equal(ls_store_get(s, LS_STORE_BACKED), 3);
+    ls_scaler scaler = {0};
+    ls_store_restart(s, -1, &scaler);
+    assert_false(ls_store_is_claimed(s, 5, 2));
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
+/* What another host knows of the state: what is here of other steps does not count. */
+static void test_restart(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = plan_for(2, 0);
+    ls_store *s = NULL;
+    size_t nblocks = model.nfloats / LS_BLOCK;
+    unsigned char *has = ls_alloc(nblocks), *missing = ls_alloc(nblocks);
+    float block[3 * LS_BLOCK];
+    ls_scaler scaler = {.scale = 8};
+    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    place(s, &p, false);
+    fill(s, &p, false);
+    ls_store_note ahead = note_of(1), note;
+    ls_store_decide(s, 1, &ahead);
+    ls_store_restart(s, 0, &scaler); /* nobody else knows of step 1 */
+    assert_false(ls_store_newest(s, &note));
+    check(s, 0);
+    ls_store_restart(s, 7, &scaler);
+    assert_int_equal(ls_store_steps(s), 7);
+    assert_true(ls_store_scaler(s).scale == 8);
+    ls_store_list(s, has);
+    ls_store_adopt(s, &p, 0, missing);
+    for (size_t i = 0; i < nblocks; i++) assert_true(!has[i] && missing[i]);
+    for (size_t i = 0; i < 3 * LS_BLOCK; i++) block[i] = value(i, 2);
+    ls_store_write(s, 0, 1, block); /* block 1 comes from another host */
+    ls_store_adopt(s, &p, 1, missing);
+    assert_true(missing[0] && !missing[1]);
+    float *params = ls_store_params(s, 1);
+    assert_memory_equal(params + LS_BLOCK, block, LS_BLOCK * sizeof(float));
+    ls_store_restart(s, -1, &scaler); /* from a checkpoint, or the beginning: all is zero */
+    assert_int_equal(ls_store_steps(s), -1);
+    for (size_t i = 0; i < model.nfloats; i++) assert_true(params[i] == 0);
+    free(has);
+    free(missing);
+    ls_store_free(s);
+    ls_plan_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_survive), cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_restart), cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_void),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,160 @@
+/* decode_test.c - a token after the other gives the bits of the whole text at once. */
+#include "infer/decode.h"
+
+#include "model/fixture.h"
+
+static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+static const char *const kernels[] = {"portable", "avx2"};
+
+/* A model, its weights of a type, a text one token longer than its context, and memory that begins
+ * as NaN. */
+typedef struct setup {
+    ls_model model;
+    ls_compute compute;
+    float *params;
+    void *half;
+    uint32_t *text;
+    ls_infer infer;
+    ls_decode decode;
+} setup;
+
+static void set_up(setup *s, const ls_gpt_config *config, ls_dtype type, const char *cpu,
+                   int threads, uint64_t seed) {
+    ls_error e = {0};
+    *s = (setup){0};
+    assert_ls_ok(ls_gpt_create(config, &s->model, &e), e);
+    fix_compute(&s->compute, &s->model, threads, cpu);
+    s->params = fix_params(&s->model, seed);
+    s->text = fix_tokens((size_t)(3 * config->context + 2), config->vocab, seed + 1);
+    const void *params = s->params;
+    if (type != LS_F32) {
+        s->half = malloc(s->model.nfloats * 2);
+        s->compute.k->narrow(type, s->model.nfloats, s->params, s->half);
+        params = s->half;
+    }
+    size_t infer = ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1;
+    size_t decode = ls_decode_nbytes(&s->model, type) / sizeof(float) + 1;
+    s->infer = (ls_infer){&s->model, &s->compute, type, params, fix_nans(infer), 1};
+    s->decode = (ls_decode){&s->model, &s->compute, type, params, fix_nans(decode), 0};
+}
+
+static void tear_down(setup *s) {
+    free(s->infer.memory), free(s->decode.memory);
+    free(s->params), free(s->half), free(s->text);
+    ls_compute_close(&s->compute);
+    ls_model_free(&s->model);
+}
+
+static void check(const setup *s, const float *logits, const float *want, int64_t first,
+                  int64_t end) {
+    size_t V = (size_t)s->model.config.vocab;
+    assert_true(want[0] == want[0]); /* no NaN */
+    if (memcmp(logits, want, V * sizeof *want) != 0)
+        fail_msg("width %lld, heads %lld, type %d, %s, %d threads: tokens %lld to %lld",
+                 (long long)s->model.config.width, (long long)s->model.config.heads,
+                 (int)s->infer.dtype, s->compute.k->name, s->compute.nthreads, (long long)first,
+                 (long long)end);
+}
+
+/* After prompts of one token, of some, and of the whole context; one after the other in the same
+ * memory. */
+static void each_token(setup *s) {
+    int64_t T = s->model.config.context, V = s->model.config.vocab;
+    const int64_t prompts[] = {T, 1, T / 2, T - 1};
+    float *want = fix_nans((size_t)(T * V)); /* after the first 1, 2, ... T tokens */
+    for (int64_t n = 1; n <= T; n++)
+        memcpy(want + (n - 1) * V, ls_infer_next(&s->infer, s->text, n), (size_t)V * sizeof *want);
+    for (int i = 0; i < 4; i++) {
+        int64_t n = prompts[i] < 1 ? 1 : prompts[i];
+        check(s, ls_decode_prompt(&s->decode, s->text, n), want + (n - 1) * V, 0, n);
+        for (; n < T; n++) check(s, ls_decode_next(&s->decode, s->text[n]), want + n * V, 0, n + 1);
+        assert_int_equal(s->decode.npositions, T);
+    }
+    free(want);
+}
+
+/* The older half is dropped whenever the context is full. */
+static void long_text(setup *s) {
+    int64_t T = s->model.config.context, half = T / 2 < 1 ? 1 : T / 2;
+    for (int64_t begin = 1; begin <= 2 * T; begin += T - (T > 1)) {
+        int64_t first = begin > T ? begin - T : 0;
+        s->decode.npositions = 0;
+        for (int64_t n = begin; n <= 3 * T + 2; n++) {
+            if (n - first > T) first = n - half;
+            check(s, ls_decode_text(&s->decode, s->text, n),
+                  ls_infer_next(&s->infer, s->text + first, n - first), first, n);
+        }
+    }
+}
+
+static void each_setup(const ls_gpt_config *configs, int n, void (*fn)(setup *)) {
+    for (int k = 0; k < 2; k++) { /* the portable ones are slow: with two threads alone */
+        if (!ls_kernels_named(kernels[k])) {
+            print_message("skipped: no %s kernels on this processor\n", kernels[k]);
+            continue;
+        }
+        for (int i = 0; i < n; i++)
+            for (int type = 0; type < 3; type++)
+                for (int threads = k ? 1 : 2; threads <= (k ? 3 : 2); threads++) {
+                    setup s;
+                    set_up(&s, &configs[i], types[type], kernels[k], threads, 31 + (uint64_t)i);
+                    fn(&s);
+                    tear_down(&s);
+                }
+    }
+}
+
+/* The usual kernels and two threads alone. */
+static void each_type(const ls_gpt_config *configs, int n, void (*fn)(setup *)) {
+    for (int i = 0; i < n; i++)
+        for (int type = 0; type < 3; type++) {
+            setup s;
+            set_up(&s, &configs[i], types[type], NULL, 2, 7);
+            fn(&s);
+            tear_down(&s);
+        }
+}
+
+/* Layers, width, heads, context, vocabulary. */
+static void test_shapes(void **state) {
+    static const ls_gpt_config configs[] = {
+        {1, 1, 1, 1, 1},   {1, 2, 1, 2, 3},     {2, 15, 3, 18, 17}, {2, 24, 4, 17, 31},
+        {1, 7, 1, 33, 50}, {3, 48, 2, 16, 100}, {2, 39, 3, 20, 37}};
+    (void)state;
+    each_setup(configs, sizeof configs / sizeof *configs, each_token);
+}
+
+/* Several blocks of queries, depths beyond a panel of ls_gemm(), a vocabulary of several blocks. */
+static void test_blocks(void **state) {
+    static const ls_gpt_config deep = {1, 390, 5, 3, 2100}, far = {1, 24, 2, 131, 11};
+    (void)state;
+    each_setup(&deep, 1, each_token);
+    each_type(&far, 1, each_token);
+}
+
+static void test_long_text(void **state) {
+    static const ls_gpt_config configs[] = {
+        {1, 4, 1, 1, 5}, {2, 6, 2, 2, 5}, {2, 10, 2, 9, 13}, {1, 8, 2, 16, 13}};
+    (void)state;
+    each_type(configs, sizeof configs / sizeof *configs, long_text);
+}
+
+/* All weights but the positions' and one row of the tokens', and all of the cache. */
+static void test_bytes(void **state) {
+    static const ls_gpt_config config = {2, 6, 2, 8, 13};
+    setup s;
+    (void)state;
+    set_up(&s, &config, LS_BF16, NULL, 1, 1);
+    size_t block = 4 * 6 + 12 * 6 * 6 + 9 * 6, read = 2 * block + 2 * 6 + 13 * 6 + 2 * 6;
+    assert_int_equal(ls_decode_weights_read(&s.decode), 2 * read);
+    ls_decode_prompt(&s.decode, s.text, 3);
+    assert_int_equal(ls_decode_cache_read(&s.decode), 4u * 6 * 2 * 2 * 4);
+    tear_down(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_blocks),
+                                       cmocka_unit_test(test_long_text),
+                                       cmocka_unit_test(test_bytes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* bell_test.c - no ring is lost, however the owner waits; waits end in time. */
+#include "net/local/bell.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "test.h"
+
+#if defined(__SANITIZE_THREAD__)
+enum { ROUNDS = 20000 };
+#else
+enum { ROUNDS = 200000 };
+#endif
+
+/* A lost ring is made up for after a second's sleep: it shows as a wait of that length. */
+enum { RINGERS = 4, OVER = -1, MOST_SLOW = 2 };
+static const int64_t MS = 1000 * 1000, SLOW_NS = 900 * 1000 * 1000;
+
+/* Looks for ever; looks with yields in between, for ever; sleeps at once; and as workers do. */
+static const ls_patience WAYS[] = {
+    {.looks = INT_MAX}, {.looks = 1, .yields = INT_MAX}, {0}, {.looks = 20, .yields = 3}};
+enum { NWAYS = sizeof WAYS / sizeof *WAYS };
+
+/* ---- two that wait for each other ---- */
+
+typedef struct game {
+    ls_bell bells[2];
+    atomic_int turn; /* the round's number: the player turn % 2 is next */
+    int ball;        /* plain: whoever's turn it is owns it */
+    ls_patience patience;
+} game;
+
+typedef struct player {
+    game *g;
+    int me;
+    int wrong, slow;
+} player;
+
+static bool my_turn(void *arg) {
+    const player *p = arg;
+    int turn = atomic_load_explicit(&p->g->turn, memory_order_acquire);
+    return turn == OVER || turn % 2 == p->me;
+}
+
+/* Rounds are few where other programs hold the cores: five seconds are enough. */
+static void play(player *p) {
+    game *g = p->g;
+    int64_t begin = ls_clock_ns();
+    for (;;) {
+        int64_t from = ls_clock_ns();
+        if (!ls_bell_wait(&g->bells[p->me], my_turn, p, &g->patience, 60000 * MS)) {
+            p->wrong++;
+            return;
+        }
+        int64_t now = ls_clock_ns();
+        p->slow += now - from > SLOW_NS;
+        int turn = atomic_load_explicit(&g->turn, memory_order_acquire);
+        if (turn == OVER) return;
+        p->wrong += g->ball++ != turn;
+        bool end = turn >= ROUNDS || now - begin > 5000 * MS;
+        atomic_store_explicit(&g->turn, end ? OVER : turn + 1, memory_order_release);
+        ls_bell_ring(&g->bells[1 - p->me]);
+        if (end) return;
+    }
+}
+
+static void *player_main(void *arg) {
+    play(arg);
+    return NULL;
+}
+
+static void test_turns(void **state) {
+    (void)state;
+    for (int w = 0; w < NWAYS; w++) {
+        game g = {.patience = WAYS[w]};
+        player a = {.g = &g, .me = 0}, b = {.g = &g, .me = 1};
+        pthread_t other;
+        assert_int_equal(pthread_create(&other, NULL, player_main, &b), 0);
+        play(&a);
+        pthread_join(other, NULL);
+        assert_int_equal(a.wrong + b.wrong, 0);
+        assert_true(a.slow + b.slow <= MOST_SLOW);
+        assert_true(g.ball > 100);
+        for (int i = 0; i < 2; i++) assert_int_equal(atomic_load(&g.bells[i].sleeping), 0);
+    }
+}
+
+/* ---- many that ring ---- */
+
+typedef struct hall {
+    ls_bell bell;
+    atomic_int given[RINGERS], taken[RINGERS];
+    int turns;
+} hall;
+
+typedef struct ringer {
+    hall *h;
+    int me;
+    pthread_t thread;
+} ringer;
+
+/* Each waits until its last ring was heard: none can stand in for another that was lost. */
+static void *ringer_main(void *arg) {
+    const ringer *r = arg;
+    hall *h = r->h;
+    for (int i = 1; i <= h->turns; i++) {
+        atomic_store_explicit(&h->given[r->me], i, memory_order_release);
+        ls_bell_ring(&h->bell);
+        while (atomic_load(&h->taken[r->me]) < i) sched_yield();
+    }
+    return NULL;
+}
+
+static bool any_given(void *arg) {
+    hall *h = arg;
+    for (int i = 0; i < RINGERS; i++)
+        if (atomic_load_explicit(&h->given[i], memory_order_acquire) != atomic_load(&h->taken[i]))
+            return true;
+    return false;
+}
+
+static void test_many_ringers(void **state) {
+    (void)state;
+    static hall h;
+    h.turns = ROUNDS / 20;
+    ringer ringers[RINGERS];
+    int slow = 0, left = RINGERS * h.turns;
+    for (int i = 0; i < RINGERS; i++) {
+        ringers[i] = (ringer){.h = &h, .me = i};
+        assert_int_equal(pthread_create(&ringers[i].thread, NULL, ringer_main, &ringers[i]), 0);
+    }
+    while (left) {
+        int64_t from = ls_clock_ns();
+        assert_true(ls_bell_wait(&h.bell, any_given, &h, &WAYS[2], 60000 * MS));
+        slow += ls_clock_ns() - from > SLOW_NS;
+        for (int i = 0; i < RINGERS; i++) {
+            int given = atomic_load_explicit(&h.given[i], memory_order_acquire);
+            left -= given - atomic_exchange(&h.taken[i], given);
+        }
+    }
+    for (int i = 0; i < RINGERS; i++) pthread_join(ringers[i].thread, NULL);
+    assert_true(slow <= MOST_SLOW);
+}
+
+/* Two threads of one worker sleep at one bell, each for its own. */
+typedef struct bedroom {
+    ls_bell bell;
+    atomic_int woken[2];
+} bedroom;
+
+typedef struct sleeper {
+    bedroom *b;
+    int me;
+    bool rose;
+} sleeper;
+
+static bool is_woken(void *arg) {
+    const sleeper *s = arg;
+    return atomic_load_explicit(&s->b->woken[s->me], memory_order_acquire) != 0;
+}
+
+static void *sleeper_main(void *arg) {
+    sleeper *s = arg;
+    s->rose = ls_bell_wait(&s->b->bell, is_woken, s, &WAYS[2], 20000 * MS);
+    return NULL;
+}
+
+static void test_two_sleepers(void **state) {
+    (void)state;
+    static bedroom b;
+    sleeper s[2] = {{.b = &b, .me = 0}, {.b = &b, .me = 1}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, sleeper_main, &s[i]), 0);
+    while (atomic_load(&b.bell.sleeping) < 2) usleep(1000);
+    for (int i = 1; i >= 0; i--) {
+        atomic_store_explicit(&b.woken[i], 1, memory_order_release);
+        ls_bell_ring(&b.bell);
+        pthread_join(threads[i], NULL);
+        assert_true(s[i].rose);
+        assert_int_equal(atomic_load(&b.bell.sleeping), i);
+    }
+}
+
+/* ---- limits ---- */
+
+static bool never(void *arg) {
+    ++*(int *)arg;
+    return false;
+}
+static bool at_third(void *arg) { return ++*(int *)arg == 3; }
+
+static void test_limits(void **state) {
+    (void)state;
+    static const int64_t limits[] = {0, 1, 30, 1100};
+    static const ls_patience ways[] = {{0}, {.looks = 100, .yields = 10}};
+    for (int w = 0; w < 2; w++)
+        for (int i = 0; i < 4; i++) {
+            ls_bell bell = {0};
+            int looks = 0;
+            int64_t begin = ls_clock_ns();
+            assert_false(ls_bell_wait(&bell, never, &looks, &ways[w], limits[i] * MS));
+            int64_t took = ls_clock_ns() - begin;
+            assert_true(looks >= 1);
+            assert_true(limits[i] || looks == 1); /* no time: one look */
+            assert_true(took >= limits[i] * MS && took < (limits[i] + 2000) * MS);
+            assert_int_equal(atomic_load(&bell.sleeping), 0);
+        }
+}
+
+static void test_ready(void **state) {
+    (void)state;
+    ls_bell bell = {0};
+    int looks = 0;
+    ls_patience p = {.looks = 2, .yields = 5};
+    assert_true(ls_bell_wait(&bell, at_third, &looks, &p, -1));
+    assert_int_equal(looks, 3);
+    ls_bell_ring(&bell); /* nobody sleeps */
+    assert_int_equal(atomic_load(&bell.rung), 0);
+    looks = 2;
+    assert_true(ls_bell_wait(&bell, at_third, &looks, &p, 0));
+}
+
+static void test_patience(void **state) {
+    (void)state;
+    assert_true(ls_patience_for(2, 2).looks > ls_patience_for(3, 2).looks);
+    assert_true(ls_patience_for(64, 2).looks >= 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns),        cmocka_unit_test(test_many_ringers),
+        cmocka_unit_test(test_two_sleepers), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ready),        cmocka_unit_test(test_patience),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

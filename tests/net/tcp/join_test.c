@@ -1,0 +1,486 @@
+/* join_test.c - groups form over TCP whoever comes, in whatever order, and whatever else knocks;
+ * running workers are not disturbed by strangers; those who are missing, lost or stopped are named.
+ */
+#include "net/tcp/join.h"
+
+#include "net/crew.h"
+#include "net/tcp/conn.h"
+
+/* ---- who comes, and when ----------------------------------------------------------------------
+ */
+
+static void test_any_order(void **state) {
+    (void)state;
+    static const int delays[][4] = {{0}, {300, 0, 0, 0}, {300, 200, 100, 0}, {0, 300, 0, 150}};
+    for (int i = 0; i < 8; i++)
+        for (int plain = 0; plain < 2; plain++) {
+            crew *c = crew_new(4, once);
+            c->plain = plain;
+            c->bind_itself = i >= 4;
+            for (int k = 0; k < 4; k++) c->workers[k].delay_ms = delays[i % 4][k];
+            crew_start(c);
+            crew_wait(c);
+            check_all_well(c);
+            free(c);
+        }
+}
+
+static void test_missing(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++)
+        for (int late = 0; late < 3; late++) { /* who comes last, of those who come */
+            crew *c = crew_new(5, once);
+            c->plain = plain;
+            c->o.timeout_s = 0.8;
+            c->workers[2].absent = c->workers[4].absent = true;
+            c->workers[late == 2 ? 3 : late].delay_ms = 300;
+            crew_start(c);
+            crew_wait(c);
+            for (int i = 0; i < 4; i++) {
+                if (i == 2) continue;
+                check_worker(c, i, LS_ETIMEOUT, "2 of 5 workers did not come within 0.8 s: 2 4");
+                assert_true(reports[i].end - reports[i].came < (int64_t)15 * 1000000000);
+            }
+            free(c);
+        }
+}
+
+static void test_no_worker_0(void **state) {
+    (void)state;
+    crew *c = crew_new(3, once);
+    c->o.timeout_s = 0.5;
+    c->bind_itself = true;
+    c->workers[0].absent = true;
+    crew_start(c);
+    crew_wait(c);
+    for (int i = 1; i < 3; i++) {
+        check_worker(c, i, LS_ETIMEOUT, "no one listens at 127.0.0.1:");
+        check_worker(c, i, LS_ETIMEOUT, "where worker 0 should, within 0.5 s");
+    }
+    free(c);
+}
+
+/* A worker that has come dies before the group is complete, and comes again. */
+static void test_comes_again(void **state) {
+    (void)state;
+    crew *c = crew_new(4, once);
+    c->size = 3;
+    c->workers[2].delay_ms = 600;
+    c->workers[3] = (crew_worker){.rank = 1, .delay_ms = 400};
+    crew_start(c);
+    pause_ms(200);
+    kill(c->pids[1], SIGKILL);
+    crew_wait(c);
+    check_worker(c, 0, LS_OK, NULL);
+    check_log(c, "is gone");
+    check_worker(c, 2, LS_OK, NULL);
+    check_worker(c, 3, LS_OK, NULL); /* the second worker 1 */
+    free(c);
+}
+
+/* ---- where they listen ------------------------------------------------------------------------
+ */
+
+static void check_doors(const crew *c, int from, const char *address) {
+    for (int i = from; i < c->n; i++) {
+        const char *at = reports[i].doors;
+        if (strncmp(at, address, strlen(address)) == 0 && strchr(at, ' ') == strrchr(at, ' '))
+            continue;
+        fail_msg("worker %d listens at %s, not at %s; log:\n%s", i, at, address, c->text);
+    }
+}
+
+/* At the address that worker 0 was given; the others where they reach it from. */
+static void test_doors(void **state) {
+    (void)state;
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "127.0.0.2"};
+    for (int i = 0; i < 4; i++) {
+        crew *c = crew_new(3, once);
+        c->looks = true;
+        c->bind_itself = i > 0;
+        c->host = i ? hosts[i - 1] : NULL;
+        c->plain = i == 1;
+        crew_start(c);
+        crew_wait(c);
+        check_all_well(c);
+        if (i != 2) check_doors(c, 1, "127.0.0.1:"); /* localhost may be ::1 */
+        if (i == 3) check_doors(&(crew){.n = 1}, 0, "127.0.0.2:");
+        if (i < 2) check_doors(c, 0, "127.0.0.1:");
+        for (int k = 0; k < 3; k++) assert_null(strstr(reports[k].doors, "0.0.0.0:"));
+        assert_null(strstr(c->text, "all addresses"));
+        free(c);
+    }
+    /* One that is told where, and does not come from another address. */
+    crew *c = crew_new(3, once);
+    c->looks = c->bind_itself = true;
+    setenv("LOCKSTEP_LISTEN", "127.0.0.3", 1);
+    c->host = "127.0.0.3";
+    crew_start(c);
+    crew_wait(c);
+    unsetenv("LOCKSTEP_LISTEN");
+    check_all_well(c);
+    check_doors(c, 0, "127.0.0.3:");
+    free(c);
+}
+
+/* A host's own name is often a loopback address there (127.0.1.1), and another one elsewhere; an
+ * address may be forwarded. Worker 0 is to be reached all the same, and says where it listens. */
+static void test_other_addresses(void **state) {
+    (void)state;
+    crew *c = crew_new(1, nothing);
+    c->size = 2;
+    c->bind_itself = true;
+    c->host = "192.0.2.1"; /* of nobody */
+    c->o.timeout_s = 0.2;
+    crew_start(c);
+    crew_wait(c);
+    check_worker(c, 0, LS_ETIMEOUT, "did not come");
+    check_log(c, "worker 0 listens at all addresses of this host, port ");
+    check_log(c, "'192.0.2.1' is none of them");
+    free(c);
+    c = crew_new(1, nothing);
+    c->size = 2;
+    c->bind_itself = true;
+    setenv("LOCKSTEP_LISTEN", "192.0.2.1", 1);
+    c->o.timeout_s = 0.2;
+    crew_start(c);
+    crew_wait(c);
+    unsetenv("LOCKSTEP_LISTEN");
+    check_worker(c, 0, LS_EIO, "can't listen at 192.0.2.1:");
+    free(c);
+}
+
+/* ---- impostors --------------------------------------------------------------------------------
+ */
+
+typedef struct impostor {
+    crew_worker worker;
+    bool plain; /* the group */
+    ls_status status;
+    const char *told, *logged;
+} impostor;
+
+static void test_impostors(void **state) {
+    (void)state;
+    static const impostor tries[] = {
+        {{.rank = 1}, false, LS_EPEER, "worker 1 has come already", "worker 1 has come already"},
+        {{.rank = 1}, true, LS_EPEER, "worker 1 has come already", "worker 1 has come already"},
+        {{.rank = 2, .size = 5},
+         false,
+         LS_EPEER,
+         "it belongs to a group of 5 workers, this one has 3",
+         "it belongs to a group of 5 workers"},
+        {{.rank = 2, .secret = "another secret of enough characters"},
+         false,
+         LS_EPEER,
+         "join key",
+         "is dropped: "},
+        {{.rank = 2, .plain = true}, false, LS_EPEER, "closed", "is dropped: "},
+        {{.rank = 2, .plain = true}, true, LS_EPEER, "join key", "is dropped: "},
+    };
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        crew *c = crew_new(4, once);
+        c->size = 3;
+        c->plain = tries[i].plain;
+        c->workers[2].delay_ms = 500;
+        c->workers[3] = tries[i].worker;
+        c->workers[3].delay_ms = 250;
+        crew_start(c);
+        crew_wait(c);
+        check_all_well(c);
+        check_worker(c, 3, tries[i].status, tries[i].told);
+        check_log(c, tries[i].logged);
+        free(c);
+    }
+}
+
+/* ---- strangers --------------------------------------------------------------------------------
+ */
+
+enum { IDLE = 200, STRANGERS = IDLE + 16 };
+
+typedef struct crowd {
+    int fds[STRANGERS];
+    int n, slow;
+} crowd;
+
+static int knock(crowd *x, int port) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    x->fds[x->n++] = fd;
+    return fd;
+}
+
+static void say(int fd, const void *data, size_t n) {
+    if (send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return; /* it has hung up already */
+}
+
+static void say_frame(int fd, int kind, uint64_t nbytes, size_t more) {
+    unsigned char b[LS_FRAME_NBYTES + 256] = {0x53, 0x4c};
+    b[2] = (unsigned char)kind;
+    for (int i = 0; i < 8; i++) b[24 + i] = (unsigned char)(nbytes >> 8 * i);
+    memset(b + LS_FRAME_NBYTES, 1, 256);
+    say(fd, b, LS_FRAME_NBYTES + more);
+}
+
+/* All that strangers do, at one door. */
+static void crowd_comes(crowd *x, int port) {
+    static const unsigned char record[] = {0x16, 0x03, 0x01, 0x40, 0x00, 0x01, 0x00, 0x3f, 0xfc};
+    unsigned char garbage[5000];
+    uint32_t seed = 1;
+    for (size_t i = 0; i < sizeof garbage; i++) {
+        seed = seed * 1664525 + 1013904223;
+        garbage[i] = (unsigned char)(seed >> 24);
+    }
+    *x = (crowd){0};
+    for (int i = 0; i < IDLE; i++) knock(x, port);
+    say(knock(x, port), garbage, sizeof garbage);
+    say(knock(x, port), "GET / HTTP/1.1\r\n\r\n", 18);
+    say(knock(x, port), record, sizeof record); /* a TLS record that never ends */
+    for (int kind = 0; kind < 4; kind++) say_frame(knock(x, port), kind, (uint64_t)1 << 62, 200);
+    say_frame(knock(x, port), 1, 32, 7); /* a hello, or a greeting, that never ends */
+    say_frame(knock(x, port), 1, 24, 7);
+    say_frame(knock(x, port), 1, 32, 32); /* and whole ones without sense */
+    say_frame(knock(x, port), 1, 24, 24);
+    x->slow = knock(x, port);
+    struct linger hard = {.l_onoff = 1};
+    close(knock(x, port));
+    x->n--;
+    setsockopt(knock(x, port), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    close(x->fds[--x->n]); /* with a reset */
+}
+
+static void crowd_goes(crowd *x) {
+    for (int i = 0; i < x->n; i++) close(x->fds[i]);
+}
+
+/* Whoever says what can't be is named by its address. */
+static void test_odd_hellos(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t hello[8]; /* protocol, rank, size, port, host (2), pid (2) */
+        const char *says;
+    } odd[] = {
+        {{2, 1, 3, 80, 0, 0, 1}, "it speaks version 2 of the protocol, not 1"},
+        {{1, 1, 1u << 31, 80, 0, 0, 1},
+         "it belongs to a group of 2147483648 workers, this one has 3"},
+        {{1, 3, 3, 80, 0, 0, 1}, "it says that it is worker 3 of 3 and listens on port 80"},
+        {{1, 0, 3, 80, 0, 0, 1}, "it says that it is worker 0 of 3 and listens on port 80"},
+        {{1, 1, 3, 65536, 0, 0, 1}, "it says that it is worker 1 of 3 and listens on port 65536"},
+        {{1, UINT32_MAX, 3, 0, 0, 0, 1},
+         "it says that it is worker 4294967295 of 3 and listens on port 0"},
+        {{1, 1, 3, 80}, "its process has a number that can't be"},
+        {{1, 1, 3, 80, 0, 0, 1, 1}, "its process has a number that can't be"},
+    };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        crew *c = crew_new(3, once);
+        unsigned char frame[LS_FRAME_NBYTES + 32] = {0x53, 0x4c, 1};
+        crowd x = {.n = 0};
+        c->plain = true;
+        c->workers[1].waits = true;
+        crew_start(c);
+        frame[24] = 32;
+        memcpy(frame + LS_FRAME_NBYTES, odd[i].hello, sizeof odd[i].hello);
+        say(knock(&x, c->port), frame, sizeof frame);
+        await_log(c, "a connection from 127.0.0.1:");
+        await_log(c, odd[i].says);
+        atomic_store(over, 1);
+        crew_wait(c);
+        crowd_goes(&x);
+        check_all_well(c);
+        free(c);
+    }
+}
+
+/* One of them sends a byte now and then. */
+static void crowd_waits(crowd *x, int ms) {
+    for (int64_t end = ls_clock_ns() + (int64_t)ms * 1000000; ls_clock_ns() < end; pause_ms(300))
+        say(x->slow, "S", 1);
+}
+
+static void test_strangers_while_forming(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        crowd x;
+        crew *c = crew_new(4, once);
+        c->plain = plain;
+        c->workers[1].delay_ms = 300;
+        c->workers[2].delay_ms = 600;
+        c->workers[3].delay_ms = 1500;
+        crew_start(c);
+        crowd_comes(&x, c->port);
+        crowd_waits(&x, 1300);
+        crew_wait(c);
+        crowd_goes(&x);
+        check_all_well(c);
+        check_log(c, "a connection from 127.0.0.1:");
+        check_log(c, "is dropped: ");
+        for (int i = 0; i < 4; i++) /* in time, too */
+            assert_true(reports[i].open - reports[3].came < (int64_t)9 * 1000000000);
+        free(c);
+    }
+}
+
+static void test_strangers_at_running_workers(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        crowd x[3];
+        crew *c = crew_new(3, many);
+        c->plain = plain;
+        crew_start(c);
+        crew_await(c, 4);
+        for (int i = 0; i < 3; i++) crowd_comes(&x[i], reports[i].port);
+        int rounds = atomic_load(&reports[0].rounds);
+        crowd_waits(&x[1], 1000);
+        crew_await(c, rounds + 8);
+        crew_stop(c);
+        for (int i = 0; i < 3; i++) crowd_goes(&x[i]);
+        check_all_well(c);
+        check_log(c, " dropped: "); /* for one reason or another */
+        free(c);
+    }
+}
+
+/* The first connections between workers are made while strangers hold the doors. */
+static ls_status after_a_while(int rank, ls_group *g, ls_error *e) {
+    reports[rank].port = listening_port();
+    atomic_store(&reports[rank].rounds, 1);
+    while (!atomic_load(over)) pause_ms(5);
+    return once(rank, g, e);
+}
+
+static void test_strangers_come_first(void **state) {
+    (void)state;
+    crowd x[3];
+    crew *c = crew_new(3, after_a_while);
+    crew_start(c);
+    crew_await(c, 1);
+    for (int i = 0; i < 3; i++) crowd_comes(&x[i], reports[i].port);
+    crew_stop(c);
+    for (int i = 0; i < 3; i++) crowd_goes(&x[i]);
+    check_all_well(c);
+    free(c);
+}
+
+/* ---- workers that are lost or stopped ---------------------------------------------------------
+ */
+
+static void kill_one(int n, int victim, const char *algorithm, bool plain) {
+    crew *c = crew_new(n, many);
+    char name[32];
+    c->plain = plain;
+    c->o.algorithm = algorithm;
+    crew_start(c);
+    crew_await(c, 5);
+    int64_t killed = ls_clock_ns();
+    kill(c->pids[victim], SIGKILL);
+    crew_wait(c);
+    snprintf(name, sizeof name, "lost worker %d (pid %d", victim, c->pids[victim]);
+    for (int i = 0; i < n; i++) {
+        if (i == victim) continue;
+        check_worker(c, i, LS_EPEER, name);
+        assert_true(reports[i].end - killed < (int64_t)15 * 1000000000);
+    }
+    free(c);
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    static const char *const algorithms[] = {NULL, "ring", "double_tree", "halving"};
+    for (int plain = 0; plain < 2; plain++)
+        for (int a = 0; a < 4; a++) {
+            kill_one(2, 1, algorithms[a], plain);
+            kill_one(3, 0, algorithms[a], plain);
+            kill_one(8, 3, algorithms[a], plain);
+        }
+}
+
+static void test_stopped(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        char name[64];
+        crew *c = crew_new(3, many);
+        c->plain = plain;
+        c->o.report_s = 0.3;
+        crew_start(c);
+        crew_await(c, 5);
+        kill(c->pids[1], SIGSTOP);
+        snprintf(name, sizeof name, "worker 1 (pid %d) is stopped", c->pids[1]);
+        await_log(c, name);
+        kill(c->pids[1], SIGCONT);
+        crew_stop(c);
+        check_all_well(c);
+        free(c);
+    }
+}
+
+/* It stays so: the limit ends it. */
+static void test_stays_stopped(void **state) {
+    (void)state;
+    crew *c = crew_new(3, many);
+    c->o.timeout_s = 1;
+    c->o.report_s = 0.3;
+    crew_start(c);
+    crew_await(c, 5);
+    kill(c->pids[1], SIGSTOP);
+    for (int i = 0; i < 3; i += 2) {
+        for (int ms = 0; ms < 20000 && !reports[i].end; ms++) pause_ms(1);
+        assert_true(reports[i].status == LS_ETIMEOUT || reports[i].status == LS_EPEER);
+    }
+    kill(c->pids[1], SIGKILL);
+    crew_wait(c);
+    check_log(c, "is stopped");
+    free(c);
+}
+
+/* ---- how long it takes ------------------------------------------------------------------------
+ */
+
+static void test_time(void **state) {
+    (void)state;
+    static const int sizes[] = {2, 8, 32, 64};
+    for (int plain = 1; plain >= 0; plain--)
+        for (int s = 0; s < 4; s++) {
+            crew *c = crew_new(sizes[s], nothing);
+            int64_t first = INT64_MAX, open = 0, end = 0;
+            c->plain = plain;
+            crew_start(c);
+            crew_wait(c);
+            check_all_well(c);
+            for (int i = 0; i < c->n; i++) {
+                if (reports[i].came < first) first = reports[i].came;
+                if (reports[i].open > open) open = reports[i].open;
+                if (reports[i].end > end) end = reports[i].end;
+            }
+            print_message("%2d workers, %s: formed in %4.0f ms, first barrier done at %4.0f ms\n",
+                          c->n, plain ? "plain" : "TLS  ", (double)(open - first) / 1e6,
+                          (double)(end - first) / 1e6);
+            free(c);
+        }
+}
+
+/* join_test [name]: one of the tests. */
+int main(int argc, char **argv) {
+    if (crew_set_up() != 0) return 1;
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_no_worker_0),
+        cmocka_unit_test(test_comes_again),
+        cmocka_unit_test(test_doors),
+        cmocka_unit_test(test_other_addresses),
+        cmocka_unit_test(test_impostors),
+        cmocka_unit_test(test_odd_hellos),
+        cmocka_unit_test(test_strangers_while_forming),
+        cmocka_unit_test(test_strangers_at_running_workers),
+        cmocka_unit_test(test_strangers_come_first),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_stays_stopped),
+        cmocka_unit_test(test_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

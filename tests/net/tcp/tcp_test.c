@@ -1,0 +1,605 @@
+/* tcp_test.c - messages over TCP: several ends in one process, driven by polls in one thread.
+ * Random messages in random order, messages that are forgotten half-way, that differ at their ends,
+ * that are under way when an end closes; and peers that speak nonsense. */
+#include "net/tcp/tcp.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/tcp/watch.h"
+#include "test.h"
+
+enum { MOST = 5, MB = 1 << 20 };
+static const ls_key KEY = {"one key of thirty-two characters"};
+/* Under valgrind the longest messages take a minute. */
+static const int64_t HANGS_NS = (int64_t)180 * 1000000000;
+static const uint64_t NONCE[2] = {11, 22};
+
+/* ---- ends -------------------------------------------------------------------------------------
+ */
+
+typedef struct ends {
+    int n;
+    const ls_key *key; /* NULL: plain text */
+    ls_net *net[MOST];
+    ls_member members[MOST];
+} ends;
+
+static void open_ends(ends *x, int n, const ls_key *key) {
+    int fds[MOST];
+    *x = (ends){.n = n, .key = key};
+    for (int i = 0; i < n; i++) {
+        struct sockaddr_in *a = (struct sockaddr_in *)&x->members[i].address;
+        socklen_t na = sizeof *a;
+        *a = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        assert_int_equal(bind(fds[i], (struct sockaddr *)a, na), 0);
+        assert_int_equal(listen(fds[i], 64), 0);
+        assert_int_equal(getsockname(fds[i], (struct sockaddr *)a, &na), 0);
+        x->members[i].pid = 1000 + i;
+        x->members[i].host = 1;
+    }
+    for (int i = 0; i < n; i++) {
+        ls_error e = {0};
+        ls_roster r = {.size = n, .members = x->members, .nonce = {NONCE[0], NONCE[1]}};
+        r.listen_fd = fds[i];
+        assert_ls_ok(ls_tcp_open(&r, i, key, &(ls_patience){.looks = 1}, &x->net[i], &e), e);
+    }
+}
+
+static void close_end(ends *x, int i) {
+    if (x->net[i]) x->net[i]->ops->close(x->net[i]);
+    x->net[i] = NULL;
+}
+
+static void close_ends(ends *x) {
+    for (int i = 0; i < x->n; i++) close_end(x, i);
+}
+
+static int ndone; /* messages that polls have returned */
+
+static ls_status poll_end(ends *x, int i, int64_t timeout_ns, ls_error *e) {
+    ls_message *done = NULL;
+    LS_TRY(x->net[i]->ops->poll(x->net[i], timeout_ns, &done, e));
+    for (ls_message *next; done; done = next) {
+        next = done->next;
+        done->next = done; /* is done */
+        ndone++;
+    }
+    return LS_OK;
+}
+
+static bool is_done(const ls_message *m) { return m->next == m; }
+
+static void poll_all(ends *x) {
+    for (int i = 0; i < x->n; i++) {
+        ls_error e = {0};
+        if (x->net[i]) assert_ls_ok(poll_end(x, i, i ? 0 : 100000, &e), e);
+    }
+}
+
+static void await(ends *x, const ls_message *m) {
+    for (int64_t end = ls_clock_ns() + HANGS_NS; !is_done(m); poll_all(x))
+        if (ls_clock_ns() > end) fail_msg("a message of %zu bytes hangs", m->nbytes);
+}
+
+static void post(ends *x, int at, bool send, ls_message *m) {
+    ls_error e = {0};
+    const ls_net_ops *ops = x->net[at]->ops;
+    assert_ls_ok(send ? ops->send(x->net[at], m, &e) : ops->recv(x->net[at], m, &e), e);
+}
+
+/* One end polls until it fails. */
+static ls_status poll_until_lost(ends *x, int i, ls_error *e) {
+    for (int64_t end = ls_clock_ns() + HANGS_NS; ls_clock_ns() < end;) {
+        ls_status s = poll_end(x, i, 1000000, e);
+        if (s != LS_OK) return s;
+    }
+    fail_msg("end %d is not told", i);
+    return LS_OK;
+}
+
+/* ---- contents ---------------------------------------------------------------------------------
+ */
+
+static uint32_t rnd(uint32_t *seed) {
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 8;
+}
+
+static void fill(unsigned char *p, size_t n, uint32_t key) {
+    for (size_t i = 0; i < n; i++) p[i] = (unsigned char)((i * 2654435761U >> 11) + key * 37);
+}
+
+static bool is_filled(const unsigned char *p, size_t n, uint32_t key) {
+    for (size_t i = 0; i < n; i++)
+        if (p[i] != (unsigned char)((i * 2654435761U >> 11) + key * 37)) return false;
+    return true;
+}
+
+/* A message from one end to another, both posted. */
+typedef struct pair {
+    int src, dst;
+    uint64_t tag;
+    size_t n;
+    uint32_t key;
+    unsigned char *from, *to;
+    ls_message out, in;
+} pair;
+
+static void pair_make(pair *p, int src, int dst, uint64_t tag, size_t n) {
+    *p = (pair){.src = src, .dst = dst, .tag = tag, .n = n, .key = (uint32_t)tag * 7 + 1};
+    p->from = malloc(n + 1);
+    p->to = calloc(1, n + 1);
+    fill(p->from, n, p->key);
+    p->out = (ls_message){.peer = dst, .tag = tag, .data = p->from, .nbytes = n, .print = tag + 5};
+    p->in = (ls_message){.peer = src, .tag = tag, .data = p->to, .nbytes = n, .print = tag + 5};
+    p->out.owner = &p->out;
+    p->in.owner = &p->in;
+}
+
+static void pair_free(pair *p) {
+    free(p->from);
+    free(p->to);
+}
+
+static void pair_check(const pair *p) {
+    assert_int_equal(p->in.their_nbytes, p->n);
+    assert_int_equal(p->in.their_print, p->tag + 5);
+    assert_true(is_filled(p->to, p->n, p->key));
+    assert_true(is_filled(p->from, p->n, p->key));
+}
+
+/* A whole message, from posting to arrival. */
+static void exchange(ends *x, int src, int dst, uint64_t tag, size_t n) {
+    pair p;
+    pair_make(&p, src, dst, tag, n);
+    post(x, src, true, &p.out);
+    post(x, dst, false, &p.in);
+    await(x, &p.out);
+    await(x, &p.in);
+    pair_check(&p);
+    pair_free(&p);
+}
+
+/* Later messages are right, both ways. */
+static void check_alive(ends *x) {
+    static uint64_t tag = 1000000;
+    static const size_t sizes[] = {0, 100, 5000, 200000};
+    for (int i = 0; i < 4; i++) {
+        exchange(x, 0, 1, ++tag, sizes[i]);
+        exchange(x, 1, 0, ++tag, sizes[i]);
+    }
+}
+
+/* ---- random messages --------------------------------------------------------------------------
+ */
+
+static size_t random_size(uint32_t *seed) {
+    static const size_t edges[] = {0,     1,     LS_CONN_COPIED, LS_CONN_COPIED + 1,
+                                   65535, 65536, 65537,          3 * MB};
+    uint32_t kind = rnd(seed) % 16;
+    if (kind < 4) return edges[rnd(seed) % 8];
+    if (kind < 10) return rnd(seed) % 5000;
+    return kind < 15 ? rnd(seed) % 100000 : rnd(seed) % (3 * MB);
+}
+
+static void shuffle(int *order, int n, uint32_t *seed) {
+    for (int i = 0; i < n; i++) order[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        int k = (int)(rnd(seed) % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[k];
+        order[k] = swap;
+    }
+}
+
+static void random_messages(int n, const ls_key *key, uint32_t seed) {
+    enum { COUNT = 120 };
+    ends x;
+    pair p[COUNT];
+    int order[2 * COUNT];
+    open_ends(&x, n, key);
+    for (int i = 0; i < COUNT; i++) {
+        int src = (int)(rnd(&seed) % (uint32_t)n), step = 1 + (int)(rnd(&seed) % (uint32_t)(n - 1));
+        pair_make(&p[i], src, (src + step) % n, (uint64_t)(i / 3), random_size(&seed));
+        for (int k = 0; k < i; k++) /* equal tags go between different ends */
+            if (p[k].tag == p[i].tag && p[k].src == p[i].src && p[k].dst == p[i].dst)
+                p[i].tag = p[i].out.tag = p[i].in.tag = (uint64_t)i << 40;
+        p[i].out.print = p[i].in.print = p[i].tag + 5;
+    }
+    shuffle(order, 2 * COUNT, &seed);
+    for (int i = 0; i < 2 * COUNT; i++) {
+        pair *one = &p[order[i] / 2];
+        bool send = order[i] % 2;
+        post(&x, send ? one->src : one->dst, send, send ? &one->out : &one->in);
+        if (rnd(&seed) % 4 == 0) poll_all(&x);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        await(&x, &p[i].out);
+        await(&x, &p[i].in);
+        pair_check(&p[i]);
+    }
+    uint64_t sent = 0, received = 0;
+    for (int i = 0; i < n; i++) {
+        sent += x.net[i]->messages_sent;
+        received += x.net[i]->messages_received;
+    }
+    assert_int_equal(sent, COUNT);
+    assert_int_equal(received, COUNT);
+    close_ends(&x);
+    for (int i = 0; i < COUNT; i++) pair_free(&p[i]);
+}
+
+static void test_random(void **state) {
+    (void)state;
+    for (int n = 2; n <= MOST; n++)
+        for (uint32_t seed = 1; seed <= 3; seed++) {
+            random_messages(n, NULL, seed);
+            random_messages(n, &KEY, seed);
+        }
+}
+
+/* ---- messages that are forgotten --------------------------------------------------------------
+ */
+
+enum { LARGE = 48 * MB };
+
+static void forget(ends *x, int at, ls_message *m) {
+    x->net[at]->ops->forget(x->net[at], m->owner);
+    assert_false(is_done(m));
+}
+
+/* Until some of the message has come, and not all. */
+static void poll_until_begun(ends *x, const pair *p) {
+    const volatile unsigned char *to = p->to;
+    for (int i = 0; i < 10000 && to[1] == 0; i++) poll_all(x);
+    assert_int_equal(to[1], p->from[1]);
+    assert_false(is_done(&p->in));
+}
+
+static void forget_send(const ls_key *key) {
+    ends x;
+    pair p;
+    open_ends(&x, 2, key);
+    pair_make(&p, 0, 1, 1, LARGE); /* half-way: the rest goes from a copy */
+    post(&x, 0, true, &p.out);
+    post(&x, 1, false, &p.in);
+    poll_until_begun(&x, &p);
+    forget(&x, 0, &p.out);
+    memset(p.from, 0, p.n);
+    await(&x, &p.in);
+    assert_true(is_filled(p.to, p.n, p.key));
+    assert_false(is_done(&p.out));
+    pair_free(&p);
+    check_alive(&x);
+    pair_make(&p, 0, 1, 2, LARGE); /* not asked for yet */
+    post(&x, 0, true, &p.out);
+    poll_all(&x);
+    forget(&x, 0, &p.out);
+    memset(p.from, 0, p.n);
+    post(&x, 1, false, &p.in);
+    for (int i = 0; i < 50; i++) poll_all(&x);
+    assert_false(is_done(&p.in));
+    forget(&x, 1, &p.in);
+    pair_free(&p);
+    check_alive(&x);
+    close_ends(&x);
+}
+
+static void forget_receive(const ls_key *key) {
+    ends x;
+    pair p;
+    open_ends(&x, 2, key);
+    pair_make(&p, 0, 1, 1, LARGE); /* half-way */
+    post(&x, 1, false, &p.in);
+    post(&x, 0, true, &p.out);
+    poll_until_begun(&x, &p);
+    forget(&x, 1, &p.in);
+    memset(p.to, 0, p.n);
+    await(&x, &p.out);
+    check_alive(&x);
+    for (size_t i = 0; i < p.n; i++)
+        if (p.to[i]) fail_msg("byte %zu was written after forget()", i);
+    pair_free(&p);
+    for (size_t n = 100; n <= 100 * 1000; n *= 1000) { /* nothing has come; it was asked for */
+        pair_make(&p, 0, 1, n, n);
+        post(&x, 1, false, &p.in);
+        for (int i = 0; i < 20; i++) poll_all(&x);
+        forget(&x, 1, &p.in);
+        post(&x, 0, true, &p.out);
+        await(&x, &p.out);
+        check_alive(&x);
+        assert_int_equal(p.to[1], 0);
+        pair_free(&p);
+    }
+    close_ends(&x);
+}
+
+/* A full socket, forgotten at any point of a frame: also where TLS has a header half sent. */
+static void forget_queue(const ls_key *key) {
+    enum { QUEUE = 4000 };
+    static unsigned char data[65536];
+    static ls_message m[QUEUE];
+    fill(data, sizeof data, 3);
+    for (int round = 0; round < 12; round++) {
+        ends x;
+        open_ends(&x, 2, key);
+        check_alive(&x);
+        for (int i = 0; i < QUEUE; i++) {
+            size_t n = LS_CONN_COPIED + 1 + (size_t)(round * 997 + i * 13) % 9000;
+            m[i] = (ls_message){.peer = 1, .tag = (uint64_t)i, .data = data, .nbytes = n};
+            m[i].owner = m;
+            post(&x, 0, true, &m[i]);
+        }
+        ls_error e = {0};
+        for (int i = 0; i < 20; i++) assert_ls_ok(poll_end(&x, 0, 0, &e), e);
+        assert_false(is_done(&m[QUEUE - 1]));
+        x.net[0]->ops->forget(x.net[0], m);
+        check_alive(&x);
+        close_ends(&x);
+    }
+}
+
+static void test_forget(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const ls_key *key = i ? &KEY : NULL;
+        forget_send(key);
+        forget_receive(key);
+        forget_queue(key);
+    }
+}
+
+/* ---- ends that differ -------------------------------------------------------------------------
+ */
+
+static void test_mismatch(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, 5, 6000, 65536, 70000, 200000};
+    ends x;
+    uint64_t tag = 0;
+    open_ends(&x, 2, &KEY);
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 6; k++)
+            for (int order = 0; order < 3; order++) {
+                pair p;
+                pair_make(&p, 0, 1, ++tag, sizes[i]);
+                free(p.to);
+                p.to = calloc(1, sizes[k] + 1);
+                p.in.data = p.to;
+                p.in.nbytes = sizes[k];
+                if (order) post(&x, 1, false, &p.in);
+                if (order == 2) /* the other end knows of it */
+                    for (int turn = 0; turn < 5; turn++) poll_all(&x);
+                post(&x, 0, true, &p.out);
+                if (!order)
+                    for (int turn = 0; turn < 5; turn++) poll_all(&x);
+                if (!order) post(&x, 1, false, &p.in);
+                await(&x, &p.in);
+                await(&x, &p.out);
+                assert_int_equal(p.in.their_nbytes, sizes[i]);
+                assert_int_equal(p.in.their_print, tag + 5);
+                assert_int_equal(p.in.nbytes, sizes[k]);
+                if (i == k) assert_true(is_filled(p.to, p.n, p.key));
+                pair_free(&p);
+            }
+    check_alive(&x);
+    close_ends(&x);
+}
+
+/* ---- an end closes ----------------------------------------------------------------------------
+ */
+
+/* What it was told is sent arrives, though nobody polled at the other end. */
+static void test_close(void **state) {
+    (void)state;
+    enum { COUNT = 300 };
+    for (int keyed = 0; keyed < 2; keyed++)
+        for (int warm = 0; warm < 2; warm++) {
+            ends x;
+            static pair p[COUNT];
+            pair more;
+            ls_error e = {0};
+            open_ends(&x, 2, keyed ? &KEY : NULL);
+            if (warm) check_alive(&x);
+            for (int i = 0; i < COUNT; i++) {
+                pair_make(&p[i], 0, 1, (uint64_t)i, (size_t)(i * 13) % LS_CONN_COPIED);
+                post(&x, 0, true, &p[i].out);
+            }
+            /* Not before it is with the kernel: a worker may not poll for long after it. */
+            if (!warm) assert_false(is_done(&p[0].out));
+            for (int i = 0; i < COUNT; i++)
+                while (!is_done(&p[i].out)) assert_ls_ok(poll_end(&x, 0, 1000000, &e), e);
+            close_end(&x, 0);
+            for (int i = COUNT - 1; i >= 0; i--) post(&x, 1, false, &p[i].in);
+            for (int i = 0; i < COUNT; i++) {
+                await(&x, &p[i].in);
+                pair_check(&p[i]);
+                pair_free(&p[i]);
+            }
+            pair_make(&more, 0, 1, COUNT, 10);
+            ls_status s = x.net[1]->ops->recv(x.net[1], &more.in, &e);
+            if (s == LS_OK) s = poll_until_lost(&x, 1, &e);
+            assert_int_equal(s, LS_EPEER);
+            assert_non_null(strstr(e.msg, "worker 1 lost worker 0 (pid 1000 at 127.0.0.1:"));
+            pair_free(&more);
+            close_ends(&x);
+        }
+}
+
+/* Half-way through large ones, both ways. */
+static void test_close_half_way(void **state) {
+    (void)state;
+    for (int keyed = 0; keyed < 2; keyed++)
+        for (int sender = 0; sender < 2; sender++) {
+            ends x;
+            pair p;
+            ls_error e = {0};
+            open_ends(&x, 2, keyed ? &KEY : NULL);
+            pair_make(&p, 0, 1, 1, LARGE);
+            post(&x, 0, true, &p.out);
+            post(&x, 1, false, &p.in);
+            poll_until_begun(&x, &p);
+            int64_t begin = ls_clock_ns();
+            if (!sender) x.net[0]->ops->forget(x.net[0], &p.out); /* its rest would be sent */
+            close_end(&x, sender ? 1 : 0);
+            assert_int_equal(poll_until_lost(&x, sender ? 0 : 1, &e), LS_EPEER);
+            assert_true(ls_clock_ns() - begin < (int64_t)10 * 1000000000);
+            assert_non_null(strstr(e.msg, sender ? "lost worker 1" : "lost worker 0"));
+            close_ends(&x);
+            pair_free(&p);
+        }
+}
+
+/* Who has lost a worker says so before it goes. */
+static void test_blame(void **state) {
+    (void)state;
+    ends x;
+    ls_error e = {0};
+    open_ends(&x, 3, &KEY);
+    exchange(&x, 1, 0, 1, 10);
+    exchange(&x, 2, 1, 2, 10);
+    pair a, b;
+    pair_make(&a, 1, 0, 3, 10);
+    pair_make(&b, 2, 1, 4, 10);
+    post(&x, 0, false, &a.in);
+    post(&x, 1, false, &b.in);
+    close_end(&x, 2);
+    assert_int_equal(poll_until_lost(&x, 1, &e), LS_EPEER);
+    assert_non_null(strstr(e.msg, "worker 1 lost worker 2 (pid 1002"));
+    close_end(&x, 1);
+    assert_int_equal(poll_until_lost(&x, 0, &e), LS_EPEER);
+    assert_non_null(strstr(e.msg, "worker 0 lost worker 1 (pid 1001"));
+    assert_non_null(strstr(e.msg, "it had lost worker 2 (pid 1002)"));
+    close_ends(&x);
+    pair_free(&a);
+    pair_free(&b);
+}
+
+static void test_abort(void **state) {
+    (void)state;
+    ends x;
+    ls_error e = {0};
+    ls_message *done = NULL;
+    open_ends(&x, 2, NULL);
+    x.net[0]->ops->abort(x.net[0]);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(x.net[0]->ops->poll(x.net[0], -1, &done, &e), LS_EABORT);
+    close_ends(&x);
+}
+
+/* ---- peers that speak nonsense ----------------------------------------------------------------
+ */
+
+/* Worker 1, by hand: connects to end 0 and greets, as the real one does not. */
+static int impostor(const ends *x) {
+    unsigned char b[LS_FRAME_NBYTES + 24] = {0x53, 0x4c, LS_GREETING};
+    uint32_t ends_of[2] = {1, 0};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        connect(fd, (const struct sockaddr *)&x->members[0].address, sizeof(struct sockaddr_in)),
+        0);
+    b[24] = 24;
+    memcpy(b + LS_FRAME_NBYTES, NONCE, sizeof NONCE);
+    memcpy(b + LS_FRAME_NBYTES + 16, ends_of, sizeof ends_of);
+    assert_int_equal(send(fd, b, sizeof b, 0), sizeof b);
+    return fd;
+}
+
+static void put_header(unsigned char *b, int kind, uint32_t number, uint64_t tag, uint64_t n) {
+    memset(b, 0, LS_FRAME_NBYTES);
+    b[0] = 0x53;
+    b[1] = 0x4c;
+    b[2] = (unsigned char)kind;
+    memcpy(b + 4, &number, 4);
+    memcpy(b + 8, &tag, 8);
+    memcpy(b + 24, &n, 8);
+}
+
+static void nonsense(const void *bytes, size_t n, const char *told) {
+    ends x;
+    ls_error e = {0};
+    pair p;
+    open_ends(&x, 2, NULL);
+    pair_make(&p, 1, 0, 1, 10);
+    int fd = impostor(&x);
+    assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+    ls_status s = x.net[0]->ops->recv(x.net[0], &p.in, &e);
+    if (s == LS_OK) s = poll_until_lost(&x, 0, &e);
+    assert_int_equal(s, LS_EPEER);
+    if (!strstr(e.msg, told)) fail_msg("'%s' does not say '%s'", e.msg, told);
+    close(fd);
+    close_ends(&x);
+    pair_free(&p);
+}
+
+static void test_nonsense(void **state) {
+    (void)state;
+    unsigned char b[LS_FRAME_NBYTES];
+    static const char no_sense[] = "it sent a message that makes no sense";
+    memset(b, 'x', sizeof b);
+    nonsense(b, sizeof b, "bytes that are no message of ours");
+    put_header(b, 99, 0, 1, 10);
+    nonsense(b, sizeof b, no_sense);
+    put_header(b, LS_GREETING, 0, 1, 24);
+    nonsense(b, sizeof b, no_sense);
+    put_header(b, LS_FIRST_KIND, 0, 1, 65537); /* too long for a short one */
+    nonsense(b, sizeof b, no_sense);
+    put_header(b, LS_FIRST_KIND, 0, 1, UINT64_MAX);
+    nonsense(b, sizeof b, no_sense);
+    put_header(b, LS_FIRST_KIND + 4, 2, 1, 0); /* blames a worker that can't be */
+    nonsense(b, sizeof b, no_sense);
+}
+
+/* Any frames, whole and cut: no crash. */
+static void test_random_frames(void **state) {
+    (void)state;
+    uint32_t seed = 7;
+    for (int round = 0; round < 200; round++) {
+        ends x;
+        ls_error e = {0};
+        pair p[4];
+        static const size_t sizes[] = {10, 3000, 70000, 1000000};
+        open_ends(&x, 2, NULL);
+        for (int i = 0; i < 4; i++) pair_make(&p[i], 1, 0, (uint64_t)i, sizes[i]);
+        int fd = impostor(&x);
+        ls_status s = LS_OK;
+        for (int i = 0; i < 2 && s == LS_OK; i++) s = x.net[0]->ops->recv(x.net[0], &p[i].in, &e);
+        for (int i = 0; i < 30; i++) {
+            static unsigned char b[LS_FRAME_NBYTES + 70000];
+            uint64_t n = random_size(&seed) % 70000;
+            int kind = rnd(&seed) % 64 ? (int)(LS_FIRST_KIND + rnd(&seed) % 5) : 50;
+            bool lies = rnd(&seed) % 8 == 0; /* about what follows */
+            put_header(b, kind, rnd(&seed) % 3, rnd(&seed) % 6, lies ? (uint64_t)1 << 50 : n);
+            size_t more = kind == LS_FIRST_KIND || kind == LS_FIRST_KIND + 3 ? n : 0;
+            if (send(fd, b, LS_FRAME_NBYTES + more, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
+            if (s == LS_OK) s = poll_end(&x, 0, 0, &e);
+        }
+        for (int i = 2; i < 4 && s == LS_OK; i++) {
+            s = x.net[0]->ops->recv(x.net[0], &p[i].in, &e);
+            if (s == LS_OK) s = poll_end(&x, 0, 0, &e);
+        }
+        close(fd);
+        for (int i = 0; i < 4; i++) x.net[0]->ops->forget(x.net[0], &p[i].in);
+        close_ends(&x);
+        for (int i = 0; i < 4; i++) pair_free(&p[i]);
+    }
+}
+
+/* tcp_test [name]: one of the tests. */
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),         cmocka_unit_test(test_forget),
+        cmocka_unit_test(test_mismatch),       cmocka_unit_test(test_close),
+        cmocka_unit_test(test_close_half_way), cmocka_unit_test(test_blame),
+        cmocka_unit_test(test_abort),          cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_random_frames),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,400 @@
+/* sim_test.c - predicted steps of small plans on a machine with round numbers, against sums worked
+ * out by hand. */
+#include "perf/sim.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "perf/round_machine.h"
+#include "test.h"
+
+static ls_machine machine;
+
+static int make_machine(void **state) {
+    (void)state;
+    char path[64];
+    ls_buf text = {0};
+    ls_error e;
+    snprintf(path, sizeof path, "/tmp/lockstep-sim-%d.yaml", (int)getpid());
+    round_machine_text(&text);
+    ls_status s = ls_file_replace(path, text.data, text.len, &e);
+    if (s == LS_OK) s = ls_machine_read(path, &machine, &e);
+    unlink(path);
+    ls_buf_free(&text);
+    return s == LS_OK ? 0 : -1;
+}
+
+static int free_machine(void **state) {
+    (void)state;
+    ls_machine_free(&machine);
+    return 0;
+}
+
+static void make_model(int64_t layers, int64_t width, ls_model *m) {
+    ls_gpt_config c = {.layers = layers, .width = width, .heads = 2, .context = 4, .vocab = 256};
+    ls_error e;
+    assert_ls_ok(ls_gpt_create(&c, m, &e), e);
+}
+
+typedef struct setting {
+    int n, V, zero, recompute;
+    int64_t part; /* samples of a virtual worker */
+    bool untree;
+    size_t bucket;
+} setting;
+
+static ls_plan make(const ls_model *m, const setting *s) {
+    ls_plan_config c = {.model = m,
+                        .nworkers = s->n,
+                        .V = s->V,
+                        .batch = (s->part ? s->part : 1) * s->V,
+                        .micro_batch = 1,
+                        .tree = !s->untree,
+                        .bucket_nbytes = s->bucket ? s->bucket : 1 << 20,
+                        .zero = s->zero,
+                        .recompute = s->recompute,
+                        .prefetch = 1,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
+    ls_plan p;
+    ls_error e;
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    return p;
+}
+
+static ls_site site_of(int host_workers) {
+    return (ls_site){.machine = &machine,
+                     .host_workers = host_workers,
+                     .shared = host_workers == 0,
+                     .threads = 1,
+                     .one = host_workers == 0};
+}
+
+static ls_sim simulate(const ls_plan *p, const ls_site *site) {
+    ls_sim s;
+    ls_error e;
+    assert_ls_ok(ls_sim_run(p, site, false, &s, &e), e);
+    return s;
+}
+
+/* In nanoseconds, which all prices here are whole numbers of. */
+static void assert_ns(double seconds, double ns) {
+    if (fabs(seconds * 1e9 - ns) > 1e-3) {
+        print_error("%.6f ns, expected %.6f\n", seconds * 1e9, ns);
+        fail();
+    }
+}
+
+/* One block of width 8 with 2 heads, 4 positions, 256 words: operations and elements, by hand. */
+enum {
+    EMBED = 4 * 8,
+    EMBED_BACK = 2 * EMBED,
+    NORM = 4 * 8,
+    NORM_BACK = 2 * NORM,
+    QKV = 2 * 4 * 8 * 24,
+    OUT = 2 * 4 * 8 * 8,
+    SCORES = 2 * 2 * 4 * 4 * 4, /* of both heads; mixing takes as many */
+    SEEN = 2 * (4 + 3 + 2 + 1),
+    ATT = NORM + QKV + SCORES + SEEN + SCORES + OUT + 4 * 8,
+    ATT_BACK = NORM_BACK + 2 * QKV + 4 * 24 + 2 * OUT + 4 * 8 + 5 * SCORES + 2 * SEEN,
+    WIDE = 2 * 4 * 8 * 32,
+    MLP = NORM + 2 * WIDE + 4 * 32 + 4 * 8,
+    MLP_BACK = NORM_BACK + 4 * WIDE + 4 * 32 + 4 * 8 + 4 * 32,
+    LOGITS = 2 * 4 * 8 * 256,
+    HEAD = NORM + LOGITS + 4 * 256,
+    HEAD_BACK = NORM_BACK + 2 * LOGITS + 4 * 256,
+    FLOATS = 3 * 1024, /* 2968 parameters, and what fills up */
+    SAMPLE = EMBED + ATT + MLP + HEAD + HEAD_BACK + MLP_BACK + ATT_BACK + EMBED_BACK,
+    SHARED = 1000 /* of a call of two workers */
+};
+
+static void test_one(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, 8, &m);
+    assert_int_equal(m.nfloats, FLOATS);
+    ls_site site = site_of(0);
+    for (int64_t part = 1; part <= 3; part++) {
+        ls_plan p = make(&m, &(setting){.n = 1, .V = 1, .part = part});
+        ls_sim s = simulate(&p, &site);
+        assert_ns(s.step_s, (double)part * SAMPLE + 2 * FLOATS); /* norm, update */
+        assert_ns(s.exposed_s, 0);
+        assert_int_equal(s.nspans, p.nactions);
+        ls_sim_free(&s);
+        ls_plan_free(&p);
+    }
+    /* Two virtual workers: a fold of the tree. */
+    ls_plan p = make(&m, &(setting){.n = 1, .V = 2});
+    ls_sim s = simulate(&p, &site);
+    assert_ns(s.step_s, 2 * SAMPLE + 3 * FLOATS);
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    /* Attention and MLP again, before they go back. */
+    p = make(&m, &(setting){.n = 1, .V = 1, .recompute = 2});
+    s = simulate(&p, &site);
+    assert_ns(s.step_s, SAMPLE + ATT + MLP + 2 * FLOATS);
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* Threads share what is wide; what is done for each head is shared as it is. */
+static void test_threads(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, 8, &m);
+    ls_site site = site_of(0);
+    site.threads = 2;
+    ls_plan p = make(&m, &(setting){.n = 1, .V = 1});
+    ls_sim s = simulate(&p, &site);
+    assert_ns(s.step_s, (SAMPLE + 2 * FLOATS) / 2.0);
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* Scalars: norms of 3 blocks and 2 losses, 8 bytes each, half of them each worker's. */
+enum { SCALARS = SHARED + 6 * 4 * 2 + 6 * 4, HALF = FLOATS * 4 / 2 };
+
+static void test_shared(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, 8, &m);
+    ls_site site = site_of(0);
+    /* All-reduce: each adds its half of two, and writes it to the other; then all is updated. The
+     * larger shard has two of three blocks. */
+    ls_plan p = make(&m, &(setting){.n = 2, .V = 2, .zero = 0});
+    ls_sim s = simulate(&p, &site);
+    assert_ns(s.exposed_s, SHARED + 3 * HALF + SCALARS);
+    assert_ns(s.step_s, SAMPLE + SHARED + 3 * HALF + 2048 + SCALARS + FLOATS);
+    assert_ns(s.comm_s, s.exposed_s * 1e9);
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    /* Shards: sums go to their owner, parameters are one copy. */
+    p = make(&m, &(setting){.n = 2, .V = 2, .zero = 1});
+    s = simulate(&p, &site);
+    assert_ns(s.step_s, SAMPLE + SHARED + 2 * HALF + 2048 + SCALARS + 2048 + SHARED);
+    ls_sim_free(&s);
+    site.one = false; /* the other's half is copied */
+    s = simulate(&p, &site);
+    assert_ns(s.step_s, SAMPLE + SHARED + 2 * HALF + 2048 + SCALARS + 2048 + SHARED + HALF);
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* Eight workers on four cores: all takes twice as long. */
+static void test_crowd(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, 8, &m);
+    ls_site site = site_of(0);
+    ls_plan p = make(&m, &(setting){.n = 8, .V = 8, .zero = 0});
+    ls_sim s = simulate(&p, &site);
+    assert_ns(s.compute_s, 2 * (SAMPLE + 1024 + FLOATS));
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* Two layers, small buckets, a slow card: from the first bucket on, communication never stops; it
+ * goes on beside computing where it has a thread. */
+static void test_overlap(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(2, 8, &m);
+    ls_plan p = make(&m, &(setting){.n = 2, .V = 2, .bucket = 4096});
+    ls_site site = site_of(1);
+    site.byte_s = 1e-6;
+    site.algorithm = "direct";
+    site.overlap = true;
+    double floats = (double)m.nfloats, later = HEAD_BACK;
+    /* The last bucket ends with the last block's MLP, or with its attention. */
+    int writer = p.buckets[0].writer;
+    assert_true(writer == 3 || writer == 4);
+    later += MLP_BACK + (writer == 3 ? ATT_BACK : 0);
+    double forward = EMBED + 2 * ATT + 2 * MLP + HEAD;
+    /* A bucket's vector once through the card, there and back, at a chain and a card that are the
+     * same: a quarter more. */
+    double sums = 1.25 * floats * 4 * 1000, scalars = 1.25 * 8 * (floats / 1024 + 2 + 1) * 1000;
+    double shard = 0;
+    for (int k = 0; k < p.nbuckets; k++) {
+        ls_bucket b = ls_plan_shard(&p, k, 1);
+        shard += (double)(b.end - b.first);
+    }
+    ls_sim s = simulate(&p, &site);
+    assert_ns(s.step_s, forward + later + sums + shard + scalars + floats);
+    double overlapped = s.step_s;
+    ls_sim_free(&s);
+    /* One thread: nothing that needs it, so the same. */
+    site.overlap = false;
+    s = simulate(&p, &site);
+    assert_true(s.step_s >= overlapped);
+    assert_true(s.step_s <= s.compute_s + s.comm_s + 1e-12);
+    ls_sim_free(&s);
+    /* A fast card hides all but the last bucket's and the scalars' communication. */
+    site.overlap = true;
+    site.byte_s = 1e-12;
+    s = simulate(&p, &site);
+    assert_true(s.exposed_s < 1e-7);
+    ls_sim_free(&s);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* Of the largest communication, alone, in bytes' times: what the cards make of it. */
+static double card_time(int n, int host, const char *algorithm, bool untree) {
+    ls_model m;
+    make_model(1, 8, &m);
+    ls_plan p = make(&m, &(setting){.n = n, .V = n, .untree = untree});
+    ls_site site = site_of(host);
+    ls_pricer pricer;
+    ls_error e;
+    double most = 0;
+    site.byte_s = 1e-6;
+    site.algorithm = algorithm;
+    assert_ls_ok(ls_pricer_open(&p, &site, &pricer, &e), e);
+    for (int i = 0; i < p.nactions; i++) {
+        ls_price x = ls_price_action(&pricer, &p.actions[i], 0);
+        if (p.actions[i].worker == LS_ALL_WORKERS && x.wire_s > most) most = x.wire_s;
+    }
+    ls_plan_free(&p);
+    ls_model_free(&m);
+    return most / (FLOATS * 4 * 1e-6);
+}
+
+static void assert_close(double a, double b) { assert_true(fabs(a - b) < 1e-9 * b); }
+
+static void test_card(void **state) {
+    (void)state;
+    /* Direct, 4 workers: each sends 3/4 twice. Where two share a card, 2 of each one's 3 messages
+     * go through it. Both bounds count: the longer, and a quarter of the shorter. */
+    assert_close(card_time(4, 1, "direct", false), 1.5 + 0.25 * 1.5);
+    assert_close(card_time(4, 2, "direct", false), 1.5 * 4 / 3 + 0.25 * 1.5);
+    /* A ring crosses a card once, however many are on the host. */
+    assert_close(card_time(4, 2, "ring", true), 1.5 + 0.25 * 1.5);
+    assert_close(card_time(8, 4, "ring", true), 1.75 + 0.25 * 1.75);
+    /* Between hosts each part once there and back; inside, links are free. */
+    assert_close(card_time(8, 4, "hierarchical", true), 1);
+    assert_true(card_time(8, 4, "direct", true) > 2 * card_time(8, 4, "ring", true));
+    /* Four hosts of one worker, chosen: no worse than direct. */
+    assert_true(card_time(4, 1, NULL, false) <= 1.875 + 1e-9);
+}
+
+static void test_kinds(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(1, 8, &m);
+    ls_site site = site_of(0);
+    const struct {
+        int n, V, followed;
+    } cases[] = {{1, 1, 1}, {2, 3, 2}, {4, 4, 1}, {5, 8, 2}, {1024, 1024, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_plan p = make(&m, &(setting){.n = cases[i].n, .V = cases[i].V, .zero = 3});
+        ls_sim s = simulate(&p, &site);
+        assert_in_range(s.nfollowed, cases[i].followed, cases[i].followed + 1);
+        assert_true(s.step_s > 0 && s.exposed_s >= -1e-12 && s.exposed_s < s.step_s);
+        ls_sim_free(&s);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
+/* Spans of every worker: each lane in order, nothing before what it waits for. */
+static void check_spans(const ls_plan *p, const ls_sim *s, int worker) {
+    ls_lanes lanes;
+    int64_t *ends[LS_NLANES];
+    int n[LS_NLANES] = {0};
+    ls_plan_project(p, worker, &lanes);
+    for (int l = 0; l < LS_NLANES; l++) ends[l] = LS_NEW_ARRAY(int64_t, (size_t)lanes.n[l] + 1);
+    for (int i = 0; i < s->nspans; i++) {
+        const ls_span *x = &s->spans[i];
+        if (x->worker != worker) continue;
+        int at = n[x->lane]++;
+        assert_int_equal(x->action, lanes.steps[x->lane][at].action);
+        assert_true(x->begin_ns <= x->end_ns);
+        if (at) assert_true(x->begin_ns >= ends[x->lane][at - 1]);
+        ends[x->lane][at] = x->end_ns;
+    }
+    for (int i = 0, k[LS_NLANES] = {0}; i < s->nspans; i++) {
+        const ls_span *x = &s->spans[i];
+        if (x->worker != worker) continue;
+        int wait = lanes.steps[x->lane][k[x->lane]++].wait;
+        if (wait) assert_true(x->begin_ns >= ends[!x->lane][wait - 1]);
+    }
+    for (int l = 0; l < LS_NLANES; l++) {
+        assert_int_equal(n[l], lanes.n[l]);
+        free(ends[l]);
+    }
+    ls_lanes_free(&lanes);
+}
+
+static void test_spans(void **state) {
+    (void)state;
+    ls_model m;
+    ls_error e;
+    make_model(2, 8, &m);
+    for (int zero = 0; zero <= 3; zero++)
+        for (int n = 1; n <= 5; n++)
+            for (int overlap = 0; overlap <= 1; overlap++) {
+                ls_plan p =
+                    make(&m, &(setting){.n = n, .V = 5, .zero = zero, .bucket = 8192, .part = 2});
+                ls_site site = site_of(n > 2 ? 1 : 0);
+                ls_sim s;
+                site.byte_s = 1e-9;
+                site.overlap = overlap;
+                assert_ls_ok(ls_sim_run(&p, &site, true, &s, &e), e);
+                assert_int_equal(s.nfollowed, n);
+                for (int w = 0; w < n; w++) check_spans(&p, &s, w);
+                ls_sim_free(&s);
+                ls_plan_free(&p);
+            }
+    ls_model_free(&m);
+}
+
+/* A faster card, or fewer workers at it, never makes a step longer. */
+static void test_monotone(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(2, 8, &m);
+    for (int zero = 0; zero <= 3; zero++) {
+        ls_plan p = make(&m, &(setting){.n = 8, .V = 8, .zero = zero, .bucket = 8192});
+        double before = INFINITY;
+        for (double byte_s = 1e-6; byte_s > 1e-13; byte_s /= 10) {
+            ls_site site = site_of(1);
+            site.byte_s = byte_s;
+            site.overlap = true;
+            ls_sim s = simulate(&p, &site);
+            assert_true(s.step_s <= before * (1 + 1e-9));
+            before = s.step_s;
+            ls_sim_free(&s);
+        }
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
+static void test_hosts(void **state) {
+    (void)state;
+    ls_model m;
+    ls_sim s;
+    ls_error e;
+    make_model(1, 8, &m);
+    ls_plan p = make(&m, &(setting){.n = 8, .V = 8});
+    ls_site site = site_of(3);
+    assert_ls_fails(ls_sim_run(&p, &site, false, &s, &e), LS_EINVAL,
+                    "8 workers are not a whole number of hosts with 3 workers each", e);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_shared),   cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_overlap),  cmocka_unit_test(test_card),
+        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_monotone), cmocka_unit_test(test_hosts)};
+    return cmocka_run_group_tests(tests, make_machine, free_machine);
+}

@@ -1,0 +1,163 @@
+/* part_test.c - a checkpoint that is written in parts has the bytes of one that is written at once.
+ */
+#include "storage/part.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "storage/checkpoint.h"
+#include "test.h"
+
+enum { V = 8, STEP = 7 };
+
+static ls_model model;
+static char folder[64], run[96];
+
+static int set_up(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_gpt_config c = {2, 32, 4, 16, 300};
+    assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
+    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(run, sizeof run, "%s/run", folder);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    ls_model_free(&model);
+    return ls_file_remove_tree(folder, NULL);
+}
+
+static ls_plan plan_for(int nworkers, int shards) {
+    ls_error e = {0};
+    ls_plan p;
+    ls_plan_config c = {.model = &model,
+                        .nworkers = nworkers,
+                        .V = V,
+                        .batch = V,
+                        .micro_batch = 1,
+                        .tree = true,
+                        .bucket_nbytes = 16384,
+                        .zero = 1,
+                        .shards = shards,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    return p;
+}
+
+/* What worker `worker` has of the state; all of it: -1. The rest is no number. */
+static ls_train_state state_of(const ls_plan *p, int worker) {
+    size_t n = model.nfloats;
+    float *flat = LS_NEW_ARRAY(float, 3 * n);
+    memset(flat, 0xff, 3 * n * sizeof *flat);
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = worker < 0 ? p->buckets[k] : ls_plan_owned(p, k, worker);
+        for (size_t i = b.first; i < b.end; i++)
+            for (size_t j = 0; j < 3; j++) flat[j * n + i] = (float)(i % 977) - (float)j;
+    }
+    return (ls_train_state){
+        .model = &model, .step = STEP, .params = flat, .m = flat + n, .v = flat + 2 * n};
+}
+
+static char some_text[] = "{}\n";
+static const ls_buf text = {.data = some_text, .len = 3};
+static const ls_checkpoint_extra extra = {.tokenizer = &text, .config = &text};
+
+/* The bytes of the checkpoint's files, one after the other. */
+static void read_all(ls_buf *out) {
+    static const char *const names[] = {"model.safetensors", "optimizer.safetensors",
+                                        "manifest.json", "tokenizer.json", "config.yaml"};
+    ls_error e = {0};
+    for (int i = 0; i < 5; i++) {
+        char *path = ls_format("%s/checkpoints/step-%d/%s", run, STEP, names[i]);
+        assert_ls_ok(ls_file_read(path, 1 << 24, out, &e), e);
+        free(path);
+    }
+}
+
+static void write_at_once(ls_buf *out) {
+    ls_error e = {0};
+    ls_plan p = plan_for(1, 0);
+    ls_train_state s = state_of(&p, -1);
+    assert_ls_ok(ls_checkpoint_write(run, &s, &extra, &e), e);
+    read_all(out);
+    free(s.params);
+    ls_plan_free(&p);
+}
+
+/* Each of `nworkers` that has the first copy of its shard writes by itself, but for `left_out`. */
+static void write_parts(const ls_plan *p, const char *hidden, int left_out) {
+    ls_error e = {0};
+    for (int w = ls_plan_shards(p) - 1; w >= 0; w--) {
+        ls_train_state s = state_of(p, w);
+        if (w == ls_plan_shards(p) - 1) assert_ls_ok(ls_checkpoint_begin(hidden, &s, &e), e);
+        if (w != left_out) assert_ls_ok(ls_checkpoint_part(hidden, &s, p, w, w + 1, &e), e);
+        free(s.params);
+    }
+}
+
+static ls_status finish(const ls_plan *p, const char *hidden, ls_error *e) {
+    ls_train_state s = state_of(p, 0);
+    ls_status status = ls_checkpoint_finish(run, hidden, &s, p, ls_plan_shards(p), &extra, e);
+    free(s.params);
+    return status;
+}
+
+static void test_same_bytes(void **state) {
+    (void)state;
+    static const int layouts[][2] = {{1, 1}, {2, 2}, {3, 3}, {5, 5}, {8, 8}, {4, 2}, {6, 3}};
+    ls_buf want = {0};
+    ls_error e = {0};
+    write_at_once(&want);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        ls_plan p = plan_for(layouts[i][0], layouts[i][1]);
+        char *hidden = ls_checkpoint_hidden(run, STEP, 1 + (uint32_t)i);
+        ls_buf got = {0};
+        write_parts(&p, hidden, -1);
+        assert_ls_ok(finish(&p, hidden, &e), e);
+        read_all(&got);
+        assert_int_equal(got.len, want.len);
+        assert_memory_equal(got.data, want.data, want.len);
+        assert_false(ls_file_exists(hidden));
+        ls_buf_free(&got);
+        free(hidden);
+        ls_plan_free(&p);
+    }
+    ls_buf_free(&want);
+}
+
+/* A part that is not there, or not what was written: the checkpoint before stays as it was. */
+static void test_damaged(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_checkpoint_info info;
+    ls_plan p = plan_for(3, 3);
+    char *hidden = ls_checkpoint_hidden(run, STEP, 9);
+    char *file = ls_format("%s/optimizer.safetensors", hidden);
+    char *there = ls_format("%s/checkpoints/step-%d", run, STEP);
+    write_parts(&p, hidden, 1);
+    assert_ls_fails(finish(&p, hidden, &e), LS_EIO, "/part-1: ", e);
+    assert_false(ls_file_exists(hidden));
+    write_parts(&p, hidden, -1);
+    int fd = open(file, O_WRONLY);
+    assert_int_equal(pwrite(fd, "x", 1, 100000), 1);
+    close(fd);
+    assert_ls_fails(finish(&p, hidden, &e), LS_EIO, "has written is not what is on disk", e);
+    assert_false(ls_file_exists(hidden));
+    assert_ls_ok(ls_checkpoint_verify(there, &info, &e), e);
+    free(hidden);
+    free(file);
+    free(there);
+    ls_plan_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes),
+                                       cmocka_unit_test(test_damaged)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
