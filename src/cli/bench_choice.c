@@ -72,9 +72,9 @@ static void sum_up(cli_choice *x, int rounds) {
 void cli_choices_measure(cli_choices *c, bench_peer *peer, const bench_job *job, int rounds,
                          ls_group **group_p) {
     ls_call call = cli_bench_comm_call(job, c->chooser);
-    ls_choice choice = ls_group_choose(c->chooser, &call);
+    ls_route choice = ls_group_route(c->chooser, &call);
     for (int i = 0; i < c->n; i++) {
-        c->all[i].chosen = strcmp(c->all[i].name, ls_choice_name(&choice)) == 0;
+        c->all[i].chosen = strcmp(c->all[i].name, ls_route_name(&choice)) == 0;
         *group_p = c->all[i].group;
         warm_up(&c->all[i], peer, job);
     }

@@ -155,8 +155,8 @@ ls_call cli_bench_comm_call(const bench_job *job, const ls_group *g) {
 
 static const char *algorithm_of(const ls_group *g, const bench_job *job) {
     ls_call call = cli_bench_comm_call(job, g);
-    ls_choice choice = ls_group_choose(g, &call);
-    return g->size == 1 ? "none" : ls_choice_name(&choice);
+    ls_route choice = ls_group_route(g, &call);
+    return g->size == 1 ? "none" : ls_route_name(&choice);
 }
 
 /* ---- memory ---- */
@@ -236,7 +236,7 @@ static void print_reasons(worker *w) {
         const char *name = algorithm_of(w->group, &job);
         ls_call call = cli_bench_comm_call(&job, w->group);
         if (strcmp(name, last) == 0) continue;
-        ls_choice_explain(w->group, &call, why, sizeof why);
+        ls_route_explain(w->group, &call, why, sizeof why);
         ls_print("# %s\n", why);
         last = name;
     }
@@ -305,7 +305,7 @@ static void print_json(worker *w, const bench_peer *peer, const bench_job *job,
     char why[1024];
     ls_call call = cli_bench_comm_call(job, w->measured);
     ls_json *j = ls_json_new_object();
-    ls_choice_explain(w->measured, &call, why, sizeof why);
+    ls_route_explain(w->measured, &call, why, sizeof why);
     ls_json_set(j, "system", ls_json_new_text(peer->system));
     ls_json_set(j, "version", ls_json_new_text(peer->version));
     ls_json_set(j, "variant", ls_json_new_text(peer->variant));

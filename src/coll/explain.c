@@ -9,7 +9,7 @@
 
 enum { LINE = 1024 };
 
-const char *ls_choice_name(const ls_choice *c) {
+const char *ls_route_name(const ls_route *c) {
     if (c->way == LS_BY_SHARED_MEMORY) return "shared memory";
     return c->way == LS_BY_NATIVE ? "native" : c->algorithm->name;
 }
@@ -35,8 +35,8 @@ static size_t put_call(const ls_group *g, const ls_call *c, char *text, size_t n
     return n < 0 ? 0 : (size_t)n < nbytes ? (size_t)n : nbytes - 1;
 }
 
-void ls_choice_explain(const ls_group *g, const ls_call *c, char *text, size_t nbytes) {
-    ls_choice x = ls_group_choose(g, c);
+void ls_route_explain(const ls_group *g, const ls_call *c, char *text, size_t nbytes) {
+    ls_route x = ls_group_route(g, c);
     size_t at = put_call(g, c, text, nbytes);
     if (g->size == 1)
         snprintf(text + at, nbytes - at, "nothing is sent");
@@ -61,26 +61,26 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
         return ls_fail(e, LS_EINVAL, "group_explain: there is no collective '%.40s'", collective);
     if ((unsigned)dtype >= LS_NDTYPES)
         return ls_fail(e, LS_EINVAL, "group_explain: dtype %d does not exist", (int)dtype);
-    ls_choice_explain(g, &c, text, nbytes);
+    ls_route_explain(g, &c, text, nbytes);
     return LS_OK;
 }
 
 /* The place of an algorithm among all, behind the other two ways. */
-static unsigned number_of(const ls_choice *c) {
+static unsigned number_of(const ls_route *c) {
     unsigned i = 0;
     while (c->algorithm && ls_algorithms[i] != c->algorithm) i++;
     return c->way == LS_BY_MESSAGES ? 2 + i : (unsigned)c->way;
 }
 
-void ls_choice_tell(ls_group *g, const ls_call *c) {
+void ls_route_log(ls_group *g, const ls_call *c) {
     char text[LINE];
     unsigned size = 0;
     if (g->rank) return;
     while (size < 63 && c->count >> size > 1) size++;
-    ls_choice x = ls_group_choose(g, c);
+    ls_route x = ls_group_route(g, c);
     uint32_t bit = 1u << number_of(&x), *told = &g->told[(size_t)c->what * 64 + size];
     if (*told & bit) return;
     *told |= bit;
-    ls_choice_explain(g, c, text, sizeof text);
+    ls_route_explain(g, c, text, sizeof text);
     ls_log("%s", text);
 }

@@ -6,10 +6,10 @@
 
 #include "base/mem.h"
 
-void ls_flight_open(ls_flight *f, const ls_schedule *s, ls_net *net, const ls_kernels *k,
+void ls_flight_open(ls_flight *f, const ls_program *s, ls_net *net, const ls_kernels *k,
                     const int *ranks) {
     size_t n = (size_t)s->nsteps;
-    *f = (ls_flight){.schedule = s, .net = net, .k = k, .ranks = ranks};
+    *f = (ls_flight){.program = s, .net = net, .k = k, .ranks = ranks};
     f->waits = LS_NEW_ARRAY(int, n);
     f->ready = LS_NEW_ARRAY(int, n);
     f->messages = LS_NEW_ARRAY(ls_message, n);
@@ -26,8 +26,8 @@ void ls_flight_free(ls_flight *f) {
     *f = (ls_flight){0};
 }
 
-static size_t size_at(const ls_flight *f, ls_schedule_buffer b) {
-    return ls_dtype_size(ls_schedule_dtype(f->schedule, b));
+static size_t size_at(const ls_flight *f, ls_program_buffer b) {
+    return ls_dtype_size(ls_program_dtype(f->program, b));
 }
 
 static unsigned char *address(const ls_flight *f, ls_place p) {
@@ -35,7 +35,7 @@ static unsigned char *address(const ls_flight *f, ls_place p) {
 }
 
 static ls_status post(ls_flight *f, int i, ls_error *e) {
-    const ls_step *s = &f->schedule->steps[i];
+    const ls_step *s = &f->program->steps[i];
     bool send = s->kind == LS_STEP_SEND;
     ls_place place = send ? s->a : s->out;
     ls_message *m = &f->messages[i];
@@ -50,7 +50,7 @@ static ls_status post(ls_flight *f, int i, ls_error *e) {
 }
 
 static ls_status make_ready(ls_flight *f, int i, ls_error *e) {
-    ls_step_kind kind = f->schedule->steps[i].kind;
+    ls_step_kind kind = f->program->steps[i].kind;
     if (kind == LS_STEP_SEND || kind == LS_STEP_RECV) return post(f, i, e);
     f->ready[f->ready_first + f->nready++] = i;
     return LS_OK;
@@ -61,14 +61,14 @@ bool ls_flight_waits(const ls_flight *f, int i) { return f->waits[i] == 0; }
 static ls_status step_done(ls_flight *f, int i, ls_error *e) {
     f->left--;
     f->waits[i] = -1;
-    for (const int *to = &f->schedule->edges[f->schedule->steps[i].unblocks]; *to >= 0; to++)
+    for (const int *to = &f->program->edges[f->program->steps[i].unblocks]; *to >= 0; to++)
         if (--f->waits[*to] == 0) LS_TRY(make_ready(f, *to, e));
     return LS_OK;
 }
 
 ls_status ls_flight_start(ls_flight *f, const void *in, void *out, uint16_t group, uint32_t call,
                           uint64_t print, ls_error *e) {
-    const ls_schedule *s = f->schedule;
+    const ls_program *s = f->program;
     /* IN is only read, unless it is the outer one of an in-place call. */
     f->buffers[LS_IN] = (unsigned char *)(uintptr_t)in;
     f->buffers[LS_OUT] = out;
@@ -87,8 +87,8 @@ ls_status ls_flight_start(ls_flight *f, const void *in, void *out, uint16_t grou
 }
 
 static void copy(const ls_flight *f, const ls_step *s) {
-    ls_dtype from = ls_schedule_dtype(f->schedule, s->a.buffer);
-    ls_dtype to = ls_schedule_dtype(f->schedule, s->out.buffer);
+    ls_dtype from = ls_program_dtype(f->program, s->a.buffer);
+    ls_dtype to = ls_program_dtype(f->program, s->out.buffer);
     if (from == to)
         memcpy(address(f, s->out), address(f, s->a), s->count * size_at(f, s->a.buffer));
     else if (to == LS_F32)
@@ -104,10 +104,10 @@ ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
     int i = f->ready[f->ready_first];
     f->ready_first++;
     f->nready--;
-    const ls_step *s = &f->schedule->steps[i];
-    ls_dtype type = ls_schedule_dtype(f->schedule, s->out.buffer);
+    const ls_step *s = &f->program->steps[i];
+    ls_dtype type = ls_program_dtype(f->program, s->out.buffer);
     if (s->kind == LS_STEP_COMBINE)
-        f->k->combine(type, f->schedule->op, s->count, address(f, s->a), address(f, s->b),
+        f->k->combine(type, f->program->op, s->count, address(f, s->a), address(f, s->b),
                       address(f, s->out));
     else if (s->kind == LS_STEP_AVERAGE)
         f->k->average(type, s->count, s->by, address(f, s->out));
@@ -121,13 +121,13 @@ ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
 static bool counts_differ(ls_flight *f, const ls_step *s, const ls_message *m) {
     size_t size = size_at(f, s->out.buffer);
     uint64_t theirs = m->their_nbytes / size;
-    int me = f->schedule->rank;
+    int me = f->program->rank;
     if (!s->counted || (m->their_print ^ m->print) >> 32) return false;
     bool got = theirs != s->count;
     bool given = (uint32_t)m->their_print != (uint32_t)s->back;
     bool mine = given && (!got || me < s->peer);
     f->miscount = (ls_miscount){.found = true,
-                                .dtype = (uint8_t)f->schedule->dtype,
+                                .dtype = (uint8_t)f->program->dtype,
                                 .from = mine ? me : s->peer,
                                 .to = mine ? s->peer : me,
                                 .sent = mine ? s->back : theirs,
@@ -137,7 +137,7 @@ static bool counts_differ(ls_flight *f, const ls_step *s, const ls_message *m) {
 
 ls_status ls_flight_done(ls_flight *f, const ls_message *m, ls_error *e) {
     int i = (int)(m - f->messages);
-    const ls_step *s = &f->schedule->steps[i];
+    const ls_step *s = &f->program->steps[i];
     bool good =
         s->kind != LS_STEP_RECV || (m->their_print == m->print && m->their_nbytes == m->nbytes);
     if (!good && counts_differ(f, s, m))

@@ -1,4 +1,4 @@
-/* flight.h - a schedule on its way: it runs over a transport, many at a time.
+/* flight.h - a program on its way: it runs over a transport, many at a time.
  *
  * A flight posts every message whose waits are over, and combines what has arrived. It never
  * blocks: ls_flight_work() does one computation that is ready, ls_flight_done() takes the messages
@@ -12,11 +12,11 @@
 #include "tensor/kernels.h"
 
 typedef struct ls_flight {
-    const ls_schedule *schedule;
+    const ls_program *program;
     ls_net *net;
     const ls_kernels *k;
     const int
-        *ranks; /* [size] worker of the transport for each rank of the schedule; NULL: itself */
+        *ranks; /* [size] worker of the transport for each rank of the program; NULL: itself */
     unsigned char *buffers[LS_NBUFFERS];
     uint16_t group;
     uint32_t call;
@@ -31,12 +31,12 @@ typedef struct ls_flight {
     ls_miscount miscount; /* of the counted message that ended it; its call is not filled in */
 } ls_flight;
 
-/* Room for any run of this schedule. */
-void ls_flight_open(ls_flight *, const ls_schedule *, ls_net *, const ls_kernels *,
+/* Room for any run of this program. */
+void ls_flight_open(ls_flight *, const ls_program *, ls_net *, const ls_kernels *,
                     const int *ranks);
 void ls_flight_free(ls_flight *);
 
-/* in, out: the caller's, as the schedule was made for. Posts what can be posted. */
+/* in, out: the caller's, as the program was made for. Posts what can be posted. */
 ls_status ls_flight_start(ls_flight *, const void *in, void *out, uint16_t group, uint32_t call,
                           uint64_t print, ls_error *);
 /* Does one computation, if there is one to do. */

@@ -72,13 +72,13 @@ static const ls_algorithm *algorithm_for(const ls_group *g, const ls_call *c) {
     return is_forced(g, c) ? g->forced : ls_choose(c, g->size, &g->end->link);
 }
 
-ls_choice ls_group_choose(const ls_group *g, const ls_call *c) {
-    if (ls_goes_shared(g)) return (ls_choice){.way = LS_BY_SHARED_MEMORY};
-    if (goes_native(g, c)) return (ls_choice){.way = LS_BY_NATIVE, .forced = true};
-    return (ls_choice){LS_BY_MESSAGES, algorithm_for(g, c), is_forced(g, c)};
+ls_route ls_group_route(const ls_group *g, const ls_call *c) {
+    if (ls_goes_shared(g)) return (ls_route){.way = LS_BY_SHARED_MEMORY};
+    if (goes_native(g, c)) return (ls_route){.way = LS_BY_NATIVE, .forced = true};
+    return (ls_route){LS_BY_MESSAGES, algorithm_for(g, c), is_forced(g, c)};
 }
 
-/* ---- schedules ---- */
+/* ---- programs ---- */
 
 static bool same_counts(const size_t *a, const size_t *b, size_t n) {
     return !a == !b && (!a || memcmp(a, b, n * sizeof *a) == 0);
@@ -99,7 +99,7 @@ static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in
 static void forget(ls_cached *x) {
     if (!x->made) return;
     ls_flight_free(&x->flight);
-    ls_schedule_free(&x->schedule);
+    ls_program_free(&x->program);
     free((void *)(uintptr_t)x->call.counts);
     free((void *)(uintptr_t)x->call.sends);
     free((void *)(uintptr_t)x->call.receives);
@@ -124,9 +124,9 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     x->call.hosts = g->hosts;
     x->call.piece = ls_choose_piece(c, g->size);
     x->algorithm = algorithm_for(g, c);
-    ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->schedule);
-    x->traffic = ls_schedule_traffic(&x->schedule);
-    ls_flight_open(&x->flight, &x->schedule, g->end->net, g->end->k, g->ranks);
+    ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->program);
+    x->traffic = ls_program_traffic(&x->program);
+    ls_flight_open(&x->flight, &x->program, g->end->net, g->end->k, g->ranks);
 }
 
 /* One is free: that was waited for. */
@@ -143,7 +143,7 @@ static ls_cached *cached_for(ls_group *g, const ls_call *c, ls_in_place p) {
     return oldest;
 }
 
-static bool has_free_schedule(ls_group *g, const ls_request *unused) {
+static bool has_free_program(ls_group *g, const ls_request *unused) {
     (void)unused;
     for (int i = 0; i < LS_CACHE; i++)
         if (!atomic_load(&g->cache[i].busy)) return true;
@@ -499,8 +499,8 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     ls_health_listen(g);
     if (g->broken) return fail(g, e);
     bool shared = ls_goes_shared(g);
-    if (g->told) ls_choice_tell(g, c);
-    ready_fn *may_start = shared ? has_room : has_free_schedule;
+    if (g->told) ls_route_log(g, c);
+    ready_fn *may_start = shared ? has_room : has_free_program;
     if (!may_start(g, NULL)) LS_TRY(wait_until(g, NULL, may_start, g->timeout_ns, true, e));
     *r = (ls_request){.g = g, .call = *c, .site = g->site, .number = g->calls++};
     r->call.form = g->form;

@@ -2,7 +2,7 @@
  *
  * A call runs in one of three ways: straight from shared memory (shared.h), where all members of
  * the group share it and no algorithm is forced; by the transport's own collective (native.h),
- * where that is forced and can do it; else as a schedule over the transport (flight.h). Sends and
+ * where that is forced and can do it; else as a program over the transport (flight.h). Sends and
  * receives are single messages.
  *
  * Whoever waits does the work, of all groups of the endpoint: a message for one call may lie before
@@ -20,7 +20,7 @@
 #include "coll/flight.h"
 #include "coll/shared.h"
 
-enum { LS_CACHE = 32 }; /* schedules that a group keeps */
+enum { LS_CACHE = 32 }; /* programs that a group keeps */
 
 /* A result that is made in another place, and moved when its call is waited for. */
 typedef struct ls_settle {
@@ -29,13 +29,13 @@ typedef struct ls_settle {
     size_t nbytes; /* 0: it is in its place */
 } ls_settle;
 
-/* A schedule made once for all calls that are alike. */
+/* A program made once for all calls that are alike. */
 typedef struct ls_cached {
     ls_call call; /* counts: a copy */
     ls_overlap overlap;
     size_t overlap_first;
     const ls_algorithm *algorithm;
-    ls_schedule schedule;
+    ls_program program;
     ls_traffic traffic; /* of one run */
     ls_flight flight;
     bool made;
@@ -109,18 +109,18 @@ static inline bool ls_group_is_called_off(const ls_group *g) {
 }
 
 /* How a group makes a call; every member finds the same. */
-typedef struct ls_choice {
+typedef struct ls_route {
     enum { LS_BY_SHARED_MEMORY, LS_BY_NATIVE, LS_BY_MESSAGES } way;
     const ls_algorithm *algorithm; /* of messages; else NULL */
     bool forced;
-} ls_choice;
-ls_choice ls_group_choose(const ls_group *, const ls_call *);
+} ls_route;
+ls_route ls_group_route(const ls_group *, const ls_call *);
 /* "shared memory", "native", "ring", ... */
-const char *ls_choice_name(const ls_choice *);
+const char *ls_route_name(const ls_route *);
 /* The line of ls_group_explain(). */
-void ls_choice_explain(const ls_group *, const ls_call *, char *text, size_t nbytes);
+void ls_route_explain(const ls_group *, const ls_call *, char *text, size_t nbytes);
 /* Logs it, where this member is the first one and has not done so for such a call. */
-void ls_choice_tell(ls_group *, const ls_call *);
+void ls_route_log(ls_group *, const ls_call *);
 
 /* Where `in` and `out` of a call lie in each other. */
 typedef struct ls_in_place {

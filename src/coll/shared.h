@@ -99,7 +99,7 @@ bool ls_shared_step(ls_shared *, ls_shared_call *);
 int ls_shared_late(const ls_shared *, const ls_shared_call *);
 
 /* What this worker has called: shown by ls_shared_start(), and here for a call that runs as a
- * schedule; and where it waits. */
+ * program; and where it waits. */
 void ls_shared_note(ls_shared *, const ls_record *);
 void ls_shared_note_wait(ls_shared *, ls_waiting, const ls_single *);
 const ls_history *ls_shared_own(const ls_shared *);

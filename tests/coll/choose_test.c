@@ -1,4 +1,4 @@
-/* choose_test.c - the cost model: what it counts is what schedules do, and it chooses what is known
+/* choose_test.c - the cost model: what it counts is what programs do, and it chooses what is known
  * to be best where links are of one kind. */
 #include "coll/choose.h"
 
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "test.h"
 
-/* ---- what is counted, beside the schedules of all workers ---- */
+/* ---- what is counted, beside the programs of all workers ---- */
 
 typedef struct counted {
     double messages, sent, added, most_messages, most_sent, most_added; /* means, and the busiest */
@@ -19,7 +19,7 @@ static double most(double a, double b) { return a > b ? a : b; }
 static counted count(const ls_algorithm *a, const ls_call *c, int n) {
     counted all = {0};
     for (int rank = 0; rank < n; rank++) {
-        ls_schedule s;
+        ls_program s;
         ls_algorithm_make(a, c, rank, n, LS_APART, 0, &s);
         double messages = 0, sent = 0, added = 0, size = (double)ls_dtype_size(c->dtype);
         for (int i = 0; i < s.nsteps; i++) {
@@ -29,7 +29,7 @@ static counted count(const ls_algorithm *a, const ls_call *c, int n) {
             sent += moves ? bytes / 2 : 0;
             added += s.steps[i].kind == LS_STEP_COMBINE ? bytes : 0;
         }
-        ls_schedule_free(&s);
+        ls_program_free(&s);
         all.messages += messages / n;
         all.sent += sent / n;
         all.added += added / n;

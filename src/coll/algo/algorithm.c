@@ -74,43 +74,43 @@ static size_t out_count(const ls_call *c, int rank) {
     return c->what == LS_CALL_REDUCE_SCATTER && c->counts ? c->counts[rank] : c->count;
 }
 
-/* Copies places of a schedule of f32 over WIDE: IN begins at `in`, OUT at `out`, TEMP at `temp`. */
+/* Copies places of a program of f32 over WIDE: IN begins at `in`, OUT at `out`, TEMP at `temp`. */
 static ls_place moved(ls_place p, size_t in, size_t out, size_t temp) {
     size_t base = p.buffer == LS_IN ? in : p.buffer == LS_OUT ? out : temp;
     return (ls_place){LS_WIDE, base + p.first};
 }
 
-/* An algorithm that sends sums sends them in f32 where elements are halves: its schedule for f32,
+/* An algorithm that sends sums sends them in f32 where elements are halves: its program for f32,
  * between widening `in` and narrowing `out`. */
-static void make_widened(const ls_algorithm *a, const ls_call *c, ls_schedule *s) {
+static void make_widened(const ls_algorithm *a, const ls_call *c, ls_program *s) {
     ls_call wide = *c;
     wide.dtype = LS_F32;
-    ls_schedule inner;
-    ls_schedule_begin(&inner, LS_F32, c->op, s->rank, s->size);
+    ls_program inner;
+    ls_program_begin(&inner, LS_F32, c->op, s->rank, s->size);
     a->make(&wide, &inner);
     size_t nin = in_count(c, s->rank, s->size), nout = out_count(c, s->rank);
-    size_t in = ls_schedule_wide(s, nin).first, out = ls_schedule_wide(s, nout).first;
-    size_t temp = ls_schedule_wide(s, inner.ntemp).first;
-    ls_schedule_copy(s, (ls_place){LS_IN, 0}, (ls_place){LS_WIDE, in}, nin);
+    size_t in = ls_program_wide(s, nin).first, out = ls_program_wide(s, nout).first;
+    size_t temp = ls_program_wide(s, inner.ntemp).first;
+    ls_program_copy(s, (ls_place){LS_IN, 0}, (ls_place){LS_WIDE, in}, nin);
     for (int i = 0; i < inner.nsteps; i++) {
         const ls_step *t = &inner.steps[i];
         ls_place x = moved(t->a, in, out, temp), y = moved(t->b, in, out, temp);
         ls_place z = moved(t->out, in, out, temp);
         switch (t->kind) {
-        case LS_STEP_SEND: ls_schedule_send(s, t->peer, x, t->count); break;
-        case LS_STEP_RECV: ls_schedule_recv(s, t->peer, z, t->count); break;
-        case LS_STEP_COMBINE: ls_schedule_combine(s, x, y, z, t->count); break;
-        case LS_STEP_COPY: ls_schedule_copy(s, x, z, t->count); break;
-        case LS_STEP_AVERAGE: ls_schedule_average(s, z, t->count, t->by); break;
+        case LS_STEP_SEND: ls_program_send(s, t->peer, x, t->count); break;
+        case LS_STEP_RECV: ls_program_recv(s, t->peer, z, t->count); break;
+        case LS_STEP_COMBINE: ls_program_combine(s, x, y, z, t->count); break;
+        case LS_STEP_COPY: ls_program_copy(s, x, z, t->count); break;
+        case LS_STEP_AVERAGE: ls_program_average(s, z, t->count, t->by); break;
         }
     }
-    ls_schedule_copy(s, (ls_place){LS_WIDE, out}, (ls_place){LS_OUT, 0}, nout);
-    ls_schedule_free(&inner);
+    ls_program_copy(s, (ls_place){LS_WIDE, out}, (ls_place){LS_OUT, 0}, nout);
+    ls_program_free(&inner);
 }
 
 void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int size,
-                       ls_overlap overlap, size_t overlap_first, ls_schedule *s_p) {
-    ls_schedule_begin(s_p, c->dtype, c->op, rank, size);
+                       ls_overlap overlap, size_t overlap_first, ls_program *s_p) {
+    ls_program_begin(s_p, c->dtype, c->op, rank, size);
     s_p->overlap = overlap;
     s_p->overlap_first = overlap_first;
     /* The direct algorithms sum where all inputs meet, and widen there. */
@@ -119,7 +119,7 @@ void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int si
         make_widened(a, c, s_p);
     else
         a->make(c, s_p);
-    ls_schedule_finish(s_p);
+    ls_program_finish(s_p);
 }
 
 size_t *ls_call_offsets(const ls_call *c, int size) {
@@ -135,8 +135,8 @@ size_t *ls_even_offsets(size_t count, int n) {
     return offset;
 }
 
-void ls_finish_average(const ls_call *c, ls_schedule *s, ls_place out, size_t count) {
-    if (c->op == LS_AVG) ls_schedule_average(s, out, count, s->size);
+void ls_finish_average(const ls_call *c, ls_program *s, ls_place out, size_t count) {
+    if (c->op == LS_AVG) ls_program_average(s, out, count, s->size);
 }
 
 bool ls_tree_order_always(ls_collective what, int n) {

@@ -1,7 +1,7 @@
 /* algorithm.h - what can be asked of a group, and the algorithms that answer.
  *
- * An algorithm turns a call into one worker's schedule. It is pure: the same call, rank and size
- * give the same steps, and the schedules of all workers fit together. docs/collectives.md has the
+ * An algorithm turns a call into one worker's program. It is pure: the same call, rank and size
+ * give the same steps, and the programs of all workers fit together. docs/collectives.md has the
  * algorithms in one table: messages, bytes, and the order in which each sums.
  *
  * Buffers of a call, in elements (n workers):
@@ -34,7 +34,7 @@
 
 #include "base/error.h"
 #include "coll/algo/mark.h"
-#include "coll/algo/schedule.h"
+#include "coll/algo/program.h"
 #include "tensor/dtype.h"
 
 typedef enum ls_collective {
@@ -84,7 +84,7 @@ typedef struct ls_algorithm {
     const char *order;
     /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */
     bool (*tree_order)(ls_collective, int n);
-    void (*make)(const ls_call *, ls_schedule *);
+    void (*make)(const ls_call *, ls_program *);
 } ls_algorithm;
 
 extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubling, ls_binomial,
@@ -131,10 +131,10 @@ static inline bool ls_call_pairs(const ls_call *c, int me, int peer) {
     return c->what == LS_CALL_ALL_TO_ALL_V || me == c->root || peer == c->root;
 }
 
-/* The schedule of worker `rank` of `size`. `overlap` and `overlap_first` as in ls_schedule. The
+/* The program of worker `rank` of `size`. `overlap` and `overlap_first` as in ls_program. The
  * algorithm must do what is called. */
 void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size,
-                       ls_overlap overlap, size_t overlap_first, ls_schedule *s_p);
+                       ls_overlap overlap, size_t overlap_first, ls_program *s_p);
 
 /* ---- for algorithms ---- */
 
@@ -166,7 +166,7 @@ bool ls_tree_order_always(ls_collective, int n);
 bool ls_tree_order_up_to_two(ls_collective, int n); /* a + b is b + a */
 
 /* The average's division, where the call asks for it. */
-void ls_finish_average(const ls_call *, ls_schedule *, ls_place out, size_t count);
+void ls_finish_average(const ls_call *, ls_program *, ls_place out, size_t count);
 
 /* The length of the next piece, with `left` elements to go. */
 static inline size_t ls_piece(const ls_call *c, size_t left) {
@@ -177,13 +177,13 @@ static inline size_t ls_piece(const ls_call *c, size_t left) {
  *
  * reduce-scatter: member i's block of the sum of all `in` goes to its `out`.
  * all-gather: every block of buf comes from its member; the own one is there before. */
-void ls_direct_reduce_scatter(const ls_call *, ls_schedule *, const ls_team *, ls_place in,
+void ls_direct_reduce_scatter(const ls_call *, ls_program *, const ls_team *, ls_place in,
                               const size_t *offset, ls_place out);
-void ls_direct_all_gather(const ls_call *, ls_schedule *, const ls_team *, ls_place buf,
+void ls_direct_all_gather(const ls_call *, ls_program *, const ls_team *, ls_place buf,
                           const size_t *offset);
 /* scan and exscan; prefix.c. */
-void ls_doubling_prefix(const ls_call *, ls_schedule *);
-void ls_binomial_broadcast(const ls_call *, ls_schedule *, const ls_team *, ls_place buf,
+void ls_doubling_prefix(const ls_call *, ls_program *);
+void ls_binomial_broadcast(const ls_call *, ls_program *, const ls_team *, ls_place buf,
                            size_t count, int root);
 
 #endif

@@ -36,7 +36,7 @@ static const uint32_t ALL = (1u << LS_NCALLS) - 1;
 
 /* One piece of a sum: where each leaf's input lies. */
 typedef struct piece_sum {
-    ls_schedule *s;
+    ls_program *s;
     const ls_leaves *leaves;
     const ls_place *at; /* [leaves->n] */
     int me;             /* the member whose leaves must not be written; -1: none */
@@ -60,35 +60,35 @@ static part sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
     int middle = ls_tree_split(lo, hi);
     part left = sum_node(p, lo, middle, NULL), right = sum_node(p, middle, hi, NULL);
     ls_place out = target ? *target : left.own ? right.at : left.at;
-    ls_schedule_combine(p->s, left.at, right.at, out, p->count);
+    ls_program_combine(p->s, left.at, right.at, out, p->count);
     return (part){out, false};
 }
 
 /* out = sum of the leaves; where they are widened, in `wide` [leaves * count]. */
 static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place out) {
-    ls_schedule *s = p->s;
+    ls_program *s = p->s;
     int V = p->leaves->V, n = p->leaves->n;
     if (!ls_call_widens(c)) {
         part sum = sum_node(p, 0, V, &out);
-        if (n == 1) ls_schedule_copy(s, sum.at, out, p->count);
+        if (n == 1) ls_program_copy(s, sum.at, out, p->count);
         ls_finish_average(c, s, out, p->count);
         return;
     }
     ls_place *wides = LS_NEW_ARRAY(ls_place, (size_t)n);
     for (int i = 0; i < n; i++) {
         wides[i] = ls_at(wide, (size_t)i * p->count);
-        ls_schedule_copy(s, p->at[i], wides[i], p->count);
+        ls_program_copy(s, p->at[i], wides[i], p->count);
     }
     piece_sum w = {s, p->leaves, wides, -1, p->count, 0};
     part sum = sum_node(&w, 0, V, NULL);
     ls_finish_average(c, s, sum.at, p->count);
-    ls_schedule_copy(s, sum.at, out, p->count);
+    ls_program_copy(s, sum.at, out, p->count);
     free(wides);
 }
 
 /* The members' pieces [first, first + count) of my block arrive in `slot`, and are summed. `mine`:
  * that piece of my own first input. */
-static void receive_piece(const ls_call *c, ls_schedule *s, const ls_team *t, const ls_leaves *l,
+static void receive_piece(const ls_call *c, ls_program *s, const ls_team *t, const ls_leaves *l,
                           ls_place mine, ls_place slot, ls_place wide, size_t count, ls_place out) {
     ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)l->n);
     for (int i = 0, taken = 0; i < l->n; i++)
@@ -97,7 +97,7 @@ static void receive_piece(const ls_call *c, ls_schedule *s, const ls_team *t, co
     for (int k = 1; k < t->size; k++) {
         int from = (t->me + k) % t->size;
         for (int i = 0; i < l->n; i++)
-            if (l->worker[i] == from) ls_schedule_recv(s, ls_team_rank(t, from), at[i], count);
+            if (l->worker[i] == from) ls_program_recv(s, ls_team_rank(t, from), at[i], count);
     }
     piece_sum p = {s, l, at, t->me, count, 0};
     sum_piece(c, &p, wide, out);
@@ -106,7 +106,7 @@ static void receive_piece(const ls_call *c, ls_schedule *s, const ls_team *t, co
 
 /* Sends the pieces at `at` of all other members' blocks, of each of `inputs` own ones; false when
  * no block is that long. */
-static bool send_pieces(const ls_call *c, ls_schedule *s, const ls_team *t, int inputs, ls_place in,
+static bool send_pieces(const ls_call *c, ls_program *s, const ls_team *t, int inputs, ls_place in,
                         const size_t *offset, size_t at) {
     bool any = false;
     for (int k = 1; k < t->size; k++) {
@@ -115,14 +115,14 @@ static bool send_pieces(const ls_call *c, ls_schedule *s, const ls_team *t, int 
         if (at >= n) continue;
         any = true;
         for (int i = 0; i < inputs; i++)
-            ls_schedule_send(s, ls_team_rank(t, to),
-                             ls_at(in, (size_t)i * c->stride + offset[to] + at),
-                             ls_piece(c, n - at));
+            ls_program_send(s, ls_team_rank(t, to),
+                            ls_at(in, (size_t)i * c->stride + offset[to] + at),
+                            ls_piece(c, n - at));
     }
     return any;
 }
 
-void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place in,
+void ls_direct_reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t, ls_place in,
                               const size_t *offset, ls_place out) {
     ls_leaves l;
     ls_leaves_make(c->V, c->first, t->size, &l);
@@ -131,8 +131,8 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t
     ls_place slots[WINDOW], wides[WINDOW] = {0};
     size_t nslots = most == n ? 1 : WINDOW;
     for (size_t i = 0; i < nslots; i++) {
-        slots[i] = ls_schedule_temp(s, (size_t)(l.n - own) * most);
-        if (ls_call_widens(c)) wides[i] = ls_schedule_wide(s, (size_t)l.n * most);
+        slots[i] = ls_program_temp(s, (size_t)(l.n - own) * most);
+        if (ls_call_widens(c)) wides[i] = ls_program_wide(s, (size_t)l.n * most);
     }
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     for (size_t at = 0, i = 0;; at += step, i++) {
@@ -147,7 +147,7 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t
 }
 
 /* Pieces of block i from member i to all. */
-void ls_direct_all_gather(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place buf,
+void ls_direct_all_gather(const ls_call *c, ls_program *s, const ls_team *t, ls_place buf,
                           const size_t *offset) {
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     size_t mine = offset[t->me + 1] - offset[t->me], longest = 0;
@@ -158,11 +158,11 @@ void ls_direct_all_gather(const ls_call *c, ls_schedule *s, const ls_team *t, ls
             int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
             size_t n = offset[from + 1] - offset[from];
             if (at < mine)
-                ls_schedule_send(s, ls_team_rank(t, to), ls_at(buf, offset[t->me] + at),
-                                 ls_piece(c, mine - at));
+                ls_program_send(s, ls_team_rank(t, to), ls_at(buf, offset[t->me] + at),
+                                ls_piece(c, mine - at));
             if (at < n)
-                ls_schedule_recv(s, ls_team_rank(t, from), ls_at(buf, offset[from] + at),
-                                 ls_piece(c, n - at));
+                ls_program_recv(s, ls_team_rank(t, from), ls_at(buf, offset[from] + at),
+                                ls_piece(c, n - at));
         }
 }
 
@@ -170,138 +170,138 @@ void ls_direct_all_gather(const ls_call *c, ls_schedule *s, const ls_team *t, ls
 
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
-static void all_reduce(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void all_reduce(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_even_offsets(c->count, t->size);
     ls_direct_reduce_scatter(c, s, t, IN, offset, ls_at(OUT, offset[t->me]));
     ls_direct_all_gather(c, s, t, OUT, offset);
     free(offset);
 }
 
-static void reduce_scatter(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
     ls_direct_reduce_scatter(c, s, t, IN, offset, OUT);
     free(offset);
 }
 
-static void all_gather(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void all_gather(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
-    ls_schedule_copy(s, IN, ls_at(OUT, offset[t->me]), offset[t->me + 1] - offset[t->me]);
+    ls_program_copy(s, IN, ls_at(OUT, offset[t->me]), offset[t->me + 1] - offset[t->me]);
     ls_direct_all_gather(c, s, t, OUT, offset);
     free(offset);
 }
 
-static void gather_blocks(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place mine,
+static void gather_blocks(const ls_call *c, ls_program *s, const ls_team *t, ls_place mine,
                           const size_t *offset) {
     size_t n = offset[t->me + 1] - offset[t->me];
     if (t->me != c->root) {
-        ls_schedule_send(s, c->root, mine, n);
+        ls_program_send(s, c->root, mine, n);
         return;
     }
-    ls_schedule_copy(s, mine, ls_at(OUT, offset[t->me]), n);
+    ls_program_copy(s, mine, ls_at(OUT, offset[t->me]), n);
     for (int i = 0; i < t->size; i++)
-        if (i != c->root) ls_schedule_recv(s, i, ls_at(OUT, offset[i]), offset[i + 1] - offset[i]);
+        if (i != c->root) ls_program_recv(s, i, ls_at(OUT, offset[i]), offset[i + 1] - offset[i]);
 }
 
-static void scatter_blocks(const ls_call *c, ls_schedule *s, const ls_team *t, ls_place from,
+static void scatter_blocks(const ls_call *c, ls_program *s, const ls_team *t, ls_place from,
                            const size_t *offset, ls_place mine) {
     size_t n = offset[t->me + 1] - offset[t->me];
     if (t->me != c->root) {
-        ls_schedule_recv(s, c->root, mine, n);
+        ls_program_recv(s, c->root, mine, n);
         return;
     }
     for (int k = 1; k < t->size; k++) {
         int i = (t->me + k) % t->size;
-        ls_schedule_send(s, i, ls_at(from, offset[i]), offset[i + 1] - offset[i]);
+        ls_program_send(s, i, ls_at(from, offset[i]), offset[i + 1] - offset[i]);
     }
-    ls_schedule_copy(s, ls_at(from, offset[t->me]), mine, n);
+    ls_program_copy(s, ls_at(from, offset[t->me]), mine, n);
 }
 
-static void broadcast(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void broadcast(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_even_offsets(c->count, t->size);
     scatter_blocks(c, s, t, OUT, offset, ls_at(OUT, offset[t->me]));
     ls_direct_all_gather(c, s, t, OUT, offset);
     free(offset);
 }
 
-static void reduce(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void reduce(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_even_offsets(c->count, t->size);
     size_t n = offset[t->me + 1] - offset[t->me];
-    ls_place mine = t->me == c->root ? ls_at(OUT, offset[t->me]) : ls_schedule_temp(s, n);
+    ls_place mine = t->me == c->root ? ls_at(OUT, offset[t->me]) : ls_program_temp(s, n);
     ls_direct_reduce_scatter(c, s, t, IN, offset, mine);
     gather_blocks(c, s, t, mine, offset);
     free(offset);
 }
 
-static void gather(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void gather(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
     gather_blocks(c, s, t, IN, offset);
     free(offset);
 }
 
-static void scatter(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void scatter(const ls_call *c, ls_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
     scatter_blocks(c, s, t, IN, offset, OUT);
     free(offset);
 }
 
 /* In place what comes waits in TEMP until the block that it replaces has gone. */
-static void all_to_all(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void all_to_all(const ls_call *c, ls_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
     bool in_place = s->overlap != LS_APART;
     ls_place room = {LS_TEMP, 0};
-    if (in_place) room = ls_schedule_temp(s, (size_t)(n - 1) * c->count);
-    ls_schedule_copy(s, ls_at(IN, (size_t)me * c->count), ls_at(OUT, (size_t)me * c->count),
-                     c->count);
+    if (in_place) room = ls_program_temp(s, (size_t)(n - 1) * c->count);
+    ls_program_copy(s, ls_at(IN, (size_t)me * c->count), ls_at(OUT, (size_t)me * c->count),
+                    c->count);
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me + n - k) % n;
         ls_place at = in_place ? ls_at(room, (size_t)(k - 1) * c->count)
                                : ls_at(OUT, (size_t)from * c->count);
-        ls_schedule_send(s, to, ls_at(IN, (size_t)to * c->count), c->count);
-        ls_schedule_recv(s, from, at, c->count);
+        ls_program_send(s, to, ls_at(IN, (size_t)to * c->count), c->count);
+        ls_program_recv(s, from, at, c->count);
     }
     for (int k = 1; k < n && in_place; k++)
-        ls_schedule_copy(s, ls_at(room, (size_t)(k - 1) * c->count),
-                         ls_at(OUT, (size_t)((me + n - k) % n) * c->count), c->count);
+        ls_program_copy(s, ls_at(room, (size_t)(k - 1) * c->count),
+                        ls_at(OUT, (size_t)((me + n - k) % n) * c->count), c->count);
 }
 
 /* Who may have something for each other hear from each other, also where nothing goes: so both
  * sides of a count see it. */
-static void pairwise(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void pairwise(const ls_call *c, ls_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
     size_t *in = LS_NEW_ARRAY(size_t, (size_t)n + 1), *out = LS_NEW_ARRAY(size_t, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
         in[i + 1] = in[i] + ls_call_sends(c, me, i);
         out[i + 1] = out[i] + ls_call_receives(c, me, i);
     }
-    ls_schedule_copy(s, ls_at(IN, in[me]), ls_at(OUT, out[me]), in[me + 1] - in[me]);
+    ls_program_copy(s, ls_at(IN, in[me]), ls_at(OUT, out[me]), in[me + 1] - in[me]);
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me + n - k) % n;
         if (ls_call_pairs(c, me, to))
-            ls_schedule_send_counted(s, to, ls_at(IN, in[to]), in[to + 1] - in[to],
-                                     out[to + 1] - out[to]);
+            ls_program_send_counted(s, to, ls_at(IN, in[to]), in[to + 1] - in[to],
+                                    out[to + 1] - out[to]);
         if (ls_call_pairs(c, me, from))
-            ls_schedule_recv_counted(s, from, ls_at(OUT, out[from]), out[from + 1] - out[from],
-                                     in[from + 1] - in[from]);
+            ls_program_recv_counted(s, from, ls_at(OUT, out[from]), out[from + 1] - out[from],
+                                    in[from + 1] - in[from]);
     }
     free(in);
     free(out);
 }
 
 /* What comes from the workers before, and (scan) my own, in the order of the tree over these. */
-static void prefix(const ls_call *c, ls_schedule *s) {
+static void prefix(const ls_call *c, ls_program *s) {
     int me = s->rank, n = c->what == LS_CALL_SCAN ? me + 1 : me;
-    ls_place slot = ls_schedule_temp(s, (size_t)me * c->count), wide = {LS_WIDE, 0};
+    ls_place slot = ls_program_temp(s, (size_t)me * c->count), wide = {LS_WIDE, 0};
     ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)me + 1);
-    for (int to = me + 1; to < s->size; to++) ls_schedule_send(s, to, IN, c->count);
+    for (int to = me + 1; to < s->size; to++) ls_program_send(s, to, IN, c->count);
     for (int from = 0; from < me; from++) {
         at[from] = ls_at(slot, (size_t)from * c->count);
-        ls_schedule_recv(s, from, at[from], c->count);
+        ls_program_recv(s, from, at[from], c->count);
     }
     at[me] = IN;
     if (n > 0) {
         ls_leaves l;
         ls_leaves_make(0, NULL, n, &l);
-        if (ls_call_widens(c)) wide = ls_schedule_wide(s, (size_t)n * c->count);
+        if (ls_call_widens(c)) wide = ls_program_wide(s, (size_t)n * c->count);
         piece_sum p = {s, &l, at, me, c->count, 0};
         sum_piece(c, &p, wide, OUT);
         ls_leaves_free(&l);
@@ -309,17 +309,17 @@ static void prefix(const ls_call *c, ls_schedule *s) {
     free(at);
 }
 
-static void barrier(const ls_call *c, ls_schedule *s, const ls_team *t) {
+static void barrier(const ls_call *c, ls_program *s, const ls_team *t) {
     (void)c;
-    ls_place token = ls_schedule_temp(s, (size_t)t->size);
+    ls_place token = ls_program_temp(s, (size_t)t->size);
     for (int k = 1; k < t->size; k++) {
         int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
-        ls_schedule_send(s, to, ls_at(token, (size_t)t->me), 1);
-        ls_schedule_recv(s, from, ls_at(token, (size_t)from), 1);
+        ls_program_send(s, to, ls_at(token, (size_t)t->me), 1);
+        ls_program_recv(s, from, ls_at(token, (size_t)from), 1);
     }
 }
 
-static void make_direct(const ls_call *c, ls_schedule *s) {
+static void make_direct(const ls_call *c, ls_program *s) {
     const ls_team t = {.size = s->size, .me = s->rank};
     switch (c->what) {
     case LS_CALL_ALL_REDUCE: all_reduce(c, s, &t); break;
@@ -347,12 +347,12 @@ const ls_algorithm ls_direct = {.name = "direct",
                                 .make = make_direct};
 
 /* Sends from IN before OUT is written, where they are one: the waits see to that. */
-static void make_exchange(const ls_call *c, ls_schedule *s) {
+static void make_exchange(const ls_call *c, ls_program *s) {
     const ls_team t = {.size = s->size, .me = s->rank};
-    for (int k = 1; k < t.size; k++) ls_schedule_send(s, (t.me + k) % t.size, IN, c->count);
-    ls_place slot = ls_schedule_temp(s, ((size_t)t.size - 1) * c->count);
+    for (int k = 1; k < t.size; k++) ls_program_send(s, (t.me + k) % t.size, IN, c->count);
+    ls_place slot = ls_program_temp(s, ((size_t)t.size - 1) * c->count);
     ls_place wide = {LS_WIDE, 0};
-    if (ls_call_widens(c)) wide = ls_schedule_wide(s, (size_t)t.size * c->count);
+    if (ls_call_widens(c)) wide = ls_program_wide(s, (size_t)t.size * c->count);
     ls_leaves l;
     ls_leaves_make(0, NULL, t.size, &l);
     receive_piece(c, s, &t, &l, IN, slot, wide, c->count, OUT);

@@ -55,34 +55,34 @@ static int pairs_rank(const pairs *f, int member) {
 }
 
 /* The even one's vector is added to the odd one's; returns where the input of the p then lies. */
-static ls_place fold(ls_schedule *s, const pairs *f, size_t count, ls_place acc) {
+static ls_place fold(ls_program *s, const pairs *f, size_t count, ls_place acc) {
     if (s->rank >= 2 * f->rest) return IN;
     if (f->me < 0) {
-        ls_schedule_send(s, s->rank + 1, IN, count);
+        ls_program_send(s, s->rank + 1, IN, count);
         return IN;
     }
-    ls_place got = ls_schedule_temp(s, count);
-    ls_schedule_recv(s, s->rank - 1, got, count);
-    ls_schedule_combine(s, got, IN, acc, count);
+    ls_place got = ls_program_temp(s, count);
+    ls_program_recv(s, s->rank - 1, got, count);
+    ls_program_combine(s, got, IN, acc, count);
     return acc;
 }
 
 /* The odd one gives the even one `count` elements of the result. */
-static void unfold(ls_schedule *s, const pairs *f, ls_place from, ls_place to, size_t count) {
+static void unfold(ls_program *s, const pairs *f, ls_place from, ls_place to, size_t count) {
     if (s->rank >= 2 * f->rest) return;
     if (f->me < 0)
-        ls_schedule_recv(s, s->rank + 1, to, count);
+        ls_program_recv(s, s->rank + 1, to, count);
     else
-        ls_schedule_send(s, s->rank - 1, from, count);
+        ls_program_send(s, s->rank - 1, from, count);
 }
 
 /* acc = own + what the partner has, the lower-numbered on the left. */
-static void add_partner(ls_schedule *s, const pairs *f, int partner, ls_place own, ls_place got,
+static void add_partner(ls_program *s, const pairs *f, int partner, ls_place own, ls_place got,
                         ls_place acc, size_t count) {
     if (partner < f->me)
-        ls_schedule_combine(s, got, own, acc, count);
+        ls_program_combine(s, got, own, acc, count);
     else
-        ls_schedule_combine(s, own, got, acc, count);
+        ls_program_combine(s, own, got, acc, count);
 }
 
 typedef struct range {
@@ -99,7 +99,7 @@ static void halve(range r, int me, int distance, range *keep_p, range *give_p) {
 
 /* The sums of my part, in acc (which spans the whole vector); history [log2 p] are the ranges that
  * I kept. */
-static range halving(ls_schedule *s, const pairs *f, bool near_first, const size_t *offset,
+static range halving(ls_program *s, const pairs *f, bool near_first, const size_t *offset,
                      ls_place own, ls_place acc, range *history) {
     range r = {0, f->p};
     int step = 0;
@@ -108,9 +108,9 @@ static range halving(ls_schedule *s, const pairs *f, bool near_first, const size
         halve(r, f->me, d, &keep, &give);
         int partner = f->me ^ d, rank = pairs_rank(f, partner);
         size_t first = offset[keep.lo], count = offset[keep.hi] - first;
-        ls_place got = ls_schedule_temp(s, count);
-        ls_schedule_send(s, rank, ls_at(own, offset[give.lo]), offset[give.hi] - offset[give.lo]);
-        ls_schedule_recv(s, rank, got, count);
+        ls_place got = ls_program_temp(s, count);
+        ls_program_send(s, rank, ls_at(own, offset[give.lo]), offset[give.hi] - offset[give.lo]);
+        ls_program_recv(s, rank, got, count);
         add_partner(s, f, partner, ls_at(own, first), got, ls_at(acc, first), count);
         own = acc;
         history[step++] = r = keep;
@@ -119,7 +119,7 @@ static range halving(ls_schedule *s, const pairs *f, bool near_first, const size
 }
 
 /* The same steps backwards: everything that the p have, in buf. */
-static void gather_back(ls_schedule *s, const pairs *f, const size_t *offset, ls_place buf,
+static void gather_back(ls_program *s, const pairs *f, const size_t *offset, ls_place buf,
                         const range *history) {
     int step = 0;
     while (1 << step < f->p) step++;
@@ -128,13 +128,13 @@ static void gather_back(ls_schedule *s, const pairs *f, const size_t *offset, ls
         range theirs =
             mine.lo == whole.lo ? (range){mine.hi, whole.hi} : (range){whole.lo, mine.lo};
         int rank = pairs_rank(f, f->me ^ d);
-        ls_schedule_send(s, rank, ls_at(buf, offset[mine.lo]), offset[mine.hi] - offset[mine.lo]);
-        ls_schedule_recv(s, rank, ls_at(buf, offset[theirs.lo]),
-                         offset[theirs.hi] - offset[theirs.lo]);
+        ls_program_send(s, rank, ls_at(buf, offset[mine.lo]), offset[mine.hi] - offset[mine.lo]);
+        ls_program_recv(s, rank, ls_at(buf, offset[theirs.lo]),
+                        offset[theirs.hi] - offset[theirs.lo]);
     }
 }
 
-static void halving_all_reduce(const ls_call *c, ls_schedule *s) {
+static void halving_all_reduce(const ls_call *c, ls_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     ls_place own = fold(s, &f, c->count, OUT);
     if (f.me >= 0) {
@@ -142,7 +142,7 @@ static void halving_all_reduce(const ls_call *c, ls_schedule *s) {
         size_t *offset = ls_even_offsets(c->count, f.p);
         range r = halving(s, &f, true, offset, own, OUT, history);
         size_t first = offset[r.lo], count = offset[r.hi] - first;
-        if (f.p == 1) ls_schedule_copy(s, own, OUT, count);
+        if (f.p == 1) ls_program_copy(s, own, OUT, count);
         ls_finish_average(c, s, ls_at(OUT, first), count);
         gather_back(s, &f, offset, OUT, history);
         free(offset);
@@ -151,20 +151,20 @@ static void halving_all_reduce(const ls_call *c, ls_schedule *s) {
 }
 
 /* Part j of the vector are the blocks of member j: two where it is the odd one of a pair. */
-static void halving_reduce_scatter(const ls_call *c, ls_schedule *s) {
+static void halving_reduce_scatter(const ls_call *c, ls_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     size_t *block = ls_call_offsets(c, s->size), total = block[s->size];
     size_t mine = block[s->rank + 1] - block[s->rank];
-    ls_place acc = ls_schedule_temp(s, total), own = fold(s, &f, total, acc);
+    ls_place acc = ls_program_temp(s, total), own = fold(s, &f, total, acc);
     if (f.me >= 0) {
         range history[MAX_LOG];
         size_t *offset = LS_NEW_ARRAY(size_t, (size_t)f.p + 1);
         for (int j = 0; j <= f.p; j++) offset[j] = block[j <= f.rest ? 2 * j : j + f.rest];
         range r = halving(s, &f, false, offset, own, acc, history);
         size_t first = offset[r.lo], count = offset[r.hi] - first;
-        if (f.p == 1) ls_schedule_copy(s, own, acc, count);
+        if (f.p == 1) ls_program_copy(s, own, acc, count);
         ls_finish_average(c, s, ls_at(acc, first), count);
-        ls_schedule_copy(s, ls_at(acc, block[s->rank]), OUT, mine);
+        ls_program_copy(s, ls_at(acc, block[s->rank]), OUT, mine);
         free(offset);
     }
     /* The pair's even one gets its own block. */
@@ -175,7 +175,7 @@ static void halving_reduce_scatter(const ls_call *c, ls_schedule *s) {
     free(block);
 }
 
-static void make_halving(const ls_call *c, ls_schedule *s) {
+static void make_halving(const ls_call *c, ls_program *s) {
     if (c->what == LS_CALL_ALL_REDUCE)
         halving_all_reduce(c, s);
     else
@@ -184,42 +184,42 @@ static void make_halving(const ls_call *c, ls_schedule *s) {
 
 /* ---- doubling ---- */
 
-static void doubling_all_reduce(const ls_call *c, ls_schedule *s) {
+static void doubling_all_reduce(const ls_call *c, ls_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     ls_place own = fold(s, &f, c->count, OUT);
     if (f.me >= 0) {
         for (int d = 1; d < f.p; d *= 2) {
             int partner = f.me ^ d, rank = pairs_rank(&f, partner);
-            ls_place got = ls_schedule_temp(s, c->count);
-            ls_schedule_send(s, rank, own, c->count);
-            ls_schedule_recv(s, rank, got, c->count);
+            ls_place got = ls_program_temp(s, c->count);
+            ls_program_send(s, rank, own, c->count);
+            ls_program_recv(s, rank, got, c->count);
             add_partner(s, &f, partner, own, got, OUT, c->count);
             own = OUT;
         }
-        ls_schedule_copy(s, own, OUT, c->count);
+        ls_program_copy(s, own, OUT, c->count);
         ls_finish_average(c, s, OUT, c->count);
     }
     unfold(s, &f, OUT, OUT, c->count);
 }
 
 /* Calls `move` for blocks [first, first + n) modulo size: two runs where they wrap round. */
-static void blocks_move(ls_schedule *s, void (*move)(ls_schedule *, int, ls_place, size_t),
-                        int peer, ls_place buf, const size_t *offset, int first, int n) {
+static void blocks_move(ls_program *s, void (*move)(ls_program *, int, ls_place, size_t), int peer,
+                        ls_place buf, const size_t *offset, int first, int n) {
     int size = s->size, end = first + n <= size ? first + n : size;
     move(s, peer, ls_at(buf, offset[first]), offset[end] - offset[first]);
     if (first + n > size) move(s, peer, buf, offset[first + n - size]);
 }
 
-static void dissemination(ls_schedule *s, ls_place buf, const size_t *offset) {
+static void dissemination(ls_program *s, ls_place buf, const size_t *offset) {
     int n = s->size, r = s->rank;
     for (int d = 1; d < n; d *= 2) {
         int many = d < n - d ? d : n - d;
-        blocks_move(s, ls_schedule_send, (r - d + n) % n, buf, offset, r, many);
-        blocks_move(s, ls_schedule_recv, (r + d) % n, buf, offset, (r + d) % n, many);
+        blocks_move(s, ls_program_send, (r - d + n) % n, buf, offset, r, many);
+        blocks_move(s, ls_program_recv, (r + d) % n, buf, offset, (r + d) % n, many);
     }
 }
 
-static void make_doubling(const ls_call *c, ls_schedule *s) {
+static void make_doubling(const ls_call *c, ls_program *s) {
     if (c->what == LS_CALL_ALL_REDUCE) {
         doubling_all_reduce(c, s);
         return;
@@ -231,9 +231,9 @@ static void make_doubling(const ls_call *c, ls_schedule *s) {
     bool barrier = c->what == LS_CALL_BARRIER;
     size_t *offset =
         barrier ? ls_even_offsets((size_t)s->size, s->size) : ls_call_offsets(c, s->size);
-    ls_place buf = barrier ? ls_schedule_temp(s, (size_t)s->size) : OUT;
+    ls_place buf = barrier ? ls_program_temp(s, (size_t)s->size) : OUT;
     if (!barrier)
-        ls_schedule_copy(s, IN, ls_at(OUT, offset[s->rank]), offset[s->rank + 1] - offset[s->rank]);
+        ls_program_copy(s, IN, ls_at(OUT, offset[s->rank]), offset[s->rank + 1] - offset[s->rank]);
     dissemination(s, buf, offset);
     free(offset);
 }

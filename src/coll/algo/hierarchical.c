@@ -69,7 +69,7 @@ static void layout_free(layout *l) {
     free(l->across_ranks);
 }
 
-static void all_reduce(const ls_call *c, ls_schedule *s, const layout *l) {
+static void all_reduce(const ls_call *c, ls_program *s, const layout *l) {
     ls_call sum = *c; /* the division comes last */
     if (sum.op == LS_AVG) sum.op = LS_SUM;
     size_t *part = LS_NEW_ARRAY(size_t, (size_t)l->local.size + 1);
@@ -89,7 +89,7 @@ static void all_reduce(const ls_call *c, ls_schedule *s, const layout *l) {
 }
 
 /* One worker a host carries: the root for its own, the first for the others. */
-static void broadcast(const ls_call *c, ls_schedule *s, const layout *l, int n) {
+static void broadcast(const ls_call *c, ls_program *s, const layout *l, int n) {
     int *carriers = LS_NEW_ARRAY(int, (size_t)n);
     ls_team heads = {.me = -1, .ranks = carriers};
     int root_head = 0, local_root = 0;
@@ -107,7 +107,7 @@ static void broadcast(const ls_call *c, ls_schedule *s, const layout *l, int n) 
     free(carriers);
 }
 
-static void make(const ls_call *c, ls_schedule *s) {
+static void make(const ls_call *c, ls_program *s) {
     layout l;
     layout_make(&l, c, s->rank, s->size);
     if (c->what == LS_CALL_ALL_REDUCE)

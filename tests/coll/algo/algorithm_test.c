@@ -12,7 +12,7 @@
 
 enum { MAX_N = 9 };
 
-/* One call on n workers, from making schedules to the end. */
+/* One call on n workers, from making programs to the end. */
 typedef struct world {
     const ls_algorithm *algorithm;
     ls_call call;
@@ -21,7 +21,7 @@ typedef struct world {
     size_t sends[MAX_N][MAX_N], receives[MAX_N][MAX_N]; /* of a pairwise call, by worker */
     unsigned char *in[MAX_N], *out[MAX_N];              /* with a guard byte behind each */
     size_t in_nbytes[MAX_N], out_nbytes[MAX_N];
-    ls_schedule schedules[MAX_N];
+    ls_program programs[MAX_N];
     ls_flight flights[MAX_N];
     ls_fake *fake;
 } world;
@@ -192,8 +192,8 @@ static void open_worker(world *w, int r) {
             call.own =
                 call.what == LS_CALL_GATHER_V ? w->sends[r][call.root] : w->receives[r][call.root];
     }
-    ls_algorithm_make(w->algorithm, &call, r, w->n, overlap, first, &w->schedules[r]);
-    ls_flight_open(&w->flights[r], &w->schedules[r], ls_fake_net(w->fake, r), kernels(), NULL);
+    ls_algorithm_make(w->algorithm, &call, r, w->n, overlap, first, &w->programs[r]);
+    ls_flight_open(&w->flights[r], &w->programs[r], ls_fake_net(w->fake, r), kernels(), NULL);
 }
 
 static void close_world(world *w) {
@@ -203,7 +203,7 @@ static void close_world(world *w) {
         if (overlap != LS_IN_IN_OUT) free(w->in[r]);
         if (overlap != LS_OUT_IN_IN) free(w->out[r]);
         ls_flight_free(&w->flights[r]);
-        ls_schedule_free(&w->schedules[r]);
+        ls_program_free(&w->programs[r]);
     }
     ls_fake_free(w->fake);
 }
@@ -478,11 +478,11 @@ static void test_tree_order(void **state) {
 
 static ls_traffic traffic_of(const ls_algorithm *a, ls_collective what, int n, int rank,
                              size_t count) {
-    ls_schedule s;
+    ls_program s;
     ls_call c = {.what = what, .dtype = LS_F32, .count = count};
     ls_algorithm_make(a, &c, rank, n, LS_APART, 0, &s);
-    ls_traffic t = ls_schedule_traffic(&s);
-    ls_schedule_free(&s);
+    ls_traffic t = ls_program_traffic(&s);
+    ls_program_free(&s);
     return t;
 }
 

@@ -15,7 +15,7 @@ typedef struct part {
     bool in_place;
     unsigned char *in, *out;
     size_t nin, nout;
-    ls_schedule schedule;
+    ls_program program;
     ls_flight flight;
 } part;
 
@@ -47,8 +47,8 @@ static void part_start(part *p, uint32_t number) {
     for (size_t i = 0; c->what == LS_CALL_BROADCAST && c->root == net->rank && i < p->nout; i++)
         put(c->dtype, p->out, i, value(net->rank, i));
     ls_algorithm_make(p->algorithm, c, net->rank, net->size, p->in_place ? LS_IN_IN_OUT : LS_APART,
-                      0, &p->schedule);
-    ls_flight_open(&p->flight, &p->schedule, net, kernels(), NULL);
+                      0, &p->program);
+    ls_flight_open(&p->flight, &p->program, net, kernels(), NULL);
     p->flight.owner = p;
     succeed(ls_flight_start(&p->flight, p->in, p->out, 1, number, 99, &err));
 }
@@ -93,7 +93,7 @@ static void part_check(part *p) {
     if (!p->in_place) free(p->in);
     free(p->out);
     ls_flight_free(&p->flight);
-    ls_schedule_free(&p->schedule);
+    ls_program_free(&p->program);
 }
 
 static part part_of(int a, int what, size_t count, uint64_t seed) {

@@ -1,9 +1,9 @@
-/* schedule.h - one worker's part of a collective as a list of steps, made before it runs.
+/* program.h - one worker's part of a collective as a list of steps, made before it runs.
  *
- * An algorithm (direct.c, ring.c, ...) writes, for one worker, a plain sequential program: send,
- * receive, combine, copy, over ranges of buffers. Which steps may overlap follows from the ranges:
- * ls_schedule_finish() makes a step wait for the earlier ones that touch the same elements, if one
- * of the two writes. Algorithms name no waits and keep no state. The engine runs a schedule over a
+ * An algorithm (direct.c, ring.c, ...) writes, for one worker, a sequential program: send, receive,
+ * combine, copy, over ranges of buffers. Which steps may overlap follows from the ranges:
+ * ls_program_finish() makes a step wait for the earlier ones that touch the same elements, if one
+ * of the two writes. Algorithms name no waits and keep no state. The engine runs a program over a
  * transport; tests run it over the fake one; its messages and bytes are counted here.
  *
  * Messages from one worker to another are numbered in the order of the sender's program; the
@@ -13,8 +13,8 @@
  *
  * Half precisions: IN, OUT and TEMP hold the call's dtype; WIDE holds f32, in which sums are made.
  */
-#ifndef LS_COLL_ALGO_SCHEDULE_H
-#define LS_COLL_ALGO_SCHEDULE_H
+#ifndef LS_COLL_ALGO_PROGRAM_H
+#define LS_COLL_ALGO_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,11 +22,11 @@
 
 #include "lockstep/group.h"
 
-typedef enum ls_schedule_buffer { LS_IN, LS_OUT, LS_TEMP, LS_WIDE, LS_NBUFFERS } ls_schedule_buffer;
+typedef enum ls_program_buffer { LS_IN, LS_OUT, LS_TEMP, LS_WIDE, LS_NBUFFERS } ls_program_buffer;
 
 /* Elements of a buffer from `first` on. */
 typedef struct ls_place {
-    ls_schedule_buffer buffer;
+    ls_program_buffer buffer;
     size_t first;
 } ls_place;
 
@@ -48,13 +48,13 @@ typedef struct ls_step {
     bool counted; /* of a message: both sides compare what goes between them, to and fro */
     size_t back;  /* then: elements that go the other way */
     int nwaits;   /* steps that must be done before */
-    int unblocks; /* index into schedule->edges: the steps that wait for this one, -1 ends */
+    int unblocks; /* index into program->edges: the steps that wait for this one, -1 ends */
 } ls_step;
 
 /* Does the caller's `out` lie in `in`, or the other way round? */
 typedef enum ls_overlap { LS_APART, LS_OUT_IN_IN, LS_IN_IN_OUT } ls_overlap;
 
-typedef struct ls_schedule {
+typedef struct ls_program {
     ls_dtype dtype;
     ls_op op;
     int rank, size;
@@ -66,36 +66,36 @@ typedef struct ls_schedule {
     size_t overlap_first; /* the first element of the inner one in the outer one */
     int step_cap;
     uint32_t *sent, *received; /* [size] messages so far */
-} ls_schedule;
+} ls_program;
 
-/* An empty schedule for worker `rank` of `size`. */
-void ls_schedule_begin(ls_schedule *, ls_dtype, ls_op, int rank, int size);
+/* An empty program for worker `rank` of `size`. */
+void ls_program_begin(ls_program *, ls_dtype, ls_op, int rank, int size);
 /* Fresh room in TEMP or WIDE. */
-ls_place ls_schedule_temp(ls_schedule *, size_t count);
-ls_place ls_schedule_wide(ls_schedule *, size_t count);
+ls_place ls_program_temp(ls_program *, size_t count);
+ls_place ls_program_wide(ls_program *, size_t count);
 
-void ls_schedule_send(ls_schedule *, int peer, ls_place a, size_t count);
-void ls_schedule_recv(ls_schedule *, int peer, ls_place out, size_t count);
+void ls_program_send(ls_program *, int peer, ls_place a, size_t count);
+void ls_program_recv(ls_program *, int peer, ls_place out, size_t count);
 /* Counted messages: `back` elements are expected from, or sent to, the same peer. */
-void ls_schedule_send_counted(ls_schedule *, int peer, ls_place a, size_t count, size_t back);
-void ls_schedule_recv_counted(ls_schedule *, int peer, ls_place out, size_t count, size_t back);
-void ls_schedule_combine(ls_schedule *, ls_place a, ls_place b, ls_place out, size_t count);
+void ls_program_send_counted(ls_program *, int peer, ls_place a, size_t count, size_t back);
+void ls_program_recv_counted(ls_program *, int peer, ls_place out, size_t count, size_t back);
+void ls_program_combine(ls_program *, ls_place a, ls_place b, ls_place out, size_t count);
 /* Nothing where a and out are the same place. */
-void ls_schedule_copy(ls_schedule *, ls_place a, ls_place out, size_t count);
-void ls_schedule_average(ls_schedule *, ls_place out, size_t count, int by);
+void ls_program_copy(ls_program *, ls_place a, ls_place out, size_t count);
+void ls_program_average(ls_program *, ls_place out, size_t count, int by);
 
 /* Derives who waits for whom. No step may be added after. */
-void ls_schedule_finish(ls_schedule *);
-void ls_schedule_free(ls_schedule *);
+void ls_program_finish(ls_program *);
+void ls_program_free(ls_program *);
 
 /* The type of a buffer's elements. */
-ls_dtype ls_schedule_dtype(const ls_schedule *, ls_schedule_buffer);
+ls_dtype ls_program_dtype(const ls_program *, ls_program_buffer);
 
 /* Messages and bytes that this worker sends. */
 typedef struct ls_traffic {
     uint64_t messages, nbytes;
 } ls_traffic;
-ls_traffic ls_schedule_traffic(const ls_schedule *);
+ls_traffic ls_program_traffic(const ls_program *);
 
 /* The fingerprint of a counted message: the call's, whose lower half makes room for what its sender
  * expects from its receiver. */
