@@ -19,7 +19,7 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     x->next_load = x->in->step + 1;
     double tokens = (double)x->batch.count * (double)x->c.loader.T;
     x->loss_scale = (float)(x->in->loss_scale / tokens);
-    double *losses = ls_world_losses(x->c.plan, x->c.world->parts);
+    double *losses = ls_plan_losses(x->c.plan, x->c.world->parts);
     if (x->has != LS_HAS_ALL) memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
     return LS_OK;
 }
@@ -77,7 +77,7 @@ static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
         .saved = buffer(x, LS_BUF_SAVED, a->layer),
         .work = x->work,
         .loss_scale = x->loss_scale,
-        .losses = ls_world_losses(p, x->c.world->parts) + first,
+        .losses = ls_plan_losses(p, x->c.world->parts) + first,
     };
 }
 
@@ -93,7 +93,7 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
         memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
                l->counts[k] * size);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
-    memcpy(ls_world_losses(p, x->c.world->parts) + first, losses + first,
+    memcpy(ls_plan_losses(p, x->c.world->parts) + first, losses + first,
            (end - first) * sizeof *losses);
 }
 
@@ -250,9 +250,9 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     const ls_world *w = x->c.world;
     bool given_up = atomic_load(&x->gives_up);
     if (given_up) be_patient(x);
-    if (a->bucket == LS_SCALARS) w->parts[ls_world_nsums(p) - 1] = given_up;
+    if (a->bucket == LS_SCALARS) w->parts[ls_plan_nscalars(p) - 1] = given_up;
     if (a->bucket == LS_SCALARS)
-        return ls_all_reduce_start(w->group, w->parts, w->sums, ls_world_nsums(p), LS_F64, LS_SUM,
+        return ls_all_reduce_start(w->group, w->parts, w->sums, ls_plan_nscalars(p), LS_F64, LS_SUM,
                                    r_p, e);
     size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
@@ -285,9 +285,9 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
 void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
     const ls_plan *p = x->c.plan;
-    const double *losses = ls_world_losses(p, x->c.world->sums);
+    const double *losses = ls_plan_losses(p, x->c.world->sums);
     x->knows_norm = true;
-    x->gave_up = x->c.world->sums[ls_world_nsums(p) - 1] > 0;
+    x->gave_up = x->c.world->sums[ls_plan_nscalars(p) - 1] > 0;
     if (x->gave_up) return;
     x->out.batch = x->batch;
     double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);

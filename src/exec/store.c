@@ -17,7 +17,7 @@
 
 #include "base/plural.h"
 #include "coll/algo/tree.h"
-#include "exec/world.h"
+#include "plan/memory.h"
 
 /* Notes take turns: the one that counts is never being written. */
 typedef struct record {
@@ -72,25 +72,25 @@ static size_t most_sums(const ls_plan *p) {
 
 ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p, ls_error *e) {
     ls_store *s = LS_NEW(ls_store);
-    size_t n = (size_t)most, flat = p->c.model->nfloats * sizeof(float);
+    size_t n = (size_t)most;
     s->most = most;
     s->threads = threads;
     s->nfloats = p->c.model->nfloats;
     s->nblocks = s->nfloats / LS_BLOCK;
-    s->has_masters = p->c.compute != LS_F32;
+    s->has_masters = ls_plan_has_masters(p);
     s->steps_nbytes = pages(s->nblocks * sizeof(atomic_uint));
-    s->params_nbytes = pages(s->nfloats * ls_dtype_size(p->c.compute));
-    s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages((s->has_masters ? 3 : 2) * flat);
+    s->params_nbytes = pages(ls_plan_params_nbytes(p));
+    s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages(ls_plan_state_nbytes(p));
     /* 17 pages more, as between the arenas of the commons: workers' gradients are read in step. */
-    s->grads_nbytes = pages(most_sums(p) * s->nfloats * ls_dtype_size(p->c.reduce)) + 17 * 4096;
-    s->sums_nbytes = pages(2 * ls_world_nsums(p) * sizeof(double));
+    s->grads_nbytes = pages(most_sums(p) * ls_plan_slot_nbytes(p)) + 17 * 4096;
+    s->sums_nbytes = pages(2 * ls_plan_scalars_nbytes(p));
     size_t workers_at = pages(sizeof(head)), kept_at = workers_at + pages(n * sizeof(record));
     size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_kept));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
     size_t claims_at = sums_at + n * s->sums_nbytes;
     size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(claim));
     s->V = p->c.V;
-    s->backup_nbytes = pages(s->nfloats * ls_dtype_size(p->c.reduce)) + s->sums_nbytes;
+    s->backup_nbytes = pages(ls_plan_slot_nbytes(p)) + s->sums_nbytes;
     size_t made_at = backups_at + (size_t)p->c.V * s->backup_nbytes;
     s->nbuckets = p->nbuckets;
     s->nbytes = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));

@@ -10,74 +10,34 @@
 #include "coll/virtual.h"
 #include "exec/adopt.h"
 #include "model/table.h"
-
-/* A group's own part of the arena, for its messages; and for a few more groups. */
-enum { GROUPS_NBYTES = 8 << 20 };
-
-static bool has_masters(const ls_plan *p) { return p->c.compute != LS_F32; }
-static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeof(float); }
-static size_t params_nbytes(const ls_plan *p) {
-    return p->c.model->nfloats * ls_dtype_size(p->c.compute);
-}
-static size_t state_nbytes(const ls_plan *p) { return (has_masters(p) ? 3 : 2) * flat_nbytes(p); }
-static size_t sums_nbytes(const ls_plan *p) { return ls_world_nsums(p) * sizeof(double); }
-static size_t slot_nbytes(const ls_plan *p) {
-    return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
-}
-static size_t grads_nbytes(const ls_plan *p, int worker) {
-    int sums = p->c.early ? p->nsums : 0; /* behind the slots; of them the own shards are used */
-    return (size_t)(ls_plan_slots(p, worker) + sums) * slot_nbytes(p);
-}
-static size_t most_grads_nbytes(const ls_plan *p) {
-    size_t most = 0;
-    for (int w = 0; w < p->c.nworkers; w++)
-        if (grads_nbytes(p, w) > most) most = grads_nbytes(p, w);
-    return most;
-}
-static size_t wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
-
-size_t ls_world_nsums(const ls_plan *p) {
-    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1;
-}
-
-size_t ls_world_arena_nbytes(const ls_plan *p) {
-    return params_nbytes(p) + state_nbytes(p) + most_grads_nbytes(p) + 2 * sums_nbytes(p) +
-           GROUPS_NBYTES;
-}
-
-size_t ls_world_host_nbytes(const ls_plan *p) {
-    size_t sum = (params_nbytes(p) + state_nbytes(p)) * (size_t)ls_plan_replicas(p);
-    for (int w = 0; w < p->c.nworkers; w++)
-        sum += grads_nbytes(p, w) + wide_nbytes(p) + 2 * sums_nbytes(p);
-    return sum;
-}
+#include "plan/memory.h"
 
 static ls_status no_memory(const ls_plan *p, ls_error *e) {
     return ls_fail(e, LS_ENOMEM,
                    "no memory for parameters, gradients and optimizer: %.1f MB wanted; use a "
                    "smaller model, or fewer workers",
-                   (double)ls_world_host_nbytes(p) / 1e6);
+                   (double)ls_plan_host_nbytes(p) / 1e6);
 }
 
 static void place_state(ls_world *w, const ls_plan *p, void *state) {
-    w->master = has_masters(p) ? state : w->params;
-    w->m = (float *)state + (has_masters(p) ? p->c.model->nfloats : 0);
+    w->master = ls_plan_has_masters(p) ? state : w->params;
+    w->m = (float *)state + (ls_plan_has_masters(p) ? p->c.model->nfloats : 0);
     w->v = w->m + p->c.model->nfloats;
 }
 
 static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
     if (!ls_plan_wide(p)) return LS_OK;
     void *wide = NULL;
-    LS_TRY(ls_map(wide_nbytes(p), "sums over micro-batches", &wide, e));
+    LS_TRY(ls_map(ls_plan_wide_nbytes(p), "sums over micro-batches", &wide, e));
     w->wide = wide;
     return LS_OK;
 }
 
 /* What is this worker's own, whoever else there is. */
 static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
-    w->grads = ls_group_alloc(w->group, grads_nbytes(p, ls_group_rank(w->group)));
-    w->parts = ls_group_alloc(w->group, sums_nbytes(p));
-    w->sums = ls_group_alloc(w->group, sums_nbytes(p));
+    w->grads = ls_group_alloc(w->group, ls_plan_grads_nbytes(p, ls_group_rank(w->group)));
+    w->parts = ls_group_alloc(w->group, ls_plan_scalars_nbytes(p));
+    w->sums = ls_group_alloc(w->group, ls_plan_scalars_nbytes(p));
     if (!w->grads || !w->parts || !w->sums) return no_memory(p, e);
     return take_wide(w, p, e);
 }
@@ -96,16 +56,16 @@ static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void *
                           ls_error *e) {
     ls_bucket all = {0, p->c.model->nfloats, 0, 0};
     int rank = ls_group_rank(w->group), file = -1;
-    size_t n = state_nbytes(p) / flat_nbytes(p);
-    LS_TRY(ls_scratch_open(dir, state_nbytes(p), &file, e));
+    size_t flat = p->c.model->nfloats * sizeof(float), n = ls_plan_state_nbytes(p) / flat;
+    LS_TRY(ls_scratch_open(dir, ls_plan_state_nbytes(p), &file, e));
     ls_status s = LS_OK;
     for (size_t i = 0; i < n; i++)
         for (int k = 0; s == LS_OK && k < (rank ? p->nbuckets : 1); k++) {
             ls_bucket b = rank ? ls_plan_owned(p, k, rank) : all;
-            s = ls_scratch_reserve(file, dir, i * flat_nbytes(p) + b.first * sizeof(float),
+            s = ls_scratch_reserve(file, dir, i * flat + b.first * sizeof(float),
                                    (b.end - b.first) * sizeof(float), e);
         }
-    if (s == LS_OK) s = ls_scratch_map(file, dir, state_nbytes(p), state_p, e);
+    if (s == LS_OK) s = ls_scratch_map(file, dir, ls_plan_state_nbytes(p), state_p, e);
     close(file);
     return s;
 }
@@ -129,12 +89,12 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     place_state(w, p, ls_store_state(w->store, area));
     w->grads = ls_store_grads(w->store, rank);
     w->parts = ls_store_sums(w->store, rank);
-    w->sums = w->parts + ls_world_nsums(p);
+    w->sums = w->parts + ls_plan_nscalars(p);
     return take_wide(w, p, e);
 }
 
 void ls_world_clear(const ls_world *w, const ls_plan *p) {
-    memset(w->parts, 0, 2 * sums_nbytes(p));
+    memset(w->parts, 0, 2 * ls_plan_scalars_nbytes(p));
 }
 
 ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *store,
@@ -143,18 +103,19 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *st
     if (store) return open_in_store(w, p, e);
     void *state = NULL;
     LS_TRY(split(w, p, e));
-    if (p->c.zero > 0) LS_TRY(ls_group_alloc_one(w->shards, params_nbytes(p), &w->params, e));
+    if (p->c.zero > 0)
+        LS_TRY(ls_group_alloc_one(w->shards, ls_plan_params_nbytes(p), &w->params, e));
     w->one = w->params != NULL;
     w->mine[0] = !w->one;
-    if (!w->one) LS_TRY(ls_map(params_nbytes(p), "parameters", &w->params, e));
-    if (w->one && !dir) LS_TRY(ls_group_alloc_one(w->shards, state_nbytes(p), &state, e));
+    if (!w->one) LS_TRY(ls_map(ls_plan_params_nbytes(p), "parameters", &w->params, e));
+    if (w->one && !dir) LS_TRY(ls_group_alloc_one(w->shards, ls_plan_state_nbytes(p), &state, e));
     w->one_state = state != NULL;
     w->mine[1] = !w->one_state;
     ls_status s = LS_OK;
     if (dir)
         s = map_file(w, p, dir, &state, e);
     else if (!w->one_state)
-        s = ls_map(state_nbytes(p), "optimizer", &state, e);
+        s = ls_map(ls_plan_state_nbytes(p), "optimizer", &state, e);
     if (s == LS_OK) place_state(w, p, state);
     return s == LS_OK ? take_own(w, p, e) : s;
 }
@@ -188,10 +149,10 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
         w->mine[0] = w->mine[1] = i % n == 0 || !one;
         w->params = first->params;
-        void *state = has_masters(p) ? first->master : first->m;
+        void *state = ls_plan_has_masters(p) ? first->master : first->m;
         if (w->mine[0]) {
-            LS_TRY(ls_map(params_nbytes(p), "parameters", &w->params, e));
-            LS_TRY(ls_map(state_nbytes(p), "optimizer", &state, e));
+            LS_TRY(ls_map(ls_plan_params_nbytes(p), "parameters", &w->params, e));
+            LS_TRY(ls_map(ls_plan_state_nbytes(p), "optimizer", &state, e));
         }
         place_state(w, p, state);
         LS_TRY(take_own(w, p, e));
@@ -212,16 +173,16 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
         ls_group_free(w->group, w->parts);
         ls_group_free(w->group, w->sums);
     }
-    if (w->mine[0]) ls_unmap(w->params, params_nbytes(p));
-    if (w->mine[1]) ls_unmap(has_masters(p) ? w->master : w->m, state_nbytes(p));
-    ls_unmap(w->wide, wide_nbytes(p));
+    if (w->mine[0]) ls_unmap(w->params, ls_plan_params_nbytes(p));
+    if (w->mine[1]) ls_unmap(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
+    ls_unmap(w->wide, ls_plan_wide_nbytes(p));
     ls_world_part(w);
     *w = (ls_world){0};
 }
 
 void ls_world_round(const ls_world *w, const ls_plan *p, const ls_compute *c, size_t first,
                     size_t end) {
-    if (has_masters(p))
+    if (ls_plan_has_masters(p))
         ls_table_narrow(c, p->c.compute, end - first, w->master + first,
                         ls_flat_at_mut(p->c.compute, w->params, first));
 }
@@ -249,7 +210,7 @@ void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
     if (b->kind == LS_BUF_PARAM && !w->one)
         drop_others(w->params, ls_dtype_size(p->c.compute), all, own);
     if (b->kind != LS_BUF_GRAD) return;
-    char *grads = (char *)w->grads + (size_t)b->slot * slot_nbytes(p);
+    char *grads = (char *)w->grads + (size_t)b->slot * ls_plan_slot_nbytes(p);
     if (b->slot == 0 && !p->c.early)
         drop_others(grads, ls_dtype_size(p->c.reduce), all, own);
     else
@@ -277,7 +238,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
     ls_status s = ls_adopt(w, p, missing, e);
     free(missing);
     LS_TRY(s);
-    for (int k = 0; has_masters(p) && k < p->nbuckets; k++) {
+    for (int k = 0; ls_plan_has_masters(p) && k < p->nbuckets; k++) {
         ls_bucket own = ls_plan_owned(p, k, rank);
         ls_world_round(w, p, c, own.first, own.end);
     }
@@ -329,7 +290,7 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
         LS_TRY(collect(w, p, w->m, e));
         LS_TRY(collect(w, p, w->v, e));
     }
-    if (has_masters(p)) return w->one_state ? LS_OK : collect(w, p, w->master, e);
+    if (ls_plan_has_masters(p)) return w->one_state ? LS_OK : collect(w, p, w->master, e);
     return !w->one && p->c.zero == 3 ? collect(w, p, w->params, e) : LS_OK;
 }
 
@@ -339,7 +300,7 @@ void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     drop_others(w->m, sizeof(float), all, own);
     drop_others(w->v, sizeof(float), all, own);
-    if (has_masters(p)) drop_others(w->master, sizeof(float), all, own);
+    if (ls_plan_has_masters(p)) drop_others(w->master, sizeof(float), all, own);
 }
 
 void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
@@ -362,8 +323,8 @@ static size_t resident(const void *x, size_t nbytes) {
 
 size_t ls_world_resident_nbytes(const ls_world *w, const ls_plan *p) {
     size_t n = (size_t)ls_plan_shards(p);
-    size_t params = resident(w->params, params_nbytes(p)) / (w->one ? n : 1);
-    size_t state = resident(has_masters(p) ? w->master : w->m, state_nbytes(p));
-    return params + state / (w->one_state ? n : 1) + resident(w->wide, wide_nbytes(p)) +
-           resident(w->grads, grads_nbytes(p, ls_group_rank(w->group)));
+    size_t params = resident(w->params, ls_plan_params_nbytes(p)) / (w->one ? n : 1);
+    size_t state = resident(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
+    return params + state / (w->one_state ? n : 1) + resident(w->wide, ls_plan_wide_nbytes(p)) +
+           resident(w->grads, ls_plan_grads_nbytes(p, ls_group_rank(w->group)));
 }

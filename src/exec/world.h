@@ -27,18 +27,11 @@ typedef struct ls_world {
     float *m, *v;       /* [nfloats] */
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
-    double *parts;      /* [ls_world_nsums] this worker's norms and losses, else 0 */
-    double *sums;       /* [ls_world_nsums] of all workers */
+    double *parts;      /* [ls_plan_nscalars] this worker's norms and losses, else 0 */
+    double *sums;       /* [ls_plan_nscalars] of all workers */
     ls_store *store;    /* where all this lies, and outlives the worker; NULL: it does not */
     ls_journal journal; /* there */
 } ls_world;
-
-/* Norms of blocks, then losses of the batch's samples by place, then 1 where the worker has given
- * the step up (exec.h). */
-size_t ls_world_nsums(const ls_plan *);
-static inline double *ls_world_losses(const ls_plan *p, double *sums) {
-    return sums + p->c.model->nfloats / LS_BLOCK;
-}
 
 /* Collective. Everything lies in the store, as it was left there; store NULL: all is new and zero.
  * dir (without a store): where the optimizer's state lies in a file, which has no name and goes
@@ -76,11 +69,6 @@ void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
 /* Collective: afterwards worker 0 has all of master, m and v. Drop gives others' shards back. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
 void ls_world_drop_collected(ls_world *, const ls_plan *);
-
-/* Of the group's arena that a worker's world needs. */
-size_t ls_world_arena_nbytes(const ls_plan *);
-/* Of all workers of one host together. */
-size_t ls_world_host_nbytes(const ls_plan *);
 
 /* Bytes of parameters, gradients and moments that are in memory now; one copy counts in parts. */
 size_t ls_world_resident_nbytes(const ls_world *, const ls_plan *);

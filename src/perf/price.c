@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "exec/world.h"
 #include "tensor/dtype.h"
 
 ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
@@ -106,7 +105,7 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers};
     if (a->bucket == LS_SCALARS) {
         c.dtype = LS_F64;
-        c.count = ls_world_nsums(plan);
+        c.count = ls_plan_nscalars(plan);
         return c;
     }
     if (a->kind == LS_REDUCE_SCATTER) c.what = LS_FABRIC_SUM;

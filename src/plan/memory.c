@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/wrap.h"
-#include "exec/world.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",           [LS_MEM_GRADS] = "gradients",
@@ -26,6 +25,56 @@ ls_purpose ls_memory_worst(const ls_memory *m) {
         if (m->nbytes[i] > m->nbytes[worst]) worst = i;
     return (ls_purpose)worst;
 }
+
+/* ---- the buffers that outlive a step ---- */
+
+/* In the group's arena, for the messages of the group, and of a few more. */
+enum { GROUPS_NBYTES = 8 << 20 };
+
+bool ls_plan_has_masters(const ls_plan *p) { return p->c.compute != LS_F32; }
+
+static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeof(float); }
+
+size_t ls_plan_params_nbytes(const ls_plan *p) {
+    return p->c.model->nfloats * ls_dtype_size(p->c.compute);
+}
+
+size_t ls_plan_state_nbytes(const ls_plan *p) {
+    return (ls_plan_has_masters(p) ? 3 : 2) * flat_nbytes(p);
+}
+
+size_t ls_plan_slot_nbytes(const ls_plan *p) {
+    return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
+}
+
+/* Sums over all workers lie behind the slots where they have some of their own; only the worker's
+ * shards of them are used. */
+size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
+    int sums = p->c.early ? p->nsums : 0;
+    return (size_t)(ls_plan_slots(p, worker) + sums) * ls_plan_slot_nbytes(p);
+}
+
+size_t ls_plan_wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
+
+size_t ls_plan_scalars_nbytes(const ls_plan *p) { return ls_plan_nscalars(p) * sizeof(double); }
+
+size_t ls_plan_group_nbytes(const ls_plan *p) {
+    size_t grads = 0;
+    for (int w = 0; w < p->c.nworkers; w++)
+        if (ls_plan_grads_nbytes(p, w) > grads) grads = ls_plan_grads_nbytes(p, w);
+    return ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p) + grads +
+           2 * ls_plan_scalars_nbytes(p) + GROUPS_NBYTES;
+}
+
+size_t ls_plan_host_nbytes(const ls_plan *p) {
+    size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
+    size_t sum = copy * (size_t)ls_plan_replicas(p);
+    for (int w = 0; w < p->c.nworkers; w++)
+        sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p);
+    return sum;
+}
+
+/* ---- the table ---- */
 
 typedef struct walk {
     const ls_plan *p;
@@ -124,7 +173,7 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : kept_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
-    m->nbytes[LS_MEM_WIDE] = ls_plan_wide(p) ? all * sizeof(float) : 0;
+    m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
     m->nbytes[LS_MEM_OPTIMIZER] = (p->c.zero ? own : all) * state;
     if (!c->in_file) return;
     m->file = m->nbytes[LS_MEM_OPTIMIZER];
@@ -147,7 +196,7 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
     m.nbytes[LS_MEM_SAMPLES] = 2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) *
                                (size_t)(model->config.context + 1) * 4;
-    m.nbytes[LS_MEM_SUMS] = 2 * ls_world_nsums(p) * sizeof(double);
+    m.nbytes[LS_MEM_SUMS] = 2 * ls_plan_scalars_nbytes(p);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
     m.peak_action = w.peak_action;

@@ -1,8 +1,31 @@
-/* memory.h - what a worker of a plan needs, by purpose, before step 1. */
+/* memory.h - the memory of a plan's workers, known before step 1: what each buffer takes that
+ * outlives a step, and a table of all that a worker needs, by purpose. */
 #ifndef LS_PLAN_MEMORY_H
 #define LS_PLAN_MEMORY_H
 
 #include "plan/plan.h"
+
+/* ---- the buffers that outlive a step (exec/world.h) ---- */
+
+/* Are masters kept beside parameters, since these have 16 bits? */
+bool ls_plan_has_masters(const ls_plan *);
+size_t ls_plan_params_nbytes(const ls_plan *);
+/* Masters (where there are some), m and v. */
+size_t ls_plan_state_nbytes(const ls_plan *);
+/* One sum of the whole gradient; all that a worker keeps. */
+size_t ls_plan_slot_nbytes(const ls_plan *);
+size_t ls_plan_grads_nbytes(const ls_plan *, int worker);
+/* Sums over micro-batches in f32; 0: none are needed (ls_plan_wide). */
+size_t ls_plan_wide_nbytes(const ls_plan *);
+/* Norms and losses, of one worker or summed. */
+size_t ls_plan_scalars_nbytes(const ls_plan *);
+
+/* In a group's arena for each worker, where everything lies there. */
+size_t ls_plan_group_nbytes(const ls_plan *);
+/* Of all workers together, on one host. */
+size_t ls_plan_host_nbytes(const ls_plan *);
+
+/* ---- the table ---- */
 
 typedef enum ls_purpose {
     LS_MEM_PARAMS,

@@ -265,6 +265,14 @@ bool ls_plan_wide(const ls_plan *p) {
     return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;
 }
 
+size_t ls_plan_nscalars(const ls_plan *p) {
+    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1;
+}
+
+double *ls_plan_losses(const ls_plan *p, double *scalars) {
+    return scalars + p->c.model->nfloats / LS_BLOCK;
+}
+
 ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
     size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);

@@ -165,6 +165,12 @@ int ls_plan_replicas(const ls_plan *);
 /* Sums over the micro-batches of a virtual worker wait in f32, beside gradients in 16 bits. */
 bool ls_plan_wide(const ls_plan *);
 
+/* What LS_SCALARS sums: norms of blocks, then losses of the batch's samples by place, then 1 where
+ * the worker has given the step up (exec/exec.h). */
+size_t ls_plan_nscalars(const ls_plan *);
+/* The losses, in scalars [ls_plan_nscalars]. */
+double *ls_plan_losses(const ls_plan *, double *scalars);
+
 /* Worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK; may be empty. */
 ls_bucket ls_plan_shard(const ls_plan *, int bucket, int worker);
 

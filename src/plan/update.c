@@ -8,12 +8,12 @@
 
 void ls_plan_add_update(ls_plan *p) {
     int n = p->c.nworkers;
-    int64_t nsums = (int64_t)(p->c.model->nfloats / LS_BLOCK) + p->c.batch + 1;
+    int64_t nscalars = (int64_t)ls_plan_nscalars(p);
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
-                                   .nbytes = nsums * (int64_t)sizeof(double) * (n - 1) / n});
+                                   .nbytes = nscalars * (int64_t)sizeof(double) * (n - 1) / n});
     for (int k = 0; k < p->nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});

@@ -117,7 +117,7 @@ static const void *given(void *arg, int64_t step, int vw, const double **losses_
     ls_store *s = b->m->run->store;
     int place = ls_store_backed_at(s, vw, step);
     if (place < 0) return NULL;
-    *losses_p = ls_world_losses(&b->m->run->plan, ls_store_backup_parts(s, place));
+    *losses_p = ls_plan_losses(&b->m->run->plan, ls_store_backup_parts(s, place));
     return ls_store_backup_grads(s, place);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/cgroup.h"
 #include "base/plural.h"
-#include "exec/world.h"
+#include "plan/memory.h"
 #include "tensor/dtype.h"
 #include "train/fit.h"
 
@@ -87,7 +87,7 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     /* Not all need as much as the one that needs most: what all have together is known, too. */
     double all = (double)m.peak * workers, calls = 0;
     for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];
-    double sum = (double)ls_world_host_nbytes(p) + calls * workers;
+    double sum = (double)ls_plan_host_nbytes(p) + calls * workers;
     if (workers == p->c.nworkers && sum < all) all = sum;
     if (all + copies <= r.nbytes) return LS_OK;
     list_largest(m, largest, sizeof largest);

@@ -12,6 +12,7 @@
 #include "coll/virtual.h"
 #include "optim/schedule.h"
 #include "storage/checkpoint.h"
+#include "plan/memory.h"
 #include "train/backup.h"
 #include "train/host_memory.h"
 
@@ -155,7 +156,7 @@ ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, void *arg, ls_er
     ls_workers w = {.n = ls_run_is_sequential(r) ? 1 : r->nworkers,
                     .transport =
                         ls_run_is_sequential(r) ? "thread" : names[r->config.parallel.transport],
-                    .arena_nbytes = ls_world_arena_nbytes(&r->plan),
+                    .arena_nbytes = ls_plan_group_nbytes(&r->plan),
                     .timeout_s = r->config.parallel.timeout_s,
                     .where = where,
                     .survival = r->store ? &r->survival : NULL};
@@ -327,7 +328,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     if (!ls_run_is_sequential(r))
         return ls_world_open(m->worlds, &r->plan, m->group, r->store, state_dir(r), e);
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
-    ls_group_options o = {.arena_nbytes = ls_world_arena_nbytes(&r->plan)};
+    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&r->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
     return ls_world_open_all(m->worlds, &r->plan, m->groups, r->plan.c.zero > 0, e);
 }

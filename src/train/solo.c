@@ -12,7 +12,7 @@ static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, dou
     void *wide = NULL, *sums = parts;
     x->grads_nbytes = grads ? 0 : model->nfloats * ls_dtype_size(x->plan->c.reduce);
     x->wide_nbytes = ls_plan_wide(x->plan) ? model->nfloats * sizeof(float) : 0;
-    x->sums_nbytes = parts ? 0 : ls_world_nsums(x->plan) * sizeof(double);
+    x->sums_nbytes = parts ? 0 : ls_plan_nscalars(x->plan) * sizeof(double);
     LS_TRY(map(x->grads_nbytes, &grads, e));
     x->world.grads = grads;
     LS_TRY(map(x->wide_nbytes, &wide, e));

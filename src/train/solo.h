@@ -18,7 +18,7 @@ typedef struct ls_solo {
 ls_status ls_solo_plan(const ls_run *, ls_plan *plan_p, ls_error *);
 
 /* By ls_solo_plan()'s plan, which is needed until the close; for the step after `steps` others. The
- * gradient goes to `grads` [nfloats], norms and losses to `parts` [ls_world_nsums]; NULL: to
+ * gradient goes to `grads` [nfloats], norms and losses to `parts` [ls_plan_nscalars]; NULL: to
  * world.grads and world.parts, memory of its own. The member has all parameters, and has them as
  * long as this is used. Close it also after a failure. */
 ls_status ls_solo_open(ls_solo *, const ls_member *, const ls_plan *, int vw, int64_t steps,
