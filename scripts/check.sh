@@ -46,6 +46,7 @@ one() { # one NAME COMMAND...: a check that is no ctest
 }
 
 one includes scripts/check_includes.sh
+one parameters scripts/check_parameters.py
 one output scripts/check_output.sh
 build release
 one symbols scripts/check_symbols.sh
