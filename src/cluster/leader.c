@@ -175,9 +175,6 @@ static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
         if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->kept.view, of->kept.view)) continue;
-#ifdef LS_BUG_OWN_NOTE /* LS_BUG_...: planted for the test of the simulation (tests/sim) */
-        if (p != of) continue;
-#endif
         if (p->kept.note.steps > 0 && (!best || p->kept.note.steps > best->steps))
             best = &p->kept.note;
     }
@@ -263,10 +260,8 @@ static int share_out(ls_views *v) {
 
 static bool is_newer(const ls_kept *a, const ls_kept *b) {
     if (a->steps < 0 || b->steps < 0) return a->steps > b->steps;
-#ifndef LS_BUG_MOST_STEPS
     if (a->from.term != b->from.term) return a->from.term > b->from.term;
     if (a->from.number != b->from.number) return a->from.number > b->from.number;
-#endif
     return a->steps > b->steps;
 }
 
@@ -292,9 +287,6 @@ static int64_t newest_number(const ls_views *v) {
 static bool is_gathered(const ls_views *v) {
     int64_t newest = newest_number(v);
     if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
-#ifdef LS_BUG_NO_GATHER
-    return true;
-#endif
     bool first = v->leader.steps < -1; /* of this leader */
     if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
     bool own = newest > 0 && v->view.id.number == newest;
@@ -378,9 +370,7 @@ void ls_leader_settle(ls_views *v) {
     finish_ended(v);
     if (l->runs && !l->broken && v->crew == LS_CREW_RUNS) let_in(v);
     if (v->inbox.n || l->runs || any(v, LS_PEER_IS_ENDED)) return;
-#ifndef LS_BUG_BEGIN_EARLY
     if (any(v, LS_PEER_FINISHES)) return;
-#endif
     if (l->peers[LS_OWN_PEER].phase != LS_PEER_RESTS || v->over || !is_gathered(v)) return;
     count_progress(v, newest_state(v)->kept.steps);
     if (!is_given_up(v)) begin_view(v);

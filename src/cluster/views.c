@@ -8,9 +8,6 @@
 #include "cluster/views_own.h"
 
 bool ls_view_same(ls_view_id a, ls_view_id b) {
-#ifdef LS_BUG_NUMBER_ONLY /* LS_BUG_...: planted for the test of the simulation (tests/sim) */
-    return a.number == b.number;
-#endif
     return a.term == b.term && a.number == b.number;
 }
 
@@ -83,9 +80,7 @@ static void hear_leader(ls_views *v, const ls_saying *s) {
 }
 
 static void hear(ls_views *v, int from, const ls_saying *s) {
-#ifndef LS_BUG_STALE_TERM
     if (s->term != v->term) return;
-#endif
     if (v->over) return;
     if (from == LS_TO_LEADER)
         hear_leader(v, s);
@@ -220,9 +215,6 @@ void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_kept
     v->kept.note = kept->note;
     if (kept->whole) v->kept.from = v->kept.view;
     if (v->view.last.steps == kept->steps) v->kept.last = v->view.last;
-#ifdef LS_BUG_UNFINISHED
-    v->kept.unfinished = v->joined;
-#endif
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, LS_SAID_ENDED, how, why);
