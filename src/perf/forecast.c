@@ -2,7 +2,7 @@
 #include "perf/forecast.h"
 
 #include "train/fit.h"
-#include "train/run.h"
+#include "train/layout.h"
 
 static bool is_remote(const ls_config *c) {
     return c->parallel.transport == LS_TRANSPORT_TCP || c->parallel.transport == LS_TRANSPORT_MPI;

@@ -12,7 +12,7 @@
 #define LS_REPORT_TRACER_H
 
 #include "report/timeline.h"
-#include "train/run.h"
+#include "train/member.h"
 
 enum { LS_TRACE_STEPS = 3, LS_TRACE_MOST_STEPS = 1000 };
 

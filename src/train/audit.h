@@ -7,7 +7,7 @@
 #ifndef LS_TRAIN_AUDIT_H
 #define LS_TRAIN_AUDIT_H
 
-#include "train/run.h"
+#include "train/member.h"
 
 typedef struct ls_verdict {
     bool good;

@@ -10,7 +10,7 @@
 #ifndef LS_TRAIN_BACKUP_H
 #define LS_TRAIN_BACKUP_H
 
-#include "train/run.h"
+#include "train/member.h"
 
 /* What a worker has of it. */
 typedef struct ls_backup ls_backup;

@@ -2,7 +2,7 @@
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 
-#include "train/run.h"
+#include "train/member.h"
 
 typedef struct ls_evaluation {
     double loss;          /* mean, nats a token */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "train/run.h"
+#include "train/layout.h"
 
 ls_memory_config ls_fit_memory(const ls_config *c, int nworkers) {
     int64_t t = c->parallel.transport;

@@ -4,7 +4,7 @@
 #ifndef LS_TRAIN_SOLO_H
 #define LS_TRAIN_SOLO_H
 
-#include "train/run.h"
+#include "train/member.h"
 
 typedef struct ls_solo {
     const ls_plan *plan;

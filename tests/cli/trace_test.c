@@ -6,7 +6,7 @@
 #include "cli/program.h"
 #include "exec/spans.h"
 #include "report/timeline.h"
-#include "train/run.h"
+#include "train/layout.h"
 
 enum { STEPS = 5 };
 

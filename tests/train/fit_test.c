@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "test.h"
-#include "train/run.h"
+#include "train/layout.h"
 
 static ls_config config_with(const char *const *sets, int n) {
     ls_config c;

@@ -1,0 +1,270 @@
+/* member.c - see member.h. */
+#include "train/member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "coll/virtual.h"
+#include "plan/memory.h"
+#include "storage/checkpoint.h"
+#include "train/backup.h"
+
+/* A worker that would run another plan is refused before the first step. */
+static ls_status compare_plans(ls_member *m, ls_error *e) {
+    ls_hash own = ls_plan_hash(&m->run->plan);
+    ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->nworkers);
+    ls_status s = ls_all_gather(m->group, &own, all, sizeof own, LS_U8, e);
+    for (int i = 0; s == LS_OK && i < m->nworkers; i++)
+        if (memcmp(&all[i], &own, sizeof own) != 0)
+            s = ls_fail(e, LS_EINVAL,
+                        "workers %d and %d have different plans; is the config the "
+                        "same on all hosts?",
+                        m->worker, i);
+    free(all);
+    return s;
+}
+
+/* The plan's worker that executor i is. */
+static int worker_of(const ls_member *m, int i) {
+    return ls_run_is_sequential(m->run) ? i : m->worker;
+}
+
+/* Noted for whoever goes on, if this worker should not. */
+static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out,
+                         const ls_adamw_step *update) {
+    const ls_member *m = arg;
+    ls_store_note n = {.steps = in->step + 1,
+                       .update = *update,
+                       .out = *out,
+                       .lr = in->lr,
+                       .loss_scale = in->loss_scale,
+                       .updates = in->updates,
+                       .began_ns = m->step_began_ns,
+                       .scaler = m->scaler};
+    ls_scaler_config scaler = ls_run_scaler(m->run);
+    if (in->skips) ls_scaler_next(&n.scaler, &scaler, out->skipped);
+    ls_snapshot_wait_copied(m->run->store);
+    ls_store_decide(m->run->store, m->worker, &n);
+}
+
+/* Who started the workers says so to each; where nobody did, they have the signal themselves. */
+static bool gives_up(void *arg) {
+    const ls_member *m = arg;
+    if (m->run->store) return atomic_load_explicit(&m->slot->gives_up, memory_order_relaxed) != 0;
+    return ls_interrupted() && ls_interrupted_s() >= m->run->config.survival.stop_s;
+}
+
+static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
+    const ls_run *r = m->run;
+    const ls_config *c = &r->config;
+    int worker = worker_of(m, i);
+    int near = ls_group_near(m->group), busy = near * (int)c->parallel.threads;
+    bool room = 2 * busy <= ls_cores() && r->nworkers > 1;
+    ls_exec_config x = {.plan = &r->plan,
+                        .world = &m->worlds[i],
+                        .slot = m->slot,
+                        .worker = worker,
+                        .threads = (int)c->parallel.threads,
+                        .busy = busy,
+                        .cores = ls_cores_among(near),
+                        .first_step = m->first_step,
+                        .loader = ls_run_loader(r, m->corpus)};
+    x.gives_up = gives_up;
+    x.gives_up_arg = m;
+    if (r->store) {
+        x.decided = note_decided;
+        x.decided_arg = m;
+    }
+    x.overlap = !ls_run_is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
+                                             (c->parallel.overlap == LS_OVERLAP_AUTO && room));
+    if (ls_backup_can(r)) {
+        m->backup = ls_backup_new(m);
+        x.helpers = ls_backup_helpers(m->backup);
+        x.overlap = false;
+    }
+    x.loader.step = r->plan.c.early ? r->nworkers : 1;
+    x.loader.a = ls_plan_vw(&r->plan, worker, 0);
+    x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
+    return ls_exec_create(&x, x_p, e);
+}
+
+static ls_status lend_arena(ls_member *m, ls_error *e) {
+    size_t nbytes = 0;
+    if (m->infer.model) return LS_OK;
+    int64_t n = m->run->config.train.micro_batch;
+    ls_dtype type = m->run->plan.c.compute;
+    m->infer = (ls_infer){.model = &m->run->model,
+                          .dtype = type,
+                          .compute = ls_exec_compute(m->execs[0]),
+                          .params = m->worlds[0].params,
+                          .memory = ls_exec_arena(m->execs[0], &nbytes),
+                          .n = n};
+    while (m->infer.n > 1 && ls_infer_nbytes(&m->run->model, type, m->infer.n) > nbytes)
+        m->infer.n--;
+    if (ls_infer_nbytes(&m->run->model, type, m->infer.n) <= nbytes) return LS_OK;
+    m->infer_nbytes = ls_infer_nbytes(&m->run->model, type, 1);
+    void *p = NULL;
+    LS_TRY(ls_map(m->infer_nbytes, "evaluation", &p, e));
+    m->infer.memory = p;
+    return LS_OK;
+}
+
+/* Where the optimizer's state lies in a file: the run's folder, if it has one. */
+static const char *state_dir(const ls_run *r) {
+    if (r->config.parallel.optimizer_state == LS_STATE_MEMORY) return NULL;
+    if (*r->config.parallel.state_dir) return r->config.parallel.state_dir;
+    return r->dir ? r->dir : ".";
+}
+
+static ls_status open_worlds(ls_member *m, ls_error *e) {
+    const ls_run *r = m->run;
+    bool opened = m->worlds && m->worlds[0].params;
+    if (opened) return ls_world_rejoin(m->worlds, &r->plan, m->group, e);
+    free(m->worlds); /* of a view that ended before there were any */
+    free(m->execs);
+    m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
+    m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
+    m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
+    if (!ls_run_is_sequential(r))
+        return ls_world_open(m->worlds, &r->plan, m->group, r->store, state_dir(r), e);
+    m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
+    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&r->plan)};
+    LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
+    return ls_world_open_all(m->worlds, &r->plan, m->groups, r->plan.c.zero > 0, e);
+}
+
+ls_status ls_member_join(ls_member *m, ls_error *e) {
+    m->worker = ls_group_rank(m->group);
+    m->nworkers = ls_group_size(m->group);
+    LS_TRY(ls_agree(m->group, compare_plans(m, e), e));
+    return ls_agree(m->group, open_worlds(m, e), e);
+}
+
+/* Each worker draws what no other does for it: its shards where parameters are one copy or sharded,
+ * else all. Masters that are not its own go again. */
+static void draw_params(ls_member *m) {
+    const ls_plan *p = &m->run->plan;
+    for (int i = 0; i < m->nexecs; i++) {
+        const ls_world *w = &m->worlds[i];
+        for (int k = 0; k < p->nbuckets; k++) {
+            bool sharded = ls_plan_gathers(p, k) || w->one;
+            ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
+            ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
+                          w->master);
+            ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
+            if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
+        }
+    }
+}
+
+/* One copy is read by its first worker, whole; else each reads what it keeps. Of a run's origin the
+ * weights alone. */
+static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
+    const ls_plan *p = &m->run->plan;
+    const ls_world *w = &m->worlds[i];
+    int worker = worker_of(m, i);
+    if (w->one && w->one_state && worker % ls_plan_shards(p) != 0) return LS_OK;
+    ls_train_state s = {.model = &m->run->model, .params = w->master};
+    if (m->first_step > 0) {
+        s.m = w->m;
+        s.v = w->v;
+    }
+    ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
+    for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
+    if (!w->one_state) {
+        s.owned = owned;
+        s.nowned = p->nbuckets;
+        s.all_params = !w->one && (p->c.zero < 3 || p->c.whole_nbytes > 0);
+    }
+    ls_status status = ls_checkpoint_load(path, &s, e);
+    if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
+    for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
+        ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];
+        ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
+        if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
+    }
+    ls_world_drop_params(w, p);
+    free(owned);
+    return status;
+}
+
+/* Workers that read nothing know the scale from the first. */
+static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
+    return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
+}
+
+/* The state that this view begins with, in memory. */
+static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
+    ls_scaler_config scaler = ls_run_scaler(m->run);
+    ls_status s = LS_OK;
+    m->scaler = ls_scaler_start(&scaler);
+    if (m->first_step == 0 && *m->run->config.train.from) path = m->run->config.train.from;
+    if (m->first_step == 0 && !*m->run->config.train.from)
+        draw_params(m);
+    else
+        for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = load_state(m, i, path, e);
+    return s;
+}
+
+ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
+    const ls_run *r = m->run;
+    bool kept = r->store && ls_store_steps(r->store) >= 0;
+    ls_status s = LS_OK;
+    m->first_step = first_step;
+    for (int i = 0; s == LS_OK && i < m->nexecs; i++)
+        if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
+    if (s == LS_OK && !kept) s = make_state(m, path, e);
+    if (s == LS_OK && !kept && r->store) ls_store_fill(r->store, &r->plan, m->worker, first_step);
+    if (s == LS_OK) s = lend_arena(m, e);
+    LS_TRY(ls_member_wait(m, s, e));
+    if (kept) {
+        LS_TRY(ls_world_adopt(m->worlds, &r->plan, ls_exec_compute(m->execs[0]), e));
+        m->scaler = ls_store_scaler(r->store);
+    } else if (r->store && m->worker == r->survival.view.first) {
+        ls_store_begin(r->store, first_step, &m->scaler);
+    }
+    if (r->store) ls_store_set(r->store, LS_STORE_WHOLE, 1);
+    if (r->store) LS_TRY(ls_exec_take_up(m->execs[0], first_step, e));
+    return agree_on_scaler(m, e);
+}
+
+void ls_member_part(ls_member *m) {
+    if (m->worlds && m->worlds[0].store) ls_world_part(m->worlds);
+    m->group = NULL;
+}
+
+void ls_member_leave(ls_member *m) {
+    for (int i = 0; i < m->nexecs; i++) {
+        if (m->execs) ls_exec_free(m->execs[i]);
+        if (m->worlds) ls_world_close(&m->worlds[i], &m->run->plan);
+        if (m->groups) ls_group_close(m->groups[i]);
+    }
+    ls_backup_free(m->backup);
+    free(m->execs);
+    free(m->worlds);
+    free(m->groups);
+    if (m->infer_nbytes) ls_unmap(m->infer.memory, m->infer_nbytes);
+    *m = (ls_member){0};
+}
+
+ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
+    m->step_began_ns = ls_clock_ns();
+    LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
+                                        : ls_exec_step(m->execs[0], in, out_p, e));
+    ls_scaler_config scaler = ls_run_scaler(m->run);
+    if (ls_exec_gave_up(m->execs[0])) return LS_OK;
+    if (!in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "
+                   "use train.compute=bf16 or f32, or a lower optim.lr or optim.loss_scale_min",
+                   (long long)in->step + 1, ls_exec_overflow(m->execs[0]), in->loss_scale);
+}
+
+ls_status ls_member_wait(ls_member *m, ls_status own, ls_error *e) {
+    ls_group_set_patience(m->group, -1, -1);
+    ls_status s = ls_agree(m->group, own, e);
+    ls_group_set_patience(m->group, m->run->config.parallel.timeout_s, 0);
+    return s;
+}
