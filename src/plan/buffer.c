@@ -1,0 +1,206 @@
+/* buffer.c - the buffers of a plan as numbers, their bytes and names, and which of them an action
+ * uses. */
+#include <stdio.h>
+
+#include "model/mixed.h"
+#include "plan/plan.h"
+#include "tensor/dtype.h"
+
+/* ---- buffers: a fixed few, then three a layer, four a bucket, and the sums of each bucket ---- */
+
+static int first_of(const ls_plan *p, ls_buffer_kind kind) {
+    int layers = p->c.model->nlayers, buckets = p->nbuckets;
+    switch (kind) {
+    case LS_BUF_ACT: return LS_BUF_ACT;
+    case LS_BUF_SAVED: return LS_BUF_ACT + layers;
+    case LS_BUF_DACT: return LS_BUF_ACT + 2 * layers;
+    case LS_BUF_PARAM: return LS_BUF_ACT + 3 * layers;
+    case LS_BUF_SHARD: return LS_BUF_ACT + 3 * layers + buckets;
+    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + 2 * buckets;
+    case LS_BUF_SUM: return LS_BUF_ACT + 3 * layers + 3 * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + (3 + p->nsums) * buckets;
+    default: return (int)kind;
+    }
+}
+
+int ls_plan_nbuffers(const ls_plan *p) {
+    return first_of(p, LS_BUF_GRAD) + p->nbuckets * p->nslots;
+}
+
+int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
+    if (kind == LS_BUF_GRAD) index = index * p->nslots + slot;
+    if (kind == LS_BUF_SUM) index = index * p->nsums + slot;
+    return first_of(p, kind) + index;
+}
+
+ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
+    if (id < LS_BUF_ACT) return (ls_buffer){.kind = (ls_buffer_kind)id};
+    id -= LS_BUF_ACT;
+    for (int kind = LS_BUF_ACT; kind < LS_BUF_SUM; kind++) {
+        int n = kind < LS_BUF_PARAM ? p->c.model->nlayers : p->nbuckets;
+        if (id < n) return (ls_buffer){.kind = (ls_buffer_kind)kind, .index = id};
+        id -= n;
+    }
+    bool grad = id >= p->nsums * p->nbuckets;
+    if (grad) id -= p->nsums * p->nbuckets;
+    int slots = grad ? p->nslots : p->nsums;
+    return (ls_buffer){grad ? LS_BUF_GRAD : LS_BUF_SUM, id / slots, id % slots};
+}
+
+bool ls_buffer_in_arena(ls_buffer_kind kind) {
+    return kind == LS_BUF_ACT || kind == LS_BUF_SAVED || kind == LS_BUF_DACT;
+}
+
+/* Gradients of a worker are all in use at once where a second micro-batch adds to them, or a second
+ * virtual worker before the first is reduced. To give their memory back later in the step would
+ * save nothing at its peak, and cost time. */
+static bool grads_come_and_go(const ls_plan *p) {
+    return p->c.zero >= 2 && ls_plan_micros(p) == 1 && (p->c.early || p->c.V == p->c.nworkers);
+}
+
+bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
+    return ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && ls_plan_gathers(p, b.index)) ||
+           (b.kind == LS_BUF_GRAD && grads_come_and_go(p));
+}
+
+static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
+    const ls_layer *l = &p->c.model->layers[b->index];
+    int64_t n = p->c.micro_batch;
+    if (b->kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
+    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->c.compute);
+    return (size_t)n * l->y_floats * ls_dtype_size(p->c.compute);
+}
+
+size_t ls_plan_work_nbytes(const ls_plan *p) {
+    size_t most = 0;
+    for (int i = 0; i < p->c.model->nlayers; i++) {
+        const ls_layer *l = &p->c.model->layers[i];
+        int64_t n = l->backward_whole ? p->c.batch / p->c.V : p->c.micro_batch;
+        size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce);
+        if (nbytes > most) most = nbytes;
+    }
+    return most;
+}
+
+size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
+    ls_buffer b = ls_plan_buffer_of(p, id);
+    if (ls_buffer_in_arena(b.kind)) return arena_nbytes(p, &b);
+    if (!ls_plan_transient(p, b)) return 0;
+    ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
+    size_t floats = all.end - all.first;
+    bool keeps = b.kind == LS_BUF_PARAM || (b.slot == 0 && !p->c.early);
+    if (keeps) floats -= own.end - own.first;
+    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->c.compute : p->c.reduce);
+}
+
+void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
+    static const char *const names[] = {
+        "tokens",          "losses", "norms", "scalars", "work",     "output", "saved",
+        "output gradient", "params", "shard", "moments", "gradient", "sum"};
+    ls_buffer b = ls_plan_buffer_of(p, id);
+    if (ls_buffer_in_arena(b.kind))
+        snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
+    else if (b.kind == LS_BUF_GRAD)
+        snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
+    else if (b.kind == LS_BUF_SUM && p->nsums > 1)
+        snprintf(text, nbytes, "bucket %d sum over workers %d", b.index, b.slot);
+    else if (b.kind >= LS_BUF_PARAM)
+        snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
+    else
+        snprintf(text, nbytes, "%s", names[b.kind]);
+}
+
+/* ---- uses ---- */
+
+typedef struct use_list {
+    const ls_plan *p;
+    ls_use_fn *fn;
+    void *arg;
+} use_list;
+
+static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_use how) {
+    u->fn(ls_plan_buffer(u->p, kind, index, slot), how, u->arg);
+}
+
+static void use_layer(const use_list *u, const ls_action *a) {
+    const ls_model *m = u->p->c.model;
+    int l = a->layer;
+    bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].loss;
+    use(u, LS_BUF_TOKENS, 0, 0, LS_USE_READ);
+    use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
+    if (l > 0) use(u, LS_BUF_ACT, l - 1, 0, LS_USE_READ);
+    if (m->layers[l].saved_floats) use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
+    if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
+    if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
+    if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
+    if (!forward && l > 0) {
+        /* a whole backward gathers its micro-batches' parts */
+        bool part = m->layers[l - 1].backward_whole && a->micro > 0;
+        use(u, LS_BUF_DACT, l - 1, 0, part ? LS_USE_UPDATE : LS_USE_WRITE);
+    }
+    const int *touched = NULL;
+    for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {
+        int b = touched[i];
+        if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
+        bool opens = a->start && l == u->p->buckets[b].opener;
+        if (!forward) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
+    }
+}
+
+/* The gradient of a bucket is summed. The result lies in the first of the sums; what else is there
+ * is only read. */
+static void use_sum(const use_list *u, const ls_action *a, int worker) {
+    for (int s = ls_plan_sums(u->p, worker) - 1; s >= 0; s--)
+        use(u, LS_BUF_GRAD, a->bucket, s, LS_USE_READ);
+    use(u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_WRITE);
+}
+
+void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
+    use_list u = {p, fn, arg};
+    switch (a->kind) {
+    case LS_LOAD:
+        use(&u, LS_BUF_TOKENS, 0, 0, LS_USE_WRITE);
+        use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
+        break;
+    case LS_FORWARD:
+    case LS_RECOMPUTE:
+    case LS_BACKWARD: use_layer(&u, a); break;
+    case LS_ADD: {
+        ls_buffer_kind what = a->summed ? LS_BUF_SUM : LS_BUF_GRAD;
+        use(&u, what, a->bucket, a->slot, LS_USE_UPDATE);
+        use(&u, what, a->bucket, a->slot + 1, LS_USE_READ);
+        break;
+    }
+    case LS_REDUCE_SCATTER: use_sum(&u, a, worker); break;
+    case LS_ALL_REDUCE:
+        if (a->axis == LS_AXIS_REPLICAS) {
+            use(&u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_UPDATE);
+            break;
+        }
+        if (a->bucket != LS_SCALARS) {
+            use_sum(&u, a, worker);
+            break;
+        }
+        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_READ);
+        use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_READ);
+        use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
+        break;
+    case LS_NORM:
+        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_SUM, b, 0, LS_USE_READ);
+        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
+        break;
+    case LS_UPDATE:
+        use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
+        use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
+        use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
+        if (p->c.zero == 0) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
+        break;
+    case LS_ALL_GATHER:
+        use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_WRITE);
+        break;
+    case LS_FREE: fn(a->buffer, LS_USE_WRITE, arg); break;
+    case LS_NACTION_KINDS: break;
+    }
+}

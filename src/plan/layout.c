@@ -1,0 +1,106 @@
+/* layout.c - which parts each worker has: its virtual workers, its sums of the gradient, its shards.
+ */
+#include "coll/algo/tree.h"
+#include "plan/plan.h"
+#include "tensor/dtype.h"
+
+int ls_plan_vw(const ls_plan *p, int worker, int i) {
+    int a = 0, b = 0;
+    if (p->c.early) return i * p->c.nworkers + worker;
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    return a + i;
+}
+
+int ls_plan_nvws(const ls_plan *p, int worker) {
+    int a = 0, b = 0;
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    return p->c.early ? p->c.V / p->c.nworkers : b - a;
+}
+
+int ls_plan_vw_index(const ls_plan *p, int worker, int vw) {
+    return p->c.early ? vw / p->c.nworkers : vw - ls_plan_vw(p, worker, 0);
+}
+
+int ls_plan_rounds(const ls_plan *p) { return p->c.early ? p->c.V / p->c.nworkers : 1; }
+int ls_plan_round_vws(const ls_plan *p) { return p->c.early ? p->c.nworkers : p->c.V; }
+
+int ls_plan_fold(const ls_plan *p, int worker, int i, int *slot_p) {
+    *slot_p = 0;
+    if (p->c.early || !p->c.tree) return 0;
+    return ls_tree_fold(p->c.V, ls_plan_vw(p, worker, 0), ls_plan_vw(p, worker, i), slot_p);
+}
+
+int ls_plan_fold_round(const ls_plan *p, int i, int *slot_p) {
+    *slot_p = p->c.early && i > 0;
+    return p->c.early && p->c.tree ? ls_tree_fold(ls_plan_rounds(p), 0, i, slot_p) : *slot_p;
+}
+
+int ls_plan_slots(const ls_plan *p, int worker) {
+    int a = 0, b = 0;
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    return p->c.tree && !p->c.early ? ls_tree_slots(p->c.V, a, b) : 1;
+}
+
+int ls_plan_sums(const ls_plan *p, int worker) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int a = 0, b = 0;
+    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    return p->c.tree && !p->c.early ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+}
+
+int ls_plan_micros(const ls_plan *p) {
+    int64_t samples = p->c.batch / p->c.V;
+    return (int)((samples + p->c.micro_batch - 1) / p->c.micro_batch);
+}
+
+int64_t ls_plan_samples(const ls_plan *p, int micro) {
+    int64_t all = p->c.batch / p->c.V;
+    if (micro < 0) return all;
+    int64_t left = all - micro * p->c.micro_batch;
+    return left < p->c.micro_batch ? left : p->c.micro_batch;
+}
+
+int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : p->c.nworkers; }
+int ls_plan_replicas(const ls_plan *p) { return p->c.nworkers / ls_plan_shards(p); }
+bool ls_plan_wide(const ls_plan *p) {
+    return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;
+}
+
+size_t ls_plan_nscalars(const ls_plan *p) {
+    return p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1;
+}
+
+double *ls_plan_losses(const ls_plan *p, double *scalars) {
+    return scalars + p->c.model->nfloats / LS_BLOCK;
+}
+
+ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
+    const ls_bucket *b = &p->buckets[bucket];
+    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
+    size_t w = (size_t)worker % n;
+    return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
+                       .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
+                       .writer = b->writer};
+}
+
+void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
+    for (int i = 0; i < ls_plan_shards(p); i++) {
+        ls_bucket s = ls_plan_shard(p, bucket, i);
+        counts[i] = s.end - s.first;
+    }
+}
+
+ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
+    ls_bucket s = ls_plan_shard(p, bucket, worker);
+    if (worker >= ls_plan_shards(p)) s.end = s.first;
+    return s;
+}
+
+ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
+    return p->c.zero ? ls_plan_shard(p, bucket, worker) : p->buckets[bucket];
+}
+
+bool ls_plan_gathers(const ls_plan *p, int bucket) {
+    const ls_bucket *b = &p->buckets[bucket];
+    return p->c.zero == 3 && (b->end - b->first) * ls_dtype_size(p->c.compute) > p->c.whole_nbytes;
+}
