@@ -43,12 +43,7 @@ static char *sum_at(const ls_exec *x, int slot, size_t first) {
            ((size_t)slot * p->c.model->nfloats + first) * ls_dtype_size(p->c.reduce);
 }
 
-/* The slot of the first sum over all workers: with early reduction they lie behind the worker's
- * own. */
-static int sum_slot(const ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    return p->c.early ? ls_plan_slots(p, x->c.worker) : 0;
-}
+static int sum_slot(const ls_exec *x) { return ls_plan_sum_slot(x->c.plan, x->c.worker); }
 
 static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;

@@ -248,7 +248,7 @@ static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_gr
  * memory that all share, in one order. Where gradients need not go soon, none is summed before all
  * are there: then nothing of them is lost with another worker. */
 static void look_at_restart(ls_exec *x) {
-    const ls_plan_config *c = &x->c.plan->c;
+    const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
     x->at_step = -1;
     x->next_load = x->c.first_step;
@@ -256,9 +256,9 @@ static void look_at_restart(ls_exec *x) {
     while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
            compute_action(x, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
-    x->restarts = w->store && c->tree && !c->early && !x->c.overlap && is_shared(w->group) &&
-                  is_shared(w->shards) && is_shared(w->replicas);
-    x->sums_last = x->restarts && c->zero <= 1;
+    x->restarts = w->store && p->c.tree && !ls_plan_reduces_rounds(p) && !x->c.overlap &&
+                  is_shared(w->group) && is_shared(w->shards) && is_shared(w->replicas);
+    x->sums_last = x->restarts && !ls_plan_shards_grads(p);
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
 }

@@ -329,7 +329,7 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
     int area = atomic_load(&s->workers[w].area);
     ls_journal journal = ls_store_journal(s, w);
     ls_journal_state state = state_of(s, area);
-    size_t slot = p->c.early ? (size_t)ls_plan_slots(p, w) : 0;
+    size_t slot = (size_t)ls_plan_sum_slot(p, w);
     size_t at = slot * s->nfloats * ls_dtype_size(p->c.reduce);
     ls_adamw_state a = {.grads_type = p->c.reduce,
                         .params_type = p->c.compute,
@@ -391,7 +391,7 @@ void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
         ls_store_forget_step(s, w);
     }
     if (steps == ls_store_steps(s)) return;
-    if (steps < 0) { /* what was done will be done again, from memory that is zero */
+    if (steps < 0) { /* what was done will be done again, from memory that is clear */
         for (int area = 0; area < s->most; area++) empty(area_at(s, area), s->area_nbytes);
         ls_store_set(s, LS_STORE_EVALUATED, 0);
         ls_store_set(s, LS_STORE_SAVED, 0);

@@ -69,7 +69,7 @@ void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* A worker notes that a step is decided. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
 
-/* Flags of the run, kept across views; zero at first. */
+/* Flags of the run, kept across views; 0 at first. */
 typedef enum ls_store_flag {
     LS_STORE_FOLDER_BEGUN, /* the run's folder is being made */
     LS_STORE_FOLDER_MADE,

@@ -81,7 +81,7 @@ ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *
 static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group);
     LS_TRY(ls_world_rejoin(w, p, w->group, e));
-    w->one = w->one_state = p->c.zero > 0 && ls_group_is_one(w->shards);
+    w->one = w->one_state = ls_plan_shards_moments(p) && ls_group_is_one(w->shards);
     int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* other groups may have others */
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
@@ -103,7 +103,7 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *st
     if (store) return open_in_store(w, p, e);
     void *state = NULL;
     LS_TRY(split(w, p, e));
-    if (p->c.zero > 0)
+    if (ls_plan_shards_moments(p))
         LS_TRY(ls_group_alloc_one(w->shards, ls_plan_params_nbytes(p), &w->params, e));
     w->one = w->params != NULL;
     w->mine[0] = !w->one;
@@ -211,7 +211,7 @@ void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
         drop_others(w->params, ls_dtype_size(p->c.compute), all, own);
     if (b->kind != LS_BUF_GRAD) return;
     char *grads = (char *)w->grads + (size_t)b->slot * ls_plan_slot_nbytes(p);
-    if (b->slot == 0 && !p->c.early)
+    if (ls_plan_keeps_shard(p, *b))
         drop_others(grads, ls_dtype_size(p->c.reduce), all, own);
     else
         drop_range(grads, ls_dtype_size(p->c.reduce), all.first, all.end);
@@ -243,7 +243,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
         ls_world_round(w, p, c, own.first, own.end);
     }
     LS_TRY(ls_barrier(w->group, e));
-    if (w->one || p->c.zero == 0) return LS_OK;
+    if (w->one || !ls_plan_shards_moments(p)) return LS_OK;
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
         if (!is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
@@ -283,7 +283,7 @@ static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
 }
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
-    if (w->together || p->c.zero == 0) return LS_OK;
+    if (w->together || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->one) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica of it */
     if (!w->one_state) {
@@ -291,12 +291,12 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
         LS_TRY(collect(w, p, w->v, e));
     }
     if (ls_plan_has_masters(p)) return w->one_state ? LS_OK : collect(w, p, w->master, e);
-    return !w->one && p->c.zero == 3 ? collect(w, p, w->params, e) : LS_OK;
+    return !w->one && ls_plan_shards_params(p) ? collect(w, p, w->params, e) : LS_OK;
 }
 
 /* Pages of a file go by themselves where memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
-    if (w->one_state || w->in_file || p->c.zero == 0) return;
+    if (w->one_state || w->in_file || !ls_plan_shards_moments(p)) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     drop_others(w->m, sizeof(float), all, own);
     drop_others(w->v, sizeof(float), all, own);

@@ -33,7 +33,7 @@ typedef struct ls_world {
     ls_journal journal; /* there */
 } ls_world;
 
-/* Collective. Everything lies in the store, as it was left there; store NULL: all is new and zero.
+/* Collective. Everything lies in the store, as it was left there; store NULL: all is new and clear.
  * dir (without a store): where the optimizer's state lies in a file, which has no name and goes
  * when the world is closed; NULL: in memory. */
 ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_store *store, const char *dir,

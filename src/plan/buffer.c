@@ -55,12 +55,19 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
  * virtual worker before the first is reduced. To give their memory back later in the step would
  * save nothing at its peak, and cost time. */
 static bool grads_come_and_go(const ls_plan *p) {
-    return p->c.zero >= 2 && ls_plan_micros(p) == 1 && (p->c.early || p->c.V == p->c.nworkers);
+    return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 &&
+           (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
     return ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && ls_plan_gathers(p, b.index)) ||
            (b.kind == LS_BUF_GRAD && grads_come_and_go(p));
+}
+
+/* The owner's sum stands in its part of its first sum. */
+bool ls_plan_keeps_shard(const ls_plan *p, ls_buffer b) {
+    if (b.kind == LS_BUF_PARAM) return true;
+    return b.kind == LS_BUF_GRAD && b.slot == 0 && !ls_plan_reduces_rounds(p);
 }
 
 static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
@@ -88,8 +95,7 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
     if (!ls_plan_transient(p, b)) return 0;
     ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
     size_t floats = all.end - all.first;
-    bool keeps = b.kind == LS_BUF_PARAM || (b.slot == 0 && !p->c.early);
-    if (keeps) floats -= own.end - own.first;
+    if (ls_plan_keeps_shard(p, b)) floats -= own.end - own.first;
     return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->c.compute : p->c.reduce);
 }
 
@@ -194,7 +200,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
-        if (p->c.zero == 0) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
+        if (!ls_plan_shards_moments(p)) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
         break;
     case LS_ALL_GATHER:
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);

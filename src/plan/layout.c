@@ -4,9 +4,18 @@
 #include "plan/plan.h"
 #include "tensor/dtype.h"
 
+/* ---- the strategy ---- */
+
+bool ls_plan_shards_moments(const ls_plan *p) { return p->c.zero >= 1; }
+bool ls_plan_shards_grads(const ls_plan *p) { return p->c.zero >= 2; }
+bool ls_plan_shards_params(const ls_plan *p) { return p->c.zero >= 3; }
+bool ls_plan_reduces_rounds(const ls_plan *p) { return p->c.early; }
+
+/* ---- virtual workers and their sums ---- */
+
 int ls_plan_vw(const ls_plan *p, int worker, int i) {
     int a = 0, b = 0;
-    if (p->c.early) return i * p->c.nworkers + worker;
+    if (ls_plan_reduces_rounds(p)) return i * p->c.nworkers + worker;
     ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
     return a + i;
 }
@@ -14,38 +23,53 @@ int ls_plan_vw(const ls_plan *p, int worker, int i) {
 int ls_plan_nvws(const ls_plan *p, int worker) {
     int a = 0, b = 0;
     ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
-    return p->c.early ? p->c.V / p->c.nworkers : b - a;
+    return ls_plan_reduces_rounds(p) ? p->c.V / p->c.nworkers : b - a;
 }
+
+int ls_plan_vw_step(const ls_plan *p) { return ls_plan_reduces_rounds(p) ? p->c.nworkers : 1; }
 
 int ls_plan_vw_index(const ls_plan *p, int worker, int vw) {
-    return p->c.early ? vw / p->c.nworkers : vw - ls_plan_vw(p, worker, 0);
+    return ls_plan_reduces_rounds(p) ? vw / p->c.nworkers : vw - ls_plan_vw(p, worker, 0);
 }
 
-int ls_plan_rounds(const ls_plan *p) { return p->c.early ? p->c.V / p->c.nworkers : 1; }
-int ls_plan_round_vws(const ls_plan *p) { return p->c.early ? p->c.nworkers : p->c.V; }
+int ls_plan_rounds(const ls_plan *p) {
+    return ls_plan_reduces_rounds(p) ? p->c.V / p->c.nworkers : 1;
+}
+int ls_plan_round_vws(const ls_plan *p) {
+    return ls_plan_reduces_rounds(p) ? p->c.nworkers : p->c.V;
+}
 
 int ls_plan_fold(const ls_plan *p, int worker, int i, int *slot_p) {
     *slot_p = 0;
-    if (p->c.early || !p->c.tree) return 0;
+    if (ls_plan_reduces_rounds(p) || !p->c.tree) return 0;
     return ls_tree_fold(p->c.V, ls_plan_vw(p, worker, 0), ls_plan_vw(p, worker, i), slot_p);
 }
 
 int ls_plan_fold_round(const ls_plan *p, int i, int *slot_p) {
-    *slot_p = p->c.early && i > 0;
-    return p->c.early && p->c.tree ? ls_tree_fold(ls_plan_rounds(p), 0, i, slot_p) : *slot_p;
+    *slot_p = ls_plan_reduces_rounds(p) && i > 0;
+    return ls_plan_reduces_rounds(p) && p->c.tree ? ls_tree_fold(ls_plan_rounds(p), 0, i, slot_p)
+                                                  : *slot_p;
 }
 
 int ls_plan_slots(const ls_plan *p, int worker) {
     int a = 0, b = 0;
     ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
-    return p->c.tree && !p->c.early ? ls_tree_slots(p->c.V, a, b) : 1;
+    return p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_slots(p->c.V, a, b) : 1;
 }
 
 int ls_plan_sums(const ls_plan *p, int worker) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
     ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
-    return p->c.tree && !p->c.early ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+    return p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
+}
+
+int ls_plan_sum_slot(const ls_plan *p, int worker) {
+    return ls_plan_reduces_rounds(p) ? ls_plan_slots(p, worker) : 0;
+}
+
+int ls_plan_all_slots(const ls_plan *p, int worker) {
+    return ls_plan_slots(p, worker) + (ls_plan_reduces_rounds(p) ? p->nsums : 0);
 }
 
 int ls_plan_micros(const ls_plan *p) {
@@ -59,6 +83,8 @@ int64_t ls_plan_samples(const ls_plan *p, int micro) {
     int64_t left = all - micro * p->c.micro_batch;
     return left < p->c.micro_batch ? left : p->c.micro_batch;
 }
+
+/* ---- shards ---- */
 
 int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : p->c.nworkers; }
 int ls_plan_replicas(const ls_plan *p) { return p->c.nworkers / ls_plan_shards(p); }
@@ -97,10 +123,11 @@ ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
 }
 
 ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
-    return p->c.zero ? ls_plan_shard(p, bucket, worker) : p->buckets[bucket];
+    return ls_plan_shards_moments(p) ? ls_plan_shard(p, bucket, worker) : p->buckets[bucket];
 }
 
 bool ls_plan_gathers(const ls_plan *p, int bucket) {
     const ls_bucket *b = &p->buckets[bucket];
-    return p->c.zero == 3 && (b->end - b->first) * ls_dtype_size(p->c.compute) > p->c.whole_nbytes;
+    size_t nbytes = (b->end - b->first) * ls_dtype_size(p->c.compute);
+    return ls_plan_shards_params(p) && nbytes > p->c.whole_nbytes;
 }

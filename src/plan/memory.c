@@ -47,11 +47,9 @@ size_t ls_plan_slot_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
 }
 
-/* Sums over all workers lie behind the slots where they have some of their own; only the worker's
- * shards of them are used. */
+/* Of slots for sums over all workers only the worker's shards are used. */
 size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
-    int sums = p->c.early ? p->nsums : 0;
-    return (size_t)(ls_plan_slots(p, worker) + sums) * ls_plan_slot_nbytes(p);
+    return (size_t)ls_plan_all_slots(p, worker) * ls_plan_slot_nbytes(p);
 }
 
 size_t ls_plan_wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
@@ -174,7 +172,7 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
-    m->nbytes[LS_MEM_OPTIMIZER] = (p->c.zero ? own : all) * state;
+    m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;
     m->file = m->nbytes[LS_MEM_OPTIMIZER];
     m->nbytes[LS_MEM_OPTIMIZER] = 0;
@@ -228,7 +226,7 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_OPTIMIZER && m->file)
         ls_buf_printf(out, "in a file: %.3f MB", (double)m->file / 1e6);
     else if (what == LS_MEM_OPTIMIZER && some)
-        ls_buf_printf(out, p->c.zero ? "of the own shard" : "of all");
+        ls_buf_printf(out, ls_plan_shards_moments(p) ? "of the own shard" : "of all");
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }

@@ -37,7 +37,7 @@ static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
     for (int k = 0; k < n; k++) {
         ls_action base = {.worker = worker, .vw = ls_plan_vw(p, worker, k)};
-        base.start = p->c.tree || p->c.early || k == 0;
+        base.start = p->c.tree || ls_plan_reduces_rounds(p) || k == 0;
         ls_plan_fold(p, worker, k, &base.slot);
         for (int i = 0; i < micros; i++) add_micro(to, p, base, i, micros);
     }

@@ -132,7 +132,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
                        (double)c->model->nfloats * sizeof(float) / LS_PLAN_MAX_BUCKETS / 1e6 +
                            0.001);
     ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};
-    for (int i = 0, slot = 0; c->early && i < ls_plan_rounds(&p); i++) {
+    for (int i = 0, slot = 0; ls_plan_reduces_rounds(&p) && i < ls_plan_rounds(&p); i++) {
         ls_plan_fold_round(&p, i, &slot);
         if (slot + 1 > p.nsums) p.nsums = slot + 1;
     }
@@ -141,7 +141,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     ls_plan_cut_buckets(&p);
     ls_plan_order_plain(&p);
     if (c->recompute > 0) ls_plan_add_recompute(&p);
-    if (c->zero == 3) ls_plan_add_gathers(&p);
+    if (ls_plan_shards_params(&p)) ls_plan_add_gathers(&p);
     ls_status s = ls_plan_verify(&p, LS_STAGE_ORDER, e);
     if (s == LS_OK) {
         ls_plan_add_reduction(&p);

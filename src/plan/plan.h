@@ -57,7 +57,7 @@ typedef struct ls_action {
     int layer;     /* of these */
     int slot;      /* Backward: which sum; Add: the lower of the two; of a round: where it goes */
     bool summed;   /* Add: of the own shard, sums over all workers */
-    int round;     /* communication: of early reduction */
+    int round;     /* communication: which one, where each round is reduced */
     bool start;    /* Backward: the slot's chains start at 0 */
     bool last;     /* Backward: the virtual worker's last micro-batch */
     int bucket;    /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
@@ -126,6 +126,18 @@ typedef enum ls_plan_stage { LS_STAGE_ORDER, LS_STAGE_REDUCTION, LS_STAGE_WHOLE 
 /* `stage`: what must be there by now. */
 ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 
+/* ---- the strategy: what `zero` and `early` mean. Only passes and these functions read them ---- */
+
+/* Does each worker of a sharding group keep and update only its shard of masters and moments? */
+bool ls_plan_shards_moments(const ls_plan *);
+/* May a worker give the rest of a bucket's gradient back once its shard is summed? */
+bool ls_plan_shards_grads(const ls_plan *);
+/* Does a worker keep only its shard of the larger buckets' parameters (ls_plan_gathers)? */
+bool ls_plan_shards_params(const ls_plan *);
+/* Is each bucket reduced after each round, in which every worker runs one virtual worker? Else once,
+ * after all of them. */
+bool ls_plan_reduces_rounds(const ls_plan *);
+
 /* ---- what passes and readers share ---- */
 
 ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
@@ -138,19 +150,26 @@ void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int rou
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 bool ls_action_concerns(const ls_action *, int worker);
 
-/* The i-th virtual worker of a worker, and how many it runs: a contiguous range of them, or (early)
- * each nworkers-th. */
+/* The i-th virtual worker of a worker, and how many it runs: a contiguous range of them, or where
+ * rounds are reduced each nworkers-th. */
 int ls_plan_vw(const ls_plan *, int worker, int i);
 int ls_plan_nvws(const ls_plan *, int worker);
+/* From one of them to the next. */
+int ls_plan_vw_step(const ls_plan *);
 /* Which one of its worker's `vw` is. */
 int ls_plan_vw_index(const ls_plan *, int worker, int vw);
 /* Gradient sums that a worker keeps meanwhile. */
 int ls_plan_slots(const ls_plan *, int worker);
 /* And those that it has of a bucket when all its virtual workers are done. */
 int ls_plan_sums(const ls_plan *, int worker);
+/* The slot of the first sum over all workers: the worker's own first, or where rounds are reduced,
+ * the one behind all its own. */
+int ls_plan_sum_slot(const ls_plan *, int worker);
+/* Slots of the gradient that a worker needs for both. */
+int ls_plan_all_slots(const ls_plan *, int worker);
 /* Into which sum the i-th of a worker goes; returns by how many folds it is followed. */
 int ls_plan_fold(const ls_plan *, int worker, int i, int *slot_p);
-/* The same of the sums over all workers, with early reduction, after round i. */
+/* The same of the sums over all workers, where rounds are reduced, after round i. */
 int ls_plan_fold_round(const ls_plan *, int i, int *slot_p);
 /* Reductions of a bucket in a step, and virtual workers that take part in one. */
 int ls_plan_rounds(const ls_plan *);
@@ -200,8 +219,8 @@ typedef enum ls_buffer_kind {
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] the parameters of the own shard; lies in PARAM */
     LS_BUF_MOMENT,  /* [bucket] and masters */
-    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0, or (early) in
-                       slots of its own */
+    LS_BUF_SUM,     /* [bucket] the gradient over all workers; lies in GRAD, slot 0, or where rounds
+                       are reduced in slots of its own */
     LS_BUF_GRAD,    /* [bucket][slot] */
 } ls_buffer_kind;
 
@@ -221,6 +240,8 @@ bool ls_plan_transient(const ls_plan *, ls_buffer);
 bool ls_plan_gathers(const ls_plan *, int bucket);
 /* Memory of one call of a layer, at most. */
 size_t ls_plan_work_nbytes(const ls_plan *);
+/* Does the worker's shard of a transient buffer stay when the buffer is freed? */
+bool ls_plan_keeps_shard(const ls_plan *, ls_buffer);
 /* Bytes of a buffer in the arena; of a transient one, those that Free gives back. */
 size_t ls_plan_buffer_nbytes(const ls_plan *, int id, int worker);
 void ls_plan_buffer_name(const ls_plan *, int id, char *text, size_t nbytes);

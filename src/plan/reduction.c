@@ -2,8 +2,8 @@
  *
  * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by the folds of
  * the tree (Add); when the last worker has done that for its last virtual worker, the bucket's
- * ReduceScatter (or AllReduce) stands, so that it may run while Backward goes on. With early
- * reduction that is so for each virtual worker.
+ * ReduceScatter (or AllReduce) stands, so that it may run while Backward goes on. Where
+ * rounds are reduced that is so for each virtual worker.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #include "plan/plan.h"
 
 /* The sum goes to the owner of each shard; where nothing is sharded, to all. Owners of the same
- * shard add up what their groups have. With early reduction they then fold it into the sums of the
- * rounds before. */
+ * shard add up what their groups have. Where rounds are reduced, they then fold it into the sums of
+ * the rounds before. */
 static void add_reduction(ls_plan *to, int bucket, int round) {
-    if (to->c.zero == 0) {
+    if (!ls_plan_shards_moments(to)) {
         ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_ALL, bucket, round);
         return;
     }
@@ -39,7 +39,7 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
     int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);
     bool last = index == ls_plan_nvws(to, done->worker) - 1;
-    int round = to->c.early ? index : 0;
+    int round = ls_plan_reduces_rounds(to) ? index : 0;
     const int *touched = NULL;
     for (int j = 0, n = ls_plan_touched(to, done->layer, &touched); j < n; j++) {
         int k = touched[j];
@@ -50,7 +50,7 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
                                             .vw = done->vw,
                                             .bucket = k,
                                             .slot = slot - i});
-        if (!to->c.early && !last) continue;
+        if (!ls_plan_reduces_rounds(to) && !last) continue;
         if (--missing[k * rounds + round] == 0) add_reduction(to, k, round);
     }
 }

@@ -17,7 +17,7 @@ void ls_plan_add_update(ls_plan *p) {
     for (int k = 0; k < p->nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
-        if (p->c.zero == 0 || ls_plan_gathers(p, k)) continue;
+        if (!ls_plan_shards_moments(p) || ls_plan_gathers(p, k)) continue;
         ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
     }
 }

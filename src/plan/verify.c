@@ -35,7 +35,9 @@ static void wrong(walk *w, const char *what) {
 }
 
 /* Communications that a bucket's sum takes, each round. */
-static int reductions(const ls_plan *p) { return p->c.zero && ls_plan_replicas(p) > 1 ? 2 : 1; }
+static int reductions(const ls_plan *p) {
+    return ls_plan_shards_moments(p) && ls_plan_replicas(p) > 1 ? 2 : 1;
+}
 static int total(const ls_plan *p) { return reductions(p) * ls_plan_rounds(p); }
 
 static void on_use(int buffer, ls_use how, void *arg) {
@@ -59,7 +61,8 @@ static bool is_own(const walk *w, const ls_action *a) {
 
 /* Folds that follow the i-th virtual worker, and the slot of its own sum. */
 static int folds_of(const ls_plan *p, int worker, int i, int *slot_p) {
-    return p->c.early ? ls_plan_fold_round(p, i, slot_p) : ls_plan_fold(p, worker, i, slot_p);
+    return ls_plan_reduces_rounds(p) ? ls_plan_fold_round(p, i, slot_p)
+                                     : ls_plan_fold(p, worker, i, slot_p);
 }
 
 static void check_add(walk *w, const ls_action *a) {
@@ -70,7 +73,7 @@ static void check_add(walk *w, const ls_action *a) {
     }
     int i = ls_plan_vw_index(w->p, a->worker, a->vw);
     int folds = folds_of(w->p, a->worker, i, &slot);
-    if (a->summed != w->p->c.early) wrong(w, "adds what is not to be added");
+    if (a->summed != ls_plan_reduces_rounds(w->p)) wrong(w, "adds what is not to be added");
     if (a->summed && w->reduced[a->bucket] < (i + 1) * reductions(w->p))
         wrong(w, "adds a sum over workers that is not there");
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
@@ -116,12 +119,12 @@ static void check_reduction(walk *w, const ls_action *a) {
         w->reduced[a->bucket]++ != a->round * reductions(p) + second)
         wrong(w, second ? "sums over groups what they have not summed" : "reduces a bucket twice");
     for (int worker = 0; worker < p->c.nworkers && !second; worker++) {
-        int first = p->c.early ? a->round : 0, n = ls_plan_nvws(p, worker);
-        for (int i = first; i < (p->c.early ? first + 1 : n); i++) {
+        int first = ls_plan_reduces_rounds(p) ? a->round : 0, n = ls_plan_nvws(p, worker);
+        for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
             if (!w->backs[v * p->c.model->nlayers + p->buckets[a->bucket].writer])
                 wrong(w, "reduces before a virtual worker is done");
-            if (!p->c.early &&
+            if (!ls_plan_reduces_rounds(p) &&
                 w->adds[v * p->nbuckets + a->bucket] != folds_of(p, worker, i, &slot))
                 wrong(w, "reduces before a fold");
         }
@@ -216,7 +219,7 @@ static void check_end(walk *w) {
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)
-        if (p->c.zero && !ls_plan_gathers(p, k) && w->gathered[k] != 1)
+        if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
     if (w->stage == LS_STAGE_WHOLE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
 }

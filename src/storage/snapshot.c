@@ -33,7 +33,7 @@ static bool is_pending(const ls_store *s) {
 }
 
 /* Each block is one worker's of these, the first of those that have it. */
-static int nwriters(const ls_plan *p) { return p->c.zero ? ls_plan_shards(p) : 1; }
+static int nwriters(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1; }
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
 

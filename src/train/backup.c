@@ -19,9 +19,9 @@ struct ls_backup {
 
 /* Parameters that are sharded come and go within a step. */
 bool ls_backup_can(const ls_run *r) {
-    const ls_plan_config *p = &r->plan.c;
-    return r->store && r->config.survival.backup_workers > 0 && p->tree && !p->early &&
-           p->zero < 3 && r->nworkers > 1;
+    const ls_plan *p = &r->plan;
+    return r->store && r->config.survival.backup_workers > 0 && p->c.tree &&
+           !ls_plan_reduces_rounds(p) && !ls_plan_shards_params(p) && r->nworkers > 1;
 }
 
 /* ---- who is slow ---- */

@@ -51,7 +51,7 @@ static void tell_plan(const ls_run *r, const ls_view *v) {
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
                (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
-    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !p->c.early)
+    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !ls_plan_reduces_rounds(p))
         ls_log("view %lld: parallel.accumulate early is not possible with %d worker%s; using late",
                (long long)v->id.number, v->size, ls_plural(v->size));
 }
@@ -61,7 +61,7 @@ static bool has_copies(const ls_run *r, const ls_view *v) {
     int copies = (int)r->config.survival.copies, shards = ls_plan_shards(&r->plan);
     int twice = (v->n - 1) / shards; /* of some shard, so many more than one are here */
     if (copies > v->nhosts) copies = v->nhosts;
-    return r->plan.c.zero == 0 || ls_plan_replicas(&r->plan) - twice >= copies;
+    return !ls_plan_shards_moments(&r->plan) || ls_plan_replicas(&r->plan) - twice >= copies;
 }
 
 static void tell_copies(const ls_run *r, const ls_view *v) {
@@ -145,9 +145,9 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
 /* ---- slow workers ---- */
 
 static bool can_balance(const ls_run *r) {
-    const ls_plan_config *p = &r->plan.c;
+    const ls_plan *p = &r->plan;
     return r->config.survival.balance == LS_BALANCE_AUTO && r->survival.view.nhosts == 1 &&
-           p->tree && !p->early && (p->shards == 0 || p->shards == p->nworkers);
+           p->c.tree && !ls_plan_reduces_rounds(p) && ls_plan_replicas(p) == 1;
 }
 
 static void take_times(ls_run *r) {

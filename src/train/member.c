@@ -84,7 +84,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
         x.helpers = ls_backup_helpers(m->backup);
         x.overlap = false;
     }
-    x.loader.step = r->plan.c.early ? r->nworkers : 1;
+    x.loader.step = ls_plan_vw_step(&r->plan);
     x.loader.a = ls_plan_vw(&r->plan, worker, 0);
     x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
     return ls_exec_create(&x, x_p, e);
@@ -132,7 +132,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&r->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    return ls_world_open_all(m->worlds, &r->plan, m->groups, r->plan.c.zero > 0, e);
+    return ls_world_open_all(m->worlds, &r->plan, m->groups, ls_plan_shards_moments(&r->plan), e);
 }
 
 ls_status ls_member_join(ls_member *m, ls_error *e) {
@@ -176,7 +176,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     if (!w->one_state) {
         s.owned = owned;
         s.nowned = p->nbuckets;
-        s.all_params = !w->one && (p->c.zero < 3 || p->c.whole_nbytes > 0);
+        s.all_params = !w->one && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
     }
     ls_status status = ls_checkpoint_load(path, &s, e);
     if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;

@@ -240,7 +240,8 @@ static void leave(const loop *l, const ls_verdict *v, const char *what) {
            "leaves",
            (long long)l->steps, l->m.worker, (int)getpid(), host, what);
     atomic_store(&l->m.slot->leaves, 1);
-    if (v->parameters && l->run->plan.c.zero == 0) ls_store_void(l->run->store, l->m.worker);
+    if (v->parameters && !ls_plan_shards_moments(&l->run->plan))
+        ls_store_void(l->run->store, l->m.worker);
 }
 
 static ls_status audit(loop *l, ls_error *e) {

@@ -103,7 +103,7 @@ static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot
                         .busy = 64,
                         .overlap = s->overlap,
                         .loader = {&s->text, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
-    c.loader.step = s->early ? s->plan.c.nworkers : 1;
+    c.loader.step = ls_plan_vw_step(&s->plan);
     c.loader.a = ls_plan_vw(&s->plan, worker, 0);
     c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;
     return c;
