@@ -47,6 +47,7 @@ one() { # one NAME COMMAND...: a check that is no ctest
 
 one includes scripts/check_includes.sh
 one parameters scripts/check_parameters.py
+one types scripts/check_types.py
 one output scripts/check_output.sh
 one executor scripts/check_executor.sh
 build release

@@ -336,7 +336,7 @@ int ls_group_size(const ls_group *g) { return g->size; }
 
 ls_group *ls_group_at(ls_group *g, const char *file, int line) {
     if (g) {
-        g->site = (ls_site){file, line};
+        g->site = (ls_call_site){file, line};
     }
     return g;
 }

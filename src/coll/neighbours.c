@@ -214,9 +214,9 @@ ls_status ls_neighbours_watch(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
         s = mine;
         if (e) *e = own;
     }
-    r.members = LS_NEW_ARRAY(ls_member, (size_t)p->size);
+    r.members = LS_NEW_ARRAY(ls_roster_entry, (size_t)p->size);
     for (int i = 0; i < p->size; i++)
-        r.members[i] = (ls_member){all[i].address, (uint64_t)p->hosts[i] + 1, all[i].pid};
+        r.members[i] = (ls_roster_entry){all[i].address, (uint64_t)p->hosts[i] + 1, all[i].pid};
     memcpy(r.nonce, all[0].nonce, sizeof r.nonce);
     if (s == LS_OK) {
         s = ls_watch_start(&r, p->rank, &all[0].key, &p->watch, e);

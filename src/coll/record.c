@@ -13,7 +13,7 @@ void ls_record_set_file(char name[32], const char *file) {
 }
 
 void ls_record_set(ls_record *r, const ls_call *c, int n, uint32_t number, uint64_t print,
-                   ls_site site) {
+                   ls_call_site site) {
     r->number = number;
     r->what = (uint8_t)c->what;
     r->dtype = (uint8_t)c->dtype;

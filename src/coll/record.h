@@ -14,10 +14,10 @@
 enum { LS_CALLS_KEPT = 16, LS_BLOCKS_SHOWN = 6 };
 
 /* Where in the user's program a call stands. */
-typedef struct ls_site {
+typedef struct ls_call_site {
     const char *file; /* NULL: not known */
     int line;
-} ls_site;
+} ls_call_site;
 
 /* One call. */
 typedef struct ls_record {
@@ -66,7 +66,8 @@ typedef struct ls_history {
 } ls_history;
 
 /* Of a call in a group of n. */
-void ls_record_set(ls_record *, const ls_call *, int n, uint32_t number, uint64_t print, ls_site);
+void ls_record_set(ls_record *, const ls_call *, int n, uint32_t number, uint64_t print,
+                   ls_call_site);
 void ls_record_set_file(char name[32], const char *file);
 /* "all_reduce f32 sum, 1000 elements as call 5 at train.c:40" */
 void ls_record_text(const ls_record *, char *text, size_t nbytes);

@@ -46,7 +46,7 @@ typedef struct ls_cached {
 struct ls_request {
     ls_group *g;
     ls_call call;
-    ls_site site;
+    ls_call_site site;
     uint32_t number;
     uint64_t print;   /* of this call and of all before it */
     ls_record record; /* of a collective */
@@ -82,7 +82,7 @@ struct ls_group {
     ls_cached cache[LS_CACHE];
     pthread_mutex_t lock; /* of the list of requests, the shared calls in it, and of breaking */
     ls_request *first;
-    ls_site site;      /* where the call that is made now stands */
+    ls_call_site site; /* where the call that is made now stands */
     ls_call_form form; /* of collectives that the library makes for a call of the user's */
     ls_call_mark mark; /* of the next call */
     ls_counters counters;

@@ -35,7 +35,7 @@ typedef enum ls_reduce_kind { /* of gradients */
 } ls_reduce_kind;
 typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_accumulate_kind;
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
-typedef enum ls_overlap { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap;
+typedef enum ls_overlap_kind { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap_kind;
 
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;

@@ -101,7 +101,7 @@ static bool is_needed(const ls_line *line, int64_t every) {
            memmem(line->text, line->nbytes, evaluation, sizeof evaluation - 1);
 }
 
-static void add_line(ls_history *h, const ls_line *line) {
+static void add_line(ls_run_history *h, const ls_line *line) {
     int64_t step = 0;
     double value = 0;
     ls_json *j = parse(line, &step);
@@ -110,12 +110,12 @@ static void add_line(ls_history *h, const ls_line *line) {
     ls_json_free(j);
 }
 
-ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *e) {
+ls_status ls_history_read(const char *run, ls_run_history *h_p, ls_error *e) {
     char *path = ls_metrics_path(run);
     ls_lines *l = NULL;
     ls_line line;
     bool there = false;
-    *h_p = (ls_history){0};
+    *h_p = (ls_run_history){0};
     ls_status s = ls_lines_open(path, false, &l, e);
     free(path);
     LS_TRY(s);
@@ -126,10 +126,10 @@ ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *e) {
     return s;
 }
 
-void ls_history_free(ls_history *h) {
+void ls_history_free(ls_run_history *h) {
     free(h->train.steps);
     free(h->train.values);
     free(h->val.steps);
     free(h->val.values);
-    *h = (ls_history){0};
+    *h = (ls_run_history){0};
 }

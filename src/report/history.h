@@ -35,10 +35,10 @@ typedef struct ls_series {
     size_t n;
 } ls_series;
 
-typedef struct ls_history {
+typedef struct ls_run_history {
     ls_series train, val;
-} ls_history;
-ls_status ls_history_read(const char *run, ls_history *h_p, ls_error *);
-void ls_history_free(ls_history *);
+} ls_run_history;
+ls_status ls_history_read(const char *run, ls_run_history *h_p, ls_error *);
+void ls_history_free(ls_run_history *);
 
 #endif

@@ -30,14 +30,14 @@ static ls_status write_svg(const char *run, const ls_curve *c, ls_error *e) {
     return s;
 }
 
-static ls_curve curve_of(const ls_history *h) {
+static ls_curve curve_of(const ls_run_history *h) {
     return (ls_curve){.title = "loss, nats a token",
                       .train = {h->train.steps, h->train.values, h->train.n},
                       .val = {h->val.steps, h->val.values, h->val.n}};
 }
 
 static ls_status draw(const char *run, ls_error *e) {
-    ls_history h;
+    ls_run_history h;
     LS_TRY(ls_history_read(run, &h, e));
     ls_curve c = curve_of(&h);
     ls_status s = write_svg(run, &c, e);
@@ -68,7 +68,7 @@ void ls_report_picture(ls_picture *p, const char *run, bool last) {
 }
 
 ls_status ls_report_curve(const char *run, double bigram, ls_error *e) {
-    ls_history h;
+    ls_run_history h;
     LS_TRY(ls_history_read(run, &h, e));
     ls_curve c = curve_of(&h);
     c.level = bigram;

@@ -6,7 +6,7 @@
 #include "net/tcp/join.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
-    ls_member members[4] = {{.pid = 1}};
+    ls_roster_entry members[4] = {{.pid = 1}};
     ls_join j = {.size = 4};
     ls_roster r = {.size = 4, .members = members, .listen_fd = -1};
     hall h = {.j = &j, .roster = &r, .end = -1};

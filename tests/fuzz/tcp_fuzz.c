@@ -11,7 +11,7 @@ static tcp_net *make(void) {
     tcp_net *x = LS_NEW(tcp_net);
     x->net = (ls_net){.ops = &tcp_ops, .rank = 0, .size = 2};
     x->peers = LS_NEW_ARRAY(peer, 2);
-    x->members = LS_NEW_ARRAY(ls_member, 2);
+    x->members = LS_NEW_ARRAY(ls_roster_entry, 2);
     x->early_end = &x->early;
     x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -66,7 +66,7 @@ uint64_t ls_host_number(void) {
     return ls_hash_bytes(id, strlen(id)).lo | 1;
 }
 
-static entry pack(const ls_member *m) {
+static entry pack(const ls_roster_entry *m) {
     entry x = {.host = m->host, .pid = (uint32_t)m->pid};
     if (m->address.ss_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)&m->address;
@@ -81,9 +81,9 @@ static entry pack(const ls_member *m) {
     return x;
 }
 
-static void unpack(const entry *x, ls_member *m_p) {
+static void unpack(const entry *x, ls_roster_entry *m_p) {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    *m_p = (ls_member){.host = x->host, .pid = (int)x->pid};
+    *m_p = (ls_roster_entry){.host = x->host, .pid = (int)x->pid};
     if (memcmp(x->address, mapped, 12) == 0) {
         struct sockaddr_in *in = (struct sockaddr_in *)&m_p->address;
         in->sin_family = AF_INET;
@@ -164,8 +164,8 @@ static bool welcome(hall *h, int i) {
         return false;
     }
     const hello s = hello_of(g);
-    ls_member *m = &h->roster->members[s.rank];
-    *m = (ls_member){.address = g->from, .host = s.host, .pid = (int)s.pid};
+    ls_roster_entry *m = &h->roster->members[s.rank];
+    *m = (ls_roster_entry){.address = g->from, .host = s.host, .pid = (int)s.pid};
     ls_address_set_port(&m->address, (int)s.port);
     h->come++;
     return true;
@@ -348,7 +348,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     ls_roster r = {.size = j->size, .listen_fd = -1};
-    r.members = LS_NEW_ARRAY(ls_member, (size_t)j->size);
+    r.members = LS_NEW_ARRAY(ls_roster_entry, (size_t)j->size);
     ls_status s = LS_OK;
     if (j->rank) {
         s = visit_group(j, &r, e);
@@ -360,8 +360,8 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
             s = ls_door_first(j->host, j->port, &r.listen_fd, e);
         if (getrandom(r.nonce, sizeof r.nonce, 0) != (ssize_t)sizeof r.nonce)
             s = ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
-        ls_member *me = &r.members[0];
-        *me = (ls_member){.host = ls_host_number(), .pid = getpid()};
+        ls_roster_entry *me = &r.members[0];
+        *me = (ls_roster_entry){.host = ls_host_number(), .pid = getpid()};
         me->address.ss_family = AF_INET;
         if (s == LS_OK) ls_address_set_port(&me->address, ls_socket_port(r.listen_fd));
         if (s == LS_OK) s = host_group(j, &r, e);

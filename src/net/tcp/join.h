@@ -14,17 +14,17 @@
 #include "net/key.h"
 
 /* One worker as the others see it. */
-typedef struct ls_member {
+typedef struct ls_roster_entry {
     struct sockaddr_storage address; /* where it listens */
     uint64_t host;                   /* equal for workers of one host */
     int pid;
-} ls_member;
+} ls_roster_entry;
 
 typedef struct ls_roster {
     int size;
-    ls_member *members; /* [size] */
-    uint64_t nonce[2];  /* of this group: a worker of another run is told by it */
-    int listen_fd;      /* this worker's own, bound to its address */
+    ls_roster_entry *members; /* [size] */
+    uint64_t nonce[2];        /* of this group: a worker of another run is told by it */
+    int listen_fd;            /* this worker's own, bound to its address */
 } ls_roster;
 
 typedef struct ls_join {

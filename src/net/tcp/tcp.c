@@ -79,7 +79,7 @@ typedef struct early {
 typedef struct tcp_net {
     ls_net net; /* first */
     peer *peers;
-    ls_member *members;
+    ls_roster_entry *members;
     uint64_t nonce[2];
     ls_key key;
     bool keyed;
@@ -158,7 +158,7 @@ static void tell_lost(tcp_net *x, int rank) {
 
 static ls_status lost(tcp_net *x, int rank, ls_error *e) {
     const peer *p = &x->peers[rank];
-    const ls_member *m = &x->members[rank], *first = &x->members[p->blamed];
+    const ls_roster_entry *m = &x->members[rank], *first = &x->members[p->blamed];
     char address[80], cause[160] = "";
     tell_lost(x, rank);
     ls_address_text(&m->address, address, sizeof address);
@@ -724,7 +724,7 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     tcp_net *x = LS_NEW(tcp_net);
     x->net = (ls_net){.ops = &tcp_ops, .rank = rank, .size = r->size};
     x->peers = LS_NEW_ARRAY(peer, (size_t)r->size);
-    x->members = LS_NEW_ARRAY(ls_member, (size_t)r->size);
+    x->members = LS_NEW_ARRAY(ls_roster_entry, (size_t)r->size);
     memcpy(x->members, r->members, (size_t)r->size * sizeof *r->members);
     memcpy(x->nonce, r->nonce, sizeof x->nonce);
     x->patience = *patience;

@@ -38,7 +38,7 @@ typedef struct last_words {
 
 struct ls_watch {
     int listen_fd, rank, size;
-    ls_member *members; /* [size] */
+    ls_roster_entry *members; /* [size] */
     uint64_t nonce[2];
     ls_key key;
     bool keyed;
@@ -176,7 +176,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     w->listen_fd = r->listen_fd;
     w->rank = rank;
     w->size = r->size;
-    w->members = LS_NEW_ARRAY(ls_member, (size_t)r->size);
+    w->members = LS_NEW_ARRAY(ls_roster_entry, (size_t)r->size);
     memcpy(w->members, r->members, (size_t)r->size * sizeof *r->members);
     memcpy(w->nonce, r->nonce, sizeof w->nonce);
     w->keyed = key != NULL;
@@ -310,7 +310,7 @@ typedef struct question {
 } question;
 
 static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, question *x) {
-    const ls_member *m = &w->members[q->rank];
+    const ls_roster_entry *m = &w->members[q->rank];
     ls_greeting g = {.from = (uint32_t)w->rank, .to = (uint32_t)q->rank};
     memcpy(g.nonce, w->nonce, sizeof g.nonce);
     *x = (question){.over = true};

@@ -27,7 +27,7 @@ typedef struct ends {
     int n;
     const ls_key *key; /* NULL: plain text */
     ls_net *net[MOST];
-    ls_member members[MOST];
+    ls_roster_entry members[MOST];
 } ends;
 
 static void open_ends(ends *x, int n, const ls_key *key) {

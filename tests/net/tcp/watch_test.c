@@ -15,7 +15,7 @@ static const ls_key KEY = {"one key of thirty-two characters"};
 static const int64_t LONG_NS = (int64_t)20 * 1000000000, SHORT_NS = 2000000000;
 
 typedef struct crew {
-    ls_member members[WORKERS];
+    ls_roster_entry members[WORKERS];
     int fds[WORKERS];
     ls_watch *w[WORKERS];
 } crew;
