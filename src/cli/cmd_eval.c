@@ -8,7 +8,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "infer/generate.h"
-#include "train/corpus.h"
+#include "storage/corpus.h"
 
 enum { DATA, JSON };
 

@@ -6,7 +6,7 @@
 #include "data/tokenizer.h"
 #include "infer/infer.h"
 #include "infer/sampler.h"
-#include "train/evaluate.h"
+#include "report/evaluation.h"
 
 typedef struct ls_trained {
     char *path; /* of the checkpoint */
@@ -43,7 +43,7 @@ typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_error *);
 
-/* Loss over whole samples of tokens [n]; *v_p as in evaluate.h. `what` names the text in messages.
+/* Loss over whole samples of tokens [n]; *v_p as in evaluation.h. `what` names the text in messages.
  */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *);

@@ -9,7 +9,7 @@
 #include "data/order.h"
 #include "report/history.h"
 #include "storage/checkpoint.h"
-#include "train/corpus.h"
+#include "storage/corpus.h"
 
 typedef struct audit {
     char *path; /* of metrics.jsonl */

@@ -5,8 +5,9 @@
 #ifndef LS_REPORT_METRICS_H
 #define LS_REPORT_METRICS_H
 
+#include "report/evaluation.h"
 #include "report/history.h"
-#include "train/evaluate.h"
+#include "train/run.h"
 
 typedef struct ls_metrics ls_metrics;
 

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "train/corpus.h"
+#include "storage/corpus.h"
 
 enum { MAX_FILE = 64 << 20 };
 

@@ -3,14 +3,6 @@
 
 #include <stdlib.h>
 
-static const double LN2 = 0.69314718055994530942;
-
-ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, int64_t T) {
-    return (ls_evaluation){.loss = nats / ((double)nsamples * (double)T),
-                           .bits_per_byte = nats / LN2 / nbytes,
-                           .nsamples = nsamples};
-}
-
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
 

@@ -7,8 +7,8 @@
 #include "cluster/workers.h"
 #include "exec/exec.h"
 #include "optim/scaler.h"
+#include "storage/corpus.h"
 #include "storage/snapshot.h"
-#include "train/corpus.h"
 #include "train/layout.h"
 
 typedef struct ls_run {

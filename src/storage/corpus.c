@@ -1,5 +1,5 @@
 /* corpus.c - see corpus.h. */
-#include "train/corpus.h"
+#include "storage/corpus.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * are saved beside them (corpus_record.h): a run goes on with the same tokens, or not at all. The
  * validation part is the end of the text.
  */
-#ifndef LS_TRAIN_CORPUS_H
-#define LS_TRAIN_CORPUS_H
+#ifndef LS_STORAGE_CORPUS_H
+#define LS_STORAGE_CORPUS_H
 
 #include "config/config.h"
 #include "data/tokenizer.h"
