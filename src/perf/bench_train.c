@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "perf/export.h"
 #include "train/fit.h"
-#include "train/run.h"
+#include "train/member.h"
 
 enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
 
@@ -102,7 +102,8 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     ls_step_out step;
     if (!b->trace.path) return LS_OK;
     ls_status s = LS_OK;
-    ls_tracer_open(&tracer, &b->trace, m, first, first + 1 + n);
+    ls_traced_workers traced = ls_member_traced(m);
+    ls_tracer_open(&tracer, &b->trace, &traced, first, first + 1 + n);
     for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
         ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
         s = ls_tracer_before(&tracer, i, e);

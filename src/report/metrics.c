@@ -17,8 +17,10 @@
 enum { MOST_WAITING = 64 << 20 };
 
 struct ls_metrics {
-    const ls_run *run;
-    char *path;
+    const ls_config *config;
+    char *run, *path; /* the directory, and metrics.jsonl in it */
+    int64_t view;     /* number */
+    int nworkers;
     int file;          /* a descriptor, or -1 */
     ls_buf waiting;    /* lines for a disk that takes none now */
     bool told;         /* that it doesn't */
@@ -42,20 +44,27 @@ static void end_events(ls_metrics *m, const ls_error *why) {
     m->events = NULL;
 }
 
-ls_status ls_metrics_open(const ls_run *r, ls_logged logged, ls_metrics **m_p, ls_error *e) {
+ls_status ls_metrics_open(const char *run, const ls_config *config, ls_logged logged,
+                          ls_metrics **m_p, ls_error *e) {
     ls_metrics *m = LS_NEW(ls_metrics);
-    m->run = r;
+    m->config = config;
     m->logged = logged;
-    m->path = ls_metrics_path(r->dir);
+    m->run = ls_strdup(run);
+    m->path = ls_metrics_path(run);
     m->file = -1;
     ls_status s = open_file(m->path, &m->file, e);
     ls_error why;
-    if (s == LS_OK && ls_events_create(r->dir, &m->events, &why) != LS_OK) end_events(m, &why);
+    if (s == LS_OK && ls_events_create(run, &m->events, &why) != LS_OK) end_events(m, &why);
     if (s == LS_OK)
         *m_p = m;
     else
         ls_metrics_close(m, NULL);
     return s;
+}
+
+void ls_metrics_set_view(ls_metrics *m, int64_t number, int nworkers) {
+    m->view = number;
+    m->nworkers = nworkers;
 }
 
 /* ---- disks that fail ---- */
@@ -110,7 +119,7 @@ ls_status ls_metrics_mend(ls_metrics *m, ls_error *e) {
         ls_events_close(m->events, NULL);
         m->events = NULL;
     }
-    return m->events ? LS_OK : ls_events_create(m->run->dir, &m->events, e);
+    return m->events ? LS_OK : ls_events_create(m->run, &m->events, e);
 }
 
 ls_status ls_metrics_close(ls_metrics *m, ls_error *e) {
@@ -123,6 +132,7 @@ ls_status ls_metrics_close(ls_metrics *m, ls_error *e) {
         if (s == LS_OK) s = closed;
     }
     ls_buf_free(&m->waiting);
+    free(m->run);
     free(m->path);
     free(m);
     return s;
@@ -139,7 +149,7 @@ static void time_text(double seconds, char *text, size_t nbytes) {
 }
 
 static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s) {
-    const ls_config *c = &m->run->config;
+    const ls_config *c = m->config;
     bool last = steps == c->train.steps;
     int64_t now = ls_clock_ns();
     if (ls_log_is_terminal() ? now - m->shown_ns < 100 * 1000 * 1000 && !last
@@ -170,7 +180,7 @@ static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
 /* A step that is done again, to the same bits, has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, double seconds, ls_error *e) {
-    double tokens = (double)out->batch.count * (double)m->run->config.model.context;
+    double tokens = (double)out->batch.count * (double)m->config->model.context;
     if (steps <= m->logged.step) return LS_OK;
     LS_TRY(log_gap(m, steps, e));
     m->logged.step = steps;
@@ -179,9 +189,8 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
     ls_json_set(line, "first", ls_json_new_integer((int64_t)out->batch.first));
     ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
-    ls_json_set(line, "view",
-                ls_json_new_integer(m->run->store ? m->run->survival.view.id.number : 1));
-    ls_json_set(line, "workers", ls_json_new_integer(m->run->nworkers));
+    ls_json_set(line, "view", ls_json_new_integer(m->view));
+    ls_json_set(line, "workers", ls_json_new_integer(m->nworkers));
     ls_json_set(line, "loss", ls_json_new_number(out->loss));
     ls_json_set(line, "lr", ls_json_new_number(in->lr));
     if (out->skipped)
@@ -205,27 +214,23 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     double weight = m->step_seconds > 0 ? 0.1 : 1.0;
     m->step_seconds += weight * (seconds - m->step_seconds);
     double rate =
-        (double)m->run->config.train.batch * (double)m->run->config.model.context / m->step_seconds;
+        (double)m->config->train.batch * (double)m->config->model.context / m->step_seconds;
     LS_TRY(log_step(m, steps, in, out, seconds, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show(m, steps, out->loss, rate);
     return LS_OK;
 }
 
-ls_status ls_metrics_missing(ls_metrics *m, ls_error *e) {
-    const ls_run *r = m->run;
-    ls_store_note n;
-    if (!r->store || !ls_store_latest(r->store, &n)) return LS_OK;
-    ls_step_in in = ls_run_step(r, n.steps - 1, &n.scaler);
-    in.lr = n.lr;
-    in.loss_scale = n.loss_scale;
-    in.updates = n.updates;
-    double seconds = (double)(ls_clock_ns() - n.began_ns) / 1e9;
-    return ls_metrics_step(m, n.steps, &in, &n.out, seconds, e);
+ls_status ls_metrics_missing(ls_metrics *m, const ls_store_note *n, ls_error *e) {
+    bool scaled = ls_config_compute(m->config) == LS_F16 || ls_config_reduce(m->config) == LS_F16;
+    ls_step_in in = {.lr = n->lr, .loss_scale = n->loss_scale, .updates = n->updates};
+    in.skips = scaled;
+    double seconds = (double)(ls_clock_ns() - n->began_ns) / 1e9;
+    return ls_metrics_step(m, n->steps, &in, &n->out, seconds, e);
 }
 
 ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {
-    int64_t all = m->run->config.train.steps;
+    int64_t all = m->config->train.steps;
     if (steps <= m->logged.evaluation) return LS_OK;
     m->logged.evaluation = steps;
     if (steps < all) /* the last one's is in the summary */

@@ -5,14 +5,18 @@
 #ifndef LS_REPORT_METRICS_H
 #define LS_REPORT_METRICS_H
 
+#include "config/config.h"
+#include "exec/exec.h"
 #include "report/evaluation.h"
 #include "report/history.h"
-#include "train/run.h"
 
 typedef struct ls_metrics ls_metrics;
 
-/* Appends to what is in the run's folder; not what is there already. */
-ls_status ls_metrics_open(const ls_run *, ls_logged, ls_metrics **m_p, ls_error *);
+/* Appends to what is in the directory of the run; not what is there already. The config must stay. */
+ls_status ls_metrics_open(const char *run, const ls_config *, ls_logged, ls_metrics **m_p,
+                          ls_error *);
+/* The lines to come are of this view, with so many workers. */
+void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
 /* Begins new files where those that it writes were taken away, or TensorBoard's could not be
  * written. */
 ls_status ls_metrics_mend(ls_metrics *, ls_error *);
@@ -22,8 +26,8 @@ ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
  * or ls_metrics_close() fails. LS_EIO: too many wait. */
 ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
                           double seconds, ls_error *);
-/* The latest step in memory, where who was to write its line was lost. */
-ls_status ls_metrics_missing(ls_metrics *, ls_error *);
+/* The step of a store's latest note, where the worker that was to write its line was lost. */
+ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
 #endif

@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "cluster/workers.h"
+#include "coll/virtual.h"
 
 enum { SPAN_WORDS = 3, HOST = 0, ORIGINS = 1 };
 
@@ -34,18 +36,20 @@ ls_status ls_tracer_check(const ls_trace_request *q, ls_group *g, ls_error *e) {
     return ls_agree(g, ls_group_rank(g) == 0 ? check_folder(q->path, e) : LS_OK, e);
 }
 
-static int worker_of(const ls_tracer *t, int i) { return t->m->nexecs > 1 ? i : t->m->worker; }
+static int worker_of(const ls_tracer *t, int i) {
+    return t->w.nexecs > 1 ? i : ls_group_rank(t->w.group);
+}
 
-void ls_tracer_open(ls_tracer *t, const ls_trace_request *q, ls_member *m, int64_t first,
-                    int64_t end) {
+void ls_tracer_open(ls_tracer *t, const ls_trace_request *q, const ls_traced_workers *w,
+                    int64_t first, int64_t end) {
     if (!q->path || first >= end) return;
     int64_t steps = q->steps ? q->steps : LS_TRACE_STEPS;
-    *t = (ls_tracer){.path = q->path, .m = m, .first = first + 1, .end = end};
+    *t = (ls_tracer){.path = q->path, .w = *w, .first = first + 1, .end = end};
     if (t->first >= end) t->first = end - 1;
     if (t->first + steps < end) t->end = t->first + steps;
-    t->traces = LS_NEW_ARRAY(ls_trace, (size_t)m->nexecs);
-    for (int i = 0; i < m->nexecs; i++)
-        ls_trace_open(&t->traces[i], &m->run->plan, worker_of(t, i), (int)(t->end - t->first));
+    t->traces = LS_NEW_ARRAY(ls_trace, (size_t)w->nexecs);
+    for (int i = 0; i < w->nexecs; i++)
+        ls_trace_open(&t->traces[i], w->plan, worker_of(t, i), (int)(t->end - t->first));
 }
 
 static bool is_traced(const ls_tracer *t, int64_t step) {
@@ -54,17 +58,17 @@ static bool is_traced(const ls_tracer *t, int64_t step) {
 
 ls_status ls_tracer_before(ls_tracer *t, int64_t step, ls_error *e) {
     if (!is_traced(t, step)) return LS_OK;
-    LS_TRY(ls_barrier(t->m->group, e));
-    for (int i = 0; i < t->m->nexecs; i++) {
+    LS_TRY(ls_barrier(t->w.group, e));
+    for (int i = 0; i < t->w.nexecs; i++) {
         ls_trace_begin_step(&t->traces[i]);
-        ls_exec_trace(t->m->execs[i], &t->traces[i]);
+        ls_exec_trace(t->w.execs[i], &t->traces[i]);
     }
     return LS_OK;
 }
 
 ls_status ls_tracer_after(ls_tracer *t, int64_t step, ls_error *e) {
     if (!is_traced(t, step)) return LS_OK;
-    for (int i = 0; i < t->m->nexecs; i++) ls_exec_trace(t->m->execs[i], NULL);
+    for (int i = 0; i < t->w.nexecs; i++) ls_exec_trace(t->w.execs[i], NULL);
     return step + 1 == t->end ? ls_tracer_finish(t, e) : LS_OK;
 }
 
@@ -94,7 +98,8 @@ static void write_report(const ls_trace *t, int64_t *words) {
 
 /* Reports [nworkers of the plan][*nwords_p], on worker 0; NULL elsewhere. */
 static ls_status gather(const ls_tracer *t, int64_t **all_p, size_t *nwords_p, ls_error *e) {
-    const ls_member *m = t->m;
+    const ls_traced_workers *m = &t->w;
+    int nworkers = ls_group_size(m->group), worker = ls_group_rank(m->group);
     int64_t most = 0;
     for (int i = 0; i < m->nexecs; i++)
         if ((int64_t)report_nwords(&t->traces[i]) > most)
@@ -104,11 +109,11 @@ static ls_status gather(const ls_tracer *t, int64_t **all_p, size_t *nwords_p, l
     int64_t *own = LS_NEW_ARRAY(int64_t, n * (size_t)m->nexecs), *all = NULL;
     for (int i = 0; i < m->nexecs; i++) write_report(&t->traces[i], own + (size_t)i * n);
     *nwords_p = n;
-    if (m->nworkers == 1) {
+    if (nworkers == 1) {
         *all_p = own;
         return LS_OK;
     }
-    if (m->worker == 0) all = LS_NEW_ARRAY(int64_t, n * (size_t)m->nworkers);
+    if (worker == 0) all = LS_NEW_ARRAY(int64_t, n * (size_t)nworkers);
     ls_status s = ls_gather(m->group, own, all, n, LS_I64, 0, e);
     free(own);
     if (s == LS_OK)
@@ -133,7 +138,7 @@ static int64_t origin_of(const int64_t *all, size_t nwords, int n, int worker, i
 /* Of one step, all workers'. */
 static void add_step(ls_timeline *to, const ls_tracer *t, const int64_t *all, size_t nwords,
                      int step) {
-    const ls_plan *p = &t->m->run->plan;
+    const ls_plan *p = t->w.plan;
     int n = p->c.nworkers, nsteps = t->traces[0].nsteps;
     size_t nspans = 0;
     ls_span *spans = LS_NEW_ARRAY(ls_span, (size_t)n * (size_t)p->nactions);
@@ -175,12 +180,12 @@ static void name_machine(const int64_t *all, size_t nwords, int n, char *text, s
 
 static ls_status write_timeline(const ls_tracer *t, const int64_t *all, size_t nwords,
                                 ls_error *e) {
-    const ls_run *r = t->m->run;
+    const ls_plan *p = t->w.plan;
     char machine[160];
     int nsteps = t->traces[0].nsteps;
     ls_timeline to;
-    name_machine(all, nwords, r->nworkers, machine, sizeof machine);
-    ls_timeline_open(&to, &r->plan, "measured", machine, t->first + 1);
+    name_machine(all, nwords, p->c.nworkers, machine, sizeof machine);
+    ls_timeline_open(&to, p, "measured", machine, t->first + 1);
     for (int step = 0; step < nsteps; step++) add_step(&to, t, all, nwords, step);
     ls_status s = ls_timeline_write(&to, t->path, e);
     if (s == LS_OK && nsteps == 1)
@@ -192,26 +197,34 @@ static ls_status write_timeline(const ls_tracer *t, const int64_t *all, size_t n
     return s;
 }
 
+/* The others wait for worker 0, which writes, without a limit. */
+static ls_status agree_when_written(const ls_traced_workers *w, ls_status own, ls_error *e) {
+    ls_group_set_patience(w->group, -1, -1);
+    ls_status s = ls_agree(w->group, own, e);
+    ls_group_set_patience(w->group, w->timeout_s, 0);
+    return s;
+}
+
 ls_status ls_tracer_finish(ls_tracer *t, ls_error *e) {
     if (!t->path) return LS_OK;
+    bool first = ls_group_rank(t->w.group) == 0;
     if (t->traces[0].nsteps == 0) {
-        if (t->m->worker == 0) ls_log("%s: no step was traced", t->path);
+        if (first) ls_log("%s: no step was traced", t->path);
         t->path = NULL;
         return LS_OK;
     }
     int64_t *all = NULL;
     size_t nwords = 0;
     LS_TRY(gather(t, &all, &nwords, e));
-    ls_status s = LS_OK;
-    if (t->m->worker == 0) s = write_timeline(t, all, nwords, e);
+    ls_status s = first ? write_timeline(t, all, nwords, e) : LS_OK;
     free(all);
     t->path = NULL;
-    return ls_member_wait(t->m, s, e);
+    return agree_when_written(&t->w, s, e);
 }
 
 void ls_tracer_close(ls_tracer *t) {
-    for (int i = 0; t->traces && i < t->m->nexecs; i++) {
-        if (t->m->execs && t->m->execs[i]) ls_exec_trace(t->m->execs[i], NULL);
+    for (int i = 0; t->traces && i < t->w.nexecs; i++) {
+        if (t->w.execs && t->w.execs[i]) ls_exec_trace(t->w.execs[i], NULL);
         ls_trace_free(&t->traces[i]);
     }
     free(t->traces);

@@ -11,8 +11,8 @@
 #ifndef LS_REPORT_TRACER_H
 #define LS_REPORT_TRACER_H
 
+#include "exec/exec.h"
 #include "report/timeline.h"
-#include "train/member.h"
 
 enum { LS_TRACE_STEPS = 3, LS_TRACE_MOST_STEPS = 1000 };
 
@@ -22,22 +22,32 @@ typedef struct ls_trace_request {
     int64_t steps;    /* how many; 0: LS_TRACE_STEPS */
 } ls_trace_request;
 
+/* The workers that are traced, as one of them sees them. All of it outlives the tracer. */
+typedef struct ls_traced_workers {
+    ls_group *group;
+    const ls_plan *plan;
+    ls_exec **execs; /* [nexecs] of this process: one; or all, where it plays all workers */
+    int nexecs;
+    double timeout_s; /* of the group's calls, after one without a limit */
+} ls_traced_workers;
+
 typedef struct ls_tracer {
     const char *path; /* NULL when it is written */
-    ls_member *m;
+    ls_traced_workers w;
     int64_t first, end; /* steps, from 0 */
-    ls_trace *traces;   /* [m->nexecs] */
+    ls_trace *traces;   /* [w.nexecs] */
 } ls_tracer;
 
 /* Before training: could worker 0 write the file? */
 ls_status ls_tracer_check(const ls_trace_request *, ls_group *, ls_error *);
 /* Steps `first` to `end` are to be run. Those after the first are traced; or the only one. */
-void ls_tracer_open(ls_tracer *, const ls_trace_request *, ls_member *, int64_t first, int64_t end);
+void ls_tracer_open(ls_tracer *, const ls_trace_request *, const ls_traced_workers *, int64_t first,
+                    int64_t end);
 /* Around each step, from 0. After the last that is traced, worker 0 writes the file. */
 ls_status ls_tracer_before(ls_tracer *, int64_t step, ls_error *);
 ls_status ls_tracer_after(ls_tracer *, int64_t step, ls_error *);
 /* No step comes any more: writes what there is, if it is not written. */
 ls_status ls_tracer_finish(ls_tracer *, ls_error *);
-void ls_tracer_close(ls_tracer *); /* before the member leaves */
+void ls_tracer_close(ls_tracer *); /* before the executors end */
 
 #endif

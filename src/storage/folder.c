@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "report/metrics.h"
+#include "report/history.h"
 #include "storage/checkpoint.h"
 #include "storage/restore.h"
 #include "storage/room.h"

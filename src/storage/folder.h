@@ -16,8 +16,9 @@
 
 #include <sys/types.h>
 
-#include "report/metrics.h"
+#include "report/history.h"
 #include "storage/lock.h"
+#include "train/run.h"
 
 /* Shared by the processes of this host that are forked later; one at a time writes it. */
 typedef struct ls_folder_notes {

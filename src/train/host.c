@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "cluster/control.h"
+#include "report/metrics.h"
 #include "storage/folder.h"
 #include "storage/snapshot.h"
 #include "train/run.h"
@@ -114,9 +115,11 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
 static ls_status write_line(const ls_run *r, ls_error *e) {
     ls_metrics *m = NULL;
     ls_logged logged;
+    ls_store_note last;
     LS_TRY(ls_metrics_cut(r->dir, INT64_MAX, &logged, e));
-    LS_TRY(ls_metrics_open(r, logged, &m, e));
-    ls_status s = ls_metrics_missing(m, e);
+    LS_TRY(ls_metrics_open(r->dir, &r->config, logged, &m, e));
+    ls_metrics_set_view(m, r->survival.view.id.number, r->nworkers);
+    ls_status s = ls_store_latest(r->store, &last) ? ls_metrics_missing(m, &last, e) : LS_OK;
     ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);
     return s == LS_OK ? closed : s;
 }

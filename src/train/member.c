@@ -262,6 +262,14 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
                    (long long)in->step + 1, ls_exec_overflow(m->execs[0]), in->loss_scale);
 }
 
+ls_traced_workers ls_member_traced(const ls_member *m) {
+    return (ls_traced_workers){.group = m->group,
+                               .plan = &m->run->plan,
+                               .execs = m->execs,
+                               .nexecs = m->nexecs,
+                               .timeout_s = m->run->config.parallel.timeout_s};
+}
+
 ls_status ls_member_wait(ls_member *m, ls_status own, ls_error *e) {
     ls_group_set_patience(m->group, -1, -1);
     ls_status s = ls_agree(m->group, own, e);

@@ -3,6 +3,7 @@
 #define LS_TRAIN_MEMBER_H
 
 #include "infer/infer.h"
+#include "report/tracer.h"
 #include "train/run.h"
 
 /* One worker's. */
@@ -37,6 +38,9 @@ void ls_member_part(ls_member *);
 /* It may be given up (ls_exec_gave_up()). Where f16 overflows at the lowest scale: LS_EINVAL, with
  * the layer. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* What a tracer has to know of it; until it leaves its group. */
+ls_traced_workers ls_member_traced(const ls_member *);
 
 /* Worker 0 alone does something that may take long; the others wait for it without a limit. */
 ls_status ls_member_wait(ls_member *, ls_status own, ls_error *);

@@ -24,6 +24,7 @@
 #include "storage/checkpoint.h"
 #include "storage/folder.h"
 #include "train/audit.h"
+#include "train/evaluate.h"
 #include "train/fit.h"
 #include "train/in_flight.h"
 
@@ -532,6 +533,17 @@ static void tell_beginning(const loop *l) {
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 
+/* Where they are open they stay so; the line of the latest step may be missing. */
+static ls_status open_metrics(loop *l, ls_logged logged, ls_error *e) {
+    const ls_run *r = l->run;
+    ls_store_note last;
+    if (!l->metrics) LS_TRY(ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e));
+    ls_folder_stay(l->folder);
+    ls_metrics_set_view(l->metrics, r->store ? r->survival.view.id.number : 1, r->nworkers);
+    bool known = r->store && ls_store_latest(r->store, &last);
+    return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
+}
+
 static ls_status begin(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     l->m.corpus = &l->corpus;
@@ -543,16 +555,15 @@ static ls_status begin(loop *l, ls_error *e) {
     if (l->m.worker == 0) {
         ls_logged logged = {0};
         if (!l->metrics) s = ls_folder_keep(l->folder, &logged, e);
-        if (s == LS_OK && !l->metrics) s = ls_metrics_open(r, logged, &l->metrics, e);
-        if (s == LS_OK) ls_folder_stay(l->folder);
-        if (s == LS_OK) s = ls_metrics_missing(l->metrics, e);
+        if (s == LS_OK) s = open_metrics(l, logged, e);
         tell_beginning(l);
         ls_in_flight_config flight = {l->m.slot, r->config.train.steps, r->config.survival.stop_s,
                                       LS_IN_FLIGHT_S};
         if (s == LS_OK && !l->flight) s = ls_in_flight_open(&flight, &l->flight, e);
     }
     ls_tracer_close(&l->tracer);
-    ls_tracer_open(&l->tracer, &l->job->trace, &l->m, l->steps, r->config.train.steps);
+    ls_traced_workers traced = ls_member_traced(&l->m);
+    ls_tracer_open(&l->tracer, &l->job->trace, &traced, l->steps, r->config.train.steps);
     return ls_agree(l->m.group, s, e);
 }
 

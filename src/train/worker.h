@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "report/tracer.h"
+#include "train/run.h"
 
 /* What ls_train_worker() is given; the same for all workers. */
 typedef struct ls_train_job {
