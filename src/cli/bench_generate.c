@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "infer/decode.h"
 #include "infer/sampler.h"
+#include "model/shape.h"
 #include "model/table.h"
 #include "tensor/dtype.h"
 

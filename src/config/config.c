@@ -501,24 +501,6 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     return LS_OK;
 }
 
-ls_gpt_config ls_config_shape(const ls_config *c) {
-    return (ls_gpt_config){c->model.layers, c->model.width, c->model.heads, c->model.context,
-                           c->model.vocab};
-}
-
-ls_dtype ls_config_compute(const ls_config *c) {
-    static const ls_dtype types[] = {
-        [LS_COMPUTE_F32] = LS_F32, [LS_COMPUTE_BF16] = LS_BF16, [LS_COMPUTE_F16] = LS_F16};
-    return types[c->train.compute];
-}
-
-ls_dtype ls_config_reduce(const ls_config *c) {
-    static const ls_dtype types[] = {
-        [LS_REDUCE_F32] = LS_F32, [LS_REDUCE_BF16] = LS_BF16, [LS_REDUCE_F16] = LS_F16};
-    return c->train.reduce_dtype == LS_REDUCE_AUTO ? ls_config_compute(c)
-                                                   : types[c->train.reduce_dtype];
-}
-
 /* ---- writing ---- */
 
 static void put_real(double v, ls_buf *out) {

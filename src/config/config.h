@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/mem.h"
-#include "model/gpt.h"
 
 enum { LS_AUTO = -1 };          /* of a number that may also be "auto" */
 enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
@@ -115,13 +115,6 @@ ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
 /* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names
  * the source in messages. */
 ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
-
-/* Types of parameters and activations, and of gradients. */
-ls_dtype ls_config_compute(const ls_config *);
-ls_dtype ls_config_reduce(const ls_config *);
-
-/* The model's part, as the model wants it. */
-ls_gpt_config ls_config_shape(const ls_config *);
 
 /* Appends the whole config as YAML with every key, groups in table order; reading it back gives an
  * equal config. */

@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/random.h"
 #include "infer/decode.h"
+#include "model/shape.h"
 #include "model/table.h"
 #include "storage/checkpoint.h"
 

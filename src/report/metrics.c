@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "model/shape.h"
 #include "report/events.h"
 
 enum { MOST_WAITING = 64 << 20 };

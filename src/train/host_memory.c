@@ -7,6 +7,7 @@
 
 #include "base/cgroup.h"
 #include "base/plural.h"
+#include "model/shape.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
 #include "train/fit.h"

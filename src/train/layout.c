@@ -1,6 +1,8 @@
 /* layout.c - see layout.h. */
 #include "train/layout.h"
 
+#include "model/shape.h"
+
 ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *e) {
     return ls_run_plan_shares(c, nworkers, NULL, m_p, p_p, e);
 }
