@@ -9,17 +9,9 @@
 #ifndef LS_COLL_LINK_H
 #define LS_COLL_LINK_H
 
+#include "coll/algo/cost.h"
 #include "net/net.h"
 #include "tensor/kernels.h"
-
-typedef struct ls_link {
-    double latency_s; /* from the sending of a short message to its receipt: between that of one
-                         alone and that when all send (their geometric mean) */
-    double byte_s;    /* of a long message, one way, when nothing else moves */
-    /* What a worker needs for each message and byte that it sends, and each byte that it adds, when
-     * all workers do so at once, and share links, cores and memory. */
-    double busy_message_s, busy_byte_s, reduce_s;
-} ls_link;
 
 /* Of messages through shared memory, which are not measured: who shares memory needs none, but
  * where an algorithm is forced. */

@@ -122,7 +122,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     if (c->receives) x->call.receives = copy_of(c->receives, n * sizeof *c->receives);
     if (c->first) x->call.first = copy_of(c->first, (n + 1) * sizeof *c->first);
     x->call.hosts = g->hosts;
-    x->call.piece = ls_choose_piece(c, g->size);
+    x->call.piece = ls_call_piece(c, g->size);
     x->algorithm = algorithm_for(g, c);
     ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->program);
     x->traffic = ls_program_traffic(&x->program);

@@ -63,7 +63,7 @@ static void test_counts(void **state) {
                 if (ls_collective_is_pairwise(c.what))
                     c.sends = c.receives = pairs, c.own = pairs[0], c.count = 0;
                 if (what == LS_CALL_BARRIER) c.count = 0;
-                ls_cost x = ls_choose_cost(a, &c, n);
+                ls_cost x = ls_algorithm_cost(a, &c, n);
                 counted k = count(a, &c, n);
                 assert_between(x.messages, k.messages, k.most_messages, "messages", a, &c, n);
                 if (what == LS_CALL_BARRIER) continue; /* its bytes are not looked at */
@@ -77,8 +77,8 @@ static void test_uneven(void **state) {
     size_t counts[4] = {100, 0, 300, 400};
     ls_call v = {.what = LS_CALL_ALL_GATHER, .dtype = LS_F32, .counts = counts};
     ls_call even = {.what = LS_CALL_ALL_GATHER, .dtype = LS_F32, .count = 200};
-    assert_true(fabs(ls_choose_cost(&ls_ring, &v, 4).sent -
-                     ls_choose_cost(&ls_ring, &even, 4).sent) < 1e-6);
+    assert_true(fabs(ls_algorithm_cost(&ls_ring, &v, 4).sent -
+                     ls_algorithm_cost(&ls_ring, &even, 4).sent) < 1e-6);
 }
 
 /* ---- what is chosen ---- */
@@ -129,6 +129,65 @@ static void test_order(void **state) {
             }
 }
 
+/* ---- a new algorithm ---- */
+
+static ls_cost own_cost(const ls_call *c, double nbytes, int n) {
+    (void)c;
+    return (ls_cost){.chain_messages = n, .chain_sent = nbytes, .messages = n, .sent = nbytes};
+}
+
+static double own_seconds(const ls_algorithm *a, const ls_call *c, const ls_hosts *h) {
+    ls_cost x = ls_algorithm_cost(a, c, h->nworkers);
+    return h->nworkers == h->host_workers ? ls_cost_seconds(&x, &h->inside) : 1e-9;
+}
+
+static void never_made(const ls_call *c, ls_program *p) { (void)c, (void)p; }
+
+/* Its price, its load on the card and the type in which it sends halves are those of its table. */
+static void test_made_up(void **state) {
+    (void)state;
+    ls_algorithm made_up = {.name = "made_up",
+                            .does = 1u << LS_CALL_ALL_REDUCE,
+                            .order = "tree",
+                            .tree_order = ls_tree_order_always,
+                            .make = never_made,
+                            .cost = own_cost,
+                            .hosts_seconds = own_seconds};
+    const ls_algorithm *const all[] = {&ls_direct, &made_up, &ls_ring, NULL};
+    ls_call c = {.what = LS_CALL_ALL_REDUCE, .dtype = LS_BF16, .op = LS_SUM, .count = 1000};
+    ls_cost x = ls_algorithm_cost(&made_up, &c, 8);
+    assert_true(x.messages == 8 && x.sent == 2000 && x.chain_sent == 2000);
+    made_up.sends_sums = true;
+    x = ls_algorithm_cost(&made_up, &c, 8);
+    assert_true(x.messages == 8 && x.sent == 4000 && x.chain_sent == 4000);
+    assert_false(ls_algorithm_does(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
+    made_up.virtual_workers = true;
+    assert_true(ls_algorithm_does(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
+    /* On one host it is dear, over several the cheapest. */
+    ls_hosts hosts = {.nworkers = 8, .host_workers = 8, .inside = network, .card_byte_s = 1e-9};
+    assert_ptr_equal(ls_choose_among(all, &c, &hosts), &ls_direct);
+    hosts.host_workers = 2;
+    assert_ptr_equal(ls_choose_among(all, &c, &hosts), &made_up);
+    made_up.tree_order = ls_tree_order_up_to_two;
+    assert_ptr_equal(ls_choose_among(all, &c, &hosts), &ls_direct);
+}
+
+/* Nothing in src asks which algorithm it has: what it would ask for is a field of the table. */
+static void test_tables(void **state) {
+    (void)state;
+    char command[512], line[256] = "";
+    size_t at = (size_t)snprintf(command, sizeof command, "grep -rnE '[=!]= *&ls_(");
+    for (int i = 0; ls_algorithms[i]; i++)
+        at += (size_t)snprintf(command + at, sizeof command - at, "%s%s", i ? "|" : "",
+                               ls_algorithms[i]->name);
+    snprintf(command + at, sizeof command - at, ")\\b' src");
+    FILE *found = popen(command, "r");
+    assert_non_null(found);
+    if (fgets(line, sizeof line, found)) print_error("%s", line);
+    assert_int_equal(pclose(found) >> 8, 1); /* grep found nothing, in files that it could read */
+    assert_string_equal(line, "");
+}
+
 /* ---- in words ---- */
 
 static void test_explain(void **state) {
@@ -149,6 +208,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),  cmocka_unit_test(test_uneven),
         cmocka_unit_test(test_choices), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_made_up), cmocka_unit_test(test_tables),
         cmocka_unit_test(test_explain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ const ls_algorithm *ls_algorithm_named(const char *name) {
 }
 
 bool ls_algorithm_does(const ls_algorithm *a, const ls_call *c) {
-    return ls_algorithm_has(a, c->what) && (c->V == 0 || a == &ls_direct);
+    return ls_algorithm_has(a, c->what) && (c->V == 0 || a->virtual_workers);
 }
 
 const char *ls_collective_name(ls_collective what) { return names[what]; }
@@ -57,6 +57,11 @@ bool ls_collective_reduces(ls_collective what) {
 
 bool ls_collective_is_pairwise(ls_collective what) {
     return what == LS_CALL_ALL_TO_ALL_V || what == LS_CALL_GATHER_V || what == LS_CALL_SCATTER_V;
+}
+
+/* Do sums of halves travel as f32? Other algorithms sum where all inputs meet, and widen there. */
+static bool sends_wide(const ls_algorithm *a, const ls_call *c) {
+    return a->sends_sums && ls_dtype_is_half(c->dtype) && ls_collective_reduces(c->what);
 }
 
 /* Elements of the call's IN and OUT at this worker. */
@@ -113,14 +118,58 @@ void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int si
     ls_program_begin(s_p, c->dtype, c->op, rank, size);
     s_p->overlap = overlap;
     s_p->overlap_first = overlap_first;
-    /* The direct algorithms sum where all inputs meet, and widen there. */
-    bool sums_travel = a != &ls_direct && a != &ls_exchange;
-    if (ls_dtype_is_half(c->dtype) && ls_collective_reduces(c->what) && sums_travel)
+    if (sends_wide(a, c))
         make_widened(a, c, s_p);
     else
         a->make(c, s_p);
     ls_program_finish(s_p);
 }
+
+/* ---- prices ---- */
+
+ls_cost ls_algorithm_cost(const ls_algorithm *a, const ls_call *c, int n) {
+    double size = (double)ls_dtype_size(c->dtype), count = (double)c->count;
+    if (n == 1) return (ls_cost){0};
+    for (int i = 0; c->counts && i < n; i++) count += (double)c->counts[i] / n;
+    for (int i = 0; c->sends && i < n; i++) count += (double)c->sends[i] / n;
+    for (int i = 0; !c->sends && c->receives && i < n; i++) count += (double)c->receives[i] / n;
+    if (!c->sends && !c->receives) count += (double)c->own;
+    ls_cost x = a->cost(c, count * size, n);
+    if (!sends_wide(a, c)) return x;
+    x.chain_sent *= 2;
+    x.sent *= 2;
+    return x;
+}
+
+static double hosts_seconds(const ls_algorithm *a, const ls_call *c, const ls_hosts *h,
+                            double load) {
+    ls_cost x = ls_algorithm_cost(a, c, h->nworkers);
+    ls_link l = ls_hosts_link(h, load);
+    return ls_cost_seconds(&x, &l);
+}
+
+double ls_hosts_seconds_near(const ls_algorithm *a, const ls_call *c, const ls_hosts *h) {
+    return hosts_seconds(a, c, h, 1);
+}
+
+double ls_hosts_seconds_far(const ls_algorithm *a, const ls_call *c, const ls_hosts *h) {
+    double n = h->nworkers, host = h->host_workers;
+    return hosts_seconds(a, c, h, host * (n - host) / (n - 1));
+}
+
+/* Sixty-four pieces of what goes to one worker, none shorter than 512 KiB: over loopback TCP
+ * shorter ones cost more system calls and wake-ups than they hide. */
+size_t ls_call_piece(const ls_call *c, int n) {
+    size_t size = ls_dtype_size(c->dtype), least = 524288 / size, count = c->count;
+    for (int i = 0; c->counts && i < n; i++)
+        if (c->counts[i] > count) count = c->counts[i];
+    bool whole =
+        c->what == LS_CALL_ALL_REDUCE || c->what == LS_CALL_REDUCE || c->what == LS_CALL_BROADCAST;
+    size_t part = (whole ? count / (size_t)n : count) / 64 + 1;
+    return part > least ? part : least;
+}
+
+/* ---- for algorithms ---- */
 
 size_t *ls_call_offsets(const ls_call *c, int size) {
     size_t *offset = LS_NEW_ARRAY(size_t, (size_t)size + 1);

@@ -33,6 +33,7 @@
 #define LS_COLL_ALGO_ALGORITHM_H
 
 #include "base/error.h"
+#include "coll/algo/cost.h"
 #include "coll/algo/mark.h"
 #include "coll/algo/program.h"
 #include "tensor/dtype.h"
@@ -78,14 +79,24 @@ typedef struct ls_call {
     ls_call_mark mark; /* of this worker */
 } ls_call;
 
-typedef struct ls_algorithm {
+/* All that the library knows of an algorithm. */
+typedef struct ls_algorithm ls_algorithm;
+struct ls_algorithm {
     const char *name;
     uint32_t does; /* bit 1 << ls_collective */
     const char *order;
+    bool virtual_workers; /* it makes the sums of virtual workers, too (V > 0) */
+    bool sends_sums;      /* partial sums travel: those of halves as f32, twice the bytes */
     /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */
     bool (*tree_order)(ls_collective, int n);
     void (*make)(const ls_call *, ls_program *);
-} ls_algorithm;
+    /* What a call of n workers takes, n >= 2, with elements as they are. nbytes: of the whole vector
+     * in an all-reduce, a reduce, a broadcast or a prefix; else of a worker's block, on average. */
+    ls_cost (*cost)(const ls_call *, double nbytes, int n);
+    /* Seconds of a call over hosts, by the load that the algorithm puts on their network cards:
+     * ls_hosts_seconds_near(), ls_hosts_seconds_far() or its own. */
+    double (*hosts_seconds)(const ls_algorithm *, const ls_call *, const ls_hosts *);
+};
 
 extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubling, ls_binomial,
     ls_double_tree, ls_hierarchical;
@@ -98,6 +109,8 @@ static inline bool ls_algorithm_has(const ls_algorithm *a, ls_collective what) {
 }
 /* Can it do this call? */
 bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
+/* What the call takes with n workers; c->hosts is not looked at. */
+ls_cost ls_algorithm_cost(const ls_algorithm *, const ls_call *, int n);
 /* NULL where there is none of that name. */
 const ls_algorithm *ls_algorithm_named(const char *name);
 
@@ -161,7 +174,17 @@ size_t *ls_call_offsets(const ls_call *, int size);
 /* offset [n + 1] of `count` elements in n blocks. free() it. */
 size_t *ls_even_offsets(size_t count, int n);
 
-/* Answers of tree_order. */
+/* How a long message is cut, in elements: so that parts overlap, and each is still worth its
+ * latency. */
+size_t ls_call_piece(const ls_call *, int n);
+
+/* Values of hosts_seconds. near: workers exchange with neighbours, most of them on the same host, so
+ * that a card carries the bytes of one worker at a time; far: with all others, so that it carries
+ * those of all its host's workers. */
+double ls_hosts_seconds_near(const ls_algorithm *, const ls_call *, const ls_hosts *);
+double ls_hosts_seconds_far(const ls_algorithm *, const ls_call *, const ls_hosts *);
+
+/* Values of tree_order. */
 bool ls_tree_order_always(ls_collective, int n);
 bool ls_tree_order_up_to_two(ls_collective, int n); /* a + b is b + a */
 
@@ -183,6 +206,7 @@ void ls_direct_all_gather(const ls_call *, ls_program *, const ls_team *, ls_pla
                           const size_t *offset);
 /* scan and exscan; prefix.c. */
 void ls_doubling_prefix(const ls_call *, ls_program *);
+ls_cost ls_doubling_prefix_cost(const ls_call *, double nbytes, int n);
 void ls_binomial_broadcast(const ls_call *, ls_program *, const ls_team *, ls_place buf,
                            size_t count, int root);
 

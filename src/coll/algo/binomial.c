@@ -140,10 +140,27 @@ static void make(const ls_call *c, ls_program *s) {
     }
 }
 
+static ls_cost cost(const ls_call *c, double nbytes, int n) {
+    double log = ls_ceil_log2(n), others = n - 1.0, part = others / n;
+    switch (c->what) {
+    case LS_CALL_ALL_REDUCE: return ls_cost_tree(nbytes, n, 2, nbytes);
+    case LS_CALL_REDUCE: return ls_cost_tree(nbytes, n, 1, nbytes);
+    case LS_CALL_BROADCAST: return ls_cost_tree(nbytes, n, 1, 0);
+    default: /* gather and scatter */
+        return (ls_cost){.chain_messages = log,
+                         .chain_sent = others * nbytes,
+                         .messages = part,
+                         .sent = log / 2 * nbytes};
+    }
+}
+
 const ls_algorithm ls_binomial = {.name = "binomial",
                                   .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE |
                                           1u << LS_CALL_BROADCAST | 1u << LS_CALL_GATHER |
                                           1u << LS_CALL_SCATTER,
                                   .order = "tree",
+                                  .sends_sums = true,
                                   .tree_order = ls_tree_order_always,
-                                  .make = make};
+                                  .make = make,
+                                  .cost = cost,
+                                  .hosts_seconds = ls_hosts_seconds_near};

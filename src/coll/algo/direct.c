@@ -44,24 +44,24 @@ typedef struct piece_sum {
     int next; /* leaves come from left to right */
 } piece_sum;
 
-typedef struct part {
+typedef struct subtotal {
     ls_place at;
     bool own;
-} part;
+} subtotal;
 
 /* The sum of node [lo, hi), in `target` if it is given and there is anything to add. Of two inputs
  * of a sum at most one is a leaf of this worker: a cover has no two halves of one node. */
-static part sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
+static subtotal sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
     const ls_node *leaf = &p->leaves->nodes[p->next];
     if (leaf->lo == lo && leaf->hi == hi) {
         int i = p->next++;
-        return (part){p->at[i], p->leaves->worker[i] == p->me};
+        return (subtotal){p->at[i], p->leaves->worker[i] == p->me};
     }
     int middle = ls_tree_split(lo, hi);
-    part left = sum_node(p, lo, middle, NULL), right = sum_node(p, middle, hi, NULL);
+    subtotal left = sum_node(p, lo, middle, NULL), right = sum_node(p, middle, hi, NULL);
     ls_place out = target ? *target : left.own ? right.at : left.at;
     ls_program_combine(p->s, left.at, right.at, out, p->count);
-    return (part){out, false};
+    return (subtotal){out, false};
 }
 
 /* out = sum of the leaves; where they are widened, in `wide` [leaves * count]. */
@@ -69,7 +69,7 @@ static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place ou
     ls_program *s = p->s;
     int V = p->leaves->V, n = p->leaves->n;
     if (!ls_call_widens(c)) {
-        part sum = sum_node(p, 0, V, &out);
+        subtotal sum = sum_node(p, 0, V, &out);
         if (n == 1) ls_program_copy(s, sum.at, out, p->count);
         ls_finish_average(c, s, out, p->count);
         return;
@@ -80,7 +80,7 @@ static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place ou
         ls_program_copy(s, p->at[i], wides[i], p->count);
     }
     piece_sum w = {s, p->leaves, wides, -1, p->count, 0};
-    part sum = sum_node(&w, 0, V, NULL);
+    subtotal sum = sum_node(&w, 0, V, NULL);
     ls_finish_average(c, s, sum.at, p->count);
     ls_program_copy(s, sum.at, out, p->count);
     free(wides);
@@ -340,11 +340,72 @@ static void make_direct(const ls_call *c, ls_program *s) {
     }
 }
 
+/* A block to or from the root, scattered or gathered, beside a reduce-scatter or an all-gather. */
+static ls_cost by_blocks(double nbytes, int n, double added) {
+    double others = n - 1.0, part = others / n;
+    return (ls_cost){.chain_messages = 2 + 0.2 * (others - 1),
+                     .chain_sent = 2 * part * nbytes,
+                     .chain_added = part * added,
+                     .messages = others + part,
+                     .sent = part * nbytes * (1 + 1.0 / n),
+                     .added = part * added};
+}
+
+/* One message to or from the root; `answers`: each is answered by an empty one. */
+static ls_cost at_root(double nbytes, int n, bool answers) {
+    double others = n - 1.0, part = others / n;
+    return (ls_cost){.chain_messages = 1 + (answers ? 0.2 : 0.1) * (others - 1),
+                     .chain_sent = others * nbytes,
+                     .messages = answers ? 2 * part : part,
+                     .sent = part * nbytes};
+}
+
+/* Workers of higher rank sum more than the others. */
+static ls_cost prefix_cost(const ls_call *c, double nbytes, int n) {
+    double others = n - 1.0;
+    double sums = c->what == LS_CALL_SCAN ? others / 2 : others * (n - 2) / 2 / n;
+    return (ls_cost){.chain_messages = 1 + 0.1 * (others - 1),
+                     .chain_sent = others * nbytes,
+                     .chain_added = others * nbytes,
+                     .messages = others / 2,
+                     .sent = others / 2 * nbytes,
+                     .added = sums * nbytes};
+}
+
+static ls_cost direct_cost(const ls_call *c, double nbytes, int n) {
+    double others = n - 1.0, part = others / n;
+    ls_even_cost even = {.steps = 1, .further = others - 1, .messages = others};
+    even.sent = others * nbytes;
+    switch (c->what) {
+    case LS_CALL_ALL_REDUCE:
+        return ls_cost_even((ls_even_cost){.steps = 2,
+                                           .further = 2 * (others - 1),
+                                           .messages = 2 * others,
+                                           .sent = 2 * part * nbytes,
+                                           .added = part * nbytes});
+    case LS_CALL_REDUCE_SCATTER: even.added = others * nbytes; break;
+    case LS_CALL_BROADCAST: return by_blocks(nbytes, n, 0);
+    case LS_CALL_REDUCE: return by_blocks(nbytes, n, nbytes);
+    case LS_CALL_GATHER:
+    case LS_CALL_SCATTER: return at_root(nbytes, n, false);
+    case LS_CALL_GATHER_V:
+    case LS_CALL_SCATTER_V: return at_root(nbytes, n, true);
+    case LS_CALL_SCAN:
+    case LS_CALL_EXSCAN: return prefix_cost(c, nbytes, n);
+    case LS_CALL_BARRIER: even.sent = 0; break; /* its bytes don't count */
+    default: break;
+    }
+    return ls_cost_even(even);
+}
+
 const ls_algorithm ls_direct = {.name = "direct",
                                 .does = ALL,
                                 .order = "tree",
+                                .virtual_workers = true,
                                 .tree_order = ls_tree_order_always,
-                                .make = make_direct};
+                                .make = make_direct,
+                                .cost = direct_cost,
+                                .hosts_seconds = ls_hosts_seconds_far};
 
 /* Sends from IN before OUT is written, where they are one: the waits see to that. */
 static void make_exchange(const ls_call *c, ls_program *s) {
@@ -359,8 +420,20 @@ static void make_exchange(const ls_call *c, ls_program *s) {
     ls_leaves_free(&l);
 }
 
+static ls_cost exchange_cost(const ls_call *c, double nbytes, int n) {
+    (void)c;
+    double others = n - 1.0;
+    return ls_cost_even((ls_even_cost){.steps = 1,
+                                       .further = others - 1,
+                                       .messages = others,
+                                       .sent = others * nbytes,
+                                       .added = others * nbytes});
+}
+
 const ls_algorithm ls_exchange = {.name = "exchange",
                                   .does = 1u << LS_CALL_ALL_REDUCE,
                                   .order = "tree",
                                   .tree_order = ls_tree_order_always,
-                                  .make = make_exchange};
+                                  .make = make_exchange,
+                                  .cost = exchange_cost,
+                                  .hosts_seconds = ls_hosts_seconds_far};

@@ -94,8 +94,22 @@ static void make(const ls_call *c, ls_program *s) {
     }
 }
 
+static ls_cost cost(const ls_call *c, double nbytes, int n) {
+    (void)c;
+    double part = (n - 1.0) / n;
+    return (ls_cost){.chain_messages = 4 * ls_floor_log2(n),
+                     .chain_sent = 3 * nbytes,
+                     .chain_added = 2 * nbytes,
+                     .messages = 4 * part,
+                     .sent = 2 * part * nbytes,
+                     .added = part * nbytes};
+}
+
 const ls_algorithm ls_double_tree = {.name = "double_tree",
                                      .does = 1u << LS_CALL_ALL_REDUCE,
                                      .order = "along two binary trees",
+                                     .sends_sums = true,
                                      .tree_order = ls_tree_order_up_to_two,
-                                     .make = make};
+                                     .make = make,
+                                     .cost = cost,
+                                     .hosts_seconds = ls_hosts_seconds_near};

@@ -244,16 +244,73 @@ static bool power_of_two(ls_collective what, int n) {
     return (n & (n - 1)) == 0 && (what == LS_CALL_ALL_REDUCE || n <= 2);
 }
 
+/* ---- prices ---- */
+
+/* `among` is the cost of the p workers that take part; the others' vectors (`whole` bytes) go to
+ * them before, and the results back. */
+static ls_cost among_power(int n, double whole, ls_even_cost among) {
+    int p = 1 << (int)ls_floor_log2(n), rest = n - p;
+    ls_cost x = ls_cost_even(among);
+    if (!rest) return x;
+    x.chain_messages += 2;
+    x.chain_sent += 2 * whole;
+    x.chain_added += whole;
+    x.messages = (p * among.messages + 2 * rest) / n;
+    x.sent = (p * among.sent + 2 * rest * whole) / n;
+    x.added = (p * among.added + rest * whole) / n;
+    return x;
+}
+
+static ls_cost halving_cost(const ls_call *c, double nbytes, int n) {
+    double others = n - 1.0, log = ls_floor_log2(n), p = 1 << (int)log, part = (p - 1) / p;
+    ls_even_cost among = {
+        .steps = log, .messages = log, .sent = others * nbytes, .added = others * nbytes};
+    if (c->what == LS_CALL_REDUCE_SCATTER) return among_power(n, n * nbytes, among);
+    among = (ls_even_cost){
+        .steps = 2 * log, .messages = 2 * log, .sent = 2 * part * nbytes, .added = part * nbytes};
+    return among_power(n, nbytes, among);
+}
+
+/* One message a step, and one more where the blocks that go wrap round. */
+static double wrapped_messages(int n) {
+    double sum = 0;
+    for (int d = 1; d < n; d *= 2) sum += 1 + ((d < n - d ? d : n - d) - 1.0) / n;
+    return sum;
+}
+
+static ls_cost doubling_cost(const ls_call *c, double nbytes, int n) {
+    double low = ls_floor_log2(n);
+    ls_even_cost even = {.steps = ls_ceil_log2(n)};
+    switch (c->what) {
+    case LS_CALL_ALL_REDUCE:
+        even = (ls_even_cost){
+            .steps = low, .messages = low, .sent = low * nbytes, .added = low * nbytes};
+        return among_power(n, nbytes, even);
+    case LS_CALL_SCAN:
+    case LS_CALL_EXSCAN: return ls_doubling_prefix_cost(c, nbytes, n);
+    case LS_CALL_ALL_GATHER: even.sent = (n - 1.0) * nbytes; break;
+    default: break; /* the bytes of a barrier don't count */
+    }
+    even.messages = wrapped_messages(n);
+    return ls_cost_even(even);
+}
+
 const ls_algorithm ls_halving = {.name = "halving",
                                  .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER,
                                  .order = "tree where n is a power of two, else a tree of its own",
+                                 .sends_sums = true,
                                  .tree_order = power_of_two,
-                                 .make = make_halving};
+                                 .make = make_halving,
+                                 .cost = halving_cost,
+                                 .hosts_seconds = ls_hosts_seconds_far};
 
 const ls_algorithm ls_doubling = {.name = "doubling",
                                   .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_ALL_GATHER |
                                           1u << LS_CALL_SCAN | 1u << LS_CALL_EXSCAN |
                                           1u << LS_CALL_BARRIER,
                                   .order = "tree where n is a power of two, else a tree of its own",
+                                  .sends_sums = true,
                                   .tree_order = power_of_two,
-                                  .make = make_doubling};
+                                  .make = make_doubling,
+                                  .cost = doubling_cost,
+                                  .hosts_seconds = ls_hosts_seconds_far};

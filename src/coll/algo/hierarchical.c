@@ -13,10 +13,12 @@
  *
  * Source: as in Horovod's and NCCL's documentation of hierarchical all-reduce.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "coll/algo/algorithm.h"
+#include "tensor/dtype.h"
 
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
@@ -122,8 +124,34 @@ static bool never(ls_collective what, int n) {
     return n == 1;
 }
 
+/* ---- prices ---- */
+
+static ls_cost cost(const ls_call *c, double nbytes, int n) {
+    double others = n - 1.0, part = others / n;
+    if (c->what == LS_CALL_BROADCAST) return ls_cost_tree(nbytes, n, 1, 0);
+    return ls_cost_even((ls_even_cost){
+        .steps = 6, .messages = 2 * others, .sent = 2 * part * nbytes, .added = part * nbytes});
+}
+
+/* The all-reduce. Each of a host's workers carries a part of what goes between hosts, so that the
+ * card carries each byte once. */
+static double hosts_seconds(const ls_algorithm *a, const ls_call *c, const ls_hosts *hosts) {
+    if (c->what != LS_CALL_ALL_REDUCE) return ls_hosts_seconds_near(a, c, hosts);
+    ls_link near = hosts->inside, far = ls_hosts_link(hosts, 1);
+    double h = hosts->host_workers, H = hosts->nworkers / hosts->host_workers;
+    double nbytes = (double)(c->count * ls_dtype_size(c->dtype));
+    double inside = 2 * (h - 1) / h * nbytes, between = 2 * (H - 1) / H * nbytes;
+    double added = ((h - 1) / h + (H - 1) / H / h) * nbytes;
+    return (h > 1 ? 2 * near.latency_s : 0) + inside * fmax(near.byte_s, near.busy_byte_s) +
+           2 * far.latency_s + between * far.byte_s + added * near.reduce_s +
+           (2 * (h - 1) + 2 * (H - 1)) * near.busy_message_s;
+}
+
 const ls_algorithm ls_hierarchical = {.name = "hierarchical",
                                       .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_BROADCAST,
                                       .order = "a tree in each host, then over hosts",
+                                      .sends_sums = true,
                                       .tree_order = never,
-                                      .make = make};
+                                      .make = make,
+                                      .cost = cost,
+                                      .hosts_seconds = hosts_seconds};

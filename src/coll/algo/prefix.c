@@ -83,3 +83,24 @@ void ls_doubling_prefix(const ls_call *c, ls_program *s) {
         prefix_piece(&p, c->what == LS_CALL_SCAN);
     }
 }
+
+/* Workers of higher rank make sums that the others don't make, and those of lower rank send
+ * messages that the others don't send: each is counted. */
+ls_cost ls_doubling_prefix_cost(const ls_call *c, double nbytes, int n) {
+    double log = ls_ceil_log2(n), messages = 0, sums = 0;
+    bool inclusive = c->what == LS_CALL_SCAN;
+    for (int r = 0; r < n; r++)
+        for (int d = 1, first = 1; d < n; d *= 2) {
+            bool later = (r & ~(2 * d - 1)) + 2 * d < n, is_upper = r & d;
+            if ((r ^ d) >= n) continue;
+            messages += !is_upper || later;
+            sums += later + (is_upper && (inclusive || !first));
+            first = first && !is_upper;
+        }
+    return (ls_cost){.chain_messages = log,
+                     .chain_sent = log * nbytes,
+                     .chain_added = log * nbytes,
+                     .messages = messages / n,
+                     .sent = messages / n * nbytes,
+                     .added = sums / n * nbytes};
+}

@@ -15,9 +15,11 @@
  * Source: Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
  * J. Parallel Distrib. Comput. 69 (2009) 117-124.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "coll/algo/algorithm.h"
+#include "tensor/dtype.h"
 
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
@@ -88,10 +90,37 @@ static void make(const ls_call *c, ls_program *s) {
     free(offset);
 }
 
+static ls_cost broadcast_cost(const ls_call *c, double nbytes, int n) {
+    double size = (double)ls_dtype_size(c->dtype), others = n - 1.0, part = others / n;
+    double pieces = fmax(ceil(nbytes / size / (double)ls_call_piece(c, n)), 1);
+    return (ls_cost){.chain_messages = others,
+                     .chain_sent = nbytes * (1 + (others - 1) / pieces),
+                     .messages = part,
+                     .sent = part * nbytes};
+}
+
+static ls_cost cost(const ls_call *c, double nbytes, int n) {
+    double others = n - 1.0, part = others / n;
+    ls_even_cost half = {.steps = others, .messages = others, .sent = others * nbytes};
+    switch (c->what) {
+    case LS_CALL_ALL_REDUCE:
+        return ls_cost_even((ls_even_cost){.steps = 2 * others,
+                                           .messages = 2 * others,
+                                           .sent = 2 * part * nbytes,
+                                           .added = part * nbytes});
+    case LS_CALL_REDUCE_SCATTER: half.added = others * nbytes; return ls_cost_even(half);
+    case LS_CALL_ALL_GATHER: return ls_cost_even(half);
+    default: return broadcast_cost(c, nbytes, n);
+    }
+}
+
 /* Of two workers, the sum of block 1 is x[0] + x[1], that of block 0 x[1] + x[0]: the same bits. */
 const ls_algorithm ls_ring = {.name = "ring",
                               .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER |
                                       1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_BROADCAST,
                               .order = "round the ring from the owner's successor",
+                              .sends_sums = true,
                               .tree_order = ls_tree_order_up_to_two,
-                              .make = make};
+                              .make = make,
+                              .cost = cost,
+                              .hosts_seconds = ls_hosts_seconds_near};
