@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "config/relations.h"
 #include "infer/decode.h"
 #include "infer/sampler.h"
 #include "model/shape.h"

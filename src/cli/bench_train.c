@@ -8,6 +8,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "config/relations.h"
 #include "perf/bench_train.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {

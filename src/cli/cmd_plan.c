@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
+#include "config/relations.h"
 #include "report/timeline.h"
 #include "train/fit.h"
 #include "train/run.h"

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/gemm_library.h"
 #include "config/config.h"
+#include "config/help.h"
 
 /* Values of options that are one of a few words. */
 static const char *const peers[] = {"openmpi", "mpich", "gloo", "floor"};
@@ -167,12 +168,12 @@ static void put_values(ls_buf *out) {
                 put_value_of(cli_commands[i], &cli_commands[i]->options[k], out);
     ls_buf_printf(out, "    esac\n}\n_lockstep_key() {\n    case $1 in\n"
                        "    '') compopt -o nospace 2>/dev/null\n        _lockstep_words");
-    for (int i = 0; ls_config_key(i); i++) ls_buf_printf(out, " %s=", ls_config_key(i));
+    for (int i = 0; ls_config_key_name(i); i++) ls_buf_printf(out, " %s=", ls_config_key_name(i));
     ls_buf_printf(out, " ;;\n");
-    for (int i = 0; ls_config_key(i); i++) {
+    for (int i = 0; ls_config_key_name(i); i++) {
         const char *const *words_of = ls_config_key_words(i);
         if (!words_of) continue;
-        ls_buf_printf(out, "    %s) _lockstep_words", ls_config_key(i));
+        ls_buf_printf(out, "    %s) _lockstep_words", ls_config_key_name(i));
         for (int k = 0; words_of[k]; k++) ls_buf_printf(out, " %s", words_of[k]);
         ls_buf_printf(out, " ;;\n");
     }
@@ -186,8 +187,8 @@ static void put_words(ls_buf *out) {
     ls_buf_printf(out, "'\n_lockstep_topics() { _lockstep_words \"$_lockstep_all config\"; }\n"
                        "_lockstep_groups() {\n    [ \"$word\" != config ] || _lockstep_words");
     const char *last = "";
-    for (int i = 0; ls_config_key(i); i++) {
-        const char *key = ls_config_key(i);
+    for (int i = 0; ls_config_key_name(i); i++) {
+        const char *key = ls_config_key_name(i);
         size_t n = strcspn(key, ".") + 1;
         if (strncmp(last, key, n) != 0) ls_buf_printf(out, " %.*s", (int)n - 1, key);
         last = key;

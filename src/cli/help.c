@@ -6,6 +6,7 @@
 #include "base/wrap.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "config/help.h"
 
 enum { OPTION_COLUMNS = 29 };
 

@@ -1,8 +1,9 @@
 /* config.h - what a run is: every setting, its default, its limits and its meaning.
  *
- * One table (config.c) holds key, type, default, limits and help; the reader, the writer of the
- * resolved config, `lockstep help config` and the man page all come from it. An unknown key is an
- * error that names the file, the line and the nearest known key.
+ * One table (keys.c) holds key, type, default, limits and help; this reader, the writer of the
+ * resolved config (writer.h), `lockstep help config` and the man page (help.h) all come from it. An
+ * unknown key is an error that names the file, the line and the nearest known key. What must hold
+ * between keys: relations.h.
  */
 #ifndef LS_CONFIG_CONFIG_H
 #define LS_CONFIG_CONFIG_H
@@ -111,33 +112,5 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
 
 /* One "key=value" from the command line. */
 ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
-
-/* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names
- * the source in messages. */
-ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
-
-/* Appends the whole config as YAML with every key, groups in table order; reading it back gives an
- * equal config. */
-void ls_config_write(const ls_config *, ls_buf *);
-
-/* Appends the reference of the keys of a group, e.g. "optim", or of all where it is NULL: key,
- * default, limits, help. LS_EINVAL: there is no such group. */
-ls_status ls_config_help(const char *group, ls_buf *, ls_error *);
-
-/* The keys in the order of the table, for completion: the name of key i, or NULL behind the last;
- * and the words that it may be, ended by NULL, or NULL where it is a number or a text. */
-const char *ls_config_key(int i);
-const char *const *ls_config_key_words(int i);
-
-/* Appends what hosts that train together must have alike: a line with name and value for each key,
- * but for those of one host alone. */
-void ls_config_alike(const ls_config *, ls_buf *);
-
-/* Whether going on from a run with config `was` under config `now` gives the bits of a single run.
- * LS_EINVAL names the first key that must not differ. Keys that can't touch the bits (parallel,
- * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps
- * its tokens), for which *note_p is set to a sentence to print (free() it) or NULL. */
-ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
-                               ls_error *);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/cores.h"
 #include "base/random.h"
+#include "config/relations.h"
 #include "infer/decode.h"
 #include "model/shape.h"
 #include "model/table.h"

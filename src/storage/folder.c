@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "config/relations.h"
 #include "report/history.h"
 #include "storage/checkpoint.h"
 #include "storage/restore.h"

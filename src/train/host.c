@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "cluster/control.h"
+#include "config/relations.h"
 #include "report/metrics.h"
 #include "storage/folder.h"
 #include "storage/snapshot.h"
@@ -345,7 +346,7 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
     int64_t least = c->survival.min_workers;
     ls_config alike = *c;
     alike.survival.max_workers = most; /* boards and stores have room for so many */
-    ls_config_alike(&alike, &r->alike);
+    ls_config_must_match(&alike, &r->alike);
     r->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
                                 .stop_s = c->survival.stop_s,
                                 .least = least < most ? (int)least : most,

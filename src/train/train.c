@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 
 #include "base/waiting.h"
+#include "config/relations.h"
+#include "config/writer.h"
 #include "net/launch/process.h"
 #include "storage/best.h"
 #include "storage/folder.h"

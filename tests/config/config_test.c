@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include "config/help.h"
+#include "config/relations.h"
+#include "config/writer.h"
 #include "test.h"
 
 static const char PATH[] = "data.path=LICENSE";

@@ -1,0 +1,46 @@
+/* keys.h - the table of the config's keys, for the files of this room alone. */
+#ifndef LS_CONFIG_KEYS_H
+#define LS_CONFIG_KEYS_H
+
+#include "config/config.h"
+
+typedef enum ls_config_key_type {
+    LS_KEY_INTEGER,
+    LS_KEY_REAL,
+    LS_KEY_TEXT,
+    LS_KEY_LIST, /* a text a line */
+    LS_KEY_CHOICE
+} ls_config_key_type;
+
+enum { LS_KEY_LOW, LS_KEY_HIGH, LS_KEY_USUAL }; /* of a number: lowest, highest, default */
+
+typedef struct ls_config_key {
+    const char *name;
+    ls_config_key_type type;
+    size_t offset;              /* in ls_config */
+    int64_t whole[3];           /* of an integer: the enum above */
+    double real[3];             /* of a real: the same */
+    const char *const *choices; /* [.., NULL] of a choice: the value is the index; of an integer:
+                                   the word for LS_AUTO, or NULL */
+    bool free;                  /* may differ when a run goes on: it can't touch the bits */
+    const char *help;
+} ls_config_key;
+
+enum { LS_NCONFIG_KEYS = 69 };
+extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
+
+/* NULL: there is no such key. */
+const ls_config_key *ls_config_key_find(const char *name);
+
+bool ls_config_key_is_group(const char *name);
+/* Appends the groups in the order of the table: "model, data, ...". */
+void ls_config_key_list_groups(ls_buf *);
+
+enum { LS_KEY_RANGE = 64 };
+/* "lowest to highest", of a number. */
+void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
+
+/* Appends the key's value as a scalar of YAML. */
+void ls_config_key_write(const ls_config *, const ls_config_key *, ls_buf *);
+
+#endif

@@ -1,0 +1,142 @@
+/* relations.c - see relations.h. */
+#include "config/relations.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/keys.h"
+
+/* ---- within one config ---- */
+
+static ls_status check_model(const ls_config *c, const char *where, ls_error *e) {
+    int64_t width = c->model.width, heads = c->model.heads;
+    if (width % heads == 0) return LS_OK;
+    ls_buf list = {0};
+    for (int64_t h = 1, n = 0; h <= width && n < 12; h++) {
+        if (width % h) continue;
+        ls_buf_printf(&list, "%s%lld", n ? ", " : "", (long long)h);
+        n++;
+    }
+    ls_status s = ls_fail(e, LS_EINVAL,
+                          "%s: model.heads %lld does not divide model.width %lld; choose heads "
+                          "among %s",
+                          where, (long long)heads, (long long)width, list.data);
+    ls_buf_free(&list);
+    return s;
+}
+
+static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
+    int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
+    char nearby[64];
+    if (below)
+        snprintf(nearby, sizeof nearby, "%lld or %lld", (long long)below, (long long)(below + V));
+    else
+        snprintf(nearby, sizeof nearby, "%lld", (long long)V);
+    if (B % V)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch "
+                       "of %s would do",
+                       where, (long long)V, (long long)B, nearby);
+    if (c->train.micro_batch > B / V)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.micro_batch %lld is more than a virtual worker has: %lld samples "
+                       "(train.batch %lld / train.virtual_workers %lld)",
+                       where, (long long)c->train.micro_batch, (long long)(B / V), (long long)B,
+                       (long long)V);
+    return LS_OK;
+}
+
+ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
+    LS_TRY(check_model(c, where, e));
+    LS_TRY(check_train(c, where, e));
+    if (!*c->data.path)
+        return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to a UTF-8 text",
+                       where);
+    if (c->train.patience > 0 && c->train.eval_every == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "
+                       "train.eval_every to steps between evaluations",
+                       where, (long long)c->train.patience);
+    if (c->optim.warmup > c->train.steps)
+        return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
+                       (long long)c->optim.warmup, (long long)c->train.steps);
+    if (c->optim.loss_scale < c->optim.loss_scale_min)
+        return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
+                       where, c->optim.loss_scale, c->optim.loss_scale_min);
+    if (c->optim.min_lr > c->optim.lr)
+        return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
+                       c->optim.min_lr, c->optim.lr);
+    return LS_OK;
+}
+
+/* ---- between the configs of two hosts ---- */
+
+/* What a host may have of its own: where things are there, and what it alone decides by. */
+static bool is_own(const ls_config_key *k) {
+    static const char *const own[] = {
+        "data.path",           "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
+        "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert",
+        "survival.membership", "survival.etcd_user", "survival.etcd_key", "log.every",
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(own[i], k->name) == 0) return true;
+    return false;
+}
+
+void ls_config_must_match(const ls_config *c, ls_buf *out) {
+    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
+        if (is_own(&ls_config_keys[i])) continue;
+        ls_buf_printf(out, "%s ", ls_config_keys[i].name);
+        ls_config_key_write(c, &ls_config_keys[i], out);
+        ls_buf_printf(out, "\n");
+    }
+}
+
+/* ---- going on ---- */
+
+static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
+    const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
+    return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST ? strcmp(x, y) == 0
+                                                            : memcmp(x, y, sizeof(int64_t)) == 0;
+}
+
+ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
+                               ls_error *e) {
+    ls_buf note = {0};
+    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
+        const ls_config_key *k = &ls_config_keys[i];
+        if (equal(was, now, k)) continue;
+        ls_buf a = {0}, b = {0};
+        ls_config_key_write(was, k, &a);
+        ls_config_key_write(now, k, &b);
+        ls_status s = LS_OK;
+        if (!k->free)
+            s = ls_fail(e, LS_EINVAL,
+                        "%s is %.60s, but the run began with %.60s; going on would not give the "
+                        "bits of one run: set it back, or begin a new run",
+                        k->name, b.data, a.data);
+        if (strcmp(k->name, "train.steps") == 0)
+            ls_buf_printf(&note,
+                          "train.steps was %s and is %s: the learning rates from here on are those "
+                          "of the new value. ",
+                          a.data, b.data);
+        if (strcmp(k->name, "parallel.reduce") == 0)
+            ls_buf_printf(&note,
+                          "parallel.reduce was %s and is %s: the bits are no longer those of one "
+                          "run. ",
+                          a.data, b.data);
+        if (strcmp(k->name, "data.path") == 0)
+            ls_buf_printf(&note,
+                          "data.path has changed, but a run keeps its tokens: it is read only if "
+                          "they are missing. ");
+        ls_buf_free(&a);
+        ls_buf_free(&b);
+        if (s != LS_OK) {
+            ls_buf_free(&note);
+            return s;
+        }
+    }
+    if (note.len) note.data[note.len - 1] = 0; /* the space after the last sentence */
+    *note_p = note.data;
+    return LS_OK;
+}

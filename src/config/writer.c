@@ -1,0 +1,88 @@
+/* writer.c - see writer.h. */
+#include "config/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "config/keys.h"
+
+static void put_real(double v, ls_buf *out) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", v);
+    if (strtod(text, NULL) != v) snprintf(text, sizeof text, "%.17g", v);
+    ls_buf_printf(out, "%s", text);
+}
+
+/* Whether YAML takes it as it is within double quotes: no control characters, none of the line ends
+ * U+0085, U+2028 and U+2029, no byte order mark. */
+static bool is_plain(uint32_t point) {
+    if (point < 0x20 || (point >= 0x7f && point < 0xa0) || point == '"' || point == '\\')
+        return false;
+    return point != 0x2028 && point != 0x2029 && point != 0xfeff && (point & 0xfffe) != 0xfffe;
+}
+
+/* As a double-quoted YAML scalar. `s` is UTF-8. */
+static void put_text(const char *s, ls_buf *out) {
+    ls_buf_append(out, "\"", 1);
+    uint32_t point = 0;
+    for (size_t n; *s && (n = ls_utf8_decode(s, strlen(s), &point)); s += n) {
+        if (is_plain(point))
+            ls_buf_append(out, s, n);
+        else if (point == '"' || point == '\\')
+            ls_buf_printf(out, "\\%c", (int)point);
+        else
+            ls_buf_printf(out, "\\U%08x", (unsigned)point);
+    }
+    ls_buf_append(out, "\"", 1);
+}
+
+/* One element as a text, several as a list. */
+static void put_list(const char *s, ls_buf *out) {
+    if (!strchr(s, '\n')) {
+        put_text(s, out);
+        return;
+    }
+    char *all = ls_strdup(s), *rest = all;
+    for (char *one; (one = strsep(&rest, "\n"));) {
+        ls_buf_printf(out, one == all ? "[" : ", ");
+        put_text(one, out);
+    }
+    ls_buf_printf(out, "]");
+    free(all);
+}
+
+void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out) {
+    const char *at = (const char *)c + k->offset;
+    int64_t integer = 0;
+    double real = 0;
+    memcpy(&integer, at, sizeof integer);
+    memcpy(&real, at, sizeof real);
+    switch (k->type) {
+    case LS_KEY_INTEGER:
+        if (k->choices && integer == LS_AUTO)
+            ls_buf_printf(out, "\"%s\"", k->choices[0]);
+        else
+            ls_buf_printf(out, "%lld", (long long)integer);
+        break;
+    case LS_KEY_REAL: put_real(real, out); break;
+    case LS_KEY_CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
+    case LS_KEY_TEXT: put_text(at, out); break;
+    case LS_KEY_LIST: put_list(at, out); break;
+    }
+}
+
+void ls_config_write(const ls_config *c, ls_buf *out) {
+    const char *group = "";
+    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
+        const char *dot = strchr(ls_config_keys[i].name, '.');
+        size_t n = (size_t)(dot - ls_config_keys[i].name) + 1;
+        if (strncmp(group, ls_config_keys[i].name, n) != 0)
+            ls_buf_printf(out, "%.*s:\n", (int)n - 1, ls_config_keys[i].name);
+        group = ls_config_keys[i].name;
+        ls_buf_printf(out, "  %s: ", dot + 1);
+        ls_config_key_write(c, &ls_config_keys[i], out);
+        ls_buf_printf(out, "\n");
+    }
+}
