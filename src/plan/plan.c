@@ -149,7 +149,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     }
     if (s == LS_OK) {
         ls_plan_add_update(&p);
-        s = ls_plan_verify(&p, LS_STAGE_WHOLE, e);
+        s = ls_plan_verify(&p, LS_STAGE_UPDATE, e);
     }
     if (s == LS_OK) {
         ls_plan_add_frees(&p);
@@ -178,21 +178,41 @@ void ls_plan_append(ls_plan *p, const ls_action *a) {
     p->actions[p->nactions++] = *a;
 }
 
-/* Sent by a worker at least: of n that have a vector of `nbytes` to sum or to gather. */
-static int64_t part_of(int64_t nbytes, int n) { return nbytes * (n - 1) / n; }
+/* Bytes that all workers read together to sum a bucket: each reads its shard of every sum that
+ * another worker of its group has. */
+static int64_t read_to_sum(const ls_plan *p, int bucket) {
+    size_t floats = p->buckets[bucket].end - p->buckets[bucket].first, sum = 0;
+    for (int w = 0; w < p->c.nworkers; w++) {
+        ls_bucket own = ls_plan_shard(p, bucket, w);
+        sum += (size_t)ls_plan_sums(p, w) * (floats - (own.end - own.first));
+    }
+    return (int64_t)(sum * ls_dtype_size(p->c.reduce));
+}
+
+/* ... to sum it for all: each reads its part of the sums, then the others' parts of the result. */
+static int64_t read_to_sum_for_all(const ls_plan *p, int64_t nbytes) {
+    int64_t others = p->c.nworkers - 1, sums = 0;
+    for (int w = 0; w < p->c.nworkers; w++) sums += ls_plan_sums(p, w);
+    return nbytes * others * sums / p->c.nworkers + nbytes * others;
+}
 
 void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int bucket, int round) {
     ls_action a = {.kind = kind, .worker = LS_ALL_WORKERS, .bucket = bucket, .axis = axis};
     bool gather = kind == LS_ALL_GATHER;
-    int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first);
+    int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first), read = 0;
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? p->c.compute : p->c.reduce);
-    int n = axis == LS_AXIS_ALL        ? p->c.nworkers
-            : axis == LS_AXIS_REPLICAS ? ls_plan_replicas(p)
-                                       : ls_plan_shards(p);
-    if (axis == LS_AXIS_REPLICAS) nbytes /= ls_plan_shards(p);
+    int replicas = ls_plan_replicas(p);
+    if (gather)
+        read = nbytes * (ls_plan_shards(p) - 1) * replicas;
+    else if (axis == LS_AXIS_SHARDS)
+        read = read_to_sum(p, bucket);
+    else if (axis == LS_AXIS_REPLICAS)
+        read = 2 * nbytes * (replicas - 1);
+    else
+        read = read_to_sum_for_all(p, nbytes);
     if (!gather) ls_plan_fold_round(p, round, &a.slot);
     a.round = round;
-    a.nbytes = part_of(nbytes, n) * (kind == LS_ALL_REDUCE ? 2 : 1);
+    a.nbytes = read / p->c.nworkers;
     ls_plan_append(p, &a);
 }
 

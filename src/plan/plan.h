@@ -10,8 +10,10 @@
  * Invariants, checked by ls_plan_verify() after every pass:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
  *  (2) A dependency is a use of the same buffer earlier in that order: all point backwards.
- *  (3) A communication is one action of all workers, with one number of bytes.
- *  (4) A buffer is written before it is read, and not touched after its Free.
+ *  (3) A communication is one action of all workers, with one number of bytes: that of its bucket in
+ *      the config's dtype, and of its participants.
+ *  (4) A buffer is written before it is read, not touched after its Free, and freed before it is
+ *      written anew and at the end, if it comes and goes.
  *  (5) Every sample is taken forward and back once; every bucket is reduced once, after the last
  *      Backward that writes it on any worker, updated once by each owner of a shard, and gathered
  *      once after that.
@@ -63,7 +65,7 @@ typedef struct ls_action {
     int bucket;    /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;    /* Free */
     ls_axis axis;  /* communication: each worker with those of its group */
-    int64_t nbytes; /* communication: bytes that each worker reads from others */
+    int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
 } ls_action;
 
 typedef struct ls_bucket {
@@ -122,7 +124,12 @@ void ls_plan_add_reduction(ls_plan *);
 void ls_plan_add_update(ls_plan *);
 void ls_plan_add_frees(ls_plan *);
 
-typedef enum ls_plan_stage { LS_STAGE_ORDER, LS_STAGE_REDUCTION, LS_STAGE_WHOLE } ls_plan_stage;
+typedef enum ls_plan_stage {
+    LS_STAGE_ORDER,
+    LS_STAGE_REDUCTION,
+    LS_STAGE_UPDATE,
+    LS_STAGE_WHOLE /* with Frees */
+} ls_plan_stage;
 /* `stage`: what must be there by now. */
 ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 

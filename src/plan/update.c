@@ -13,7 +13,7 @@ void ls_plan_add_update(ls_plan *p) {
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
-                                   .nbytes = nscalars * (int64_t)sizeof(double) * (n - 1) / n});
+                                   .nbytes = 2 * nscalars * (int64_t)sizeof(double) * (n - 1) / n});
     for (int k = 0; k < p->nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});

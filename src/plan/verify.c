@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/algo/tree.h"
 #include "plan/plan.h"
+#include "tensor/dtype.h"
 
 typedef struct walk {
     const ls_plan *p;
@@ -17,6 +17,7 @@ typedef struct walk {
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;     /* [nworkers] */
     int *gathered;          /* [nbuckets] */
+    size_t partial;         /* sums of a bucket that workers have, all together */
     int all_reduces;
     ls_status status;
     ls_error *e;
@@ -48,6 +49,9 @@ static void on_use(int buffer, ls_use how, void *arg) {
                       (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
     if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent) wrong(w, "reads what none wrote");
+    if (how == LS_USE_WRITE && *s == WRITTEN && w->stage == LS_STAGE_WHOLE &&
+        ls_plan_transient(w->p, b))
+        wrong(w, "begins a buffer that is in use");
     if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] == total(w->p) &&
         w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
@@ -82,6 +86,18 @@ static void check_add(walk *w, const ls_action *a) {
         wrong(w, "adds a sum that is not finished");
 }
 
+/* Into which sum a Backward adds, where chains start, and which micro-batch ends them. */
+static void check_chain(walk *w, const ls_action *a, bool whole) {
+    const ls_plan *p = w->p;
+    int i = ls_plan_vw_index(p, a->worker, a->vw), slot = 0;
+    ls_plan_fold(p, a->worker, i, &slot);
+    bool alone = p->c.tree || ls_plan_reduces_rounds(p); /* each virtual worker has its chain */
+    if (a->slot != slot) wrong(w, "adds to the wrong sum");
+    if (a->start != (a->micro <= 0 && (alone || i == 0))) wrong(w, "starts a chain out of turn");
+    if (a->last != (whole || a->micro == ls_plan_micros(p) - 1))
+        wrong(w, "ends a chain out of turn");
+}
+
 static void check_compute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 0 || a->layer >= m->nlayers || !is_own(w, a)) {
@@ -97,6 +113,7 @@ static void check_compute(walk *w, const ls_action *a) {
     if (a->kind == LS_FORWARD && loss) wrong(w, "is part of Backward");
     if (a->kind == LS_BACKWARD && !whole && !loss && w->forwards[i] != seen[i])
         wrong(w, "comes without its Forward");
+    if (a->kind == LS_BACKWARD) check_chain(w, a, whole);
 }
 
 /* What is computed again was computed before, and its Backward is still to come. */
@@ -111,10 +128,44 @@ static void check_again(walk *w, const ls_action *a) {
         wrong(w, "is out of turn");
 }
 
+/* Bytes that all workers read from others in a communication. */
+static size_t read_nbytes(const walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
+    if (a->bucket == LS_SCALARS)
+        return 2 * (n - 1) * (p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1) *
+               sizeof(double);
+    size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
+    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
+    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
+    if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
+    if (a->axis == LS_AXIS_ALL) return (n - 1) * w->partial * nbytes / n + (n - 1) * nbytes;
+    for (int i = 0; i < p->c.nworkers; i++) {
+        ls_bucket own = ls_plan_shard(p, a->bucket, i);
+        sum += (own.end - own.first) * (w->partial / replicas - (size_t)ls_plan_sums(p, i));
+    }
+    return sum * ls_dtype_size(p->c.reduce);
+}
+
+/* Participants, and bytes. */
+static void check_comm(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    bool sharded = ls_plan_shards_moments(p), fits = a->axis == LS_AXIS_SHARDS;
+    if (a->kind == LS_ALL_REDUCE && (a->bucket == LS_SCALARS || !sharded))
+        fits = a->axis == LS_AXIS_ALL;
+    else if (a->kind == LS_ALL_REDUCE)
+        fits = a->axis == LS_AXIS_REPLICAS;
+    if (!fits || (!sharded && a->kind != LS_ALL_REDUCE)) wrong(w, "is among the wrong workers");
+    if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
+        wrong(w, "has the wrong number of bytes");
+}
+
 static void check_reduction(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     bool second = a->axis == LS_AXIS_REPLICAS;
     int slot = 0;
+    ls_plan_fold_round(p, a->round, &slot);
+    if (a->slot != slot) wrong(w, "puts a sum where it does not belong");
     if (a->round < 0 || a->round >= ls_plan_rounds(p) ||
         w->reduced[a->bucket]++ != a->round * reductions(p) + second)
         wrong(w, second ? "sums over groups what they have not summed" : "reduces a bucket twice");
@@ -142,8 +193,13 @@ static void check_folds(walk *w, int worker) {
 }
 
 static void check_free(walk *w, const ls_action *a) {
+    if (a->buffer < 0 || a->buffer >= ls_plan_nbuffers(w->p)) {
+        wrong(w, "frees no buffer");
+        return;
+    }
     size_t at = (size_t)a->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)a->buffer;
-    if (w->state[at] != WRITTEN) wrong(w, "frees what is not in use");
+    bool transient = ls_plan_transient(w->p, ls_plan_buffer_of(w->p, a->buffer));
+    if (w->state[at] != WRITTEN || !transient) wrong(w, "frees what is not in use");
     w->state[at] = FREED;
 }
 
@@ -165,6 +221,7 @@ static void check_action(walk *w, const ls_action *a) {
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
     if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers)) wrong(w, "is no worker's");
     if (!scalars && (a->bucket < 0 || a->bucket >= w->p->nbuckets)) wrong(w, "names no bucket");
+    if (w->status == LS_OK && comm) check_comm(w, a);
     if (w->status != LS_OK) return;
     switch (a->kind) {
     case LS_FORWARD:
@@ -204,6 +261,28 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
+/* Buckets are cut from the end of the flat gradient, at blocks, and know who writes them. */
+static void check_buckets(walk *w) {
+    const ls_plan *p = w->p;
+    size_t end = p->c.model->nfloats;
+    for (int k = 0; k < p->nbuckets; k++) {
+        const ls_bucket *b = &p->buckets[k];
+        if (b->end != end || b->first >= end || b->first % LS_BLOCK)
+            wrong(w, "follows buckets that are cut wrong");
+        end = b->first;
+    }
+    if (end > 0) wrong(w, "follows buckets that leave out a part");
+}
+
+/* Nothing that comes and goes is left. */
+static void check_freed(walk *w) {
+    int nbuffers = ls_plan_nbuffers(w->p);
+    for (int i = 0; i < w->p->c.nworkers * nbuffers; i++)
+        if (w->state[i] == WRITTEN &&
+            ls_plan_transient(w->p, ls_plan_buffer_of(w->p, i % nbuffers)))
+            wrong(w, "ends a plan that leaves a buffer in use");
+}
+
 static void check_end(walk *w) {
     const ls_plan *p = w->p;
     int micros = ls_plan_micros(p), n = p->c.nworkers;
@@ -216,12 +295,13 @@ static void check_end(walk *w) {
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
         if (w->reduced[k] != total(p)) wrong(w, "ends a plan that leaves out a bucket");
-    for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets * n; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
-    for (int k = 0; w->stage == LS_STAGE_WHOLE && k < p->nbuckets; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets; k++)
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
-    if (w->stage == LS_STAGE_WHOLE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
+    if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
+    if (w->stage == LS_STAGE_WHOLE) check_freed(w);
 }
 
 ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
@@ -237,6 +317,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.gathered = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
+    for (int i = 0; i < p->c.nworkers; i++) w.partial += (size_t)ls_plan_sums(p, i);
+    check_buckets(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
     if (w.status == LS_OK) check_end(&w);

@@ -259,7 +259,7 @@ static int check_broken(const ls_plan_config *c) {
     for (int b = 0; b < 4; b++)
         for (int at = 0; at < whole.nactions - 1; at++) {
             ls_action_kind kind = whole.actions[at].kind;
-            if (kind == LS_FREE && breakers[b] != repeat) continue;       /* memory, no harm */
+            if (kind == LS_FREE && breakers[b] == to_end) continue;       /* late, no harm */
             if (kind == LS_ALL_GATHER && breakers[b] == to_end) continue; /* late, no harm */
             ls_plan p;
             assert_ls_ok(ls_plan_make(c, &p, &e), e);
