@@ -11,19 +11,22 @@
  *              sender: the data in parts, from buffer to buffer, with this tag
  *              or, where the lengths differ: sender <------ DROP, and both are done
  *
- * SHORT and LONG that nobody has asked for yet are kept with the slot they came in. Nothing depends
- * on the order in which control messages arrive. Data never come unexpected, so that nothing is
- * truncated, and MPI keeps no copies.
+ *     close    LEFT to all others, with the number of control messages sent before it
  *
- * All that MPI is doing for us is in one list of requests, which move() tests; no call blocks but
- * MPI_Init_thread, MPI_Comm_dup and MPI_Finalize. MPI can't sleep, so a poll that is given time
- * spins, then yields, then naps; see rest().
+ * SHORT and LONG that nobody has asked for yet are kept with the slot they came in. Nothing depends
+ * on the order in which control messages arrive: a peer is gone when its LEFT and as many others as
+ * that counts have come; whatever still waits for it then has lost it (leave.c). Data never come
+ * unexpected, so that nothing is truncated, and MPI keeps no copies.
+ *
+ * All that MPI is doing for us is in one list of requests, which ls_mpi_move() tests; no call
+ * blocks but MPI_Init_thread, MPI_Comm_dup and MPI_Finalize. MPI can't sleep, so a poll that is
+ * given time spins, then yields, then naps; see ls_mpi_rest().
  *
  * MPI can't take back a send, nor a receive that has met its send, nor a collective. If such a one
  * of a forgotten owner doesn't end within a second, MPI is never called again: its memory is safe,
  * because MPI moves only when it is called. The same holds after any error of MPI.
  *
- * Not here: what becomes of a dead worker. The launcher ends the others.
+ * Not here: what becomes of a worker that dies without closing. The launcher ends the others.
  */
 #include <limits.h>
 #include <sched.h>
@@ -34,78 +37,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/mpi/plugin.h"
-
-enum { CONTROL_TAG = 0, FIRST_DATA_TAG = 1, NLISTEN = 16 };
-/* Both MPIs send this much, with the header, at once between processes of a host, where the limit
- * is lowest: 4 KiB with the library's own header. */
-enum { SLOT = 4000 };
-enum {
-    PART = 16 << 20
-}; /* bytes of a long message that one MPI call moves; an int's worth at most */
-
-static const int64_t PATIENCE_NS = 1000000000;
-
-typedef enum kind { SHORT, LONG, READY, DROP } kind;
-
-typedef struct header {
-    uint64_t tag, print, nbytes; /* of the message */
-    uint64_t id;                 /* LONG: the sender's number for it. READY, DROP: the same */
-    uint32_t kind;
-    int32_t data_tag; /* READY */
-} header;
-
-enum { SHORT_MOST = SLOT - sizeof(header) };
-
-/* A control message, sent or received. */
-typedef struct slot {
-    header h; /* } these two travel */
-    unsigned char data[SHORT_MOST];
-    int from; /* of an early one */
-    struct slot *next;
-} slot;
-
-/* A long send, or a receive, that is not done. */
-typedef struct transfer {
-    ls_message *m; /* NULL: forgotten */
-    const void *owner;
-    int peer, data_tag;
-    uint64_t id, nbytes;
-    bool receives;
-    int left;               /* parts on their way */
-    int touching;           /* of these, the ones from or to the owner's memory */
-    unsigned char *scratch; /* [nbytes] where a forgotten receive's data go */
-    struct transfer *next;
-} transfer;
-
-/* What one of MPI's requests is for. */
-typedef struct action {
-    enum { ENDED, LISTEN, CONTROL, DATA, NATIVE } what;
-    slot *s;            /* LISTEN, CONTROL */
-    ls_mpi_native *own; /* NATIVE */
-    transfer *t;        /* DATA: bytes [at, at + n) */
-    uint64_t at;
-    int n;
-    bool on_scratch;
-} action;
-
-typedef struct mpi_net {
-    ls_mpi mpi; /* first */
-    int last_tag, next_tag;
-    uint64_t next_id;
-    MPI_Request *requests; /* } [cap], of which the first `nactions` are used */
-    action *actions;       /* } */
-    int *ended;            /* } for MPI_Testsome */
-    MPI_Status *statuses;  /* } */
-    int nactions, cap;
-    slot *free_slots, *early, **early_end;
-    transfer *announced; /* long sends that wait for READY */
-    transfer *wanted, **wanted_end;
-    transfer *moving; /* the data of both kinds are on their way */
-    ls_message_queue done;
-    int64_t idle_ns; /* spent in polls since something moved */
-    atomic_bool aborted;
-} mpi_net;
+#include "net/mpi/inside.h"
 
 /* Transports of this process, and whether MPI was initialised here. */
 static int nopen;
@@ -125,17 +57,9 @@ ls_status ls_mpi_check(ls_mpi *x, int rc, const char *what) {
     return LS_EPEER;
 }
 
-static bool is_broken(const mpi_net *x) { return x->mpi.broken.code != LS_OK; }
-
 static ls_status state(const mpi_net *x, ls_error *e) {
     if (is_broken(x) && e) *e = x->mpi.broken;
     return x->mpi.broken.code;
-}
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 void *ls_mpi_grow(void *p, size_t nbytes) {
@@ -147,7 +71,7 @@ void *ls_mpi_grow(void *p, size_t nbytes) {
     return q;
 }
 
-static slot *slot_take(mpi_net *x) {
+slot *ls_mpi_slot(mpi_net *x) {
     slot *s = x->free_slots;
     if (!s) return memset(ls_mpi_grow(NULL, sizeof *s), 0, sizeof *s);
     x->free_slots = s->next;
@@ -187,18 +111,19 @@ static void listen_at(mpi_net *x, int i) {
     if (ls_mpi_check(&x->mpi, rc, "MPI_Irecv") != LS_OK) x->actions[i].what = ENDED;
 }
 
-static void send_control(mpi_net *x, int to, slot *s, size_t ndata) {
+void ls_mpi_send_control(mpi_net *x, int to, slot *s, size_t ndata) {
     make_room(x);
     int n = (int)(sizeof(header) + ndata);
     int rc = MPI_Isend(&s->h, n, MPI_BYTE, to, CONTROL_TAG, x->mpi.comm, &x->requests[x->nactions]);
     if (ls_mpi_check(&x->mpi, rc, "MPI_Isend") != LS_OK) return;
     x->actions[x->nactions++] = (action){.what = CONTROL, .s = s};
+    x->peers[to].sent++;
 }
 
 static void answer(mpi_net *x, int to, kind k, uint64_t id, int data_tag) {
-    slot *s = slot_take(x);
+    slot *s = ls_mpi_slot(x);
     s->h = (header){.kind = k, .id = id, .data_tag = data_tag};
-    send_control(x, to, s, 0);
+    ls_mpi_send_control(x, to, s, 0);
 }
 
 static void move_part(mpi_net *x, transfer *t, int i) {
@@ -275,6 +200,11 @@ static void answered(mpi_net *x, int from, const header *h) {
 
 /* Takes a control message; true when its slot is kept. */
 static bool take_control(mpi_net *x, slot *s, int from) {
+    if (s->h.kind == LEFT) {
+        ls_mpi_note_left(x, from, &s->h);
+        return false;
+    }
+    x->peers[from].received++;
     if (s->h.kind >= READY) {
         answered(x, from, &s->h);
         return false;
@@ -311,7 +241,7 @@ static void heard(mpi_net *x, int i, const MPI_Status *status) {
                 status->MPI_SOURCE, n);
         return;
     }
-    if (take_control(x, s, status->MPI_SOURCE)) x->actions[i].s = slot_take(x);
+    if (take_control(x, s, status->MPI_SOURCE)) x->actions[i].s = ls_mpi_slot(x);
     if (!is_broken(x)) listen_at(x, i);
 }
 
@@ -338,6 +268,7 @@ void ls_mpi_watch(ls_mpi *mpi, const ls_mpi_native *native, MPI_Request request)
     mpi_net *x = (mpi_net *)mpi;
     ls_mpi_native *own = ls_mpi_grow(NULL, sizeof *own);
     *own = *native;
+    own->number = ++x->natives;
     make_room(x);
     x->requests[x->nactions] = request;
     x->actions[x->nactions++] = (action){.what = NATIVE, .own = own};
@@ -392,7 +323,7 @@ static bool move_once(mpi_net *x) {
     return true;
 }
 
-static bool move(mpi_net *x) {
+bool ls_mpi_move(mpi_net *x) {
     bool moved = false;
     for (int i = 0; i < 64 && !is_broken(x) && move_once(x); i++) moved = true;
     return moved;
@@ -401,7 +332,7 @@ static bool move(mpi_net *x) {
 /* Between two looks, after idle_ns without a movement: spins for 20 us, a message's own time; then
  * yields, since the one to come may need this core; from 2 ms on naps for a fortieth of the time,
  * up to 1 ms, so that what comes is late by 2.5% at most. */
-static void rest(int64_t idle_ns, int64_t most_ns) {
+void ls_mpi_rest(int64_t idle_ns, int64_t most_ns) {
     if (idle_ns < 20000) return;
     if (idle_ns < 2000000) {
         sched_yield();
@@ -419,7 +350,7 @@ static ls_status mpi_send(ls_net *net, ls_message *m, ls_error *e) {
     mpi_net *x = (mpi_net *)net;
     LS_TRY(state(x, e));
     bool fits = m->nbytes <= SHORT_MOST;
-    slot *s = slot_take(x);
+    slot *s = ls_mpi_slot(x);
     s->h = (header){.tag = m->tag, .print = m->print, .nbytes = m->nbytes};
     s->h.kind = fits ? SHORT : LONG;
     if (fits) {
@@ -430,7 +361,7 @@ static ls_status mpi_send(ls_net *net, ls_message *m, ls_error *e) {
         t->next = x->announced;
         x->announced = t;
     }
-    send_control(x, m->peer, s, fits ? m->nbytes : 0);
+    ls_mpi_send_control(x, m->peer, s, fits ? m->nbytes : 0);
     LS_TRY(state(x, e));
     net->messages_sent++;
     net->bytes_sent += m->nbytes;
@@ -461,13 +392,13 @@ static bool stopped(mpi_net *x) {
 }
 
 static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
-    int64_t start = now_ns(), last = start;
-    while (!x->done.first && !stopped(x)) {
+    int64_t start = ls_mpi_now_ns(), last = start;
+    while (!x->done.first && !stopped(x) && ls_mpi_find_lost(x) < 0) {
         int64_t left = timeout_ns < 0 ? -1 : timeout_ns - (last - start);
         if (timeout_ns >= 0 && left <= 0) return;
-        rest(x->idle_ns, left);
-        bool moved = move(x);
-        int64_t now = now_ns();
+        ls_mpi_rest(x->idle_ns, left);
+        bool moved = ls_mpi_move(x);
+        int64_t now = ls_mpi_now_ns();
         x->idle_ns = moved ? 0 : x->idle_ns + (now - last);
         last = now;
     }
@@ -475,11 +406,12 @@ static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
 
 static ls_status mpi_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     mpi_net *x = (mpi_net *)net;
-    if (!stopped(x) && move(x)) x->idle_ns = 0;
+    if (!stopped(x) && ls_mpi_move(x)) x->idle_ns = 0;
     if (!x->done.first && timeout_ns != 0) wait_for_done(x, timeout_ns);
     if (atomic_load(&x->aborted))
         return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
     LS_TRY(state(x, e));
+    if (!x->done.first) LS_TRY(ls_mpi_check_lost(x, e));
     *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
 }
@@ -526,10 +458,11 @@ static void mpi_forget(ls_net *net, const void *owner) {
     for (int i = 0; i < x->nactions; i++)
         if (x->actions[i].what == NATIVE && x->actions[i].own->owner == owner)
             x->actions[i].own->m = NULL;
-    int64_t start = now_ns(), waited = 0;
-    for (; touches(x, owner) && !is_broken(x) && waited < PATIENCE_NS; waited = now_ns() - start) {
-        rest(waited, -1);
-        move(x);
+    int64_t start = ls_mpi_now_ns(), waited = 0;
+    for (; touches(x, owner) && !is_broken(x) && waited < PATIENCE_NS;
+         waited = ls_mpi_now_ns() - start) {
+        ls_mpi_rest(waited, -1);
+        ls_mpi_move(x);
     }
     if (touches(x, owner) && !is_broken(x))
         ls_fail(&x->mpi.broken, LS_EPEER,
@@ -551,10 +484,10 @@ static bool sends(const mpi_net *x) {
 /* Sends and collectives first, for a second at most; then takes the receives back. True when MPI
  * holds nothing of ours any more. */
 static bool quiesce(mpi_net *x) {
-    int64_t start = now_ns(), waited = 0;
-    for (; sends(x) && !is_broken(x) && waited < PATIENCE_NS; waited = now_ns() - start) {
-        rest(waited, -1);
-        move(x);
+    int64_t start = ls_mpi_now_ns(), waited = 0;
+    for (; sends(x) && !is_broken(x) && waited < PATIENCE_NS; waited = ls_mpi_now_ns() - start) {
+        ls_mpi_rest(waited, -1);
+        ls_mpi_move(x);
     }
     for (int i = 0; i < x->nactions && !is_broken(x); i++) {
         const action *a = &x->actions[i];
@@ -585,12 +518,15 @@ static void free_transfers(transfer *t) {
     }
 }
 
-/* What MPI still holds stays allocated. MPI_Finalize waits until all have come to it, as MPI has
- * it; if one has died, the launcher ends this process meanwhile. */
+/* What MPI still holds stays allocated. Where MPI_Finalize follows, which waits until all have come
+ * to it, this waits for their LEFT; if one has died, the launcher ends this process meanwhile. */
 static void mpi_close(ls_net *net) {
     mpi_net *x = (mpi_net *)net;
+    bool last = --nopen == 0;
+    ls_mpi_say_left(x);
+    ls_mpi_await_left(x, last && ours ? -1 : PATIENCE_NS);
     bool quiet = !is_broken(x) && quiesce(x);
-    bool last = --nopen == 0, usable = !is_broken(x);
+    bool usable = !is_broken(x);
     if (quiet) {
         for (int i = 0; i < x->nactions; i++)
             if (x->actions[i].what == LISTEN || x->actions[i].what == CONTROL)
@@ -607,6 +543,7 @@ static void mpi_close(ls_net *net) {
     free(x->statuses);
     free(x->requests);
     free(x->actions);
+    free(x->peers);
     free(x);
 }
 
@@ -666,6 +603,9 @@ ls_status ls_mpi_plugin_open(int interface, ls_net **net_p, ls_error *e) {
     MPI_Comm_rank(x->mpi.comm, &x->mpi.net.rank);
     MPI_Comm_size(x->mpi.comm, &x->mpi.net.size);
     MPI_Comm_get_attr(x->mpi.comm, MPI_TAG_UB, &last, &found);
+    size_t npeers = (size_t)x->mpi.net.size;
+    x->peers = memset(ls_mpi_grow(NULL, npeers * sizeof *x->peers), 0, npeers * sizeof *x->peers);
+    x->lost = -1;
     x->last_tag = found ? *last : 32767; /* the least that MPI allows */
     x->next_tag = FIRST_DATA_TAG;
     x->early_end = &x->early;
@@ -673,7 +613,7 @@ ls_status ls_mpi_plugin_open(int interface, ls_net **net_p, ls_error *e) {
     x->done.end = &x->done.first;
     for (int i = 0; i < NLISTEN && !is_broken(x); i++) {
         make_room(x);
-        x->actions[x->nactions] = (action){.what = LISTEN, .s = slot_take(x)};
+        x->actions[x->nactions] = (action){.what = LISTEN, .s = ls_mpi_slot(x)};
         listen_at(x, x->nactions++);
     }
     ls_status s = state(x, e);

@@ -25,6 +25,7 @@ extern const ls_native_ops ls_mpi_native_ops;
 typedef struct ls_mpi_native {
     ls_message *m; /* NULL: forgotten */
     const void *owner;
+    uint64_t number;    /* from 1: the same at all workers; ls_mpi_watch() sets it */
     void *out, *target; /* target: where MPI writes; out, or room that is then copied there */
     size_t count, nbytes;
     int divide; /* an average's number of workers, or 0; of doubles, if `wide` */

@@ -309,6 +309,25 @@ static void case_group(void) {
     _exit(0);
 }
 
+/* The last worker closes its group; the others wait for it in a collective of MPI's own. */
+static void case_group_left(void) {
+    int32_t x = 1;
+    ls_group *g = open_over_mpi(100);
+    int n = ls_group_size(g), rank = ls_group_rank(g);
+    char want[64], or_want[64]; /* or_want: another that has lost it has left, too */
+    snprintf(want, sizeof want, "worker %d lost worker %d: it has left", rank, n - 1);
+    snprintf(or_want, sizeof or_want, "it has left; before, it had lost worker %d", n - 1);
+    succeed(ls_barrier(g, &err));
+    ls_status s = LS_EPEER;
+    if (rank < n - 1) s = ls_all_reduce(g, &x, &x, 1, LS_I32, LS_SUM, &err);
+    bool told = rank == n - 1 || strstr(err.msg, want) || strstr(err.msg, or_want);
+    if (s != LS_EPEER || !told) die(err.msg);
+    printf("ok %d\n", rank);
+    fflush(stdout);
+    ls_group_close(g);
+    _exit(0);
+}
+
 /* ---- the test ---- */
 
 static const mpi_case cases[] = {
@@ -318,6 +337,7 @@ static const mpi_case cases[] = {
     {"group", case_group, OPENS_ITSELF},
     {"group_disagrees", case_group_disagrees, OPENS_ITSELF},
     {"group_late", case_group_late, OPENS_ITSELF},
+    {"group_left", case_group_left, OPENS_ITSELF | ENDS_BADLY},
     {0},
 };
 

@@ -330,6 +330,34 @@ static void case_exit(void) {
     while (net->ops->poll(net, -1, &done, &err) == LS_OK) continue;
 }
 
+/* The last worker closes its transport; the others wait for it in a short and in a long receive and
+ * in a long send. */
+static void wait_for_lost(void) {
+    ls_message *done = NULL;
+    char want[64];
+    ls_status s = LS_OK;
+    for (int64_t end = ls_clock_ns() + 60000000000; s == LS_OK && ls_clock_ns() < end;)
+        s = net->ops->poll(net, 20000000, &done, &err);
+    snprintf(want, sizeof want, "worker %d lost worker %d: it has left", net->rank, net->size - 1);
+    need(s == LS_EPEER, "the worker that left is not lost within 60 s");
+    if (!strstr(err.msg, want)) die(err.msg);
+}
+
+static void case_left(void) {
+    size_t n = (size_t)1 << 20;
+    unsigned char *in = buffer(n), *out = buffer(n);
+    int last = net->size - 1;
+    ls_message all[] = {message(last, 1, in, 8), message(last, 2, in, n), message(last, 3, out, n)};
+    meet_all();
+    for (int i = 0; i < 3 && net->rank != last; i++) {
+        succeed(i < 2 ? net->ops->recv(net, &all[i], &err) : net->ops->send(net, &all[i], &err));
+        wait_for_lost();
+        net->ops->forget(net, &net);
+    }
+    free(in);
+    free(out);
+}
+
 /* ---- the test ---- */
 
 static const mpi_case cases[] = {
@@ -341,6 +369,7 @@ static const mpi_case cases[] = {
     {"forget", case_forget, SHARES},
     {"abort", case_abort, 0},
     {"late", case_late, 0},
+    {"left", case_left, 0},
     {"exit", case_exit, SAYS_NOTHING},
     {0},
 };
