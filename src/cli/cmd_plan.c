@@ -41,8 +41,7 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, ls_plan *p,
                       ls_error *e) {
     LS_TRY(read_config(a, c, e));
-    bool started = false;
-    LS_TRY(ls_run_workers(c, workers, &workers, &started, e));
+    LS_TRY(ls_run_workers_here(c, workers, &workers, e));
     ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c->model.layers, workers);
     ls_status s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_run_plan(c, workers, m, p, e);

@@ -277,6 +277,21 @@ static int most_workers(const ls_run *r) {
     return most > r->nworkers ? (int)most : r->nworkers;
 }
 
+/* A run can't keep more workers than it can have. */
+static ls_status check_least(const ls_config *c, ls_error *e) {
+    int64_t least = c->survival.min_workers, most = c->survival.max_workers;
+    if (least > c->train.virtual_workers)
+        return ls_fail(e, LS_EINVAL,
+                       "survival.min_workers %lld is more than train.virtual_workers %lld, which "
+                       "is the most workers that a run can have",
+                       (long long)least, (long long)c->train.virtual_workers);
+    if (most && least > most)
+        return ls_fail(e, LS_EINVAL,
+                       "survival.min_workers %lld is more than survival.max_workers %lld",
+                       (long long)least, (long long)most);
+    return LS_OK;
+}
+
 static const char *or_null(const char *text) { return *text ? text : NULL; }
 
 /* Who leads is found with etcd. */
@@ -331,6 +346,7 @@ bool ls_run_can_survive(const ls_config *c) {
 ls_status ls_run_keep(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
     if (!*c->survival.membership) LS_TRY(check_hosts(r, e));
+    LS_TRY(check_least(c, e));
     int threads = (int)c->parallel.threads, most = most_workers(r);
     if (r->started || !ls_run_can_survive(c)) {
         if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;

@@ -13,10 +13,25 @@ bool ls_run_is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
 }
 
-ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_p, ls_error *e) {
+static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
+    int64_t V = c->train.virtual_workers;
+    if (n <= V) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "%d workers for train.virtual_workers %lld; use -n %lld or fewer (only a new run can "
+        "have more virtual workers)",
+        n, (long long)V, (long long)V);
+}
+
+ls_status ls_run_workers_here(const ls_config *c, int asked, int *n_p, ls_error *e) {
     int64_t V = c->train.virtual_workers, cores = ls_cores() / c->parallel.threads;
-    LS_TRY(ls_workers_started(started_p, n_p, e));
     if (cores < 1) cores = 1;
+    *n_p = asked ? asked : (int)(cores < V ? cores : V);
+    return check_workers(c, *n_p, e);
+}
+
+ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_p, ls_error *e) {
+    LS_TRY(ls_workers_started(started_p, n_p, e));
     if (*started_p && asked && asked != *n_p)
         return ls_fail(e, LS_EINVAL, "-n %d: the launcher has started %d worker%s; leave out -n",
                        asked, *n_p, ls_plural(*n_p));
@@ -24,14 +39,7 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
         return ls_fail(e, LS_EINVAL,
                        "parallel.executor sequential plays all workers in one process; start it "
                        "without a launcher");
-    if (!*started_p) *n_p = asked ? asked : (int)(cores < V ? cores : V);
-    if (*n_p > V)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%d workers for train.virtual_workers %lld; use -n %lld or fewer (only a new run can "
-            "have more virtual workers)",
-            *n_p, (long long)V, (long long)V);
-    return LS_OK;
+    return *started_p ? check_workers(c, *n_p, e) : ls_run_workers_here(c, asked, n_p, e);
 }
 
 /* The workers of other hosts are not known yet: the first view makes another plan. */

@@ -39,6 +39,8 @@ typedef struct ls_run {
 /* How many workers: those that a launcher has started; else `asked`, or where that is 0 one a core,
  * at most one a virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
+/* The same without a launcher, whatever the environment says. */
+ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);
 
 /* config and nworkers are set; makes model and plan. */
 ls_status ls_run_build(ls_run *, ls_error *);

@@ -42,6 +42,10 @@ static void test_config(void **state) {
     expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_CPU: no kernels 'abacus'");
     assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
     expect("train configs/tiny.yaml -o @/bad -n 9", 1, "9 workers for train.virtual_workers 8");
+    expect("train configs/tiny.yaml -o @/bad --min-workers 9", 1,
+           "survival.min_workers 9 is more than train.virtual_workers 8");
+    expect("train configs/tiny.yaml -o @/bad --min-workers 3 --max-workers 2", 1,
+           "survival.min_workers 3 is more than survival.max_workers 2");
     assert_false(file_exists("bad"));
 }
 

@@ -125,6 +125,9 @@ static void test_prompts(void **state) {
 static void test_plan(void **state) {
     (void)state;
     expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
+    assert_int_equal(setenv("WORLD_SIZE", "2", 1), 0); /* of a launcher, which a plan needs not */
+    expect("plan configs/tiny.yaml -n 3", 0, "3 workers, 8 virtual workers");
+    assert_int_equal(unsetenv("WORLD_SIZE"), 0);
     expect("plan configs/tiny.yaml -n 1 --set train.virtual_workers=1 --set train.batch=1", 0,
            "22464 parameters; 1 worker, 1 virtual worker, 1 bucket, ");
     expect("plan configs/tiny.yaml -n 3", 0, "memory of a worker, MB");
