@@ -7,16 +7,14 @@ all: build
 
 build:
 	@scripts/install.sh build
-	@cmake --preset release >/dev/null
-	@cmake --build build --target lockstep | tail -n 1
+	@scripts/build.sh release lockstep
 
 # The program, both libraries, headers, lockstep.pc, man page and completion, into $(DESTDIR)$(PREFIX).
 install:
 	@scripts/install.sh build
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
-	@cmake --build build --target installed -- --quiet
+	@scripts/build.sh release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" installed
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
-	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 # Trains a small GPT on the King James Bible with one worker a core: about two minutes.
 demo:
@@ -40,8 +38,7 @@ check-peers:
 # Our collectives beside Open MPI, MPICH, Gloo and the machine's floor, by one procedure.
 bench:
 	@scripts/install.sh build bench
-	@cmake --preset release -DLOCKSTEP_BENCH=ON >/dev/null
-	@cmake --build build | tail -n 1
+	@scripts/build.sh release -DLOCKSTEP_BENCH=ON
 	@build/lockstep bench comm -n 2 --vs openmpi,mpich,gloo,floor
 
 # Our kernels as shares of what a core can do, beside OpenBLAS and oneDNN; two minutes on a quiet machine.
@@ -88,8 +85,7 @@ check-fuzz:
 # minutes. ATTACK has more options, e.g. ATTACK="--rounds 500 --seed 7".
 check-attack:
 	@scripts/install.sh build check
-	@cmake --preset asan >/dev/null
-	@cmake --build build/asan --target lockstep faults
+	@scripts/build.sh asan lockstep faults
 	@scripts/attack.py build/asan/lockstep $(ATTACK)
 
 # Small runs with settings at random, hurt at random, on one host and on several; a quarter of an hour.
@@ -100,8 +96,7 @@ check-hurt:
 	@scripts/hurt.py build/lockstep --runs 100 --hosts
 
 build-tests:
-	@cmake --preset release >/dev/null
-	@cmake --build build | tail -n 1
+	@scripts/build.sh release
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -5,14 +5,12 @@ set -eu
 cd "$(dirname "$0")/.."
 
 if ! command -v clang >/dev/null; then
-    echo "0 passed, 0 failed, 1 skipped (no clang)"
+    echo "skipped: fuzz: there is no clang"
+    echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-build=${BUILD:-build/fuzz}
-cmake -G Ninja -B "$build" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_C_FLAGS=-Wno-pass-failed -DLOCKSTEP_FUZZ=ON \
-    -DLOCKSTEP_SANITIZE=address,undefined,fuzzer-no-link >/dev/null
-cmake --build "$build" --target fuzz | tail -n 1
+build=build/fuzz
+scripts/build.sh fuzz fuzz
 
 seeds=$(mktemp -d)
 trap 'rm -rf "$seeds"' EXIT
@@ -72,7 +70,7 @@ target() { # target NAME RUNS
     if "$build/tests/fuzz/$1_fuzz" -seed=1 -runs=$(($2 * ${RUNS:-1})) -max_len=4096 -timeout=20 -verbosity=0 \
         -print_final_stats=1 -artifact_prefix="$build/found/$1-" "$seeds/$1" >"$log" 2>&1; then
         passed=$((passed + 1))
-        grep -E 'average_exec_per_sec|number_of_executed' "$log" || true
+        sed -n -E '/average_exec_per_sec|number_of_executed/p' "$log"
     else
         failed=$((failed + 1))
         tail -n 60 "$log"

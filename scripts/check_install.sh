@@ -65,6 +65,6 @@ if command -v mpirun.openmpi >/dev/null && [ -e "$here/lib/lockstep/lockstep-mpi
     cc $strict examples/hello.c -o "$root/hello-static" \
         $(pkg-config --cflags --libs --static lockstep | sed 's/-llockstep/-l:liblockstep.a/')
     [ "$(mpi3)" = "$three" ] || fail "hello (static) under mpirun, installed: $(mpi3)"
-    cmake --preset release -DCMAKE_INSTALL_PREFIX=/usr/local >/dev/null
 fi
+scripts/build.sh release -DCMAKE_INSTALL_PREFIX=/usr/local installed >"$root/log" 2>&1 || fail "$(cat "$root/log")"
 echo "installed, and the examples run: shared and static, alone and on three workers"

@@ -35,4 +35,12 @@
         }                                                                                          \
     } while (0)
 
+/* Ends the test function as skipped, and prints why: scripts/count_tests.py counts these lines. */
+#define skip_because(...)                                                                          \
+    do {                                                                                           \
+        print_message("skipped: " __VA_ARGS__);                                                    \
+        print_message("\n");                                                                       \
+        skip();                                                                                    \
+    } while (0)
+
 #endif

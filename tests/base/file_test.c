@@ -111,8 +111,7 @@ static void test_full_disk(void **state) {
     ls_file f = {open("/dev/full", O_WRONLY | O_CLOEXEC), in_folder("full")};
     if (f.fd < 0) {
         free(f.path);
-        print_message("skipped: /dev/full can't be opened\n");
-        skip();
+        skip_because("/dev/full can't be opened");
     }
     assert_ls_fails(ls_file_put(&f, "12345", 5, &e), LS_EIO,
                     "full: can't be written: No space left on device", e);

@@ -52,8 +52,7 @@ static void test_grow(void **state) {
 static void test_out_of_memory(void **state) {
     (void)state;
 #ifdef HAVE_SANITIZER
-    print_message("skipped: sanitizers end the program in their own way\n");
-    skip();
+    skip_because("sanitizers end the program in their own way");
 #endif
     int ends[2];
     assert_int_equal(pipe(ends), 0);

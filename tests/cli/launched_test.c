@@ -1,12 +1,16 @@
 /* launched_test.c - training by workers that others have started: real mpiruns, `lockstep run`, and
  * RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. The same bits as from one worker. */
 #include "cli/program.h"
+#include "free_port.h"
 
 #define TRAIN LOCKSTEP_PROGRAM " train configs/tiny.yaml --set train.steps=14 -o "
 
-/* Runs a line of the shell, "@" for the test's folder; its exit code and its output (free() it). */
+/* Runs a line of the shell, "@" for the test's folder and $PORT a free one; its exit code and its output
+ * (free() it). */
 static int shell(const char *line, char **output_p) {
-    char text[2048], *output = calloc(1, MAX_OUTPUT + 1);
+    char text[2048], port[16], *output = calloc(1, MAX_OUTPUT + 1);
+    snprintf(port, sizeof port, "%d", free_port());
+    setenv("PORT", port, 1);
     size_t n = 0;
     for (const char *s = line; *s && n + 64 < sizeof text; s++) {
         if (*s == '@')
@@ -35,13 +39,12 @@ static void expect_shell(const char *line, bool good, const char *says) {
     free(output);
 }
 
-static bool has(const char *mpirun) {
+static void skip_without(const char *mpirun) {
     char line[128], *output = NULL;
     snprintf(line, sizeof line, "command -v %s", mpirun);
     int code = shell(line, &output);
     free(output);
-    if (code) print_message("skipped: there is no %s\n", mpirun);
-    return code == 0;
+    if (code) skip_because("there is no %s", mpirun);
 }
 
 /* Trains with `launcher` in front, and compares. */
@@ -59,14 +62,14 @@ static void same_bits(const char *launcher, const char *run, const char *sets) {
 
 static void test_openmpi(void **state) {
     (void)state;
-    if (!has("mpirun.openmpi")) skip();
+    skip_without("mpirun.openmpi");
     same_bits(OPENMPI, "openmpi", "");
     same_bits(OPENMPI, "openmpi-messages", "--set parallel.transport=mpi");
 }
 
 static void test_mpich(void **state) {
     (void)state;
-    if (!has("mpirun.mpich")) skip();
+    skip_without("mpirun.mpich");
     same_bits("mpirun.mpich -n 4", "mpich", "");
     same_bits("mpirun.mpich -n 2", "mpich-messages", "--set parallel.transport=mpi");
     same_bits("mpirun.mpich -n 4", "mpich-groups",
@@ -79,9 +82,9 @@ static void test_lockstep_run(void **state) {
 }
 
 /* As torchrun sets it; a shell starts three workers, and fails if one of them does. */
-#define AS_TORCHRUN(port, tail)                                                                    \
-    "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" port                                               \
-    " WORLD_SIZE=3 LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; "                                \
+#define AS_TORCHRUN(tail)                                                                          \
+    "export MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT WORLD_SIZE=3 "                                 \
+    "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; "                                              \
     "fail=0; for r in 0 1 2; do RANK=$r timeout 120 " TRAIN tail                                   \
     " 2>&1 & pids=\"$pids $!\"; done; for p in $pids; do wait $p || fail=1; done; exit $fail"
 
@@ -89,11 +92,11 @@ static void test_torchrun(void **state) {
     (void)state;
     char want[256], got[256];
     if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
-    expect_shell(AS_TORCHRUN("29731", "@/torchrun"), true, "validation loss");
+    expect_shell(AS_TORCHRUN("@/torchrun"), true, "validation loss");
     hash_of("one", want);
     hash_of("torchrun", got);
     assert_string_equal(want, got);
-    expect_shell(AS_TORCHRUN("29732", "@/torchrun-tcp --set parallel.transport=tcp"), true, NULL);
+    expect_shell(AS_TORCHRUN("@/torchrun-tcp --set parallel.transport=tcp"), true, NULL);
     hash_of("torchrun-tcp", got);
     assert_string_equal(want, got);
 }
@@ -109,14 +112,14 @@ static void test_wrong(void **state) {
     (void)state;
     char *output = NULL;
     if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
-    assert_int_not_equal(shell(AS_TORCHRUN("29733", "@/one"), &output), 0);
+    assert_int_not_equal(shell(AS_TORCHRUN("@/one"), &output), 0);
     assert_int_equal(count(output, "exists already; go on from it with --resume"), 1);
     assert_int_equal(count(output, "lockstep:"), 1);
     free(output);
-    expect_shell(AS_TORCHRUN("29734", "@/never -n 2"), false, "the launcher has started 3 workers");
-    expect_shell(AS_TORCHRUN("29735", "@/never --set parallel.transport=thread"), false,
+    expect_shell(AS_TORCHRUN("@/never -n 2"), false, "the launcher has started 3 workers");
+    expect_shell(AS_TORCHRUN("@/never --set parallel.transport=thread"), false,
                  "started; leave it out");
-    expect_shell("WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29737 " TRAIN "@/never 2>&1",
+    expect_shell("WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT " TRAIN "@/never 2>&1",
                  false, "WORLD_SIZE is '2' but RANK is not set");
     assert_false(file_exists("never"));
 }
@@ -138,36 +141,44 @@ static void once(const char *launcher, const char *command, const char *says) {
     free(output);
 }
 
-/* What is wrong before workers have met is told by the first, and by others that know other things:
- * by one alone, where only one knows. */
-static void test_wrong_once(void **state) {
-    (void)state;
-    static const struct {
-        const char *mpirun, *launcher;
-    } all[] = {{"mpirun.openmpi", OPENMPI},
-               {"mpirun.mpich", "mpirun.mpich -n 3"},
-               {"true", LOCKSTEP_PROGRAM " run -n 3"}};
+/* An error before the workers have met is reported once: by the first worker, or by the one that alone
+ * has it. */
+static void wrong_once(const char *launcher) {
     static const char script[] =
         "#!/bin/sh\nr=$LOCKSTEP_RANK$OMPI_COMM_WORLD_RANK$PMI_RANK\n[ $r != 2 ] || "
         "set -- --set optim.lrr=3\nexec " LOCKSTEP_PROGRAM " train configs/tiny.yaml \"$@\"\n";
     char command[256];
     write_file("one-wrong.sh", script, sizeof script - 1);
     snprintf(command, sizeof command, "sh %s/one-wrong.sh -o %s/never", folder, folder);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!has(all[i].mpirun)) continue;
-        once(all[i].launcher, LOCKSTEP_PROGRAM " train no-such.yaml", "no-such.yaml: can't be");
-        once(all[i].launcher, LOCKSTEP_PROGRAM " train configs/tiny.yaml --bogus", "--bogus");
-        once(all[i].launcher, LOCKSTEP_PROGRAM " train configs/tiny.yaml -n 7", "leave out -n");
-        once(all[i].launcher, command, "unknown key 'optim.lrr'");
-    }
+    once(launcher, LOCKSTEP_PROGRAM " train no-such.yaml", "no-such.yaml: can't be");
+    once(launcher, LOCKSTEP_PROGRAM " train configs/tiny.yaml --bogus", "--bogus");
+    once(launcher, LOCKSTEP_PROGRAM " train configs/tiny.yaml -n 7", "leave out -n");
+    once(launcher, command, "unknown key 'optim.lrr'");
     assert_false(file_exists("never"));
+}
+
+static void test_wrong_once_openmpi(void **state) {
+    (void)state;
+    skip_without("mpirun.openmpi");
+    wrong_once(OPENMPI);
+}
+
+static void test_wrong_once_mpich(void **state) {
+    (void)state;
+    skip_without("mpirun.mpich");
+    wrong_once("mpirun.mpich -n 3");
+}
+
+static void test_wrong_once_lockstep_run(void **state) {
+    (void)state;
+    wrong_once(LOCKSTEP_PROGRAM " run -n 3");
 }
 
 /* One is killed: the others say who was lost, and end. */
 static void test_killed(void **state) {
     (void)state;
     char *output = NULL;
-    int code = shell("export MASTER_ADDR=127.0.0.1 MASTER_PORT=29736 WORLD_SIZE=3 "
+    int code = shell("export MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT WORLD_SIZE=3 "
                      "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for r in 0 1 2; do RANK=$r "
                      "timeout 120 " LOCKSTEP_PROGRAM " train configs/tiny.yaml -o @/killed --set "
                      "train.steps=1000000 --set parallel.transport=tcp --set log.every=100000 "
@@ -239,14 +250,14 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
  */
 static void test_requeue_openmpi(void **state) {
     (void)state;
-    if (!has("mpirun.openmpi")) skip();
+    skip_without("mpirun.openmpi");
     requeued(OPENMPI " " REQUEUED, "re-openmpi", "-USR1 $!", 1, false);
 }
 
 /* MPICH's mpirun now and then ends with 0, whatever its programs end with. */
 static void test_requeue_mpich(void **state) {
     (void)state;
-    if (!has("mpirun.mpich")) skip();
+    skip_without("mpirun.mpich");
     requeued("mpirun.mpich -n 3 " REQUEUED, "re-mpich", "-TERM $!", 1, true);
 }
 
@@ -265,7 +276,7 @@ static void test_requeue_supervised(void **state) {
 /* One of them is told, and tells the others. */
 static void test_requeue_torchrun(void **state) {
     (void)state;
-    requeued("export MASTER_ADDR=127.0.0.1 MASTER_PORT=29737 WORLD_SIZE=3 "
+    requeued("export MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT WORLD_SIZE=3 "
              "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for RANK in 0 1 2; do export "
              "RANK; " REQUEUED "done;",
              "re-torchrun", "-TERM $!", 3, false);
@@ -274,7 +285,7 @@ static void test_requeue_torchrun(void **state) {
 /* As srun sets it, and signals all. */
 static void test_requeue_srun(void **state) {
     (void)state;
-    requeued("export SLURM_JOB_ID=9738 SLURM_STEP_ID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3 "
+    requeued("export SLURM_JOB_ID=$PORT SLURM_STEP_ID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3 "
              "SLURM_NODEID=0 SLURM_STEP_NODELIST=localhost SLURM_STEP_TASKS_PER_NODE=3 "
              "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for SLURM_PROCID in 0 1 2; do "
              "export SLURM_PROCID SLURM_LOCALID=$SLURM_PROCID; " REQUEUED "done;",
@@ -288,7 +299,9 @@ int main(void) {
         cmocka_unit_test(test_lockstep_run),
         cmocka_unit_test(test_torchrun),
         cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_wrong_once),
+        cmocka_unit_test(test_wrong_once_openmpi),
+        cmocka_unit_test(test_wrong_once_mpich),
+        cmocka_unit_test(test_wrong_once_lockstep_run),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_requeue_openmpi),
         cmocka_unit_test(test_requeue_mpich),

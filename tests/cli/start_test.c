@@ -352,8 +352,7 @@ static const char NOBODY[] = "setpriv --reuid 65534 --regid 65534 --clear-groups
 /* Skips the test where no other user can be had. */
 static void need_nobody(void) {
     if (geteuid() == 0 && shell("%s flock -n . true", NOBODY) == 0) return;
-    print_message("skipped: another user needs root, setpriv and flock\n");
-    skip();
+    skip_because("another user needs root, setpriv and flock");
 }
 
 /* Who may read the directory can lock it, but not the file that counts; the run goes on, view
@@ -399,10 +398,8 @@ static void as_nobody(const char *run, const char *more, const char *what) {
 static void test_read_only(void **state) {
     (void)state;
     need_nobody();
-    if (shell("%s %s help > /dev/null", NOBODY, LOCKSTEP_PROGRAM) != 0) {
-        print_message("skipped: another user can't run %s\n", LOCKSTEP_PROGRAM);
-        skip();
-    }
+    if (shell("%s %s help > /dev/null", NOBODY, LOCKSTEP_PROGRAM) != 0)
+        skip_because("another user can't run %s", LOCKSTEP_PROGRAM);
     assert_int_equal(shell("mkdir closed closed/empty && cp -r peace closed/run && "
                            "chown -R 65534 closed/run closed/empty && chmod 555 closed/empty && "
                            "chmod 555 closed/run"),
@@ -443,10 +440,8 @@ static const char FILLED[] = "cp -r peace mnt/run && head -c 300k /dev/zero > mn
 static void test_room(void **state) {
     (void)state;
     if (shell("unshare -m %s sh -c 'mkdir -p mnt && mount -t tmpfs none mnt'",
-              geteuid() ? "-r" : "") != 0) {
-        print_message("skipped: no file system can be mounted here\n");
-        skip();
-    }
+              geteuid() ? "-r" : "") != 0)
+        skip_because("no file system can be mounted here");
     room("200k", "true", "",
          "mnt/run: has room for 0.2 MB, and a checkpoint takes 0.3 MB: make room there", "left:\n");
     room("310k", "true", "", "and the tokens of the text 0.", "left:\n");

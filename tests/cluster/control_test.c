@@ -198,7 +198,7 @@ static void test_another_user(void **state) {
     ls_control *c = NULL;
     ls_error e = {0};
     char answer[LS_CONTROL_LINE], all[sizeof folder];
-    if (geteuid() != 0) skip();
+    if (geteuid() != 0) skip_because("another user needs root");
     memcpy(all, folder, sizeof all);
     folder[strlen("/tmp/lockstep-control-XXXXXX")] = 0; /* a path that messages have room for */
     assert_int_equal(chmod(folder, 0755), 0);

@@ -176,10 +176,8 @@ static inline void etcd_nodes_certify(const char *dir, const char *name, const c
 /* A node to be, with TLS: its folder, and its certificates in it. Skips the test where there is no
  * program to make them. */
 static inline etcd_nodes etcd_nodes_certified(void) {
-    if (system("openssl version >/dev/null 2>&1") != 0) {
-        print_message("skipped: the program openssl is not installed\n");
-        skip();
-    }
+    if (system("openssl version >/dev/null 2>&1") != 0) 
+        skip_because("the program openssl is not installed");
     etcd_nodes c = {.n = 1, .tls = true, .folder = "/tmp/etcd_tls_XXXXXX"};
     assert_non_null(mkdtemp(c.folder));
     etcd_nodes_certify(c.folder, "ca", "node");

@@ -152,8 +152,7 @@ static void test_agree(void **state) {
 static void test_files(void **state) {
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    print_message("skipped: forks, which the thread sanitizer does not follow\n");
-    skip();
+    skip_because("it forks, which the thread sanitizer does not follow");
 #endif
     run_files(GOOD, "links:\n  latency_us: 1e6\n", NULL);
     run_files("links:\n  latency_us: x\n", GOOD, "worker 0's file of links (LOCKSTEP_LINKS): ");

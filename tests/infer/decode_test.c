@@ -4,7 +4,6 @@
 #include "model/fixture.h"
 
 static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
-static const char *const kernels[] = {"portable", "avx2"};
 
 /* A model, its weights of a type, a text one token longer than its context, and memory that begins
  * as NaN. */
@@ -87,21 +86,18 @@ static void long_text(setup *s) {
     }
 }
 
-static void each_setup(const ls_gpt_config *configs, int n, void (*fn)(setup *)) {
-    for (int k = 0; k < 2; k++) { /* the portable ones are slow: with two threads alone */
-        if (!ls_kernels_named(kernels[k])) {
-            print_message("skipped: no %s kernels on this processor\n", kernels[k]);
-            continue;
-        }
-        for (int i = 0; i < n; i++)
-            for (int type = 0; type < 3; type++)
-                for (int threads = k ? 1 : 2; threads <= (k ? 3 : 2); threads++) {
-                    setup s;
-                    set_up(&s, &configs[i], types[type], kernels[k], threads, 31 + (uint64_t)i);
-                    fn(&s);
-                    tear_down(&s);
-                }
-    }
+/* Each token with these kernels; the portable ones are slow: with two threads alone. */
+static void each_setup(const ls_gpt_config *configs, int n, const char *kernels) {
+    if (!ls_kernels_named(kernels)) skip_because("this processor can't run %s kernels", kernels);
+    bool slow = strcmp(kernels, "portable") == 0;
+    for (int i = 0; i < n; i++)
+        for (int type = 0; type < 3; type++)
+            for (int threads = slow ? 2 : 1; threads <= (slow ? 2 : 3); threads++) {
+                setup s;
+                set_up(&s, &configs[i], types[type], kernels, threads, 31 + (uint64_t)i);
+                each_token(&s);
+                tear_down(&s);
+            }
 }
 
 /* The usual kernels and two threads alone. */
@@ -120,15 +116,19 @@ static void test_shapes(void **state) {
     static const ls_gpt_config configs[] = {
         {1, 1, 1, 1, 1},   {1, 2, 1, 2, 3},     {2, 15, 3, 18, 17}, {2, 24, 4, 17, 31},
         {1, 7, 1, 33, 50}, {3, 48, 2, 16, 100}, {2, 39, 3, 20, 37}};
-    (void)state;
-    each_setup(configs, sizeof configs / sizeof *configs, each_token);
+    each_setup(configs, sizeof configs / sizeof *configs, *state);
 }
 
-/* Several blocks of queries, depths beyond a panel of ls_gemm(), a vocabulary of several blocks. */
-static void test_blocks(void **state) {
-    static const ls_gpt_config deep = {1, 390, 5, 3, 2100}, far = {1, 24, 2, 131, 11};
+/* Depths beyond a panel of ls_gemm(), a vocabulary of several blocks. */
+static void test_deep(void **state) {
+    static const ls_gpt_config deep = {1, 390, 5, 3, 2100};
+    each_setup(&deep, 1, *state);
+}
+
+/* Several blocks of queries. */
+static void test_far(void **state) {
+    static const ls_gpt_config far = {1, 24, 2, 131, 11};
     (void)state;
-    each_setup(&deep, 1, each_token);
     each_type(&far, 1, each_token);
 }
 
@@ -153,8 +153,15 @@ static void test_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_blocks),
-                                       cmocka_unit_test(test_long_text),
-                                       cmocka_unit_test(test_bytes)};
+    static char portable[] = "portable", avx2[] = "avx2";
+    const struct CMUnitTest tests[] = {
+        {"test_shapes_portable", test_shapes, NULL, NULL, portable},
+        {"test_shapes_avx2", test_shapes, NULL, NULL, avx2},
+        {"test_deep_portable", test_deep, NULL, NULL, portable},
+        {"test_deep_avx2", test_deep, NULL, NULL, avx2},
+        cmocka_unit_test(test_far),
+        cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_bytes),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

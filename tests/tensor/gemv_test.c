@@ -103,23 +103,17 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
     drop(&p);
 }
 
-static void each_kernel(void (*fn)(const ls_compute *, ls_dtype)) {
-    static const char *const names[] = {"portable", "avx2"};
-    for (int i = 0; i < 2; i++) {
-        if (!ls_kernels_named(names[i])) {
-            print_message("skipped: no %s kernels on this processor\n", names[i]);
-            continue;
-        }
-        setenv("LOCKSTEP_CPU", names[i], 1);
-        for (int threads = 1; threads <= 3; threads++) {
-            ls_compute c;
-            ls_error e;
-            assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
-            for (int t = 0; t < 3; t++) fn(&c, types[t]);
-            ls_compute_close(&c);
-        }
-        unsetenv("LOCKSTEP_CPU");
+static void each_type(const char *kernels, void (*fn)(const ls_compute *, ls_dtype)) {
+    if (!ls_kernels_named(kernels)) skip_because("this processor can't run %s kernels", kernels);
+    setenv("LOCKSTEP_CPU", kernels, 1);
+    for (int threads = 1; threads <= 3; threads++) {
+        ls_compute c;
+        ls_error e;
+        assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
+        for (int t = 0; t < 3; t++) fn(&c, types[t]);
+        ls_compute_close(&c);
     }
+    unsetenv("LOCKSTEP_CPU");
 }
 
 static void small_sizes(const ls_compute *c, ls_dtype type) {
@@ -136,15 +130,9 @@ static void large_sizes(const ls_compute *c, ls_dtype type) {
     check(c, type, 16, 2048);
 }
 
-static void test_small(void **state) {
-    (void)state;
-    each_kernel(small_sizes);
-}
+static void test_small(void **state) { each_type(*state, small_sizes); }
 
-static void test_large(void **state) {
-    (void)state;
-    each_kernel(large_sizes);
-}
+static void test_large(void **state) { each_type(*state, large_sizes); }
 
 /* Columns of a wider matrix, going on from what y holds, in any parts. */
 static void in_parts(const ls_compute *c, ls_dtype type) {
@@ -161,10 +149,7 @@ static void in_parts(const ls_compute *c, ls_dtype type) {
     drop(&p);
 }
 
-static void test_parts(void **state) {
-    (void)state;
-    each_kernel(in_parts);
-}
+static void test_parts(void **state) { each_type(*state, in_parts); }
 
 /* Every 16-bit float is widened as the kernel `widen` does it: -0 + 1 * w is w. */
 static void every_half(const ls_compute *c, ls_dtype type) {
@@ -181,17 +166,19 @@ static void every_half(const ls_compute *c, ls_dtype type) {
             fail_msg("0x%04x becomes %.9g, not %.9g", (unsigned)i, (double)y[i], (double)want[i]);
 }
 
-static void test_every_half(void **state) {
-    (void)state;
-    each_kernel(every_half);
-}
+static void test_every_half(void **state) { each_type(*state, every_half); }
 
 int main(void) {
+    static char portable[] = "portable", avx2[] = "avx2";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_every_half),
+        {"test_small_portable", test_small, NULL, NULL, portable},
+        {"test_small_avx2", test_small, NULL, NULL, avx2},
+        {"test_large_portable", test_large, NULL, NULL, portable},
+        {"test_large_avx2", test_large, NULL, NULL, avx2},
+        {"test_parts_portable", test_parts, NULL, NULL, portable},
+        {"test_parts_avx2", test_parts, NULL, NULL, avx2},
+        {"test_every_half_portable", test_every_half, NULL, NULL, portable},
+        {"test_every_half_avx2", test_every_half, NULL, NULL, avx2},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

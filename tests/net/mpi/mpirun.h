@@ -191,11 +191,10 @@ static inline void skip_without(const launcher *l) {
     char *find = ls_format("command -v %.*s >/dev/null", (int)strcspn(l->mpirun, " "), l->mpirun);
     char *plugin = ls_format("%s/lockstep-mpi-%s.so", getenv("LOCKSTEP_PLUGINS"), l->which);
     bool launches = system(find) == 0, built = access(plugin, F_OK) == 0;
-    if (!launches) print_message("skipped: there is no %.14s\n", l->mpirun);
-    if (launches && !built) print_message("skipped: %s is not built\n", plugin);
     free(find);
     free(plugin);
-    if (!launches || !built) skip();
+    if (!launches) skip_because("there is no %.14s", l->mpirun);
+    if (!built) skip_because("there is no plugin for %s in LOCKSTEP_PLUGINS", l->which);
 }
 
 static inline int launch_once(const launcher *l, int n, const char *which, const char *names,

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Configures and builds: the Makefile and all scripts build through this one.
+#     build.sh PRESET [-DNAME=VALUE...] [TARGET...]
+# PRESET is one of CMakePresets.json; without a TARGET everything is built. On success it prints one line.
+# On failure it prints the words of CMake or of the compiler, and exits with 1.
+set -eu
+cd "$(dirname "$0")/.."
+preset=$1
+shift
+
+settings=()
+while [[ ${1:-} == -D* ]]; do
+    settings+=("$1")
+    shift
+done
+[ $# -gt 0 ] || set -- all
+if [ "$preset" = release ]; then tree=build; else tree=build/$preset; fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cmake --preset "$preset" "${settings[@]}" >"$log" || {
+    cat "$log" >&2
+    echo "build.sh: $tree can't be configured" >&2
+    exit 1
+}
+# Quiet, Ninja prints the output of commands that fail or warn, and nothing else.
+cmake --build "$tree" --target "$@" -- --quiet >"$log" 2>&1 || {
+    cat "$log" >&2
+    echo "build.sh: the build of $tree failed" >&2
+    exit 1
+}
+sed '/^ninja: no work to do/d' "$log" >&2
+echo "built: $tree ($*)"

@@ -1,0 +1,121 @@
+#!/bin/bash
+# Checks that the checks can fail: every target of the Makefile in a small project of one file, which is
+# whole, broken, or has a warning of clang alone; and what scripts/check.sh counts.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+unset MAKEFLAGS MAKELEVEL
+
+fake=$(mktemp -d)
+trap 'rm -rf "$fake"' EXIT
+bad=0
+complain() {
+    printf 'check_checks.sh: %s; it printed:\n' "$*" >&2
+    sed 's/^/    /' "$fake/out" >&2
+    bad=1
+}
+
+# Our own Makefile and what builds and counts; each other script does nothing, and succeeds.
+mkdir "$fake/scripts" "$fake/src"
+cp Makefile CMakePresets.json "$fake"
+for script in scripts/*; do
+    case $(basename "$script") in
+    build.sh | check.sh | count_tests.py | check_fuzz.sh | check_parameters.py) cp "$script" "$fake/scripts" ;;
+    *.sh | *.py) printf '#!/bin/sh\nexit 0\n' >"$fake/$script" && chmod +x "$fake/$script" ;;
+    esac
+done
+cat >"$fake/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+set(CMAKE_C_COMPILER_WORKS 1)
+project(fake LANGUAGES C)
+set(LOCKSTEP_SANITIZE "" CACHE STRING "")
+add_compile_options(-Werror)
+include(broken.cmake OPTIONAL)
+add_executable(lockstep src/one.c)
+foreach(target installed faults with_threads fuzz)
+    add_custom_target(${target} DEPENDS lockstep)
+endforeach()
+include(CTest)
+foreach(name functions program slow_one)
+    add_test(NAME part/${name} COMMAND sh ${PROJECT_SOURCE_DIR}/${name}.sh)
+    set_tests_properties(part/${name} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
+set_tests_properties(part/functions PROPERTIES LABELS threads)
+set_tests_properties(part/slow_one PROPERTIES LABELS slow)
+CMAKE
+whole='int main(void) { return 0; }'
+# What a program of cmocka prints: two functions, of which the second is skipped.
+functions() { # functions [REASON]
+    printf 'cat <<END\n[==========] Running 2 test(s).\n[ RUN      ] test_a\n[       OK ] test_a\n[ RUN      ] test_b\n'
+    printf '%s\n[  SKIPPED ] test_b\n[  PASSED  ] 1 test(s).\nEND\n' "${1:+skipped: $1}"
+}
+functions "there is no b" >"$fake/functions.sh"
+echo 'exit 0' >"$fake/program.sh"
+echo 'echo "skipped: a peer: there is none"; exit 77' >"$fake/slow_one.sh"
+
+try() { # try TARGET: its exit code; what it printed is in $fake/out
+    make --no-print-directory -C "$fake" "$1" DESTDIR="$fake/installed" >"$fake/out" 2>&1
+}
+closing() { grep -v '^make: ' "$fake/out" | tail -n 1; }
+closes() { [ "$(closing)" = "$1" ] || complain "the closing line is not '$1'"; }
+
+# A whole project.
+echo "$whole" >"$fake/src/one.c"
+try build || complain "make build fails"
+[ "$(wc -l <"$fake/out")" -eq 1 ] || complain "make build prints more than a line"
+try check || complain "make check fails"
+# functions.sh is in three suites, program.sh in two, slow_one.sh in one.
+most=$(closing | sed 's/ passed.*//')
+closes "$most passed, 0 failed, 4 skipped"
+grep -qx 'release: 2 passed, 0 failed, 2 skipped' "$fake/out" || complain "the release suite is counted otherwise"
+grep -qx 'skipped: part/functions: test_b: there is no b' "$fake/out" || complain "a skipped function's reason is missing"
+grep -qx 'skipped: part/slow_one: a peer: there is none' "$fake/out" || complain "a skipped program's reason is missing"
+
+# A test that fails, one that ends before its time, and one that is skipped without a reason.
+echo 'exit 1' >"$fake/program.sh"
+try check && complain "make check succeeds with a test that fails"
+closes "$((most - 2)) passed, 2 failed, 4 skipped"
+echo 'exit 0' >"$fake/program.sh"
+{ echo 'echo "[ RUN      ] test_a"'; echo 'kill -SEGV $$'; } >"$fake/functions.sh"
+try check && complain "make check succeeds with a test that crashes"
+closes "$((most - 3)) passed, 3 failed, 1 skipped"
+functions >"$fake/functions.sh"
+try check && complain "make check succeeds with a test that is skipped without a reason"
+grep -q 'test_b is skipped without a reason' "$fake/out" || complain "no word of the missing reason"
+functions "there is no b" >"$fake/functions.sh"
+
+# A function with too many parameters, and an exception that is not needed.
+cp scripts/check_parameters.py "$fake/scripts"
+echo 'int f(int a, int b, int c, int d, int e, int (*g)(int, int), int h) { return a; }' >"$fake/src/two.c"
+"$fake/scripts/check_parameters.py" >"$fake/out" && complain "7 parameters are not seen"
+echo 'f seven are needed' >"$fake/scripts/parameters.txt"
+"$fake/scripts/check_parameters.py" >"$fake/out" || complain "an exception is not one"
+rm "$fake/src/two.c"
+"$fake/scripts/check_parameters.py" >"$fake/out" && complain "a stale exception is not seen"
+rm "$fake/scripts/parameters.txt"
+
+# A warning of clang alone.
+printf '#ifdef __clang__\n#warning of clang alone\n#endif\n%s\n' "$whole" >"$fake/src/one.c"
+try build || complain "make build fails"
+try check && complain "make check succeeds with a warning of clang"
+grep -q 'warning: of clang alone\|error: of clang alone' "$fake/out" || complain "clang's words are missing"
+
+# A file that is broken: each target that builds fails, with the compiler's words.
+echo 'int main(void) { return broken; }' >"$fake/src/one.c"
+for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
+    case $target in
+    format | clean) continue ;;
+    esac
+    try "$target" && complain "make $target succeeds with a broken file"
+    grep -q "error: .*broken" "$fake/out" || complain "make $target does not print the compiler's words"
+done
+try check
+closing | grep -qx '[0-9]* passed, 4 failed, 0 skipped' || complain "not each of four broken builds is counted"
+
+# A library that is missing.
+echo "$whole" >"$fake/src/one.c"
+echo 'message(FATAL_ERROR "there is no library b")' >"$fake/broken.cmake"
+try build && complain "make build succeeds without a library"
+grep -q 'there is no library b' "$fake/out" || complain "make build does not print the words of CMake"
+
+[ $bad -eq 0 ] && echo "the checks can fail"
+exit $bad
