@@ -45,7 +45,7 @@ static char *sum_at(const ls_exec *x, int slot, size_t first) {
 
 static int sum_slot(const ls_exec *x) { return ls_plan_sum_slot(x->c.plan, x->c.worker); }
 
-static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
+static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
@@ -53,16 +53,15 @@ static ls_mixed_call call_of(const ls_exec *x, const ls_action *a) {
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, a->vw);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &start, &stop);
     place += first - start;
-    return (ls_mixed_call){
-        .threads = &x->compute,
-        .compute = p->c.compute,
-        .store = {.params_type = p->c.compute,
-                  .grads_type = p->c.reduce,
-                  .params = x->c.world->params,
-                  .grads = sum_at(x, a->slot, 0),
-                  .wide = x->c.world->wide,
-                  .first = a->micro <= 0,
-                  .last = a->last},
+    return (ls_layer_call){
+        .compute = &x->compute,
+        .type = p->c.compute,
+        .grads_type = p->c.reduce,
+        .params = x->c.world->params,
+        .grads = sum_at(x, a->slot, 0),
+        .wide = x->c.world->wide,
+        .first = a->micro <= 0,
+        .last = a->last,
         .n = (int64_t)(end - first),
         .T = T,
         .tokens = x->tokens + place * (uint64_t)(T + 1),
@@ -106,7 +105,7 @@ static bool is_given_by_another(const ls_exec *x, const ls_action *a) {
 static ls_status run_forward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
     const ls_layer *l = &x->c.plan->c.model->layers[a->layer];
-    ls_mixed_call call = call_of(x, a);
+    ls_layer_call call = call_of(x, a);
     ls_mixed_forward(l, &call);
     return LS_OK;
 }
@@ -116,11 +115,11 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
     const ls_model *m = x->c.plan->c.model;
     const ls_layer *l = &m->layers[a->layer];
-    ls_mixed_call call = call_of(x, a);
+    ls_layer_call call = call_of(x, a);
     call.dy = buffer(x, LS_BUF_DACT, a->layer);
     if (a->layer > 0) {
         const ls_layer *below = &m->layers[a->layer - 1];
-        size_t sample = below->y_floats * ls_dtype_size(call.compute);
+        size_t sample = below->y_floats * ls_dtype_size(call.type);
         size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
         call.dx = buffer(x, LS_BUF_DACT, a->layer - 1) + part * sample;
     }

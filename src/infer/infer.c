@@ -39,16 +39,17 @@ static void show_nobody(void *arg, int layer, int64_t T, const float *saved) {
 }
 
 /* Layers [0, end), each from the output of the one before; returns the last output. */
-static const void *forward(const ls_infer *f, ls_mixed_call *c, int end, ls_infer_show *show,
+static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
                            void *arg) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     char *memory = f->memory;
     const void *x = NULL;
-    c->threads = f->compute;
-    c->compute = f->dtype;
-    c->store = (ls_layer_store){.params_type = f->dtype, .grads_type = LS_F32, .params = f->params};
+    c->compute = f->compute;
+    c->type = f->dtype;
+    c->grads_type = LS_F32;
+    c->params = f->params;
     c->saved = memory + 2 * s.y;
-    c->work = memory + 2 * s.y + s.saved;
+    c->work = (float *)(void *)(memory + 2 * s.y + s.saved);
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         c->x = x;
@@ -63,7 +64,7 @@ static const void *forward(const ls_infer *f, ls_mixed_call *c, int end, ls_infe
 void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, double *losses) {
     int64_t T = f->model->config.context;
     for (int64_t i = 0; i < n; i += f->n) {
-        ls_mixed_call c = {.n = n - i < f->n ? n - i : f->n,
+        ls_layer_call c = {.n = n - i < f->n ? n - i : f->n,
                            .T = T,
                            .tokens = tokens + i * (T + 1),
                            .losses = losses + i};
@@ -78,7 +79,7 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
 const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
                                  ls_infer_show *show, void *arg) {
     int last = f->model->nlayers - 1;
-    ls_mixed_call c = {.n = 1, .T = T, .tokens = tokens};
+    ls_layer_call c = {.n = 1, .T = T, .tokens = tokens};
     const char *x = forward(f, &c, last, show, arg);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);

@@ -23,6 +23,7 @@ typedef struct job {
 static void forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
+    float *y = c->y;
     int64_t C = j->l->C, r = 0, end = 0;
     float *room = ls_compute_scratch(c->compute, thread);
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
@@ -31,7 +32,7 @@ static void forward_run(void *arg, int thread, int nthreads) {
         int64_t token = c->tokens[sample * (c->T + 1) + t];
         const float *word = ls_table_row(j->l, c, WTE, token, room);
         const float *place = ls_table_row(j->l, c, WPE, t, room + C);
-        c->compute->k->add(C, word, place, c->y + r * C);
+        c->compute->k->add(C, word, place, y + r * C);
     }
 }
 
@@ -50,6 +51,7 @@ typedef struct sums {
 static void sums_run(void *arg, int thread, int nthreads) {
     const sums *j = arg;
     const ls_layer_call *c = j->c;
+    const float *all = c->dy;
     int64_t C = j->l->C, c0 = 0, c1 = 0;
     ls_pool_share(C, 16, thread, nthreads, &c0, &c1);
     int64_t width = c1 - c0;
@@ -60,7 +62,7 @@ static void sums_run(void *arg, int thread, int nthreads) {
         int64_t sample = r / c->T, t = r % c->T;
         int64_t row = c->tokens[sample * (c->T + 1) + t];
         if (j->place) row = j->place[r];
-        const float *dy = c->dy + r * C + c0;
+        const float *dy = all + r * C + c0;
         float *to_token = j->dwte + row * C + c0, *to_position = j->dwpe + t * C + c0;
         c->compute->k->add(width, to_token, dy, to_token);
         c->compute->k->add(width, to_position, dy, to_position);
@@ -70,7 +72,7 @@ static void sums_run(void *arg, int thread, int nthreads) {
 /* room: the row of each token [V] | dwpe [T, C] | the row of each position [rows] | dwte of the
  * tokens that there are [rows, C] */
 static void backward_half(const ls_layer *l, const ls_layer_call *c) {
-    const ls_layer_store *s = c->store;
+    const ls_layer_call *s = c->given;
     int64_t C = l->C, rows = c->n * c->T, used = 0;
     int32_t *row_of_token = (int32_t *)(void *)c->room;
     float *dwpe = c->room + l->V;
@@ -99,11 +101,11 @@ static void backward_half(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->store && ls_dtype_is_half(c->store->grads_type)) {
+    if (c->given && ls_dtype_is_half(c->given->grads_type)) {
         backward_half(l, c);
         return;
     }
-    float *grads = c->store ? c->store->grads : c->grads;
+    float *grads = c->given ? c->given->grads : c->grads;
     ls_pool_run(c->compute->pool, sums_run,
                 &(sums){l, c, grads + l->offsets[WTE], grads + l->offsets[WPE], NULL});
 }

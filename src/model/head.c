@@ -53,7 +53,7 @@ static block block_of(const ls_layer *l, const ls_layer_call *whole, const ls_la
 static size_t block_floats(int64_t C, int64_t V) { return (size_t)(2 * C + V + 6); }
 
 static bool has_half_grads(const ls_layer_call *c) {
-    return c->store && ls_dtype_is_half(c->store->grads_type);
+    return c->given && ls_dtype_is_half(c->given->grads_type);
 }
 
 /* The call of rows [first, first + rows). */
@@ -62,8 +62,8 @@ static ls_layer_call part_of(const ls_layer *l, const ls_layer_call *c, int64_t 
     ls_layer_call part = *c;
     part.n = 1;
     part.T = rows;
-    part.x = c->x + first * l->C;
-    part.dx = c->dx ? c->dx + first * l->C : NULL;
+    part.x = (const float *)c->x + first * l->C;
+    part.dx = c->dx ? (float *)c->dx + first * l->C : NULL;
     part.grads_start = c->grads_start && first == 0;
     return part;
 }
@@ -75,7 +75,7 @@ static uint32_t target_of(const block *b, int64_t r) {
 
 /* Where the table has to be widened, the vocabulary is taken in blocks. */
 static int64_t table_rows(const ls_layer *l, const ls_layer_call *c) {
-    return c->store && l->V > TABLE_BLOCK ? TABLE_BLOCK : l->V;
+    return c->given && l->V > TABLE_BLOCK ? TABLE_BLOCK : l->V;
 }
 
 /* logits [rows, V] of a block, from x. */
@@ -125,7 +125,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     for (int64_t first = 0; first < rows; first += most) {
         ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
         block b = block_of(l, c, &part, first);
-        find_logits(&b, c->losses ? b.logits : c->y + first * l->V);
+        find_logits(&b, c->losses ? b.logits : (float *)c->y + first * l->V);
         if (c->losses) find_losses(&b);
     }
 }

@@ -32,36 +32,36 @@ typedef struct ls_param {
 
 typedef struct ls_layer ls_layer;
 
-/* Where parameters and gradients are kept, if any of them in 16 bits. */
-typedef struct ls_layer_store {
-    ls_dtype params_type, grads_type; /* LS_F32, LS_BF16 or LS_F16 */
-    const void *params;               /* flat */
-    void *grads;                      /* flat */
-    float *wide;      /* flat: chains in f32 from the first to the last micro-batch of a virtual
-                         worker; NULL where it has only one */
-    bool first, last; /* this call is of that micro-batch */
-} ls_layer_store;
-
-/* One call of a layer. Not all are used by all layers: see each layer's file. */
+/* One call of a layer, on operands in f32 or in 16 bits: ls_mixed_forward() and
+ * ls_mixed_backward() (mixed.h) take it as it is. A layer's own functions get it with operands in
+ * f32 alone. Not all fields are used by all layers: see each layer's file. */
 typedef struct ls_layer_call {
     const ls_compute *compute;
     int64_t n, T;
     const uint32_t *tokens; /* [n, T + 1]: position t reads tokens[t] and is to predict t + 1 */
-    const float *params;    /* flat, or (store) the layer's, but no table: see ls_layer_param() */
-    float *grads;           /* the same */
-    bool grads_start;       /* gradient chains start at 0 with this call */
-    size_t params_at;       /* place in the flat buffer at which `params` begins; so `grads_at` */
-    size_t grads_at;
-    const ls_layer_store *store; /* NULL: all is f32 */
-    float *room;                 /* [room_floats + n * room_each] within one call, with a store */
-    const float *x;              /* [rows, C] input */
-    float *y;                    /* [rows, C] output; of a loss without losses: logits [rows, V] */
-    float *saved;                /* [n * saved_floats] written by forward, read by backward */
-    float *work;                 /* [ls_layer_work_floats()] within one call */
-    const float *dy;             /* [rows, C] */
-    float *dx;                   /* [rows, C] */
-    float loss_scale;            /* gradient of the step's loss with respect to one token's loss */
-    double *losses;              /* [n] sum of the tokens' losses, nats */
+    ls_dtype type;          /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
+    ls_dtype grads_type;
+    const void *params; /* flat */
+    void *grads;        /* flat */
+    float *wide;        /* flat: with gradients in 16 bits, chains in f32 from the first to the last
+                           micro-batch of a virtual worker; NULL where it has only one */
+    bool first, last;   /* this call is of that micro-batch */
+    bool grads_start;   /* gradient chains start at 0 with this call */
+    const void *x;      /* [rows, C] input; NULL: the layer has none */
+    void *y;            /* [rows, C] output; of a loss without losses: logits [rows, V], in f32 */
+    void *saved;        /* [ls_mixed_saved_nbytes()] written by forward, read by backward */
+    float *work;        /* [ls_mixed_work_nbytes()] within one call */
+    const void *dy;     /* [rows, C] */
+    void *dx;           /* [rows, C] */
+    float loss_scale;   /* gradient of the step's loss with respect to one token's loss */
+    double *losses;     /* [n] sum of the tokens' losses, nats */
+
+    /* Set for a layer's own functions, where anything is in 16 bits: */
+    const struct ls_layer_call *given; /* the call before its operands became f32; NULL: all is */
+    float *room;                       /* [room_floats + n * room_each] within one call */
+    size_t params_at;                  /* place in the flat buffer at which `params` begins: it has
+                                          this layer's parameters, but no table (ls_layer_param()) */
+    size_t grads_at;                   /* the same of `grads` */
 } ls_layer_call;
 
 typedef struct ls_layer_ops {
@@ -99,10 +99,10 @@ struct ls_layer {
 
 /* A parameter of the layer that is no table, and its gradient. */
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
-    return c->params + (l->offsets[i] - c->params_at);
+    return (const float *)c->params + (l->offsets[i] - c->params_at);
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
-    return c->grads + (l->offsets[i] - c->grads_at);
+    return (float *)c->grads + (l->offsets[i] - c->grads_at);
 }
 
 /* How many rows such a layer takes at a time. Where gradients are kept in 16 bits, all: a chain

@@ -54,117 +54,102 @@ size_t ls_mixed_work_nbytes(const ls_layer *l, int64_t n, ls_dtype compute, ls_d
     return places_of(l, n, ls_dtype_is_half(compute), ls_dtype_is_half(grads)).end * sizeof(float);
 }
 
-/* A call in f32 and what it was made of. */
+/* A call in f32, and the places of its copies. */
 typedef struct inner {
     ls_layer_call c;
     places at;
     bool half, half_grads;
 } inner;
 
-static inner begin(const ls_layer *l, const ls_mixed_call *m) {
-    inner f = {.half = ls_dtype_is_half(m->compute),
-               .half_grads = ls_dtype_is_half(m->store.grads_type)};
+static inner begin(const ls_layer *l, const ls_layer_call *m) {
+    inner f = {
+        .c = *m, .half = ls_dtype_is_half(m->type), .half_grads = ls_dtype_is_half(m->grads_type)};
     float *work = m->work;
     f.at = places_of(l, m->n, f.half, f.half_grads);
-    f.c = (ls_layer_call){.compute = m->threads,
-                          .n = m->n,
-                          .T = m->T,
-                          .tokens = m->tokens,
-                          .params = m->store.params,
-                          .grads = m->store.grads,
-                          .grads_start = m->grads_start,
-                          .x = m->x,
-                          .y = m->y,
-                          .saved = m->saved,
-                          .work = work,
-                          .dy = m->dy,
-                          .dx = m->dx,
-                          .loss_scale = m->loss_scale,
-                          .losses = m->losses};
+    f.c.type = f.c.grads_type = LS_F32;
     if (!f.half && !f.half_grads) return f;
-    f.c.store = &m->store;
+    f.c.given = m;
     f.c.room = work + f.at.room;
     if (!f.half) return f;
     size_t span = span_of(l);
     if (span) {
         f.c.params = work + f.at.params;
         f.c.params_at = l->offsets[0];
-        ls_table_widen(m->threads, m->compute, span,
-                       ls_flat_at(m->compute, m->store.params, l->offsets[0]), work + f.at.params);
+        ls_table_widen(m->compute, m->type, span, ls_flat_at(m->type, m->params, l->offsets[0]),
+                       work + f.at.params);
     }
     if (m->x) {
         f.c.x = work + f.at.x;
-        ls_table_widen(m->threads, m->compute, (size_t)(m->n * m->T * l->C), m->x, work + f.at.x);
+        ls_table_widen(m->compute, m->type, (size_t)(m->n * m->T * l->C), m->x, work + f.at.x);
     }
     if (l->saved_rough) f.c.saved = work + f.at.saved;
     return f;
 }
 
-void ls_mixed_forward(const ls_layer *l, const ls_mixed_call *m) {
+void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     inner f = begin(l, m);
-    if (f.half && !l->loss) f.c.y = (float *)m->work + f.at.y;
+    if (f.half && !l->loss) f.c.y = m->work + f.at.y;
     l->ops->forward(l, &f.c);
     if (!f.half) return;
     int64_t rows = m->n * m->T;
     size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
-    if (!l->loss) ls_table_narrow(m->threads, m->compute, (size_t)(rows * l->C), f.c.y, m->y);
+    if (!l->loss) ls_table_narrow(m->compute, m->type, (size_t)(rows * l->C), f.c.y, m->y);
     if (!l->saved_rough) return;
-    ls_table_narrow(m->threads, m->compute, rough, f.c.saved, m->saved);
-    memcpy((char *)m->saved + align(rough * 2), f.c.saved + rough, exact * sizeof(float));
+    ls_table_narrow(m->compute, m->type, rough, f.c.saved, m->saved);
+    memcpy((char *)m->saved + align(rough * 2), (float *)f.c.saved + rough, exact * sizeof(float));
 }
 
-const float *ls_mixed_unrounded(const ls_layer *l, const ls_mixed_call *m) {
-    if (!ls_dtype_is_half(m->compute) || !l->saved_rough) return m->saved;
-    bool half_grads = ls_dtype_is_half(m->store.grads_type);
-    return (const float *)m->work + places_of(l, m->n, true, half_grads).saved;
+const float *ls_mixed_unrounded(const ls_layer *l, const ls_layer_call *m) {
+    if (!ls_dtype_is_half(m->type) || !l->saved_rough) return m->saved;
+    bool half_grads = ls_dtype_is_half(m->grads_type);
+    return m->work + places_of(l, m->n, true, half_grads).saved;
 }
 
 /* Where gradients of what is no table are added up: `wide`, or work memory where the virtual worker
  * has one micro-batch. A chain that does not start at 0 goes on from what is kept. */
-static void begin_grads(const ls_layer *l, const ls_mixed_call *m, inner *f) {
-    const ls_layer_store *s = &m->store;
+static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
     if (!f->half_grads || !span_of(l)) return;
     size_t first = l->offsets[0];
-    float *p = s->wide ? s->wide + first : (float *)m->work + f->at.grads;
-    bool fresh = !s->wide || s->first;
+    float *p = m->wide ? m->wide + first : m->work + f->at.grads;
+    bool fresh = !m->wide || m->first;
     f->c.grads = p;
     f->c.grads_at = first;
     f->c.grads_start = m->grads_start && fresh;
     if (fresh && !m->grads_start)
-        ls_table_widen(m->threads, s->grads_type, span_of(l),
-                       ls_flat_at(s->grads_type, s->grads, first), p);
+        ls_table_widen(m->compute, m->grads_type, span_of(l),
+                       ls_flat_at(m->grads_type, m->grads, first), p);
 }
 
 /* Padding between tensors is left alone. */
-static void end_grads(const ls_layer *l, const ls_mixed_call *m, const inner *f) {
-    const ls_layer_store *s = &m->store;
-    if (!f->half_grads || !s->last) return;
+static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f) {
+    if (!f->half_grads || !m->last) return;
     for (int i = 0; i < l->nparams - l->ntables; i++)
-        ls_table_narrow(m->threads, s->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
-                        ls_flat_at_mut(s->grads_type, s->grads, l->offsets[i]));
+        ls_table_narrow(m->compute, m->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
+                        ls_flat_at_mut(m->grads_type, m->grads, l->offsets[i]));
 }
 
 /* dy and what forward has saved. */
-static void widen_operands(const ls_layer *l, const ls_mixed_call *m, inner *f) {
+static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) {
     int64_t rows = m->n * m->T;
     size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
     float *work = m->work;
     if (!l->loss) {
-        ls_table_widen(m->threads, m->compute, (size_t)(rows * l->C), m->dy, work + f->at.dy);
+        ls_table_widen(m->compute, m->type, (size_t)(rows * l->C), m->dy, work + f->at.dy);
         f->c.dy = work + f->at.dy;
     }
     if (!l->saved_rough) return;
-    ls_table_widen(m->threads, m->compute, rough, m->saved, f->c.saved);
-    memcpy(f->c.saved + rough, (const char *)m->saved + align(rough * 2), exact * sizeof(float));
+    ls_table_widen(m->compute, m->type, rough, m->saved, f->c.saved);
+    memcpy((float *)f->c.saved + rough, (const char *)m->saved + align(rough * 2),
+           exact * sizeof(float));
 }
 
-void ls_mixed_backward(const ls_layer *l, const ls_mixed_call *m) {
+void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
     inner f = begin(l, m);
     if (f.half) widen_operands(l, m, &f);
-    if (f.half && m->dx) f.c.dx = (float *)m->work + f.at.y;
+    if (f.half && m->dx) f.c.dx = m->work + f.at.y;
     begin_grads(l, m, &f);
     l->ops->backward(l, &f.c);
     end_grads(l, m, &f);
     if (f.half && m->dx)
-        ls_table_narrow(m->threads, m->compute, (size_t)(m->n * m->T * l->C), f.c.dx, m->dx);
+        ls_table_narrow(m->compute, m->type, (size_t)(m->n * m->T * l->C), f.c.dx, m->dx);
 }

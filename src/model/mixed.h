@@ -16,30 +16,12 @@
 
 #include "model/layer.h"
 
-/* What one call works on: activations in `compute`, the rest as in ls_layer_call and
- * ls_layer_store. */
-typedef struct ls_mixed_call {
-    const ls_compute *threads;
-    ls_dtype compute; /* of params, x, y, saved, dy, dx */
-    ls_layer_store store;
-    int64_t n, T;
-    const uint32_t *tokens;
-    bool grads_start;
-    const void *x;   /* NULL: the layer has none */
-    void *y, *saved; /* [ls_mixed_saved_nbytes] */
-    void *work;      /* [ls_mixed_work_nbytes] */
-    const void *dy;
-    void *dx;
-    float loss_scale;
-    double *losses;
-} ls_mixed_call;
-
-void ls_mixed_forward(const ls_layer *, const ls_mixed_call *);
-void ls_mixed_backward(const ls_layer *, const ls_mixed_call *);
+void ls_mixed_forward(const ls_layer *, const ls_layer_call *);
+void ls_mixed_backward(const ls_layer *, const ls_layer_call *);
 
 /* What the call's forward has saved, in f32 and before it was rounded; until `work` or `saved` is
  * used again. */
-const float *ls_mixed_unrounded(const ls_layer *, const ls_mixed_call *);
+const float *ls_mixed_unrounded(const ls_layer *, const ls_layer_call *);
 
 /* For n samples. */
 size_t ls_mixed_saved_nbytes(const ls_layer *, int64_t n, ls_dtype compute);

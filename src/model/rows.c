@@ -16,9 +16,10 @@ typedef struct norm_job {
 static void norm_run(void *arg, int thread, int nthreads) {
     const norm_job *j = arg;
     const ls_layer_call *c = j->c;
+    const float *x = c->x;
     int64_t C = j->l->C, r = 0, end = 0;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
-    c->compute->k->layernorm(end - r, C, c->x + r * C, ls_layer_param(j->l, c, GAMMA),
+    c->compute->k->layernorm(end - r, C, x + r * C, ls_layer_param(j->l, c, GAMMA),
                              ls_layer_param(j->l, c, BETA), j->h + r * C, j->mean + r, j->rstd + r);
 }
 
@@ -48,12 +49,14 @@ static void norm_dparams_run(void *arg, int thread, int nthreads) {
 static void norm_dx_run(void *arg, int thread, int nthreads) {
     const norm_back_job *j = arg;
     const ls_layer_call *c = j->c;
+    const float *x = c->x;
+    float *dx = c->dx;
     int64_t r = 0, end = 0;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     int64_t at = r * j->l->C;
-    c->compute->k->layernorm_dx(end - r, j->l->C, j->dh + at, c->x + at,
+    c->compute->k->layernorm_dx(end - r, j->l->C, j->dh + at, x + at,
                                 ls_layer_param(j->l, c, GAMMA), j->mean + r, j->rstd + r,
-                                j->residual ? j->residual + at : NULL, c->dx + at);
+                                j->residual ? j->residual + at : NULL, dx + at);
 }
 
 void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *mean,

@@ -55,10 +55,10 @@ static size_t place(const ls_layer *l, int i, int64_t row) {
 /* Where rows from `row` on are kept; *half_p: in 16 bits. */
 static const void *kept_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
                              bool *half_p) {
-    const ls_layer_store *s = c->store;
+    const ls_layer_call *s = c->given;
     size_t at = place(l, i, row);
-    *half_p = s && ls_dtype_is_half(s->params_type);
-    return s ? ls_flat_at(s->params_type, s->params, at) : c->params + at;
+    *half_p = s && ls_dtype_is_half(s->type);
+    return s ? ls_flat_at(s->type, s->params, at) : (const float *)c->params + at;
 }
 
 const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
@@ -66,7 +66,7 @@ const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int
     bool half = false;
     const void *from = kept_rows(l, c, i, first, &half);
     if (!half) return from;
-    ls_table_widen(c->compute, c->store->params_type, (size_t)(n * l->C), from, room);
+    ls_table_widen(c->compute, c->given->type, (size_t)(n * l->C), from, room);
     return room;
 }
 
@@ -75,15 +75,15 @@ const float *ls_table_row(const ls_layer *l, const ls_layer_call *c, int i, int6
     bool half = false;
     const void *from = kept_rows(l, c, i, row, &half);
     if (!half) return from;
-    c->compute->k->widen(c->store->params_type, (size_t)l->C, from, room);
+    c->compute->k->widen(c->given->type, (size_t)l->C, from, room);
     return room;
 }
 
 ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
                                   int64_t n, float *room) {
-    const ls_layer_store *s = c->store;
+    const ls_layer_call *s = c->given;
     size_t at = place(l, i, first);
-    if (!s) return (ls_table_grad){c->grads + at, c->grads_start};
+    if (!s) return (ls_table_grad){(float *)c->grads + at, c->grads_start};
     void *kept = ls_flat_at_mut(s->grads_type, s->grads, at);
     if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){kept, c->grads_start};
     float *p = s->wide ? s->wide + at : room;
@@ -94,7 +94,7 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
 
 void ls_table_grad_end(const ls_layer *l, const ls_layer_call *c, int i, int64_t first, int64_t n,
                        const ls_table_grad *g) {
-    const ls_layer_store *s = c->store;
+    const ls_layer_call *s = c->given;
     if (!s || !ls_dtype_is_half(s->grads_type) || !s->last) return;
     ls_table_narrow(c->compute, s->grads_type, (size_t)(n * l->C), g->p,
                     ls_flat_at_mut(s->grads_type, s->grads, place(l, i, first)));

@@ -96,9 +96,14 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
         void *saved = nans(ls_mixed_saved_nbytes(l, n, b->type));
         int64_t most = l->backward_whole ? N : n;
         void *work = nans(ls_mixed_work_nbytes(l, most, b->type, b->grads));
-        ls_mixed_call c = {.threads = &b->compute,
-                           .compute = b->type,
-                           .store = {b->type, b->grads, params, grads, wide, i == 0, i + n == N},
+        ls_layer_call c = {.compute = &b->compute,
+                           .type = b->type,
+                           .grads_type = b->grads,
+                           .params = params,
+                           .grads = grads,
+                           .wide = wide,
+                           .first = i == 0,
+                           .last = i + n == N,
                            .n = n,
                            .T = T,
                            .tokens = b->tokens + i * (T + 1),
