@@ -71,7 +71,7 @@ static ls_status check(const char *path, bool hash, bool json, ls_error *e) {
 /* ---- list ---- */
 
 static void print_checkpoint(const char *run, int64_t step, bool json) {
-    char *path = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+    char *path = ls_checkpoint_path(run, step);
     int64_t nbytes = ls_file_folder_nbytes(path);
     if (json) {
         ls_json *o = ls_json_new_object();

@@ -407,6 +407,10 @@ ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_tra
 
 /* ---- reading ---- */
 
+char *ls_checkpoint_path(const char *run, int64_t step) {
+    return ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+}
+
 static ls_status none(const char *run, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again", run);
 }
@@ -418,7 +422,7 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, 
     free(folder);
     if (s == LS_OK && step < 0) s = none(run, e);
     LS_TRY(s);
-    *path_p = ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+    *path_p = ls_checkpoint_path(run, step);
     if (step_p) *step_p = step;
     return LS_OK;
 }
@@ -529,7 +533,7 @@ static ls_status read_manifest(opened *o, ls_error *e) {
 }
 
 bool ls_checkpoint_val(const char *run, int64_t step, int64_t nsamples, double *loss_p) {
-    char *path = ls_format("%s/checkpoints/step-%lld", run, (long long)step), *end = NULL;
+    char *path = ls_checkpoint_path(run, step), *end = NULL;
     opened o = {.path = path};
     int64_t got = 0;
     ls_status s = read_manifest(&o, NULL);

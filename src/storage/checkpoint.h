@@ -68,6 +68,9 @@ ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_tra
                                const ls_plan *, int end, const ls_checkpoint_extra *, ls_error *);
 void ls_checkpoint_drop(const char *hidden);
 
+/* That of a step: free() it. */
+char *ls_checkpoint_path(const char *run, int64_t step);
+
 /* The folder of the newest checkpoint of RUN (*path_p is free()d by the caller), and its step, if
  * step_p is not NULL. */
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *);

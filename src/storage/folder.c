@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "config/relations.h"
-#include "report/history.h"
 #include "storage/checkpoint.h"
 #include "storage/restore.h"
 #include "storage/room.h"
@@ -31,9 +30,11 @@ static const char *const names[] = {[CONFIG] = "config.yaml",
                                     [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
-static char *in_run(const ls_run *r, const char *name) { return ls_format("%s/%s", r->dir, name); }
+static char *in_run(const ls_folder_run *r, const char *name) {
+    return ls_format("%s/%s", r->dir, name);
+}
 
-static bool has(const ls_run *r, const char *name) {
+static bool has(const ls_folder_run *r, const char *name) {
     char *path = in_run(r, name);
     bool there = ls_file_exists(path);
     free(path);
@@ -56,7 +57,7 @@ static bool counts_as_nothing(const char *name) {
     return false;
 }
 
-static ls_status look(const ls_run *r, found *f_p, ls_error *e) {
+static ls_status look(const ls_folder_run *r, found *f_p, ls_error *e) {
     found f = {.what = IS_MISSING};
     bool has_config = false, has_checkpoints = false;
     DIR *d = opendir(r->dir);
@@ -77,11 +78,11 @@ static ls_status look(const ls_run *r, found *f_p, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status check_config(const ls_run *r, bool logs, ls_error *e) {
+static ls_status check_config(const ls_folder_run *r, bool logs, ls_error *e) {
     char *path = in_run(r, names[CONFIG]), *note = NULL;
     ls_config was;
     ls_status s = ls_config_read(path, &was, e);
-    if (s == LS_OK) s = ls_config_compatible(&was, &r->config, &note, e);
+    if (s == LS_OK) s = ls_config_compatible(&was, r->config, &note, e);
     if (note && logs) ls_log("%s", note);
     free(note);
     free(path);
@@ -90,14 +91,14 @@ static ls_status check_config(const ls_run *r, bool logs, ls_error *e) {
 
 /* The same; but what a view before this one has begun, and locked, is not somebody else's because
  * others have put files there since. */
-static ls_status look_to_follow(const ls_run *r, bool follows, found *f_p, ls_error *e) {
+static ls_status look_to_follow(const ls_folder_run *r, bool follows, found *f_p, ls_error *e) {
     LS_TRY(look(r, f_p, e));
     if (follows && f_p->what == IS_OTHER && f_p->has_lock) f_p->what = IS_EMPTY;
     return LS_OK;
 }
 
 /* May this run be there? */
-static ls_status check_found(const ls_run *r, bool resumes, const found *f, bool logs,
+static ls_status check_found(const ls_folder_run *r, bool resumes, const found *f, bool logs,
                              ls_error *e) {
     if (f->what == IS_OTHER)
         return ls_fail(e, LS_EINVAL,
@@ -112,6 +113,11 @@ static ls_status check_found(const ls_run *r, bool resumes, const found *f, bool
     return f->what == IS_RUN ? check_config(r, logs, e) : LS_OK;
 }
 
+static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
+    double nbytes = ls_room_checkpoint_nbytes(r->model, r->config_text->len);
+    return ls_room_check(r->dir, nbytes, more, e);
+}
+
 static ls_status check_writable(const char *path, ls_error *e) {
     struct stat st;
     bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -120,20 +126,20 @@ static ls_status check_writable(const char *path, ls_error *e) {
 }
 
 /* A run that is complete already writes no checkpoint; that it is good is seen later. */
-static ls_status check_disk(const ls_run *r, ls_error *e) {
+static ls_status check_disk(const ls_folder_run *r, ls_error *e) {
     char *checkpoints = in_run(r, CHECKPOINTS), *path = NULL;
     int64_t step = 0;
     ls_status s = check_writable(r->dir, e);
     if (s == LS_OK) s = check_writable(checkpoints, e);
     if (s == LS_OK && ls_checkpoint_newest(r->dir, &path, &step, NULL) != LS_OK) step = 0;
-    if (s == LS_OK && step < r->config.train.steps) s = ls_room_check(r, r->dir, 0, e);
+    if (s == LS_OK && step < r->config->train.steps) s = check_room(r, 0, e);
     free(path);
     free(checkpoints);
     return s;
 }
 
-ls_status ls_folder_check(const ls_run *r, ls_error *e) {
-    return ls_file_exists(r->dir) ? check_disk(r, e) : ls_room_check(r, r->dir, 0, e);
+ls_status ls_folder_check(const ls_folder_run *r, ls_error *e) {
+    return ls_file_exists(r->dir) ? check_disk(r, e) : check_room(r, 0, e);
 }
 
 /* ---- directories ---- */
@@ -155,7 +161,7 @@ static char *missing_part(const char *dir) {
 
 /* Those that this process made, as far as nothing is in them. */
 static void remove_dirs(ls_folder *f) {
-    char *p = ls_strdup(f->run->dir);
+    char *p = ls_strdup(f->run.dir);
     size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
     while (strlen(p) >= least && rmdir(p) == 0) {
         char *slash = strrchr(p, '/');
@@ -169,7 +175,7 @@ static void remove_dirs(ls_folder *f) {
 
 /* ---- opening ---- */
 
-static ls_folder *new_folder(const ls_run *r, ls_error *e) {
+static ls_folder *new_folder(const ls_folder_run *r, ls_error *e) {
     void *p = mmap(NULL, sizeof(ls_folder_notes), PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
@@ -177,7 +183,7 @@ static ls_folder *new_folder(const ls_run *r, ls_error *e) {
         return NULL;
     }
     ls_folder *f = LS_NEW(ls_folder);
-    *f = (ls_folder){.run = r, .lock = LS_LOCK_NONE, .notes = p};
+    *f = (ls_folder){.run = *r, .lock = LS_LOCK_NONE, .notes = p};
     f->notes->step = -1;
     return f;
 }
@@ -191,7 +197,7 @@ static void free_folder(ls_folder *f) {
 
 static void note_place(ls_folder *f) {
     struct stat st;
-    if (stat(f->run->dir, &st) != 0) return;
+    if (stat(f->run.dir, &st) != 0) return;
     f->notes->device = st.st_dev;
     f->notes->inode = st.st_ino;
 }
@@ -199,21 +205,21 @@ static void note_place(ls_folder *f) {
 /* With the lock. */
 static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
     found now;
-    LS_TRY(look_to_follow(f->run, follows, &now, e));
-    LS_TRY(check_found(f->run, f->run->resumes || follows, &now, true, e));
-    LS_TRY(check_disk(f->run, e));
+    LS_TRY(look_to_follow(&f->run, follows, &now, e));
+    LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, true, e));
+    LS_TRY(check_disk(&f->run, e));
     note_place(f);
-    bool trained = follows && ls_store_get(f->run->store, LS_STORE_FOLDER_MADE);
+    bool trained = follows && ls_store_get(f->run.store, LS_STORE_FOLDER_MADE);
     f->notes->fresh = now.what == IS_EMPTY && !trained;
-    if (f->notes->fresh && f->run->resumes && !follows)
-        ls_log("%s: %s; this run begins it", f->run->dir,
+    if (f->notes->fresh && f->run.resumes && !follows)
+        ls_log("%s: %s; this run begins it", f->run.dir,
                f->made_from ? "does not exist yet" : "is empty");
     return LS_OK;
 }
 
 /* Whoever has not got the lock has changed nothing, but made directories that are empty. */
 static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
-    const ls_run *r = f->run;
+    const ls_folder_run *r = &f->run;
     found before;
     LS_TRY(look_to_follow(r, follows, &before, e));
     if (before.has_lock && !follows) LS_TRY(ls_lock_look(r->dir, e));
@@ -228,11 +234,7 @@ static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
     return s;
 }
 
-bool ls_folder_is_for_all(const ls_run *r) {
-    return r->dir && !r->started && !r->listen && !r->join && !*r->config.survival.membership;
-}
-
-ls_status ls_folder_open(const ls_run *r, bool follows, ls_folder **f_p, ls_error *e) {
+ls_status ls_folder_open(const ls_folder_run *r, bool follows, ls_folder **f_p, ls_error *e) {
     ls_folder *f = new_folder(r, e);
     if (!f) return LS_ENOMEM;
     ls_status s = LS_EIO;
@@ -248,7 +250,7 @@ ls_status ls_folder_open(const ls_run *r, bool follows, ls_folder **f_p, ls_erro
     return s;
 }
 
-ls_status ls_folder_hold(const ls_run *r, ls_folder **f_p, ls_error *e) {
+ls_status ls_folder_hold(const ls_folder_run *r, ls_folder **f_p, ls_error *e) {
     ls_folder *f = new_folder(r, e);
     if (!f) return LS_ENOMEM;
     ls_status s = ls_lock_take(r->dir, SOON_S, &f->lock, e);
@@ -261,16 +263,16 @@ ls_status ls_folder_hold(const ls_run *r, ls_folder **f_p, ls_error *e) {
 
 /* ---- filling ---- */
 
-static ls_status write_config(const ls_run *r, ls_error *e) {
+static ls_status write_config(const ls_folder_run *r, ls_error *e) {
     char *path = in_run(r, names[CONFIG]);
-    ls_status s = ls_file_replace(path, r->config_text.data, r->config_text.len, e);
+    ls_status s = ls_file_replace(path, r->config_text->data, r->config_text->len, e);
     free(path);
     return s;
 }
 
 /* Config, tokenizer, tokens and their record: those that are missing. */
 static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
-    const ls_run *r = f->run;
+    const ls_folder_run *r = &f->run;
     for (int i = 0; i < METRICS; i++)
         if (!has(r, names[i])) f->notes->made |= 1u << i;
     if (!has(r, names[CONFIG])) LS_TRY(write_config(r, e));
@@ -280,7 +282,7 @@ static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
 /* So that new directories outlive a crash of the machine. Those above may be closed to this user.
  */
 static ls_status sync_dirs(const ls_folder *f, ls_error *e) {
-    char *p = ls_strdup(f->run->dir), *slash = NULL;
+    char *p = ls_strdup(f->run.dir), *slash = NULL;
     ls_status s = ls_file_sync_dir(p, e);
     size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
     while (strlen(p) >= least && (slash = strrchr(p, '/')) && slash > p) {
@@ -292,7 +294,7 @@ static ls_status sync_dirs(const ls_folder *f, ls_error *e) {
 }
 
 static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
-    char *path = in_run(f->run, CHECKPOINTS);
+    char *path = in_run(&f->run, CHECKPOINTS);
     if (!ls_file_exists(path)) f->notes->made_checkpoints = true;
     ls_status s = ls_file_make_dirs(path, e);
     free(path);
@@ -301,11 +303,11 @@ static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
 
 /* From the text. */
 static ls_status write_missing(ls_folder *f, ls_error *e) {
-    const ls_run *r = f->run;
+    const ls_folder_run *r = &f->run;
     ls_corpus c;
-    LS_TRY(ls_corpus_make(&c, &r->config, e));
+    LS_TRY(ls_corpus_make(&c, r->config, e));
     ls_status s = ls_file_make_dirs(r->dir, e);
-    if (s == LS_OK) s = ls_room_check(r, r->dir, (double)c.tokens.n * sizeof *c.tokens.ids, e);
+    if (s == LS_OK) s = check_room(r, (double)c.tokens.n * sizeof *c.tokens.ids, e);
     if (s == LS_OK) s = write_files(f, &c, e);
     if (s == LS_OK) s = make_checkpoints(f, e);
     if (s == LS_OK) s = sync_dirs(f, e);
@@ -313,14 +315,14 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
     return s;
 }
 
-static bool is_complete(const ls_run *r) {
+static bool is_complete(const ls_folder_run *r) {
     return has(r, names[CONFIG]) && ls_corpus_is_saved(r->dir);
 }
 
 /* What was deleted of it, by a checkpoint or by the text. */
-static ls_status restore(const ls_run *r, const char *checkpoint, ls_error *e) {
+static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
     LS_TRY(ls_file_make_dirs(r->dir, e));
-    LS_TRY(ls_restore_corpus(r->dir, checkpoint, &r->config, e));
+    LS_TRY(ls_restore_corpus(r->dir, checkpoint, r->config, e));
     return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 
@@ -330,14 +332,14 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     int64_t step = 0;
     ls_status s = LS_OK;
     if (n->fresh) {
-        if (!is_complete(f->run)) s = write_missing(f, e);
+        if (!is_complete(&f->run)) s = write_missing(f, e);
     } else {
-        LS_TRY(ls_checkpoint_newest_good(f->run->dir, &path, &step, e));
+        LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
         if (path)
             ls_log("going on from %s", path);
         else /* killed before its first one, maybe before all of its files were there */
-            ls_log("%s: has no checkpoint yet; beginning again", f->run->dir);
-        s = restore(f->run, path, e);
+            ls_log("%s: has no checkpoint yet; beginning again", f->run.dir);
+        s = restore(&f->run, path, e);
     }
     free(path);
     n->step = step;
@@ -346,20 +348,20 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
 
 /* ---- views that follow ---- */
 
-static void log_made_again(const ls_run *r) {
+static void log_made_again(const ls_folder_run *r) {
     ls_log("%s: was taken away; it is made again, without the checkpoints and metrics so far",
            r->dir);
 }
 
 static bool is_same_place(const ls_folder *f) {
     struct stat st;
-    return stat(f->run->dir, &st) == 0 && st.st_dev == f->notes->device &&
+    return stat(f->run.dir, &st) == 0 && st.st_dev == f->notes->device &&
            st.st_ino == f->notes->inode;
 }
 
 /* The directory, or the lock alone, was taken away. */
 static ls_status lock_again(ls_folder *f, ls_error *e) {
-    const ls_run *r = f->run;
+    const ls_folder_run *r = &f->run;
     ls_lock fresh = LS_LOCK_NONE;
     if (ls_lock_is_held(&f->lock, r->dir)) return LS_OK;
     bool same = is_same_place(f);
@@ -376,7 +378,7 @@ static ls_status lock_again(ls_folder *f, ls_error *e) {
 
 /* Where nothing is in memory: the newest checkpoint, or the run's beginning. */
 static ls_status find_start(ls_folder *f, ls_error *e) {
-    const ls_run *r = f->run;
+    const ls_folder_run *r = &f->run;
     char *path = NULL;
     LS_TRY(check_config(r, false, e));
     ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
@@ -386,7 +388,7 @@ static ls_status find_start(ls_folder *f, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status restore_newest(const ls_run *r, ls_error *e) {
+static ls_status restore_newest(const ls_folder_run *r, ls_error *e) {
     char *path = NULL;
     int64_t step = 0;
     if (ls_checkpoint_newest_good(r->dir, &path, &step, NULL) != LS_OK) path = NULL;
@@ -396,9 +398,9 @@ static ls_status restore_newest(const ls_run *r, ls_error *e) {
 }
 
 ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
-    f->notes->step = ls_store_steps(f->run->store);
+    f->notes->step = ls_store_steps(f->run.store);
     LS_TRY(lock_again(f, e));
-    if (!is_complete(f->run)) LS_TRY(restore_newest(f->run, e));
+    if (!is_complete(&f->run)) LS_TRY(restore_newest(&f->run, e));
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;
 }
 
@@ -409,17 +411,12 @@ ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
 
 /* ---- training begins, and ends ---- */
 
-/* Lines of a view before this one stay, also where some steps have to be done again. */
-ls_status ls_folder_keep(ls_folder *f, ls_logged *logged_p, ls_error *e) {
-    const ls_run *r = f->run;
-    bool follows = r->store && r->survival.view.id.number > 1;
-    *logged_p = (ls_logged){0};
-    if (f->notes->fresh && !f->notes->stays) {
-        if (!has(r, names[METRICS])) f->notes->made |= 1u << METRICS;
-        return LS_OK;
-    }
-    LS_TRY(write_config(r, e));
-    return ls_metrics_cut(r->dir, follows ? INT64_MAX : f->notes->step, logged_p, e);
+ls_status ls_folder_keep(ls_folder *f, bool *old_p, ls_error *e) {
+    const ls_folder_run *r = &f->run;
+    *old_p = !f->notes->fresh || f->notes->stays;
+    if (*old_p) return write_config(r, e);
+    if (!has(r, names[METRICS])) f->notes->made |= 1u << METRICS;
+    return LS_OK;
 }
 
 void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
@@ -428,13 +425,13 @@ void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
 static void remove_files(const ls_folder *f) {
     for (int i = 0; i < NFILES; i++) {
         if (!(f->notes->made & 1u << i)) continue;
-        char *path = in_run(f->run, names[i]), *half = ls_format("%s.new", path);
+        char *path = in_run(&f->run, names[i]), *half = ls_format("%s.new", path);
         unlink(path);
         unlink(half);
         free(path);
         free(half);
     }
-    char *checkpoints = in_run(f->run, CHECKPOINTS);
+    char *checkpoints = in_run(&f->run, CHECKPOINTS);
     if (f->notes->made_checkpoints) rmdir(checkpoints);
     free(checkpoints);
 }
@@ -442,14 +439,10 @@ static void remove_files(const ls_folder *f) {
 void ls_folder_close(ls_folder *f, bool abandon) {
     if (!f) return;
     bool removes = abandon && f->notes->fresh && !f->notes->stays;
-    if (removes && ls_lock_is_held(&f->lock, f->run->dir)) {
+    if (removes && ls_lock_is_held(&f->lock, f->run.dir)) {
         remove_files(f);
-        ls_lock_remove(&f->lock, f->run->dir);
+        ls_lock_remove(&f->lock, f->run.dir);
         remove_dirs(f);
     }
     free_folder(f);
-}
-
-char *ls_folder_checkpoint(const ls_run *r, int64_t step) {
-    return ls_format("%s/checkpoints/step-%lld", r->dir, (long long)step);
 }

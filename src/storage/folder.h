@@ -16,9 +16,19 @@
 
 #include <sys/types.h>
 
-#include "report/history.h"
+#include "exec/store.h"
+#include "storage/corpus.h"
 #include "storage/lock.h"
-#include "train/run.h"
+
+/* What a directory has to know of its run, which outlives it. */
+typedef struct ls_folder_run {
+    const char *dir;
+    const ls_config *config;
+    const ls_buf *config_text; /* as YAML */
+    const ls_model *model;
+    ls_store *store; /* NULL: the run has none */
+    bool resumes;    /* the directory may be there already */
+} ls_folder_run;
 
 /* Shared by the processes of this host that are forked later; one at a time writes it. */
 typedef struct ls_folder_notes {
@@ -32,40 +42,34 @@ typedef struct ls_folder_notes {
 } ls_folder_notes;
 
 typedef struct ls_folder {
-    const ls_run *run;
+    ls_folder_run run;
     ls_lock lock;
     char *made_from; /* the uppermost directory that this process made; NULL: none */
     ls_folder_notes *notes;
 } ls_folder;
 
-/* Does this process open the directory, for the workers that it starts? Else worker 0 does. */
-bool ls_folder_is_for_all(const ls_run *);
-/* Where it does not: can the directory be written, and is there room? Changes nothing. */
-ls_status ls_folder_check(const ls_run *, ls_error *);
+/* Where this process does not open it: can the directory be written, and is there room? Changes nothing. */
+ls_status ls_folder_check(const ls_folder_run *, ls_error *);
 /* Locks it. A new run needs one that is missing or empty; --resume also takes that of a run whose
  * config is compatible. follows: a view before this one has begun it, maybe on another host, whose
  * worker 0 may still have the lock. */
-ls_status ls_folder_open(const ls_run *, bool follows, ls_folder **f_p, ls_error *);
+ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
 /* Writes what is missing of config, tokenizer and tokens, or finds the newest good checkpoint:
  * notes->step. Can be done again where it was interrupted. */
 ls_status ls_folder_take_up(ls_folder *, ls_error *);
 /* The same for a run whose workers were lost: with their state in memory, if there is any. */
 ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* The lock alone, where a run ends on this host; another host may have it for a few seconds. */
-ls_status ls_folder_hold(const ls_run *, ls_folder **f_p, ls_error *);
+ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: what was taken away of the directory is made again, as far as it is known.
  */
 ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
-/* Training begins: an old one gets the new config, and loses the metrics of steps that will be done
- * again. */
-ls_status ls_folder_keep(ls_folder *, ls_logged *logged_p, ls_error *);
+/* Training begins: an old one gets the new config. *old_p: it may have metrics from before. */
+ls_status ls_folder_keep(ls_folder *, bool *old_p, ls_error *);
 /* ... and all is written that it needs: from here on a fresh one stays. */
 void ls_folder_stay(ls_folder *);
 /* The lock ends, unless another process shares it. abandon: the start has failed, so what it made
  * is removed, unless training had begun. NULL is fine. */
 void ls_folder_close(ls_folder *, bool abandon);
-
-/* The checkpoint of a step: free() it. */
-char *ls_folder_checkpoint(const ls_run *, int64_t step);
 
 #endif

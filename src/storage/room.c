@@ -7,14 +7,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+
 /* What a header has for each tensor, and a tokenizer for each token, at the most that was seen. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
 /* Weights and two moments in f32, with the text beside them. */
-static double checkpoint_nbytes(const ls_run *r) {
-    const ls_model *m = &r->model;
+double ls_room_checkpoint_nbytes(const ls_model *m, size_t config_nbytes) {
     return 3.0 * (double)m->count * sizeof(float) + 3.0 * NBYTES_TENSOR * m->nparams +
-           (double)NBYTES_TOKEN * (double)r->config.model.vocab + (double)r->config_text.len;
+           (double)NBYTES_TOKEN * (double)m->config.vocab + (double)config_nbytes;
 }
 
 /* The directory, or the nearest one above it that exists. */
@@ -32,13 +33,12 @@ static char *existing(const char *dir) {
     return ls_strdup(".");
 }
 
-ls_status ls_room_check(const ls_run *r, const char *dir, double more, ls_error *e) {
+ls_status ls_room_check(const char *dir, double nbytes, double more, ls_error *e) {
     struct statvfs v;
     char *there = existing(dir);
     int failed = statvfs(there, &v) != 0 ? errno : 0;
     free(there);
     if (failed) return ls_fail(e, LS_EIO, "%s: can't be looked at: %s", dir, strerror(failed));
-    double nbytes = checkpoint_nbytes(r);
     double room = (double)(geteuid() == 0 ? v.f_bfree : v.f_bavail) * (double)v.f_frsize;
     if (v.f_blocks == 0 || nbytes + more <= room) return LS_OK;
     if (more > 0)

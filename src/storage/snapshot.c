@@ -18,7 +18,7 @@
 #include "net/launch/process.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
-#include "train/run.h"
+#include "storage/corpus_record.h"
 
 enum { MAX_TOKENIZER = 64 << 20, NICE = 10, MOST_TRIES = 20 };
 static const int64_t LOOK_NS = (int64_t)3 * 1000000000;
@@ -40,26 +40,29 @@ bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
 /* ---- the writer ---- */
 
 typedef struct writing {
-    const ls_run *run;
+    const ls_snapshot_run *run;
     ls_train_state state;
     int first, end; /* workers whose blocks are copied; all where end is 0 */
     ls_best best;   /* as it is after the state's step */
 } writing;
 
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
-    const ls_run *r = w->run;
-    size_t n = r->model.nfloats;
+    const ls_snapshot_run *r = w->run;
+    size_t n = r->plan->c.model->nfloats;
     int64_t steps = w->state.step;
     if (!w->end) return ls_store_copy(r->store, steps, flat, flat + n, flat + 2 * n, scaler_p, e);
     for (int i = w->first; i < w->end; i++)
-        LS_TRY(ls_store_copy_owned(r->store, &r->plan, i, steps, flat, flat + n, flat + 2 * n,
+        LS_TRY(ls_store_copy_owned(r->store, r->plan, i, steps, flat, flat + n, flat + 2 * n,
                                    scaler_p, e));
     return LS_OK;
 }
 
+/* Is the loss scaled? */
+static bool has_scale(const ls_plan *p) { return p->c.compute == LS_F16 || p->c.reduce == LS_F16; }
+
 static ls_status copy(writing *w, float *flat, ls_error *e) {
-    const ls_run *r = w->run;
-    size_t n = r->model.nfloats;
+    const ls_snapshot_run *r = w->run;
+    size_t n = r->plan->c.model->nfloats;
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
     ls_best_load(&w->best, r->store); /* the next evaluation comes after the next update */
@@ -67,7 +70,7 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     w->state.params = flat;
     w->state.m = flat + n;
     w->state.v = flat + 2 * n;
-    if (ls_run_has_scale(r)) w->state.scaler = scaler;
+    if (has_scale(r->plan)) w->state.scaler = scaler;
     return LS_OK;
 }
 
@@ -81,13 +84,13 @@ static ls_status draw_attempt(uint32_t *attempt_p, ls_error *e) {
 }
 
 /* Until workers, or who starts them, say something. */
-static int64_t await(const ls_run *r, ls_store_flag flag) {
+static int64_t await(const ls_snapshot_run *r, ls_store_flag flag) {
     int64_t said = NOT_YET;
     while ((said = ls_store_get(r->store, flag)) == NOT_YET) usleep(1000);
     return said;
 }
 
-static ls_status await_parts(const ls_run *r, ls_error *e) {
+static ls_status await_parts(const ls_snapshot_run *r, ls_error *e) {
     int64_t said = await(r, LS_STORE_PARTS);
     if (said == ALL_THERE) return LS_OK;
     return ls_fail(e, LS_EPEER, "%s",
@@ -97,16 +100,16 @@ static ls_status await_parts(const ls_run *r, ls_error *e) {
 
 static ls_status write_with_others(const writing *w, const ls_checkpoint_extra *x,
                                    const char *hidden, uint32_t attempt, ls_error *e) {
-    const ls_run *r = w->run;
+    const ls_snapshot_run *r = w->run;
     LS_TRY(ls_checkpoint_begin(hidden, &w->state, e));
     ls_store_set(r->store, LS_STORE_OPENED, attempt);
-    ls_status s = ls_checkpoint_part(hidden, &w->state, &r->plan, w->first, w->end, e);
+    ls_status s = ls_checkpoint_part(hidden, &w->state, r->plan, w->first, w->end, e);
     if (s == LS_OK) s = await_parts(r, e);
     if (s != LS_OK) {
         ls_checkpoint_drop(hidden);
         return s;
     }
-    return ls_checkpoint_finish(r->dir, hidden, &w->state, &r->plan, nwriters(&r->plan), x, e);
+    return ls_checkpoint_finish(r->dir, hidden, &w->state, r->plan, nwriters(r->plan), x, e);
 }
 
 static ls_status write_first(const writing *w, const ls_checkpoint_extra *x, ls_error *e) {
@@ -119,8 +122,8 @@ static ls_status write_first(const writing *w, const ls_checkpoint_extra *x, ls_
     return s;
 }
 
-static ls_status read_tokenizer(const ls_run *r, const ls_corpus_record *record, ls_buf *text,
-                                ls_error *e) {
+static ls_status read_tokenizer(const ls_snapshot_run *r, const ls_corpus_record *record,
+                                ls_buf *text, ls_error *e) {
     char *path = ls_format("%s/tokenizer.json", r->dir);
     ls_status s = ls_file_read(path, MAX_TOKENIZER, text, e);
     if (s == LS_OK && record &&
@@ -131,17 +134,17 @@ static ls_status read_tokenizer(const ls_run *r, const ls_corpus_record *record,
 }
 
 static ls_status write_all(const writing *w, ls_error *e) {
-    const ls_run *r = w->run;
+    const ls_snapshot_run *r = w->run;
     ls_buf tokenizer = {0}, text = {0};
     ls_corpus_record record;
     bool there = false;
     LS_TRY(ls_corpus_record_read(r->dir, &record, &there, e));
     if (there) ls_corpus_record_write(&record, &text);
     ls_checkpoint_extra x = {.tokenizer = &tokenizer,
-                             .config = &r->config_text,
+                             .config = r->config_text,
                              .record = there ? &text : NULL,
-                             .keep = r->config.checkpoint.keep};
-    ls_best_describe(&w->best, &r->config, w->state.step, &x);
+                             .keep = r->config->checkpoint.keep};
+    ls_best_describe(&w->best, r->config, w->state.step, &x);
     ls_status s = read_tokenizer(r, there ? &record : NULL, &tokenizer, e);
     if (s == LS_OK) s = write_first(w, &x, e);
     ls_buf_free(&tokenizer);
@@ -151,23 +154,22 @@ static ls_status write_all(const writing *w, ls_error *e) {
 
 /* LS_EABORT: another host has failed, or the view has ended, and worker 0's host tells it. */
 static ls_status write_part(const writing *w, ls_error *e) {
-    const ls_run *r = w->run;
+    const ls_snapshot_run *r = w->run;
     int64_t attempt = await(r, LS_STORE_OPENED);
     if (attempt < 0) return ls_fail(e, LS_EABORT, "the checkpoint was given up elsewhere");
     char *hidden = ls_checkpoint_hidden(r->dir, w->state.step, (uint32_t)attempt);
-    ls_status s = ls_checkpoint_part(hidden, &w->state, &r->plan, w->first, w->end, e);
+    ls_status s = ls_checkpoint_part(hidden, &w->state, r->plan, w->first, w->end, e);
     if (s != LS_OK && !ls_file_exists(hidden))
         s = ls_fail(e, LS_EABORT, "%s: was removed elsewhere", hidden);
     free(hidden);
     return s;
 }
 
-static writing writing_of(const ls_run *r, int64_t steps, bool together) {
-    const ls_view *v = &r->survival.view;
-    int end = v->first + v->n, all = nwriters(&r->plan);
-    writing w = {.run = r, .state = {.model = &r->model, .step = steps}};
+static writing writing_of(const ls_snapshot_run *r, int64_t steps, bool together) {
+    int end = r->first + r->n, all = nwriters(r->plan);
+    writing w = {.run = r, .state = {.model = r->plan->c.model, .step = steps}};
     if (!together) return w;
-    w.first = v->first;
+    w.first = r->first;
     w.end = end < all ? end : all;
     return w;
 }
@@ -177,7 +179,7 @@ static ls_status write_copy(const writing *w, ls_error *e) {
 }
 
 /* An update may wait for the copy, which is as urgent as the workers therefore; not so the rest. */
-static _Noreturn void writer(const ls_run *r, int64_t steps, float *flat) {
+static _Noreturn void writer(const ls_snapshot_run *r, int64_t steps, float *flat) {
     ls_error e = {0};
     writing w = writing_of(r, steps, ls_store_get(r->store, LS_STORE_TOGETHER) != 0);
     ls_status s = copy(&w, flat, &e);
@@ -190,7 +192,7 @@ static _Noreturn void writer(const ls_run *r, int64_t steps, float *flat) {
 
 /* ---- who starts it ---- */
 
-static void finish(ls_snapshot *x, const ls_run *r, bool good) {
+static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
     int64_t mark = x->steps + 1;
     ls_store_set(r->store, LS_STORE_COPIED, mark);
     ls_store_set(r->store, LS_STORE_WRITTEN, good ? mark : -mark);
@@ -200,8 +202,8 @@ static void finish(ls_snapshot *x, const ls_run *r, bool good) {
 /* Pages that a system has to find, and to clear, take many times as long as the copy itself, and
  * longer still where it gets them from another: so they are touched before the first copy, and
  * kept. What is not copied takes none. */
-static ls_status take_memory(ls_snapshot *x, const ls_run *r, ls_error *e) {
-    size_t nbytes = 3 * r->model.nfloats * sizeof(float);
+static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
+    size_t nbytes = 3 * r->plan->c.model->nfloats * sizeof(float);
     if (x->copy) return LS_OK;
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -220,10 +222,10 @@ static void touch(float *p, size_t n) {
     for (size_t i = 0; i < n; i += PAGE) atomic_fetch_or((_Atomic uint32_t *)(void *)(p + i), 0);
 }
 
-static _Noreturn void warm(const ls_run *r, float *flat) {
-    const ls_plan *p = &r->plan;
-    size_t n = r->model.nfloats;
-    writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->survival.view.n));
+static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
+    const ls_plan *p = r->plan;
+    size_t n = r->plan->c.model->nfloats;
+    writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;
     if (!w.end) touch(flat, 3 * n);
     for (int i = w.first; i < w.end; i++)
@@ -234,17 +236,17 @@ static _Noreturn void warm(const ls_run *r, float *flat) {
     _exit(0);
 }
 
-void ls_snapshot_prepare(ls_snapshot *x, const ls_run *r) {
-    const ls_config *c = &r->config;
+void ls_snapshot_prepare(ls_snapshot *x, const ls_snapshot_run *r) {
+    const ls_config *c = r->config;
     int how = 0;
-    if (x->warmer.pid && ls_child_ended(&x->warmer, r->survival.heartbeat_s, &how))
+    if (x->warmer.pid && ls_child_ended(&x->warmer, r->config->survival.heartbeat_s, &how))
         x->warmer = (ls_child){0};
     bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0 || ls_best_is_kept(c);
-    if (x->copy || !due || r->survival.view.n == 0 || ls_store_steps(r->store) < 0) return;
+    if (x->copy || !due || r->n == 0 || ls_store_steps(r->store) < 0) return;
     if (take_memory(x, r, NULL) == LS_OK && ls_child_start(&x->warmer, NULL) == 0) warm(r, x->copy);
 }
 
-static ls_status start_writer(ls_snapshot *x, const ls_run *r, ls_error *e) {
+static ls_status start_writer(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
     LS_TRY(take_memory(x, r, e));
     pid_t pid = ls_child_start(&x->writer, NULL);
     if (pid == 0) writer(r, x->steps, x->copy);
@@ -252,7 +254,7 @@ static ls_status start_writer(ls_snapshot *x, const ls_run *r, ls_error *e) {
     return ls_fail(e, LS_ENOMEM, "no process to write it: %s", strerror(errno));
 }
 
-static void start(ls_snapshot *x, const ls_run *r) {
+static void start(ls_snapshot *x, const ls_snapshot_run *r) {
     ls_error e = {0};
     x->tries++;
     if (start_writer(x, r, &e) == LS_OK) return;
@@ -262,7 +264,7 @@ static void start(ls_snapshot *x, const ls_run *r) {
 
 /* While workers wait for the copy, the state is there to be copied again; but the plan by which
  * hosts share it may be another after the view. */
-static void on_end(ls_snapshot *x, const ls_run *r, int how) {
+static void on_end(ls_snapshot *x, const ls_snapshot_run *r, int how) {
     bool copied = ls_store_get(r->store, LS_STORE_COPIED) == x->steps + 1;
     if (WIFSIGNALED(how) && !copied && !x->given_up && x->tries < MOST_TRIES) {
         start(x, r);
@@ -276,15 +278,15 @@ static void on_end(ls_snapshot *x, const ls_run *r, int how) {
     finish(x, r, WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
-static void take_up(ls_snapshot *x, const ls_run *r) {
+static void take_up(ls_snapshot *x, const ls_snapshot_run *r) {
     x->steps = ls_store_get(r->store, LS_STORE_WANTED) - 1;
     x->tries = 0;
     x->given_up = false;
 }
 
-void ls_snapshot_attend(ls_snapshot *x, const ls_run *r) {
+void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
     int how = 0;
-    if (x->writer.pid && ls_child_ended(&x->writer, r->survival.heartbeat_s, &how))
+    if (x->writer.pid && ls_child_ended(&x->writer, r->config->survival.heartbeat_s, &how))
         on_end(x, r, how);
     if (x->writer.pid || !is_pending(r->store)) return;
     take_up(x, r);
@@ -293,7 +295,7 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_run *r) {
 
 /* Whoever waits for another host goes on. With all parts there it has nobody to wait for: but where
  * workers now read an older checkpoint, it must not be removed as too old. */
-void ls_snapshot_end_view(ls_snapshot *x, const ls_run *r, bool stateless) {
+void ls_snapshot_end_view(ls_snapshot *x, const ls_snapshot_run *r, bool stateless) {
     ls_store *s = r->store;
     if (!is_pending(s) || !ls_store_get(s, LS_STORE_TOGETHER)) return;
     if (ls_store_get(s, LS_STORE_PARTS) != ALL_THERE)
@@ -309,8 +311,8 @@ void ls_snapshot_end_view(ls_snapshot *x, const ls_run *r, bool stateless) {
     if (stateless) kill(x->writer.pid, SIGKILL);
 }
 
-ls_status ls_snapshot_now(ls_snapshot *x, const ls_run *r, int64_t steps, int64_t *newest_p,
-                          ls_error *e) {
+ls_status ls_snapshot_now(ls_snapshot *x, const ls_snapshot_run *r, int64_t steps,
+                          int64_t *newest_p, ls_error *e) {
     char *path = NULL;
     bool there = ls_checkpoint_newest_good(r->dir, &path, newest_p, NULL) == LS_OK && path;
     free(path);
@@ -322,7 +324,7 @@ ls_status ls_snapshot_now(ls_snapshot *x, const ls_run *r, int64_t steps, int64_
     return write_copy(&w, e);
 }
 
-void ls_snapshot_close(ls_snapshot *x, const ls_run *r) {
+void ls_snapshot_close(ls_snapshot *x, const ls_snapshot_run *r) {
     if (!r->store) return;
     ls_snapshot_end_view(x, r, false);
     if (x->warmer.pid) kill(x->warmer.pid, SIGKILL);
@@ -393,25 +395,25 @@ bool ls_snapshot_is_written(const ls_store *s, int64_t steps) {
            ls_store_get(s, LS_STORE_WRITTEN) == steps + 1;
 }
 
-void ls_snapshot_ask_share(const ls_run *r, int worker, int64_t steps, int64_t *asked_p) {
-    if (worker != r->survival.view.first || worker >= nwriters(&r->plan)) return;
+void ls_snapshot_ask_share(const ls_snapshot_run *r, int worker, int64_t steps, int64_t *asked_p) {
+    if (worker != r->first || worker >= nwriters(r->plan)) return;
     *asked_p = steps + 1;
     want(r->store, steps, true);
 }
 
 /* Words: the attempt's number; 1 while worker 0's host writes, 2 while another does; has one
  * failed? That is looked at last, since it is pending before. */
-void ls_snapshot_say(const ls_run *r, int worker, int64_t asked, int32_t *words) {
+void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_t *words) {
     const ls_store *s = r->store;
     memset(words, 0, LS_SNAPSHOT_WORDS * sizeof *words);
-    if (!s || worker != r->survival.view.first) return;
+    if (!s || worker != r->first) return;
     int64_t opened = ls_store_get(s, LS_STORE_OPENED);
     if (worker == 0 && asked && opened > 0) words[0] = (int32_t)opened;
     if (is_pending(s)) words[LS_SNAPSHOT_PENDING] = worker == 0 ? 1 : 2;
     words[2] = asked && ls_store_get(s, LS_STORE_WRITTEN) == -asked;
 }
 
-void ls_snapshot_hear(const ls_run *r, int worker, int64_t asked, const int32_t *words) {
+void ls_snapshot_hear(const ls_snapshot_run *r, int worker, int64_t asked, const int32_t *words) {
     ls_store *s = r->store;
     if (!asked || !is_pending(s)) return;
     ls_store_flag flag = worker == 0 ? LS_STORE_PARTS : LS_STORE_OPENED;

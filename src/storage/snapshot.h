@@ -28,10 +28,19 @@
 
 #include <stdbool.h>
 
+#include "config/config.h"
 #include "exec/store.h"
 #include "net/launch/process.h"
 
-struct ls_run;
+/* What it has to know of the run, in this view. All of it outlives the calls. */
+typedef struct ls_snapshot_run {
+    const char *dir;
+    const ls_config *config;
+    const ls_buf *config_text; /* as YAML */
+    const ls_plan *plan;
+    ls_store *store; /* NULL: the run has none, and nothing is written beside it */
+    int first, n;    /* workers of this host; n 0: none has begun */
+} ls_snapshot_run;
 
 /* Of who starts the workers. */
 typedef struct ls_snapshot {
@@ -46,19 +55,19 @@ typedef struct ls_snapshot {
 
 /* When workers have begun: memory for the first copy is made ready beside them, where a checkpoint
  * is to come before the last one. */
-void ls_snapshot_prepare(ls_snapshot *, const struct ls_run *);
+void ls_snapshot_prepare(ls_snapshot *, const ls_snapshot_run *);
 /* Starts a writer where one is wanted, and looks after one that works: killed, or stopped, before
  * it has copied all, it is followed by another. */
-void ls_snapshot_attend(ls_snapshot *, const struct ls_run *);
+void ls_snapshot_attend(ls_snapshot *, const ls_snapshot_run *);
 /* The view has ended, and the next one begins, or none. stateless: with an older checkpoint. What
  * waits for other hosts' parts is given up. */
-void ls_snapshot_end_view(ls_snapshot *, const struct ls_run *, bool stateless);
+void ls_snapshot_end_view(ls_snapshot *, const ls_snapshot_run *, bool stateless);
 /* The state after so many steps becomes a checkpoint, unless a good one is as new. By who starts
  * workers, when there are none. *newest_p: the steps of the newest then. */
-ls_status ls_snapshot_now(ls_snapshot *, const struct ls_run *, int64_t steps, int64_t *newest_p,
+ls_status ls_snapshot_now(ls_snapshot *, const ls_snapshot_run *, int64_t steps, int64_t *newest_p,
                           ls_error *);
 /* Waits until a writer is done, and gives memory back. */
-void ls_snapshot_close(ls_snapshot *, const struct ls_run *);
+void ls_snapshot_close(ls_snapshot *, const ls_snapshot_run *);
 
 /* By worker 0, when all workers have complete `steps`. False: the last one is still being written.
  */
@@ -79,11 +88,11 @@ enum { LS_SNAPSHOT_WORDS = 3, LS_SNAPSHOT_PENDING = 1 };
 
 /* By every worker, when no host writes any more. *asked_p, which is 0 when a view begins, is for
  * those below: not 0 at the first worker of a host that has a part. */
-void ls_snapshot_ask_share(const struct ls_run *, int worker, int64_t steps, int64_t *asked_p);
+void ls_snapshot_ask_share(const ls_snapshot_run *, int worker, int64_t steps, int64_t *asked_p);
 /* What this worker says after a step; then what all have said, the highest of each word. It is not
  * 0 at LS_SNAPSHOT_PENDING while any host writes. */
-void ls_snapshot_say(const struct ls_run *, int worker, int64_t asked, int32_t *words);
-void ls_snapshot_hear(const struct ls_run *, int worker, int64_t asked, const int32_t *words);
+void ls_snapshot_say(const ls_snapshot_run *, int worker, int64_t asked, int32_t *words);
+void ls_snapshot_hear(const ls_snapshot_run *, int worker, int64_t asked, const int32_t *words);
 /* By worker 0: is the checkpoint of so many steps complete? */
 bool ls_snapshot_is_written(const ls_store *, int64_t steps);
 

@@ -88,7 +88,8 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     ls_run *r = arg;
     int n = v->size, hosts = r->survival.view.nhosts;
     bool same_hosts = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
-    ls_snapshot_end_view(&r->snapshot, r, v->steps < 0);
+    ls_snapshot_run own = ls_run_snapshot(r);
+    ls_snapshot_end_view(&r->snapshot, &own, v->steps < 0);
     if (!alike) ls_store_restart(r->store, v->steps, &v->scaler);
     if (v->last.steps > 0 && v->last.steps == v->steps)
         ls_store_decide(r->store, v->first, &v->last);
@@ -130,7 +131,8 @@ static ls_status write_line(const ls_run *r, ls_error *e) {
 static void end_metrics(const ls_run *r) {
     ls_folder *f = NULL;
     ls_error e = {0};
-    if (ls_folder_hold(r, &f, &e) != LS_OK) return;
+    ls_folder_run own = ls_run_folder(r);
+    if (ls_folder_hold(&own, &f, &e) != LS_OK) return;
     if (write_line(r, &e) != LS_OK) ls_log("%s", e.msg);
     ls_folder_close(f, false);
 }
@@ -139,11 +141,12 @@ static void end_metrics(const ls_run *r) {
 static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_run *r = arg;
     ls_store_note note;
-    ls_snapshot_close(&r->snapshot, r);
+    ls_snapshot_run own = ls_run_snapshot(r);
+    ls_snapshot_close(&r->snapshot, &own);
     bool decided = ls_store_newest(r->store, &note);
     LS_TRY(mend(arg, decided ? &note : NULL, e));
     end_metrics(r);
-    return ls_snapshot_now(&r->snapshot, r, ls_store_steps(r->store), steps_p, e);
+    return ls_snapshot_now(&r->snapshot, &own, ls_store_steps(r->store), steps_p, e);
 }
 
 /* ---- slow workers ---- */
@@ -266,8 +269,9 @@ static void attend(void *arg) {
     ls_run *r = arg;
     if (r->survival.leads) answer_requests(r);
     balance(r);
-    ls_snapshot_prepare(&r->snapshot, r);
-    ls_snapshot_attend(&r->snapshot, r);
+    ls_snapshot_run own = ls_run_snapshot(r);
+    ls_snapshot_prepare(&r->snapshot, &own);
+    ls_snapshot_attend(&r->snapshot, &own);
 }
 
 static int most_workers(const ls_run *r) {
@@ -385,7 +389,8 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
 }
 
 void ls_run_drop(ls_run *r) {
-    ls_snapshot_close(&r->snapshot, r);
+    ls_snapshot_run own = ls_run_snapshot(r);
+    ls_snapshot_close(&r->snapshot, &own);
     ls_control_close(r->control);
     ls_store_free(r->store);
     ls_balance_free(&r->balance);

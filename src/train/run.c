@@ -154,3 +154,22 @@ ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {
                               .T = c->model.context,
                               .V = (int)c->train.virtual_workers};
 }
+
+ls_folder_run ls_run_folder(const ls_run *r) {
+    return (ls_folder_run){.dir = r->dir,
+                           .config = &r->config,
+                           .config_text = &r->config_text,
+                           .model = &r->model,
+                           .store = r->store,
+                           .resumes = r->resumes};
+}
+
+ls_snapshot_run ls_run_snapshot(const ls_run *r) {
+    return (ls_snapshot_run){.dir = r->dir,
+                             .config = &r->config,
+                             .config_text = &r->config_text,
+                             .plan = &r->plan,
+                             .store = r->store,
+                             .first = r->survival.view.first,
+                             .n = r->survival.view.n};
+}

@@ -7,7 +7,7 @@
 #include "cluster/workers.h"
 #include "exec/exec.h"
 #include "optim/scaler.h"
-#include "storage/corpus.h"
+#include "storage/folder.h"
 #include "storage/snapshot.h"
 #include "train/layout.h"
 
@@ -31,7 +31,7 @@ typedef struct ls_run {
     int *proposal;      /* [V + 1], for better ones */
     ls_balance balance;
     int64_t balanced_view;      /* the view that `balance` is about */
-    struct ls_folder *folder;   /* opened for all workers by who starts them; NULL: by worker 0 */
+    ls_folder *folder;          /* opened for all workers by who starts them; NULL: by worker 0 */
     struct ls_control *control; /* } of who starts the workers, once there is a folder */
     ls_snapshot snapshot;       /* } */
 } ls_run;
@@ -65,6 +65,10 @@ ls_status ls_run_launch(ls_run *, ls_worker_main *main, void *arg, ls_error *);
 
 /* The samples of all virtual workers. */
 ls_loader_config ls_run_loader(const ls_run *, const ls_corpus *);
+
+/* What its directory, and what its checkpoints beside training, have to know of it now. */
+ls_folder_run ls_run_folder(const ls_run *);
+ls_snapshot_run ls_run_snapshot(const ls_run *);
 
 /* What a step is given, by the config and the scale. */
 ls_step_in ls_run_step(const ls_run *, int64_t step, const ls_scaler *);

@@ -51,10 +51,16 @@ static ls_status share_flag(atomic_int **flag_p, ls_error *e) {
     return LS_OK;
 }
 
+/* Does this process open the directory, for the workers that it starts? Else worker 0 does. */
+static bool opens_folder(const ls_run *r) {
+    return r->dir && !r->started && !r->listen && !r->join && !*r->config.survival.membership;
+}
+
 /* Before workers start, so that they find the directory locked, and nobody else's files in it. */
 static ls_status open_folder(ls_run *r, ls_error *e) {
-    if (ls_folder_is_for_all(r)) return ls_folder_open(r, false, &r->folder, e);
-    return r->started ? LS_OK : ls_folder_check(r, e);
+    ls_folder_run own = ls_run_folder(r);
+    if (opens_folder(r)) return ls_folder_open(&own, false, &r->folder, e);
+    return r->started ? LS_OK : ls_folder_check(&own, e);
 }
 
 /* Are these all steps, of a run that may have ended early? */

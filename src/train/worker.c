@@ -176,11 +176,12 @@ static ls_status save_beside(loop *l, urgency u, ls_error *e) {
 
 /* What hosts that write together have to know of each other. */
 static ls_status await_written(loop *l, ls_error *e) {
+    ls_snapshot_run own = ls_run_snapshot(l->run);
     int32_t words[LS_SNAPSHOT_WORDS];
     for (;;) {
-        ls_snapshot_say(l->run, l->m.worker, l->asked_share, words);
+        ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
         LS_TRY(ls_all_reduce(l->m.group, words, words, LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
-        ls_snapshot_hear(l->run, l->m.worker, l->asked_share, words);
+        ls_snapshot_hear(&own, l->m.worker, l->asked_share, words);
         if (!words[LS_SNAPSHOT_PENDING]) return LS_OK;
         usleep(1000);
     }
@@ -191,9 +192,10 @@ enum { CAN_ASK, IS_BUSY, NEED_NOT };
 
 /* As far as this worker knows; worker 0 also looks after the folder. */
 static int32_t look_at_share(loop *l, bool last) {
+    ls_snapshot_run own = ls_run_snapshot(l->run);
     int32_t words[LS_SNAPSHOT_WORDS];
     ls_error why;
-    ls_snapshot_say(l->run, l->m.worker, l->asked_share, words);
+    ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
     if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
     if (l->m.worker != 0) return CAN_ASK;
     if (last && ls_snapshot_is_written(l->run->store, l->steps)) return NEED_NOT;
@@ -207,9 +209,10 @@ static ls_status save_share(loop *l, urgency u, ls_error *e) {
     note_done(l, LS_STORE_SAVED);
     if (u != IF_IDLE) LS_TRY(await_written(l, e));
     int32_t what = look_at_share(l, last);
+    ls_snapshot_run own = ls_run_snapshot(l->run);
     LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
     if (what == CAN_ASK)
-        ls_snapshot_ask_share(l->run, l->m.worker, l->steps, &l->asked_share);
+        ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->asked_share);
     else if (what == IS_BUSY && l->m.worker == 0)
         tell_busy(l);
     if (!last) return LS_OK;
@@ -309,9 +312,10 @@ static bool is_complete(const loop *l) {
  * saved. */
 static ls_status agree_on_asked(loop *l, ls_error *e) {
     int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)own_asked(l), is_time(l)};
-    ls_snapshot_say(l->run, l->m.worker, l->asked_share, asked + 2);
+    ls_snapshot_run own = ls_run_snapshot(l->run);
+    ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + 2);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2 + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
-    ls_snapshot_hear(l->run, l->m.worker, l->asked_share, asked + 2);
+    ls_snapshot_hear(&own, l->m.worker, l->asked_share, asked + 2);
     l->asked = (ls_asked)asked[0];
     const ls_config *c = &l->run->config;
     bool best = ls_best_is_kept(c) && l->best.step == l->steps && l->steps > 0;
@@ -421,7 +425,8 @@ static ls_status take_folder(loop *l, ls_error *e) {
     bool made = r->store && ls_store_get(r->store, LS_STORE_FOLDER_MADE);
     if (l->metrics) return keep_folder(l, e);
     if (!l->folder) l->folder = r->folder;
-    if (!l->folder) LS_TRY(ls_folder_open(r, begun, &l->folder, e));
+    ls_folder_run own = ls_run_folder(r);
+    if (!l->folder) LS_TRY(ls_folder_open(&own, begun, &l->folder, e));
     return made ? ls_folder_follow(l->folder, e) : ls_folder_take_up(l->folder, e);
 }
 
@@ -533,11 +538,23 @@ static void tell_beginning(const loop *l) {
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 
+/* After the lines of steps that will be done again are cut off; those of a view before this one
+ * stay. */
+static ls_status open_new_metrics(loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    bool follows = r->store && r->survival.view.id.number > 1, old = false;
+    ls_logged logged = {0};
+    LS_TRY(ls_folder_keep(l->folder, &old, e));
+    int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
+    if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
+    return ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e);
+}
+
 /* Where they are open they stay so; the line of the latest step may be missing. */
-static ls_status open_metrics(loop *l, ls_logged logged, ls_error *e) {
+static ls_status open_metrics(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     ls_store_note last;
-    if (!l->metrics) LS_TRY(ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e));
+    if (!l->metrics) LS_TRY(open_new_metrics(l, e));
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, r->store ? r->survival.view.id.number : 1, r->nworkers);
     bool known = r->store && ls_store_latest(r->store, &last);
@@ -548,14 +565,12 @@ static ls_status begin(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     l->m.corpus = &l->corpus;
     LS_TRY(ls_member_join(&l->m, e));
-    char *path = ls_folder_checkpoint(r, l->steps);
+    char *path = ls_checkpoint_path(r->dir, l->steps);
     ls_status s = ls_member_begin(&l->m, l->steps, path, e);
     free(path);
     LS_TRY(s);
     if (l->m.worker == 0) {
-        ls_logged logged = {0};
-        if (!l->metrics) s = ls_folder_keep(l->folder, &logged, e);
-        if (s == LS_OK) s = open_metrics(l, logged, e);
+        s = open_metrics(l, e);
         tell_beginning(l);
         ls_in_flight_config flight = {l->m.slot, r->config.train.steps, r->config.survival.stop_s,
                                       LS_IN_FLIGHT_S};
@@ -580,7 +595,7 @@ static void report_best(const loop *l) {
     const ls_run *r = l->run;
     long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
     if (!ls_best_is_kept(&r->config) || step == 0) return;
-    char *path = ls_folder_checkpoint(r, step);
+    char *path = ls_checkpoint_path(r->dir, step);
     bool there = ls_file_exists(path);
     if (l->steps < r->config.train.steps)
         ls_print("\nstopped early after step %lld: no lower validation loss in %lld evaluation%s; ",
