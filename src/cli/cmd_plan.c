@@ -38,13 +38,12 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     return ls_config_check(c, a->words[0], e);
 }
 
-static ls_status make(const ls_args *a, int workers, ls_config *c, ls_model *m, ls_plan *p,
-                      ls_error *e) {
+static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {
     LS_TRY(read_config(a, c, e));
     LS_TRY(ls_run_workers_here(c, workers, &workers, e));
-    ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c->model.layers, workers);
+    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, (long long)c->model.layers, workers);
     ls_status s = ls_fit_auto(c, workers, e);
-    if (s == LS_OK) s = ls_run_plan(c, workers, m, p, e);
+    if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
     ls_waiting_end();
     return s;
 }
@@ -54,7 +53,7 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
                             ls_error *e) {
     ls_fit *fits = NULL;
     int n = 0;
-    ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c->model.layers, workers);
+    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, (long long)c->model.layers, workers);
     ls_status s = ls_fit_find(c, workers, (size_t)(megabytes * 1e6), &fits, &n, e);
     ls_waiting_end();
     LS_TRY(s);
@@ -190,7 +189,7 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     }
     ls_status s = read_config(a, &c, &e);
     if (s != LS_OK) return cli_fail(&e);
-    ls_waiting_begin(LS_WAITING_NS, LS_RUN_PLANNING, (long long)c.model.layers,
+    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, (long long)c.model.layers,
                      counts[n > 0 ? n - 1 : 0]);
     s = cli_forecast_table(o, &c, counts, n, &e);
     ls_waiting_end();
@@ -200,23 +199,22 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
 static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, int worker,
                          double fit, ls_error *e) {
     ls_config c;
-    ls_model m = {0};
-    ls_plan p = {0};
+    ls_layout l = {0};
+    const ls_plan *p = &l.plan;
     bool predicts = o->machine || o->link || o->trace;
-    LS_TRY(make(a, workers, &c, &m, &p, e));
+    LS_TRY(make(a, workers, &c, &l, e));
     ls_status s = LS_OK;
     if (fit > 0)
-        s = print_fits(&c, p.c.nworkers, fit, o->json, e);
-    else if (worker >= p.c.nworkers)
+        s = print_fits(&c, p->c.nworkers, fit, o->json, e);
+    else if (worker >= p->c.nworkers)
         s = ls_fail(e, LS_EINVAL, "--worker %d: there are workers 0 to %d", worker,
-                    p.c.nworkers - 1);
+                    p->c.nworkers - 1);
     else if (!o->json)
-        print_plan(&c, &p, worker);
+        print_plan(&c, p, worker);
     else if (!predicts)
-        print_plan_json(&c, &p);
-    if (s == LS_OK && predicts && fit == 0) s = cli_forecast_print(o, &c, &p, e);
-    ls_plan_free(&p);
-    ls_model_free(&m);
+        print_plan_json(&c, p);
+    if (s == LS_OK && predicts && fit == 0) s = cli_forecast_print(o, &c, p, e);
+    ls_layout_free(&l);
     return s;
 }
 

@@ -139,7 +139,7 @@ static void print_forecast(const ls_forecast *f) {
 /* Of all workers. */
 static ls_status write_timeline(const char *path, const ls_config *c, const ls_plan *p,
                                 const ls_forecast_world *w, ls_error *e) {
-    ls_site site = ls_forecast_site(c, p->c.nworkers, w);
+    ls_site site = ls_forecast_site(c, p, w);
     ls_sim sim;
     ls_timeline t;
     LS_TRY(ls_timeline_check_path(path, e));

@@ -48,7 +48,7 @@ static double planned_nbytes(const ls_member *m) {
     const ls_run *r = m->run;
     ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
     ls_memory memory;
-    ls_plan_memory(&r->plan, &how, &memory);
+    ls_plan_memory(&r->layout.plan, &how, &memory);
     return (double)memory.peak;
 }
 
@@ -70,7 +70,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
     }
     out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
     LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
-    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->run.plan);
+    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->run.layout.plan);
     LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
     out->planned_nbytes = planned_nbytes(m);
     out->peak_nbytes = peak_nbytes();
@@ -90,7 +90,7 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     out->step_seconds = ls_median(seconds, (size_t)b->steps);
     double tokens = (double)c->train.batch * (double)c->model.context;
     out->tokens_per_s = tokens / out->step_seconds;
-    out->flops_per_s = ls_model_flops(&b->run.model) * (double)c->train.batch / out->step_seconds;
+    out->flops_per_s = ls_model_flops(&b->run.layout.model) * (double)c->train.batch / out->step_seconds;
     free(seconds);
     return s;
 }

@@ -11,7 +11,7 @@
 #include "model/safetensors.h"
 
 static ls_status write_weights(const ls_run *r, const char *path, ls_error *e) {
-    const ls_model *m = &r->model;
+    const ls_model *m = &r->layout.model;
     void *flat = NULL;
     LS_TRY(ls_map(m->nfloats * sizeof(float), "weights", &flat, e));
     ls_model_init(m, (uint64_t)r->config.train.seed, 0, m->nfloats, flat);
@@ -67,9 +67,9 @@ static ls_status write_settings(const ls_run *r, int64_t steps, const char *path
     ls_json *o = ls_json_new_object(), *rates = ls_json_new_array(), *decay = ls_json_new_array();
     for (int64_t i = 0; i < steps; i++)
         ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
-    for (int i = 0; i < r->model.nparams; i++)
-        if (r->model.params[i].decay)
-            ls_json_push(decay, ls_json_new_text(r->model.params[i].name));
+    for (int i = 0; i < r->layout.model.nparams; i++)
+        if (r->layout.model.params[i].decay)
+            ls_json_push(decay, ls_json_new_text(r->layout.model.params[i].name));
     ls_json_set(o, "model", shape_of(c));
     ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
     ls_json_set(o, "steps", ls_json_new_integer(steps));

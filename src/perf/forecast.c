@@ -2,27 +2,22 @@
 #include "perf/forecast.h"
 
 #include "train/fit.h"
-#include "train/layout.h"
+#include "train/run.h"
 
 static bool is_remote(const ls_config *c) {
     return c->parallel.transport == LS_TRANSPORT_TCP || c->parallel.transport == LS_TRANSPORT_MPI;
 }
 
-/* As create_exec() in run.c decides. */
-static bool has_thread(const ls_config *c, int nworkers, int host_workers, int cores) {
-    bool room = nworkers > 1 && 2 * host_workers * c->parallel.threads <= cores;
-    if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
-    return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
-}
-
-ls_site ls_forecast_site(const ls_config *c, int n, const ls_forecast_world *w) {
+ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast_world *w) {
+    int n = p->c.nworkers;
+    bool survives = ls_run_can_survive(c);
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
     return (ls_site){.machine = w->machine,
                      .host_workers = host,
                      .shared = !is_remote(c) && host == n,
                      .one = host == n && ls_fit_memory(c, n).one,
                      .threads = (int)c->parallel.threads,
-                     .overlap = has_thread(c, n, host, w->machine->cores),
+                     .overlap = ls_layout_has_overlap(c, p, survives, host, w->machine->cores),
                      .latency_s = w->latency_s,
                      .byte_s = w->byte_s,
                      .algorithm = w->algorithm};
@@ -32,22 +27,20 @@ ls_site ls_forecast_site(const ls_config *c, int n, const ls_forecast_world *w) 
 static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_world *w, double *s_p,
                          ls_error *e) {
     ls_config one = *c;
-    ls_model m;
-    ls_plan p;
+    ls_layout l;
     ls_sim sim;
     int64_t samples = c->train.batch / c->train.virtual_workers;
     one.train.virtual_workers = (c->train.virtual_workers + nworkers - 1) / nworkers;
     one.parallel.shard_group = 0;
     one.train.batch = samples * one.train.virtual_workers;
-    LS_TRY(ls_run_plan(&one, 1, &m, &p, e));
-    ls_site site = ls_forecast_site(&one, 1, w);
-    ls_status s = ls_sim_run(&p, &site, false, &sim, e);
+    LS_TRY(ls_layout_make(&one, 1, NULL, &l, e));
+    ls_site site = ls_forecast_site(&one, &l.plan, w);
+    ls_status s = ls_sim_run(&l.plan, &site, false, &sim, e);
     if (s == LS_OK) {
         *s_p = sim.step_s;
         ls_sim_free(&sim);
     }
-    ls_plan_free(&p);
-    ls_model_free(&m);
+    ls_layout_free(&l);
     return s;
 }
 
@@ -66,7 +59,7 @@ static const char *algorithm_of(const ls_plan *p, const ls_site *site) {
 ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
                            ls_forecast *f_p, ls_error *e) {
     int n = p->c.nworkers;
-    ls_site site = ls_forecast_site(c, n, w);
+    ls_site site = ls_forecast_site(c, p, w);
     ls_forecast f = {.nworkers = n, .zero = c->parallel.zero, .recompute = c->parallel.recompute};
     ls_memory memory;
     ls_sim sim;
@@ -117,14 +110,12 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
 static ls_status row_of(const ls_config *c, int64_t zero, int64_t recompute, int n,
                         const ls_forecast_world *w, ls_forecast *row, ls_error *e) {
     ls_config with = *c;
-    ls_model m;
-    ls_plan p;
+    ls_layout l;
     with.parallel.zero = zero;
     with.parallel.recompute = recompute;
-    LS_TRY(ls_run_plan(&with, n, &m, &p, e));
-    ls_status s = ls_forecast_plan(&with, &p, w, row, e);
-    ls_plan_free(&p);
-    ls_model_free(&m);
+    LS_TRY(ls_layout_make(&with, n, NULL, &l, e));
+    ls_status s = ls_forecast_plan(&with, &l.plan, w, row, e);
+    ls_layout_free(&l);
     return s;
 }
 

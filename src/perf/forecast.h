@@ -25,8 +25,8 @@ typedef struct ls_forecast {
     const char *algorithm; /* of the largest communication; "none" where there is one worker */
 } ls_forecast;
 
-/* What a plan runs on, by the config. */
-ls_site ls_forecast_site(const ls_config *, int nworkers, const ls_forecast_world *);
+/* What a plan of the config runs on. */
+ls_site ls_forecast_site(const ls_config *, const ls_plan *, const ls_forecast_world *);
 
 /* Of a plan that is there, made of that config. */
 ls_status ls_forecast_plan(const ls_config *, const ls_plan *, const ls_forecast_world *,

@@ -17,18 +17,11 @@ struct ls_backup {
     int worker, vw, at; /* whose, which, and how far it is */
 };
 
-/* Parameters that are sharded come and go within a step. */
-bool ls_backup_can(const ls_run *r) {
-    const ls_plan *p = &r->plan;
-    return r->store && r->config.survival.backup_workers > 0 && p->c.tree &&
-           !ls_plan_reduces_rounds(p) && !ls_plan_shards_params(p) && r->nworkers > 1;
-}
-
 /* ---- who is slow ---- */
 
 /* How many of its virtual workers are not complete: of a worker in this step. */
 static int left_of(const ls_backup *b, int worker, int64_t step) {
-    const ls_plan *p = &b->m->run->plan;
+    const ls_plan *p = &b->m->run->layout.plan;
     const ls_board_slot *slot = &b->m->run->survival.board->slots[worker];
     int action = atomic_load(&slot->action), n = ls_plan_nvws(p, worker);
     int64_t at = atomic_load(&slot->step);
@@ -47,10 +40,10 @@ static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
     const ls_view *v = &r->survival.view;
     int best = -1, most = 0;
     for (int w = v->first; w < v->first + v->n; w++) {
-        int n = ls_plan_nvws(&r->plan, w), free = 0, last = -1;
+        int n = ls_plan_nvws(&r->layout.plan, w), free = 0, last = -1;
         int left = w == b->m->worker ? 0 : left_of(b, w, step);
         for (int i = n - left; i < n; i++) {
-            int vw = ls_plan_vw(&r->plan, w, i);
+            int vw = ls_plan_vw(&r->layout.plan, w, i);
             if (ls_store_is_claimed(r->store, vw, step)) continue;
             free++;
             last = vw;
@@ -82,16 +75,19 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
     if (place < 0) return false;
     b->at = 0;
     b->opened = in->step;
-    if (ls_solo_open(&b->solo, b->m, &b->plan, b->vw, in->step, ls_store_backup_grads(s, place),
-                     ls_store_backup_parts(s, place), &e) == LS_OK)
-        return true;
+    ls_solo_task task = {.plan = &b->plan,
+                         .vw = b->vw,
+                         .steps = in->step,
+                         .grads = ls_store_backup_grads(s, place),
+                         .parts = ls_store_backup_parts(s, place)};
+    if (ls_solo_open(&b->solo, b->m, &task, &e) == LS_OK) return true;
     put_down(b); /* no memory to help with */
     return false;
 }
 
 /* Is the one it is for further already? */
 static bool is_late(const ls_backup *b, int64_t step) {
-    const ls_plan *p = &b->m->run->plan;
+    const ls_plan *p = &b->m->run->layout.plan;
     int left = left_of(b, b->worker, step), n = ls_plan_nvws(p, b->worker);
     return ls_plan_vw_index(p, b->worker, b->vw) < n - left;
 }
@@ -117,7 +113,7 @@ static const void *given(void *arg, int64_t step, int vw, const double **losses_
     ls_store *s = b->m->run->store;
     int place = ls_store_backed_at(s, vw, step);
     if (place < 0) return NULL;
-    *losses_p = ls_plan_losses(&b->m->run->plan, ls_store_backup_parts(s, place));
+    *losses_p = ls_plan_losses(&b->m->run->layout.plan, ls_store_backup_parts(s, place));
     return ls_store_backup_grads(s, place);
 }
 

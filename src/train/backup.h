@@ -15,9 +15,7 @@
 /* What a worker has of it. */
 typedef struct ls_backup ls_backup;
 
-/* Can this run do it? Workers of a host share their gradients, and each has all parameters while it
- * computes. */
-bool ls_backup_can(const ls_run *);
+/* Of a run that has them (ls_layout_has_backups). */
 ls_backup *ls_backup_new(const ls_member *);
 void ls_backup_free(ls_backup *); /* NULL is fine */
 /* For the executor of the member. */

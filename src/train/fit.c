@@ -85,18 +85,16 @@ static double sent(const ls_plan *p) {
 /* The config with a fit's settings, measured. */
 static ls_status measure(const ls_config *c, int nworkers, ls_fit *f, ls_error *e) {
     ls_config with = *c;
-    ls_model m;
-    ls_plan p;
+    ls_layout l;
     set(&with, f);
-    LS_TRY(ls_run_plan(&with, nworkers, &m, &p, e));
+    LS_TRY(ls_layout_make(&with, nworkers, NULL, &l, e));
     ls_memory memory;
     ls_memory_config how = ls_fit_memory(&with, nworkers);
-    ls_plan_memory(&p, &how, &memory);
+    ls_plan_memory(&l.plan, &how, &memory);
     f->nbytes = memory.peak;
-    f->compute = flops(&p);
-    f->sent = sent(&p);
-    ls_plan_free(&p);
-    ls_model_free(&m);
+    f->compute = flops(&l.plan);
+    f->sent = sent(&l.plan);
+    ls_layout_free(&l);
     return LS_OK;
 }
 
@@ -256,16 +254,14 @@ static ls_status refuse(const ls_config *c, const ls_memory *m, const ls_fit *be
 
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     size_t limit = (size_t)(c->parallel.memory_limit_mb * 1e6);
-    ls_model model;
-    ls_plan p;
+    ls_layout l;
     ls_memory m;
     LS_TRY(ls_fit_auto(c, nworkers, e));
     if (limit == 0) return LS_OK;
-    LS_TRY(ls_run_plan(c, nworkers, &model, &p, e));
+    LS_TRY(ls_layout_make(c, nworkers, NULL, &l, e));
     ls_memory_config how = ls_fit_memory(c, nworkers);
-    ls_plan_memory(&p, &how, &m);
-    ls_plan_free(&p);
-    ls_model_free(&model);
+    ls_plan_memory(&l.plan, &how, &m);
+    ls_layout_free(&l);
     if (m.peak <= limit) return LS_OK;
     ls_fit *fits = NULL;
     int n = 0;

@@ -32,7 +32,7 @@ static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     const ls_run *r = arg;
     const ls_view *v = &r->survival.view;
     while (!ls_snapshot_is_copied(r->store)) usleep(1000);
-    return ls_store_mend(r->store, &r->plan, v->first, v->n, note, e);
+    return ls_store_mend(r->store, &r->layout.plan, v->first, v->n, note, e);
 }
 
 /* ---- the plan of a view ---- */
@@ -48,7 +48,7 @@ static int most_of_group(const ls_config *c, const ls_view *v) {
 /* What of the config is otherwise here. */
 static void tell_plan(const ls_run *r, const ls_view *v) {
     const ls_config *c = &r->config;
-    const ls_plan *p = &r->plan;
+    const ls_plan *p = &r->layout.plan;
     int wanted = (int)c->parallel.shard_group, shards = ls_plan_shards(p);
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
@@ -60,10 +60,11 @@ static void tell_plan(const ls_run *r, const ls_view *v) {
 
 /* Does each shard have its copies on different hosts, as far as this one can tell? */
 static bool has_copies(const ls_run *r, const ls_view *v) {
-    int copies = (int)r->config.survival.copies, shards = ls_plan_shards(&r->plan);
+    int copies = (int)r->config.survival.copies, shards = ls_plan_shards(&r->layout.plan);
     int twice = (v->n - 1) / shards; /* of some shard, so many more than one are here */
     if (copies > v->nhosts) copies = v->nhosts;
-    return !ls_plan_shards_moments(&r->plan) || ls_plan_replicas(&r->plan) - twice >= copies;
+    return !ls_plan_shards_moments(&r->layout.plan) ||
+           ls_plan_replicas(&r->layout.plan) - twice >= copies;
 }
 
 static void tell_copies(const ls_run *r, const ls_view *v) {
@@ -100,15 +101,14 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
         if (v->id.number == 1) tell_plan(r, v);
         return LS_OK;
     }
-    ls_plan_free(&r->plan);
-    ls_model_free(&r->model);
+    ls_layout_free(&r->layout);
     free(r->shares);
     r->shares = n == r->nworkers ? r->better_shares : NULL;
     if (!r->shares) free(r->better_shares);
     r->better_shares = NULL;
     r->nworkers = n;
-    LS_TRY(ls_run_plan_any(&r->config, n, most_of_group(&r->config, v), r->shares, &r->model,
-                           &r->plan, e));
+    LS_TRY(ls_layout_make_nearest(&r->config, n, most_of_group(&r->config, v), r->shares,
+                                  &r->layout, e));
     tell_plan(r, v);
     tell_copies(r, v);
     return LS_OK;
@@ -152,7 +152,7 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
 /* ---- slow workers ---- */
 
 static bool can_balance(const ls_run *r) {
-    const ls_plan *p = &r->plan;
+    const ls_plan *p = &r->layout.plan;
     return r->config.survival.balance == LS_BALANCE_AUTO && r->survival.view.nhosts == 1 &&
            p->c.tree && !ls_plan_reduces_rounds(p) && ls_plan_replicas(p) == 1;
 }
@@ -160,7 +160,7 @@ static bool can_balance(const ls_run *r) {
 static void take_times(ls_run *r) {
     const ls_board *board = r->survival.board;
     if (r->balanced_view != r->survival.view.id.number)
-        ls_balance_begin(&r->balance, r->nworkers, r->plan.c.V, r->shares,
+        ls_balance_begin(&r->balance, r->nworkers, r->layout.plan.c.V, r->shares,
                          ls_store_steps(r->store));
     r->balanced_view = r->survival.view.id.number;
     for (int w = 0; w < r->nworkers; w++) {
@@ -191,7 +191,7 @@ static void balance(ls_run *r) {
         ls_log("worker %d is slow: a virtual worker takes it %.1f times as long as the others%s",
                slow, factor, replaced ? "; it is replaced" : "");
     if (replaced) r->survival.reshape = true;
-    if (!r->proposal) r->proposal = LS_NEW_ARRAY(int, (size_t)r->plan.c.V + 1);
+    if (!r->proposal) r->proposal = LS_NEW_ARRAY(int, (size_t)r->layout.plan.c.V + 1);
     if (!ls_balance_propose(&r->balance, r->proposal)) return;
     r->better_shares = r->proposal;
     r->proposal = NULL;
@@ -227,8 +227,7 @@ static void explain_limit(const ls_run *r, bool too_few, char *text, size_t nbyt
 /* "scale N". Is there a plan for N workers? */
 static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
     ls_survival *s = &r->survival;
-    ls_model model;
-    ls_plan plan;
+    ls_layout layout;
     ls_error e = {0};
     char *end = NULL;
     long n = strtol(words, &end, 10);
@@ -244,12 +243,11 @@ static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
         return;
     }
     int most = (int)r->config.parallel.shard_group;
-    if (ls_run_plan_any(&r->config, (int)n, most, NULL, &model, &plan, &e) != LS_OK) {
+    if (ls_layout_make_nearest(&r->config, (int)n, most, NULL, &layout, &e) != LS_OK) {
         snprintf(answer, LS_CONTROL_LINE, "error %.200s", e.msg);
         return;
     }
-    ls_plan_free(&plan);
-    ls_model_free(&model);
+    ls_layout_free(&layout);
     snprintf(answer, LS_CONTROL_LINE, "ok from %d to %ld worker%s, after the step in flight",
              r->nworkers, n, ls_plural(n));
     s->wanted = (int)n;
@@ -360,9 +358,9 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
                        "their state in memory: not with a launcher, parallel.transport thread or "
                        "mpi, parallel.executor sequential, or parallel.optimizer_state file");
     }
-    ls_status s = ls_store_make(&r->plan, most, threads, &r->store, e);
+    ls_status s = ls_store_make(&r->layout.plan, most, threads, &r->store, e);
     if (s != LS_OK && most > r->nworkers)
-        s = ls_store_make(&r->plan, most = r->nworkers, threads, &r->store, e);
+        s = ls_store_make(&r->layout.plan, most = r->nworkers, threads, &r->store, e);
     int64_t least = c->survival.min_workers;
     ls_config alike = *c;
     alike.survival.max_workers = most; /* boards and stores have room for so many */

@@ -3,15 +3,11 @@
 
 #include "model/shape.h"
 
-ls_status ls_run_plan(const ls_config *c, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *e) {
-    return ls_run_plan_shares(c, nworkers, NULL, m_p, p_p, e);
-}
-
-ls_status ls_run_plan_shares(const ls_config *c, int nworkers, const int *first, ls_model *m_p,
-                             ls_plan *p_p, ls_error *e) {
+ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
+                         ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
-    LS_TRY(ls_gpt_create(&shape, m_p, e));
-    ls_plan_config plan = {.model = m_p,
+    LS_TRY(ls_gpt_create(&shape, &l_p->model, e));
+    ls_plan_config plan = {.model = &l_p->model,
                            .nworkers = nworkers,
                            .first = first,
                            .V = (int)c->train.virtual_workers,
@@ -28,28 +24,48 @@ ls_status ls_run_plan_shares(const ls_config *c, int nworkers, const int *first,
                            .shards = (int)c->parallel.shard_group,
                            .compute = ls_config_compute(c),
                            .reduce = ls_config_reduce(c)};
-    ls_status s = ls_plan_make(&plan, p_p, e);
-    if (s != LS_OK) ls_model_free(m_p);
+    ls_status s = ls_plan_make(&plan, &l_p->plan, e);
+    if (s != LS_OK) ls_model_free(&l_p->model);
     return s;
 }
 
+void ls_layout_free(ls_layout *l) {
+    ls_plan_free(&l->plan);
+    ls_model_free(&l->model);
+    *l = (ls_layout){0};
+}
+
 /* The largest groups of at most `most` workers that each have all of the state. */
-static bool plan_groups(ls_config c, int n, int most, ls_model *m_p, ls_plan *p_p) {
+static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     for (int group = most < n ? most : n; group >= 1; group--) {
         c.parallel.shard_group = group;
-        if (n % group == 0 && ls_run_plan(&c, n, m_p, p_p, NULL) == LS_OK) return true;
+        if (n % group == 0 && ls_layout_make(&c, n, NULL, l_p, NULL) == LS_OK) return true;
     }
     return false;
 }
 
-ls_status ls_run_plan_any(const ls_config *c, int nworkers, int group, const int *first,
-                          ls_model *m_p, ls_plan *p_p, ls_error *e) {
+ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, const int *first,
+                                 ls_layout *l_p, ls_error *e) {
     ls_config with = *c;
-    if (c->parallel.zero > 0 && group > 0 && plan_groups(with, nworkers, group, m_p, p_p))
-        return LS_OK;
+    if (c->parallel.zero > 0 && group > 0 && make_groups(with, nworkers, group, l_p)) return LS_OK;
     if (c->parallel.zero > 0) with.parallel.shard_group = 0;
-    ls_status s = ls_run_plan_shares(&with, nworkers, first, m_p, p_p, e);
+    ls_status s = ls_layout_make(&with, nworkers, first, l_p, e);
     if (s == LS_OK || c->parallel.accumulate != LS_ACCUMULATE_EARLY) return s;
     with.parallel.accumulate = LS_ACCUMULATE_LATE;
-    return ls_run_plan_any(&with, nworkers, group, first, m_p, p_p, e);
+    return ls_layout_make_nearest(&with, nworkers, group, first, l_p, e);
+}
+
+/* Workers of a host share their gradients, and each has all parameters while it computes:
+ * parameters that are sharded come and go within a step. */
+bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
+    return survives && c->survival.backup_workers > 0 && p->c.tree && !ls_plan_reduces_rounds(p) &&
+           !ls_plan_shards_params(p) && p->c.nworkers > 1;
+}
+
+bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,
+                           int cores) {
+    bool room = p->c.nworkers > 1 && 2 * near * c->parallel.threads <= cores;
+    if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
+    if (ls_layout_has_backups(c, p, survives)) return false;
+    return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
 }

@@ -1,4 +1,5 @@
-/* layout.h - the model and the plan of a config. */
+/* layout.h - how the work of a step is laid out over workers: the model and the plan of a config,
+ * and what follows from them. */
 #ifndef LS_TRAIN_LAYOUT_H
 #define LS_TRAIN_LAYOUT_H
 
@@ -6,17 +7,29 @@
 #include "plan/plan.h"
 
 /* While plans are made, for base/waiting.h: layers, workers. */
-#define LS_RUN_PLANNING "planning %lld layers for %d workers"
+#define LS_LAYOUT_PLANNING "planning %lld layers for %d workers"
 
-/* The model and the plan of a config. Both are the caller's; the plan refers to the model. */
-ls_status ls_run_plan(const ls_config *, int nworkers, ls_model *m_p, ls_plan *p_p, ls_error *);
-/* The same with shares of virtual workers: first [nworkers + 1] outlives the plan. */
-ls_status ls_run_plan_shares(const ls_config *, int nworkers, const int *first, ls_model *m_p,
-                             ls_plan *p_p, ls_error *);
-/* Any number of workers up to one a virtual worker has a plan: where settings that don't touch the
- * bits (parallel.shard_group, accumulate) don't do, the nearest that do. group: the workers of a
- * sharding group at most; 0: all are one. */
-ls_status ls_run_plan_any(const ls_config *, int nworkers, int group, const int *first,
-                          ls_model *m_p, ls_plan *p_p, ls_error *);
+typedef struct ls_layout {
+    ls_model model;
+    ls_plan plan; /* refers to the model: a layout is not copied */
+} ls_layout;
+
+/* first [nworkers + 1] is the range of virtual workers of each worker (plan.h), and outlives the
+ * layout; NULL: even ranges. */
+ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_layout *l_p,
+                         ls_error *);
+/* Any number of workers up to one a virtual worker has a layout: where settings that don't touch
+ * the bits (parallel.shard_group, accumulate) are not possible, the nearest that are. group: the
+ * most workers that a sharding group may have; 0: all workers are one group. */
+ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
+                                 ls_layout *l_p, ls_error *);
+void ls_layout_free(ls_layout *);
+
+/* Do workers that wait compute the gradients of slow ones (backup.h)? survives: the workers' state
+ * lies in memory that outlives them. */
+bool ls_layout_has_backups(const ls_config *, const ls_plan *, bool survives);
+/* Has the communication of each worker a thread of its own? `near` workers of one host share
+ * `cores`. A worker with backups has none: it helps others while it would wait for them. */
+bool ls_layout_has_overlap(const ls_config *, const ls_plan *, bool survives, int near, int cores);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* A worker that would run another plan is refused before the first step. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
-    ls_hash own = ls_plan_hash(&m->run->plan);
+    ls_hash own = ls_plan_hash(&m->run->layout.plan);
     ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->nworkers);
     ls_status s = ls_all_gather(m->group, &own, all, sizeof own, LS_U8, e);
     for (int i = 0; s == LS_OK && i < m->nworkers; i++)
@@ -61,8 +61,8 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_config *c = &r->config;
     int worker = worker_of(m, i);
     int near = ls_group_near(m->group), busy = near * (int)c->parallel.threads;
-    bool room = 2 * busy <= ls_cores() && r->nworkers > 1;
-    ls_exec_config x = {.plan = &r->plan,
+    bool survives = r->store != NULL;
+    ls_exec_config x = {.plan = &r->layout.plan,
                         .world = &m->worlds[i],
                         .slot = m->slot,
                         .worker = worker,
@@ -77,16 +77,14 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
         x.decided = note_decided;
         x.decided_arg = m;
     }
-    x.overlap = !ls_run_is_sequential(r) && (c->parallel.overlap == LS_OVERLAP_ON ||
-                                             (c->parallel.overlap == LS_OVERLAP_AUTO && room));
-    if (ls_backup_can(r)) {
+    x.overlap = ls_layout_has_overlap(c, &r->layout.plan, survives, near, ls_cores());
+    if (ls_layout_has_backups(c, &r->layout.plan, survives)) {
         m->backup = ls_backup_new(m);
         x.helpers = ls_backup_helpers(m->backup);
-        x.overlap = false;
     }
-    x.loader.step = ls_plan_vw_step(&r->plan);
-    x.loader.a = ls_plan_vw(&r->plan, worker, 0);
-    x.loader.b = ls_plan_vw(&r->plan, worker, ls_plan_nvws(&r->plan, worker) - 1) + 1;
+    x.loader.step = ls_plan_vw_step(&r->layout.plan);
+    x.loader.a = ls_plan_vw(&r->layout.plan, worker, 0);
+    x.loader.b = ls_plan_vw(&r->layout.plan, worker, ls_plan_nvws(&r->layout.plan, worker) - 1) + 1;
     return ls_exec_create(&x, x_p, e);
 }
 
@@ -94,17 +92,17 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     size_t nbytes = 0;
     if (m->infer.model) return LS_OK;
     int64_t n = m->run->config.train.micro_batch;
-    ls_dtype type = m->run->plan.c.compute;
-    m->infer = (ls_infer){.model = &m->run->model,
+    ls_dtype type = m->run->layout.plan.c.compute;
+    m->infer = (ls_infer){.model = &m->run->layout.model,
                           .dtype = type,
                           .compute = ls_exec_compute(m->execs[0]),
                           .params = m->worlds[0].params,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
-    while (m->infer.n > 1 && ls_infer_nbytes(&m->run->model, type, m->infer.n) > nbytes)
+    while (m->infer.n > 1 && ls_infer_nbytes(&m->run->layout.model, type, m->infer.n) > nbytes)
         m->infer.n--;
-    if (ls_infer_nbytes(&m->run->model, type, m->infer.n) <= nbytes) return LS_OK;
-    m->infer_nbytes = ls_infer_nbytes(&m->run->model, type, 1);
+    if (ls_infer_nbytes(&m->run->layout.model, type, m->infer.n) <= nbytes) return LS_OK;
+    m->infer_nbytes = ls_infer_nbytes(&m->run->layout.model, type, 1);
     void *p = NULL;
     LS_TRY(ls_map(m->infer_nbytes, "evaluation", &p, e));
     m->infer.memory = p;
@@ -121,18 +119,19 @@ static const char *state_dir(const ls_run *r) {
 static ls_status open_worlds(ls_member *m, ls_error *e) {
     const ls_run *r = m->run;
     bool opened = m->worlds && m->worlds[0].params;
-    if (opened) return ls_world_rejoin(m->worlds, &r->plan, m->group, e);
+    if (opened) return ls_world_rejoin(m->worlds, &r->layout.plan, m->group, e);
     free(m->worlds); /* of a view that ended before there were any */
     free(m->execs);
     m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
     if (!ls_run_is_sequential(r))
-        return ls_world_open(m->worlds, &r->plan, m->group, r->store, state_dir(r), e);
+        return ls_world_open(m->worlds, &r->layout.plan, m->group, r->store, state_dir(r), e);
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
-    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&r->plan)};
+    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&r->layout.plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    return ls_world_open_all(m->worlds, &r->plan, m->groups, ls_plan_shards_moments(&r->plan), e);
+    return ls_world_open_all(m->worlds, &r->layout.plan, m->groups,
+                             ls_plan_shards_moments(&r->layout.plan), e);
 }
 
 ls_status ls_member_join(ls_member *m, ls_error *e) {
@@ -145,14 +144,14 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
 /* Each worker draws what no other does for it: its shards where parameters are one copy or sharded,
  * else all. Masters that are not its own go again. */
 static void draw_params(ls_member *m) {
-    const ls_plan *p = &m->run->plan;
+    const ls_plan *p = &m->run->layout.plan;
     for (int i = 0; i < m->nexecs; i++) {
         const ls_world *w = &m->worlds[i];
         for (int k = 0; k < p->nbuckets; k++) {
             bool sharded = ls_plan_gathers(p, k) || w->one;
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
-            ls_model_init(&m->run->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
-                          w->master);
+            ls_model_init(&m->run->layout.model, (uint64_t)m->run->config.train.seed, b.first,
+                          b.end, w->master);
             ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
             if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
@@ -162,11 +161,11 @@ static void draw_params(ls_member *m) {
 /* One copy is read by its first worker, whole; else each reads what it keeps. Of a run's origin the
  * weights alone. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
-    const ls_plan *p = &m->run->plan;
+    const ls_plan *p = &m->run->layout.plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
     if (w->one && w->one_state && worker % ls_plan_shards(p) != 0) return LS_OK;
-    ls_train_state s = {.model = &m->run->model, .params = w->master};
+    ls_train_state s = {.model = &m->run->layout.model, .params = w->master};
     if (m->first_step > 0) {
         s.m = w->m;
         s.v = w->v;
@@ -216,11 +215,12 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     if (s == LS_OK && !kept) s = make_state(m, path, e);
-    if (s == LS_OK && !kept && r->store) ls_store_fill(r->store, &r->plan, m->worker, first_step);
+    if (s == LS_OK && !kept && r->store)
+        ls_store_fill(r->store, &r->layout.plan, m->worker, first_step);
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
     if (kept) {
-        LS_TRY(ls_world_adopt(m->worlds, &r->plan, ls_exec_compute(m->execs[0]), e));
+        LS_TRY(ls_world_adopt(m->worlds, &r->layout.plan, ls_exec_compute(m->execs[0]), e));
         m->scaler = ls_store_scaler(r->store);
     } else if (r->store && m->worker == r->survival.view.first) {
         ls_store_begin(r->store, first_step, &m->scaler);
@@ -238,7 +238,7 @@ void ls_member_part(ls_member *m) {
 void ls_member_leave(ls_member *m) {
     for (int i = 0; i < m->nexecs; i++) {
         if (m->execs) ls_exec_free(m->execs[i]);
-        if (m->worlds) ls_world_close(&m->worlds[i], &m->run->plan);
+        if (m->worlds) ls_world_close(&m->worlds[i], &m->run->layout.plan);
         if (m->groups) ls_group_close(m->groups[i]);
     }
     ls_backup_free(m->backup);
@@ -264,7 +264,7 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
 
 ls_traced_workers ls_member_traced(const ls_member *m) {
     return (ls_traced_workers){.group = m->group,
-                               .plan = &m->run->plan,
+                               .plan = &m->run->layout.plan,
                                .execs = m->execs,
                                .nexecs = m->nexecs,
                                .timeout_s = m->run->config.parallel.timeout_s};

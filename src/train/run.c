@@ -45,8 +45,8 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
 /* The workers of other hosts are not known yet: the first view makes another plan. */
 static ls_status plan_own(ls_run *r, ls_error *e) {
     const ls_config *c = &r->config;
-    return ls_run_plan_any(c, r->nworkers, (int)c->parallel.shard_group, NULL, &r->model, &r->plan,
-                           e);
+    return ls_layout_make_nearest(c, r->nworkers, (int)c->parallel.shard_group, NULL, &r->layout,
+                                  e);
 }
 
 ls_status ls_run_build(ls_run *r, ls_error *e) {
@@ -54,15 +54,15 @@ ls_status ls_run_build(ls_run *r, ls_error *e) {
     if (r->listen || r->join)
         LS_TRY(plan_own(r, e));
     else
-        LS_TRY(ls_run_plan(&r->config, r->nworkers, &r->model, &r->plan, e));
+        LS_TRY(ls_layout_make(&r->config, r->nworkers, NULL, &r->layout, e));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
-    return ls_host_memory_for_plan(&r->config, &r->plan, r->started ? 1 : r->nworkers, copy, e);
+    return ls_host_memory_for_plan(&r->config, &r->layout.plan, r->started ? 1 : r->nworkers, copy,
+                                   e);
 }
 
 void ls_run_free(ls_run *r) {
     ls_run_drop(r);
-    ls_plan_free(&r->plan);
-    ls_model_free(&r->model);
+    ls_layout_free(&r->layout);
     ls_buf_free(&r->config_text);
     ls_buf_free(&r->alike);
     *r = (ls_run){0};
@@ -80,15 +80,15 @@ static void where(const ls_board_slot *slot, const void *arg, char *text, size_t
     const char *after =
         r->store ? "" : "; the run ends. Go on from the last checkpoint with --resume";
     int action = atomic_load(&slot->action);
-    if (action < 0 || action >= r->plan.nactions) {
+    if (action < 0 || action >= r->layout.plan.nactions) {
         snprintf(text, nbytes, " between steps%s", after);
         return;
     }
-    const ls_action *a = &r->plan.actions[action];
+    const ls_action *a = &r->layout.plan.actions[action];
     bool layer = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
     bool bucket = !layer && a->kind != LS_FREE && a->bucket > 0;
     char what[64] = "";
-    if (layer) snprintf(what, sizeof what, " %.60s", r->model.layers[a->layer].name);
+    if (layer) snprintf(what, sizeof what, " %.60s", r->layout.model.layers[a->layer].name);
     if (bucket) snprintf(what, sizeof what, " bucket %d", a->bucket);
     snprintf(text, nbytes, " in step %lld, action %d (%s%s)%s",
              (long long)atomic_load(&slot->step) + 1, action, ls_action_kind_name(a->kind), what,
@@ -104,7 +104,7 @@ ls_status ls_run_launch(ls_run *r, ls_worker_main *worker_main, void *arg, ls_er
     ls_workers w = {.n = ls_run_is_sequential(r) ? 1 : r->nworkers,
                     .transport =
                         ls_run_is_sequential(r) ? "thread" : names[r->config.parallel.transport],
-                    .arena_nbytes = ls_plan_group_nbytes(&r->plan),
+                    .arena_nbytes = ls_plan_group_nbytes(&r->layout.plan),
                     .timeout_s = r->config.parallel.timeout_s,
                     .where = where,
                     .survival = r->store ? &r->survival : NULL};
@@ -129,7 +129,7 @@ ls_scaler_config ls_run_scaler(const ls_run *r) {
 }
 
 bool ls_run_has_scale(const ls_run *r) {
-    return r->plan.c.compute == LS_F16 || r->plan.c.reduce == LS_F16;
+    return r->layout.plan.c.compute == LS_F16 || r->layout.plan.c.reduce == LS_F16;
 }
 
 ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
@@ -159,7 +159,7 @@ ls_folder_run ls_run_folder(const ls_run *r) {
     return (ls_folder_run){.dir = r->dir,
                            .config = &r->config,
                            .config_text = &r->config_text,
-                           .model = &r->model,
+                           .model = &r->layout.model,
                            .store = r->store,
                            .resumes = r->resumes};
 }
@@ -168,7 +168,7 @@ ls_snapshot_run ls_run_snapshot(const ls_run *r) {
     return (ls_snapshot_run){.dir = r->dir,
                              .config = &r->config,
                              .config_text = &r->config_text,
-                             .plan = &r->plan,
+                             .plan = &r->layout.plan,
                              .store = r->store,
                              .first = r->survival.view.first,
                              .n = r->survival.view.n};

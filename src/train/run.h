@@ -22,8 +22,7 @@ typedef struct ls_run {
     bool resumes;     /* the run's folder may be there already */
     ls_buf alike;     /* what all of them must have alike */
     int64_t began_ns; /* when the program began */
-    ls_model model;
-    ls_plan plan;
+    ls_layout layout;
     ls_store *store; /* where the workers' state outlives them; NULL: it does not */
     ls_survival survival;
     int *shares;        /* [nworkers + 1] of virtual workers (plan.first); NULL: even ones */

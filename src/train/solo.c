@@ -23,7 +23,7 @@ static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, dou
 }
 
 ls_status ls_solo_plan(const ls_run *r, ls_plan *plan_p, ls_error *e) {
-    ls_plan_config c = r->plan.c;
+    ls_plan_config c = r->layout.plan.c;
     c.nworkers = c.V;
     c.zero = c.shards = 0;
     c.early = false;
@@ -31,22 +31,21 @@ ls_status ls_solo_plan(const ls_run *r, ls_plan *plan_p, ls_error *e) {
     return ls_plan_make(&c, plan_p, e);
 }
 
-ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_plan *plan, int vw, int64_t steps,
-                       void *grads, double *parts, ls_error *e) {
+ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls_error *e) {
     const ls_run *r = m->run;
-    *x = (ls_solo){.plan = plan};
-    LS_TRY(take_memory(x, &r->model, grads, parts, e));
+    *x = (ls_solo){.plan = t->plan};
+    LS_TRY(take_memory(x, &r->layout.model, t->grads, t->parts, e));
     x->world.params = m->worlds[0].params;
-    ls_exec_config ec = {.plan = plan,
+    ls_exec_config ec = {.plan = t->plan,
                          .world = &x->world,
                          .slot = &x->slot,
-                         .worker = vw,
+                         .worker = t->vw,
                          .threads = (int)r->config.parallel.threads,
                          .busy = 1,
-                         .first_step = steps,
+                         .first_step = t->steps,
                          .loader = ls_run_loader(r, m->corpus)};
-    ec.loader.a = vw;
-    ec.loader.b = vw + 1;
+    ec.loader.a = t->vw;
+    ec.loader.b = t->vw + 1;
     return ls_exec_create(&ec, &x->exec, e);
 }
 

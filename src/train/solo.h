@@ -17,12 +17,18 @@ typedef struct ls_solo {
 /* Of a run's virtual workers, as if there were V workers: for all ls_solo of a view. */
 ls_status ls_solo_plan(const ls_run *, ls_plan *plan_p, ls_error *);
 
-/* By ls_solo_plan()'s plan, which is needed until the close; for the step after `steps` others. The
- * gradient goes to `grads` [nfloats], norms and losses to `parts` [ls_plan_nscalars]; NULL: to
- * world.grads and world.parts, memory of its own. The member has all parameters, and has them as
- * long as this is used. Close it also after a failure. */
-ls_status ls_solo_open(ls_solo *, const ls_member *, const ls_plan *, int vw, int64_t steps,
-                       void *grads, double *parts, ls_error *);
+/* What is to be computed, and where it goes. */
+typedef struct ls_solo_task {
+    const ls_plan *plan; /* ls_solo_plan()'s; needed until the close */
+    int vw;
+    int64_t steps; /* complete before this one */
+    void *grads;   /* [nfloats] } NULL: memory of ls_solo's own, world.grads and world.parts */
+    double *parts; /* [ls_plan_nscalars] norms and losses } */
+} ls_solo_task;
+
+/* The member has all parameters, and keeps them for as long as this is used. Close it also after a
+ * failure. */
+ls_status ls_solo_open(ls_solo *, const ls_member *, const ls_solo_task *, ls_error *);
 void ls_solo_close(ls_solo *);
 
 #endif

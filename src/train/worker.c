@@ -72,9 +72,9 @@ static void note_loss(loop *l) {
 static ls_status evaluate(loop *l, bool whole, ls_error *e) {
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
     ls_world *w = &l->m.worlds[0];
-    LS_TRY(ls_world_gather_params(w, &l->run->plan, e));
+    LS_TRY(ls_world_gather_params(w, &l->run->layout.plan, e));
     LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
-    ls_world_drop_params(w, &l->run->plan);
+    ls_world_drop_params(w, &l->run->layout.plan);
     if (!whole) note_loss(l);
     if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
@@ -86,8 +86,11 @@ static ls_status evaluate(loop *l, bool whole, ls_error *e) {
 
 static ls_status write_checkpoint(const loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
-    ls_train_state s = {
-        .model = &l->run->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
+    ls_train_state s = {.model = &l->run->layout.model,
+                        .step = l->steps,
+                        .params = w->master,
+                        .m = w->m,
+                        .v = w->v};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_buf record = {0};
     ls_corpus_record_write(&l->corpus.record, &record);
@@ -133,7 +136,7 @@ static ls_status mend_folder(loop *l, ls_error *e) {
 
 /* Without a store: worker 0 writes, the others wait for it. */
 static ls_status save_now(loop *l, bool last, ls_error *e) {
-    const ls_plan *p = &l->run->plan;
+    const ls_plan *p = &l->run->layout.plan;
     ls_status s = LS_OK;
     ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
@@ -244,7 +247,7 @@ static void leave(const loop *l, const ls_verdict *v, const char *what) {
            "leaves",
            (long long)l->steps, l->m.worker, (int)getpid(), host, what);
     atomic_store(&l->m.slot->leaves, 1);
-    if (v->parameters && !ls_plan_shards_moments(&l->run->plan))
+    if (v->parameters && !ls_plan_shards_moments(&l->run->layout.plan))
         ls_store_void(l->run->store, l->m.worker);
 }
 
@@ -444,7 +447,7 @@ static ls_status agree_on_done(loop *l, ls_error *e) {
     LS_TRY(ls_broadcast(l->m.group, told, 2 + N, LS_I64, 0, e));
     l->steps = told[0];
     if (!store) return LS_OK;
-    l->shared = ls_snapshot_is_shared(&l->run->plan, (int)told[1]);
+    l->shared = ls_snapshot_is_shared(&l->run->layout.plan, (int)told[1]);
     for (int i = 0; i < N; i++) ls_store_set(store, flags[i], told[2 + i]);
     ls_store_set(store, LS_STORE_FOLDER_BEGUN, 1);
     ls_store_set(store, LS_STORE_FOLDER_MADE, 1);
@@ -500,7 +503,7 @@ static ls_status open_folder(loop *l, ls_error *e) {
 static void tell_memory(const ls_run *r) {
     ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
     ls_memory m;
-    ls_plan_memory(&r->plan, &how, &m);
+    ls_plan_memory(&r->layout.plan, &how, &m);
     ls_purpose most = ls_memory_worst(&m);
     ls_log("memory of a worker: %.1f MB at most, %.1f of it %s", (double)m.peak / 1e6,
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
@@ -529,7 +532,7 @@ static void tell_beginning(const loop *l) {
     if (r->survival.view.id.number > 1) return;
     ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
            "virtual worker%s",
-           r->dir, r->model.count, (unsigned long long)l->corpus.ntrain,
+           r->dir, r->layout.model.count, (unsigned long long)l->corpus.ntrain,
            (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
            ls_run_workers_name(r), (long long)r->config.train.virtual_workers,
            ls_plural(r->config.train.virtual_workers));

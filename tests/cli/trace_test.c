@@ -11,7 +11,7 @@
 enum { STEPS = 5 };
 
 /* The plan of configs/tiny.yaml with n workers, and more keys set: "key=value key=value". */
-static void make_plan(int n, const char *sets, ls_model *m, ls_plan *p) {
+static void make_plan(int n, const char *sets, ls_layout *l) {
     ls_config c;
     ls_error e = {0};
     assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
@@ -19,7 +19,7 @@ static void make_plan(int n, const char *sets, ls_model *m, ls_plan *p) {
     snprintf(text, sizeof text, "%s", sets);
     for (char *set = strtok(text, " "); set; set = strtok(NULL, " "))
         assert_ls_ok(ls_config_set(&c, set, &e), e);
-    assert_ls_ok(ls_run_plan(&c, n, m, p, &e), e);
+    assert_ls_ok(ls_layout_make(&c, n, NULL, l, &e), e);
 }
 
 /* A worker's part of a step, whose events [n] are sorted. */
@@ -53,15 +53,14 @@ static void check_sums(const ls_plan *p, const ls_timeline_event **sorted, size_
 }
 
 static void check_timeline(const char *name, int n, const char *sets, int first, int nsteps) {
-    ls_model m;
-    ls_plan p;
+    ls_layout l;
     ls_timeline t;
     ls_error e = {0};
     char path[128], hash[LS_HASH_TEXT];
-    make_plan(n, sets, &m, &p);
+    make_plan(n, sets, &l);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_ls_ok(ls_timeline_read(path, &t, &e), e);
-    ls_hash_text(ls_plan_hash(&p), hash);
+    ls_hash_text(ls_plan_hash(&l.plan), hash);
     assert_string_equal(t.plan, hash);
     assert_string_equal(t.label, "measured");
     assert_int_equal(t.nworkers, n);
@@ -70,16 +69,15 @@ static void check_timeline(const char *name, int n, const char *sets, int first,
     for (int step = 0; step < nsteps; step++) {
         size_t count = 0;
         const ls_timeline_event **sorted = ls_timeline_sorted(&t, step, &count);
-        for (int w = 0; w < n; w++) check_worker(&p, w, sorted, count);
-        check_sums(&p, sorted, count);
+        for (int w = 0; w < n; w++) check_worker(&l.plan, w, sorted, count);
+        check_sums(&l.plan, sorted, count);
         if (step)
             assert_true(t.begins_ns[step - 1] + ls_timeline_step_ns(&t, step - 1) <=
                         t.begins_ns[step]);
         free(sorted);
     }
     ls_timeline_free(&t);
-    ls_plan_free(&p);
-    ls_model_free(&m);
+    ls_layout_free(&l);
 }
 
 /* Trains with --trace, and checks the timeline and that the weights are those of @/plain. */

@@ -26,7 +26,7 @@ static ls_status audits(ls_member *m, job *j, ls_error *e) {
     LS_TRY(ls_member_join(m, e));
     LS_TRY(ls_member_begin(m, 0, NULL, e));
     if (j->bad_params && m->worker == CULPRIT)
-        ((float *)m->worlds[0].params)[j->run.model.params[4].offset] += 1;
+        ((float *)m->worlds[0].params)[j->run.layout.model.params[4].offset] += 1;
     for (int64_t steps = 0; steps < 8; steps++)
         LS_TRY(ls_audit(m, steps, &j->verdicts[m->worker][steps], e));
     return LS_OK;
@@ -81,7 +81,7 @@ static void test_bad_params(void **state) {
             assert_false(v->good);
             assert_true(v->parameters);
             assert_int_equal(v->culprit, CULPRIT);
-            assert_string_equal(v->tensor, j.run.model.params[4].name);
+            assert_string_equal(v->tensor, j.run.layout.model.params[4].name);
         }
     ls_run_free(&j.run);
 }

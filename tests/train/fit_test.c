@@ -15,16 +15,14 @@ static ls_config config_with(const char *const *sets, int n) {
 }
 
 static ls_memory memory_of(const ls_config *c, int workers, size_t *flat_p) {
-    ls_model m;
-    ls_plan p;
+    ls_layout l;
     ls_memory memory;
     ls_error e;
-    assert_ls_ok(ls_run_plan(c, workers, &m, &p, &e), e);
+    assert_ls_ok(ls_layout_make(c, workers, NULL, &l, &e), e);
     ls_memory_config how = ls_fit_memory(c, workers);
-    ls_plan_memory(&p, &how, &memory);
-    *flat_p = m.nfloats * sizeof(float);
-    ls_plan_free(&p);
-    ls_model_free(&m);
+    ls_plan_memory(&l.plan, &how, &memory);
+    *flat_p = l.model.nfloats * sizeof(float);
+    ls_layout_free(&l);
     return memory;
 }
 
