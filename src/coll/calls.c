@@ -251,14 +251,14 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
         settle(&r);
         return LS_OK;
     }
-    ls_request *r = LS_NEW(ls_request);
+    ls_request *r = ls_slab_take(&g->requests);
     ls_status s = start(g, &a, r, e);
     r->owned = true;
     r->settle = a.settle;
     if (s == LS_OK)
         *r_p = r;
     else
-        free(r);
+        ls_slab_give(&g->requests, r);
     return s;
 }
 
@@ -280,13 +280,13 @@ static ls_status run_message(ls_group *g, bool send, void *buf, size_t count, ls
         LS_TRY(ls_request_start_message(g, send, buf, nbytes, peer, dtype, &r, e));
         return ls_request_wait(&r, -1, true, e);
     }
-    ls_request *r = LS_NEW(ls_request);
+    ls_request *r = ls_slab_take(&g->requests);
     ls_status s = ls_request_start_message(g, send, buf, nbytes, peer, dtype, r, e);
     r->owned = true;
     if (s == LS_OK)
         *r_p = r;
     else
-        free(r);
+        ls_slab_give(&g->requests, r);
     return s;
 }
 
@@ -307,7 +307,7 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "wait: no request");
     LS_TRY(ls_request_wait(*r_p, (int64_t)(timeout_s * 1e9), timeout_s < 0, e));
     settle(*r_p);
-    free(*r_p);
+    ls_slab_give(&(*r_p)->g->requests, *r_p);
     *r_p = NULL;
     return LS_OK;
 }

@@ -72,12 +72,15 @@ static void unlink_group(ls_endpoint *p, ls_group *g) {
     pthread_mutex_unlock(&p->groups_lock);
 }
 
+enum { REQUESTS = 16 }; /* of a chunk of their memory */
+
 /* Members are `ranks` of the endpoint; `id` is free at all of them. */
 static ls_status open_group(ls_endpoint *p, int id, uint32_t identity, int rank, int size,
                             const int *ranks, ls_group **g_p, ls_error *e) {
     ls_group *g = LS_NEW(ls_group);
     *g = (ls_group){.end = p, .id = id, .identity = identity, .rank = rank, .size = size};
     pthread_mutex_init(&g->lock, NULL);
+    ls_slab_open(&g->requests, sizeof(ls_request), REQUESTS);
     g->suspect = -1;
     g->ranks = LS_NEW_ARRAY(int, (size_t)size);
     g->hosts = LS_NEW_ARRAY(int, (size_t)size);

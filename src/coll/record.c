@@ -1,8 +1,10 @@
 /* record.c - see record.h. */
 #include "coll/record.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/plural.h"
 
@@ -121,10 +123,11 @@ bool ls_record_reads_as(const ls_record *a, const ls_record *b) {
 const char *ls_process_state(int pid) {
     char path[64], line[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "r");
-    if (!f) return "gone";
-    size_t n = fread(line, 1, sizeof line - 1, f);
-    fclose(f);
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* not fopen(), which allocates */
+    if (fd < 0) return "gone";
+    ssize_t n = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (n < 0) return "gone"; /* it ended meanwhile */
     line[n] = 0;
     const char *state = strrchr(line, ')'); /* the name may have blanks and brackets */
     switch (state && state[1] ? state[2] : '?') {

@@ -552,10 +552,7 @@ ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nby
 }
 
 void ls_request_close_all(ls_group *g) {
-    while (g->first) {
-        ls_request *r = g->first;
-        abandon(r);
-        if (r->owned) free(r);
-    }
+    while (g->first) abandon(g->first);
+    ls_slab_close(&g->requests);
     for (int i = 0; i < LS_CACHE; i++) forget(&g->cache[i]);
 }

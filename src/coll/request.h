@@ -16,6 +16,7 @@
 #ifndef LS_COLL_REQUEST_H
 #define LS_COLL_REQUEST_H
 
+#include "base/slab.h"
 #include "coll/endpoint.h"
 #include "coll/flight.h"
 #include "coll/shared.h"
@@ -52,7 +53,7 @@ struct ls_request {
     ls_record record; /* of a collective */
     atomic_bool done; /* set last: whoever sees it may free the request */
     ls_settle settle;
-    bool owned; /* by the caller of a _start function: freed when it is done */
+    bool owned; /* by the caller of a _start function: given back to g->requests when it is done */
     ls_shared_call *shared;
     ls_cached *cached; /* of a flight */
     bool native, message_only, receives;
@@ -82,6 +83,7 @@ struct ls_group {
     ls_cached cache[LS_CACHE];
     pthread_mutex_t lock; /* of the list of requests, the shared calls in it, and of breaking */
     ls_request *first;
+    ls_slab requests;  /* those that _start functions give to their callers */
     ls_call_site site; /* where the call that is made now stands */
     ls_call_form form; /* of collectives that the library makes for a call of the user's */
     ls_call_mark mark; /* of the next call */

@@ -5,52 +5,76 @@
 #include "base/mem.h"
 #include "coll/shared_inside.h"
 
-/* For sums over the leaves of a call: those of the latest virtual workers are kept. */
-struct scratch {
-    ls_leaves leaves;
+/* The leaves of a sum, and memory to read them. */
+typedef struct leaf_set {
+    ls_leaves leaves; /* n 0: none so far */
     int V;
-    int *first; /* [size + 1] a copy, or NULL */
-    float wide[PIECE / 2];
+    int *first;                 /* [size + 1] a copy, or NULL */
     float *widened;             /* [leaves.n][PIECE / 2], of halves */
     const void **data, **wides; /* [leaves.n] */
     const unsigned char **base; /* [leaves.n] */
+} leaf_set;
+
+/* A step has sums over virtual workers and sums over workers: both are retained. */
+enum { SETS = 4 };
+
+struct scratch {
+    leaf_set sets[SETS], *now;
+    int oldest;
+    float wide[PIECE / 2];
 };
 
-static void free_leaves(struct scratch *w) {
-    ls_leaves_free(&w->leaves);
-    free(w->first);
-    free(w->widened);
-    free(w->data);
-    free(w->wides);
-    free(w->base);
+static void free_set(leaf_set *x) {
+    ls_leaves_free(&x->leaves);
+    free(x->first);
+    free(x->widened);
+    free(x->data);
+    free(x->wides);
+    free(x->base);
 }
 
+static void make_set(const ls_shared *s, int V, const int *first, leaf_set *x) {
+    size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
+    free_set(x);
+    *x = (leaf_set){.V = V};
+    if (first) x->first = memcpy(ls_alloc(nbytes), first, nbytes);
+    ls_leaves_make(V, first, s->size, &x->leaves);
+    size_t n = (size_t)x->leaves.n;
+    x->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
+    x->data = LS_NEW_ARRAY(const void *, n);
+    x->wides = LS_NEW_ARRAY(const void *, n);
+    x->base = LS_NEW_ARRAY(const unsigned char *, n);
+}
+
+static bool is_set(const ls_shared *s, const leaf_set *x, int V, const int *first) {
+    size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
+    if (!x->leaves.n || x->V != V || !x->first != !first) return false;
+    return !first || memcmp(x->first, first, nbytes) == 0;
+}
+
+/* scratch->now: the leaves of sums over these virtual workers. */
 static void make_leaves(const ls_shared *s, int V, const int *first) {
     struct scratch *w = s->scratch;
-    size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
-    bool alike = w->V == V && !w->first == !first && (!first || !memcmp(w->first, first, nbytes));
-    if (w->leaves.n && alike) return;
-    free_leaves(w);
-    w->V = V;
-    w->first = NULL;
-    if (first) w->first = memcpy(ls_alloc(nbytes), first, nbytes);
-    ls_leaves_make(V, first, s->size, &w->leaves);
-    size_t n = (size_t)w->leaves.n;
-    w->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
-    w->data = LS_NEW_ARRAY(const void *, n);
-    w->wides = LS_NEW_ARRAY(const void *, n);
-    w->base = LS_NEW_ARRAY(const unsigned char *, n);
+    if (is_set(s, w->now, V, first)) return;
+    for (int i = 0; i < SETS; i++) {
+        w->now = &w->sets[i];
+        if (is_set(s, w->now, V, first)) return;
+    }
+    w->now = &w->sets[w->oldest];
+    w->oldest = (w->oldest + 1) % SETS;
+    make_set(s, V, first, w->now);
 }
 
 struct scratch *ls_shared_scratch_new(const ls_shared *s) {
     struct scratch *w = LS_NEW(struct scratch);
+    w->now = w->sets;
     ls_shared t = {.size = s->size, .scratch = w};
     make_leaves(&t, 0, NULL);
     return w;
 }
 
 void ls_shared_scratch_free(struct scratch *w) {
-    if (w) free_leaves(w);
+    for (int i = 0; w && i < SETS; i++) free_set(&w->sets[i]);
     free(w);
 }
 
@@ -83,22 +107,23 @@ static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *f
  * most. */
 static void reduce_piece(ls_shared *s, const ls_call *c, int leaves, size_t n, void *out) {
     struct scratch *w = s->scratch;
-    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = w->leaves.V, .nleaves = leaves};
-    if (leaves < w->leaves.n) sum.V = leaves; /* the tree over these workers alone */
-    sum.nodes = w->leaves.nodes;
-    sum.data = w->data;
+    const leaf_set *x = w->now;
+    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = x->leaves.V, .nleaves = leaves};
+    if (leaves < x->leaves.n) sum.V = leaves; /* the tree over these workers alone */
+    sum.nodes = x->leaves.nodes;
+    sum.data = x->data;
     if (!ls_call_widens(c)) {
         ls_tree_sum_run(&sum, s->k, 0, n, out);
         if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
         return;
     }
     for (int i = 0; i < leaves; i++) {
-        float *leaf = w->widened + (size_t)i * (PIECE / 2);
-        s->k->widen(c->dtype, n, w->data[i], leaf);
-        w->wides[i] = leaf;
+        float *leaf = x->widened + (size_t)i * (PIECE / 2);
+        s->k->widen(c->dtype, n, x->data[i], leaf);
+        x->wides[i] = leaf;
     }
     sum.dtype = LS_F32;
-    sum.data = w->wides;
+    sum.data = x->wides;
     ls_tree_sum_run(&sum, s->k, 0, n, w->wide);
     if (c->op == LS_AVG) s->k->average(LS_F32, n, s->size, w->wide);
     s->k->narrow(c->dtype, n, w->wide, out);
@@ -107,11 +132,11 @@ static void reduce_piece(ls_shared *s, const ls_call *c, int leaves, size_t n, v
 /* Elements [first, end) of the first `leaves` inputs (scratch->base) into out. */
 static void reduce_first(ls_shared *s, const ls_call *c, int leaves, size_t first, size_t end,
                          unsigned char *out) {
-    struct scratch *w = s->scratch;
+    const leaf_set *x = s->scratch->now;
     size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
     for (size_t at = first; at < end; at += most) {
         size_t n = end - at < most ? end - at : most;
-        for (int i = 0; i < leaves; i++) w->data[i] = w->base[i] + at * size;
+        for (int i = 0; i < leaves; i++) x->data[i] = x->base[i] + at * size;
         reduce_piece(s, c, leaves, n, out + (at - first) * size);
     }
 }
@@ -119,7 +144,7 @@ static void reduce_first(ls_shared *s, const ls_call *c, int leaves, size_t firs
 /* ... of all inputs. */
 static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
                          unsigned char *out) {
-    const ls_leaves *l = &s->scratch->leaves;
+    const ls_leaves *l = &s->scratch->now->leaves;
     reduce_first(s, c, l->n, first, end, out);
     s->bytes_read +=
         (end - first) * ls_dtype_size(c->dtype) * (size_t)(l->n - ls_leaves_of(l, s->rank));
@@ -128,11 +153,11 @@ static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t en
 /* Where the call's inputs lie: every leaf's. */
 static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
     make_leaves(s, x->call.V, x->call.first);
-    const ls_leaves *l = &s->scratch->leaves;
+    const ls_leaves *l = &s->scratch->now->leaves;
     size_t stride = x->call.stride * ls_dtype_size(x->call.dtype);
     for (int i = 0; i < l->n; i++)
-        s->scratch->base[i] = input_of(s, x, l->worker[i]) + (size_t)l->slot[i] * stride;
-    return s->scratch->base;
+        s->scratch->now->base[i] = input_of(s, x, l->worker[i]) + (size_t)l->slot[i] * stride;
+    return s->scratch->now->base;
 }
 
 /* ---- scan and exscan ---- */
@@ -219,7 +244,7 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
  * blocks of a worker's first leaf, then those of the next. */
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
     make_leaves(s, c->V, c->first);
-    size_t parts = (size_t)s->size * (size_t)s->scratch->leaves.most;
+    size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
     return (size_t)HALF / parts / ls_dtype_size(c->dtype);
 }
 
@@ -246,7 +271,7 @@ static void staged_range(const ls_shared *s, const ls_shared_call *x, int block,
 void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
     unsigned char *to = half_of(s, x, s->rank);
     size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
-    int inputs = ls_leaves_of(&s->scratch->leaves, s->rank);
+    int inputs = ls_leaves_of(&s->scratch->now->leaves, s->rank);
     for (int i = 0; i < inputs * s->size; i++, to += part * size) {
         size_t first, n, input = (size_t)(i / s->size) * x->call.stride;
         staged_range(s, x, i % s->size, &first, &n);
@@ -266,9 +291,9 @@ void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
     size_t first, n, size = ls_dtype_size(x->call.dtype);
     size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
     staged_range(s, x, s->rank, &first, &n);
-    const ls_leaves *l = &s->scratch->leaves;
+    const ls_leaves *l = &s->scratch->now->leaves;
     for (int i = 0; i < l->n; i++)
-        s->scratch->base[i] =
+        s->scratch->now->base[i] =
             half_of(s, x, l->worker[i]) + (size_t)(l->slot[i] * s->size) * part + at;
     unsigned char *to = half_of(s, x, s->rank) + at;
     if (ls_collective_is_prefix(x->call.what)) {

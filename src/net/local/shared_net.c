@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/slab.h"
 #include "net/local/ring.h"
 
 enum { PART = 256 * 1024, PART_MIN = 4096, PARTS = 4096 /* on the way at once */ };
@@ -26,6 +27,9 @@ enum { PART = 256 * 1024, PART_MIN = 4096, PARTS = 4096 /* on the way at once */
 /* Copies are waited for this long before a message goes through the notes; answers that are owed
  * hold up a close this long at most. */
 static const int64_t FULL_NS = 2 * 1000 * 1000, LAST_ANSWERS_NS = 1000 * 1000 * 1000;
+
+/* What comes and goes with messages; of a chunk of its memory CHUNK. */
+enum { PENDING, EARLY, ANSWER, NKINDS, CHUNK = 64 };
 
 /* A send or a receive that is not done. */
 typedef struct pending {
@@ -69,6 +73,7 @@ typedef struct shared_net {
     uint32_t free_part; /* PARTS: none */
     int copies;         /* parts with a copy */
     int64_t full_since; /* there was no room for a part, and none was given back since; or 0 */
+    ls_slab memory[NKINDS];
     atomic_int aborted;
 } shared_net;
 
@@ -155,7 +160,7 @@ static bool send_part(shared_net *x, pending *p) {
 static void end_if_read(shared_net *x, pending *p) {
     if (p->unread || (p->m && p->at < p->m->nbytes)) return;
     if (p->m) finish(x, p->m);
-    free(p);
+    ls_slab_give(&x->memory[PENDING], p);
 }
 
 static void push_sends(shared_net *x) {
@@ -192,7 +197,7 @@ static void push_answers(shared_net *x) {
         answer *a = *link;
         if (write_answer(x, a->to, a->id)) {
             *link = a->next;
-            free(a);
+            ls_slab_give(&x->memory[ANSWER], a);
         } else {
             link = &a->next;
         }
@@ -201,7 +206,7 @@ static void push_answers(shared_net *x) {
 
 static void answer_part(shared_net *x, int to, uint32_t id) {
     if (write_answer(x, to, id)) return;
-    answer *a = LS_NEW(answer);
+    answer *a = ls_slab_take(&x->memory[ANSWER]);
     *a = (answer){to, id, x->answers};
     x->answers = a;
 }
@@ -224,7 +229,7 @@ static void read_part(shared_net *x, pending **link, const ls_note *note) {
     x->net.messages_received++;
     *link = p->next;
     finish(x, m);
-    free(p);
+    ls_slab_give(&x->memory[PENDING], p);
 }
 
 static pending **wanted(shared_net *x, int from, uint64_t tag) {
@@ -258,9 +263,8 @@ static void take_note(shared_net *x, int from, const ls_note *note) {
         read_part(x, p, note);
         return;
     }
-    early *kept = LS_NEW(early);
-    kept->from = from;
-    kept->note = *note;
+    early *kept = ls_slab_take(&x->memory[EARLY]);
+    *kept = (early){.from = from, .note = *note};
     *x->early_end = kept;
     x->early_end = &kept->next;
 }
@@ -286,8 +290,8 @@ static void take_notes(shared_net *x) {
 static ls_status shared_send(ls_net *net, ls_message *m, ls_error *e) {
     shared_net *x = (shared_net *)net;
     (void)e;
-    pending *p = LS_NEW(pending);
-    p->m = m;
+    pending *p = ls_slab_take(&x->memory[PENDING]);
+    *p = (pending){.m = m};
     *x->sends_end = p;
     x->sends_end = &p->next;
     net->messages_sent++;
@@ -299,7 +303,7 @@ static ls_status shared_send(ls_net *net, ls_message *m, ls_error *e) {
 static ls_status shared_recv(ls_net *net, ls_message *m, ls_error *e) {
     shared_net *x = (shared_net *)net;
     (void)e;
-    pending *p = LS_NEW(pending);
+    pending *p = ls_slab_take(&x->memory[PENDING]);
     *p = (pending){.m = m, .next = x->recvs};
     x->recvs = p;
     for (early **link = &x->early; *link;) {
@@ -311,7 +315,7 @@ static ls_status shared_recv(ls_net *net, ls_message *m, ls_error *e) {
         *link = kept->next;
         pending **w = wanted(x, kept->from, kept->note.tag);
         if (w) read_part(x, w, &kept->note);
-        free(kept);
+        ls_slab_give(&x->memory[EARLY], kept);
     }
     x->early_end = &x->early;
     while (*x->early_end) x->early_end = &(*x->early_end)->next;
@@ -350,7 +354,7 @@ static ls_status shared_poll(ls_net *net, int64_t timeout_ns, ls_message **done_
     return LS_OK;
 }
 
-static void forget_pending(pending **link, const void *owner, bool sent) {
+static void forget_pending(shared_net *x, pending **link, const void *owner, bool sent) {
     while (*link) {
         pending *p = *link;
         if (p->m->owner != owner) {
@@ -359,7 +363,7 @@ static void forget_pending(pending **link, const void *owner, bool sent) {
         }
         *link = p->next;
         p->m = NULL;
-        if (!sent || !p->unread) free(p);
+        if (!sent || !p->unread) ls_slab_give(&x->memory[PENDING], p);
     }
 }
 
@@ -369,8 +373,8 @@ static void shared_forget(ls_net *net, const void *owner) {
         pending *p = x->parts[i].of;
         if (p && p->m && p->m->owner == owner && p->at == p->m->nbytes) p->m = NULL;
     }
-    forget_pending(&x->sends, owner, true);
-    forget_pending(&x->recvs, owner, false);
+    forget_pending(x, &x->sends, owner, true);
+    forget_pending(x, &x->recvs, owner, false);
     x->sends_end = &x->sends;
     while (*x->sends_end) x->sends_end = &(*x->sends_end)->next;
     ls_message_queue_drop(&x->done, owner);
@@ -380,14 +384,6 @@ static void shared_abort(ls_net *net) {
     shared_net *x = (shared_net *)net;
     atomic_store(&x->aborted, 1);
     ls_bell_ring(&ls_commons_worker_of(x->c, net->rank)->bell);
-}
-
-static void free_pending(pending *p) {
-    while (p) {
-        pending *next = p->next;
-        free(p);
-        p = next;
-    }
 }
 
 /* A peer that is still there waits for them. */
@@ -404,22 +400,7 @@ static void give_last_answers(shared_net *x) {
 static void shared_close(ls_net *net) {
     shared_net *x = (shared_net *)net;
     give_last_answers(x);
-    for (uint32_t i = 0; i < PARTS; i++) {
-        pending *p = x->parts[i].of;
-        if (p && --p->unread == 0 && (!p->m || p->at == p->m->nbytes)) free(p);
-    }
-    free_pending(x->sends);
-    free_pending(x->recvs);
-    while (x->early) {
-        early *next = x->early->next;
-        free(x->early);
-        x->early = next;
-    }
-    while (x->answers) {
-        answer *next = x->answers->next;
-        free(x->answers);
-        x->answers = next;
-    }
+    for (int i = 0; i < NKINDS; i++) ls_slab_close(&x->memory[i]);
     free(x->parts);
     free(x);
 }
@@ -446,6 +427,9 @@ ls_net *ls_shared_net_open(ls_commons *c, const ls_patience *patience) {
     x->patience = *patience;
     x->sends_end = &x->sends;
     x->early_end = &x->early;
+    ls_slab_open(&x->memory[PENDING], sizeof(pending), CHUNK);
+    ls_slab_open(&x->memory[EARLY], sizeof(early), CHUNK);
+    ls_slab_open(&x->memory[ANSWER], sizeof(answer), CHUNK);
     x->done.end = &x->done.first;
     x->parts = LS_NEW_ARRAY(sent_part, PARTS);
     for (uint32_t i = 0; i < PARTS; i++) x->parts[i].next_free = i + 1;

@@ -11,7 +11,7 @@
 #include "net/address.h"
 #include "net/net.h"
 
-enum { PARTS = 16 }; /* of one write: two a frame */
+enum { PARTS = 16 /* of one write: two a frame */, ITEMS = 16 /* of a chunk */ };
 
 struct ls_conn_item {
     struct ls_conn_item *next;
@@ -34,6 +34,7 @@ ls_status ls_conn_new(int fd, bool server, const ls_key *key, ls_conn **c_p, ls_
     ls_conn *c = LS_NEW(ls_conn);
     *c = (ls_conn){.fd = fd, .secure = secure};
     c->end = &c->first;
+    ls_slab_open(&c->items, sizeof *c->first, ITEMS);
     *c_p = c;
     return LS_OK;
 }
@@ -65,12 +66,8 @@ void ls_conn_free(ls_conn *c) {
     if (!c) return;
     ls_secure_close(c->secure);
     close(c->fd);
-    while (c->first) {
-        ls_conn_item *next = c->first->next;
-        free(c->first->owned);
-        free(c->first);
-        c->first = next;
-    }
+    for (ls_conn_item *item = c->first; item; item = item->next) free(item->owned);
+    ls_slab_close(&c->items);
     free(c->buffer);
     free(c);
 }
@@ -117,7 +114,7 @@ static ls_conn_item **first_long(ls_conn *c) {
 
 ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, void *token,
                   ls_error *e) {
-    ls_conn_item *item = malloc(sizeof *item);
+    ls_conn_item *item = ls_slab_try(&c->items);
     if (!item) {
         ls_fail(e, LS_ENOMEM, "no memory for a message");
         return LS_IO_FAILED;
@@ -187,7 +184,7 @@ ls_io ls_conn_flush_some(ls_conn *c, size_t *room_p, void **token_p, ls_error *e
         if (!c->first) c->end = &c->first;
         *token_p = item->token;
         free(item->owned);
-        free(item);
+        ls_slab_give(&c->items, item);
     }
     return LS_IO_DONE;
 }
@@ -221,7 +218,7 @@ void ls_conn_forget(ls_conn *c, const void *token) {
         item->token = NULL;
         if (!item->begun) {
             *link = item->next;
-            free(item);
+            ls_slab_give(&c->items, item);
             continue;
         }
         size_t n = item->n - item->ncopied;

@@ -10,6 +10,7 @@
 
 #include <sys/socket.h>
 
+#include "base/slab.h"
 #include "net/tcp/secure.h"
 
 /* On the wire little-endian, 32 bytes. */
@@ -39,6 +40,7 @@ typedef struct ls_conn {
     bool reset; /* broken off by the peer before it was open */
     int redials;
     ls_conn_item *first, **end; /* to be written */
+    ls_slab items;
     /* What has been read and not taken; NULL until something has. */
     unsigned char *buffer;
     size_t at, len;

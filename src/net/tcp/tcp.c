@@ -40,6 +40,7 @@
 
 enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST, LAST };
 enum { EAGER = 65536, EVENTS = 64, SPIN_NS = 50000, TURN = 524288 + 4096 };
+enum { NOTES = 64, EARLY = 16 };            /* of a chunk of their memory */
 static const int64_t SILENCE_NS = 20000000; /* a long message waits without a word for so long */
 static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
 static const int64_t SHORT_FAREWELL_NS =
@@ -91,6 +92,7 @@ typedef struct tcp_net {
     int64_t announce_at; /* when peers are told of silent sends; INT64_MAX: there are none */
     ls_message *wanted;  /* posted receives */
     early *early, **early_end;
+    ls_slab notes, early_slab; /* memory of these */
     ls_message_queue done;
     bool moved;     /* since poll() began */
     bool told_lost; /* the others know */
@@ -254,20 +256,20 @@ static ls_status put(tcp_net *x, int rank, int kind, const ls_message *m, const 
 
 /* ---- notes and early messages ---- */
 
-static bool take_note(note **link, uint64_t tag, note *taken_p) {
+static bool take_note(tcp_net *x, note **link, uint64_t tag, note *taken_p) {
     for (; *link; link = &(*link)->next)
         if ((*link)->tag == tag) {
             note *n = *link;
             *taken_p = *n;
             *link = n->next;
-            free(n);
+            ls_slab_give(&x->notes, n);
             return true;
         }
     return false;
 }
 
-static void keep_note(note **list, const ls_frame *f) {
-    note *n = LS_NEW(note);
+static void keep_note(tcp_net *x, note **list, const ls_frame *f) {
+    note *n = ls_slab_take(&x->notes);
     *n = (note){.tag = f->tag, .print = f->print, .nbytes = f->nbytes, .next = *list};
     *list = n;
 }
@@ -320,7 +322,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
             ls_conn_take(c, NULL, f->nbytes);
             received(x, m, f->print, f->nbytes);
         } else {
-            early *a = ls_alloc(sizeof *a + f->nbytes);
+            early *a = ls_slab_take(&x->early_slab);
             *a = (early){.from = from, .tag = f->tag, .print = f->print, .nbytes = f->nbytes};
             *x->early_end = a;
             x->early_end = &a->next;
@@ -342,7 +344,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         for (m = x->wanted; m && (m->peer != from || m->tag != f->tag); m = m->next) {
         }
         if (!m)
-            keep_note(&p->there, f);
+            keep_note(x, &p->there, f);
         else if (m->nbytes != f->nbytes) {
             take_message(&x->wanted, from, f->tag);
             if (m->nbytes <= EAGER) release(x, from, m);
@@ -353,7 +355,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         m = take_message(&p->silent, from, f->tag);
         if (!m) m = take_message(&p->waiting, from, f->tag);
         if (!m)
-            keep_note(&p->asked, f);
+            keep_note(x, &p->asked, f);
         else if (put(x, from, BULK, m, m->data, m->nbytes, m, NULL) != LS_OK)
             conn_lost(x, from, false, "it can't be written to");
         return true;
@@ -386,7 +388,7 @@ static void on_payload(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     while (*link != a) link = &(*link)->next;
     *link = a->next;
     if (!a->next) x->early_end = link;
-    free(a);
+    ls_slab_give(&x->early_slab, a);
 }
 
 /* Reads all that a peer has sent. */
@@ -442,7 +444,7 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     /* Done when it is with the kernel, not when it is copied: who goes on to compute does not poll,
      * and the peer would wait for what lies here behind a handshake. */
     if (m->nbytes <= EAGER) return put(x, m->peer, DATA, m, m->data, m->nbytes, m, e);
-    if (take_note(&p->asked, m->tag, &asked))
+    if (take_note(x, &p->asked, m->tag, &asked))
         return put(x, m->peer, BULK, m, m->data, m->nbytes, m, e);
     m->next = p->silent;
     p->silent = m;
@@ -483,11 +485,11 @@ static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
     early *a = find_early(x, m);
     if (a) {
         give_early(x, a, m);
-        free(a);
+        ls_slab_give(&x->early_slab, a);
         return LS_OK;
     }
     if (p->in_gone) return lost(x, m->peer, e);
-    if (take_note(&p->there, m->tag, &there) && there.nbytes != m->nbytes) {
+    if (take_note(x, &p->there, m->tag, &there) && there.nbytes != m->nbytes) {
         release(x, m->peer, m);
         received(x, m, there.print, there.nbytes);
         return LS_OK;
@@ -642,14 +644,6 @@ static void tcp_abort(ls_net *net) {
     if (write(x->wake_fd, &one, sizeof one) < 0) return; /* full: it wakes anyway */
 }
 
-static void free_notes(note *n) {
-    while (n) {
-        note *next = n->next;
-        free(n);
-        n = next;
-    }
-}
-
 /* To all that hear from this worker, and to those that have connected to it, as they may wait for
  * it. */
 static void leave_last_words(tcp_net *x) {
@@ -693,16 +687,11 @@ static void tcp_close(ls_net *net) {
         peer *p = &x->peers[i];
         ls_conn_free(p->out);
         ls_conn_free(p->in);
-        free_notes(p->asked);
-        free_notes(p->there);
         free(p->last);
     }
     ls_watch_stop(x->watch);
-    while (x->early) {
-        early *next = x->early->next;
-        free(x->early);
-        x->early = next;
-    }
+    ls_slab_close(&x->notes);
+    ls_slab_close(&x->early_slab);
     if (x->epoll_fd >= 0) close(x->epoll_fd);
     if (x->wake_fd >= 0) close(x->wake_fd);
     ls_key_wipe(&x->key);
@@ -732,6 +721,8 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     if (key) x->key = *key;
     x->announce_at = INT64_MAX;
     x->early_end = &x->early;
+    ls_slab_open(&x->notes, sizeof(note), NOTES);
+    ls_slab_open(&x->early_slab, sizeof(early) + EAGER, EARLY);
     x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

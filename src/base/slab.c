@@ -1,0 +1,75 @@
+/* slab.c - see slab.h. */
+#include "base/slab.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* Use of a block that was given back is seen by the address sanitizer, as after free(). */
+#if defined(__SANITIZE_ADDRESS__)
+#define LS_HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LS_HAS_ASAN 1
+#endif
+#endif
+#ifdef LS_HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+enum { ALIGN = 64 };
+
+typedef struct link {
+    struct link *next;
+} link;
+
+void ls_slab_open(ls_slab *s, size_t size, size_t n) {
+    size_t least = size < sizeof(link) ? sizeof(link) : size;
+    *s = (ls_slab){.size = (least + ALIGN - 1) / ALIGN * ALIGN, .n = n};
+}
+
+static size_t chunk_nbytes(const ls_slab *s) { return ALIGN + s->n * s->size; }
+
+/* A chunk begins with its link. Pages that no block has touched take no memory. */
+static void add_chunk(ls_slab *s, link *chunk) {
+    chunk->next = s->chunks;
+    s->chunks = chunk;
+    s->left = s->n;
+}
+
+void ls_slab_close(ls_slab *s) {
+    for (link *chunk = s->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        ASAN_UNPOISON_MEMORY_REGION(chunk, chunk_nbytes(s));
+        free(chunk);
+    }
+    *s = (ls_slab){0};
+}
+
+void *ls_slab_try(ls_slab *s) {
+    link *block = s->free;
+    if (!block && !s->left) {
+        link *chunk = malloc(chunk_nbytes(s));
+        if (!chunk) return NULL;
+        add_chunk(s, chunk);
+    }
+    if (!block) return (unsigned char *)s->chunks + ALIGN + --s->left * s->size;
+    ASAN_UNPOISON_MEMORY_REGION(block, s->size);
+    s->free = block->next;
+    return block;
+}
+
+void *ls_slab_take(ls_slab *s) {
+    if (!s->free && !s->left) add_chunk(s, ls_realloc(NULL, chunk_nbytes(s)));
+    return ls_slab_try(s);
+}
+
+void ls_slab_give(ls_slab *s, void *p) {
+    link *block = p;
+    block->next = s->free;
+    s->free = block;
+    ASAN_POISON_MEMORY_REGION(block, s->size);
+}
