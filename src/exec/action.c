@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
+#include "exec/update.h"
 #include "model/mixed.h"
 #include "optim/norm.h"
 #include "tensor/dtype.h"
@@ -160,24 +161,18 @@ static ls_status run_norm(ls_exec *x) {
     return LS_OK;
 }
 
-/* A step whose gradient overflowed changes nothing but the journal. */
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
-    const ls_plan *p = x->c.plan;
-    ls_bucket s = ls_plan_owned(p, a->bucket, x->c.worker);
-    ls_adamw_state state = {.grads_type = p->c.reduce,
-                            .params_type = p->c.compute,
-                            .grads = sum_at(x, sum_slot(x), 0),
-                            .params = w->params,
-                            .master = w->master,
-                            .m = w->m,
-                            .v = w->v,
-                            .journal = w->store ? &w->journal : NULL,
-                            .steps = ls_store_mark(x->in->step + 1)};
-    if (!x->out.skipped)
-        ls_adamw_run(&x->compute, p->c.model, &x->update, s.first, s.end, &state);
-    else if (w->store)
-        ls_journal_set(&w->journal, s.first, s.end, state.steps);
+    const ls_update u = {.plan = x->c.plan,
+                         .worker = x->c.worker,
+                         .grads = w->grads,
+                         .params = w->params,
+                         .state = {w->master, w->m, w->v},
+                         .journal = w->store ? &w->journal : NULL,
+                         .step = &x->update,
+                         .skipped = x->out.skipped,
+                         .steps = x->in->step + 1};
+    ls_update_bucket(&u, &x->compute, a->bucket);
     return LS_OK;
 }
 

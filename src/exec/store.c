@@ -17,6 +17,7 @@
 
 #include "base/plural.h"
 #include "coll/algo/tree.h"
+#include "exec/update.h"
 #include "plan/memory.h"
 
 /* Notes take turns: the one that counts is never being written. */
@@ -328,25 +329,16 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
                           const ls_compute *c) {
     int area = atomic_load(&s->workers[w].area);
     ls_journal journal = ls_store_journal(s, w);
-    ls_journal_state state = state_of(s, area);
-    size_t slot = (size_t)ls_plan_sum_slot(p, w);
-    size_t at = slot * s->nfloats * ls_dtype_size(p->c.reduce);
-    ls_adamw_state a = {.grads_type = p->c.reduce,
-                        .params_type = p->c.compute,
-                        .grads = (char *)ls_store_grads(s, w) + at,
-                        .params = ls_store_params(s, area),
-                        .master = state.master,
-                        .m = state.m,
-                        .v = state.v,
-                        .journal = &journal,
-                        .steps = ls_store_mark(n->steps)};
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = ls_plan_owned(p, k, w);
-        if (n->out.skipped)
-            ls_journal_set(&journal, b.first, b.end, a.steps);
-        else
-            ls_adamw_run(c, p->c.model, &n->update, b.first, b.end, &a);
-    }
+    const ls_update u = {.plan = p,
+                         .worker = w,
+                         .grads = ls_store_grads(s, w),
+                         .params = ls_store_params(s, area),
+                         .state = state_of(s, area),
+                         .journal = &journal,
+                         .step = &n->update,
+                         .skipped = n->out.skipped,
+                         .steps = n->steps};
+    for (int k = 0; k < p->nbuckets; k++) ls_update_bucket(&u, c, k);
 }
 
 static bool is_void(const ls_store *s, int w) { return atomic_load(&s->workers[w].is_void) != 0; }
