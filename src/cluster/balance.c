@@ -8,24 +8,34 @@
 #include "base/mem.h"
 #include "coll/algo/tree.h"
 
-/* A slow worker takes so many times as long as the median; shares are changed for so much. */
-static const double SLOW = 1.5, GAIN = 0.12;
+/* A slow worker takes this many times as long as the others; a change saves this much; a row is the
+ * host's if its fastest worker takes this many times as long as usual. */
+static const double SLOW = 1.5, GAIN = 0.12, NOISE = 1.3;
+/* Of a row that is one older, the sum since a worker was slow has so much. */
+static const double FADES = 0.95;
+enum { CALM = 30 /* rows: then nobody was slow */ };
 enum { PAUSE = 5, MOST_PAUSE = 320 };
-/* A change costs a new view, and is to pay within so many steps. */
+/* A change costs a new view, and is to pay within this many steps. */
 static const double VIEW_S = 0.5, PAYS_WITHIN = 100;
 
 void ls_balance_begin(ls_balance *b, int n, int V, const int *first, int64_t step) {
-    int64_t pause = b->pause ? b->pause : PAUSE, quiet = b->quiet_until;
-    int told = b->pause && n == b->n ? b->told : -1;
-    free(b->first);
-    free(b->workers);
-    *b = (ls_balance){.n = n, .V = V, .quiet_until = quiet, .pause = pause, .told = told};
+    bool same = b->pause && n == b->n;
+    ls_balance was = *b;
+    *b = (ls_balance){.n = n,
+                      .V = V,
+                      .step = step,
+                      .quiet_until = was.quiet_until,
+                      .pause = was.pause ? was.pause : PAUSE,
+                      .slow = same ? was.slow : -1,
+                      .calm = same ? was.calm : 0};
     b->first = LS_NEW_ARRAY(int, (size_t)n + 1);
     b->workers = LS_NEW_ARRAY(ls_balance_worker, (size_t)n);
     for (int w = 0; w < n; w++) {
         ls_tree_range(V, first, w, n, &b->first[w], &b->first[w + 1]);
-        b->workers[w].step = step - 1;
+        if (same) b->workers[w].recent = was.workers[w].recent;
     }
+    free(was.first);
+    free(was.workers);
 }
 
 void ls_balance_free(ls_balance *b) {
@@ -34,14 +44,63 @@ void ls_balance_free(ls_balance *b) {
     *b = (ls_balance){0};
 }
 
-void ls_balance_note(ls_balance *b, int w, int64_t step, double seconds) {
-    ls_balance_worker *x = &b->workers[w];
-    if (step <= x->step) return;
-    x->step = step;
-    x->seconds[x->n++ % LS_BALANCE_STEPS] = seconds;
+/* ---- rows ---- */
+
+/* The worker's report of that step; NULL: none. */
+static const ls_balance_report *report_of(const ls_balance_worker *x, int64_t steps) {
+    for (int i = 0; i < x->nreports && i < LS_BALANCE_REPORTS; i++)
+        if (x->reports[i].steps == steps) return &x->reports[i];
+    return NULL;
 }
 
-/* Seconds that each worker takes for a virtual worker: [n] each, of the latest steps. */
+static bool all_reported(const ls_balance *b, int64_t steps) {
+    for (int w = 0; w < b->n; w++)
+        if (!report_of(&b->workers[w], steps)) return false;
+    return true;
+}
+
+/* What the fastest worker usually takes; 0: not known yet. */
+static double usual(const ls_balance *b) {
+    double x[LS_BALANCE_USUAL];
+    int n = b->nfastest < LS_BALANCE_USUAL ? b->nfastest : LS_BALANCE_USUAL;
+    memcpy(x, b->fastest, sizeof x);
+    return n < LS_BALANCE_ROWS ? 0 : ls_median(x, (size_t)n);
+}
+
+/* From the latest row to this step; all have reported it. */
+static void add_row(ls_balance *b, int64_t steps) {
+    double *each = LS_NEW_ARRAY(double, (size_t)b->n), fastest = 0, known = usual(b);
+    for (int w = 0; w < b->n; w++) {
+        ls_balance_worker *x = &b->workers[w];
+        ls_balance_report now = *report_of(x, steps);
+        double share = b->first[w + 1] - b->first[w];
+        each[w] = (now.seconds - x->base.seconds) / (double)(now.steps - x->base.steps) / share;
+        if (w == 0 || each[w] < fastest) fastest = each[w];
+        x->base = now;
+    }
+    b->fastest[b->nfastest++ % LS_BALANCE_USUAL] = fastest;
+    bool counts = known == 0 || fastest <= NOISE * known;
+    for (int w = 0; w < b->n && counts; w++) {
+        ls_balance_worker *x = &b->workers[w];
+        x->each[b->nrows % LS_BALANCE_ROWS] = each[w];
+        x->recent = FADES * x->recent + each[w];
+    }
+    b->nrows += counts;
+    b->calm += counts;
+    free(each);
+}
+
+void ls_balance_note(ls_balance *b, int w, int64_t steps, double seconds) {
+    ls_balance_worker *x = &b->workers[w];
+    const ls_balance_report *latest = &x->reports[(x->nreports - 1) % LS_BALANCE_REPORTS];
+    if (steps <= x->base.steps || (x->nreports > 0 && steps <= latest->steps)) return;
+    x->reports[x->nreports++ % LS_BALANCE_REPORTS] = (ls_balance_report){steps, seconds};
+    if (all_reported(b, steps)) add_row(b, steps);
+}
+
+/* ---- slow workers ---- */
+
+/* Seconds that each worker takes for a virtual worker: [n] each, of the latest rows. */
 typedef struct speeds {
     double *least, *median, *most;
 } speeds;
@@ -49,64 +108,88 @@ typedef struct speeds {
 /* False: not known yet. Otherwise the caller frees it by s->least. */
 static bool find_speeds(const ls_balance *b, speeds *s) {
     size_t n = (size_t)b->n;
-    for (size_t w = 0; w < n; w++)
-        if (b->workers[w].n < LS_BALANCE_STEPS) return false;
+    if (b->nrows < LS_BALANCE_ROWS) return false;
     s->least = LS_NEW_ARRAY(double, 3 * n);
     s->median = s->least + n;
     s->most = s->median + n;
     for (size_t w = 0; w < n; w++) {
-        double x[LS_BALANCE_STEPS], share = b->first[w + 1] - b->first[w];
-        memcpy(x, b->workers[w].seconds, sizeof x);
-        s->median[w] = ls_median(x, LS_BALANCE_STEPS) / share; /* sorts */
-        s->least[w] = x[0] / share;
-        s->most[w] = x[LS_BALANCE_STEPS - 1] / share;
+        double x[LS_BALANCE_ROWS];
+        memcpy(x, b->workers[w].each, sizeof x);
+        s->median[w] = ls_median(x, LS_BALANCE_ROWS); /* sorts */
+        s->least[w] = x[0];
+        s->most[w] = x[LS_BALANCE_ROWS - 1];
     }
     return true;
 }
 
-/* Slow is who takes longer in its best step than the others do in their worst. */
-int ls_balance_slow(ls_balance *b, double *factor_p) {
-    speeds s;
-    int slowest = 0, others = 0;
-    if (b->n < 2 || !find_speeds(b, &s)) return -1;
-    for (int w = 1; w < b->n; w++)
-        if (s.median[w] > s.median[slowest]) slowest = w;
-    double *most = LS_NEW_ARRAY(double, (size_t)b->n);
-    for (int w = 0; w < b->n; w++)
-        if (w != slowest) most[others++] = s.most[w];
-    double worst = ls_median(most, (size_t)others);
-    *factor_p = s.median[slowest] / worst;
-    bool is_slow = s.least[slowest] > SLOW * worst, told = b->told == slowest;
-    if (is_slow || told) b->told = *factor_p > 1 ? slowest : -1;
-    free(most);
-    free(s.least);
-    return is_slow && !told ? slowest : -1;
+/* The median of x [n] without that of worker w. */
+static double median_of_others(const double *x, int n, int w) {
+    double *others = LS_NEW_ARRAY(double, (size_t)n);
+    int m = 0;
+    for (int i = 0; i < n; i++)
+        if (i != w) others[m++] = x[i];
+    double median = ls_median(others, (size_t)m);
+    free(others);
+    return median;
 }
 
-/* The longest time of any worker, each with shares[w] virtual workers. */
-static double longest(const double *each, const int *shares, int n) {
-    double most = 0;
-    for (int w = 0; w < n; w++)
-        if (each[w] * shares[w] > most) most = each[w] * shares[w];
-    return most;
+/* Also over the time since another one was slow? */
+static bool is_slow_since(const ls_balance *b, int w) {
+    double *recent = LS_NEW_ARRAY(double, (size_t)b->n);
+    for (int i = 0; i < b->n; i++) recent[i] = b->workers[i].recent;
+    bool slow = recent[w] > SLOW * median_of_others(recent, b->n, w);
+    free(recent);
+    return slow;
 }
 
-/* One to each, then each further one to whoever is then done first: the least longest time. */
-static void share_out(const double *each, int n, int V, int *shares) {
-    for (int w = 0; w < n; w++) shares[w] = 1;
-    for (int left = V - n; left > 0; left--) {
-        int best = 0;
-        for (int w = 1; w < n; w++)
-            if (each[w] * (shares[w] + 1) < each[best] * (shares[best] + 1)) best = w;
-        shares[best]++;
+static void note_slow(ls_balance *b, int w) {
+    b->slow = w;
+    for (int i = 0; i < b->n; i++) {
+        ls_balance_worker *x = &b->workers[i];
+        x->recent = 0;
+        for (int k = 0; k < LS_BALANCE_ROWS; k++) x->recent += x->each[k];
     }
 }
 
-static int64_t latest_step(const ls_balance *b) {
-    int64_t step = b->workers[0].step;
+/* Slow is a worker that takes longer in its best row than the others do in their worst. */
+int ls_balance_slow(ls_balance *b, double *factor_p) {
+    speeds s;
+    int slowest = 0;
+    if (b->n < 2 || !find_speeds(b, &s)) return -1;
     for (int w = 1; w < b->n; w++)
-        if (b->workers[w].step < step) step = b->workers[w].step;
-    return step;
+        if (s.median[w] > s.median[slowest]) slowest = w;
+    double worst = median_of_others(s.most, b->n, slowest);
+    bool slow = s.least[slowest] > SLOW * worst;
+    *factor_p = s.median[slowest] / worst;
+    free(s.least);
+    if (b->slow >= 0 && !slow && b->calm >= CALM) b->slow = -1;
+    if (!slow) return -1;
+    b->calm = 0;
+    if (b->slow == slowest || (b->slow >= 0 && !is_slow_since(b, slowest))) return -1;
+    note_slow(b, slowest);
+    return slowest;
+}
+
+/* ---- ranges ---- */
+
+/* The longest time of any worker, each with counts[w] virtual workers. */
+static double longest(const double *each, const int *counts, int n) {
+    double most = 0;
+    for (int w = 0; w < n; w++)
+        if (each[w] * counts[w] > most) most = each[w] * counts[w];
+    return most;
+}
+
+/* One to each, then each further one to the worker that is then done first: the least longest
+ * time. */
+static void share_out(const double *each, int n, int V, int *counts) {
+    for (int w = 0; w < n; w++) counts[w] = 1;
+    for (int left = V - n; left > 0; left--) {
+        int best = 0;
+        for (int w = 1; w < n; w++)
+            if (each[w] * (counts[w] + 1) < each[best] * (counts[best] + 1)) best = w;
+        counts[best]++;
+    }
 }
 
 /* Does it pay, even if fast workers are as slow, and slow ones as fast, as they have been? */
@@ -116,7 +199,7 @@ static bool pays(const ls_balance *b, const speeds *s, const int *now, const int
 }
 
 bool ls_balance_propose(ls_balance *b, int *first_p) {
-    int64_t step = latest_step(b);
+    int64_t step = b->step + b->workers[0].base.steps;
     speeds s;
     if (b->n == 1 || b->V == b->n || step < b->quiet_until || !find_speeds(b, &s)) return false;
     int *now = LS_NEW_ARRAY(int, 2 * (size_t)b->n), *better = now + b->n;

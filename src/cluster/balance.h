@@ -1,8 +1,17 @@
-/* balance.h - how virtual workers are best shared out among workers of different speed.
+/* balance.h - how virtual workers are best divided among the workers of a host that differ in speed.
  *
- * Each worker tells how long it computed in a step. Once a few steps of all are known, and other
- * shares would make the slowest worker's step clearly shorter, they are proposed; not again soon
- * after, and the later, the more often they changed. Results don't depend on shares.
+ * Each worker reports how long it has computed. Two reports of the same step from all workers make
+ * a row: what each took for a virtual worker, in the same steps. The latest rows decide:
+ *
+ *   slow     one worker takes much longer than the others, in each of these rows
+ *   propose  other ranges make the slowest worker's step clearly shorter. They are not proposed
+ *            again soon after, and the later, the more often they changed
+ *
+ * Noise is no worker's fault. A row in which even the fastest worker is much slower than usual is
+ * the host's, and does not count. Soon after one worker was slow, another is called slow only if it
+ * is over that whole time: what moves from worker to worker is not of any of them.
+ *
+ * Results of training don't depend on the ranges.
  */
 #ifndef LS_CLUSTER_BALANCE_H
 #define LS_CLUSTER_BALANCE_H
@@ -10,36 +19,53 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LS_BALANCE_STEPS = 3 /* that count, the latest */ };
+enum {
+    LS_BALANCE_ROWS = 3,    /* that decide, the latest */
+    LS_BALANCE_REPORTS = 4, /* of a worker that wait for the same of the others */
+    LS_BALANCE_USUAL = 9    /* rows that tell how fast the host usually is */
+};
+
+/* In its first `steps` of the view a worker has computed for so long. */
+typedef struct ls_balance_report {
+    int64_t steps;
+    double seconds;
+} ls_balance_report;
 
 typedef struct ls_balance_worker {
-    int64_t step; /* the latest that is known; -1: none */
-    double seconds[LS_BALANCE_STEPS];
-    int n; /* steps known */
+    ls_balance_report reports[LS_BALANCE_REPORTS]; /* a ring */
+    int nreports;
+    ls_balance_report base;       /* at the latest row */
+    double each[LS_BALANCE_ROWS]; /* a ring: seconds for a virtual worker, a step */
+    double recent;                /* sum of these since a worker was slow, older ones fade */
 } ls_balance_worker;
 
 typedef struct ls_balance {
     int n, V;
-    int *first;                 /* [n + 1] the shares now (tree.h) */
-    ls_balance_worker *workers; /* [n] */
-    int64_t quiet_until;        /* the step before which nothing is proposed */
-    int64_t pause;              /* steps of quiet after the next change */
-    int told;                   /* the worker that was named as slow; -1: none */
+    int *first;                       /* [n + 1] the ranges now (tree.h) */
+    ls_balance_worker *workers;       /* [n] */
+    int64_t step;                     /* at the beginning of the view */
+    int nrows;                        /* that count */
+    double fastest[LS_BALANCE_USUAL]; /* a ring: the fastest worker's time in each row */
+    int nfastest;
+    int64_t quiet_until; /* the step before which nothing is proposed */
+    int64_t pause;       /* steps of quiet after the next change */
+    int slow;            /* the worker that was found last; -1: none */
+    int calm;            /* rows since one was slow */
 } ls_balance;
 
-/* n workers begin with these shares (NULL: even ones), at a step. How fast others were before is
- * forgotten; how often shares changed, and who was told to be slow, is not. */
+/* A view of n workers begins with these ranges (NULL: even ones), at a step. How fast workers were
+ * before is forgotten; how often ranges changed, and who was slow, is not. */
 void ls_balance_begin(ls_balance *, int n, int V, const int *first, int64_t step);
 void ls_balance_free(ls_balance *);
 
-/* Worker w computed for so long in that step. */
-void ls_balance_note(ls_balance *, int w, int64_t step, double seconds);
+/* Worker w has computed for so long in the first `steps` steps of the view, together. */
+void ls_balance_note(ls_balance *, int w, int64_t steps, double seconds);
 
-/* A worker that takes much longer for a virtual worker than the others do, and is not the one that
- * was told last: its number, and by what factor; else -1. */
+/* A worker that takes much longer for a virtual worker than the others do, and was not found
+ * before: its number, and by what factor; else -1. */
 int ls_balance_slow(ls_balance *, double *factor_p);
 
-/* Better shares: first_p [n + 1]. */
+/* Better ranges: first_p [n + 1]. */
 bool ls_balance_propose(ls_balance *, int *first_p);
 
 #endif

@@ -164,9 +164,10 @@ static void take_times(ls_run *r) {
                          ls_store_steps(r->store));
     r->balanced_view = r->survival.view.id.number;
     for (int w = 0; w < r->nworkers; w++) {
-        int64_t step = atomic_load(&board->slots[w].measured);
+        int64_t steps = atomic_load(&board->slots[w].measured);
         double ns = (double)atomic_load(&board->slots[w].compute_ns);
-        if (step > 0) ls_balance_note(&r->balance, w, step, ns / 1e9);
+        bool whole = atomic_load(&board->slots[w].measured) == steps;
+        if (steps > 0 && whole) ls_balance_note(&r->balance, w, steps, ns / 1e9);
     }
 }
 

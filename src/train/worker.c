@@ -44,7 +44,7 @@ typedef struct ls_train_loop {
     int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated;    /* and at the latest evaluation of workers that were lost */
     int64_t saved_ns;
-    int64_t computed_ns; /* in all steps of this view */
+    int64_t measured;    /* steps of this view */
     double seconds;      /* of all its steps */
     int64_t nsteps;      /* } */
     bool evicts;         /* a worker leaves, for what an audit found */
@@ -339,9 +339,9 @@ static void tell_computed(loop *l) {
     int64_t all = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         all += ls_exec_time(l->m.execs[0], kinds[i]);
-    atomic_store(&l->m.slot->compute_ns, all - l->computed_ns);
-    atomic_store(&l->m.slot->measured, l->steps);
-    l->computed_ns = all;
+    atomic_store(&l->m.slot->measured, 0);
+    atomic_store(&l->m.slot->compute_ns, all);
+    atomic_store(&l->m.slot->measured, ++l->measured);
 }
 
 /* Nothing of the step has been applied: the run ends with the step before it. */

@@ -23,8 +23,8 @@ typedef struct ls_board_slot {
     _Alignas(128) atomic_int action; /* index into the plan; -1 outside a step */
     atomic_llong step;               /* from 0 */
     atomic_llong beat_ns;            /* when it last showed that it lives (beat.h); 0: not yet */
-    atomic_llong compute_ns;         /* that it computed in the latest step */
-    atomic_llong measured;           /* steps complete with that one; 0: none */
+    atomic_llong compute_ns;         /* that it has computed in this view, in `measured` steps */
+    atomic_llong measured;           /* 0: none yet, or compute_ns is being written */
     atomic_int asked;                /* ls_asked, by the parent */
     atomic_int gives_up;             /* by the parent: not after it, but before it is complete */
     atomic_int leaves;               /* the worker itself was told to leave: it wants no follower */
