@@ -2,6 +2,7 @@
  * buffer made % 2 as soon as the batch that used it is no longer in use. */
 #include "data/loader.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ typedef struct slot {
 struct ls_loader {
     ls_loader_config c;
     uint64_t step0, made, taken; /* under the mutex */
-    bool quit;
+    bool quit, fills;            /* fills: the thread is at a slot, outside the mutex */
     slot slots[2];
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -74,10 +75,12 @@ static void *loader_main(void *arg) {
             pthread_cond_wait(&l->changed, &l->mutex);
         if (l->quit) break;
         uint64_t i = l->made;
+        l->fills = true;
         pthread_mutex_unlock(&l->mutex);
         slot *s = &l->slots[i % 2];
         s->status = fill(l, l->step0 + i, s);
         pthread_mutex_lock(&l->mutex);
+        l->fills = false;
         l->made++;
         pthread_cond_broadcast(&l->changed);
     }
@@ -113,6 +116,18 @@ void ls_loader_free(ls_loader *l) {
     pthread_mutex_destroy(&l->mutex);
     for (int i = 0; i < 2; i++) free(l->slots[i].tokens);
     free(l);
+}
+
+void ls_loader_seek(ls_loader *l, int a, int b, uint64_t step) {
+    pthread_mutex_lock(&l->mutex);
+    while (l->fills) pthread_cond_wait(&l->changed, &l->mutex);
+    assert(b - a <= l->c.b - l->c.a);
+    l->c.a = a;
+    l->c.b = b;
+    l->step0 = step;
+    l->made = l->taken = 0;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->mutex);
 }
 
 ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *e) {

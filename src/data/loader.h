@@ -25,6 +25,10 @@ typedef struct ls_loader_config {
 ls_status ls_loader_create(const ls_loader_config *, uint64_t step, ls_loader **l_p, ls_error *);
 void ls_loader_free(ls_loader *); /* NULL is fine */
 
+/* Goes on at `step` with the virtual workers [a, b), no more of them than before. Samples that it
+ * has handed out are no longer valid. */
+void ls_loader_seek(ls_loader *, int a, int b, uint64_t step);
+
 /* Waits for the next step's samples. *tokens_p: [..][T + 1], those of the first virtual worker,
  * then those of the next, valid until the next call. Errors: those of ls_tokens_read(). */
 ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *);

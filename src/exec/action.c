@@ -25,11 +25,14 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     return LS_OK;
 }
 
+static int vw_of(const ls_exec *x, const ls_action *a) { return x->aim >= 0 ? x->aim : a->vw; }
+
 /* The samples of a Forward or Backward, as places in the batch: fewer than a micro-batch, or none,
  * where the batch is short. */
 static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, uint64_t *end_p) {
     uint64_t micro = (uint64_t)x->c.plan->c.micro_batch, end = 0;
-    ls_batch_share(x->batch.count, x->c.plan->c.V, a->vw, a->vw + 1, first_p, &end);
+    int vw = vw_of(x, a);
+    ls_batch_share(x->batch.count, x->c.plan->c.V, vw, vw + 1, first_p, &end);
     *end_p = end;
     if (a->micro < 0) return;
     *first_p += micro * (uint64_t)a->micro;
@@ -51,8 +54,9 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
     int64_t T = x->c.loader.T;
-    uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, a->vw);
-    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &start, &stop);
+    int vw = vw_of(x, a);
+    uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
+    ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &start, &stop);
     place += first - start;
     return (ls_layer_call){
         .compute = &x->compute,

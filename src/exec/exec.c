@@ -219,6 +219,14 @@ ls_status ls_exec_gradient_next(ls_exec *x, const ls_step_in *in, int *at_p, ls_
     return LS_OK;
 }
 
+/* The lanes of all workers of such a plan are the same but for the virtual worker. */
+void ls_exec_aim(ls_exec *x, int vw, int64_t steps) {
+    x->aim = vw;
+    x->c.loader.a = vw;
+    x->c.loader.b = vw + 1;
+    ls_loader_seek(x->loader, vw, vw + 1, (uint64_t)steps);
+}
+
 ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
     for (int at = 0; at >= 0;) LS_TRY(ls_exec_gradient_next(x, in, &at, e));
     return LS_OK;
@@ -285,6 +293,7 @@ ls_status ls_exec_create(const ls_exec_config *c, ls_exec **x_p, ls_error *e) {
     if (!x) return ls_fail(e, LS_ENOMEM, "no memory for an executor");
     memset(x, 0, sizeof *x);
     x->c = *c;
+    x->aim = -1;
     ls_status s = set_up(x, e);
     if (s == LS_OK)
         *x_p = x;

@@ -85,6 +85,10 @@ ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
 /* The same, an action a call; *at_p begins as 0, and is -1 when it is complete. */
 ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_error *);
 
+/* The executor is of a plan in which each worker runs one virtual worker: the next gradient is that
+ * of virtual worker vw, whichever the executor's own is, in the step after `steps` others. */
+void ls_exec_aim(ls_exec *, int vw, int64_t steps);
+
 /* execs [nworkers], all in this process. */
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out_p, ls_error *);
 

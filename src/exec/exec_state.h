@@ -38,6 +38,7 @@ struct ls_exec {
 
     /* operands of the step in flight */
     const ls_step_in *in;
+    int aim; /* the virtual worker that is computed in place of its own (ls_exec_aim); -1: none */
     ls_batch batch;
     const uint32_t *tokens;
     float loss_scale;

@@ -9,11 +9,11 @@
 struct ls_backup {
     const ls_member *m;
     ls_exec_helpers helpers;
-    ls_plan plan; /* of `solo`, made when it is first needed */
-    bool planned;
+    /* Made when the worker first helps, and retained: later steps allocate nothing. */
+    ls_plan plan;
     ls_solo solo;
-    int64_t step;       /* that was last helped in; -1: none */
-    int64_t opened;     /* step for which `solo` is open; -1: it is not */
+    bool has_plan, has_solo;
+    int64_t helps;      /* step that it helps in; -1: none */
     int worker, vw, at; /* whose, which, and how far it is */
 };
 
@@ -58,31 +58,35 @@ static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
 
 /* ---- helping ---- */
 
-static void put_down(ls_backup *b) {
-    if (b->opened >= 0) ls_solo_close(&b->solo);
-    b->opened = -1;
+static bool aim(ls_backup *b, int place, int64_t step) {
+    ls_store *s = b->m->run->store;
+    ls_error e;
+    const ls_solo_task task = {.plan = &b->plan,
+                               .vw = b->vw,
+                               .steps = step,
+                               .grads = ls_store_backup_grads(s, place),
+                               .parts = ls_store_backup_parts(s, place)};
+    if (b->has_solo) {
+        ls_solo_move(&b->solo, &task);
+        return true;
+    }
+    b->has_solo = ls_solo_open(&b->solo, b->m, &task, &e) == LS_OK;
+    if (!b->has_solo) ls_solo_close(&b->solo); /* no memory to help with */
+    return b->has_solo;
 }
 
 static bool take_up(ls_backup *b, const ls_step_in *in) {
     const ls_run *r = b->m->run;
-    ls_store *s = r->store;
     ls_error e;
     b->vw = next_to_claim(b, in->step, &b->worker);
     if (b->vw < 0) return false;
-    if (!b->planned && ls_solo_plan(r, &b->plan, &e) != LS_OK) return false;
-    b->planned = true;
-    int place = ls_store_claim(s, b->vw, in->step, (int)r->config.survival.backup_workers);
-    if (place < 0) return false;
+    if (!b->has_plan && ls_solo_plan(r, &b->plan, &e) != LS_OK) return false;
+    b->has_plan = true;
+    int place = ls_store_claim(r->store, b->vw, in->step, (int)r->config.survival.backup_workers);
+    if (place < 0 || !aim(b, place, in->step)) return false;
     b->at = 0;
-    b->opened = in->step;
-    ls_solo_task task = {.plan = &b->plan,
-                         .vw = b->vw,
-                         .steps = in->step,
-                         .grads = ls_store_backup_grads(s, place),
-                         .parts = ls_store_backup_parts(s, place)};
-    if (ls_solo_open(&b->solo, b->m, &task, &e) == LS_OK) return true;
-    put_down(b); /* no memory to help with */
-    return false;
+    b->helps = in->step;
+    return true;
 }
 
 /* Is the one it is for further already? */
@@ -95,15 +99,15 @@ static bool is_late(const ls_backup *b, int64_t step) {
 static bool idle(void *arg, const ls_step_in *in) {
     ls_backup *b = arg;
     ls_error e;
-    if (b->opened >= 0 && (b->opened != in->step || is_late(b, in->step))) put_down(b);
-    if (b->opened < 0 && !take_up(b, in)) return false;
+    if (b->helps >= 0 && (b->helps != in->step || is_late(b, in->step))) b->helps = -1;
+    if (b->helps < 0 && !take_up(b, in)) return false;
     if (ls_exec_gradient_next(b->solo.exec, in, &b->at, &e) != LS_OK) {
-        put_down(b);
+        b->helps = -1;
         return false;
     }
     if (b->at < 0) {
         ls_store_back(b->m->run->store, b->vw, in->step);
-        put_down(b);
+        b->helps = -1;
     }
     return true;
 }
@@ -121,15 +125,15 @@ static const void *given(void *arg, int64_t step, int vw, const double **losses_
 
 ls_backup *ls_backup_new(const ls_member *m) {
     ls_backup *b = LS_NEW(ls_backup);
-    *b = (ls_backup){.m = m, .opened = -1};
+    *b = (ls_backup){.m = m, .helps = -1};
     b->helpers = (ls_exec_helpers){.given = given, .idle = idle, .arg = b};
     return b;
 }
 
 void ls_backup_free(ls_backup *b) {
     if (!b) return;
-    put_down(b);
-    if (b->planned) ls_plan_free(&b->plan);
+    if (b->has_solo) ls_solo_close(&b->solo);
+    if (b->has_plan) ls_plan_free(&b->plan);
     free(b);
 }
 

@@ -49,6 +49,12 @@ ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls
     return ls_exec_create(&ec, &x->exec, e);
 }
 
+void ls_solo_move(ls_solo *x, const ls_solo_task *t) {
+    x->world.grads = t->grads;
+    x->world.parts = t->parts;
+    ls_exec_aim(x->exec, t->vw, t->steps);
+}
+
 void ls_solo_close(ls_solo *x) {
     ls_exec_free(x->exec);
     if (x->grads_nbytes) ls_unmap(x->world.grads, x->grads_nbytes);

@@ -29,6 +29,8 @@ typedef struct ls_solo_task {
 /* The member has all parameters, and keeps them for as long as this is used. Close it also after a
  * failure. */
 ls_status ls_solo_open(ls_solo *, const ls_member *, const ls_solo_task *, ls_error *);
+/* Goes on with another task of the same plan, which has grads and parts. Allocates nothing. */
+void ls_solo_move(ls_solo *, const ls_solo_task *);
 void ls_solo_close(ls_solo *);
 
 #endif

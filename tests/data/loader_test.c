@@ -70,6 +70,21 @@ static void test_over_epochs(void **state) {
         }
 }
 
+/* As if it had been opened there, wherever its thread is. */
+static void test_seek(void **state) {
+    (void)state;
+    ls_loader_config c = config_of(8, 4, 1, 2);
+    ls_loader *l = open_at(&c, 0);
+    for (int i = 0; i < 200; i++) {
+        c.a = i % 4;
+        c.b = c.a + 1;
+        uint64_t step = (uint64_t)(7 * i % 30);
+        ls_loader_seek(l, c.a, c.b, step);
+        for (int k = 0; k < i % 4; k++) check_step(&c, l, step + (uint64_t)k);
+    }
+    ls_loader_free(l);
+}
+
 /* All workers together give every sample of an epoch once, whatever their number. */
 static void test_epoch_is_covered(void **state) {
     (void)state;
@@ -153,9 +168,10 @@ static void test_nbytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_over_epochs), cmocka_unit_test(test_epoch_is_covered),
-        cmocka_unit_test(test_in_use),      cmocka_unit_test(test_freed_while_busy),
-        cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_nbytes),
+        cmocka_unit_test(test_over_epochs),      cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_epoch_is_covered), cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_freed_while_busy), cmocka_unit_test(test_bad_id),
+        cmocka_unit_test(test_nbytes),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -21,7 +21,7 @@
 #include "coll/health.h"
 #include "perf/bench_train.h"
 #include "test.h"
-#include "train/member.h"
+#include "train/solo.h"
 
 enum { STEPS = 12, SHOWN = 3, DEPTH = 24, RECORD_NBYTES = 64 /* of OpenSSL's at most */ };
 
@@ -125,6 +125,54 @@ static void tls_free(void *p, const char *file, int line) {
     free(p);
 }
 
+/* ---- a gradient that is computed for another worker (train/backup.h) ---- */
+
+static bool backs_up;
+static ls_plan backup_plan;
+static ls_solo solo;
+static float *grads[2];
+static double *parts;
+
+static void open_solo(ls_solo *x, const ls_member *m, const ls_solo_task *t) {
+    ls_error e;
+    assert_ls_ok(ls_solo_open(x, m, t, &e), e);
+}
+
+/* Of a virtual worker after another, by one executor; and of the last one by a fresh one. */
+static void back_up(const ls_member *m, const ls_step_in *in) {
+    const ls_model *model = &m->run->layout.model;
+    ls_solo fresh;
+    ls_error e;
+    int at = 0;
+    if (in->step == 1) {
+        assert_ls_ok(ls_solo_plan(m->run, &backup_plan, &e), e);
+        for (int i = 0; i < 2; i++) grads[i] = calloc(model->nfloats, sizeof(float));
+        parts = calloc(ls_plan_nscalars(&backup_plan), sizeof *parts);
+    }
+    int vw = (int)(3 * in->step % backup_plan.c.V);
+    ls_solo_task t = {&backup_plan, vw, in->step, grads[0], parts};
+    if (in->step == 1) {
+        open_solo(&solo, m, &t);
+        return;
+    }
+    in_step = in->step < STEPS - 1;
+    ls_solo_move(&solo, &t);
+    if (in->step % 2) assert_ls_ok(ls_exec_gradient_next(solo.exec, in, &at, &e), e); /* given up */
+    if (in->step % 2) ls_solo_move(&solo, &t);
+    assert_ls_ok(ls_exec_gradient(solo.exec, in, &e), e);
+    in_step = false;
+    if (in->step < STEPS - 1) return;
+    t.grads = grads[1];
+    open_solo(&fresh, m, &t);
+    assert_ls_ok(ls_exec_gradient(fresh.exec, in, &e), e);
+    assert_memory_equal(grads[0], grads[1], model->nfloats * sizeof(float));
+    ls_solo_close(&fresh);
+    ls_solo_close(&solo);
+    ls_plan_free(&backup_plan);
+    for (int i = 0; i < 2; i++) free(grads[i]);
+    free(parts);
+}
+
 /* ---- in front of ours (the linker's --wrap) ---- */
 
 void __real_ls_health_check(ls_group *, ls_request *);
@@ -149,6 +197,7 @@ ls_status __wrap_ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out 
     ls_status s = __real_ls_member_step(m, in, out_p, e);
     if (in_step) atomic_fetch_add(&shared->tls_kept, tls_live);
     in_step = false;
+    if (backs_up && m->worker == 0 && in->step > 0) back_up(m, in);
     if (in->step > 0 && !last) atomic_fetch_add(&shared->steps, 1);
     if (in->step == 0 && atomic_fetch_add(&nready, 1) + 1 == (with_processes ? 1 : nworkers))
         atomic_store(&measures, true);
@@ -164,7 +213,7 @@ static void ignore(const ls_config *c, const ls_bench_train *b) {
 
 typedef struct layout {
     int n;
-    bool processes, tcp, sequential;
+    bool processes, tcp, sequential, backs_up;
     const char *sets[4];
 } layout;
 
@@ -177,6 +226,7 @@ static void run(const layout *l) {
     assert_true(shared != MAP_FAILED);
     with_processes = l->processes || l->tcp;
     over_tcp = l->tcp;
+    backs_up = l->backs_up;
     nworkers = l->sequential ? 1 : l->n;
     atomic_store(&nready, 0);
     assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
@@ -225,6 +275,12 @@ static void test_tcp(void **state) {
         .sets = {"parallel.transport=tcp", "parallel.zero=3", "parallel.bucket_mb=0.02"}});
 }
 
+static void test_backup(void **state) {
+    (void)state;
+    run(&(layout){2, .backs_up = true,
+                  .sets = {"parallel.transport=thread", "parallel.zero=0", "parallel.threads=2"}});
+}
+
 /* The counter counts. */
 static void test_counter(void **state) {
     (void)state;
@@ -246,7 +302,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter),    cmocka_unit_test(test_threads),
         cmocka_unit_test(test_sequential), cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_tcp),        cmocka_unit_test(test_backup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
