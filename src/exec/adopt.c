@@ -20,7 +20,7 @@ enum {
 enum { LACKS = 1, HAS = 2 };
 
 static ls_status lost(const ls_world *w, size_t block, ls_error *e) {
-    ls_store_set(w->store, LS_STORE_LOST, 1);
+    ls_store_set_finding(w->store, LS_STORE_LOST);
     return ls_fail(e, LS_EPEER,
                    "the state after step %lld is not whole: no host that is left has elements "
                    "%zu and on",

@@ -1,7 +1,7 @@
 /* store.c - see store.h.
  *
- *     head | workers [most] | kept blocks [most][threads] | for each area: steps, params, state
- *          | for each worker: gradients | for each worker: parts and sums
+ *     head | carried | workers [most] | kept blocks [most][threads]
+ *          | for each area: steps, params, state | for each worker: gradients | for each worker: parts and sums
  *          | claims [V] | places [V]: gradients that are computed twice, and parts
  *          | for each worker: sums [buckets][2]
  *
@@ -41,8 +41,9 @@ enum { PLACES = 1 << 16 };
 typedef struct head {
     atomic_llong steps; /* of all areas, in rest; -1: no state yet */
     ls_scaler scaler;
-    atomic_llong flags[LS_STORE_NFLAGS];
-    atomic_llong places; /* step * PLACES + how many are taken in it */
+    atomic_int finding;   /* ls_store_finding */
+    atomic_llong nbacked; /* gradients that a second worker had before the first */
+    atomic_llong places;  /* step * PLACES + how many are taken in it */
 } head;
 
 struct ls_store {
@@ -55,7 +56,7 @@ struct ls_store {
     head *head;
     record *workers;       /* [most] */
     ls_journal_kept *kept; /* [most][threads] */
-    unsigned char *areas, *grads, *sums, *backups;
+    unsigned char *carried, *areas, *grads, *sums, *backups;
     claim *claims;     /* [V] */
     atomic_uint *made; /* [most][nbuckets][2] of buckets' sums: 2 (step + 1) while one is made, + 1
                           when it is there */
@@ -71,7 +72,8 @@ static size_t most_sums(const ls_plan *p) {
     return 2 * log2 + 2;
 }
 
-ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p, ls_error *e) {
+ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_nbytes,
+                        ls_store **s_p, ls_error *e) {
     ls_store *s = LS_NEW(ls_store);
     size_t n = (size_t)most;
     s->most = most;
@@ -85,7 +87,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
     /* 17 pages more, as between the arenas of the commons: workers' gradients are read in step. */
     s->grads_nbytes = pages(most_sums(p) * ls_plan_slot_nbytes(p)) + 17 * 4096;
     s->sums_nbytes = pages(2 * ls_plan_scalars_nbytes(p));
-    size_t workers_at = pages(sizeof(head)), kept_at = workers_at + pages(n * sizeof(record));
+    size_t workers_at = pages(sizeof(head)) + pages(carried_nbytes),
+           kept_at = workers_at + pages(n * sizeof(record));
     size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_kept));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
     size_t claims_at = sums_at + n * s->sums_nbytes;
@@ -104,6 +107,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, ls_store **s_p,
         return LS_ENOMEM;
     }
     s->head = (head *)(void *)s->memory;
+    s->carried = s->memory + pages(sizeof(head));
     s->workers = (record *)(void *)(s->memory + workers_at);
     s->kept = (ls_journal_kept *)(void *)(s->memory + kept_at);
     s->areas = s->memory + areas_at;
@@ -127,6 +131,8 @@ void *ls_store_memory(ls_store *s, size_t *nbytes_p) {
     *nbytes_p = s->nbytes;
     return s->memory;
 }
+
+void *ls_store_carried(const ls_store *s) { return s->carried; }
 
 /* ---- where things lie ---- */
 
@@ -223,18 +229,12 @@ bool ls_store_latest(const ls_store *s, ls_store_note *note_p) {
     return true;
 }
 
-void ls_store_set(ls_store *s, ls_store_flag flag, int64_t value) {
-    atomic_store(&s->head->flags[flag], value);
+void ls_store_set_finding(ls_store *s, ls_store_finding f) {
+    atomic_store(&s->head->finding, (int)f);
 }
 
-void ls_store_raise(ls_store *s, ls_store_flag flag, int64_t value) {
-    long long was = atomic_load(&s->head->flags[flag]);
-    while (was < value && !atomic_compare_exchange_weak(&s->head->flags[flag], &was, value)) {
-    }
-}
-
-int64_t ls_store_get(const ls_store *s, ls_store_flag flag) {
-    return atomic_load(&s->head->flags[flag]);
+ls_store_finding ls_store_get_finding(const ls_store *s) {
+    return (ls_store_finding)atomic_load(&s->head->finding);
 }
 
 /* ---- what is computed twice ---- */
@@ -274,8 +274,10 @@ bool ls_store_is_claimed(const ls_store *s, int vw, int64_t step) {
 
 void ls_store_back(ls_store *s, int vw, int64_t step) {
     atomic_store(&s->claims[vw].mark, 2 * step + 2);
-    atomic_fetch_add(&s->head->flags[LS_STORE_BACKED], 1);
+    atomic_fetch_add(&s->head->nbacked, 1);
 }
+
+int64_t ls_store_nbacked(const ls_store *s) { return atomic_load(&s->head->nbacked); }
 
 int ls_store_backed_at(const ls_store *s, int vw, int64_t step) {
     if (atomic_load(&s->claims[vw].mark) != 2 * step + 2) return -1;
@@ -385,8 +387,6 @@ void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     if (steps == ls_store_steps(s)) return;
     if (steps < 0) { /* what was done will be done again, from memory that is clear */
         for (int area = 0; area < s->most; area++) empty(area_at(s, area), s->area_nbytes);
-        ls_store_set(s, LS_STORE_EVALUATED, 0);
-        ls_store_set(s, LS_STORE_SAVED, 0);
     }
     s->head->scaler = *scaler;
     atomic_store(&s->head->steps, steps);

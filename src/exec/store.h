@@ -39,8 +39,12 @@ typedef struct ls_store_note {
 
 typedef struct ls_store ls_store;
 
-/* For plans of this model and config with 1 to `most` workers of `threads` threads each. */
-ls_status ls_store_make(const ls_plan *, int most, int threads, ls_store **s_p, ls_error *);
+/* For plans of this model and config with 1 to `most` workers of `threads` threads each. It carries
+ * `carried_nbytes` bytes for the caller: zero at first, kept across views, never looked into. */
+ls_status ls_store_make(const ls_plan *, int most, int threads, size_t carried_nbytes,
+                        ls_store **s_p, ls_error *);
+/* Those bytes, at the beginning of a page. */
+void *ls_store_carried(const ls_store *);
 void ls_store_free(ls_store *);
 
 /* What of it is memory that workers share (ls_group_attach). */
@@ -69,35 +73,14 @@ void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* A worker notes that a step is decided. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
 
-/* Flags of the run, kept across views; 0 at first. */
-typedef enum ls_store_flag {
-    LS_STORE_FOLDER_BEGUN, /* the run's folder is being made */
-    LS_STORE_FOLDER_MADE,
-    LS_STORE_FOLDER_STEP, /* steps complete when the run began */
-    LS_STORE_TOKENS,      /* a hash of those that the run is trained on; 0: not known yet */
-    LS_STORE_EVALUATED,   /* } 1 + the steps after which it was done last */
-    LS_STORE_SAVED,       /* } */
-    LS_STORE_WANTED,      /* } of checkpoints beside training (storage/snapshot.h) */
-    LS_STORE_COPIED,      /* } */
-    LS_STORE_WRITTEN,     /* } */
-    LS_STORE_TOGETHER,    /* } */
-    LS_STORE_OPENED,      /* } */
-    LS_STORE_PARTS,       /* } */
-    LS_STORE_HELD,        /* } ns that a worker was held up by one at the most */
-    LS_STORE_BACKED,      /* gradients that a second worker had before the first, so many */
-    LS_STORE_BEST_STEP,   /* } storage/best.h; losses are the bits of a double */
-    LS_STORE_BEST_LOSS,   /* } */
-    LS_STORE_VAL_STEP,    /* } */
-    LS_STORE_VAL_LOSS,    /* } */
-    LS_STORE_VAL_SAMPLES, /* } */
-    LS_STORE_WHOLE,       /* the workers of this view have taken up all of the state */
-    LS_STORE_LOST,        /* a view has found that the state is not whole */
-    LS_STORE_NFLAGS
-} ls_store_flag;
-void ls_store_set(ls_store *, ls_store_flag, int64_t value);
-/* To the value, if that is more. */
-void ls_store_raise(ls_store *, ls_store_flag, int64_t value);
-int64_t ls_store_get(const ls_store *, ls_store_flag);
+/* Is the state whole? Each view finds it out anew. */
+typedef enum ls_store_finding {
+    LS_STORE_UNKNOWN,
+    LS_STORE_WHOLE, /* the workers of this view have taken up all of it */
+    LS_STORE_LOST   /* some of it is on no host */
+} ls_store_finding;
+void ls_store_set_finding(ls_store *, ls_store_finding);
+ls_store_finding ls_store_get_finding(const ls_store *);
 
 /* ---- virtual workers whose gradient is computed twice (train/backup.h) ---- */
 
@@ -113,6 +96,8 @@ bool ls_store_is_claimed(const ls_store *, int vw, int64_t step);
 void ls_store_back(ls_store *, int vw, int64_t step);
 /* Its place; -1: it is not there. */
 int ls_store_backed_at(const ls_store *, int vw, int64_t step);
+/* How often that was so. */
+int64_t ls_store_nbacked(const ls_store *);
 
 /* ---- the step in flight, of which workers that stay keep what is done (exec/exec.h) ---- */
 

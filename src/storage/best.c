@@ -27,34 +27,35 @@ bool ls_best_ends(const ls_best *b, const ls_config *c, int64_t steps) {
 
 /* ---- from view to view ---- */
 
-static int64_t bits_of(double x) {
-    int64_t bits = 0;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+static bool is_same(const ls_best *a, const ls_best *b) {
+    return a->step == b->step && a->val_step == b->val_step && a->nsamples == b->nsamples &&
+           memcmp(&a->loss, &b->loss, sizeof a->loss) == 0 &&
+           memcmp(&a->val_loss, &b->val_loss, sizeof a->val_loss) == 0;
 }
 
-static double double_of(int64_t bits) {
-    double x = 0;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+static ls_best read_note(const ls_best_record *n) {
+    return (ls_best){.step = atomic_load(&n->step),
+                     .loss = atomic_load(&n->loss),
+                     .val_step = atomic_load(&n->val_step),
+                     .val_loss = atomic_load(&n->val_loss),
+                     .nsamples = atomic_load(&n->nsamples)};
 }
 
-/* A worker killed between a step and its loss leaves a loss that is too high: that evaluation is
- * not noted as done, and is done again, after which the loss is right. */
-void ls_best_save(const ls_best *b, ls_store *s) {
-    ls_store_set(s, LS_STORE_BEST_STEP, b->step);
-    ls_store_set(s, LS_STORE_BEST_LOSS, bits_of(b->loss));
-    ls_store_set(s, LS_STORE_VAL_STEP, b->val_step);
-    ls_store_set(s, LS_STORE_VAL_LOSS, bits_of(b->val_loss));
-    ls_store_set(s, LS_STORE_VAL_SAMPLES, b->nsamples);
+void ls_best_save(const ls_best *b, ls_best_state *s) {
+    int latest = atomic_load(&s->latest);
+    ls_best there = read_note(&s->notes[latest]);
+    ls_best_record *n = &s->notes[!latest];
+    if (is_same(b, &there)) return;
+    atomic_store(&n->step, b->step);
+    atomic_store(&n->loss, b->loss);
+    atomic_store(&n->val_step, b->val_step);
+    atomic_store(&n->val_loss, b->val_loss);
+    atomic_store(&n->nsamples, b->nsamples);
+    atomic_store(&s->latest, !latest);
 }
 
-void ls_best_load(ls_best *b, const ls_store *s) {
-    b->step = ls_store_get(s, LS_STORE_BEST_STEP);
-    b->loss = double_of(ls_store_get(s, LS_STORE_BEST_LOSS));
-    b->val_step = ls_store_get(s, LS_STORE_VAL_STEP);
-    b->val_loss = double_of(ls_store_get(s, LS_STORE_VAL_LOSS));
-    b->nsamples = ls_store_get(s, LS_STORE_VAL_SAMPLES);
+void ls_best_load(ls_best *b, const ls_best_state *s) {
+    *b = read_note(&s->notes[atomic_load(&s->latest)]);
 }
 
 /* ---- on disk ---- */

@@ -3,14 +3,15 @@
  *
  * Evaluations over train.eval_samples count; the one over the whole validation part, after the last
  * step, is another measure. All workers have the same, since a loss has the same bits on each. From
- * view to view it lies in the store's flags; a run that goes on finds it in the manifests of the
- * checkpoints up to its step, so that it decides as one that was never interrupted.
+ * view to view it lies in shared memory (ls_best_state); a run that goes on finds it in the
+ * manifests of the checkpoints up to its step, so that it decides as one that was never interrupted.
  */
 #ifndef LS_STORAGE_BEST_H
 #define LS_STORAGE_BEST_H
 
+#include <stdatomic.h>
+
 #include "config/config.h"
-#include "exec/store.h"
 #include "storage/checkpoint.h"
 
 typedef struct ls_best {
@@ -20,6 +21,25 @@ typedef struct ls_best {
     double val_loss;
     int64_t nsamples; /* of each evaluation: others don't compare */
 } ls_best;
+
+/* What a host's workers leave for views to come, in memory that outlives them; zero at first.
+ *
+ * (1) The note that counts is notes[latest], and it is complete. A new one is written to the other
+ *     place; then `latest` names that. So a worker that is killed in the middle leaves the old note.
+ * (2) All workers of a host note the same values, and none of them notes others before all have
+ *     noted these: an evaluation is collective. A worker that finds its values there writes nothing.
+ *     Two that write at once write the same.
+ * (3) An evaluation counts as done after it is noted. Where the worker that noted it was killed
+ *     before that, the next view evaluates again, to the same bits.
+ */
+typedef struct ls_best_record {
+    atomic_llong step, val_step, nsamples;
+    _Atomic double loss, val_loss;
+} ls_best_record;
+typedef struct ls_best_state {
+    atomic_int latest;
+    ls_best_record notes[2];
+} ls_best_state;
 
 /* Is the best checkpoint kept? */
 bool ls_best_is_kept(const ls_config *);
@@ -32,8 +52,8 @@ bool ls_best_ends(const ls_best *, const ls_config *, int64_t steps);
 int64_t ls_best_since(const ls_best *, const ls_config *, int64_t steps);
 
 /* For views to come. */
-void ls_best_save(const ls_best *, ls_store *);
-void ls_best_load(ls_best *, const ls_store *);
+void ls_best_save(const ls_best *, ls_best_state *);
+void ls_best_load(ls_best *, const ls_best_state *);
 /* Of a run that goes on after `step`, from its checkpoints; nsamples is set. */
 void ls_best_find(ls_best *, const char *run, int64_t step);
 

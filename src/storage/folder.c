@@ -30,6 +30,21 @@ static const char *const names[] = {[CONFIG] = "config.yaml",
                                     [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
+/* ---- from view to view ---- */
+
+ls_folder_phase ls_folder_phase_of(const ls_folder_state *s) {
+    return (ls_folder_phase)atomic_load(&s->phase);
+}
+
+static void raise_phase(ls_folder_state *s, int phase) {
+    int was = atomic_load(&s->phase);
+    while (was < phase && !atomic_compare_exchange_weak(&s->phase, &was, phase)) {
+    }
+}
+
+void ls_folder_set_begun(ls_folder_state *s) { raise_phase(s, LS_FOLDER_BEGUN); }
+void ls_folder_set_made(ls_folder_state *s) { raise_phase(s, LS_FOLDER_MADE); }
+
 static char *in_run(const ls_folder_run *r, const char *name) {
     return ls_format("%s/%s", r->dir, name);
 }
@@ -209,7 +224,7 @@ static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
     LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, true, e));
     LS_TRY(check_disk(&f->run, e));
     note_place(f);
-    bool trained = follows && ls_store_get(f->run.store, LS_STORE_FOLDER_MADE);
+    bool trained = follows && ls_folder_phase_of(f->run.state) == LS_FOLDER_MADE;
     f->notes->fresh = now.what == IS_EMPTY && !trained;
     if (f->notes->fresh && f->run.resumes && !follows)
         ls_log("%s: %s; this run begins it", f->run.dir,
@@ -383,7 +398,7 @@ static ls_status find_start(ls_folder *f, ls_error *e) {
     LS_TRY(check_config(r, false, e));
     ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
     free(path);
-    if (s == LS_OK || ls_store_get(r->store, LS_STORE_FOLDER_STEP) > 0) return s;
+    if (s == LS_OK || atomic_load(&r->state->step) > 0) return s;
     f->notes->step = 0;
     return LS_OK;
 }

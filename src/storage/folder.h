@@ -14,11 +14,39 @@
 #ifndef LS_STORAGE_FOLDER_H
 #define LS_STORAGE_FOLDER_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "exec/store.h"
 #include "storage/corpus.h"
 #include "storage/lock.h"
+
+/* What becomes of the directory from view to view, in memory that outlives a host's workers; zero at
+ * first. A state is never taken back.
+ *
+ *     UNTOUCHED ----> BEGUN ----> MADE
+ *         '--------------------------^
+ *
+ *     BEGUN  another host, in a view before this one, may have made it, or a part of it
+ *            (ls_folder_set_begun(): the process that starts workers, before a view)
+ *     MADE   it is complete, for `step` (ls_folder_set_made(): each worker, when worker 0 has taken it
+ *            up; the process that starts workers, where a view before this one has)
+ *
+ * `step` is written before MADE, by each worker of the host with the same value.
+ */
+typedef enum ls_folder_phase {
+    LS_FOLDER_UNTOUCHED,
+    LS_FOLDER_BEGUN,
+    LS_FOLDER_MADE
+} ls_folder_phase;
+typedef struct ls_folder_state {
+    atomic_int phase;  /* an ls_folder_phase */
+    atomic_llong step; /* steps complete when the run began; 0: it was new */
+} ls_folder_state;
+
+ls_folder_phase ls_folder_phase_of(const ls_folder_state *);
+void ls_folder_set_begun(ls_folder_state *);
+void ls_folder_set_made(ls_folder_state *);
 
 /* What a directory has to know of its run, which outlives it. */
 typedef struct ls_folder_run {
@@ -26,8 +54,9 @@ typedef struct ls_folder_run {
     const ls_config *config;
     const ls_buf *config_text; /* as YAML */
     const ls_model *model;
-    ls_store *store; /* NULL: the run has none */
-    bool resumes;    /* the directory may be there already */
+    ls_store *store;        /* } where workers can be lost, and others follow them; else NULL */
+    ls_folder_state *state; /* } */
+    bool resumes;           /* the directory may be there already */
 } ls_folder_run;
 
 /* Shared by the processes of this host that are forked later; one at a time writes it. */

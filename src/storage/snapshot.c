@@ -23,13 +23,27 @@
 enum { MAX_TOKENIZER = 64 << 20, NICE = 10, MOST_TRIES = 20 };
 static const int64_t LOOK_NS = (int64_t)3 * 1000000000;
 
-/* LS_STORE_OPENED and LS_STORE_PARTS. */
-enum { NOT_YET = 0, ALL_THERE = 1, FAILED = -1, VIEW_ENDED = -2 };
+_Static_assert(sizeof(ls_snapshot_mark) == 8, "one word, which processes change without a lock");
 
-/* Is what was asked for neither written nor given up? */
-static bool is_pending(const ls_store *s) {
-    int64_t wanted = ls_store_get(s, LS_STORE_WANTED), written = ls_store_get(s, LS_STORE_WRITTEN);
-    return wanted != written && wanted != -written;
+/* ---- the mark ---- */
+
+static void set_mark(ls_snapshot_state *s, int64_t steps, ls_snapshot_phase phase) {
+    atomic_store(&s->mark, ((ls_snapshot_mark){(uint32_t)phase, (uint32_t)steps}));
+}
+
+static bool is_pending(const ls_snapshot_mark *m) {
+    return m->phase == LS_SNAPSHOT_WANTED || m->phase == LS_SNAPSHOT_COPIED;
+}
+
+static bool has_pending(const ls_snapshot_state *s) {
+    ls_snapshot_mark m = atomic_load(&s->mark);
+    return is_pending(&m);
+}
+
+/* What the peers do first counts. */
+static void set_peers(ls_snapshot_state *s, ls_snapshot_peers peers) {
+    int silent = LS_PEERS_SILENT;
+    atomic_compare_exchange_strong(&s->peers, &silent, (int)peers);
 }
 
 /* Each block is one worker's of these, the first of those that have it. */
@@ -65,8 +79,7 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     size_t n = r->plan->c.model->nfloats;
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
-    ls_best_load(&w->best, r->store); /* the next evaluation comes after the next update */
-    ls_store_set(r->store, LS_STORE_COPIED, w->state.step + 1);
+    ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
     w->state.params = flat;
     w->state.m = flat + n;
     w->state.v = flat + 2 * n;
@@ -83,26 +96,27 @@ static ls_status draw_attempt(uint32_t *attempt_p, ls_error *e) {
     return LS_OK;
 }
 
-/* Until workers, or who starts them, say something. */
-static int64_t await(const ls_snapshot_run *r, ls_store_flag flag) {
-    int64_t said = NOT_YET;
-    while ((said = ls_store_get(r->store, flag)) == NOT_YET) usleep(1000);
-    return said;
+/* Waits until workers, or the process that starts them, have set it. */
+static ls_snapshot_peers await_peers(const ls_snapshot_state *s) {
+    int peers = LS_PEERS_SILENT;
+    while ((peers = atomic_load(&s->peers)) == LS_PEERS_SILENT) usleep(1000);
+    return (ls_snapshot_peers)peers;
 }
 
 static ls_status await_parts(const ls_snapshot_run *r, ls_error *e) {
-    int64_t said = await(r, LS_STORE_PARTS);
-    if (said == ALL_THERE) return LS_OK;
+    ls_snapshot_peers peers = await_peers(r->state);
+    if (peers == LS_PEERS_WRITTEN) return LS_OK;
     return ls_fail(e, LS_EPEER, "%s",
-                   said == FAILED ? "another host could not write its part"
-                                  : "the workers ended before all hosts had written their parts");
+                   peers == LS_PEERS_FAILED
+                       ? "another host could not write its part"
+                       : "the workers ended before all hosts had written their parts");
 }
 
 static ls_status write_with_others(const writing *w, const ls_checkpoint_extra *x,
                                    const char *hidden, uint32_t attempt, ls_error *e) {
     const ls_snapshot_run *r = w->run;
     LS_TRY(ls_checkpoint_begin(hidden, &w->state, e));
-    ls_store_set(r->store, LS_STORE_OPENED, attempt);
+    atomic_store(&r->state->attempt, attempt);
     ls_status s = ls_checkpoint_part(hidden, &w->state, r->plan, w->first, w->end, e);
     if (s == LS_OK) s = await_parts(r, e);
     if (s != LS_OK) {
@@ -155,9 +169,10 @@ static ls_status write_all(const writing *w, ls_error *e) {
 /* LS_EABORT: another host has failed, or the view has ended, and worker 0's host tells it. */
 static ls_status write_part(const writing *w, ls_error *e) {
     const ls_snapshot_run *r = w->run;
-    int64_t attempt = await(r, LS_STORE_OPENED);
-    if (attempt < 0) return ls_fail(e, LS_EABORT, "the checkpoint was given up elsewhere");
-    char *hidden = ls_checkpoint_hidden(r->dir, w->state.step, (uint32_t)attempt);
+    if (await_peers(r->state) != LS_PEERS_OPENED)
+        return ls_fail(e, LS_EABORT, "the checkpoint was given up elsewhere");
+    uint32_t attempt = atomic_load(&r->state->attempt);
+    char *hidden = ls_checkpoint_hidden(r->dir, w->state.step, attempt);
     ls_status s = ls_checkpoint_part(hidden, &w->state, r->plan, w->first, w->end, e);
     if (s != LS_OK && !ls_file_exists(hidden))
         s = ls_fail(e, LS_EABORT, "%s: was removed elsewhere", hidden);
@@ -178,11 +193,13 @@ static ls_status write_copy(const writing *w, ls_error *e) {
     return w->first == 0 ? write_all(w, e) : write_part(w, e);
 }
 
-/* An update may wait for the copy, which is as urgent as the workers therefore; not so the rest. */
-static _Noreturn void writer(const ls_snapshot_run *r, int64_t steps, float *flat) {
+/* In the writer. An update may wait for the copy, so that is as urgent as the workers; the rest is
+ * not. */
+static _Noreturn void write_beside(const ls_snapshot_run *r, int64_t steps, float *flat) {
     ls_error e = {0};
-    writing w = writing_of(r, steps, ls_store_get(r->store, LS_STORE_TOGETHER) != 0);
+    writing w = writing_of(r, steps, atomic_load(&r->state->with_others) != 0);
     ls_status s = copy(&w, flat, &e);
+    if (s == LS_OK) set_mark(r->state, steps, LS_SNAPSHOT_COPIED);
     if (nice(NICE) < 0) errno = 0;
     if (s == LS_OK) s = write_copy(&w, &e);
     if (s != LS_OK && s != LS_EABORT)
@@ -193,9 +210,7 @@ static _Noreturn void writer(const ls_snapshot_run *r, int64_t steps, float *fla
 /* ---- who starts it ---- */
 
 static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
-    int64_t mark = x->steps + 1;
-    ls_store_set(r->store, LS_STORE_COPIED, mark);
-    ls_store_set(r->store, LS_STORE_WRITTEN, good ? mark : -mark);
+    set_mark(r->state, x->steps, good ? LS_SNAPSHOT_WRITTEN : LS_SNAPSHOT_FAILED);
     x->writer = (ls_child){0};
 }
 
@@ -249,7 +264,7 @@ void ls_snapshot_prepare(ls_snapshot *x, const ls_snapshot_run *r) {
 static ls_status start_writer(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
     LS_TRY(take_memory(x, r, e));
     pid_t pid = ls_child_start(&x->writer, NULL);
-    if (pid == 0) writer(r, x->steps, x->copy);
+    if (pid == 0) write_beside(r, x->steps, x->copy);
     if (pid > 0) return LS_OK;
     return ls_fail(e, LS_ENOMEM, "no process to write it: %s", strerror(errno));
 }
@@ -265,7 +280,7 @@ static void start(ls_snapshot *x, const ls_snapshot_run *r) {
 /* While workers wait for the copy, the state is there to be copied again; but the plan by which
  * hosts share it may be another after the view. */
 static void on_end(ls_snapshot *x, const ls_snapshot_run *r, int how) {
-    bool copied = ls_store_get(r->store, LS_STORE_COPIED) == x->steps + 1;
+    bool copied = ls_snapshot_is_copied(r->state);
     if (WIFSIGNALED(how) && !copied && !x->given_up && x->tries < MOST_TRIES) {
         start(x, r);
         return;
@@ -279,7 +294,7 @@ static void on_end(ls_snapshot *x, const ls_snapshot_run *r, int how) {
 }
 
 static void take_up(ls_snapshot *x, const ls_snapshot_run *r) {
-    x->steps = ls_store_get(r->store, LS_STORE_WANTED) - 1;
+    x->steps = atomic_load(&r->state->mark).steps;
     x->tries = 0;
     x->given_up = false;
 }
@@ -288,27 +303,26 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
     int how = 0;
     if (x->writer.pid && ls_child_ended(&x->writer, r->config->survival.heartbeat_s, &how))
         on_end(x, r, how);
-    if (x->writer.pid || !is_pending(r->store)) return;
+    if (x->writer.pid || !has_pending(r->state)) return;
     take_up(x, r);
     start(x, r);
 }
 
 /* Whoever waits for another host goes on. With all parts there it has nobody to wait for: but where
  * workers now read an older checkpoint, it must not be removed as too old. */
-void ls_snapshot_end_view(ls_snapshot *x, const ls_snapshot_run *r, bool stateless) {
-    ls_store *s = r->store;
-    if (!is_pending(s) || !ls_store_get(s, LS_STORE_TOGETHER)) return;
-    if (ls_store_get(s, LS_STORE_PARTS) != ALL_THERE)
-        ls_store_set(s, LS_STORE_SAVED, 0); /* if the next view begins after the same step */
+bool ls_snapshot_end_view(ls_snapshot *x, const ls_snapshot_run *r, bool stateless) {
+    ls_snapshot_state *s = r->state;
+    if (!has_pending(s) || !atomic_load(&s->with_others)) return false;
+    bool complete = atomic_load(&s->peers) == LS_PEERS_WRITTEN;
     if (!x->writer.pid) {
         take_up(x, r);
         finish(x, r, false);
-        return;
+        return !complete;
     }
     x->given_up = true;
-    if (ls_store_get(s, LS_STORE_OPENED) == NOT_YET) ls_store_set(s, LS_STORE_OPENED, VIEW_ENDED);
-    if (ls_store_get(s, LS_STORE_PARTS) == NOT_YET) ls_store_set(s, LS_STORE_PARTS, VIEW_ENDED);
+    set_peers(s, LS_PEERS_GONE);
     if (stateless) kill(x->writer.pid, SIGKILL);
+    return !complete;
 }
 
 ls_status ls_snapshot_now(ls_snapshot *x, const ls_snapshot_run *r, int64_t steps,
@@ -328,7 +342,7 @@ void ls_snapshot_close(ls_snapshot *x, const ls_snapshot_run *r) {
     if (!r->store) return;
     ls_snapshot_end_view(x, r, false);
     if (x->warmer.pid) kill(x->warmer.pid, SIGKILL);
-    while (x->writer.pid || x->warmer.pid || is_pending(r->store)) {
+    while (x->writer.pid || x->warmer.pid || has_pending(r->state)) {
         if (x->copy) ls_snapshot_prepare(x, r);
         ls_snapshot_attend(x, r);
         usleep(1000);
@@ -339,21 +353,18 @@ void ls_snapshot_close(ls_snapshot *x, const ls_snapshot_run *r) {
 
 /* ---- workers ---- */
 
-static void want(ls_store *s, int64_t steps, bool together) {
-    bool again = ls_store_get(s, LS_STORE_WANTED) == steps + 1;
-    ls_store_set(s, LS_STORE_TOGETHER, together);
-    ls_store_set(s, LS_STORE_OPENED, NOT_YET);
-    ls_store_set(s, LS_STORE_PARTS, NOT_YET);
-    if (again) ls_store_set(s, LS_STORE_COPIED, 0);
-    ls_store_set(s, again ? LS_STORE_WRITTEN : LS_STORE_WANTED, again ? 0 : steps + 1);
+static void want(ls_snapshot_state *s, int64_t steps, bool with_others) {
+    atomic_store(&s->with_others, with_others);
+    atomic_store(&s->attempt, 0);
+    atomic_store(&s->peers, LS_PEERS_SILENT);
+    set_mark(s, steps, LS_SNAPSHOT_WANTED);
     ls_launch_nudge();
 }
 
-bool ls_snapshot_ask(ls_store *s, int64_t steps) {
-    int64_t written = ls_store_get(s, LS_STORE_WRITTEN), wanted = ls_store_get(s, LS_STORE_WANTED);
-    if (wanted == steps + 1 && written != -wanted) return true; /* asked for already */
-    if (is_pending(s)) return false;
-    want(s, steps, false);
+bool ls_snapshot_ask(ls_snapshot_state *s, int64_t steps) {
+    ls_snapshot_mark m = atomic_load(&s->mark);
+    if (is_pending(&m)) return m.steps == steps;
+    if (m.phase != LS_SNAPSHOT_WRITTEN || m.steps != steps) want(s, steps, false);
     return true;
 }
 
@@ -367,57 +378,70 @@ static void wait_a_little(int64_t *looked_ns, unsigned us) {
     if (ls_process_is_stopped(getppid())) _exit(1);
 }
 
-/* A run that goes on from an older checkpoint wants one of fewer steps than were copied before. */
-bool ls_snapshot_is_copied(const ls_store *s) {
-    return ls_store_get(s, LS_STORE_COPIED) == ls_store_get(s, LS_STORE_WANTED);
+bool ls_snapshot_is_copied(const ls_snapshot_state *s) {
+    return atomic_load(&s->mark).phase != LS_SNAPSHOT_WANTED;
 }
 
-void ls_snapshot_wait_copied(ls_store *s) {
+void ls_snapshot_note_held(ls_snapshot_state *s, int64_t ns) {
+    long long was = atomic_load(&s->held_ns);
+    while (was < ns && !atomic_compare_exchange_weak(&s->held_ns, &was, ns)) {
+    }
+}
+
+void ls_snapshot_wait_copied(ls_snapshot_state *s) {
     int64_t began_ns = ls_clock_ns(), looked_ns = began_ns;
     if (ls_snapshot_is_copied(s)) return;
     while (!ls_snapshot_is_copied(s)) wait_a_little(&looked_ns, 200);
-    ls_store_raise(s, LS_STORE_HELD, ls_clock_ns() - began_ns);
+    ls_snapshot_note_held(s, ls_clock_ns() - began_ns);
 }
 
-ls_status ls_snapshot_wait_written(const ls_store *s, ls_error *e) {
+ls_status ls_snapshot_wait_written(const ls_snapshot_state *s, ls_error *e) {
     int64_t looked_ns = ls_clock_ns();
-    while (is_pending(s)) wait_a_little(&looked_ns, 1000);
-    int64_t wanted = ls_store_get(s, LS_STORE_WANTED);
-    if (ls_store_get(s, LS_STORE_WRITTEN) == wanted) return LS_OK;
-    return ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written",
-                   (long long)wanted - 1);
+    while (has_pending(s)) wait_a_little(&looked_ns, 1000);
+    ls_snapshot_mark m = atomic_load(&s->mark);
+    if (m.phase != LS_SNAPSHOT_FAILED) return LS_OK;
+    return ls_fail(e, LS_EIO, "the checkpoint of step %u could not be written", m.steps);
 }
 
 /* ---- several hosts ---- */
 
-bool ls_snapshot_is_written(const ls_store *s, int64_t steps) {
-    return ls_store_get(s, LS_STORE_WANTED) == steps + 1 &&
-           ls_store_get(s, LS_STORE_WRITTEN) == steps + 1;
+static bool is_at(const ls_snapshot_state *s, int64_t steps, ls_snapshot_phase phase) {
+    ls_snapshot_mark m = atomic_load(&s->mark);
+    return m.phase == phase && m.steps == steps;
+}
+
+bool ls_snapshot_is_written(const ls_snapshot_state *s, int64_t steps) {
+    return is_at(s, steps, LS_SNAPSHOT_WRITTEN);
 }
 
 void ls_snapshot_ask_share(const ls_snapshot_run *r, int worker, int64_t steps, int64_t *asked_p) {
     if (worker != r->first || worker >= nwriters(r->plan)) return;
     *asked_p = steps + 1;
-    want(r->store, steps, true);
+    want(r->state, steps, true);
 }
 
-/* Words: the attempt's number; 1 while worker 0's host writes, 2 while another does; has one
- * failed? That is looked at last, since it is pending before. */
+enum { ATTEMPT = 0, PENDING = LS_SNAPSHOT_PENDING, HAS_FAILED = 2 };
+enum { FIRST_IS_PENDING = 1, ANOTHER_IS_PENDING = 2 };
+
 void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_t *words) {
-    const ls_store *s = r->store;
+    const ls_snapshot_state *s = r->state;
     memset(words, 0, LS_SNAPSHOT_WORDS * sizeof *words);
     if (!s || worker != r->first) return;
-    int64_t opened = ls_store_get(s, LS_STORE_OPENED);
-    if (worker == 0 && asked && opened > 0) words[0] = (int32_t)opened;
-    if (is_pending(s)) words[LS_SNAPSHOT_PENDING] = worker == 0 ? 1 : 2;
-    words[2] = asked && ls_store_get(s, LS_STORE_WRITTEN) == -asked;
+    if (worker == 0 && asked) words[ATTEMPT] = (int32_t)atomic_load(&s->attempt);
+    if (has_pending(s)) words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
+    /* Looked at last, since it is pending before. */
+    words[HAS_FAILED] = asked && is_at(s, asked - 1, LS_SNAPSHOT_FAILED);
 }
 
 void ls_snapshot_hear(const ls_snapshot_run *r, int worker, int64_t asked, const int32_t *words) {
-    ls_store *s = r->store;
-    if (!asked || !is_pending(s)) return;
-    ls_store_flag flag = worker == 0 ? LS_STORE_PARTS : LS_STORE_OPENED;
-    int64_t said = worker ? words[0] : words[LS_SNAPSHOT_PENDING] < 2 ? ALL_THERE : NOT_YET;
-    if (words[2]) said = FAILED;
-    if (ls_store_get(s, flag) == NOT_YET) ls_store_set(s, flag, said);
+    ls_snapshot_state *s = r->state;
+    if (!asked || !has_pending(s)) return;
+    if (words[HAS_FAILED]) {
+        set_peers(s, LS_PEERS_FAILED);
+    } else if (worker == 0) {
+        if (words[PENDING] != ANOTHER_IS_PENDING) set_peers(s, LS_PEERS_WRITTEN);
+    } else if (words[ATTEMPT] && atomic_load(&s->peers) == LS_PEERS_SILENT) {
+        atomic_store(&s->attempt, (uint32_t)words[ATTEMPT]);
+        set_peers(s, LS_PEERS_OPENED);
+    }
 }

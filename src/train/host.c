@@ -22,8 +22,8 @@ static bool kept(const void *arg, ls_kept *k) {
     const ls_run *r = arg;
     *k = (ls_kept){.steps = ls_store_steps(r->store), .scaler = ls_store_scaler(r->store)};
     ls_store_newest(r->store, &k->note);
-    k->whole = ls_store_get(r->store, LS_STORE_WHOLE) != 0;
-    return !ls_store_get(r->store, LS_STORE_LOST);
+    k->whole = ls_store_get_finding(r->store) == LS_STORE_WHOLE;
+    return ls_store_get_finding(r->store) != LS_STORE_LOST;
 }
 
 /* A step that another host has decided may be finished here while a writer still copies what was
@@ -31,7 +31,7 @@ static bool kept(const void *arg, ls_kept *k) {
 static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     const ls_run *r = arg;
     const ls_view *v = &r->survival.view;
-    while (!ls_snapshot_is_copied(r->store)) usleep(1000);
+    while (!ls_snapshot_is_copied(&ls_run_notes_of(r)->snapshot)) usleep(1000);
     return ls_store_mend(r->store, &r->layout.plan, v->first, v->n, note, e);
 }
 
@@ -79,9 +79,9 @@ static void tell_copies(const ls_run *r, const ls_view *v) {
  * is state. */
 static void note_folder(const ls_run *r, const ls_view *v) {
     if (v->id.number == 1 || !r->dir) return;
-    ls_store_set(r->store, LS_STORE_FOLDER_BEGUN, 1);
-    if (v->steps >= 0 || ls_corpus_is_saved(r->dir))
-        ls_store_set(r->store, LS_STORE_FOLDER_MADE, 1);
+    ls_folder_state *folder = &ls_run_notes_of(r)->folder;
+    ls_folder_set_begun(folder);
+    if (v->steps >= 0 || ls_corpus_is_saved(r->dir)) ls_folder_set_made(folder);
 }
 
 /* Shares are those of so many workers as there were when they were found. */
@@ -90,13 +90,18 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     int n = v->size, hosts = r->survival.view.nhosts;
     bool same_hosts = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
     ls_snapshot_run own = ls_run_snapshot(r);
-    ls_snapshot_end_view(&r->snapshot, &own, v->steps < 0);
+    ls_run_notes *notes = ls_run_notes_of(r);
+    bool again = !alike && v->steps < 0 && ls_store_steps(r->store) >= 0;
+    if (ls_snapshot_end_view(&r->snapshot, &own, v->steps < 0)) atomic_store(&notes->saved, 0);
+    if (again) { /* what was done will be done again, from an older checkpoint */
+        atomic_store(&notes->evaluated, 0);
+        atomic_store(&notes->saved, 0);
+    }
     if (!alike) ls_store_restart(r->store, v->steps, &v->scaler);
     if (v->last.steps > 0 && v->last.steps == v->steps)
         ls_store_decide(r->store, v->first, &v->last);
     note_folder(r, v);
-    ls_store_set(r->store, LS_STORE_LOST, 0);
-    ls_store_set(r->store, LS_STORE_WHOLE, 0);
+    ls_store_set_finding(r->store, LS_STORE_UNKNOWN);
     if (n == r->nworkers && same_hosts && !r->survival.reshape) {
         if (v->id.number == 1) tell_plan(r, v);
         return LS_OK;
@@ -257,7 +262,7 @@ static void scale(ls_run *r, const char *words, char answer[LS_CONTROL_LINE]) {
 static void answer_requests(ls_run *r) {
     char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE] = "error what is asked is not known";
     ls_error e = {0};
-    if (!r->dir || !ls_store_get(r->store, LS_STORE_FOLDER_MADE)) return;
+    if (!r->dir || ls_folder_phase_of(&ls_run_notes_of(r)->folder) != LS_FOLDER_MADE) return;
     if (!r->control && ls_control_open(r->dir, &r->control, &e) != LS_OK) return;
     if (!ls_control_next(r->control, line)) return;
     if (strncmp(line, "scale ", 6) == 0) scale(r, line + 6, answer);
@@ -359,9 +364,10 @@ ls_status ls_run_keep(ls_run *r, ls_error *e) {
                        "their state in memory: not with a launcher, parallel.transport thread or "
                        "mpi, parallel.executor sequential, or parallel.optimizer_state file");
     }
-    ls_status s = ls_store_make(&r->layout.plan, most, threads, &r->store, e);
+    ls_status s = ls_store_make(&r->layout.plan, most, threads, sizeof(ls_run_notes), &r->store, e);
     if (s != LS_OK && most > r->nworkers)
-        s = ls_store_make(&r->layout.plan, most = r->nworkers, threads, &r->store, e);
+        s = ls_store_make(&r->layout.plan, most = r->nworkers, threads, sizeof(ls_run_notes),
+                          &r->store, e);
     int64_t least = c->survival.min_workers;
     ls_config alike = *c;
     alike.survival.max_workers = most; /* boards and stores have room for so many */

@@ -45,7 +45,7 @@ static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out
                        .scaler = m->scaler};
     ls_scaler_config scaler = ls_run_scaler(m->run);
     if (in->skips) ls_scaler_next(&n.scaler, &scaler, out->skipped);
-    ls_snapshot_wait_copied(m->run->store);
+    ls_snapshot_wait_copied(&ls_run_notes_of(m->run)->snapshot);
     ls_store_decide(m->run->store, m->worker, &n);
 }
 
@@ -225,7 +225,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     } else if (r->store && m->worker == r->survival.view.first) {
         ls_store_begin(r->store, first_step, &m->scaler);
     }
-    if (r->store) ls_store_set(r->store, LS_STORE_WHOLE, 1);
+    if (r->store) ls_store_set_finding(r->store, LS_STORE_WHOLE);
     if (r->store) LS_TRY(ls_exec_take_up(m->execs[0], first_step, e));
     return agree_on_scaler(m, e);
 }

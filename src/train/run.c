@@ -155,21 +155,30 @@ ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {
                               .V = (int)c->train.virtual_workers};
 }
 
+ls_run_notes *ls_run_notes_of(const ls_run *r) {
+    return r->store ? ls_store_carried(r->store) : NULL;
+}
+
 ls_folder_run ls_run_folder(const ls_run *r) {
+    ls_run_notes *notes = ls_run_notes_of(r);
     return (ls_folder_run){.dir = r->dir,
                            .config = &r->config,
                            .config_text = &r->config_text,
                            .model = &r->layout.model,
                            .store = r->store,
+                           .state = notes ? &notes->folder : NULL,
                            .resumes = r->resumes};
 }
 
 ls_snapshot_run ls_run_snapshot(const ls_run *r) {
+    ls_run_notes *notes = ls_run_notes_of(r);
     return (ls_snapshot_run){.dir = r->dir,
                              .config = &r->config,
                              .config_text = &r->config_text,
                              .plan = &r->layout.plan,
                              .store = r->store,
+                             .state = notes ? &notes->snapshot : NULL,
+                             .best = notes ? &notes->best : NULL,
                              .first = r->survival.view.first,
                              .n = r->survival.view.n};
 }

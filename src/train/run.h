@@ -7,9 +7,8 @@
 #include "cluster/workers.h"
 #include "exec/exec.h"
 #include "optim/scaler.h"
-#include "storage/folder.h"
-#include "storage/snapshot.h"
 #include "train/layout.h"
+#include "train/notes.h"
 
 typedef struct ls_run {
     ls_config config;
@@ -64,6 +63,9 @@ ls_status ls_run_launch(ls_run *, ls_worker_main *main, void *arg, ls_error *);
 
 /* The samples of all virtual workers. */
 ls_loader_config ls_run_loader(const ls_run *, const ls_corpus *);
+
+/* NULL: the run has no store. */
+ls_run_notes *ls_run_notes_of(const ls_run *);
 
 /* What its directory, and what its checkpoints beside training, have to know of it now. */
 ls_folder_run ls_run_folder(const ls_run *);

@@ -66,7 +66,7 @@ static ls_status open_folder(ls_run *r, ls_error *e) {
 /* Are these all steps, of a run that may have ended early? */
 static bool is_complete(const ls_run *r, int64_t steps) {
     ls_best best = {0};
-    ls_best_load(&best, r->store);
+    ls_best_load(&best, &ls_run_notes_of(r)->best);
     return steps >= r->config.train.steps || ls_best_ends(&best, &r->config, steps);
 }
 

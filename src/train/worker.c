@@ -57,15 +57,22 @@ typedef struct ls_train_loop {
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
 /* Workers to come will know what has been done after so many steps. */
-static void note_done(const loop *l, ls_store_flag what) {
-    if (l->run->store) ls_store_set(l->run->store, what, l->steps + 1);
+static void note_evaluated(const loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    if (notes) atomic_store(&notes->evaluated, l->steps + 1);
+}
+
+static void note_saved(const loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    if (notes) atomic_store(&notes->saved, l->steps + 1);
 }
 
 /* ---- now and then ---- */
 
 static void note_loss(loop *l) {
     ls_best_note(&l->best, l->steps, l->latest.loss);
-    if (l->run->store) ls_best_save(&l->best, l->run->store);
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    if (notes) ls_best_save(&l->best, &notes->best);
 }
 
 /* After the last step metrics have the whole alone. */
@@ -80,7 +87,7 @@ static ls_status evaluate(loop *l, bool whole, ls_error *e) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
         if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
     }
-    note_done(l, LS_STORE_EVALUATED);
+    note_evaluated(l);
     return LS_OK;
 }
 
@@ -160,20 +167,20 @@ typedef enum urgency { IF_IDLE, FOR_SURE, LAST } urgency;
 /* Another process writes. */
 static ls_status save_beside(loop *l, urgency u, ls_error *e) {
     bool last = u == LAST;
-    ls_store *store = l->run->store;
+    ls_snapshot_state *state = &ls_run_notes_of(l->run)->snapshot;
     ls_error why;
     if (l->m.worker != 0) {
-        if (l->run->survival.view.first > 0) note_done(l, LS_STORE_SAVED);
+        if (l->run->survival.view.first > 0) note_saved(l);
         return LS_OK;
     }
-    if (u != IF_IDLE) (void)ls_snapshot_wait_written(store, &why);
+    if (u != IF_IDLE) (void)ls_snapshot_wait_written(state, &why);
     ls_status s = mend_folder(l, &why);
     if (s != LS_OK)
         tell_failed(l, &why);
-    else if (!ls_snapshot_ask(store, l->steps))
+    else if (!ls_snapshot_ask(state, l->steps))
         tell_busy(l);
-    note_done(l, LS_STORE_SAVED);
-    if (last && s == LS_OK) s = ls_snapshot_wait_written(store, &why);
+    note_saved(l);
+    if (last && s == LS_OK) s = ls_snapshot_wait_written(state, &why);
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
 
@@ -201,7 +208,8 @@ static int32_t look_at_share(loop *l, bool last) {
     ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
     if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
     if (l->m.worker != 0) return CAN_ASK;
-    if (last && ls_snapshot_is_written(l->run->store, l->steps)) return NEED_NOT;
+    if (last && ls_snapshot_is_written(&ls_run_notes_of(l->run)->snapshot, l->steps))
+        return NEED_NOT;
     if (mend_folder(l, &why) == LS_OK) return CAN_ASK;
     tell_failed(l, &why);
     return NEED_NOT;
@@ -209,7 +217,7 @@ static int32_t look_at_share(loop *l, bool last) {
 
 static ls_status save_share(loop *l, urgency u, ls_error *e) {
     bool last = u == LAST;
-    note_done(l, LS_STORE_SAVED);
+    note_saved(l);
     if (u != IF_IDLE) LS_TRY(await_written(l, e));
     int32_t what = look_at_share(l, last);
     ls_snapshot_run own = ls_run_snapshot(l->run);
@@ -220,7 +228,8 @@ static ls_status save_share(loop *l, urgency u, ls_error *e) {
         tell_busy(l);
     if (!last) return LS_OK;
     LS_TRY(await_written(l, e));
-    bool good = l->m.worker != 0 || ls_snapshot_is_written(l->run->store, l->steps);
+    bool good =
+        l->m.worker != 0 || ls_snapshot_is_written(&ls_run_notes_of(l->run)->snapshot, l->steps);
     return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
 }
 
@@ -235,7 +244,7 @@ static ls_status save(loop *l, urgency u, ls_error *e) {
     ls_status s = l->shared ? save_share(l, u, e) : save_beside(l, u, e);
     if (u != IF_IDLE && !l->shared) s = ls_member_wait(&l->m, s, e);
     if (last) return s;
-    ls_store_raise(l->run->store, LS_STORE_HELD, ls_clock_ns() - l->saved_ns);
+    ls_snapshot_note_held(&ls_run_notes_of(l->run)->snapshot, ls_clock_ns() - l->saved_ns);
     return s;
 }
 
@@ -393,7 +402,7 @@ static ls_status run_steps(loop *l, ls_error *e) {
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
     } else {
-        note_done(l, LS_STORE_EVALUATED); /* not before the first step: it keeps what it has */
+        note_evaluated(l); /* not before the first step: it keeps what it has */
     }
     while (l->asked == LS_ASKED_NOTHING && !is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
@@ -424,35 +433,51 @@ static ls_status keep_folder(loop *l, ls_error *e) {
 /* Whoever starts all workers has opened it for them. */
 static ls_status take_folder(loop *l, ls_error *e) {
     const ls_run *r = l->run;
-    bool begun = r->store && ls_store_get(r->store, LS_STORE_FOLDER_BEGUN);
-    bool made = r->store && ls_store_get(r->store, LS_STORE_FOLDER_MADE);
+    const ls_run_notes *notes = ls_run_notes_of(r);
+    ls_folder_phase phase = notes ? ls_folder_phase_of(&notes->folder) : LS_FOLDER_UNTOUCHED;
     if (l->metrics) return keep_folder(l, e);
     if (!l->folder) l->folder = r->folder;
     ls_folder_run own = ls_run_folder(r);
-    if (!l->folder) LS_TRY(ls_folder_open(&own, begun, &l->folder, e));
-    return made ? ls_folder_follow(l->folder, e) : ls_folder_take_up(l->folder, e);
+    if (!l->folder) LS_TRY(ls_folder_open(&own, phase != LS_FOLDER_UNTOUCHED, &l->folder, e));
+    return phase == LS_FOLDER_MADE ? ls_folder_follow(l->folder, e)
+                                   : ls_folder_take_up(l->folder, e);
 }
 
 /* What all decide by is worker 0's, as its host has been there before. For workers to come, each
  * host notes it. */
+typedef struct agreed {
+    int64_t steps; /* complete */
+    int64_t n;     /* workers of worker 0's host */
+    int64_t begun_at, saved, evaluated, tokens;
+} agreed;
+
+static agreed own_agreed(const loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    agreed a = {.steps = l->folder ? l->folder->notes->step : 0, .n = l->run->survival.view.n};
+    if (!notes) return a;
+    if (l->folder && ls_folder_phase_of(&notes->folder) != LS_FOLDER_MADE)
+        atomic_store(&notes->folder.step, a.steps);
+    a.begun_at = atomic_load(&notes->folder.step);
+    a.saved = atomic_load(&notes->saved);
+    a.evaluated = atomic_load(&notes->evaluated);
+    a.tokens = atomic_load(&notes->tokens);
+    return a;
+}
+
 static ls_status agree_on_done(loop *l, ls_error *e) {
-    static const ls_store_flag flags[] = {LS_STORE_FOLDER_STEP, LS_STORE_SAVED, LS_STORE_EVALUATED,
-                                          LS_STORE_TOKENS};
-    enum { N = sizeof flags / sizeof *flags };
-    ls_store *store = l->run->store;
-    int64_t told[2 + N] = {l->folder ? l->folder->notes->step : 0, l->run->survival.view.n};
-    if (store && l->folder && !ls_store_get(store, LS_STORE_FOLDER_MADE))
-        ls_store_set(store, LS_STORE_FOLDER_STEP, told[0]);
-    for (int i = 0; store && i < N; i++) told[2 + i] = ls_store_get(store, flags[i]);
-    LS_TRY(ls_broadcast(l->m.group, told, 2 + N, LS_I64, 0, e));
-    l->steps = told[0];
-    if (!store) return LS_OK;
-    l->shared = ls_snapshot_is_shared(&l->run->layout.plan, (int)told[1]);
-    for (int i = 0; i < N; i++) ls_store_set(store, flags[i], told[2 + i]);
-    ls_store_set(store, LS_STORE_FOLDER_BEGUN, 1);
-    ls_store_set(store, LS_STORE_FOLDER_MADE, 1);
-    l->saved = told[3] - 1;
-    l->evaluated = told[4] - 1;
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    agreed a = own_agreed(l);
+    LS_TRY(ls_broadcast(l->m.group, &a, sizeof a / sizeof(int64_t), LS_I64, 0, e));
+    l->steps = a.steps;
+    if (!notes) return LS_OK;
+    l->shared = ls_snapshot_is_shared(&l->run->layout.plan, (int)a.n);
+    atomic_store(&notes->folder.step, a.begun_at);
+    atomic_store(&notes->saved, a.saved);
+    atomic_store(&notes->evaluated, a.evaluated);
+    atomic_store(&notes->tokens, a.tokens);
+    ls_folder_set_made(&notes->folder);
+    l->saved = a.saved - 1;
+    l->evaluated = a.evaluated - 1;
     return LS_OK;
 }
 
@@ -463,28 +488,30 @@ static ls_status open_corpus(loop *l, ls_error *e) {
     LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
     const ls_hash *h = &l->corpus.record.tokens;
     int64_t mark = (int64_t)((h->hi ^ h->lo) | 1), was = 0; /* 0: not known yet */
-    if (r->store) was = ls_store_get(r->store, LS_STORE_TOKENS);
+    ls_run_notes *notes = ls_run_notes_of(r);
+    if (notes) was = atomic_load(&notes->tokens);
     if (was && was != mark)
         return ls_fail(e, LS_EINVAL,
                        "%s/tokens.bin: has other tokens than this run has been trained on; was it "
                        "made again from a text that has changed? Put it back and go on with "
                        "--resume",
                        r->dir);
-    if (r->store) ls_store_set(r->store, LS_STORE_TOKENS, mark);
+    if (notes) atomic_store(&notes->tokens, mark);
     return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
 }
 
 /* What workers before these have found; where their state is lost, what its checkpoints say. */
 static ls_status agree_on_best(loop *l, ls_error *e) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
     int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
     ls_best b = {.nsamples = wanted < most ? wanted : most};
     if (l->folder && l->follows)
-        ls_best_load(&b, l->run->store);
+        ls_best_load(&b, &notes->best);
     else if (l->folder)
         ls_best_find(&b, l->run->dir, l->steps);
     LS_TRY(ls_broadcast(l->m.group, &b, sizeof b, LS_U8, 0, e));
     l->best = b;
-    if (l->run->store) ls_best_save(&b, l->run->store);
+    if (notes) ls_best_save(&b, &notes->best);
     return LS_OK;
 }
 
@@ -587,7 +614,8 @@ static ls_status begin(loop *l, ls_error *e) {
 
 /* The longest that a worker of this host waited for one that was written beside training. */
 static void tell_held(const loop *l) {
-    double held = l->run->store ? (double)ls_store_get(l->run->store, LS_STORE_HELD) / 1e9 : 0;
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    double held = notes ? (double)atomic_load(&notes->snapshot.held_ns) / 1e9 : 0;
     double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
     if (part < 0.01) return; /* too little to speak of */
     ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
@@ -614,10 +642,10 @@ static ls_status summarize(loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
     ls_log_end_status();
-    if (r->store && ls_store_get(r->store, LS_STORE_BACKED))
+    int64_t nbacked = r->store ? ls_store_nbacked(r->store) : 0;
+    if (nbacked)
         ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
-               (long long)ls_store_get(r->store, LS_STORE_BACKED),
-               ls_plural((int64_t)ls_store_get(r->store, LS_STORE_BACKED)));
+               (long long)nbacked, ls_plural(nbacked));
     tell_held(l);
     if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
     if (l->steps < all && is_complete(l)) {

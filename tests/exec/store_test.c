@@ -104,7 +104,7 @@ static float *expected(int64_t steps) {
     ls_plan p = plan_for(1, 0);
     ls_error e = {0};
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 1, 1, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, 1, 1, 0, &s, &e), e);
     place(s, &p, true);
     fill(s, &p, true);
     for (int64_t step = 0; step < steps; step++) {
@@ -176,7 +176,7 @@ static void survive(int zero, bool one) {
     ls_error e = {0};
     ls_plan p = plan_for(2, zero);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, MOST, 1, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, MOST, 1, 0, &s, &e), e);
     assert_int_equal(ls_store_steps(s), -1);
     assert_ls_ok(ls_store_mend(s, &p, 0, 2, NULL, &e), e); /* nothing there yet */
     place(s, &p, one);
@@ -216,7 +216,7 @@ static void test_skipped(void **state) {
     ls_error e = {0};
     ls_plan p = plan_for(2, 1);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
     place(s, &p, true);
     fill(s, &p, true);
     size_t n = model.nfloats;
@@ -244,7 +244,7 @@ static void test_void(void **state) {
     ls_error e = {0};
     ls_plan p = plan_for(3, 0);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 3, 1, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, 3, 1, 0, &s, &e), e);
     place(s, &p, false);
     fill(s, &p, false);
     ls_store_note n = note_of(1);
@@ -268,7 +268,7 @@ static void test_claims(void **state) {
     ls_error e = {0};
     ls_plan p = plan_for(2, 1);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
     for (int64_t step = 0; step < 3; step++) {
         assert_false(ls_store_is_claimed(s, 5, step));
         assert_int_equal(ls_store_claim(s, 5, step, 2), 0);
@@ -283,7 +283,7 @@ static void test_claims(void **state) {
         assert_int_equal(ls_store_backed_at(s, 5, step + 1), -1);
     }
     assert_int_equal(ls_store_claim(s, 4, 1, 2), -1); /* that step is over */
-    assert_int_equal(ls_store_get(s, LS_STORE_BACKED), 3);
+    assert_int_equal(ls_store_nbacked(s), 3);
     ls_scaler scaler = {0};
     ls_store_restart(s, -1, &scaler);
     assert_false(ls_store_is_claimed(s, 5, 2));
@@ -301,7 +301,7 @@ static void test_restart(void **state) {
     unsigned char *has = ls_alloc(nblocks), *missing = ls_alloc(nblocks);
     float block[3 * LS_BLOCK];
     ls_scaler scaler = {.scale = 8};
-    assert_ls_ok(ls_store_make(&p, 2, 1, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
     place(s, &p, false);
     fill(s, &p, false);
     ls_store_note ahead = note_of(1), note;

@@ -1,0 +1,22 @@
+/* notes.h - what a run leaves, beside its state, for the workers of views to come.
+ *
+ * It lies in memory that outlives a host's workers (ls_store_carried()); zero at first.
+ */
+#ifndef LS_TRAIN_NOTES_H
+#define LS_TRAIN_NOTES_H
+
+#include <stdatomic.h>
+
+#include "storage/folder.h"
+#include "storage/snapshot.h"
+
+typedef struct ls_run_notes {
+    ls_folder_state folder;
+    ls_snapshot_state snapshot;
+    ls_best_state best;
+    /* 1 + the steps after which it was done last; 0: not yet. Each worker of the host writes the same. */
+    atomic_llong evaluated, saved;
+    atomic_llong tokens; /* a hash of those that the run is trained on; 0: not known yet */
+} ls_run_notes;
+
+#endif
