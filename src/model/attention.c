@@ -17,7 +17,7 @@
 #include "model/rows.h"
 #include "tensor/gemm.h"
 
-enum { W_QKV = 2, B_QKV, W_OUT, B_OUT };
+enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
 enum { QUERY_BLOCK = 48 };
 
 typedef struct saved {
@@ -95,40 +95,59 @@ static packed packed_of(const ls_compute *c, int thread, const head *h) {
     return k;
 }
 
+/* A block of queries of a head, run by one thread. */
+typedef struct block {
+    const ls_compute *c;
+    int thread;
+    const head *h;
+    int64_t first, m;  /* its first query, and how many it has */
+    int64_t width;     /* keys that any of them sees */
+    ls_matrix queries; /* [m, D] */
+} block;
+
+static block block_of(const ls_compute *c, int thread, const head *h, int64_t first) {
+    int64_t m = h->T - first < QUERY_BLOCK ? h->T - first : QUERY_BLOCK;
+    return (block){c, thread, h, first, m, first + m, ls_matrix_of(h->q + first * h->ld, h->ld)};
+}
+
 /* out [m, width] = rows [m, D] . b [D, width], b the first columns of a packed [D, T] */
-static void by_keys(const ls_compute *c, int thread, const head *h, int64_t m, int64_t width,
-                    ls_matrix rows, const float *b, float *out) {
-    ls_gemm_in_thread(c, thread,
-                      &(ls_gemm_job){.M = m,
-                                     .N = width,
-                                     .K = h->D,
+static void by_keys(const block *b, ls_matrix rows, const float *packed_b, float *out) {
+    ls_gemm_in_thread(b->c, b->thread,
+                      &(ls_gemm_job){.M = b->m,
+                                     .N = b->width,
+                                     .K = b->h->D,
                                      .a = rows,
-                                     .packed_b = b,
-                                     .packed_K = h->D,
+                                     .packed_b = packed_b,
+                                     .packed_K = b->h->D,
                                      .c = out,
-                                     .ldc = width});
+                                     .ldc = b->width});
 }
 
 /* out [m, D], rows ldc apart, = weights [m, width] . b, the first rows of a packed [T, D] */
-static void mix(const ls_compute *c, int thread, const head *h, int64_t m, int64_t width,
-                const float *weights, const float *b, float *out, int64_t ldc) {
-    ls_gemm_in_thread(c, thread,
-                      &(ls_gemm_job){.M = m,
-                                     .N = h->D,
-                                     .K = width,
-                                     .a = ls_matrix_of(weights, width),
-                                     .packed_b = b,
-                                     .packed_K = h->T,
+static void mix(const block *b, const float *weights, const float *packed_b, float *out,
+                int64_t ldc) {
+    ls_gemm_in_thread(b->c, b->thread,
+                      &(ls_gemm_job){.M = b->m,
+                                     .N = b->h->D,
+                                     .K = b->width,
+                                     .a = ls_matrix_of(weights, b->width),
+                                     .packed_b = packed_b,
+                                     .packed_K = b->h->T,
                                      .c = out,
                                      .ldc = ldc});
 }
 
-static int64_t block_rows(const head *h, int64_t first) {
-    return h->T - first < QUERY_BLOCK ? h->T - first : QUERY_BLOCK;
-}
-
-static ls_matrix queries(const head *h, int64_t first) {
-    return ls_matrix_of(h->q + first * h->ld, h->ld);
+/* out [width, D] += weights [m, width]^T . rows [m, D] */
+static void add_by_key(const block *b, const float *weights, ls_matrix rows, float *out) {
+    ls_gemm_in_thread(b->c, b->thread,
+                      &(ls_gemm_job){.M = b->width,
+                                     .N = b->h->D,
+                                     .K = b->m,
+                                     .a = ls_matrix_transposed(weights, b->width),
+                                     .b = rows,
+                                     .c = out,
+                                     .ldc = b->h->ld,
+                                     .start = LS_GEMM_ADD});
 }
 
 static void head_forward(const job *j, int thread, const head *h) {
@@ -137,25 +156,11 @@ static void head_forward(const job *j, int thread, const head *h) {
     packed k = packed_of(c, thread, h);
     ls_gemm_pack(c->k, h->T, h->D, ls_matrix_of(h->v, h->ld), k.rows);
     for (int64_t first = 0; first < h->T; first += QUERY_BLOCK) {
-        int64_t m = block_rows(h, first), width = first + m;
-        by_keys(c, thread, h, m, width, queries(h, first), k.by_key, k.p);
-        c->k->softmax_causal(m, width, first, h->scale, k.p, h->stat + first * 2);
-        mix(c, thread, h, m, width, k.p, k.rows, j->s.att + h->att + first * C, C);
+        block b = block_of(c, thread, h, first);
+        by_keys(&b, b.queries, k.by_key, k.p);
+        c->k->softmax_causal(b.m, b.width, first, h->scale, k.p, h->stat + first * 2);
+        mix(&b, k.p, k.rows, j->s.att + h->att + first * C, C);
     }
-}
-
-/* out [width, D] += weights [m, width]^T . rows [m, D] */
-static void add_by_key(const ls_compute *c, int thread, const head *h, int64_t m, int64_t width,
-                       const float *weights, ls_matrix rows, float *out) {
-    ls_gemm_in_thread(c, thread,
-                      &(ls_gemm_job){.M = width,
-                                     .N = h->D,
-                                     .K = m,
-                                     .a = ls_matrix_transposed(weights, width),
-                                     .b = rows,
-                                     .c = out,
-                                     .ldc = h->ld,
-                                     .start = LS_GEMM_ADD});
 }
 
 static void head_backward(const job *j, int thread, const head *h) {
@@ -170,15 +175,15 @@ static void head_backward(const job *j, int thread, const head *h) {
         memset(dv + t * h->ld, 0, (size_t)h->D * sizeof *dv);
     }
     for (int64_t first = 0; first < h->T; first += QUERY_BLOCK) {
-        int64_t m = block_rows(h, first), width = first + m;
+        block b = block_of(c, thread, h, first);
         ls_matrix datt = ls_matrix_of(j->datt + h->att + first * C, C);
-        by_keys(c, thread, h, m, width, queries(h, first), k.by_key, k.p);
-        c->k->softmax_causal_again(m, width, first, h->scale, k.p, h->stat + first * 2);
-        add_by_key(c, thread, h, m, width, k.p, datt, dv);
-        by_keys(c, thread, h, m, width, datt, k.by_value, k.dp);
-        c->k->softmax_causal_dx(m, width, h->scale, k.p, k.dp);
-        mix(c, thread, h, m, width, k.dp, k.rows, dq + first * h->ld, h->ld);
-        add_by_key(c, thread, h, m, width, k.dp, queries(h, first), dk);
+        by_keys(&b, b.queries, k.by_key, k.p);
+        c->k->softmax_causal_again(b.m, b.width, first, h->scale, k.p, h->stat + first * 2);
+        add_by_key(&b, k.p, datt, dv);
+        by_keys(&b, datt, k.by_value, k.dp);
+        c->k->softmax_causal_dx(b.m, b.width, h->scale, k.p, k.dp);
+        mix(&b, k.dp, k.rows, dq + first * h->ld, h->ld);
+        add_by_key(&b, k.dp, b.queries, dk);
     }
 }
 
@@ -203,12 +208,10 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     saved s = saved_of(l, c);
     ls_rows_norm(l, c, s.h, s.mean, s.rstd);
-    ls_rows_linear(c->compute, rows, C, 3 * C, s.h, ls_layer_param(l, c, W_QKV),
-                   ls_layer_param(l, c, B_QKV), s.qkv);
+    ls_rows_linear(l, c, W_QKV, s.h, s.qkv);
     job j = {.l = l, .c = c, .s = s};
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_forward});
-    ls_rows_linear(c->compute, rows, C, C, s.att, ls_layer_param(l, c, W_OUT),
-                   ls_layer_param(l, c, B_OUT), c->y);
+    ls_rows_linear(l, c, W_OUT, s.att, c->y);
     ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
 }
 
@@ -217,14 +220,12 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
-    ls_rows_linear_dx(c->compute, rows, C, C, ls_layer_param(l, c, W_OUT), c->dy, datt);
-    ls_rows_linear_dw(c->compute, rows, C, C, s.att, c->dy, ls_layer_grad(l, c, W_OUT),
-                      ls_layer_grad(l, c, B_OUT), c->grads_start);
+    ls_rows_linear_dx(l, c, W_OUT, c->dy, datt);
+    ls_rows_linear_dw(l, c, W_OUT, s.att, c->dy);
     job j = {.l = l, .c = c, .s = s, .datt = datt, .dqkv = dqkv};
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_backward});
-    ls_rows_linear_dw(c->compute, rows, C, 3 * C, s.h, dqkv, ls_layer_grad(l, c, W_QKV),
-                      ls_layer_grad(l, c, B_QKV), c->grads_start);
-    ls_rows_linear_dx(c->compute, rows, C, 3 * C, ls_layer_param(l, c, W_QKV), dqkv, dh);
+    ls_rows_linear_dw(l, c, W_QKV, s.h, dqkv);
+    ls_rows_linear_dx(l, c, W_QKV, dqkv, dh);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 

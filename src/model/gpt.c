@@ -11,19 +11,29 @@
 
 static const float STD = 0.02f;
 
-/* Appends a tensor [d0, d1] (d1 = 0: a vector [d0]) to the flat buffer and gives it to `l`. */
-static void add_param(ls_model *m, ls_layer *l, const char *name, int64_t d0, int64_t d1, float std,
-                      float value) {
+enum { NO_BLOCK = -1 };
+
+typedef struct tensor {
+    const char *name;      /* in a block: behind "h.<block>." */
+    int64_t rows, columns; /* columns 0: a vector */
+    float std, value;      /* as in ls_param */
+} tensor;
+
+/* Appends it to the flat buffer and gives it to `l`. */
+static void add_param(ls_model *m, ls_layer *l, int64_t block, tensor t) {
     ls_param *p = &m->params[m->nparams];
-    snprintf(p->name, sizeof p->name, "%s", name);
-    p->ndims = d1 ? 2 : 1;
-    p->dims[0] = d0;
-    p->dims[1] = d1;
-    p->count = (size_t)(d0 * (d1 ? d1 : 1));
+    if (block == NO_BLOCK)
+        snprintf(p->name, sizeof p->name, "%s", t.name);
+    else
+        snprintf(p->name, sizeof p->name, "h.%d.%s", (int)block, t.name);
+    p->ndims = t.columns ? 2 : 1;
+    p->dims[0] = t.rows;
+    p->dims[1] = t.columns;
+    p->count = (size_t)(t.rows * (t.columns ? t.columns : 1));
     p->offset = m->nfloats;
-    p->decay = d1 != 0;
-    p->init_std = std;
-    p->init_value = value;
+    p->decay = t.columns != 0;
+    p->init_std = t.std;
+    p->init_value = t.value;
     l->params[l->nparams] = m->nparams++;
     l->counts[l->nparams] = p->count;
     l->offsets[l->nparams++] = p->offset;
@@ -31,32 +41,31 @@ static void add_param(ls_model *m, ls_layer *l, const char *name, int64_t d0, in
     m->count += p->count;
 }
 
-static void add_block_param(ls_model *m, ls_layer *l, int64_t block, const char *name, int64_t d0,
-                            int64_t d1, float std, float value) {
-    char full[LS_NAME];
-    snprintf(full, sizeof full, "h.%d.%s", (int)block, name);
-    add_param(m, l, full, d0, d1, std, value);
+/* The layer norm that `l` begins with. */
+static void add_norm(ls_model *m, ls_layer *l, int64_t block, const char *weight,
+                     const char *bias) {
+    add_param(m, l, block, (tensor){.name = weight, .rows = l->C, .value = 1});
+    add_param(m, l, block, (tensor){.name = bias, .rows = l->C});
 }
 
-static void add_block(ls_model *m, int64_t i, int64_t T, int64_t C, int64_t heads, float out_std) {
+static void add_block(ls_model *m, int64_t i, int64_t T, int64_t C, int64_t heads) {
+    float out_std = STD / sqrtf(2.0f * (float)m->config.layers);
     ls_layer *a = &m->layers[m->nlayers++];
     snprintf(a->name, sizeof a->name, "h.%d.attn", (int)i);
     ls_attention_declare(a, T, C, heads);
-    add_block_param(m, a, i, "ln_1.weight", C, 0, 0, 1);
-    add_block_param(m, a, i, "ln_1.bias", C, 0, 0, 0);
-    add_block_param(m, a, i, "attn.c_attn.weight", C, 3 * C, STD, 0);
-    add_block_param(m, a, i, "attn.c_attn.bias", 3 * C, 0, 0, 0);
-    add_block_param(m, a, i, "attn.c_proj.weight", C, C, out_std, 0);
-    add_block_param(m, a, i, "attn.c_proj.bias", C, 0, 0, 0);
+    add_norm(m, a, i, "ln_1.weight", "ln_1.bias");
+    add_param(m, a, i, (tensor){"attn.c_attn.weight", C, 3 * C, STD, 0});
+    add_param(m, a, i, (tensor){.name = "attn.c_attn.bias", .rows = 3 * C});
+    add_param(m, a, i, (tensor){"attn.c_proj.weight", C, C, out_std, 0});
+    add_param(m, a, i, (tensor){.name = "attn.c_proj.bias", .rows = C});
     ls_layer *f = &m->layers[m->nlayers++];
     snprintf(f->name, sizeof f->name, "h.%d.mlp", (int)i);
     ls_mlp_declare(f, T, C);
-    add_block_param(m, f, i, "ln_2.weight", C, 0, 0, 1);
-    add_block_param(m, f, i, "ln_2.bias", C, 0, 0, 0);
-    add_block_param(m, f, i, "mlp.c_fc.weight", C, 4 * C, STD, 0);
-    add_block_param(m, f, i, "mlp.c_fc.bias", 4 * C, 0, 0, 0);
-    add_block_param(m, f, i, "mlp.c_proj.weight", 4 * C, C, out_std, 0);
-    add_block_param(m, f, i, "mlp.c_proj.bias", C, 0, 0, 0);
+    add_norm(m, f, i, "ln_2.weight", "ln_2.bias");
+    add_param(m, f, i, (tensor){"mlp.c_fc.weight", C, 4 * C, STD, 0});
+    add_param(m, f, i, (tensor){.name = "mlp.c_fc.bias", .rows = 4 * C});
+    add_param(m, f, i, (tensor){"mlp.c_proj.weight", 4 * C, C, out_std, 0});
+    add_param(m, f, i, (tensor){.name = "mlp.c_proj.bias", .rows = C});
 }
 
 ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e) {
@@ -75,17 +84,15 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     ls_layer *embed = &m.layers[m.nlayers++];
     snprintf(embed->name, sizeof embed->name, "embed");
     ls_embedding_declare(embed, T, C, V);
-    add_param(&m, embed, "wte.weight", V, C, STD, 0);
-    add_param(&m, embed, "wpe.weight", T, C, STD, 0);
+    add_param(&m, embed, NO_BLOCK, (tensor){"wte.weight", V, C, STD, 0});
+    add_param(&m, embed, NO_BLOCK, (tensor){"wpe.weight", T, C, STD, 0});
 
-    float out_std = STD / sqrtf(2.0f * (float)L);
-    for (int64_t i = 0; i < L; i++) add_block(&m, i, T, C, config->heads, out_std);
+    for (int64_t i = 0; i < L; i++) add_block(&m, i, T, C, config->heads);
 
     ls_layer *head = &m.layers[m.nlayers++];
     snprintf(head->name, sizeof head->name, "head");
     ls_head_declare(head, T, C, V);
-    add_param(&m, head, "ln_f.weight", C, 0, 0, 1);
-    add_param(&m, head, "ln_f.bias", C, 0, 0, 0);
+    add_norm(&m, head, NO_BLOCK, "ln_f.weight", "ln_f.bias");
     head->params[head->nparams] = embed->params[0]; /* wte is tied */
     head->counts[head->nparams] = embed->counts[0];
     head->offsets[head->nparams++] = embed->offsets[0];

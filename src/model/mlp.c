@@ -6,7 +6,7 @@
  */
 #include "model/rows.h"
 
-enum { W_IN = 2, B_IN, W_OUT, B_OUT };
+enum { W_IN = 2, W_OUT = 4 }; /* the bias of each follows it */
 
 typedef struct saved {
     float *h, *u, *mean, *rstd;
@@ -27,11 +27,9 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     saved s = saved_of(l, c);
     ls_rows_norm(l, c, s.h, s.mean, s.rstd);
-    ls_rows_linear(c->compute, rows, C, 4 * C, s.h, ls_layer_param(l, c, W_IN),
-                   ls_layer_param(l, c, B_IN), s.u);
+    ls_rows_linear(l, c, W_IN, s.h, s.u);
     ls_rows_gelu(c->compute, rows * 4 * C, s.u, c->work);
-    ls_rows_linear(c->compute, rows, 4 * C, C, c->work, ls_layer_param(l, c, W_OUT),
-                   ls_layer_param(l, c, B_OUT), c->y);
+    ls_rows_linear(l, c, W_OUT, c->work, c->y);
     ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
 }
 
@@ -40,13 +38,11 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *act = c->work, *du = act + rows * 4 * C, *dh = act;
     saved s = saved_of(l, c);
-    ls_rows_linear_dx(c->compute, rows, 4 * C, C, ls_layer_param(l, c, W_OUT), c->dy, du);
+    ls_rows_linear_dx(l, c, W_OUT, c->dy, du);
     ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, act);
-    ls_rows_linear_dw(c->compute, rows, 4 * C, C, act, c->dy, ls_layer_grad(l, c, W_OUT),
-                      ls_layer_grad(l, c, B_OUT), c->grads_start);
-    ls_rows_linear_dw(c->compute, rows, C, 4 * C, s.h, du, ls_layer_grad(l, c, W_IN),
-                      ls_layer_grad(l, c, B_IN), c->grads_start);
-    ls_rows_linear_dx(c->compute, rows, C, 4 * C, ls_layer_param(l, c, W_IN), du, dh);
+    ls_rows_linear_dw(l, c, W_OUT, act, c->dy);
+    ls_rows_linear_dw(l, c, W_IN, s.h, du);
+    ls_rows_linear_dx(l, c, W_IN, du, dh);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
 

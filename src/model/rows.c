@@ -116,17 +116,22 @@ void ls_rows_add(const ls_compute *c, int64_t n, const float *a, const float *b,
     ls_pool_run(c->pool, add_run, &(flat_job){c->k, n, a, b, out});
 }
 
-void ls_rows_linear(const ls_compute *c, int64_t rows, int64_t in, int64_t out, const float *x,
-                    const float *w, const float *bias, float *y) {
-    ls_gemm(c, &(ls_gemm_job){.M = rows,
-                              .N = out,
-                              .K = in,
-                              .a = ls_matrix_of(x, in),
-                              .b = ls_matrix_of(w, out),
-                              .c = y,
-                              .ldc = out,
-                              .start = LS_GEMM_BIAS,
-                              .bias = bias});
+static int64_t outputs_of(const ls_layer *l, int w) { return (int64_t)l->counts[w + 1]; }
+static int64_t inputs_of(const ls_layer *l, int w) {
+    return (int64_t)(l->counts[w] / l->counts[w + 1]);
+}
+
+void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, const float *x, float *y) {
+    int64_t in = inputs_of(l, w), out = outputs_of(l, w);
+    ls_gemm(c->compute, &(ls_gemm_job){.M = c->n * c->T,
+                                       .N = out,
+                                       .K = in,
+                                       .a = ls_matrix_of(x, in),
+                                       .b = ls_matrix_of(ls_layer_param(l, c, w), out),
+                                       .c = y,
+                                       .ldc = out,
+                                       .start = LS_GEMM_BIAS,
+                                       .bias = ls_layer_param(l, c, w + 1)});
 }
 
 typedef struct column_sum_job {
@@ -145,26 +150,30 @@ static void column_sum_run(void *arg, int thread, int nthreads) {
     j->k->column_sum(j->rows, j->C, c0, c1, j->x, j->sum);
 }
 
-void ls_rows_linear_dx(const ls_compute *c, int64_t rows, int64_t in, int64_t out, const float *w,
-                       const float *dy, float *dx) {
-    ls_gemm(c, &(ls_gemm_job){.M = rows,
-                              .N = in,
-                              .K = out,
-                              .a = ls_matrix_of(dy, out),
-                              .b = ls_matrix_transposed(w, out),
-                              .c = dx,
-                              .ldc = in});
+void ls_rows_linear_dx(const ls_layer *l, const ls_layer_call *c, int w, const float *dy,
+                       float *dx) {
+    int64_t in = inputs_of(l, w), out = outputs_of(l, w);
+    ls_gemm(c->compute, &(ls_gemm_job){.M = c->n * c->T,
+                                       .N = in,
+                                       .K = out,
+                                       .a = ls_matrix_of(dy, out),
+                                       .b = ls_matrix_transposed(ls_layer_param(l, c, w), out),
+                                       .c = dx,
+                                       .ldc = in});
 }
 
-void ls_rows_linear_dw(const ls_compute *c, int64_t rows, int64_t in, int64_t out, const float *x,
-                       const float *dy, float *dw, float *dbias, bool start) {
-    ls_gemm(c, &(ls_gemm_job){.M = in,
-                              .N = out,
-                              .K = rows,
-                              .a = ls_matrix_transposed(x, in),
-                              .b = ls_matrix_of(dy, out),
-                              .c = dw,
-                              .ldc = out,
-                              .start = start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    ls_pool_run(c->pool, column_sum_run, &(column_sum_job){c->k, rows, out, dy, dbias, start});
+void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, const float *x,
+                       const float *dy) {
+    int64_t rows = c->n * c->T, in = inputs_of(l, w), out = outputs_of(l, w);
+    ls_gemm(c->compute, &(ls_gemm_job){.M = in,
+                                       .N = out,
+                                       .K = rows,
+                                       .a = ls_matrix_transposed(x, in),
+                                       .b = ls_matrix_of(dy, out),
+                                       .c = ls_layer_grad(l, c, w),
+                                       .ldc = out,
+                                       .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    ls_pool_run(c->compute->pool, column_sum_run,
+                &(column_sum_job){c->compute->k, rows, out, dy, ls_layer_grad(l, c, w + 1),
+                                  c->grads_start});
 }

@@ -20,14 +20,14 @@ void ls_rows_gelu(const ls_compute *, int64_t n, const float *x, float *y);
 void ls_rows_gelu_back(const ls_compute *, int64_t n, const float *x, float *d, float *y);
 void ls_rows_add(const ls_compute *, int64_t n, const float *a, const float *b, float *out);
 
-/* y [rows, out] = x [rows, in] . w [in, out] + bias [out] */
-void ls_rows_linear(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *x,
-                    const float *w, const float *bias, float *y);
-/* dx = dy . w^T */
-void ls_rows_linear_dx(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *w,
-                       const float *dy, float *dx);
-/* dw += x^T . dy; dbias += sums of dy's columns; `start`: from 0 */
-void ls_rows_linear_dw(const ls_compute *, int64_t rows, int64_t in, int64_t out, const float *x,
-                       const float *dy, float *dw, float *dbias, bool start);
+/* The products with a layer's parameter w [in, out] (its index in the layer), which its bias [out]
+ * follows. */
+/* y [rows, out] = x [rows, in] . w + bias */
+void ls_rows_linear(const ls_layer *, const ls_layer_call *, int w, const float *x, float *y);
+/* dx [rows, in] = dy [rows, out] . w^T */
+void ls_rows_linear_dx(const ls_layer *, const ls_layer_call *, int w, const float *dy, float *dx);
+/* The gradients of w, by x^T . dy, and of the bias, by the sums of dy's columns. */
+void ls_rows_linear_dw(const ls_layer *, const ls_layer_call *, int w, const float *x,
+                       const float *dy);
 
 #endif
