@@ -140,12 +140,11 @@ static normal_fn *normal_pick(void) {
 static normal_fn *normal_pick(void) { return normal_portable; }
 #endif
 
-void ls_random_normal(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t first, size_t n,
-                      float std, float *out) {
+void ls_random_normal(ls_random_place first, size_t n, float std, float *out) {
     normal_fn *normal = normal_pick();
     double values[2 * LANES];
-    for (size_t i = 0, at = first % 2; i < n; at = 0) {
-        normal(seed, stream, substream, (first + i) / 2, values);
+    for (size_t i = 0, at = first.index % 2; i < n; at = 0) {
+        normal(first.seed, first.stream, first.substream, (first.index + i) / 2, values);
         for (; at < 2 * LANES && i < n; at++, i++) out[i] = (float)(values[at] * (double)std);
     }
 }

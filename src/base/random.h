@@ -25,8 +25,14 @@ void ls_random_words(uint64_t seed, ls_stream stream, uint64_t substream, uint64
 /* Uniform in [0, 1), 53 bits. */
 double ls_random_uniform(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t index);
 
-/* out[i] = std * N(0, 1) at place first + i, for i in [0, n). Marsaglia's polar method. */
-void ls_random_normal(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t first, size_t n,
-                      float std, float *out);
+/* A place in a stream of numbers. */
+typedef struct ls_random_place {
+    uint64_t seed;
+    ls_stream stream;
+    uint64_t substream, index;
+} ls_random_place;
+
+/* out[i] = std * N(0, 1) at place first.index + i, for i in [0, n). Marsaglia's polar method. */
+void ls_random_normal(ls_random_place first, size_t n, float std, float *out);
 
 #endif

@@ -261,8 +261,8 @@ const float *ls_decode_next(ls_decode *d, uint32_t token) {
     }
     const ls_layer *head = &m->layers[m->nlayers - 1];
     norm(&s, head);
-    ls_gemv_table(d->compute, d->dtype, m->config.vocab, s.C, s.h, param(&s, head, HEAD_WTE),
-                  s.logits);
+    ls_gemv_table(d->compute, &(ls_gemv_table_job){d->dtype, m->config.vocab, s.C, s.h,
+                                                   param(&s, head, HEAD_WTE), s.logits});
     return s.logits;
 }
 

@@ -115,8 +115,8 @@ void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, f
         size_t b = p->offset + p->count < end ? p->offset + p->count : end;
         if (a >= b) continue;
         if (p->init_std > 0)
-            ls_random_normal(seed, LS_STREAM_INIT, (uint64_t)i, a - p->offset, b - a, p->init_std,
-                             params + a);
+            ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)i, a - p->offset},
+                             b - a, p->init_std, params + a);
         else
             for (size_t j = a; j < b; j++) params[j] = p->init_value;
     }

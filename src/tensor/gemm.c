@@ -121,10 +121,16 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
     return x;
 }
 
-/* Panel [p, p + depth) of k, columns [j, j + n). Strips of b are packed when the first rows need
+/* Places [p, p + depth) of k, columns [j, j + n). */
+typedef struct panel {
+    int64_t p, depth, j, n;
+} panel;
+
+/* Strips of b are packed when the first rows need
  * them, and used at once; where these are all rows, the next strips take their place. */
-static void run_panel(const ls_kernels *k, const ls_gemm_job *g, int64_t p, int64_t depth,
-                      int64_t j, int64_t n, float *packed_a, float *packed_b) {
+static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float *packed_a,
+                      float *packed_b) {
+    const int64_t p = of.p, depth = of.depth, j = of.j, n = of.n;
     float start[LS_TILE_MOST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
     int64_t group = STRIPS * k->tile_n;
@@ -156,8 +162,9 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
     if (g->K == 0) start_only(g);
     for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
         for (int64_t p = 0; p < g->K; p += most)
-            run_panel(compute->k, g, p, min64(most, g->K - p), j, min64(LS_GEMM_NC, g->N - j),
-                      packed_a, packed_b);
+            run_panel(compute->k, g,
+                      (panel){p, min64(most, g->K - p), j, min64(LS_GEMM_NC, g->N - j)}, packed_a,
+                      packed_b);
 }
 
 int64_t ls_gemm_packed_floats(int64_t K, int64_t N) { return K * (N + LS_TILE_WIDEST - 1); }

@@ -41,24 +41,20 @@ void ls_gemv(const ls_compute *c, const ls_gemv_job *g) {
     ls_pool_run(c->pool, split_run, &(split_job){c->k, g});
 }
 
-typedef struct table_job {
+typedef struct table_split_job {
     const ls_kernels *k;
-    ls_dtype type;
-    int64_t V, C;
-    const float *x;
-    const void *w;
-    float *y;
-} table_job;
+    const ls_gemv_table_job *whole;
+} table_split_job;
 
 static void table_run(void *arg, int thread, int nthreads) {
-    const table_job *j = arg;
+    const table_split_job *s = arg;
+    const ls_gemv_table_job *j = s->whole;
     int64_t first = 0, end = 0;
     ls_pool_share(j->V, 16, thread, nthreads, &first, &end);
-    j->k->gemv_table(j->type, end - first, j->C, j->x,
+    s->k->gemv_table(j->type, end - first, j->C, j->x,
                      ls_flat_at(j->type, j->w, (size_t)(first * j->C)), j->y + first);
 }
 
-void ls_gemv_table(const ls_compute *c, ls_dtype type, int64_t V, int64_t C, const float *x,
-                   const void *w, float *y) {
-    ls_pool_run(c->pool, table_run, &(table_job){c->k, type, V, C, x, w, y});
+void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *j) {
+    ls_pool_run(c->pool, table_run, &(table_split_job){c->k, j});
 }

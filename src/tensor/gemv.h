@@ -26,8 +26,15 @@ void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first
 /* With all threads of the worker. Not from inside ls_pool_run(). */
 void ls_gemv(const ls_compute *, const ls_gemv_job *);
 
-/* y [V] = x [C] . w [V, C]^T, chains from 0, with all threads; w is of `type`. */
-void ls_gemv_table(const ls_compute *, ls_dtype type, int64_t V, int64_t C, const float *x,
-                   const void *w, float *y);
+/* y [V] = x [C] . w [V, C]^T, chains from 0, with all threads. */
+typedef struct ls_gemv_table_job {
+    ls_dtype type; /* of w */
+    int64_t V, C;
+    const float *x;
+    const void *w;
+    float *y;
+} ls_gemv_table_job;
+
+void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);
 
 #endif

@@ -69,7 +69,7 @@ static void test_uniform(void **state) {
  */
 static void test_normal(void **state) {
     (void)state;
-    ls_random_normal(7, LS_STREAM_INIT, 1, 0, N, 2.0f, values);
+    ls_random_normal((ls_random_place){7, LS_STREAM_INIT, 1, 0}, N, 2.0f, values);
     double m[5] = {0}, neighbours = 0;
     int beyond = 0;
     for (int i = 0; i < N; i++) {
@@ -93,17 +93,18 @@ static void test_places(void **state) {
     float pieces[SOME];
     static const uint64_t firsts[] = {0, 1, ((uint64_t)1 << 33) + 7};
     for (size_t f = 0; f < sizeof firsts / sizeof *firsts; f++) {
-        ls_random_normal(3, LS_STREAM_INIT, 9, firsts[f], SOME, 0.02f, values);
+        ls_random_normal((ls_random_place){3, LS_STREAM_INIT, 9, firsts[f]}, SOME, 0.02f, values);
         for (size_t step = 1; step <= SOME; step = step * 2 + 1) {
             memset(pieces, 0, sizeof pieces);
             for (size_t at = 0; at < SOME; at += step) {
                 size_t n = SOME - at < step ? SOME - at : step;
-                ls_random_normal(3, LS_STREAM_INIT, 9, firsts[f] + at, n, 0.02f, pieces + at);
+                ls_random_normal((ls_random_place){3, LS_STREAM_INIT, 9, firsts[f] + at}, n, 0.02f,
+                                 pieces + at);
             }
             assert_memory_equal(pieces, values, sizeof pieces);
         }
     }
-    ls_random_normal(3, LS_STREAM_INIT, 9, 0, 0, 1.0f, NULL); /* nothing */
+    ls_random_normal((ls_random_place){3, LS_STREAM_INIT, 9, 0}, 0, 1.0f, NULL); /* nothing */
 }
 
 int main(void) {

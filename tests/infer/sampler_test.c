@@ -54,7 +54,7 @@ static void test_draw(void **state) {
     enum { V = 3000 };
     static float logits[V];
     (void)state;
-    ls_random_normal(5, LS_STREAM_SAMPLE, 0, 0, V, 3.0f, logits);
+    ls_random_normal((ls_random_place){5, LS_STREAM_SAMPLE, 0, 0}, V, 3.0f, logits);
     check(logits, V, 1.0, 0);
     check(logits, V, 0.5, 40);
     check(logits, V, 2.0, 1);
@@ -79,7 +79,7 @@ static void test_top_p(void **state) {
         assert_int_equal(ls_sampler_draw(&s, halves, rule, 0.999999), known[i].last);
     }
     ls_sampler_free(&s);
-    ls_random_normal(6, LS_STREAM_SAMPLE, 0, 0, 3000, 2.0f, logits);
+    ls_random_normal((ls_random_place){6, LS_STREAM_SAMPLE, 0, 0}, 3000, 2.0f, logits);
     check_rule(logits, 3000, (ls_sampler_rule){.temperature = 0.8, .top_p = 0.9});
     check_rule(logits, 3000, (ls_sampler_rule){.temperature = 1.5, .top_k = 50, .top_p = 0.5});
 }

@@ -20,7 +20,7 @@ typedef struct problem {
 
 static float *normal(int64_t n, uint64_t stream) {
     float *p = malloc(((size_t)n + 1) * sizeof *p);
-    ls_random_normal(12, LS_STREAM_SAMPLE, stream, 0, (size_t)n, 1.0f, p);
+    ls_random_normal((ls_random_place){12, LS_STREAM_SAMPLE, stream, 0}, (size_t)n, 1.0f, p);
     return p;
 }
 
@@ -95,7 +95,7 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
         equal(&p, "ls_gemm");
     }
     for (int64_t j = 0; j < N; j++) p.y[j] = NAN;
-    ls_gemv_table(c, type, N, K, p.x, p.w, p.y);
+    ls_gemv_table(c, &(ls_gemv_table_job){type, N, K, p.x, p.w, p.y});
     chains(&p, true, false);
     equal(&p, "chains of a table");
     by_gemm(c, &p, true, false);

@@ -32,7 +32,7 @@ static inline void fill(values *v, bool wild) {
     static const float odd[] = {1e18f,  -1e18f,  3e8f, -100.0f, 88.5f, -0.0f,
                                 1e-41f, -1e-41f, 0.0f, 1e-20f,  -3e8f, FLT_MIN};
     for (uint64_t i = 0; i < NIN; i++) {
-        ls_random_normal(5, LS_STREAM_SAMPLE, i, 0, CELLS, 2.0f, v->in[i]);
+        ls_random_normal((ls_random_place){5, LS_STREAM_SAMPLE, i, 0}, CELLS, 2.0f, v->in[i]);
         for (size_t j = 0; wild && j < CELLS; j++)
             if ((j * 7 + i) % 5 < 2) v->in[i][j] = odd[(j + 5 * i) % 12];
     }

@@ -16,7 +16,7 @@ typedef struct problem {
 } problem;
 
 static inline void fill_matrix(float *x, size_t n, uint64_t stream) {
-    ls_random_normal(11, LS_STREAM_SAMPLE, stream, 0, n, 1.0f, x);
+    ls_random_normal((ls_random_place){11, LS_STREAM_SAMPLE, stream, 0}, n, 1.0f, x);
 }
 
 static inline problem make_problem(int64_t M, int64_t N, int64_t K, int variant) {

@@ -73,34 +73,41 @@ static inline void pack_lines(int64_t depth, const float *p, int64_t line, int64
         for (int64_t i = 0; i < width; i++) out[k * width + i] = p[i * line + k];
 }
 
+/* Lines of values: `line` apart, values `step` apart. */
+typedef struct lines {
+    const float *p;
+    int64_t line, step;
+} lines;
+
 /* One strip of `width` lines (a multiple of 4) of `depth` values, interleaved: out[k * width + i]
- * is value k of line i. Lines are `line` apart, values `step`; lines from `n` on are zeros. */
-static inline void pack_strip(int64_t n, int64_t depth, const float *p, int64_t line, int64_t step,
-                              int64_t width, float *restrict out) {
-    if (n == width && line == 1) {
+ * is value k of line i. Lines from `n` on are zeros. */
+static inline void pack_strip(lines from, int64_t n, int64_t depth, int64_t width,
+                              float *restrict out) {
+    const float *p = from.p;
+    if (n == width && from.line == 1) {
         for (int64_t k = 0; k < depth; k++)
-            memcpy(out + k * width, p + k * step, (size_t)width * sizeof *out);
+            memcpy(out + k * width, p + k * from.step, (size_t)width * sizeof *out);
         return;
     }
-    if (n == width && step == 1) {
-        pack_lines(depth, p, line, width, out);
+    if (n == width && from.step == 1) {
+        pack_lines(depth, p, from.line, width, out);
         return;
     }
     for (int64_t k = 0; k < depth; k++)
         for (int64_t i = 0; i < width; i++)
-            out[k * width + i] = i < n ? p[i * line + k * step] : 0.0f;
+            out[k * width + i] = i < n ? p[i * from.line + k * from.step] : 0.0f;
 }
 
 /* a [M, K] with strides rs, cs -> strips of TILE_M rows. */
 void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out) {
     for (int64_t i = 0; i < M; i += TILE_M, out += K * TILE_M)
-        pack_strip(M - i < TILE_M ? M - i : TILE_M, K, a + i * rs, rs, cs, TILE_M, out);
+        pack_strip((lines){a + i * rs, rs, cs}, M - i < TILE_M ? M - i : TILE_M, K, TILE_M, out);
 }
 
 /* b [K, N] with strides rs, cs -> strips of TILE_N columns. */
 void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out) {
     for (int64_t j = 0; j < N; j += TILE_N, out += K * TILE_N)
-        pack_strip(N - j < TILE_N ? N - j : TILE_N, K, b + j * cs, cs, rs, TILE_N, out);
+        pack_strip((lines){b + j * cs, cs, rs}, N - j < TILE_N ? N - j : TILE_N, K, TILE_N, out);
 }
 
 float LS_K(fma_peak)(int64_t rounds) {

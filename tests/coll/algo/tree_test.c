@@ -100,7 +100,7 @@ static void test_sum(void **state) {
     ls_error e;
     assert_ls_ok(ls_kernels_pick(&k, &e), e);
     for (uint64_t v = 0; v < MAX_V; v++)
-        ls_random_normal(1, LS_STREAM_SAMPLE, v, 0, N, 1.0f, leaves[v]);
+        ls_random_normal((ls_random_place){1, LS_STREAM_SAMPLE, v, 0}, N, 1.0f, leaves[v]);
     int others_differ = 0;
     for (int V = 1; V <= MAX_V; V++) {
         reference(0, V, want);
