@@ -14,6 +14,7 @@
 #include "config/relations.h"
 #include "report/timeline.h"
 #include "train/fit.h"
+#include "train/layout.h"
 #include "train/run.h"
 
 enum {
@@ -126,7 +127,7 @@ static void print_actions(const ls_plan *p, int worker) {
 static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf out = {0};
     ls_memory memory;
-    ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
+    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_print("%zu parameters; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
              p->c.model->count, p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V),
              p->nbuckets, ls_plural(p->nbuckets), p->nactions);

@@ -177,11 +177,11 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
 
 /* ---- a table ---- */
 
-static void print_rows_json(const ls_config *c, const ls_forecast *rows, int n, int best) {
-    for (int i = 0; i < n; i++) {
-        ls_json *o = cli_forecast_json(&rows[i]);
+static void print_rows_json(const ls_config *c, const ls_forecast_list *list) {
+    for (int i = 0; i < list->n; i++) {
+        ls_json *o = cli_forecast_json(&list->rows[i]);
         ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
-        ls_json_set(o, "best", ls_json_new_bool(i == best));
+        ls_json_set(o, "best", ls_json_new_bool(i == list->best));
         ls_print_json(o);
         ls_json_free(o);
     }
@@ -190,19 +190,19 @@ static void print_rows_json(const ls_config *c, const ls_forecast *rows, int n, 
 static const char heads[] =
     "workers hosts  batch zero rec   step s   tok/s effic. expos.     MB algorithm\n";
 
-static void print_rows(const ls_config *c, const ls_forecast *rows, int n, int best) {
-    for (int i = 0; i < n; i++) {
-        const ls_forecast *f = &rows[i];
+static void print_rows(const ls_config *c, const ls_forecast_list *list) {
+    for (int i = 0; i < list->n; i++) {
+        const ls_forecast *f = &list->rows[i];
         double megabytes = (double)f->memory_nbytes / 1e6;
         ls_print("%c %5d %5d %6lld %4lld %3lld %8.4f %7.0f %5.1f%% %5.1f%% %6.*f %s\n",
-                 i == best ? '*'
-                 : f->fits ? ' '
-                           : '!',
+                 i == list->best ? '*'
+                 : f->fits       ? ' '
+                                 : '!',
                  f->nworkers, f->nhosts, (long long)c->train.batch, (long long)f->zero,
                  (long long)f->recompute, f->step_s, f->tokens_per_s, 100 * f->efficiency,
                  100 * f->exposed_s / f->step_s, megabytes < 1000 ? 1 : 0, megabytes, f->algorithm);
     }
-    if (best < 0) ls_print("%7d: nothing fits\n", rows[0].nworkers);
+    if (list->best < 0) ls_print("%7d: nothing fits\n", list->rows[0].nworkers);
 }
 
 static void print_head(const cli_forecast *o, const ls_config *c) {
@@ -217,15 +217,14 @@ static void print_head(const cli_forecast *o, const ls_config *c) {
 
 static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
                              int base, int n, ls_error *e) {
-    ls_forecast rows[LS_FORECAST_MAX_ROWS];
+    ls_forecast_list list;
     ls_config scaled;
-    int nrows = 0, best = 0;
     LS_TRY(ls_forecast_scale(c, base, n, o->strong, &scaled, e));
-    LS_TRY(ls_forecast_rows(&scaled, n, w, rows, &nrows, &best, e));
+    LS_TRY(ls_forecast_rows(&scaled, n, w, &list, e));
     if (o->json)
-        print_rows_json(&scaled, rows, nrows, best);
+        print_rows_json(&scaled, &list);
     else
-        print_rows(&scaled, rows, nrows, best);
+        print_rows(&scaled, &list);
     return LS_OK;
 }
 

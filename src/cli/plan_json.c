@@ -24,7 +24,7 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
                                                    [LS_MEM_SAMPLES] = "samples",
                                                    [LS_MEM_SUMS] = "sums"};
     ls_memory m;
-    ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
+    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);
     ls_json *o = ls_json_new_object();
     set_integer(o, "worker", m.worker);

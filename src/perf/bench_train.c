@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "perf/export.h"
 #include "train/fit.h"
+#include "train/layout.h"
 #include "train/member.h"
 
 enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
@@ -46,7 +47,7 @@ static double peak_nbytes(void) {
 
 static double planned_nbytes(const ls_member *m) {
     const ls_run *r = m->run;
-    ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
+    ls_memory_config how = ls_layout_memory_config(&r->config, r->nworkers, r->nworkers);
     ls_memory memory;
     ls_plan_memory(&r->layout.plan, &how, &memory);
     return (double)memory.peak;
@@ -90,7 +91,8 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     out->step_seconds = ls_median(seconds, (size_t)b->steps);
     double tokens = (double)c->train.batch * (double)c->model.context;
     out->tokens_per_s = tokens / out->step_seconds;
-    out->flops_per_s = ls_model_flops(&b->run.layout.model) * (double)c->train.batch / out->step_seconds;
+    out->flops_per_s =
+        ls_model_flops(&b->run.layout.model) * (double)c->train.batch / out->step_seconds;
     free(seconds);
     return s;
 }

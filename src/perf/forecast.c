@@ -1,12 +1,8 @@
 /* forecast.c - see forecast.h. */
 #include "perf/forecast.h"
 
-#include "train/fit.h"
+#include "train/layout.h"
 #include "train/run.h"
-
-static bool is_remote(const ls_config *c) {
-    return c->parallel.transport == LS_TRANSPORT_TCP || c->parallel.transport == LS_TRANSPORT_MPI;
-}
 
 ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast_world *w) {
     int n = p->c.nworkers;
@@ -14,8 +10,8 @@ ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
     return (ls_site){.machine = w->machine,
                      .host_workers = host,
-                     .shared = !is_remote(c) && host == n,
-                     .one = host == n && ls_fit_memory(c, n).one,
+                     .shared = ls_layout_shares_memory(c, n, host),
+                     .one = ls_layout_memory_config(c, n, host).one,
                      .threads = (int)c->parallel.threads,
                      .overlap = ls_layout_has_overlap(c, p, survives, host, w->machine->cores),
                      .latency_s = w->latency_s,
@@ -75,8 +71,7 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     f.efficiency = alone / f.step_s;
     f.tokens_per_s = (double)c->train.batch * (double)c->model.context / f.step_s;
     f.algorithm = algorithm_of(p, &site);
-    ls_memory_config how = ls_fit_memory(c, n);
-    how.one = site.one;
+    ls_memory_config how = ls_layout_memory_config(c, n, site.host_workers);
     ls_plan_memory(p, &how, &memory);
     f.memory_nbytes = memory.peak;
     double limit = c->parallel.memory_limit_mb * 1e6;
@@ -107,31 +102,32 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
     return LS_OK;
 }
 
-static ls_status row_of(const ls_config *c, int64_t zero, int64_t recompute, int n,
-                        const ls_forecast_world *w, ls_forecast *row, ls_error *e) {
-    ls_config with = *c;
+/* Appends a row for the config. */
+static ls_status add_row(const ls_config *c, int n, const ls_forecast_world *w,
+                         ls_forecast_list *list, ls_error *e) {
     ls_layout l;
-    with.parallel.zero = zero;
-    with.parallel.recompute = recompute;
-    LS_TRY(ls_layout_make(&with, n, NULL, &l, e));
-    ls_status s = ls_forecast_plan(&with, &l.plan, w, row, e);
+    LS_TRY(ls_layout_make(c, n, NULL, &l, e));
+    ls_status s = ls_forecast_plan(c, &l.plan, w, &list->rows[list->n], e);
+    if (s == LS_OK) list->n++;
     ls_layout_free(&l);
     return s;
 }
 
-ls_status ls_forecast_rows(const ls_config *c, int n, const ls_forecast_world *w, ls_forecast *rows,
-                           int *nrows_p, int *best_p, ls_error *e) {
-    int nrows = 0, best = -1;
-    int64_t again = c->parallel.recompute ? c->parallel.recompute : 2;
-    int64_t least = c->parallel.accumulate == LS_ACCUMULATE_EARLY ? 2 : c->parallel.shard_group > 0;
-    for (int64_t zero = least; zero <= 3; zero++) {
-        LS_TRY(row_of(c, zero, c->parallel.recompute, n, w, &rows[nrows++], e));
-        if (!rows[nrows - 1].fits && c->parallel.recompute == 0)
-            LS_TRY(row_of(c, zero, again, n, w, &rows[nrows++], e));
+ls_status ls_forecast_rows(const ls_config *c, int n, const ls_forecast_world *w,
+                           ls_forecast_list *list_p, ls_error *e) {
+    ls_forecast_list list = {.best = -1};
+    for (int64_t zero = ls_layout_least_zero(c); zero <= 3; zero++) {
+        ls_config with = *c;
+        with.parallel.zero = zero;
+        LS_TRY(add_row(&with, n, w, &list, e));
+        if (list.rows[list.n - 1].fits || c->parallel.recompute != 0) continue;
+        with.parallel.recompute = 2;
+        LS_TRY(add_row(&with, n, w, &list, e));
     }
-    for (int i = 0; i < nrows; i++)
-        if (rows[i].fits && (best < 0 || rows[i].step_s < rows[best].step_s)) best = i;
-    *nrows_p = nrows;
-    *best_p = best;
+    for (int i = 0; i < list.n; i++) {
+        const ls_forecast *f = &list.rows[i];
+        if (f->fits && (list.best < 0 || f->step_s < list.rows[list.best].step_s)) list.best = i;
+    }
+    *list_p = list;
     return LS_OK;
 }

@@ -39,9 +39,14 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
 
 enum { LS_FORECAST_MAX_ROWS = 8 };
 
-/* Rows for each parallel.zero, and with recompute where memory_limit_mb is exceeded without. The
- * fastest that fits is *best_p, -1: none. rows [LS_FORECAST_MAX_ROWS]. */
+typedef struct ls_forecast_list {
+    ls_forecast rows[LS_FORECAST_MAX_ROWS];
+    int n;
+    int best; /* the fastest row that fits; -1: none does */
+} ls_forecast_list;
+
+/* A row for each parallel.zero, and one with recompute where memory_limit_mb is exceeded without. */
 ls_status ls_forecast_rows(const ls_config *, int nworkers, const ls_forecast_world *,
-                           ls_forecast *rows, int *nrows_p, int *best_p, ls_error *);
+                           ls_forecast_list *list_p, ls_error *);
 
 #endif

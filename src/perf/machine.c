@@ -137,11 +137,16 @@ static ls_status read_point(reader *r, const ls_yaml_item *item, ls_work_kind k,
     return LS_OK;
 }
 
-static ls_status read_whole(const reader *r, const ls_yaml_item *item, int64_t low, int64_t high,
-                            const char *wanted, int *x_p, ls_error *e) {
+typedef struct limits {
+    int64_t low, high;
+    const char *wanted; /* in words */
+} limits;
+
+static ls_status read_whole(const reader *r, const ls_yaml_item *item, limits of, int *x_p,
+                            ls_error *e) {
     char *end = NULL;
     long long x = strtoll(item->value, &end, 10);
-    if (end == item->value || *end || x < low || x > high) return bad(r, item, wanted, e);
+    if (end == item->value || *end || x < of.low || x > of.high) return bad(r, item, of.wanted, e);
     *x_p = (int)x;
     return LS_OK;
 }
@@ -159,12 +164,14 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
     int version = 0;
     if (strcmp(item->key, "machine.version") == 0) {
         LS_TRY(twice(r, item, &r->version, e));
-        return read_whole(r, item, LS_MACHINE_VERSION, LS_MACHINE_VERSION,
-                          "version 1 (measure the machine again)", &version, e);
+        limits one = {LS_MACHINE_VERSION, LS_MACHINE_VERSION,
+                      "version 1 (measure the machine again)"};
+        return read_whole(r, item, one, &version, e);
     }
     if (strcmp(item->key, "machine.cores") == 0) {
         LS_TRY(twice(r, item, &r->cores, e));
-        return read_whole(r, item, 1, MAX_CORES, "a number of cores, 1 to 4096", &r->m.cores, e);
+        limits cores = {1, MAX_CORES, "a number of cores, 1 to 4096"};
+        return read_whole(r, item, cores, &r->m.cores, e);
     }
     if (strcmp(item->key, "machine.name") == 0) {
         snprintf(r->m.name, sizeof r->m.name, "%s", item->value);

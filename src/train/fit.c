@@ -12,54 +12,60 @@
 #include "base/log.h"
 #include "train/layout.h"
 
-ls_memory_config ls_fit_memory(const ls_config *c, int nworkers) {
-    int64_t t = c->parallel.transport;
-    int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
-    return (ls_memory_config){.threads = (int)c->parallel.threads,
-                              .one = among > 1 && c->parallel.zero > 0 && t != LS_TRANSPORT_TCP &&
-                                     t != LS_TRANSPORT_MPI,
-                              .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
+/* The settings that a fit chooses, but for bucket_mb, which is no integer. */
+static const struct {
+    const char *key;
+    size_t in_config, in_fit;
+    const char *word; /* of a choice: what a fit changes it to */
+} settings[] = {
+    {"parallel.zero", offsetof(ls_config, parallel.zero), offsetof(ls_fit, zero), NULL},
+    {"parallel.recompute", offsetof(ls_config, parallel.recompute), offsetof(ls_fit, recompute),
+     NULL},
+    {"parallel.recompute_layers", offsetof(ls_config, parallel.recompute_layers),
+     offsetof(ls_fit, recompute_layers), NULL},
+    {"train.micro_batch", offsetof(ls_config, train.micro_batch), offsetof(ls_fit, micro_batch),
+     NULL},
+    {"parallel.optimizer_state", offsetof(ls_config, parallel.optimizer_state),
+     offsetof(ls_fit, state), "file"},
+    {"parallel.accumulate", offsetof(ls_config, parallel.accumulate), offsetof(ls_fit, accumulate),
+     "early"},
+};
+enum { NSETTINGS = sizeof settings / sizeof *settings };
+
+static int64_t *integer_at(void *p, size_t offset) {
+    return (int64_t *)(void *)((char *)p + offset);
 }
 
+/* The settings of a config. */
 static ls_fit fit_of(const ls_config *c) {
-    return (ls_fit){.zero = c->parallel.zero,
-                    .recompute = c->parallel.recompute,
-                    .recompute_layers = c->parallel.recompute_layers,
-                    .micro_batch = c->train.micro_batch,
-                    .state = c->parallel.optimizer_state,
-                    .accumulate = c->parallel.accumulate,
-                    .bucket_mb = c->parallel.bucket_mb};
-}
-
-void ls_fit_text(const ls_config *c, const ls_fit *f, ls_buf *out) {
-    ls_fit was = fit_of(c);
-    const struct {
-        const char *key;
-        int64_t was, is;
-    } numbers[] = {
-        {"parallel.zero", was.zero, f->zero},
-        {"parallel.recompute", was.recompute, f->recompute},
-        {"parallel.recompute_layers", was.recompute_layers, f->recompute_layers},
-        {"train.micro_batch", was.micro_batch, f->micro_batch},
-    };
-    size_t before = out->len;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].is != numbers[i].was)
-            ls_buf_printf(out, " %s=%lld", numbers[i].key, (long long)numbers[i].is);
-    if (f->state != was.state) ls_buf_printf(out, " parallel.optimizer_state=file");
-    if (f->accumulate != was.accumulate) ls_buf_printf(out, " parallel.accumulate=early");
-    if (f->bucket_mb < was.bucket_mb) ls_buf_printf(out, " parallel.bucket_mb=%g", f->bucket_mb);
-    if (out->len == before) ls_buf_printf(out, " what is set");
+    ls_config from = *c;
+    ls_fit f = {.bucket_mb = c->parallel.bucket_mb};
+    for (int i = 0; i < NSETTINGS; i++)
+        *integer_at(&f, settings[i].in_fit) = *integer_at(&from, settings[i].in_config);
+    return f;
 }
 
 static void set(ls_config *c, const ls_fit *f) {
-    c->parallel.zero = f->zero;
-    c->parallel.recompute = f->recompute;
-    c->parallel.recompute_layers = f->recompute_layers;
-    c->parallel.optimizer_state = f->state;
-    c->parallel.accumulate = f->accumulate;
+    ls_fit from = *f;
+    for (int i = 0; i < NSETTINGS; i++)
+        *integer_at(c, settings[i].in_config) = *integer_at(&from, settings[i].in_fit);
     c->parallel.bucket_mb = f->bucket_mb;
-    c->train.micro_batch = f->micro_batch;
+}
+
+void ls_fit_text(const ls_config *c, const ls_fit *f, ls_buf *out) {
+    ls_fit was = fit_of(c), is = *f;
+    size_t before = out->len;
+    for (int i = 0; i < NSETTINGS; i++) {
+        int64_t x = *integer_at(&is, settings[i].in_fit);
+        if (x == *integer_at(&was, settings[i].in_fit)) continue;
+        ls_buf_printf(out, " %s=", settings[i].key);
+        if (settings[i].word)
+            ls_buf_printf(out, "%s", settings[i].word);
+        else
+            ls_buf_printf(out, "%lld", (long long)x);
+    }
+    if (f->bucket_mb < was.bucket_mb) ls_buf_printf(out, " parallel.bucket_mb=%g", f->bucket_mb);
+    if (out->len == before) ls_buf_printf(out, " what is set");
 }
 
 static double flops(const ls_plan *p) {
@@ -89,7 +95,7 @@ static ls_status measure(const ls_config *c, int nworkers, ls_fit *f, ls_error *
     set(&with, f);
     LS_TRY(ls_layout_make(&with, nworkers, NULL, &l, e));
     ls_memory memory;
-    ls_memory_config how = ls_fit_memory(&with, nworkers);
+    ls_memory_config how = ls_layout_memory_config(&with, nworkers, nworkers);
     ls_plan_memory(&l.plan, &how, &memory);
     f->nbytes = memory.peak;
     f->compute = flops(&l.plan);
@@ -136,7 +142,9 @@ enum { NSEGMENTS = sizeof segments / sizeof *segments };
 static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
                          ls_error *e) {
     int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
-    int64_t least = f.accumulate == LS_ACCUMULATE_EARLY ? 2 : c->parallel.shard_group > 0;
+    ls_config with = *c;
+    set(&with, &f);
+    int64_t least = ls_layout_least_zero(&with);
     for (int64_t i = 0; i < states * 4 * NSEGMENTS; i++) {
         f.zero = i / NSEGMENTS % 4;
         f.recompute = segments[i % NSEGMENTS];
@@ -259,7 +267,7 @@ ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     LS_TRY(ls_fit_auto(c, nworkers, e));
     if (limit == 0) return LS_OK;
     LS_TRY(ls_layout_make(c, nworkers, NULL, &l, e));
-    ls_memory_config how = ls_fit_memory(c, nworkers);
+    ls_memory_config how = ls_layout_memory_config(c, nworkers, nworkers);
     ls_plan_memory(&l.plan, &how, &m);
     ls_layout_free(&l);
     if (m.peak <= limit) return LS_OK;

@@ -15,9 +15,6 @@ typedef struct ls_fit {
     double sent;    /* bytes of a worker in a step, as a multiple of one model */
 } ls_fit;
 
-/* Parameters and optimizer are one copy for the workers of a host, if nothing forbids it. */
-ls_memory_config ls_fit_memory(const ls_config *, int nworkers);
-
 /* All ways that need `limit` bytes or less, the least costly first: fits_p is the caller's, to
  * free. accumulate and bucket_mb are as in the config where that is enough. */
 ls_status ls_fit_find(const ls_config *, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,

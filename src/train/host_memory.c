@@ -10,7 +10,7 @@
 #include "model/shape.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
-#include "train/fit.h"
+#include "train/layout.h"
 
 typedef struct memory {
     double nbytes;
@@ -80,7 +80,7 @@ static const char *advice(const ls_config *c, ls_purpose most) {
 ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int workers, bool copy,
                                   ls_error *e) {
     ls_memory m;
-    ls_memory_config how = ls_fit_memory(c, p->c.nworkers);
+    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     memory r = look();
     char wanted[32], has[32], each[32], beside[80] = "", size[32], largest[160];
     ls_plan_memory(p, &how, &m);

@@ -55,6 +55,24 @@ ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, co
     return ls_layout_make_nearest(&with, nworkers, group, first, l_p, e);
 }
 
+bool ls_layout_shares_memory(const ls_config *c, int nworkers, int near) {
+    int64_t t = c->parallel.transport;
+    return near == nworkers && t != LS_TRANSPORT_TCP && t != LS_TRANSPORT_MPI;
+}
+
+ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int near) {
+    int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
+    return (ls_memory_config){.threads = (int)c->parallel.threads,
+                              .one = among > 1 && c->parallel.zero > 0 &&
+                                     ls_layout_shares_memory(c, nworkers, near),
+                              .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
+}
+
+int64_t ls_layout_least_zero(const ls_config *c) {
+    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY) return 2;
+    return c->parallel.shard_group > 0 ? 1 : 0;
+}
+
 /* Workers of a host share their gradients, and each has all parameters while it computes:
  * parameters that are sharded come and go within a step. */
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {

@@ -4,6 +4,7 @@
 #define LS_TRAIN_LAYOUT_H
 
 #include "config/config.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 
 /* While plans are made, for base/waiting.h: layers, workers. */
@@ -24,6 +25,14 @@ ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_l
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);
 void ls_layout_free(ls_layout *);
+
+/* Do the workers, of which `near` are on one host, share memory? */
+bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);
+/* By what the memory of a worker is counted (ls_plan_memory()): where workers share memory, those
+ * among which the state is sharded have one copy of parameters and optimizer. */
+ls_memory_config ls_layout_memory_config(const ls_config *, int nworkers, int near);
+/* The lowest parallel.zero with which the config's other settings are possible. */
+int64_t ls_layout_least_zero(const ls_config *);
 
 /* Do workers that wait compute the gradients of slow ones (backup.h)? survives: the workers' state
  * lies in memory that outlives them. */

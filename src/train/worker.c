@@ -25,8 +25,8 @@
 #include "storage/folder.h"
 #include "train/audit.h"
 #include "train/evaluate.h"
-#include "train/fit.h"
 #include "train/in_flight.h"
+#include "train/layout.h"
 
 typedef struct ls_train_loop {
     const ls_train_job *job;
@@ -528,7 +528,7 @@ static ls_status open_folder(loop *l, ls_error *e) {
 
 /* `lockstep plan` prints the whole table. */
 static void tell_memory(const ls_run *r) {
-    ls_memory_config how = ls_fit_memory(&r->config, r->nworkers);
+    ls_memory_config how = ls_layout_memory_config(&r->config, r->nworkers, r->nworkers);
     ls_memory m;
     ls_plan_memory(&r->layout.plan, &how, &m);
     ls_purpose most = ls_memory_worst(&m);

@@ -19,7 +19,7 @@ static ls_memory memory_of(const ls_config *c, int workers, size_t *flat_p) {
     ls_memory memory;
     ls_error e;
     assert_ls_ok(ls_layout_make(c, workers, NULL, &l, &e), e);
-    ls_memory_config how = ls_fit_memory(c, workers);
+    ls_memory_config how = ls_layout_memory_config(c, workers, workers);
     ls_plan_memory(&l.plan, &how, &memory);
     *flat_p = l.model.nfloats * sizeof(float);
     ls_layout_free(&l);
