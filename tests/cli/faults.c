@@ -1,5 +1,5 @@
-/* faults.c - a disk that fails, or is slow, when a test wants it to: a library that is loaded
- * before the C library, and stands between it and the program.
+/* faults.c - a disk that fails, or is slow, and a worker with a slow processor, when a test wants
+ * them: a library that is loaded before the C library, and stands between it and the program.
  *
  *     LOCKSTEP_FAULTS="CALL PATH WHAT NTH; ..."
  *
@@ -12,6 +12,11 @@
  *
  * While there is a file RUN.pace beside a run's folder, with the number of a step in it, the lines
  * of all steps after that one take a quarter of a second each to be written to metrics.jsonl.
+ *
+ * While the file named by LOCKSTEP_SLOW has "RANK FACTOR" in it, the worker of this rank takes
+ * FACTOR times as long for all that it computes. Whenever it asks for the time, it sleeps in
+ * proportion to the processor time that it has used since it asked before: so the factor is certain,
+ * whatever else the machine does.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 8, SLOW_MS = 250, LOOK_MS = 5 };
+enum { MOST = 8, SLOW_MS = 250, LOOK_MS = 5, LEAST_NS = 20000 };
 
 static atomic_int matched[MOST]; /* calls, by rule */
 
@@ -111,6 +116,46 @@ static void keep_pace(int fd, const void *data, size_t nbytes) {
 
 /* The C library's. */
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+/* ---- a slow processor ---- */
+
+typedef int clock_function(clockid_t, struct timespec *);
+
+static int64_t read_clock(clock_function *real, clockid_t id) {
+    struct timespec t = {0};
+    real(id, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* 1: as fast as it is. */
+static int slow_factor(const char *file) {
+    const char *own = getenv("LOCKSTEP_RANK");
+    int rank = 0, factor = 1;
+    FILE *f = own ? fopen(file, "re") : NULL;
+    bool given = f && fscanf(f, "%d %d", &rank, &factor) == 2;
+    if (f) fclose(f);
+    return given && rank == atoi(own) ? factor : 1;
+}
+
+static void be_slow(clock_function *real, const char *file) {
+    static _Thread_local int64_t before; /* processor time */
+    int64_t used = read_clock(real, CLOCK_THREAD_CPUTIME_ID) - before;
+    int factor = before && used > LEAST_NS ? slow_factor(file) : 1;
+    int64_t ns = used * (factor - 1);
+    if (ns) nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+    before = read_clock(real, CLOCK_THREAD_CPUTIME_ID);
+}
+
+int clock_gettime(clockid_t id, struct timespec *t) {
+    static clock_function *real;
+    const char *file = getenv("LOCKSTEP_SLOW");
+    void *p = real ? NULL : next("clock_gettime");
+    if (p) memcpy(&real, &p, sizeof real);
+    if (file && id == CLOCK_MONOTONIC) be_slow(real, file);
+    return real(id, t);
+}
+
+/* ---- a disk ---- */
 
 int fsync(int fd) {
     void *p = next("fsync");
