@@ -1,8 +1,8 @@
 /* bucket.c - cutting the flat gradient into buckets, and which layers use which of them.
  *
- * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it, at
- * the first block boundary at which a bucket has its bytes. So all have one size but the last, and
- * the buckets of a parameter follow from its place. The list of each layer is made once: passes and
+ * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
+ * has as many blocks as fit into bucket_nbytes, but at least one. So all have one size but the last,
+ * and the buckets of a parameter follow from its place. The list of each layer is made once: passes and
  * readers ask for it at every action.
  */
 #include <stdlib.h>

@@ -69,6 +69,14 @@ static int folds_of(const ls_plan *p, int worker, int i, int *slot_p) {
                                      : ls_plan_fold(p, worker, i, slot_p);
 }
 
+/* Has the layer that is the last to write a bucket taken all micro-batches? */
+static bool is_done(const walk *w, int vw, int bucket) {
+    const ls_model *m = w->p->c.model;
+    int layer = w->p->buckets[bucket].writer;
+    int all = m->layers[layer].backward_whole ? 1 : ls_plan_micros(w->p);
+    return w->backs[vw * m->nlayers + layer] == all;
+}
+
 static void check_add(walk *w, const ls_action *a) {
     int slot = 0;
     if (!is_own(w, a)) {
@@ -82,8 +90,7 @@ static void check_add(walk *w, const ls_action *a) {
         wrong(w, "adds a sum over workers that is not there");
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
     if (done > folds || a->slot != slot - done) wrong(w, "is no fold of the tree");
-    if (!w->backs[a->vw * w->p->c.model->nlayers + w->p->buckets[a->bucket].writer])
-        wrong(w, "adds a sum that is not finished");
+    if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum that is not finished");
 }
 
 /* Into which sum a Backward adds, where chains start, and which micro-batch ends them. */
@@ -173,8 +180,7 @@ static void check_reduction(walk *w, const ls_action *a) {
         int first = ls_plan_reduces_rounds(p) ? a->round : 0, n = ls_plan_nvws(p, worker);
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
-            if (!w->backs[v * p->c.model->nlayers + p->buckets[a->bucket].writer])
-                wrong(w, "reduces before a virtual worker is done");
+            if (!is_done(w, v, a->bucket)) wrong(w, "reduces before a virtual worker is done");
             if (!ls_plan_reduces_rounds(p) &&
                 w->adds[v * p->nbuckets + a->bucket] != folds_of(p, worker, i, &slot))
                 wrong(w, "reduces before a fold");
@@ -261,15 +267,17 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* Buckets are cut from the end of the flat gradient, at blocks, and know who writes them. */
+/* Buckets are cut from the end of the flat gradient: each has as many blocks as its bytes allow, but
+ * one at least, and the last has the rest. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
-    size_t end = p->c.model->nfloats;
+    size_t blocks = p->c.bucket_nbytes / (LS_BLOCK * sizeof(float)), end = p->c.model->nfloats;
+    size_t most = (blocks ? blocks : 1) * LS_BLOCK;
     for (int k = 0; k < p->nbuckets; k++) {
-        const ls_bucket *b = &p->buckets[k];
-        if (b->end != end || b->first >= end || b->first % LS_BLOCK)
+        size_t first = end > most ? end - most : 0;
+        if (end == 0 || p->buckets[k].end != end || p->buckets[k].first != first)
             wrong(w, "follows buckets that are cut wrong");
-        end = b->first;
+        end = first;
     }
     if (end > 0) wrong(w, "follows buckets that leave out a part");
 }

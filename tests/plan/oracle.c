@@ -1,0 +1,794 @@
+/* oracle.c - see oracle.h.
+ *
+ * Atoms: the flat buffer is cut where a parameter begins or ends, and at each block, so that what
+ * happens to one element of an atom happens to all of them. Padding has no atoms.
+ */
+#include "plan/oracle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/rules.h"
+#include "plan/terms.h"
+#include "tensor/dtype.h"
+
+enum { GONE = -1 }; /* a parameter's version: it is not there; else its updates in this step */
+
+typedef struct atom {
+    size_t first, end;
+    int param, bucket;
+} atom;
+
+/* A buffer that comes and goes, and what is in it: one micro-batch of a virtual worker; where a
+ * layer takes all of them at once, the first `micro`. */
+typedef struct cell {
+    bool used;
+    int vw, micro;
+    int touched; /* the latest action that used it */
+} cell;
+
+typedef struct worker {
+    bool loaded, normed, knows; /* knows: norm and loss of all workers */
+    cell *act, *saved, *dact;   /* [nlayers] */
+    cell *gathered;             /* [nbuckets] the parameters of all shards */
+    cell *grads;                /* [nbuckets][nslots] */
+    int *grad;                  /* [nslots][natoms] terms */
+    int *sum;                   /* [nsums][natoms] over workers, where rounds are reduced */
+    bool *summed;               /* [natoms] a sum over workers is made of these gradients */
+    int *version, *moment;      /* [natoms] */
+    int *updated;               /* [nbuckets] times */
+    int *calls, ncalls, done;   /* [ncalls] actions that compute, and how many are over */
+} worker;
+
+typedef struct oracle {
+    rules u;
+    bool in_order; /* of the plan */
+    int at;        /* action */
+    terms terms;
+    atom *atoms; /* [natoms] */
+    int natoms;
+    worker *workers;               /* [n] */
+    int *forwards, *again, *backs; /* [V][M][nlayers] times */
+    int *seen;                     /* the same, of a sum's links */
+    int *rounds;                   /* [buckets][2] sums over workers, then over groups */
+    int *squared, *losses;         /* [blocks], [V][M] times */
+    int *expected;                 /* [nparams] terms: the whole sum in the tree's order */
+    int64_t read;                  /* bytes that workers read from others in this action */
+    oracle_result *r;
+} oracle;
+
+/* The first fault is kept. */
+__attribute__((format(printf, 2, 3))) static void wrong(oracle *o, const char *format, ...) {
+    if (o->r->wrong[0]) return;
+    ls_buf line = {0};
+    va_list list;
+    if (o->at < o->u.p->nactions) ls_plan_print_action(o->u.p, o->at, &line);
+    va_start(list, format);
+    int n = vsnprintf(o->r->wrong, ORACLE_MESSAGE, format, list);
+    va_end(list);
+    if (line.len && n < ORACLE_MESSAGE)
+        snprintf(o->r->wrong + n, (size_t)(ORACLE_MESSAGE - n), ": %.*s", (int)line.len - 1,
+                 line.data);
+    ls_buf_free(&line);
+}
+
+/* ---- sums ---- */
+
+/* The chain of a virtual worker for a parameter: micro-batch after micro-batch, each from the last
+ * layer down; then the layers that take all micro-batches at once. */
+static int add_chain(oracle *o, int chain, int param, int vw) {
+    for (int micro = 0; micro <= o->u.M; micro++)
+        for (int l = o->u.m->nlayers - 1; l >= 0; l--) {
+            const ls_layer *layer = &o->u.m->layers[l];
+            bool whole = micro == o->u.M; /* the round after the last */
+            if (!rules_has_param(layer, param) || layer->backward_whole != whole) continue;
+            chain = term_link(&o->terms, chain, (link_term){l, vw, whole ? -1 : micro});
+        }
+    return chain;
+}
+
+/* The sum over the virtual workers of node [lo, hi). */
+static int expected_sum(oracle *o, int param, int lo, int hi) {
+    if (hi - lo == 1) return add_chain(o, TERM_EMPTY, param, lo);
+    int left = expected_sum(o, param, lo, rules_middle_of(lo, hi));
+    return term_sum(&o->terms, left, expected_sum(o, param, rules_middle_of(lo, hi), hi));
+}
+
+/* One of the sums that a collective adds up: of the leaves [lo, hi) of its tree. */
+typedef struct leaf {
+    int lo, hi, worker, slot;
+} leaf;
+
+typedef struct leaves {
+    leaf list[RULES_MAX_COVER];
+    int n, size; /* size: leaves of the whole tree */
+} leaves;
+
+static void add_leaves(leaves *l, int w, int a, int b) {
+    span list[RULES_MAX_COVER];
+    int n = rules_cover_of(0, l->size, a, b, list);
+    for (int i = 0; i < n; i++) l->list[l->n++] = (leaf){list[i].lo, list[i].hi, w, i};
+}
+
+/* What the workers [first, first + count), `step` apart, have of a sum: one each where rounds are
+ * reduced or the order is free, else the whole subtrees of their ranges. */
+static leaves leaves_of(const oracle *o, int first, int count, int step) {
+    leaves l = {.size = count};
+    bool single = o->u.c->early || !o->u.c->tree;
+    int base = 0, end = 0, a = 0, b = 0;
+    rules_range_of(&o->u, first, &base, &end);
+    if (step > 1) end = base; /* replicas: a group of `step` workers has one sum for its part */
+    if (!single && step == 1) {
+        rules_range_of(&o->u, first + count - 1, &a, &end);
+        l.size = end - base;
+    }
+    for (int i = 0; i < count; i++) {
+        rules_range_of(&o->u, first + i * step, &a, &b);
+        if (single || step > 1)
+            add_leaves(&l, first + i * step, i, i + 1);
+        else
+            add_leaves(&l, first + i, a - base, b - base);
+    }
+    return l;
+}
+
+static int *grad_at(const oracle *o, int w, int slot, int i) {
+    return &o->workers[w].grad[slot * o->natoms + i];
+}
+
+/* A sum over workers: where rounds are reduced apart from the worker's own, else in their place. */
+static int *sum_at(const oracle *o, int w, int slot, int i) {
+    return o->u.c->early ? &o->workers[w].sum[slot * o->natoms + i] : grad_at(o, w, slot, i);
+}
+
+/* Node [lo, hi) of a collective over sums of gradients, at one atom. partial: of the workers' own
+ * sums; else (replicas) of what their groups have summed, in `slot`. */
+typedef struct summing {
+    const leaves *l;
+    bool partial;
+    int slot, atom;
+} summing;
+
+static int sum_node(oracle *o, const summing *s, int lo, int hi) {
+    for (int i = 0; i < s->l->n; i++) {
+        const leaf *x = &s->l->list[i];
+        if (x->lo != lo || x->hi != hi) continue;
+        int got = s->partial ? *grad_at(o, x->worker, x->slot, s->atom)
+                             : *sum_at(o, x->worker, s->slot, s->atom);
+        if (got == TERM_NOTHING) wrong(o, "worker %d has no gradient to sum", x->worker);
+        return got;
+    }
+    if (hi - lo < 2) {
+        wrong(o, "no worker has the sum of leaf %d", lo);
+        return TERM_NOTHING;
+    }
+    int left = sum_node(o, s, lo, rules_middle_of(lo, hi));
+    return term_sum(&o->terms, left, sum_node(o, s, rules_middle_of(lo, hi), hi));
+}
+
+static bool inside(const atom *a, ls_bucket range) {
+    return range.first <= a->first && a->end <= range.end;
+}
+
+static bool in_shard(const oracle *o, int w, const atom *a) {
+    return inside(a, rules_shard_of(&o->u, a->bucket, w));
+}
+
+/* ---- one action ---- */
+
+static bool is_of(const oracle *o, const ls_layer *l, int i) {
+    return rules_has_param(l, o->atoms[i].param);
+}
+
+static int *times_of(const oracle *o, int *times, const ls_action *a, int micro) {
+    return &times[(a->vw * o->u.M + micro) * o->u.m->nlayers + a->layer];
+}
+
+static void touch(oracle *o, cell *c) { c->touched = o->at; }
+
+/* A buffer must be there, with what the action reads. */
+static void expect(oracle *o, cell *c, const ls_action *a, int micro, const char *what) {
+    touch(o, c);
+    if (!c->used)
+        wrong(o, "the %s is not there", what);
+    else if (c->vw != a->vw || c->micro != micro)
+        wrong(o, "the %s is of virtual worker %d, micro-batch %d", what, c->vw, c->micro);
+}
+
+static void fill(oracle *o, cell *c, const ls_action *a, int micro) {
+    if (c->used) wrong(o, "a buffer that is in use is written over");
+    *c = (cell){.used = true, .vw = a->vw, .micro = micro, .touched = o->at};
+}
+
+static void check_params(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    if (!rules_reads_params(&o->u, a)) return;
+    for (int i = 0; i < o->natoms; i++) {
+        if (!is_of(o, &o->u.m->layers[a->layer], i)) continue;
+        if (w->version[i] != 0)
+            wrong(o, "parameter %s is %s", o->u.m->params[o->atoms[i].param].name,
+                  w->version[i] == GONE ? "not there" : "updated already");
+        cell *c = &w->gathered[o->atoms[i].bucket];
+        if (rules_params_sharded(&o->u, o->atoms[i].bucket) && !c->used)
+            wrong(o, "bucket %d is not gathered", o->atoms[i].bucket);
+        touch(o, c);
+    }
+}
+
+static void run_forward(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    const ls_layer *l = &o->u.m->layers[a->layer];
+    bool ends = false, segment = rules_in_segment(&o->u, a->layer, &ends);
+    int *before = times_of(o, o->forwards, a, a->micro),
+        *again = times_of(o, o->again, a, a->micro);
+    if (l->loss) wrong(o, "the loss has no Forward");
+    if (a->kind == LS_FORWARD && (*before)++) wrong(o, "it is done twice");
+    if (a->kind == LS_RECOMPUTE && (!segment || !*before || (*again)++))
+        wrong(o, "it is not to be computed again");
+    check_params(o, a);
+    if (a->layer > 0) expect(o, &w->act[a->layer - 1], a, a->micro, "input");
+    fill(o, &w->act[a->layer], a, a->micro);
+    if (l->saved_floats) fill(o, &w->saved[a->layer], a, a->micro);
+}
+
+/* The gradient of a layer's output goes to the layer below, which may want all micro-batches. */
+static void pass_down(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    cell *below = &w->dact[a->layer - 1];
+    if (!o->u.m->layers[a->layer - 1].backward_whole) {
+        fill(o, below, a, a->micro);
+    } else if (a->micro == 0) {
+        fill(o, below, a, 1);
+    } else {
+        expect(o, below, a, a->micro, "gradient of the micro-batches before");
+        below->micro = a->micro + 1;
+    }
+}
+
+static void add_gradient(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    const ls_layer *l = &o->u.m->layers[a->layer];
+    if (a->slot < 0 || a->slot >= o->u.p->nslots) {
+        wrong(o, "there is no such sum");
+        return;
+    }
+    for (int i = 0; i < o->natoms; i++) {
+        if (!is_of(o, l, i)) continue;
+        int layer = o->u.m->nlayers - 1, *sum = grad_at(o, a->worker, a->slot, i);
+        while (!is_of(o, &o->u.m->layers[layer], i)) layer--;
+        if (a->start && layer == a->layer) *sum = TERM_EMPTY; /* the first that writes it */
+        if (*sum == TERM_NOTHING) wrong(o, "the chain that goes on is not there");
+        if (w->summed[i]) wrong(o, "the sum over workers is made already");
+        *sum = term_link(&o->terms, *sum, (link_term){a->layer, a->vw, a->micro});
+        cell *c = &w->grads[o->atoms[i].bucket * o->u.p->nslots + a->slot];
+        c->used = true;
+        touch(o, c);
+    }
+}
+
+/* Of segments only the inputs are there when the way back begins. */
+static void check_segments(oracle *o, const ls_action *a) {
+    const worker *w = &o->workers[a->worker];
+    for (int l = 1; l < o->u.m->nlayers - 1; l++) {
+        bool ends = false;
+        if (!rules_in_segment(&o->u, l, &ends)) continue;
+        if (w->saved[l].used || (w->act[l].used && !ends))
+            wrong(o, "%s is kept, and computed again", o->u.m->layers[l].name);
+    }
+}
+
+static void run_backward(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    const ls_layer *l = &o->u.m->layers[a->layer];
+    bool whole = l->backward_whole;
+    if (whole != (a->micro == -1)) wrong(o, "it takes the wrong micro-batches");
+    if (a->last != (whole || a->micro == o->u.M - 1)) wrong(o, "the last micro-batch is another");
+    if ((*times_of(o, o->backs, a, whole ? 0 : a->micro))++) wrong(o, "it is done twice");
+    if (l->loss) {
+        o->losses[a->vw * o->u.M + a->micro]++;
+        check_segments(o, a);
+    }
+    check_params(o, a);
+    if (a->layer > 0) expect(o, &w->act[a->layer - 1], a, a->micro, "input");
+    if (l->saved_floats) expect(o, &w->saved[a->layer], a, a->micro, "saved part of Forward");
+    if (!l->loss)
+        expect(o, &w->dact[a->layer], a, whole ? o->u.M : a->micro, "gradient of the output");
+    if (a->layer > 0) pass_down(o, a);
+    add_gradient(o, a);
+}
+
+static void run_compute(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    w->done++;
+    if (a->layer < 0 || a->layer >= o->u.m->nlayers || a->micro < -1 || a->micro >= o->u.M)
+        wrong(o, "there is no such layer or micro-batch");
+    else if (!rules_runs(&o->u, a->worker, a->vw))
+        wrong(o, "the virtual worker is another's");
+    else if (!w->loaded)
+        wrong(o, "samples are not there");
+    else if (a->kind == LS_BACKWARD)
+        run_backward(o, a);
+    else if (a->micro < 0)
+        wrong(o, "it takes the wrong micro-batches");
+    else
+        run_forward(o, a);
+}
+
+static void run_add(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    int slots = a->summed && o->u.c->early ? o->u.p->nsums : o->u.p->nslots;
+    if (a->slot < 0 || a->slot + 1 >= slots || a->summed != o->u.c->early) {
+        wrong(o, "there are no such sums");
+        return;
+    }
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != a->bucket) continue;
+        if (a->summed && !in_shard(o, a->worker, &o->atoms[i])) continue;
+        int *lower =
+            a->summed ? sum_at(o, a->worker, a->slot, i) : grad_at(o, a->worker, a->slot, i);
+        int *upper = lower + o->natoms;
+        if (*lower == TERM_NOTHING || *upper == TERM_NOTHING) wrong(o, "a sum is not there");
+        *lower = term_sum(&o->terms, *lower, *upper);
+        *upper = TERM_NOTHING; /* it must not be used again */
+    }
+    for (int s = 0; s < 2 && !a->summed; s++)
+        touch(o, &w->grads[a->bucket * o->u.p->nslots + a->slot + s]);
+}
+
+static size_t length_of(ls_bucket b) { return b.end - b.first; }
+
+/* Each worker of a group sums its shard; it reads what others have of it. */
+static void reduce_scatter(oracle *o, const ls_action *a) {
+    for (int w = 0; w < o->u.n; w++) {
+        leaves l = leaves_of(o, w / o->u.S * o->u.S, o->u.S, 1);
+        ls_bucket own = rules_shard_of(&o->u, a->bucket, w);
+        for (int i = 0; i < o->natoms; i++)
+            if (o->atoms[i].bucket == a->bucket && inside(&o->atoms[i], own))
+                *sum_at(o, w, a->slot, i) = sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
+        for (int i = 0; i < l.n; i++)
+            if (l.list[i].worker != w)
+                o->read += (int64_t)(length_of(own) * ls_dtype_size(o->u.c->reduce));
+    }
+}
+
+/* Owners of the same shard sum it; each gets all of it. */
+static void reduce_replicas(oracle *o, const ls_action *a) {
+    for (int s = 0; s < o->u.S; s++) {
+        leaves l = leaves_of(o, s, o->u.R, o->u.S);
+        for (int i = 0; i < o->natoms; i++) {
+            if (o->atoms[i].bucket != a->bucket || !in_shard(o, s, &o->atoms[i])) continue;
+            int got = sum_node(o, &(summing){&l, false, a->slot, i}, 0, l.size);
+            for (int w = s; w < o->u.n; w += o->u.S) *sum_at(o, w, a->slot, i) = got;
+        }
+        o->read += (int64_t)(length_of(rules_shard_of(&o->u, a->bucket, s)) *
+                             ls_dtype_size(o->u.c->reduce)) *
+                   2 * (o->u.R - 1);
+    }
+}
+
+/* All workers sum all of a bucket: each a part, which then goes to all. */
+static void reduce_all(oracle *o, const ls_action *a) {
+    leaves l = leaves_of(o, 0, o->u.n, 1);
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != a->bucket) continue;
+        int got = sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
+        for (int w = 0; w < o->u.n; w++) *grad_at(o, w, 0, i) = got;
+    }
+    int64_t nbytes =
+        (int64_t)(length_of(o->u.p->buckets[a->bucket]) * ls_dtype_size(o->u.c->reduce));
+    o->read += nbytes * (o->u.n - 1) * l.n / o->u.n + nbytes * (o->u.n - 1);
+}
+
+static void run_scalars(oracle *o) {
+    size_t blocks = o->u.m->nfloats / LS_BLOCK;
+    if (o->u.p->actions[o->at].axis != LS_AXIS_ALL) wrong(o, "it is not among all workers");
+    for (size_t i = 0; i < blocks; i++)
+        if (o->squared[i] != 1) wrong(o, "block %zu is squared %d times", i, o->squared[i]);
+    for (int i = 0; i < o->u.c->V * o->u.M; i++)
+        if (o->losses[i] != 1) wrong(o, "losses are not there");
+    for (int w = 0; w < o->u.n; w++) {
+        if (!o->workers[w].normed) wrong(o, "worker %d has no norm", w);
+        if (o->workers[w].knows) wrong(o, "the norm is known");
+        o->workers[w].knows = true;
+    }
+    o->read += 2 * (int64_t)(blocks + (size_t)o->u.c->batch + 1) * 8 * (o->u.n - 1);
+}
+
+static void touch_grads(oracle *o, const ls_action *a) {
+    for (int w = 0; w < o->u.n; w++) {
+        leaves l = leaves_of(o, w / o->u.S * o->u.S, o->u.S, 1);
+        for (int i = 0; i < l.n; i++) {
+            cell *c = &o->workers[w].grads[a->bucket * o->u.p->nslots + l.list[i].slot];
+            if (l.list[i].worker != w) continue;
+            if (!c->used) wrong(o, "a gradient of worker %d is not there", w);
+            touch(o, c);
+        }
+    }
+}
+
+static void run_reduction(oracle *o, const ls_action *a) {
+    int slots = o->u.c->early ? o->u.p->nsums : 1;
+    bool scatters = a->kind == LS_REDUCE_SCATTER, fits = a->slot >= 0 && a->slot < slots;
+    if (o->u.c->zero == 0)
+        fits = fits && !scatters && a->axis == LS_AXIS_ALL;
+    else
+        fits = fits && a->axis == (scatters ? LS_AXIS_SHARDS : LS_AXIS_REPLICAS);
+    if (!fits) {
+        wrong(o, "it is no sum of these settings");
+        return;
+    }
+    int *rounds = &o->rounds[2 * a->bucket + (a->axis == LS_AXIS_REPLICAS)];
+    if (a->round != (*rounds)++) wrong(o, "it is the sum of another round");
+    if (a->axis != LS_AXIS_REPLICAS) touch_grads(o, a);
+    for (int i = 0; i < o->natoms && !o->u.c->early; i++)
+        for (int w = 0; w < o->u.n && o->atoms[i].bucket == a->bucket; w++)
+            o->workers[w].summed[i] = true;
+    if (scatters)
+        reduce_scatter(o, a);
+    else if (a->axis == LS_AXIS_REPLICAS)
+        reduce_replicas(o, a);
+    else
+        reduce_all(o, a);
+}
+
+static void count_link(link_term x, void *arg) {
+    const oracle *o = arg;
+    int micro = o->u.m->layers[x.layer].backward_whole ? 0 : x.micro;
+    o->seen[(x.vw * o->u.M + micro) * o->u.m->nlayers + x.layer]++;
+}
+
+/* Is this the whole sum of an atom, in the tree's order? Where the order is free: every link once. */
+static bool is_whole(oracle *o, int at, int got) {
+    int param = o->atoms[at].param, layers = o->u.m->nlayers, n = o->u.c->V * o->u.M * layers;
+    if (o->u.c->tree) return got == o->expected[param];
+    memset(o->seen, 0, (size_t)n * sizeof *o->seen);
+    term_visit(&o->terms, got, count_link, o);
+    for (int i = 0; i < n; i++) {
+        const ls_layer *l = &o->u.m->layers[i % layers];
+        bool first = i / layers % o->u.M == 0;
+        if (o->seen[i] != (rules_has_param(l, param) && (first || !l->backward_whole)))
+            return false;
+    }
+    return true;
+}
+
+static void check_whole(oracle *o, int w, int i) {
+    if (!is_whole(o, i, *sum_at(o, w, 0, i)))
+        wrong(o, "the gradient of %s is not the whole sum", o->u.m->params[o->atoms[i].param].name);
+}
+
+/* Each block is squared by the first of the workers that have its sum. */
+static void run_norm(oracle *o, const ls_action *a) {
+    if (o->workers[a->worker].normed) wrong(o, "it has a norm");
+    o->workers[a->worker].normed = true;
+    int rounds = o->u.c->early ? o->u.c->V / o->u.n : 1, groups = o->u.c->zero && o->u.R > 1;
+    for (int k = 0; k < o->u.p->nbuckets; k++)
+        if (o->rounds[2 * k] != rounds || o->rounds[2 * k + 1] != groups * rounds)
+            wrong(o, "bucket %d is not reduced", k);
+    if (a->worker >= o->u.S) return;
+    for (int k = 0; k < o->u.p->nbuckets; k++) {
+        ls_bucket own = rules_shard_of(&o->u, k, a->worker);
+        for (size_t at = own.first; at < own.end; at += LS_BLOCK) o->squared[at / LS_BLOCK]++;
+    }
+    for (int i = 0; i < o->natoms; i++)
+        if (in_shard(o, a->worker, &o->atoms[i])) check_whole(o, a->worker, i);
+}
+
+static void run_update(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    if (!w->knows) wrong(o, "the norm is not known");
+    if (w->updated[a->bucket]++) wrong(o, "it is done twice");
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != a->bucket) continue;
+        if (o->u.c->zero > 0 && !in_shard(o, a->worker, &o->atoms[i])) continue;
+        check_whole(o, a->worker, i);
+        if (w->version[i]++ != 0) wrong(o, "parameters are not those of the step");
+        if (w->moment[i]++ != 0) wrong(o, "moments are not those of the step");
+    }
+}
+
+/* A gather comes `prefetch` calls of layers before the first use. Where ranges are uneven, a worker
+ * may have fewer calls meanwhile than the others. */
+static void check_ahead(oracle *o, const ls_action *a) {
+    int best = -1, soonest = o->u.p->nactions, ahead = 0;
+    for (int w = 0; w < o->u.n; w++) {
+        const worker *x = &o->workers[w];
+        for (int i = x->done; i < x->ncalls; i++) {
+            const ls_action *call = &o->u.p->actions[x->calls[i]];
+            if (!rules_touches(&o->u, call->layer, a->bucket) || !rules_reads_params(&o->u, call))
+                continue;
+            if (x->calls[i] < soonest) {
+                soonest = x->calls[i];
+                best = w;
+                ahead = i - x->done;
+            }
+            break;
+        }
+    }
+    if (best < 0) {
+        wrong(o, "nobody uses what is gathered");
+        return;
+    }
+    int all = o->workers[best].done + ahead; /* calls before the use */
+    int wanted = all < o->u.c->prefetch ? all : o->u.c->prefetch;
+    bool even = !o->u.c->first && o->u.c->V % o->u.n == 0;
+    if (ahead > wanted || (even && ahead < wanted))
+        wrong(o, "it comes %d calls before the use, and %d are wanted", ahead, wanted);
+}
+
+static void run_gather(oracle *o, const ls_action *a) {
+    bool sharded = rules_params_sharded(&o->u, a->bucket), delivers = o->u.S == 1;
+    int version = sharded ? 0 : 1;
+    if (o->u.c->zero == 0 || a->axis != LS_AXIS_SHARDS) wrong(o, "nothing is to be gathered");
+    if (sharded && o->in_order) check_ahead(o, a);
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != a->bucket) continue;
+        for (int w = 0; w < o->u.n; w++) {
+            int owner = w / o->u.S * o->u.S;
+            while (!in_shard(o, owner, &o->atoms[i])) owner++;
+            worker *x = &o->workers[w];
+            if (o->workers[owner].version[i] != version) wrong(o, "the owner has other parameters");
+            delivers |= x->version[i] != o->workers[owner].version[i];
+            x->version[i] = o->workers[owner].version[i];
+        }
+    }
+    if (!delivers) wrong(o, "all is there");
+    for (int w = 0; w < o->u.n; w++) {
+        cell *c = &o->workers[w].gathered[a->bucket];
+        if (sharded && c->used) wrong(o, "worker %d has it", w);
+        c->used = sharded;
+        touch(o, c);
+        size_t rest =
+            length_of(o->u.p->buckets[a->bucket]) - length_of(rules_shard_of(&o->u, a->bucket, w));
+        o->read += (int64_t)(rest * ls_dtype_size(o->u.c->compute));
+    }
+}
+
+/* ---- Free ---- */
+
+static cell *cell_of(const oracle *o, const ls_action *a, ls_buffer b) {
+    const worker *w = &o->workers[a->worker];
+    switch (b.kind) {
+    case LS_BUF_ACT: return &w->act[b.index];
+    case LS_BUF_SAVED: return &w->saved[b.index];
+    case LS_BUF_DACT: return &w->dact[b.index];
+    case LS_BUF_PARAM: return rules_params_sharded(&o->u, b.index) ? &w->gathered[b.index] : NULL;
+    case LS_BUF_GRAD:
+        return rules_grads_go(&o->u) ? &w->grads[b.index * o->u.p->nslots + b.slot] : NULL;
+    default: return NULL;
+    }
+}
+
+/* Parameters that the next call and the `prefetch` after it use stay. */
+static void check_not_soon(oracle *o, const ls_action *a, int bucket) {
+    const worker *w = &o->workers[a->worker];
+    bool even = !o->u.c->first && o->u.c->V % o->u.n == 0;
+    for (int i = w->done; even && i < w->ncalls && i <= w->done + o->u.c->prefetch; i++) {
+        const ls_action *call = &o->u.p->actions[w->calls[i]];
+        if (rules_touches(&o->u, call->layer, bucket) && rules_reads_params(&o->u, call))
+            wrong(o, "it is used again in %d calls", i - w->done + 1);
+    }
+}
+
+static void run_free(oracle *o, const ls_action *a) {
+    if (a->buffer < 0 || a->buffer >= ls_plan_nbuffers(o->u.p)) {
+        wrong(o, "there is no such buffer");
+        return;
+    }
+    ls_buffer b = ls_plan_buffer_of(o->u.p, a->buffer);
+    cell *c = cell_of(o, a, b);
+    if (!c || !c->used) {
+        wrong(o, "nothing is there");
+        return;
+    }
+    c->used = false;
+    for (int i = c->touched + 1; i < o->at && o->in_order; i++)
+        if (o->u.p->actions[i].kind != LS_FREE) {
+            wrong(o, "it could have been freed at action %d", i);
+            break;
+        }
+    if (b.kind == LS_BUF_PARAM && o->in_order) check_not_soon(o, a, b.index);
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != b.index) continue;
+        bool own = in_shard(o, a->worker, &o->atoms[i]);
+        if (b.kind == LS_BUF_PARAM && !own) o->workers[a->worker].version[i] = GONE;
+        if (b.kind == LS_BUF_GRAD && !(own && !o->u.c->early && b.slot == 0))
+            *grad_at(o, a->worker, b.slot, i) = TERM_NOTHING;
+    }
+}
+
+/* ---- a whole plan ---- */
+
+static void run_action(oracle *o, const ls_action *a) {
+    bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
+    bool comm =
+        a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE || a->kind == LS_ALL_GATHER;
+    if (comm ? a->worker != LS_ALL_WORKERS : a->worker < 0 || a->worker >= o->u.n)
+        wrong(o, "the wrong workers take part");
+    else if (!scalars && (a->bucket < 0 || a->bucket >= o->u.p->nbuckets))
+        wrong(o, "there is no such bucket");
+    if (o->r->wrong[0]) return;
+    o->read = 0;
+    switch (a->kind) {
+    case LS_LOAD:
+        if (o->workers[a->worker].loaded) wrong(o, "it is done twice");
+        o->workers[a->worker].loaded = true;
+        break;
+    case LS_FORWARD:
+    case LS_RECOMPUTE:
+    case LS_BACKWARD: run_compute(o, a); break;
+    case LS_ADD: run_add(o, a); break;
+    case LS_NORM: run_norm(o, a); break;
+    case LS_ALL_REDUCE:
+    case LS_REDUCE_SCATTER:
+        if (scalars)
+            run_scalars(o);
+        else
+            run_reduction(o, a);
+        break;
+    case LS_UPDATE: run_update(o, a); break;
+    case LS_ALL_GATHER: run_gather(o, a); break;
+    case LS_FREE: run_free(o, a); break;
+    case LS_NACTION_KINDS: break;
+    }
+    if (comm && a->nbytes != o->read / o->u.n)
+        wrong(o, "a worker reads %lld bytes from others", (long long)(o->read / o->u.n));
+    if (scalars)
+        o->r->scalars_nbytes += o->read;
+    else
+        o->r->nbytes[a->kind] += o->read;
+}
+
+/* Buckets are cut from the end, at blocks; each has as many bytes as it may, but one block at
+ * least, and the last what is left. */
+static void check_buckets(oracle *o) {
+    size_t end = o->u.m->nfloats, most = o->u.c->bucket_nbytes / sizeof(float);
+    for (int k = 0; k < o->u.p->nbuckets; k++) {
+        const ls_bucket *b = &o->u.p->buckets[k];
+        size_t n = b->end - b->first;
+        if (b->end != end || b->first >= end || b->first % LS_BLOCK)
+            wrong(o, "bucket %d does not follow the one before", k);
+        if (n > most && n != LS_BLOCK) wrong(o, "bucket %d is too large", k);
+        if (n + LS_BLOCK <= most && b->first > 0) wrong(o, "bucket %d is too small", k);
+        end = b->first;
+    }
+    if (end > 0) wrong(o, "buckets leave out a part");
+}
+
+static bool any_used(const cell *cells, int n) {
+    for (int i = 0; i < n; i++)
+        if (cells[i].used) return true;
+    return false;
+}
+
+static void check_worker(oracle *o, int index) {
+    const worker *w = &o->workers[index];
+    int layers = o->u.m->nlayers;
+    if (any_used(w->act, layers) || any_used(w->saved, layers) || any_used(w->dact, layers) ||
+        any_used(w->gathered, o->u.p->nbuckets) ||
+        (rules_grads_go(&o->u) && any_used(w->grads, o->u.p->nbuckets * o->u.p->nslots)))
+        wrong(o, "worker %d ends with a buffer in use", index);
+    for (int k = 0; k < o->u.p->nbuckets; k++)
+        if (w->updated[k] != 1) wrong(o, "worker %d has not updated bucket %d", index, k);
+    for (int i = 0; i < o->natoms; i++) {
+        bool own = in_shard(o, index, &o->atoms[i]);
+        int version = own || !rules_params_sharded(&o->u, o->atoms[i].bucket) ? 1 : GONE;
+        if (w->version[i] != version)
+            wrong(o, "worker %d ends with version %d of %s", index, w->version[i],
+                  o->u.m->params[o->atoms[i].param].name);
+        if (w->moment[i] != (own || o->u.c->zero == 0))
+            wrong(o, "worker %d ends with moments that are not its own", index);
+    }
+}
+
+static void check_end(oracle *o) {
+    o->at = o->u.p->nactions;
+    for (int i = 0; i < o->u.c->V * o->u.M * o->u.m->nlayers; i++) {
+        int layer = i % o->u.m->nlayers;
+        const ls_layer *l = &o->u.m->layers[layer];
+        bool first = i / o->u.m->nlayers % o->u.M == 0, ends = false;
+        if (o->forwards[i] != !l->loss) wrong(o, "a Forward of %s is missing", l->name);
+        if (o->backs[i] != (first || !l->backward_whole))
+            wrong(o, "a Backward of %s is missing", l->name);
+        if (o->again[i] != rules_in_segment(&o->u, layer, &ends))
+            wrong(o, "a Recompute of %s is missing", l->name);
+    }
+    for (int w = 0; w < o->u.n; w++) check_worker(o, w);
+}
+
+/* ---- memory ---- */
+
+static void cut_atoms(oracle *o) {
+    size_t blocks = o->u.m->nfloats / LS_BLOCK;
+    o->atoms = LS_NEW_ARRAY(atom, (size_t)o->u.m->nparams + blocks);
+    for (int i = 0; i < o->u.m->nparams; i++) {
+        const ls_param *x = &o->u.m->params[i];
+        for (size_t at = x->offset, end = x->offset + x->count; at < end;) {
+            size_t next = (at / LS_BLOCK + 1) * LS_BLOCK;
+            atom a = {.first = at, .end = next < end ? next : end, .param = i};
+            while (a.bucket < o->u.p->nbuckets - 1 && o->u.p->buckets[a.bucket].first > at)
+                a.bucket++;
+            o->atoms[o->natoms++] = a;
+            at = next;
+        }
+    }
+}
+
+static void open_worker(oracle *o, int index) {
+    worker *w = &o->workers[index];
+    size_t layers = (size_t)o->u.m->nlayers, buckets = (size_t)o->u.p->nbuckets;
+    size_t atoms = (size_t)o->natoms;
+    w->act = LS_NEW_ARRAY(cell, 3 * layers);
+    w->saved = w->act + layers;
+    w->dact = w->saved + layers;
+    w->gathered = LS_NEW_ARRAY(cell, buckets);
+    w->grads = LS_NEW_ARRAY(cell, buckets * (size_t)o->u.p->nslots);
+    w->grad = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nslots);
+    w->sum = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nsums);
+    w->summed = LS_NEW_ARRAY(bool, atoms);
+    w->version = LS_NEW_ARRAY(int, atoms);
+    w->moment = LS_NEW_ARRAY(int, atoms);
+    w->updated = LS_NEW_ARRAY(int, buckets);
+    w->calls = LS_NEW_ARRAY(int, (size_t)o->u.p->nactions);
+    for (int i = 0; i < o->natoms; i++)
+        if (rules_params_sharded(&o->u, o->atoms[i].bucket) && !in_shard(o, index, &o->atoms[i]))
+            w->version[i] = GONE;
+    for (int i = 0; i < o->u.p->nactions; i++) {
+        const ls_action *a = &o->u.p->actions[i];
+        bool call = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
+        if (call && a->worker == index) w->calls[w->ncalls++] = i;
+    }
+}
+
+static void close_worker(worker *w) {
+    free(w->act);
+    free(w->gathered);
+    free(w->grads);
+    free(w->grad);
+    free(w->sum);
+    free(w->summed);
+    free(w->version);
+    free(w->moment);
+    free(w->updated);
+    free(w->calls);
+}
+
+void oracle_run(const ls_plan *p, const int *order, oracle_result *r_p) {
+    oracle o = {.u = rules_of(p), .r = r_p, .in_order = !order, .at = p->nactions};
+    size_t cells = (size_t)(o.u.c->V * o.u.M);
+    *r_p = (oracle_result){0};
+    check_buckets(&o);
+    if (r_p->wrong[0]) return;
+    terms_open(&o.terms);
+    cut_atoms(&o);
+    o.workers = LS_NEW_ARRAY(worker, (size_t)o.u.n);
+    for (int w = 0; w < o.u.n; w++) open_worker(&o, w);
+    o.forwards = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
+    o.again = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
+    o.backs = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
+    o.seen = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
+    o.rounds = LS_NEW_ARRAY(int, 2 * (size_t)p->nbuckets);
+    o.losses = LS_NEW_ARRAY(int, cells);
+    o.expected = LS_NEW_ARRAY(int, (size_t)o.u.m->nparams);
+    for (int i = 0; i < o.u.m->nparams; i++) o.expected[i] = expected_sum(&o, i, 0, o.u.c->V);
+    o.squared = LS_NEW_ARRAY(int, o.u.m->nfloats / LS_BLOCK);
+    for (int i = 0; i < p->nactions && !r_p->wrong[0]; i++) {
+        o.at = order ? order[i] : i;
+        run_action(&o, &p->actions[o.at]);
+    }
+    if (!r_p->wrong[0]) check_end(&o);
+    for (int w = 0; w < o.u.n; w++) close_worker(&o.workers[w]);
+    free(o.workers);
+    free(o.forwards);
+    free(o.again);
+    free(o.backs);
+    free(o.losses);
+    free(o.seen);
+    free(o.rounds);
+    free(o.expected);
+    free(o.squared);
+    free(o.atoms);
+    terms_close(&o.terms);
+}

@@ -1,0 +1,566 @@
+/* oracle_test.c - random plans, run by the oracle: what they do is right. Plans with a fault, which
+ * the oracle finds, and ls_plan_verify() too.
+ */
+#include "plan/oracle.h"
+#include "plan/pick.h"
+#include "plan/rules.h"
+#include "test.h"
+
+enum { NMODELS = 5, NSEEDS = 4000, MAX_V = 16, MAX_WORKERS = 8 };
+
+typedef struct models {
+    ls_model list[NMODELS];
+} models;
+
+/* Parameters of several blocks, and several parameters in a block. */
+static int open_models(void **state) {
+    static const ls_gpt_config shapes[NMODELS] = {
+        {.layers = 1, .width = 8, .heads = 2, .context = 4, .vocab = 256},
+        {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocab = 300},
+        {.layers = 3, .width = 4, .heads = 1, .context = 3, .vocab = 70},
+        {.layers = 2, .width = 12, .heads = 3, .context = 2, .vocab = 90},
+        {.layers = 4, .width = 8, .heads = 4, .context = 4, .vocab = 33}};
+    static models all;
+    ls_error e;
+    for (int i = 0; i < NMODELS; i++) assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
+    *state = &all;
+    return 0;
+}
+
+static int close_models(void **state) {
+    models *all = *state;
+    for (int i = 0; i < NMODELS; i++) ls_model_free(&all->list[i]);
+    return 0;
+}
+
+/* Each worker one virtual worker at least, and the rest as it comes. */
+static void pick_ranges(uint64_t seed, int n, int V, int *first) {
+    for (int w = 0; w <= n; w++) first[w] = w;
+    for (int left = V - n, i = 0; left > 0; left--, i++)
+        for (int w = 1 + pick(seed, 100 + (uint64_t)i, n); w <= n; w++) first[w]++;
+}
+
+/* Settings at random; first [MAX_WORKERS + 1] is theirs. */
+static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    ls_plan_config c = {.model = &m->list[pick(seed, 0, NMODELS)],
+                        .V = 1 + pick(seed, 1, MAX_V),
+                        .tree = pick(seed, 2, 8) != 0,
+                        .bucket_nbytes = (size_t)(1000 + pick(seed, 3, 20000)),
+                        .zero = pick(seed, 4, 4),
+                        .recompute = pick(seed, 5, 2) * pick(seed, 6, 6),
+                        .recompute_layers = pick(seed, 7, 5),
+                        .prefetch = pick(seed, 8, 4),
+                        .early = pick(seed, 9, 4) == 0,
+                        .whole_nbytes = (size_t)(pick(seed, 10, 3) * 3000),
+                        .compute = types[pick(seed, 11, 3)],
+                        .reduce = types[pick(seed, 12, 3)]};
+    if (pick(seed, 13, 2)) c.V = 1 << pick(seed, 14, 5);
+    c.nworkers = 1 + pick(seed, 15, c.V < MAX_WORKERS ? c.V : MAX_WORKERS);
+    if (pick(seed, 16, 2) && (c.V & (c.V - 1)) == 0)
+        while (c.nworkers & (c.nworkers - 1)) c.nworkers--;
+    int part = 1 + pick(seed, 17, 4);
+    c.batch = part * c.V;
+    c.micro_batch = 1 + pick(seed, 18, part);
+    if (c.zero && pick(seed, 19, 3) == 0) c.shards = 1 + pick(seed, 20, c.nworkers);
+    if (!c.early && !c.shards && pick(seed, 21, 3) == 0) {
+        pick_ranges(seed, c.nworkers, c.V, first);
+        c.first = first;
+    }
+    return c;
+}
+
+/* ---- good plans ---- */
+
+/* What is sent, by the formulas of the field: an all-reduce of N bytes 2(n-1)/n N a worker, a
+ * reduce-scatter and an all-gather (n-1)/n N each; a worker with several sums of the tree sends them
+ * all, which has no formula. */
+static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed) {
+    const ls_plan_config *c = &p->c;
+    int64_t n = c->nworkers, S = c->shards ? c->shards : n, R = n / S;
+    int64_t floats = (int64_t)c->model->nfloats, rounds = c->early ? c->V / n : 1;
+    int64_t grads = rounds * floats * (c->reduce == LS_F32 ? 4 : 2);
+    int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
+    for (int w = 0; w < n; w++) sums += ls_plan_sums(p, w);
+    bool good = r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + c->batch + 1);
+    if (sums == n && c->zero == 0) good = good && r->nbytes[LS_ALL_REDUCE] == 2 * (n - 1) * grads;
+    if (sums == n && c->zero > 0)
+        good = good && r->nbytes[LS_REDUCE_SCATTER] == R * (S - 1) * grads &&
+               r->nbytes[LS_ALL_REDUCE] == 2 * (R - 1) * grads;
+    if (sums > n) good = good && r->nbytes[LS_REDUCE_SCATTER] + r->nbytes[LS_ALL_REDUCE] > 0;
+    if (c->zero == 1 || c->zero == 2)
+        good = good && r->nbytes[LS_ALL_GATHER] == R * (S - 1) * params;
+    if (c->zero == 3 && S > 1) good = good && r->nbytes[LS_ALL_GATHER] >= R * (S - 1) * params;
+    if (!good) fail_msg("seed %d: what is sent is not what the formulas say", (int)seed);
+}
+
+/* An order that the lanes allow: each worker has its place in two lanes; any action that may begin
+ * is taken. */
+typedef struct shuffle {
+    const ls_plan *p;
+    ls_lanes *lanes; /* [n] */
+    int at[MAX_WORKERS][LS_NLANES];
+} shuffle;
+
+static bool is_ready(const shuffle *s, int w, int lane) {
+    const ls_lanes *l = &s->lanes[w];
+    int at = s->at[w][lane];
+    return at < l->n[lane] && l->steps[lane][at].wait <= s->at[w][!lane];
+}
+
+/* Takes the next action of a lane, if it may begin; -1: it may not. */
+static int take(shuffle *s, int w, int lane) {
+    if (!is_ready(s, w, lane)) return -1;
+    int action = s->lanes[w].steps[lane][s->at[w][lane]].action;
+    if (s->p->actions[action].worker != LS_ALL_WORKERS) {
+        s->at[w][lane]++;
+        return action;
+    }
+    for (int i = 0; i < s->p->c.nworkers; i++)
+        if (!is_ready(s, i, lane) || s->lanes[i].steps[lane][s->at[i][lane]].action != action)
+            return -1;
+    for (int i = 0; i < s->p->c.nworkers; i++) s->at[i][lane]++;
+    return action;
+}
+
+static void shuffle_order(const ls_plan *p, uint64_t seed, int *order) {
+    int n = p->c.nworkers, done = 0;
+    shuffle s = {.p = p, .lanes = calloc((size_t)n, sizeof *s.lanes)};
+    for (int w = 0; w < n; w++) ls_plan_project(p, w, &s.lanes[w]);
+    for (uint64_t turn = 0; done < p->nactions; turn++) {
+        int start = pick(seed, 1000 + turn, 2 * n), action = -1;
+        for (int i = 0; i < 2 * n && action < 0; i++)
+            action = take(&s, (start + i) % n, (start + i) / n % 2);
+        if (action < 0) fail_msg("seed %d: no action may begin", (int)seed);
+        order[done++] = action;
+    }
+    for (int w = 0; w < n; w++) ls_lanes_free(&s.lanes[w]);
+    free(s.lanes);
+}
+
+static void test_random(void **state) {
+    int made = 0, uneven = 0, sharded = 0, rounds = 0;
+    for (uint64_t seed = 0; seed < NSEEDS; seed++) {
+        int first[MAX_WORKERS + 1];
+        ls_plan_config c = pick_config(seed, *state, first);
+        ls_plan p;
+        ls_error e = {0};
+        oracle_result r;
+        if (ls_plan_make(&c, &p, &e) != LS_OK) {
+            if (strncmp(e.msg, "parallel.", 9) != 0) fail_msg("seed %d: %s", (int)seed, e.msg);
+            continue;
+        }
+        const char *bad = rules_check_answers(&p);
+        if (bad) fail_msg("seed %d: %s()", (int)seed, bad);
+        oracle_run(&p, NULL, &r);
+        if (r.wrong[0]) fail_msg("seed %d: %s", (int)seed, r.wrong);
+        check_bytes(&p, &r, seed);
+        if (seed % 4 == 0) {
+            int *order = calloc((size_t)p.nactions, sizeof *order);
+            shuffle_order(&p, seed, order);
+            oracle_run(&p, order, &r);
+            if (r.wrong[0]) fail_msg("seed %d, in another order: %s", (int)seed, r.wrong);
+            free(order);
+        }
+        made++;
+        uneven += c.first != NULL;
+        sharded += c.shards > 0 && c.shards < c.nworkers;
+        rounds += c.early;
+        ls_plan_free(&p);
+    }
+    print_message("%d plans: %d with given ranges, %d with several groups, %d of rounds\n", made,
+                  uneven, sharded, rounds);
+    assert_true(made > 2500 && uneven > 300 && sharded > 100 && rounds > 100);
+}
+
+/* ---- plans with a fault ---- */
+
+enum { SITES = 24, MUTANT_SEEDS = 4000 };
+
+typedef bool is_site(const ls_plan *, const ls_action *);
+
+/* One of the actions that fit, at random; -1: none does. */
+static int find(const ls_plan *p, uint64_t seed, is_site *fits) {
+    int start = pick(seed, 50, p->nactions);
+    for (int i = 0; i < p->nactions; i++) {
+        int at = (start + i) % p->nactions;
+        if (fits(p, &p->actions[at])) return at;
+    }
+    return -1;
+}
+
+static void drop(ls_plan *p, int at) {
+    memmove(&p->actions[at], &p->actions[at + 1],
+            (size_t)(p->nactions - at - 1) * sizeof *p->actions);
+    p->nactions--;
+}
+
+static void insert(ls_plan *p, int at, ls_action a) {
+    ls_plan_append(p, &a);
+    memmove(&p->actions[at + 1], &p->actions[at],
+            (size_t)(p->nactions - at - 1) * sizeof *p->actions);
+    p->actions[at] = a;
+}
+
+/* Action `from` goes before what stands at `to`. */
+static void move(ls_plan *p, int from, int to) {
+    ls_action a = p->actions[from];
+    drop(p, from);
+    insert(p, to > from ? to - 1 : to, a);
+}
+
+static bool is_reduction(const ls_plan *p, const ls_action *a) {
+    (void)p;
+    return a->kind == LS_REDUCE_SCATTER || (a->kind == LS_ALL_REDUCE && a->bucket != LS_SCALARS);
+}
+static bool is_comm(const ls_plan *p, const ls_action *a) {
+    return a->worker == LS_ALL_WORKERS && p->c.nworkers > 1;
+}
+static bool is_kind(const ls_action *a, ls_action_kind kind) { return a->kind == kind; }
+static bool is_load(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_LOAD); }
+static bool is_forward(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_FORWARD);
+}
+static bool is_recompute(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_RECOMPUTE);
+}
+static bool is_backward(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_BACKWARD);
+}
+/* Not of an empty shard, which is nothing. */
+static bool is_add(const ls_plan *p, const ls_action *a) {
+    if (a->kind != LS_ADD || !a->summed) return a->kind == LS_ADD;
+    ls_bucket own = ls_plan_shard(p, a->bucket, a->worker);
+    return own.end > own.first;
+}
+static bool is_norm(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_NORM); }
+static bool is_update(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_UPDATE);
+}
+static bool is_gather(const ls_plan *p, const ls_action *a) {
+    return p->c.nworkers > 1 && ls_plan_shards(p) > 1 && is_kind(a, LS_ALL_GATHER);
+}
+static bool is_free(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_FREE); }
+static bool is_scalars(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_ALL_REDUCE) && a->bucket == LS_SCALARS;
+}
+
+static bool drop_one(ls_plan *p, uint64_t seed, is_site *fits) {
+    int at = find(p, seed, fits);
+    if (at >= 0) drop(p, at);
+    return at >= 0;
+}
+static bool repeat_one(ls_plan *p, uint64_t seed, is_site *fits) {
+    int at = find(p, seed, fits);
+    if (at >= 0) insert(p, at, p->actions[at]);
+    return at >= 0;
+}
+
+static bool no_load(ls_plan *p, uint64_t s) { return drop_one(p, s, is_load); }
+static bool no_forward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_forward); }
+static bool no_recompute(ls_plan *p, uint64_t s) { return drop_one(p, s, is_recompute); }
+static bool no_backward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_backward); }
+static bool no_fold(ls_plan *p, uint64_t s) { return drop_one(p, s, is_add); }
+static bool no_reduction(ls_plan *p, uint64_t s) { return drop_one(p, s, is_reduction); }
+static bool no_norm(ls_plan *p, uint64_t s) { return drop_one(p, s, is_norm); }
+static bool no_scalars(ls_plan *p, uint64_t s) { return drop_one(p, s, is_scalars); }
+static bool no_update(ls_plan *p, uint64_t s) { return drop_one(p, s, is_update); }
+static bool no_gather(ls_plan *p, uint64_t s) { return drop_one(p, s, is_gather); }
+static bool no_free(ls_plan *p, uint64_t s) { return drop_one(p, s, is_free); }
+static bool two_backwards(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_backward); }
+static bool two_folds(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_add); }
+static bool two_reductions(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_reduction); }
+static bool two_updates(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_update); }
+static bool two_gathers(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_gather); }
+static bool two_frees(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_free); }
+
+/* The one after the next of a worker's calls comes before it. */
+static bool swap_calls(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_forward), next = at + 1;
+    if (at < 0) return false;
+    while (p->actions[next].kind > LS_BACKWARD || p->actions[next].worker != p->actions[at].worker)
+        next++;
+    ls_action a = p->actions[at];
+    p->actions[at] = p->actions[next];
+    p->actions[next] = a;
+    return true;
+}
+
+static bool swap_micros(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_backward);
+    for (int i = at < 0 ? 0 : at; at >= 0 && i < p->nactions; i++) {
+        ls_action *a = &p->actions[at], *b = &p->actions[i];
+        if (b->kind != LS_BACKWARD || b->layer != a->layer || b->vw != a->vw) continue;
+        if (b->micro == a->micro) continue;
+        int micro = a->micro;
+        a->micro = b->micro;
+        b->micro = micro;
+        return true;
+    }
+    return false;
+}
+
+static bool other_vw(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, pick(seed, 51, 2) ? is_forward : is_backward);
+    if (p->c.V < 2) return false;
+    p->actions[at].vw = (p->actions[at].vw + 1) % p->c.V;
+    return true;
+}
+
+static bool other_owner(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_update);
+    if (p->c.nworkers < 2) return false;
+    p->actions[at].worker = (p->actions[at].worker + 1) % p->c.nworkers;
+    return true;
+}
+
+static bool other_bytes(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_comm);
+    if (at < 0) return false;
+    p->actions[at].nbytes += pick(seed, 51, 2) ? 4 : -4;
+    return true;
+}
+
+/* A worker sends 16 bits an element, the other expects 32. */
+static bool other_dtype(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_comm);
+    if (at < 0 || p->actions[at].nbytes == 0) return false;
+    p->actions[at].nbytes *= 2;
+    return true;
+}
+
+static bool other_bucket(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_reduction);
+    if (p->nbuckets < 2) return false;
+    p->actions[at].bucket = (p->actions[at].bucket + 1) % p->nbuckets;
+    return true;
+}
+
+/* Two buckets share a block, or leave one out. */
+static bool gap(ls_plan *p, uint64_t seed) {
+    ls_bucket *b = &p->buckets[pick(seed, 51, p->nbuckets)];
+    b->end += pick(seed, 52, 2) ? LS_BLOCK : (size_t)-LS_BLOCK;
+    return true;
+}
+
+static bool other_cut(ls_plan *p, uint64_t seed) {
+    int k = pick(seed, 51, p->nbuckets);
+    if (k == p->nbuckets - 1) return false;
+    p->buckets[k].first -= LS_BLOCK;
+    p->buckets[k + 1].end -= LS_BLOCK;
+    return true;
+}
+
+static bool other_sum(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_backward);
+    if (p->nslots < 2) return false;
+    p->actions[at].slot = (p->actions[at].slot + 1) % p->nslots;
+    return true;
+}
+
+static bool other_fold(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_add);
+    if (at >= 0) p->actions[at].slot++;
+    return at >= 0;
+}
+
+static bool other_start(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_backward);
+    p->actions[at].start = !p->actions[at].start;
+    return true;
+}
+
+static bool other_last(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_backward);
+    p->actions[at].last = !p->actions[at].last;
+    return true;
+}
+
+static bool other_axis(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_comm);
+    if (at < 0) return false;
+    p->actions[at].axis = (p->actions[at].axis + 1 + (ls_axis)pick(seed, 51, 2)) % 3;
+    return true;
+}
+
+static bool other_kind(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_reduction);
+    ls_action *a = &p->actions[at];
+    a->kind = a->kind == LS_ALL_REDUCE ? LS_REDUCE_SCATTER : LS_ALL_REDUCE;
+    return true;
+}
+
+static bool other_round(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_reduction);
+    p->actions[at].round++;
+    return true;
+}
+
+static bool other_place(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_reduction);
+    p->actions[at].slot++;
+    return true;
+}
+
+/* Before the latest Backward that writes the bucket. */
+static bool early_reduction(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_reduction), to = at;
+    rules u = rules_of(p);
+    if (p->actions[at].axis == LS_AXIS_REPLICAS) return false;
+    while (to >= 0 && (p->actions[to].kind != LS_BACKWARD ||
+                       !rules_touches(&u, p->actions[to].layer, p->actions[at].bucket)))
+        to--;
+    if (to < 0) return false; /* padding alone */
+    move(p, at, to);
+    return true;
+}
+
+static bool early_update(ls_plan *p, uint64_t seed) {
+    move(p, find(p, seed, is_update), find(p, seed, is_scalars));
+    return true;
+}
+
+static bool early_scalars(ls_plan *p, uint64_t seed) {
+    move(p, find(p, seed, is_scalars), find(p, seed, is_norm));
+    return true;
+}
+
+/* Before an Update of its bucket. */
+static bool early_gather(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_gather), to = at;
+    if (at < 0 || ls_plan_gathers(p, p->actions[at].bucket)) return false;
+    while (p->actions[to].kind != LS_UPDATE) to--;
+    move(p, at, to);
+    return true;
+}
+
+/* Before what used it last. */
+static bool early_free(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_free), to = at;
+    if (at < 0) return false;
+    while (p->actions[to].kind == LS_FREE) to--;
+    move(p, at, to);
+    return true;
+}
+
+static bool late_free(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_free);
+    if (at < 0 || p->actions[p->nactions - 1].kind == LS_FREE) return false;
+    move(p, at, p->nactions);
+    return true;
+}
+
+static bool other_free(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_free);
+    if (at >= 0) p->actions[at].buffer++;
+    return at >= 0;
+}
+
+/* Sharded parameters come two rounds of calls too soon. */
+static bool soon_gather(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_gather), to = at, calls = 0;
+    if (at < 0 || !ls_plan_gathers(p, p->actions[at].bucket)) return false;
+    while (to > 0 && calls <= 2 * p->c.nworkers) {
+        ls_action_kind kind = p->actions[--to].kind;
+        calls += kind == LS_FORWARD || kind == LS_RECOMPUTE || kind == LS_BACKWARD;
+    }
+    if (calls <= 2 * p->c.nworkers) return false;
+    move(p, at, to);
+    return true;
+}
+
+static const struct {
+    const char *name;
+    bool (*apply)(ls_plan *, uint64_t seed); /* false: the plan has no place for it */
+    bool memory; /* it costs memory or time alone: the verifier need not see it */
+} mutants[] = {
+    {"no Load", no_load, false},
+    {"no Forward", no_forward, false},
+    {"no Recompute", no_recompute, false},
+    {"no Backward", no_backward, false},
+    {"no Add", no_fold, false},
+    {"no reduction", no_reduction, false},
+    {"no Norm", no_norm, false},
+    {"no norm over workers", no_scalars, false},
+    {"no Update", no_update, false},
+    {"no AllGather", no_gather, false},
+    {"no Free", no_free, false},
+    {"two Backwards", two_backwards, false},
+    {"two Adds", two_folds, false},
+    {"two reductions", two_reductions, false},
+    {"two Updates", two_updates, false},
+    {"two AllGathers", two_gathers, false},
+    {"two Frees", two_frees, false},
+    {"two calls of a worker change places", swap_calls, false},
+    {"two micro-batches change places", swap_micros, false},
+    {"another virtual worker", other_vw, false},
+    {"Update by another worker", other_owner, false},
+    {"other bytes", other_bytes, false},
+    {"bytes of another dtype", other_dtype, false},
+    {"reduction of another bucket", other_bucket, false},
+    {"buckets do not join", gap, false},
+    {"buckets are cut elsewhere", other_cut, false},
+    {"Backward into another sum", other_sum, false},
+    {"Add of other sums", other_fold, false},
+    {"a chain starts, or goes on, wrongly", other_start, false},
+    {"another last micro-batch", other_last, false},
+    {"other participants", other_axis, false},
+    {"AllReduce for ReduceScatter, or back", other_kind, false},
+    {"another round", other_round, false},
+    {"the sum goes elsewhere", other_place, false},
+    {"reduction before a Backward", early_reduction, false},
+    {"Update before the norm", early_update, false},
+    {"norm over workers before a Norm", early_scalars, false},
+    {"AllGather before an Update", early_gather, false},
+    {"Free before the last use", early_free, false},
+    {"Free of another buffer", other_free, false},
+    {"Free later than it could be", late_free, true},
+    {"AllGather sooner than `prefetch`", soon_gather, true},
+};
+
+enum { NMUTANTS = sizeof mutants / sizeof *mutants };
+
+/* Applies a mutant to a plan, if it has a place for it; both must see it. */
+static void try_mutant(int i, const ls_plan_config *c, uint64_t seed, int *tried, int *verified) {
+    ls_plan p;
+    ls_error e = {0};
+    oracle_result r;
+    assert_ls_ok(ls_plan_make(c, &p, &e), e);
+    if (mutants[i].apply(&p, seed)) {
+        bool seen = ls_plan_verify(&p, LS_STAGE_WHOLE, &e) != LS_OK;
+        oracle_run(&p, NULL, &r);
+        if (!r.wrong[0])
+            fail_msg("%s, seed %d: the oracle sees nothing", mutants[i].name, (int)seed);
+        if (!seen && !mutants[i].memory)
+            fail_msg("%s, seed %d: the verifier does not see what the oracle does: %s",
+                     mutants[i].name, (int)seed, r.wrong);
+        ++*tried;
+        *verified += seen;
+    }
+    ls_plan_free(&p);
+}
+
+static void test_mutants(void **state) {
+    int tried[NMUTANTS] = {0}, verified[NMUTANTS] = {0};
+    for (uint64_t seed = 0; seed < MUTANT_SEEDS; seed++) {
+        int first[MAX_WORKERS + 1];
+        ls_plan_config c = pick_config(seed, *state, first);
+        ls_plan p;
+        ls_error e;
+        if (ls_plan_make(&c, &p, &e) != LS_OK) continue;
+        ls_plan_free(&p);
+        for (int i = (int)(seed % 4); i < NMUTANTS; i += 4)
+            if (tried[i] < SITES) try_mutant(i, &c, seed, &tried[i], &verified[i]);
+    }
+    for (int i = 0; i < NMUTANTS; i++) {
+        print_message("%-40s %d plans, the verifier sees %d\n", mutants[i].name, tried[i],
+                      verified[i]);
+        assert_int_equal(tried[i], SITES);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),
+                                       cmocka_unit_test(test_mutants)};
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}

@@ -1,0 +1,177 @@
+/* rules.c - see rules.h. */
+#include "plan/rules.h"
+
+#include "tensor/dtype.h"
+
+rules rules_of(const ls_plan *p) {
+    const ls_plan_config *c = &p->c;
+    rules u = {.p = p, .c = c, .m = c->model, .n = c->nworkers};
+    u.S = c->shards ? c->shards : u.n;
+    u.R = u.n / u.S;
+    while (u.M * c->micro_batch < c->batch / c->V) u.M++;
+    return u;
+}
+
+void rules_range_of(const rules *u, int w, int *first_p, int *end_p) {
+    const int *first = u->c->first;
+    *first_p = first ? first[w] : w * u->c->V / u->n;
+    *end_p = first ? first[w + 1] : (w + 1) * u->c->V / u->n;
+}
+
+bool rules_runs(const rules *u, int w, int vw) {
+    int first = 0, end = 0;
+    rules_range_of(u, w, &first, &end);
+    if (u->c->early) return vw >= 0 && vw < u->c->V && vw % u->n == w;
+    return first <= vw && vw < end;
+}
+
+int rules_middle_of(int lo, int hi) {
+    int size = 1;
+    while (2 * size < hi - lo) size *= 2;
+    return lo + size;
+}
+
+int rules_cover_of(int lo, int hi, int a, int b, span *list) {
+    if (b <= lo || hi <= a) return 0;
+    if (a <= lo && hi <= b) {
+        *list = (span){lo, hi};
+        return 1;
+    }
+    int middle = rules_middle_of(lo, hi), n = rules_cover_of(lo, middle, a, b, list);
+    return n + rules_cover_of(middle, hi, a, b, list + n);
+}
+
+ls_bucket rules_shard_of(const rules *u, int bucket, int w) {
+    const ls_bucket *b = &u->p->buckets[bucket];
+    size_t blocks = (b->end - b->first) / LS_BLOCK, S = (size_t)u->S, i = (size_t)(w % u->S);
+    return (ls_bucket){.first = b->first + i * blocks / S * LS_BLOCK,
+                       .end = b->first + (i + 1) * blocks / S * LS_BLOCK};
+}
+
+bool rules_params_sharded(const rules *u, int bucket) {
+    const ls_bucket *b = &u->p->buckets[bucket];
+    size_t nbytes = (b->end - b->first) * ls_dtype_size(u->c->compute);
+    return u->c->zero == 3 && nbytes > u->c->whole_nbytes;
+}
+
+bool rules_grads_go(const rules *u) {
+    return u->c->zero >= 2 && u->M == 1 && (u->c->early || u->c->V == u->n);
+}
+
+bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
+    int k = u->c->recompute, n = u->m->nlayers - 2;
+    if (u->c->recompute_layers && u->c->recompute_layers < n) n = u->c->recompute_layers;
+    bool in = k > 0 && layer >= 1 && layer <= n;
+    *ends_p = in && (layer % k == 0 || layer == n);
+    return in;
+}
+
+bool rules_has_param(const ls_layer *l, int param) {
+    for (int i = 0; i < l->nparams; i++)
+        if (l->params[i] == param) return true;
+    return false;
+}
+
+bool rules_touches(const rules *u, int layer, int bucket) {
+    const ls_layer *l = &u->m->layers[layer];
+    const ls_bucket *b = &u->p->buckets[bucket];
+    for (int i = 0; i < l->nparams; i++)
+        if (l->offsets[i] < b->end && b->first < l->offsets[i] + l->counts[i]) return true;
+    return false;
+}
+
+bool rules_reads_params(const rules *u, const ls_action *a) {
+    return a->kind != LS_BACKWARD || !u->m->layers[a->layer].backward_alone;
+}
+
+/* ---- what readers ask of a plan ---- */
+
+static bool same_range(ls_bucket a, ls_bucket b) { return a.first == b.first && a.end == b.end; }
+
+/* The most sums that wait at once: the subtrees of the virtual workers that are done, and the sum of
+ * the one that runs. */
+static int most_slots(const rules *u, int w) {
+    span list[RULES_MAX_COVER];
+    int a = 0, b = 0, most = 1;
+    rules_range_of(u, w, &a, &b);
+    for (int v = a; v < b && u->c->tree && !u->c->early; v++) {
+        int n = 1 + (v > a ? rules_cover_of(0, u->c->V, a, v, list) : 0);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static const char *check_virtual_workers(const rules *u, int w) {
+    span list[RULES_MAX_COVER];
+    int n = 0, a = 0, b = 0, sums = 1;
+    for (int v = 0; v < u->c->V; v++) {
+        if (!rules_runs(u, w, v)) continue;
+        if (ls_plan_vw_index(u->p, w, v) != n) return "ls_plan_vw_index";
+        if (ls_plan_vw(u->p, w, n++) != v) return "ls_plan_vw";
+    }
+    if (ls_plan_nvws(u->p, w) != n) return "ls_plan_nvws";
+    rules_range_of(u, w, &a, &b);
+    if (u->c->tree && !u->c->early) sums = rules_cover_of(0, u->c->V, a, b, list);
+    if (ls_plan_sums(u->p, w) != sums) return "ls_plan_sums";
+    return ls_plan_slots(u->p, w) == most_slots(u, w) ? NULL : "ls_plan_slots";
+}
+
+static const char *check_shards(const rules *u, int bucket) {
+    size_t counts[RULES_MAX_WORKERS];
+    ls_bucket all = u->p->buckets[bucket];
+    ls_plan_shard_counts(u->p, bucket, counts);
+    for (int w = 0; w < u->n; w++) {
+        ls_bucket own = rules_shard_of(u, bucket, w), none = {.first = own.first, .end = own.first};
+        if (!same_range(ls_plan_shard(u->p, bucket, w), own)) return "ls_plan_shard";
+        if (counts[w % u->S] != own.end - own.first) return "ls_plan_shard_counts";
+        if (!same_range(ls_plan_normed(u->p, bucket, w), w < u->S ? own : none))
+            return "ls_plan_normed";
+        if (!same_range(ls_plan_owned(u->p, bucket, w), u->c->zero ? own : all))
+            return "ls_plan_owned";
+    }
+    return ls_plan_gathers(u->p, bucket) == rules_params_sharded(u, bucket) ? NULL
+                                                                            : "ls_plan_gathers";
+}
+
+static const char *check_layers(const rules *u, int bucket) {
+    const ls_bucket *b = &u->p->buckets[bucket];
+    int first = -1, last = -1;
+    for (int l = u->m->nlayers - 1; l >= 0; l--) {
+        const int *list = NULL;
+        int n = ls_plan_touched(u->p, l, &list), found = 0;
+        for (int i = 0; i < n; i++) found += list[i] == bucket;
+        if (found != rules_touches(u, l, bucket)) return "ls_plan_touched";
+        if (!found) continue;
+        if (first < 0) first = l;
+        last = l;
+    }
+    if (first < 0) return NULL; /* padding */
+    return b->opener == first && b->writer == last ? NULL : "ls_plan_cut_buckets";
+}
+
+static const char *check_samples(const rules *u) {
+    int64_t all = u->c->batch / u->c->V, sum = 0;
+    if (ls_plan_micros(u->p) != u->M) return "ls_plan_micros";
+    for (int i = 0; i < u->M; i++) {
+        int64_t n = ls_plan_samples(u->p, i);
+        if (n < 1 || n > u->c->micro_batch) return "ls_plan_samples";
+        sum += n;
+    }
+    if (sum != all || ls_plan_samples(u->p, -1) != all) return "ls_plan_samples";
+    return NULL;
+}
+
+const char *rules_check_answers(const ls_plan *p) {
+    rules u = rules_of(p);
+    const char *bad = check_samples(&u);
+    if (ls_plan_shards(p) != u.S || ls_plan_replicas(p) != u.R) bad = "ls_plan_shards";
+    if (ls_plan_rounds(p) != (u.c->early ? u.c->V / u.n : 1)) bad = "ls_plan_rounds";
+    if (ls_plan_round_vws(p) != (u.c->early ? u.n : u.c->V)) bad = "ls_plan_round_vws";
+    if (ls_plan_wide(p) != (u.c->reduce != LS_F32 && u.M > 1)) bad = "ls_plan_wide";
+    for (int w = 0; w < u.n && !bad; w++) bad = check_virtual_workers(&u, w);
+    for (int k = 0; k < p->nbuckets && !bad; k++) {
+        bad = check_shards(&u, k);
+        if (!bad) bad = check_layers(&u, k);
+    }
+    return bad;
+}

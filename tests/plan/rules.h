@@ -1,0 +1,58 @@
+/* rules.h - who does what in a step, by the definitions.
+ *
+ * Written from docs/training.md and from what plan.h says, without the functions of src/plan: a
+ * reference for them (rules_check_answers()), and what the oracle goes by.
+ */
+#ifndef LS_TEST_RULES_H
+#define LS_TEST_RULES_H
+
+#include "plan/plan.h"
+
+enum { RULES_MAX_COVER = 64, RULES_MAX_WORKERS = 64 };
+
+typedef struct rules {
+    const ls_plan *p;
+    const ls_plan_config *c;
+    const ls_model *m;
+    int n, S, R; /* workers, those of a sharding group, groups */
+    int M;       /* micro-batches of a virtual worker */
+} rules;
+
+rules rules_of(const ls_plan *);
+
+/* Worker w of n has the range [wV/n, (w+1)V/n), or the one that it is given. */
+void rules_range_of(const rules *, int w, int *first_p, int *end_p);
+/* It runs the virtual workers of its range; where rounds are reduced, each n-th. */
+bool rules_runs(const rules *, int w, int vw);
+
+/* A node [lo, hi) of the tree is split at lo + the largest power of two below hi - lo. */
+int rules_middle_of(int lo, int hi);
+
+typedef struct span {
+    int lo, hi;
+} span;
+
+/* The largest whole subtrees of [lo, hi) inside [a, b), from left to right; returns how many. */
+int rules_cover_of(int lo, int hi, int a, int b, span *list);
+
+/* A bucket's blocks are dealt out evenly among the workers of a group, in order. */
+ls_bucket rules_shard_of(const rules *, int bucket, int w);
+/* With zero 3, except in buckets up to a limit. */
+bool rules_params_sharded(const rules *, int bucket);
+/* A gradient's memory is given back when it is summed, unless all of it is in use before the first
+ * sum: with several micro-batches, or several virtual workers before a reduction. */
+bool rules_grads_go(const rules *);
+
+/* Layers between embedding and head lie in segments of `recompute`, the first recompute_layers of
+ * them. Is this one in a segment, and (*ends_p) its last? */
+bool rules_in_segment(const rules *, int layer, bool *ends_p);
+
+bool rules_has_param(const ls_layer *, int param);
+bool rules_touches(const rules *, int layer, int bucket);
+bool rules_reads_params(const rules *, const ls_action *);
+
+/* Compares what readers ask of a plan (ls_plan_shard(), ls_plan_vw() and the like) with the rules.
+ * Returns the function that is wrong; NULL: none. */
+const char *rules_check_answers(const ls_plan *);
+
+#endif
