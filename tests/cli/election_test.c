@@ -2,6 +2,7 @@
  *
  * Where etcd is not installed these tests are skipped.
  */
+/* ctest: slow seconds=60 timeout=900 */
 #include <errno.h>
 
 #include "base/mem.h"

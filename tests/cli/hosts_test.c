@@ -3,6 +3,7 @@
  * Each supervisor counts as a host of its own; the first one leads. See election_test.c for those
  * that elect one.
  */
+/* ctest: slow busy seconds=80 timeout=900 */
 #include <errno.h>
 
 #include "base/mem.h"

@@ -1,5 +1,6 @@
 /* launched_test.c - training by workers that others have started: real mpiruns, `lockstep run`, and
  * RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. The same bits as from one worker. */
+/* ctest: slow seconds=12 */
 #include "cli/program.h"
 #include "free_port.h"
 

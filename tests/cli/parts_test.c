@@ -4,6 +4,7 @@
  * Two hosts with a disk that fails on one of them, or holds a writer up. After 40 steps a
  * checkpoint is written beside training, after 80 the last one.
  */
+/* ctest: slow seconds=10 */
 #include "cli/hosts.h"
 
 static const char SETTINGS[] = "--set train.virtual_workers=8 --set train.steps=80 "

@@ -3,6 +3,7 @@
  *
  * Whoever has not got the lock changes nothing, and nobody removes what it did not make.
  */
+/* ctest: seconds=20 */
 #include <errno.h>
 #include <sys/stat.h>
 

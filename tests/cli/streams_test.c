@@ -1,6 +1,7 @@
 /* streams_test.c - output that nobody reads or that can't be written: training goes on, saves, and
  * ends with the exit code that it deserves; a command whose product is its output fails at once.
  */
+/* ctest: seconds=8 */
 #include <errno.h>
 #include <pty.h>
 

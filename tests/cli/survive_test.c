@@ -1,4 +1,5 @@
 /* survive_test.c - workers are killed and stopped while they train: the bits of a run in peace. */
+/* ctest: busy seconds=40 timeout=900 */
 #include "cli/program.h"
 
 #if defined(__SANITIZE_ADDRESS__) /* many times slower */

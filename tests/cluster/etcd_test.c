@@ -1,4 +1,5 @@
 /* etcd_test.c - against three real etcd servers, some of which are killed or hang. */
+/* ctest: slow seconds=15 */
 #include "cluster/etcd.h"
 
 #include <pthread.h>

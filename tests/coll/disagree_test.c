@@ -4,6 +4,7 @@
  * The last worker is the one that differs. LOCKSTEP_TEST_ALL=1: every kind with every way, number
  * of workers and end, also those that are left out for time.
  */
+/* ctest: no-tsan: its workers are processes */
 #include <stdatomic.h>
 #include <sys/mman.h>
 

@@ -1,6 +1,7 @@
 /* group_test.c - the public collectives, as users call them: threads and processes, straight from
  * shared memory and by every algorithm over messages; blocking, started and waited for; split
  * groups; bad arguments. See health_test.c for workers that disagree, are late, or leave. */
+/* ctest: busy seconds=30 */
 #include <math.h>
 #include <time.h>
 
@@ -228,6 +229,7 @@ static void test_threads(void **state) {
 
 static void test_processes(void **state) {
     (void)state;
+    need_processes();
     for (int s = 0; s < NSIZES; s++)
         for (int k = s % STRIDE; k < NCOUNTS; k += STRIDE) {
             work w = {.count = COUNTS[k], .in_place = k % 2, .async = k % 3 == 0, .arena = k % 2};
@@ -240,6 +242,7 @@ static void test_processes(void **state) {
 /* A call of more than one round through the stages. */
 static void test_staged(void **state) {
     (void)state;
+    need_processes();
     work w = {.count = 700001, .in_place = true};
     run_processes(3, NULL, try_everything, &w);
     w = (work){.count = 300001};
@@ -291,16 +294,19 @@ static void over_tcp(bool insecure) {
 
 static void test_tcp(void **state) {
     (void)state;
+    need_processes();
     over_tcp(false);
 }
 
 static void test_tcp_plain(void **state) {
     (void)state;
+    need_processes();
     over_tcp(true);
 }
 
 static void test_tcp_forced(void **state) {
     (void)state;
+    need_processes();
     static const char *const names[] = {"exchange", "ring",        "halving",     "doubling",
                                         "binomial", "double_tree", "hierarchical"};
     for (int a = 0; a < 7; a++)
@@ -479,6 +485,7 @@ static ls_status twice(ls_group *g, void *arg, ls_error *e) {
 
 static void test_twice(void **state) {
     (void)state;
+    need_processes();
     run_processes(2, NULL, twice, NULL);
 }
 

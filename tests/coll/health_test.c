@@ -1,6 +1,7 @@
 /* health_test.c - what can go wrong with a group's calls, in threads and in processes, over shared
  * memory and over TCP: workers that disagree, are late, or leave; and the report of who is awaited.
  */
+/* ctest: seconds=15 */
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -80,6 +81,7 @@ static ls_status told_later(ls_group *g, void *arg, ls_error *e) {
 
 static void test_disagreement_of_processes(void **state) {
     (void)state;
+    need_processes();
     static const ls_group_options ways[] = {
         {.timeout_s = 20},
         {.timeout_s = 20, .algorithm = "ring"},
@@ -330,6 +332,7 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
 
 static void test_report(void **state) {
     (void)state;
+    need_processes();
     for (int i = 0; i < 4; i++) {
         way w = {.stop = i % 2, .tcp = i / 2};
         ls_group_options o = {.report_s = 0.2, .transport = w.tcp ? "tcp" : NULL};
@@ -367,6 +370,7 @@ static ls_status both_receive(ls_group *g, void *arg, ls_error *e) {
 
 static void test_report_of_messages(void **state) {
     (void)state;
+    need_processes();
     for (int tcp = 0; tcp < 2; tcp++)
         run_processes(2, &(ls_group_options){.report_s = 0.2, .transport = tcp ? "tcp" : NULL},
                       both_receive, NULL);
@@ -398,6 +402,7 @@ static ls_status killed(ls_group *g, void *arg, ls_error *e) {
 
 static void test_killed(void **state) {
     (void)state;
+    need_processes();
     run_processes(3, NULL, killed, NULL);
     run_processes(3, &(ls_group_options){.transport = "tcp"}, killed, NULL);
 }

@@ -1,5 +1,6 @@
 /* link_test.c - what links can do: the file, and that all workers come to the same numbers,
  * measured or read, whoever has which file. Times are not judged. */
+/* ctest: no-tsan: its workers are processes */
 #include "coll/link.h"
 
 #include <unistd.h>
@@ -151,9 +152,6 @@ static void test_agree(void **state) {
 
 static void test_files(void **state) {
     (void)state;
-#if defined(__SANITIZE_THREAD__)
-    skip_because("it forks, which the thread sanitizer does not follow");
-#endif
     run_files(GOOD, "links:\n  latency_us: 1e6\n", NULL);
     run_files("links:\n  latency_us: x\n", GOOD, "worker 0's file of links (LOCKSTEP_LINKS): ");
 }

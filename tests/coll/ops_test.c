@@ -14,11 +14,13 @@ static void test_threads(void **state) {
 
 static void test_processes(void **state) {
     (void)state;
+    need_processes();
     for (int s = 0; s < NSIZES; s += 2) run_processes(SIZES[s], NULL, ops_all, NULL);
 }
 
 static void test_tcp(void **state) {
     (void)state;
+    need_processes();
     ls_group_options o = {.transport = "tcp", .insecure = true};
     run_processes(3, &o, ops_all, NULL);
 }

@@ -5,6 +5,7 @@
  * All workers go through the same list of starts and waits. A wait is for all that is in flight in
  * one group, or in all groups; the order of these is a worker's own.
  */
+/* ctest: busy */
 #include <sched.h>
 #include <unistd.h>
 
@@ -404,12 +405,14 @@ static void test_threads(void **state) {
 
 static void test_processes(void **state) {
     (void)state;
+    need_processes();
     for (int n = 2; n <= 6; n++) run(n, NULL, (uint64_t)n + 10, ACTIONS, true);
 }
 
 /* Little arenas: most calls go through the stages, messages through copies and notes. */
 static void test_small_arena(void **state) {
     (void)state;
+    need_processes();
     ls_group_options o = {.arena_nbytes = 4 << 20};
     for (int n = 2; n <= 4; n++) run(n, &o, (uint64_t)n + 20, ACTIONS, true);
 }

@@ -50,6 +50,14 @@ static inline void run_threads(int n, const ls_group_options *o, team_fn *fn, vo
     }
 }
 
+/* At the beginning of a test whose workers are processes alone: the thread sanitizer sees the threads of
+ * one process. A test with both runs its threads there. */
+static inline void need_processes(void) {
+#if defined(__SANITIZE_THREAD__)
+    skip_because("its workers are processes, which the thread sanitizer does not see");
+#endif
+}
+
 typedef struct team_process {
     const ls_group_options *o;
     team_fn *fn;
@@ -70,7 +78,7 @@ static inline int team_process_main(void *arg) {
 /* The same with processes, as `lockstep run` starts them. Errors fail the test. */
 static inline void run_processes(int n, const ls_group_options *o, team_fn *fn, void *arg) {
 #if defined(__SANITIZE_THREAD__)
-    if (n > 0) return; /* it sees the threads of one process only */
+    if (n > 0) return; /* see need_processes() */
 #endif
     team_process p = {o, fn, arg};
     ls_launch_options l = {.nworkers = n, .main = team_process_main, .arg = &p};

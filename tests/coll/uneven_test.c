@@ -36,6 +36,7 @@ static void test_threads(void **state) {
 
 static void test_processes(void **state) {
     (void)state;
+    need_processes();
     for (int s = 0; s < NSIZES; s++)
         for (int k = s % STRIDE; k < NCOUNTS; k += STRIDE) {
             uneven u = {.count = count_of(k, SIZES[s]), .async = k % 2, .arena = k % 3 == 1};
@@ -45,6 +46,7 @@ static void test_processes(void **state) {
 
 static void test_tcp(void **state) {
     (void)state;
+    need_processes();
     for (int s = 0; s < NSIZES; s++)
         for (int k = s % STRIDE; k < NCOUNTS; k += STRIDE) {
             ls_group_options o = {.transport = "tcp", .insecure = k % 2};

@@ -108,6 +108,7 @@ static void test_direct(void **state) {
 /* Processes can't read each other's ordinary memory. */
 static void test_staged(void **state) {
     (void)state;
+    need_processes();
     run_all(COUNT, false, NULL, true);
     run_all(7, false, NULL, true);
 }

@@ -2,6 +2,7 @@
  * batch.
  *
  * Workers are threads here, so that the thread sanitizer sees them. */
+/* ctest: seconds=20 */
 #include "exec/exec.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 /* decode_test.c - a token after the other gives the bits of the whole text at once. */
+/* ctest: no-tsan: two minutes; infer_test computes with the same threads */
+/* ctest: seconds=8 */
 #include "infer/decode.h"
 
 #include "model/fixture.h"

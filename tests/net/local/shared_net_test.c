@@ -1,5 +1,6 @@
 /* shared_net_test.c - messages through shared memory: random ones among threads and processes, full
  * rings, arenas with little or no room, messages that are forgotten, of other lengths, aborted. */
+/* ctest: seconds=12 */
 #include "net/local/shared_net.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* mpi_calls_test.c - groups over MPI, under real mpiruns: collectives that mpi_test.c, which drives
  * algorithms by themselves, does not make. */
+/* ctest: slow busy seconds=15 */
 #include "coll/ops.h"
 #include "coll/uneven.h"
 #include "net/mpi/mpirun.h"

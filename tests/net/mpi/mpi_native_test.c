@@ -1,6 +1,7 @@
 /* mpi_native_test.c - MPI's own collectives, under real mpiruns, as a transport and through groups;
  * and groups of workers that have no memory to share.
  */
+/* ctest: slow busy seconds=60 timeout=900 */
 #include <signal.h>
 
 #include "lockstep/group.h"

@@ -1,6 +1,7 @@
 /* mpi_test.c - the transport "mpi" under real mpiruns: our collectives, and messages that are long,
  * late, of other lengths, given up. See mpi_native_test.c for MPI's own collectives.
  */
+/* ctest: slow busy seconds=60 timeout=900 */
 #include <pthread.h>
 
 #include "coll/flight.h"

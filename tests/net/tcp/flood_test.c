@@ -1,5 +1,6 @@
 /* flood_test.c - strangers come by the thousand: what they can take is bounded, they fill no log,
  * and workers that come among them get in. */
+/* ctest: slow seconds=6 */
 #include <sys/resource.h>
 
 #include "net/crew.h"

@@ -1,6 +1,7 @@
 /* join_test.c - groups form over TCP whoever comes, in whatever order, and whatever else knocks;
  * running workers are not disturbed by strangers; those who are missing, lost or stopped are named.
  */
+/* ctest: slow seconds=25 */
 #include "net/tcp/join.h"
 
 #include "net/crew.h"

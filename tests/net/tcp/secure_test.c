@@ -1,4 +1,5 @@
 /* secure_test.c - members with one key talk; nobody else gets a word in, or hangs or crashes us. */
+/* ctest: seconds=10 */
 #include "net/tcp/secure.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,8 @@
 /* tcp_test.c - messages over TCP: several ends in one process, driven by polls in one thread.
  * Random messages in random order, messages that are forgotten half-way, that differ at their ends,
  * that are under way when an end closes; and peers that speak nonsense. */
+/* ctest: no-tsan: its workers are processes; watch_test has the thread */
+/* ctest: seconds=20 */
 #include "net/tcp/tcp.h"
 
 #include <arpa/inet.h>
