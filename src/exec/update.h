@@ -19,8 +19,8 @@ typedef struct ls_update {
     int64_t steps; /* complete with this one */
 } ls_update;
 
-/* Updates what the worker owns of a bucket. With a journal, blocks that have had the step are passed
- * over. */
+/* Updates what the worker owns of a bucket. With a journal, blocks that have had the step are
+ * passed over. */
 void ls_update_bucket(const ls_update *, const ls_compute *, int bucket);
 
 #endif

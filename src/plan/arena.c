@@ -1,9 +1,9 @@
-/* arena.c - places for the transient buffers of one worker.
+/* arena.c - offsets of one worker's transient buffers in its arena.
  *
- * Two buffers that are live at the same time must not overlap. Buffers are placed in the order in
- * which they first come to life, each at the lowest place that is free of those it ever lives
- * beside. Which these are is a set of bits for each buffer; those that are placed are sorted by
- * place, so that one pass over them finds the lowest gap.
+ * Two buffers that are live at the same time must not overlap. Buffers are placed in the order of
+ * their first use, each at the lowest offset where it overlaps none of the buffers that it is ever
+ * live with. A set of bits for each buffer says which these are. Placed buffers are sorted by
+ * offset, so that one pass over them finds the lowest gap.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@ enum { ALIGN = 64, WORD = 64 };
 typedef struct walk {
     const ls_plan *p;
     int worker;
-    int n, nwords;   /* buffers that may lie in the arena; words of a set of them */
+    int n, nwords;   /* buffers that may be in the arena; words of a set of them */
     size_t *nbytes;  /* [n] */
     uint64_t *live;  /* [nwords] */
-    uint64_t *clash; /* [n][nwords] those that were live when it came to life */
+    uint64_t *clash; /* [n][nwords] buffers that were live when this one became live */
     bool *known;     /* [n] */
-    int *order;      /* buffers by first life */
+    int *order;      /* buffers by first use */
     int norder;
-    int *placed; /* buffers by place */
+    int *placed; /* buffers by offset */
     int nplaced;
     size_t bytes, peak;
     int action, peak_action;
@@ -56,8 +56,8 @@ static bool ever_meet(const walk *w, int a, int b) {
            has(w->clash + (size_t)b * (size_t)w->nwords, a);
 }
 
-/* The lowest offset at which `buffer` overlaps none of those placed that it meets. */
-static size_t lowest_place(const walk *w, int buffer, const size_t *offsets) {
+/* The lowest offset at which `buffer` overlaps no placed buffer that it is ever live with. */
+static size_t lowest_offset(const walk *w, int buffer, const size_t *offsets) {
     size_t at = 0;
     for (int i = 0; i < w->nplaced; i++) {
         int other = w->placed[i];
@@ -79,7 +79,7 @@ static void place_all(walk *w, ls_arena_plan *arena) {
     for (int i = 0; i < w->n; i++) arena->offsets[i] = SIZE_MAX;
     for (int i = 0; i < w->norder; i++) {
         int buffer = w->order[i];
-        size_t at = lowest_place(w, buffer, arena->offsets);
+        size_t at = lowest_offset(w, buffer, arena->offsets);
         arena->offsets[buffer] = at;
         insert(w, buffer, arena->offsets);
         if (at + w->nbytes[buffer] > arena->nbytes) arena->nbytes = at + w->nbytes[buffer];

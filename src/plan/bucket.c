@@ -1,15 +1,15 @@
-/* bucket.c - cutting the flat gradient into buckets, and which layers use which of them.
+/* bucket.c - cuts the flat gradient into buckets, and lists the buckets of each layer.
  *
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
- * has as many blocks as fit into bucket_nbytes, but at least one. So all have one size but the last,
- * and the buckets of a parameter follow from its place. The list of each layer is made once: passes and
- * readers ask for it at every action.
+ * has as many blocks as fit into bucket_nbytes, but at least one. So all have the same size, only
+ * the last may be smaller, and the buckets of a parameter follow from its offset. The list of each
+ * layer is made once, since passes and readers need it at every action.
  */
 #include <stdlib.h>
 
 #include "plan/plan.h"
 
-/* Floats of all buckets but the last. */
+/* Floats of each bucket but the last. */
 static size_t bucket_size(const ls_plan *p) {
     size_t size = p->c.bucket_nbytes / sizeof(float) / LS_BLOCK * LS_BLOCK;
     return size < LS_BLOCK ? LS_BLOCK : size;
@@ -27,8 +27,8 @@ static int by_number(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* Those of one layer, without repetitions, appended to p->touched. seen [nbuckets]: the latest
- * layer that has it, + 1. */
+/* Appends the buckets of one layer, each once, to p->touched. seen [nbuckets]: 1 + the latest layer
+ * that has the bucket. */
 static void list_layer(ls_plan *p, int layer, int *seen, int *capacity_p) {
     const ls_layer *l = &p->c.model->layers[layer];
     int begin = p->touched_from[layer], n = begin;

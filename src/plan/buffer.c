@@ -1,12 +1,11 @@
-/* buffer.c - the buffers of a plan as numbers, their bytes and names, and which of them an action
- * uses. */
+/* buffer.c - the numbered buffers of a plan: their sizes and names, and the uses of each action. */
 #include <stdio.h>
 
 #include "model/mixed.h"
 #include "plan/plan.h"
 #include "tensor/dtype.h"
 
-/* ---- buffers: a fixed few, then three a layer, four a bucket, and the sums of each bucket ---- */
+/* ---- numbers: a fixed few, then three a layer, four a bucket, and the sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     int layers = p->c.model->nlayers, buckets = p->nbuckets;
@@ -51,20 +50,20 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
     return kind == LS_BUF_ACT || kind == LS_BUF_SAVED || kind == LS_BUF_DACT;
 }
 
-/* Gradients of a worker are all in use at once where a second micro-batch adds to them, or a second
- * virtual worker before the first is reduced. To give their memory back later in the step would
- * save nothing at its peak, and cost time. */
-static bool grads_come_and_go(const ls_plan *p) {
+/* All gradients of a worker are in use at once if a second micro-batch adds to them, or a second
+ * virtual worker before the first is reduced. Then freeing them later in the step would not lower
+ * the peak, and cost time. */
+static bool grads_are_transient(const ls_plan *p) {
     return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 &&
            (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
     return ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && ls_plan_gathers(p, b.index)) ||
-           (b.kind == LS_BUF_GRAD && grads_come_and_go(p));
+           (b.kind == LS_BUF_GRAD && grads_are_transient(p));
 }
 
-/* The owner's sum stands in its part of its first sum. */
+/* The owner's sum over all workers replaces its part of its first sum. */
 bool ls_plan_keeps_shard(const ls_plan *p, ls_buffer b) {
     if (b.kind == LS_BUF_PARAM) return true;
     return b.kind == LS_BUF_GRAD && b.slot == 0 && !ls_plan_reduces_rounds(p);
@@ -140,7 +139,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
     if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
     if (!forward && l > 0) {
-        /* a whole backward gathers its micro-batches' parts */
+        /* a layer whose backward is whole collects the parts of its micro-batches */
         bool part = m->layers[l - 1].backward_whole && a->micro > 0;
         use(u, LS_BUF_DACT, l - 1, 0, part ? LS_USE_UPDATE : LS_USE_WRITE);
     }
@@ -153,8 +152,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     }
 }
 
-/* The gradient of a bucket is summed. The result lies in the first of the sums; what else is there
- * is only read. */
+/* The gradient of a bucket is summed into the first sum; the other sums are only read. */
 static void use_sum(const use_list *u, const ls_action *a, int worker) {
     for (int s = ls_plan_sums(u->p, worker) - 1; s >= 0; s--)
         use(u, LS_BUF_GRAD, a->bucket, s, LS_USE_READ);

@@ -1,7 +1,8 @@
 /* frees.c - the pass that ends the life of each transient buffer after its last use.
  *
- * Walked from the end: a use of a buffer that no later action reads is its last, and a Free goes
- * behind it; a use that overwrites the buffer begins its life, so before that it is dead again.
+ * It walks the plan from the end. A use of a buffer that no later action reads is its last use: a
+ * Free follows it. A use that overwrites the buffer begins its life, so before that use the buffer
+ * is dead again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 typedef struct walk {
     const ls_plan *p;
     const ls_action *action;
-    bool *live;   /* [nworkers][nbuffers] in use later on */
-    ls_plan *out; /* in reverse */
+    bool *live;   /* [nworkers][nbuffers] used by a later action */
+    ls_plan *out; /* actions in reverse */
     int worker;
 } walk;
 

@@ -1,12 +1,13 @@
-/* gather.c - the pass for sharded parameters: a bucket's are gathered before they are used, and
- * given back when they are not used again soon.
+/* gather.c - the pass for sharded parameters: it gathers those of a bucket before they are used, so
+ * that they can be freed when they are not used again soon.
  *
- * The order is walked by rounds: in one, workers run the same layer, each for a micro-batch of its
- * own. Before a round, what it and the next `prefetch` rounds read is gathered, where it isn't
- * there; what none of these reads is given up after it (frees.c puts the Free behind its last use).
- * All workers take part in a gather, also one that has no more micro-batches. Where a bucket is
- * gathered is decided here alone, so no worker runs ahead of the memory: a gather does not begin
- * before what stands before it in the order (project.c).
+ * The pass walks the order by rounds. In a round all workers run the same layer, each on a
+ * micro-batch of its own. Before a round the pass gathers the buckets that this round and the next
+ * `prefetch` rounds read, unless they are in memory already; a bucket that none of these reads is
+ * dropped (frees.c puts the Free after its last use). All workers take part in a gather, even if
+ * they have no more micro-batches. This pass alone decides where a bucket is gathered, so no worker
+ * exceeds the planned memory: a gather does not begin before all that precedes it in the order is
+ * complete (project.c).
  */
 #include <stdlib.h>
 
@@ -17,10 +18,11 @@ typedef struct walk {
     ls_plan *to;
     int *first; /* [nrounds + 1] the first action of each round */
     int nrounds;
-    int *readers; /* [nbuckets] rounds of this one and the next `prefetch` that read it */
-    int *read;    /* [nread] that one round reads */
+    int *
+        readers; /* [nbuckets] rounds, from this one to `prefetch` after it, that read the bucket */
+    int *read;   /* [nread] buckets that a round reads */
     int nread;
-    int *wanted; /* [nwanted] to be gathered before this round */
+    int *wanted; /* [nwanted] buckets to be gathered before this round */
     int nwanted;
 } walk;
 
@@ -43,14 +45,14 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (reads && ls_plan_gathers(w->from, b.index)) w->read[w->nread++] = b.index;
 }
 
-/* All workers of a round run the same layer: what the first reads, all read. */
+/* All workers of a round run the same layer, so they read the same buckets. */
 static void find_read(walk *w, int round) {
     const ls_action *a = &w->from->actions[w->first[round]];
     w->nread = 0;
     ls_action_uses(w->from, a, a->worker, on_use, w);
 }
 
-/* A round comes into sight. A bucket that no other round in sight reads is not there yet. */
+/* A round comes into sight. If no other round in sight reads a bucket, it must be gathered. */
 static void enter(walk *w, int round) {
     if (round >= w->nrounds) return;
     find_read(w, round);
@@ -88,7 +90,7 @@ void ls_plan_add_gathers(ls_plan *p) {
     for (int r = 0; r < p->c.prefetch; r++) enter(&w, r);
     for (int r = 0; r < w.nrounds; r++) {
         enter(&w, r + p->c.prefetch);
-        if (r > 0) leave(&w, r - 1); /* after that: what is read again now stays */
+        if (r > 0) leave(&w, r - 1); /* after enter(): a bucket that is read again now stays */
         add_gathers(&w);
         for (int i = w.first[r]; i < w.first[r + 1]; i++) ls_plan_append(&to, &p->actions[i]);
     }

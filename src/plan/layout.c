@@ -1,5 +1,4 @@
-/* layout.c - which parts each worker has: its virtual workers, its sums of the gradient, its shards.
- */
+/* layout.c - the part of a plan that each worker has: virtual workers, gradient sums, shards. */
 #include "coll/algo/tree.h"
 #include "plan/plan.h"
 #include "tensor/dtype.h"

@@ -1,7 +1,7 @@
 /* memory.c - see memory.h.
  *
- * Most of it is there from beginning to end. Parameters that are gathered and gradients that are
- * summed into shards come and go with the actions: they are followed from use to Free.
+ * Most of it is in use from the beginning to the end of a step. Gathered parameters and gradients
+ * that are freed once they are summed are followed from their first use to their Free.
  */
 #include "plan/memory.h"
 
@@ -28,7 +28,7 @@ ls_purpose ls_memory_worst(const ls_memory *m) {
 
 /* ---- the buffers that outlive a step ---- */
 
-/* In the group's arena, for the messages of the group, and of a few more. */
+/* Bytes of the group's arena for messages of this group, and of a few more. */
 enum { GROUPS_NBYTES = 8 << 20 };
 
 bool ls_plan_has_masters(const ls_plan *p) { return p->c.compute != LS_F32; }
@@ -78,14 +78,14 @@ typedef struct walk {
     const ls_plan *p;
     int worker;
     bool one;
-    bool *there;   /* [nbuffers] */
-    size_t now[2]; /* bytes of parameters and gradients that are not always there */
+    bool *live;    /* [nbuffers] */
+    size_t now[2]; /* live bytes of transient parameters and gradients */
     size_t most[2], both;
-    size_t late; /* freed by the latest reduction, which may still go on (project.c) */
+    size_t late; /* freed by the latest reduction, which may still be running (project.c) */
     int action, peak_action;
 } walk;
 
-/* Which of the two a buffer counts as, and how much; -1: neither. */
+/* 0: the buffer counts as parameters, 1: as gradients, -1: as neither. */
 static int kind_of(const walk *w, int buffer, size_t *nbytes_p) {
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     *nbytes_p = ls_plan_buffer_nbytes(w->p, buffer, w->worker);
@@ -98,8 +98,8 @@ static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     size_t nbytes = 0;
     int kind = kind_of(w, buffer, &nbytes);
-    if (kind < 0 || how == LS_USE_READ || w->there[buffer]) return;
-    w->there[buffer] = true;
+    if (kind < 0 || how == LS_USE_READ || w->live[buffer]) return;
+    w->live[buffer] = true;
     w->now[kind] += nbytes;
     if (w->now[kind] > w->most[kind]) w->most[kind] = w->now[kind];
     if (w->now[0] + w->now[1] <= w->both) return;
@@ -110,8 +110,8 @@ static void on_use(int buffer, ls_use how, void *arg) {
 static void on_free(walk *w, int buffer) {
     size_t nbytes = 0;
     int kind = kind_of(w, buffer, &nbytes);
-    if (kind < 0 || !w->there[buffer]) return;
-    w->there[buffer] = false;
+    if (kind < 0 || !w->live[buffer]) return;
+    w->live[buffer] = false;
     if (kind == 1)
         w->late += nbytes;
     else
@@ -134,7 +134,7 @@ static void follow(walk *w) {
     }
 }
 
-/* The one with the most sums; all others need no more. */
+/* The worker with the most sums: no other needs more. */
 static int neediest(const ls_plan *p) {
     int most = 0;
     for (int w = 1; w < p->c.nworkers; w++)
@@ -142,7 +142,7 @@ static int neediest(const ls_plan *p) {
     return most;
 }
 
-/* Elements of a worker's shards. */
+/* The number of elements in a worker's shards. */
 static size_t own_count(const ls_plan *p, int worker) {
     size_t own = 0;
     for (int k = 0; k < p->nbuckets; k++) {
@@ -152,23 +152,23 @@ static size_t own_count(const ls_plan *p, int worker) {
     return own;
 }
 
-/* And of the parameters that it always has. */
-static size_t kept_count(const ls_plan *p, int worker) {
-    size_t kept = 0;
+/* The number of parameters that a worker holds throughout the step. */
+static size_t held_count(const ls_plan *p, int worker) {
+    size_t held = 0;
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_gathers(p, k) ? ls_plan_shard(p, k, worker) : p->buckets[k];
-        kept += b.end - b.first;
+        held += b.end - b.first;
     }
-    return kept;
+    return held;
 }
 
-/* What is there from beginning to end. */
+/* What is in use throughout the step. */
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
     size_t all = p->c.model->nfloats, own = own_count(p, m->worker);
     size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
     size_t state = (p->c.compute == LS_F32 ? 2 : 3) * sizeof(float); /* m, v, masters */
     size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
-    m->nbytes[LS_MEM_PARAMS] = (c->one ? own : kept_count(p, m->worker)) * param;
+    m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
@@ -182,9 +182,9 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     const ls_model *model = p->c.model;
     ls_memory m = {.worker = neediest(p), .peak_action = -1};
     walk w = {.p = p, .worker = m.worker, .one = c->one, .peak_action = -1};
-    w.there = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
+    w.live = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
     follow(&w);
-    free(w.there);
+    free(w.live);
     ls_arena_plan arena;
     ls_plan_arena(p, m.worker, &arena);
     size_t whole = (size_t)(p->c.batch / p->c.V);
@@ -231,26 +231,26 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }
 
-/* One line of the table, with a note that may go on below. */
-static void put_row(const char *name, size_t nbytes, const char *said, ls_buf *out) {
+/* One line of the table, with a note that may continue below. */
+static void put_row(const char *name, size_t nbytes, const char *text, ls_buf *out) {
     ls_buf_printf(out, "  %-22s %12.3f  ", name, (double)nbytes / 1e6);
-    ls_buf_wrap(out, said ? said : "", NOTE_COLUMN, NOTE_COLUMN);
+    ls_buf_wrap(out, text ? text : "", NOTE_COLUMN, NOTE_COLUMN);
 }
 
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {
-    ls_buf said = {0};
+    ls_buf text = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
-        said.len = 0;
-        ls_buf_append(&said, "", 0);
-        note(p, c, m, (ls_purpose)i, &said);
-        put_row(names[i], m->nbytes[i], said.data, out);
+        text.len = 0;
+        ls_buf_append(&text, "", 0);
+        note(p, c, m, (ls_purpose)i, &text);
+        put_row(names[i], m->nbytes[i], text.data, out);
     }
-    said.len = 0;
-    ls_buf_append(&said, "", 0);
-    if (m->peak_action >= 0) ls_buf_printf(&said, "in action %d", m->peak_action);
-    put_row("at most at one time", m->peak, said.data, out);
+    text.len = 0;
+    ls_buf_append(&text, "", 0);
+    if (m->peak_action >= 0) ls_buf_printf(&text, "in action %d", m->peak_action);
+    put_row("at most at one time", m->peak, text.data, out);
     put_row(p->c.nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)p->c.nworkers, NULL,
             out);
-    ls_buf_free(&said);
+    ls_buf_free(&text);
 }

@@ -1,9 +1,8 @@
-/* order.c - the plain order: each worker runs its virtual workers one after the other, each its
- * micro-batches one after the other, each forward through all layers and back.
+/* order.c - the plain order: a worker runs its virtual workers one after the other, each of these
+ * its micro-batches one after the other, each micro-batch forward through all layers and backward.
  *
- * The loss comes from the Backward of the head, which has no Forward. In the global order workers
- * take turns. A layer whose backward is whole comes once, after the virtual worker's last
- * micro-batch.
+ * The head has no Forward: its Backward computes the loss. In the global order workers take turns.
+ * A layer whose backward is whole runs it once, after the last micro-batch of the virtual worker.
  */
 #include <stdlib.h>
 
@@ -31,7 +30,7 @@ static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, 
     }
 }
 
-/* Everything that `worker` computes, appended to the scratch plan `to`. */
+/* Appends everything that `worker` computes to the scratch plan `to`. */
 static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
     int n = ls_plan_nvws(p, worker), micros = ls_plan_micros(p);
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});

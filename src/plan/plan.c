@@ -1,4 +1,4 @@
-/* plan.c - making a plan: its checks, and its list of actions. */
+/* plan.c - makes a plan: checks its config, runs the passes, and appends to its list of actions. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -36,19 +36,19 @@ static ls_status check_types(const ls_plan_config *c, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status check_shares(const ls_plan_config *c, ls_error *e) {
+static ls_status check_ranges(const ls_plan_config *c, ls_error *e) {
     if (!c->first) return LS_OK;
     bool fits = c->first[0] == 0 && c->first[c->nworkers] == c->V;
     for (int w = 0; w < c->nworkers; w++) fits = fits && c->first[w] < c->first[w + 1];
     bool one_group = c->shards == 0 || c->shards == c->nworkers;
     if (fits && one_group && !c->early) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "uneven shares of virtual workers: each worker needs one at least, all must be "
-                   "one sharding group, and parallel.accumulate late");
+                   "uneven ranges of virtual workers: each worker needs at least one, all workers "
+                   "must be one sharding group, and parallel.accumulate must be late");
 }
 
-/* A group first sums what its own workers have: that must be a whole subtree, or the order of
- * summation would depend on the groups. */
+/* A sharding group first sums over its own workers. Their virtual workers must be a whole subtree,
+ * or the order of summation would depend on the groups. */
 static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
     ls_node nodes[LS_TREE_MAX_COVER];
     if (c->shards == 0 || c->shards == c->nworkers) return LS_OK;
@@ -76,7 +76,7 @@ static ls_status check_groups(const ls_plan_config *c, ls_error *e) {
     return LS_OK;
 }
 
-/* What a round sums must be a whole subtree. */
+/* The virtual workers of a round must be a whole subtree. */
 static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
     ls_node nodes[LS_TREE_MAX_COVER];
     if (!c->early) return LS_OK;
@@ -96,7 +96,7 @@ static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
                    c->nworkers, c->V);
 }
 
-/* A plan's memory: about 100 bytes a call of a layer. */
+/* A plan takes about 100 bytes of memory for each layer call. */
 static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
     ls_plan p = {.c = *c};
     double micro = 2.0 * c->V * c->model->nlayers, calls = micro * ls_plan_micros(&p);
@@ -119,7 +119,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
     LS_TRY(check_types(c, e));
-    LS_TRY(check_shares(c, e));
+    LS_TRY(check_ranges(c, e));
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
     LS_TRY(check_calls(c, e));
@@ -220,7 +220,7 @@ bool ls_action_concerns(const ls_action *a, int worker) {
     return a->worker == worker || a->worker == LS_ALL_WORKERS;
 }
 
-/* A gradient's buffer is given back when its sum is known, beside computing. */
+/* The Free of a gradient follows its reduction in the communication lane, beside computation. */
 ls_lane ls_plan_lane(const ls_plan *p, const ls_action *a) {
     bool grad = a->kind == LS_FREE && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_GRAD;
     return grad ? LS_LANE_COMM : kinds[a->kind].lane;

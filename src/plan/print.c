@@ -1,4 +1,4 @@
-/* print.c - a plan as text, one line an action; and its hash. */
+/* print.c - prints a plan, one line an action, and hashes it. */
 #include "plan/plan.h"
 
 enum { SOME_NBYTES = 1 << 16 };

@@ -1,28 +1,28 @@
-/* project.c - one worker's two lanes, and which steps of one must wait for the other.
+/* project.c - one worker's two lanes, and where a step of one must wait for the other.
  *
- * A step waits for the latest earlier step of the other lane that used the same buffer where at
- * least one of the two writes it. Within a lane, order is enough.
+ * A step waits for the latest earlier step of the other lane that uses the same buffer, if at least
+ * one of the two writes it. Within a lane the order suffices.
  *
- * Buffers don't come to life sooner than the plan says. A gather waits for all that stands before
- * it. The Backward that begins a bucket whose gradients come and go waits for the Frees before it,
- * but for those of the latest reduction, which may go on beside it.
+ * No buffer becomes live sooner than the plan says. A gather waits for all actions before it. The
+ * Backward that begins a bucket with transient gradients waits for the Frees before it, except
+ * those of the latest reduction, which may run beside it.
  */
 #include <stdlib.h>
 
 #include "plan/plan.h"
 
 typedef struct last_use {
-    int read[LS_NLANES], written[LS_NLANES]; /* steps of that lane complete after it; 0: never */
+    int read[LS_NLANES], written[LS_NLANES]; /* position of the step in its lane; 0: none */
 } last_use;
 
 typedef struct walk {
     last_use *last; /* [nbuffers] */
     ls_lane lane;
-    int position; /* of the step in its lane, from 1 */
+    int position; /* in its lane, from 1 */
     int wait;
     const ls_plan *p;
-    int freed;         /* the latest Free of a gradient, in the lane of communication */
-    int freed_earlier; /* the latest before the latest reduction */
+    int freed;         /* the latest Free of a gradient, in the communication lane */
+    int freed_earlier; /* the latest one before the latest reduction */
 } walk;
 
 static void on_use(int buffer, ls_use how, void *arg) {
@@ -48,7 +48,7 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
         if (!ls_action_concerns(a, worker)) continue;
         w.lane = ls_plan_lane(p, a);
         w.position = l.n[w.lane] + 1;
-        w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* brings memory to life */
+        w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* its buffer becomes live */
         ls_action_uses(p, a, worker, on_use, &w);
         l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait};
         if (a->kind == LS_REDUCE_SCATTER) w.freed_earlier = w.freed;

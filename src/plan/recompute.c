@@ -1,20 +1,21 @@
-/* recompute.c - the pass that trades time for memory: what a layer saves for backward is computed
- * again just before it is needed (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
+/* recompute.c - the pass that trades time for memory: it computes what a layer saves for Backward
+ * again, just before it is needed (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
  * 2016).
  *
  * Layers are cut into segments of `recompute` layers, from the first after the embedding to the
- * last before the head. Of a segment only its input stays from Forward to Backward; before the
- * Backward of its last layer all its layers run again (Recompute). With `recompute_layers` only so
- * many are in segments, the first ones, whose memory is needed longest. Nothing else has to be
- * told: a Recompute writes what Forward wrote, so between the two the buffers are dead (frees.c).
+ * last before the head. From Forward to Backward only the input of a segment stays in memory;
+ * before the Backward of the segment's last layer all its layers run again (Recompute).
+ * `recompute_layers` limits segments to the first layers, whose memory is needed longest. No other
+ * pass is concerned: a Recompute writes what Forward wrote, so between the two the buffers are dead
+ * (frees.c).
  */
 #include <stdlib.h>
 
 #include "plan/plan.h"
 
-/* The segment of a layer: [*first_p, *end_p), or false where it is in none. */
+/* The segment of a layer, [*first_p, *end_p); false: it is in none. */
 static bool segment_of(const ls_plan *p, int layer, int *first_p, int *end_p) {
-    int last = p->c.model->nlayers - 1; /* the head runs backward at once */
+    int last = p->c.model->nlayers - 1; /* the head has no Forward */
     if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
     if (layer < 1 || layer >= last) return false;
     *first_p = 1 + (layer - 1) / p->c.recompute * p->c.recompute;
@@ -22,7 +23,7 @@ static bool segment_of(const ls_plan *p, int layer, int *first_p, int *end_p) {
     return true;
 }
 
-/* An action of a worker's own list, behind what it needs computed again. */
+/* Appends an action of a worker's list, after the Recomputes that it needs. */
 static void add_action(ls_plan *list, const ls_plan *p, const ls_action *a) {
     int first = 0, end = 0;
     bool segment = a->kind == LS_BACKWARD && segment_of(p, a->layer, &first, &end);

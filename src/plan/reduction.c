@@ -1,9 +1,9 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
  * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by the folds of
- * the tree (Add); when the last worker has done that for its last virtual worker, the bucket's
- * ReduceScatter (or AllReduce) stands, so that it may run while Backward goes on. Where
- * rounds are reduced that is so for each virtual worker.
+ * the tree (Add). The bucket's ReduceScatter (or AllReduce) follows the folds of the last virtual
+ * worker on the last worker, so it may run while Backward goes on with other buckets. If rounds are
+ * reduced, a reduction follows each round instead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "coll/algo/tree.h"
 #include "plan/plan.h"
 
-/* The sum goes to the owner of each shard; where nothing is sharded, to all. Owners of the same
- * shard add up what their groups have. Where rounds are reduced, they then fold it into the sums of
- * the rounds before. */
+/* The sum goes to the owner of each shard, or to all workers if nothing is sharded. Then replicas
+ * add up the sums of their sharding groups. If rounds are reduced, the owner folds the result into
+ * the sums of earlier rounds. */
 static void add_reduction(ls_plan *to, int bucket, int round) {
     if (!ls_plan_shards_moments(to)) {
         ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_ALL, bucket, round);
@@ -33,8 +33,8 @@ static void add_reduction(ls_plan *to, int bucket, int round) {
                                             .summed = true});
 }
 
-/* What follows a Backward: folds of each bucket that it finishes, and reductions that they
- * complete. missing [nbuckets][rounds]: workers that have not come so far. */
+/* Appends what follows a Backward: folds of each bucket that it finishes, and reductions for which
+ * it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket. */
 static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
     int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);

@@ -1,8 +1,9 @@
-/* update.c - the pass that makes new parameters of the reduced gradient.
+/* update.c - the pass that computes new parameters from the reduced gradient.
  *
- * Each worker squares its shards; the norm, and with it the clip factor, is then known to all; the
- * owner of a shard updates it, or where moments are not sharded every worker all of them. Then the
- * bucket's new parameters go to all; where they are sharded, when they are needed (gather.c).
+ * Each worker sums the squares of its shards. An AllReduce gives all workers the norm, and with it
+ * the clip factor. The owner of a shard updates it; if moments are not sharded, every worker
+ * updates all. Then all workers get the bucket's new parameters, or if these are sharded, when they
+ * need them (gather.c).
  */
 #include "plan/plan.h"
 

@@ -267,8 +267,8 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* Buckets are cut from the end of the flat gradient: each has as many blocks as its bytes allow, but
- * one at least, and the last has the rest. */
+/* Buckets are cut from the end of the flat gradient: each has as many blocks as its bytes allow,
+ * but one at least, and the last has the rest. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
     size_t blocks = p->c.bucket_nbytes / (LS_BLOCK * sizeof(float)), end = p->c.model->nfloats;
