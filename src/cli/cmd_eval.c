@@ -84,17 +84,16 @@ static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_er
 static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_error *e) {
     ls_mapped text;
     LS_TRY(ls_file_map(path, &text, e));
-    uint32_t *tokens = NULL;
-    size_t n = 0;
+    ls_token_list tokens = {0};
     ls_evaluation v;
-    ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, &n, e);
-    if (s == LS_OK) s = ls_trained_evaluate(t, tokens, n, path, &v, e);
+    ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);
+    if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
     if (s == LS_OK) {
-        measured m = {.checkpoint = t->path, .data = path, .of = n, .model = v};
+        measured m = {.checkpoint = t->path, .data = path, .of = tokens.n, .model = v};
         m.tokens = (int64_t)v.nsamples * t->config.model.context;
         print(&m, json);
     }
-    free(tokens);
+    free(tokens.ids);
     ls_file_unmap(&text);
     return s;
 }

@@ -160,7 +160,7 @@ static ls_status words_encode(encoder *c, const ls_words *words, size_t *spans, 
 }
 
 ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_cut *cut, const char *what,
-                                  uint32_t **tokens_p, size_t *ntokens_p, ls_error *e) {
+                                  ls_token_list *list_p, ls_error *e) {
     encoder c = {.t = t, .what = what};
     id_list out = {0};
     size_t *spans = LS_NEW_ARRAY(size_t, (size_t)cut->words.n + 1);
@@ -174,17 +174,15 @@ ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_cut *cut, cons
     free(c.symbols);
     free(c.heap);
     if (s != LS_OK) return s;
-    *tokens_p = ls_realloc(out.ids, out.n * sizeof *out.ids);
-    *ntokens_p = out.n;
+    *list_p = (ls_token_list){ls_realloc(out.ids, out.n * sizeof *out.ids), out.n};
     return LS_OK;
 }
 
 ls_status ls_tokenizer_encode(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
-                              const char *what, uint32_t **tokens_p, size_t *ntokens_p,
-                              ls_error *e) {
+                              const char *what, ls_token_list *list_p, ls_error *e) {
     ls_cut cut;
     LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
-    ls_status s = ls_tokenizer_encode_cut(t, &cut, what, tokens_p, ntokens_p, e);
+    ls_status s = ls_tokenizer_encode_cut(t, &cut, what, list_p, e);
     ls_cut_free(&cut);
     return s;
 }

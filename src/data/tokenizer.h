@@ -38,15 +38,19 @@ ls_status ls_tokenizer_load(const char *path, ls_tokenizer **t_p, ls_error *);
 /* Appends a tokenizer.json that Hugging Face's tokenizers, and ls_tokenizer_parse(), read. */
 void ls_tokenizer_write(const ls_tokenizer *, ls_buf *);
 
-/* The text's tokens: *tokens_p [*ntokens_p], which the caller frees, also where there are none.
- * Names of added tokens, such as <|endoftext|>, are text like any other here: data can't forge
- * them. Errors: LS_EINVAL: not UTF-8. */
+typedef struct ls_token_list {
+    uint32_t *ids; /* [n], which the caller frees, also where n is 0 */
+    size_t n;
+} ls_token_list;
+
+/* The text's tokens. Names of added tokens, such as <|endoftext|>, are text like any other here:
+ * data can't forge them. Errors: LS_EINVAL: not UTF-8. */
 ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
-                              const char *what, uint32_t **tokens_p, size_t *ntokens_p, ls_error *);
+                              const char *what, ls_token_list *list_p, ls_error *);
 
 /* The same of a text that is cut already. */
 ls_status ls_tokenizer_encode_cut(const ls_tokenizer *, const ls_cut *, const char *what,
-                                  uint32_t **tokens_p, size_t *ntokens_p, ls_error *);
+                                  ls_token_list *list_p, ls_error *);
 
 /* The bytes that token < vocab stands for, [*nbytes_p], as long as the tokenizer lives. One token
  * may hold only a part of a character. */

@@ -108,13 +108,13 @@ static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text
 ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
                       ls_error *e) {
     const char *prompt = *s->prompt ? s->prompt : "\n";
-    size_t n = 0;
-    uint32_t *encoded = NULL;
+    ls_token_list encoded;
     LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), "--prompt",
-                               &encoded, &n, e));
+                               &encoded, e));
+    size_t n = encoded.n;
     uint32_t *text = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
-    memcpy(text, encoded, n * sizeof *text);
-    free(encoded);
+    memcpy(text, encoded.ids, n * sizeof *text);
+    free(encoded.ids);
     ls_status status = LS_OK;
     for (size_t i = 0; status == LS_OK && i < n; i++) status = emit(t, text[i], fn, arg, e);
     if (status == LS_OK) status = go_on(t, s, text, (int64_t)n, fn, arg, e);

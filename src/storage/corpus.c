@@ -69,11 +69,12 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text
     LS_TRY(ls_cut_make(text->data, text->nbytes, what, &cut, e));
     ls_status s =
         tokenizer ? load_tokenizer(c, tokenizer, e) : train_tokenizer(c, config, &cut, what, e);
-    size_t n = 0;
-    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, what, &c->encoded, &n, e);
+    ls_token_list list = {0};
+    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, what, &list, e);
     ls_cut_free(&cut);
     LS_TRY(s);
-    c->tokens = ls_tokens_hashed(c->encoded, n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
+    c->encoded = list.ids;
+    c->tokens = ls_tokens_hashed(list.ids, list.n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
     set_record(c);
     c->record.has_text = true;
     c->record.text = ls_hash_bytes(text->data, text->nbytes);

@@ -179,9 +179,10 @@ static ls_tokenizer *parse(const char *json) {
 
 static uint32_t *encode(const ls_tokenizer *t, const char *s, size_t nbytes, size_t *n_p) {
     ls_error e = {0};
-    uint32_t *ids = NULL;
-    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)s, nbytes, "text", &ids, n_p, &e), e);
-    return ids;
+    ls_token_list list = {0};
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)s, nbytes, "text", &list, &e), e);
+    *n_p = list.n;
+    return list.ids;
 }
 
 static void check_encodes(const ls_tokenizer *t, const char *s, const uint32_t *want, size_t n) {
@@ -385,11 +386,10 @@ static void test_empty(void **state) {
     (void)state;
     ls_error e = {0};
     ls_tokenizer *t = train("", 256);
-    uint32_t *ids = NULL;
-    size_t n = 9;
-    assert_ls_ok(ls_tokenizer_encode(t, NULL, 0, "text", &ids, &n, &e), e);
-    assert_int_equal(n, 0);
-    free(ids);
+    ls_token_list list = {.n = 9};
+    assert_ls_ok(ls_tokenizer_encode(t, NULL, 0, "text", &list, &e), e);
+    assert_int_equal(list.n, 0);
+    free(list.ids);
     ls_tokenizer_free(t);
     assert_ls_fails(ls_tokenizer_train(NULL, 0, "text", 257, &t, &e), LS_EINVAL, "at most 256", e);
 }
@@ -412,10 +412,10 @@ static void test_not_utf8(void **state) {
     ls_tokenizer *t = train("", 256), *none = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ls_error e;
-        uint32_t *ids = NULL;
-        size_t n = 0, nbytes = strlen(bad[i].text);
+        ls_token_list list;
+        size_t nbytes = strlen(bad[i].text);
         const uint8_t *s = (const uint8_t *)bad[i].text;
-        assert_ls_fails(ls_tokenizer_encode(t, s, nbytes, "c.txt", &ids, &n, &e), LS_EINVAL,
+        assert_ls_fails(ls_tokenizer_encode(t, s, nbytes, "c.txt", &list, &e), LS_EINVAL,
                         bad[i].message, e);
         assert_ls_fails(ls_tokenizer_train(s, nbytes, "c.txt", 256, &none, &e), LS_EINVAL,
                         bad[i].message, e);

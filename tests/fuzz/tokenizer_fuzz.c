@@ -10,17 +10,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         FUZZ_CHECK(e.msg[0]);
         return 0;
     }
-    uint32_t *tokens = NULL;
-    size_t n = 0, total = 0;
-    FUZZ_CHECK(ls_tokenizer_encode(t, text, sizeof text - 1, "text", &tokens, &n, &e) == LS_OK);
-    for (size_t i = 0; i < n; i++) {
+    ls_token_list list = {0};
+    size_t total = 0;
+    FUZZ_CHECK(ls_tokenizer_encode(t, text, sizeof text - 1, "text", &list, &e) == LS_OK);
+    for (size_t i = 0; i < list.n; i++) {
         size_t some = 0;
-        FUZZ_CHECK(tokens[i] < ls_tokenizer_vocab(t));
-        ls_tokenizer_bytes(t, tokens[i], &some);
+        FUZZ_CHECK(list.ids[i] < ls_tokenizer_vocab(t));
+        ls_tokenizer_bytes(t, list.ids[i], &some);
         total += some;
     }
     FUZZ_CHECK(total == sizeof text - 1);
-    free(tokens);
+    free(list.ids);
     ls_tokenizer_free(t);
     return 0;
 }
