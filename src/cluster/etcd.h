@@ -58,11 +58,16 @@ ls_status ls_etcd_keep_alive(ls_etcd *, int64_t lease, ls_error *);
 /* Its keys go. No error where it has expired. */
 ls_status ls_etcd_revoke(ls_etcd *, int64_t lease, ls_error *);
 
-/* Makes the key under the lease, unless it is there. *v_p: what is there now. *created_p: it is
- * ours, i.e. it has this lease and this value, be it made by this call or by an earlier one whose
- * answer was lost. The lease must be the caller's alone. */
-ls_status ls_etcd_create(ls_etcd *, const char *key, const char *value, int64_t lease,
-                         ls_etcd_value *v_p, bool *created_p, ls_error *);
+typedef struct ls_etcd_entry {
+    const char *key, *value;
+    int64_t lease;
+} ls_etcd_entry;
+
+/* Makes the key under the lease, unless the key exists. *v_p: what is there now. *created_p: it is
+ * ours, i.e. it has this lease and this value, made by this call or by an earlier one whose answer
+ * was lost. The lease must be the caller's alone. */
+ls_status ls_etcd_create(ls_etcd *, const ls_etcd_entry *, ls_etcd_value *v_p, bool *created_p,
+                         ls_error *);
 
 ls_status ls_etcd_get(ls_etcd *, const char *key, ls_etcd_value *v_p, ls_error *);
 void ls_etcd_value_free(ls_etcd_value *);

@@ -49,6 +49,16 @@ struct ls_links {
 
 static bool knows(const ls_frame *f) { return f->kind == HELLO && f->nbytes == sizeof(hello); }
 
+static void open_guests(ls_links *l) {
+    ls_guests_options o = {.listen_fd = l->listen_fd,
+                           .key = l->keyed ? &l->key : NULL,
+                           .knows = knows,
+                           .silent = "it is no supervisor of this version",
+                           .patience = PATIENCE,
+                           .most = LS_HOSTS_MAX};
+    ls_guests_open(&l->guests, &o);
+}
+
 ls_status ls_links_open(const char *listen, uint64_t host, const char *alike, ls_links **l_p,
                         ls_error *e) {
     ls_links *l = LS_NEW(ls_links);
@@ -62,9 +72,7 @@ ls_status ls_links_open(const char *listen, uint64_t host, const char *alike, ls
     ls_address at;
     if (s == LS_OK && listen) s = ls_address_parse(listen, &at, e);
     if (s == LS_OK && listen) s = ls_address_listen(&at, &l->listen_fd, e);
-    if (s == LS_OK && listen)
-        ls_guests_open(&l->guests, l->listen_fd, l->keyed ? &l->key : NULL, knows,
-                       "it is no supervisor of this version", PATIENCE, LS_HOSTS_MAX);
+    if (s == LS_OK && listen) open_guests(l);
     if (s == LS_OK)
         *l_p = l;
     else

@@ -123,7 +123,8 @@ static ls_status stand(ls_membership *m, ls_error *e) {
     if (v.create_revision == 0) {
         int64_t asked_ns = ls_clock_ns();
         LS_TRY(ls_etcd_grant(m->etcd, m->ttl_s, &m->lease, e));
-        LS_TRY(ls_etcd_create(m->etcd, m->key, m->address, m->lease, &v, &won, e));
+        ls_etcd_entry own = {m->key, m->address, m->lease};
+        LS_TRY(ls_etcd_create(m->etcd, &own, &v, &won, e));
         if (won) lead(m, v.create_revision, asked_ns);
         if (won || is_to_stop(m)) ls_etcd_revoke(m->etcd, m->lease, NULL);
     }

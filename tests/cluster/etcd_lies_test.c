@@ -148,7 +148,7 @@ static ls_status ask(ls_etcd *t, const lie *l, ls_error *e) {
     switch (l->asks) {
     case GRANT: return ls_etcd_grant(t, 9, &lease, e);
     case KEEP: return ls_etcd_keep_alive(t, 7, e);
-    case CREATE: s = ls_etcd_create(t, "k", "v", 7, &v, &ours, e); break;
+    case CREATE: s = ls_etcd_create(t, &(ls_etcd_entry){"k", "v", 7}, &v, &ours, e); break;
     case WATCH: return ls_etcd_watch(t, "k", 1, l->status == LS_OK ? 0.5 : LIMIT_S, &changed, e);
     case GET:
     case LOGIN: s = ls_etcd_get(t, "k", &v, e);

@@ -44,7 +44,7 @@ static int64_t create(ls_etcd *t, const char *key, const char *value, int64_t le
     ls_etcd_value v = {0};
     ls_error e = {0};
     bool ours = false;
-    assert_ls_ok(ls_etcd_create(t, key, value, lease, &v, &ours, &e), e);
+    assert_ls_ok(ls_etcd_create(t, &(ls_etcd_entry){key, value, lease}, &v, &ours, &e), e);
     int64_t revision = v.create_revision;
     assert_true(revision > 0 && v.revision >= revision && v.lease > 0);
     assert_true((strcmp(v.value, value) == 0 && v.lease == lease) == ours);
@@ -189,8 +189,9 @@ static void test_election(void **state) {
     int64_t second = create(b, "election", "b:1", lb, NULL);
     assert_true(second > first);
     assert_ls_fails(ls_etcd_keep_alive(a, la, &e), LS_EPEER, "expired", e);
-    assert_ls_fails(ls_etcd_create(a, "other", "a", la, &(ls_etcd_value){0}, &ours, &e), LS_EPEER,
-                    "lease not found", e);
+    assert_ls_fails(
+        ls_etcd_create(a, &(ls_etcd_entry){"other", "a", la}, &(ls_etcd_value){0}, &ours, &e),
+        LS_EPEER, "lease not found", e);
     assert_ls_ok(ls_etcd_revoke(b, lb, &e), e);
     ls_etcd_close(a);
     ls_etcd_close(b);

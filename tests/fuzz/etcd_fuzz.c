@@ -9,6 +9,7 @@ static int64_t late; /* the time limit of a call is reached when it would pause 
 #define ls_clock_ns()      (ls_clock_ns() + late)
 #define nanosleep(t, rest) ((void)(t), late = (int64_t)1 << 60)
 #include "cluster/etcd.c"
+#include "cluster/etcd_call.c"
 
 static ls_buf says; /* what each attempt hears */
 static int other[8], nopened;
@@ -45,7 +46,7 @@ static ls_status use(ls_etcd *t, int what, ls_error *e) {
     case 1: return ls_etcd_keep_alive(t, 7, e);
     case 2: return ls_etcd_revoke(t, 7, e);
     case 3: return ls_etcd_watch(t, "key", 5, 20, &yes, e);
-    case 4: s = ls_etcd_create(t, "key", "value", 7, &v, &yes, e); break;
+    case 4: s = ls_etcd_create(t, &(ls_etcd_entry){"key", "value", 7}, &v, &yes, e); break;
     default: s = ls_etcd_get(t, "key", &v, e); break;
     }
     if (what == 0) FUZZ_CHECK(s != LS_OK || lease > 0);

@@ -114,7 +114,13 @@ static ls_links *make_links(const ls_key *key) {
         FUZZ_CHECK(bind(door, (struct sockaddr *)&a, sizeof a) == 0 && listen(door, 1) == 0);
     }
     l->listen_fd = dup(door);
-    ls_guests_open(&l->guests, l->listen_fd, &l->key, knows, "it is no supervisor", PATIENCE, 4);
+    ls_guests_options options = {.listen_fd = l->listen_fd,
+                                 .key = &l->key,
+                                 .knows = knows,
+                                 .silent = "it is no supervisor",
+                                 .patience = PATIENCE,
+                                 .most = 4};
+    ls_guests_open(&l->guests, &options);
     return l;
 }
 

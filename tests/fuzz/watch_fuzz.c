@@ -19,7 +19,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         pthread_mutex_init(&w->lock, NULL);
         w->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         w->stop_fd = -1;
-        ls_guests_open(&w->guests, -1, NULL, knows, "it does not greet", 4, 4);
+        ls_guests_options options = {.listen_fd = -1,
+                                     .knows = knows,
+                                     .silent = "it does not greet",
+                                     .patience = 4,
+                                     .most = 4};
+        ls_guests_open(&w->guests, &options);
     }
     ls_guest *g = &w->guests.all[w->guests.n++];
     *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}, .stirs = true};

@@ -30,13 +30,10 @@ static void log_drops(ls_guests *gs) {
     gs->unlogged = 0;
 }
 
-void ls_guests_open(ls_guests *gs, int listen_fd, const ls_key *key,
-                    bool (*knows)(const ls_frame *), const char *silent, int patience, int most) {
-    *gs = (ls_guests){.listen_fd = listen_fd, .key = key, .knows = knows, .silent = silent};
-    gs->patience = patience;
-    gs->most = most;
-    gs->all = LS_NEW_ARRAY(ls_guest, (size_t)most);
-    gs->fds = LS_NEW_ARRAY(struct pollfd, (size_t)most + 2);
+void ls_guests_open(ls_guests *gs, const ls_guests_options *o) {
+    *gs = (ls_guests){.o = *o};
+    gs->all = LS_NEW_ARRAY(ls_guest, (size_t)o->most);
+    gs->fds = LS_NEW_ARRAY(struct pollfd, (size_t)o->most + 2);
 }
 
 void ls_guests_close(ls_guests *gs) {
@@ -67,7 +64,7 @@ void ls_guests_drop(ls_guests *gs, int i, const char *why) {
 /* ---- strangers ---- */
 
 static bool is_stranger(const ls_guests *gs, const ls_guest *g) {
-    return !g->heard && !(gs->key && g->c->open);
+    return !g->heard && !(gs->o.key && g->c->open);
 }
 
 /* Which of the crowds a guest belongs to: all of an address to the same. Of IPv6, a network is what
@@ -115,7 +112,7 @@ static void keep_to_budget(ls_guests *gs) {
 
 /* Without descriptors accept() fails also where nobody is there. */
 static bool someone_knocks(const ls_guests *gs) {
-    struct pollfd p = {.fd = gs->listen_fd, .events = POLLIN};
+    struct pollfd p = {.fd = gs->o.listen_fd, .events = POLLIN};
     return poll(&p, 1, 0) == 1;
 }
 
@@ -124,7 +121,7 @@ static void admit(ls_guests *gs) {
         struct sockaddr_storage from = {0};
         socklen_t n = sizeof from;
         ls_conn *c = NULL;
-        int fd = accept(gs->listen_fd, (struct sockaddr *)&from, &n);
+        int fd = accept(gs->o.listen_fd, (struct sockaddr *)&from, &n);
         if (fd < 0 && errno == ECONNABORTED) continue;
         if (fd < 0) {
             bool waits = errno != EAGAIN && errno != EINTR && someone_knocks(gs);
@@ -132,11 +129,11 @@ static void admit(ls_guests *gs) {
             return;
         }
         ls_socket_flags(fd);
-        if (gs->n == gs->most && !evict(gs)) {
+        if (gs->n == gs->o.most && !evict(gs)) {
             close(fd);
             continue;
         }
-        if (ls_conn_new(fd, true, gs->key, &c, NULL) != LS_OK) continue;
+        if (ls_conn_new(fd, true, gs->o.key, &c, NULL) != LS_OK) continue;
         ls_guest *g = &gs->all[gs->n++];
         *g = (ls_guest){.c = c, .from = from, .came = ls_clock_ns(), .stirs = true};
         g->crowd = crowd_of(g);
@@ -145,7 +142,7 @@ static void admit(ls_guests *gs) {
 
 void ls_guests_wait(ls_guests *gs, int stop_fd, int timeout_ms) {
     short door = gs->no_descriptors ? 0 : POLLIN;
-    gs->fds[0] = (struct pollfd){.fd = gs->listen_fd, .events = door};
+    gs->fds[0] = (struct pollfd){.fd = gs->o.listen_fd, .events = door};
     gs->fds[1] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
     for (int i = 0; i < gs->n; i++) {
         const ls_conn *c = gs->all[i].c;
@@ -164,8 +161,8 @@ static ls_io hear(const ls_guests *gs, ls_guest *g, ls_error *e) {
     ls_io io = ls_conn_handshake(g->c, e);
     if (io == LS_IO_DONE && !g->has_header) {
         io = ls_conn_next(g->c, &g->frame, e);
-        if (io == LS_IO_DONE && (g->frame.nbytes > sizeof g->said || !gs->knows(&g->frame))) {
-            ls_fail(e, LS_EPEER, "%s", gs->silent);
+        if (io == LS_IO_DONE && (g->frame.nbytes > sizeof g->said || !gs->o.knows(&g->frame))) {
+            ls_fail(e, LS_EPEER, "%s", gs->o.silent);
             return LS_IO_FAILED;
         }
         if (io == LS_IO_DONE) {
@@ -186,9 +183,9 @@ ls_heard ls_guests_hear(ls_guests *gs, int i) {
         g->heard = true;
         return LS_GUEST_HEARD;
     }
-    bool slow = gs->n > gs->patience && ls_guest_is_slow(g);
+    bool slow = gs->n > gs->o.patience && ls_guest_is_slow(g);
     if (io != LS_IO_FAILED && io != LS_IO_CLOSED && !slow) return LS_GUEST_WAITS;
-    ls_guests_drop(gs, i, e.code ? e.msg : gs->silent);
+    ls_guests_drop(gs, i, e.code ? e.msg : gs->o.silent);
     return LS_GUEST_GONE;
 }
 

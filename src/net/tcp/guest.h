@@ -31,14 +31,19 @@ typedef struct ls_guest {
     unsigned char said[LS_GUEST_NBYTES]; /* [frame.nbytes] once it is heard */
 } ls_guest;
 
-typedef struct ls_guests {
-    int listen_fd;
+typedef struct ls_guests_options {
+    int listen_fd;                   /* stays the caller's */
     const ls_key *key;               /* NULL: plain text */
     bool (*knows)(const ls_frame *); /* with nbytes of LS_GUEST_NBYTES at most */
-    const char *silent;              /* what is logged of one who says something else, or nothing */
-    int patience; /* as many may be slow: above, who is not heard within 10 s is dropped */
-    int n, most;
-    ls_guest *all; /* [most], the first n used */
+    const char *silent; /* what is logged of a guest that sends something else, or nothing */
+    int patience;       /* as many may be slow: above, one that is not heard in 10 s is dropped */
+    int most;
+} ls_guests_options;
+
+typedef struct ls_guests {
+    ls_guests_options o;
+    int n;
+    ls_guest *all; /* [o.most], the first n used */
     struct pollfd *fds;
     bool no_descriptors; /* the system has none left; newcomers wait until guests have gone */
     /* Drops that are still to be logged, and the last of them. */
@@ -47,9 +52,7 @@ typedef struct ls_guests {
     char last[256];
 } ls_guests;
 
-/* listen_fd stays the caller's. */
-void ls_guests_open(ls_guests *, int listen_fd, const ls_key *, bool (*knows)(const ls_frame *),
-                    const char *silent, int patience, int most);
+void ls_guests_open(ls_guests *, const ls_guests_options *);
 /* Drops all. */
 void ls_guests_close(ls_guests *);
 

@@ -229,7 +229,12 @@ static void tell_all(hall *h, const ls_frame *f, const void *data) {
 static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
     hall h = {.j = j, .roster = r, .end = -1};
     if (j->timeout_s >= 0) h.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9);
-    ls_guests_open(&h.guests, r->listen_fd, j->key, knows, "it says no hello", 0, MAX_GUESTS);
+    ls_guests_options o = {.listen_fd = r->listen_fd,
+                           .key = j->key,
+                           .knows = knows,
+                           .silent = "it says no hello",
+                           .most = MAX_GUESTS};
+    ls_guests_open(&h.guests, &o);
     ls_status s = wait_all(&h, e);
     if (s == LS_OK) {
         size_t n = roster_nbytes(j->size);

@@ -182,8 +182,13 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     w->keyed = key != NULL;
     if (key) w->key = *key;
     /* A worker that has begun to connect may compute for long before it goes on. */
-    ls_guests_open(&w->guests, r->listen_fd, w->keyed ? &w->key : NULL, knows, "it does not greet",
-                   r->size, MAX_GUESTS);
+    ls_guests_options options = {.listen_fd = r->listen_fd,
+                                 .key = w->keyed ? &w->key : NULL,
+                                 .knows = knows,
+                                 .silent = "it does not greet",
+                                 .patience = r->size,
+                                 .most = MAX_GUESTS};
+    ls_guests_open(&w->guests, &options);
     w->arrivals_end = &w->arrivals;
     pthread_mutex_init(&w->lock, NULL);
     w->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -26,7 +26,13 @@ static int open_door(ls_guests *gs, const ls_key *key) {
     assert_int_equal(bind(fd, (struct sockaddr *)&address, n), 0);
     assert_int_equal(listen(fd, 64), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n), 0);
-    ls_guests_open(gs, fd, key, knows, "it is a stranger", MOST, MOST);
+    ls_guests_options options = {.listen_fd = fd,
+                                 .key = key,
+                                 .knows = knows,
+                                 .silent = "it is a stranger",
+                                 .patience = MOST,
+                                 .most = MOST};
+    ls_guests_open(gs, &options);
     return fd;
 }
 
