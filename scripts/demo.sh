@@ -1,10 +1,12 @@
 #!/bin/sh
-# Trains configs/demo.yaml on the King James Bible, draws its loss, and lets the model write.
+# Trains configs/demo.yaml on the King James Bible, draws its loss, lets the model write, and compares
+# the weights with the recorded ones, which no number of workers and no processor changes.
 set -eu
 cd "$(dirname "$0")/.."
 
 text=build/bible.txt
 run=${RUN:-runs/demo}
+recorded=c6ef72de008c1875ff4f00fbda3e9e25
 if [ ! -s "$text" ]; then
     # Each verse on its line, chapters by their names, as the package's program prints them.
     bible gen1:1-rev22:21 >"$text.new"
@@ -17,3 +19,5 @@ fi
 build/lockstep train configs/demo.yaml -o "$run"
 echo
 build/lockstep generate "$run" --prompt "In the beginning" --tokens 150 --seed 1 --temperature 0.8
+echo
+scripts/check_bits.sh "$run" "$recorded"

@@ -181,8 +181,8 @@ static void linear_run(void *arg, int thread, int nthreads) {
 }
 
 /* y [N] = x [K] . parameter w + the next, a bias. */
-static linear_job linear_of(const step *s, const ls_layer *l, int w, int64_t K, int64_t N,
-                            const float *x, float *y) {
+static linear_job linear_of(const step *s, const ls_layer *l, int w, const float *x, float *y) {
+    int64_t N = (int64_t)l->counts[w + 1], K = (int64_t)l->counts[w] / N;
     return (linear_job){.s = s, .g = {s->d->dtype, K, N, x, param(s, l, w), param(s, l, w + 1), y}};
 }
 
@@ -219,9 +219,9 @@ static void heads_run(void *arg, int thread, int nthreads) {
 
 static void attention(const step *s, const ls_layer *l, int64_t block) {
     norm(s, l);
-    linear(linear_of(s, l, W_IN, s->C, 3 * s->C, s->h, s->wide));
+    linear(linear_of(s, l, W_IN, s->h, s->wide));
     ls_pool_run(s->d->compute->pool, heads_run, &(heads_job){s, block});
-    linear_job out = linear_of(s, l, W_OUT, s->C, s->C, s->att, s->h);
+    linear_job out = linear_of(s, l, W_OUT, s->att, s->h);
     out.then = RESIDUAL;
     linear(out);
     round_x(s);
@@ -229,8 +229,8 @@ static void attention(const step *s, const ls_layer *l, int64_t block) {
 
 static void mlp(const step *s, const ls_layer *l) {
     norm(s, l);
-    linear_job in = linear_of(s, l, W_IN, s->C, 4 * s->C, s->h, s->wide);
-    linear_job out = linear_of(s, l, W_OUT, 4 * s->C, s->C, s->wide, s->h);
+    linear_job in = linear_of(s, l, W_IN, s->h, s->wide);
+    linear_job out = linear_of(s, l, W_OUT, s->wide, s->h);
     in.then = GELU;
     out.then = RESIDUAL;
     linear(in);
