@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
+#include "exec/store_step.h"
 #include "exec/update.h"
 #include "model/mixed.h"
 #include "optim/norm.h"

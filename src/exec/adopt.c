@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "exec/store_blocks.h"
 
 enum {
     BLOCK = 3 * LS_BLOCK, /* floats: master, m, v */

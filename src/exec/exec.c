@@ -7,6 +7,7 @@
 
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
+#include "exec/store_step.h"
 #include "model/table.h"
 
 static const char RECALLED[] = "this worker is recalled";

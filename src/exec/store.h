@@ -12,7 +12,6 @@
 #ifndef LS_EXEC_STORE_H
 #define LS_EXEC_STORE_H
 
-#include "coll/algo/mark.h"
 #include "data/order.h"
 #include "optim/adamw.h"
 #include "optim/scaler.h"
@@ -40,7 +39,7 @@ typedef struct ls_store_note {
 typedef struct ls_store ls_store;
 
 /* For plans of this model and config with 1 to `most` workers of `threads` threads each. It carries
- * `carried_nbytes` bytes for the caller: zero at first, kept across views, never looked into. */
+ * `carried_nbytes` bytes for the caller: all 0 at first, kept across views, never looked into. */
 ls_status ls_store_make(const ls_plan *, int most, int threads, size_t carried_nbytes,
                         ls_store **s_p, ls_error *);
 /* Those bytes, at the beginning of a page. */
@@ -82,38 +81,6 @@ typedef enum ls_store_finding {
 void ls_store_set_finding(ls_store *, ls_store_finding);
 ls_store_finding ls_store_get_finding(const ls_store *);
 
-/* ---- virtual workers whose gradient is computed twice (train/backup.h) ---- */
-
-/* Of one of the `most` that are computed twice in a step: [nfloats] of the plan's reduce type; and
- * norms and losses. */
-void *ls_store_backup_grads(ls_store *, int place);
-double *ls_store_backup_parts(ls_store *, int place);
-/* The caller alone computes it again in this step, and puts it there; -1: another does, or `most`
- * are already. */
-int ls_store_claim(ls_store *, int vw, int64_t step, int most);
-bool ls_store_is_claimed(const ls_store *, int vw, int64_t step);
-/* It is there. */
-void ls_store_back(ls_store *, int vw, int64_t step);
-/* Its place; -1: it is not there. */
-int ls_store_backed_at(const ls_store *, int vw, int64_t step);
-/* How often that was so. */
-int64_t ls_store_nbacked(const ls_store *);
-
-/* ---- the step in flight, of which workers that stay keep what is done (exec/exec.h) ---- */
-
-/* All gradients of the worker are there, and are to be summed over workers now. */
-void ls_store_compute(ls_store *, int worker, int64_t step);
-bool ls_store_has_computed(const ls_store *, int worker, int64_t step);
-/* Where it notes what it has summed of a bucket: among those with whom it is sharded, or
- * (replicas) those with the same shard. */
-ls_call_mark ls_store_sum_mark(ls_store *, int worker, int bucket, bool replicas, int64_t step);
-/* Is something summed? And something half, so that the step has to be done again? */
-void ls_store_look_at_sums(const ls_store *, int worker, int64_t step, bool *some_p, bool *half_p);
-/* It is to be done again by all: looks like half a sum. */
-void ls_store_give_up_step(ls_store *, int worker, int64_t step);
-/* Nothing that the worker has done of it counts any more. */
-void ls_store_forget_step(ls_store *, int worker);
-
 /* ---- between views ---- */
 
 /* Steps decided, or -1: there is no state yet. */
@@ -124,35 +91,5 @@ ls_scaler ls_store_scaler(const ls_store *);
 
 /* The newest note of a step that is not finished here; false: there is none. */
 bool ls_store_newest(const ls_store *, ls_store_note *note_p);
-
-/* Workers first to first + n - 1 of the plan's view, which are those of this host, are dead: what
- * they were changing goes back, then the update of the step that was decided is finished; note
- * NULL: none was. Can be killed and done again. LS_EINVAL: the state can't be made whole (a bug, or
- * memory was damaged).
- */
-ls_status ls_store_mend(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
-                        ls_error *);
-
-/* Before a view of other workers: it begins after so many steps, as other hosts know; blocks that
- * are not there are taken up from these. steps -1: nothing that is there counts any more. */
-void ls_store_restart(ls_store *, int64_t steps, const ls_scaler *);
-
-/* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
- * it is not there. */
-ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
-                        ls_scaler *scaler_p, ls_error *);
-/* The same of what the worker owns by the plan; the rest stays as it is. */
-ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *master,
-                              float *m, float *v, ls_scaler *scaler_p, ls_error *);
-
-/* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
- * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
-void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
-/* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all its steps. */
-void ls_store_list(ls_store *, unsigned char *has);
-/* Of a block: master, m and v, each [LS_BLOCK], are copied to, or become those of the worker's
- * area, after all steps. The block is there, or missing. */
-void ls_store_read(ls_store *, size_t block, float *to);
-void ls_store_write(ls_store *, int worker, size_t block, const float *from);
 
 #endif

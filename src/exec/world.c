@@ -9,6 +9,7 @@
 #include "base/scratch.h"
 #include "coll/virtual.h"
 #include "exec/adopt.h"
+#include "exec/store_blocks.h"
 #include "model/table.h"
 #include "plan/memory.h"
 

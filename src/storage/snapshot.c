@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "exec/store_blocks.h"
 #include "net/launch/launch.h"
 #include "net/launch/process.h"
 #include "storage/best.h"

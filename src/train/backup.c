@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "exec/store_backup.h"
 #include "train/solo.h"
 
 struct ls_backup {

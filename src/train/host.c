@@ -13,6 +13,7 @@
 #include "base/plural.h"
 #include "cluster/control.h"
 #include "config/relations.h"
+#include "exec/store_repair.h"
 #include "report/metrics.h"
 #include "storage/folder.h"
 #include "storage/snapshot.h"

@@ -18,6 +18,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "coll/virtual.h"
+#include "exec/store_backup.h"
 #include "report/metrics.h"
 #include "report/report.h"
 #include "storage/best.h"

@@ -4,6 +4,9 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "exec/store_backup.h"
+#include "exec/store_blocks.h"
+#include "exec/store_repair.h"
 #include "test.h"
 
 enum { MOST = 4, V = 8 };

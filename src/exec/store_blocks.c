@@ -1,0 +1,105 @@
+/* store_blocks.c - see store_blocks.h. */
+#include "exec/store_blocks.h"
+
+#include <string.h>
+
+#include "exec/store_inside.h"
+
+/* The area where the block has that mark, or -1. */
+static int area_with(const ls_store *s, size_t block, uint32_t mark) {
+    for (int i = 0; i < s->most; i++)
+        if (atomic_load_explicit(&ls_store_block_steps(s, i)[block], memory_order_relaxed) == mark)
+            return i;
+    return -1;
+}
+
+static ls_status not_whole(size_t first, uint32_t mark, ls_error *e) {
+    return ls_fail(e, LS_EINVAL,
+                   "the state kept in memory is not whole: no worker has elements %zu and on after "
+                   "step %u; go on from the last checkpoint with --resume",
+                   first, mark - 1);
+}
+
+static void copy_block(const ls_journal_state *to, const ls_journal_state *from, size_t first) {
+    memcpy(to->master + first, from->master + first, LS_BLOCK * sizeof(float));
+    memcpy(to->m + first, from->m + first, LS_BLOCK * sizeof(float));
+    memcpy(to->v + first, from->v + first, LS_BLOCK * sizeof(float));
+}
+
+void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing) {
+    int area = atomic_load(&s->workers[w].area);
+    uint32_t mark = ls_store_mark(ls_store_steps(s));
+    ls_journal_state to = ls_store_flat_of(s, area);
+    memset(missing, 0, s->nblocks);
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w);
+        for (size_t i = b.first / LS_BLOCK; i < b.end / LS_BLOCK; i++) {
+            int from = area_with(s, i, mark);
+            missing[i] = from < 0;
+            if (from < 0 || atomic_load(&ls_store_block_steps(s, area)[i]) == mark) continue;
+            ls_journal_state other = ls_store_flat_of(s, from);
+            copy_block(&to, &other, i * LS_BLOCK);
+            atomic_store_explicit(&ls_store_block_steps(s, area)[i], mark, memory_order_release);
+        }
+    }
+}
+
+void ls_store_list(ls_store *s, unsigned char *has) {
+    uint32_t mark = ls_store_mark(ls_store_steps(s));
+    for (size_t i = 0; i < s->nblocks; i++) has[i] = area_with(s, i, mark) >= 0;
+}
+
+void ls_store_read(ls_store *s, size_t block, float *to) {
+    ls_journal_state from =
+        ls_store_flat_of(s, area_with(s, block, ls_store_mark(ls_store_steps(s))));
+    memcpy(to, from.master + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+    memcpy(to + LS_BLOCK, from.m + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+    memcpy(to + 2 * LS_BLOCK, from.v + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+}
+
+void ls_store_write(ls_store *s, int w, size_t block, const float *from) {
+    int area = atomic_load(&s->workers[w].area);
+    ls_journal_state to = ls_store_flat_of(s, area);
+    memcpy(to.master + block * LS_BLOCK, from, LS_BLOCK * sizeof(float));
+    memcpy(to.m + block * LS_BLOCK, from + LS_BLOCK, LS_BLOCK * sizeof(float));
+    memcpy(to.v + block * LS_BLOCK, from + 2 * LS_BLOCK, LS_BLOCK * sizeof(float));
+    atomic_store_explicit(&ls_store_block_steps(s, area)[block], ls_store_mark(ls_store_steps(s)),
+                          memory_order_release);
+}
+
+/* The scale after the step is the newest note's, or where there is none yet the first. */
+static ls_scaler scaler_after(const ls_store *s, int64_t steps) {
+    const ls_store_note *n = ls_store_newest_note(s);
+    return n && n->steps == steps ? n->scaler : s->head->scaler;
+}
+
+static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end,
+                            const ls_journal_state *to, ls_error *e) {
+    uint32_t mark = ls_store_mark(steps);
+    for (size_t block = first / LS_BLOCK; block < end / LS_BLOCK; block++) {
+        int from = area_with(s, block, mark);
+        if (from < 0) return not_whole(block * LS_BLOCK, mark, e);
+        ls_journal_state other = ls_store_flat_of(s, from);
+        copy_block(to, &other, block * LS_BLOCK);
+    }
+    return LS_OK;
+}
+
+ls_status ls_store_copy(ls_store *s, int64_t steps, float *master, float *m, float *v,
+                        ls_scaler *scaler_p, ls_error *e) {
+    const ls_journal_state to = {master, m, v};
+    LS_TRY(copy_range(s, steps, 0, s->nfloats, &to, e));
+    *scaler_p = scaler_after(s, steps);
+    return LS_OK;
+}
+
+ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t steps, float *master,
+                              float *m, float *v, ls_scaler *scaler_p, ls_error *e) {
+    const ls_journal_state to = {master, m, v};
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w);
+        LS_TRY(copy_range(s, steps, b.first, b.end, &to, e));
+    }
+    *scaler_p = scaler_after(s, steps);
+    return LS_OK;
+}

@@ -1,0 +1,25 @@
+/* store_blocks.h - blocks of the state, from area to area, and from host to host. */
+#ifndef LS_EXEC_STORE_BLOCKS_H
+#define LS_EXEC_STORE_BLOCKS_H
+
+#include "exec/store.h"
+
+/* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
+ * it is not there. */
+ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
+                        ls_scaler *scaler_p, ls_error *);
+/* The same of what the worker owns by the plan; the rest stays as it is. */
+ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *master,
+                              float *m, float *v, ls_scaler *scaler_p, ls_error *);
+
+/* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
+ * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
+void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
+/* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all its steps. */
+void ls_store_list(ls_store *, unsigned char *has);
+/* Of a block: master, m and v, each [LS_BLOCK], are copied to, or become those of the worker's
+ * area, after all steps. The block is there, or missing. */
+void ls_store_read(ls_store *, size_t block, float *to);
+void ls_store_write(ls_store *, int worker, size_t block, const float *from);
+
+#endif

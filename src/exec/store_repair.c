@@ -1,0 +1,74 @@
+/* store_repair.c - see store_repair.h. */
+#include "exec/store_repair.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "exec/store_inside.h"
+#include "exec/store_step.h"
+#include "exec/update.h"
+
+static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_note *n,
+                          const ls_compute *c) {
+    int area = atomic_load(&s->workers[w].area);
+    ls_journal journal = ls_store_journal(s, w);
+    const ls_update u = {.plan = p,
+                         .worker = w,
+                         .grads = ls_store_grads(s, w),
+                         .params = ls_store_params(s, area),
+                         .state = ls_store_flat_of(s, area),
+                         .journal = &journal,
+                         .step = &n->update,
+                         .skipped = n->out.skipped,
+                         .steps = n->steps};
+    for (int k = 0; k < p->nbuckets; k++) ls_update_bucket(&u, c, k);
+}
+
+static bool is_void(const ls_store *s, int w) { return atomic_load(&s->workers[w].is_void) != 0; }
+
+static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
+                             const ls_store_note *note, ls_error *e) {
+    ls_compute c;
+    LS_TRY(ls_compute_init(&c, 1, 0, e));
+    for (int w = first; w < first + n; w++)
+        if (!is_void(s, w)) finish_update(s, p, w, note, &c);
+    ls_compute_close(&c);
+    ls_store_decide(s, first, note); /* which another host may have told */
+    s->head->scaler = note->scaler;
+    atomic_store(&s->head->steps, note->steps);
+    return LS_OK;
+}
+
+ls_status ls_store_mend(ls_store *s, const ls_plan *p, int first, int n, const ls_store_note *note,
+                        ls_error *e) {
+    if (ls_store_steps(s) < 0) return LS_OK; /* nothing to mend */
+    for (int w = first; w < first + n; w++) {
+        if (is_void(s, w)) ls_store_mark_owned(s, p, w, 0);
+        ls_journal j = ls_store_journal(s, w);
+        ls_journal_state state = ls_store_flat_of(s, atomic_load(&s->workers[w].area));
+        ls_journal_mend(&j, &state);
+    }
+    if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
+    for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_void, 0);
+    return LS_OK;
+}
+
+/* Pages that are empty take no memory, but where the system can't take them back. */
+static void empty(void *memory, size_t nbytes) {
+    if (madvise(memory, nbytes, MADV_REMOVE) != 0) memset(memory, 0, nbytes);
+}
+
+void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
+    for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
+    atomic_store(&s->head->places, 0);
+    for (int w = 0; w < s->most; w++) { /* of a step that is to be done again */
+        if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
+        ls_store_forget_step(s, w);
+    }
+    if (steps == ls_store_steps(s)) return;
+    if (steps < 0) { /* what was done will be done again, from memory that is clear */
+        for (int area = 0; area < s->most; area++) empty(ls_store_area_at(s, area), s->area_nbytes);
+    }
+    s->head->scaler = *scaler;
+    atomic_store(&s->head->steps, steps);
+}
