@@ -78,16 +78,22 @@ void ls_trained_close(ls_trained *t) {
     *t = (ls_trained){0};
 }
 
-static ls_status emit(const ls_trained *t, uint32_t token, ls_write_fn *fn, void *arg,
-                      ls_error *e) {
+/* The caller's function that takes the text. */
+typedef struct sink {
+    const ls_tokenizer *tokenizer;
+    ls_write_fn *fn;
+    void *arg;
+} sink;
+
+static ls_status emit(const sink *to, uint32_t token, ls_error *e) {
     size_t nbytes = 0;
-    const uint8_t *bytes = ls_tokenizer_bytes(t->tokenizer, token, &nbytes);
-    return fn(bytes, nbytes, arg, e);
+    const uint8_t *bytes = ls_tokenizer_bytes(to->tokenizer, token, &nbytes);
+    return to->fn(bytes, nbytes, to->arg, e);
 }
 
 /* text [n + s->ntokens], of which n are there. */
-static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
-                       ls_write_fn *fn, void *arg, ls_error *e) {
+static ls_status write_tokens(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
+                              const sink *to, ls_error *e) {
     ls_dtype type = ls_config_compute(&t->config);
     ls_decode d = {.model = &t->model, .compute = &t->compute, .dtype = type, .params = t->params};
     size_t nbytes = ls_decode_nbytes(&t->model, type);
@@ -98,7 +104,7 @@ static ls_status go_on(const ls_trained *t, const ls_sampling *s, uint32_t *text
         const float *logits = ls_decode_text(&d, text, n);
         double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, s->number, (uint64_t)i);
         text[n] = ls_sampler_draw(&sampler, logits, s->rule, u);
-        status = emit(t, text[n], fn, arg, e);
+        status = emit(to, text[n], e);
     }
     ls_sampler_free(&sampler);
     ls_unmap(d.memory, nbytes);
@@ -109,6 +115,7 @@ ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn
                       ls_error *e) {
     const char *prompt = *s->prompt ? s->prompt : "\n";
     ls_token_list encoded;
+    const sink to = {t->tokenizer, fn, arg};
     LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), "--prompt",
                                &encoded, e));
     size_t n = encoded.n;
@@ -116,8 +123,8 @@ ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn
     memcpy(text, encoded.ids, n * sizeof *text);
     free(encoded.ids);
     ls_status status = LS_OK;
-    for (size_t i = 0; status == LS_OK && i < n; i++) status = emit(t, text[i], fn, arg, e);
-    if (status == LS_OK) status = go_on(t, s, text, (int64_t)n, fn, arg, e);
+    for (size_t i = 0; status == LS_OK && i < n; i++) status = emit(&to, text[i], e);
+    if (status == LS_OK) status = write_tokens(t, s, text, (int64_t)n, &to, e);
     free(text);
     return status;
 }

@@ -16,24 +16,9 @@
 #ifndef LS_STORAGE_CHECKPOINT_H
 #define LS_STORAGE_CHECKPOINT_H
 
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "model/gpt.h"
-#include "optim/scaler.h"
-#include "plan/plan.h"
-
-/* The flat buffers of a run: each [model->nfloats]. params: the f32 masters, where parameters are
- * kept in 16 bits. */
-typedef struct ls_train_state {
-    const ls_model *model;
-    int64_t step; /* steps complete */
-    float *params, *m, *v;
-    const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
-    int nowned;
-    bool all_params;  /* of the parameters all, whatever is owned */
-    ls_scaler scaler; /* scale 0: none is in use */
-} ls_train_state;
+#include "storage/state.h"
 
 typedef struct ls_checkpoint_extra {
     const ls_buf *tokenizer, *config; /* the files' text */
@@ -61,11 +46,15 @@ char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt);
 /* The folder, and files with room for what is written. On failure nothing remains. */
 ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *, ls_error *);
 /* What workers first to end - 1 own by the plan. */
-ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *, const ls_plan *, int first,
-                             int end, ls_error *);
-/* Workers 0 to end - 1 own all, and their parts are written. On failure nothing remains. */
+typedef struct ls_owners {
+    const ls_plan *plan;
+    int first, end;
+} ls_owners;
+ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *, const ls_owners *,
+                             ls_error *);
+/* The parts of workers 0 to end - 1 are written, and they own all. On failure nothing remains. */
 ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_train_state *,
-                               const ls_plan *, int end, const ls_checkpoint_extra *, ls_error *);
+                               const ls_owners *, const ls_checkpoint_extra *, ls_error *);
 void ls_checkpoint_drop(const char *hidden);
 
 /* That of a step: free() it. */
@@ -102,6 +91,9 @@ typedef struct ls_checkpoint_info {
 
 /* Reads and checks all; manifest, files and logical hashes must agree. */
 ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *);
+
+/* The same, and no other checkpoint is looked at to name it in the message. */
+ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *);
 
 /* Appends a table of the checkpoint's tensors. */
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);

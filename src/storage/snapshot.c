@@ -116,15 +116,16 @@ static ls_status await_parts(const ls_snapshot_run *r, ls_error *e) {
 static ls_status write_with_others(const writing *w, const ls_checkpoint_extra *x,
                                    const char *hidden, uint32_t attempt, ls_error *e) {
     const ls_snapshot_run *r = w->run;
+    const ls_owners own = {r->plan, w->first, w->end}, all = {r->plan, 0, nwriters(r->plan)};
     LS_TRY(ls_checkpoint_begin(hidden, &w->state, e));
     atomic_store(&r->state->attempt, attempt);
-    ls_status s = ls_checkpoint_part(hidden, &w->state, r->plan, w->first, w->end, e);
+    ls_status s = ls_checkpoint_part(hidden, &w->state, &own, e);
     if (s == LS_OK) s = await_parts(r, e);
     if (s != LS_OK) {
         ls_checkpoint_drop(hidden);
         return s;
     }
-    return ls_checkpoint_finish(r->dir, hidden, &w->state, r->plan, nwriters(r->plan), x, e);
+    return ls_checkpoint_finish(r->dir, hidden, &w->state, &all, x, e);
 }
 
 static ls_status write_first(const writing *w, const ls_checkpoint_extra *x, ls_error *e) {
@@ -173,8 +174,9 @@ static ls_status write_part(const writing *w, ls_error *e) {
     if (await_peers(r->state) != LS_PEERS_OPENED)
         return ls_fail(e, LS_EABORT, "the checkpoint was given up elsewhere");
     uint32_t attempt = atomic_load(&r->state->attempt);
+    const ls_owners own = {r->plan, w->first, w->end};
     char *hidden = ls_checkpoint_hidden(r->dir, w->state.step, attempt);
-    ls_status s = ls_checkpoint_part(hidden, &w->state, r->plan, w->first, w->end, e);
+    ls_status s = ls_checkpoint_part(hidden, &w->state, &own, e);
     if (s != LS_OK && !ls_file_exists(hidden))
         s = ls_fail(e, LS_EABORT, "%s: was removed elsewhere", hidden);
     free(hidden);

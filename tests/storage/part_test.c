@@ -96,14 +96,16 @@ static void write_parts(const ls_plan *p, const char *hidden, int left_out) {
     for (int w = ls_plan_shards(p) - 1; w >= 0; w--) {
         ls_train_state s = state_of(p, w);
         if (w == ls_plan_shards(p) - 1) assert_ls_ok(ls_checkpoint_begin(hidden, &s, &e), e);
-        if (w != left_out) assert_ls_ok(ls_checkpoint_part(hidden, &s, p, w, w + 1, &e), e);
+        const ls_owners own = {p, w, w + 1};
+        if (w != left_out) assert_ls_ok(ls_checkpoint_part(hidden, &s, &own, &e), e);
         free(s.params);
     }
 }
 
 static ls_status finish(const ls_plan *p, const char *hidden, ls_error *e) {
     ls_train_state s = state_of(p, 0);
-    ls_status status = ls_checkpoint_finish(run, hidden, &s, p, ls_plan_shards(p), &extra, e);
+    const ls_owners all = {p, 0, ls_plan_shards(p)};
+    ls_status status = ls_checkpoint_finish(run, hidden, &s, &all, &extra, e);
     free(s.params);
     return status;
 }

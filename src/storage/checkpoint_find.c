@@ -1,0 +1,98 @@
+/* checkpoint_find.c - finds checkpoints of a run: see checkpoint.h. */
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "storage/checkpoint.h"
+#include "storage/checkpoints.h"
+#include "storage/manifest.h"
+
+static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
+
+char *ls_checkpoint_path(const char *run, int64_t step) {
+    return ls_format("%s/checkpoints/step-%lld", run, (long long)step);
+}
+
+static ls_status none(const char *run, ls_error *e) {
+    return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again", run);
+}
+
+ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    int64_t step = -1;
+    ls_status s = ls_checkpoints_below(folder, INT64_MAX, &step, e);
+    free(folder);
+    if (s == LS_OK && step < 0) s = none(run, e);
+    LS_TRY(s);
+    *path_p = ls_checkpoint_path(run, step);
+    if (step_p) *step_p = step;
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
+    char *folder = join(run, "checkpoints"), *path = NULL;
+    int64_t below = INT64_MAX, step = -1;
+    ls_error damage = {0};
+    ls_checkpoint_info i;
+    ls_status s;
+    while ((s = ls_checkpoints_below(folder, below, &step, e)) == LS_OK && step >= 0) {
+        path = ls_format("%s/step-%lld", folder, (long long)step);
+        if (ls_checkpoint_read_back(path, &i, &damage) == LS_OK) break;
+        ls_log("passed over: %s", damage.msg);
+        free(path);
+        path = NULL;
+        below = step;
+    }
+    free(folder);
+    LS_TRY(s);
+    if (!path && below < INT64_MAX)
+        return ls_fail(e, LS_EINVAL, "%s: has no checkpoint that is whole", run);
+    *path_p = path;
+    *step_p = path ? step : 0;
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
+    char *manifest = join(path, LS_MANIFEST_FILE), *folder = join(path, "checkpoints");
+    bool is_checkpoint = ls_file_exists(manifest), is_run = ls_file_exists(folder);
+    bool exists = ls_file_exists(path);
+    free(manifest);
+    free(folder);
+    if (is_run) return ls_checkpoint_newest(path, path_p, NULL, e);
+    if (!is_checkpoint)
+        return ls_fail(e, LS_EIO, "%s: %s", path,
+                       exists
+                           ? "is neither a run nor a complete checkpoint (it has no manifest.json)"
+                           : "does not exist");
+    *path_p = ls_strdup(path);
+    return LS_OK;
+}
+
+bool ls_checkpoint_val(const char *run, int64_t step, int64_t nsamples, double *loss_p) {
+    char *path = ls_checkpoint_path(run, step);
+    ls_manifest m = {0};
+    bool good = ls_manifest_read(path, &m, NULL) == LS_OK && m.step == step &&
+                ls_manifest_val_loss(&m, nsamples, loss_p);
+    ls_manifest_free(&m);
+    free(path);
+    return good;
+}
+
+int64_t ls_checkpoint_best(const char *run, int64_t newest, int64_t nsamples, double *loss_p) {
+    int64_t best = 0, step = newest + 1;
+    double loss = 0, lowest = 0;
+    while (ls_checkpoint_below(run, step, &step, NULL) == LS_OK && step > 0) {
+        if (!ls_checkpoint_val(run, step, nsamples, &loss) || (best && loss > lowest)) continue;
+        best = step;
+        lowest = loss;
+    }
+    if (best) *loss_p = lowest;
+    return best;
+}
+
+ls_status ls_checkpoint_below(const char *run, int64_t below, int64_t *step_p, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    ls_status s = ls_checkpoints_below(folder, below, step_p, e);
+    free(folder);
+    return s;
+}

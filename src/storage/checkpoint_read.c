@@ -1,0 +1,208 @@
+/* checkpoint_read.c - reads and checks a checkpoint: see checkpoint.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/json.h"
+#include "storage/checkpoint.h"
+#include "storage/checkpoints.h"
+#include "storage/manifest.h"
+
+static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
+
+typedef struct opened {
+    const char *path;
+    ls_manifest manifest;
+    ls_safetensors weights, optimizer;
+} opened;
+
+static void close_all(opened *o) {
+    ls_safetensors_close(&o->weights);
+    ls_safetensors_close(&o->optimizer);
+    ls_manifest_free(&o->manifest);
+}
+
+static ls_status open_all(const char *path, opened *o, ls_error *e) {
+    *o = (opened){.path = path};
+    char *weights = join(path, LS_WEIGHTS_FILE), *optimizer = join(path, LS_OPTIMIZER_FILE);
+    ls_status s = ls_manifest_read(path, &o->manifest, e);
+    if (s == LS_OK) s = ls_manifest_check_files(&o->manifest, path, e);
+    if (s == LS_OK) s = ls_safetensors_open(weights, &o->weights, e);
+    if (s == LS_OK) s = ls_safetensors_open(optimizer, &o->optimizer, e);
+    free(weights);
+    free(optimizer);
+    if (s != LS_OK) close_all(o);
+    return s;
+}
+
+/* What is owned of floats [first, first + count). */
+static void copy_owned(const ls_train_state *s, float *flat, size_t first, const float *data,
+                       size_t count) {
+    const ls_bucket all = {.first = first, .end = first + count};
+    for (int i = 0; i < (s->owned ? s->nowned : 1); i++) {
+        const ls_bucket *b = s->owned ? &s->owned[i] : &all;
+        size_t from = b->first > first ? b->first : first;
+        size_t end = b->end < first + count ? b->end : first + count;
+        if (from < end) memcpy(flat + from, data + (from - first), (end - from) * sizeof *flat);
+    }
+}
+
+/* Where a kind of tensor is loaded from, and to. */
+typedef struct loading {
+    const opened *from;
+    const ls_safetensors *file;
+    const char *suffix;         /* of the tensors' names */
+    const ls_train_state *part; /* what is owned of it is filled */
+    float *flat;
+} loading;
+
+/* Copies the tensor NAME + suffix to its place in the flat buffer. */
+static ls_status load_param(const loading *l, const ls_param *p, ls_error *e) {
+    char name[LS_TENSOR_NAME];
+    snprintf(name, sizeof name, "%s%s", p->name, l->suffix);
+    const ls_tensor *t = ls_safetensors_find(l->file, name);
+    if (!t)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has no tensor '%s'; it is of another architecture than the config",
+                       l->from->path, name);
+    bool same = t->ndims == p->ndims;
+    for (int d = 0; same && d < p->ndims; d++) same = t->dims[d] == p->dims[d];
+    if (!same)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: tensor '%s' is [%lld, %lld], the config's model wants [%lld, %lld]; it "
+                       "is of another architecture",
+                       l->from->path, name, (long long)t->dims[0],
+                       (long long)(t->ndims > 1 ? t->dims[1] : 1), (long long)p->dims[0],
+                       (long long)(p->ndims > 1 ? p->dims[1] : 1));
+    copy_owned(l->part, l->flat, p->offset, t->data, p->count);
+    return LS_OK;
+}
+
+static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
+    if (o->weights.n != (size_t)s->model->nparams)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has %zu tensors, the config's model %d; it is of another architecture",
+                       o->path, o->weights.n, s->model->nparams);
+    const ls_train_state whole = {0};
+    const loading kinds[] = {{o, &o->weights, "", s->all_params ? &whole : s, s->params},
+                             {o, &o->optimizer, ".exp_avg", s, s->m},
+                             {o, &o->optimizer, ".exp_avg_sq", s, s->v}};
+    for (int i = 0; i < s->model->nparams; i++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            if (kinds[k].flat) LS_TRY(load_param(&kinds[k], &s->model->params[i], e));
+    s->step = o->manifest.step;
+    s->scaler = o->manifest.scaler;
+    return LS_OK;
+}
+
+static ls_status load(const char *path, ls_train_state *s, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_status status = load_state(&o, s, e);
+    close_all(&o);
+    return status;
+}
+
+ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_checkpoint_info info = {.step = o.manifest.step, .ntensors = o.weights.n};
+    info.weights = ls_state_hash_weights(o.weights.tensors, o.weights.n);
+    info.optimizer = ls_state_hash_moments(o.optimizer.tensors, o.optimizer.n, o.manifest.step,
+                                           &o.manifest.scaler);
+    for (size_t i = 0; i < o.weights.n; i++) info.count += o.weights.tensors[i].count;
+    info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes;
+    ls_status s = ls_manifest_check_hash(&o.manifest, path, "weights_hash", info.weights, e);
+    if (s == LS_OK)
+        s = ls_manifest_check_hash(&o.manifest, path, "optimizer_hash", info.optimizer, e);
+    close_all(&o);
+    if (s == LS_OK) *i_p = info;
+    return s;
+}
+
+static ls_status show(const char *path, ls_buf *out, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    size_t count = 0;
+    for (size_t i = 0; i < o.weights.n; i++) count += o.weights.tensors[i].count;
+    ls_buf_escape(out, LS_ESCAPE_LINE, path, strlen(path));
+    ls_buf_printf(out, "\nstep %lld, %zu tensors, %zu parameters\n", (long long)o.manifest.step,
+                  o.weights.n, count);
+    for (size_t i = 0; i < o.weights.n; i++) {
+        const ls_tensor *t = &o.weights.tensors[i];
+        char name[4 * LS_TENSOR_NAME];
+        ls_escape(LS_ESCAPE_LINE, t->name, strlen(t->name), name, sizeof name);
+        ls_buf_printf(out, "  %-28s f32 [", name);
+        for (int d = 0; d < t->ndims; d++)
+            ls_buf_printf(out, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
+        ls_buf_printf(out, "]\n");
+    }
+    close_all(&o);
+    return LS_OK;
+}
+
+/* ---- for readers ---- */
+
+/* The newest good one before step-N at `path`: free() it. NULL: there is none. */
+static char *older_good(const char *path) {
+    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL, *good = NULL;
+    int64_t step = slash ? ls_checkpoints_step_of(slash + 1) : -1;
+    ls_checkpoint_info i;
+    if (slash) *slash = 0;
+    while (!good && step > 0 && ls_checkpoints_below(real, step, &step, NULL) == LS_OK &&
+           step >= 0) {
+        good = ls_format("%s/step-%lld", real, (long long)step);
+        if (ls_checkpoint_read_back(good, &i, NULL) == LS_OK) break;
+        free(good);
+        good = NULL;
+    }
+    free(real);
+    return good;
+}
+
+/* To the error of a checkpoint that is not good: what there is instead. */
+static ls_status name_older(const char *path, ls_status s, ls_error *e) {
+    if (s == LS_OK || !e) return s;
+    ls_error why = *e;
+    char *good = older_good(path);
+    if (good) ls_fail(e, s, "%.300s; an older checkpoint is good: %s", why.msg, good);
+    free(good);
+    return s;
+}
+
+ls_status ls_checkpoint_load(const char *path, ls_train_state *s, ls_error *e) {
+    return name_older(path, load(path, s, e), e);
+}
+
+ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
+    return name_older(path, ls_checkpoint_read_back(path, i_p, e), e);
+}
+
+ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
+    return name_older(path, show(path, out, e), e);
+}
+
+ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_json *j = ls_json_new_object(), *tensors = ls_json_new_array();
+    size_t count = 0;
+    for (size_t i = 0; i < o.weights.n; i++) {
+        const ls_tensor *t = &o.weights.tensors[i];
+        ls_json *tensor = ls_json_new_object(), *shape = ls_json_new_array();
+        for (int d = 0; d < t->ndims; d++) ls_json_push(shape, ls_json_new_integer(t->dims[d]));
+        ls_json_set(tensor, "name", ls_json_new_text(t->name));
+        ls_json_set(tensor, "dtype", ls_json_new_text("f32"));
+        ls_json_set(tensor, "shape", shape);
+        ls_json_push(tensors, tensor);
+        count += t->count;
+    }
+    ls_json_set(j, "checkpoint", ls_json_new_path(path));
+    ls_json_set(j, "step", ls_json_new_integer(o.manifest.step));
+    ls_json_set(j, "parameters", ls_json_new_integer((int64_t)count));
+    ls_json_set(j, "tensors", tensors);
+    close_all(&o);
+    *j_p = j;
+    return LS_OK;
+}

@@ -1,0 +1,197 @@
+/* checkpoint_write.c - writes checkpoints: see checkpoint.h. */
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "storage/checkpoint.h"
+#include "storage/checkpoints.h"
+#include "storage/corpus_record.h"
+#include "storage/manifest.h"
+#include "storage/part.h"
+
+static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
+
+static ls_status write_tensors(const char *folder, const char *name, const ls_tensor *t, size_t n,
+                               ls_json *files, ls_error *e) {
+    char *path = join(folder, name);
+    ls_status s = ls_safetensors_write(path, t, n, e);
+    free(path);
+    return s == LS_OK ? ls_manifest_list(folder, name, files, e) : s;
+}
+
+static ls_status write_text(const char *folder, const char *name, const ls_buf *text,
+                            ls_json *files, ls_error *e) {
+    char *path = join(folder, name);
+    ls_status s = ls_file_write(path, text->data, text->len, e);
+    free(path);
+    return s == LS_OK ? ls_manifest_list(folder, name, files, e) : s;
+}
+
+/* What is beside the tensors, the manifest last. Takes over `files`, which lists them. */
+static ls_status write_rest(const char *folder, const ls_train_state *s, const ls_state_hashes *h,
+                            const ls_checkpoint_extra *x, ls_json *files, ls_error *e) {
+    ls_status status = write_text(folder, LS_TOKENIZER_FILE, x->tokenizer, files, e);
+    if (status == LS_OK) status = write_text(folder, LS_CONFIG_FILE, x->config, files, e);
+    if (status == LS_OK && x->record)
+        status = write_text(folder, LS_CORPUS_RECORD, x->record, files, e);
+    if (status != LS_OK) {
+        ls_json_free(files);
+        return status;
+    }
+    LS_TRY(ls_manifest_write(folder, s, h, x, files, e));
+    return ls_file_sync_dir(folder, e);
+}
+
+static ls_status write_folder(const char *folder, const ls_train_state *s,
+                              const ls_checkpoint_extra *x, ls_error *e) {
+    size_t n = (size_t)s->model->nparams;
+    ls_tensor *weights = ls_state_weights(s), *moments = ls_state_moments(s);
+    ls_json *files = ls_json_new_array();
+    ls_status status = write_tensors(folder, LS_WEIGHTS_FILE, weights, n, files, e);
+    if (status == LS_OK)
+        status = write_tensors(folder, LS_OPTIMIZER_FILE, moments, 2 * n, files, e);
+    if (status == LS_OK) {
+        ls_state_hashes h = {ls_state_hash_weights(weights, n),
+                             ls_state_hash_moments(moments, 2 * n, s->step, &s->scaler)};
+        status = write_rest(folder, s, &h, x, files, e);
+    } else {
+        ls_json_free(files);
+    }
+    free(weights);
+    free(moments);
+    return status;
+}
+
+/* From the disk, as far as the system lets it go there. */
+static ls_status read_back(const char *folder, ls_error *e) {
+    static const char *const names[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
+                                        LS_CONFIG_FILE,  LS_CORPUS_RECORD,  LS_MANIFEST_FILE};
+    ls_checkpoint_info i;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char *path = join(folder, names[k]);
+        ls_file_forget(path);
+        free(path);
+    }
+    return ls_checkpoint_read_back(folder, &i, e);
+}
+
+/* All is written: the hidden folder gets its name. On failure it is removed. */
+static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
+                         const ls_checkpoint_extra *x, ls_status status, ls_error *e) {
+    char *folder = join(run, "checkpoints");
+    char *name = ls_format("step-%lld", (long long)s->step), *final = join(folder, name);
+    if (status == LS_OK) status = read_back(hidden, e);
+    if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
+    if (status == LS_OK) status = ls_file_rename(hidden, final, e);
+    if (status == LS_OK) status = ls_file_sync_dir(folder, e);
+    if (status == LS_OK) {
+        double loss = 0;
+        int64_t best =
+            x->best_samples ? ls_checkpoint_best(run, s->step, x->best_samples, &loss) : 0;
+        ls_checkpoints_tidy(folder, s->step, x->keep, best);
+    } else {
+        ls_checkpoint_drop(hidden);
+    }
+    free(folder);
+    free(name);
+    free(final);
+    return status;
+}
+
+ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
+                              const ls_checkpoint_extra *x, ls_error *e) {
+    char *hidden =
+        ls_format("%s/checkpoints/%s%lld", run, LS_CHECKPOINT_HIDDEN, (long long)s->step);
+    ls_status status = ls_file_remove_tree(hidden, e); /* of a run that was killed */
+    if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
+    if (status == LS_OK) status = write_folder(hidden, s, x, e);
+    status = publish(run, hidden, s, x, status, e);
+    free(hidden);
+    return status;
+}
+
+/* ---- writing by several ---- */
+
+char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt) {
+    return ls_format("%s/checkpoints/%s%lld.%08x", run, LS_CHECKPOINT_HIDDEN, (long long)step,
+                     attempt);
+}
+
+void ls_checkpoint_drop(const char *hidden) { ls_file_remove_tree(hidden, NULL); }
+
+/* The two files of tensors. */
+typedef struct tensor_files {
+    char *paths[LS_PART_FILES];
+    ls_tensor *tensors[LS_PART_FILES];
+    ls_part_file files[LS_PART_FILES];
+} tensor_files;
+
+static void files_of(const char *hidden, const ls_train_state *s, tensor_files *f) {
+    f->paths[0] = join(hidden, LS_WEIGHTS_FILE);
+    f->paths[1] = join(hidden, LS_OPTIMIZER_FILE);
+    f->tensors[0] = ls_state_weights(s);
+    f->tensors[1] = ls_state_moments(s);
+    for (int i = 0; i < LS_PART_FILES; i++)
+        f->files[i] = (ls_part_file){f->paths[i], f->tensors[i], 1 + i};
+}
+
+static void drop_files(tensor_files *f) {
+    for (int i = 0; i < LS_PART_FILES; i++) {
+        free(f->paths[i]);
+        free(f->tensors[i]);
+    }
+}
+
+ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *s, ls_error *e) {
+    tensor_files f;
+    ls_status status = ls_file_make_dirs(hidden, e);
+    files_of(hidden, s, &f);
+    for (int i = 0; status == LS_OK && i < LS_PART_FILES; i++) {
+        size_t n = (size_t)s->model->nparams * (size_t)f.files[i].each;
+        status = ls_safetensors_reserve(f.paths[i], f.tensors[i], n, e);
+    }
+    if (status == LS_OK) status = ls_file_sync_dir(hidden, e);
+    if (status != LS_OK) ls_checkpoint_drop(hidden);
+    drop_files(&f);
+    return status;
+}
+
+ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const ls_owners *o,
+                             ls_error *e) {
+    tensor_files f;
+    files_of(hidden, s, &f);
+    ls_status status = ls_part_write(hidden, f.files, o->plan, o->first, o->end, e);
+    drop_files(&f);
+    return status;
+}
+
+/* The rest is known from the files: nobody has all of the state in memory. */
+static ls_status complete(const char *hidden, const ls_train_state *s, const tensor_files *f,
+                          const ls_checkpoint_extra *x, ls_error *e) {
+    ls_json *files = ls_json_new_array();
+    ls_safetensors weights = {0}, moments = {0};
+    ls_status status = ls_manifest_list(hidden, LS_WEIGHTS_FILE, files, e);
+    if (status == LS_OK) status = ls_manifest_list(hidden, LS_OPTIMIZER_FILE, files, e);
+    if (status == LS_OK) status = ls_safetensors_open(f->paths[0], &weights, e);
+    if (status == LS_OK) status = ls_safetensors_open(f->paths[1], &moments, e);
+    if (status == LS_OK) {
+        ls_state_hashes h = {
+            ls_state_hash_weights(weights.tensors, weights.n),
+            ls_state_hash_moments(moments.tensors, moments.n, s->step, &s->scaler)};
+        status = write_rest(hidden, s, &h, x, files, e);
+    } else {
+        ls_json_free(files);
+    }
+    ls_safetensors_close(&weights);
+    ls_safetensors_close(&moments);
+    return status;
+}
+
+ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_train_state *s,
+                               const ls_owners *o, const ls_checkpoint_extra *x, ls_error *e) {
+    tensor_files f;
+    files_of(hidden, s, &f);
+    ls_status status = ls_part_check(hidden, f.files, o->plan, o->end, e);
+    if (status == LS_OK) status = complete(hidden, s, &f, x, e);
+    drop_files(&f);
+    return publish(run, hidden, s, x, status, e);
+}

@@ -1,0 +1,107 @@
+/* checkpoints.c - see checkpoints.h. */
+#include "storage/checkpoints.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
+
+/* ---- listing ---- */
+
+int64_t ls_checkpoints_step_of(const char *name) {
+    char *end = NULL;
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
+    errno = 0;
+    long long step = strtoll(name + 5, &end, 10);
+    return *end || errno ? -1 : step;
+}
+
+ls_status ls_checkpoints_below(const char *folder, int64_t below, int64_t *step_p, ls_error *e) {
+    DIR *d = opendir(folder);
+    int64_t newest = -1;
+    if (!d && errno != ENOENT)
+        return ls_fail(e, LS_EIO, "%s: can't be read: %s", folder, strerror(errno));
+    errno = 0;
+    for (struct dirent *f; d && (f = readdir(d));) {
+        int64_t step = ls_checkpoints_step_of(f->d_name);
+        if (step < below && step > newest) newest = step;
+        errno = 0;
+    }
+    int failed = d ? errno : 0;
+    if (d) closedir(d);
+    if (failed) return ls_fail(e, LS_EIO, "%s: can't be read: %s", folder, strerror(failed));
+    *step_p = newest;
+    return LS_OK;
+}
+
+/* ---- pruning ---- */
+
+static void remove_in(const char *folder, const char *name) {
+    char *path = join(folder, name);
+    ls_file_remove_tree(path, NULL);
+    free(path);
+}
+
+/* Removes what programs that were killed left half written: nobody else writes now. */
+static void remove_half_written(const char *folder) {
+    DIR *d = opendir(folder);
+    for (struct dirent *f; d && (f = readdir(d));)
+        if (strncmp(f->d_name, LS_CHECKPOINT_HIDDEN, sizeof LS_CHECKPOINT_HIDDEN - 1) == 0)
+            remove_in(folder, f->d_name);
+    if (d) closedir(d);
+}
+
+/* Of those up to `newest`, which is good, all but `keep` and `best` go. What is beyond it was
+ * passed over when the run went on, and counts for nothing. Failing to is no failure of the
+ * checkpoint. */
+static void remove_old(const char *folder, int64_t newest, int64_t keep, int64_t best) {
+    int64_t step = newest + 1;
+    for (int64_t i = 0; keep > 0; i++) {
+        if (ls_checkpoints_below(folder, step, &step, NULL) != LS_OK || step < 0) return;
+        char *name = ls_format("step-%lld", (long long)step);
+        if (i >= keep && step != best) remove_in(folder, name);
+        free(name);
+    }
+}
+
+/* For the user's eyes: a checkpoint is complete without it, and nothing reads it here. */
+static void link_to(const char *folder, const char *link_name, const char *name) {
+    char *link = join(folder, link_name), *fresh = ls_format("%s/.%s", folder, link_name);
+    unlink(fresh);
+    if (symlink(name, fresh) != 0 || rename(fresh, link) != 0) {
+        ls_log("%s: can't be linked to %s, which is complete: %s", link, name, strerror(errno));
+        unlink(fresh);
+        unlink(link); /* rather none than one that is wrong */
+    }
+    free(link);
+    free(fresh);
+}
+
+/* `best` is 0 where none is kept: then a link from before goes with its checkpoint. */
+static void link_best(const char *folder, int64_t best) {
+    char *name = ls_format("step-%lld", (long long)best), *link = join(folder, "best"), to[8];
+    if (best)
+        link_to(folder, "best", name);
+    else if (readlink(link, to, sizeof to) > 0 && !ls_file_is_dir(link))
+        unlink(link);
+    free(name);
+    free(link);
+}
+
+void ls_checkpoints_tidy(const char *folder, int64_t newest, int64_t keep, int64_t best) {
+    char *name = ls_format("step-%lld", (long long)newest);
+    link_to(folder, "latest", name);
+    free(name);
+    remove_half_written(folder);
+    if (best) link_best(folder, best);
+    remove_old(folder, newest, keep, best);
+    if (!best) link_best(folder, 0);
+}

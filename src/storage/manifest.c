@@ -1,0 +1,203 @@
+/* manifest.c - see manifest.h. */
+#include "storage/manifest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+enum { MAX_MANIFEST = 1 << 20 };
+
+static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
+
+/* ---- writing ---- */
+
+ls_status ls_manifest_list(const char *folder, const char *name, ls_json *files, ls_error *e) {
+    char *path = join(folder, name), text[LS_HASH_TEXT];
+    ls_mapped m;
+    ls_status s = ls_file_map(path, &m, e);
+    free(path);
+    if (s != LS_OK) return s;
+    ls_hash_text(ls_hash_bytes(m.data, m.nbytes), text);
+    ls_json *entry = ls_json_new_object();
+    ls_json_set(entry, "name", ls_json_new_text(name));
+    ls_json_set(entry, "bytes", ls_json_new_integer((int64_t)m.nbytes));
+    ls_json_set(entry, "xxh3_128", ls_json_new_text(text));
+    ls_json_push(files, entry);
+    ls_file_unmap(&m);
+    return LS_OK;
+}
+
+static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hashes,
+                            const ls_checkpoint_extra *x, ls_json *files) {
+    ls_json *m = ls_json_new_object(), *model = ls_json_new_object();
+    char text[LS_HASH_TEXT];
+    const ls_gpt_config *c = &s->model->config;
+    ls_json_set(m, "format", ls_json_new_text("lockstep checkpoint"));
+    ls_json_set(m, "version", ls_json_new_integer(1));
+    ls_json_set(m, "lockstep", ls_json_new_text(LS_VERSION));
+    ls_json_set(m, "step", ls_json_new_integer(s->step));
+    ls_json_set(model, "layers", ls_json_new_integer(c->layers));
+    ls_json_set(model, "width", ls_json_new_integer(c->width));
+    ls_json_set(model, "heads", ls_json_new_integer(c->heads));
+    ls_json_set(model, "context", ls_json_new_integer(c->context));
+    ls_json_set(model, "vocab", ls_json_new_integer(c->vocab));
+    ls_json_set(m, "model", model);
+    if (s->scaler.scale > 0) {
+        ls_json *scaler = ls_json_new_object();
+        snprintf(text, sizeof text, "%.17g", s->scaler.scale); /* exact; JSON numbers are not */
+        ls_json_set(scaler, "scale", ls_json_new_text(text));
+        ls_json_set(scaler, "good", ls_json_new_integer(s->scaler.good));
+        ls_json_set(scaler, "left", ls_json_new_integer(s->scaler.left));
+        ls_json_set(scaler, "skipped", ls_json_new_integer(s->scaler.skipped));
+        ls_json_set(m, "loss_scale", scaler);
+    }
+    if (x->val_samples > 0) {
+        snprintf(text, sizeof text, "%.17g", x->val_loss);
+        ls_json_set(m, "val_loss", ls_json_new_text(text));
+        ls_json_set(m, "val_samples", ls_json_new_integer(x->val_samples));
+    }
+    ls_hash_text(hashes->weights, text);
+    ls_json_set(m, "weights_hash", ls_json_new_text(text));
+    ls_hash_text(hashes->optimizer, text);
+    ls_json_set(m, "optimizer_hash", ls_json_new_text(text));
+    ls_json_set(m, "files", files);
+    return m;
+}
+
+ls_status ls_manifest_write(const char *folder, const ls_train_state *s,
+                            const ls_state_hashes *hashes, const ls_checkpoint_extra *x,
+                            ls_json *files, ls_error *e) {
+    ls_json *manifest = manifest_of(s, hashes, x, files);
+    char *path = join(folder, LS_MANIFEST_FILE);
+    ls_buf text = {0};
+    ls_json_write(manifest, 2, &text);
+    ls_buf_append(&text, "\n", 1);
+    ls_status status = ls_file_write(path, text.data, text.len, e);
+    ls_buf_free(&text);
+    free(path);
+    ls_json_free(manifest);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static ls_status read_scaler(ls_manifest *m, const char *path, ls_error *e) {
+    const ls_json *j = ls_json_get(m->json, "loss_scale");
+    const char *scale = ls_json_text(ls_json_get(j, "scale"));
+    ls_scaler s = {.scale = scale ? strtod(scale, NULL) : 0};
+    if (!j) return LS_OK;
+    if (!(s.scale > 0) || !isfinite(s.scale) || !ls_json_integer(ls_json_get(j, "good"), &s.good) ||
+        s.good < 0 || !ls_json_integer(ls_json_get(j, "left"), &s.left) || s.left < 0 ||
+        !ls_json_integer(ls_json_get(j, "skipped"), &s.skipped) || s.skipped < 0 ||
+        s.skipped > m->step)
+        return ls_fail(e, LS_EINVAL, "%s: its loss_scale is not complete, or out of range", path);
+    m->scaler = s;
+    return LS_OK;
+}
+
+static ls_status parse(ls_manifest *m, const char *path, ls_error *e) {
+    const ls_json *files = ls_json_get(m->json, "files");
+    const char *format = ls_json_text(ls_json_get(m->json, "format"));
+    int64_t version = 0;
+    if (!format || strcmp(format, "lockstep checkpoint") != 0 ||
+        !ls_json_integer(ls_json_get(m->json, "version"), &version) || version != 1 ||
+        !ls_json_is_array(files) || !ls_json_integer(ls_json_get(m->json, "step"), &m->step) ||
+        m->step < 0)
+        return ls_fail(e, LS_EINVAL, "%s: is not the manifest of a version 1 checkpoint", path);
+    return read_scaler(m, path, e);
+}
+
+ls_status ls_manifest_read(const char *folder, ls_manifest *m_p, ls_error *e) {
+    char *path = join(folder, LS_MANIFEST_FILE);
+    ls_manifest m = {0};
+    ls_buf text = {0};
+    ls_status s = ls_file_read(path, MAX_MANIFEST, &text, e);
+    if (s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, &m.json, e);
+    if (s == LS_OK) s = parse(&m, path, e);
+    ls_buf_free(&text);
+    free(path);
+    if (s == LS_OK)
+        *m_p = m;
+    else
+        ls_json_free(m.json);
+    return s;
+}
+
+void ls_manifest_free(ls_manifest *m) {
+    ls_json_free(m->json);
+    *m = (ls_manifest){0};
+}
+
+bool ls_manifest_val_loss(const ls_manifest *m, int64_t nsamples, double *loss_p) {
+    const char *text = ls_json_text(ls_json_get(m->json, "val_loss"));
+    char *end = NULL;
+    int64_t got = 0;
+    double loss = text ? strtod(text, &end) : 0;
+    bool good = text && *text && !*end && isfinite(loss) &&
+                ls_json_integer(ls_json_get(m->json, "val_samples"), &got) && got == nsamples;
+    if (good) *loss_p = loss;
+    return good;
+}
+
+/* ---- checking ---- */
+
+static ls_status check_file(const char *folder, const ls_json *entry, ls_error *e) {
+    const char *name = ls_json_text(ls_json_get(entry, "name"));
+    const char *want = ls_json_text(ls_json_get(entry, "xxh3_128"));
+    int64_t nbytes = -1;
+    if (!name || !want || strchr(name, '/') ||
+        !ls_json_integer(ls_json_get(entry, "bytes"), &nbytes))
+        return ls_fail(e, LS_EINVAL, "%s/%s: has a file entry without name, bytes or xxh3_128",
+                       folder, LS_MANIFEST_FILE);
+    char *path = join(folder, name), got[LS_HASH_TEXT];
+    ls_mapped m;
+    ls_status s = ls_file_map(path, &m, e);
+    if (s == LS_OK) {
+        ls_hash_text(ls_hash_bytes(m.data, m.nbytes), got);
+        if ((int64_t)m.nbytes != nbytes)
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: is truncated or grown: %zu bytes, the manifest says %lld", path,
+                        m.nbytes, (long long)nbytes);
+        else if (strcmp(got, want) != 0)
+            s = ls_fail(e, LS_EINVAL, "%s: is damaged: its hash is not the manifest's", path);
+        ls_file_unmap(&m);
+    }
+    free(path);
+    return s;
+}
+
+static bool lists(const ls_json *files, const char *name) {
+    for (size_t i = 0; i < ls_json_count(files); i++) {
+        const char *listed = ls_json_text(ls_json_get(ls_json_at(files, i), "name"));
+        if (listed && strcmp(listed, name) == 0) return true;
+    }
+    return false;
+}
+
+/* What is read is listed, and what is listed has its hash. */
+ls_status ls_manifest_check_files(const ls_manifest *m, const char *folder, ls_error *e) {
+    static const char *const needed[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
+                                         LS_CONFIG_FILE};
+    const ls_json *files = ls_json_get(m->json, "files");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!lists(files, needed[i]))
+            return ls_fail(e, LS_EINVAL, "%s/%s: is not complete: it does not list %s", folder,
+                           LS_MANIFEST_FILE, needed[i]);
+    for (size_t i = 0; i < ls_json_count(files); i++)
+        LS_TRY(check_file(folder, ls_json_at(files, i), e));
+    return LS_OK;
+}
+
+ls_status ls_manifest_check_hash(const ls_manifest *m, const char *folder, const char *key,
+                                 ls_hash got, ls_error *e) {
+    char text[LS_HASH_TEXT];
+    ls_hash_text(got, text);
+    const char *want = ls_json_text(ls_json_get(m->json, key));
+    if (!want || strcmp(want, text) != 0)
+        return ls_fail(e, LS_EINVAL, "%s: %s in the manifest is %s, the tensors give %s", folder,
+                       key, want ? want : "missing", text);
+    return LS_OK;
+}

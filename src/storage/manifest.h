@@ -1,0 +1,47 @@
+/* manifest.h - manifest.json of a checkpoint: its step, and the hashes of its files and of its state.
+ *
+ * It is written last, so a directory with a manifest is complete.
+ */
+#ifndef LS_STORAGE_MANIFEST_H
+#define LS_STORAGE_MANIFEST_H
+
+#include "base/json.h"
+#include "storage/checkpoint.h"
+
+/* Files of a checkpoint; corpus.json (corpus_record.h) may be missing. */
+#define LS_WEIGHTS_FILE   "model.safetensors"
+#define LS_OPTIMIZER_FILE "optimizer.safetensors"
+#define LS_TOKENIZER_FILE "tokenizer.json"
+#define LS_CONFIG_FILE    "config.yaml"
+#define LS_MANIFEST_FILE  "manifest.json"
+
+/* Appends name, size and hash of a written file to the array `files`. */
+ls_status ls_manifest_list(const char *folder, const char *name, ls_json *files, ls_error *);
+
+/* What a manifest says of the state. */
+typedef struct ls_state_hashes {
+    ls_hash weights, optimizer;
+} ls_state_hashes;
+
+/* Writes the file. Takes over `files`. */
+ls_status ls_manifest_write(const char *folder, const ls_train_state *, const ls_state_hashes *,
+                            const ls_checkpoint_extra *, ls_json *files, ls_error *);
+
+typedef struct ls_manifest {
+    ls_json *json;
+    int64_t step;
+    ls_scaler scaler; /* scale 0: none */
+} ls_manifest;
+
+/* On failure there is nothing to free. */
+ls_status ls_manifest_read(const char *folder, ls_manifest *m_p, ls_error *);
+void ls_manifest_free(ls_manifest *);
+/* Does it list all files that a reader needs, and do they have the sizes and hashes that it says? */
+ls_status ls_manifest_check_files(const ls_manifest *, const char *folder, ls_error *);
+/* The hash `key` in it must be this one. */
+ls_status ls_manifest_check_hash(const ls_manifest *, const char *folder, const char *key, ls_hash,
+                                 ls_error *);
+/* The validation loss over so many samples; false: it has none. */
+bool ls_manifest_val_loss(const ls_manifest *, int64_t nsamples, double *loss_p);
+
+#endif
