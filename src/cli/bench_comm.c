@@ -261,6 +261,7 @@ static void print_head(worker *w) {
              ls_group_size(w->group),
              o->private_buffers ? "buffers of the program" : "buffers of the group", host.nodename,
              ls_cores());
+    if (o->busy) ls_print("# beside %d busy process%s\n", o->busy, o->busy > 1 ? "es" : "");
     print_links(end);
     if (o->all) return;
     print_reasons(w);
@@ -536,6 +537,7 @@ static int run_processes(const cli_bench_comm *o, atomic_int *told) {
     worker first = {.o = o, .told = told};
     ls_launch_options l = {.nworkers = o->workers,
                            .arena_nbytes = arena_nbytes(o),
+                           .bind = true, /* as `lockstep run` and mpirun do */
                            .main = process_main,
                            .arg = &first};
     ls_error e = {0};

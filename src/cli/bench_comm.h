@@ -1,7 +1,8 @@
 /* bench_comm.h - lockstep bench comm: times our own collectives by the procedure of
  * bench/measure.h, by which the peers' programs time theirs.
  *
- * The command starts its workers itself: forked processes, or threads. Where the environment says
+ * The command starts its workers itself: forked processes, each bound to its part of the cores as
+ * `lockstep run` does, or threads. Where the environment says
  * that it is one of several workers already (`lockstep run -n 4 lockstep bench comm`, mpirun,
  * srun), it is that worker, and worker 0 prints.
  */
@@ -24,6 +25,7 @@ typedef struct cli_bench_comm {
     const char *save;      /* NULL, or a file for what the links can do (coll/link.h) */
     bool private_buffers;  /* the program's own memory; else the group's, which others can read */
     bool out_of_place, in_place; /* which are measured */
+    int busy;                    /* processes that compute beside the workers (busy.h) */
     bool json;
 } cli_bench_comm;
 

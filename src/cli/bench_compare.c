@@ -300,6 +300,8 @@ static void print_head(const comparison *c) {
              c->o->transport,
              c->o->private_buffers ? "buffers of the program" : "buffers of the group",
              host.nodename, ls_cores());
+    if (c->o->busy)
+        ls_print("# beside %d busy process%s\n", c->o->busy, c->o->busy > 1 ? "es" : "");
     ls_print("# systems in turns, %d passes of %d rounds; median of the passes' medians\n",
              CLI_PASSES, c->rounds);
     ls_print("# x: that system's bandwidth / ours; below 1, ours is faster\n#\n");

@@ -11,6 +11,7 @@
 #include "cli/bench_kernels.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_train.h"
+#include "cli/busy.h"
 #include "cli/cli.h"
 #include "coll/algo/algorithm.h"
 #include "net/launch/environment.h"
@@ -36,6 +37,7 @@ enum {
     EXPORT,
     ROWS,
     TOKENS,
+    BUSY,
     NOPTIONS
 };
 
@@ -65,7 +67,8 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [TRACE] = TRAIN,
                                       [EXPORT] = TRAIN,
                                       [ROWS] = KERNELS,
-                                      [TOKENS] = GENERATE};
+                                      [TOKENS] = GENERATE,
+                                      [BUSY] = COMM};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -220,9 +223,9 @@ static bool read_workers(const ls_args *a, cli_bench_comm *o) {
         o->transport = transports[transport];
     else if (!started)
         o->transport = usual && *usual ? usual : transports[transport];
-    if (started && cli_given(a, VS))
-        return usage("--vs starts its workers itself; here %s has started %d",
-                     ls_launcher_name(env.launcher), env.size);
+    if (started && (cli_given(a, VS) || o->busy))
+        return usage("--%s: bench must start the workers itself; here %s has started %d",
+                     o->busy ? "busy" : "vs", ls_launcher_name(env.launcher), env.size);
     o->workers = started && !cli_given(a, WORKERS) ? 0 : (int)workers;
     return true;
 }
@@ -275,14 +278,26 @@ static bool options_fit(const cli_bench_comm *o, int npeers) {
     return true;
 }
 
+/* Measures beside o->busy processes that compute. */
+static int run_measure(const cli_bench_comm *o, const int *peers, int npeers) {
+    cli_busy busy;
+    ls_error e;
+    if (cli_busy_start(o->busy, &busy, &e) != LS_OK) return cli_fail(&e);
+    int code = npeers ? cli_bench_compare_run(o, peers, npeers) : cli_bench_comm_run(o);
+    cli_busy_end(&busy);
+    return code;
+}
+
 static int run_comm(const ls_args *a) {
     cli_bench_comm o = {.private_buffers = cli_given(a, PRIVATE),
                         .json = cli_given(a, JSON),
                         .insecure = cli_given(a, INSECURE),
                         .save = cli_value(a, SAVE)};
     int peers[CLI_PEERS], npeers = 0;
-    int64_t rounds = 20;
-    if (!options_belong(a, COMM)) return CLI_USAGE;
+    int64_t rounds = 20, busy = 0;
+    if (!options_belong(a, COMM) || !cli_integer(&cmd_bench, a, BUSY, 0, CLI_BUSY_MAX, &busy))
+        return CLI_USAGE;
+    o.busy = (int)busy;
     if (a->nwords > 1) {
         usage("comm: '%.60s' is one argument too many", a->words[1]);
         return CLI_USAGE;
@@ -295,12 +310,11 @@ static int run_comm(const ls_args *a) {
     o.request.repeat = (int)rounds;
     if (!options_fit(&o, npeers)) return CLI_USAGE;
     if (o.insecure) cli_make_insecure();
-    if (npeers == 0) return cli_bench_comm_run(&o);
-    if (cli_given(a, PLACE)) {
+    if (npeers && cli_given(a, PLACE)) {
         usage("--place: with --vs it is the peers': in, and out for all_to_all");
         return CLI_USAGE;
     }
-    return cli_bench_compare_run(&o, peers, npeers);
+    return run_measure(&o, peers, npeers);
 }
 
 /* ---- kernels ---- */
@@ -424,6 +438,9 @@ const ls_command cmd_bench = {
                      "train: write initial weights, the samples of each step and the settings, for "
                      "another program to train on"},
          [ROWS] = {"rows", 0, "LIST", "kernels: rows of activations (default: 256,1024)"},
-         [TOKENS] = {"tokens", 0, "N", "generate: how many to measure (default: 64)"}},
+         [TOKENS] = {"tokens", 0, "N", "generate: how many to measure (default: 64)"},
+         [BUSY] = {"busy", 0, "N",
+                   "comm: beside N processes that compute all the time, which it starts and ends "
+                   "(default: 0)"}},
     .run = run,
 };

@@ -166,6 +166,17 @@ static void test_table(void **state) {
     expect("bench comm -n 2 --rounds 5 --sizes 8 --op all_to_all_v", 0, "N/A");
 }
 
+/* Beside processes of its own that compute; they end with it. */
+static void test_busy(void **state) {
+    (void)state;
+    expect("bench comm -n 2 --rounds 2 --sizes 8 --busy 1", 0, "# beside 1 busy process\n");
+    expect("bench comm -n 2 --rounds 2 --sizes 8 --busy 2", 0, "# beside 2 busy processes\n");
+    expect("bench comm -n 2 --rounds 2 --sizes 8 --busy 65", 2, "--busy");
+    expect("bench machine --busy 1", 2, "--busy is an option of bench comm");
+    expect("run -n 2 " LOCKSTEP_PROGRAM " bench comm --rounds 5 --sizes 8 --busy 1", 2,
+           "--busy: bench must start the workers itself");
+}
+
 /* Started by another command, it is one of its workers. */
 static void test_under_run(void **state) {
     (void)state;
@@ -176,7 +187,7 @@ static void test_under_run(void **state) {
     snprintf(line, sizeof line, "%s --sizes 8 -n 3", start);
     expect(line, 2, "--workers 3, but lockstep has started 2");
     snprintf(line, sizeof line, "%s --sizes 8 --vs gloo", start);
-    expect(line, 2, "--vs starts its workers itself");
+    expect(line, 2, "--vs: bench must start the workers itself");
     snprintf(line, sizeof line, "%s --sizes 128M", start);
     expect(line, 1, "in the arena");
 }
@@ -352,6 +363,7 @@ int main(void) {
         cmocka_unit_test(test_all_algorithms),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_insecure),
+        cmocka_unit_test(test_busy),
         cmocka_unit_test(test_under_run),
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_missing_peers),

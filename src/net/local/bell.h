@@ -4,8 +4,10 @@
  *
  *     ls_bell_wait(&bell, ready, arg, &patience)
  *
- * A wait looks again and again for a while (where each worker has a core), then gives up its core
- * between looks, then sleeps in the kernel (futex) until somebody rings.
+ * A wait looks again and again for a while (where each worker has a core), then yields its core
+ * between looks, then sleeps in the kernel (futex) until somebody rings. How long it looks and
+ * yields also depends on how the thread's latest waits went: bell.c adapts to other processes on
+ * the same cores.
  */
 #ifndef LS_NET_LOCAL_BELL_H
 #define LS_NET_LOCAL_BELL_H

@@ -185,6 +185,35 @@ static void test_two_sleepers(void **state) {
     }
 }
 
+/* ---- what a wait learns from the ones before ---- */
+
+static bool at_once(void *arg) {
+    (void)arg;
+    return true;
+}
+
+static void *long_main(void *arg) {
+    sleeper *s = arg;
+    const ls_patience p = ls_patience_for(1, 1);
+    for (int i = 0; i < 1000; i++) ls_bell_wait(&s->b->bell, at_once, NULL, &p, -1);
+    s->rose = ls_bell_wait(&s->b->bell, is_woken, s, &p, -1);
+    return NULL;
+}
+
+/* However quickly the waits before have ended: one that lasts sleeps. */
+static void test_sleeps_after_quick_waits(void **state) {
+    (void)state;
+    static bedroom b;
+    sleeper s = {.b = &b};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, long_main, &s), 0);
+    while (atomic_load(&b.bell.sleeping) < 1) usleep(1000);
+    atomic_store_explicit(&b.woken[0], 1, memory_order_release);
+    ls_bell_ring(&b.bell);
+    pthread_join(thread, NULL);
+    assert_true(s.rose);
+}
+
 /* ---- limits ---- */
 
 static bool never(void *arg) {
@@ -233,8 +262,9 @@ static void test_patience(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns),        cmocka_unit_test(test_many_ringers),
-        cmocka_unit_test(test_two_sleepers), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_ready),        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_two_sleepers), cmocka_unit_test(test_sleeps_after_quick_waits),
+        cmocka_unit_test(test_limits),       cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

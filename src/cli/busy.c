@@ -1,0 +1,41 @@
+/* busy.c - see busy.h. */
+#include "cli/busy.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static _Noreturn void compute(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    for (volatile unsigned i = 0;;) i = i + 1;
+}
+
+ls_status cli_busy_start(int n, cli_busy *b_p, ls_error *e) {
+    cli_busy b = {.n = 0};
+    pid_t parent = getpid();
+    while (b.n < n && b.n < CLI_BUSY_MAX) {
+        pid_t pid = fork();
+        if (pid == 0) compute(parent);
+        if (pid < 0) {
+            int why = errno;
+            cli_busy_end(&b);
+            return ls_fail(e, LS_ENOMEM, "no process to compute beside the workers: %s",
+                           strerror(why));
+        }
+        b.pids[b.n++] = pid;
+    }
+    *b_p = b;
+    return LS_OK;
+}
+
+void cli_busy_end(cli_busy *b) {
+    for (int i = 0; i < b->n; i++) kill(b->pids[i], SIGKILL);
+    for (int i = 0; i < b->n; i++)
+        while (waitpid(b->pids[i], NULL, 0) < 0 && errno == EINTR) {
+        }
+    b->n = 0;
+}
