@@ -48,13 +48,13 @@ static struct {
     ls_buf text;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void ls_log_keep(bool quiet) {
+void ls_log_hold(bool quiet) {
     kept.on = true;
     kept.quiet = quiet;
     ls_buf_append(&kept.text, "", 0);
 }
 
-const char *ls_log_kept(void) { return !kept.on ? NULL : kept.text.data ? kept.text.data : ""; }
+const char *ls_log_held(void) { return !kept.on ? NULL : kept.text.data ? kept.text.data : ""; }
 
 /* Is that all that is to be done with it? */
 static bool keep(const char *line, size_t n) {

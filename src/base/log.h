@@ -30,9 +30,9 @@ void ls_log_end_status(void);
 /* ---- workers that a launcher has started say the same, until they have met ---- */
 
 /* From here on messages are kept, too; quiet: only kept. */
-void ls_log_keep(bool quiet);
+void ls_log_hold(bool quiet);
 /* What was kept so far; NULL: messages are not kept. Valid until ls_log_release(). */
-const char *ls_log_kept(void);
+const char *ls_log_held(void);
 /* No more is kept. show: what was only kept is written. */
 void ls_log_release(bool show);
 

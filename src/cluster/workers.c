@@ -104,7 +104,7 @@ static bool tried; /* to open the group: once a process */
 
 ls_status ls_workers_meet(ls_group *g, bool failed, ls_error *e) {
     size_t n = (size_t)ls_group_size(g), me = (size_t)ls_group_rank(g);
-    const char *text = ls_log_kept();
+    const char *text = ls_log_held();
     uint64_t hash = text ? ls_hash_bytes(text, strlen(text)).lo : 0;
     int64_t own[2] = {(int64_t)hash, failed}, *all = LS_NEW_ARRAY(int64_t, 2 * n);
     ls_status s = ls_all_gather(g, own, all, 2, LS_I64, e);
@@ -127,11 +127,11 @@ void ls_workers_keep(void) {
     ls_environment env;
     if (ls_environment_read(&env, NULL) == LS_OK && env.launcher != LS_LAUNCHER_NONE &&
         env.size > 1)
-        ls_log_keep(env.rank > 0);
+        ls_log_hold(env.rank > 0);
 }
 
 void ls_workers_fail(void) {
-    if (!ls_log_kept()) return;
+    if (!ls_log_held()) return;
     ls_group *g = NULL;
     ls_error e = {0};
     ls_group_options o = {.timeout_s = MEET_S};
