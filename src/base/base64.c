@@ -1,4 +1,4 @@
-/* base64.c - see base64.h. OpenSSL does it, but takes spaces, and padding anywhere. */
+/* base64.c - see base64.h. OpenSSL has a decoder, but it accepts spaces, and padding anywhere. */
 #include "base/base64.h"
 
 #include <assert.h>

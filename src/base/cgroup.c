@@ -12,10 +12,10 @@
 
 #include "base/mem.h"
 
-/* Version 1 says "no limit" by a number that no machine has. */
+/* Version 1 expresses "no limit" as a number larger than any machine's memory. */
 static const double NO_MACHINE = 1e18;
 
-/* One group's limit, of the files in its folder; 0: none. */
+/* One group's limit, read from the files in its directory; 0: none. */
 typedef double limit_fn(const char *folder);
 
 static bool read_word(const char *folder, const char *name, char word[64]) {
@@ -56,8 +56,8 @@ static void take_less(double limit, double *least) {
     if (limit > 0 && (*least == 0 || limit < *least)) *least = limit;
 }
 
-/* From the group up to the root. A group that can't be seen, as from inside a container, is passed
- * over: there, the root is the container's own. */
+/* From the group up to the root. A group that can't be seen is skipped: inside a container, the
+ * visible root is the container's own group. */
 static void walk_up(const char *root, const char *group, limit_fn *limit_of, double *least) {
     char *folder = ls_format("%s%s", root, group);
     size_t end = strlen(root);
@@ -70,7 +70,7 @@ static void walk_up(const char *root, const char *group, limit_fn *limit_of, dou
     free(folder);
 }
 
-/* Is the controller in a list such as "cpu,cpuacct"? */
+/* True if the controller is in a list such as "cpu,cpuacct". */
 static bool lists(const char *list, size_t n, const char *controller) {
     size_t length = strlen(controller);
     for (const char *at = list; at < list + n;) {
@@ -81,7 +81,8 @@ static bool lists(const char *list, size_t n, const char *controller) {
     return false;
 }
 
-/* A line is "0::/GROUP" (version 2), or "4:memory:/GROUP", whose files lie below ROOT/memory. */
+/* A line is "0::/GROUP" (version 2), or "4:memory:/GROUP" (version 1), whose files are below
+ * ROOT/memory. */
 static void take_line(const char *root, char *line, const char *controller, limit_fn *limit_of,
                       double *least) {
     char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;

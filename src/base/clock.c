@@ -20,7 +20,7 @@ double ls_clock_thread_s(void) { return (double)clock_read(CLOCK_THREAD_CPUTIME_
 
 double ls_clock_wall_s(void) { return (double)clock_read(CLOCK_REALTIME) / 1e9; }
 
-/* A container may have moved its clock: a time namespace. */
+/* A container may have its own clock offset: a time namespace. */
 uint64_t ls_clock_number(void) {
     char id[256] = "", clock[64] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");

@@ -5,9 +5,10 @@
 #include <stdint.h>
 
 int64_t ls_clock_ns(void);
-/* Equal for processes that ls_clock_ns() tells the same time: those of one boot of one host. */
+/* Identifies the clock: equal for processes that read the same ls_clock_ns(), which are those of
+ * one boot of one host. */
 uint64_t ls_clock_number(void);
-double ls_clock_thread_s(void); /* that this thread has had a core */
+double ls_clock_thread_s(void); /* processor time of this thread */
 double ls_clock_wall_s(void);   /* seconds since 1970, for log files only */
 
 #endif

@@ -1,4 +1,4 @@
-/* columns.c - see columns.h. The C library knows the widths, in a locale of UTF-8. */
+/* columns.c - see columns.h. The C library knows the widths, in a UTF-8 locale. */
 #include "base/columns.h"
 
 #include <locale.h>
@@ -13,7 +13,7 @@ int ls_columns_of(int fd, int otherwise) {
     return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : otherwise;
 }
 
-static locale_t utf8; /* 0: there is none, and all characters count as one column */
+static locale_t utf8; /* 0: not available; each character then counts as one column */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void open_utf8(void) { utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0); }

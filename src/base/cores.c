@@ -10,8 +10,8 @@
 
 static hwloc_topology_t topology;
 static hwloc_cpuset_t allowed;
-static int ncores = 1, nall = 1; /* allowed; of the machine, or what its container may use */
-static bool limited;             /* in time, by a control group, and not to certain cores */
+static int ncores = 1, nall = 1; /* that this process may use; of the machine or its container */
+static bool limited;             /* a control group limits processor time, not the set of cores */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void look(void) {
@@ -20,7 +20,7 @@ static void look(void) {
     if (hwloc_topology_load(topology) != 0 || hwloc_get_cpubind(topology, allowed, 0) != 0) return;
     int n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE);
     int threads = hwloc_bitmap_weight(allowed);
-    if (n < 1) n = threads; /* half a core each, or no cores are told */
+    if (n < 1) n = threads; /* half a core each, or hwloc reports no cores */
     if (n > 0) ncores = n;
     double time = ls_cgroup_cores(LS_CGROUP_ROOT, LS_CGROUP_SELF);
     limited = time > 0 && ceil(time) < ncores;

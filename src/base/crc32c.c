@@ -1,4 +1,5 @@
-/* crc32c.c - a byte at a time, by a table of the reflected polynomial; it is for small records. */
+/* crc32c.c - one byte at a time, with a table of the reflected polynomial: fast enough for small
+ * records. */
 #include "base/crc32c.h"
 
 #include <pthread.h>

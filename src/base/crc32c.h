@@ -1,4 +1,4 @@
-/* crc32c.h - CRC-32C (Castagnoli), as TFRecord files want it. Source: RFC 3720, appendix B.4. */
+/* crc32c.h - CRC-32C (Castagnoli), as used in TFRecord files. Source: RFC 3720, appendix B.4. */
 #ifndef LS_BASE_CRC32C_H
 #define LS_BASE_CRC32C_H
 

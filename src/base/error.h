@@ -1,8 +1,8 @@
 /* error.h - errors are values.
  *
  * The function that first decides an error fills in the message, with the numbers and names that a
- * user needs to mend it; callers pass the code up with LS_TRY. assert() is for our own bugs only.
- * A message is one line without control characters, whatever the names in it (escape.h).
+ * user needs to fix it; callers pass the code up with LS_TRY. assert() is for our own bugs only.
+ * A message is one line without control characters, whatever names it contains (escape.h).
  */
 #ifndef LS_BASE_ERROR_H
 #define LS_BASE_ERROR_H

@@ -15,8 +15,8 @@ static bool is_unsafe(uint32_t point) {
     return (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
 }
 
-/* What stands for the character, or the byte, at in [n]: text, and its length; *used_p bytes of
- * `in` are done. */
+/* Writes the replacement of the character or byte at in [n] to text and returns its length; *used_p
+ * is the number of bytes of `in` that it replaces. */
 static size_t escape_one(ls_escape_kind kind, const char *in, size_t n, char text[LONGEST],
                          size_t *used_p) {
     static const char *const named[] = {['\t'] = "\\t", ['\n'] = "\\n", ['\r'] = "\\r"};
@@ -51,7 +51,7 @@ size_t ls_escape(ls_escape_kind kind, const char *in, size_t n, char *out, size_
 
 void ls_buf_escape(ls_buf *b, ls_escape_kind kind, const char *in, size_t n) {
     char text[LONGEST];
-    size_t used = 0, clean = 0; /* from `clean` on, nothing is appended yet */
+    size_t used = 0, clean = 0; /* bytes from `clean` on are not appended yet */
     for (size_t at = 0; at < n; at += used) {
         size_t length = escape_one(kind, in + at, n - at, text, &used);
         if (length == used && memcmp(text, in + at, used) == 0) continue;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static ls_status file_open(const char *path, int *fd_p, size_t *nbytes_p, ls_error *e) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait at a pipe's end */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
     struct stat st;
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -137,13 +137,13 @@ ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_er
 ls_status ls_file_rename(const char *from, const char *to, ls_error *e) {
     if (rename(from, to) == 0) return LS_OK;
     int why = errno;
-    unlink(from); /* if it is a file */
+    unlink(from); /* fails if it is a directory */
     return ls_fail(e, LS_EIO, "%s: can't be renamed: %s", from, strerror(why));
 }
 
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
     char *fresh = ls_format("%s.new", path);
-    unlink(fresh); /* of a program that was killed */
+    unlink(fresh); /* left by a program that was killed */
     ls_status s = ls_file_write(fresh, data, nbytes, e);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);

@@ -1,7 +1,7 @@
-/* file.h - files, whole or mapped, with errors that name them.
+/* file.h - reading, writing and mapping files; error messages name the file.
  *
- * ls_file_write() and ls_file_sync_dir() are the steps of an atomic write: everything that must
- * survive a crash is written beside its final name, synced, and renamed last.
+ * ls_file_write() and ls_file_sync_dir() are the steps of an atomic write: a file that must survive
+ * a crash is written under another name in the same directory, synced, and renamed last.
  */
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
@@ -24,38 +24,38 @@ ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *);
 /* Creates `path` (it must not exist), writes, syncs and closes. On failure the file is removed. */
 ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_error *);
 
-/* A file that can't be renamed is removed; a folder stays. */
+/* If the rename fails, `from` is removed if it is a file; a directory stays. */
 ls_status ls_file_rename(const char *from, const char *to, ls_error *);
 
-/* Replaces `path`, or creates it, in one move: written beside it as path.new, synced and renamed.
- * On failure the old file stays. */
+/* Replaces or creates `path` atomically: writes path.new, syncs it and renames it. On failure the
+ * old file stays. */
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);
 
-/* ls_file_write() in pieces: create, write as often as needed, then close (which syncs). */
+/* ls_file_write() in pieces: create, put as often as needed, then close, which syncs. */
 typedef struct ls_file {
     int fd;
     char *path;
 } ls_file;
 ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *);
 ls_status ls_file_put(ls_file *, const void *data, size_t nbytes, ls_error *);
-/* Pieces at any place of a file that is there: open, then put, then close. */
+/* Pieces at any offset of an existing file: open, put, then close. */
 ls_status ls_file_open(const char *path, ls_file *f_p, ls_error *);
 ls_status ls_file_put_at(ls_file *, const void *data, size_t nbytes, size_t at, ls_error *);
-/* Zeros behind what was written so far, until the file has so many bytes. */
+/* Appends zeros until the file has nbytes bytes. */
 ls_status ls_file_extend(ls_file *, size_t nbytes, ls_error *);
 ls_status ls_file_close(ls_file *, ls_error *);
 void ls_file_discard(ls_file *); /* closes and removes what was written */
 
 ls_status ls_file_sync_dir(const char *path, ls_error *);
-/* Removes a folder and all in it; a path that does not exist is fine. */
+/* Removes a directory and everything in it; no error if the path does not exist. */
 ls_status ls_file_remove_tree(const char *path, ls_error *);
 bool ls_file_exists(const char *path);
-/* Bytes of the regular files in a folder, not of those in its folders. */
+/* Bytes of the regular files in a directory, without its subdirectories. */
 int64_t ls_file_folder_nbytes(const char *path);
 bool ls_file_is_dir(const char *path);                     /* or a link to one */
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
 
-/* What the system has of a synced file in memory may go, so that it is read from the disk. */
+/* Drops a synced file from the page cache, so that it is next read from the disk. */
 void ls_file_forget(const char *path);
 
 #endif

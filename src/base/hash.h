@@ -10,7 +10,7 @@ typedef struct ls_hash {
     uint64_t hi, lo;
 } ls_hash;
 
-typedef struct ls_hasher ls_hasher; /* one thread; owner frees it with ls_hasher_finish */
+typedef struct ls_hasher ls_hasher; /* one thread at a time; ls_hasher_finish() frees it */
 
 ls_hasher *ls_hasher_new(void);
 void ls_hasher_add(ls_hasher *, const void *data, size_t nbytes);

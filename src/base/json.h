@@ -1,8 +1,8 @@
 /* json.h - JSON values: parse, look up, build, write.
  *
  * A value has one owner, who frees it with ls_json_free(); what ls_json_get() and ls_json_at()
- * return is borrowed from it. ls_json_set() and ls_json_push() take the child over. One thread at a
- * time.
+ * return is borrowed from it. ls_json_set() and ls_json_push() take ownership of the child. One
+ * thread at a time.
  */
 #ifndef LS_BASE_JSON_H
 #define LS_BASE_JSON_H
@@ -18,7 +18,7 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
                         ls_error *);
 void ls_json_free(ls_json *);
 
-/* Look-up. Each returns NULL, or the default, where there is nothing of that kind. */
+/* Look-up. Each returns NULL, 0 or false if there is no such value. */
 const ls_json *ls_json_get(const ls_json *object, const char *key);
 const ls_json *ls_json_at(const ls_json *array, size_t i);
 size_t ls_json_count(const ls_json *);     /* elements of an array, members of an object, else 0 */
@@ -29,14 +29,15 @@ bool ls_json_is_true(const ls_json *);
 bool ls_json_is_object(const ls_json *);
 bool ls_json_is_array(const ls_json *);
 
-/* The members of an object, in the order of the text: it = NULL begins; NULL ends. */
+/* Iterates over the members of an object, in the order of the text: begin with it = NULL; NULL
+ * ends. */
 void *ls_json_next(const ls_json *object, void *it, const char **key_p, const ls_json **value_p);
 
 /* Building. Text must be UTF-8. */
 ls_json *ls_json_new_object(void);
 ls_json *ls_json_new_array(void);
 ls_json *ls_json_new_text(const char *);
-/* Of a path, which may have bytes that are not UTF-8: they are escaped (escape.h). */
+/* For a path: bytes that are not UTF-8 are escaped (escape.h). */
 ls_json *ls_json_new_path(const char *);
 ls_json *ls_json_new_integer(int64_t);
 ls_json *ls_json_new_number(double); /* NaN and infinities become null */
@@ -45,7 +46,7 @@ ls_json *ls_json_new_null(void);
 void ls_json_set(ls_json *object, const char *key, ls_json *value);
 void ls_json_push(ls_json *array, ls_json *value);
 
-/* Appends the text: `indent` spaces a level, or 0 for one line. No line end. */
+/* Appends the text: `indent` spaces a level, or 0 for one line. No line break at the end. */
 void ls_json_write(const ls_json *, int indent, ls_buf *);
 
 #endif

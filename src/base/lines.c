@@ -1,5 +1,5 @@
-/* lines.c - see lines.h. A piece of the file is in memory, from `base` on; places are those in the
- * file. */
+/* lines.c - see lines.h. One piece of the file is in memory, from offset `base` on; all offsets are
+ * those in the file. */
 #include "base/lines.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct ls_lines {
     char *path;
     int fd;
     bool from_end;
-    uint64_t size, at; /* read so far up to here; from the end: down to here */
+    uint64_t size, at; /* at: everything before it is read; from the end: everything after it */
     uint64_t stop_at;
     int64_t number;
     uint64_t base;
@@ -27,7 +27,7 @@ struct ls_lines {
 
 ls_status ls_lines_open(const char *path, bool from_end, ls_lines **l_p, ls_error *e) {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait at a pipe's end */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
@@ -55,7 +55,7 @@ void ls_lines_stop_at(ls_lines *l, uint64_t at) { l->stop_at = at; }
 
 /* ---- pieces ---- */
 
-/* As much from `from` on as a piece holds. */
+/* Reads a piece: as much as it holds, from `from` on. */
 static ls_status take(ls_lines *l, uint64_t from, ls_error *e) {
     uint64_t rest = l->size - from;
     size_t want = rest < PIECE ? (size_t)rest : PIECE;
@@ -75,14 +75,14 @@ static bool has(const ls_lines *l, uint64_t from, uint64_t end) {
     return from >= l->base && end <= l->base + l->len;
 }
 
-/* Where data begin at `at` or after it: nothing but zeros is before. */
+/* The start of the data at or after `at`: before it is only a hole of zeros. */
 static uint64_t data_after(const ls_lines *l, uint64_t at) {
     off_t data = lseek(l->fd, (off_t)at, SEEK_DATA);
     if (data < 0) return errno == ENXIO ? l->size : at;
     return (uint64_t)data < l->size ? (uint64_t)data : l->size;
 }
 
-/* Where data end at `at` or before it. */
+/* The end of the data at or before `at`. */
 static uint64_t data_before(const ls_lines *l, uint64_t at) {
     uint64_t end = 0;
     while (end < at) {
@@ -98,7 +98,7 @@ static uint64_t data_before(const ls_lines *l, uint64_t at) {
 
 /* ---- lines ---- */
 
-/* The line's text: a piece holds the longest. */
+/* The line's text; a piece holds the longest line. */
 static ls_status show(ls_lines *l, uint64_t start, uint64_t end, ls_line *line, ls_error *e) {
     line->at = start;
     line->too_long = end - start > LS_LONGEST_LINE;

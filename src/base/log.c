@@ -18,15 +18,15 @@
 
 #define CLEAR_LINE "\r\033[K"
 
-/* For so long a full pipe or a halted terminal is waited for, once. A line of up to PIPE_BUF bytes
- * fits wherever poll() finds room. */
+/* PATIENCE_MS: how long to wait, once, for a full pipe or a stopped terminal. MOST: where poll()
+ * finds room, a line of up to PIPE_BUF bytes fits. */
 enum { PATIENCE_MS = 500, MOST = PIPE_BUF };
 
-static atomic_int nlost; /* lines, since the reader took the last one */
+static atomic_int nlost; /* lines lost since the reader took the last one */
 
 bool ls_log_is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
 
-/* Also where write() would fail at once. */
+/* Also true where write() would fail at once. */
 static bool can_write(void) {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     int n = 0;
@@ -40,45 +40,45 @@ static bool put(const char *text, size_t n) {
     return write(STDERR_FILENO, text, n) >= 0 || errno != EAGAIN;
 }
 
-/* ---- what is kept ---- */
+/* ---- messages held back ---- */
 
 static struct {
     pthread_mutex_t lock;
     bool on, quiet;
     ls_buf text;
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} held = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void ls_log_hold(bool quiet) {
-    kept.on = true;
-    kept.quiet = quiet;
-    ls_buf_append(&kept.text, "", 0);
+    held.on = true;
+    held.quiet = quiet;
+    ls_buf_append(&held.text, "", 0);
 }
 
-const char *ls_log_held(void) { return !kept.on ? NULL : kept.text.data ? kept.text.data : ""; }
+const char *ls_log_held(void) { return !held.on ? NULL : held.text.data ? held.text.data : ""; }
 
-/* Is that all that is to be done with it? */
-static bool keep(const char *line, size_t n) {
-    pthread_mutex_lock(&kept.lock);
-    bool done = kept.on && kept.quiet;
-    if (kept.on) ls_buf_append(&kept.text, line, n);
-    pthread_mutex_unlock(&kept.lock);
+/* Holds the line if lines are held. True: it is not to be written. */
+static bool hold(const char *line, size_t n) {
+    pthread_mutex_lock(&held.lock);
+    bool done = held.on && held.quiet;
+    if (held.on) ls_buf_append(&held.text, line, n);
+    pthread_mutex_unlock(&held.lock);
     return done;
 }
 
-/* ---- what is written ---- */
+/* ---- messages written ---- */
 
-/* Says how many lines are missing before the first that is taken again. */
+/* Writes a line, and before it how many lines were lost since the last one. */
 static void put_line(const char *line, size_t n) {
     char text[128];
     int lost = atomic_load(&nlost);
-    if (keep(line, n)) return;
+    if (hold(line, n)) return;
     int m = snprintf(text, sizeof text, "lockstep: %d line%s of this log lost: nobody read it\n",
                      lost, lost == 1 ? "" : "s");
     if (lost && put(text, (size_t)m)) atomic_fetch_sub(&nlost, lost);
     if (!put(line, n)) atomic_fetch_add(&nlost, 1);
 }
 
-/* A line that would wrap loses its last fields, which two spaces part. */
+/* Cuts the last fields (separated by two spaces) off a line that would wrap. */
 static size_t fit(const char *text, size_t n) {
     size_t fits = ls_columns_cut(text, n, ls_columns_of(STDERR_FILENO, 80) - 1);
     if (fits == n) return n;
@@ -90,12 +90,12 @@ static size_t fit(const char *text, size_t n) {
 enum { WHOLE, CUT };
 
 void ls_log_release(bool show) {
-    pthread_mutex_lock(&kept.lock);
-    bool was_quiet = kept.on && kept.quiet;
-    kept.on = false;
-    pthread_mutex_unlock(&kept.lock);
-    if (was_quiet && show && kept.text.len) put_line(kept.text.data, kept.text.len);
-    ls_buf_free(&kept.text);
+    pthread_mutex_lock(&held.lock);
+    bool was_quiet = held.on && held.quiet;
+    held.on = false;
+    pthread_mutex_unlock(&held.lock);
+    if (was_quiet && show && held.text.len) put_line(held.text.data, held.text.len);
+    ls_buf_free(&held.text);
 }
 
 static void log_write(const char *prefix, int how, const char *suffix, const char *fmt,

@@ -13,12 +13,12 @@
 /* Natural logarithm of x > 0, normal.
  *
  * x = 2^k m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m-1)/(m+1), by its series: |s|
- * is at most 0.172, so that s^21 is below 2^-53. Without branches, so that compilers can do several
- * at once. */
+ * is at most 0.172, so that s^21 is below 2^-53. It has no branches, so that compilers can
+ * vectorize it. */
 static inline double ls_math_log(double x) {
     static const double inverse[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
                                      1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
-    const uint64_t sqrt2 = 0x6a09e667f3bcdu; /* its bits after the point */
+    const uint64_t sqrt2 = 0x6a09e667f3bcdu; /* the bits of its fraction */
     uint64_t bits, one = 1023;
     memcpy(&bits, &x, sizeof bits);
     uint64_t point = bits & 0x000fffffffffffffu, over = point > sqrt2;

@@ -47,7 +47,7 @@ ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
         return ls_fail(e, LS_ENOMEM,
                        "no memory for %s: %.1f MB wanted; use a smaller model or micro-batch", what,
                        (double)nbytes / 1e6);
-    if (nbytes >= HUGE_FROM) madvise(p, nbytes, MADV_HUGEPAGE); /* where the system has them */
+    if (nbytes >= HUGE_FROM) madvise(p, nbytes, MADV_HUGEPAGE); /* if the system has them */
     *p_p = p;
     return LS_OK;
 }
@@ -75,7 +75,7 @@ void ls_buf_printf(ls_buf *b, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    size_t room = b->cap - b->len; /* mostly enough */
+    size_t room = b->cap - b->len; /* usually enough */
     int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, args);
     va_end(args);
     if (n > 0 && (size_t)n >= room) {

@@ -1,8 +1,9 @@
 /* mem.h - allocation at set-up, whole files, and growing strings.
  *
- * ls_alloc() and friends never return NULL: out of memory at set-up ends the program with one line,
- * since nothing useful can be done. Large buffers whose size a user decides go through ls_map(),
- * which fails with an error instead. Nothing here is called inside a training step.
+ * ls_alloc() and friends never return NULL: running out of memory at set-up ends the program with a
+ * message, since nothing useful can be done. Large buffers whose size depends on the user's
+ * settings come from ls_map(), which returns an error instead. Nothing here is called inside a
+ * training step.
  */
 #ifndef LS_BASE_MEM_H
 #define LS_BASE_MEM_H
@@ -12,20 +13,20 @@
 
 #include "base/error.h"
 
-void *ls_alloc(size_t nbytes); /* zeroed; free() it */
+void *ls_alloc(size_t nbytes); /* zeroed; the caller frees it */
 void *ls_realloc(void *p, size_t nbytes);
-/* Room for one more element behind the n that p has: NULL at n = 0, else from the call before. The
- * array doubles at powers of two, so that n calls copy at most 2n elements. */
+/* Makes room for one more element behind the n of array p, which is NULL at n = 0, else the result
+ * of the call before. The array doubles at powers of two, so n calls copy at most 2n elements. */
 void *ls_grow(void *p, size_t n, size_t size);
 char *ls_strdup(const char *s);
-/* printf into a fresh string; free() it. */
+/* printf into a new string; the caller frees it. */
 char *ls_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #define LS_NEW(type)          ((type *)ls_alloc(sizeof(type)))
 #define LS_NEW_ARRAY(type, n) ((type *)ls_alloc_array((n), sizeof(type)))
 void *ls_alloc_array(size_t n, size_t size);
 
-/* Zeroed pages of this process, 4 KiB aligned. `what` names the buffer in the message. */
+/* Zeroed private pages, 4 KiB aligned. `what` names the buffer in the error message. */
 ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *);
 void ls_unmap(void *p, size_t nbytes);
 

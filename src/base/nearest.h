@@ -1,15 +1,15 @@
-/* nearest.h - what a mistyped word was meant to be. */
+/* nearest.h - how near a mistyped word is to one that was meant. */
 #ifndef LS_BASE_NEAREST_H
 #define LS_BASE_NEAREST_H
 
 #include <stdbool.h>
 
-/* Letters that are inserted, left out, replaced, or swapped with their neighbour, to make `a` of
- * `b`; 99 where a word has 64 letters or more. */
+/* The number of letters to insert, delete, replace or swap with their neighbour to turn `b` into
+ * `a`; 99 if a word has 64 letters or more. */
 int ls_edit_distance(const char *a, const char *b);
 
-/* Whether `word` may be a typing error for `meant`: at most a third of the letters of the longer
- * word differ, and at most three. */
+/* True if `word` may be a typing error for `meant`: at most three letters differ, and at most a
+ * third of the letters of the longer word. */
 bool ls_is_near(const char *word, const char *meant);
 
 #endif

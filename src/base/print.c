@@ -25,7 +25,7 @@ void ls_print(const char *fmt, ...) {
     va_start(args, fmt);
     int n = vasprintf(&text, fmt, args);
     va_end(args);
-    if (n < 0) return; /* out of memory: a line less */
+    if (n < 0) return; /* out of memory: the line is lost */
     ls_print_text(text, (size_t)n);
     free(text);
 }

@@ -1,27 +1,26 @@
 /* print.h - text for people, on standard output.
  *
- * What a file, the command line or a peer has put into it is escaped (escape.h); line ends and
- * tabs stay. A name in a table, in which a line end would forge a row, is appended to the table by
- * ls_buf_escape() with LS_ESCAPE_LINE. What is for programs alone (JSON, a man page, the text of a
- * model) is not written by this.
+ * Text is escaped (escape.h), since names in it may come from a file, the command line or a peer;
+ * line breaks and tabs stay. In a table, a line break in a name would forge a row: append names to
+ * a table by ls_buf_escape() with LS_ESCAPE_LINE. Output for programs alone (JSON, a man page, the
+ * text that a model generates) is not written here.
  *
- * A failure to write is found by the end of the program, which flushes. Any thread.
+ * The end of the program flushes, and reports a failure to write. Any thread.
  */
 #ifndef LS_BASE_PRINT_H
 #define LS_BASE_PRINT_H
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/print.h"
 
 void ls_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A paragraph: in lines of at most 80 columns (wrap.h), with a line end behind it. */
+/* A paragraph, wrapped to lines of at most 80 columns (wrap.h) and followed by a line break. */
 void ls_print_wrapped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ls_print_text(const char *text, size_t nbytes);
-/* Megabytes that have no text of others in them: not looked at. */
+/* Large text of the program itself, with no names from outside: not escaped. */
 void ls_print_own(const char *text, size_t nbytes);
 
-/* One line, with no control character in it but the line's end. */
+/* One line, with no control character but the line break at its end. */
 void ls_print_json(const ls_json *);
 
 #endif

@@ -51,9 +51,9 @@ double ls_random_uniform(uint64_t seed, ls_stream stream, uint64_t substream, ui
 
 /* ---- normal deviates: Marsaglia's polar method, LANES pairs at a time ---- */
 
-enum { LANES = 16 }; /* more than compilers unroll: they make vectors of a loop */
+enum { LANES = 16 }; /* more than compilers unroll, so that they vectorize the loop */
 
-/* Points in the square from -1 to 1, and the squares of their distances from its middle. */
+/* Points in the square from -1 to 1, and their squared distances from its centre. */
 typedef struct points {
     double u[LANES], v[LANES], s[LANES];
 } points;
@@ -66,7 +66,7 @@ static inline void point_set(points *p, int i, const uint32_t w[4]) {
     p->s[i] = p->u[i] * p->u[i] + p->v[i] * p->v[i];
 }
 
-/* A rejected attempt of a pair takes the next 2^48 places. */
+/* After a rejected attempt, a pair draws again 2^48 places further. */
 static void draw_again(points *p, int i, uint64_t seed, ls_stream stream, uint64_t substream,
                        uint64_t pair) {
     uint32_t w[4];

@@ -1,7 +1,7 @@
 /* random.h - counter-based random numbers: a function of (seed, stream, index), never of a worker.
  *
  * Philox4x32-10. Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2,
- * 3", SC 2011. Nothing is stored; any place of any stream is reached at once. The normal deviates
+ * 3", SC 2011. There is no state; any place of any stream is computed directly. The normal deviates
  * use only IEEE operations and our own logarithm, so they have the same bits on every machine.
  */
 #ifndef LS_BASE_RANDOM_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a stream is for. Each has its own key space, so that no two uses share numbers. */
+/* The use of a stream. Each use has its own keys, so that no two uses share numbers. */
 typedef enum ls_stream {
     LS_STREAM_INIT = 1,   /* initial weights */
     LS_STREAM_ORDER = 2,  /* order of samples */

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* Use of a block that was given back is seen by the address sanitizer, as after free(). */
+/* The address sanitizer detects the use of a block that was given back, as after free(). */
 #if defined(__SANITIZE_ADDRESS__)
 #define LS_HAS_ASAN 1
 #elif defined(__has_feature)
@@ -33,7 +33,7 @@ void ls_slab_open(ls_slab *s, size_t size, size_t n) {
 
 static size_t chunk_nbytes(const ls_slab *s) { return ALIGN + s->n * s->size; }
 
-/* A chunk begins with its link. Pages that no block has touched take no memory. */
+/* A chunk begins with its link. Pages of blocks that were never taken use no memory. */
 static void add_chunk(ls_slab *s, link *chunk) {
     chunk->next = s->chunks;
     s->chunks = chunk;

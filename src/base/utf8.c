@@ -1,7 +1,7 @@
 /* utf8.c - see utf8.h. */
 #include "base/utf8.h"
 
-/* Bytes of a character that begins with this one; 0: none does. */
+/* The length of a character that begins with this byte; 0: no character does. */
 static size_t length_of(unsigned char first) {
     if (first < 0x80) return 1;
     return first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;

@@ -19,7 +19,7 @@ static struct {
     pthread_cond_t ended;
 } now;
 
-/* Until then, or the end. */
+/* Waits until that time or ls_waiting_end(). */
 static void wait_until(int64_t ns) {
     struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     int failed = 0;
@@ -53,7 +53,7 @@ void ls_waiting_begin(int64_t after_ns, const char *fmt, ...) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&now.ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    now.runs = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* else: no line */
+    now.runs = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* if not, nothing is logged */
 }
 
 void ls_waiting_end(void) {

@@ -1,4 +1,4 @@
-/* wrap.h - text in lines of at most 80 columns, as a terminal has them. */
+/* wrap.h - wraps text to lines of at most 80 columns. */
 #ifndef LS_BASE_WRAP_H
 #define LS_BASE_WRAP_H
 
@@ -6,9 +6,9 @@
 
 enum { LS_COLUMNS = 80 };
 
-/* Appends the words of text, with a line end behind them: the line so far has `at` columns, each
- * further one begins with `indent` spaces. A word that is longer than a line has one of its own.
- * Spaces and line ends of the text only part words. */
+/* Appends the words of text, followed by a line break. The current line already has `at` columns;
+ * each further line begins with `indent` spaces. A word longer than a line gets a line of its own.
+ * Spaces and line breaks in the text only separate words. */
 void ls_buf_wrap(ls_buf *, const char *text, int at, int indent);
 
 #endif

@@ -14,12 +14,12 @@ typedef struct reader {
     yaml_parser_t parser;
     ls_yaml *y;
     char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
-    int depth;               /* mappings open */
+    int depth;               /* open mappings */
     int ndocuments;
     bool takes_lists, in_list;
-    ls_buf list; /* of the list that is being read: its elements, one a line */
+    ls_buf list; /* the elements of the list that is being read, one a line */
     int list_line;
-    char *key;   /* the key whose value comes next, or NULL */
+    char *key; /* the key whose value comes next, or NULL */
 } reader;
 
 static void add_item(reader *r, const char *value, int line, bool is_list) {
@@ -30,7 +30,7 @@ static void add_item(reader *r, const char *value, int line, bool is_list) {
     r->key = NULL;
 }
 
-/* Anchors and tags stand before scalars and groups alike. */
+/* Scalars and groups may have anchors and tags. */
 static ls_status refuse_marks(const reader *r, const yaml_char_t *anchor, const yaml_char_t *tag,
                               int line, ls_error *e) {
     if (anchor)
@@ -118,7 +118,7 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     }
 }
 
-/* libyaml gives a line, or, of bytes that are no text, the place among the bytes. */
+/* libyaml reports a line, or, for bytes that are not text, their offset. */
 static ls_status not_yaml(const reader *r, const ls_buf *text, ls_error *e) {
     const yaml_parser_t *p = &r->parser;
     size_t line = p->problem_mark.line + 1;

@@ -1,10 +1,10 @@
-/* yaml.h - a YAML file of groups of keys, read as a flat list.
+/* yaml.h - reads a YAML file of groups of keys as a flat list.
  *
  *     train:
  *       steps: 50        ->  { "train.steps", "50", line 2 }
  *
- * Anchors, aliases, tags and a second document are refused by name, and so are lists, but by
- * ls_yaml_parse_lists() lists of scalars:
+ * Anchors, aliases, tags and a second document are refused with a message that names them. So are
+ * lists, but ls_yaml_read_lists() and ls_yaml_parse_lists() accept lists of scalars:
  *
  *     data:
  *       path: [a.txt, b.txt]   ->  { "data.path", "a.txt\nb.txt", line 2, is_list }
@@ -17,7 +17,7 @@
 #include "base/mem.h"
 
 typedef struct ls_yaml_item {
-    char *key; /* "group.key", or the key alone where it stands at the top */
+    char *key; /* "group.key", or "key" at the top level */
     char *value;
     int line;     /* from 1 */
     bool is_list; /* the value is its elements, one a line */
@@ -29,9 +29,9 @@ typedef struct ls_yaml {
 } ls_yaml;
 
 ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *);
-/* The same with lists of scalars. */
+/* The same; lists of scalars are accepted. */
 ls_status ls_yaml_read_lists(const char *path, ls_yaml *y_p, ls_error *);
-/* The same of a text; `what` names it in messages. */
+/* The same for a text; `what` names it in messages. */
 ls_status ls_yaml_parse_lists(const ls_buf *text, const char *what, ls_yaml *y_p, ls_error *);
 void ls_yaml_free(ls_yaml *);
 
