@@ -13,8 +13,8 @@ typedef struct ls_train_job {
     const char *again; /* the command that goes on with this run, for people */
     bool resume;
     ls_trace_request trace;
-    atomic_int *unfinished;     /* set by workers that stop before the last step */
-    struct ls_train_loop *loop; /* of a process that rests (rest.h); NULL: none */
+    atomic_int *unfinished; /* set by workers that stop before the last step */
+    struct ls_loop *loop;   /* of a process that rests (rest.h); NULL: none */
 } ls_train_job;
 
 /* An ls_worker_main; arg is the ls_train_job. A worker that may rest keeps in it what it has, for

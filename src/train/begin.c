@@ -1,0 +1,202 @@
+/* begin.c - see begin.h. */
+#include "train/begin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "coll/virtual.h"
+#include "storage/checkpoint.h"
+#include "train/layout.h"
+#include "train/save.h"
+
+/* From the view before. */
+static ls_status keep_folder(ls_loop *l, ls_error *e) {
+    l->folder->notes->step = ls_store_steps(l->run->store);
+    return ls_corpus_is_saved(l->run->dir) ? LS_OK : ls_save_mend_folder(l, e);
+}
+
+/* Whoever starts all workers has opened it for them. */
+static ls_status take_folder(ls_loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    const ls_run_notes *notes = ls_run_notes_of(r);
+    ls_folder_phase phase = notes ? ls_folder_phase_of(&notes->folder) : LS_FOLDER_UNTOUCHED;
+    if (l->metrics) return keep_folder(l, e);
+    if (!l->folder) l->folder = r->folder;
+    ls_folder_run own = ls_run_folder(r);
+    if (!l->folder) LS_TRY(ls_folder_open(&own, phase != LS_FOLDER_UNTOUCHED, &l->folder, e));
+    return phase == LS_FOLDER_MADE ? ls_folder_follow(l->folder, e)
+                                   : ls_folder_take_up(l->folder, e);
+}
+
+/* What all decide by is worker 0's, as its host has been there before. For workers to come, each
+ * host notes it. */
+typedef struct agreed {
+    int64_t steps; /* complete */
+    int64_t n;     /* workers of worker 0's host */
+    int64_t begun_at, saved, evaluated, tokens;
+} agreed;
+
+static agreed own_agreed(const ls_loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    agreed a = {.steps = l->folder ? l->folder->notes->step : 0, .n = l->run->survival.view.n};
+    if (!notes) return a;
+    if (l->folder && ls_folder_phase_of(&notes->folder) != LS_FOLDER_MADE)
+        atomic_store(&notes->folder.step, a.steps);
+    a.begun_at = atomic_load(&notes->folder.step);
+    a.saved = atomic_load(&notes->saved);
+    a.evaluated = atomic_load(&notes->evaluated);
+    a.tokens = atomic_load(&notes->tokens);
+    return a;
+}
+
+static ls_status agree_on_done(ls_loop *l, ls_error *e) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    agreed a = own_agreed(l);
+    LS_TRY(ls_broadcast(l->m.group, &a, sizeof a / sizeof(int64_t), LS_I64, 0, e));
+    l->steps = a.steps;
+    if (!notes) return LS_OK;
+    l->shared = ls_snapshot_is_shared(&l->run->layout.plan, (int)a.n);
+    atomic_store(&notes->folder.step, a.begun_at);
+    atomic_store(&notes->saved, a.saved);
+    atomic_store(&notes->evaluated, a.evaluated);
+    atomic_store(&notes->tokens, a.tokens);
+    ls_folder_set_made(&notes->folder);
+    l->saved = a.saved - 1;
+    l->evaluated = a.evaluated - 1;
+    return LS_OK;
+}
+
+/* The same tokens in all views of a run, whatever becomes of its directory; one from before there
+ * was a record of them gets it. */
+static ls_status open_corpus(ls_loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
+    const ls_hash *h = &l->corpus.record.tokens;
+    int64_t mark = (int64_t)((h->hi ^ h->lo) | 1), was = 0; /* 0: not known yet */
+    ls_run_notes *notes = ls_run_notes_of(r);
+    if (notes) was = atomic_load(&notes->tokens);
+    if (was && was != mark)
+        return ls_fail(e, LS_EINVAL,
+                       "%s/tokens.bin: has other tokens than this run has been trained on; was it "
+                       "made again from a text that has changed? Put it back and go on with "
+                       "--resume",
+                       r->dir);
+    if (notes) atomic_store(&notes->tokens, mark);
+    return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
+}
+
+/* What workers before these have found; where their state is lost, what its checkpoints say. */
+static ls_status agree_on_best(ls_loop *l, ls_error *e) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
+    ls_best b = {.nsamples = wanted < most ? wanted : most};
+    if (l->folder && l->follows)
+        ls_best_load(&b, &notes->best);
+    else if (l->folder)
+        ls_best_find(&b, l->run->dir, l->steps);
+    LS_TRY(ls_broadcast(l->m.group, &b, sizeof b, LS_U8, 0, e));
+    l->best = b;
+    if (notes) ls_best_save(&b, &notes->best);
+    return LS_OK;
+}
+
+/* Worker 0 makes or takes up the folder; then all read from it. */
+ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
+    bool first = ls_group_rank(l->m.group) == 0;
+    LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
+    LS_TRY(agree_on_done(l, e));
+    ls_status s = LS_OK;
+    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else it stayed */
+    LS_TRY(ls_agree(l->m.group, s, e));
+    return agree_on_best(l, e);
+}
+
+/* `lockstep plan` prints the whole table. */
+static void tell_memory(const ls_run *r) {
+    ls_memory_config how = ls_layout_memory_config(&r->config, r->nworkers, r->nworkers);
+    ls_memory m;
+    ls_plan_memory(&r->layout.plan, &how, &m);
+    ls_purpose most = ls_memory_worst(&m);
+    ls_log("memory of a worker: %.1f MB at most, %.1f of it %s", (double)m.peak / 1e6,
+           (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
+}
+
+/* More threads than cores take turns: steps get slower, not faster. */
+static void warn_of_crowd(const ls_member *m) {
+    int threads = (int)m->run->config.parallel.threads, near = ls_group_near(m->group);
+    int cores = ls_cores_among(near), fit = cores / near;
+    char advice[64];
+    if ((long long)near * threads <= cores) return;
+    if (fit > 0)
+        snprintf(advice, sizeof advice, "parallel.threads=%d", fit);
+    else
+        snprintf(advice, sizeof advice, "%d worker%s", cores, cores == 1 ? "" : "s");
+    ls_log(
+        "warning: %d worker%s with %d thread%s each, on %d core%s: they take turns; %s would fit",
+        near, near == 1 ? "" : "s", threads, threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
+        advice);
+}
+
+/* Worker 0 tells of a run's beginning; workers that follow others are told of by who starts them.
+ */
+static void tell_beginning(const ls_loop *l) {
+    const ls_run *r = l->run;
+    if (r->survival.view.id.number > 1) return;
+    ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
+           "virtual worker%s",
+           r->dir, r->layout.model.count, (unsigned long long)l->corpus.ntrain,
+           (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
+           ls_run_workers_name(r), (long long)r->config.train.virtual_workers,
+           ls_plural(r->config.train.virtual_workers));
+    tell_memory(r);
+    warn_of_crowd(&l->m);
+    ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
+}
+
+/* After the lines of steps that will be done again are cut off; those of a view before this one
+ * stay. */
+static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    bool follows = r->store && r->survival.view.id.number > 1, old = false;
+    ls_logged logged = {0};
+    LS_TRY(ls_folder_keep(l->folder, &old, e));
+    int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
+    if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
+    return ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e);
+}
+
+/* Where they are open they stay so; the line of the latest step may be missing. */
+static ls_status open_metrics(ls_loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    ls_store_note last;
+    if (!l->metrics) LS_TRY(open_new_metrics(l, e));
+    ls_folder_stay(l->folder);
+    ls_metrics_set_view(l->metrics, r->store ? r->survival.view.id.number : 1, r->nworkers);
+    bool known = r->store && ls_store_latest(r->store, &last);
+    return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
+}
+
+ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    l->m.corpus = &l->corpus;
+    LS_TRY(ls_member_join(&l->m, e));
+    char *path = ls_checkpoint_path(r->dir, l->steps);
+    ls_status s = ls_member_begin(&l->m, l->steps, path, e);
+    free(path);
+    LS_TRY(s);
+    if (l->m.worker == 0) {
+        s = open_metrics(l, e);
+        tell_beginning(l);
+        ls_in_flight_config flight = {l->m.slot, r->config.train.steps, r->config.survival.stop_s,
+                                      LS_IN_FLIGHT_S};
+        if (s == LS_OK && !l->flight) s = ls_in_flight_open(&flight, &l->flight, e);
+    }
+    ls_tracer_close(&l->tracer);
+    ls_traced_workers traced = ls_member_traced(&l->m);
+    ls_tracer_open(&l->tracer, &l->job->trace, &traced, l->steps, r->config.train.steps);
+    return ls_agree(l->m.group, s, e);
+}

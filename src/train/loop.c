@@ -1,0 +1,222 @@
+/* loop.c - see loop.h: a step, its metrics, and now and then an evaluation or a checkpoint. */
+#include "train/loop.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "train/audit.h"
+#include "train/evaluate.h"
+#include "train/save.h"
+
+/* All steps are done, or the run ends early. */
+bool ls_loop_is_complete(const ls_loop *l) {
+    const ls_config *c = &l->run->config;
+    return l->steps >= c->train.steps || ls_best_ends(&l->best, c, l->steps);
+}
+
+/* Workers to come will know what has been done after so many steps. */
+void ls_loop_note_evaluated(const ls_loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    if (notes) atomic_store(&notes->evaluated, l->steps + 1);
+}
+
+void ls_loop_note_saved(const ls_loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    if (notes) atomic_store(&notes->saved, l->steps + 1);
+}
+
+static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
+
+static void note_loss(ls_loop *l) {
+    ls_best_note(&l->best, l->steps, l->latest.loss);
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    if (notes) ls_best_save(&l->best, &notes->best);
+}
+
+/* After the last step metrics have the whole alone. */
+static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
+    uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
+    ls_world *w = &l->m.worlds[0];
+    LS_TRY(ls_world_gather_params(w, &l->run->layout.plan, e));
+    LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
+    ls_world_drop_params(w, &l->run->layout.plan);
+    if (!whole) note_loss(l);
+    if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
+        LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
+        if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
+    }
+    ls_loop_note_evaluated(l);
+    return LS_OK;
+}
+
+/* The worker that an audit has found to be wrong. */
+static void leave(const ls_loop *l, const ls_verdict *v, const char *what) {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    ls_log("audit after step %lld: worker %d (process %d on %s) differs from the others in %s; it "
+           "leaves",
+           (long long)l->steps, l->m.worker, (int)getpid(), host, what);
+    atomic_store(&l->m.slot->leaves, 1);
+    if (v->parameters && !ls_plan_shards_moments(&l->run->layout.plan))
+        ls_store_void(l->run->store, l->m.worker);
+}
+
+static ls_status audit(ls_loop *l, ls_error *e) {
+    static const char go_on[] = "go on from an earlier checkpoint, on other hardware";
+    ls_verdict v;
+    char what[256];
+    LS_TRY(ls_audit(&l->m, l->steps, &v, e));
+    if (v.good) return LS_OK;
+    if (v.parameters)
+        snprintf(what, sizeof what, "parameters, first in %s", v.tensor);
+    else
+        snprintf(what, sizeof what, "virtual worker %d's gradient, first in %s", v.vw, v.tensor);
+    if (v.culprit < 0)
+        return ls_fail(e, LS_EINVAL,
+                       "audit after step %lld: two workers differ in %s, and no third can tell "
+                       "which is wrong; %s",
+                       (long long)l->steps, what, go_on);
+    if (!l->run->store)
+        return ls_fail(e, LS_EINVAL,
+                       "audit after step %lld: worker %d differs from the others in %s; %s",
+                       (long long)l->steps, v.culprit, what, go_on);
+    l->evicts = true;
+    if (v.culprit == l->m.worker) leave(l, &v, what);
+    return LS_OK;
+}
+
+/* What is due after a step: not what workers that were lost have done already. */
+static ls_status after_step(ls_loop *l, ls_error *e) {
+    const ls_config *c = &l->run->config;
+    bool evaluated = l->evaluated == l->steps;
+    if (l->steps == c->train.steps)
+        return ls_best_is_kept(c) && !evaluated ? evaluate(l, false, e) : LS_OK;
+    if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
+    if (l->evicts) return LS_OK; /* the next view does the rest */
+    return is_due(c->train.eval_every, l->steps) && !evaluated ? evaluate(l, false, e) : LS_OK;
+}
+
+/* Worker 0's clock. */
+static bool is_time(const ls_loop *l) {
+    double minutes = l->run->config.checkpoint.minutes;
+    if (l->m.worker != 0 || minutes == 0 || l->evicts) return false;
+    return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
+}
+
+/* What this worker is asked to do. A signal is for all, or where one process asks them all, for
+ * this worker alone: it leaves. */
+static ls_asked own_asked(const ls_loop *l) {
+    bool survives = l->run->store != NULL;
+    int asked = atomic_load(&l->m.slot->asked);
+    if (l->evicts && asked < LS_ASKED_RENEW) asked = LS_ASKED_RENEW;
+    if (!ls_interrupted()) return (ls_asked)asked;
+    if (!survives) return LS_ASKED_STOP;
+    atomic_store(&l->m.slot->leaves, 1);
+    return asked > LS_ASKED_RENEW ? (ls_asked)asked : LS_ASKED_RENEW;
+}
+
+/* All do after a step what one is asked to. All have updated what is theirs then, and it can be
+ * saved. */
+static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
+    int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)own_asked(l), is_time(l)};
+    ls_snapshot_run own = ls_run_snapshot(l->run);
+    ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + 2);
+    LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2 + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
+    ls_snapshot_hear(&own, l->m.worker, l->asked_share, asked + 2);
+    l->asked = (ls_asked)asked[0];
+    const ls_config *c = &l->run->config;
+    bool best = ls_best_is_kept(c) && l->best.step == l->steps && l->steps > 0;
+    bool due = best || asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
+    if (due && l->steps < c->train.steps)
+        LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
+    if (due && l->m.worker == 0) LS_TRY(ls_tokens_verify(&l->corpus.tokens, e));
+    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l))
+        ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
+               (long long)l->steps);
+    return LS_OK;
+}
+
+/* ---- steps ---- */
+
+/* For whoever shares out the work. */
+static void tell_computed(ls_loop *l) {
+    static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD, LS_ADD};
+    int64_t all = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        all += ls_exec_time(l->m.execs[0], kinds[i]);
+    atomic_store(&l->m.slot->measured, 0);
+    atomic_store(&l->m.slot->compute_ns, all);
+    atomic_store(&l->m.slot->measured, ++l->measured);
+}
+
+/* Nothing of the step has been applied: the run ends with the step before it. */
+static void give_up_step(ls_loop *l, double seconds) {
+    l->asked = LS_ASKED_STOP;
+    if (l->m.worker != 0) return;
+    ls_log(
+        "interrupted: step %lld was given up after %.1f s (survival.stop_s %g); it is done again "
+        "when the run goes on",
+        (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
+}
+
+static ls_status one_step(ls_loop *l, ls_error *e) {
+    ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
+    ls_step_out out = {0};
+    int64_t begin = ls_clock_ns();
+    ls_in_flight_begin(l->flight, l->steps);
+    ls_status s = ls_member_step(&l->m, &in, &out, e);
+    ls_in_flight_end(l->flight);
+    LS_TRY(s);
+    double seconds = (double)(ls_clock_ns() - begin) / 1e9;
+    if (ls_exec_gave_up(l->m.execs[0])) {
+        give_up_step(l, seconds);
+        return LS_OK;
+    }
+    l->steps++;
+    l->seconds += seconds;
+    l->nsteps++;
+    tell_computed(l);
+    if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
+        return ls_fail(
+            e, LS_EINVAL,
+            "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or go "
+            "on from an earlier checkpoint",
+            (long long)l->steps, out.loss, out.grad_norm);
+    return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
+}
+
+/* A checkpoint of workers that ended before they could evaluate it. */
+static bool is_unevaluated(const ls_loop *l) {
+    const ls_config *c = &l->run->config;
+    bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
+    return due && ls_best_is_kept(c) && l->best.val_step != l->steps;
+}
+
+ls_status ls_loop_run(ls_loop *l, ls_error *e) {
+    int64_t all = l->run->config.train.steps;
+    if (l->follows || is_unevaluated(l)) {
+        LS_TRY(after_step(l, e));
+        LS_TRY(agree_on_asked(l, e));
+    } else {
+        ls_loop_note_evaluated(l); /* not before the first step: it keeps what it has */
+    }
+    while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
+        LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
+        LS_TRY(one_step(l, e));
+        if (l->asked != LS_ASKED_NOTHING) break; /* it was given up */
+        LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
+        LS_TRY(after_step(l, e));
+        LS_TRY(agree_on_asked(l, e));
+    }
+    LS_TRY(ls_tracer_finish(&l->tracer, e));
+    if (l->asked == LS_ASKED_RENEW && !ls_loop_is_complete(l)) {
+        atomic_store(&l->m.slot->renews, 1);
+        return LS_OK;
+    }
+    l->asked = LS_ASKED_STOP;
+    if (l->steps > 0) LS_TRY(ls_save(l, LS_SAVE_LAST, e)); /* else there is nothing to go on from */
+    return l->steps == all ? evaluate(l, true, e) : LS_OK;
+}

@@ -1,0 +1,53 @@
+/* loop.h - what a worker has while it trains: its state between steps, and the steps.
+ *
+ * All workers make the same decisions at the same steps.
+ */
+#ifndef LS_TRAIN_LOOP_H
+#define LS_TRAIN_LOOP_H
+
+#include "report/metrics.h"
+#include "report/report.h"
+#include "report/tracer.h"
+#include "storage/best.h"
+#include "storage/folder.h"
+#include "train/in_flight.h"
+#include "train/member.h"
+#include "train/worker.h"
+
+typedef struct ls_loop {
+    const ls_train_job *job;
+    const ls_run *run;
+    ls_member m;
+    ls_corpus corpus;
+    ls_folder *folder;    /* worker 0's; NULL: it has none yet */
+    ls_metrics *metrics;  /* worker 0's */
+    ls_evaluation latest; /* the same on all */
+    ls_picture picture;   /* worker 0's */
+    ls_best best;         /* the same on all */
+    ls_tracer tracer;
+    ls_in_flight *flight; /* worker 0's */
+    int64_t steps;        /* complete */
+    int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
+    int64_t evaluated;    /* and at the latest evaluation of workers that were lost */
+    int64_t saved_ns;
+    int64_t measured;    /* steps of this view */
+    double seconds;      /* of all its steps */
+    int64_t nsteps;      /* } */
+    bool evicts;         /* a worker leaves, for what an audit found */
+    ls_asked asked;      /* after the latest step */
+    bool follows;        /* these workers go on from what others have left in memory */
+    bool shared;         /* no host has all of the state: each writes its part of checkpoints */
+    int64_t asked_share; /* of this worker, for a part (storage/snapshot.h) */
+} ls_loop;
+
+/* Workers to come will know what has been done after so many steps. */
+void ls_loop_note_evaluated(const ls_loop *);
+void ls_loop_note_saved(const ls_loop *);
+
+/* All steps are done, or the run ends early. */
+bool ls_loop_is_complete(const ls_loop *);
+
+/* Collective: from here to the last step, or to what ends the view before. */
+ls_status ls_loop_run(ls_loop *, ls_error *);
+
+#endif

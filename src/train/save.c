@@ -1,0 +1,162 @@
+/* save.c - see save.h. */
+#include "train/save.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "storage/checkpoint.h"
+
+static ls_status write_checkpoint(const ls_loop *l, ls_error *e) {
+    const ls_world *w = &l->m.worlds[0];
+    ls_train_state s = {.model = &l->run->layout.model,
+                        .step = l->steps,
+                        .params = w->master,
+                        .m = w->m,
+                        .v = w->v};
+    if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
+    ls_buf record = {0};
+    ls_corpus_record_write(&l->corpus.record, &record);
+    ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
+                             .config = &l->run->config_text,
+                             .record = &record,
+                             .keep = l->run->config.checkpoint.keep};
+    ls_best_describe(&l->best, &l->run->config, l->steps, &x);
+    ls_status status = ls_checkpoint_write(l->run->dir, &s, &x, e);
+    ls_buf_free(&record);
+    return status;
+}
+
+static void tell_failed(const ls_loop *l, const ls_error *why) {
+    ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
+}
+
+static void tell_busy(const ls_loop *l) {
+    ls_log("no checkpoint of step %lld: the one before is still being written",
+           (long long)l->steps);
+}
+
+/* The last one must succeed: what is there to go on from? */
+static ls_status fail_last(const ls_loop *l, ls_error *e) {
+    char *path = NULL;
+    int64_t step = 0;
+    ls_error none;
+    if (ls_checkpoint_newest_good(l->run->dir, &path, &step, &none) != LS_OK) path = NULL;
+    ls_fail(e, LS_EIO, "the checkpoint of step %lld could not be written; %s%s",
+            (long long)l->steps, path ? "the newest good one is " : "there is no good one",
+            path ? path : "");
+    free(path);
+    return e->code;
+}
+
+/* What was taken away of the run's folder is made again. */
+ls_status ls_save_mend_folder(ls_loop *l, ls_error *e) {
+    ls_error lost;
+    LS_TRY(ls_folder_mend(l->folder, &l->corpus, e));
+    if (ls_metrics_mend(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
+    return LS_OK;
+}
+
+/* Without a store: worker 0 writes, the others wait for it. */
+static ls_status save_now(ls_loop *l, bool last, ls_error *e) {
+    const ls_plan *p = &l->run->layout.plan;
+    ls_status s = LS_OK;
+    ls_error why;
+    LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
+    if (l->m.worker == 0) {
+        s = ls_save_mend_folder(l, &why);
+        if (s == LS_OK) s = write_checkpoint(l, &why);
+        if (s != LS_OK) tell_failed(l, &why);
+    }
+    ls_world_drop_collected(&l->m.worlds[0], p);
+    int32_t good = s == LS_OK;
+    LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));
+    LS_TRY(ls_broadcast(l->m.group, &good, 1, LS_I32, 0, e));
+    if (good) l->saved = l->steps;
+    return LS_OK;
+}
+
+/* Another process writes. */
+static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
+    bool last = u == LS_SAVE_LAST;
+    ls_snapshot_state *state = &ls_run_notes_of(l->run)->snapshot;
+    ls_error why;
+    if (l->m.worker != 0) {
+        if (l->run->survival.view.first > 0) ls_loop_note_saved(l);
+        return LS_OK;
+    }
+    if (u != LS_SAVE_IF_IDLE) (void)ls_snapshot_wait_written(state, &why);
+    ls_status s = ls_save_mend_folder(l, &why);
+    if (s != LS_OK)
+        tell_failed(l, &why);
+    else if (!ls_snapshot_ask(state, l->steps))
+        tell_busy(l);
+    ls_loop_note_saved(l);
+    if (last && s == LS_OK) s = ls_snapshot_wait_written(state, &why);
+    return last && s != LS_OK ? fail_last(l, e) : LS_OK;
+}
+
+/* What hosts that write together have to know of each other. */
+static ls_status await_written(ls_loop *l, ls_error *e) {
+    ls_snapshot_run own = ls_run_snapshot(l->run);
+    int32_t words[LS_SNAPSHOT_WORDS];
+    for (;;) {
+        ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
+        LS_TRY(ls_all_reduce(l->m.group, words, words, LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
+        ls_snapshot_hear(&own, l->m.worker, l->asked_share, words);
+        if (!words[LS_SNAPSHOT_PENDING]) return LS_OK;
+        usleep(1000);
+    }
+}
+
+/* Each host's writer is asked for its part, or none is. */
+enum { CAN_ASK, IS_BUSY, NEED_NOT };
+
+/* As far as this worker knows; worker 0 also looks after the folder. */
+static int32_t look_at_share(ls_loop *l, bool last) {
+    ls_snapshot_run own = ls_run_snapshot(l->run);
+    int32_t words[LS_SNAPSHOT_WORDS];
+    ls_error why;
+    ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
+    if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
+    if (l->m.worker != 0) return CAN_ASK;
+    if (last && ls_snapshot_is_written(&ls_run_notes_of(l->run)->snapshot, l->steps))
+        return NEED_NOT;
+    if (ls_save_mend_folder(l, &why) == LS_OK) return CAN_ASK;
+    tell_failed(l, &why);
+    return NEED_NOT;
+}
+
+static ls_status save_share(ls_loop *l, ls_urgency u, ls_error *e) {
+    bool last = u == LS_SAVE_LAST;
+    ls_loop_note_saved(l);
+    if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, e));
+    int32_t what = look_at_share(l, last);
+    ls_snapshot_run own = ls_run_snapshot(l->run);
+    LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
+    if (what == CAN_ASK)
+        ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->asked_share);
+    else if (what == IS_BUSY && l->m.worker == 0)
+        tell_busy(l);
+    if (!last) return LS_OK;
+    LS_TRY(await_written(l, e));
+    bool good =
+        l->m.worker != 0 || ls_snapshot_is_written(&ls_run_notes_of(l->run)->snapshot, l->steps);
+    return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
+}
+
+/* One that can't be written is told, and the next is tried when it is due; the last must succeed.
+ */
+ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
+    bool saved = l->saved == l->steps, last = u == LS_SAVE_LAST;
+    l->saved_ns = ls_clock_ns();
+    if (!l->run->store) return saved ? LS_OK : save_now(l, last, e);
+    l->saved = l->steps;
+    if (saved && !last) return LS_OK;
+    ls_status s = l->shared ? save_share(l, u, e) : save_beside(l, u, e);
+    if (u != LS_SAVE_IF_IDLE && !l->shared) s = ls_member_wait(&l->m, s, e);
+    if (last) return s;
+    ls_snapshot_note_held(&ls_run_notes_of(l->run)->snapshot, ls_clock_ns() - l->saved_ns);
+    return s;
+}

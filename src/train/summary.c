@@ -1,0 +1,86 @@
+/* summary.c - see summary.h. */
+#include "train/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "base/print.h"
+#include "exec/store_backup.h"
+#include "storage/checkpoint.h"
+
+/* The longest that a worker of this host waited for one that was written beside training. */
+static void tell_held(const ls_loop *l) {
+    ls_run_notes *notes = ls_run_notes_of(l->run);
+    double held = notes ? (double)atomic_load(&notes->snapshot.held_ns) / 1e9 : 0;
+    double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
+    if (part < 0.01) return; /* too little to speak of */
+    ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
+           100 * part);
+}
+
+static void report_best(const ls_loop *l) {
+    const ls_run *r = l->run;
+    long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
+    if (!ls_best_is_kept(&r->config) || step == 0) return;
+    char *path = ls_checkpoint_path(r->dir, step);
+    bool there = ls_file_exists(path);
+    if (l->steps < r->config.train.steps)
+        ls_print("\nstopped early after step %lld: no lower validation loss in %lld evaluation%s; ",
+                 (long long)l->steps, n, ls_plural(n));
+    ls_print("the best is step %lld (loss %.4f)%s%s%s\n", step, l->best.loss,
+             there ? ": " : ", whose checkpoint could not be written", there ? r->dir : "",
+             there ? "/checkpoints/best" : "");
+    free(path);
+}
+
+/* Worker 0's last word, on standard output. */
+ls_status ls_summary_print(ls_loop *l, ls_error *e) {
+    const ls_run *r = l->run;
+    int64_t all = r->config.train.steps;
+    ls_log_end_status();
+    int64_t nbacked = r->store ? ls_store_nbacked(r->store) : 0;
+    if (nbacked)
+        ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
+               (long long)nbacked, ls_plural(nbacked));
+    tell_held(l);
+    if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
+    if (l->steps < all && ls_loop_is_complete(l)) {
+        report_best(l);
+        if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
+        return LS_OK;
+    }
+    if (l->steps < all) {
+        ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,
+               (long long)all, r->started ? ", under the same launcher," : "", l->job->again);
+        return LS_OK;
+    }
+    const ls_corpus *c = &l->corpus;
+    size_t nval = (size_t)c->nval * (size_t)r->config.model.context + 1;
+    double bigram = 0, nbytes = 0;
+    LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));
+    ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
+    LS_TRY(ls_report_curve(r->dir, bigram, e));
+    ls_print("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
+             "%.4f, %.4f\n",
+             l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
+    ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
+             (long long)all);
+    report_best(l);
+    if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
+    return LS_OK;
+}
+
+void ls_summary_complete(const ls_loop *l) {
+    const ls_config *c = &l->run->config;
+    if (l->steps >= c->train.steps)
+        ls_log("%s: is complete: step %lld of %lld; raise train.steps to train on", l->run->dir,
+               (long long)l->steps, (long long)c->train.steps);
+    else
+        ls_log("%s: is complete: stopped early after step %lld, with the best at step %lld; raise "
+               "train.patience (%lld) to train on",
+               l->run->dir, (long long)l->steps, (long long)l->best.step,
+               (long long)c->train.patience);
+}
