@@ -2,6 +2,7 @@
 #include "cli/plan_json.h"
 
 #include "base/print.h"
+#include "train/layout.h"
 #include "train/run.h"
 
 static void set_integer(ls_json *o, const char *key, int64_t value) {

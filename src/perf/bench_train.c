@@ -17,7 +17,7 @@ enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
 
 /* What all workers are given. */
 typedef struct bench_job {
-    ls_run run; /* first */
+    ls_host host; /* first */
     const ls_corpus *corpus;
     int64_t warmup, steps;
     ls_bench_report *report;
@@ -46,10 +46,10 @@ static double peak_nbytes(void) {
 }
 
 static double planned_nbytes(const ls_member *m) {
-    const ls_run *r = m->run;
-    ls_memory_config how = ls_layout_memory_config(&r->config, r->nworkers, r->nworkers);
+    const ls_plan *p = &m->layout->plan;
+    ls_memory_config how = ls_layout_memory_config(&m->run->config, p->c.nworkers, p->c.nworkers);
     ls_memory memory;
-    ls_plan_memory(&r->layout.plan, &how, &memory);
+    ls_plan_memory(p, &how, &memory);
     return (double)memory.peak;
 }
 
@@ -62,7 +62,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
             sent = bytes_sent(m);
         }
-        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
+        ls_step_in in = ls_run_step(b->host.run, i, &m->scaler);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
         out->losses[i] = step.loss;
@@ -71,7 +71,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
     }
     out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
     LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
-    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->run.layout.plan);
+    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->host.layout.plan);
     LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
     out->planned_nbytes = planned_nbytes(m);
     out->peak_nbytes = peak_nbytes();
@@ -84,7 +84,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
 }
 
 static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, ls_error *e) {
-    const ls_config *c = &b->run.config;
+    const ls_config *c = &b->host.run->config;
     double *seconds = LS_NEW_ARRAY(double, (size_t)b->steps);
     ls_status s = measure_peak(m, &out->peak_flops_per_s, e);
     if (s == LS_OK) s = measure_steps(m, b, seconds, out, e);
@@ -92,7 +92,7 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     double tokens = (double)c->train.batch * (double)c->model.context;
     out->tokens_per_s = tokens / out->step_seconds;
     out->flops_per_s =
-        ls_model_flops(&b->run.layout.model) * (double)c->train.batch / out->step_seconds;
+        ls_model_flops(&b->host.layout.model) * (double)c->train.batch / out->step_seconds;
     free(seconds);
     return s;
 }
@@ -107,7 +107,7 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     ls_traced_workers traced = ls_member_traced(m);
     ls_tracer_open(&tracer, &b->trace, &traced, first, first + 1 + n);
     for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
-        ls_step_in in = ls_run_step(&b->run, i, &m->scaler);
+        ls_step_in in = ls_run_step(b->host.run, i, &m->scaler);
         s = ls_tracer_before(&tracer, i, e);
         if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
         if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
@@ -118,9 +118,9 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
 
 static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     const bench_job *b = arg;
-    ls_member m = {.run = &b->run, .group = g, .slot = me, .corpus = b->corpus};
-    ls_bench_train out = {.nworkers = b->run.nworkers,
-                          .threads = (int)b->run.config.parallel.threads,
+    ls_member m = ls_member_of(&b->host, g, me, b->corpus);
+    ls_bench_train out = {.nworkers = b->host.run->nworkers,
+                          .threads = (int)b->host.run->config.parallel.threads,
                           .steps = b->steps,
                           .warmup = b->warmup};
     out.losses = LS_NEW_ARRAY(double, 2 * (size_t)(b->warmup + b->steps));
@@ -130,7 +130,7 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
     if (s == LS_OK) s = trace_steps(&m, b, e);
-    if (s == LS_OK && m.worker == 0) b->report(&b->run.config, &out);
+    if (s == LS_OK && m.worker == 0) b->report(&b->host.run->config, &out);
     ls_member_leave(&m);
     free(out.losses);
     return s;
@@ -156,18 +156,19 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
         return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)q->steps,
                        MAX_STEPS);
     ls_corpus corpus;
-    bench_job b = {.run = {.config = *c}, .corpus = &corpus, .report = report, .trace = q->trace};
+    ls_run run = {.config = *c};
+    bench_job b = {.corpus = &corpus, .report = report, .trace = q->trace};
     b.warmup = q->warmup;
     b.steps = q->steps;
-    LS_TRY(ls_run_workers(c, q->nworkers, &b.run.nworkers, &b.run.started, e));
-    LS_TRY(ls_fit_limit(&b.run.config, b.run.nworkers, e));
+    LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));
+    LS_TRY(ls_fit_limit(&run.config, run.nworkers, e));
     uint32_t *ids = fake_corpus(c, &corpus);
-    ls_status s = ls_run_build(&b.run, e);
+    ls_status s = ls_host_open(&b.host, &run, e);
     if (s == LS_OK && q->export_dir)
-        s = ls_export(&b.run, &corpus, q->warmup + q->steps, q->export_dir, e);
-    if (s == LS_OK) s = ls_run_launch(&b.run, bench_worker, &b, e);
+        s = ls_export(&b.host, &corpus, q->warmup + q->steps, q->export_dir, e);
+    if (s == LS_OK) s = ls_host_launch(&b.host, bench_worker, &b, e);
     free(ids);
-    ls_run_free(&b.run);
+    ls_host_free(&b.host);
     return s;
 }
 

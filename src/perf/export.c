@@ -10,8 +10,9 @@
 #include "data/order.h"
 #include "model/safetensors.h"
 
-static ls_status write_weights(const ls_run *r, const char *path, ls_error *e) {
-    const ls_model *m = &r->layout.model;
+static ls_status write_weights(const ls_host *h, const char *path, ls_error *e) {
+    const ls_run *r = h->run;
+    const ls_model *m = &h->layout.model;
     void *flat = NULL;
     LS_TRY(ls_map(m->nfloats * sizeof(float), "weights", &flat, e));
     ls_model_init(m, (uint64_t)r->config.train.seed, 0, m->nfloats, flat);
@@ -61,15 +62,16 @@ static ls_json *shape_of(const ls_config *c) {
     return o;
 }
 
-static ls_status write_settings(const ls_run *r, int64_t steps, const char *path, ls_error *e) {
+static ls_status write_settings(const ls_host *h, int64_t steps, const char *path, ls_error *e) {
+    const ls_run *r = h->run;
+    const ls_model *m = &h->layout.model;
     const ls_config *c = &r->config;
     const ls_scaler none = {0};
     ls_json *o = ls_json_new_object(), *rates = ls_json_new_array(), *decay = ls_json_new_array();
     for (int64_t i = 0; i < steps; i++)
         ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
-    for (int i = 0; i < r->layout.model.nparams; i++)
-        if (r->layout.model.params[i].decay)
-            ls_json_push(decay, ls_json_new_text(r->layout.model.params[i].name));
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
     ls_json_set(o, "model", shape_of(c));
     ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
     ls_json_set(o, "steps", ls_json_new_integer(steps));
@@ -88,14 +90,14 @@ static ls_status write_settings(const ls_run *r, int64_t steps, const char *path
     return s;
 }
 
-ls_status ls_export(const ls_run *r, const ls_corpus *c, int64_t steps, const char *dir,
+ls_status ls_export(const ls_host *h, const ls_corpus *c, int64_t steps, const char *dir,
                     ls_error *e) {
     char *weights = ls_format("%s/weights.safetensors", dir);
     char *tokens = ls_format("%s/tokens.u32", dir), *settings = ls_format("%s/settings.json", dir);
     ls_status s = ls_file_make_dirs(dir, e);
-    if (s == LS_OK) s = write_weights(r, weights, e);
-    if (s == LS_OK) s = write_tokens(r, c, steps, tokens, e);
-    if (s == LS_OK) s = write_settings(r, steps, settings, e);
+    if (s == LS_OK) s = write_weights(h, weights, e);
+    if (s == LS_OK) s = write_tokens(h->run, c, steps, tokens, e);
+    if (s == LS_OK) s = write_settings(h, steps, settings, e);
     free(weights);
     free(tokens);
     free(settings);

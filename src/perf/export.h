@@ -7,9 +7,9 @@
 #ifndef LS_PERF_EXPORT_H
 #define LS_PERF_EXPORT_H
 
-#include "train/run.h"
+#include "train/host.h"
 
 /* Makes the folder; its files are replaced. */
-ls_status ls_export(const ls_run *, const ls_corpus *, int64_t steps, const char *dir, ls_error *);
+ls_status ls_export(const ls_host *, const ls_corpus *, int64_t steps, const char *dir, ls_error *);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct hashes {
 } hashes;
 
 static hashes hashes_new(const ls_member *m) {
-    size_t n = (size_t)m->run->layout.model.nparams;
+    size_t n = (size_t)m->layout->model.nparams;
     ls_hash *all = LS_NEW_ARRAY(ls_hash, n * (size_t)m->nworkers);
     return (hashes){all, all + n * (size_t)m->worker, n};
 }
@@ -65,7 +65,7 @@ static void judge(const ls_member *m, const hashes *h, const int *asked, int n, 
     int param = -1;
     v->good = !find_odd(h, asked, n, &v->culprit, &param);
     if (v->good || param < 0) return;
-    snprintf(v->tensor, sizeof v->tensor, "%s", m->run->layout.model.params[param].name);
+    snprintf(v->tensor, sizeof v->tensor, "%s", m->layout->model.params[param].name);
 }
 
 /* ---- parameters ---- */
@@ -78,7 +78,7 @@ static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
     hashes h = hashes_new(m);
     int *asked = LS_NEW_ARRAY(int, (size_t)m->nworkers);
     for (int i = 0; i < m->nworkers; i++) asked[i] = i;
-    hash_flat(&m->run->layout.model, m->run->layout.plan.c.compute, w->params, h.own);
+    hash_flat(&m->layout->model, m->layout->plan.c.compute, w->params, h.own);
     ls_status s = share(m, &h, e);
     if (s == LS_OK) judge(m, &h, asked, m->nworkers, v);
     v->parameters = !v->good;
@@ -99,12 +99,11 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
     ls_solo x = {0};
     ls_plan plan;
     ls_step_in in = ls_run_step(m->run, q.steps, &m->scaler);
-    LS_TRY(ls_solo_plan(m->run, &plan, e));
+    LS_TRY(ls_solo_plan(m, &plan, e));
     ls_solo_task task = {.plan = &plan, .vw = q.vw, .steps = q.steps};
     ls_status s = ls_solo_open(&x, m, &task, e);
     if (s == LS_OK) s = ls_exec_gradient(x.exec, &in, e);
-    if (s == LS_OK)
-        hash_flat(&m->run->layout.model, m->run->layout.plan.c.reduce, x.world.grads, out);
+    if (s == LS_OK) hash_flat(&m->layout->model, m->layout->plan.c.reduce, x.world.grads, out);
     ls_solo_close(&x);
     ls_plan_free(&plan);
     return s;
@@ -129,7 +128,7 @@ static ls_status ask(ls_member *m, question q, const int *asked, int n, hashes *
 }
 
 static ls_status compare_gradient(ls_member *m, int64_t steps, ls_verdict *v, ls_error *e) {
-    const ls_plan *p = &m->run->layout.plan;
+    const ls_plan *p = &m->layout->plan;
     int n = m->nworkers;
     if (n == 1) return LS_OK;
     v->vw =
@@ -150,7 +149,7 @@ static ls_status compare_gradient(ls_member *m, int64_t steps, ls_verdict *v, ls
 
 ls_status ls_audit(ls_member *m, int64_t steps, ls_verdict *v_p, ls_error *e) {
     ls_verdict v = {.good = true, .culprit = -1, .vw = -1};
-    const ls_plan *p = &m->run->layout.plan;
+    const ls_plan *p = &m->layout->plan;
     LS_TRY(ls_world_gather_params(&m->worlds[0], p, e));
     ls_status s = compare_params(m, &v, e);
     if (s == LS_OK && v.good) s = compare_gradient(m, steps, &v, e);

@@ -17,6 +17,9 @@ typedef struct ls_verdict {
     char tensor[128]; /* the first that differs */
 } ls_verdict;
 
+/* What there is to do where workers differ. */
+#define LS_AUDIT_ADVICE "go on from an earlier checkpoint, on other hardware"
+
 /* Collective, between steps, after `steps` complete ones; the same verdict at all. */
 ls_status ls_audit(ls_member *, int64_t steps, ls_verdict *v_p, ls_error *);
 

@@ -22,8 +22,8 @@ struct ls_backup {
 
 /* How many of its virtual workers are not complete: of a worker in this step. */
 static int left_of(const ls_backup *b, int worker, int64_t step) {
-    const ls_plan *p = &b->m->run->layout.plan;
-    const ls_board_slot *slot = &b->m->run->survival.board->slots[worker];
+    const ls_plan *p = &b->m->layout->plan;
+    const ls_board_slot *slot = &b->m->host->survival.board->slots[worker];
     int action = atomic_load(&slot->action), n = ls_plan_nvws(p, worker);
     int64_t at = atomic_load(&slot->step);
     if (at < step) return n;
@@ -37,15 +37,16 @@ static int left_of(const ls_backup *b, int worker, int64_t step) {
 /* The last virtual worker of the one that has most before it of what nobody has claimed; -1: there
  * is none. */
 static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
-    const ls_run *r = b->m->run;
-    const ls_view *v = &r->survival.view;
+    const ls_host *h = b->m->host;
+    const ls_plan *p = &h->layout.plan;
+    const ls_view *v = &h->survival.view;
     int best = -1, most = 0;
     for (int w = v->first; w < v->first + v->n; w++) {
-        int n = ls_plan_nvws(&r->layout.plan, w), free = 0, last = -1;
+        int n = ls_plan_nvws(p, w), free = 0, last = -1;
         int left = w == b->m->worker ? 0 : left_of(b, w, step);
         for (int i = n - left; i < n; i++) {
-            int vw = ls_plan_vw(&r->layout.plan, w, i);
-            if (ls_store_is_claimed(r->store, vw, step)) continue;
+            int vw = ls_plan_vw(p, w, i);
+            if (ls_store_is_claimed(h->store, vw, step)) continue;
             free++;
             last = vw;
         }
@@ -60,7 +61,7 @@ static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
 /* ---- helping ---- */
 
 static bool aim(ls_backup *b, int place, int64_t step) {
-    ls_store *s = b->m->run->store;
+    ls_store *s = b->m->host->store;
     ls_error e;
     const ls_solo_task task = {.plan = &b->plan,
                                .vw = b->vw,
@@ -81,9 +82,10 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
     ls_error e;
     b->vw = next_to_claim(b, in->step, &b->worker);
     if (b->vw < 0) return false;
-    if (!b->has_plan && ls_solo_plan(r, &b->plan, &e) != LS_OK) return false;
+    if (!b->has_plan && ls_solo_plan(b->m, &b->plan, &e) != LS_OK) return false;
     b->has_plan = true;
-    int place = ls_store_claim(r->store, b->vw, in->step, (int)r->config.survival.backup_workers);
+    int place =
+        ls_store_claim(b->m->host->store, b->vw, in->step, (int)r->config.survival.backup_workers);
     if (place < 0 || !aim(b, place, in->step)) return false;
     b->at = 0;
     b->helps = in->step;
@@ -92,7 +94,7 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
 
 /* Is the one it is for further already? */
 static bool is_late(const ls_backup *b, int64_t step) {
-    const ls_plan *p = &b->m->run->layout.plan;
+    const ls_plan *p = &b->m->layout->plan;
     int left = left_of(b, b->worker, step), n = ls_plan_nvws(p, b->worker);
     return ls_plan_vw_index(p, b->worker, b->vw) < n - left;
 }
@@ -107,7 +109,7 @@ static bool idle(void *arg, const ls_step_in *in) {
         return false;
     }
     if (b->at < 0) {
-        ls_store_back(b->m->run->store, b->vw, in->step);
+        ls_store_back(b->m->host->store, b->vw, in->step);
         b->helps = -1;
     }
     return true;
@@ -115,10 +117,10 @@ static bool idle(void *arg, const ls_step_in *in) {
 
 static const void *given(void *arg, int64_t step, int vw, const double **losses_p) {
     const ls_backup *b = arg;
-    ls_store *s = b->m->run->store;
+    ls_store *s = b->m->host->store;
     int place = ls_store_backed_at(s, vw, step);
     if (place < 0) return NULL;
-    *losses_p = ls_plan_losses(&b->m->run->layout.plan, ls_store_backup_parts(s, place));
+    *losses_p = ls_plan_losses(&b->m->layout->plan, ls_store_backup_parts(s, place));
     return ls_store_backup_grads(s, place);
 }
 

@@ -15,18 +15,16 @@
 
 /* From the view before. */
 static ls_status keep_folder(ls_loop *l, ls_error *e) {
-    l->folder->notes->step = ls_store_steps(l->run->store);
+    l->folder->notes->step = ls_store_steps(l->host->store);
     return ls_corpus_is_saved(l->run->dir) ? LS_OK : ls_save_mend_folder(l, e);
 }
 
 /* Whoever starts all workers has opened it for them. */
 static ls_status take_folder(ls_loop *l, ls_error *e) {
-    const ls_run *r = l->run;
-    const ls_run_notes *notes = ls_run_notes_of(r);
-    ls_folder_phase phase = notes ? ls_folder_phase_of(&notes->folder) : LS_FOLDER_UNTOUCHED;
+    ls_folder_phase phase = ls_folder_phase_of(&l->host->notes->folder);
     if (l->metrics) return keep_folder(l, e);
-    if (!l->folder) l->folder = r->folder;
-    ls_folder_run own = ls_run_folder(r);
+    if (!l->folder) l->folder = l->host->folder;
+    ls_folder_run own = ls_host_folder_run(l->host);
     if (!l->folder) LS_TRY(ls_folder_open(&own, phase != LS_FOLDER_UNTOUCHED, &l->folder, e));
     return phase == LS_FOLDER_MADE ? ls_folder_follow(l->folder, e)
                                    : ls_folder_take_up(l->folder, e);
@@ -41,9 +39,8 @@ typedef struct agreed {
 } agreed;
 
 static agreed own_agreed(const ls_loop *l) {
-    ls_run_notes *notes = ls_run_notes_of(l->run);
-    agreed a = {.steps = l->folder ? l->folder->notes->step : 0, .n = l->run->survival.view.n};
-    if (!notes) return a;
+    ls_run_notes *notes = l->host->notes;
+    agreed a = {.steps = l->folder ? l->folder->notes->step : 0, .n = l->host->survival.view.n};
     if (l->folder && ls_folder_phase_of(&notes->folder) != LS_FOLDER_MADE)
         atomic_store(&notes->folder.step, a.steps);
     a.begun_at = atomic_load(&notes->folder.step);
@@ -54,12 +51,11 @@ static agreed own_agreed(const ls_loop *l) {
 }
 
 static ls_status agree_on_done(ls_loop *l, ls_error *e) {
-    ls_run_notes *notes = ls_run_notes_of(l->run);
+    ls_run_notes *notes = l->host->notes;
     agreed a = own_agreed(l);
     LS_TRY(ls_broadcast(l->m.group, &a, sizeof a / sizeof(int64_t), LS_I64, 0, e));
     l->steps = a.steps;
-    if (!notes) return LS_OK;
-    l->shared = ls_snapshot_is_shared(&l->run->layout.plan, (int)a.n);
+    l->shared = ls_snapshot_is_shared(&l->m.layout->plan, (int)a.n);
     atomic_store(&notes->folder.step, a.begun_at);
     atomic_store(&notes->saved, a.saved);
     atomic_store(&notes->evaluated, a.evaluated);
@@ -77,21 +73,21 @@ static ls_status open_corpus(ls_loop *l, ls_error *e) {
     LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
     const ls_hash *h = &l->corpus.record.tokens;
     int64_t mark = (int64_t)((h->hi ^ h->lo) | 1), was = 0; /* 0: not known yet */
-    ls_run_notes *notes = ls_run_notes_of(r);
-    if (notes) was = atomic_load(&notes->tokens);
+    ls_run_notes *notes = l->host->notes;
+    was = atomic_load(&notes->tokens);
     if (was && was != mark)
         return ls_fail(e, LS_EINVAL,
                        "%s/tokens.bin: has other tokens than this run has been trained on; was it "
                        "made again from a text that has changed? Put it back and go on with "
                        "--resume",
                        r->dir);
-    if (notes) atomic_store(&notes->tokens, mark);
+    atomic_store(&notes->tokens, mark);
     return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
 }
 
 /* What workers before these have found; where their state is lost, what its checkpoints say. */
 static ls_status agree_on_best(ls_loop *l, ls_error *e) {
-    ls_run_notes *notes = ls_run_notes_of(l->run);
+    ls_run_notes *notes = l->host->notes;
     int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
     ls_best b = {.nsamples = wanted < most ? wanted : most};
     if (l->folder && l->follows)
@@ -100,7 +96,7 @@ static ls_status agree_on_best(ls_loop *l, ls_error *e) {
         ls_best_find(&b, l->run->dir, l->steps);
     LS_TRY(ls_broadcast(l->m.group, &b, sizeof b, LS_U8, 0, e));
     l->best = b;
-    if (notes) ls_best_save(&b, &notes->best);
+    ls_best_save(&b, &notes->best);
     return LS_OK;
 }
 
@@ -116,10 +112,11 @@ ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
 }
 
 /* `lockstep plan` prints the whole table. */
-static void tell_memory(const ls_run *r) {
-    ls_memory_config how = ls_layout_memory_config(&r->config, r->nworkers, r->nworkers);
+static void tell_memory(const ls_host *h) {
+    const ls_plan *p = &h->layout.plan;
+    ls_memory_config how = ls_layout_memory_config(&h->run->config, p->c.nworkers, p->c.nworkers);
     ls_memory m;
-    ls_plan_memory(&r->layout.plan, &how, &m);
+    ls_plan_memory(p, &how, &m);
     ls_purpose most = ls_memory_worst(&m);
     ls_log("memory of a worker: %.1f MB at most, %.1f of it %s", (double)m.peak / 1e6,
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
@@ -145,14 +142,14 @@ static void warn_of_crowd(const ls_member *m) {
  */
 static void tell_beginning(const ls_loop *l) {
     const ls_run *r = l->run;
-    if (r->survival.view.id.number > 1) return;
+    int n = l->m.nworkers;
+    if (l->host->survival.view.id.number > 1) return;
     ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
            "virtual worker%s",
-           r->dir, r->layout.model.count, (unsigned long long)l->corpus.ntrain,
-           (long long)r->config.model.context, r->nworkers, r->nworkers == 1 ? "" : "s",
-           ls_run_workers_name(r), (long long)r->config.train.virtual_workers,
-           ls_plural(r->config.train.virtual_workers));
-    tell_memory(r);
+           r->dir, l->m.layout->model.count, (unsigned long long)l->corpus.ntrain,
+           (long long)r->config.model.context, n, n == 1 ? "" : "s", ls_run_workers_name(r),
+           (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
+    tell_memory(l->host);
     warn_of_crowd(&l->m);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
@@ -161,7 +158,7 @@ static void tell_beginning(const ls_loop *l) {
  * stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
-    bool follows = r->store && r->survival.view.id.number > 1, old = false;
+    bool follows = l->host->survival.view.id.number > 1, old = false;
     ls_logged logged = {0};
     LS_TRY(ls_folder_keep(l->folder, &old, e));
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
@@ -171,12 +168,13 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
 
 /* Where they are open they stay so; the line of the latest step may be missing. */
 static ls_status open_metrics(ls_loop *l, ls_error *e) {
-    const ls_run *r = l->run;
+    const ls_host *h = l->host;
     ls_store_note last;
     if (!l->metrics) LS_TRY(open_new_metrics(l, e));
     ls_folder_stay(l->folder);
-    ls_metrics_set_view(l->metrics, r->store ? r->survival.view.id.number : 1, r->nworkers);
-    bool known = r->store && ls_store_latest(r->store, &last);
+    ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
+                        h->layout.plan.c.nworkers);
+    bool known = h->runtime->survives && ls_store_latest(h->store, &last);
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
 }
 

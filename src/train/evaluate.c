@@ -10,7 +10,7 @@ static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all
  */
 static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, ls_error *e) {
     const ls_corpus *c = m->corpus;
-    int64_t T = m->run->layout.model.config.context;
+    int64_t T = m->layout->model.config.context;
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     uint32_t *tokens = LS_NEW_ARRAY(uint32_t, part * (uint64_t)(T + 1));
@@ -29,7 +29,7 @@ static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, 
 /* Bytes that the targets of all n samples stand for. */
 static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, ls_error *e) {
     const ls_corpus *c = m->corpus;
-    int64_t T = m->run->layout.model.config.context;
+    int64_t T = m->layout->model.config.context;
     uint32_t *sample = LS_NEW_ARRAY(uint32_t, (uint64_t)(T + 1));
     double nbytes = 0;
     ls_status s = LS_OK;
@@ -44,7 +44,7 @@ static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, l
 
 ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e) {
     const ls_corpus *c = m->corpus;
-    int64_t T = m->run->layout.model.config.context;
+    int64_t T = m->layout->model.config.context;
     if (n == 0 || n > c->nval) n = c->nval;
     double *losses = LS_NEW_ARRAY(double, n), nats = 0, nbytes = 0;
     ls_status s = compute_losses(m, n, losses, e);

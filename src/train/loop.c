@@ -19,30 +19,25 @@ bool ls_loop_is_complete(const ls_loop *l) {
 
 /* Workers to come will know what has been done after so many steps. */
 void ls_loop_note_evaluated(const ls_loop *l) {
-    ls_run_notes *notes = ls_run_notes_of(l->run);
-    if (notes) atomic_store(&notes->evaluated, l->steps + 1);
+    atomic_store(&l->host->notes->evaluated, l->steps + 1);
 }
 
-void ls_loop_note_saved(const ls_loop *l) {
-    ls_run_notes *notes = ls_run_notes_of(l->run);
-    if (notes) atomic_store(&notes->saved, l->steps + 1);
-}
+void ls_loop_note_saved(const ls_loop *l) { atomic_store(&l->host->notes->saved, l->steps + 1); }
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
 static void note_loss(ls_loop *l) {
     ls_best_note(&l->best, l->steps, l->latest.loss);
-    ls_run_notes *notes = ls_run_notes_of(l->run);
-    if (notes) ls_best_save(&l->best, &notes->best);
+    ls_best_save(&l->best, &l->host->notes->best);
 }
 
 /* After the last step metrics have the whole alone. */
 static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
     ls_world *w = &l->m.worlds[0];
-    LS_TRY(ls_world_gather_params(w, &l->run->layout.plan, e));
+    LS_TRY(ls_world_gather_params(w, &l->m.layout->plan, e));
     LS_TRY(ls_evaluate(&l->m, n, &l->latest, e));
-    ls_world_drop_params(w, &l->run->layout.plan);
+    ls_world_drop_params(w, &l->m.layout->plan);
     if (!whole) note_loss(l);
     if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
@@ -52,20 +47,7 @@ static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     return LS_OK;
 }
 
-/* The worker that an audit has found to be wrong. */
-static void leave(const ls_loop *l, const ls_verdict *v, const char *what) {
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    ls_log("audit after step %lld: worker %d (process %d on %s) differs from the others in %s; it "
-           "leaves",
-           (long long)l->steps, l->m.worker, (int)getpid(), host, what);
-    atomic_store(&l->m.slot->leaves, 1);
-    if (v->parameters && !ls_plan_shards_moments(&l->run->layout.plan))
-        ls_store_void(l->run->store, l->m.worker);
-}
-
 static ls_status audit(ls_loop *l, ls_error *e) {
-    static const char go_on[] = "go on from an earlier checkpoint, on other hardware";
     ls_verdict v;
     char what[256];
     LS_TRY(ls_audit(&l->m, l->steps, &v, e));
@@ -74,18 +56,12 @@ static ls_status audit(ls_loop *l, ls_error *e) {
         snprintf(what, sizeof what, "parameters, first in %s", v.tensor);
     else
         snprintf(what, sizeof what, "virtual worker %d's gradient, first in %s", v.vw, v.tensor);
-    if (v.culprit < 0)
-        return ls_fail(e, LS_EINVAL,
-                       "audit after step %lld: two workers differ in %s, and no third can tell "
-                       "which is wrong; %s",
-                       (long long)l->steps, what, go_on);
-    if (!l->run->store)
-        return ls_fail(e, LS_EINVAL,
-                       "audit after step %lld: worker %d differs from the others in %s; %s",
-                       (long long)l->steps, v.culprit, what, go_on);
-    l->evicts = true;
-    if (v.culprit == l->m.worker) leave(l, &v, what);
-    return LS_OK;
+    if (v.culprit >= 0) return l->host->runtime->evict(l, &v, what, e);
+    return ls_fail(
+        e, LS_EINVAL,
+        "audit after step %lld: two workers differ in %s, and no third can tell which is "
+        "wrong; " LS_AUDIT_ADVICE,
+        (long long)l->steps, what);
 }
 
 /* What is due after a step: not what workers that were lost have done already. */
@@ -106,23 +82,11 @@ static bool is_time(const ls_loop *l) {
     return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
 }
 
-/* What this worker is asked to do. A signal is for all, or where one process asks them all, for
- * this worker alone: it leaves. */
-static ls_asked own_asked(const ls_loop *l) {
-    bool survives = l->run->store != NULL;
-    int asked = atomic_load(&l->m.slot->asked);
-    if (l->evicts && asked < LS_ASKED_RENEW) asked = LS_ASKED_RENEW;
-    if (!ls_interrupted()) return (ls_asked)asked;
-    if (!survives) return LS_ASKED_STOP;
-    atomic_store(&l->m.slot->leaves, 1);
-    return asked > LS_ASKED_RENEW ? (ls_asked)asked : LS_ASKED_RENEW;
-}
-
 /* All do after a step what one is asked to. All have updated what is theirs then, and it can be
  * saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
-    int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)own_asked(l), is_time(l)};
-    ls_snapshot_run own = ls_run_snapshot(l->run);
+    int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l), is_time(l)};
+    ls_snapshot_run own = ls_host_snapshot_run(l->host);
     ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + 2);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2 + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
     ls_snapshot_hear(&own, l->m.worker, l->asked_share, asked + 2);

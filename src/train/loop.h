@@ -16,6 +16,7 @@
 
 typedef struct ls_loop {
     const ls_train_job *job;
+    const ls_host *host;
     const ls_run *run;
     ls_member m;
     ls_corpus corpus;

@@ -13,7 +13,7 @@
 
 /* A worker that would run another plan is refused before the first step. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
-    ls_hash own = ls_plan_hash(&m->run->layout.plan);
+    ls_hash own = ls_plan_hash(&m->layout->plan);
     ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->nworkers);
     ls_status s = ls_all_gather(m->group, &own, all, sizeof own, LS_U8, e);
     for (int i = 0; s == LS_OK && i < m->nworkers; i++)
@@ -31,60 +31,25 @@ static int worker_of(const ls_member *m, int i) {
     return ls_run_is_sequential(m->run) ? i : m->worker;
 }
 
-/* Noted for whoever goes on, if this worker should not. */
-static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out,
-                         const ls_adamw_step *update) {
-    const ls_member *m = arg;
-    ls_store_note n = {.steps = in->step + 1,
-                       .update = *update,
-                       .out = *out,
-                       .lr = in->lr,
-                       .loss_scale = in->loss_scale,
-                       .updates = in->updates,
-                       .began_ns = m->step_began_ns,
-                       .scaler = m->scaler};
-    ls_scaler_config scaler = ls_run_scaler(m->run);
-    if (in->skips) ls_scaler_next(&n.scaler, &scaler, out->skipped);
-    ls_snapshot_wait_copied(&ls_run_notes_of(m->run)->snapshot);
-    ls_store_decide(m->run->store, m->worker, &n);
-}
-
-/* Who started the workers says so to each; where nobody did, they have the signal themselves. */
-static bool gives_up(void *arg) {
-    const ls_member *m = arg;
-    if (m->run->store) return atomic_load_explicit(&m->slot->gives_up, memory_order_relaxed) != 0;
-    return ls_interrupted() && ls_interrupted_s() >= m->run->config.survival.stop_s;
-}
-
 static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
-    const ls_run *r = m->run;
-    const ls_config *c = &r->config;
-    int worker = worker_of(m, i);
-    int near = ls_group_near(m->group), busy = near * (int)c->parallel.threads;
-    bool survives = r->store != NULL;
-    ls_exec_config x = {.plan = &r->layout.plan,
+    const ls_config *c = &m->run->config;
+    const ls_plan *p = &m->layout->plan;
+    bool survives = m->host->runtime->survives;
+    int worker = worker_of(m, i), near = ls_group_near(m->group);
+    ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
                         .slot = m->slot,
                         .worker = worker,
                         .threads = (int)c->parallel.threads,
-                        .busy = busy,
+                        .busy = near * (int)c->parallel.threads,
                         .cores = ls_cores_among(near),
+                        .overlap = ls_layout_has_overlap(c, p, survives, near, ls_cores()),
                         .first_step = m->first_step,
-                        .loader = ls_run_loader(r, m->corpus)};
-    x.gives_up = gives_up;
-    x.gives_up_arg = m;
-    if (r->store) {
-        x.decided = note_decided;
-        x.decided_arg = m;
-    }
-    x.overlap = ls_layout_has_overlap(c, &r->layout.plan, survives, near, ls_cores());
-    if (ls_layout_has_backups(c, &r->layout.plan, survives)) {
-        m->backup = ls_backup_new(m);
-        x.helpers = ls_backup_helpers(m->backup);
-    }
-    x.loader.step = ls_plan_vw_step(&r->layout.plan);
-    x.loader.a = ls_plan_vw(&r->layout.plan, worker, 0);
-    x.loader.b = ls_plan_vw(&r->layout.plan, worker, ls_plan_nvws(&r->layout.plan, worker) - 1) + 1;
+                        .loader = ls_run_loader(m->run, m->corpus)};
+    m->host->runtime->connect(m, &x);
+    x.loader.step = ls_plan_vw_step(p);
+    x.loader.a = ls_plan_vw(p, worker, 0);
+    x.loader.b = ls_plan_vw(p, worker, ls_plan_nvws(p, worker) - 1) + 1;
     return ls_exec_create(&x, x_p, e);
 }
 
@@ -92,17 +57,17 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     size_t nbytes = 0;
     if (m->infer.model) return LS_OK;
     int64_t n = m->run->config.train.micro_batch;
-    ls_dtype type = m->run->layout.plan.c.compute;
-    m->infer = (ls_infer){.model = &m->run->layout.model,
+    ls_dtype type = m->layout->plan.c.compute;
+    m->infer = (ls_infer){.model = &m->layout->model,
                           .dtype = type,
                           .compute = ls_exec_compute(m->execs[0]),
                           .params = m->worlds[0].params,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
-    while (m->infer.n > 1 && ls_infer_nbytes(&m->run->layout.model, type, m->infer.n) > nbytes)
+    while (m->infer.n > 1 && ls_infer_nbytes(&m->layout->model, type, m->infer.n) > nbytes)
         m->infer.n--;
-    if (ls_infer_nbytes(&m->run->layout.model, type, m->infer.n) <= nbytes) return LS_OK;
-    m->infer_nbytes = ls_infer_nbytes(&m->run->layout.model, type, 1);
+    if (ls_infer_nbytes(&m->layout->model, type, m->infer.n) <= nbytes) return LS_OK;
+    m->infer_nbytes = ls_infer_nbytes(&m->layout->model, type, 1);
     void *p = NULL;
     LS_TRY(ls_map(m->infer_nbytes, "evaluation", &p, e));
     m->infer.memory = p;
@@ -119,19 +84,25 @@ static const char *state_dir(const ls_run *r) {
 static ls_status open_worlds(ls_member *m, ls_error *e) {
     const ls_run *r = m->run;
     bool opened = m->worlds && m->worlds[0].params;
-    if (opened) return ls_world_rejoin(m->worlds, &r->layout.plan, m->group, e);
+    if (opened) return ls_world_rejoin(m->worlds, &m->layout->plan, m->group, e);
     free(m->worlds); /* of a view that ended before there were any */
     free(m->execs);
     m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
     if (!ls_run_is_sequential(r))
-        return ls_world_open(m->worlds, &r->layout.plan, m->group, r->store, state_dir(r), e);
+        return ls_world_open(m->worlds, &m->layout->plan, m->group, m->host->store, state_dir(r),
+                             e);
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
-    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&r->layout.plan)};
+    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&m->layout->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    return ls_world_open_all(m->worlds, &r->layout.plan, m->groups,
-                             ls_plan_shards_moments(&r->layout.plan), e);
+    return ls_world_open_all(m->worlds, &m->layout->plan, m->groups,
+                             ls_plan_shards_moments(&m->layout->plan), e);
+}
+
+ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const ls_corpus *c) {
+    return (ls_member){
+        .host = h, .run = h->run, .layout = &h->layout, .group = g, .slot = slot, .corpus = c};
 }
 
 ls_status ls_member_join(ls_member *m, ls_error *e) {
@@ -144,14 +115,14 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
 /* Each worker draws what no other does for it: its shards where parameters are one copy or sharded,
  * else all. Masters that are not its own go again. */
 static void draw_params(ls_member *m) {
-    const ls_plan *p = &m->run->layout.plan;
+    const ls_plan *p = &m->layout->plan;
     for (int i = 0; i < m->nexecs; i++) {
         const ls_world *w = &m->worlds[i];
         for (int k = 0; k < p->nbuckets; k++) {
             bool sharded = ls_plan_gathers(p, k) || w->one;
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
-            ls_model_init(&m->run->layout.model, (uint64_t)m->run->config.train.seed, b.first,
-                          b.end, w->master);
+            ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
+                          w->master);
             ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
             if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
@@ -161,11 +132,11 @@ static void draw_params(ls_member *m) {
 /* One copy is read by its first worker, whole; else each reads what it keeps. Of a run's origin the
  * weights alone. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
-    const ls_plan *p = &m->run->layout.plan;
+    const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
     if (w->one && w->one_state && worker % ls_plan_shards(p) != 0) return LS_OK;
-    ls_train_state s = {.model = &m->run->layout.model, .params = w->master};
+    ls_train_state s = {.model = &m->layout->model, .params = w->master};
     if (m->first_step > 0) {
         s.m = w->m;
         s.v = w->v;
@@ -208,25 +179,17 @@ static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
 }
 
 ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
-    const ls_run *r = m->run;
-    bool kept = r->store && ls_store_steps(r->store) >= 0;
+    const ls_runtime *runtime = m->host->runtime;
+    bool found = ls_host_has_state(m->host);
     ls_status s = LS_OK;
     m->first_step = first_step;
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
-    if (s == LS_OK && !kept) s = make_state(m, path, e);
-    if (s == LS_OK && !kept && r->store)
-        ls_store_fill(r->store, &r->layout.plan, m->worker, first_step);
+    if (s == LS_OK && !found) s = make_state(m, path, e);
+    if (s == LS_OK && !found) runtime->has_made(m);
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
-    if (kept) {
-        LS_TRY(ls_world_adopt(m->worlds, &r->layout.plan, ls_exec_compute(m->execs[0]), e));
-        m->scaler = ls_store_scaler(r->store);
-    } else if (r->store && m->worker == r->survival.view.first) {
-        ls_store_begin(r->store, first_step, &m->scaler);
-    }
-    if (r->store) ls_store_set_finding(r->store, LS_STORE_WHOLE);
-    if (r->store) LS_TRY(ls_exec_take_up(m->execs[0], first_step, e));
+    LS_TRY(runtime->take_up(m, found, e));
     return agree_on_scaler(m, e);
 }
 
@@ -238,7 +201,7 @@ void ls_member_part(ls_member *m) {
 void ls_member_leave(ls_member *m) {
     for (int i = 0; i < m->nexecs; i++) {
         if (m->execs) ls_exec_free(m->execs[i]);
-        if (m->worlds) ls_world_close(&m->worlds[i], &m->run->layout.plan);
+        if (m->worlds) ls_world_close(&m->worlds[i], &m->layout->plan);
         if (m->groups) ls_group_close(m->groups[i]);
     }
     ls_backup_free(m->backup);
@@ -264,7 +227,7 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
 
 ls_traced_workers ls_member_traced(const ls_member *m) {
     return (ls_traced_workers){.group = m->group,
-                               .plan = &m->run->layout.plan,
+                               .plan = &m->layout->plan,
                                .execs = m->execs,
                                .nexecs = m->nexecs,
                                .timeout_s = m->run->config.parallel.timeout_s};

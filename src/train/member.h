@@ -4,11 +4,13 @@
 
 #include "infer/infer.h"
 #include "report/tracer.h"
-#include "train/run.h"
+#include "train/host.h"
 
 /* One worker's. */
 typedef struct ls_member {
-    const ls_run *run;
+    const ls_host *host;     /* } */
+    const ls_run *run;       /* } host->run, &host->layout */
+    const ls_layout *layout; /* } */
     ls_group *group;
     ls_board_slot *slot;
     int worker, nworkers; /* of the group */
@@ -25,8 +27,9 @@ typedef struct ls_member {
     size_t infer_nbytes; /* or, where that is too small, in memory of its own */
 } ls_member;
 
-/* Collective. run, group, slot and corpus (which must stay) are set. When it returns, buffers are
- * there. */
+/* The corpus must stay. */
+ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_corpus *);
+/* Collective. group and corpus are set. When it returns, buffers are there. */
 ls_status ls_member_join(ls_member *, ls_error *);
 /* Collective: the state that the run has kept; without any, initial weights (drawn, or of
  * train.from), or (first_step > 0) the checkpoint's at `path`. */

@@ -10,11 +10,8 @@
 
 static ls_status write_checkpoint(const ls_loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
-    ls_train_state s = {.model = &l->run->layout.model,
-                        .step = l->steps,
-                        .params = w->master,
-                        .m = w->m,
-                        .v = w->v};
+    ls_train_state s = {
+        .model = &l->m.layout->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_buf record = {0};
     ls_corpus_record_write(&l->corpus.record, &record);
@@ -58,9 +55,10 @@ ls_status ls_save_mend_folder(ls_loop *l, ls_error *e) {
     return LS_OK;
 }
 
-/* Without a store: worker 0 writes, the others wait for it. */
-static ls_status save_now(ls_loop *l, bool last, ls_error *e) {
-    const ls_plan *p = &l->run->layout.plan;
+ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
+    bool last = u == LS_SAVE_LAST;
+    if (l->saved == l->steps) return LS_OK;
+    const ls_plan *p = &l->m.layout->plan;
     ls_status s = LS_OK;
     ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
@@ -80,10 +78,10 @@ static ls_status save_now(ls_loop *l, bool last, ls_error *e) {
 /* Another process writes. */
 static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
     bool last = u == LS_SAVE_LAST;
-    ls_snapshot_state *state = &ls_run_notes_of(l->run)->snapshot;
+    ls_snapshot_state *state = &l->host->notes->snapshot;
     ls_error why;
     if (l->m.worker != 0) {
-        if (l->run->survival.view.first > 0) ls_loop_note_saved(l);
+        if (l->host->survival.view.first > 0) ls_loop_note_saved(l);
         return LS_OK;
     }
     if (u != LS_SAVE_IF_IDLE) (void)ls_snapshot_wait_written(state, &why);
@@ -99,7 +97,7 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
 
 /* What hosts that write together have to know of each other. */
 static ls_status await_written(ls_loop *l, ls_error *e) {
-    ls_snapshot_run own = ls_run_snapshot(l->run);
+    ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];
     for (;;) {
         ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
@@ -115,14 +113,13 @@ enum { CAN_ASK, IS_BUSY, NEED_NOT };
 
 /* As far as this worker knows; worker 0 also looks after the folder. */
 static int32_t look_at_share(ls_loop *l, bool last) {
-    ls_snapshot_run own = ls_run_snapshot(l->run);
+    ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];
     ls_error why;
     ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
     if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
     if (l->m.worker != 0) return CAN_ASK;
-    if (last && ls_snapshot_is_written(&ls_run_notes_of(l->run)->snapshot, l->steps))
-        return NEED_NOT;
+    if (last && ls_snapshot_is_written(&l->host->notes->snapshot, l->steps)) return NEED_NOT;
     if (ls_save_mend_folder(l, &why) == LS_OK) return CAN_ASK;
     tell_failed(l, &why);
     return NEED_NOT;
@@ -133,7 +130,7 @@ static ls_status save_share(ls_loop *l, ls_urgency u, ls_error *e) {
     ls_loop_note_saved(l);
     if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, e));
     int32_t what = look_at_share(l, last);
-    ls_snapshot_run own = ls_run_snapshot(l->run);
+    ls_snapshot_run own = ls_host_snapshot_run(l->host);
     LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
     if (what == CAN_ASK)
         ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->asked_share);
@@ -141,22 +138,22 @@ static ls_status save_share(ls_loop *l, ls_urgency u, ls_error *e) {
         tell_busy(l);
     if (!last) return LS_OK;
     LS_TRY(await_written(l, e));
-    bool good =
-        l->m.worker != 0 || ls_snapshot_is_written(&ls_run_notes_of(l->run)->snapshot, l->steps);
+    bool good = l->m.worker != 0 || ls_snapshot_is_written(&l->host->notes->snapshot, l->steps);
     return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
 }
 
-/* One that can't be written is told, and the next is tried when it is due; the last must succeed.
- */
-ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
+ls_status ls_save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
     bool saved = l->saved == l->steps, last = u == LS_SAVE_LAST;
-    l->saved_ns = ls_clock_ns();
-    if (!l->run->store) return saved ? LS_OK : save_now(l, last, e);
     l->saved = l->steps;
     if (saved && !last) return LS_OK;
     ls_status s = l->shared ? save_share(l, u, e) : save_beside(l, u, e);
     if (u != LS_SAVE_IF_IDLE && !l->shared) s = ls_member_wait(&l->m, s, e);
     if (last) return s;
-    ls_snapshot_note_held(&ls_run_notes_of(l->run)->snapshot, ls_clock_ns() - l->saved_ns);
+    ls_snapshot_note_held(&l->host->notes->snapshot, ls_clock_ns() - l->saved_ns);
     return s;
+}
+
+ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
+    l->saved_ns = ls_clock_ns();
+    return l->host->runtime->save(l, u, e);
 }

@@ -8,12 +8,13 @@
 
 #include "train/loop.h"
 
-/* How much a checkpoint matters: it is left out where the one before is still being written; it
- * waits for that; it is waited for itself, and must succeed. */
-typedef enum ls_urgency { LS_SAVE_IF_IDLE, LS_SAVE_FOR_SURE, LS_SAVE_LAST } ls_urgency;
-
-/* Collective, between steps. */
+/* Collective, between steps. A checkpoint that can't be written is logged, and the next one is
+ * attempted when it is due; the last must succeed. */
 ls_status ls_save(ls_loop *, ls_urgency, ls_error *);
+
+/* For runtime.h: worker 0 writes, and the others wait for it; another process writes. */
+ls_status ls_save_plain(ls_loop *, ls_urgency, ls_error *);
+ls_status ls_save_supervised(ls_loop *, ls_urgency, ls_error *);
 
 /* By worker 0: what was taken away of the run's folder is made again. */
 ls_status ls_save_mend_folder(ls_loop *, ls_error *);

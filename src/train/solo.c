@@ -22,8 +22,8 @@ static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, dou
     return LS_OK;
 }
 
-ls_status ls_solo_plan(const ls_run *r, ls_plan *plan_p, ls_error *e) {
-    ls_plan_config c = r->layout.plan.c;
+ls_status ls_solo_plan(const ls_member *m, ls_plan *plan_p, ls_error *e) {
+    ls_plan_config c = m->layout->plan.c;
     c.nworkers = c.V;
     c.zero = c.shards = 0;
     c.early = false;
@@ -34,7 +34,7 @@ ls_status ls_solo_plan(const ls_run *r, ls_plan *plan_p, ls_error *e) {
 ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls_error *e) {
     const ls_run *r = m->run;
     *x = (ls_solo){.plan = t->plan};
-    LS_TRY(take_memory(x, &r->layout.model, t->grads, t->parts, e));
+    LS_TRY(take_memory(x, &m->layout->model, t->grads, t->parts, e));
     x->world.params = m->worlds[0].params;
     ls_exec_config ec = {.plan = t->plan,
                          .world = &x->world,

@@ -15,7 +15,7 @@ typedef struct ls_solo {
 } ls_solo;
 
 /* Of a run's virtual workers, as if there were V workers: for all ls_solo of a view. */
-ls_status ls_solo_plan(const ls_run *, ls_plan *plan_p, ls_error *);
+ls_status ls_solo_plan(const ls_member *, ls_plan *plan_p, ls_error *);
 
 /* What is to be computed, and where it goes. */
 typedef struct ls_solo_task {

@@ -13,8 +13,7 @@
 
 /* The longest that a worker of this host waited for one that was written beside training. */
 static void tell_held(const ls_loop *l) {
-    ls_run_notes *notes = ls_run_notes_of(l->run);
-    double held = notes ? (double)atomic_load(&notes->snapshot.held_ns) / 1e9 : 0;
+    double held = (double)atomic_load(&l->host->notes->snapshot.held_ns) / 1e9;
     double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
     if (part < 0.01) return; /* too little to speak of */
     ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
@@ -41,7 +40,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
     ls_log_end_status();
-    int64_t nbacked = r->store ? ls_store_nbacked(r->store) : 0;
+    int64_t nbacked = l->host->runtime->survives ? ls_store_nbacked(l->host->store) : 0;
     if (nbacked)
         ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
                (long long)nbacked, ls_plural(nbacked));
@@ -54,7 +53,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     }
     if (l->steps < all) {
         ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,
-               (long long)all, r->started ? ", under the same launcher," : "", l->job->again);
+               (long long)all, r->started ? ", under the same launcher," : "", r->again);
         return LS_OK;
     }
     const ls_corpus *c = &l->corpus;

@@ -29,14 +29,14 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
 }
 
 /* People wait for it; those that a launcher has started need not say so, each. */
-static ls_status make_plan(ls_run *r, ls_error *e) {
+static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     long long layers = (long long)r->config.model.layers;
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, layers, r->nworkers);
     ls_status s = LS_OK;
     if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
     if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);
     ls_config_write(&r->config, &r->config_text);
-    if (s == LS_OK) s = ls_run_build(r, e);
+    if (s == LS_OK) s = ls_host_open(h, r, e);
     if (!r->started) ls_waiting_end();
     return s;
 }
@@ -57,50 +57,35 @@ static bool opens_folder(const ls_run *r) {
 }
 
 /* Before workers start, so that they find the directory locked, and nobody else's files in it. */
-static ls_status open_folder(ls_run *r, ls_error *e) {
-    ls_folder_run own = ls_run_folder(r);
-    if (opens_folder(r)) return ls_folder_open(&own, false, &r->folder, e);
-    return r->started ? LS_OK : ls_folder_check(&own, e);
-}
-
-/* Are these all steps, of a run that may have ended early? */
-static bool is_complete(const ls_run *r, int64_t steps) {
-    ls_best best = {0};
-    ls_best_load(&best, &ls_run_notes_of(r)->best);
-    return steps >= r->config.train.steps || ls_best_ends(&best, &r->config, steps);
-}
-
-/* Workers that end well without a step have found a complete run. */
-static ls_status check_ended(const ls_run *r, ls_error *e) {
-    bool untrained = r->store && r->folder && r->survival.ended == INT64_MAX;
-    if (!untrained || is_complete(r, r->folder->notes->step)) return LS_OK;
-    return ls_fail(e, LS_EPEER, "%s: the workers ended before the first step", r->dir);
+static ls_status open_folder(ls_host *h, ls_error *e) {
+    ls_folder_run own = ls_host_folder_run(h);
+    if (opens_folder(h->run)) return ls_folder_open(&own, false, &h->folder, e);
+    return h->run->started ? LS_OK : ls_folder_check(&own, e);
 }
 
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
-    ls_train_job job = {
-        .again = o->again, .resume = o->resume, .trace = {o->trace, o->trace_steps}};
-    job.run.dir = o->run;
-    job.run.began_ns = o->began_ns;
-    job.run.listen = o->listen;
-    job.run.join = o->join;
-    job.run.hosts = o->hosts;
-    job.run.resumes = o->resume;
+    ls_run run = {.dir = o->run,
+                  .again = o->again,
+                  .resumes = o->resume,
+                  .listen = o->listen,
+                  .join = o->join,
+                  .hosts = o->hosts,
+                  .began_ns = o->began_ns};
+    ls_train_job job = {.trace = {o->trace, o->trace_steps}};
+    ls_host *h = &job.host;
     LS_TRY(share_flag(&job.unfinished, e));
     ls_process_heed_usr1();
-    ls_status s = read_config(o, &job.run, e);
-    if (s == LS_OK) s = make_plan(&job.run, e);
-    if (s == LS_OK) s = ls_run_keep(&job.run, e);
-    if (s == LS_OK) s = open_folder(&job.run, e);
-    if (s == LS_OK) s = ls_run_launch(&job.run, ls_train_worker, &job, e);
-    int64_t ended = job.run.survival.ended;
-    if (s == LS_OK) s = check_ended(&job.run, e);
-    if (s == LS_OK && !job.run.store) *unfinished_p = atomic_load(job.unfinished) != 0;
-    if (s == LS_OK && job.run.store) *unfinished_p = ended >= 0 && !is_complete(&job.run, ended);
-    ls_folder *folder = job.run.folder;
-    ls_run_drop(&job.run); /* the control socket goes before the directory */
+    ls_status s = read_config(o, &run, e);
+    if (s == LS_OK) s = make_plan(&run, h, e);
+    if (s == LS_OK) s = ls_host_supervise(h, e);
+    if (s == LS_OK) s = open_folder(h, e);
+    if (s == LS_OK) s = ls_host_launch(h, ls_train_worker, &job, e);
+    if (s == LS_OK) s = h->runtime->finish(h, atomic_load(job.unfinished) != 0, unfinished_p, e);
+    ls_folder *folder = h->folder;
+    if (h->run) ls_host_close(h); /* the control socket goes before the directory */
     ls_folder_close(folder, s != LS_OK);
-    ls_run_free(&job.run);
+    ls_host_free(h);
+    ls_run_free(&run);
     munmap(job.unfinished, sizeof *job.unfinished);
     return s;
 }

@@ -31,9 +31,9 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
 
 static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     ls_loop *l = LS_NEW(ls_loop);
-    *l = (ls_loop){.job = job, .run = &job->run, .saved = -1};
+    *l = (ls_loop){.job = job, .host = &job->host, .run = job->host.run, .saved = -1};
     l->saved_ns = ls_clock_ns();
-    l->m = (ls_member){.run = l->run, .slot = me};
+    l->m = ls_member_of(l->host, NULL, me, &l->corpus);
     return l;
 }
 
@@ -45,25 +45,20 @@ static void free_loop(ls_loop *l, ls_status how) {
     ls_in_flight_close(l->flight);
     ls_member_leave(&l->m);
     ls_corpus_free(&l->corpus);
-    if (l->folder != l->run->folder) ls_folder_close(l->folder, fails);
+    if (l->folder != l->host->folder) ls_folder_close(l->folder, fails);
     free(l);
-}
-
-/* What it has is worth keeping: another worker was lost. */
-static bool may_rest(const ls_run *r, ls_status s) {
-    return r->store && r->survival.stays && (s == LS_EPEER || s == LS_EABORT);
 }
 
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     ls_train_job *job = arg;
-    bool rested = job->run.store && job->loop;
+    bool rested = job->loop != NULL;
     ls_loop *l = rested ? job->loop : new_loop(job, me);
-    l->follows = l->run->store && ls_store_steps(l->run->store) >= 0;
+    l->follows = ls_host_has_state(l->host);
     l->asked = LS_ASKED_NOTHING;
     l->evicts = false;
     l->m.group = g;
     ls_status s = run_worker(l, e);
-    if (may_rest(l->run, s)) {
+    if (l->host->runtime->may_rest(l->host, s)) {
         ls_member_part(&l->m);
         job->loop = l;
         return s;

@@ -5,16 +5,14 @@
 #include <stdatomic.h>
 
 #include "report/tracer.h"
-#include "train/run.h"
+#include "train/host.h"
 
 /* What ls_train_worker() is given; the same for all workers. */
 typedef struct ls_train_job {
-    ls_run run;        /* first */
-    const char *again; /* the command that goes on with this run, for people */
-    bool resume;
+    ls_host host; /* first */
     ls_trace_request trace;
     atomic_int *unfinished; /* set by workers that stop before the last step */
-    struct ls_loop *loop;   /* of a process that rests (rest.h); NULL: none */
+    struct ls_loop *loop;   /* of a process that rests (cluster/rest.h); NULL: none */
 } ls_train_job;
 
 /* An ls_worker_main; arg is the ls_train_job. A worker that may rest keeps in it what it has, for

@@ -140,12 +140,12 @@ static void open_solo(ls_solo *x, const ls_member *m, const ls_solo_task *t) {
 
 /* Of a virtual worker after another, by one executor; and of the last one by a fresh one. */
 static void back_up(const ls_member *m, const ls_step_in *in) {
-    const ls_model *model = &m->run->layout.model;
+    const ls_model *model = &m->layout->model;
     ls_solo fresh;
     ls_error e;
     int at = 0;
     if (in->step == 1) {
-        assert_ls_ok(ls_solo_plan(m->run, &backup_plan, &e), e);
+        assert_ls_ok(ls_solo_plan(m, &backup_plan, &e), e);
         for (int i = 0; i < 2; i++) grads[i] = calloc(model->nfloats, sizeof(float));
         parts = calloc(ls_plan_nscalars(&backup_plan), sizeof *parts);
     }

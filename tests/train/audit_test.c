@@ -8,7 +8,8 @@
 enum { N = 3, CULPRIT = 1 };
 
 typedef struct job {
-    ls_run run; /* first */
+    ls_host host; /* first */
+    ls_run run;
     ls_corpus corpus;
     bool bad_params, bad_data;
     ls_verdict verdicts[N][8]; /* after steps 0 .. 7 */
@@ -26,7 +27,7 @@ static ls_status audits(ls_member *m, job *j, ls_error *e) {
     LS_TRY(ls_member_join(m, e));
     LS_TRY(ls_member_begin(m, 0, NULL, e));
     if (j->bad_params && m->worker == CULPRIT)
-        ((float *)m->worlds[0].params)[j->run.layout.model.params[4].offset] += 1;
+        ((float *)m->worlds[0].params)[j->host.layout.model.params[4].offset] += 1;
     for (int64_t steps = 0; steps < 8; steps++)
         LS_TRY(ls_audit(m, steps, &j->verdicts[m->worker][steps], e));
     return LS_OK;
@@ -35,7 +36,7 @@ static ls_status audits(ls_member *m, job *j, ls_error *e) {
 static ls_status worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     job *j = arg;
     ls_corpus corpus = j->corpus;
-    ls_member m = {.run = &j->run, .group = g, .slot = me, .corpus = &corpus};
+    ls_member m = ls_member_of(&j->host, g, me, &corpus);
     uint32_t *ids = damaged(&j->corpus);
     if (j->bad_data && ls_group_rank(g) == CULPRIT) corpus.tokens.ids = ids;
     ls_status s = audits(&m, j, e);
@@ -56,8 +57,8 @@ static job run(bool bad_params, bool bad_data, int zero) {
     assert_ls_ok(ls_config_set(&j.run.config, set, &e), e);
     j.run.nworkers = N;
     assert_ls_ok(ls_corpus_make(&j.corpus, &j.run.config, &e), e);
-    assert_ls_ok(ls_run_build(&j.run, &e), e);
-    assert_ls_ok(ls_run_launch(&j.run, worker, &j, &e), e);
+    assert_ls_ok(ls_host_open(&j.host, &j.run, &e), e);
+    assert_ls_ok(ls_host_launch(&j.host, worker, &j, &e), e);
     ls_corpus_free(&j.corpus);
     return j;
 }
@@ -68,7 +69,7 @@ static void test_good(void **state) {
         job j = run(false, false, zero);
         for (int w = 0; w < N; w++)
             for (int i = 0; i < 8; i++) assert_true(j.verdicts[w][i].good);
-        ls_run_free(&j.run);
+        ls_host_free(&j.host);
     }
 }
 
@@ -81,9 +82,9 @@ static void test_bad_params(void **state) {
             assert_false(v->good);
             assert_true(v->parameters);
             assert_int_equal(v->culprit, CULPRIT);
-            assert_string_equal(v->tensor, j.run.layout.model.params[4].name);
+            assert_string_equal(v->tensor, j.host.layout.model.params[4].name);
         }
-    ls_run_free(&j.run);
+    ls_host_free(&j.host);
 }
 
 /* It shows where the culprit is one of the two that compute. */
@@ -105,7 +106,7 @@ static void test_bad_gradient(void **state) {
             assert_int_equal(v->culprit, CULPRIT);
         }
         assert_in_range(found, 4, 7); /* of 8, with 3 + 3 + 2 virtual workers */
-        ls_run_free(&j.run);
+        ls_host_free(&j.host);
     }
 }
 

@@ -1,0 +1,59 @@
+/* host.h - the process that starts a run's workers, or that is one of those a launcher has started.
+ *
+ *     run      never changes
+ *     layout   of the view; made anew between views, when no worker runs
+ *     runtime  what the workers are, and whether their state outlives them (runtime.h)
+ *
+ * The rest is of a host that supervises its workers (ls_host_supervise), and zero without.
+ *
+ * Workers read it and change nothing in it. Those that are processes have a copy, as it was when
+ * they were forked. What they share with the process that started them lies behind `store` and
+ * `notes`.
+ */
+#ifndef LS_TRAIN_HOST_H
+#define LS_TRAIN_HOST_H
+
+#include "cluster/control.h"
+#include "cluster/workers.h"
+#include "train/layout.h"
+#include "train/notes.h"
+#include "train/ranges.h"
+#include "train/run.h"
+#include "train/runtime.h"
+
+typedef struct ls_host {
+    const ls_run *run;
+    ls_layout layout;
+    const ls_runtime *runtime;
+    ls_run_notes *notes;    /* for the workers of views to come: the store's, else own_notes */
+    ls_run_notes own_notes; /* where no worker comes after these */
+    ls_folder *folder;      /* opened for all workers; NULL: worker 0 opens it */
+    ls_store *store;
+    ls_survival survival;
+    ls_buf must_match; /* what all hosts must have in common */
+    ls_ranges ranges;
+    ls_control *control; /* NULL: not open yet */
+    ls_snapshot snapshot;
+} ls_host;
+
+/* Makes the layout, and compares the memory that it needs with the machine's. *h_p does not move
+ * afterwards; free it also after a failure. The run outlives it. */
+ls_status ls_host_open(ls_host *h_p, const ls_run *, ls_error *);
+/* Where workers are processes that this one starts, from here on their state outlives them: a worker
+ * that is lost does not end the run. Elsewhere nothing changes. */
+ls_status ls_host_supervise(ls_host *, ls_error *);
+/* Runs `main` on each worker, and returns when all have ended. Under the sequential executor there
+ * is one, which plays them all. arg begins with the ls_host. */
+ls_status ls_host_launch(ls_host *, ls_worker_main *main, void *arg, ls_error *);
+/* Waits for a checkpoint that is being written, and ends the control socket and the store. */
+void ls_host_close(ls_host *);
+void ls_host_free(ls_host *);
+
+/* Have workers before these left their state in memory? */
+bool ls_host_has_state(const ls_host *);
+
+/* What the run directory, and the checkpoints beside training, have to know of the run now. */
+ls_folder_run ls_host_folder_run(const ls_host *);
+ls_snapshot_run ls_host_snapshot_run(const ls_host *);
+
+#endif

@@ -1,0 +1,38 @@
+/* ranges.h - which virtual workers each worker of a view runs.
+ *
+ * Ranges are even, unless measured times show that others would make the step faster
+ * (cluster/balance.h). Those are proposed while a view runs, and begin with the next one of as many
+ * workers.
+ */
+#ifndef LS_TRAIN_RANGES_H
+#define LS_TRAIN_RANGES_H
+
+#include "cluster/balance.h"
+#include "config/config.h"
+#include "net/local/board.h"
+#include "plan/plan.h"
+
+typedef struct ls_ranges {
+    int *now;      /* [n + 1] of this view (plan.h); NULL: even ranges */
+    int *next;     /* [n + 1] of the next view; NULL: the same */
+    int *proposal; /* [V + 1] memory for `next` */
+    ls_balance balance;
+    int64_t balanced_view; /* the view that `balance` is about */
+} ls_ranges;
+
+/* What is measured in a view. */
+typedef struct ls_ranges_view {
+    const ls_plan *plan;
+    const ls_board *board;
+    int64_t number; /* of the view */
+    int64_t steps;  /* complete by now */
+} ls_ranges_view;
+
+/* Looks at times that workers have noted. True: the next view should begin, with other ranges or
+ * (survival.slow_limit) without a slow worker. Logs why. */
+bool ls_ranges_look(ls_ranges *, const ls_config *, const ls_ranges_view *);
+/* A view begins whose layout is made anew. same: with as many workers as before. */
+void ls_ranges_begin(ls_ranges *, bool same);
+void ls_ranges_free(ls_ranges *);
+
+#endif

@@ -1,0 +1,55 @@
+/* runtime.h - the two ways in which workers live.
+ *
+ *                     plain                               supervised
+ *     workers are     threads; one process that plays     processes that this one starts and
+ *                     all; processes of a launcher        supervises (cluster/supervisor.h)
+ *     their state     ends with them                      lies in memory that outlives them
+ *     one is lost     the run ends                        the others go on in the next view
+ *     checkpoints     worker 0 writes, the others wait    another process writes
+ *     they stop       at a signal                         when the supervisor asks
+ *
+ * Both are tables of the same functions: nobody else asks which it is, but for the bit `survives`.
+ */
+#ifndef LS_TRAIN_RUNTIME_H
+#define LS_TRAIN_RUNTIME_H
+
+#include "exec/exec.h"
+#include "net/local/board.h"
+
+struct ls_host;
+struct ls_loop;
+struct ls_member;
+struct ls_verdict;
+
+/* How much a checkpoint matters. */
+typedef enum ls_urgency {
+    LS_SAVE_IF_IDLE,  /* it is left out where the one before is still being written */
+    LS_SAVE_FOR_SURE, /* it waits for the one before */
+    LS_SAVE_LAST      /* workers wait until it is written, and it must succeed */
+} ls_urgency;
+
+typedef struct ls_runtime {
+    bool survives;         /* host->store and host->survival are there */
+    const char *when_lost; /* ends the message about a worker that was killed */
+    /* The workers have ended well. stopped: one of them before the last step. */
+    ls_status (*finish)(const struct ls_host *, bool stopped, bool *unfinished_p, ls_error *);
+    /* Sets what the executor asks, and whom it tells. */
+    void (*connect)(struct ls_member *, ls_exec_config *);
+    /* This worker's part of a new state is in memory, and not yet that of the others. */
+    void (*has_made)(const struct ls_member *);
+    /* Collective. All have made the state (found: workers before these had left it), after
+     * m->first_step steps: the next step can begin. */
+    ls_status (*take_up)(struct ls_member *, bool found, ls_error *);
+    /* What this worker is asked to do after a step. */
+    ls_asked (*asked)(const struct ls_loop *);
+    /* Collective, between steps. */
+    ls_status (*save)(struct ls_loop *, ls_urgency, ls_error *);
+    /* Collective. An audit has found a worker that differs from the others in `what`. */
+    ls_status (*evict)(struct ls_loop *, const struct ls_verdict *, const char *what, ls_error *);
+    /* A worker's part of the view has ended. Does the process stay for the next view? */
+    bool (*may_rest)(const struct ls_host *, ls_status how);
+} ls_runtime;
+
+extern const ls_runtime ls_runtime_plain, ls_runtime_supervised;
+
+#endif

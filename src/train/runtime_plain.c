@@ -1,0 +1,61 @@
+/* runtime_plain.c - workers whose state ends with them; see runtime.h. */
+#include "train/audit.h"
+#include "train/host.h"
+#include "train/save.h"
+
+static ls_status finish(const ls_host *h, bool stopped, bool *unfinished_p, ls_error *e) {
+    (void)h;
+    (void)e;
+    *unfinished_p = stopped;
+    return LS_OK;
+}
+
+/* The workers have the signal themselves. */
+static bool gives_up(void *arg) {
+    const ls_member *m = arg;
+    return ls_interrupted() && ls_interrupted_s() >= m->run->config.survival.stop_s;
+}
+
+static void connect(ls_member *m, ls_exec_config *x) {
+    x->gives_up = gives_up;
+    x->gives_up_arg = m;
+}
+
+static void has_made(const ls_member *m) { (void)m; }
+
+static ls_status take_up(ls_member *m, bool found, ls_error *e) {
+    (void)m;
+    (void)found;
+    (void)e;
+    return LS_OK;
+}
+
+static ls_asked asked(const ls_loop *l) {
+    return ls_interrupted() ? LS_ASKED_STOP : (ls_asked)atomic_load(&l->m.slot->asked);
+}
+
+static ls_status evict(ls_loop *l, const ls_verdict *v, const char *what, ls_error *e) {
+    return ls_fail(
+        e, LS_EINVAL,
+        "audit after step %lld: worker %d differs from the others in %s; " LS_AUDIT_ADVICE,
+        (long long)l->steps, v->culprit, what);
+}
+
+static bool may_rest(const ls_host *h, ls_status how) {
+    (void)h;
+    (void)how;
+    return false;
+}
+
+const ls_runtime ls_runtime_plain = {
+    .survives = false,
+    .when_lost = "; the run ends. Go on from the last checkpoint with --resume",
+    .finish = finish,
+    .connect = connect,
+    .has_made = has_made,
+    .take_up = take_up,
+    .asked = asked,
+    .save = ls_save_plain,
+    .evict = evict,
+    .may_rest = may_rest,
+};

@@ -1,0 +1,290 @@
+/* supervise.c - what the supervisor of a host's workers calls for (cluster/supervisor.h): of host.h.
+ *
+ * All of it runs in the process that starts the workers, or in one that it forks, between its looks
+ * at them.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "config/relations.h"
+#include "exec/store_repair.h"
+#include "report/metrics.h"
+#include "train/host.h"
+#include "train/scale.h"
+
+static bool kept(const void *arg, ls_kept *k) {
+    const ls_host *h = arg;
+    *k = (ls_kept){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
+    ls_store_newest(h->store, &k->note);
+    k->whole = ls_store_get_finding(h->store) == LS_STORE_WHOLE;
+    return ls_store_get_finding(h->store) != LS_STORE_LOST;
+}
+
+/* A step that another host has decided may be finished here while a writer still copies what was
+ * before it: that process ends by itself, or who started it says that it is done. */
+static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
+    const ls_host *h = arg;
+    const ls_view *v = &h->survival.view;
+    while (!ls_snapshot_is_copied(&h->notes->snapshot)) usleep(1000);
+    return ls_store_mend(h->store, &h->layout.plan, v->first, v->n, note, e);
+}
+
+/* ---- the plan of a view ---- */
+
+/* Where state is sharded over hosts, so many copies of it are kept as are wanted: the workers that
+ * have the same shard are on different hosts. */
+static int most_of_group(const ls_config *c, const ls_view *v) {
+    int wanted = (int)c->parallel.shard_group, copies = (int)c->survival.copies;
+    if (wanted > 0 || v->nhosts < 2 || copies < 2) return wanted;
+    return v->size / (copies < v->nhosts ? copies : v->nhosts);
+}
+
+/* What of the config is otherwise here. */
+static void tell_plan(const ls_host *h, const ls_view *v) {
+    const ls_config *c = &h->run->config;
+    const ls_plan *p = &h->layout.plan;
+    int wanted = (int)c->parallel.shard_group, shards = ls_plan_shards(p);
+    if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
+        ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
+               (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
+    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !ls_plan_reduces_rounds(p))
+        ls_log("view %lld: parallel.accumulate early is not possible with %d worker%s; using late",
+               (long long)v->id.number, v->size, ls_plural(v->size));
+}
+
+/* Does each shard have its copies on different hosts, as far as this one can tell? */
+static bool has_copies(const ls_host *h, const ls_view *v) {
+    int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
+    int twice = (v->n - 1) / shards; /* of some shard, so many more than one are here */
+    if (copies > v->nhosts) copies = v->nhosts;
+    return !ls_plan_shards_moments(&h->layout.plan) ||
+           ls_plan_replicas(&h->layout.plan) - twice >= copies;
+}
+
+static void tell_copies(const ls_host *h, const ls_view *v) {
+    if (has_copies(h, v)) return;
+    ls_log(
+        "view %lld: %d worker%s can't keep survival.copies %lld of the state on different hosts: "
+        "if one is lost, it may be that the run goes on from its newest checkpoint",
+        (long long)v->id.number, v->size, ls_plural(v->size),
+        (long long)h->run->config.survival.copies);
+}
+
+/* A view before this one has begun the run's folder, be it on another host; and made it, if there
+ * is state. */
+static void note_folder(const ls_host *h, const ls_view *v) {
+    if (v->id.number == 1 || !h->run->dir) return;
+    ls_folder_state *folder = &h->notes->folder;
+    ls_folder_set_begun(folder);
+    if (v->steps >= 0 || ls_corpus_is_saved(h->run->dir)) ls_folder_set_made(folder);
+}
+
+/* Shares are those of so many workers as there were when they were found. */
+static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
+    ls_host *h = arg;
+    int n = v->size, hosts = h->survival.view.nhosts;
+    bool same_hosts = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
+    ls_snapshot_run own = ls_host_snapshot_run(h);
+    ls_run_notes *notes = h->notes;
+    bool again = !alike && v->steps < 0 && ls_store_steps(h->store) >= 0;
+    if (ls_snapshot_end_view(&h->snapshot, &own, v->steps < 0)) atomic_store(&notes->saved, 0);
+    if (again) { /* what was done will be done again, from an older checkpoint */
+        atomic_store(&notes->evaluated, 0);
+        atomic_store(&notes->saved, 0);
+    }
+    if (!alike) ls_store_restart(h->store, v->steps, &v->scaler);
+    if (v->last.steps > 0 && v->last.steps == v->steps)
+        ls_store_decide(h->store, v->first, &v->last);
+    note_folder(h, v);
+    ls_store_set_finding(h->store, LS_STORE_UNKNOWN);
+    bool same = n == h->layout.plan.c.nworkers;
+    if (same && same_hosts && !h->survival.reshape) {
+        if (v->id.number == 1) tell_plan(h, v);
+        return LS_OK;
+    }
+    ls_layout_free(&h->layout);
+    ls_ranges_begin(&h->ranges, same);
+    LS_TRY(ls_layout_make_nearest(&h->run->config, n, most_of_group(&h->run->config, v),
+                                  h->ranges.now, &h->layout, e));
+    tell_plan(h, v);
+    tell_copies(h, v);
+    return LS_OK;
+}
+
+static ls_status write_line(const ls_host *h, ls_error *e) {
+    ls_metrics *m = NULL;
+    ls_logged logged;
+    ls_store_note last;
+    LS_TRY(ls_metrics_cut(h->run->dir, INT64_MAX, &logged, e));
+    LS_TRY(ls_metrics_open(h->run->dir, &h->run->config, logged, &m, e));
+    ls_metrics_set_view(m, h->survival.view.id.number, h->layout.plan.c.nworkers);
+    ls_status s = ls_store_latest(h->store, &last) ? ls_metrics_missing(m, &last, e) : LS_OK;
+    ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);
+    return s == LS_OK ? closed : s;
+}
+
+/* The line of the last step, which a lost host may not have written. A host that is only out of
+ * reach has the folder, and writes it. */
+static void end_metrics(const ls_host *h) {
+    ls_folder *f = NULL;
+    ls_error e = {0};
+    ls_folder_run own = ls_host_folder_run(h);
+    if (ls_folder_hold(&own, &f, &e) != LS_OK) return;
+    if (write_line(h, &e) != LS_OK) ls_log("%s", e.msg);
+    ls_folder_close(f, false);
+}
+
+/* Where nobody leads any more. */
+static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
+    ls_host *h = arg;
+    ls_store_note note;
+    ls_snapshot_run own = ls_host_snapshot_run(h);
+    ls_snapshot_close(&h->snapshot, &own);
+    bool decided = ls_store_newest(h->store, &note);
+    LS_TRY(mend(arg, decided ? &note : NULL, e));
+    end_metrics(h);
+    return ls_snapshot_now(&h->snapshot, &own, ls_store_steps(h->store), steps_p, e);
+}
+
+static void look_at_ranges(ls_host *h) {
+    if (h->survival.view.nhosts != 1) return;
+    ls_ranges_view v = {.plan = &h->layout.plan,
+                        .board = h->survival.board,
+                        .number = h->survival.view.id.number,
+                        .steps = ls_store_steps(h->store)};
+    if (ls_ranges_look(&h->ranges, &h->run->config, &v)) h->survival.reshape = true;
+}
+
+static void attend(void *arg) {
+    ls_host *h = arg;
+    if (h->survival.leads) ls_scale_answer(h);
+    look_at_ranges(h);
+    ls_snapshot_run own = ls_host_snapshot_run(h);
+    ls_snapshot_prepare(&h->snapshot, &own);
+    ls_snapshot_attend(&h->snapshot, &own);
+}
+
+/* ---- what a supervisor is given ---- */
+
+static int most_workers(const ls_host *h) {
+    int64_t most = h->run->config.survival.max_workers, V = h->run->config.train.virtual_workers;
+    if (most == 0) most = V < LS_SCALE_MOST ? V : LS_SCALE_MOST;
+    if (most > V) most = V;
+    return most > h->run->nworkers ? (int)most : h->run->nworkers;
+}
+
+/* A run can't keep more workers than it can have. */
+static ls_status check_least(const ls_config *c, ls_error *e) {
+    int64_t least = c->survival.min_workers, most = c->survival.max_workers;
+    if (least > c->train.virtual_workers)
+        return ls_fail(e, LS_EINVAL,
+                       "survival.min_workers %lld is more than train.virtual_workers %lld, which "
+                       "is the most workers that a run can have",
+                       (long long)least, (long long)c->train.virtual_workers);
+    if (most && least > most)
+        return ls_fail(e, LS_EINVAL,
+                       "survival.min_workers %lld is more than survival.max_workers %lld",
+                       (long long)least, (long long)most);
+    return LS_OK;
+}
+
+static const char *or_null(const char *text) { return *text ? text : NULL; }
+
+/* Who leads is found with etcd. */
+static ls_status set_membership(ls_host *h, ls_error *e) {
+    const ls_config *c = &h->run->config;
+    const char *slash = h->run->dir ? strrchr(h->run->dir, '/') : NULL;
+    if (!*c->survival.membership) return LS_OK;
+    if (!h->run->listen || h->run->listen[0] == ':' || h->run->join)
+        return ls_fail(e, LS_EINVAL,
+                       "survival.membership: every host needs --listen HOST:PORT, with an address "
+                       "that the others can reach, and none --join");
+    h->survival.etcd =
+        (ls_membership_etcd_options){.endpoints = c->survival.membership,
+                                     .ca = or_null(c->survival.etcd_ca),
+                                     .cert = or_null(c->survival.etcd_cert),
+                                     .key = or_null(c->survival.etcd_key),
+                                     .user = or_null(c->survival.etcd_user),
+                                     .password = getenv("LOCKSTEP_ETCD_PASSWORD"),
+                                     .run = *c->survival.etcd_run ? c->survival.etcd_run
+                                            : slash               ? slash + 1
+                                                                  : h->run->dir,
+                                     .address = h->run->listen,
+                                     .lease_s = 3 * c->survival.heartbeat_s};
+    return LS_OK;
+}
+
+static ls_status check_hosts(const ls_host *h, ls_error *e) {
+    if (h->run->listen && h->run->join)
+        return ls_fail(e, LS_EINVAL,
+                       "--listen and --join: the first host has one, the others the other");
+    if (h->run->hosts && !h->run->listen)
+        return ls_fail(e, LS_EINVAL,
+                       "--hosts %d: it is for a host with --listen, which waits for the others",
+                       h->run->hosts);
+    return LS_OK;
+}
+
+/* Do the workers of one host? */
+static bool shares_memory(const ls_config *c) {
+    const char *name = getenv("LOCKSTEP_TRANSPORT");
+    if (c->parallel.transport == LS_TRANSPORT_AUTO) return !name || strcmp(name, "tcp") != 0;
+    return c->parallel.transport == LS_TRANSPORT_SHM;
+}
+
+/* Room for the state of as many workers as there may be, or else of those that begin. */
+static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
+    int n = h->run->nworkers, threads = (int)h->run->config.parallel.threads;
+    *most_p = most_workers(h);
+    ls_status s =
+        ls_store_make(&h->layout.plan, *most_p, threads, sizeof(ls_run_notes), &h->store, e);
+    if (s == LS_OK || *most_p == n) return s;
+    *most_p = n;
+    return ls_store_make(&h->layout.plan, n, threads, sizeof(ls_run_notes), &h->store, e);
+}
+
+ls_status ls_host_supervise(ls_host *h, ls_error *e) {
+    const ls_run *r = h->run;
+    const ls_config *c = &r->config;
+    int most = 0;
+    if (!*c->survival.membership) LS_TRY(check_hosts(h, e));
+    LS_TRY(check_least(c, e));
+    if (r->started || !ls_run_can_survive(c)) {
+        if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
+        return ls_fail(e, LS_EINVAL,
+                       "--listen, --join and survival.membership are for workers that are "
+                       "processes of hosts, with "
+                       "their state in memory: not with a launcher, parallel.transport thread or "
+                       "mpi, parallel.executor sequential, or parallel.optimizer_state file");
+    }
+    LS_TRY(make_store(h, &most, e));
+    int64_t least = c->survival.min_workers;
+    ls_config must_match = *c;
+    must_match.survival.max_workers = most; /* boards and stores have room for this many */
+    ls_config_must_match(&must_match, &h->must_match);
+    h->notes = ls_store_carried(h->store);
+    h->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
+                                .stop_s = c->survival.stop_s,
+                                .least = least < most ? (int)least : most,
+                                .most = most,
+                                .listen = r->listen,
+                                .join = r->join,
+                                .alike = h->must_match.data,
+                                .hosts = r->hosts,
+                                .steps = c->train.steps,
+                                .rejoin_s = c->survival.rejoin_s,
+                                .stays = shares_memory(c),
+                                .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
+                                .kept = kept,
+                                .mend = mend,
+                                .resize = resize,
+                                .save = save,
+                                .attend = attend,
+                                .arg = h};
+    h->runtime = &ls_runtime_supervised;
+    return set_membership(h, e);
+}
