@@ -297,7 +297,8 @@ static void on_end(ls_snapshot *x, const ls_snapshot_run *r, int how) {
 }
 
 static void take_up(ls_snapshot *x, const ls_snapshot_run *r) {
-    x->steps = atomic_load(&r->state->mark).steps;
+    ls_snapshot_mark now = atomic_load(&r->state->mark);
+    x->steps = now.steps;
     x->tries = 0;
     x->given_up = false;
 }
@@ -382,7 +383,8 @@ static void wait_a_little(int64_t *looked_ns, unsigned us) {
 }
 
 bool ls_snapshot_is_copied(const ls_snapshot_state *s) {
-    return atomic_load(&s->mark).phase != LS_SNAPSHOT_WANTED;
+    ls_snapshot_mark now = atomic_load(&s->mark);
+    return now.phase != LS_SNAPSHOT_WANTED;
 }
 
 void ls_snapshot_note_held(ls_snapshot_state *s, int64_t ns) {
