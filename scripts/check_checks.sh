@@ -19,7 +19,7 @@ mkdir "$fake/scripts" "$fake/src"
 cp Makefile CMakePresets.json "$fake"
 for script in scripts/*; do
     case $(basename "$script") in
-    build.sh | check.sh | count_tests.py | check_fuzz.sh | check_parameters.py) cp "$script" "$fake/scripts" ;;
+    build.sh | check.sh | count_tests.py | check_fuzz.sh | check_parameters.py | c_functions.py) cp "$script" "$fake/scripts" ;;
     *.sh | *.py) printf '#!/bin/sh\nexit 0\n' >"$fake/$script" && chmod +x "$fake/$script" ;;
     esac
 done
@@ -84,7 +84,6 @@ grep -q 'test_b is skipped without a reason' "$fake/out" || complain "no word of
 functions "there is no b" >"$fake/functions.sh"
 
 # A function with too many parameters, and an exception that is not needed.
-cp scripts/check_parameters.py "$fake/scripts"
 echo 'int f(int a, int b, int c, int d, int e, int (*g)(int, int), int h) { return a; }' >"$fake/src/two.c"
 "$fake/scripts/check_parameters.py" >"$fake/out" && complain "7 parameters are not seen"
 echo 'f seven are needed' >"$fake/scripts/parameters.txt"
@@ -92,6 +91,34 @@ echo 'f seven are needed' >"$fake/scripts/parameters.txt"
 rm "$fake/src/two.c"
 "$fake/scripts/check_parameters.py" >"$fake/out" && complain "a stale exception is not seen"
 rm "$fake/scripts/parameters.txt"
+
+# A room whose README.md is complete, and those that lack a file, name one that is gone, or are too long.
+room() { # room README-LINE...: 0 where check_rooms.py finds nothing
+    mkdir -p "$fake/src/base"
+    touch "$fake/src/base/list.c" "$fake/src/base/list.h"
+    echo 'base   errors' | tee "$fake/src/rooms.txt" >"$fake/CONTRIBUTING.md"
+    printf '%s\n' "$@" >"$fake/src/base/README.md"
+    scripts/check_rooms.py "$fake" >"$fake/out"
+}
+room 'See `list.[ch]`.' || complain "a complete room fails"
+room 'See list.' && complain "a file that README.md does not name is not seen"
+room 'See `list` and `gone.c`.' && complain "a file that is gone is not seen"
+room '`list`' {1..25} && complain "a long README.md is not seen"
+room '`list`'
+echo 'base   mistakes' >"$fake/CONTRIBUTING.md"
+scripts/check_rooms.py "$fake" >"$fake/out" && complain "another list in CONTRIBUTING.md is not seen"
+rm -r "$fake/src/base" "$fake/src/rooms.txt"
+
+# A tour that names what exists, a function that is gone, and one of another file.
+mkdir "$fake/docs"
+tour() { # tour TEXT
+    printf '1. %s\n' "$1" >"$fake/docs/tour.md"
+    scripts/check_tour.py "$fake" >"$fake/out"
+}
+tour '`main()` in `src/one.c` ends.' || complain "a right tour fails"
+tour '`gone()` in `src/one.c` ends.' && complain "a function that is gone is not seen"
+tour '`main()` in `src/two.c` ends.' && complain "a file that is gone is not seen"
+tour 'It ends.' && complain "a tour without functions is not seen"
 
 # A warning of clang alone.
 printf '#ifdef __clang__\n#warning of clang alone\n#endif\n%s\n' "$whole" >"$fake/src/one.c"

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Each stop of docs/tour.md names functions that exist.
+
+    check_tour.py [ROOT]
+
+A stop is a paragraph, an item of a list, a heading with what follows, or a row of a table. It names functions
+as `function()` and their files as `src/...c` (or `src/...h`), between backquotes: each file must exist, and one of
+the stop's files must define the function.
+"""
+import re
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from c_functions import functions  # noqa: E402
+
+
+def stops(text):
+    """(line, text) of each."""
+    begin, lines = 1, []
+    for number, line in enumerate(text.splitlines(), 1):
+        ends = not line.strip() and not (lines and lines[0].startswith("#") and len(lines) == 1)
+        if ends or re.match(r"(#|\||\d+\.|[-*]) ?", line):
+            yield begin, "\n".join(lines)
+            begin, lines = number, []
+        if line.strip():
+            lines.append(line)
+    yield begin, "\n".join(lines)
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
+    bad, total = [], 0
+    for line, text in stops((root / "docs/tour.md").read_text()):
+        files = re.findall(r"`(src/[\w./-]+\.[ch])`", text)
+        wanted = re.findall(r"`(\w+)\(\)`", text)
+        missing = [f for f in files if not (root / f).exists()]
+        bad += [f"docs/tour.md:{line}: {f} does not exist" for f in missing]
+        defined = {name for f in files if f not in missing
+                   for _, name, _, is_definition in functions(root / f) if is_definition}
+        bad += [f"docs/tour.md:{line}: {name}() is not defined in {' or '.join(files) or 'a file that the stop names'}"
+                for name in wanted if name not in defined]
+        total += len(wanted)
+    if not total:
+        bad.append("docs/tour.md names no functions")
+    for complaint in bad:
+        print(complaint)
+    if not bad:
+        print(f"{total} functions of the tour exist")
+    return bool(bad)
+
+
+sys.exit(main())
