@@ -262,7 +262,7 @@ static bool read_peers(const ls_args *a, const char *const *names, int n, int *p
             return false;
         }
         for (int i = 0; i < *npeers_p; i++)
-            if (peers[i] == peer) return usage("--vs: '%s' stands twice", name);
+            if (peers[i] == peer) return usage("--vs: '%s' occurs twice", name);
         peers[(*npeers_p)++] = peer;
         text = text[length] ? text + length + 1 : NULL;
     }

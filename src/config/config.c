@@ -37,8 +37,8 @@ static ls_status group_alone(const char *where, const char *name, ls_error *e) {
     ls_config_key_list_groups(&groups);
     ls_status s =
         ls_fail(e, LS_EINVAL,
-                "%.300s: '%.60s' is a group, not a key; give keys in it, e.g. train.steps, "
-                "or leave it out (the groups are %s)",
+                "%.300s: '%.60s' is a group, not a key; set keys in it, e.g. train.steps, "
+                "or remove it (the groups are %s)",
                 where, name, groups.data);
     ls_buf_free(&groups);
     return s;
@@ -123,7 +123,7 @@ static ls_status set_text(ls_config *c, const ls_config_key *k, const char *wher
     if (strlen(value) >= LS_CONFIG_TEXT)
         return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %d bytes", where, k->name,
                        LS_CONFIG_TEXT - 1);
-    if (!ls_utf8_is_valid(value, strlen(value))) /* it could not be written as YAML */
+    if (!ls_utf8_is_valid(value, strlen(value))) /* else it could not be written as YAML */
         return ls_fail(e, LS_EINVAL, "%s: %s: is not UTF-8", where, k->name);
     snprintf(text_at(c, k), LS_CONFIG_TEXT, "%s", value);
     return LS_OK;
@@ -141,7 +141,7 @@ static ls_status set_value(ls_config *c, const ls_config_key *k, const char *whe
     return set_text(c, k, where, value, e);
 }
 
-/* "[a, b]", as a value in YAML is. */
+/* Sets a list that is written as in YAML: "[a, b]". */
 static ls_status set_list(ls_config *c, const ls_config_key *k, const char *value, ls_error *e) {
     ls_buf text = {0};
     ls_yaml y = {0};
@@ -156,7 +156,7 @@ static ls_status set_list(ls_config *c, const ls_config_key *k, const char *valu
 /* ---- reading ---- */
 
 static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_error *e) {
-    int lines[LS_NCONFIG_KEYS] = {0}; /* where each key stands, as far as read */
+    int lines[LS_NCONFIG_KEYS] = {0}; /* the line of each key that was read; 0: none */
     for (size_t i = 0; i < y->nitems; i++) {
         const ls_yaml_item *item = &y->items[i];
         char where[LS_CONFIG_TEXT];
@@ -168,7 +168,7 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
         if (!k) return unknown_key(where, item->key, e);
         int *line = &lines[k - ls_config_keys];
         if (*line)
-            return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' stands twice; first in line %d", where,
+            return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' occurs twice; first in line %d", where,
                            item->key, *line);
         *line = item->line;
         if (item->is_list && k->type != LS_KEY_LIST)
@@ -184,13 +184,12 @@ static bool is_named_yaml(const char *path) {
     return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-/* A text is often given where its config should stand. */
+/* Users often pass the text instead of a config that names it. */
 static ls_status not_a_config(const char *path, ls_status s, ls_error *e) {
     char why[sizeof e->msg];
     if (!e || s != LS_EINVAL || is_named_yaml(path)) return s;
     snprintf(why, sizeof why, "%.380s", e->msg);
-    return ls_fail(e, s, "%s; a config is a YAML file, and a text goes into its key data.path",
-                   why);
+    return ls_fail(e, s, "%s; a config is a YAML file; a text belongs in its key data.path", why);
 }
 
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {

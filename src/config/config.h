@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-enum { LS_AUTO = -1 };          /* of a number that may also be "auto" */
+enum { LS_AUTO = -1 };          /* value of a number that is set to "auto" */
 enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
 
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
@@ -46,22 +46,22 @@ typedef struct ls_config {
         int64_t layers, width, heads, context, vocab;
     } model;
     struct {
-        char path[LS_CONFIG_TEXT]; /* of UTF-8 texts, or patterns: one a line (data/text.h) */
-        double val_fraction;       /* of the tokens, from the end */
+        char path[LS_CONFIG_TEXT]; /* UTF-8 texts or patterns, one per line (data/text.h) */
+        double val_fraction;       /* of the tokens, at the end */
     } data;
     struct {
-        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (origin.h); "": weights are drawn */
+        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (origin.h); "": random weights */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
-        int64_t eval_every;            /* steps; 0: only at the end */
-        int64_t eval_samples;          /* of each evaluation but the last, which takes all */
-        int64_t patience;              /* evaluations without a lower loss; 0: no end by them */
+        int64_t eval_every;   /* steps; 0: only at the end */
+        int64_t eval_samples; /* per evaluation; the last one takes all */
+        int64_t patience;     /* evaluations without a lower loss that end the run; 0: none do */
         int64_t compute, reduce_dtype; /* the enums above */
     } train;
     struct {
         double lr, min_lr;
         int64_t warmup; /* steps */
         double beta1, beta2, eps, weight_decay;
-        double clip;                       /* of the gradient's norm; 0: off */
+        double clip;                       /* largest norm of the gradient; 0: off */
         double loss_scale, loss_scale_min; /* of f16 */
         int64_t loss_scale_window, loss_scale_hysteresis;
     } optim;
@@ -70,33 +70,33 @@ typedef struct ls_config {
         int64_t threads;                              /* in each worker */
         double bucket_mb;
         int64_t zero, shard_group, accumulate, prefetch, fit;
-        int64_t recompute; /* LS_AUTO: until ls_fit_limit() or ls_fit_auto() */
+        int64_t recompute; /* LS_AUTO until ls_fit_limit() or ls_fit_auto() */
         int64_t recompute_layers;
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
-        double whole_kb;        /* buckets up to that size stay whole with zero 3 */
+        double whole_kb;        /* with zero 3, buckets up to this size are not sharded */
         double memory_limit_mb; /* of a worker; 0: none */
         double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {
-        double heartbeat_s;              /* a worker that shows no life for longer is replaced */
-        double stop_s;                   /* a run that is to stop gives a step up after that */
-        double rejoin_s;                 /* so long a host goes on without one that leads */
+        double heartbeat_s; /* a worker without a sign of life for longer is replaced */
+        double stop_s;      /* then a run that was asked to stop abandons its step */
+        double rejoin_s;    /* a host without a leader ends after that */
         char membership[LS_CONFIG_TEXT]; /* etcd://...; "": the first host leads */
-        char etcd_run[LS_CONFIG_TEXT];   /* the run's name there; "": that of its folder */
+        char etcd_run[LS_CONFIG_TEXT];   /* the run's name in etcd; "": that of its directory */
         char etcd_ca[LS_CONFIG_TEXT], etcd_cert[LS_CONFIG_TEXT], etcd_key[LS_CONFIG_TEXT];
         char etcd_user[LS_CONFIG_TEXT];
         int64_t audit;                    /* steps between audits; 0: none */
-        double slow_limit;                /* a worker so many times slower is replaced; 0: none */
-        int64_t backup_workers;           /* virtual workers that are computed twice */
-        int64_t copies;                   /* of sharded state, on different hosts */
+        double slow_limit;                /* a worker this many times slower is replaced; 0: none */
+        int64_t backup_workers;           /* virtual workers that two workers compute */
+        int64_t copies;                   /* copies of sharded state, on different hosts */
         int64_t balance;                  /* an ls_config_balance */
-        int64_t min_workers, max_workers; /* 0: a virtual worker each */
+        int64_t min_workers, max_workers; /* max 0: one per virtual worker */
     } survival;
     struct {
         int64_t every;  /* steps; 0: only at the end */
-        double minutes; /* 0: by steps alone */
-        int64_t keep;   /* the newest so many */
+        double minutes; /* 0: only by steps */
+        int64_t keep;   /* number of newest checkpoints */
         int64_t best;   /* an ls_config_best */
     } checkpoint;
     struct {
@@ -106,11 +106,11 @@ typedef struct ls_config {
 
 void ls_config_defaults(ls_config *);
 
-/* Defaults, then the file, then the checks of ls_config_check() are left to the caller: --set may
- * still come. On failure *c is undefined. */
+/* Sets the defaults, then reads the file. The caller applies --set and then calls
+ * ls_config_check(). On failure *c_p is undefined. */
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
 
-/* One "key=value" from the command line. */
+/* Applies one "key=value" of the command line. */
 ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
 
 #endif

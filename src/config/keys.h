@@ -1,4 +1,5 @@
-/* keys.h - the table of the config's keys, for the files of this room alone. */
+/* keys.h - the table of the config's keys: everything about a key is in its row. Only this room
+ * includes it. */
 #ifndef LS_CONFIG_KEYS_H
 #define LS_CONFIG_KEYS_H
 
@@ -8,21 +9,21 @@ typedef enum ls_config_key_type {
     LS_KEY_INTEGER,
     LS_KEY_REAL,
     LS_KEY_TEXT,
-    LS_KEY_LIST, /* a text a line */
+    LS_KEY_LIST, /* a text per line */
     LS_KEY_CHOICE
 } ls_config_key_type;
 
-enum { LS_KEY_LOW, LS_KEY_HIGH, LS_KEY_USUAL }; /* of a number: lowest, highest, default */
+enum { LS_KEY_LOW, LS_KEY_HIGH, LS_KEY_USUAL }; /* of a number; USUAL is the default */
 
 typedef struct ls_config_key {
     const char *name;
     ls_config_key_type type;
     size_t offset;              /* in ls_config */
-    int64_t whole[3];           /* of an integer: the enum above */
-    double real[3];             /* of a real: the same */
-    const char *const *choices; /* [.., NULL] of a choice: the value is the index; of an integer:
+    int64_t whole[3];           /* integer: lowest, highest, default */
+    double real[3];             /* real: the same */
+    const char *const *choices; /* [.., NULL] choice: the words, the value is the index; integer:
                                    the word for LS_AUTO, or NULL */
-    bool free;                  /* may differ when a run goes on: it can't touch the bits */
+    bool free;                  /* may change when a run is resumed: it can't affect the bits */
     const char *help;
 } ls_config_key;
 
@@ -37,7 +38,7 @@ bool ls_config_key_is_group(const char *name);
 void ls_config_key_list_groups(ls_buf *);
 
 enum { LS_KEY_RANGE = 64 };
-/* "lowest to highest", of a number. */
+/* "lowest to highest", for a number. */
 void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
 
 /* Appends the key's value as a scalar of YAML. */

@@ -35,14 +35,14 @@ static ls_status check_train(const ls_config *c, const char *where, ls_error *e)
     if (B % V)
         return ls_fail(e, LS_EINVAL,
                        "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch "
-                       "of %s would do",
+                       "of %s works",
                        where, (long long)V, (long long)B, nearby);
     if (c->train.micro_batch > B / V)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: train.micro_batch %lld is more than a virtual worker has: %lld samples "
-                       "(train.batch %lld / train.virtual_workers %lld)",
-                       where, (long long)c->train.micro_batch, (long long)(B / V), (long long)B,
-                       (long long)V);
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: train.micro_batch %lld is more than the samples of a virtual worker: %lld "
+            "(train.batch %lld / train.virtual_workers %lld)",
+            where, (long long)c->train.micro_batch, (long long)(B / V), (long long)B, (long long)V);
     return LS_OK;
 }
 
@@ -69,35 +69,52 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     return LS_OK;
 }
 
-/* ---- between the configs of two hosts ---- */
+/* ---- between hosts that train together ---- */
 
-/* What a host may have of its own: where things are there, and what it alone decides by. */
-static bool is_own(const ls_config_key *k) {
-    static const char *const own[] = {
+/* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
+static bool may_differ(const ls_config_key *k) {
+    static const char *const keys[] = {
         "data.path",           "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
         "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert",
         "survival.membership", "survival.etcd_user", "survival.etcd_key", "log.every",
     };
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(own[i], k->name) == 0) return true;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i], k->name) == 0) return true;
     return false;
 }
 
 void ls_config_must_match(const ls_config *c, ls_buf *out) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        if (is_own(&ls_config_keys[i])) continue;
+        if (may_differ(&ls_config_keys[i])) continue;
         ls_buf_printf(out, "%s ", ls_config_keys[i].name);
         ls_config_key_write(c, &ls_config_keys[i], out);
         ls_buf_printf(out, "\n");
     }
 }
 
-/* ---- going on ---- */
+/* ---- between a run and the run that resumes it ---- */
 
 static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
     return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST ? strcmp(x, y) == 0
                                                             : memcmp(x, y, sizeof(int64_t)) == 0;
+}
+
+/* Appends a sentence on what a change of this key means, if it means anything. */
+static void add_note(const ls_config_key *k, const char *was, const char *now, ls_buf *note) {
+    if (strcmp(k->name, "train.steps") == 0)
+        ls_buf_printf(note,
+                      "train.steps was %s and is now %s: from here on the learning rates are those "
+                      "of the new value. ",
+                      was, now);
+    if (strcmp(k->name, "parallel.reduce") == 0)
+        ls_buf_printf(note,
+                      "parallel.reduce was %s and is now %s: the bits are not those of a single "
+                      "run. ",
+                      was, now);
+    if (strcmp(k->name, "data.path") == 0)
+        ls_buf_printf(note, "data.path has changed, but the run has saved its tokens: the text is "
+                            "read only if they are missing. ");
 }
 
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
@@ -112,23 +129,10 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
         ls_status s = LS_OK;
         if (!k->free)
             s = ls_fail(e, LS_EINVAL,
-                        "%s is %.60s, but the run began with %.60s; going on would not give the "
-                        "bits of one run: set it back, or begin a new run",
+                        "%s is %.60s, but the run began with %.60s; resuming would not give the "
+                        "bits of a single run: change it back, or begin a new run",
                         k->name, b.data, a.data);
-        if (strcmp(k->name, "train.steps") == 0)
-            ls_buf_printf(&note,
-                          "train.steps was %s and is %s: the learning rates from here on are those "
-                          "of the new value. ",
-                          a.data, b.data);
-        if (strcmp(k->name, "parallel.reduce") == 0)
-            ls_buf_printf(&note,
-                          "parallel.reduce was %s and is %s: the bits are no longer those of one "
-                          "run. ",
-                          a.data, b.data);
-        if (strcmp(k->name, "data.path") == 0)
-            ls_buf_printf(&note,
-                          "data.path has changed, but a run keeps its tokens: it is read only if "
-                          "they are missing. ");
+        add_note(k, a.data, b.data, &note);
         ls_buf_free(&a);
         ls_buf_free(&b);
         if (s != LS_OK) {

@@ -4,18 +4,19 @@
 
 #include "config/config.h"
 
-/* Relations between keys: heads divide width, virtual workers divide the batch, ... `where` names
- * the source in messages. */
+/* Checks the relations between keys: heads divide width, virtual workers divide the batch, ...
+ * `where` names the config's source in messages. */
 ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 
-/* Appends what must match on hosts that train together: a line with name and value for each key,
- * but for those of one host alone. */
+/* Appends the settings that must match on hosts that train together: a line with name and value
+ * for each key, except keys that concern one host alone. */
 void ls_config_must_match(const ls_config *, ls_buf *);
 
-/* Whether going on from a run with config `was` under config `now` gives the bits of a single run.
- * LS_EINVAL names the first key that must not differ. Keys that can't touch the bits (parallel,
- * checkpoint, log, micro_batch, eval) may differ; so may train.steps and data.path (the run keeps
- * its tokens), for which *note_p is set to a sentence to print (free() it) or NULL. */
+/* Checks that a run with config `was` that is resumed with config `now` has the bits of a single
+ * run. LS_EINVAL names the first key that must not differ. Keys that can't affect the bits
+ * (parallel, checkpoint, log, micro_batch, eval) may differ. So may train.steps, parallel.reduce
+ * and data.path (the run has saved its tokens); for these *note_p is set to sentences to print, to
+ * be free()d by the caller, else to NULL. */
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
                                ls_error *);
 

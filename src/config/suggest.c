@@ -7,8 +7,8 @@
 
 #include "base/nearest.h"
 
-/* What the settings are called in nanoGPT, Hugging Face's Trainer and configs, PyTorch, DeepSpeed
- * and Megatron-LM. */
+/* Names of the settings in nanoGPT, Hugging Face's Trainer and configs, PyTorch, DeepSpeed and
+ * Megatron-LM. */
 static const struct {
     const char *key;
     const char *others; /* words, with a space on both sides of each */
@@ -71,7 +71,7 @@ static const char *last_word(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-/* Whether `list` has the word, with a space on both sides. */
+/* Whether `list` contains the word with a space on both sides. */
 static bool lists(const char *list, const char *word) {
     size_t n = strlen(word);
     for (const char *at = list; n && (at = strstr(at, word)); at++)
@@ -97,7 +97,7 @@ static bool is_beginning(const char *word, const char *key) {
     return n >= 3 && m >= 3 && strncmp(word, key, n < m ? n : m) == 0;
 }
 
-/* The key whose last word fits; of several the one whose whole name is nearest. */
+/* The key whose last word fits; if several do, the one whose whole name is nearest. */
 static const char *by_word(const char *name, meant_by *fits, const char *const *names, int n) {
     const char *best = NULL, *word = last_word(name);
     int least = 0;

@@ -15,15 +15,15 @@ static void put_real(double v, ls_buf *out) {
     ls_buf_printf(out, "%s", text);
 }
 
-/* Whether YAML takes it as it is within double quotes: no control characters, none of the line ends
- * U+0085, U+2028 and U+2029, no byte order mark. */
+/* Whether YAML allows this character unescaped within double quotes: no control character, none of
+ * the line ends U+0085, U+2028 and U+2029, no byte order mark. */
 static bool is_plain(uint32_t point) {
     if (point < 0x20 || (point >= 0x7f && point < 0xa0) || point == '"' || point == '\\')
         return false;
     return point != 0x2028 && point != 0x2029 && point != 0xfeff && (point & 0xfffe) != 0xfffe;
 }
 
-/* As a double-quoted YAML scalar. `s` is UTF-8. */
+/* Appends `s`, which is UTF-8, as a double-quoted YAML scalar. */
 static void put_text(const char *s, ls_buf *out) {
     ls_buf_append(out, "\"", 1);
     uint32_t point = 0;
@@ -38,7 +38,7 @@ static void put_text(const char *s, ls_buf *out) {
     ls_buf_append(out, "\"", 1);
 }
 
-/* One element as a text, several as a list. */
+/* Appends one element as a text, several as a list. */
 static void put_list(const char *s, ls_buf *out) {
     if (!strchr(s, '\n')) {
         put_text(s, out);

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-/* Appends the whole config as YAML with every key, groups in table order; reading it back gives an
+/* Appends every key and its value as YAML, in the order of the table. Reading it back gives an
  * equal config. */
 void ls_config_write(const ls_config *, ls_buf *);
 

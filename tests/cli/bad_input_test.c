@@ -34,7 +34,7 @@ static void test_config(void **state) {
                  "model.heads 7 does not divide model.width 256");
     config_fails("train:\n  batch: 10\ndata:\n  path: LICENSE\n",
                  "train.virtual_workers 8 does not divide train.batch 10");
-    config_fails("train:\n  steps: 1\n  steps: 2\n", "stands twice");
+    config_fails("train:\n  steps: 1\n  steps: 2\n", "occurs twice");
     config_fails("", "data.path is missing");
     expect("train configs/tiny.yaml -o @/bad --set train.steps", 1, "has no '='");
     expect("train configs/tiny.yaml -o @/bad --set model.width=25", 1, "does not divide");
@@ -81,7 +81,7 @@ static void test_suggestions(void **state) {
 /* A text where its config should stand. */
 static void test_text_as_config(void **state) {
     (void)state;
-    static const char hint[] = "; a config is a YAML file, and a text goes into its key data.path";
+    static const char hint[] = "; a config is a YAML file; a text belongs in its key data.path";
     char *text = malloc(5000000), says[160];
     assert_non_null(text);
     memset(text, 'a', 5000000);

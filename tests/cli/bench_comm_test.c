@@ -232,7 +232,7 @@ static void test_bad_input(void **state) {
     refuses("comm --save /nowhere/x --rounds 1 --sizes 8", 1, "--transport tcp or mpi");
     refuses("comm --save /nowhere/x --transport tcp --rounds 1 --sizes 8", 1, "/nowhere/x");
     refuses("comm --vs nccl", 2, "--vs: 'nccl' is not one of openmpi,");
-    refuses("comm --vs gloo,gloo", 2, "stands twice");
+    refuses("comm --vs gloo,gloo", 2, "occurs twice");
     refuses("comm -n 0", 2, "whole number from 1");
     refuses("comm --rounds 0", 2, "whole number from 1");
     refuses("comm more", 2, "one argument too many");

@@ -131,7 +131,7 @@ static void test_lines(void **state) {
         {"train:\nmodel:\n  width: 8\n", ":1: 'train' is a group, not a key"},
         {"model: 5\n",
          "the groups are model, data, train, optim, parallel, survival, checkpoint, log"},
-        {"log:\n  every: 5\n  every: 5\n", ":3: 'log.every' stands twice; first in line 2"},
+        {"log:\n  every: 5\n  every: 5\n", ":3: 'log.every' occurs twice; first in line 2"},
         {"optim:\n  lr: .nan\n", ":2: optim.lr: '.nan' is not a number; expected 0 to 1000"},
         {"parallel:\n  overlap: yes\n", ":2: parallel.overlap: 'yes' is not one of auto, on, off"},
     };
@@ -231,9 +231,9 @@ static void test_check(void **state) {
     check_fails("model.heads=3",
                 "here: model.heads 3 does not divide model.width 256; choose heads "
                 "among 1, 2, 4");
-    check_fails("train.batch=20", "a batch of 16 or 24 would do");
-    check_fails("train.batch=4", "a batch of 8 would do");
-    check_fails("train.micro_batch=3", "more than a virtual worker has: 2 samples");
+    check_fails("train.batch=20", "a batch of 16 or 24 works");
+    check_fails("train.batch=4", "a batch of 8 works");
+    check_fails("train.micro_batch=3", "more than the samples of a virtual worker: 2");
     check_fails("data.path=", "data.path is missing");
     check_fails("optim.warmup=1001", "more than train.steps 1000");
     check_fails("optim.min_lr=1", "more than optim.lr");
