@@ -1,77 +1,18 @@
 /* views_test.c - hosts that have the key, and lie or stall: what can't be is refused, and nobody
  * waits for them for ever. What honest hosts do is tried in the simulation (tests/sim). */
-#include "cluster/views.h"
-
 #include <limits.h>
 #include <math.h>
 
 #include "test.h"
 
+#define VIEWS_CHECK(condition) assert_true(condition)
+#include "cluster/views_host.h"
+
 enum { MOST = 8, STEPS = 100, LIAR = 1, HONEST = 2 };
 static const int64_t S = 1000000000;
 
-/* What a host was ordered. */
-typedef struct seen {
-    int begins, ends, finishes, drops, overs;
-    int said[LS_HOSTS_MAX][LS_SAID_OVER + 1];
-    ls_saying last[LS_HOSTS_MAX]; /* to this peer; not ALIVE */
-    int dropped;                  /* peer */
-    ls_view view;
-    char line[256];
-} seen;
-
-static void say(void *arg, int peer, const ls_saying *s) {
-    seen *x = arg;
-    if (peer < 0) peer = 0;
-    x->said[peer][s->what]++;
-    if (s->what != LS_SAID_ALIVE) x->last[peer] = *s;
-}
-static void drop(void *arg, int peer) {
-    seen *x = arg;
-    x->drops++;
-    x->dropped = peer;
-}
-static void meet(void *arg, ls_view *v) {
-    (void)arg;
-    snprintf(v->address, sizeof v->address, "10.0.0.1:7000");
-}
-static void begin(void *arg, const ls_view *v) {
-    seen *x = arg;
-    x->begins++;
-    x->view = *v;
-}
-static void ask(void *arg, ls_asked what) { (void)arg, (void)what; }
-static void end(void *arg, const char *why) {
-    seen *x = arg;
-    (void)why;
-    x->ends++;
-}
-static void finish(void *arg, const ls_store_note *note) {
-    seen *x = arg;
-    (void)note;
-    x->finishes++;
-}
-static void tell(void *arg, const char *line) {
-    seen *x = arg;
-    snprintf(x->line, sizeof x->line, "%s", line);
-}
-static void over(void *arg, ls_view_end how, const char *why) {
-    seen *x = arg;
-    (void)how, (void)why;
-    x->overs++;
-}
-static const ls_views_ops ops = {.say = say,
-                                 .drop = drop,
-                                 .meet = meet,
-                                 .begin = begin,
-                                 .ask = ask,
-                                 .end = end,
-                                 .finish = finish,
-                                 .tell = tell,
-                                 .over = over};
-
-static ls_views *host(seen *x, bool leads, int hosts) {
-    *x = (seen){.dropped = -2};
+static ls_views *host(views_host *x, bool leads, int hosts) {
+    *x = (views_host){.most = MOST, .steps = STEPS, .dropped = -2};
     ls_views_config c = {.host = 99,
                          .nworkers = 2,
                          .least = 1,
@@ -82,7 +23,7 @@ static ls_views *host(seen *x, bool leads, int hosts) {
                          .end_ns = 30 * S,
                          .finish_ns = 60 * S,
                          .steps = STEPS,
-                         .ops = &ops,
+                         .ops = &views_host_ops,
                          .arg = x};
     ls_views *v = ls_views_new(&c);
     ls_views_tick(v, S);
@@ -131,7 +72,7 @@ static lie *const lies[] = {late_view,  later_view, later_from,   no_view,    ma
 
 static void test_lies(void **state) {
     (void)state;
-    seen x;
+    views_host x;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         for (int joined = 0; joined < 2; joined++) {
             ls_views *v = host(&x, true, 2);
@@ -148,8 +89,8 @@ static void test_lies(void **state) {
             if (joined) assert_int_equal(x.ends, 1);
             ls_kept kept = {.steps = 0, .whole = 1};
             if (joined) {
-                ls_views_ended(v, LS_VIEW_TOLD, NULL, &kept, 2);
-                ls_views_finished(v, &kept);
+                views_host_ended(&x, v, LS_VIEW_TOLD, &kept, 2);
+                views_host_finished(&x, v, &kept);
             }
             hear(v, HONEST, from(HONEST, LS_SAID_JOIN));
             ls_views_tick(v, 2 * S);
@@ -172,7 +113,7 @@ static int64_t live(ls_views *v, int peer, int64_t now, int seconds) {
 /* A host of before may come with a view that a new leader does not know. */
 static void test_late_numbers(void **state) {
     (void)state;
-    seen x;
+    views_host x;
     ls_views *v = host(&x, true, 2);
     ls_saying s = from(HONEST, LS_SAID_JOIN);
     s.kept.view = s.kept.from = (ls_view_id){1, 70000};
@@ -188,7 +129,7 @@ static void test_late_numbers(void **state) {
 /* A host that runs can't say that it rests. */
 static void test_rest_without_end(void **state) {
     (void)state;
-    seen x;
+    views_host x;
     ls_views *v = host(&x, true, 2);
     hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
     assert_int_equal(x.begins, 1);
@@ -203,27 +144,27 @@ static void test_rest_without_end(void **state) {
 
 static void test_stalls(void **state) {
     (void)state;
-    seen x;
+    views_host x;
     ls_views *v = host(&x, true, 2);
     hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
     ls_kept kept = {.steps = 0, .whole = 1};
     int64_t now = live(v, LIAR, S, 200);
     assert_int_equal(x.drops, 0); /* a view may be as long as it likes */
-    ls_views_ended(v, LS_VIEW_LOST, "a worker is lost", &kept, 2);
+    views_host_ended(&x, v, LS_VIEW_LOST, &kept, 2);
     assert_int_equal(x.said[LIAR][LS_SAID_END], 1);
     now = live(v, LIAR, now, 29);
     assert_int_equal(x.drops, 0);
     now = live(v, LIAR, now, 3);
     assert_int_equal(x.drops, 1);
-    assert_int_equal(x.finishes, 1); /* this host goes on without it */
-    ls_views_finished(v, &kept);
+    assert_int_equal(x.finishings, 1); /* this host goes on without it */
+    views_host_finished(&x, v, &kept);
     assert_int_equal(x.begins, 2);
     /* Another one ends, and does not finish. */
     ls_saying s = from(HONEST, LS_SAID_JOIN);
     s.kept.unfinished = 1;
     ls_views_hear(v, HONEST, &s);
-    ls_views_ended(v, LS_VIEW_RENEWED, NULL, &kept, 2);
-    ls_views_finished(v, &kept);
+    views_host_ended(&x, v, LS_VIEW_RENEWED, &kept, 2);
+    views_host_finished(&x, v, &kept);
     assert_int_equal(x.said[HONEST][LS_SAID_FINISH], 1);
     now = live(v, HONEST, now, 59);
     assert_int_equal(x.drops, 1);
@@ -265,15 +206,15 @@ static lie *const orders[] = {huge_view, large_view, outside,    far_outside, be
 
 static void test_orders(void **state) {
     (void)state;
-    seen x;
+    views_host x;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         ls_views *v = host(&x, false, 1);
         assert_int_equal(x.said[0][LS_SAID_JOIN], 1);
         ls_saying s = good_view();
         orders[i](&s);
         ls_views_hear(v, LS_TO_LEADER, &s);
-        if (x.begins + x.finishes + x.overs) print_error("order %zu is heard\n", i);
-        assert_int_equal(x.begins + x.finishes + x.overs, 0);
+        if (x.begins + x.finishings + x.overs) print_error("order %zu is heard\n", i);
+        assert_int_equal(x.begins + x.finishings + x.overs, 0);
         assert_int_equal(x.drops, 1);
         assert_int_equal(x.dropped, LS_TO_LEADER);
         assert_false(ls_views_is_linked(v));

@@ -10,6 +10,9 @@
 #define ls_log(...) ((void)0)
 #include "cluster/links.c"
 
+#define VIEWS_CHECK(condition) FUZZ_CHECK(condition)
+#include "cluster/views_host.h"
+
 enum { MOST = 8, STEPS = 1000, STRANGE = 300 };
 
 typedef struct input {
@@ -21,18 +24,19 @@ static uint8_t next(input *in) { return in->at < in->end ? *in->at++ : 0; }
 /* ---- the supervisor ---- */
 
 typedef struct supervisor {
+    views_host o; /* first: what it is ordered */
     ls_links *links;
     ls_views *views;
-    bool runs, finishes, over;
-    int64_t steps;
 } supervisor;
 
 static void say(void *arg, int peer, const ls_saying *s) {
     const supervisor *h = arg;
+    views_host_say(arg, peer, s);
     ls_links_say(h->links, peer, s);
 }
 static void drop(void *arg, int peer) {
     const supervisor *h = arg;
+    views_host_drop(arg, peer);
     ls_links_drop(h->links, peer);
 }
 static void meet_hosts(void *arg, ls_view *v) {
@@ -41,52 +45,22 @@ static void meet_hosts(void *arg, ls_view *v) {
     ls_links_address(h->links, &at);
     ls_address_text(&at, v->address, sizeof v->address);
 }
-static void begin(void *arg, const ls_view *v) {
-    supervisor *h = arg;
-    FUZZ_CHECK(!h->runs && !h->finishes && v->n >= 1 && v->n <= MOST);
-    FUZZ_CHECK(v->steps >= -1 && v->steps <= STEPS && v->id.number > 0);
-    FUZZ_CHECK(memchr(v->address, 0, sizeof v->address));
-    h->runs = true;
+
+/* Those of views_host.h, and by the links. */
+static ls_views_ops linked_ops(void) {
+    ls_views_ops ops = views_host_ops;
+    ops.say = say;
+    ops.drop = drop;
+    ops.meet = meet_hosts;
+    return ops;
 }
-static void ask(void *arg, ls_asked what) { (void)arg, (void)what; }
-static void end(void *arg, const char *why) {
-    (void)arg;
-    FUZZ_CHECK(!why || strlen(why) < 256);
-}
-static void finish(void *arg, const ls_store_note *note) {
-    supervisor *h = arg;
-    FUZZ_CHECK(!note || (note->steps >= 1 && note->steps <= STEPS));
-    h->finishes = true;
-}
-static void tell(void *arg, const char *line) {
-    (void)arg;
-    FUZZ_CHECK(strlen(line) < 128);
-}
-static void over(void *arg, ls_view_end how, const char *why) {
-    supervisor *h = arg;
-    (void)how;
-    FUZZ_CHECK(!why || strlen(why) < 256);
-    h->over = true;
-}
-static const ls_views_ops ops = {.say = say,
-                                 .drop = drop,
-                                 .meet = meet_hosts,
-                                 .begin = begin,
-                                 .ask = ask,
-                                 .end = end,
-                                 .finish = finish,
-                                 .tell = tell,
-                                 .over = over};
 
 static void act(supervisor *h) {
-    ls_kept kept = {.steps = h->steps, .whole = 1};
-    if (h->runs) {
-        h->runs = false;
-        ls_views_ended(h->views, LS_VIEW_RENEWED, NULL, &kept, 2);
-    } else if (h->finishes) {
-        h->finishes = false;
-        ls_views_finished(h->views, &kept);
-    }
+    ls_kept kept = {.steps = -1, .whole = 1};
+    if (h->o.runs)
+        views_host_ended(&h->o, h->views, LS_VIEW_RENEWED, &kept, 2);
+    else if (h->o.finishes)
+        views_host_finished(&h->o, h->views, &kept);
 }
 
 static void look(supervisor *h) {
@@ -156,11 +130,11 @@ static void put(ls_conn *c, const ls_frame *f, const void *data, size_t n) {
 }
 
 /* Of kind WORDS, with the fields that the input has at the places that it says. */
-static void put_words(supervisor *h, ls_conn *c, input *in) {
+static void put_words(ls_conn *c, input *in) {
     ls_saying s = {.what = (uint32_t)(1 + next(in) % LS_SAID_OVER), .term = 1, .host = 7};
     unsigned char bytes[sizeof s];
     s.nworkers = 2;
-    s.kept.steps = h->steps;
+    s.kept.steps = -1;
     s.view = (ls_view){.id = {1, 1 + (next(in) & 3)}, .steps = -1, .nhosts = 2, .size = 4, .n = 2};
     memcpy(bytes, &s, sizeof bytes);
     for (int n = next(in) & 7; n > 0; n--) {
@@ -197,7 +171,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     input in = {data, data + nbytes};
     uint8_t first = next(&in);
     bool leads = first & 1;
-    supervisor h = {.steps = -1};
+    static supervisor h;
+    const ls_views_ops ops = linked_ops();
+    h = (supervisor){.o = {.most = MOST, .steps = STEPS}};
     ls_views_config c = {.host = 1,
                          .nworkers = 2,
                          .least = 1,
@@ -214,10 +190,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_views_lead(h.views, 1, leads);
     ls_conn *peer = connect_to(&h, leads);
     greet(&h, peer, leads, first >> 1 & 3);
-    while (in.at < in.end && !h.over) {
+    while (in.at < in.end && !h.o.overs) {
         uint8_t what = next(&in);
         if (what % 8 < 5)
-            put_words(&h, peer, &in);
+            put_words(peer, &in);
         else if (what % 8 == 5)
             put_any(peer, &in);
         else

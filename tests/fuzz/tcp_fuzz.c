@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
 #include "net/tcp/tcp.c"
+#include "net/tcp/tcp_in.c"
 
 enum { NWANTED = 4 };
 
@@ -36,14 +37,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     sent = (ls_message){.peer = 1, .tag = 2, .data = from, .nbytes = sizeof from, .owner = &sent};
     for (int i = 0; i < NWANTED - 1; i++) tcp_recv(&x->net, &wanted[i], NULL);
     tcp_send(&x->net, &sent, NULL);
-    pull(x, 1);
+    ls_tcp_pull(x, 1);
     tcp_recv(&x->net, &wanted[NWANTED - 1], NULL);
     ls_message *done = NULL;
     ls_status s = tcp_poll(&x->net, 0, &done, NULL);
     for (int n = 0; s == LS_OK && done; done = done->next) FUZZ_CHECK(++n <= NWANTED + 1);
     tcp_forget(&x->net, wanted);
     tcp_forget(&x->net, &sent);
-    pull(x, 1);
+    ls_tcp_pull(x, 1);
     tcp_close(&x->net);
     close(other);
     close(sink);

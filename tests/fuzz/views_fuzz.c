@@ -7,8 +7,10 @@
  */
 #include <math.h>
 
-#include "cluster/views.h"
 #include "fuzz.h"
+
+#define VIEWS_CHECK(condition) FUZZ_CHECK(condition)
+#include "cluster/views_host.h"
 
 enum { MOST = 8, STEPS = 1000, PEERS = 4 };
 static const int64_t S = 1000000000;
@@ -57,98 +59,44 @@ static void put_note(input *in, ls_store_note *n, int64_t steps) {
 /* ---- the host ---- */
 
 typedef struct host {
+    views_host o; /* first: what it is ordered */
     ls_views *views;
-    bool leads, runs, finishes, over;
-    ls_view_id now; /* of the latest view; what peers go by */
-    int64_t steps, time;
-    int begun;
+    bool leads;
+    int64_t time;
 } host;
 
-static void say(void *arg, int peer, const ls_saying *s) {
-    (void)arg;
-    FUZZ_CHECK(peer == LS_TO_LEADER || (peer >= 1 && peer < LS_HOSTS_MAX));
-    FUZZ_CHECK(s->what >= LS_SAID_ALIVE && s->what <= LS_SAID_OVER && s->how <= LS_VIEW_FAILED);
-    FUZZ_CHECK(memchr(s->text, 0, sizeof s->text));
-    if (s->what != LS_SAID_BEGIN) return;
-    FUZZ_CHECK(s->view.id.number > 0 && s->view.size >= 1 && s->view.size <= MOST);
-    FUZZ_CHECK(s->view.first >= 0 && s->view.n >= 1 && s->view.first + s->view.n <= s->view.size);
-    FUZZ_CHECK(s->view.nhosts >= 1 && s->view.nhosts <= LS_HOSTS_MAX);
-    FUZZ_CHECK(s->view.steps >= -1 && s->view.steps <= STEPS);
+/* The latest view; what peers go by. */
+static ls_view_id now_of(const host *h) {
+    return h->o.begins ? h->o.view.id : (ls_view_id){.term = 1};
 }
-static void drop(void *arg, int peer) {
-    (void)arg;
-    FUZZ_CHECK(peer == LS_TO_LEADER || (peer >= 1 && peer < LS_HOSTS_MAX));
+
+/* Complete, as far as it has been ordered. */
+static int64_t steps_of(const host *h) {
+    int64_t taken = h->o.begins && h->o.view.steps > 0 ? h->o.view.steps : 0;
+    return h->o.decided > taken ? h->o.decided : taken;
 }
-static void meet(void *arg, ls_view *v) {
-    (void)arg;
-    snprintf(v->address, sizeof v->address, "10.0.0.1:7000");
-}
-static void begin(void *arg, const ls_view *v) {
-    host *h = arg;
-    FUZZ_CHECK(!h->runs && !h->finishes && !h->over);
-    FUZZ_CHECK(v->n >= 1 && v->n <= MOST && v->size <= MOST && v->first >= 0);
-    FUZZ_CHECK(v->first + v->n <= v->size && v->steps >= -1 && v->steps <= STEPS);
-    h->runs = true;
-    h->now = v->id;
-    if (v->steps >= 0) h->steps = v->steps;
-    h->begun++;
-}
-static void ask(void *arg, ls_asked what) {
-    const host *h = arg;
-    (void)what;
-    FUZZ_CHECK(h->runs);
-}
-static void end(void *arg, const char *why) {
-    const host *h = arg;
-    (void)why;
-    FUZZ_CHECK(h->runs);
-}
-static void finish(void *arg, const ls_store_note *note) {
-    host *h = arg;
-    FUZZ_CHECK(!h->runs && !h->finishes);
-    FUZZ_CHECK(!note || (note->steps >= 1 && note->steps <= STEPS));
-    h->finishes = true;
-    if (note && note->steps > h->steps) h->steps = note->steps;
-}
-static void tell(void *arg, const char *line) {
-    (void)arg;
-    FUZZ_CHECK(strlen(line) < 128);
-}
-static void over(void *arg, ls_view_end how, const char *why) {
-    host *h = arg;
-    (void)why;
-    FUZZ_CHECK(how == LS_VIEW_DONE || how == LS_VIEW_FAILED);
-    h->over = true;
-}
-static const ls_views_ops ops = {.say = say,
-                                 .drop = drop,
-                                 .meet = meet,
-                                 .begin = begin,
-                                 .ask = ask,
-                                 .end = end,
-                                 .finish = finish,
-                                 .tell = tell,
-                                 .over = over};
 
 /* ---- events ---- */
 
 static void hear(host *h, input *in, int peer) {
     ls_saying s = {.term = number(in, 1)};
+    ls_view_id now = now_of(h);
+    int64_t steps = steps_of(h);
     uint8_t who = next(in);
     s.what = (uint32_t)(1 + next(in) % (who > 250 ? 255 : LS_SAID_OVER));
     s.how = (uint32_t)number(in, LS_VIEW_RENEWED);
     s.host = who > 200 ? who : (uint64_t)(peer + 2);
     s.nworkers = (int32_t)number(in, 2);
-    s.kept.steps = number(in, h->steps);
+    s.kept.steps = number(in, steps);
     s.kept.unfinished = (int32_t)number(in, 0);
     s.kept.whole = (int32_t)number(in, 1);
-    put_id(in, &s.kept.view, h->now);
-    put_id(in, &s.kept.from, h->now);
+    put_id(in, &s.kept.view, now);
+    put_id(in, &s.kept.from, now);
     put_note(in, &s.kept.note, 0);
-    put_note(in, &s.note, h->steps + 1);
-    put_id(in, &s.view.id, h->now);
-    if (s.what == LS_SAID_BEGIN) s.view.id.number = number(in, h->now.number + 1);
-    s.view.steps = number(in, h->steps);
+    put_note(in, &s.note, steps + 1);
+    put_id(in, &s.view.id, now);
+    if (s.what == LS_SAID_BEGIN) s.view.id.number = number(in, now.number + 1);
+    s.view.steps = number(in, steps);
     s.view.nhosts = (int32_t)number(in, 2);
     s.view.size = (int32_t)number(in, 4);
     s.view.first = (int32_t)number(in, 2);
@@ -160,15 +108,14 @@ static void hear(host *h, input *in, int peer) {
 
 /* All of this host's workers end, or its mender does. */
 static void act(host *h, input *in) {
-    ls_kept kept = {.steps = h->steps, .whole = next(in) & 1};
-    if (h->runs) {
-        h->runs = false;
-        kept.note.steps = h->steps < STEPS ? h->steps + (next(in) & 1) : 0;
-        ls_views_ended(h->views, (ls_view_end)(next(in) % (LS_VIEW_FAILED + 1)), "why", &kept,
-                       next(in) % 3 + h->leads);
-    } else if (h->finishes) {
-        h->finishes = false;
-        ls_views_finished(h->views, &kept);
+    int64_t steps = steps_of(h);
+    ls_kept kept = {.steps = steps, .whole = next(in) & 1};
+    if (h->o.runs) {
+        kept.note.steps = steps < STEPS ? steps + (next(in) & 1) : 0;
+        ls_view_end how = (ls_view_end)(next(in) % (LS_VIEW_FAILED + 1));
+        views_host_ended(&h->o, h->views, how, &kept, next(in) % 3 + h->leads);
+    } else if (h->o.finishes) {
+        views_host_finished(&h->o, h->views, &kept);
     }
 }
 
@@ -200,7 +147,8 @@ static void event(host *h, input *in) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     input in = {data, data + nbytes};
     uint8_t first = next(&in);
-    host h = {.leads = first & 1, .now = {.term = 1}, .time = S};
+    static host h;
+    h = (host){.o = {.most = MOST, .steps = STEPS}, .leads = first & 1, .time = S};
     ls_views_config c = {.host = 1,
                          .nworkers = 2,
                          .least = 1 + (first >> 1 & 1),
@@ -211,21 +159,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
                          .end_ns = 30 * S,
                          .finish_ns = 60 * S,
                          .steps = STEPS,
-                         .ops = &ops,
+                         .ops = &views_host_ops,
                          .arg = &h};
     h.views = ls_views_new(&c);
     ls_views_tick(h.views, h.time);
     ls_views_lead(h.views, 1, h.leads);
     if (!h.leads) ls_views_linked(h.views);
-    while (in.at < in.end && !h.over) event(&h, &in);
+    while (in.at < in.end && !h.o.overs) event(&h, &in);
     /* Peers that say no more hold nobody up: what this host does alone goes on. */
     static const uint8_t zeros[8] = {0};
     input none = {zeros, zeros};
-    for (int i = 0; i < 100 && h.leads && !h.over && !h.runs; i++) {
+    for (int i = 0; i < 100 && h.leads && !h.o.overs && !h.o.runs; i++) {
         act(&h, &none);
         ls_views_tick(h.views, h.time += S);
     }
-    FUZZ_CHECK(!h.leads || h.over || h.runs || c.hosts > 1);
+    FUZZ_CHECK(!h.leads || h.o.overs || h.o.runs || c.hosts > 1);
     ls_views_free(h.views);
     return 0;
 }

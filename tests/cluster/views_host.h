@@ -1,0 +1,125 @@
+/* views_host.h - a host of the protocol (views.h) without sockets or processes: it records what it
+ * is ordered, and checks that each order makes sense. The includer defines VIEWS_CHECK(condition).
+ */
+#ifndef LS_TEST_VIEWS_HOST_H
+#define LS_TEST_VIEWS_HOST_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/views.h"
+
+typedef struct views_host {
+    int most;      /* } of the host's ls_views_config */
+    int64_t steps; /* } */
+    bool runs, finishes;
+    int begins, ends, finishings, drops, overs;
+    int said[LS_HOSTS_MAX][LS_SAID_OVER + 1];
+    ls_saying last[LS_HOSTS_MAX]; /* to this peer; not ALIVE */
+    int dropped;                  /* the latest peer */
+    ls_view view;                 /* the latest */
+    int64_t decided;              /* the step of this view that it was to finish; 0: none */
+    char line[256];
+} views_host;
+
+static inline void views_host_check_peer(int peer) {
+    VIEWS_CHECK(peer == LS_TO_LEADER || (peer >= 1 && peer < LS_HOSTS_MAX));
+}
+
+static inline void views_host_check_view(const views_host *h, const ls_view *v) {
+    VIEWS_CHECK(v->id.number > 0 && v->size >= 1 && v->size <= h->most);
+    VIEWS_CHECK(v->first >= 0 && v->n >= 1 && v->first + v->n <= v->size);
+    VIEWS_CHECK(v->nhosts >= 1 && v->nhosts <= LS_HOSTS_MAX);
+    VIEWS_CHECK(v->steps >= -1 && v->steps <= h->steps);
+    VIEWS_CHECK(memchr(v->address, 0, sizeof v->address) != NULL);
+}
+
+static inline void views_host_say(void *arg, int peer, const ls_saying *s) {
+    views_host *h = arg;
+    views_host_check_peer(peer);
+    VIEWS_CHECK(s->what >= LS_SAID_ALIVE && s->what <= LS_SAID_OVER && s->how <= LS_VIEW_FAILED);
+    VIEWS_CHECK(memchr(s->text, 0, sizeof s->text) != NULL);
+    if (s->what == LS_SAID_BEGIN) views_host_check_view(h, &s->view);
+    if (peer == LS_TO_LEADER) peer = 0;
+    h->said[peer][s->what]++;
+    if (s->what != LS_SAID_ALIVE) h->last[peer] = *s;
+}
+
+static inline void views_host_drop(void *arg, int peer) {
+    views_host *h = arg;
+    views_host_check_peer(peer);
+    h->drops++;
+    h->dropped = peer;
+}
+
+static inline void views_host_meet(void *arg, ls_view *v) {
+    (void)arg;
+    snprintf(v->address, sizeof v->address, "10.0.0.1:7000");
+}
+
+static inline void views_host_begin(void *arg, const ls_view *v) {
+    views_host *h = arg;
+    VIEWS_CHECK(!h->runs && !h->finishes && !h->overs);
+    views_host_check_view(h, v);
+    h->runs = true;
+    h->begins++;
+    h->view = *v;
+    h->decided = 0;
+}
+
+static inline void views_host_ask(void *arg, ls_asked what) {
+    const views_host *h = arg;
+    (void)what;
+    VIEWS_CHECK(h->runs);
+}
+
+static inline void views_host_end(void *arg, const char *why) {
+    views_host *h = arg;
+    VIEWS_CHECK(h->runs && (!why || strlen(why) < 256));
+    h->ends++;
+}
+
+static inline void views_host_finish(void *arg, const ls_store_note *note) {
+    views_host *h = arg;
+    VIEWS_CHECK(!h->runs && !h->finishes);
+    VIEWS_CHECK(!note || (note->steps >= 1 && note->steps <= h->steps));
+    h->finishes = true;
+    h->finishings++;
+    h->decided = note ? note->steps : 0;
+}
+
+static inline void views_host_tell(void *arg, const char *line) {
+    views_host *h = arg;
+    VIEWS_CHECK(strlen(line) < 128);
+    snprintf(h->line, sizeof h->line, "%s", line);
+}
+
+static inline void views_host_over(void *arg, ls_view_end how, const char *why) {
+    views_host *h = arg;
+    VIEWS_CHECK(how == LS_VIEW_DONE || how == LS_VIEW_FAILED);
+    VIEWS_CHECK(!why || strlen(why) < 256);
+    h->overs++;
+}
+
+static const ls_views_ops views_host_ops = {.say = views_host_say,
+                                            .drop = views_host_drop,
+                                            .meet = views_host_meet,
+                                            .begin = views_host_begin,
+                                            .ask = views_host_ask,
+                                            .end = views_host_end,
+                                            .finish = views_host_finish,
+                                            .tell = views_host_tell,
+                                            .over = views_host_over};
+
+/* Its workers have ended, or it has finished its step. */
+static inline void views_host_ended(views_host *h, ls_views *v, ls_view_end how, const ls_kept *k,
+                                    int nworkers) {
+    h->runs = false;
+    ls_views_ended(v, how, "why", k, nworkers);
+}
+static inline void views_host_finished(views_host *h, ls_views *v, const ls_kept *k) {
+    h->finishes = false;
+    ls_views_finished(v, k);
+}
+
+#endif
