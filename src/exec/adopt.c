@@ -44,10 +44,10 @@ static ls_status move(ls_world *w, const unsigned char *own, size_t at, size_t n
                       float *buffer, ls_error *e) {
     int rank = ls_group_rank(w->group);
     for (size_t i = 0; rank == source && i < n; i++)
-        ls_store_read(w->store, at + i, buffer + i * BLOCK);
+        ls_store_read_block(w->store, at + i, buffer + i * BLOCK);
     LS_TRY(ls_broadcast(w->group, buffer, n * BLOCK, LS_F32, source, e));
     for (size_t i = 0; i < n; i++)
-        if (own[at + i] & LACKS) ls_store_write(w->store, rank, at + i, buffer + i * BLOCK);
+        if (own[at + i] & LACKS) ls_store_write_block(w->store, rank, at + i, buffer + i * BLOCK);
     return LS_OK;
 }
 
@@ -74,7 +74,7 @@ ls_status ls_adopt(ls_world *w, const ls_plan *p, const unsigned char *missing, 
     if (!lacks) return LS_OK;
     unsigned char *own = ls_alloc(nblocks), *all = ls_alloc(nblocks * size);
     float *buffer = LS_NEW_ARRAY(float, (size_t)MOST *BLOCK);
-    ls_store_list(w->store, own);
+    ls_store_list_blocks(w->store, own);
     for (size_t i = 0; i < nblocks; i++)
         own[i] = (unsigned char)((own[i] ? HAS : 0) | (missing[i] ? LACKS : 0));
     ls_status s = ls_all_gather(w->group, own, all, nblocks, LS_U8, e);

@@ -112,7 +112,7 @@ static ls_status run_both(ls_exec *x, ls_error *e) {
         LS_TRY(ls_exec_run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]].action,
                                   e));
         bool all = ++p->at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
-        if (all && x->restarts) ls_store_compute(x->c.world->store, x->c.worker, x->in->step);
+        if (all && x->restarts) ls_store_set_computed(x->c.world->store, x->c.worker, x->in->step);
     }
     x->at_step = -1;
     return LS_OK;
@@ -181,7 +181,7 @@ static ls_status agree_on_kept(ls_exec *x, int64_t step, ls_error *e) {
     const ls_world *w = x->c.world;
     bool some = false, half = false;
     x->has = kept(x, step);
-    ls_store_look_at_sums(w->store, x->c.worker, step, &some, &half);
+    ls_store_check_sums(w->store, x->c.worker, step, &some, &half);
     int32_t any[] = {x->has == LS_HAS_NOTHING, some, half}; /* of those with whom it sums first */
     LS_TRY(ls_all_reduce(w->shards, any, any, 3, LS_I32, LS_MAX, e));
     int32_t again = any[2] || (any[0] && any[1]);

@@ -49,7 +49,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_kept));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
     size_t claims_at = sums_at + n * s->sums_nbytes;
-    size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(ls_store_claim_mark));
+    size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(ls_store_claim));
     s->V = p->c.V;
     s->backup_nbytes = pages(ls_plan_slot_nbytes(p)) + s->sums_nbytes;
     size_t made_at = backups_at + (size_t)p->c.V * s->backup_nbytes;
@@ -70,7 +70,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->areas = s->memory + areas_at;
     s->grads = s->memory + grads_at;
     s->sums = s->memory + sums_at;
-    s->claims = (ls_store_claim_mark *)(void *)(s->memory + claims_at);
+    s->claims = (ls_store_claim *)(void *)(s->memory + claims_at);
     s->backups = s->memory + backups_at;
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
     atomic_store(&s->head->steps, -1);
@@ -143,11 +143,11 @@ void ls_store_mark_owned(ls_store *s, const ls_plan *p, int w, uint32_t mark) {
     }
 }
 
-void ls_store_fill(ls_store *s, const ls_plan *p, int w, int64_t steps) {
+void ls_store_mark_filled(ls_store *s, const ls_plan *p, int w, int64_t steps) {
     ls_store_mark_owned(s, p, w, ls_store_mark(steps));
 }
 
-void ls_store_void(ls_store *s, int w) { atomic_store(&s->workers[w].is_void, 1); }
+void ls_store_distrust(ls_store *s, int w) { atomic_store(&s->workers[w].is_distrusted, 1); }
 
 void ls_store_begin(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     s->head->scaler = *scaler;
@@ -172,14 +172,14 @@ const ls_store_note *ls_store_newest_note(const ls_store *s) {
     return best;
 }
 
-bool ls_store_newest(const ls_store *s, ls_store_note *note_p) {
+bool ls_store_unfinished_note(const ls_store *s, ls_store_note *note_p) {
     const ls_store_note *n = ls_store_newest_note(s);
     if (!n || n->steps <= ls_store_steps(s)) return false;
     *note_p = *n;
     return true;
 }
 
-bool ls_store_latest(const ls_store *s, ls_store_note *note_p) {
+bool ls_store_last_note(const ls_store *s, ls_store_note *note_p) {
     const ls_store_note *n = ls_store_newest_note(s);
     if (!n || n->steps != ls_store_steps(s)) return false;
     *note_p = *n;

@@ -3,7 +3,7 @@
  * Whoever starts the workers makes it, and they inherit it: parameters, moments and gradients, a
  * journal of each block, and what each worker has noted of the latest step that was decided. A step
  * is decided when some worker knows the norm of the whole gradient: then all gradients are reduced,
- * and whatever happens to the workers, ls_store_mend() can finish the update from what lies here.
+ * and whatever happens to the workers, ls_store_repair() can finish the update from what lies here.
  * Before that, nothing has changed, and the step is done again.
  *
  * An area is one set of parameters and moments: one for all workers of a sharding group where they
@@ -63,9 +63,9 @@ ls_journal ls_store_journal(ls_store *, int worker);
 /* What the journal says of a block after so many steps; 0: nothing is there. */
 static inline uint32_t ls_store_mark(int64_t steps) { return (uint32_t)steps + 1; }
 /* What the worker owns by the plan is there, after `steps` steps. */
-void ls_store_fill(ls_store *, const ls_plan *, int worker, int64_t steps);
+void ls_store_mark_filled(ls_store *, const ls_plan *, int worker, int64_t steps);
 /* What the worker owns is not to be trusted: the next view takes others' copies. */
-void ls_store_void(ls_store *, int worker);
+void ls_store_distrust(ls_store *, int worker);
 /* All workers have filled their parts: from here on it is kept. Each host's first worker says it.
  */
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
@@ -86,10 +86,10 @@ ls_store_finding ls_store_get_finding(const ls_store *);
 /* Steps decided, or -1: there is no state yet. */
 int64_t ls_store_steps(const ls_store *);
 /* What was noted of the latest decided step; false: none since ls_store_begin(). */
-bool ls_store_latest(const ls_store *, ls_store_note *note_p);
+bool ls_store_last_note(const ls_store *, ls_store_note *note_p);
 ls_scaler ls_store_scaler(const ls_store *);
 
 /* The newest note of a step that is not finished here; false: there is none. */
-bool ls_store_newest(const ls_store *, ls_store_note *note_p);
+bool ls_store_unfinished_note(const ls_store *, ls_store_note *note_p);
 
 #endif

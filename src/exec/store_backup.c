@@ -26,7 +26,7 @@ static int take_place(ls_store *s, int64_t step, int most) {
 }
 
 /* A place that is taken for a virtual worker that another has claimed meanwhile stays empty. */
-int ls_store_claim(ls_store *s, int vw, int64_t step, int most) {
+int ls_store_backup_claim(ls_store *s, int vw, int64_t step, int most) {
     long long mark = 2 * step + 1, was = atomic_load(&s->claims[vw].mark);
     int place = was >= mark ? -1 : take_place(s, step, most < s->V ? most : s->V);
     if (place < 0 || !atomic_compare_exchange_strong(&s->claims[vw].mark, &was, mark)) return -1;
@@ -34,18 +34,18 @@ int ls_store_claim(ls_store *s, int vw, int64_t step, int most) {
     return place;
 }
 
-bool ls_store_is_claimed(const ls_store *s, int vw, int64_t step) {
+bool ls_store_backup_is_claimed(const ls_store *s, int vw, int64_t step) {
     return atomic_load(&s->claims[vw].mark) > 2 * step;
 }
 
-void ls_store_back(ls_store *s, int vw, int64_t step) {
+void ls_store_backup_finish(ls_store *s, int vw, int64_t step) {
     atomic_store(&s->claims[vw].mark, 2 * step + 2);
     atomic_fetch_add(&s->head->nbacked, 1);
 }
 
-int64_t ls_store_nbacked(const ls_store *s) { return atomic_load(&s->head->nbacked); }
+int64_t ls_store_nbackups(const ls_store *s) { return atomic_load(&s->head->nbacked); }
 
-int ls_store_backed_at(const ls_store *s, int vw, int64_t step) {
+int ls_store_backup_find(const ls_store *s, int vw, int64_t step) {
     if (atomic_load(&s->claims[vw].mark) != 2 * step + 2) return -1;
     return atomic_load(&s->claims[vw].place);
 }

@@ -10,13 +10,13 @@ void *ls_store_backup_grads(ls_store *, int place);
 double *ls_store_backup_parts(ls_store *, int place);
 /* The caller alone computes it again in this step, and puts it there; -1: another does, or `most`
  * are already. */
-int ls_store_claim(ls_store *, int vw, int64_t step, int most);
-bool ls_store_is_claimed(const ls_store *, int vw, int64_t step);
+int ls_store_backup_claim(ls_store *, int vw, int64_t step, int most);
+bool ls_store_backup_is_claimed(const ls_store *, int vw, int64_t step);
 /* It is there. */
-void ls_store_back(ls_store *, int vw, int64_t step);
+void ls_store_backup_finish(ls_store *, int vw, int64_t step);
 /* Its place; -1: it is not there. */
-int ls_store_backed_at(const ls_store *, int vw, int64_t step);
+int ls_store_backup_find(const ls_store *, int vw, int64_t step);
 /* How often that was so. */
-int64_t ls_store_nbacked(const ls_store *);
+int64_t ls_store_nbackups(const ls_store *);
 
 #endif

@@ -44,12 +44,12 @@ void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing
     }
 }
 
-void ls_store_list(ls_store *s, unsigned char *has) {
+void ls_store_list_blocks(ls_store *s, unsigned char *has) {
     uint32_t mark = ls_store_mark(ls_store_steps(s));
     for (size_t i = 0; i < s->nblocks; i++) has[i] = area_with(s, i, mark) >= 0;
 }
 
-void ls_store_read(ls_store *s, size_t block, float *to) {
+void ls_store_read_block(ls_store *s, size_t block, float *to) {
     ls_journal_state from =
         ls_store_flat_of(s, area_with(s, block, ls_store_mark(ls_store_steps(s))));
     memcpy(to, from.master + block * LS_BLOCK, LS_BLOCK * sizeof(float));
@@ -57,7 +57,7 @@ void ls_store_read(ls_store *s, size_t block, float *to) {
     memcpy(to + 2 * LS_BLOCK, from.v + block * LS_BLOCK, LS_BLOCK * sizeof(float));
 }
 
-void ls_store_write(ls_store *s, int w, size_t block, const float *from) {
+void ls_store_write_block(ls_store *s, int w, size_t block, const float *from) {
     int area = atomic_load(&s->workers[w].area);
     ls_journal_state to = ls_store_flat_of(s, area);
     memcpy(to.master + block * LS_BLOCK, from, LS_BLOCK * sizeof(float));

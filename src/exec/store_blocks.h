@@ -16,10 +16,10 @@ ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t s
  * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
 void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
 /* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all its steps. */
-void ls_store_list(ls_store *, unsigned char *has);
+void ls_store_list_blocks(ls_store *, unsigned char *has);
 /* Of a block: master, m and v, each [LS_BLOCK], are copied to, or become those of the worker's
  * area, after all steps. The block is there, or missing. */
-void ls_store_read(ls_store *, size_t block, float *to);
-void ls_store_write(ls_store *, int worker, size_t block, const float *from);
+void ls_store_read_block(ls_store *, size_t block, float *to);
+void ls_store_write_block(ls_store *, int worker, size_t block, const float *from);
 
 #endif

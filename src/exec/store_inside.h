@@ -9,17 +9,17 @@
 typedef struct ls_store_record {
     _Alignas(128) atomic_llong steps; /* of the latest note */
     ls_store_note notes[2];           /* [steps % 2] */
-    atomic_int area, is_void;
+    atomic_int area, is_distrusted;
     atomic_llong computed; /* 1 + the step of which all its gradients are there */
     atomic_llong given_up; /* 1 + the step that is to be done again */
 } ls_store_record;
 
 /* Of a virtual worker, in a step: 2 step + 1 where a second one computes its gradient, + 2 where it
  * is there. */
-typedef struct ls_store_claim_mark {
+typedef struct ls_store_claim {
     atomic_llong mark;
     atomic_int place;
-} ls_store_claim_mark;
+} ls_store_claim;
 
 typedef struct ls_store_head {
     atomic_llong steps; /* of all areas, in rest; -1: no state yet */
@@ -40,7 +40,7 @@ struct ls_store {
     ls_store_record *workers; /* [most] */
     ls_journal_kept *kept;    /* [most][threads] */
     unsigned char *carried, *areas, *grads, *sums, *backups;
-    ls_store_claim_mark *claims; /* [V] */
+    ls_store_claim *claims; /* [V] */
     atomic_uint *made; /* [most][nbuckets][2] of buckets' sums: 2 (step + 1) while one is made, + 1
                           when it is there */
 };

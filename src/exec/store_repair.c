@@ -24,14 +24,16 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
     for (int k = 0; k < p->nbuckets; k++) ls_update_bucket(&u, c, k);
 }
 
-static bool is_void(const ls_store *s, int w) { return atomic_load(&s->workers[w].is_void) != 0; }
+static bool is_distrusted(const ls_store *s, int w) {
+    return atomic_load(&s->workers[w].is_distrusted) != 0;
+}
 
 static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
                              const ls_store_note *note, ls_error *e) {
     ls_compute c;
     LS_TRY(ls_compute_init(&c, 1, 0, e));
     for (int w = first; w < first + n; w++)
-        if (!is_void(s, w)) finish_update(s, p, w, note, &c);
+        if (!is_distrusted(s, w)) finish_update(s, p, w, note, &c);
     ls_compute_close(&c);
     ls_store_decide(s, first, note); /* which another host may have told */
     s->head->scaler = note->scaler;
@@ -39,17 +41,17 @@ static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
     return LS_OK;
 }
 
-ls_status ls_store_mend(ls_store *s, const ls_plan *p, int first, int n, const ls_store_note *note,
-                        ls_error *e) {
+ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
+                          const ls_store_note *note, ls_error *e) {
     if (ls_store_steps(s) < 0) return LS_OK; /* nothing to mend */
     for (int w = first; w < first + n; w++) {
-        if (is_void(s, w)) ls_store_mark_owned(s, p, w, 0);
+        if (is_distrusted(s, w)) ls_store_mark_owned(s, p, w, 0);
         ls_journal j = ls_store_journal(s, w);
         ls_journal_state state = ls_store_flat_of(s, atomic_load(&s->workers[w].area));
         ls_journal_mend(&j, &state);
     }
     if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
-    for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_void, 0);
+    for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_distrusted, 0);
     return LS_OK;
 }
 

@@ -9,8 +9,8 @@
  * NULL: none was. Can be killed and done again. LS_EINVAL: the state can't be made whole (a bug, or
  * memory was damaged).
  */
-ls_status ls_store_mend(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
-                        ls_error *);
+ls_status ls_store_repair(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
+                          ls_error *);
 
 /* Before a view of other workers: it begins after so many steps, as other hosts know; blocks that
  * are not there are taken up from these. steps -1: nothing that is there counts any more. */

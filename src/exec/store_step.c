@@ -9,7 +9,7 @@ static atomic_uint *made_of(const ls_store *s, int worker) {
 
 static unsigned mark_of(int64_t step) { return 2 * ((unsigned)step + 1); }
 
-void ls_store_compute(ls_store *s, int worker, int64_t step) {
+void ls_store_set_computed(ls_store *s, int worker, int64_t step) {
     atomic_store(&s->workers[worker].computed, step + 1);
 }
 
@@ -21,8 +21,7 @@ ls_call_mark ls_store_sum_mark(ls_store *s, int worker, int bucket, bool replica
     return (ls_call_mark){made_of(s, worker) + 2 * bucket + replicas, mark_of(step)};
 }
 
-void ls_store_look_at_sums(const ls_store *s, int worker, int64_t step, bool *some_p,
-                           bool *half_p) {
+void ls_store_check_sums(const ls_store *s, int worker, int64_t step, bool *some_p, bool *half_p) {
     *some_p = false;
     *half_p = atomic_load(&s->workers[worker].given_up) == step + 1;
     for (int i = 0; i < 2 * s->nbuckets; i++) {

@@ -46,7 +46,7 @@ static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
         int left = w == b->m->worker ? 0 : left_of(b, w, step);
         for (int i = n - left; i < n; i++) {
             int vw = ls_plan_vw(p, w, i);
-            if (ls_store_is_claimed(h->store, vw, step)) continue;
+            if (ls_store_backup_is_claimed(h->store, vw, step)) continue;
             free++;
             last = vw;
         }
@@ -84,8 +84,8 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
     if (b->vw < 0) return false;
     if (!b->has_plan && ls_solo_plan(b->m, &b->plan, &e) != LS_OK) return false;
     b->has_plan = true;
-    int place =
-        ls_store_claim(b->m->host->store, b->vw, in->step, (int)r->config.survival.backup_workers);
+    int place = ls_store_backup_claim(b->m->host->store, b->vw, in->step,
+                                      (int)r->config.survival.backup_workers);
     if (place < 0 || !aim(b, place, in->step)) return false;
     b->at = 0;
     b->helps = in->step;
@@ -109,7 +109,7 @@ static bool idle(void *arg, const ls_step_in *in) {
         return false;
     }
     if (b->at < 0) {
-        ls_store_back(b->m->host->store, b->vw, in->step);
+        ls_store_backup_finish(b->m->host->store, b->vw, in->step);
         b->helps = -1;
     }
     return true;
@@ -118,7 +118,7 @@ static bool idle(void *arg, const ls_step_in *in) {
 static const void *given(void *arg, int64_t step, int vw, const double **losses_p) {
     const ls_backup *b = arg;
     ls_store *s = b->m->host->store;
-    int place = ls_store_backed_at(s, vw, step);
+    int place = ls_store_backup_find(s, vw, step);
     if (place < 0) return NULL;
     *losses_p = ls_plan_losses(&b->m->layout->plan, ls_store_backup_parts(s, place));
     return ls_store_backup_grads(s, place);

@@ -174,7 +174,7 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
                         h->layout.plan.c.nworkers);
-    bool known = h->runtime->survives && ls_store_latest(h->store, &last);
+    bool known = h->runtime->survives && ls_store_last_note(h->store, &last);
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
 }
 

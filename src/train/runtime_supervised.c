@@ -62,7 +62,7 @@ static void connect(ls_member *m, ls_exec_config *x) {
 /* ---- the state of a view ---- */
 
 static void has_made(const ls_member *m) {
-    ls_store_fill(m->host->store, &m->layout->plan, m->worker, m->first_step);
+    ls_store_mark_filled(m->host->store, &m->layout->plan, m->worker, m->first_step);
 }
 
 static ls_status take_up(ls_member *m, bool found, ls_error *e) {
@@ -97,7 +97,7 @@ static void leave(const ls_loop *l, const ls_verdict *v, const char *what) {
            (long long)l->steps, l->m.worker, (int)getpid(), host, what);
     atomic_store(&l->m.slot->leaves, 1);
     if (v->parameters && !ls_plan_shards_moments(&l->m.layout->plan))
-        ls_store_void(l->host->store, l->m.worker);
+        ls_store_distrust(l->host->store, l->m.worker);
 }
 
 static ls_status evict(ls_loop *l, const ls_verdict *v, const char *what, ls_error *e) {

@@ -40,7 +40,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
     ls_log_end_status();
-    int64_t nbacked = l->host->runtime->survives ? ls_store_nbacked(l->host->store) : 0;
+    int64_t nbacked = l->host->runtime->survives ? ls_store_nbackups(l->host->store) : 0;
     if (nbacked)
         ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
                (long long)nbacked, ls_plural(nbacked));

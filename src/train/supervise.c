@@ -19,7 +19,7 @@
 static bool kept(const void *arg, ls_kept *k) {
     const ls_host *h = arg;
     *k = (ls_kept){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
-    ls_store_newest(h->store, &k->note);
+    ls_store_unfinished_note(h->store, &k->note);
     k->whole = ls_store_get_finding(h->store) == LS_STORE_WHOLE;
     return ls_store_get_finding(h->store) != LS_STORE_LOST;
 }
@@ -30,7 +30,7 @@ static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
     const ls_host *h = arg;
     const ls_view *v = &h->survival.view;
     while (!ls_snapshot_is_copied(&h->notes->snapshot)) usleep(1000);
-    return ls_store_mend(h->store, &h->layout.plan, v->first, v->n, note, e);
+    return ls_store_repair(h->store, &h->layout.plan, v->first, v->n, note, e);
 }
 
 /* ---- the plan of a view ---- */
@@ -122,7 +122,7 @@ static ls_status write_line(const ls_host *h, ls_error *e) {
     LS_TRY(ls_metrics_cut(h->run->dir, INT64_MAX, &logged, e));
     LS_TRY(ls_metrics_open(h->run->dir, &h->run->config, logged, &m, e));
     ls_metrics_set_view(m, h->survival.view.id.number, h->layout.plan.c.nworkers);
-    ls_status s = ls_store_latest(h->store, &last) ? ls_metrics_missing(m, &last, e) : LS_OK;
+    ls_status s = ls_store_last_note(h->store, &last) ? ls_metrics_missing(m, &last, e) : LS_OK;
     ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);
     return s == LS_OK ? closed : s;
 }
@@ -144,7 +144,7 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_store_note note;
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_snapshot_close(&h->snapshot, &own);
-    bool decided = ls_store_newest(h->store, &note);
+    bool decided = ls_store_unfinished_note(h->store, &note);
     LS_TRY(mend(arg, decided ? &note : NULL, e));
     end_metrics(h);
     return ls_snapshot_now(&h->snapshot, &own, ls_store_steps(h->store), steps_p, e);

@@ -151,7 +151,7 @@ static ls_status make_state(place *p, ls_error *e) {
         ls_bucket b = p->world.one ? ls_plan_shard(plan, k, p->worker) : plan->buckets[k];
         ls_model_init(&p->s->model, 7, b.first, b.end, p->world.master);
     }
-    ls_store_fill(p->s->store, plan, p->worker, 0);
+    ls_store_mark_filled(p->s->store, plan, p->worker, 0);
     LS_TRY(ls_barrier(p->g, e));
     if (p->worker == 0) ls_store_begin(p->s->store, 0, &(ls_scaler){0});
     return ls_barrier(p->g, e);
@@ -212,8 +212,9 @@ static bool end(setup *s) {
 static void mend(setup *s) {
     ls_error e = {0};
     ls_store_note n;
-    bool has = ls_store_newest(s->store, &n);
-    assert_ls_ok(ls_store_mend(s->store, &s->plan, 0, s->plan.c.nworkers, has ? &n : NULL, &e), e);
+    bool has = ls_store_unfinished_note(s->store, &n);
+    assert_ls_ok(ls_store_repair(s->store, &s->plan, 0, s->plan.c.nworkers, has ? &n : NULL, &e),
+                 e);
 }
 
 /* When the worker comes to that action of the step, or is past it. */

@@ -65,7 +65,7 @@ static void fill(ls_store *s, const ls_plan *p, bool one) {
                 m[n + i] = -value(i, 1);
             }
         }
-        ls_store_fill(s, p, w, 0);
+        ls_store_mark_filled(s, p, w, 0);
     }
     ls_store_begin(s, 0, &scaler);
 }
@@ -81,9 +81,9 @@ static ls_store_note note_of(int64_t steps) {
 static void mend(ls_store *s, const ls_plan *p) {
     ls_error e = {0};
     ls_store_note n;
-    bool decided = ls_store_newest(s, &n);
-    assert_ls_ok(ls_store_mend(s, p, 0, p->c.nworkers, decided ? &n : NULL, &e), e);
-    assert_false(ls_store_newest(s, &n));
+    bool decided = ls_store_unfinished_note(s, &n);
+    assert_ls_ok(ls_store_repair(s, p, 0, p->c.nworkers, decided ? &n : NULL, &e), e);
+    assert_false(ls_store_unfinished_note(s, &n));
 }
 
 static void adopt(ls_store *s, const ls_plan *p, int worker) {
@@ -181,7 +181,7 @@ static void survive(int zero, bool one) {
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, MOST, 1, 0, &s, &e), e);
     assert_int_equal(ls_store_steps(s), -1);
-    assert_ls_ok(ls_store_mend(s, &p, 0, 2, NULL, &e), e); /* nothing there yet */
+    assert_ls_ok(ls_store_repair(s, &p, 0, 2, NULL, &e), e); /* nothing there yet */
     place(s, &p, one);
     fill(s, &p, one);
     for (int64_t step = 0; step < 6; step++) {
@@ -193,7 +193,7 @@ static void survive(int zero, bool one) {
         begin_update(s, &p, one, &n, (unsigned)step + 1);
         mend(s, &p);
         check(s, step + 1);
-        assert_true(ls_store_latest(s, &latest) && latest.steps == step + 1);
+        assert_true(ls_store_last_note(s, &latest) && latest.steps == step + 1);
         ls_plan_free(&p);
         p = plan_for(sizes[step], zero);
         place(s, &p, one);
@@ -254,7 +254,7 @@ static void test_void(void **state) {
     reduce(s, &p, 0);
     ls_store_decide(s, 0, &n);
     ((float *)ls_store_params(s, 0))[77] += 1;
-    ls_store_void(s, 0);
+    ls_store_distrust(s, 0);
     mend(s, &p);
     for (int w = 0; w < 3; w++) adopt(s, &p, w);
     check(s, 1);
@@ -273,23 +273,23 @@ static void test_claims(void **state) {
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
     for (int64_t step = 0; step < 3; step++) {
-        assert_false(ls_store_is_claimed(s, 5, step));
-        assert_int_equal(ls_store_claim(s, 5, step, 2), 0);
-        assert_int_equal(ls_store_claim(s, 5, step, 2), -1);
-        assert_true(ls_store_is_claimed(s, 5, step));
-        assert_int_equal(ls_store_backed_at(s, 5, step), -1); /* not yet */
-        assert_int_equal(ls_store_claim(s, 3, step, 2), 1);
-        assert_int_equal(ls_store_claim(s, 4, step, 2), -1); /* two are all */
-        ls_store_back(s, 5, step);
-        assert_int_equal(ls_store_backed_at(s, 5, step), 0);
-        assert_int_equal(ls_store_backed_at(s, 3, step), -1);
-        assert_int_equal(ls_store_backed_at(s, 5, step + 1), -1);
+        assert_false(ls_store_backup_is_claimed(s, 5, step));
+        assert_int_equal(ls_store_backup_claim(s, 5, step, 2), 0);
+        assert_int_equal(ls_store_backup_claim(s, 5, step, 2), -1);
+        assert_true(ls_store_backup_is_claimed(s, 5, step));
+        assert_int_equal(ls_store_backup_find(s, 5, step), -1); /* not yet */
+        assert_int_equal(ls_store_backup_claim(s, 3, step, 2), 1);
+        assert_int_equal(ls_store_backup_claim(s, 4, step, 2), -1); /* two are all */
+        ls_store_backup_finish(s, 5, step);
+        assert_int_equal(ls_store_backup_find(s, 5, step), 0);
+        assert_int_equal(ls_store_backup_find(s, 3, step), -1);
+        assert_int_equal(ls_store_backup_find(s, 5, step + 1), -1);
     }
-    assert_int_equal(ls_store_claim(s, 4, 1, 2), -1); /* that step is over */
-    assert_int_equal(ls_store_nbacked(s), 3);
+    assert_int_equal(ls_store_backup_claim(s, 4, 1, 2), -1); /* that step is over */
+    assert_int_equal(ls_store_nbackups(s), 3);
     ls_scaler scaler = {0};
     ls_store_restart(s, -1, &scaler);
-    assert_false(ls_store_is_claimed(s, 5, 2));
+    assert_false(ls_store_backup_is_claimed(s, 5, 2));
     ls_store_free(s);
     ls_plan_free(&p);
 }
@@ -310,16 +310,16 @@ static void test_restart(void **state) {
     ls_store_note ahead = note_of(1), note;
     ls_store_decide(s, 1, &ahead);
     ls_store_restart(s, 0, &scaler); /* nobody else knows of step 1 */
-    assert_false(ls_store_newest(s, &note));
+    assert_false(ls_store_unfinished_note(s, &note));
     check(s, 0);
     ls_store_restart(s, 7, &scaler);
     assert_int_equal(ls_store_steps(s), 7);
     assert_true(ls_store_scaler(s).scale == 8);
-    ls_store_list(s, has);
+    ls_store_list_blocks(s, has);
     ls_store_adopt(s, &p, 0, missing);
     for (size_t i = 0; i < nblocks; i++) assert_true(!has[i] && missing[i]);
     for (size_t i = 0; i < 3 * LS_BLOCK; i++) block[i] = value(i, 2);
-    ls_store_write(s, 0, 1, block); /* block 1 comes from another host */
+    ls_store_write_block(s, 0, 1, block); /* block 1 comes from another host */
     ls_store_adopt(s, &p, 1, missing);
     assert_true(missing[0] && !missing[1]);
     float *params = ls_store_params(s, 1);
