@@ -23,45 +23,59 @@ enum { LACKS = 1, HAS = 2 };
 static ls_status lost(const ls_world *w, size_t block, ls_error *e) {
     ls_store_set_finding(w->store, LS_STORE_LOST);
     return ls_fail(e, LS_EPEER,
-                   "the state after step %lld is not whole: no host that is left has elements "
-                   "%zu and on",
+                   "the state in memory after step %lld is incomplete: no remaining host has its "
+                   "elements from %zu on",
                    (long long)ls_store_steps(w->store), block * LS_BLOCK);
 }
 
-/* Who sends the block: -1: nobody lacks it; -2: nobody has it. */
-static int source_of(const unsigned char *all, size_t nblocks, int size, size_t block) {
-    int first = -2;
+typedef struct adoption {
+    const ls_world *world;
+    size_t nblocks;
+    unsigned char *all; /* [workers][nblocks] LACKS | HAS */
+    float *buffer;      /* [MOST][BLOCK] */
+} adoption;
+
+/* Instead of a worker that sends the block. */
+enum { NOT_LACKED = -1, NOWHERE = -2 };
+
+/* The first worker whose host has the block, if any worker lacks it. */
+static int source_of(const adoption *a, size_t block) {
+    int first = NOWHERE;
     bool lacked = false;
-    for (int r = size - 1; r >= 0; r--) {
-        unsigned char x = all[(size_t)r * nblocks + block];
+    for (int r = ls_group_size(a->world->group) - 1; r >= 0; r--) {
+        unsigned char x = a->all[(size_t)r * a->nblocks + block];
         lacked = lacked || (x & LACKS);
         if (x & HAS) first = r;
     }
-    return lacked ? first : -1;
+    return lacked ? first : NOT_LACKED;
 }
 
-static ls_status move(ls_world *w, const unsigned char *own, size_t at, size_t n, int source,
-                      float *buffer, ls_error *e) {
-    int rank = ls_group_rank(w->group);
-    for (size_t i = 0; rank == source && i < n; i++)
-        ls_store_read_block(w->store, at + i, buffer + i * BLOCK);
-    LS_TRY(ls_broadcast(w->group, buffer, n * BLOCK, LS_F32, source, e));
-    for (size_t i = 0; i < n; i++)
-        if (own[at + i] & LACKS) ls_store_write_block(w->store, rank, at + i, buffer + i * BLOCK);
+/* Consecutive blocks from one source. */
+typedef struct run {
+    size_t at, n;
+    int source;
+} run;
+
+static ls_status move(const adoption *a, run r, ls_error *e) {
+    ls_store *s = a->world->store;
+    int rank = ls_group_rank(a->world->group);
+    const unsigned char *own = a->all + (size_t)rank * a->nblocks;
+    for (size_t i = 0; rank == r.source && i < r.n; i++)
+        ls_store_read_block(s, r.at + i, a->buffer + i * BLOCK);
+    LS_TRY(ls_broadcast(a->world->group, a->buffer, r.n * BLOCK, LS_F32, r.source, e));
+    for (size_t i = 0; i < r.n; i++)
+        if (own[r.at + i] & LACKS) ls_store_write_block(s, rank, r.at + i, a->buffer + i * BLOCK);
     return LS_OK;
 }
 
-static ls_status move_all(ls_world *w, const unsigned char *all, size_t nblocks, float *buffer,
-                          ls_error *e) {
-    int size = ls_group_size(w->group);
-    const unsigned char *own = all + (size_t)ls_group_rank(w->group) * nblocks;
-    for (size_t at = 0; at < nblocks; at++)
-        if (source_of(all, nblocks, size, at) == -2) return lost(w, at, e);
-    for (size_t at = 0, n = 0; at < nblocks; at += n) {
-        int source = source_of(all, nblocks, size, at);
-        for (n = 1; n < MOST && at + n < nblocks; n++)
-            if (source_of(all, nblocks, size, at + n) != source) break;
-        if (source >= 0) LS_TRY(move(w, own, at, n, source, buffer, e));
+static ls_status move_all(const adoption *a, ls_error *e) {
+    for (size_t at = 0; at < a->nblocks; at++)
+        if (source_of(a, at) == NOWHERE) return lost(a->world, at, e);
+    for (run r = {0}; r.at < a->nblocks; r.at += r.n) {
+        r.source = source_of(a, r.at);
+        for (r.n = 1; r.n < MOST && r.at + r.n < a->nblocks; r.n++)
+            if (source_of(a, r.at + r.n) != r.source) break;
+        if (r.source >= 0) LS_TRY(move(a, r, e));
     }
     return LS_OK;
 }
@@ -72,15 +86,16 @@ ls_status ls_adopt(ls_world *w, const ls_plan *p, const unsigned char *missing, 
     for (size_t i = 0; i < nblocks; i++) lacks |= missing[i] != 0;
     LS_TRY(ls_all_reduce(w->group, &lacks, &lacks, 1, LS_I32, LS_MAX, e));
     if (!lacks) return LS_OK;
-    unsigned char *own = ls_alloc(nblocks), *all = ls_alloc(nblocks * size);
-    float *buffer = LS_NEW_ARRAY(float, (size_t)MOST *BLOCK);
+    unsigned char *own = ls_alloc(nblocks);
+    adoption a = {.world = w, .nblocks = nblocks, .all = ls_alloc(nblocks * size)};
+    a.buffer = LS_NEW_ARRAY(float, (size_t)MOST *BLOCK);
     ls_store_list_blocks(w->store, own);
     for (size_t i = 0; i < nblocks; i++)
         own[i] = (unsigned char)((own[i] ? HAS : 0) | (missing[i] ? LACKS : 0));
-    ls_status s = ls_all_gather(w->group, own, all, nblocks, LS_U8, e);
-    if (s == LS_OK) s = move_all(w, all, nblocks, buffer, e);
+    ls_status s = ls_all_gather(w->group, own, a.all, nblocks, LS_U8, e);
+    if (s == LS_OK) s = move_all(&a, e);
     free(own);
-    free(all);
-    free(buffer);
+    free(a.all);
+    free(a.buffer);
     return s;
 }

@@ -13,11 +13,12 @@ static int area_with(const ls_store *s, size_t block, uint32_t mark) {
     return -1;
 }
 
-static ls_status not_whole(size_t first, uint32_t mark, ls_error *e) {
-    return ls_fail(e, LS_EINVAL,
-                   "the state kept in memory is not whole: no worker has elements %zu and on after "
-                   "step %u; go on from the last checkpoint with --resume",
-                   first, mark - 1);
+static ls_status incomplete(size_t first, uint32_t mark, ls_error *e) {
+    return ls_fail(
+        e, LS_EINVAL,
+        "the state in memory after step %u is incomplete: no worker has its elements from "
+        "%zu on; continue from the last checkpoint with --resume",
+        mark - 1, first);
 }
 
 static void copy_block(const ls_journal_state *to, const ls_journal_state *from, size_t first) {
@@ -67,8 +68,8 @@ void ls_store_write_block(ls_store *s, int w, size_t block, const float *from) {
                           memory_order_release);
 }
 
-/* The scale after the step is the newest note's, or where there is none yet the first. */
-static ls_scaler scaler_after(const ls_store *s, int64_t steps) {
+/* The newest note has it; if there is none yet, it is the one that the state began with. */
+ls_scaler ls_store_scaler_after(const ls_store *s, int64_t steps) {
     const ls_store_note *n = ls_store_newest_note(s);
     return n && n->steps == steps ? n->scaler : s->head->scaler;
 }
@@ -78,28 +79,29 @@ static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end
     uint32_t mark = ls_store_mark(steps);
     for (size_t block = first / LS_BLOCK; block < end / LS_BLOCK; block++) {
         int from = area_with(s, block, mark);
-        if (from < 0) return not_whole(block * LS_BLOCK, mark, e);
+        if (from < 0) return incomplete(block * LS_BLOCK, mark, e);
         ls_journal_state other = ls_store_flat_of(s, from);
         copy_block(to, &other, block * LS_BLOCK);
     }
     return LS_OK;
 }
 
-ls_status ls_store_copy(ls_store *s, int64_t steps, float *master, float *m, float *v,
-                        ls_scaler *scaler_p, ls_error *e) {
-    const ls_journal_state to = {master, m, v};
-    LS_TRY(copy_range(s, steps, 0, s->nfloats, &to, e));
-    *scaler_p = scaler_after(s, steps);
-    return LS_OK;
+/* Master, m and v, one after the other. */
+static ls_journal_state flat_at(const ls_store *s, float *flat) {
+    return (ls_journal_state){flat, flat + s->nfloats, flat + 2 * s->nfloats};
 }
 
-ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t steps, float *master,
-                              float *m, float *v, ls_scaler *scaler_p, ls_error *e) {
-    const ls_journal_state to = {master, m, v};
+ls_status ls_store_copy(ls_store *s, int64_t steps, float *flat, ls_error *e) {
+    const ls_journal_state to = flat_at(s, flat);
+    return copy_range(s, steps, 0, s->nfloats, &to, e);
+}
+
+ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t steps, float *flat,
+                              ls_error *e) {
+    const ls_journal_state to = flat_at(s, flat);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w);
         LS_TRY(copy_range(s, steps, b.first, b.end, &to, e));
     }
-    *scaler_p = scaler_after(s, steps);
     return LS_OK;
 }

@@ -4,13 +4,14 @@
 
 #include "exec/store.h"
 
-/* Copies the state after `steps` steps, which must not change meanwhile: each [nfloats]. LS_EINVAL:
- * it is not there. */
-ls_status ls_store_copy(ls_store *, int64_t steps, float *master, float *m, float *v,
-                        ls_scaler *scaler_p, ls_error *);
-/* The same of what the worker owns by the plan; the rest stays as it is. */
-ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *master,
-                              float *m, float *v, ls_scaler *scaler_p, ls_error *);
+/* flat [3][nfloats]: copies master, m and v after `steps` steps, which must not change meanwhile.
+ * LS_EINVAL: no area has all of them. */
+ls_status ls_store_copy(ls_store *, int64_t steps, float *flat, ls_error *);
+/* The same for what the worker owns by the plan; the rest of flat does not change. */
+ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *flat,
+                              ls_error *);
+/* The scaler of this state. */
+ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 
 /* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
  * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */

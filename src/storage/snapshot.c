@@ -63,12 +63,11 @@ typedef struct writing {
 
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
     const ls_snapshot_run *r = w->run;
-    size_t n = r->plan->c.model->nfloats;
     int64_t steps = w->state.step;
-    if (!w->end) return ls_store_copy(r->store, steps, flat, flat + n, flat + 2 * n, scaler_p, e);
+    if (!w->end) LS_TRY(ls_store_copy(r->store, steps, flat, e));
     for (int i = w->first; i < w->end; i++)
-        LS_TRY(ls_store_copy_owned(r->store, r->plan, i, steps, flat, flat + n, flat + 2 * n,
-                                   scaler_p, e));
+        LS_TRY(ls_store_copy_owned(r->store, r->plan, i, steps, flat, e));
+    *scaler_p = ls_store_scaler_after(r->store, steps);
     return LS_OK;
 }
 

@@ -248,9 +248,8 @@ static void check_counts(setup *s, int64_t step, int new) {
 static float *copy_state(const setup *s) {
     size_t n = s->model.nfloats;
     float *all = LS_NEW_ARRAY(float, 3 * n);
-    ls_scaler scaler;
     ls_error e = {0};
-    assert_ls_ok(ls_store_copy(s->store, STEPS, all, all + n, all + 2 * n, &scaler, &e), e);
+    assert_ls_ok(ls_store_copy(s->store, STEPS, all, &e), e);
     return all;
 }
 

@@ -118,8 +118,7 @@ static float *expected(int64_t steps) {
     }
     size_t n = model.nfloats;
     float *all = LS_NEW_ARRAY(float, 3 * n);
-    ls_scaler scaler;
-    assert_ls_ok(ls_store_copy(s, steps, all, all + n, all + 2 * n, &scaler, &e), e);
+    assert_ls_ok(ls_store_copy(s, steps, all, &e), e);
     ls_store_free(s);
     ls_plan_free(&p);
     return all;
@@ -129,11 +128,10 @@ static void check(ls_store *s, int64_t steps) {
     size_t n = model.nfloats;
     float *want = expected(steps), *got = LS_NEW_ARRAY(float, 3 * n);
     ls_error e = {0};
-    ls_scaler scaler;
     assert_int_equal(ls_store_steps(s), steps);
-    assert_ls_ok(ls_store_copy(s, steps, got, got + n, got + 2 * n, &scaler, &e), e);
+    assert_ls_ok(ls_store_copy(s, steps, got, &e), e);
     assert_memory_equal(got, want, 3 * n * sizeof(float));
-    assert_int_equal(scaler.good, steps);
+    assert_int_equal(ls_store_scaler_after(s, steps).good, steps);
     free(want);
     free(got);
 }
@@ -224,17 +222,15 @@ static void test_skipped(void **state) {
     fill(s, &p, true);
     size_t n = model.nfloats;
     float *before = LS_NEW_ARRAY(float, 3 * n), *after = LS_NEW_ARRAY(float, 3 * n);
-    ls_scaler scaler;
-    assert_ls_ok(ls_store_copy(s, 0, before, before + n, before + 2 * n, &scaler, &e), e);
+    assert_ls_ok(ls_store_copy(s, 0, before, &e), e);
     ls_store_note note = note_of(1);
     note.out.skipped = true;
     ls_store_decide(s, 1, &note);
     mend(s, &p);
     assert_int_equal(ls_store_steps(s), 1);
-    assert_ls_ok(ls_store_copy(s, 1, after, after + n, after + 2 * n, &scaler, &e), e);
+    assert_ls_ok(ls_store_copy(s, 1, after, &e), e);
     assert_memory_equal(before, after, 3 * n * sizeof(float));
-    assert_ls_fails(ls_store_copy(s, 2, after, after + n, after + 2 * n, &scaler, &e), LS_EINVAL,
-                    "is not whole", e);
+    assert_ls_fails(ls_store_copy(s, 2, after, &e), LS_EINVAL, "is incomplete", e);
     free(before);
     free(after);
     ls_store_free(s);
