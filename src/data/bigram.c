@@ -1,4 +1,5 @@
-/* bigram.c - see bigram.h. Pairs are sorted, so that memory is that of the text, not of V^2. */
+/* bigram.c - see bigram.h. Pairs are sorted, so that memory grows with the text and not with
+ * V^2. */
 #include "data/bigram.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The first place in sorted pairs [n] whose value is at least x. */
+/* The index of the first of the sorted pairs [n] whose value is at least x. */
 static size_t lower_bound(const uint64_t *pairs, size_t n, uint64_t x) {
     size_t lo = 0, hi = n;
     while (lo < hi) {

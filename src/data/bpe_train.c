@@ -1,20 +1,20 @@
 /* bpe_train.c - learns the merges of a byte-level BPE from a text.
  *
- * The text becomes a list of distinct words with counts. Each round merges, in all words, the pair
- * of neighbouring symbols that is most frequent; of equals, that with the least left id, then the
- * least right id. Overlapping occurrences count: "aaa" has (a, a) twice.
+ * The text becomes a list of distinct words with counts. Each round merges, in all words, the most
+ * frequent pair of neighbouring symbols; ties go to the lowest left id, then the lowest right id.
+ * Overlapping occurrences count: "aaa" has (a, a) twice.
  *
- * A round costs only as much as the words that it changes:
- *  - Each pair keeps its exact count and a list of words where it is, or once was.
- *  - A heap holds (count, pair). A count that falls is not changed in the heap: when the entry
- *    comes up too high, it goes back with what is true now. A count that rises gets a new entry.
+ * The cost of a round is proportional to the words that it changes:
+ *  - Each pair has its exact count and a list of the words where it occurs, or once did.
+ *  - A heap holds (count, pair). When a count falls, its heap entry stays as it is; once it comes
+ *    up with a count that is too high, it is put back with the current one. A count that rises gets
+ *    a new entry.
  *
- * Two different merges may give the same bytes ("a" + "bc", "ab" + "c"). They share one token. A
- * pair whose merge is listed already can then come up again; it is merged without being listed
- * twice.
+ * Two different merges may give the same bytes ("a" + "bc", "ab" + "c"); they share one token. A
+ * pair that already has a merge may therefore come up again; it is merged but not listed twice.
  *
  * Sources: Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units",
- * ACL 2016, with its incremental counts; order and ties as in Hugging Face's tokenizers,
+ * ACL 2016, with its incremental counts; order and ties are those of Hugging Face's tokenizers,
  * BpeTrainer.
  */
 #include <stdlib.h>
@@ -23,18 +23,18 @@
 #include "data/bpe.h"
 
 #define NONE UINT32_MAX
-/* Bytes of distinct words: keeps every index below in 32 bits. */
+/* The most bytes of distinct words: so that every index below fits into 32 bits. */
 #define MAX_SYMBOLS (UINT32_MAX / 4)
 
 typedef struct pair {
     uint32_t a, b;
     uint32_t uses;  /* the head of its list in trainer.uses, or NONE */
-    uint32_t round; /* the last round that made new occurrences of it */
+    uint32_t round; /* the latest round that made new occurrences of it */
     uint64_t count;
 } pair;
 
 typedef struct use {
-    uint32_t word, next; /* next: a place in trainer.uses, or NONE */
+    uint32_t word, next; /* next: an index into trainer.uses, or NONE */
 } use;
 
 typedef struct entry {
@@ -46,9 +46,9 @@ typedef struct trainer {
     ls_tokenizer *t;
     const ls_words *words;
     uint64_t *counts;  /* [words->n] */
-    uint32_t *symbols; /* a symbol of word w is at words->start[w] and after */
+    uint32_t *symbols; /* those of word w begin at words->start[w] */
     uint32_t *lengths; /* [words->n] symbols left of each word */
-    ls_pairs index;    /* (a, b) to its place in pairs */
+    ls_pairs index;    /* (a, b) to its index in pairs */
     pair *pairs;       /* [index.n] */
     use *uses;         /* [nuses] */
     entry *heap;       /* [nheap] */
@@ -57,7 +57,7 @@ typedef struct trainer {
     uint32_t round;
 } trainer;
 
-/* Room for one more. */
+/* Makes room for one more element. */
 static void *grown(void *p, size_t n, size_t *cap, size_t size) {
     if (n < *cap) return p;
     *cap = 2 * *cap + 1024;
@@ -103,12 +103,12 @@ static pair *pair_at(trainer *r, uint32_t a, uint32_t b) {
     return &r->pairs[i];
 }
 
-/* `word` has one occurrence less. */
+/* `word` has one occurrence fewer. */
 static void pair_drop(trainer *r, uint32_t a, uint32_t b, uint32_t word) {
     pair_at(r, a, b)->count -= r->counts[word];
 }
 
-/* `word` has one occurrence more. Rounds begin at 1. */
+/* `word` has one more occurrence. Rounds begin at 1. */
 static void pair_raise(trainer *r, uint32_t a, uint32_t b, uint32_t word) {
     pair *p = pair_at(r, a, b);
     p->count += r->counts[word];
@@ -123,14 +123,14 @@ static void pair_raise(trainer *r, uint32_t a, uint32_t b, uint32_t word) {
     r->risen[r->nrisen++] = (uint32_t)(p - r->pairs);
 }
 
-/* Ends a round: what has risen goes to the heap. */
+/* Ends a round: pairs whose count has risen go to the heap. */
 static void round_end(trainer *r) {
     for (size_t i = 0; i < r->nrisen; i++) heap_push(r, r->risen[i]);
     r->nrisen = 0;
     r->round++;
 }
 
-/* Replaces a, b by id from left to right; the pairs at its sides change. */
+/* Replaces each a, b by id, from left to right, and updates the neighbouring pairs. */
 static void word_merge(trainer *r, uint32_t word, uint32_t a, uint32_t b, uint32_t id) {
     uint32_t *s = r->symbols + r->words->start[word], n = r->lengths[word], to = 0;
     for (uint32_t i = 0; i < n;) {
@@ -152,7 +152,7 @@ static void word_merge(trainer *r, uint32_t word, uint32_t a, uint32_t b, uint32
     r->lengths[word] = to;
 }
 
-/* The token of a's bytes and b's: a new one, unless another merge made it before. */
+/* The token of a's bytes followed by b's: a new one, unless an earlier merge made it. */
 static uint32_t token_join(ls_tokenizer *t, uint32_t a, uint32_t b) {
     ls_buf joined = {0};
     size_t n = 0;
@@ -169,7 +169,7 @@ static uint32_t token_join(ls_tokenizer *t, uint32_t a, uint32_t b) {
 static void pair_merge(trainer *r, uint32_t p) {
     uint32_t a = r->pairs[p].a, b = r->pairs[p].b, id = token_join(r->t, a, b);
     ls_bpe_add_merge(r->t, a, b, id);
-    /* No merge of a, b makes an a or a b: the list doesn't grow meanwhile. */
+    /* Merging a, b makes no new occurrence of (a, b): the list doesn't grow meanwhile. */
     for (uint32_t u = r->pairs[p].uses; u != NONE; u = r->uses[u].next)
         word_merge(r, r->uses[u].word, a, b, id);
     r->pairs[p].count = 0;
@@ -194,7 +194,7 @@ static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, ls_e
     return LS_OK;
 }
 
-/* The words as symbols, one a byte, and the first counts. */
+/* Splits the words into symbols, one a byte, and counts the pairs. */
 static void words_split(trainer *r, const ls_cut *cut) {
     const ls_words *w = r->words;
     r->counts = LS_NEW_ARRAY(uint64_t, w->n);

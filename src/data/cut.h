@@ -1,7 +1,7 @@
-/* cut.h - a text as its words: each distinct one once, and the order in which they stand.
+/* cut.h - a text as its distinct words and the order in which they occur.
  *
  * The words are those of pretokens.h. A tokenizer that is trained on a text and then encodes it
- * needs the cut once.
+ * uses one cut for both.
  */
 #ifndef LS_DATA_CUT_H
 #define LS_DATA_CUT_H
@@ -19,6 +19,6 @@ typedef struct ls_cut {
 ls_status ls_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c_p,
                       ls_error *);
 
-void ls_cut_free(ls_cut *); /* leaves it empty */
+void ls_cut_free(ls_cut *); /* afterwards it is empty */
 
 #endif

@@ -1,5 +1,5 @@
-/* loader.c - see loader.h. `made` batches are ready, `taken` were handed out; the thread fills
- * buffer made % 2 as soon as the batch that used it is no longer in use. */
+/* loader.c - see loader.h. `made` batches were prepared, `taken` were handed out; the thread fills
+ * buffer made % 2 as soon as the batch in it is no longer in use. */
 #include "data/loader.h"
 
 #include <assert.h>
@@ -13,14 +13,14 @@
 typedef struct slot {
     ls_batch batch;
     uint32_t *tokens;
-    ls_status status; /* where the samples can't be read */
+    ls_status status; /* an error if the samples can't be read */
     ls_error error;
 } slot;
 
 struct ls_loader {
     ls_loader_config c;
     uint64_t step0, made, taken; /* under the mutex */
-    bool quit, fills;            /* fills: the thread is at a slot, outside the mutex */
+    bool quit, fills;            /* fills: the thread is filling a buffer, outside the mutex */
     slot slots[2];
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -29,7 +29,7 @@ struct ls_loader {
 
 static int step_of(const ls_loader_config *c) { return c->step ? c->step : 1; }
 
-/* Each virtual worker has at most a sample more than another. */
+/* Virtual workers differ by at most one sample. */
 static uint64_t most_samples(const ls_loader_config *c) {
     uint64_t n = (uint64_t)((c->b - c->a + step_of(c) - 1) / step_of(c)), V = (uint64_t)c->V;
     return step_of(c) == 1 ? (c->batch * n + V - 1) / V + 1 : n * ((c->batch + V - 1) / V);
@@ -70,7 +70,7 @@ static void *loader_main(void *arg) {
     ls_loader *l = arg;
     pthread_mutex_lock(&l->mutex);
     for (;;) {
-        /* the batch handed out last is in use, so one beside it can be made */
+        /* the latest batch handed out is in use, so one more can be prepared */
         while (!l->quit && l->made >= l->taken + 1 + (l->taken == 0))
             pthread_cond_wait(&l->changed, &l->mutex);
         if (l->quit) break;

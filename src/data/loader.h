@@ -1,7 +1,7 @@
-/* loader.h - a worker's samples of each step, made ready by a thread while the step before runs.
+/* loader.h - a worker's samples of each step, prepared by a thread while the previous step runs.
  *
  * A sample is T + 1 consecutive tokens: sample i of the file begins at token i T. Two batches are
- * kept: the one in use and the next.
+ * in memory: the one in use and the next.
  */
 #ifndef LS_DATA_LOADER_H
 #define LS_DATA_LOADER_H
@@ -15,26 +15,27 @@
 typedef struct ls_loader ls_loader;
 
 typedef struct ls_loader_config {
-    const ls_tokens *tokens; /* the first nsamples * T + 1 of them; outlives the loader */
+    const ls_tokens *tokens; /* the first nsamples * T + 1 of them; must outlive the loader */
     uint64_t nsamples, seed, batch;
     int64_t T;
-    int V, a, b, step; /* of V virtual workers this one runs a, a + step, ... below b; step 0: 1 */
+    int V, a, b,
+        step; /* this worker runs virtual workers a, a + step, ... below b of V; step 0: 1 */
 } ls_loader_config;
 
-/* Starts at `step`. */
+/* The first batch is that of `step`. */
 ls_status ls_loader_create(const ls_loader_config *, uint64_t step, ls_loader **l_p, ls_error *);
-void ls_loader_free(ls_loader *); /* NULL is fine */
+void ls_loader_free(ls_loader *); /* NULL is allowed */
 
-/* Goes on at `step` with the virtual workers [a, b), no more of them than before. Samples that it
- * has handed out are no longer valid. */
+/* Continues at `step` with the virtual workers [a, b), at most as many as before. Invalidates the
+ * samples that were handed out. */
 void ls_loader_seek(ls_loader *, int a, int b, uint64_t step);
 
 /* Waits for the next step's samples. *tokens_p: [..][T + 1], those of the first virtual worker,
  * then those of the next, valid until the next call. Errors: those of ls_tokens_read(). */
 ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *);
 
-/* The place among them of virtual worker v's first, in a batch of `count` samples; v = b: how many
- * there are. */
+/* The index among these samples of virtual worker v's first, in a batch of `count` samples; for
+ * v = b, the number of samples. */
 uint64_t ls_loader_place(const ls_loader_config *, uint64_t count, int v);
 
 /* Bytes of token buffers. */

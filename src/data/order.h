@@ -1,7 +1,7 @@
-/* order.h - which samples a step takes: a function of (seed, epoch, place), nothing stored.
+/* order.h - which samples a step takes: a function of (seed, epoch, place), without stored state.
  *
- * An epoch takes every sample exactly once, in an order that a keyed permutation gives at any place
- * directly. The last batch of an epoch has what is left.
+ * An epoch takes every sample exactly once. Its order is a keyed permutation, which can be
+ * evaluated at any place. The last batch of an epoch has the rest of the samples.
  */
 #ifndef LS_DATA_ORDER_H
 #define LS_DATA_ORDER_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The sample at `place` of the epoch's order; place < n. A Feistel network of 4 rounds over the
- * least even number of bits that hold n, walked until the value is below n. Source: Black &
+ * smallest even number of bits that can hold n, applied until the value is below n. Source: Black &
  * Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. */
 uint64_t ls_order_at(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t place);
 
@@ -20,7 +20,8 @@ typedef struct ls_batch {
 
 ls_batch ls_batch_of(uint64_t step, uint64_t nsamples, uint64_t batch);
 
-/* Virtual workers [a, b) of V take these of the batch's `count` samples: [*first_p, *end_p). */
+/* The samples, of the batch's `count`, that virtual workers [a, b) of V take: [*first_p,
+ * *end_p). */
 void ls_batch_share(uint64_t count, int V, int a, int b, uint64_t *first_p, uint64_t *end_p);
 
 #endif

@@ -4,14 +4,14 @@
  * learners", 2019, encoder.py). Two things differ in spelling, not in meaning:
  *  - \s is written out as the 25 characters with Unicode's property White_Space. PCRE2's own \s
  *    also has U+180E, which lost the property in Unicode 6.3.
- *  - It is anchored: each character is matched by some alternative, so that nothing is skipped.
+ *  - It is anchored. Some alternative matches each character, so nothing is skipped.
  *
- * A word of ASCII letters, with or without a space before it, is most of most texts: it is cut
- * without PCRE2, to the same effect.
+ * Most words of most texts are ASCII letters, with or without a space before them: they are cut
+ * without PCRE2, with the same result.
  *
  * The text is validated once as a whole; the matches then skip that check. What \p{L} and \p{N}
- * contain depends on the version of Unicode that PCRE2 was built with: only characters added to
- * Unicode since then are cut differently by a newer library.
+ * contain depends on the version of Unicode that PCRE2 was built with: a newer library differs only
+ * for characters that were added to Unicode since then.
  */
 #include "data/pretokens.h"
 
@@ -58,7 +58,7 @@ ls_status ls_pretokens_create(const uint8_t *text, size_t nbytes, const char *wh
     p->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
                             PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &why, &where, NULL);
     if (!p->code) abort(); /* PCRE2 was built without Unicode, or has no memory */
-    (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* without it, matching is just slower */
+    (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* if it fails, matching is only slower */
     p->match = pcre2_match_data_create_from_pattern(p->code, NULL);
     if (!p->match) abort();
     ls_status s = text_validate(p, e);
@@ -71,7 +71,7 @@ ls_status ls_pretokens_create(const uint8_t *text, size_t nbytes, const char *wh
 
 static bool is_ascii_letter(uint8_t c) { return (uint8_t)((c | 0x20) - 'a') < 26; }
 
-/* The end of " ?[A-Za-z]+" at p->at, where that is all that " ?\\p{L}+" would match; else p->at. */
+/* The end of " ?[A-Za-z]+" at p->at if " ?\\p{L}+" would match no more; else p->at. */
 static size_t ascii_word_end(const ls_pretokens *p) {
     size_t first = p->at + (p->text[p->at] == ' '), end = first;
     while (end < p->nbytes && is_ascii_letter(p->text[end])) end++;

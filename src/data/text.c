@@ -28,7 +28,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The C library sorts by the locale; names are sorted by bytes here, for the same text
+/* The C library sorts by locale. Names are sorted by bytes here, so that the text is the same
  * everywhere. */
 static ls_status add_matches(files *f, const char *pattern, ls_error *e) {
     glob_t g = {0};
@@ -41,7 +41,7 @@ static ls_status add_matches(files *f, const char *pattern, ls_error *e) {
     if (how == 0) return LS_OK;
     if (how == GLOB_NOMATCH && strpbrk(pattern, "*?["))
         return ls_fail(e, LS_EINVAL, "data.path: no file matches %s", pattern);
-    add_file(f, pattern); /* opening it says why it can't be */
+    add_file(f, pattern); /* opening it reports the error */
     return LS_OK;
 }
 
@@ -51,7 +51,7 @@ static int by_path_then_place(const void *a, const void *b) {
     return order ? order : (*x > *y) - (*x < *y);
 }
 
-/* The first of equal paths stays. */
+/* Of equal paths, the first stays. */
 static void drop_repeated(files *f) {
     char ***sorted = LS_NEW_ARRAY(char **, f->n);
     for (size_t i = 0; i < f->n; i++) sorted[i] = &f->paths[i];
@@ -86,7 +86,7 @@ static ls_status find_files(const char *paths, files *f, ls_error *e) {
     return s;
 }
 
-/* As large as they were when they were measured, or not at all. */
+/* Fails if a file no longer has the size that was measured. */
 static ls_status join(const files *f, const ls_mapped *parts, ls_text *t, ls_error *e) {
     t->nbytes = 0;
     for (size_t i = 0; i < f->n; i++) t->nbytes += parts[i].nbytes;

@@ -1,11 +1,10 @@
-/* tokenizer.c - encoding, and what all tokenizers share. See bpe.h for the invariants.
+/* tokenizer.c - encoding, and functions for all tokenizers. See bpe.h for the invariants.
  *
- * A text is cut into words (cut.h), and each distinct word is encoded once. Within a word, of all
- * neighbours that have a merge, the one that comes first in the list of merges is merged, the
- * leftmost of equals, until none is left. The word is a linked list of symbols; a heap holds (rank,
- * place) of the possible merges. An entry that a later merge made untrue is recognised when it
- * comes up: its place has another rank by then. So a word of n bytes costs O(n log n), however long
- * and hostile.
+ * A text is cut into words (cut.h), and each distinct word is encoded once. Within a word, the pair
+ * of neighbours whose merge comes first in the list is merged, the leftmost of equal ones, until no
+ * pair has a merge. The word is a linked list of symbols; a heap holds (rank, place) of the
+ * possible merges. A heap entry that a merge made stale is recognised when it comes up, since its
+ * place then has another rank. So a word of n bytes takes O(n log n), even one made to be slow.
  *
  * Source: Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units",
  * ACL 2016; byte level: Radford et al., "Language models are unsupervised multitask learners",
@@ -23,8 +22,8 @@ enum { MAX_FILE = 64 << 20 };
 #define NONE UINT32_MAX
 
 typedef struct symbol {
-    uint32_t id;         /* NONE: merged into the one before */
-    uint32_t prev, next; /* places in the word; NONE at its ends */
+    uint32_t id;         /* NONE: it was merged into the one before */
+    uint32_t prev, next; /* indices in the word; NONE at its ends */
 } symbol;
 
 typedef struct id_list {
@@ -35,10 +34,10 @@ typedef struct id_list {
 typedef struct encoder {
     const ls_tokenizer *t;
     const char *what;
-    symbol *symbols; /* [symbols_cap] the word at hand */
+    symbol *symbols; /* [symbols_cap] the current word */
     uint64_t *heap;  /* [2 * symbols_cap] rank << 32 | place; the least on top */
     size_t symbols_cap, nheap;
-    id_list encoded; /* of the distinct words, one after the other */
+    id_list encoded; /* the distinct words, one after the other */
 } encoder;
 
 bool ls_bpe_add_merge(ls_tokenizer *t, uint32_t a, uint32_t b, uint32_t id) {
@@ -105,7 +104,7 @@ static void merge_offer(encoder *c, uint32_t at) {
  * fewer than n merges: 2n entries are enough. */
 static void word_load(encoder *c, const uint8_t *word, uint32_t n) {
     if (n > c->symbols_cap) {
-        c->symbols_cap = (size_t)n + 64; /* the longest word is met soon */
+        c->symbols_cap = (size_t)n + 64; /* long words are met early */
         c->symbols = ls_realloc(c->symbols, c->symbols_cap * sizeof *c->symbols);
         c->heap = ls_realloc(c->heap, 2 * c->symbols_cap * sizeof *c->heap);
     }

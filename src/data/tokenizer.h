@@ -1,8 +1,8 @@
-/* tokenizer.h - text to token ids and back: byte-level BPE as GPT-2 has it.
+/* tokenizer.h - text to token ids and back: byte-level BPE, as in GPT-2.
  *
- * A tokenizer is a vocabulary of byte strings, the 256 single bytes among them, and an ordered list
- * of merges. It is made by training on a text or read from Hugging Face's tokenizer.json, and
- * doesn't change afterwards: any number of threads may use one const tokenizer at the same time.
+ * A tokenizer is a vocabulary of byte strings, which includes the 256 single bytes, and an ordered
+ * list of merges. It is trained on a text or read from Hugging Face's tokenizer.json, and doesn't
+ * change afterwards: any number of threads may use one const tokenizer at the same time.
  * The caller owns it and frees it with ls_tokenizer_free().
  *
  * `what` names a text in messages, e.g. its path. A text must be UTF-8.
@@ -18,46 +18,46 @@
 
 typedef struct ls_tokenizer ls_tokenizer;
 
-/* Learns `vocab` tokens from a text: the bytes are 0..255, in GPT-2's order, the others follow in
- * the order in which they were merged. The same text gives the same tokenizer, that which Hugging
- * Face's trainer gives. Errors: LS_EINVAL: vocab below 256, or more than the text has merges for;
- * not UTF-8. */
+/* Learns `vocab` tokens from a text: 0..255 are the bytes, in GPT-2's order; the others follow in
+ * the order in which they were merged. The same text always gives the same tokenizer, that of
+ * Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the text has merges for; or
+ * the text is not UTF-8. */
 ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
                              ls_tokenizer **t_p, ls_error *);
 
-/* The same of a text that is cut already. */
+/* The same for a text that is already cut. */
 ls_status ls_tokenizer_train_cut(const ls_cut *, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *);
 
-/* Reads the text of a tokenizer.json. One with settings that GPT-2 doesn't have (a normalizer,
- * another pre-tokenizer, dropout...) is refused with LS_EINVAL, as is a damaged one. */
+/* Reads the text of a tokenizer.json. LS_EINVAL: it is damaged, or has settings that GPT-2 does not
+ * (a normalizer, another pre-tokenizer, dropout...). */
 ls_status ls_tokenizer_parse(const char *json, size_t nbytes, const char *what, ls_tokenizer **t_p,
                              ls_error *);
 ls_status ls_tokenizer_load(const char *path, ls_tokenizer **t_p, ls_error *);
 
-/* Appends a tokenizer.json that Hugging Face's tokenizers, and ls_tokenizer_parse(), read. */
+/* Appends a tokenizer.json that Hugging Face's tokenizers and ls_tokenizer_parse() can read. */
 void ls_tokenizer_write(const ls_tokenizer *, ls_buf *);
 
 typedef struct ls_token_list {
-    uint32_t *ids; /* [n], which the caller frees, also where n is 0 */
+    uint32_t *ids; /* [n] the caller frees it, also if n is 0 */
     size_t n;
 } ls_token_list;
 
-/* The text's tokens. Names of added tokens, such as <|endoftext|>, are text like any other here:
- * data can't forge them. Errors: LS_EINVAL: not UTF-8. */
+/* The text's tokens. Names of added tokens, such as <|endoftext|>, are ordinary text here, so that
+ * data can't forge them. LS_EINVAL: the text is not UTF-8. */
 ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
                               const char *what, ls_token_list *list_p, ls_error *);
 
-/* The same of a text that is cut already. */
+/* The same for a text that is already cut. */
 ls_status ls_tokenizer_encode_cut(const ls_tokenizer *, const ls_cut *, const char *what,
                                   ls_token_list *list_p, ls_error *);
 
-/* The bytes that token < vocab stands for, [*nbytes_p], as long as the tokenizer lives. One token
- * may hold only a part of a character. */
+/* The bytes of a token < vocab, [*nbytes_p]; valid while the tokenizer lives. A token may be only a
+ * part of a character. */
 const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *, uint32_t token, size_t *nbytes_p);
 
 uint32_t ls_tokenizer_vocab(const ls_tokenizer *);
 
-void ls_tokenizer_free(ls_tokenizer *); /* NULL is fine */
+void ls_tokenizer_free(ls_tokenizer *); /* NULL is allowed */
 
 #endif

@@ -1,11 +1,11 @@
-/* tokenizer_json.c - tokenizers as Hugging Face's tokenizer.json, read and written.
+/* tokenizer_json.c - reads and writes tokenizers as Hugging Face's tokenizer.json.
  *
  * The file spells tokens in GPT-2's alphabet of bytes (bpe.h), except those in added_tokens, which
- * stand as they are. model.vocab gives each spelling its id; added tokens may stand there too, or
- * follow. model.merges names pairs of tokens, as "a b" or as ["a", "b"].
+ * are plain text. model.vocab maps each spelling to its id; added tokens may be in it or have ids
+ * of their own. model.merges lists pairs of tokens, as "a b" or as ["a", "b"].
  *
  * A file may come from anywhere. Reading checks that it asks for nothing that GPT-2's tokenizer
- * does not do, that the ids are 0..n-1, each once, and all that bpe.h promises.
+ * does not do, that the ids are 0..n-1, each once, and that the invariants of bpe.h hold.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "base/json.h"
 #include "data/bpe.h"
 
-/* Values that we can honour. "" as group: the key stands at the top. Missing is like null. */
+/* The values that are supported. group "": the key is at the top level. A missing key is like
+ * null. */
 static const struct {
     const char *group, *key, *value, *or_value;
 } settings[] = {
@@ -42,7 +43,7 @@ typedef struct reader {
 
 #define SHOWN 64 /* bytes of a value in a message, and a 0 */
 
-/* The value as JSON, cut where it is long, at a character's boundary. NULL is shown as null. */
+/* The value as JSON; a long one is cut between characters. NULL is shown as null. */
 static const char *show(const ls_json *j, char shown[SHOWN]) {
     ls_buf b = {0};
     if (j)
@@ -78,7 +79,7 @@ static ls_status settings_check(const reader *r, const ls_json *root, ls_error *
     return LS_OK;
 }
 
-/* The vocabulary, the merges and the added tokens; counts the tokens. */
+/* Finds the vocabulary, the merges and the added tokens, and counts the tokens. */
 static ls_status parts_find(reader *r, const ls_json *root, ls_error *e) {
     const ls_json *model = ls_json_get(root, "model");
     r->vocab = ls_json_get(model, "vocab");
@@ -153,8 +154,8 @@ static ls_status spellings_read(reader *r, ls_error *e) {
     return LS_OK; /* n tokens, all ids below n and different: no holes */
 }
 
-/* The bytes that a spelling in GPT-2's alphabet stands for; false: it is not in it. All letters of
- * that alphabet have one byte of UTF-8 or two. */
+/* The bytes of a spelling in GPT-2's alphabet; false: it has another character. Each character of
+ * that alphabet is one or two bytes of UTF-8. */
 static bool spelling_decode(const char *text, ls_buf *bytes) {
     for (const uint8_t *s = (const uint8_t *)text; *s; s++) {
         uint32_t c = *s;
@@ -203,7 +204,7 @@ static ls_status tokens_read(reader *r, ls_error *e) {
     return LS_OK;
 }
 
-/* The id of a spelling that a merge may name, or -1. */
+/* The id of a spelling that a merge may use, or -1. */
 static int64_t spelling_id(const reader *r, const char *text) {
     int64_t id = -1;
     const ls_json *j = ls_json_get(r->vocab, text);
@@ -211,7 +212,7 @@ static int64_t spelling_id(const reader *r, const char *text) {
     return id;
 }
 
-/* Both halves of merge i in `halves`, with a 0 after each; *right_p is where the second begins. */
+/* Both halves of merge i in `halves`, each followed by a 0; the second begins at *right_p. */
 static ls_status merge_split(const reader *r, size_t i, ls_buf *halves, size_t *right_p,
                              ls_error *e) {
     const ls_json *j = ls_json_at(r->merges, i);
@@ -241,7 +242,7 @@ static ls_status merge_read(reader *r, size_t i, ls_buf *scratch, ls_error *e) {
     scratch->len = 0;
     LS_TRY(merge_split(r, i, scratch, &right, e));
     int64_t a = spelling_id(r, scratch->data), b = spelling_id(r, scratch->data + right);
-    /* The halves joined: the second moves over the 0 between them. */
+    /* Join the halves: the second moves over the 0 between them. */
     memmove(scratch->data + right - 1, scratch->data + right, scratch->len - right);
     int64_t id = spelling_id(r, scratch->data);
     if (a < 0 || b < 0 || id < 0)
@@ -251,7 +252,7 @@ static ls_status merge_read(reader *r, size_t i, ls_buf *scratch, ls_error *e) {
                        : b < 0 ? "the second half"
                                : "the result");
     if (!ls_bpe_add_merge(r->t, (uint32_t)a, (uint32_t)b, (uint32_t)id))
-        return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s, is there already", r->what, i,
+        return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s, is a duplicate", r->what, i,
                        show(j, shown));
     return LS_OK;
 }

@@ -13,7 +13,7 @@
 #error "token files are read as they are: a little-endian machine is needed"
 #endif
 
-/* A block is what a read compares with its hash; a piece is what opening reads at once. */
+/* A read is checked by whole blocks; opening reads a piece at a time. */
 enum { VERSION = 1, HASHED = 32, BLOCK = 2048, PIECE = 128 * BLOCK };
 
 typedef struct header {
@@ -78,7 +78,7 @@ ls_status ls_tokens_write(const char *path, const uint32_t *ids, size_t n, uint3
 
 /* ---- opening ---- */
 
-/* Bytes at a place of the file: all of them, or an error. */
+/* Reads n bytes at an offset: all of them, or fails. */
 static ls_status read_at(const char *path, int fd, void *out, size_t nbytes, size_t at,
                          ls_error *e) {
     char *to = out;
@@ -120,7 +120,7 @@ static uint64_t block_hash(const uint32_t *ids, size_t n) {
     return ls_hash_bytes(ids, n * sizeof *ids).lo;
 }
 
-/* What is hashed, checked and remembered is what was read once: the file may change meanwhile. */
+/* Hashes, checks and records the bytes of a single read: the file may change meanwhile. */
 static ls_status take_ids(ls_tokens *t, ls_hasher *hasher, ls_error *e) {
     uint32_t *piece = LS_NEW_ARRAY(uint32_t, PIECE);
     ls_status s = LS_OK, bad_id = LS_OK;
@@ -138,7 +138,7 @@ static ls_status take_ids(ls_tokens *t, ls_hasher *hasher, ls_error *e) {
     return s != LS_OK ? s : bad_id;
 }
 
-/* Damage is said before an id that it may have made. */
+/* Damage is reported before an invalid id, which it may have caused. */
 static ls_status read_file(ls_tokens *t, const header *h, ls_error *e) {
     ls_error why = {0};
     t->n = (size_t)h->n;
@@ -158,7 +158,7 @@ static ls_status read_file(ls_tokens *t, const header *h, ls_error *e) {
 
 static ls_status open_file(ls_tokens *t, ls_error *e) {
     header h = {0};
-    t->fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait at a pipe's end */
+    t->fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
     if (t->fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", t->path, strerror(errno));
     if (fstat(t->fd, &t->opened) != 0 || !S_ISREG(t->opened.st_mode))
         return ls_fail(e, LS_EIO, "%s: is not a regular file", t->path);
@@ -200,7 +200,7 @@ void ls_tokens_close(ls_tokens *t) {
 
 /* ---- reading ---- */
 
-/* The block's ids are not those that were opened. */
+/* Reports that the block's ids are not those that were opened. */
 static ls_status tell_changed(const ls_tokens *t, size_t first, const uint32_t *ids, size_t n,
                               ls_error *e) {
     char id[96] = "";
@@ -208,10 +208,11 @@ static ls_status tell_changed(const ls_tokens *t, size_t first, const uint32_t *
         if (ids[i] >= t->vocab)
             snprintf(id, sizeof id, " (token %zu has id %u, the vocabulary %u)", first + i, ids[i],
                      t->vocab);
-    return ls_fail(e, LS_EINVAL,
-                   "%s: has changed since it was opened: tokens %zu to %zu are others%s; put the "
-                   "file back and go on with --resume",
-                   t->path, first, first + n - 1, id);
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s: has changed since it was opened: tokens %zu to %zu are different%s; put the "
+        "file back and go on with --resume",
+        t->path, first, first + n - 1, id);
 }
 
 static ls_status read_block(const ls_tokens *t, size_t block, uint32_t ids[BLOCK], ls_error *e) {

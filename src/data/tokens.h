@@ -1,4 +1,4 @@
-/* tokens.h - a text as token ids in a file: written once, read by all workers.
+/* tokens.h - a text as a file of token ids, written once and read by all workers.
  *
  * The file: a header of 64 bytes, then n ids as little-endian uint32.
  *
@@ -6,15 +6,15 @@
  *             8   uint32   version, 1
  *            12   uint32   vocab: every id is below it
  *            16   uint64   n
- *            24   uint64   bytes of the text that the tokens stand for
+ *            24   uint64   bytes of the text that was encoded
  *            32   uint64   XXH3-128 of bytes 0..31 and the ids, upper half
  *            40   uint64   its lower half
  *            48  16 bytes  0
  *
- * Opening reads all of the file once, checks it, and remembers a hash of every 2,048 ids. Each
- * later read compares what it has read with these hashes. So a file that is overwritten, damaged or
- * cut short while a run trains is an error at the first read that touches it: no wrong token is
- * ever handed out, and no id beyond the vocabulary.
+ * Opening reads the whole file once, checks it, and records a hash of each block of 2,048 ids.
+ * Every later read is compared with these hashes. So if a file is overwritten, damaged or truncated
+ * while a run trains, the first read of the changed part fails: no wrong token is ever returned,
+ * and no id beyond the vocabulary.
  */
 #ifndef LS_DATA_TOKENS_H
 #define LS_DATA_TOKENS_H
@@ -32,36 +32,36 @@ typedef struct ls_tokens {
     const uint32_t *ids; /* [n] in the caller's memory; NULL: they are in the file */
     char *path;          /* } of an open file; NULL without one */
     int fd;              /* } */
-    struct stat opened;  /* } what the system said of it when it was read */
+    struct stat opened;  /* } its stat() when it was read */
     uint64_t *blocks;    /* } hash of each block of ids */
 } ls_tokens;
 
 /* Creates `path`, which must not exist, and syncs it; on failure no file is left.
- * Errors: LS_EINVAL: an id is not below vocab. LS_EIO. */
+ * LS_EINVAL: an id is not below vocab. LS_EIO. */
 ls_status ls_tokens_write(const char *path, const uint32_t *ids, size_t n, uint32_t vocab,
                           uint64_t source_bytes, ls_error *);
-/* The same of tokens that are open. */
+/* The same for open tokens. */
 ls_status ls_tokens_save(const ls_tokens *, const char *path, ls_error *);
 
 /* Opens the file and reads all of it once: length, hash and every id are checked.
  * Errors: LS_EIO: can't be read. LS_EINVAL: not a token file, or damaged. */
 ls_status ls_tokens_open(const char *path, ls_tokens *t_p, ls_error *);
-/* Tokens in memory, which must stay: nothing is to be closed. */
+/* Tokens in the caller's memory, which must outlive them; they need not be closed. */
 ls_tokens ls_tokens_of(const uint32_t *ids, size_t n, uint32_t vocab);
-/* The same with their hash: each id must be below vocab. */
+/* The same, with their hash; each id must be below vocab. */
 ls_tokens ls_tokens_hashed(const uint32_t *ids, size_t n, uint32_t vocab, uint64_t source_bytes);
 
-/* Copies ids first to first + n - 1, which must be there: out [n]. Any number of threads may read.
+/* Copies ids first to first + n - 1, which must exist, to out [n]. Any number of threads may read.
  * Errors: LS_EINVAL: the file has changed since it was opened; LS_EIO: can't be read. The message
  * names file and position. */
 ls_status ls_tokens_read(const ls_tokens *, size_t first, size_t n, uint32_t *out, ls_error *);
-/* The same into memory that the caller frees. */
+/* The same, into new memory that the caller frees. */
 ls_status ls_tokens_read_all(const ls_tokens *, size_t first, size_t n, uint32_t **out_p,
                              ls_error *);
 
-/* Are the tokens at the path, if there are any, still those that were opened? Costs a stat() where
- * size, inode and times are the same; else the file is read once more, and these are remembered.
- * Errors: as of ls_tokens_open(), and LS_EINVAL: they are others. */
+/* Checks that the file, if there is one, still has the tokens that were opened. If size, inode and
+ * times are unchanged, this is one stat(); else the file is read again, and its new times recorded.
+ * Errors: those of ls_tokens_open(); LS_EINVAL: the tokens are different. */
 ls_status ls_tokens_verify(ls_tokens *, ls_error *);
 
 void ls_tokens_close(ls_tokens *);

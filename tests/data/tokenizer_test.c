@@ -507,7 +507,7 @@ static const char *const broken[][3] = {
     {"\"a a\"", "\"zz a\"", "model.merges[0], \"zz a\": the first half is not in model.vocab"},
     {"\"a a\"", "\"a zz\"", "the second half is not"},
     {"\"a a\"", "\"a !\"", "the result is not"},
-    {"\"a b\"", "\"a a\"", "model.merges[1], \"a a\", is there already"},
+    {"\"a b\"", "\"a a\"", "model.merges[1], \"a a\", is a duplicate"},
     {"\"a a\"", "\"aa\"", "model.merges[0] is \"aa\""},
     {"\"a a\"", "\"a a a\"", "model.merges[0] is \"a a a\""},
     {"\"a a\"", "\"\"", "model.merges[0] is \"\""},
