@@ -42,7 +42,7 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
         return cli_streams_flush() ? 0 : CLI_FAILED;
     }
     ls_args args = *given;
-    if (c->is_worker) ls_workers_keep();
+    if (c->is_worker) ls_workers_hold_log();
     int code = cli_parse(c, argc, argv, &args) ? c->run(&args) : CLI_USAGE;
     if (c->is_worker) ls_workers_fail();
     cli_args_free(&args);

@@ -10,7 +10,7 @@
 enum { MOST_CRASHES = 3, MOST_LOSSES = 100 };
 static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
 
-static void tell(const ls_views *v, const char *line) { v->c.ops->tell(v->c.arg, line); }
+static void tell(const ls_views *v, const char *line) { v->c.ops->log(v->c.arg, line); }
 
 /* The view goes on nowhere: who still runs it is told. */
 static void fail_view(ls_views *v, ls_view_end how, const char *why) {
@@ -29,14 +29,14 @@ static int64_t newest_number(const ls_views *v);
 /* Could a host have come so far? Numbers grow by one a view: a host that names a much later one has
  * not got it from a leader of this run, and would bring all of them nearer to the end of numbers.
  */
-static bool could_be(const ls_views *v, const ls_kept *k) {
+static bool could_be(const ls_views *v, const ls_host_state *k) {
     int64_t newest = newest_number(v);
     int64_t most = (newest > FIRST_NUMBERS ? newest : FIRST_NUMBERS) + MOST_LEAP;
     return k->view.number <= most && k->from.number <= most;
 }
 
 /* A host that is known by another connection has lost that one. */
-static void come(ls_views *v, int peer, const ls_saying *s) {
+static void come(ls_views *v, int peer, const ls_host_message *s) {
     for (int i = 0; i < v->leader.npeers; i++)
         if (i != peer && v->leader.peers[i].phase != LS_PEER_ABSENT &&
             v->leader.peers[i].host == s->host) {
@@ -44,19 +44,19 @@ static void come(ls_views *v, int peer, const ls_saying *s) {
             ls_leader_lost(v, i, "it has come again");
         }
     ls_peer *p = &v->leader.peers[peer];
-    *p = (ls_peer){.phase = s->kept.unfinished ? LS_PEER_IS_ENDED : LS_PEER_RESTS,
+    *p = (ls_peer){.phase = s->state.unfinished ? LS_PEER_IS_ENDED : LS_PEER_RESTS,
                    .host = s->host,
                    .n = s->nworkers,
                    .heard_ns = v->now,
-                   .kept = s->kept};
+                   .state = s->state};
 }
 
-static void note_end(ls_views *v, int peer, const ls_saying *s) {
+static void note_end(ls_views *v, int peer, const ls_host_message *s) {
     ls_leader *l = &v->leader;
     ls_peer *p = &l->peers[peer];
     if (p->phase != LS_PEER_RUNS) return;
     p->phase = LS_PEER_IS_ENDED;
-    p->kept = s->kept;
+    p->state = s->state;
     p->n = s->nworkers;
     ls_view_end how = (ls_view_end)s->how;
     if (how > LS_VIEW_TOLD)
@@ -65,30 +65,30 @@ static void note_end(ls_views *v, int peer, const ls_saying *s) {
         l->end = how;
 }
 
-void ls_leader_hear(ls_views *v, int peer, const ls_saying *s) {
+void ls_leader_receive(ls_views *v, int peer, const ls_host_message *s) {
     assert(peer >= 0 && peer < LS_HOSTS_MAX);
     ls_peer *p = &v->leader.peers[peer];
     if (peer >= v->leader.npeers) v->leader.npeers = peer + 1;
     p->heard_ns = v->now;
     bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
-    if (peer != LS_OWN_PEER && !could_be(v, &s->kept)) {
+    if (peer != LS_OWN_PEER && !could_be(v, &s->state)) {
         v->c.ops->drop(v->c.arg, peer);
         ls_leader_lost(v, peer, "its views have numbers that can't be");
         return;
     }
-    if (s->what == LS_SAID_JOIN && !known) come(v, peer, s);
+    if (s->what == LS_HOST_JOIN && !known) come(v, peer, s);
     if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
-    if (s->what == LS_SAID_ENDED) note_end(v, peer, s);
-    bool rests = s->what == LS_SAID_REST || s->what == LS_SAID_LEAVE;
+    if (s->what == LS_HOST_ENDED) note_end(v, peer, s);
+    bool rests = s->what == LS_HOST_REST || s->what == LS_HOST_LEAVE;
     if (rests && p->phase != LS_PEER_FINISHES) return;
     if (rests) {
         p->phase = LS_PEER_RESTS;
-        p->kept = s->kept;
+        p->state = s->state;
     }
-    bool leaves = s->what == LS_SAID_JOIN && !known && s->nworkers == 0 && !s->kept.unfinished;
-    if (s->what != LS_SAID_LEAVE && !leaves) return;
+    bool leaves = s->what == LS_HOST_JOIN && !known && s->nworkers == 0 && !s->state.unfinished;
+    if (s->what != LS_HOST_LEAVE && !leaves) return;
     p->phase = LS_PEER_ABSENT;
-    ls_views_say(v, peer, &(ls_saying){.what = LS_SAID_OVER, .how = LS_VIEW_DONE});
+    ls_views_send(v, peer, &(ls_host_message){.what = LS_HOST_OVER, .how = LS_VIEW_DONE});
 }
 
 void ls_leader_lost(ls_views *v, int peer, const char *why) {
@@ -125,7 +125,7 @@ void ls_leader_tick(ls_views *v) {
             v->c.ops->drop(v->c.arg, i);
             ls_leader_lost(v, i, why);
         } else if (says) {
-            ls_views_say(v, i, &(ls_saying){.what = LS_SAID_ALIVE});
+            ls_views_send(v, i, &(ls_host_message){.what = LS_HOST_ALIVE});
         }
     }
 }
@@ -139,21 +139,21 @@ static bool any(const ls_views *v, int phase) {
 }
 
 static void over(ls_views *v, ls_view_end how) {
-    ls_saying s = {.what = LS_SAID_OVER, .how = how};
+    ls_host_message s = {.what = LS_HOST_OVER, .how = how};
     snprintf(s.text, sizeof s.text, "%s", v->leader.why);
     for (int i = v->leader.npeers - 1; i >= 0; i--) /* itself last */
-        if (v->leader.peers[i].phase != LS_PEER_ABSENT) ls_views_say(v, i, &s);
+        if (v->leader.peers[i].phase != LS_PEER_ABSENT) ls_views_send(v, i, &s);
 }
 
 static void end_rest(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
         if (p->phase != LS_PEER_RUNS || p->told_end) continue;
-        ls_saying s = {.what = LS_SAID_END, .how = v->leader.end, .view = v->view};
+        ls_host_message s = {.what = LS_HOST_END, .how = v->leader.end, .view = v->view};
         snprintf(s.text, sizeof s.text, "%s", v->leader.why);
         p->told_end = true;
         p->ordered_ns = v->now;
-        ls_views_say(v, i, &s);
+        ls_views_send(v, i, &s);
     }
 }
 
@@ -174,30 +174,30 @@ static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
     const ls_store_note *best = NULL;
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->kept.view, of->kept.view)) continue;
-        if (p->kept.note.steps > 0 && (!best || p->kept.note.steps > best->steps))
-            best = &p->kept.note;
+        if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->state.view, of->state.view)) continue;
+        if (p->state.note.steps > 0 && (!best || p->state.note.steps > best->steps))
+            best = &p->state.note;
     }
     return best;
 }
 
 /* Has a host come with a later note of the view that this one has finished already? */
 static bool lags(const ls_peer *p, const ls_store_note *note) {
-    return p->phase == LS_PEER_RESTS && note && note->steps > p->kept.steps;
+    return p->phase == LS_PEER_RESTS && note && note->steps > p->state.steps;
 }
 
 /* Not while others of the same view may still decide a step. */
 static void finish_ended(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
-        if (v->leader.runs && ls_view_same(p->kept.view, v->view.id)) continue;
+        if (v->leader.runs && ls_view_same(p->state.view, v->view.id)) continue;
         const ls_store_note *note = newest_note(v, p);
         if (p->phase != LS_PEER_IS_ENDED && !lags(p, note)) continue;
-        ls_saying s = {.what = LS_SAID_FINISH, .view.id = p->kept.view};
+        ls_host_message s = {.what = LS_HOST_FINISH, .view.id = p->state.view};
         if (note) s.note = *note;
         p->phase = LS_PEER_FINISHES;
         p->ordered_ns = v->now;
-        ls_views_say(v, i, &s);
+        ls_views_send(v, i, &s);
     }
 }
 
@@ -206,7 +206,7 @@ static int resting(const ls_views *v, const ls_view_id *of) {
     int n = 0;
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        n += p->phase == LS_PEER_RESTS && (!of || ls_view_same(p->kept.view, *of));
+        n += p->phase == LS_PEER_RESTS && (!of || ls_view_same(p->state.view, *of));
     }
     return n;
 }
@@ -258,7 +258,7 @@ static int share_out(ls_views *v) {
     return trim(v, total);
 }
 
-static bool is_newer(const ls_kept *a, const ls_kept *b) {
+static bool is_newer(const ls_host_state *a, const ls_host_state *b) {
     if (a->steps < 0 || b->steps < 0) return a->steps > b->steps;
     if (a->from.term != b->from.term) return a->from.term > b->from.term;
     if (a->from.number != b->from.number) return a->from.number > b->from.number;
@@ -269,7 +269,7 @@ static const ls_peer *newest_state(const ls_views *v) {
     const ls_peer *best = &v->leader.peers[LS_OWN_PEER];
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        if (p->phase == LS_PEER_RESTS && is_newer(&p->kept, &best->kept)) best = p;
+        if (p->phase == LS_PEER_RESTS && is_newer(&p->state, &best->state)) best = p;
     }
     return best;
 }
@@ -278,7 +278,7 @@ static int64_t newest_number(const ls_views *v) {
     int64_t n = v->view.id.number;
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        if (p->phase != LS_PEER_ABSENT && p->kept.view.number > n) n = p->kept.view.number;
+        if (p->phase != LS_PEER_ABSENT && p->state.view.number > n) n = p->state.view.number;
     }
     return n;
 }
@@ -302,8 +302,8 @@ static void count_progress(ls_views *v, int64_t steps) {
 
 static void begin_view(ls_views *v) {
     ls_leader *l = &v->leader;
-    const ls_kept *state = &newest_state(v)->kept;
-    ls_saying s = {.what = LS_SAID_BEGIN};
+    const ls_host_state *state = &newest_state(v)->state;
+    ls_host_message s = {.what = LS_HOST_BEGIN};
     s.view.id = (ls_view_id){v->term, newest_number(v) + 1};
     s.view.steps = l->from_checkpoint ? -1 : state->steps;
     s.view.scaler = state->scaler;
@@ -328,9 +328,9 @@ static void begin_view(ls_views *v) {
         at += s.view.n;
         p->phase = LS_PEER_RUNS;
         p->told_end = false;
-        p->kept.view = s.view.id;
-        p->kept.note = (ls_store_note){0};
-        ls_views_say(v, i, &s);
+        p->state.view = s.view.id;
+        p->state.note = (ls_store_note){0};
+        ls_views_send(v, i, &s);
     }
 }
 
@@ -372,6 +372,6 @@ void ls_leader_settle(ls_views *v) {
     if (v->inbox.n || l->runs || any(v, LS_PEER_IS_ENDED)) return;
     if (any(v, LS_PEER_FINISHES)) return;
     if (l->peers[LS_OWN_PEER].phase != LS_PEER_RESTS || v->over || !is_gathered(v)) return;
-    count_progress(v, newest_state(v)->kept.steps);
+    count_progress(v, newest_state(v)->state.steps);
     if (!is_given_up(v)) begin_view(v);
 }

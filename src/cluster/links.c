@@ -26,7 +26,7 @@ typedef struct wire {
     ls_conn *c;
     bool lost;     /* which is still to be told */
     bool in_words; /* they are being read */
-    ls_saying words;
+    ls_host_message words;
 } wire;
 
 struct ls_links {
@@ -116,7 +116,7 @@ static void flush(wire *k) {
     if (io != LS_IO_DONE && !is_waiting(io)) lose(k);
 }
 
-void ls_links_say(ls_links *l, int peer, const ls_saying *s) {
+void ls_links_send(ls_links *l, int peer, const ls_host_message *s) {
     wire *k = link_of(l, peer);
     ls_frame f = {.kind = WORDS, .nbytes = sizeof *s};
     if (!k->c) return;
@@ -128,8 +128,8 @@ void ls_links_say(ls_links *l, int peer, const ls_saying *s) {
 }
 
 /* Words that are complete; false: none, or the link is lost. Whether they make sense is for
- * ls_views_hear() to find. */
-static bool read_words(wire *k, ls_saying *s_p) {
+ * ls_views_receive() to find. */
+static bool read_words(wire *k, ls_host_message *s_p) {
     ls_frame f;
     ls_io io = LS_IO_DONE;
     if (!k->in_words) {
@@ -153,8 +153,8 @@ static bool read_words(wire *k, ls_saying *s_p) {
 static bool look_at(wire *k, int peer, ls_link_event *ev) {
     ev->peer = peer;
     if (k->c && ls_conn_busy(k->c)) flush(k);
-    if (k->c && read_words(k, &ev->words)) {
-        ev->what = LS_LINK_WORDS;
+    if (k->c && read_words(k, &ev->message)) {
+        ev->what = LS_LINK_MESSAGE;
         return true;
     }
     if (!k->lost) return false;
@@ -168,7 +168,7 @@ static bool look_at(wire *k, int peer, ls_link_event *ev) {
 static bool is_welcome(const ls_guest *g) {
     hello h;
     memcpy(&h, g->said, sizeof h);
-    return h.protocol == PROTOCOL && h.nbytes == sizeof(ls_saying);
+    return h.protocol == PROTOCOL && h.nbytes == sizeof(ls_host_message);
 }
 
 static void welcome(const ls_links *l, wire *k, ls_conn *c) {
@@ -244,7 +244,7 @@ static ls_io meet(ls_links *l, ls_error *e) {
     void *token = NULL;
     ls_io io = ls_conn_handshake(c, e);
     if (io == LS_IO_DONE && !l->hello_said) {
-        hello h = {PROTOCOL, sizeof(ls_saying), l->host};
+        hello h = {PROTOCOL, sizeof(ls_host_message), l->host};
         ls_frame f = {.kind = HELLO, .nbytes = sizeof h};
         io = ls_conn_put(c, &f, &h, sizeof h, NULL, e);
         l->hello_said = true;

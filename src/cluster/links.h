@@ -33,16 +33,16 @@ const char *ls_links_trouble(const ls_links *);
 typedef struct ls_link_event {
     /* UP: to the leader. OTHER: no link, the leader has something else than this host, as
      * ls_links_trouble() says; it is called again. */
-    enum { LS_LINK_UP, LS_LINK_OTHER, LS_LINK_LOST, LS_LINK_WORDS } what;
+    enum { LS_LINK_UP, LS_LINK_OTHER, LS_LINK_LOST, LS_LINK_MESSAGE } what;
     int peer; /* LS_TO_LEADER, or from 1 a host that has called */
-    ls_saying words;
+    ls_host_message message;
 } ls_link_event;
 
 /* What has happened since; false: nothing more. */
 bool ls_links_next(ls_links *, ls_link_event *);
 
 /* What can't be said is lost, as the peer is: LOST follows. */
-void ls_links_say(ls_links *, int peer, const ls_saying *);
+void ls_links_send(ls_links *, int peer, const ls_host_message *);
 void ls_links_drop(ls_links *, int peer); /* without LOST */
 
 /* What to poll for, at most `most` of them. Returns how many. */

@@ -25,7 +25,7 @@ static const int64_t LOOK_NS = 50 * 1000 * 1000;
 static const int64_t END_NS = (int64_t)30 * 1000000000, FINISH_NS = (int64_t)600 * 1000000000;
 
 typedef struct host {
-    ls_survival *s;
+    ls_supervisor *s;
     ls_launch_options *o;
     ls_launch_signals signals;
     int signal_fd;
@@ -61,18 +61,18 @@ static void fail(host *h, const ls_error *e) {
 
 /* Of the last view, which has ended well: what was decided is done. */
 static int64_t last_step(const host *h) {
-    ls_kept k = {0};
-    h->s->kept(h->s->arg, &k);
+    ls_host_state k = {0};
+    h->s->state(h->s->arg, &k);
     if (k.steps < 0) return INT64_MAX; /* nobody has begun: it was complete already */
     return k.note.steps > k.steps ? k.note.steps : k.steps;
 }
 
 /* A run that ends tells after how many steps: hosts without workers in it can't know. */
-static void say(void *arg, int peer, const ls_saying *s) {
+static void say(void *arg, int peer, const ls_host_message *s) {
     const host *h = arg;
-    ls_saying words = *s;
-    if (s->what == LS_SAID_OVER) words.kept.steps = last_step(h);
-    if (h->links) ls_links_say(h->links, peer, &words);
+    ls_host_message words = *s;
+    if (s->what == LS_HOST_OVER) words.state.steps = last_step(h);
+    if (h->links) ls_links_send(h->links, peer, &words);
 }
 
 static void drop(void *arg, int peer) {
@@ -111,8 +111,8 @@ static void tell_view(const ls_view *v) {
 /* Can the workers that rest go on where they are? */
 static bool is_alike(const host *h, const ls_view *v) {
     const ls_launch_options *o = h->o;
-    ls_kept now = {0};
-    h->s->kept(h->s->arg, &now);
+    ls_host_state now = {0};
+    h->s->state(h->s->arg, &now);
     return ls_crew_rests(&h->crew) && !h->s->reshape && v->nhosts == 1 && o->size == 0 &&
            v->n == o->nworkers && v->steps >= 0 && v->steps == now.steps;
 }
@@ -207,23 +207,23 @@ static void over(void *arg, ls_view_end how, const char *why) {
     h->error = e;
 }
 
-static const ls_views_ops ops = {.say = say,
+static const ls_views_ops ops = {.send = say,
                                  .drop = drop,
                                  .meet = meet,
                                  .begin = begin,
                                  .ask = ask,
                                  .end = end,
                                  .finish = finish,
-                                 .tell = tell,
+                                 .log = tell,
                                  .over = over};
 
 /* ---- the crew ---- */
 
 static void tell_ended(host *h) {
-    ls_kept kept = {0};
+    ls_host_state kept = {0};
     int staying = h->leaves ? 0 : ls_crew_staying(&h->crew);
     bool leads = ls_views_leads(h->views);
-    bool whole = h->s->kept(h->s->arg, &kept);
+    bool whole = h->s->state(h->s->arg, &kept);
     if (!whole && h->end > LS_VIEW_RENEWED && h->end < LS_VIEW_FAILED) h->end = LS_VIEW_STATELESS;
     if (leads && staying == 0) staying = 1;
     h->leaves = h->leaves || staying == 0;
@@ -240,14 +240,14 @@ static ls_status mend(void *arg, ls_error *e) {
 static bool look_at_mender(host *h) {
     ls_status s = LS_OK;
     ls_error e = {0};
-    ls_kept kept = {0};
+    ls_host_state kept = {0};
     if (!ls_crew_mended(&h->crew, mend, h, &s, &e)) return false;
     h->finishes = false;
     if (s != LS_OK) {
         fail(h, &e);
         return true;
     }
-    h->s->kept(h->s->arg, &kept);
+    h->s->state(h->s->arg, &kept);
     ls_views_finished(h->views, &kept);
     return true;
 }
@@ -315,9 +315,9 @@ static void look_at_links(host *h) {
         if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
         if (ev.what == LS_LINK_OTHER) on_other(h);
         if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
-        if (ev.what == LS_LINK_WORDS && ev.words.what == LS_SAID_OVER)
-            h->told = ev.words.kept.steps;
-        if (ev.what == LS_LINK_WORDS) ls_views_hear(h->views, ev.peer, &ev.words);
+        if (ev.what == LS_LINK_MESSAGE && ev.message.what == LS_HOST_OVER)
+            h->told = ev.message.state.steps;
+        if (ev.what == LS_LINK_MESSAGE) ls_views_receive(h->views, ev.peer, &ev.message);
     }
 }
 
@@ -411,7 +411,7 @@ static void look_at_leaving(host *h) {
 /* ---- the whole ---- */
 
 static void attend(host *h) {
-    ls_survival *s = h->s;
+    ls_supervisor *s = h->s;
     s->leads = ls_views_leads(h->views);
     s->attend(s->arg);
     if (s->wanted && s->wanted != s->view.size) ls_views_scale(h->views, s->wanted);
@@ -459,7 +459,7 @@ static ls_status name_host(host *h, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_survive(ls_survival *s, ls_launch_options *o, ls_error *e) {
+ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e) {
     host h = {.s = s, .o = o, .signal_fd = -1};
     ls_launch_hold(&h.signals);
     h.crew = (ls_crew){.o = o, .signals = &h.signals, .heartbeat_s = s->heartbeat_s};

@@ -21,7 +21,7 @@
 #include "cluster/views.h"
 #include "net/launch/launch.h"
 
-typedef struct ls_survival {
+typedef struct ls_supervisor {
     double heartbeat_s; /* a worker that is silent for longer hangs */
     double stop_s;      /* a run that is to stop waits for the step in flight for so long */
     int least, most;    /* workers */
@@ -37,7 +37,7 @@ typedef struct ls_survival {
     bool reshape;    /* the next view has another plan; attend() may set it */
     bool stays;      /* workers stay when another is lost (rest.h): of one host, sharing memory */
     /* Steps, scaler, note: what the store has. False: a view has found that it is not all. */
-    bool (*kept)(const void *arg, ls_kept *);
+    bool (*state)(const void *arg, ls_host_state *);
     /* Between two views, in a process of its own that may be killed and started again. note NULL:
      * no step was decided. */
     ls_status (*mend)(const void *arg, const ls_store_note *note, ls_error *);
@@ -57,10 +57,10 @@ typedef struct ls_survival {
     bool stop;     /* the run was asked to stop in a view before */
     int64_t ended; /* the run, after so many steps; -1: this host has left it, or it failed;
                       INT64_MAX: it was complete already */
-} ls_survival;
+} ls_supervisor;
 
 /* Until the workers are done. The launch has a board with room for `most`, and a function for
  * workers. */
-ls_status ls_survive(ls_survival *, ls_launch_options *, ls_error *);
+ls_status ls_supervisor_run(ls_supervisor *, ls_launch_options *, ls_error *);
 
 #endif

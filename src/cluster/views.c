@@ -7,13 +7,11 @@
 #include "base/mem.h"
 #include "cluster/views_own.h"
 
-bool ls_view_same(ls_view_id a, ls_view_id b) {
-    return a.term == b.term && a.number == b.number;
-}
+bool ls_view_same(ls_view_id a, ls_view_id b) { return a.term == b.term && a.number == b.number; }
 
 /* ---- words ---- */
 
-static void keep_words(ls_views *v, int from, const ls_saying *s) {
+static void keep_words(ls_views *v, int from, const ls_host_message *s) {
     ls_inbox *in = &v->inbox;
     int size = sizeof in->words / sizeof *in->words;
     assert(in->n < size);
@@ -22,7 +20,7 @@ static void keep_words(ls_views *v, int from, const ls_saying *s) {
     in->words[at].s = *s;
 }
 
-void ls_views_say(ls_views *v, int peer, ls_saying *s) {
+void ls_views_send(ls_views *v, int peer, ls_host_message *s) {
     s->term = v->term;
     s->host = v->c.host;
     if (peer == LS_TO_LEADER && v->leads)
@@ -30,25 +28,25 @@ void ls_views_say(ls_views *v, int peer, ls_saying *s) {
     else if (peer == LS_OWN_PEER)
         keep_words(v, LS_TO_LEADER, s);
     else
-        v->c.ops->say(v->c.arg, peer, s);
+        v->c.ops->send(v->c.arg, peer, s);
 }
 
-static void report(ls_views *v, ls_said what, ls_view_end how, const char *why) {
-    ls_saying s = {.what = what, .how = how, .nworkers = v->nworkers, .kept = v->kept};
+static void report(ls_views *v, ls_host_message_kind what, ls_view_end how, const char *why) {
+    ls_host_message s = {.what = what, .how = how, .nworkers = v->nworkers, .state = v->state};
     if (why) snprintf(s.text, sizeof s.text, "%s", why);
-    ls_views_say(v, LS_TO_LEADER, &s);
+    ls_views_send(v, LS_TO_LEADER, &s);
 }
 
 /* ---- what the leader orders ---- */
 
-static void begin(ls_views *v, const ls_saying *s) {
-    if (v->crew != LS_CREW_RESTS || v->kept.unfinished) return;
+static void begin(ls_views *v, const ls_host_message *s) {
+    if (v->crew != LS_CREW_RESTS || v->state.unfinished) return;
     v->view = s->view;
-    v->kept.view = s->view.id;
-    v->kept.steps = s->view.steps;
-    v->kept.scaler = s->view.scaler;
-    v->kept.unfinished = 1;
-    v->kept.note = (ls_store_note){0};
+    v->state.view = s->view.id;
+    v->state.steps = s->view.steps;
+    v->state.scaler = s->view.scaler;
+    v->state.unfinished = 1;
+    v->state.note = (ls_store_note){0};
     v->crew = LS_CREW_RUNS;
     v->c.ops->begin(v->c.arg, &v->view);
 }
@@ -59,40 +57,40 @@ static void end(ls_views *v, const char *why) {
     v->c.ops->end(v->c.arg, why);
 }
 
-static void finish(ls_views *v, const ls_saying *s) {
-    bool more = v->kept.unfinished || s->note.steps > v->kept.steps;
-    if (v->crew != LS_CREW_RESTS || !more || !ls_view_same(s->view.id, v->kept.view)) return;
+static void finish(ls_views *v, const ls_host_message *s) {
+    bool more = v->state.unfinished || s->note.steps > v->state.steps;
+    if (v->crew != LS_CREW_RESTS || !more || !ls_view_same(s->view.id, v->state.view)) return;
     v->crew = LS_CREW_FINISHES;
-    v->kept.unfinished = 1;
-    v->kept.note = s->note;
+    v->state.unfinished = 1;
+    v->state.note = s->note;
     v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
 }
 
-static void hear_leader(ls_views *v, const ls_saying *s) {
+static void hear_leader(ls_views *v, const ls_host_message *s) {
     v->leader_ns = v->now;
     v->heard = true;
-    if (s->what == LS_SAID_BEGIN) begin(v, s);
-    if (s->what == LS_SAID_END && ls_view_same(s->view.id, v->view.id)) end(v, s->text);
-    if (s->what == LS_SAID_FINISH) finish(v, s);
-    if (s->what != LS_SAID_OVER) return;
+    if (s->what == LS_HOST_BEGIN) begin(v, s);
+    if (s->what == LS_HOST_END && ls_view_same(s->view.id, v->view.id)) end(v, s->text);
+    if (s->what == LS_HOST_FINISH) finish(v, s);
+    if (s->what != LS_HOST_OVER) return;
     v->over = true;
     v->c.ops->over(v->c.arg, s->how == LS_VIEW_DONE ? LS_VIEW_DONE : LS_VIEW_FAILED, s->text);
 }
 
-static void hear(ls_views *v, int from, const ls_saying *s) {
+static void hear(ls_views *v, int from, const ls_host_message *s) {
     if (s->term != v->term) return;
     if (v->over) return;
     if (from == LS_TO_LEADER)
         hear_leader(v, s);
     else if (v->leads)
-        ls_leader_hear(v, from, s);
+        ls_leader_receive(v, from, s);
 }
 
 /* A host at rest makes itself known to a leader that does not know it yet. */
 static void greet(ls_views *v) {
     if (!v->linked || v->joined || v->crew != LS_CREW_RESTS || v->over) return;
     v->joined = true;
-    report(v, LS_SAID_JOIN, LS_VIEW_DONE, NULL);
+    report(v, LS_HOST_JOIN, LS_VIEW_DONE, NULL);
 }
 
 /* After each event: until nobody has anything more to say to himself. */
@@ -101,7 +99,7 @@ static void settle(ls_views *v) {
     do {
         if (in->n) {
             int from = in->words[in->first].from;
-            ls_saying s = in->words[in->first].s;
+            ls_host_message s = in->words[in->first].s;
             in->first = (in->first + 1) % (int)(sizeof in->words / sizeof *in->words);
             in->n--;
             hear(v, from, &s);
@@ -115,7 +113,7 @@ static void settle(ls_views *v) {
 
 ls_views *ls_views_new(const ls_views_config *c) {
     ls_views *v = LS_NEW(ls_views);
-    *v = (ls_views){.c = *c, .nworkers = c->nworkers, .kept = {.steps = -1}};
+    *v = (ls_views){.c = *c, .nworkers = c->nworkers, .state = {.steps = -1}};
     return v;
 }
 
@@ -170,8 +168,8 @@ static void refuse(ls_views *v, int peer, const char *why) {
     ls_leader_lost(v, peer, line);
 }
 
-void ls_views_hear(ls_views *v, int peer, const ls_saying *s) {
-    const char *wrong = ls_saying_wrong(&v->c, s, peer == LS_TO_LEADER);
+void ls_views_receive(ls_views *v, int peer, const ls_host_message *s) {
+    const char *wrong = ls_host_message_wrong(&v->c, s, peer == LS_TO_LEADER);
     bool heard = peer == LS_TO_LEADER ? !v->leads : v->leads; /* else of a leader before */
     if (wrong && heard)
         refuse(v, peer, wrong);
@@ -204,30 +202,31 @@ void ls_views_tick(ls_views *v, int64_t now) {
         v->said_ns = now;
         /* A host that did not know yet that it leads has not heard who this is. */
         if (!v->heard && v->crew == LS_CREW_RESTS) v->joined = false;
-        ls_views_say(v, LS_TO_LEADER, &(ls_saying){.what = LS_SAID_ALIVE});
+        ls_views_send(v, LS_TO_LEADER, &(ls_host_message){.what = LS_HOST_ALIVE});
     }
     settle(v);
 }
 
-void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_kept *kept, int n) {
-    v->kept.steps = kept->steps;
-    v->kept.scaler = kept->scaler;
-    v->kept.note = kept->note;
-    if (kept->whole) v->kept.from = v->kept.view;
-    if (v->view.last.steps == kept->steps) v->kept.last = v->view.last;
+void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_host_state *kept,
+                    int n) {
+    v->state.steps = kept->steps;
+    v->state.scaler = kept->scaler;
+    v->state.note = kept->note;
+    if (kept->whole) v->state.from = v->state.view;
+    if (v->view.last.steps == kept->steps) v->state.last = v->view.last;
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;
-    if (v->joined) report(v, LS_SAID_ENDED, how, why);
+    if (v->joined) report(v, LS_HOST_ENDED, how, why);
     settle(v);
 }
 
-void ls_views_finished(ls_views *v, const ls_kept *kept) {
-    v->kept.steps = kept->steps;
-    v->kept.scaler = kept->scaler;
-    v->kept.unfinished = 0;
-    if (v->kept.note.steps == kept->steps) v->kept.last = v->kept.note;
+void ls_views_finished(ls_views *v, const ls_host_state *kept) {
+    v->state.steps = kept->steps;
+    v->state.scaler = kept->scaler;
+    v->state.unfinished = 0;
+    if (v->state.note.steps == kept->steps) v->state.last = v->state.note;
     v->crew = LS_CREW_RESTS;
-    if (v->joined) report(v, v->nworkers ? LS_SAID_REST : LS_SAID_LEAVE, LS_VIEW_DONE, NULL);
+    if (v->joined) report(v, v->nworkers ? LS_HOST_REST : LS_HOST_LEAVE, LS_VIEW_DONE, NULL);
     settle(v);
 }
 

@@ -60,7 +60,7 @@ typedef enum ls_view_end {
 } ls_view_end;
 
 /* What a host has kept in its store, between views. */
-typedef struct ls_kept {
+typedef struct ls_host_state {
     int64_t steps;      /* complete; -1: no state */
     ls_scaler scaler;   /* after them */
     ls_view_id view;    /* the latest that had workers of this host */
@@ -69,37 +69,37 @@ typedef struct ls_kept {
     int32_t whole;      /* to ls_views_ended(): all its workers here took up the view's state */
     ls_store_note note; /* the newest of that view that is known here; steps 0: none */
     ls_store_note last; /* of the last of `steps`; steps 0: not known */
-} ls_kept;
+} ls_host_state;
 
-typedef enum ls_said {
-    LS_SAID_ALIVE = 1,
-    LS_SAID_JOIN,   /* to the leader: this host is at rest, or has ended */
-    LS_SAID_ENDED,  /* to the leader: none of the view's workers is left here */
-    LS_SAID_REST,   /* to the leader: finished */
-    LS_SAID_LEAVE,  /* to the leader: this host goes */
-    LS_SAID_BEGIN,  /* by the leader: a view */
-    LS_SAID_END,    /* by the leader: the view has ended badly elsewhere */
-    LS_SAID_FINISH, /* by the leader: the view's last decided step */
-    LS_SAID_OVER    /* by the leader: the run has ended */
-} ls_said;
+typedef enum ls_host_message_kind {
+    LS_HOST_ALIVE = 1,
+    LS_HOST_JOIN,   /* to the leader: this host is at rest, or has ended */
+    LS_HOST_ENDED,  /* to the leader: none of the view's workers is left here */
+    LS_HOST_REST,   /* to the leader: finished */
+    LS_HOST_LEAVE,  /* to the leader: this host goes */
+    LS_HOST_BEGIN,  /* by the leader: a view */
+    LS_HOST_END,    /* by the leader: the view has ended badly elsewhere */
+    LS_HOST_FINISH, /* by the leader: the view's last decided step */
+    LS_HOST_OVER    /* by the leader: the run has ended */
+} ls_host_message_kind;
 
 /* On the wire as it is, little-endian. */
-typedef struct ls_saying {
-    uint32_t what; /* ls_said */
+typedef struct ls_host_message {
+    uint32_t what; /* ls_host_message_kind */
     uint32_t how;  /* ENDED, END, OVER: ls_view_end */
     int64_t term;
     uint64_t host;    /* who says it */
     int32_t nworkers; /* JOIN, ENDED: so many would be next */
     int32_t unused;
-    ls_view view;       /* BEGIN; END, FINISH: its id */
-    ls_kept kept;       /* JOIN, ENDED, REST */
-    ls_store_note note; /* FINISH; steps 0: none was decided */
-    char text[256];     /* ENDED, END, OVER: why */
-} ls_saying;
+    ls_view view;        /* BEGIN; END, FINISH: its id */
+    ls_host_state state; /* JOIN, ENDED, REST */
+    ls_store_note note;  /* FINISH; steps 0: none was decided */
+    char text[256];      /* ENDED, END, OVER: why */
+} ls_host_message;
 
 /* Orders. None of these may call back into the functions below. */
 typedef struct ls_views_ops {
-    void (*say)(void *arg, int peer, const ls_saying *);
+    void (*send)(void *arg, int peer, const ls_host_message *);
     void (*drop)(void *arg, int peer);  /* its connection; it is not told of as lost */
     void (*meet)(void *arg, ls_view *); /* of a view of several hosts: fills in the address */
     /* Starts workers; ls_views_ended() follows, sooner or later. */
@@ -109,7 +109,7 @@ typedef struct ls_views_ops {
     /* Finishes the step (NULL: none was decided) of the latest view; ls_views_finished() follows.
      * Comes again where another host knows of a later step. */
     void (*finish)(void *arg, const ls_store_note *);
-    void (*tell)(void *arg, const char *line); /* for the log */
+    void (*log)(void *arg, const char *line); /* for the log */
     /* The last order. LS_VIEW_DONE or LS_VIEW_FAILED. */
     void (*over)(void *arg, ls_view_end, const char *why);
 } ls_views_ops;
@@ -145,12 +145,12 @@ void ls_views_linked(ls_views *);
 void ls_views_lost(ls_views *, int peer);
 /* From a peer of the leader (its first words make it known), or from the leader. Who says what
  * can't be is dropped. */
-void ls_views_hear(ls_views *, int peer, const ls_saying *);
+void ls_views_receive(ls_views *, int peer, const ls_host_message *);
 void ls_views_tick(ls_views *, int64_t now_ns);
 
 /* The workers of this host have ended, all of them. nworkers: would be next; 0: the host leaves. */
-void ls_views_ended(ls_views *, ls_view_end, const char *why, const ls_kept *, int nworkers);
-void ls_views_finished(ls_views *, const ls_kept *);
+void ls_views_ended(ls_views *, ls_view_end, const char *why, const ls_host_state *, int nworkers);
+void ls_views_finished(ls_views *, const ls_host_state *);
 
 /* To the leader: so many workers from the next view on, which begins after the step in flight. */
 void ls_views_scale(ls_views *, int nworkers);

@@ -17,7 +17,7 @@ typedef struct ls_peer {
     uint64_t host;
     int n;                        /* workers */
     int64_t heard_ns, ordered_ns; /* ordered_ns: to end, or to finish */
-    ls_kept kept;
+    ls_host_state state;
 } ls_peer;
 
 typedef struct ls_leader {
@@ -38,7 +38,7 @@ typedef struct ls_inbox {
     int first, n;
     struct {
         int from;
-        ls_saying s;
+        ls_host_message s;
     } words[8];
 } ls_inbox;
 
@@ -50,23 +50,23 @@ struct ls_views {
     int nworkers;
     enum { LS_CREW_RESTS, LS_CREW_RUNS, LS_CREW_ENDS, LS_CREW_FINISHES } crew;
     ls_view view; /* the latest */
-    ls_kept kept;
+    ls_host_state state;
     ls_inbox inbox;
     ls_leader leader;
 };
 
-void ls_views_say(ls_views *, int peer, ls_saying *);
+void ls_views_send(ls_views *, int peer, ls_host_message *);
 bool ls_view_same(ls_view_id, ls_view_id);
 
-/* ---- saying.c ---- */
+/* ---- host_message.c ---- */
 
 /* NULL: it may be; else what is wrong with it. by_leader: to a host that follows. */
-const char *ls_saying_wrong(const ls_views_config *, const ls_saying *, bool by_leader);
+const char *ls_host_message_wrong(const ls_views_config *, const ls_host_message *, bool by_leader);
 
 /* ---- leader.c ---- */
 
 void ls_leader_begin(ls_views *); /* a term */
-void ls_leader_hear(ls_views *, int peer, const ls_saying *);
+void ls_leader_receive(ls_views *, int peer, const ls_host_message *);
 void ls_leader_lost(ls_views *, int peer, const char *why);
 /* Orders what is due. */
 void ls_leader_settle(ls_views *);

@@ -123,7 +123,7 @@ ls_status ls_workers_meet(ls_group *g, bool failed, ls_error *e) {
     return s;
 }
 
-void ls_workers_keep(void) {
+void ls_workers_hold_log(void) {
     ls_environment env;
     if (ls_environment_read(&env, NULL) == LS_OK && env.launcher != LS_LAUNCHER_NONE &&
         env.size > 1)
@@ -222,7 +222,7 @@ static ls_status lend_shared_memory(int fd, ls_error *e) {
 
 /* View after view, as long as this process lives. */
 static ls_status live(const family *f, ls_board_slot *me, ls_error *e) {
-    ls_survival *survival = f->w->survival;
+    ls_supervisor *survival = f->w->survival;
     const char *shm = getenv("LOCKSTEP_SHM");
     int fd = shm ? atoi(shm) : -1;
     for (;;) {
@@ -235,7 +235,7 @@ static ls_status live(const family *f, ls_board_slot *me, ls_error *e) {
 
 static int process_main(void *arg) {
     const family *f = arg;
-    const ls_survival *survival = f->w->survival;
+    const ls_supervisor *survival = f->w->survival;
     struct sigaction before[NSIGNALS];
     ls_environment env;
     ls_error e = {0};
@@ -273,7 +273,7 @@ static ls_status run_processes(const ls_workers *w, ls_board *board, ls_worker_m
                            .board = board,
                            .where = where};
     int code = 0;
-    if (w->survival) return ls_survive(w->survival, &l, e);
+    if (w->survival) return ls_supervisor_run(w->survival, &l, e);
     LS_TRY(ls_launch_run(&l, &code, e));
     return code ? e->code : LS_OK;
 }

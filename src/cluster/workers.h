@@ -22,7 +22,7 @@ typedef struct ls_workers {
     double timeout_s; /* of a wait */
     /* What is to be said of a worker that was killed, from its slot: appended to the message. */
     void (*where)(const ls_board_slot *, const void *arg, char *text, size_t nbytes);
-    ls_survival *survival; /* of processes started here; NULL: one that dies ends all */
+    ls_supervisor *survival; /* of processes started here; NULL: one that dies ends all */
 } ls_workers;
 
 /* Is this process one of several that a launcher has started? Then *n_p is how many. */
@@ -34,7 +34,7 @@ ls_status ls_workers_run(const ls_workers *, ls_worker_main *main, void *arg, ls
 
 /* When the program begins: where a launcher has started it as one of several workers, its messages
  * are kept until it meets the others (log.h); worker 0 also writes them at once. */
-void ls_workers_keep(void);
+void ls_workers_hold_log(void);
 /* Collective, the first call of workers that a launcher has started: fails on all if one has
  * `failed`. Of messages that they have kept so far (log.h) the first worker of those that have kept
  * the same writes it. */

@@ -29,7 +29,7 @@ typedef struct ls_host {
     ls_run_notes own_notes; /* where no worker comes after these */
     ls_folder *folder;      /* opened for all workers; NULL: worker 0 opens it */
     ls_store *store;
-    ls_survival survival;
+    ls_supervisor survival;
     ls_buf must_match; /* what all hosts must have in common */
     ls_ranges ranges;
     ls_control *control; /* NULL: not open yet */

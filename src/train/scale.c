@@ -29,7 +29,7 @@ static void explain_limit(const ls_host *h, bool too_few, char *text, size_t nby
 
 /* "scale N". Is there a plan for N workers? */
 static void scale(ls_host *h, const char *words, char answer[LS_CONTROL_LINE]) {
-    ls_survival *s = &h->survival;
+    ls_supervisor *s = &h->survival;
     ls_layout layout;
     ls_error e = {0};
     char *end = NULL;

@@ -16,9 +16,9 @@
 #include "train/host.h"
 #include "train/scale.h"
 
-static bool kept(const void *arg, ls_kept *k) {
+static bool kept(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
-    *k = (ls_kept){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
+    *k = (ls_host_state){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
     ls_store_unfinished_note(h->store, &k->note);
     k->whole = ls_store_get_finding(h->store) == LS_STORE_WHOLE;
     return ls_store_get_finding(h->store) != LS_STORE_LOST;
@@ -267,24 +267,24 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     must_match.survival.max_workers = most; /* boards and stores have room for this many */
     ls_config_must_match(&must_match, &h->must_match);
     h->notes = ls_store_carried(h->store);
-    h->survival = (ls_survival){.heartbeat_s = c->survival.heartbeat_s,
-                                .stop_s = c->survival.stop_s,
-                                .least = least < most ? (int)least : most,
-                                .most = most,
-                                .listen = r->listen,
-                                .join = r->join,
-                                .alike = h->must_match.data,
-                                .hosts = r->hosts,
-                                .steps = c->train.steps,
-                                .rejoin_s = c->survival.rejoin_s,
-                                .stays = shares_memory(c),
-                                .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
-                                .kept = kept,
-                                .mend = mend,
-                                .resize = resize,
-                                .save = save,
-                                .attend = attend,
-                                .arg = h};
+    h->survival = (ls_supervisor){.heartbeat_s = c->survival.heartbeat_s,
+                                  .stop_s = c->survival.stop_s,
+                                  .least = least < most ? (int)least : most,
+                                  .most = most,
+                                  .listen = r->listen,
+                                  .join = r->join,
+                                  .alike = h->must_match.data,
+                                  .hosts = r->hosts,
+                                  .steps = c->train.steps,
+                                  .rejoin_s = c->survival.rejoin_s,
+                                  .stays = shares_memory(c),
+                                  .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
+                                  .state = kept,
+                                  .mend = mend,
+                                  .resize = resize,
+                                  .save = save,
+                                  .attend = attend,
+                                  .arg = h};
     h->runtime = &ls_runtime_supervised;
     return set_membership(h, e);
 }

@@ -14,11 +14,11 @@ typedef struct views_host {
     int64_t steps; /* } */
     bool runs, finishes;
     int begins, ends, finishings, drops, overs;
-    int said[LS_HOSTS_MAX][LS_SAID_OVER + 1];
-    ls_saying last[LS_HOSTS_MAX]; /* to this peer; not ALIVE */
-    int dropped;                  /* the latest peer */
-    ls_view view;                 /* the latest */
-    int64_t decided;              /* the step of this view that it was to finish; 0: none */
+    int said[LS_HOSTS_MAX][LS_HOST_OVER + 1];
+    ls_host_message last[LS_HOSTS_MAX]; /* to this peer; not ALIVE */
+    int dropped;                        /* the latest peer */
+    ls_view view;                       /* the latest */
+    int64_t decided;                    /* the step of this view that it was to finish; 0: none */
     char line[256];
 } views_host;
 
@@ -34,15 +34,15 @@ static inline void views_host_check_view(const views_host *h, const ls_view *v) 
     VIEWS_CHECK(memchr(v->address, 0, sizeof v->address) != NULL);
 }
 
-static inline void views_host_say(void *arg, int peer, const ls_saying *s) {
+static inline void views_host_say(void *arg, int peer, const ls_host_message *s) {
     views_host *h = arg;
     views_host_check_peer(peer);
-    VIEWS_CHECK(s->what >= LS_SAID_ALIVE && s->what <= LS_SAID_OVER && s->how <= LS_VIEW_FAILED);
+    VIEWS_CHECK(s->what >= LS_HOST_ALIVE && s->what <= LS_HOST_OVER && s->how <= LS_VIEW_FAILED);
     VIEWS_CHECK(memchr(s->text, 0, sizeof s->text) != NULL);
-    if (s->what == LS_SAID_BEGIN) views_host_check_view(h, &s->view);
+    if (s->what == LS_HOST_BEGIN) views_host_check_view(h, &s->view);
     if (peer == LS_TO_LEADER) peer = 0;
     h->said[peer][s->what]++;
-    if (s->what != LS_SAID_ALIVE) h->last[peer] = *s;
+    if (s->what != LS_HOST_ALIVE) h->last[peer] = *s;
 }
 
 static inline void views_host_drop(void *arg, int peer) {
@@ -101,23 +101,23 @@ static inline void views_host_over(void *arg, ls_view_end how, const char *why) 
     h->overs++;
 }
 
-static const ls_views_ops views_host_ops = {.say = views_host_say,
+static const ls_views_ops views_host_ops = {.send = views_host_say,
                                             .drop = views_host_drop,
                                             .meet = views_host_meet,
                                             .begin = views_host_begin,
                                             .ask = views_host_ask,
                                             .end = views_host_end,
                                             .finish = views_host_finish,
-                                            .tell = views_host_tell,
+                                            .log = views_host_tell,
                                             .over = views_host_over};
 
 /* Its workers have ended, or it has finished its step. */
-static inline void views_host_ended(views_host *h, ls_views *v, ls_view_end how, const ls_kept *k,
-                                    int nworkers) {
+static inline void views_host_ended(views_host *h, ls_views *v, ls_view_end how,
+                                    const ls_host_state *k, int nworkers) {
     h->runs = false;
     ls_views_ended(v, how, "why", k, nworkers);
 }
-static inline void views_host_finished(views_host *h, ls_views *v, const ls_kept *k) {
+static inline void views_host_finished(views_host *h, ls_views *v, const ls_host_state *k) {
     h->finishes = false;
     ls_views_finished(v, k);
 }

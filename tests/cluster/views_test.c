@@ -32,38 +32,38 @@ static ls_views *host(views_host *x, bool leads, int hosts) {
     return v;
 }
 
-static ls_saying from(int peer, ls_said what) {
-    ls_saying s = {.what = what, .term = 1, .host = (uint64_t)peer, .nworkers = 2};
-    s.kept.steps = -1;
+static ls_host_message from(int peer, ls_host_message_kind what) {
+    ls_host_message s = {.what = what, .term = 1, .host = (uint64_t)peer, .nworkers = 2};
+    s.state.steps = -1;
     return s;
 }
 
-static void hear(ls_views *v, int peer, ls_saying s) { ls_views_hear(v, peer, &s); }
+static void hear(ls_views *v, int peer, ls_host_message s) { ls_views_receive(v, peer, &s); }
 
 /* ---- lies to the leader ---- */
 
-typedef void lie(ls_saying *);
+typedef void lie(ls_host_message *);
 
-static void late_view(ls_saying *s) { s->kept.view = (ls_view_id){1, INT64_MAX}; }
-static void later_view(ls_saying *s) { s->kept.view = (ls_view_id){1, ((int64_t)1 << 41)}; }
-static void later_from(ls_saying *s) { s->kept.from = (ls_view_id){1, ((int64_t)1 << 62)}; }
-static void no_view(ls_saying *s) { s->kept.view = (ls_view_id){1, INT64_MIN}; }
-static void many_steps(ls_saying *s) { s->kept.steps = STEPS + 1; }
-static void most_steps(ls_saying *s) { s->kept.steps = INT64_MAX; }
-static void few_steps(ls_saying *s) { s->kept.steps = -2; }
-static void late_note(ls_saying *s) { s->kept.note.steps = INT64_MAX; }
-static void no_note(ls_saying *s) { s->kept.note.steps = -1; }
-static void no_last(ls_saying *s) { s->kept.last.steps = INT64_MIN; }
-static void no_scale(ls_saying *s) { s->kept.scaler.scale = (double)NAN; }
-static void odd_bool(ls_saying *s) { memset(&s->kept.note.out.skipped, 2, 1); }
-static void many_workers(ls_saying *s) { s->nworkers = INT_MAX; }
-static void no_workers(ls_saying *s) { s->nworkers = INT_MIN; }
-static void half_done(ls_saying *s) { s->kept.unfinished = INT_MAX; }
-static void odd_end(ls_saying *s) { s->how = UINT32_MAX; }
-static void odd_kind(ls_saying *s) { s->what = 4711; }
-static void no_kind(ls_saying *s) { s->what = 0; }
-static void as_leader(ls_saying *s) { s->what = LS_SAID_BEGIN; }
-static void long_text(ls_saying *s) { memset(s->text, 'x', sizeof s->text); }
+static void late_view(ls_host_message *s) { s->state.view = (ls_view_id){1, INT64_MAX}; }
+static void later_view(ls_host_message *s) { s->state.view = (ls_view_id){1, ((int64_t)1 << 41)}; }
+static void later_from(ls_host_message *s) { s->state.from = (ls_view_id){1, ((int64_t)1 << 62)}; }
+static void no_view(ls_host_message *s) { s->state.view = (ls_view_id){1, INT64_MIN}; }
+static void many_steps(ls_host_message *s) { s->state.steps = STEPS + 1; }
+static void most_steps(ls_host_message *s) { s->state.steps = INT64_MAX; }
+static void few_steps(ls_host_message *s) { s->state.steps = -2; }
+static void late_note(ls_host_message *s) { s->state.note.steps = INT64_MAX; }
+static void no_note(ls_host_message *s) { s->state.note.steps = -1; }
+static void no_last(ls_host_message *s) { s->state.last.steps = INT64_MIN; }
+static void no_scale(ls_host_message *s) { s->state.scaler.scale = (double)NAN; }
+static void odd_bool(ls_host_message *s) { memset(&s->state.note.out.skipped, 2, 1); }
+static void many_workers(ls_host_message *s) { s->nworkers = INT_MAX; }
+static void no_workers(ls_host_message *s) { s->nworkers = INT_MIN; }
+static void half_done(ls_host_message *s) { s->state.unfinished = INT_MAX; }
+static void odd_end(ls_host_message *s) { s->how = UINT32_MAX; }
+static void odd_kind(ls_host_message *s) { s->what = 4711; }
+static void no_kind(ls_host_message *s) { s->what = 0; }
+static void as_leader(ls_host_message *s) { s->what = LS_HOST_BEGIN; }
+static void long_text(ls_host_message *s) { memset(s->text, 'x', sizeof s->text); }
 
 static lie *const lies[] = {late_view,  later_view, later_from,   no_view,    many_steps,
                             most_steps, few_steps,  late_note,    no_note,    no_last,
@@ -76,23 +76,23 @@ static void test_lies(void **state) {
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         for (int joined = 0; joined < 2; joined++) {
             ls_views *v = host(&x, true, 2);
-            if (joined) hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
+            if (joined) hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
             assert_int_equal(x.begins, joined);
-            ls_saying s = from(LIAR, joined ? LS_SAID_ENDED : LS_SAID_JOIN);
+            ls_host_message s = from(LIAR, joined ? LS_HOST_ENDED : LS_HOST_JOIN);
             lies[i](&s);
-            ls_views_hear(v, LIAR, &s);
+            ls_views_receive(v, LIAR, &s);
             if (x.drops != 1 || x.dropped != LIAR) print_error("lie %zu is heard\n", i);
             assert_int_equal(x.drops, 1);
             assert_int_equal(x.dropped, LIAR);
             /* The view that it was in ends; the next one is without it, and its number as it should
              * be. */
             if (joined) assert_int_equal(x.ends, 1);
-            ls_kept kept = {.steps = 0, .whole = 1};
+            ls_host_state kept = {.steps = 0, .whole = 1};
             if (joined) {
                 views_host_ended(&x, v, LS_VIEW_TOLD, &kept, 2);
                 views_host_finished(&x, v, &kept);
             }
-            hear(v, HONEST, from(HONEST, LS_SAID_JOIN));
+            hear(v, HONEST, from(HONEST, LS_HOST_JOIN));
             ls_views_tick(v, 2 * S);
             assert_true(x.begins >= 1 + joined);
             assert_int_equal(x.view.id.number, 1 + joined);
@@ -104,7 +104,7 @@ static void test_lies(void **state) {
 /* Its life goes on from `now` for so many seconds. */
 static int64_t live(ls_views *v, int peer, int64_t now, int seconds) {
     for (int i = 0; i < seconds; i++) {
-        hear(v, peer, from(peer, LS_SAID_ALIVE));
+        hear(v, peer, from(peer, LS_HOST_ALIVE));
         ls_views_tick(v, now += S);
     }
     return now;
@@ -115,10 +115,10 @@ static void test_late_numbers(void **state) {
     (void)state;
     views_host x;
     ls_views *v = host(&x, true, 2);
-    ls_saying s = from(HONEST, LS_SAID_JOIN);
-    s.kept.view = s.kept.from = (ls_view_id){1, 70000};
-    s.kept.steps = 40;
-    ls_views_hear(v, HONEST, &s);
+    ls_host_message s = from(HONEST, LS_HOST_JOIN);
+    s.state.view = s.state.from = (ls_view_id){1, 70000};
+    s.state.steps = 40;
+    ls_views_receive(v, HONEST, &s);
     live(v, HONEST, S, 4); /* it waits for others that may have more */
     assert_int_equal(x.drops, 0);
     assert_int_equal(x.view.id.number, 70001);
@@ -131,12 +131,12 @@ static void test_rest_without_end(void **state) {
     (void)state;
     views_host x;
     ls_views *v = host(&x, true, 2);
-    hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
+    hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
     assert_int_equal(x.begins, 1);
-    hear(v, LIAR, from(LIAR, LS_SAID_REST));
-    hear(v, LIAR, from(LIAR, LS_SAID_LEAVE));
-    assert_int_equal(x.said[LIAR][LS_SAID_BEGIN], 1);
-    assert_int_equal(x.said[LIAR][LS_SAID_OVER], 0);
+    hear(v, LIAR, from(LIAR, LS_HOST_REST));
+    hear(v, LIAR, from(LIAR, LS_HOST_LEAVE));
+    assert_int_equal(x.said[LIAR][LS_HOST_BEGIN], 1);
+    assert_int_equal(x.said[LIAR][LS_HOST_OVER], 0);
     ls_views_free(v);
 }
 
@@ -146,12 +146,12 @@ static void test_stalls(void **state) {
     (void)state;
     views_host x;
     ls_views *v = host(&x, true, 2);
-    hear(v, LIAR, from(LIAR, LS_SAID_JOIN));
-    ls_kept kept = {.steps = 0, .whole = 1};
+    hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
+    ls_host_state kept = {.steps = 0, .whole = 1};
     int64_t now = live(v, LIAR, S, 200);
     assert_int_equal(x.drops, 0); /* a view may be as long as it likes */
     views_host_ended(&x, v, LS_VIEW_LOST, &kept, 2);
-    assert_int_equal(x.said[LIAR][LS_SAID_END], 1);
+    assert_int_equal(x.said[LIAR][LS_HOST_END], 1);
     now = live(v, LIAR, now, 29);
     assert_int_equal(x.drops, 0);
     now = live(v, LIAR, now, 3);
@@ -160,12 +160,12 @@ static void test_stalls(void **state) {
     views_host_finished(&x, v, &kept);
     assert_int_equal(x.begins, 2);
     /* Another one ends, and does not finish. */
-    ls_saying s = from(HONEST, LS_SAID_JOIN);
-    s.kept.unfinished = 1;
-    ls_views_hear(v, HONEST, &s);
+    ls_host_message s = from(HONEST, LS_HOST_JOIN);
+    s.state.unfinished = 1;
+    ls_views_receive(v, HONEST, &s);
     views_host_ended(&x, v, LS_VIEW_RENEWED, &kept, 2);
     views_host_finished(&x, v, &kept);
-    assert_int_equal(x.said[HONEST][LS_SAID_FINISH], 1);
+    assert_int_equal(x.said[HONEST][LS_HOST_FINISH], 1);
     now = live(v, HONEST, now, 59);
     assert_int_equal(x.drops, 1);
     live(v, HONEST, now, 3);
@@ -176,29 +176,31 @@ static void test_stalls(void **state) {
 
 /* ---- lies by the leader ---- */
 
-static ls_saying good_view(void) {
-    ls_saying s = {.what = LS_SAID_BEGIN, .term = 1, .host = 7};
+static ls_host_message good_view(void) {
+    ls_host_message s = {.what = LS_HOST_BEGIN, .term = 1, .host = 7};
     s.view = (ls_view){.id = {1, 1}, .steps = -1, .nhosts = 2, .size = 4, .first = 2, .n = 2};
     return s;
 }
 
-static void huge_view(ls_saying *s) { s->view.size = s->view.n = 65535; }
-static void large_view(ls_saying *s) { s->view.n = s->view.size = MOST + 1, s->view.first = 0; }
-static void outside(ls_saying *s) { s->view.first = 3; }
-static void far_outside(ls_saying *s) { s->view.first = INT_MAX; }
-static void before(ls_saying *s) { s->view.first = -1; }
-static void nobody(ls_saying *s) { s->view.n = 0; }
-static void fewer(ls_saying *s) { s->view.n = INT_MIN; }
-static void no_hosts(ls_saying *s) { s->view.nhosts = 0; }
-static void many_hosts(ls_saying *s) { s->view.nhosts = LS_HOSTS_MAX + 1; }
-static void no_number(ls_saying *s) { s->view.id.number = 0; }
-static void last_number(ls_saying *s) { s->view.id.number = INT64_MAX; }
-static void beyond(ls_saying *s) { s->view.steps = STEPS + 1; }
-static void no_address(ls_saying *s) { memset(s->view.address, '1', sizeof s->view.address); }
-static void odd_last(ls_saying *s) { s->view.last.steps = -5; }
-static void as_host(ls_saying *s) { s->what = LS_SAID_JOIN; }
-static void odd_step(ls_saying *s) { s->what = LS_SAID_FINISH, s->note.steps = INT64_MIN; }
-static void odd_over(ls_saying *s) { s->what = LS_SAID_OVER, s->how = 77; }
+static void huge_view(ls_host_message *s) { s->view.size = s->view.n = 65535; }
+static void large_view(ls_host_message *s) {
+    s->view.n = s->view.size = MOST + 1, s->view.first = 0;
+}
+static void outside(ls_host_message *s) { s->view.first = 3; }
+static void far_outside(ls_host_message *s) { s->view.first = INT_MAX; }
+static void before(ls_host_message *s) { s->view.first = -1; }
+static void nobody(ls_host_message *s) { s->view.n = 0; }
+static void fewer(ls_host_message *s) { s->view.n = INT_MIN; }
+static void no_hosts(ls_host_message *s) { s->view.nhosts = 0; }
+static void many_hosts(ls_host_message *s) { s->view.nhosts = LS_HOSTS_MAX + 1; }
+static void no_number(ls_host_message *s) { s->view.id.number = 0; }
+static void last_number(ls_host_message *s) { s->view.id.number = INT64_MAX; }
+static void beyond(ls_host_message *s) { s->view.steps = STEPS + 1; }
+static void no_address(ls_host_message *s) { memset(s->view.address, '1', sizeof s->view.address); }
+static void odd_last(ls_host_message *s) { s->view.last.steps = -5; }
+static void as_host(ls_host_message *s) { s->what = LS_HOST_JOIN; }
+static void odd_step(ls_host_message *s) { s->what = LS_HOST_FINISH, s->note.steps = INT64_MIN; }
+static void odd_over(ls_host_message *s) { s->what = LS_HOST_OVER, s->how = 77; }
 
 static lie *const orders[] = {huge_view, large_view, outside,    far_outside, before,   nobody,
                               fewer,     no_hosts,   many_hosts, no_number,   odd_over, last_number,
@@ -209,10 +211,10 @@ static void test_orders(void **state) {
     views_host x;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         ls_views *v = host(&x, false, 1);
-        assert_int_equal(x.said[0][LS_SAID_JOIN], 1);
-        ls_saying s = good_view();
+        assert_int_equal(x.said[0][LS_HOST_JOIN], 1);
+        ls_host_message s = good_view();
         orders[i](&s);
-        ls_views_hear(v, LS_TO_LEADER, &s);
+        ls_views_receive(v, LS_TO_LEADER, &s);
         if (x.begins + x.finishings + x.overs) print_error("order %zu is heard\n", i);
         assert_int_equal(x.begins + x.finishings + x.overs, 0);
         assert_int_equal(x.drops, 1);

@@ -29,10 +29,10 @@ typedef struct supervisor {
     ls_views *views;
 } supervisor;
 
-static void say(void *arg, int peer, const ls_saying *s) {
+static void say(void *arg, int peer, const ls_host_message *s) {
     const supervisor *h = arg;
     views_host_say(arg, peer, s);
-    ls_links_say(h->links, peer, s);
+    ls_links_send(h->links, peer, s);
 }
 static void drop(void *arg, int peer) {
     const supervisor *h = arg;
@@ -49,14 +49,14 @@ static void meet_hosts(void *arg, ls_view *v) {
 /* Those of views_host.h, and by the links. */
 static ls_views_ops linked_ops(void) {
     ls_views_ops ops = views_host_ops;
-    ops.say = say;
+    ops.send = say;
     ops.drop = drop;
     ops.meet = meet_hosts;
     return ops;
 }
 
 static void act(supervisor *h) {
-    ls_kept kept = {.steps = -1, .whole = 1};
+    ls_host_state kept = {.steps = -1, .whole = 1};
     if (h->o.runs)
         views_host_ended(&h->o, h->views, LS_VIEW_RENEWED, &kept, 2);
     else if (h->o.finishes)
@@ -69,7 +69,7 @@ static void look(supervisor *h) {
         FUZZ_CHECK(ev.peer == LS_TO_LEADER || (ev.peer >= 1 && ev.peer < LS_HOSTS_MAX));
         if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
         if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
-        if (ev.what == LS_LINK_WORDS) ls_views_hear(h->views, ev.peer, &ev.words);
+        if (ev.what == LS_LINK_MESSAGE) ls_views_receive(h->views, ev.peer, &ev.message);
     }
 }
 
@@ -131,10 +131,10 @@ static void put(ls_conn *c, const ls_frame *f, const void *data, size_t n) {
 
 /* Of kind WORDS, with the fields that the input has at the places that it says. */
 static void put_words(ls_conn *c, input *in) {
-    ls_saying s = {.what = (uint32_t)(1 + next(in) % LS_SAID_OVER), .term = 1, .host = 7};
+    ls_host_message s = {.what = (uint32_t)(1 + next(in) % LS_HOST_OVER), .term = 1, .host = 7};
     unsigned char bytes[sizeof s];
     s.nworkers = 2;
-    s.kept.steps = -1;
+    s.state.steps = -1;
     s.view = (ls_view){.id = {1, 1 + (next(in) & 3)}, .steps = -1, .nhosts = 2, .size = 4, .n = 2};
     memcpy(bytes, &s, sizeof bytes);
     for (int n = next(in) & 7; n > 0; n--) {
@@ -151,13 +151,13 @@ static void put_any(ls_conn *c, input *in) {
                       (uint16_t)(next(in) % 3 ? HELLO + next(in) % 3 : next(in) << 8 | next(in))};
     uint8_t how = next(in);
     size_t n = (size_t)next(in);
-    f.nbytes = how < 128 ? n : how < 192 ? sizeof(ls_saying) : UINT64_MAX >> (how & 63);
+    f.nbytes = how < 128 ? n : how < 192 ? sizeof(ls_host_message) : UINT64_MAX >> (how & 63);
     for (size_t i = 0; i < n; i++) bytes[i] = next(in);
     put(c, &f, bytes, n);
 }
 
 static void greet(supervisor *h, ls_conn *c, bool leads, int how) {
-    hello x = {how == 1 ? 9 : PROTOCOL, how == 2 ? 77 : sizeof(ls_saying), 7};
+    hello x = {how == 1 ? 9 : PROTOCOL, how == 2 ? 77 : sizeof(ls_host_message), 7};
     if (how == 3) return;
     if (leads)
         put(c, &(ls_frame){.kind = HELLO, .nbytes = sizeof x}, &x, sizeof x);

@@ -79,23 +79,23 @@ static int64_t steps_of(const host *h) {
 /* ---- events ---- */
 
 static void hear(host *h, input *in, int peer) {
-    ls_saying s = {.term = number(in, 1)};
+    ls_host_message s = {.term = number(in, 1)};
     ls_view_id now = now_of(h);
     int64_t steps = steps_of(h);
     uint8_t who = next(in);
-    s.what = (uint32_t)(1 + next(in) % (who > 250 ? 255 : LS_SAID_OVER));
+    s.what = (uint32_t)(1 + next(in) % (who > 250 ? 255 : LS_HOST_OVER));
     s.how = (uint32_t)number(in, LS_VIEW_RENEWED);
     s.host = who > 200 ? who : (uint64_t)(peer + 2);
     s.nworkers = (int32_t)number(in, 2);
-    s.kept.steps = number(in, steps);
-    s.kept.unfinished = (int32_t)number(in, 0);
-    s.kept.whole = (int32_t)number(in, 1);
-    put_id(in, &s.kept.view, now);
-    put_id(in, &s.kept.from, now);
-    put_note(in, &s.kept.note, 0);
+    s.state.steps = number(in, steps);
+    s.state.unfinished = (int32_t)number(in, 0);
+    s.state.whole = (int32_t)number(in, 1);
+    put_id(in, &s.state.view, now);
+    put_id(in, &s.state.from, now);
+    put_note(in, &s.state.note, 0);
     put_note(in, &s.note, steps + 1);
     put_id(in, &s.view.id, now);
-    if (s.what == LS_SAID_BEGIN) s.view.id.number = number(in, now.number + 1);
+    if (s.what == LS_HOST_BEGIN) s.view.id.number = number(in, now.number + 1);
     s.view.steps = number(in, steps);
     s.view.nhosts = (int32_t)number(in, 2);
     s.view.size = (int32_t)number(in, 4);
@@ -103,13 +103,13 @@ static void hear(host *h, input *in, int peer) {
     s.view.n = (int32_t)number(in, 2);
     if (who == 255) memset(s.text, 'x', sizeof s.text);
     if (who == 254) memset(s.view.address, 'x', sizeof s.view.address);
-    ls_views_hear(h->views, peer, &s);
+    ls_views_receive(h->views, peer, &s);
 }
 
 /* All of this host's workers end, or its mender does. */
 static void act(host *h, input *in) {
     int64_t steps = steps_of(h);
-    ls_kept kept = {.steps = steps, .whole = next(in) & 1};
+    ls_host_state kept = {.steps = steps, .whole = next(in) & 1};
     if (h->o.runs) {
         kept.note.steps = steps < STEPS ? steps + (next(in) & 1) : 0;
         ls_view_end how = (ls_view_end)(next(in) % (LS_VIEW_FAILED + 1));
@@ -138,8 +138,9 @@ static void event(host *h, input *in) {
             ls_views_scale(h->views, what % MOST + 1);
         break;
     default: /* its life, and the time that it takes */
-        ls_views_hear(h->views, peer,
-                      &(ls_saying){.what = LS_SAID_ALIVE, .term = 1, .host = (uint64_t)(peer + 2)});
+        ls_views_receive(
+            h->views, peer,
+            &(ls_host_message){.what = LS_HOST_ALIVE, .term = 1, .host = (uint64_t)(peer + 2)});
         ls_views_tick(h->views, h->time += S);
     }
 }

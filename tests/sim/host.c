@@ -21,7 +21,7 @@ static void crew_gone(world *w, host *h, const event *e) {
     c->generation++;
     c->ends = false;
     if (h->leaves) h->nworkers = 0;
-    ls_kept k = {.steps = h->store.steps};
+    ls_host_state k = {.steps = h->store.steps};
     store_note(&h->store, &k.note);
     k.whole = c->whole;
     tell(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
@@ -56,7 +56,7 @@ void crew_worker_ended(host *h) {
 
 /* ---- orders ---- */
 
-static void on_say(void *arg, int peer, const ls_saying *s) { link_say(arg, peer, s); }
+static void on_say(void *arg, int peer, const ls_host_message *s) { link_say(arg, peer, s); }
 static void on_drop(void *arg, int peer) { link_drop(arg, peer); }
 static void on_meet(void *arg, ls_view *v) {
     const host *h = arg;
@@ -145,14 +145,14 @@ static void on_over(void *arg, ls_view_end how, const char *why) {
     post_host(h, draw_to(h->w, 20 * MS), leave);
 }
 
-static const ls_views_ops ops = {.say = on_say,
+static const ls_views_ops ops = {.send = on_say,
                                  .drop = on_drop,
                                  .meet = on_meet,
                                  .begin = on_begin,
                                  .ask = on_ask,
                                  .end = on_end,
                                  .finish = on_finish,
-                                 .tell = on_tell,
+                                 .log = on_tell,
                                  .over = on_over};
 
 /* ---- a supervisor's life ---- */

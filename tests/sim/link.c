@@ -63,16 +63,16 @@ static void arrive(world *w, host *h, const event *e) {
         return;
     }
     words *first = c->first[side];
-    ls_saying s = first->s;
+    ls_host_message s = first->s;
     c->first[side] = first->next;
     free(first);
     if (s.what)
-        ls_views_hear(h->views, side == HOST_SIDE ? LS_TO_LEADER : c->peer, &s);
+        ls_views_receive(h->views, side == HOST_SIDE ? LS_TO_LEADER : c->peer, &s);
     else
         lose(w, c, side);
 }
 
-static void send(world *w, conn *c, int to, const ls_saying *s) {
+static void send(world *w, conn *c, int to, const ls_host_message *s) {
     host *h = c->ends[to];
     words **end = &c->first[to];
     if (!c->open[to]) return;
@@ -89,7 +89,7 @@ static void send(world *w, conn *c, int to, const ls_saying *s) {
     e->number = c->generation;
 }
 
-void link_say(host *h, int peer, const ls_saying *s) {
+void link_say(host *h, int peer, const ls_host_message *s) {
     int side = peer == LS_TO_LEADER ? HOST_SIDE : LEADER_SIDE;
     conn *c = open_conn(h->w, h, side, peer);
     if (c) send(h->w, c, !side, s);

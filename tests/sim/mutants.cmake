@@ -10,7 +10,7 @@ set(MUTANTS own_note begin_early unfinished no_gather stale_term most_steps numb
 
 # A host finishes only the step that it has noted itself.
 set(own_note_file leader.c)
-set(own_note_line "if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->kept.view, of->kept.view)) continue;")
+set(own_note_line "if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->state.view, of->state.view)) continue;")
 set(own_note_becomes "if (p->phase == LS_PEER_ABSENT || p != of) continue;")
 
 # A view begins while a host still finishes a step.
@@ -21,7 +21,7 @@ set(begin_early_becomes "")
 # A host that lost the leader counts as finished.
 set(unfinished_file views.c)
 set(unfinished_line "v->nworkers = n;")
-set(unfinished_becomes "v->nworkers = n; v->kept.unfinished = v->joined;")
+set(unfinished_becomes "v->nworkers = n; v->state.unfinished = v->joined;")
 
 # A new leader does not wait for the hosts that have the state.
 set(no_gather_file leader.c)

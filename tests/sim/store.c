@@ -58,8 +58,8 @@ static void mend_soon(host *h, int at, int64_t after) {
     e->b = h->crew.generation;
 }
 
-static ls_kept kept_of(const host *h) {
-    ls_kept k = {.steps = h->store.steps};
+static ls_host_state kept_of(const host *h) {
+    ls_host_state k = {.steps = h->store.steps};
     return k;
 }
 
@@ -67,7 +67,7 @@ static void mended(world *w, host *h, const event *e) {
     (void)w;
     crew *c = &h->crew;
     if (e->b != c->generation || c->state != CREW_MENDS) return;
-    ls_kept k = kept_of(h);
+    ls_host_state k = kept_of(h);
     c->state = CREW_NONE;
     c->generation++;
     c->unfinished = false;

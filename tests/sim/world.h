@@ -156,7 +156,7 @@ struct host {
 };
 
 typedef struct words {
-    ls_saying s;
+    ls_host_message s;
     struct words *next;
 } words;
 
@@ -307,7 +307,7 @@ bool folder_save(world *, ls_view_id, int64_t steps, const uint64_t *blocks);
 
 /* ---- link.c ---- */
 
-void link_say(host *, int peer, const ls_saying *);
+void link_say(host *, int peer, const ls_host_message *);
 void link_drop(host *, int peer);
 void link_new_leader(host *);
 void link_connect_soon(host *);

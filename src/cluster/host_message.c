@@ -1,4 +1,4 @@
-/* saying.c - what one host may say to another: of views_own.h.
+/* host_message.c - what one host may say to another: of views_own.h.
  *
  * Hosts have the key, but one may be another version, damaged, or taken over. Every number that
  * views.c, leader.c or what they order goes by is bounded here, before any of them sees it.
@@ -35,7 +35,7 @@ static bool is_note(const ls_store_note *n, int64_t steps) {
            is_scaler(&n->scaler);
 }
 
-static bool is_kept(const ls_kept *k, int64_t steps) {
+static bool is_kept(const ls_host_state *k, int64_t steps) {
     return k->steps >= -1 && k->steps <= steps && is_scaler(&k->scaler) && is_id(k->view) &&
            is_id(k->from) && is_count(k->unfinished, 1) && is_count(k->whole, 1) &&
            is_note(&k->note, steps) && is_note(&k->last, steps);
@@ -48,29 +48,30 @@ static bool is_view(const ls_view *v, int most, int64_t steps) {
            is_note(&v->last, steps) && memchr(v->address, 0, sizeof v->address);
 }
 
-const char *ls_saying_wrong(const ls_views_config *c, const ls_saying *s, bool by_leader) {
+const char *ls_host_message_wrong(const ls_views_config *c, const ls_host_message *s,
+                                  bool by_leader) {
     int64_t steps = c->steps ? c->steps : INT64_MAX;
     if (!memchr(s->text, 0, sizeof s->text)) return "its text does not end";
     if (s->how > LS_VIEW_FAILED) return "a view can't end so";
     switch (s->what) {
-    case LS_SAID_ALIVE: return NULL;
-    case LS_SAID_JOIN:
-    case LS_SAID_ENDED:
-    case LS_SAID_REST:
-    case LS_SAID_LEAVE:
+    case LS_HOST_ALIVE: return NULL;
+    case LS_HOST_JOIN:
+    case LS_HOST_ENDED:
+    case LS_HOST_REST:
+    case LS_HOST_LEAVE:
         if (by_leader) return "only hosts that follow say so";
         if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX)) return "it can't have so many workers";
-        return is_kept(&s->kept, steps) ? NULL : "its state has numbers that can't be";
-    case LS_SAID_BEGIN:
+        return is_kept(&s->state, steps) ? NULL : "its state has numbers that can't be";
+    case LS_HOST_BEGIN:
         if (!by_leader) return "only the leading host says so";
         return is_view(&s->view, c->most, steps) ? NULL : "the view has numbers that can't be";
-    case LS_SAID_END:
-    case LS_SAID_FINISH:
-    case LS_SAID_OVER:
+    case LS_HOST_END:
+    case LS_HOST_FINISH:
+    case LS_HOST_OVER:
         if (!by_leader) return "only the leading host says so";
-        if (s->what == LS_SAID_FINISH && !is_note(&s->note, steps))
+        if (s->what == LS_HOST_FINISH && !is_note(&s->note, steps))
             return "the step has numbers that can't be";
-        return s->what == LS_SAID_OVER || is_id(s->view.id) ? NULL : "there is no such view";
+        return s->what == LS_HOST_OVER || is_id(s->view.id) ? NULL : "there is no such view";
     default: return "nothing of this kind is ever said";
     }
 }
