@@ -1,4 +1,4 @@
-/* action.c - what each kind of action does, of exec_state.h. */
+/* action.c - runs each kind of action (exec_state.h). */
 #include <math.h>
 #include <string.h>
 
@@ -28,8 +28,8 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
 
 static int vw_of(const ls_exec *x, const ls_action *a) { return x->aim >= 0 ? x->aim : a->vw; }
 
-/* The samples of a Forward or Backward, as places in the batch: fewer than a micro-batch, or none,
- * where the batch is short. */
+/* The samples of a Forward or Backward, as places in the batch. If the batch is short, they are
+ * fewer than a micro-batch, or none. */
 static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, uint64_t *end_p) {
     uint64_t micro = (uint64_t)x->c.plan->c.micro_batch, end = 0;
     int vw = vw_of(x, a);
@@ -41,7 +41,7 @@ static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, 
     if (*first_p + micro < end) *end_p = *first_p + micro;
 }
 
-/* A gradient sum of the worker, from element `first` on. */
+/* The worker's gradient sum `slot`, from element `first` on. */
 static char *sum_at(const ls_exec *x, int slot, size_t first) {
     const ls_plan *p = x->c.plan;
     return (char *)x->c.world->grads +
@@ -81,7 +81,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     };
 }
 
-/* ---- what another worker has computed ---- */
+/* ---- gradients that another worker has computed ---- */
 
 static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
                        const double *losses) {
@@ -97,8 +97,8 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
            (end - first) * sizeof *losses);
 }
 
-/* Once it is given, nothing more is computed for the virtual worker; its gradient is taken from
- * there, layer by layer. */
+/* If another worker has computed the virtual worker's gradient, it is copied from there, layer by
+ * layer, and no more is computed here. */
 static bool is_given_by_another(const ls_exec *x, const ls_action *a) {
     const ls_exec_helpers *h = x->c.helpers;
     const double *losses = NULL;
@@ -116,7 +116,8 @@ static ls_status run_forward(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
-/* Where a layer below takes all micro-batches at once, its gradient is gathered part by part. */
+/* If the layer below runs Backward on all micro-batches at once, its output gradient is collected
+ * part by part. */
 static ls_status run_backward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
     const ls_model *m = x->c.plan->c.model;
@@ -190,7 +191,7 @@ void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
     atomic_store(&x->gives_up, false);
 }
 
-/* What has been computed so far is not the whole gradient, and must not be taken for it. */
+/* The gradients computed so far must not be taken for the whole. */
 static bool gives_up(ls_exec *x) {
     if (x->knows_norm) return x->gave_up;
     if (atomic_load(&x->gives_up)) return true;
@@ -200,7 +201,7 @@ static bool gives_up(ls_exec *x) {
     return true;
 }
 
-/* Those who still compute are waited for, however long they take. */
+/* Other workers may still compute for long: waits have no limit. */
 static void be_patient(const ls_exec *x) {
     ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->replicas};
     for (int i = 0; i < 3; i++)
@@ -217,19 +218,19 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_ADD: return run_add(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);
-    default: return ls_fail(e, LS_EINVAL, "no computation: %s", ls_action_kind_name(a->kind));
+    default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
     }
 }
 
-/* What lies in the arena has its fixed place. */
+/* A buffer in the arena has a fixed place, and needs no Free. */
 static void run_free(ls_exec *x, const ls_action *a) {
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
     if (!ls_buffer_in_arena(b.kind)) ls_world_drop(x->c.world, x->c.plan, &b);
 }
 
-/* ---- communication: started, then finished ---- */
+/* ---- communication ---- */
 
-/* If this step is broken off, it is known what was summed. */
+/* If this step is interrupted, the mark shows what was summed. */
 static void mark_sum(const ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
     bool replicas = a->axis == LS_AXIS_REPLICAS;
@@ -238,7 +239,7 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
                        ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
 }
 
-/* The owner's sum replaces its part of its own lowest sum, which nobody else reads. */
+/* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
@@ -257,7 +258,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     ls_dtype sums = p->c.reduce, params = p->c.compute;
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     switch (a->kind) {
-    case LS_REDUCE_SCATTER: /* the group's workers have a whole subtree */
+    case LS_REDUCE_SCATTER: /* the virtual workers of the group are a whole subtree */
         return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p), p->c.first,
                                                sum_at(x, 0, first), stride, sum, counts, sums, r_p,
                                                e);
@@ -271,11 +272,12 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
         return ls_all_gather_v_start(w->shards, ls_flat_at(params, w->params, own.first),
                                      ls_flat_at_mut(params, w->params, first), counts, params, r_p,
                                      e);
-    default: return ls_fail(e, LS_EINVAL, "no communication: %s", ls_action_kind_name(a->kind));
+    default:
+        return ls_fail(e, LS_EINVAL, "%s is not a communication", ls_action_kind_name(a->kind));
     }
 }
 
-/* Norms and losses of all are there: each worker adds them up itself, in the same order. */
+/* Each worker adds up the norms and losses itself, in the same order. */
 void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
     const ls_plan *p = x->c.plan;

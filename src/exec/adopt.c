@@ -1,8 +1,9 @@
 /* adopt.c - see adopt.h.
  *
- * Workers tell each other what they lack and what their hosts have, a byte a block. Then each run
- * of blocks that somebody lacks, and one worker has, is broadcast from there. Hosts come seldom;
- * what counts is that all know, without being told, who sends what and when.
+ * Workers gather which blocks each of them lacks and which its host has, a byte a block. Then each
+ * run of missing blocks is broadcast by the first worker whose host has them. Hosts join seldom, so
+ * this need not be fast; what matters is that all workers derive the same transfers from the same
+ * table.
  */
 #include "exec/adopt.h"
 
@@ -14,10 +15,10 @@
 
 enum {
     BLOCK = 3 * LS_BLOCK, /* floats: master, m, v */
-    MOST = 128            /* blocks of one message: 1.5 MB */
+    MOST = 128            /* blocks of a message: 1.5 MB */
 };
 
-/* Of a worker, of a block. */
+/* For each worker and block. */
 enum { LACKS = 1, HAS = 2 };
 
 static ls_status lost(const ls_world *w, size_t block, ls_error *e) {
@@ -35,7 +36,7 @@ typedef struct adoption {
     float *buffer;      /* [MOST][BLOCK] */
 } adoption;
 
-/* Instead of a worker that sends the block. */
+/* In place of the worker that sends a block. */
 enum { NOT_LACKED = -1, NOWHERE = -2 };
 
 /* The first worker whose host has the block, if any worker lacks it. */

@@ -10,7 +10,7 @@
 #include "exec/store_step.h"
 #include "model/table.h"
 
-static const char RECALLED[] = "this worker is recalled";
+static const char RECALLED[] = "this worker was recalled";
 
 /* ---- one worker's step ---- */
 
@@ -20,18 +20,19 @@ typedef struct lane_wait {
     int want;
 } lane_wait;
 
-static bool may_go_on(void *arg) {
+static bool is_ready_or_failed(void *arg) {
     const lane_wait *w = arg;
     return atomic_load(&w->x->lanes_state[w->other].done) >= w->want || atomic_load(&w->x->failed);
 }
 
-/* Runs a lane to its end in the calling thread, waiting for the other lane where a step must. */
+/* Runs a lane to its end in the calling thread, and waits for the other lane where it must. */
 static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
     ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
     for (int i = 0; i < x->lanes.n[lane]; i++) {
         const ls_lane_step *s = &x->lanes.steps[lane][i];
         lane_wait w = {x, other, s->wait};
-        if (s->wait) ls_bell_wait(&x->lanes_state[lane].bell, may_go_on, &w, &x->patience, -1);
+        if (s->wait)
+            ls_bell_wait(&x->lanes_state[lane].bell, is_ready_or_failed, &w, &x->patience, -1);
         ls_status status = LS_EABORT;
         if (ls_board_recalled(x->c.slot))
             ls_fail(e, LS_EABORT, RECALLED);
@@ -82,8 +83,8 @@ static const ls_action *compute_action(const ls_exec *x, int at) {
     return &x->c.plan->actions[x->lanes.steps[LS_LANE_COMPUTE][at].action];
 }
 
-/* All gradients are there already: what is left is to know which samples they are of. */
-static ls_status pass_over_gradients(ls_exec *x, ls_error *e) {
+/* The store has all gradients: only the samples have to be loaded. */
+static ls_status skip_gradients(ls_exec *x, ls_error *e) {
     ls_exec_progress *p = &x->at;
     for (; p->at[LS_LANE_COMPUTE] < x->norm_at; p->at[LS_LANE_COMPUTE]++)
         if (compute_action(x, p->at[LS_LANE_COMPUTE])->kind == LS_LOAD) LS_TRY(ls_exec_load(x, e));
@@ -92,7 +93,7 @@ static ls_status pass_over_gradients(ls_exec *x, ls_error *e) {
 
 static ls_status begin_both(ls_exec *x, ls_error *e) {
     if (x->has != LS_HAS_PART) x->at = (ls_exec_progress){{0, 0}};
-    if (x->has == LS_HAS_ALL) LS_TRY(pass_over_gradients(x, e));
+    if (x->has == LS_HAS_ALL) LS_TRY(skip_gradients(x, e));
     x->at.at[LS_LANE_COMM] = 0;
     x->at_step = x->in->step;
     return LS_OK;
@@ -136,7 +137,7 @@ static void *comm_main(void *arg) {
     }
 }
 
-/* A lane that fails ends the other, which then says no more than that. */
+/* A lane that fails also ends the other, whose LS_EABORT is not the reason. */
 static ls_status run_lanes(ls_exec *x, ls_error *e) {
     ls_error own = {0};
     for (int lane = 0; lane < LS_NLANES; lane++) atomic_store(&x->lanes_state[lane].done, 0);
@@ -160,29 +161,29 @@ ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_
     return LS_OK;
 }
 
-/* ---- a step that was broken off ---- */
+/* ---- a step that was interrupted ---- */
 
-static ls_exec_has kept(const ls_exec *x, int64_t step) {
+static ls_exec_has what_remains(const ls_exec *x, int64_t step) {
     if (!x->restarts) return LS_HAS_NOTHING;
     if (ls_store_has_computed(x->c.world->store, x->c.worker, step)) return LS_HAS_ALL;
     return x->at_step == step ? LS_HAS_PART : LS_HAS_NOTHING;
 }
 
-/* All do, or if this is broken off, too, all will. */
+/* All workers do this. If it is interrupted, too, the mark makes all do it in the next view. */
 static ls_status give_up_step(ls_exec *x, int64_t step, ls_error *e) {
     x->has = LS_HAS_NOTHING;
     ls_store_give_up_step(x->c.world->store, x->c.worker, step);
     return ls_barrier(x->c.world->group, e);
 }
 
-/* Nothing is kept where half a sum was made, or where a part of a sum stands in the place of
- * gradients that have to be computed again. */
-static ls_status agree_on_kept(ls_exec *x, int64_t step, ls_error *e) {
+/* Nothing is retained if a sum is half made, or if part of a sum has overwritten gradients that
+ * must be computed again. */
+static ls_status agree_on_rest(ls_exec *x, int64_t step, ls_error *e) {
     const ls_world *w = x->c.world;
     bool some = false, half = false;
-    x->has = kept(x, step);
+    x->has = what_remains(x, step);
     ls_store_check_sums(w->store, x->c.worker, step, &some, &half);
-    int32_t any[] = {x->has == LS_HAS_NOTHING, some, half}; /* of those with whom it sums first */
+    int32_t any[] = {x->has == LS_HAS_NOTHING, some, half}; /* of the workers it sums with first */
     LS_TRY(ls_all_reduce(w->shards, any, any, 3, LS_I32, LS_MAX, e));
     int32_t again = any[2] || (any[0] && any[1]);
     LS_TRY(ls_all_reduce(w->group, &again, &again, 1, LS_I32, LS_MAX, e));
@@ -194,10 +195,10 @@ static ls_status agree_on_kept(ls_exec *x, int64_t step, ls_error *e) {
 }
 
 ls_status ls_exec_take_up(ls_exec *x, int64_t step, ls_error *e) {
-    x->request = NULL; /* gone with its group */
+    x->request = NULL; /* it ended with its group */
     x->trace = NULL;
     atomic_store(&x->failed, false);
-    LS_TRY(agree_on_kept(x, step, e));
+    LS_TRY(agree_on_rest(x, step, e));
     if (x->has == LS_HAS_PART) return LS_OK;
     x->at_step = -1;
     if (x->next_load == step) return LS_OK;
@@ -253,10 +254,10 @@ static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
 
 static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_group_is_one(g); }
 
-/* What is known of a step that is broken off: parts of buckets' sums, where these are made in
- * memory that all share, in one order. Where gradients need not go soon, none is summed before all
- * are there: then nothing of them is lost with another worker. */
-static void look_at_restart(ls_exec *x) {
+/* Parts of buckets' sums survive an interruption if all workers share the memory in which they are
+ * made, in one order. If gradients need not be freed soon, no sum begins before all gradients are
+ * complete: then the loss of another worker costs none of them. */
+static void plan_restart(ls_exec *x) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
     x->at_step = -1;
@@ -277,7 +278,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     ls_plan_project(p, x->c.worker, &x->lanes);
     ls_plan_arena(p, x->c.worker, &x->places);
     count_shards(x);
-    look_at_restart(x);
+    plan_restart(x);
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);
@@ -320,8 +321,8 @@ void ls_exec_free(ls_exec *x) {
     free(x);
 }
 
-/* Backward comes to the last layer first. A block that a layer shares with the one below tells only
- * where no other does. */
+/* Backward runs the last layer first. A block that a layer shares with the one below is considered
+ * only if no other block overflowed. */
 const char *ls_exec_overflow(const ls_exec *x) {
     const ls_model *m = x->c.plan->c.model;
     const double *sums = x->c.world->sums;

@@ -1,11 +1,11 @@
-/* exec_all.c - all workers in one thread: the oracle, and the chaos, of exec.h. */
+/* exec_all.c - runs all workers in one thread: the oracle and the chaos executor of exec.h. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/random.h"
 #include "exec/exec_state.h"
 
-/* A communication of all workers, all of them in this thread: each is moved in turn. */
+/* Runs a communication of all workers, each of which is polled in turn. */
 static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
     const ls_action *a = &execs[0]->c.plan->actions[index];
     for (int w = 0; w < n; w++) {

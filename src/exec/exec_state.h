@@ -1,5 +1,5 @@
-/* exec_state.h - an executor's inside, for the files that it is made of: action.c does what an
- * action says, exec.c runs one worker's two lanes, exec_all.c all workers in one thread.
+/* exec_state.h - the executor from inside, for its files: action.c runs an action, exec.c one
+ * worker's two lanes, exec_all.c all workers in one thread.
  */
 #ifndef LS_EXEC_EXEC_STATE_H
 #define LS_EXEC_EXEC_STATE_H
@@ -9,21 +9,21 @@
 #include "exec/exec.h"
 #include "net/local/bell.h"
 
-/* One of the two lanes of a step in flight. The bell is rung when the other lane has gone on. */
+/* One of the two lanes of a step in flight. The other lane rings the bell when it has advanced. */
 typedef struct ls_exec_lane {
     ls_bell bell;
     atomic_int done; /* actions complete */
 } ls_exec_lane;
 
-/* What one thread has done of both lanes: actions complete. */
+/* Actions that one thread has completed, in each lane. */
 typedef struct ls_exec_progress {
     int at[LS_NLANES];
 } ls_exec_progress;
 
-/* What a worker has of a step that was broken off. */
+/* What a worker has of a step that was interrupted. */
 typedef enum ls_exec_has {
     LS_HAS_NOTHING,
-    LS_HAS_PART, /* of its gradients: its executor goes on where it was */
+    LS_HAS_PART, /* some of its gradients: its executor continues where it was */
     LS_HAS_ALL   /* all its gradients, in the store */
 } ls_exec_has;
 
@@ -43,58 +43,59 @@ struct ls_exec {
     const uint32_t *tokens;
     float loss_scale;
     bool knows_norm;
-    atomic_bool gives_up; /* this worker computes nothing more in this step */
-    bool gave_up;         /* one of all workers: nothing is changed */
+    atomic_bool gives_up; /* this worker computes no more in this step */
+    bool gave_up;         /* some worker gave up: the state does not change */
     ls_adamw_step update;
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
-    ls_request *request; /* the communication in flight, where one thread runs both lanes */
+    ls_request *request; /* the communication in flight, if one thread runs both lanes */
 
-    /* of a step that may be broken off */
-    int norm_at;         /* of the compute lane: when all gradients are there */
-    bool restarts;       /* sums that were broken off can be made again */
-    bool sums_last;      /* communication begins when all gradients are there */
-    ls_exec_progress at; /* where one thread runs both lanes */
-    int64_t at_step;     /* of which; -1: none */
-    ls_exec_has has;     /* when it begins */
-    int64_t next_load;
+    /* for a step that may be interrupted */
+    int norm_at;         /* in the compute lane: all gradients are complete here */
+    bool restarts;       /* what was computed before an interruption can be used after it */
+    bool sums_last;      /* communication begins only when all gradients are complete */
+    ls_exec_progress at; /* if one thread runs both lanes */
+    int64_t at_step;     /* the step in flight; -1: none */
+    ls_exec_has has;     /* at its beginning */
+    int64_t next_load;   /* the step that the loader gives next */
 
     ls_exec_lane lanes_state[LS_NLANES];
     ls_patience patience;
     pthread_t comm_thread;
     bool has_thread;
-    atomic_int given, taken; /* steps, to and from the communication thread; given -1: end */
-    atomic_bool failed;      /* one of the lanes */
+    atomic_int given,
+        taken;          /* steps given to, and done by, the communication thread; -1: it ends */
+    atomic_bool failed; /* in one of the lanes */
     ls_status comm_status;
     ls_error comm_error;
 
     int64_t times[LS_NLANES][LS_NACTION_KINDS]; /* each lane writes its own */
-    ls_trace *trace;                            /* NULL: nobody wants to know */
+    ls_trace *trace;                            /* NULL: nothing is traced */
 };
 
 /* ---- action.c ---- */
 
-/* A step begins. */
+/* Begins a step. */
 void ls_exec_begin(ls_exec *, const ls_step_in *);
-/* Runs any action to its end. */
+/* Runs an action to its end. */
 ls_status ls_exec_run_action(ls_exec *, int index, ls_error *);
 ls_status ls_exec_load(ls_exec *, ls_error *);
 
-/* A communication: started, then, when its request is complete, finished. */
+/* Starts a communication, and finishes it when its request is complete. */
 ls_status ls_exec_start_comm(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
 void ls_exec_finish_comm(ls_exec *, const ls_action *);
 
-/* Tells where this worker is, and begins to count the time. */
+/* Publishes the action that this worker runs, and returns the time. */
 int64_t ls_exec_enter(ls_exec *, int index);
-/* Counts it; `complete`: of the action nothing is left to do. */
+/* Adds the time since `begin`; complete: the action is done. */
 void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
 
 /* ---- exec.c ---- */
 
-/* Is the next action of a lane there, and are those of the other lane complete that it needs? */
+/* Does the lane have a next action, and is all complete that it needs of the other lane? */
 bool ls_exec_is_ready(const ls_exec *, const ls_exec_progress *, ls_lane);
-/* Starts the next communication where it may start, and looks whether it is done; `wait`: until it
- * is. */
+/* Starts the next communication if it is ready, and tests whether it is done; wait: waits for it.
+ */
 ls_status ls_exec_move_comm(ls_exec *, ls_exec_progress *, bool wait, ls_error *);
 
 #endif

@@ -6,7 +6,7 @@
 
 typedef struct ls_span {
     int action; /* of the plan */
-    int worker; /* who ran it; a communication has a span on each worker */
+    int worker; /* that ran it; a communication has a span on each worker */
     ls_lane lane;
     int64_t begin_ns, end_ns; /* from the beginning of the step */
 } ls_span;

@@ -1,11 +1,17 @@
 /* store.c - see store.h.
  *
- *     head | carried | workers [most] | kept blocks [most][threads]
- *          | for each area: steps, params, state | for each worker: gradients | for each worker: parts and sums
- *          | claims [V] | places [V]: gradients that are computed twice, and parts
- *          | for each worker: sums [buckets][2]
+ *     head
+ *     carried bytes
+ *     records of workers      [most]
+ *     blocks being updated    [most][threads], as they were before
+ *     areas                   [most]: steps, params, state
+ *     gradients               [most]
+ *     parts and sums          [most]
+ *     claims                  [V]
+ *     backups                 [V]: gradients that are computed twice, and parts
+ *     marks of sums           [most][buckets][2]
  *
- * Each part begins a page. There is room for any number of workers up to `most`; what none of them
+ * Each of them begins a page. There is room for any number of workers up to `most`; what no worker
  * touches takes no memory.
  */
 #include "exec/store.h"
@@ -21,8 +27,8 @@
 
 static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
 
-/* Sums of gradients that a worker needs at most, whatever its share: a cover, and the sum at hand.
- * What is not used takes no memory. */
+/* Gradient sums that a worker needs at most, whatever its range of virtual workers: those of a
+ * cover, and the current one. Unused ones take no memory. */
 static size_t most_sums(const ls_plan *p) {
     size_t log2 = 0;
     while ((1 << log2) < p->c.V) log2++;
@@ -91,7 +97,7 @@ void *ls_store_memory(ls_store *s, size_t *nbytes_p) {
 
 void *ls_store_carried(const ls_store *s) { return s->carried; }
 
-/* ---- where things lie ---- */
+/* ---- addresses ---- */
 
 unsigned char *ls_store_area_at(const ls_store *s, int area) {
     return s->areas + (size_t)area * s->area_nbytes;

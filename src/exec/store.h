@@ -1,13 +1,17 @@
 /* store.h - the state of a host's workers in memory that outlives them.
  *
- * Whoever starts the workers makes it, and they inherit it: parameters, moments and gradients, a
- * journal of each block, and what each worker has noted of the latest step that was decided. A step
+ * The process that starts the workers creates the store, and they inherit it: parameters, moments
+ * and gradients, a journal of each block, and each worker's note of the latest decided step. A step
  * is decided when some worker knows the norm of the whole gradient: then all gradients are reduced,
- * and whatever happens to the workers, ls_store_repair() can finish the update from what lies here.
- * Before that, nothing has changed, and the step is done again.
+ * and whatever happens to the workers, ls_store_repair() can finish the update from the store.
+ * Before that, nothing has changed, and the step is repeated.
  *
- * An area is one set of parameters and moments: one for all workers of a sharding group where they
- * share memory, else one a worker.
+ * An area is one set of parameters and moments. A sharding group that shares memory has one area
+ * for all its workers; otherwise each worker has its own.
+ *
+ * In headers of their own: store_step.h (the step in flight), store_backup.h (gradients that are
+ * computed twice), store_repair.h (after the death of workers), store_blocks.h (copies of the
+ * state).
  */
 #ifndef LS_EXEC_STORE_H
 #define LS_EXEC_STORE_H
@@ -17,41 +21,41 @@
 #include "optim/scaler.h"
 #include "plan/plan.h"
 
-/* What a step has given; the same at all workers. */
+/* The result of a step; the same at all workers. */
 typedef struct ls_step_out {
     ls_batch batch;
-    double loss;      /* mean over the tokens, nats */
+    double loss;      /* mean over the tokens, in nats */
     double grad_norm; /* before clipping */
-    bool skipped;     /* it overflowed */
+    bool skipped;     /* the gradient overflowed */
 } ls_step_out;
 
-/* What a worker notes when a step is decided. */
+/* A worker's note of a decided step. */
 typedef struct ls_store_note {
-    int64_t steps; /* complete with this one */
+    int64_t steps; /* complete, with this one */
     ls_adamw_step update;
     ls_step_out out;
     double lr, loss_scale;
-    int64_t updates;  /* before this step */
-    int64_t began_ns; /* this step */
-    ls_scaler scaler; /* after it */
+    int64_t updates;  /* applied before this step */
+    int64_t began_ns; /* when this step began */
+    ls_scaler scaler; /* after this step */
 } ls_store_note;
 
 typedef struct ls_store ls_store;
 
-/* For plans of this model and config with 1 to `most` workers of `threads` threads each. It carries
- * `carried_nbytes` bytes for the caller: all 0 at first, kept across views, never looked into. */
+/* For plans of this model and config with 1 to `most` workers of `threads` threads each. The store
+ * carries `carried_nbytes` bytes for the caller across views: all 0 at first, and never read. */
 ls_status ls_store_make(const ls_plan *, int most, int threads, size_t carried_nbytes,
                         ls_store **s_p, ls_error *);
-/* Those bytes, at the beginning of a page. */
+/* The carried bytes, at the beginning of a page. */
 void *ls_store_carried(const ls_store *);
 void ls_store_free(ls_store *);
 
-/* What of it is memory that workers share (ls_group_attach). */
+/* The store's memory, which workers share (ls_group_attach). */
 void *ls_store_memory(ls_store *, size_t *nbytes_p);
 
 /* ---- by workers ---- */
 
-/* Where worker `worker` has its state in a view, in `area`. */
+/* In this view the worker's state is in `area`. */
 void ls_store_place(ls_store *, int worker, int area);
 
 void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute type */
@@ -60,36 +64,36 @@ void *ls_store_grads(ls_store *, int worker);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
 ls_journal ls_store_journal(ls_store *, int worker);
 
-/* What the journal says of a block after so many steps; 0: nothing is there. */
+/* The journal's mark of a block after `steps` steps; 0: the block has no state. */
 static inline uint32_t ls_store_mark(int64_t steps) { return (uint32_t)steps + 1; }
-/* What the worker owns by the plan is there, after `steps` steps. */
+/* Marks all blocks that the worker owns by the plan: they have their state after `steps` steps. */
 void ls_store_mark_filled(ls_store *, const ls_plan *, int worker, int64_t steps);
-/* What the worker owns is not to be trusted: the next view takes others' copies. */
+/* The blocks that the worker owns may be wrong: the next view takes the copies of others. */
 void ls_store_distrust(ls_store *, int worker);
-/* All workers have filled their parts: from here on it is kept. Each host's first worker says it.
- */
+/* All workers have marked their blocks: the store has the state from now on. The first worker of
+ * each host calls it. */
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
-/* A worker notes that a step is decided. */
+/* Records the worker's note: a step is decided. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
 
-/* Is the state whole? Each view finds it out anew. */
+/* Is the state complete? Each view finds out anew. */
 typedef enum ls_store_finding {
     LS_STORE_UNKNOWN,
-    LS_STORE_WHOLE, /* the workers of this view have taken up all of it */
-    LS_STORE_LOST   /* some of it is on no host */
+    LS_STORE_WHOLE, /* the workers of this view have all of it */
+    LS_STORE_LOST   /* no host has some of it */
 } ls_store_finding;
 void ls_store_set_finding(ls_store *, ls_store_finding);
 ls_store_finding ls_store_get_finding(const ls_store *);
 
 /* ---- between views ---- */
 
-/* Steps decided, or -1: there is no state yet. */
+/* Steps that the state has had; -1: there is no state yet. */
 int64_t ls_store_steps(const ls_store *);
-/* What was noted of the latest decided step; false: none since ls_store_begin(). */
+/* The note of the state's last step; false: none since ls_store_begin(). */
 bool ls_store_last_note(const ls_store *, ls_store_note *note_p);
 ls_scaler ls_store_scaler(const ls_store *);
 
-/* The newest note of a step that is not finished here; false: there is none. */
+/* The newest note of a decided step that the state has not had yet; false: there is none. */
 bool ls_store_unfinished_note(const ls_store *, ls_store_note *note_p);
 
 #endif

@@ -18,14 +18,14 @@ double *ls_store_backup_parts(ls_store *s, int place) {
 static int take_place(ls_store *s, int64_t step, int most) {
     long long was = atomic_load(&s->head->places), next;
     do {
-        if (was / PLACES > step) return -1; /* this step is over */
+        if (was / PLACES > step) return -1; /* the step is over */
         next = was / PLACES == step ? was + 1 : step * PLACES + 1;
         if (next % PLACES > most) return -1;
     } while (!atomic_compare_exchange_weak(&s->head->places, &was, next));
     return (int)(next % PLACES) - 1;
 }
 
-/* A place that is taken for a virtual worker that another has claimed meanwhile stays empty. */
+/* If another worker claims vw meanwhile, the place stays empty. */
 int ls_store_backup_claim(ls_store *s, int vw, int64_t step, int most) {
     long long mark = 2 * step + 1, was = atomic_load(&s->claims[vw].mark);
     int place = was >= mark ? -1 : take_place(s, step, most < s->V ? most : s->V);

@@ -5,7 +5,7 @@
 
 #include "exec/store_inside.h"
 
-/* The area where the block has that mark, or -1. */
+/* The area in which the block has this mark; -1: none. */
 static int area_with(const ls_store *s, size_t block, uint32_t mark) {
     for (int i = 0; i < s->most; i++)
         if (atomic_load_explicit(&ls_store_block_steps(s, i)[block], memory_order_relaxed) == mark)

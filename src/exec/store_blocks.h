@@ -1,4 +1,5 @@
-/* store_blocks.h - blocks of the state, from area to area, and from host to host. */
+/* store_blocks.h - copies blocks of the state: between areas, between hosts, and for checkpoints.
+ */
 #ifndef LS_EXEC_STORE_BLOCKS_H
 #define LS_EXEC_STORE_BLOCKS_H
 
@@ -13,13 +14,13 @@ ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t s
 /* The scaler of this state. */
 ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 
-/* By a worker of a new view, in its area: takes up from other areas what it owns by this plan.
- * missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
+/* By a worker of a new view: copies the blocks that it owns by this plan from other areas to its
+ * own. missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
 void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
-/* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all its steps. */
+/* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all steps. */
 void ls_store_list_blocks(ls_store *, unsigned char *has);
-/* Of a block: master, m and v, each [LS_BLOCK], are copied to, or become those of the worker's
- * area, after all steps. The block is there, or missing. */
+/* Copy master, m and v of a block, each [LS_BLOCK], after all steps: from an area that has it, and
+ * into the worker's area, which lacks it. */
 void ls_store_read_block(ls_store *, size_t block, float *to);
 void ls_store_write_block(ls_store *, int worker, size_t block, const float *from);
 

@@ -35,7 +35,7 @@ static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
     for (int w = first; w < first + n; w++)
         if (!is_distrusted(s, w)) finish_update(s, p, w, note, &c);
     ls_compute_close(&c);
-    ls_store_decide(s, first, note); /* which another host may have told */
+    ls_store_decide(s, first, note); /* another host may have sent it */
     s->head->scaler = note->scaler;
     atomic_store(&s->head->steps, note->steps);
     return LS_OK;
@@ -43,7 +43,7 @@ static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
 
 ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
                           const ls_store_note *note, ls_error *e) {
-    if (ls_store_steps(s) < 0) return LS_OK; /* nothing to mend */
+    if (ls_store_steps(s) < 0) return LS_OK; /* there is no state */
     for (int w = first; w < first + n; w++) {
         if (is_distrusted(s, w)) ls_store_mark_owned(s, p, w, 0);
         ls_journal j = ls_store_journal(s, w);
@@ -55,21 +55,21 @@ ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
     return LS_OK;
 }
 
-/* Pages that are empty take no memory, but where the system can't take them back. */
-static void empty(void *memory, size_t nbytes) {
+/* The system takes the pages back, where it can. */
+static void clear(void *memory, size_t nbytes) {
     if (madvise(memory, nbytes, MADV_REMOVE) != 0) memset(memory, 0, nbytes);
 }
 
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
     atomic_store(&s->head->places, 0);
-    for (int w = 0; w < s->most; w++) { /* of a step that is to be done again */
+    for (int w = 0; w < s->most; w++) { /* a step that is repeated */
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
         ls_store_forget_step(s, w);
     }
     if (steps == ls_store_steps(s)) return;
-    if (steps < 0) { /* what was done will be done again, from memory that is clear */
-        for (int area = 0; area < s->most; area++) empty(ls_store_area_at(s, area), s->area_nbytes);
+    if (steps < 0) { /* training starts over, with memory that is clear */
+        for (int area = 0; area < s->most; area++) clear(ls_store_area_at(s, area), s->area_nbytes);
     }
     s->head->scaler = *scaler;
     atomic_store(&s->head->steps, steps);

@@ -1,21 +1,23 @@
-/* store_step.h - the step in flight, of which workers that stay keep what is done (exec/exec.h). */
+/* store_step.h - the step in flight: what survivors retain of it if it is interrupted
+ * (exec/exec.h).
+ */
 #ifndef LS_EXEC_STORE_STEP_H
 #define LS_EXEC_STORE_STEP_H
 
 #include "coll/algo/mark.h"
 #include "exec/store.h"
 
-/* All gradients of the worker are there, and are to be summed over workers now. */
+/* All gradients of the worker are complete, and are summed over workers next. */
 void ls_store_set_computed(ls_store *, int worker, int64_t step);
 bool ls_store_has_computed(const ls_store *, int worker, int64_t step);
-/* Where it notes what it has summed of a bucket: among those with whom it is sharded, or
- * (replicas) those with the same shard. */
+/* The mark in which a collective records the worker's progress with the sum of a bucket: in its
+ * sharding group, or among replicas. */
 ls_call_mark ls_store_sum_mark(ls_store *, int worker, int bucket, bool replicas, int64_t step);
-/* Is something summed? And something half, so that the step has to be done again? */
+/* *some_p: is a sum complete? *half_p: is one half made, so that the step must be repeated? */
 void ls_store_check_sums(const ls_store *, int worker, int64_t step, bool *some_p, bool *half_p);
-/* It is to be done again by all: looks like half a sum. */
+/* All workers must repeat the step: ls_store_check_sums() says so from now on. */
 void ls_store_give_up_step(ls_store *, int worker, int64_t step);
-/* Nothing that the worker has done of it counts any more. */
+/* Discards all that the worker has done in it. */
 void ls_store_forget_step(ls_store *, int worker);
 
 #endif

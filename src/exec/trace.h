@@ -1,7 +1,8 @@
-/* trace.h - when the actions of one worker ran: its executor notes them.
+/* trace.h - when the actions of one worker ran, as recorded by its executor.
  *
- * Made at set-up, with room for some steps; noting a span allocates nothing and takes no lock,
- * since each lane has its own part. ls_exec_trace() gives it to an executor, between steps.
+ * A trace has room for a number of steps from the start. Recording a span allocates nothing and
+ * takes no lock, since each lane has its own part. ls_exec_trace() gives the trace to an executor,
+ * between steps.
  */
 #ifndef LS_EXEC_TRACE_H
 #define LS_EXEC_TRACE_H
@@ -9,33 +10,34 @@
 #include "exec/span.h"
 
 typedef struct ls_trace_lane {
-    int nactions;   /* of the worker in a step */
-    int n;          /* noted in the step in flight */
-    bool open;      /* the next one has its beginning */
+    int nactions;   /* the worker's actions in a step */
+    int n;          /* recorded in the step in flight */
+    bool open;      /* the beginning of the next span is recorded */
     ls_span *spans; /* [nsteps][nactions] */
 } ls_trace_lane;
 
 typedef struct ls_trace {
     int worker;
-    int room, nsteps;    /* steps: at most, and begun */
+    int room, nsteps;    /* steps that fit, and steps begun */
     int64_t *origins_ns; /* [room] ls_clock_ns() where each began */
     ls_trace_lane lanes[LS_NLANES];
 } ls_trace;
 
 void ls_trace_open(ls_trace *, const ls_plan *, int worker, int nsteps);
-void ls_trace_free(ls_trace *); /* {0} is fine */
+void ls_trace_free(ls_trace *); /* {0} is allowed */
 
-/* The next step begins now. There must be room for it. */
+/* Begins the next step. There must be room for it. */
 void ls_trace_begin_step(ls_trace *);
 
-/* An action ran from begin_ns to end_ns, as ls_clock_ns() tells. One that is looked after now and
- * then comes in pieces: the first has its beginning, the last (complete) its end. Lanes may be
- * noted by two threads. */
+/* Records that an action ran from begin_ns to end_ns, by ls_clock_ns(). A communication that is
+ * polled is recorded in pieces: its span begins with the first and ends with the last (complete).
+ * Two threads may record the two lanes. */
 void ls_trace_add(ls_trace *, ls_lane, int action, int64_t begin_ns, int64_t end_ns, bool complete);
 
-/* Spans of a step, of both lanes. */
+/* The number of spans of a step, in both lanes. */
 int ls_trace_nspans(const ls_trace *);
-/* spans [ls_trace_nspans()]: lane by lane, times from the step's origin. */
+/* spans [ls_trace_nspans()]: those of a step, lane by lane, with times from the step's beginning.
+ */
 void ls_trace_spans(const ls_trace *, int step, ls_span *spans);
 
 #endif

@@ -1,5 +1,5 @@
-/* update.h - the update of a bucket, as its owner does it: by the executor, or when the owner has
- * died, by the store. */
+/* update.h - updates a bucket: the executor calls it, and the store when the bucket's owner died.
+ */
 #ifndef LS_EXEC_UPDATE_H
 #define LS_EXEC_UPDATE_H
 
@@ -19,8 +19,8 @@ typedef struct ls_update {
     int64_t steps; /* complete with this one */
 } ls_update;
 
-/* Updates what the worker owns of a bucket. With a journal, blocks that have had the step are
- * passed over. */
+/* Updates the part of a bucket that the worker owns. With a journal, skips blocks that have had the
+ * step. */
 void ls_update_bucket(const ls_update *, const ls_compute *, int bucket);
 
 #endif

@@ -34,7 +34,7 @@ static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
     return LS_OK;
 }
 
-/* What is this worker's own, whoever else there is. */
+/* The buffers that no other worker writes. */
 static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
     w->grads = ls_group_alloc(w->group, ls_plan_grads_nbytes(p, ls_group_rank(w->group)));
     w->parts = ls_group_alloc(w->group, ls_plan_scalars_nbytes(p));
@@ -43,7 +43,7 @@ static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
     return take_wide(w, p, e);
 }
 
-/* The groups of the sharding, where there are several. */
+/* The sharding groups and replicas, if there is more than one sharding group. */
 static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
     w->shards = w->group;
@@ -52,7 +52,8 @@ static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     return ls_group_split(w->group, rank % n, rank, &w->replicas, e);
 }
 
-/* A part of the disk is made sure of, else a write to it would kill. Worker 0 collects all. */
+/* Reserves room on the disk for what this worker writes: else a write without room would kill it.
+ * Worker 0 collects all of the state. */
 static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void **state_p,
                           ls_error *e) {
     ls_bucket all = {0, p->c.model->nfloats, 0, 0};
@@ -83,7 +84,7 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group);
     LS_TRY(ls_world_rejoin(w, p, w->group, e));
     w->one = w->one_state = ls_plan_shards_moments(p) && ls_group_is_one(w->shards);
-    int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* other groups may have others */
+    int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* groups may differ in that */
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
     w->params = ls_store_params(w->store, area);
@@ -121,7 +122,7 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *st
     return s == LS_OK ? take_own(w, p, e) : s;
 }
 
-/* The sharding's groups, without anyone to wait for. */
+/* The same for all workers in this thread, which must not wait for each other. */
 static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
     int n = ls_plan_shards(p), replicas = ls_plan_replicas(p);
     ls_group **groups = LS_NEW_ARRAY(ls_group *, (size_t)p->c.nworkers);
@@ -188,10 +189,10 @@ void ls_world_round(const ls_world *w, const ls_plan *p, const ls_compute *c, si
                         ls_flat_at_mut(p->c.compute, w->params, first));
 }
 
-/* ---- what comes and goes ---- */
+/* ---- transient memory ---- */
 
-/* Whole pages of elements [first, end) become empty. Shared memory is removed from its file,
- * private pages are forgotten. */
+/* Returns the whole pages of elements [first, end) to the system. Shared memory is removed from its
+ * file, private pages are discarded. */
 static void drop_range(void *x, size_t size, size_t first, size_t end) {
     const uintptr_t page = 4096;
     uintptr_t a = ((uintptr_t)x + first * size + page - 1) / page * page;
@@ -222,7 +223,8 @@ static bool is_gathered(const ls_world *w, const ls_plan *p, int bucket) {
     return !w->one && ls_plan_gathers(p, bucket);
 }
 
-/* The parameters of a bucket, from those who own its shards to all. counts [shards]: for use. */
+/* Sends the parameters of a bucket from the owners of its shards to all. counts [shards]: scratch.
+ */
 static ls_status gather_bucket(ls_world *w, const ls_plan *p, int k, size_t *counts, ls_error *e) {
     ls_dtype type = p->c.compute;
     size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
@@ -231,7 +233,8 @@ static ls_status gather_bucket(ls_world *w, const ls_plan *p, int k, size_t *cou
                            ls_flat_at_mut(type, w->params, p->buckets[k].first), counts, type, e);
 }
 
-/* Where parameters are one copy the wait is for all to have written their parts. */
+/* If there is one copy of the parameters, the barrier waits until all workers have written theirs.
+ */
 ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_error *e) {
     int rank = ls_group_rank(w->group);
     unsigned char *missing = ls_alloc(p->c.model->nfloats / LS_BLOCK);
@@ -254,7 +257,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->together) return LS_OK;
-    if (w->one) return ls_barrier(w->shards, e); /* all have written their shards */
+    if (w->one) return ls_barrier(w->shards, e); /* until all have written their shards */
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
@@ -269,7 +272,7 @@ void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
             ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
 }
 
-/* Every shard of x that is another worker's goes to the first of the sharding group. */
+/* Sends every shard of x from its owner to the first worker of the sharding group. */
 static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
     int rank = ls_group_rank(w->shards);
     for (int k = 0; k < p->nbuckets; k++)
@@ -286,7 +289,7 @@ static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->together || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->one) LS_TRY(ls_barrier(w->shards, e));
-    if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica of it */
+    if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
     if (!w->one_state) {
         LS_TRY(collect(w, p, w->m, e));
         LS_TRY(collect(w, p, w->v, e));
@@ -295,7 +298,7 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     return !w->one && ls_plan_shards_params(p) ? collect(w, p, w->params, e) : LS_OK;
 }
 
-/* Pages of a file go by themselves where memory is short. */
+/* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     if (w->one_state || w->in_file || !ls_plan_shards_moments(p)) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));

@@ -1,11 +1,10 @@
-/* world.h - the buffers of one worker that outlive a step, and which of them are shared.
+/* world.h - the buffers of one worker that outlive a step, and which of them workers share.
  *
- * Gradients lie where the other workers of the host can read them. Where all workers share memory
- * and moments are sharded, parameters and moments are one copy: the owner of a shard reduces,
- * updates and writes each parameter once, and gathering them moves nothing. Else each worker has
- * buffers of its own. They have the full length, so that every element is at its place; of what is
- * sharded a worker touches its part alone, and what is given back after use (Free) is empty pages
- * again.
+ * The other workers of the host can read a worker's gradients. If all workers share memory and
+ * moments are sharded, there is one copy of parameters and moments: the owner of a shard reduces,
+ * updates and writes each parameter once, and an AllGather moves nothing. Otherwise each worker has
+ * buffers of its own. These have the full length, so that every element is at its place. Of what is
+ * sharded a worker touches only its shard, and Free returns the pages of the rest to the system.
  */
 #ifndef LS_EXEC_WORLD_H
 #define LS_EXEC_WORLD_H
@@ -15,62 +14,64 @@
 
 typedef struct ls_world {
     ls_group *group;    /* of all workers */
-    ls_group *shards;   /* those among which one copy is sharded; may be `group` */
-    ls_group *replicas; /* those that have the same shard; NULL where there is one copy */
-    bool one;           /* params are one copy for all workers of `shards` */
-    bool one_state;     /* and so are master, m and v */
-    bool mine[2];       /* this world frees them: params; master, m and v */
-    bool together;      /* with those of all other workers, in one thread */
-    bool in_file;       /* master, m and v lie in a file */
+    ls_group *shards;   /* its sharding group; may be `group` */
+    ls_group *replicas; /* workers with the same shard; NULL: one sharding group */
+    bool one;           /* `shards` has one copy of params */
+    bool one_state;     /* and one of master, m and v */
+    bool mine[2];       /* this world frees params; master, m and v */
+    bool together;      /* all workers are in one thread */
+    bool in_file;       /* master, m and v are in a file */
     void *params;       /* [nfloats] of the plan's compute type */
-    float *master;      /* [nfloats] what is trained: params, where these are f32 */
+    float *master;      /* [nfloats] f32 parameters: params, if these are f32 */
     float *m, *v;       /* [nfloats] */
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
-    double *parts;      /* [ls_plan_nscalars] this worker's norms and losses, else 0 */
-    double *sums;       /* [ls_plan_nscalars] of all workers */
-    ls_store *store;    /* where all this lies, and outlives the worker; NULL: it does not */
-    ls_journal journal; /* there */
+    double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
+    double *sums;       /* [ls_plan_nscalars] sums over all workers */
+    ls_store *store;    /* has all this, and outlives the worker; NULL: the world has it */
+    ls_journal journal; /* in the store */
 } ls_world;
 
-/* Collective. Everything lies in the store, as it was left there; store NULL: all is new and clear.
- * dir (without a store): where the optimizer's state lies in a file, which has no name and goes
- * when the world is closed; NULL: in memory. */
+/* Collective. With a store all buffers are in it, as they were left; store NULL: all are new, and
+ * clear. dir (without a store): the directory of a nameless file for the optimizer's state, which
+ * ends with the world; NULL: the state is in memory. */
 ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_store *store, const char *dir,
                         ls_error *);
-/* Its groups are closed, the memory stays; collective: goes on with another group of the same
- * workers. With a store. */
+/* With a store. Part closes the groups, and keeps the memory; rejoin (collective) continues with
+ * another group of as many workers. */
 void ls_world_part(ls_world *);
 ls_status ls_world_rejoin(ls_world *, const ls_plan *, ls_group *, ls_error *);
-/* Norms and losses of a step that was broken off go. With a store. */
+/* With a store: clears norms and losses of an interrupted step. */
 void ls_world_clear(const ls_world *, const ls_plan *);
-/* Collective, in a new view: takes up the state that the last one left in the store. */
+/* Collective, in a new view: takes over the state that the last view left in the store. */
 ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, ls_error *);
-/* All workers of the plan in the calling thread: worlds, groups [nworkers]. one: as above, which
- * needs moments that are sharded. */
+/* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].
+ * one: a sharding group has one copy, as above; needs sharded moments. */
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool one,
                             ls_error *);
 void ls_world_close(ls_world *, const ls_plan *);
 
-/* The memory of a transient buffer goes back to the system, but for this worker's shard. */
+/* Returns the memory of a transient buffer to the system, except this worker's shard. */
 void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
 
-/* Collective: afterwards all workers have all parameters; where these are sharded, until dropped.
- */
+/* Collective: afterwards all workers have all parameters; sharded ones until they are dropped. */
 ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
-/* Of elements [first, end): params rounded from master. */
+/* Rounds elements [first, end) of master to params. */
 void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_t first,
                     size_t end);
 void ls_world_drop_params(const ls_world *, const ls_plan *);
 
-/* Of a bucket's optimizer state what is not owned is given back. */
+/* Returns the memory of a bucket's optimizer state to the system, except what the worker owns. */
 void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
 
-/* Collective: afterwards worker 0 has all of master, m and v. Drop gives others' shards back. */
+/* Collective: afterwards worker 0 has all of master, m and v. Drop returns the memory of other
+ * workers' shards. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
 void ls_world_drop_collected(ls_world *, const ls_plan *);
 
-/* Bytes of parameters, gradients and moments that are in memory now; one copy counts in parts. */
+/* Bytes of parameters, gradients and moments in memory now; a worker counts its part of a shared
+ * copy.
+ */
 size_t ls_world_resident_nbytes(const ls_world *, const ls_plan *);
 
 #endif
