@@ -1,6 +1,6 @@
-/* compute.h - what a worker computes with: kernels, threads, and scratch memory for each thread.
+/* compute.h - what a worker computes with: kernels, threads, and scratch memory of each thread.
  *
- * Owned by one worker. Scratch is allocated once; its contents last only within one call.
+ * Owned by one worker. Scratch is allocated once; its contents are valid only within one call.
  */
 #ifndef LS_TENSOR_COMPUTE_H
 #define LS_TENSOR_COMPUTE_H
@@ -26,7 +26,7 @@ void ls_compute_close(ls_compute *);
 float *ls_compute_scratch(const ls_compute *, int thread);   /* [scratch_floats] */
 float *ls_compute_gemm_work(const ls_compute *, int thread); /* see gemm.c */
 
-/* Bytes that ls_compute_init() will map. */
+/* The number of bytes that ls_compute_init() maps. */
 size_t ls_compute_nbytes(int nthreads, size_t scratch_floats);
 
 #endif

@@ -1,10 +1,10 @@
-/* dtype.c - names and sizes of element types and operations. A number that is none of them has the
- * name "?" and size 0: it may come from another worker and is then named in a message. */
+/* dtype.c - names and sizes of element types and operations. An unknown number has the name "?" and
+ * size 0: it may come from another worker, and a message then names it. */
 #include "tensor/dtype.h"
 
 #include <string.h>
 
-/* Kinds of elements; an operation takes some of them. */
+/* Kinds of elements, as a mask: an operation is defined for some of them. */
 enum { FLOAT = 1, INTEGER = 2, BOOL = 4, PAIR = 8 };
 
 static const struct {

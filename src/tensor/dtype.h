@@ -1,21 +1,21 @@
-/* dtype.h - names and sizes of element types and operations; what is public is in group.h. */
+/* dtype.h - names and sizes of element types and operations; the public part is in group.h. */
 #ifndef LS_TENSOR_DTYPE_H
 #define LS_TENSOR_DTYPE_H
 
 #include "lockstep/group.h"
 
 bool ls_dtype_is_float(ls_dtype dtype);
-/* What an element's address is a multiple of. */
+/* The alignment of an element. */
 size_t ls_dtype_align(ls_dtype dtype);
-/* Is there such an operation on such elements? */
+/* True if the operation is defined for elements of the type. */
 bool ls_op_takes(ls_op op, ls_dtype dtype);
-/* What it takes, for messages: "integers". */
+/* The types that it is defined for, for messages: "integers". */
 const char *ls_op_takes_what(ls_op op);
-/* bf16 or f16: widened to f32 to be reduced. */
+/* True for bf16 and f16, which are widened to f32 for reductions. */
 static inline bool ls_dtype_is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
 
-/* The type or operation of that name, as ls_dtype_name() and ls_op_name() spell it. False: there is
- * none, or name is NULL. */
+/* Finds the type or operation of a name, spelt as by ls_dtype_name() and ls_op_name(). False: there
+ * is none, or name is NULL. */
 bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p);
 bool ls_op_from_name(const char *name, ls_op *op_p);
 

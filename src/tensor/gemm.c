@@ -2,9 +2,9 @@
  *
  * Goto's scheme: b is packed in panels of KC x NC (strips of tile_n columns), a in blocks of MC x
  * KC (strips of tile_m rows); a tile of c stays in registers while k runs over the panel. Panels
- * follow each other in the order of k, and a tile goes on from what c holds, so the chain is never
- * broken. Threads split the columns or the rows of c, whichever are more, and each packs for
- * itself.
+ * are taken in the order of k, and a tile continues from the values in c, so each element remains
+ * one chain. Threads split the columns or the rows of c, whichever are more, and each packs its own
+ * operands.
  *
  * Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34
  * (2008), article 12.
@@ -15,27 +15,27 @@
 #include <string.h>
 
 enum {
-    STRIPS = 2,       /* of b, packed together: longer pieces of memory */
-    FEW_STRIPS = 8,   /* of b, for which packing a costs more than it saves */
-    AHEAD_ROWS = 512, /* with more, b's first way from memory is a small part */
+    STRIPS = 2,       /* strips of b packed together, for longer contiguous reads */
+    FEW_STRIPS = 8,   /* with at most this many strips of b, packing a does not pay */
+    AHEAD_ROWS = 512, /* with more rows, fetching b from memory is a small part of the time */
     LINE = 64
 };
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* A block of a, a strip of packed b, and where their product belongs. */
+/* A block of a, a strip of packed b, and the place of their product. */
 typedef struct column {
     int64_t m, n, depth;
     const float *a; /* row i begins at i * a_row; values of a tile are rs, cs apart */
     int64_t a_row, rs, cs;
-    const float *rest; /* packed: the rows that fill no tile */
+    const float *rest; /* packed: the rows that do not fill a tile */
     const float *b;
-    const float *start; /* [tile_n]; NULL: go on from c */
+    const float *start; /* [tile_n]; NULL: continue from c */
     float *c;
     int64_t ldc;
 } column;
 
-/* One tile at the edge of c goes through a full tile in memory of its own. */
+/* A tile at the edge of c is computed in a full tile in separate memory. */
 static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m) {
     float full[LS_TILE_MOST] = {0};
     float *c = x->c + i * x->ldc;
@@ -47,17 +47,18 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
 }
 
-/* Memory that will be packed next: `count` segments of `nbytes`, `stride` bytes apart. It is
- * fetched some lines a tile. */
+/* Memory that will be packed next: `count` segments of `nbytes`, `stride` bytes apart. Each tile
+ * prefetches a few lines of it. */
 typedef struct ahead {
     const char *p;
     int64_t count, nbytes, stride;
-    int64_t segment, at; /* how far it has come */
-    int64_t share;       /* lines a tile */
+    int64_t segment, at; /* the next to prefetch */
+    int64_t share;       /* lines for each tile */
 } ahead;
 
-/* Of the next n columns. What is multiplied with many rows is fetched often enough by itself, and
- * the rows of a gradient (a is transposed) have just been in use. */
+/* The prefetch for the next n columns of b. None if b is multiplied with many rows, since fetching
+ * it is then cheap beside the products; none for a gradient (a is transposed), whose rows were just
+ * used. */
 static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, const float *p,
                       int64_t n) {
     if (n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1) return (ahead){0};
@@ -93,7 +94,7 @@ static void run_column(const ls_kernels *k, const column *x, ahead *next) {
     }
 }
 
-/* A product over nothing: c is what its chains start with. */
+/* K = 0: c gets the values that its chains start from. */
 static void start_only(const ls_gemm_job *g) {
     if (g->start == LS_GEMM_ADD) return;
     for (int64_t i = 0; i < g->M; i++)
@@ -101,15 +102,15 @@ static void start_only(const ls_gemm_job *g) {
             g->c[i * g->ldc + j] = g->start == LS_GEMM_BIAS ? g->bias[j] : 0.0f;
 }
 
-/* The rows [i, i + m) of a panel of a: packed, or where only few strips of b use them, as they lie;
- * but for the rows that fill no tile. */
+/* The rows [i, i + m) of a panel of a: packed, or, if only few strips of b use them, in place
+ * except for the rows that do not fill a tile. */
 static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int64_t p,
                       int64_t depth, float *packed) {
     ls_matrix a = {g->a.p + i * g->a.rs + p * g->a.cs, g->a.rs, g->a.cs};
     column x = {.m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
     int64_t full = x.m / k->tile_m * k->tile_m;
-    bool as_it_lies = g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
-    if (as_it_lies) {
+    bool in_place = g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
+    if (in_place) {
         x.a = a.p, x.a_row = a.rs, x.rs = a.rs, x.cs = a.cs;
         if (full < x.m) k->pack_a(x.m - full, depth, a.p + full * a.rs, a.rs, a.cs, packed);
         x.rest = packed;
@@ -121,13 +122,13 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
     return x;
 }
 
-/* Places [p, p + depth) of k, columns [j, j + n). */
+/* The part [p, p + depth) of k, for columns [j, j + n). */
 typedef struct panel {
     int64_t p, depth, j, n;
 } panel;
 
-/* Strips of b are packed when the first rows need
- * them, and used at once; where these are all rows, the next strips take their place. */
+/* Strips of b are packed when the first block of rows needs them, and used at once; if that block has
+ * all rows, the next strips overwrite them. */
 static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float *packed_a,
                       float *packed_b) {
     const int64_t p = of.p, depth = of.depth, j = of.j, n = of.n;

@@ -5,7 +5,7 @@
 
 #include "tensor/dtype.h"
 
-enum { UNIT = 32 }; /* columns: at least a cache line in 16 bits, too */
+enum { UNIT = 32 }; /* columns: at least a cache line, also of 16-bit values */
 
 void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, int64_t end) {
     size_t n = (size_t)(end - first);

@@ -1,7 +1,7 @@
-/* gemv.h - products of one row, at the speed at which memory gives the weights.
+/* gemv.h - products of one row, at the speed at which memory delivers the weights.
  *
- * Every element has the bits that ls_gemm() gives it: one chain of multiply-adds over k, in order.
- * Weights may be kept in 16 bits; they are widened in registers, so half the bytes are read.
+ * Every element has the bits of ls_gemm()'s result: one chain of multiply-adds over k, in order.
+ * Weights may be stored in 16 bits; they are widened in registers, so half the bytes are read.
  */
 #ifndef LS_TENSOR_GEMV_H
 #define LS_TENSOR_GEMV_H
@@ -17,13 +17,13 @@ typedef struct ls_gemv_job {
     float *y;         /* [N]; does not overlap x */
 } ls_gemv_job;
 
-/* Columns [first, end) of y, in the calling thread. */
+/* Computes columns [first, end) of y in the calling thread. */
 void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int64_t end);
 
-/* A thread's columns, for ls_gemv_columns() inside ls_pool_run(): whole cache lines. */
+/* A thread's columns, in whole cache lines, for ls_gemv_columns() inside ls_pool_run(). */
 void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
 
-/* With all threads of the worker. Not from inside ls_pool_run(). */
+/* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
 void ls_gemv(const ls_compute *, const ls_gemv_job *);
 
 /* y [V] = x [C] . w [V, C]^T, chains from 0, with all threads. */

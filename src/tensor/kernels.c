@@ -1,4 +1,4 @@
-/* kernels.c - which variant runs here. */
+/* kernels.c - chooses the variant for this processor. */
 #include "tensor/kernels.h"
 
 #ifdef LS_HAVE_AVX2
@@ -24,8 +24,8 @@ static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
 #endif
 #ifdef LS_HAVE_AVX2
 extern const ls_kernels ls_kernels_avx2;
-/* clang 14 has no name for F16C in __builtin_cpu_supports(). Asked once: virtual machines take long
- * to answer. */
+/* clang 14's __builtin_cpu_supports() does not know F16C. CPUID is read once, since it is slow in
+ * virtual machines. */
 static bool has_f16c(void) {
     static atomic_int answer; /* 1 no, 2 yes */
     if (!atomic_load(&answer)) {

@@ -1,13 +1,13 @@
 /* kernels.h - the inner loops, one table for each kind of processor.
  *
- * Every variant gives the same bits (see vec.h). ls_kernels_pick() chooses the fastest that this
- * processor runs; LOCKSTEP_CPU=NAME in the environment forces one. Kernels allocate
- * nothing, run in one thread, and take any sizes from 0 unless said otherwise; pointers need not be
+ * Every variant gives the same bits (see vec.h). ls_kernels_pick() chooses the fastest one that
+ * runs on this processor; LOCKSTEP_CPU=NAME in the environment forces one. Kernels allocate
+ * nothing, run in one thread, and accept all sizes from 0 unless noted; pointers need not be
  * aligned. Matrices are row-major.
  *
- * Order of sums: along a row, 16 lanes (element i goes to lane i mod 16), then a fixed tree over
- * the lanes; down a column, one chain in the order of rows that continues from what the output
- * holds.
+ * Order of sums: along a row, 16 lanes (element i belongs to lane i mod 16), then a fixed tree over
+ * the lanes; down a column, one chain in the order of rows, which continues from the value in the
+ * output.
  */
 #ifndef LS_TENSOR_KERNELS_H
 #define LS_TENSOR_KERNELS_H
@@ -17,10 +17,10 @@
 #include "base/error.h"
 #include "lockstep/group.h"
 
-/* The GEMM's tile at most: elements, columns. */
+/* The most elements and columns of the GEMM's tile. */
 enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
 
-/* What AdamW needs beside the arrays; the same for all elements of a step. */
+/* AdamW's scalars, the same for all elements of a step. */
 typedef struct ls_adamw_step {
     float lr, beta1, beta2, eps, weight_decay;
     float correct1, correct2; /* 1 / (1 - beta^t) */
@@ -30,19 +30,19 @@ typedef struct ls_adamw_step {
 typedef struct ls_kernels {
     const char *name;
 
-    /* GEMM (gemm.c drives these). A tile of c is [tile_m, tile_n]; packed a is strips of tile_m
-     * rows [K, tile_m], packed b strips of tile_n columns [K, tile_n]; beyond the matrix are
-     * zeros. gemm_tile takes a with strides, one of them 1 (packed: 1 and tile_m), and b packed;
-     * chains go on from c, or (start) begin with start [tile_n]. */
+    /* GEMM, called by gemm.c. A tile of c is [tile_m, tile_n]; packed a is strips of tile_m rows
+     * [K, tile_m], packed b strips of tile_n columns [K, tile_n], both padded with zeros. gemm_tile
+     * takes a with strides, one of which is 1 (packed: 1 and tile_m), and b packed; chains continue
+     * from c or, if start is not NULL, begin with start [tile_n]. */
     int tile_m, tile_n;
     void (*gemm_tile)(int64_t K, const float *a, int64_t rs, int64_t cs, const float *b,
                       const float *start, float *c, int64_t ldc);
     void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 
-    /* Products of one row (gemv.c drives these; shapes there). Weights are f32, bf16 or f16, and
-     * are read once, at the speed of memory. y [N] += x [K] . w [K, N], rows of w ld apart; each
-     * element of y is one chain over K that goes on from what y holds. */
+    /* Products of one row, called by gemv.c (shapes there). Weights are f32, bf16 or f16, and are
+     * read once, at the speed of memory. y [N] += x [K] . w [K, N], rows of w ld apart; each
+     * element of y is one chain over K that continues from its value. */
     void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                  float *y);
     /* y [V] = x [C] . w [V, C]^T, chains over C from 0. */
@@ -53,7 +53,7 @@ typedef struct ls_kernels {
     void (*layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma,
                       const float *beta, float *y, float *mean, float *rstd);
     /* dx = residual + the gradient through the norm; residual, dx [rows, C] may be the same;
-     * residual NULL counts as zeros. */
+     * residual NULL means zeros. */
     void (*layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x,
                          const float *gamma, const float *mean, const float *rstd,
                          const float *residual, float *dx);
@@ -65,13 +65,14 @@ typedef struct ls_kernels {
     /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
     void (*column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 
-    /* GELU, the tanh form of GPT-2; x and y may be the same. Back: dx, which may be dy, and y. */
+    /* GELU in the tanh form of GPT-2; x and y may be the same. The backward pass computes dx, which
+     * may be dy, and y. */
     void (*gelu)(int64_t n, const float *x, float *y);
     void (*gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
 
-    /* Rows of attention scores in place. Row i [width] holds the scores of query first + i; keys
-     * after it are masked. Forward: s = softmax(scale * s); writes the row's maximum and 1/sum to
-     * stat [rows, 2]. Again: the same probabilities from scores and stat. */
+    /* Softmax of rows of attention scores, in place. Row i [width] has the scores of query first +
+     * i; later keys are masked. Forward: s = softmax(scale * s), and the row's maximum and 1/sum go
+     * to stat [rows, 2]. Again: the same probabilities from scores and stat. */
     void (*softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
                            float *stat);
     void (*softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
@@ -98,20 +99,19 @@ typedef struct ls_kernels {
     /* Elements of any type (group.h says what an operation means); pointers are aligned to an
      * element.
      *
-     * out = a op b; out may be a or b, and overlaps neither otherwise. LS_AVG does as LS_SUM.
-     * The operation takes the type (ls_op_takes).
-     * 16-bit floats are computed in f32 and rounded once more, to the nearest, ties to even. A NaN
-     * is 0x7fc00000, 0x7ff8000000000000, 0x7fc0 or 0x7e00 from minimum and maximum and wherever a
-     * 16-bit float is rounded, whatever it came from; sums and products of f32 and f64 promise only
-     * a NaN. */
+     * out = a op b; out may be a or b, but must not overlap them otherwise. LS_AVG is the same as
+     * LS_SUM here. The operation must be defined for the type (ls_op_takes).
+     * 16-bit floats are computed in f32 and rounded once more, to nearest, ties to even. Minimum,
+     * maximum and rounding to a 16-bit float produce only the NaNs 0x7fc00000, 0x7ff8000000000000,
+     * 0x7fc0 and 0x7e00; sums and products of f32 and f64 may produce any NaN. */
     void (*combine)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out);
     /* The same into two outputs; either may be a or b. */
     void (*combine_both)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out,
                          void *also);
     /* x = x / by, a division; floating point only. by > 0. */
     void (*average)(ls_dtype, size_t n, int by, void *x);
-    /* Between 16-bit floats (LS_BF16, LS_F16) and f32; x and y don't overlap. Narrow rounds to the
-     * nearest, ties to even. */
+    /* Conversions between 16-bit floats (LS_BF16, LS_F16) and f32; x and y don't overlap. Narrow
+     * rounds to nearest, ties to even. */
     void (*widen)(ls_dtype from, size_t n, const void *x, float *y);
     void (*narrow)(ls_dtype to, size_t n, const float *x, void *y);
 } ls_kernels;
@@ -120,10 +120,10 @@ typedef struct ls_kernels {
  * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 
-/* The variant of that name if it exists and runs here, else NULL. */
+/* The variant with this name if it exists and runs here, else NULL. */
 const ls_kernels *ls_kernels_named(const char *name);
 
-/* The variants that run here, i = 0, 1 ...: the fastest first, portable last, then NULL. */
+/* The variants that run here, for i = 0, 1 ...: the fastest first, portable last, then NULL. */
 const ls_kernels *ls_kernels_at(int i);
 
 #endif

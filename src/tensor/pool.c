@@ -1,12 +1,12 @@
 /* pool.c - see pool.h.
  *
  * The caller writes the job and raises `round`; helpers see it, run the job and lower `busy`. Both
- * sides look for a while and then sleep in the kernel (futex), since a step has many short jobs but
- * a worker may also wait long for others. Threads that share cores sleep at once: those that look
- * would keep the core from those that are waited for.
+ * sides spin for a while and then sleep in the kernel (futex), since a step has many short jobs but
+ * a worker may also wait long for others. Threads that share cores sleep at once: spinning would
+ * take the core from the threads that they wait for.
  *
- * No wake-up is lost: a sleeper is counted, then looks for the last time; who wakes has stored what
- * is waited for, then looks for sleepers.
+ * No wake-up is lost: a sleeper first counts itself, then checks the value a last time; a waker
+ * first stores the value, then checks for sleepers.
  */
 #include "tensor/pool.h"
 
@@ -29,8 +29,8 @@ struct ls_pool {
     ls_pool_fn *fn;
     void *arg;
     atomic_int spins;
-    atomic_uint round; /* of jobs given out */
-    atomic_uint busy;  /* helpers still in the job */
+    atomic_uint round; /* number of the current job */
+    atomic_uint busy;  /* helpers that have not finished the job */
     atomic_int helpers_asleep, caller_asleep;
     atomic_bool quit;
 };
@@ -102,7 +102,7 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
             return ls_fail(e, LS_ENOMEM, "parallel.threads: thread %d can't be started: %s", i,
                            strerror(failed));
         }
-        p->nthreads = i + 1; /* helpers read it only in a job */
+        p->nthreads = i + 1; /* helpers read it only during a job */
     }
     *p_p = p;
     return LS_OK;

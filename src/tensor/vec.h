@@ -6,21 +6,15 @@
  * are one AVX-512 register, two of AVX2, four of NEON.
  *
  * vec_NAME.h is a variant's part:
- *
- * - v16, and v_set1, v_load, v_store, v_add, v_sub, v_mul, v_div, v_sqrt;
- *
- * - v_max, v_min: a > b ? a : b and a < b ? a : b, also for NaN and zeros;
- *
- * - v_fma: a * b + c, rounded once;
- *
- * - v_pow2: 2^i for the integer i in the low bits of the pattern (see v_exp);
- *
- * - v_transpose4: out[k * row + i] = p[i][k] for i in 0..3, k in 0..7: any 32 bits, not aligned;
- *
- * - where it has instructions for 16-bit floats: V_HALF, and the functions under it below;
- *
- * - for the GEMM's tile vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma. The tile
- * has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns.
+ *  - v16, and v_set1, v_load, v_store, v_add, v_sub, v_mul, v_div, v_sqrt;
+ *  - v_max, v_min: a > b ? a : b and a < b ? a : b, also for NaN and zeros;
+ *  - v_fma: a * b + c, rounded once;
+ *  - v_pow2: 2^i for the integer i in the low bits of the pattern (see v_exp);
+ *  - v_transpose4: out[k * row + i] = p[i][k] for i in 0..3, k in 0..7; any 32-bit values, not
+ *    aligned;
+ *  - if the processor has instructions for 16-bit floats: V_HALF, and the functions under it below;
+ *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma. The
+ *    tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns.
  *
  * Included by src/tensor/kernels/ only.
  */
@@ -43,8 +37,8 @@ enum { LS_LANES = 16 };
 #include "tensor/vec_portable.h"
 #endif
 
-/* Sixteen 16-bit floats in f32, exactly: those at p, or of each lane of `a`, which has two, the
- * second if `odd`, else the first. */
+/* Sixteen 16-bit floats widened to f32, exactly: those at p, or one of the two in each lane of `a`,
+ * the second if `odd`, else the first. */
 #ifndef V_HALF
 static inline v16 v_of_bits(const uint32_t u[LS_LANES]) {
     float t[LS_LANES];
@@ -55,8 +49,8 @@ static inline v16 v_widen_bf16(uint32_t u[LS_LANES]) {
     for (int i = 0; i < LS_LANES; i++) u[i] <<= 16;
     return v_of_bits(u);
 }
-/* The exponent moves up by 127 - 15 with a product, which makes subnormals normal, too; infinity
- * and NaN, which have the largest exponent, get f32's largest. */
+/* A product raises the exponent by 127 - 15, which also normalizes subnormals; infinity and NaN,
+ * which have the largest exponent, get f32's largest. */
 static inline v16 v_widen_f16(uint32_t u[LS_LANES]) {
     uint32_t rest[LS_LANES];
     for (int i = 0; i < LS_LANES; i++) rest[i] = (u[i] & 0x7fffu) << 13;
@@ -100,7 +94,7 @@ static inline v16 v_pick_f16(v16 a, int odd) {
 }
 #endif
 
-/* What lies there is needed soon. Any address will do. */
+/* Prefetches memory that is needed soon. Any address is allowed. */
 static inline void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
 
 /* The first n lanes from memory, 0 in the others. n in 1..16. */
@@ -130,7 +124,7 @@ static inline v16 v_keep(v16 a, int64_t n, float other) {
     return v_load(t);
 }
 
-/* The lanes in a fixed tree: i with i+8, i+4, i+2, i+1. */
+/* The sum of the lanes in a fixed tree: i with i+8, i+4, i+2, i+1. */
 static inline float v_sum(v16 a) {
     float t[LS_LANES];
     v_store(t, a);
@@ -147,8 +141,8 @@ static inline float v_max_lane(v16 a) {
     return t[0];
 }
 
-/* e^x: x = i ln 2 + r, |r| <= ln 2 / 2; a polynomial in r; times 2^i. Below -87.3 the result stays
- * at the smallest normal number, above 88 at 1.65e38. Polynomial: Moshier, Cephes `expf`. Error: 2
+/* e^x: x = i ln 2 + r, |r| <= ln 2 / 2; a polynomial in r; times 2^i. Below -87.3 the result is
+ * the smallest normal number, above 88 it is 1.65e38. Polynomial: Moshier, Cephes `expf`. Error: 2
  * ulp. Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits. */
 static inline v16 v_exp(v16 x) {
     const v16 magic = v_set1(12582912.0f);

@@ -1,5 +1,4 @@
-/* vec_avx2.h - v16 as two registers of AVX2; see vec.h.
- */
+/* vec_avx2.h - v16 as two registers of AVX2; see vec.h. */
 #ifndef LS_TENSOR_VEC_AVX2_H
 #define LS_TENSOR_VEC_AVX2_H
 
@@ -91,8 +90,8 @@ enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 3 };
 static inline vr r_set1(float x) { return _mm256_set1_ps(x); }
 static inline vr r_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void r_store(float *p, vr a) { _mm256_storeu_ps(p, a); }
-/* a * b + c. Written out, because compilers would read b from memory again for each use: the
- * ports that load are what the tile is short of. */
+/* a * b + c, in assembly: compilers would read b from memory again for each use, and load ports are
+ * the bottleneck of the tile. */
 static inline vr r_fma(vr a, vr b, vr c) {
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
     return c;

@@ -1,4 +1,4 @@
-/* vec_avx512.h - v16 as one register of AVX-512; see vec.h. Of its parts only AVX512F is needed.
+/* vec_avx512.h - v16 as one register of AVX-512; see vec.h. Needs only AVX512F.
  *
  * tests/tensor/avx512_mock/ has these intrinsics in plain C, for processors without them.
  */

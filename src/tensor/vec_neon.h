@@ -1,7 +1,7 @@
 /* vec_neon.h - v16 as four registers of NEON on AArch64; see vec.h.
  *
- * vmaxq_f32 and vminq_f32 treat NaN and zeros otherwise than v_max and v_min must: so a comparison
- * and a choice.
+ * vmaxq_f32 and vminq_f32 treat NaN and zeros differently from v_max and v_min, which are therefore
+ * a comparison and a selection.
  */
 #ifndef LS_TENSOR_VEC_NEON_H
 #define LS_TENSOR_VEC_NEON_H
@@ -59,7 +59,7 @@ static inline v16 v_min(v16 x, v16 y) {
     return (v16){v_min_quarter(x.a, y.a), v_min_quarter(x.b, y.b), v_min_quarter(x.c, y.c),
                  v_min_quarter(x.d, y.d)};
 }
-/* x * y + z: NEON names the sum first. */
+/* x * y + z: NEON takes the addend first. */
 static inline v16 v_fma(v16 x, v16 y, v16 z) {
     return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
                  vfmaq_f32(z.d, x.d, y.d)};

@@ -1,5 +1,4 @@
-/* vec_portable.h - v16 in plain C; what the other variants are compared with. See vec.h.
- */
+/* vec_portable.h - v16 in plain C, the reference for the other variants. See vec.h. */
 #ifndef LS_TENSOR_VEC_PORTABLE_H
 #define LS_TENSOR_VEC_PORTABLE_H
 

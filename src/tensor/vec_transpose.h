@@ -1,5 +1,5 @@
-/* vec_transpose.h - four rows to four columns in registers of 256 bits: of AVX2 and of AVX-512.
- */
+/* vec_transpose.h - turns four rows into four columns in 256-bit registers, for AVX2 and
+ * AVX-512. */
 #ifndef LS_TENSOR_VEC_TRANSPOSE_H
 #define LS_TENSOR_VEC_TRANSPOSE_H
 

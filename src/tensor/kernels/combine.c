@@ -1,16 +1,16 @@
-/* combine.c - what a reduction does with two blocks of elements, and conversions of 16-bit floats.
+/* combine.c - combines two blocks of elements for a reduction, and converts 16-bit floats.
  *
- * Every function is a plain loop over one element's function, and the compiler makes the vectors.
- * An element's function has no branches, and is made of IEEE operations that round once and of
- * integer operations: every variant gives the same bits by construction. Only a NaN from a sum or
- * product of f32 or f64 may differ, in its sign and payload, where both operands are NaN.
+ * Every function is a plain loop over one element's function, which the compiler vectorizes. An
+ * element's function has no branches, and consists of IEEE operations that round once and of
+ * integer operations, so every variant gives the same bits by construction. Only the NaN from a sum
+ * or product of two NaNs in f32 or f64 may differ, in sign and payload.
  *
  * The operation is a constant in each loop: combine() names it, and all below is inlined.
  *
- * bf16 and f16 are computed in f32 and rounded once more. f32's 24 digits are over twice as many as
- * theirs and two, so the two roundings of a sum give the bits of one. Figueroa, When is double
- * rounding innocuous?, SIGNUM Newsletter 30 (1995) 21-26.
- * Conversions of f16: after F. Giesen, half-to-float and float-to-half, in the public domain.
+ * bf16 and f16 are computed in f32 and rounded once more. f32 has 24 binary digits, more than twice
+ * theirs plus two, so rounding a sum twice gives the bits of rounding it once. Figueroa, When is
+ * double rounding innocuous?, SIGNUM Newsletter 30 (1995) 21-26. Conversions of f16: after F.
+ * Giesen, half-to-float and float-to-half, in the public domain.
  */
 #include <assert.h>
 
@@ -33,16 +33,16 @@ INLINE float f32_of(uint32_t u) {
 
 INLINE float f32_of_bf16(uint16_t h) { return f32_of((uint32_t)h << 16); }
 
-/* To the nearest, ties to even; every NaN becomes 0x7fc0. */
+/* Rounds to nearest, ties to even; every NaN becomes 0x7fc0. */
 INLINE uint16_t bf16_of(float x) {
     uint32_t u = bits_f32(x);
     uint32_t rounded = u + 0x7fffu + (u >> 16 & 1);
     return (uint16_t)((x != x ? 0x7fc00000u : rounded) >> 16);
 }
 
-/* The exponent is moved up by 127 - 15, and once more for infinity and NaN. A subnormal gets a one
- * before its digits by way of the exponent, 2^-14, which the subtraction takes off again. Both
- * conversions choose by masks: gcc makes branches of two `?` with one condition, and no vectors. */
+/* Raises the exponent by 127 - 15, and again for infinity and NaN. A subnormal gets the exponent
+ * 2^-14, which adds a leading one; the subtraction removes it. Both conversions select by masks,
+ * since gcc turns two `?` with one condition into branches and does not vectorize them. */
 INLINE float f32_of_f16(uint16_t h) {
     const uint32_t top = 0x1fu << 23, step = (127u - 15u) << 23, one = 1u << 23;
     uint32_t u = (h & 0x7fffu) << 13, exponent = u & top;
@@ -52,8 +52,8 @@ INLINE float f32_of_f16(uint16_t h) {
     return f32_of(bits_f32(magnitude) | (h & 0x8000u) << 16);
 }
 
-/* To the nearest, ties to even; from 65520 on infinity; every NaN becomes 0x7e00. Below 2^-14,
- * adding 0.5 lets the processor round at 2^-24, the last digit of 0.5 and of subnormals. */
+/* Rounds to nearest, ties to even; from 65520 on to infinity; every NaN becomes 0x7e00. Below
+ * 2^-14, adding 0.5 makes the processor round at 2^-24, the last digit of 0.5 and of subnormals. */
 INLINE uint16_t f16_of(float x) {
     const uint32_t half = 126u << 23, step = (127u - 15u) << 23, one = 1u << 23;
     const uint32_t infinity = step + (31u << 23);
@@ -68,7 +68,7 @@ INLINE uint16_t f16_of(float x) {
 
 /* ---- one element ---- */
 
-/* The order of numbers as that of integers; -0 is just below +0. Its own inverse. */
+/* Maps floats to integers of the same order; -0 is just below +0. It is its own inverse. */
 INLINE int16_t key_16(int16_t i) { return (int16_t)(i ^ ((i >> 15) & INT16_MAX)); }
 INLINE int32_t key_f32(int32_t i) { return i ^ ((i >> 31) & INT32_MAX); }
 INLINE int64_t key_f64(int64_t i) { return i ^ ((i >> 63) & INT64_MAX); }
@@ -92,7 +92,7 @@ INLINE double pick_f64(ls_op op, double a, double b) {
     return a;
 }
 
-/* bf16 and f16 need no conversion for it. */
+/* bf16 and f16 need no conversion here. */
 INLINE uint16_t pick_16(ls_op op, int16_t infinity, int16_t nan, uint16_t a, uint16_t b) {
     int16_t i = (int16_t)a, j = (int16_t)b;
     int16_t x = key_16(i), y = key_16(j), min = x < y ? x : y, max = x < y ? y : x;
@@ -119,8 +119,8 @@ INLINE uint16_t one_f16(ls_op op, uint16_t a, uint16_t b) {
     return f16_of(one_f32(op, f32_of_f16(a), f32_of_f16(b)));
 }
 
-/* Integers of either sign wrap around alike. `flip` is the sign bit of signed ones: flipped, they
- * are in the order of unsigned ones. */
+/* Signed and unsigned integers wrap around in the same way. `flip` is the sign bit of signed ones:
+ * with it flipped, they compare as unsigned ones. */
 INLINE uint8_t one_u8(ls_op op, uint8_t flip, uint8_t a, uint8_t b) {
     if (op == LS_SUM) return (uint8_t)(a + b);
     if (op == LS_PROD) return (uint8_t)(a * b);

@@ -1,9 +1,9 @@
-/* combine_logic.c - and, or, xor of two blocks of integers or bools: bit by bit, or of what is not
- * zero. */
+/* combine_logic.c - and, or, xor of two blocks of integers or bools: bitwise, or logical, where
+ * nonzero is true. */
 #include "tensor/kernels/each.h"
 #include "tensor/kernels/variant.h"
 
-/* ---- bits: bytes do for integers of any size ---- */
+/* ---- bitwise: byte by byte, for integers of any size ---- */
 
 INLINE void each_bits(ls_op op, size_t n, const uint8_t *a, const uint8_t *b, uint8_t *out) {
     EACH for (size_t i = 0; i < n; i++) out[i] = op == LS_BAND  ? a[i] & b[i]
@@ -11,7 +11,7 @@ INLINE void each_bits(ls_op op, size_t n, const uint8_t *a, const uint8_t *b, ui
                                                                 : a[i] ^ b[i];
 }
 
-/* ---- truth: 0 or 1 ---- */
+/* ---- logical: 0 or 1 ---- */
 
 INLINE uint8_t truth(ls_op op, bool a, bool b) {
     return (uint8_t)(op == LS_LAND ? a & b : op == LS_LOR ? a | b : a ^ b);

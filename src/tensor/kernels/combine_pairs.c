@@ -1,13 +1,13 @@
-/* combine_pairs.c - the least and the greatest value with its place, of two blocks of pairs.
+/* combine_pairs.c - minimum and maximum with index, of two blocks of pairs.
  *
- * Of equal values the one with the lower index counts. A NaN counts before all numbers, and -0 is
- * below +0, as in minima; the values of all NaNs are one. So pairs have one order, in which it does
- * not matter in what order they are combined.
+ * Of equal values, the one with the lower index wins. A NaN wins over all numbers; all NaNs are
+ * the same value. -0 is below +0, as in LS_MIN. So pairs are totally ordered, and the result does not depend
+ * on the order in which they are combined.
  */
 #include "tensor/kernels/each.h"
 #include "tensor/kernels/variant.h"
 
-/* Integers in the order of floats: -0 is just below +0. */
+/* Maps floats to integers of the same order: -0 is just below +0. */
 INLINE int64_t key_f64(double x) {
     int64_t i;
     memcpy(&i, &x, sizeof i);
@@ -20,12 +20,12 @@ INLINE int32_t key_f32(float x) {
     return i ^ ((i >> 31) & INT32_MAX);
 }
 
-/* Is the first better? */
+/* True if the first wins. */
 INLINE bool first(ls_op op, int64_t a, int64_t b, int64_t at_a, int64_t at_b) {
     return a == b ? at_a <= at_b : (a < b) == (op == LS_MINLOC);
 }
 
-/* A NaN is beyond the end that is looked for. */
+/* A NaN is beyond the minimum, or maximum, of all numbers. */
 INLINE int64_t place(ls_op op, bool nan, int64_t key) {
     return nan ? (op == LS_MINLOC ? INT64_MIN : INT64_MAX) : key;
 }

@@ -1,8 +1,8 @@
 /* gemm_tile.c - the innermost part of the GEMM and the packing that feeds it.
  *
  * A tile of c is held in registers while k runs over the panel: each element is one chain of
- * multiply-adds over k, in order, continued from `start` or from what c holds. The tile's sides are
- * those that need the fewest instructions and loads for a multiply-add (vec.h).
+ * multiply-adds over k, in order, which continues from `start` or from the value in c. The tile has
+ * the size that needs the fewest instructions and loads per multiply-add (vec.h).
  */
 #include "tensor/kernels/variant.h"
 
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void tile_run(tile *t, int64_t K, c
     for (; K > 0; K--, a += cs, b += TILE_N) tile_step(t, a, rs, b);
 }
 
-/* Meanwhile the tile below comes from memory; there may be none. */
+/* Prefetches the tile below, which need not exist. */
 void LS_K(gemm_tile)(int64_t K, const float *restrict a, int64_t rs, int64_t cs,
                      const float *restrict b, const float *start, float *restrict c, int64_t ldc) {
     tile t;
@@ -59,7 +59,7 @@ void LS_K(gemm_tile)(int64_t K, const float *restrict a, int64_t rs, int64_t cs,
         r_store(c + i * ldc + j * LS_VR, t.c[i][j]);
 }
 
-/* Full lines whose values follow each other. */
+/* Full lines with contiguous values. */
 static inline void pack_lines(int64_t depth, const float *p, int64_t line, int64_t width,
                               float *restrict out) {
     int64_t k = 0;
@@ -73,14 +73,14 @@ static inline void pack_lines(int64_t depth, const float *p, int64_t line, int64
         for (int64_t i = 0; i < width; i++) out[k * width + i] = p[i * line + k];
 }
 
-/* Lines of values: `line` apart, values `step` apart. */
+/* Lines are `line` apart, values of a line `step` apart. */
 typedef struct lines {
     const float *p;
     int64_t line, step;
 } lines;
 
 /* One strip of `width` lines (a multiple of 4) of `depth` values, interleaved: out[k * width + i]
- * is value k of line i. Lines from `n` on are zeros. */
+ * is value k of line i. Lines from `n` on become zeros. */
 static inline void pack_strip(lines from, int64_t n, int64_t depth, int64_t width,
                               float *restrict out) {
     const float *p = from.p;

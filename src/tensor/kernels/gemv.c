@@ -1,17 +1,17 @@
-/* gemv.c - products of one row, which are bound by reading the weights.
+/* gemv.c - products of one row, which are limited by reading the weights.
  *
- * Weights [K, N] are taken eight rows at a time: the eight follow each other in one chain for each
- * column, so y is read and written once for eight rows, and memory is read in eight streams. A
- * table [V, C] is taken sixteen rows at a time, a row a lane: blocks of 16 x 16 are transposed, of
- * 16-bit values two as one. What comes next is prefetched, since rows of weights are cut among
- * threads, and each begins anew what the processor's own prefetching has to learn.
+ * Weights [K, N] are processed eight rows at a time: the eight continue one chain for each column,
+ * so y is read and written once for eight rows, and memory is read in eight streams. A table [V, C]
+ * is processed sixteen rows at a time, a row a lane: blocks of 16 x 16 are transposed, with two
+ * 16-bit values as one. The next rows are prefetched by hand: rows of weights are split among
+ * threads, and the hardware prefetcher would have to relearn its streams for each part.
  */
 #include <assert.h>
 
 #include "tensor/kernels/variant.h"
 
-/* A copy for each type, where that is a few vector instructions. Of portable loops over sixteen
- * lanes sanitizers would make millions of lines. */
+/* Inlined for each type if that is a few vector instructions. Portable loops over sixteen lanes,
+ * built with sanitizers, would grow to millions of lines. */
 #if defined(LS_VARIANT_portable)
 #define INLINE static inline
 #else
@@ -24,7 +24,7 @@ INLINE const void *element(ls_dtype type, const void *w, int64_t i) {
     return (const char *)w + i * (type == LS_F32 ? 4 : 2);
 }
 
-/* n weights from w on, n in 1..16, 0 in the other lanes. */
+/* Loads n weights from w, n in 1..16; the other lanes are 0. */
 INLINE v16 load(ls_dtype type, const void *w, int64_t n) {
     if (type == LS_F32) return v_load_n(w, n);
     uint16_t t[LS_LANES] = {0};
@@ -32,7 +32,7 @@ INLINE v16 load(ls_dtype type, const void *w, int64_t n) {
     return type == LS_BF16 ? v_load_bf16(w) : v_load_f16(w);
 }
 
-/* n columns of `rows` rows, while those of `next` come near. */
+/* n columns of `rows` rows; prefetches those of `next`. */
 INLINE void columns(ls_dtype type, int rows, int64_t n, const float *x, const void *w,
                     const void *next, int64_t ld, float *y) {
     v16 sum = v_load_n(y, n);
@@ -76,7 +76,7 @@ void LS_K(gemv)(ls_dtype type, int64_t K, int64_t N, const float *x, const void 
     }
 }
 
-/* Sixteen rows of a table; where there are fewer, the last stands for the others. */
+/* Sixteen rows of a table; if there are fewer, the last is repeated. */
 typedef struct strip {
     const void *rows[LS_LANES];
 } strip;
@@ -99,8 +99,8 @@ INLINE void transpose_f32(const strip *s, int64_t k, int64_t n, float *across) {
         }
 }
 
-/* Two values that follow each other go as one lane: across [8][16], values k + 2i and k + 2i + 1 of
- * row r at i, r. */
+/* Two neighbouring values share a lane: across [8][16], values k + 2i and k + 2i + 1 of row r at
+ * i, r. */
 INLINE void transpose_pairs(const strip *s, int64_t k, int64_t n, float *across) {
     float pairs[CELLS / 2] = {0};
     for (int first = 0; first < LS_LANES; first += 4) {
@@ -114,7 +114,7 @@ INLINE void transpose_pairs(const strip *s, int64_t k, int64_t n, float *across)
     }
 }
 
-/* Sum goes on over n values of each row, from value k on: n in 1..16. */
+/* Continues the sum over n values of each row, from value k on; n in 1..16. */
 INLINE v16 strip_values(ls_dtype type, const strip *s, int64_t k, int64_t n, const float *x,
                         v16 sum) {
     float across[CELLS];
@@ -133,7 +133,7 @@ INLINE v16 strip_values(ls_dtype type, const strip *s, int64_t k, int64_t n, con
     return sum;
 }
 
-/* The rows after the strip follow it in memory: what is as far ahead as a strip is long. */
+/* The rows after the strip follow it in memory, so prefetch one strip length ahead. */
 INLINE void strip_prefetch(ls_dtype type, const strip *s, int64_t k, int64_t C) {
     for (int i = 0; i < LS_LANES; i++) v_prefetch(element(type, s->rows[i], k + LS_LANES * C));
 }

@@ -26,7 +26,7 @@ static void row_scale(int64_t n, float *x, float factor) {
         v_store_n(x + i, v_mul(v_load_n(x + i, n - i), f), n - i);
 }
 
-/* How many keys query `first` + r sees, and zeros for the rest. */
+/* Returns how many keys query `first` + r sees, and sets the rest to zero. */
 static int64_t row_mask(int64_t r, int64_t first, int64_t width, float *s) {
     int64_t seen = first + r + 1 < width ? first + r + 1 : width;
     memset(s + seen, 0, (size_t)(width - seen) * sizeof *s);

@@ -1,4 +1,4 @@
-/* variant.h - names of one variant: LS_K(gelu) is gelu_avx2 in the AVX2 build. */
+/* variant.h - the names of a variant: LS_K(gelu) is gelu_avx2 in the AVX2 build. */
 #ifndef LS_TENSOR_KERNELS_VARIANT_H
 #define LS_TENSOR_KERNELS_VARIANT_H
 
