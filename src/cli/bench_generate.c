@@ -1,9 +1,9 @@
 /* bench_generate.c - see bench_generate.h.
  *
- * Random weights, and the threads, decoding and drawing of `lockstep generate`. After every few
- * tokens memory is read once by the same threads, for its speed; so both see the same machine.
- * Tokens come several in a row, since a small model's weights stay in caches, as they do in use. A
- * figure is the median over all tokens, or over all readings.
+ * Weights are random; threads, decoding and sampling are those of `lockstep generate`. After every
+ * few tokens the same threads read memory once, to measure its speed on the same machine at the
+ * same time. Several tokens are measured in a row, since a small model's weights stay in caches, as
+ * they do in use. A figure is the median over all tokens, or over all readings.
  */
 #include "cli/bench_generate.h"
 
@@ -44,12 +44,12 @@ typedef struct bench {
 } bench;
 
 typedef struct figures {
-    double prompt_s, token_s, decode_s; /* decode_s: without the choice of the token */
+    double prompt_s, token_s, decode_s; /* decode_s: without sampling the token */
     double weights_nbytes, cache_nbytes;
-    double read_per_s; /* memory, bytes */
+    double read_per_s; /* bytes of memory read per second */
 } figures;
 
-/* ---- what is measured ---- */
+/* ---- setup ---- */
 
 static ls_status random_weights(bench *b, ls_error *e) {
     size_t n = b->model.nfloats;
@@ -109,7 +109,7 @@ static double read_memory(bench *b) {
     return (double)read_nbytes / seconds(begin);
 }
 
-/* The next token of a text [n]; its seconds, and those of decoding alone. */
+/* Generates the next token of a text [n]. Returns its seconds, and those of decoding alone. */
 static double next_token(bench *b, int64_t n, double *decode_p) {
     int64_t begin = ls_clock_ns();
     const float *logits = ls_decode_text(&b->decode, b->text, n);
@@ -140,7 +140,7 @@ static figures measure(bench *b) {
     return f;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static double read_by_token(const figures *f) {
     return (f->weights_nbytes + f->cache_nbytes) / f->decode_s;

@@ -1,5 +1,5 @@
-/* bench_generate.h - lockstep bench generate: how fast a model writes here, and how near that is to
- * the speed at which memory gives its weights.
+/* bench_generate.h - lockstep bench generate: measures how fast a model generates tokens on this
+ * machine, and how near that is to the speed at which memory delivers its weights.
  */
 #ifndef LS_CLI_BENCH_GENERATE_H
 #define LS_CLI_BENCH_GENERATE_H

@@ -9,12 +9,12 @@
 #include "cli/cli.h"
 #include "perf/calibrate.h"
 
-/* A few numbers to look at; the file has them all. */
+/* Prints the most important numbers; the file has all. */
 static void print(const ls_machine *m) {
     const ls_speeds *p = &m->speeds[LS_WORK_PRODUCT], *a = &m->speeds[LS_WORK_ADAMW];
     const ls_speed *large = &p->points[p->n[0] * p->n[1] * p->n[2] - 1];
     const ls_speed *stream = &a->points[a->n[0] - 1];
-    ls_print("%s, %d core%s; of one core, alone and with all at work:\n", m->name, m->cores,
+    ls_print("%s, %d core%s; speeds of one core, alone and while all compute:\n", m->name, m->cores,
              m->cores == 1 ? "" : "s");
     ls_print("  matrix products  %8.1f %8.1f GFLOP/s\n", large->alone / 1e9, large->busy / 1e9);
     ls_print("  AdamW            %8.2f %8.2f G parameters/s\n", stream->alone / 1e9,

@@ -2,8 +2,8 @@
 #ifndef LS_CLI_BENCH_MACHINE_H
 #define LS_CLI_BENCH_MACHINE_H
 
-/* Measures this machine; writes what it can do to the file `save`, or prints it where that is NULL.
- * Exit code. */
+/* Measures this machine, prints its most important speeds, and writes all of them to the file
+ * `save` unless it is NULL. Returns the exit code. */
 int cli_bench_machine_run(const char *save);
 
 #endif

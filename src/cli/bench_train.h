@@ -1,11 +1,11 @@
-/* bench_train.h - lockstep bench train: how fast a config trains here. */
+/* bench_train.h - lockstep bench train: measures how fast a config trains on this machine. */
 #ifndef LS_CLI_BENCH_TRAIN_H
 #define LS_CLI_BENCH_TRAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is measured. `set` [nset]: keys of the config, as KEY=VALUE. */
+/* The command line. `set` [nset]: keys of the config, as KEY=VALUE. */
 typedef struct cli_bench_train {
     const char *config; /* the file */
     const char *const *set;
@@ -13,7 +13,7 @@ typedef struct cli_bench_train {
     int workers;
     int64_t steps;
     const char *trace;      /* a file for a timeline, or NULL */
-    const char *export_dir; /* a folder for what is trained on, or NULL */
+    const char *export_dir; /* a directory for the data that is trained on, or NULL */
     bool json;
 } cli_bench_train;
 

@@ -379,29 +379,34 @@ const ls_command cmd_bench = {
     .about =
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
         "multiply-adds,\n"
-        "       and the seconds of a step by action kind; on random tokens, nothing is written\n"
-        "       but the timeline that --trace asks for\n"
-        "generate  tokens/s of a model of random weights, what a token reads, and how near that "
-        "is\n"
-        "       to the speed of memory, measured in turns with it\n"
-        "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
-        "       numbers that come out are checked. It starts its workers itself; under\n"
-        "       `lockstep run` or mpirun it is one of theirs. With --vs, other systems are\n"
-        "       measured by the same procedure, in turns (`make bench` builds their programs)\n"
-        "kernels  matrix products and passes over memory on one core, as shares of its peak and\n"
-        "       of its memory's speed; with --vs, other libraries' products in turns\n"
-        "machine  what this machine can do: kernels, shared memory, TCP; for `lockstep plan\n"
-        "       --machine`. Takes about half a minute, in which nothing else should run",
+        "       and the seconds of a step by kind of action; on random tokens; writes nothing but\n"
+        "       the timeline that --trace asks for\n"
+        "generate  tokens/s of a model with random weights, the bytes read per token, and their "
+        "share\n"
+        "       of the memory's speed, measured in alternation\n"
+        "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the "
+        "results\n"
+        "       are checked. It starts its own workers; under `lockstep run` or mpirun it is one "
+        "of\n"
+        "       the workers. With --vs, other systems are measured by the same procedure, in\n"
+        "       alternation (`make bench` builds their programs)\n"
+        "kernels  matrix products and passes over memory on one core, as shares of its peak and of "
+        "its\n"
+        "       memory's speed; with --vs, other libraries' products in alternation\n"
+        "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
+        "       --machine`. Takes about half a minute, during which nothing else should run",
     .options =
-        {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core; comm: at least 2)"},
-         [STEPS] = {"steps", 0, "N", "train: steps to measure, after two to warm up (default: 10)"},
-         [SET] = {"set", 0, "KEY=VALUE", "train, generate: a key of the config; repeatable"},
+        {[WORKERS] = {"workers", 'n', "N",
+                      "number of workers (default: one per core; comm: at least 2)"},
+         [STEPS] = {"steps", 0, "N",
+                    "train: steps to measure, after two warm-up steps (default: 10)"},
+         [SET] = {"set", 0, "KEY=VALUE", "train, generate: set a key of the config; repeatable"},
          [OP] = {"op", 0, "NAME",
                  "comm: all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, "
                  "gather, scatter, all_to_all, gather_v, scatter_v, all_to_all_v, scan, exscan or "
                  "barrier"},
          [SIZES] = {"sizes", 0, "LIST",
-                    "comm: bytes of a worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
+                    "comm: bytes per worker's buffer, e.g. 8,1K,64M (default: 8 to 256M)"},
          [DTYPE] = {"dtype", 0, "NAME",
                     "comm: f32 (default), f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, "
                     "bool, f64_i64, "
@@ -411,36 +416,39 @@ const ls_command cmd_bench = {
               "comm: sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor, minloc "
               "or maxloc"},
          [PLACE] = {"place", 0, "NAME",
-                    "comm: the result comes out of place (out), in place (in), or both (default)"},
+                    "comm: the result is written out of place (out), in place (in), or both "
+                    "(default)"},
          [TRANSPORT] = {"transport", 0, "NAME",
                         "comm: shm (default: processes), thread, tcp or mpi"},
          [ALGORITHM] = {"algorithm", 0, "NAME",
-                        "comm: this one, e.g. ring (default: chosen); native: MPI's own, in any "
-                        "order of sums; all: each of them in turns, beside the chosen one"},
-         [PRIVATE] = {"private", 0, NULL,
-                      "comm: buffers of the program's own, which others can't read"},
+                        "comm: use this one, e.g. ring (default: the group chooses); native: MPI's "
+                        "own, in any order of summation; all: each of them in alternation, "
+                        "beside the chosen one"},
+         [PRIVATE] = {"private", 0, NULL, "comm: private buffers, which other workers can't read"},
          [ROUNDS] = {"rounds", 0, "N",
-                     "comm: how often each size is timed (default: 20; with --vs a third a pass); "
-                     "kernels: each product (default: 5)"},
+                     "comm: times that each size is measured (default: 20; with --vs a third per "
+                     "pass); kernels: times that each product is (default: 5)"},
          [JSON] = {"json", 0, NULL, "train, generate, comm, kernels: one JSON object a line"},
          [VS] = {"vs", 0, "LIST",
-                 "comm: beside these: openmpi,mpich,gloo,floor; kernels: openblas,onednn"},
+                 "compare with these; comm: openmpi,mpich,gloo,floor; kernels: "
+                 "openblas,onednn"},
          [INSECURE] = {"insecure", 0, NULL,
-                       "comm: tcp without key and encryption: anyone who reaches a port can join, "
-                       "read and change what is sent"},
+                       "comm: TCP without a key and encryption: anyone who reaches a port can "
+                       "join, read and change what is sent"},
          [SAVE] = {"save", 0, "FILE",
-                   "comm: measure the links (tcp, mpi) with care, and write what they can do; "
-                   "LOCKSTEP_LINKS=FILE takes it from there. machine: write all that is measured"},
+                   "comm: measure the links (tcp, mpi) thoroughly and write their speeds, which "
+                   "LOCKSTEP_LINKS=FILE reads; machine: write everything that was measured"},
          [TRACE] = {"trace", 0, "FILE",
-                    "train: write a timeline of three more steps, as FILE.json (for Perfetto) or "
+                    "train: write a timeline of three more steps to FILE.json (for Perfetto) or "
                     "FILE.svg"},
          [EXPORT] = {"export", 0, "DIR",
-                     "train: write initial weights, the samples of each step and the settings, for "
-                     "another program to train on"},
-         [ROWS] = {"rows", 0, "LIST", "kernels: rows of activations (default: 256,1024)"},
-         [TOKENS] = {"tokens", 0, "N", "generate: how many to measure (default: 64)"},
+                     "train: write the initial weights, the samples of each step and the settings, "
+                     "so that another program can train on them"},
+         [ROWS] = {"rows", 0, "LIST",
+                   "kernels: numbers of rows of activations (default: 256,1024)"},
+         [TOKENS] = {"tokens", 0, "N", "generate: tokens to measure (default: 64)"},
          [BUSY] = {"busy", 0, "N",
-                   "comm: beside N processes that compute all the time, which it starts and ends "
-                   "(default: 0)"}},
+                   "comm: measure while N other processes, which it starts and ends, compute all "
+                   "the time (default: 0)"}},
     .run = run,
 };

@@ -178,19 +178,20 @@ const ls_command cmd_ckpt = {
     .words = "hash|show|verify|list|ledger CHECKPOINT",
     .min_words = 2,
     .max_words = 2,
-    .summary = "look at a checkpoint",
+    .summary = "inspect a checkpoint",
     .about =
         "hash    one hash of the logical weights and one of the optimizer state, whatever the\n"
         "        layout in files: equal hashes mean equal bits\n"
         "show    step and tensors\n"
-        "verify  read everything back and compare it with the manifest's hashes\n"
+        "verify  read everything back and compare it with the hashes of the manifest\n"
         "\n"
-        "CHECKPOINT may be a run's folder: its newest checkpoint.\n"
+        "CHECKPOINT may be a run directory: its newest checkpoint is used.\n"
         "\n"
-        "list    (of a run's folder) its checkpoints, the newest first\n"
-        "ledger  (of a run's folder) proves from its log that every step was done once, with the\n"
+        "list    (of a run directory) its checkpoints, the newest first\n"
+        "ledger  (of a run directory) prove from its log that every step was done once, with the\n"
         "        samples it should have, and that each epoch used every sample exactly once;\n"
-        "        exit code 1 and the line's number where it is not so, or lines are missing",
-    .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object a line (docs/json.md)"}},
+        "        exit code 1 and the line's number if that is not so, or if lines are missing",
+    .options = {[JSON] = {"json", 0, NULL,
+                          "for programs: one JSON object per line (docs/json.md)"}},
     .run = run,
 };

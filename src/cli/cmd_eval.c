@@ -129,10 +129,10 @@ const ls_command cmd_eval = {
     .min_words = 1,
     .max_words = 1,
     .summary = "measure a trained model's loss",
-    .about = "Prints the loss of the run's newest checkpoint, or of the checkpoint that is given\n"
+    .about = "Prints the loss of the run's newest checkpoint, or of the given checkpoint\n"
              "(RUN/checkpoints/best), on the validation part of the run's text, beside that of a\n"
              "bigram model of the same tokens; with --data, on another text.",
-    .options = {[DATA] = {"data", 0, "FILE", "a UTF-8 text to measure on"},
+    .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -150,26 +150,28 @@ const ls_command cmd_generate = {
     .min_words = 1,
     .max_words = 1,
     .summary = "write text with a trained model",
-    .about = "Prints the prompt and what the model writes after it. The same seed gives the same\n"
-             "text on any machine. Of a prompt the latest model.context tokens count; where the\n"
-             "context is full, its older half is dropped.\n"
-             "\n"
-             "With --prompts each line's choices are random numbers of its own; the first line\n"
-             "gets the text that --prompt would get.\n"
-             "\n"
-             "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
-             "characters are shown escaped (\\x1b), but for line ends and tabs.",
-    .options = {[PROMPT] = {"prompt", 0, "TEXT", "what the text begins with (default: a line end)"},
-                [PROMPTS] = {"prompts", 0, "FILE", "a text for each line of FILE, in its order"},
-                [TOKENS] = {"tokens", 0, "N", "how many to write (default: 100)"},
-                [SEED] = {"seed", 0, "S", "of the random choices (default: 1)"},
-                [TEMPERATURE] = {"temperature", 0, "T",
-                                 "below 1 bolder choices are rarer; 0: always "
-                                 "the likeliest (default: 1)"},
-                [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"},
-                [TOP_P] = {"top-p", 0, "P",
-                           "choose among the likeliest that make up a probability of P (default: "
-                           "1, all)"},
-                [JSON] = {"json", 0, NULL, "a JSON object a line: prompt, text, tokens"}},
+    .about =
+        "Prints the prompt and the model's continuation. The same seed gives the same text on any\n"
+        "machine. Only the last model.context tokens of a prompt are used; when the context is\n"
+        "full, its older half is dropped.\n"
+        "\n"
+        "With --prompts each line has random numbers of its own; the first line gets the text\n"
+        "that --prompt would get.\n"
+        "\n"
+        "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
+        "characters except line ends and tabs are escaped (\\x1b).",
+    .options =
+        {[PROMPT] = {"prompt", 0, "TEXT", "the beginning of the text (default: a line end)"},
+         [PROMPTS] = {"prompts", 0, "FILE", "continue each line of FILE, in order"},
+         [TOKENS] = {"tokens", 0, "N", "number of tokens to write (default: 100)"},
+         [SEED] = {"seed", 0, "S", "seed of the random choices (default: 1)"},
+         [TEMPERATURE] = {"temperature", 0, "T",
+                          "below 1 unlikely tokens are chosen less often; 0: always the likeliest "
+                          "(default: 1)"},
+         [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"},
+         [TOP_P] = {"top-p", 0, "P",
+                    "choose among the likeliest whose probabilities add up to P (default: "
+                    "1, all)"},
+         [JSON] = {"json", 0, NULL, "one JSON object per line: prompt, text, tokens"}},
     .run = run,
 };

@@ -255,34 +255,35 @@ const ls_command cmd_plan = {
     .words = "CONFIG.yaml|--diff A.json B.json",
     .min_words = 1,
     .max_words = 2,
-    .summary = "print the plan of a training step, its memory, and what it would take",
+    .summary = "print the plan of a training step, its memory and its predicted time",
     .about =
-        "One line an action, in the global order, or of one worker alone; then the memory table.\n"
-        "Nothing is run, and the text at data.path is not read. With --machine or --link, what a\n"
-        "step would take is predicted; for a list of workers as a table over parallel.zero, in\n"
+        "Prints one line per action, in the global order or for one worker alone, then the memory\n"
+        "table. Nothing is run, and the text at data.path is not read. With --machine or --link,\n"
+        "the time of a step is predicted; for a list of workers as a table over parallel.zero, in\n"
         "which batch and virtual workers grow with the workers (docs/simulator.md).\n"
-        "With --diff: where two timelines of training steps part.",
+        "With --diff: prints where two timelines of training steps differ.",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
-                      "how many (default: one a core); or a list, e.g. 8,64,512"},
-         [WORKER] = {"worker", 'w', "R", "print what worker R runs"},
-         [SET] = {"set", 0, "KEY=VALUE", "a key of the config; repeatable"},
+                      "number of workers (default: one per core); or a list, e.g. 8,64,512"},
+         [WORKER] = {"worker", 'w', "R", "print the actions of worker R"},
+         [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
          [FIT] = {"fit", 0, "SIZE",
-                  "list the settings with which a worker needs so much or less: 2GB, 512MB"},
+                  "list the settings with which a worker needs at most SIZE: 2GB, 512MB"},
          [MACHINE] = {"machine", 0, "FILE",
-                      "predict for machines like this; `bench machine --save` writes it"},
+                      "predict for machines as described in FILE, which `bench machine --save` "
+                      "writes"},
          [LINK] = {"link", 0, "LINK",
-                   "predict for several hosts, with this between them: 200Gb/s,3us"},
-         [HOST_WORKERS] = {"host-workers", 0, "N", "on each of these hosts (default: 1)"},
+                   "predict for several hosts with this link between them: 200Gb/s,3us"},
+         [HOST_WORKERS] = {"host-workers", 0, "N", "workers on each of these hosts (default: 1)"},
          [ALGORITHM] = {"algorithm", 0, "NAME",
-                        "of collectives between hosts (default: as a group chooses)"},
+                        "of collectives between hosts (default: the group chooses)"},
          [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},
          [TRACE] = {"trace", 0, "FILE",
-                    "write the predicted timeline, as FILE.json (for Perfetto) or FILE.svg"},
+                    "write the predicted timeline to FILE.json (for Perfetto) or FILE.svg"},
          [DIFF] = {"diff", 0, NULL,
-                   "compare two timelines (`lockstep train --trace FILE.json`): by action, "
-                   "by lane, and the layers and buckets that differ most"},
+                   "compare two timelines (`lockstep train --trace FILE.json`): by action, by "
+                   "lane, and by the layers and buckets that differ most"},
          [JSON] = {"json", 0, NULL,
-                   "for programs: one JSON object a line, without the actions (docs/json.md)"}},
+                   "for programs: one JSON object per line, without the actions (docs/json.md)"}},
     .run = run,
 };

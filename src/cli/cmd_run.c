@@ -33,14 +33,15 @@ const ls_command cmd_run = {
     .outlives_output = true,
     .summary = "start a program as workers of this host",
     .about = "Each worker finds its group with ls_group_open() and shares memory with the others.\n"
-             "If one fails, the others are ended, and its exit code is this command's.",
-    .options = {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
-                [ARENA] = {"arena", 0, "MIB", "shared memory for a worker's buffers (default: 64)"},
-                [NO_BIND] = {"no-bind", 0, NULL,
-                             "leave the cores to the kernel; else each worker has its own, where "
-                             "there are enough"},
-                [INSECURE] = {"insecure", 0, NULL,
-                              "over tcp, without key and encryption: anyone who reaches a port can "
-                              "join, read and change what is sent"}},
+             "If one fails, the others are ended, and its exit code becomes this command's.",
+    .options =
+        {[WORKERS] = {"workers", 'n', "N", "number of workers (default: one per core)"},
+         [ARENA] = {"arena", 0, "MIB", "shared memory for each worker's buffers (default: 64)"},
+         [NO_BIND] = {"no-bind", 0, NULL,
+                      "don't bind workers to cores; by default each worker has its own core "
+                      "if there are enough"},
+         [INSECURE] = {"insecure", 0, NULL,
+                       "TCP without a key and encryption: anyone who reaches a port can join, "
+                       "read and change what is sent"}},
     .run = run,
 };

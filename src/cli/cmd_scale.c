@@ -47,8 +47,8 @@ const ls_command cmd_scale = {
     .max_words = 2,
     .summary = "give a running job more or fewer workers",
     .about =
-        "RUN is the folder of a run that `lockstep train` is training on this host. After the\n"
-        "step in flight it goes on with N workers, to the same bits. Limits are\n"
+        "RUN is the directory of a run that `lockstep train` is training on this host. After the\n"
+        "step in flight it continues with N workers, to the same bits. The limits are\n"
         "survival.min_workers and survival.max_workers of its config.",
     .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,

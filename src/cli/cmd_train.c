@@ -169,45 +169,53 @@ const ls_command cmd_train = {
     .is_worker = true,
     .summary = "train a model",
     .about =
-        "Starts workers on this host, or is one of those that mpirun, srun, torchrun's variables\n"
-        "(RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` tell of; all hosts share "
-        "the\n"
-        "run's folder. Trains, and leaves in the run's folder: config.yaml (every\n"
-        "key), tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
-        "checkpoints/. The weights are the same bits for any number of workers.\n"
+        "Starts workers on this host, or is one of the workers that mpirun, srun, torchrun's\n"
+        "variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` started; all "
+        "hosts\n"
+        "share the run directory. Training leaves in the run directory: config.yaml (every key),\n"
+        "tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
+        "checkpoints/. The weights have the same bits for any number of workers.\n"
         "\n"
         "Workers that it has started may be killed or stopped: others take their place, and no "
         "step\n"
-        "is lost. SIGTERM to one of them makes it leave after the step.\n"
+        "is lost. SIGTERM makes a worker leave after the step in flight.\n"
         "\n"
-        "train --resume RUN goes on with a run that was stopped: the run directory has its config\n"
-        "in it, so nothing else is needed; -n, --set of keys that may change, and others of the\n"
-        "options are allowed. A run that is stopped prints this command.\n"
+        "train --resume RUN continues a run that was stopped: the run directory has its config, "
+        "so\n"
+        "nothing else is needed; -n, --set of keys that may change, and some of the other options\n"
+        "are allowed. A run that is stopped prints this command.\n"
         "\n"
         "Ctrl-C, SIGTERM, SIGUSR1 or a closed terminal (SIGHUP) ends the run after the step in\n"
-        "flight, with a checkpoint, from which --resume goes on, with any number of workers; a\n"
-        "second one, but SIGHUP, ends it at once. Output that can't be written ends nothing.\n"
+        "flight, with a checkpoint from which --resume continues with any number of workers. A\n"
+        "second signal other than SIGHUP ends it at once. Output that can't be written ends "
+        "nothing.\n"
         "\n"
         "Exit codes: 0 all steps are done; 75 the run was stopped before its last step, with a\n"
         "checkpoint: start it again with --resume; 1 it failed; 2 the command line is wrong.",
     .options =
-        {[WORKERS] = {"workers", 'n', "N", "how many (default: one a core)"},
-         [LEAST] = {"min-workers", 0, "N", "a worker that leaves is replaced if fewer would stay"},
-         [MOST] = {"max-workers", 0, "N", "to which `lockstep scale` may make them grow"},
-         [OUTPUT] = {"output", 'o', "RUN", "the run's folder (default: runs/NAME of NAME.yaml)"},
-         [SET] = {"set", 0, "KEY=VALUE", "a key of the config, e.g. train.steps=50; repeatable"},
+        {[WORKERS] = {"workers", 'n', "N", "number of workers (default: one per core)"},
+         [LEAST] = {"min-workers", 0, "N",
+                    "a worker that leaves is replaced if fewer than N would remain"},
+         [MOST] = {"max-workers", 0, "N",
+                   "number of workers to which `lockstep scale` may increase them"},
+         [OUTPUT] = {"output", 'o', "RUN", "the run directory (default: runs/NAME for NAME.yaml)"},
+         [SET] = {"set", 0, "KEY=VALUE",
+                  "set a key of the config, e.g. train.steps=50; repeatable"},
          [RESUME] = {"resume", 0, NULL,
-                     "go on from the run's newest checkpoint; begin, if there is none"},
-         [LISTEN] = {"listen", 0, "HOST:PORT", "the first of several hosts: others join there"},
-         [JOIN] = {"join", 0, "HOST:PORT", "another host: trains with the one that listens there"},
-         [HOSTS] = {"hosts", 0, "N", "the first host waits for so many (default: for none)"},
+                     "continue from the run's newest checkpoint; start if there is none"},
+         [LISTEN] = {"listen", 0, "HOST:PORT",
+                     "be the first of several hosts, which others join here"},
+         [JOIN] = {"join", 0, "HOST:PORT",
+                   "be another host: train with the one that listens there"},
+         [HOSTS] = {"hosts", 0, "N",
+                    "the first host waits until there are N hosts, with itself (default: 1)"},
          [MEMBERSHIP] = {"membership", 0, "URL",
-                         "etcd://HOST:PORT,...: hosts elect one that leads, and each has --listen"},
-         [INSECURE] = {"insecure", 0, NULL, "between hosts: no join key, no encryption"},
+                         "etcd://HOST:PORT,...: hosts elect a leader, and each has --listen"},
+         [INSECURE] = {"insecure", 0, NULL, "no join key and no encryption between hosts"},
          [TRACE] = {"trace", 0, "FILE",
-                    "write when each action of some steps ran: FILE.json opens in Perfetto "
-                    "and chrome://tracing, FILE.svg is a picture"},
+                    "write when each action of some steps ran: FILE.json opens in Perfetto and "
+                    "chrome://tracing, FILE.svg is a picture"},
          [TRACE_STEPS] = {"trace-steps", 0, "N",
-                          "how many steps after the first are traced (default: 3)"}},
+                          "number of steps after the first that are traced (default: 3)"}},
     .run = run,
 };

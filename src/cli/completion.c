@@ -1,8 +1,8 @@
 /* completion.c - the completion for bash, made from the tables of commands and config keys.
  *
- * bash parts words at '=', so that `--set train.steps=5` are the words --set, train.steps, = and 5;
- * the script puts an option and its value together again. What it offers comes from the same tables
- * as the help texts; of options whose value is one of a few words, from `choices` below.
+ * bash splits words at '=', so that `--set train.steps=5` becomes the words --set, train.steps, =
+ * and 5; the script joins an option and its value again. The completions come from the same tables
+ * as the help texts; for options whose value is one of a few words, from `choices` below.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "config/help.h"
 
-/* Values of options that are one of a few words. */
+/* The words that are the possible values of some options. */
 static const char *const peers[] = {"openmpi", "mpich", "gloo", "floor"};
 static const char *const places[] = {"out", "in", "both"};
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -31,7 +31,7 @@ static const struct {
 };
 enum { NCHOICES = sizeof choices / sizeof *choices };
 
-/* What a command's words are: a shell function of the script for each, in their order. */
+/* The shell functions of the script that complete a command's first and second word. */
 static const struct {
     const char *command, *first, *second;
 } words[] = {

@@ -23,10 +23,11 @@ static void put_option(const ls_option *o, ls_buf *out) {
     ls_buf_wrap(out, o->help, OPTION_COLUMNS, OPTION_COLUMNS);
 }
 
-/* A line of the text, without its end. */
+/* The length of the text's first line, without its end. */
 static size_t line_length(const char *text) { return strcspn(text, "\n"); }
 
-/* The text behind two spaces, in a line such as "show    step and tensors"; 0: it is no item. */
+/* The place of the text after two spaces in an item, a line such as "show    step and tensors";
+ * 0: the line is no item. */
 static size_t item_text(const char *line) {
     size_t n = line_length(line);
     for (size_t i = 1; i + 2 < n; i++)
@@ -34,8 +35,8 @@ static size_t item_text(const char *line) {
     return 0;
 }
 
-/* Lines as they stand in the source, in paragraphs and items that fill the width. An item's further
- * lines begin with spaces. */
+/* Joins the lines of the source into paragraphs and items that fill the width. The further lines
+ * of an item begin with spaces. */
 static void put_about(const char *text, ls_buf *out) {
     while (*text) {
         size_t n = line_length(text), head = item_text(text);
@@ -74,8 +75,8 @@ void cli_help_command(const ls_command *c, ls_buf *out) {
 
 void cli_help_all(ls_buf *out) {
     ls_buf_wrap(out,
-                "lockstep trains models on many workers at once, to the same bits whatever their "
-                "number.",
+                "lockstep trains models on many workers at once, to the same bits for any number "
+                "of them.",
                 0, 0);
     ls_buf_printf(out, "\nusage: lockstep COMMAND [options]\n\ncommands:\n");
     for (int i = 0; cli_commands[i]; i++) {
@@ -85,7 +86,7 @@ void cli_help_all(ls_buf *out) {
     ls_buf_printf(out, "\n  --help, --version\n\n");
     ls_buf_wrap(out,
                 "'lockstep help COMMAND' explains a command, 'lockstep help config' the keys of a "
-                "config, 'lockstep help config GROUP' those of a group.",
+                "config, 'lockstep help config GROUP' the keys of a group.",
                 0, 0);
     ls_buf_printf(out, "Exit codes: 0 done, 1 failed, 2 bad usage.\n");
     ls_buf_wrap(out,
@@ -93,8 +94,10 @@ void cli_help_all(ls_buf *out) {
                 0);
 }
 
-/* ---- man page: roff; a leading dot or quote is escaped, and '-' and '\' where they mean something
- * ---- */
+/* ---- man page ----
+ *
+ * In roff a leading dot or quote, '-' and '\' have a meaning, and are escaped.
+ */
 
 static void put_roff(const char *text, ls_buf *out) {
     bool line_start = true;
@@ -127,7 +130,7 @@ static void man_command(const ls_command *c, ls_buf *out) {
 static void man_page(ls_buf *out) {
     ls_buf_printf(out,
                   ".TH LOCKSTEP 1 \"\" \"lockstep %s\"\n.SH NAME\nlockstep \\- data\\-parallel "
-                  "training, to the same bits whatever the number of workers\n.SH SYNOPSIS\n"
+                  "training, to the same bits for any number of workers\n.SH SYNOPSIS\n"
                   ".B lockstep\n.I COMMAND\n[options]\n.SH COMMANDS\n",
                   LS_VERSION);
     for (int i = 0; cli_commands[i]; i++) man_command(cli_commands[i], out);
@@ -137,7 +140,7 @@ static void man_page(ls_buf *out) {
     put_roff(keys.data, out);
     ls_buf_printf(out,
                   ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\navx512, avx2, neon or portable: "
-                  "chooses the kernels, of those that this processor runs; all give the same "
+                  "chooses among the kernels that this processor can run; all give the same "
                   "bits.\n.SH EXIT STATUS\n0 done, 1 failed, 2 bad "
                   "usage.\n");
     ls_buf_free(&keys);
@@ -145,7 +148,7 @@ static void man_page(ls_buf *out) {
 
 enum { MAN, BASH };
 
-/* Of a group of keys, or of all. */
+/* Appends the help on the keys of a group, or on all keys. */
 static bool help_config(const char *group, ls_buf *out) {
     ls_error e = {0};
     if (ls_config_help(group, out, &e) == LS_OK) return true;
@@ -193,9 +196,9 @@ const ls_command cmd_help = {
     .name = "help",
     .words = "[COMMAND|config [GROUP]]",
     .max_words = 2,
-    .summary = "explain a command, or the keys of a config",
-    .about = "Prints help for a command, or the reference of all config keys, or of those of a\n"
-             "group, e.g. 'lockstep help config optim'.",
+    .summary = "explain a command or the keys of a config",
+    .about = "Prints help on a command, or the reference of all config keys or of one group's\n"
+             "keys, e.g. 'lockstep help config optim'.",
     .options = {[MAN] = {"man", 0, NULL, "print the man page"},
                 [BASH] = {"bash", 0, NULL, "print the completion for bash"}},
     .run = run,

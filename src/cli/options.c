@@ -1,4 +1,4 @@
-/* options.c - reading the command line by a command's table. */
+/* options.c - parses the command line by the command's table of options. */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static bool usage(const ls_command *c, const char *what) {
 }
 
 static void build(const ls_command *c, struct option *longs, char *shorts) {
-    *shorts++ = c->takes_rest ? '+' : '-'; /* words come in their places, as WORD */
+    *shorts++ = c->takes_rest ? '+' : '-'; /* '-': words are reported in their places, as WORD */
     *shorts++ = ':';
     for (int i = 0; c->options[i].name; i++) {
         const ls_option *o = &c->options[i];
@@ -54,7 +54,7 @@ static bool add_word(const ls_command *c, ls_args *a, const char *word) {
     return usage(c, line);
 }
 
-/* The options that `name` [n] begins, or the one that it may be a typing error for. */
+/* Appends the options that begin with `name` [n], or the one of which it may be a misspelling. */
 static void put_meant(const ls_command *c, const char *name, size_t n, ls_buf *out) {
     int found = 0;
     for (int i = 0; n && c->options[i].name; i++)
@@ -68,7 +68,7 @@ static void put_meant(const ls_command *c, const char *name, size_t n, ls_buf *o
     free(word);
 }
 
-/* What getopt_long() makes of `word` is no option; `code` is its answer. */
+/* Reports a word that getopt_long() did not accept; `code` is its answer. */
 static bool bad_option(const ls_command *c, int code, const char *word) {
     const char *name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
     ls_buf line = {0};
@@ -85,8 +85,7 @@ static bool bad_option(const ls_command *c, int code, const char *word) {
     return false;
 }
 
-/* Is the word an option of this command, e.g. the one that follows an option whose value was
- * forgotten? */
+/* Is the word an option of this command? Then the value of the option before it was forgotten. */
 static bool is_option(const ls_command *c, const char *word) {
     if (word[0] != '-' || !word[1]) return false;
     if (word[1] != '-') return !word[2] && option_of(c, word[1]) >= 0;
@@ -104,7 +103,7 @@ static bool parse_options(const ls_command *c, int argc, char **argv, ls_args *a
     optind = 1;
     opterr = 0;
     for (;;) {
-        const char *word = argv[optind]; /* what getopt_long() looks at */
+        const char *word = argv[optind]; /* the one that getopt_long() parses */
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) return true;
         if (code == WORD && !add_word(c, a, optarg)) return false;
@@ -129,7 +128,7 @@ bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
     for (; optind < argc && !(c->takes_rest && a->nwords == c->max_words); optind++)
         if (!add_word(c, a, argv[optind])) return false;
     if (a->nwords < c->min_words) {
-        const char *missing = c->words; /* from the first that is not there */
+        const char *missing = c->words; /* from the first missing one on */
         for (int i = 0; i < a->nwords && strchr(missing, ' '); i++)
             missing = strchr(missing, ' ') + 1;
         snprintf(line, sizeof line, "%s is missing", missing);
@@ -193,13 +192,13 @@ int cli_no_command(const char *where, const char *word) {
 }
 
 int cli_fail(const ls_error *e) {
-    if (e->msg[0]) ls_log("%s", e->msg); /* else another worker tells it */
+    if (e->msg[0]) ls_log("%s", e->msg); /* else another worker reports it */
     return CLI_FAILED;
 }
 
 void cli_make_insecure(void) {
     setenv("LOCKSTEP_INSECURE", "1", 1);
     ls_log(
-        "insecure: over tcp anyone who reaches a worker's port can join, read and change what is "
-        "sent: there is no key, no encryption");
+        "insecure: over TCP anyone who reaches a worker's port can join, read and change what is "
+        "sent: there is no key and no encryption");
 }

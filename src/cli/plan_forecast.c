@@ -14,7 +14,7 @@
 
 /* ---- reading ---- */
 
-/* "200Gb/s": seconds a byte. */
+/* Reads "200Gb/s" as seconds per byte. */
 static bool read_bandwidth(const char *text, size_t length, double *byte_s_p) {
     static const char scales[] = "kMGT";
     char *end = NULL;
@@ -33,7 +33,7 @@ static bool read_bandwidth(const char *text, size_t length, double *byte_s_p) {
     return strncmp(end + 1, "/s", 2) == 0 && end + 3 == text + length;
 }
 
-/* "3us": seconds. */
+/* Reads "3us" as seconds. */
 static bool read_time(const char *text, double *s_p) {
     static const struct {
         const char *unit;
@@ -56,8 +56,8 @@ static ls_status read_link(const char *text, ls_forecast_world *w, ls_error *e) 
         read_time(text + length + 1, &w->latency_s))
         return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "--link: '%.40s' is no bandwidth and latency of a host's card, such as "
-                   "200Gb/s,3us or 1.25GB/s,50us",
+                   "--link: '%.40s' is not the bandwidth and latency of a host's network card, "
+                   "such as 200Gb/s,3us or 1.25GB/s,50us",
                    text);
 }
 
@@ -70,8 +70,8 @@ ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error 
         bool ends = *end == ',' || *end == 0;
         if (end == at || !ends || x < 1 || x > 4096 || n == CLI_MAX_COUNTS)
             return ls_fail(e, LS_EINVAL,
-                           "--workers: '%.60s' is no number of workers from 1 to 4096, and no list "
-                           "of at most %d such as 8,64,512",
+                           "--workers: '%.60s' is neither a number of workers from 1 to 4096 nor a "
+                           "list of at most %d such as 8,64,512",
                            text, CLI_MAX_COUNTS);
         counts[n++] = (int)x;
         if (!*end) break;
@@ -88,18 +88,17 @@ static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_wo
     *w = (ls_forecast_world){.machine = m, .algorithm = o->algorithm};
     if (o->algorithm && !ls_fabric_knows(o->algorithm))
         return ls_fail(e, LS_EINVAL,
-                       "--algorithm: '%.40s' does not exist; docs/collectives.md has them",
+                       "--algorithm: '%.40s' does not exist; docs/collectives.md lists them",
                        o->algorithm);
     if (o->link) LS_TRY(read_link(o->link, w, e));
     if (o->host_workers && !o->link)
         return ls_fail(e, LS_EINVAL,
-                       "--host-workers: what is between the hosts? Say --link, e.g. "
+                       "--host-workers: the link between the hosts is missing; add --link, e.g. "
                        "--link 200Gb/s,3us");
     w->host_workers = o->host_workers ? o->host_workers : o->link ? 1 : 0;
     if (o->machine) return ls_machine_read(o->machine, m, e);
-    ls_log(
-        "plan: this machine is measured, which takes half a minute; --machine FILE takes it from "
-        "`lockstep bench machine --save FILE`");
+    ls_log("plan: measuring this machine, which takes half a minute; --machine FILE reads what "
+           "`lockstep bench machine --save FILE` has measured");
     return ls_calibrate(m, e);
 }
 
@@ -109,13 +108,13 @@ static void print_world(const cli_forecast *o, const ls_machine *m) {
              o->machine ? o->machine : "this one, just measured", m->name, m->cores,
              ls_plural(m->cores));
     if (o->link) ls_print("  %d worker%s a host, %s between hosts\n", n, ls_plural(n), o->link);
-    if (o->algorithm) ls_print("  %s where it can\n", o->algorithm);
+    if (o->algorithm) ls_print("  %s where possible\n", o->algorithm);
 }
 
 static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
     if (!w->host_workers || n < w->host_workers || n % w->host_workers == 0) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "--host-workers %d: %d workers are not a whole number of such hosts",
+                   "--host-workers %d: %d workers don't fill a whole number of such hosts",
                    w->host_workers, n);
 }
 
@@ -136,7 +135,7 @@ static void print_forecast(const ls_forecast *f) {
             ls_print("    %-14s %12.6f\n", ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
 }
 
-/* Of all workers. */
+/* Writes the predicted timeline of all workers. */
 static ls_status write_timeline(const char *path, const ls_config *c, const ls_plan *p,
                                 const ls_forecast_world *w, ls_error *e) {
     ls_site site = ls_forecast_site(c, p, w);

@@ -1,4 +1,4 @@
-/* plan_forecast.h - lockstep plan with --machine, --link: what is predicted. */
+/* plan_forecast.h - the predictions of lockstep plan with --machine and --link. */
 #ifndef LS_CLI_PLAN_FORECAST_H
 #define LS_CLI_PLAN_FORECAST_H
 
@@ -6,7 +6,7 @@
 
 enum { CLI_MAX_COUNTS = 16 };
 
-/* As they stand on the command line; NULL: not given. */
+/* Options of the command line; NULL: not given. */
 typedef struct cli_forecast {
     const char *machine; /* a file; NULL: this machine is measured */
     const char *link;    /* "200Gb/s,3us" */
@@ -17,13 +17,13 @@ typedef struct cli_forecast {
     bool json;         /* for programs (docs/json.md) */
 } cli_forecast;
 
-/* "8,64,512": *n_p numbers of workers. */
+/* Reads a list such as "8,64,512": *n_p numbers of workers. */
 ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error *);
 
-/* One plan: lines behind its memory table; as JSON the plan with what is predicted. */
+/* Prints the prediction for one plan, after its memory table; as JSON with the plan. */
 ls_status cli_forecast_print(const cli_forecast *, const ls_config *, const ls_plan *, ls_error *);
 
-/* A table over numbers of workers and strategies. */
+/* Prints a table over numbers of workers and strategies. */
 ls_status cli_forecast_table(const cli_forecast *, const ls_config *, const int *counts, int n,
                              ls_error *);
 

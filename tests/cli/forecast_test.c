@@ -90,16 +90,16 @@ static void test_wrong(void **state) {
     (void)state;
     static const char start[] = "plan configs/tiny.yaml --machine @/round.yaml ";
     static const char *const cases[][2] = {
-        {"-n 4 --link fast", "--link: 'fast' is no bandwidth and latency"},
-        {"-n 4 --link 200Gb/s", "'200Gb/s' is no bandwidth"},
-        {"-n 4 --link 200Gb,3us", "'200Gb,3us' is no bandwidth"},
-        {"-n 4 --link 200Gb/s,3", "is no bandwidth"},
-        {"-n 4 --link -1Gb/s,3us", "is no bandwidth"},
-        {"-n 4 --link 1Gb/s,-3us", "is no bandwidth"},
-        {"-n 4 --link nanGb/s,3us", "is no bandwidth"},
-        {"-n 4 --link 1Gb/s,3us --host-workers 3", "4 workers are not a whole number"},
-        {"--workers 8,12 --link 1Gb/s,3us --host-workers 8", "12 workers are not a whole number"},
-        {"-n 4 --host-workers 2", "what is between the hosts? Say --link"},
+        {"-n 4 --link fast", "--link: 'fast' is not the bandwidth and latency"},
+        {"-n 4 --link 200Gb/s", "'200Gb/s' is not the bandwidth"},
+        {"-n 4 --link 200Gb,3us", "'200Gb,3us' is not the bandwidth"},
+        {"-n 4 --link 200Gb/s,3", "is not the bandwidth"},
+        {"-n 4 --link -1Gb/s,3us", "is not the bandwidth"},
+        {"-n 4 --link 1Gb/s,-3us", "is not the bandwidth"},
+        {"-n 4 --link nanGb/s,3us", "is not the bandwidth"},
+        {"-n 4 --link 1Gb/s,3us --host-workers 3", "4 workers don't fill a whole number"},
+        {"--workers 8,12 --link 1Gb/s,3us --host-workers 8", "12 workers don't fill a whole number"},
+        {"-n 4 --host-workers 2", "the link between the hosts is missing; add --link"},
         {"-n 4 --algorithm fast --link 1Gb/s,3us", "'fast' does not exist"},
         {"--workers 8,9 --strong", "can't be shared out among 9 workers"},
     };
@@ -112,9 +112,9 @@ static void test_wrong(void **state) {
     write_file("bad.yaml", "machine:\n  version: 1\n", 22);
     expect("plan configs/tiny.yaml --machine @/bad.yaml", 1,
            "bad.yaml: machine.cores is missing; `lockstep bench machine --save FILE`");
-    expect("plan configs/tiny.yaml --workers 2,,4", 2, "is no number of workers");
-    expect("plan configs/tiny.yaml --workers 2,5000", 2, "is no number of workers");
-    expect("plan configs/tiny.yaml --workers 0", 2, "is no number of workers");
+    expect("plan configs/tiny.yaml --workers 2,,4", 2, "is neither a number of workers");
+    expect("plan configs/tiny.yaml --workers 2,5000", 2, "is neither a number of workers");
+    expect("plan configs/tiny.yaml --workers 0", 2, "is neither a number of workers");
     expect("plan configs/tiny.yaml --host-workers none", 2, "not a whole number");
     expect("plan configs/tiny.yaml --workers 2,4 --worker 1", 2, "not for a list");
     expect("bench machine --steps 3", 2,
