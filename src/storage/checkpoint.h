@@ -20,14 +20,23 @@
 #include "base/mem.h"
 #include "storage/state.h"
 
+/* The best of the checkpoints on disk, as the last one that was written found it. */
+typedef struct ls_checkpoint_known {
+    int64_t step; /* 0: not known */
+    double loss;
+} ls_checkpoint_known;
+
 typedef struct ls_checkpoint_extra {
     const ls_buf *tokenizer, *config; /* the files' text */
     const ls_buf *record;             /* corpus.json's; NULL: there is none */
     int64_t keep;                     /* older checkpoints beyond these are removed; 0: all stay */
     double val_loss;                  /* after this step */
     int64_t val_samples;              /* of that evaluation; 0: there was none */
-    int64_t best_samples; /* the one with the lowest val_loss over so many samples stays, too; 0:
-                             it may go */
+    int64_t best_samples; /* the checkpoint with the lowest val_loss over this many samples stays,
+                             too; 0: it may go */
+    ls_checkpoint_known
+        *known; /* read, and set on success: spares reading all manifests; NULL: they
+                                   are read */
 } ls_checkpoint_extra;
 
 /* On failure nothing half written remains, and older checkpoints are untouched. Call it again, for

@@ -74,6 +74,32 @@ static ls_status read_back(const char *folder, ls_error *e) {
     return ls_checkpoint_read_back(folder, &i, e);
 }
 
+/* Was it the best before this one, and is it there? */
+static bool is_known(const char *run, int64_t step, const ls_checkpoint_known *known) {
+    if (!known || known->step <= 0 || known->step >= step) return false;
+    char *path = ls_checkpoint_path(run, known->step), *manifest = join(path, LS_MANIFEST_FILE);
+    bool there = ls_file_exists(manifest);
+    free(manifest);
+    free(path);
+    return there;
+}
+
+/* The step of the best checkpoint, this one among them; 0: none is kept. Of two that are as good the
+ * first is better. */
+static int64_t find_best(const char *run, int64_t step, const ls_checkpoint_extra *x) {
+    ls_checkpoint_known best = {0};
+    if (!x->best_samples) return 0;
+    if (is_known(run, step, x->known)) {
+        best = *x->known;
+        if (x->val_samples == x->best_samples && x->val_loss < best.loss)
+            best = (ls_checkpoint_known){step, x->val_loss};
+    } else {
+        best.step = ls_checkpoint_best(run, step, x->best_samples, &best.loss);
+    }
+    if (x->known) *x->known = best;
+    return best.step;
+}
+
 /* All is written: the hidden folder gets its name. On failure it is removed. */
 static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
                          const ls_checkpoint_extra *x, ls_status status, ls_error *e) {
@@ -84,10 +110,7 @@ static ls_status publish(const char *run, const char *hidden, const ls_train_sta
     if (status == LS_OK) status = ls_file_rename(hidden, final, e);
     if (status == LS_OK) status = ls_file_sync_dir(folder, e);
     if (status == LS_OK) {
-        double loss = 0;
-        int64_t best =
-            x->best_samples ? ls_checkpoint_best(run, s->step, x->best_samples, &loss) : 0;
-        ls_checkpoints_tidy(folder, s->step, x->keep, best);
+        ls_checkpoints_tidy(folder, s->step, x->keep, find_best(run, s->step, x));
     } else {
         ls_checkpoint_drop(hidden);
     }

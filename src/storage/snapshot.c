@@ -155,13 +155,18 @@ static ls_status write_all(const writing *w, ls_error *e) {
     bool there = false;
     LS_TRY(ls_corpus_record_read(r->dir, &record, &there, e));
     if (there) ls_corpus_record_write(&record, &text);
+    ls_best on_disk;
+    ls_best_load(&on_disk, r->on_disk);
+    ls_checkpoint_known known = {on_disk.step, on_disk.loss};
     ls_checkpoint_extra x = {.tokenizer = &tokenizer,
                              .config = r->config_text,
+                             .known = &known,
                              .record = there ? &text : NULL,
                              .keep = r->config->checkpoint.keep};
     ls_best_describe(&w->best, r->config, w->state.step, &x);
     ls_status s = read_tokenizer(r, there ? &record : NULL, &tokenizer, e);
     if (s == LS_OK) s = write_first(w, &x, e);
+    if (s == LS_OK) ls_best_save(&(ls_best){.step = known.step, .loss = known.loss}, r->on_disk);
     ls_buf_free(&tokenizer);
     ls_buf_free(&text);
     return s;

@@ -104,11 +104,12 @@ typedef struct ls_snapshot_run {
     const ls_config *config;
     const ls_buf *config_text; /* as YAML */
     const ls_plan *plan;
-    /* NULL, all three: nothing is written beside training. */
+    /* NULL, all of these: nothing is written beside training. */
     ls_store *store;
     ls_snapshot_state *state;
     const ls_best_state *best;
-    int first, n; /* workers of this host; n 0: none has begun */
+    ls_best_state *on_disk; /* what the last writer knew of the checkpoints on disk */
+    int first, n;           /* workers of this host; n 0: none has begun */
 } ls_snapshot_run;
 
 /* Of who starts the workers. */

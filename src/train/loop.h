@@ -20,11 +20,12 @@ typedef struct ls_loop {
     const ls_run *run;
     ls_member m;
     ls_corpus corpus;
-    ls_folder *folder;    /* worker 0's; NULL: it has none yet */
-    ls_metrics *metrics;  /* worker 0's */
-    ls_evaluation latest; /* the same on all */
-    ls_picture picture;   /* worker 0's */
-    ls_best best;         /* the same on all */
+    ls_folder *folder;         /* worker 0's; NULL: it has none yet */
+    ls_metrics *metrics;       /* worker 0's */
+    ls_evaluation latest;      /* the same on all */
+    ls_picture picture;        /* worker 0's */
+    ls_best best;              /* the same on all */
+    ls_checkpoint_known known; /* worker 0's, where it writes checkpoints itself */
     ls_tracer tracer;
     ls_in_flight *flight; /* worker 0's */
     int64_t steps;        /* complete */

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "storage/checkpoint.h"
 
-static ls_status write_checkpoint(const ls_loop *l, ls_error *e) {
+static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
     ls_train_state s = {
         .model = &l->m.layout->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
@@ -18,6 +18,7 @@ static ls_status write_checkpoint(const ls_loop *l, ls_error *e) {
     ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
                              .config = &l->run->config_text,
                              .record = &record,
+                             .known = &l->known,
                              .keep = l->run->config.checkpoint.keep};
     ls_best_describe(&l->best, &l->run->config, l->steps, &x);
     ls_status status = ls_checkpoint_write(l->run->dir, &s, &x, e);
