@@ -23,9 +23,9 @@ typedef struct setup {
     ls_model model;
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
-    ls_tokens text; /* of them */
+    ls_tokens text; /* the tokens above */
     bool sequential, overlap;
-    bool chaos, own; /* of the sequential: random actions; no memory in one copy */
+    bool chaos, own; /* sequential: run random actions; no shared copy of the state */
     uint64_t seed;
     int zero, recompute, recompute_layers, shards;
     ls_dtype compute, reduce; /* LS_F64: f32 */
@@ -33,23 +33,23 @@ typedef struct setup {
     bool early;
     size_t whole_nbytes;
     size_t bucket_nbytes;  /* 0: 20000 */
-    const char *algorithm; /* not over shared memory, but over messages */
-    const char *dir;       /* of the optimizer's state */
+    const char *algorithm; /* NULL: over shared memory; else over messages */
+    const char *dir;       /* directory of the optimizer's state; NULL: in memory */
     int threads;
-    uint64_t uneven; /* a seed: virtual workers are shared out at random; 0: evenly */
+    uint64_t uneven; /* seed of random ranges of virtual workers; 0: even ranges */
     int first[MOST + 1];
-    /* of worker 0, where moments are gathered */
+    /* results of worker 0, which gathers moments */
     float *params, *m, *v;
     double losses[STEPS], norms[STEPS];
 } setup;
 
-/* Some share of V, at least one each. */
+/* Random ranges of V, each of at least one. */
 static void share_out(setup *s, int n, int V) {
     s->first[n] = V;
     for (int w = n - 1; w >= 0; w--) {
         uint32_t r[4];
         ls_random_words(s->uneven, LS_STREAM_FAKE, 2, (uint64_t)w, r);
-        int most = s->first[w + 1] - w; /* what leaves one for each before */
+        int most = s->first[w + 1] - w; /* leaves one for each worker before */
         s->first[w] = w ? s->first[w + 1] - 1 - (int)(r[0] % (uint32_t)most) : 0;
     }
 }
@@ -120,7 +120,7 @@ static ls_step_in step_in(int64_t i) {
                         .adamw = {0.9, 0.95, 1e-8, 0.1}};
 }
 
-/* Each worker writes its shards of what is one copy, and all of what is its own. */
+/* Each worker writes its shards of a shared copy, and all of its own copy. */
 static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
     for (int k = 0; k < s->plan.nbuckets; k++) {
         ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
@@ -139,7 +139,7 @@ static void keep(setup *s, const ls_world *w) {
     memcpy(s->v, w->v, nbytes);
 }
 
-/* What worker w owns, where each has its own. */
+/* The part that worker w owns, if each worker has its own copy. */
 static void take_shards(setup *s, const ls_world *w, int worker) {
     const float *const from[] = {w->master, w->m, w->v};
     float *const to[] = {s->params, s->m, s->v};
@@ -150,7 +150,7 @@ static void take_shards(setup *s, const ls_world *w, int worker) {
     }
 }
 
-/* A step of which all actions are noted. */
+/* A step in which all actions are traced. */
 static void begin_trace(const setup *s, ls_exec *x, int worker, ls_trace *t) {
     ls_trace_open(t, &s->plan, worker, 1);
     ls_trace_begin_step(t);
@@ -286,14 +286,14 @@ static void test_lanes(void **state) {
     same_as_oracle((variant){1, 1, 8, true, 2, 1, NULL});
 }
 
-/* Sums that are sent, not read. */
+/* Sums over messages, not over shared memory. */
 static void test_messages(void **state) {
     (void)state;
     same_as_oracle((variant){3, 8, 1, false, 1, 1, "direct"});
     same_as_oracle((variant){5, 8, 1, true, 1, 1, "ring"});
 }
 
-/* Whatever is sharded, over shared memory and over messages, with and without a thread. */
+/* Every sharding, over shared memory and over messages, with and without a communication thread. */
 static void test_sharding(void **state) {
     (void)state;
     static const int workers[] = {1, 2, 3, 5, 8};
@@ -318,7 +318,7 @@ static void test_sharding(void **state) {
     tear_down(&one);
 }
 
-/* Any settings that leave the bits alone. */
+/* Random settings that do not change the bits. */
 static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t *micro_p, int V) {
     setup s = {.threads = 1, .seed = seed, .compute = oracle->compute, .reduce = oracle->reduce};
     *n_p = 1 + pick(seed, 10, V < MOST ? V : MOST);
@@ -378,7 +378,7 @@ static void test_random(void **state) {
     }
 }
 
-/* Any order that the lanes allow: random settings, each worker with memory of its own. */
+/* Any order that the lanes allow, with random settings; each worker has memory of its own. */
 static void test_chaos(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < CHAOS; seed++) {
@@ -417,7 +417,7 @@ static void test_one_sum(void **state) {
         assert_true(fabs(one.losses[i] - many.losses[i]) < 1e-4 * one.losses[i]);
         assert_true(fabs(one.norms[i] - many.norms[i]) < 1e-3 * one.norms[i]);
     }
-    assert_true(fabs(one.losses[0] - log(VOCAB)) < 0.1); /* knows nothing yet */
+    assert_true(fabs(one.losses[0] - log(VOCAB)) < 0.1); /* untrained */
     assert_true(fabs(one.losses[0] - many.losses[0]) < 1e-6);
     tear_down(&one);
     tear_down(&many);

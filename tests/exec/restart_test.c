@@ -1,5 +1,6 @@
-/* restart_test.c - steps that are broken off anywhere, and go on in another group with a new worker
- * in the place of one: the bits of steps in peace, and what the others had is not done again. */
+/* restart_test.c - steps that are interrupted anywhere, and continue in another group with a new
+ * worker in the place of one: the bits of steps in peace, and what the others had is not done
+ * again. */
 #include <sched.h>
 
 #include "base/random.h"
@@ -20,7 +21,7 @@ static const ls_gpt_config SHAPE = {2, 24, 3, T, VOCAB};
 
 typedef struct setup setup;
 
-/* One worker, over all groups that it is in. */
+/* One worker, in all its groups. */
 typedef struct place {
     setup *s;
     int worker;
@@ -40,7 +41,7 @@ struct setup {
     ls_plan plan;
     ls_store *store;
     uint32_t tokens[NSAMPLES * T + 1];
-    ls_tokens text; /* of them */
+    ls_tokens text; /* the tokens above */
     place places[MOST];
     uint64_t draws;
 };
@@ -144,7 +145,7 @@ static ls_status open_place(place *p, int64_t step, ls_error *e) {
     return ls_exec_create(&c, &p->exec, e);
 }
 
-/* Each worker what it owns; all of a copy of its own. */
+/* Each worker writes what it owns; all, if it has a copy of its own. */
 static ls_status make_state(place *p, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
     for (int k = 0; k < plan->nbuckets; k++) {
@@ -196,7 +197,7 @@ static void start(setup *s) {
     }
 }
 
-/* True: all have ended well. */
+/* True: all workers succeeded. */
 static bool end(setup *s) {
     bool well = true;
     for (int w = 0; w < s->plan.c.nworkers; w++) {
@@ -217,7 +218,7 @@ static void mend(setup *s) {
                  e);
 }
 
-/* When the worker comes to that action of the step, or is past it. */
+/* Waits until the worker has reached the action of the step, or has passed it. */
 static void recall(place *p, int64_t step, int action) {
     for (;;) {
         int64_t at = atomic_load(&p->slot.step);
@@ -253,7 +254,7 @@ static float *copy_state(const setup *s) {
     return all;
 }
 
-/* As if that worker had been killed while it summed: what it has overwritten is lost. */
+/* As if the worker had been killed while it summed: what it had overwritten is lost. */
 static void tear_sum(setup *s, int worker) {
     int64_t step = ls_store_steps(s->store);
     ls_call_mark m = ls_store_sum_mark(s->store, worker, 0, false, step);

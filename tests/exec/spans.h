@@ -1,4 +1,4 @@
-/* spans.h - spans against the plan that they are of. */
+/* spans.h - checks spans against their plan. */
 #ifndef LS_TEST_SPANS_H
 #define LS_TEST_SPANS_H
 

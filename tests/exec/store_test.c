@@ -1,4 +1,4 @@
-/* store_test.c - what workers leave behind is made whole, and taken up by any number of others. */
+/* store_test.c - the store is repaired after its workers, and any number of others take it over. */
 #include "exec/store.h"
 
 #include <math.h>
@@ -44,14 +44,14 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* Areas of workers: one for all, or one each. */
+/* Places workers in areas: one for all, or one each. */
 static void place(ls_store *s, const ls_plan *p, bool one) {
     for (int w = 0; w < p->c.nworkers; w++) ls_store_place(s, w, one ? 0 : w);
 }
 
 static float value(size_t i, int what) { return (float)(i % 977) / 977.0f - (float)what; }
 
-/* Weights and moments after step 0, each worker's part by itself. */
+/* Weights and moments after step 0; each worker fills its part. */
 static void fill(ls_store *s, const ls_plan *p, bool one) {
     size_t n = model.nfloats;
     ls_scaler scaler = {0};
@@ -77,7 +77,7 @@ static ls_store_note note_of(int64_t steps) {
     return n;
 }
 
-/* As their supervisor does. */
+/* As a supervisor does. */
 static void mend(ls_store *s, const ls_plan *p) {
     ls_error e = {0};
     ls_store_note n;
@@ -94,7 +94,7 @@ static void adopt(ls_store *s, const ls_plan *p, int worker) {
     free(missing);
 }
 
-/* The reduced gradient of a step, where each worker looks for it. */
+/* Writes the reduced gradient of a step where each worker reads it. */
 static void reduce(ls_store *s, const ls_plan *p, int64_t step) {
     for (int w = 0; w < p->c.nworkers; w++) {
         float *g = ls_store_grads(s, w);
@@ -102,7 +102,7 @@ static void reduce(ls_store *s, const ls_plan *p, int64_t step) {
     }
 }
 
-/* The state after `steps` steps, computed in one go. */
+/* The state after `steps` steps, computed without interruption. */
 static float *expected(int64_t steps) {
     ls_plan p = plan_for(1, 0);
     ls_error e = {0};
@@ -136,7 +136,7 @@ static void check(ls_store *s, int64_t steps) {
     free(got);
 }
 
-/* Some blocks of the step are done already, at each worker other ones. */
+/* Each worker has updated some blocks already, others than the other workers. */
 static void begin_update(ls_store *s, const ls_plan *p, bool one, const ls_store_note *n,
                          unsigned seed) {
     ls_error e = {0};
@@ -166,7 +166,7 @@ static void begin_update(ls_store *s, const ls_plan *p, bool one, const ls_store
             }
         }
         if (last == SIZE_MAX) continue;
-        ls_journal_begin(&j, 0, last, &state); /* this one is torn */
+        ls_journal_begin(&j, 0, last, &state); /* it dies in this block */
         for (size_t i = 0; i < LS_BLOCK; i += 2) params[last + i] = NAN;
     }
     ls_compute_close(&c);
@@ -179,7 +179,7 @@ static void survive(int zero, bool one) {
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, MOST, 1, 0, &s, &e), e);
     assert_int_equal(ls_store_steps(s), -1);
-    assert_ls_ok(ls_store_repair(s, &p, 0, 2, NULL, &e), e); /* nothing there yet */
+    assert_ls_ok(ls_store_repair(s, &p, 0, 2, NULL, &e), e); /* no state yet */
     place(s, &p, one);
     fill(s, &p, one);
     for (int64_t step = 0; step < 6; step++) {
@@ -237,7 +237,7 @@ static void test_skipped(void **state) {
     ls_plan_free(&p);
 }
 
-/* A replica that is not to be trusted is taken from another. */
+/* A replica that may be wrong is copied from another. */
 static void test_void(void **state) {
     (void)state;
     ls_error e = {0};
@@ -261,7 +261,8 @@ static void test_void(void **state) {
     ls_plan_free(&p);
 }
 
-/* In a step each virtual worker is claimed once, so many in all, each with a place of its own. */
+/* In a step each virtual worker is claimed at most once, `most` of them, each with its own place.
+ */
 static void test_claims(void **state) {
     (void)state;
     ls_error e = {0};
@@ -275,13 +276,13 @@ static void test_claims(void **state) {
         assert_true(ls_store_backup_is_claimed(s, 5, step));
         assert_int_equal(ls_store_backup_find(s, 5, step), -1); /* not yet */
         assert_int_equal(ls_store_backup_claim(s, 3, step, 2), 1);
-        assert_int_equal(ls_store_backup_claim(s, 4, step, 2), -1); /* two are all */
+        assert_int_equal(ls_store_backup_claim(s, 4, step, 2), -1); /* no place left */
         ls_store_backup_finish(s, 5, step);
         assert_int_equal(ls_store_backup_find(s, 5, step), 0);
         assert_int_equal(ls_store_backup_find(s, 3, step), -1);
         assert_int_equal(ls_store_backup_find(s, 5, step + 1), -1);
     }
-    assert_int_equal(ls_store_backup_claim(s, 4, 1, 2), -1); /* that step is over */
+    assert_int_equal(ls_store_backup_claim(s, 4, 1, 2), -1); /* the step is over */
     assert_int_equal(ls_store_nbackups(s), 3);
     ls_scaler scaler = {0};
     ls_store_restart(s, -1, &scaler);
@@ -290,7 +291,7 @@ static void test_claims(void **state) {
     ls_plan_free(&p);
 }
 
-/* What another host knows of the state: what is here of other steps does not count. */
+/* Another host knows how many steps the state has had; blocks with another number are discarded. */
 static void test_restart(void **state) {
     (void)state;
     ls_error e = {0};
@@ -305,7 +306,7 @@ static void test_restart(void **state) {
     fill(s, &p, false);
     ls_store_note ahead = note_of(1), note;
     ls_store_decide(s, 1, &ahead);
-    ls_store_restart(s, 0, &scaler); /* nobody else knows of step 1 */
+    ls_store_restart(s, 0, &scaler); /* no other host knows of step 1 */
     assert_false(ls_store_unfinished_note(s, &note));
     check(s, 0);
     ls_store_restart(s, 7, &scaler);
@@ -320,7 +321,7 @@ static void test_restart(void **state) {
     assert_true(missing[0] && !missing[1]);
     float *params = ls_store_params(s, 1);
     assert_memory_equal(params + LS_BLOCK, block, LS_BLOCK * sizeof(float));
-    ls_store_restart(s, -1, &scaler); /* from a checkpoint, or the beginning: all is zero */
+    ls_store_restart(s, -1, &scaler); /* from a checkpoint, or from the start: all is 0 */
     assert_int_equal(ls_store_steps(s), -1);
     for (size_t i = 0; i < model.nfloats; i++) assert_true(params[i] == 0);
     free(has);

@@ -7,8 +7,9 @@
  *
  * Two things are not ours to avoid (docs/speed.md). OpenSSL allocates for each record that it
  * writes: that these blocks are small, and freed before the step ends, is checked here. A worker
- * that has waited 0.25 s over TCP asks the others where they are (health.h), which takes memory: the
- * test's workers may wait that long on a busy machine, so what is allocated there is not counted.
+ * that has waited 0.25 s over TCP asks the others where they are (health.h), which takes memory:
+ * the test's workers may wait that long on a busy machine, so what is allocated there is not
+ * counted.
  */
 #include <errno.h>
 #include <execinfo.h>
