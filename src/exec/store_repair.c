@@ -48,7 +48,7 @@ ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
         if (is_distrusted(s, w)) ls_store_mark_owned(s, p, w, 0);
         ls_journal j = ls_store_journal(s, w);
         ls_journal_state state = ls_store_flat_of(s, atomic_load(&s->workers[w].area));
-        ls_journal_mend(&j, &state);
+        ls_journal_repair(&j, &state);
     }
     if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
     for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_distrusted, 0);

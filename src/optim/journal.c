@@ -11,7 +11,7 @@
  * are copied one after the other (measured: half the time). */
 typedef float quad __attribute__((vector_size(16), may_alias));
 
-static void keep(ls_journal_kept *k, const ls_journal_state *s, size_t first) {
+static void keep(ls_journal_saved *k, const ls_journal_state *s, size_t first) {
     const quad *master = (const quad *)(s->master + first), *m = (const quad *)(s->m + first);
     const quad *v = (const quad *)(s->v + first);
     for (size_t i = 0; i < LS_BLOCK / 4; i++) {
@@ -22,7 +22,7 @@ static void keep(ls_journal_kept *k, const ls_journal_state *s, size_t first) {
 }
 
 void ls_journal_begin(const ls_journal *j, int thread, size_t first, const ls_journal_state *s) {
-    ls_journal_kept *k = &j->kept[thread];
+    ls_journal_saved *k = &j->kept[thread];
     size_t block = first / LS_BLOCK;
     unsigned steps = atomic_load_explicit(&j->steps[block], memory_order_relaxed);
     atomic_store_explicit(&k->what, 0, memory_order_relaxed);
@@ -42,9 +42,9 @@ void ls_journal_set(const ls_journal *j, size_t first, size_t end, uint32_t step
 }
 
 /* What was kept counts as long as the block has not got further. */
-void ls_journal_mend(const ls_journal *j, const ls_journal_state *s) {
+void ls_journal_repair(const ls_journal *j, const ls_journal_state *s) {
     for (int i = 0; i < j->nthreads; i++) {
-        ls_journal_kept *k = &j->kept[i];
+        ls_journal_saved *k = &j->kept[i];
         unsigned long long what = atomic_load(&k->what);
         size_t first = (size_t)((what >> 32) - 1) * LS_BLOCK;
         if (!what || !ls_journal_has(j, first, (uint32_t)what)) continue;

@@ -3,7 +3,7 @@
  * Of each block of LS_BLOCK elements the journal says how many steps it has had. An update changes
  * one block at a time: it keeps what the block was, changes it, then says that the block is one
  * step further. Whoever comes after a worker that was killed puts back what was being changed
- * (ls_journal_mend) and does the update again: blocks that have had it are passed over.
+ * (ls_journal_repair) and does the update again: blocks that have had it are passed over.
  *
  * The memory is the caller's and outlives the worker. All zero: nothing has had a step, nothing is
  * being changed.
@@ -16,14 +16,14 @@
 #include "model/gpt.h"
 
 /* A block as it was, of one thread of one worker. */
-typedef struct ls_journal_kept {
+typedef struct ls_journal_saved {
     _Alignas(64) atomic_ullong what; /* 1 + block, and in the lower half its steps; 0: nothing */
     _Alignas(64) float master[LS_BLOCK], m[LS_BLOCK], v[LS_BLOCK];
-} ls_journal_kept;
+} ls_journal_saved;
 
 typedef struct ls_journal {
-    atomic_uint *steps;    /* [nfloats / LS_BLOCK] that each block has had */
-    ls_journal_kept *kept; /* [nthreads] */
+    atomic_uint *steps;     /* [nfloats / LS_BLOCK] that each block has had */
+    ls_journal_saved *kept; /* [nthreads] */
     int nthreads;
 } ls_journal;
 
@@ -45,6 +45,6 @@ void ls_journal_end(const ls_journal *, size_t first, uint32_t steps);
 void ls_journal_set(const ls_journal *, size_t first, size_t end, uint32_t steps);
 
 /* Its worker is dead: blocks that it was changing become what they were. Can be done again. */
-void ls_journal_mend(const ls_journal *, const ls_journal_state *);
+void ls_journal_repair(const ls_journal *, const ls_journal_state *);
 
 #endif

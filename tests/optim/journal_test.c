@@ -37,7 +37,7 @@ static void set_up(setup *s) {
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     s->n = s->model.nfloats;
     s->journal = (ls_journal){shared(s->n / LS_BLOCK * sizeof(atomic_uint)),
-                              shared(NTHREADS * sizeof(ls_journal_kept)), NTHREADS};
+                              shared(NTHREADS * sizeof(ls_journal_saved)), NTHREADS};
     s->params = shared(s->n * sizeof *s->params);
     s->state = shared(3 * s->n * sizeof *s->state);
     s->grads = shared(s->n * sizeof *s->grads);
@@ -105,8 +105,8 @@ static void test_killed(void **arg) {
         size_t done = done_blocks(&cut, step);
         half_done += done > 0 && done < cut.n / LS_BLOCK;
         ls_journal_state state = {cut.state, cut.state + cut.n, cut.state + 2 * cut.n};
-        ls_journal_mend(&cut.journal, &state);
-        ls_journal_mend(&cut.journal, &state); /* twice is as good as once */
+        ls_journal_repair(&cut.journal, &state);
+        ls_journal_repair(&cut.journal, &state); /* twice is as good as once */
         update(&cut, &c, step, true);
         assert_int_equal(done_blocks(&cut, step), cut.n / LS_BLOCK);
         assert_memory_equal(cut.state, whole.state, 3 * cut.n * sizeof(float));
@@ -130,11 +130,11 @@ static void test_torn_block(void **arg) {
     size_t at = 3 * LS_BLOCK;
     ls_journal_begin(&s.journal, 1, at, &state);
     for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = v[at + i] = -1;
-    ls_journal_mend(&s.journal, &state);
+    ls_journal_repair(&s.journal, &state);
     for (size_t i = 0; i < 3 * s.n; i++) assert_true(s.state[i] == (float)i);
     for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = m[at + i] = v[at + i] = -1;
     ls_journal_end(&s.journal, at, 5); /* complete: what was kept counts no more */
-    ls_journal_mend(&s.journal, &state);
+    ls_journal_repair(&s.journal, &state);
     for (size_t i = 0; i < LS_BLOCK; i++) assert_true(master[at + i] == -1.0f);
     assert_true(ls_journal_has(&s.journal, at, 5) && ls_journal_has(&s.journal, at - 1, 4));
     ls_model_free(&s.model);
