@@ -26,7 +26,7 @@ typedef struct job {
     const ls_adamw_state *s;
 } job;
 
-/* Elements [from, to) of one parameter, at most LS_BLOCK. */
+/* Updates elements [from, to) of one parameter, at most LS_BLOCK. */
 static void update_range(const job *j, const ls_adamw_step *step, size_t from, size_t to) {
     const ls_adamw_state *s = j->s;
     const ls_kernels *k = j->c->k;
@@ -39,7 +39,8 @@ static void update_range(const job *j, const ls_adamw_step *step, size_t from, s
     if (half) k->narrow(s->params_type, n, master + from, (uint16_t *)s->params + from);
 }
 
-/* Elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may be among them. */
+/* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may be among
+ * them. */
 static void update_block(const job *j, size_t first, size_t end, int *param_p) {
     int i = *param_p;
     for (; i < j->model->nparams && j->model->params[i].offset < end; i++) {

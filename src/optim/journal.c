@@ -1,17 +1,17 @@
 /* journal.c - see journal.h.
  *
- * Stores need only their order in the program: what a killed process has stored is there, and the
- * kernel says that it is dead after the last of them.
+ * Stores only have to keep the order of the program: whatever a killed process has stored stays in
+ * memory, and the kernel reports its death after the last store.
  */
 #include "optim/journal.h"
 
 #include <string.h>
 
-/* The three streams side by side: the processor fetches ahead in each, which it does not where they
- * are copied one after the other (measured: half the time). */
+/* Copies the three streams side by side: the processor then prefetches each of them, which it does
+ * not if they are copied one after the other (measured: half the time). */
 typedef float quad __attribute__((vector_size(16), may_alias));
 
-static void keep(ls_journal_saved *k, const ls_journal_state *s, size_t first) {
+static void save(ls_journal_saved *k, const ls_journal_state *s, size_t first) {
     const quad *master = (const quad *)(s->master + first), *m = (const quad *)(s->m + first);
     const quad *v = (const quad *)(s->v + first);
     for (size_t i = 0; i < LS_BLOCK / 4; i++) {
@@ -27,7 +27,7 @@ void ls_journal_begin(const ls_journal *j, int thread, size_t first, const ls_jo
     unsigned steps = atomic_load_explicit(&j->steps[block], memory_order_relaxed);
     atomic_store_explicit(&k->what, 0, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    keep(k, s, first);
+    save(k, s, first);
     atomic_store_explicit(&k->what, (unsigned long long)(block + 1) << 32 | steps,
                           memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
@@ -41,7 +41,7 @@ void ls_journal_set(const ls_journal *j, size_t first, size_t end, uint32_t step
     for (; first < end; first += LS_BLOCK) ls_journal_end(j, first, steps);
 }
 
-/* What was kept counts as long as the block has not got further. */
+/* A saved block is restored unless the block has completed its step. */
 void ls_journal_repair(const ls_journal *j, const ls_journal_state *s) {
     for (int i = 0; i < j->nthreads; i++) {
         ls_journal_saved *k = &j->kept[i];

@@ -1,8 +1,8 @@
 /* norm.h - the norm of the whole gradient, and the factor that clips it.
  *
  * Squares are summed over fixed blocks of LS_BLOCK elements, then over the blocks in order, in
- * double precision: the same bits whoever summed which blocks. Clipping as Pascanu, Mikolov &
- * Bengio, ICML 2013.
+ * double precision, so the bits don't depend on which worker sums which blocks. Clipping as in
+ * Pascanu, Mikolov & Bengio, ICML 2013.
  */
 #ifndef LS_OPTIM_NORM_H
 #define LS_OPTIM_NORM_H
@@ -19,7 +19,8 @@ void ls_norm_blocks(const ls_compute *, ls_dtype, const void *x, size_t first, s
 /* The root of the sum of n block sums. */
 double ls_norm_total(const double *sums, size_t n);
 
-/* What the gradient is multiplied with: 1, or limit / norm where norm is above it. limit 0: off. */
+/* The factor by which the gradient is multiplied: limit / norm if the norm exceeds the limit, else
+ * 1. limit 0: off. */
 double ls_clip_factor(double norm, double limit);
 
 #endif

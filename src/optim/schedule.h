@@ -11,7 +11,7 @@ typedef struct ls_schedule {
     int64_t warmup, steps;
 } ls_schedule;
 
-/* Of step `step`, counted from 0. The last step of the warm-up has the full rate. */
+/* The rate of step `step`, counted from 0. The last step of the warm-up has the full rate. */
 double ls_schedule_rate(const ls_schedule *, int64_t step);
 
 #endif
