@@ -59,5 +59,5 @@ void ls_buf_escape(ls_buf *b, ls_escape_kind kind, const char *in, size_t n) {
         ls_buf_append(b, text, length);
         clean = at + used;
     }
-    ls_buf_append(b, in + clean, n - clean);
+    if (clean < n) ls_buf_append(b, in + clean, n - clean);
 }

@@ -92,8 +92,9 @@ static void add_row(ls_balance *b, int64_t steps) {
 
 void ls_balance_note(ls_balance *b, int w, int64_t steps, double seconds) {
     ls_balance_worker *x = &b->workers[w];
-    const ls_balance_report *latest = &x->reports[(x->nreports - 1) % LS_BALANCE_REPORTS];
-    if (steps <= x->base.steps || (x->nreports > 0 && steps <= latest->steps)) return;
+    if (steps <= x->base.steps) return;
+    if (x->nreports > 0 && steps <= x->reports[(x->nreports - 1) % LS_BALANCE_REPORTS].steps)
+        return;
     x->reports[x->nreports++ % LS_BALANCE_REPORTS] = (ls_balance_report){steps, seconds};
     if (all_reported(b, steps)) add_row(b, steps);
 }

@@ -43,6 +43,10 @@ static int total(const ls_plan *p) { return reductions(p) * ls_plan_rounds(p); }
 
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
+    if (buffer < 0 || buffer >= ls_plan_nbuffers(w->p)) {
+        wrong(w, "uses a buffer that does not exist");
+        return;
+    }
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     char *s = &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
     bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT ||
@@ -173,9 +177,10 @@ static void check_reduction(walk *w, const ls_action *a) {
     int slot = 0;
     ls_plan_fold_round(p, a->round, &slot);
     if (a->slot != slot) wrong(w, "puts a sum where it does not belong");
-    if (a->round < 0 || a->round >= ls_plan_rounds(p) ||
-        w->reduced[a->bucket]++ != a->round * reductions(p) + second)
+    bool exists = a->round >= 0 && a->round < ls_plan_rounds(p);
+    if (!exists || w->reduced[a->bucket]++ != a->round * reductions(p) + second)
         wrong(w, second ? "sums over groups what they have not summed" : "reduces a bucket twice");
+    if (!exists) return;
     for (int worker = 0; worker < p->c.nworkers && !second; worker++) {
         int first = ls_plan_reduces_rounds(p) ? a->round : 0, n = ls_plan_nvws(p, worker);
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
