@@ -42,8 +42,8 @@ static char *without_slashes(const char *path) {
     return ls_format("%.*s", n, path);
 }
 
-/* Where it is, and its config: with --resume a run directory alone says both. False: bad usage,
- * with a line. */
+/* The run directory and the config. With --resume a run directory alone names both. False: bad
+ * usage, which is logged. */
 static bool find_run(const ls_args *a, char **run_p, char **config_p) {
     const char *word = a->words[0], *output = cli_value(a, OUTPUT);
     bool is_run = ls_file_is_dir(word);
@@ -62,7 +62,7 @@ static bool find_run(const ls_args *a, char **run_p, char **config_p) {
     return true;
 }
 
-/* The command that goes on with the run; whoever was started by a launcher has no -n. */
+/* The command that goes on with the run; under a launcher it has no -n. */
 static char *resume_command(const ls_args *a, const char *run) {
     static const int options[] = {WORKERS, LISTEN, JOIN, HOSTS, INSECURE};
     ls_buf b = {0};
@@ -83,7 +83,7 @@ static char *resume_command(const ls_args *a, const char *run) {
     return b.data;
 }
 
-/* The workers were ended at once: what is lost, and how to go on. */
+/* The workers were ended at once: logs what is lost, and how to go on. */
 static void explain_abort(const char *run, const char *again) {
     char *config = ls_format("%s/config.yaml", run), *path = NULL;
     int64_t step = 0;
@@ -97,7 +97,7 @@ static void explain_abort(const char *run, const char *again) {
     free(path);
 }
 
-/* Those of --set, and what other options stand for. */
+/* The values of --set, and those that other options stand for. */
 typedef struct sets {
     const char **values; /* [n] */
     int n;

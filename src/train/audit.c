@@ -41,8 +41,8 @@ static int first_difference(const hashes *h, int a, int b) {
     return -1;
 }
 
-/* The worker that differs from most of those asked, and in what first; false: all are alike. Two
- * that differ can't tell. */
+/* The worker that differs from most of those asked, and the first parameter in which it does.
+ * False: all agree. Where two differ and there is no third, *odd_p is -1. */
 static bool find_odd(const hashes *h, const int *asked, int n, int *odd_p, int *param_p) {
     *odd_p = *param_p = -1;
     for (int i = 0; i < n; i++) {
@@ -109,7 +109,7 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
     return s;
 }
 
-/* Who runs the virtual worker. */
+/* The worker that runs the virtual worker. */
 static int worker_of(const ls_plan *p, int vw) {
     for (int w = 0; w < p->c.nworkers; w++) {
         int i = ls_plan_vw_index(p, w, vw);
@@ -118,7 +118,7 @@ static int worker_of(const ls_plan *p, int vw) {
     return 0;
 }
 
-/* Some workers compute its gradient, and all learn the hashes. */
+/* The workers in `asked` compute its gradient, and all get the hashes. */
 static ls_status ask(ls_member *m, question q, const int *asked, int n, hashes *h, ls_error *e) {
     ls_status s = LS_OK;
     for (int i = 0; i < n; i++)

@@ -2,7 +2,7 @@
  *
  * Where workers have copies of their own, hashes of all parameters are compared. One virtual
  * worker's gradient, another one each time, is computed by its worker and by the next, and compared
- * bit for bit; where they differ a third one tells who is wrong.
+ * bit for bit; where they differ, a third worker computes it, too, and shows which one is wrong.
  */
 #ifndef LS_TRAIN_AUDIT_H
 #define LS_TRAIN_AUDIT_H
@@ -11,16 +11,16 @@
 
 typedef struct ls_verdict {
     bool good;
-    int culprit;      /* a worker; -1: two differ, and nobody can tell */
+    int culprit;      /* a worker; -1: two differ, and it is unknown which is wrong */
     bool parameters;  /* they differ; else a gradient does */
     int vw;           /* the virtual worker whose gradient was compared */
     char tensor[128]; /* the first that differs */
 } ls_verdict;
 
-/* What there is to do where workers differ. */
+/* What a user can do where workers differ. */
 #define LS_AUDIT_ADVICE "go on from an earlier checkpoint, on other hardware"
 
-/* Collective, between steps, after `steps` complete ones; the same verdict at all. */
+/* Collective, between steps, after `steps` complete ones; all workers get the same verdict. */
 ls_status ls_audit(ls_member *, int64_t steps, ls_verdict *v_p, ls_error *);
 
 #endif

@@ -20,7 +20,7 @@ struct ls_backup {
 
 /* ---- who is slow ---- */
 
-/* How many of its virtual workers are not complete: of a worker in this step. */
+/* The number of virtual workers that a worker has not completed in this step. */
 static int left_of(const ls_backup *b, int worker, int64_t step) {
     const ls_plan *p = &b->m->layout->plan;
     const ls_board_slot *slot = &b->m->host->survival.board->slots[worker];
@@ -34,8 +34,8 @@ static int left_of(const ls_backup *b, int worker, int64_t step) {
     return n - ls_plan_vw_index(p, worker, a->vw);
 }
 
-/* The last virtual worker of the one that has most before it of what nobody has claimed; -1: there
- * is none. */
+/* The last unclaimed virtual worker of the worker that has the most of them before it; -1: there is
+ * none. */
 static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
     const ls_host *h = b->m->host;
     const ls_plan *p = &h->layout.plan;
@@ -92,7 +92,7 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
     return true;
 }
 
-/* Is the one it is for further already? */
+/* Has the worker that it helps completed this virtual worker itself? */
 static bool is_late(const ls_backup *b, int64_t step) {
     const ls_plan *p = &b->m->layout->plan;
     int left = left_of(b, b->worker, step), n = ls_plan_nvws(p, b->worker);

@@ -13,16 +13,16 @@
 #include "train/layout.h"
 #include "train/save.h"
 
-/* From the view before. */
-static ls_status keep_folder(ls_loop *l, ls_error *e) {
+/* This worker has had the directory open since an earlier view. */
+static ls_status reuse_folder(ls_loop *l, ls_error *e) {
     l->folder->notes->step = ls_store_steps(l->host->store);
-    return ls_corpus_is_saved(l->run->dir) ? LS_OK : ls_save_mend_folder(l, e);
+    return ls_corpus_is_saved(l->run->dir) ? LS_OK : ls_save_restore_folder(l, e);
 }
 
-/* Whoever starts all workers has opened it for them. */
+/* The process that starts all workers may have opened the directory for them. */
 static ls_status take_folder(ls_loop *l, ls_error *e) {
     ls_folder_phase phase = ls_folder_phase_of(&l->host->notes->folder);
-    if (l->metrics) return keep_folder(l, e);
+    if (l->metrics) return reuse_folder(l, e);
     if (!l->folder) l->folder = l->host->folder;
     ls_folder_run own = ls_host_folder_run(l->host);
     if (!l->folder) LS_TRY(ls_folder_open(&own, phase != LS_FOLDER_UNTOUCHED, &l->folder, e));
@@ -30,8 +30,8 @@ static ls_status take_folder(ls_loop *l, ls_error *e) {
                                    : ls_folder_take_up(l->folder, e);
 }
 
-/* What all decide by is worker 0's, as its host has been there before. For workers to come, each
- * host notes it. */
+/* What earlier views have done. All workers use what worker 0 knows, whose host took part in them;
+ * each host notes it for later views. */
 typedef struct agreed {
     int64_t steps; /* complete */
     int64_t n;     /* workers of worker 0's host */
@@ -66,15 +66,15 @@ static ls_status agree_on_done(ls_loop *l, ls_error *e) {
     return LS_OK;
 }
 
-/* The same tokens in all views of a run, whatever becomes of its directory; one from before there
- * was a record of them gets it. */
+/* A run has the same tokens in all its views, whatever happens to its directory. A run that is
+ * older than the record of tokens gets one. */
 static ls_status open_corpus(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
     const ls_hash *h = &l->corpus.record.tokens;
-    int64_t mark = (int64_t)((h->hi ^ h->lo) | 1), was = 0; /* 0: not known yet */
     ls_run_notes *notes = l->host->notes;
-    was = atomic_load(&notes->tokens);
+    int64_t mark = (int64_t)((h->hi ^ h->lo) | 1);
+    int64_t was = atomic_load(&notes->tokens); /* 0: not known yet */
     if (was && was != mark)
         return ls_fail(e, LS_EINVAL,
                        "%s/tokens.bin: has other tokens than this run has been trained on; was it "
@@ -85,7 +85,7 @@ static ls_status open_corpus(ls_loop *l, ls_error *e) {
     return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
 }
 
-/* What workers before these have found; where their state is lost, what its checkpoints say. */
+/* What the workers of earlier views found. If their state is lost, what the checkpoints say. */
 static ls_status agree_on_best(ls_loop *l, ls_error *e) {
     ls_run_notes *notes = l->host->notes;
     int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
@@ -100,19 +100,18 @@ static ls_status agree_on_best(ls_loop *l, ls_error *e) {
     return LS_OK;
 }
 
-/* Worker 0 makes or takes up the folder; then all read from it. */
 ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     LS_TRY(agree_on_done(l, e));
     ls_status s = LS_OK;
-    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else it stayed */
+    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else it is open since an earlier view */
     LS_TRY(ls_agree(l->m.group, s, e));
     return agree_on_best(l, e);
 }
 
-/* `lockstep plan` prints the whole table. */
-static void tell_memory(const ls_host *h) {
+/* The largest line of the memory table; `lockstep plan` prints all of it. */
+static void log_memory(const ls_host *h) {
     const ls_plan *p = &h->layout.plan;
     ls_memory_config how = ls_layout_memory_config(&h->run->config, p->c.nworkers, p->c.nworkers);
     ls_memory m;
@@ -123,7 +122,7 @@ static void tell_memory(const ls_host *h) {
 }
 
 /* More threads than cores take turns: steps get slower, not faster. */
-static void warn_of_crowd(const ls_member *m) {
+static void warn_crowded(const ls_member *m) {
     int threads = (int)m->run->config.parallel.threads, near = ls_group_near(m->group);
     int cores = ls_cores_among(near), fit = cores / near;
     char advice[64];
@@ -138,9 +137,9 @@ static void warn_of_crowd(const ls_member *m) {
         advice);
 }
 
-/* Worker 0 tells of a run's beginning; workers that follow others are told of by who starts them.
- */
-static void tell_beginning(const ls_loop *l) {
+/* Worker 0 logs the beginning of a run. Later views are logged by the process that starts
+ * workers. */
+static void log_beginning(const ls_loop *l) {
     const ls_run *r = l->run;
     int n = l->m.nworkers;
     if (l->host->survival.view.id.number > 1) return;
@@ -149,13 +148,12 @@ static void tell_beginning(const ls_loop *l) {
            r->dir, l->m.layout->model.count, (unsigned long long)l->corpus.ntrain,
            (long long)r->config.model.context, n, n == 1 ? "" : "s", ls_run_workers_name(r),
            (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
-    tell_memory(l->host);
-    warn_of_crowd(&l->m);
+    log_memory(l->host);
+    warn_crowded(&l->m);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 
-/* After the lines of steps that will be done again are cut off; those of a view before this one
- * stay. */
+/* Lines of steps that will be done again are cut off first. Lines of an earlier view stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool follows = l->host->survival.view.id.number > 1, old = false;
@@ -166,7 +164,7 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     return ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e);
 }
 
-/* Where they are open they stay so; the line of the latest step may be missing. */
+/* Metrics of an earlier view stay open. The line of the latest step may be missing. */
 static ls_status open_metrics(ls_loop *l, ls_error *e) {
     const ls_host *h = l->host;
     ls_store_note last;
@@ -188,7 +186,7 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     LS_TRY(s);
     if (l->m.worker == 0) {
         s = open_metrics(l, e);
-        tell_beginning(l);
+        log_beginning(l);
         ls_in_flight_config flight = {l->m.slot, r->config.train.steps, r->config.survival.stop_s,
                                       LS_IN_FLIGHT_S};
         if (s == LS_OK && !l->flight) s = ls_in_flight_open(&flight, &l->flight, e);

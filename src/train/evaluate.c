@@ -6,8 +6,8 @@
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
 
-/* losses [n]: this worker's part of the samples; the rest stays 0. Ends early where it is recalled.
- */
+/* losses [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker is
+ * recalled. */
 static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, ls_error *e) {
     const ls_corpus *c = m->corpus;
     int64_t T = m->layout->model.config.context;
@@ -26,7 +26,7 @@ static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, 
     return s;
 }
 
-/* Bytes that the targets of all n samples stand for. */
+/* The number of bytes of text in the targets of all n samples. */
 static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, ls_error *e) {
     const ls_corpus *c = m->corpus;
     int64_t T = m->layout->model.config.context;

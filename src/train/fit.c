@@ -1,9 +1,9 @@
 /* fit.c - see fit.h.
  *
- * Every combination is planned, and the plan tells what it needs. Which costs least is told by the
- * plan, too: a state in a file first (a disk is slow), then more computing (it always costs time),
- * then more bytes sent (which may hide
- * behind computing), then smaller micro-batches (thinner matrix products).
+ * Every combination is planned, and the plan says how much memory it needs and what it costs. From
+ * the most to the least costly: a state in a file (a disk is slow); more computing (it always costs
+ * time); more bytes sent (which may be hidden behind computing); smaller micro-batches (thinner
+ * matrix products).
  */
 #include "train/fit.h"
 
@@ -88,7 +88,7 @@ static double sent(const ls_plan *p) {
     return sum / ((double)p->c.model->nfloats * sizeof(float));
 }
 
-/* The config with a fit's settings, measured. */
+/* Plans the config with a fit's settings, and fills in what they cost. */
 static ls_status measure(const ls_config *c, int nworkers, ls_fit *f, ls_error *e) {
     ls_config with = *c;
     ls_layout l;
@@ -113,7 +113,7 @@ static int by_cost(const void *a, const void *b) {
     return (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
 }
 
-/* Fits, as they are found. */
+/* The fits found so far. */
 typedef struct found {
     ls_fit *fits;
     int n, cap;
@@ -134,11 +134,11 @@ static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit 
     return LS_OK;
 }
 
-/* Layers of a segment that are tried. */
+/* Numbers of layers in a segment, in the order in which they are tried. */
 static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
 enum { NSEGMENTS = sizeof segments / sizeof *segments };
 
-/* Every zero, recompute, optimizer_state and micro_batch, beside f's other settings. */
+/* Tries every zero, recompute, optimizer_state and micro_batch with f's other settings. */
 static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
                          ls_error *e) {
     int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
@@ -156,7 +156,7 @@ static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit 
     return LS_OK;
 }
 
-/* A sixteenth of the limit: less is gathered, and not yet reduced, at a time. */
+/* A sixteenth of the limit: less is gathered, or waits to be reduced, at one time. */
 static double small_bucket_mb(const ls_config *c, size_t limit) {
     double mb = (double)limit / 1e6 / 16;
     return mb < c->parallel.bucket_mb ? mb : c->parallel.bucket_mb;
@@ -192,7 +192,7 @@ ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **f
  * memory. */
 static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, ls_fit *f,
                                ls_error *e) {
-    int64_t low = 1, high = 2 * c->model.layers; /* high does */
+    int64_t low = 1, high = 2 * c->model.layers; /* high is enough */
     ls_fit all = *f;
     while (low < high) {
         f->recompute_layers = (low + high) / 2;
@@ -217,7 +217,7 @@ ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
     ls_fit best = f;
     if (c->parallel.recompute != LS_AUTO) return LS_OK;
     if (limit) LS_TRY(measure(c, nworkers, &best, e));
-    bool kept = best.nbytes <= limit; /* all may be */
+    bool kept = best.nbytes <= limit; /* no recompute is needed */
     for (int i = 1; !kept && i < NSEGMENTS; i++) {
         f.recompute = segments[i];
         f.recompute_layers = 0;

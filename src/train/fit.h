@@ -1,4 +1,4 @@
-/* fit.h - settings with which a run fits into a memory limit. None of them touches the bits. */
+/* fit.h - settings with which a run fits into a memory limit. None of them changes the bits. */
 #ifndef LS_TRAIN_FIT_H
 #define LS_TRAIN_FIT_H
 
@@ -15,20 +15,20 @@ typedef struct ls_fit {
     double sent;    /* bytes of a worker in a step, as a multiple of one model */
 } ls_fit;
 
-/* All ways that need `limit` bytes or less, the least costly first: fits_p is the caller's, to
- * free. accumulate and bucket_mb are as in the config where that is enough. */
+/* All ways that need `limit` bytes or less, the least costly first; the caller frees *fits_p.
+ * accumulate and bucket_mb are as in the config where that is enough. */
 ls_status ls_fit_find(const ls_config *, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *);
 
-/* Settings that are "auto" become numbers: the least computing with which a worker is within
- * parallel.memory_limit_mb, or if none is the least memory. */
+/* Replaces settings that are "auto" by numbers: those that compute least within
+ * parallel.memory_limit_mb, or need least memory if none is within it. */
 ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *);
 
 /* Is a worker within parallel.memory_limit_mb? If not: with parallel.fit auto the best fit is set
- * in *c, else LS_ENOMEM names the worst line and the settings that would do. */
+ * in *c, else LS_ENOMEM names the largest line and the settings that would be enough. */
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *);
 
-/* As --set would have it: what differs from the config. */
+/* What differs from the config, written as for --set. */
 void ls_fit_text(const ls_config *, const ls_fit *, ls_buf *out);
 
 #endif

@@ -39,8 +39,8 @@ typedef struct ls_host {
 /* Makes the layout, and compares the memory that it needs with the machine's. *h_p does not move
  * afterwards; free it also after a failure. The run outlives it. */
 ls_status ls_host_open(ls_host *h_p, const ls_run *, ls_error *);
-/* Where workers are processes that this one starts, from here on their state outlives them: a worker
- * that is lost does not end the run. Elsewhere nothing changes. */
+/* Where workers are processes that this one starts, from here on their state outlives them: a
+ * worker that is lost does not end the run. Elsewhere nothing changes. */
 ls_status ls_host_supervise(ls_host *, ls_error *);
 /* Runs `main` on each worker, and returns when all have ended. Under the sequential executor there
  * is one, which plays them all. arg begins with the ls_host. */

@@ -24,7 +24,7 @@ static memory look(void) {
     return (memory){machine, "this machine has"};
 }
 
-/* Nobody reads 0.0 GB. */
+/* In MB below 1 GB. */
 static const char *write_size(double nbytes, char text[32]) {
     if (nbytes >= 1e9)
         snprintf(text, 32, "%.1f GB", nbytes / 1e9);
@@ -55,7 +55,7 @@ ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
         write_size(r.nbytes, has));
 }
 
-/* The three that take most: "activations 21.0 GB, gradients 9.1 GB, ...". */
+/* The three largest lines: "activations 21.0 GB, gradients 9.1 GB, ...". */
 static void list_largest(ls_memory m, char *text, size_t nbytes) {
     size_t n = 0;
     text[0] = 0;
@@ -85,7 +85,7 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     char wanted[32], has[32], each[32], beside[80] = "", size[32], largest[160];
     ls_plan_memory(p, &how, &m);
     double copies = copy ? 3.0 * sizeof(float) * (double)p->c.model->nfloats : 0;
-    /* Not all need as much as the one that needs most: what all have together is known, too. */
+    /* Not every worker needs as much as the one that needs most; the sum over all is known, too. */
     double all = (double)m.peak * workers, calls = 0;
     for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];
     double sum = (double)ls_plan_host_nbytes(p) + calls * workers;

@@ -1,7 +1,7 @@
-/* host_memory.h - does a run fit into the memory of this machine? Asked before it begins: the
- * kernel would give more than there is, and kill a worker later.
+/* host_memory.h - does a run fit into the memory of this machine? It is checked before the run
+ * begins, since the kernel would grant more memory than there is, and kill a worker later.
  *
- * What there is: the machine's memory, or less where a control group limits it (a container, Slurm,
+ * The limit is the machine's memory, or less where a control group limits it (a container, Slurm,
  * systemd).
  */
 #ifndef LS_TRAIN_HOST_MEMORY_H
@@ -10,12 +10,12 @@
 #include "config/config.h"
 #include "plan/plan.h"
 
-/* Before there is a plan, which may not be possible for a model that is too large: one copy of
- * parameters, gradients and the optimizer's state. LS_ENOMEM, with the numbers. */
+/* Before there is a plan, which may not be possible for a model that is too large: is there room
+ * for one copy of parameters, gradients and the optimizer's state? LS_ENOMEM, with the numbers. */
 ls_status ls_host_memory_for_model(const ls_config *, ls_error *);
 
-/* All that is in the plan's memory table (memory.h), of `workers` on this host, and what is beside
- * them: `copy` of the state for checkpoints. LS_ENOMEM, with what takes most. */
+/* Is there room for the plan's memory table (plan/memory.h) of `workers` on this host, and, with
+ * `copy`, for the copy of the state for checkpoints? LS_ENOMEM, with the largest lines. */
 ls_status ls_host_memory_for_plan(const ls_config *, const ls_plan *, int workers, bool copy,
                                   ls_error *);
 

@@ -1,4 +1,4 @@
-/* in_flight.h - a line about a step that takes long, by worker 0, while the step is in flight.
+/* in_flight.h - worker 0 logs a line about a step that takes long, while the step is in flight.
  *
  * A thread looks once a second, since the worker itself may be in one layer for minutes. It says
  * how long the step has run, and after Ctrl-C or SIGTERM that the run waits for it.

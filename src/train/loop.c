@@ -11,13 +11,11 @@
 #include "train/evaluate.h"
 #include "train/save.h"
 
-/* All steps are done, or the run ends early. */
 bool ls_loop_is_complete(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     return l->steps >= c->train.steps || ls_best_ends(&l->best, c, l->steps);
 }
 
-/* Workers to come will know what has been done after so many steps. */
 void ls_loop_note_evaluated(const ls_loop *l) {
     atomic_store(&l->host->notes->evaluated, l->steps + 1);
 }
@@ -31,7 +29,7 @@ static void note_loss(ls_loop *l) {
     ls_best_save(&l->best, &l->host->notes->best);
 }
 
-/* After the last step metrics have the whole alone. */
+/* whole: over the whole validation part; after the last step metrics have only this evaluation. */
 static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
     ls_world *w = &l->m.worlds[0];
@@ -64,7 +62,7 @@ static ls_status audit(ls_loop *l, ls_error *e) {
         (long long)l->steps, what);
 }
 
-/* What is due after a step: not what workers that were lost have done already. */
+/* Does what is due after a step, unless workers that were lost have already done it. */
 static ls_status after_step(ls_loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool evaluated = l->evaluated == l->steps;
@@ -75,15 +73,15 @@ static ls_status after_step(ls_loop *l, ls_error *e) {
     return is_due(c->train.eval_every, l->steps) && !evaluated ? evaluate(l, false, e) : LS_OK;
 }
 
-/* Worker 0's clock. */
+/* Is a checkpoint due by worker 0's clock? */
 static bool is_time(const ls_loop *l) {
     double minutes = l->run->config.checkpoint.minutes;
     if (l->m.worker != 0 || minutes == 0 || l->evicts) return false;
     return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
 }
 
-/* All do after a step what one is asked to. All have updated what is theirs then, and it can be
- * saved. */
+/* After a step all workers do what any of them is asked to do. By then all have updated their part
+ * of the state, which can be saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l), is_time(l)};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
@@ -105,8 +103,8 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
 
 /* ---- steps ---- */
 
-/* For whoever shares out the work. */
-static void tell_computed(ls_loop *l) {
+/* For the process that divides the virtual workers (ranges.h). */
+static void report_computed(ls_loop *l) {
     static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD, LS_ADD};
     int64_t all = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -142,7 +140,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     l->steps++;
     l->seconds += seconds;
     l->nsteps++;
-    tell_computed(l);
+    report_computed(l);
     if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
         return ls_fail(
             e, LS_EINVAL,
@@ -152,7 +150,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
 }
 
-/* A checkpoint of workers that ended before they could evaluate it. */
+/* The run goes on from a checkpoint whose workers ended before they could evaluate it. */
 static bool is_unevaluated(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
@@ -165,7 +163,7 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
     } else {
-        ls_loop_note_evaluated(l); /* not before the first step: it keeps what it has */
+        ls_loop_note_evaluated(l); /* nothing is evaluated before the first step */
     }
     while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));

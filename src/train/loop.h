@@ -20,7 +20,7 @@ typedef struct ls_loop {
     const ls_run *run;
     ls_member m;
     ls_corpus corpus;
-    ls_folder *folder;         /* worker 0's; NULL: it has none yet */
+    ls_folder *folder;         /* worker 0's; NULL: not open yet */
     ls_metrics *metrics;       /* worker 0's */
     ls_evaluation latest;      /* the same on all */
     ls_picture picture;        /* worker 0's */
@@ -30,26 +30,27 @@ typedef struct ls_loop {
     ls_in_flight *flight; /* worker 0's */
     int64_t steps;        /* complete */
     int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
-    int64_t evaluated;    /* and at the latest evaluation of workers that were lost */
+    int64_t evaluated;    /* steps complete at the latest evaluation of earlier views */
     int64_t saved_ns;
     int64_t measured;    /* steps of this view */
-    double seconds;      /* of all its steps */
+    double seconds;      /* that its steps took */
     int64_t nsteps;      /* } */
-    bool evicts;         /* a worker leaves, for what an audit found */
+    bool evicts;         /* an audit found a worker to be wrong, which leaves */
     ls_asked asked;      /* after the latest step */
-    bool follows;        /* these workers go on from what others have left in memory */
-    bool shared;         /* no host has all of the state: each writes its part of checkpoints */
-    int64_t asked_share; /* of this worker, for a part (storage/snapshot.h) */
+    bool follows;        /* earlier workers have left their state in memory */
+    bool shared;         /* no host has all of the state: each writes a part of a checkpoint */
+    int64_t asked_share; /* the part that this worker has asked for (storage/snapshot.h) */
 } ls_loop;
 
-/* Workers to come will know what has been done after so many steps. */
+/* For the workers of later views: notes that an evaluation, or a checkpoint, was made after
+ * l->steps steps. */
 void ls_loop_note_evaluated(const ls_loop *);
 void ls_loop_note_saved(const ls_loop *);
 
-/* All steps are done, or the run ends early. */
+/* Are all steps done, or has the run ended early? */
 bool ls_loop_is_complete(const ls_loop *);
 
-/* Collective: from here to the last step, or to what ends the view before. */
+/* Collective. Trains to the last step, or until the view or the run is to end. */
 ls_status ls_loop_run(ls_loop *, ls_error *);
 
 #endif

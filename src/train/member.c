@@ -26,7 +26,7 @@ static ls_status compare_plans(ls_member *m, ls_error *e) {
     return s;
 }
 
-/* The plan's worker that executor i is. */
+/* The worker of the plan that executor i plays. */
 static int worker_of(const ls_member *m, int i) {
     return ls_run_is_sequential(m->run) ? i : m->worker;
 }
@@ -74,7 +74,7 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     return LS_OK;
 }
 
-/* Where the optimizer's state lies in a file: the run's folder, if it has one. */
+/* The directory for the file with the optimizer's state; NULL: the state is in memory. */
 static const char *state_dir(const ls_run *r) {
     if (r->config.parallel.optimizer_state == LS_STATE_MEMORY) return NULL;
     if (*r->config.parallel.state_dir) return r->config.parallel.state_dir;
@@ -112,8 +112,8 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     return ls_agree(m->group, open_worlds(m, e), e);
 }
 
-/* Each worker draws what no other does for it: its shards where parameters are one copy or sharded,
- * else all. Masters that are not its own go again. */
+/* Each worker draws what it has to: its shards where parameters are one copy or sharded, else all.
+ * Masters that it does not own are dropped afterwards. */
 static void draw_params(ls_member *m) {
     const ls_plan *p = &m->layout->plan;
     for (int i = 0; i < m->nexecs; i++) {
@@ -129,8 +129,8 @@ static void draw_params(ls_member *m) {
     }
 }
 
-/* One copy is read by its first worker, whole; else each reads what it keeps. Of a run's origin the
- * weights alone. */
+/* Where workers have one copy, the first of them reads it, whole; else each reads what it keeps. A
+ * run's origin (train.from) gives only the weights. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
@@ -160,12 +160,12 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     return status;
 }
 
-/* Workers that read nothing know the scale from the first. */
+/* Workers that read nothing get the scale from worker 0. */
 static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
     return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
 }
 
-/* The state that this view begins with, in memory. */
+/* Draws the state or reads it from a checkpoint. */
 static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     ls_scaler_config scaler = ls_run_scaler(m->run);
     ls_status s = LS_OK;

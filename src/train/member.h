@@ -1,4 +1,4 @@
-/* member.h - what each worker has of a run: its group, its buffers, its executor. */
+/* member.h - what one worker has of its own: its group, its buffers, its executor. */
 #ifndef LS_TRAIN_MEMBER_H
 #define LS_TRAIN_MEMBER_H
 
@@ -6,7 +6,6 @@
 #include "report/tracer.h"
 #include "train/host.h"
 
-/* One worker's. */
 typedef struct ls_member {
     const ls_host *host;     /* } */
     const ls_run *run;       /* } host->run, &host->layout */
@@ -18,34 +17,35 @@ typedef struct ls_member {
     int64_t first_step;
     int64_t step_began_ns;
     ls_scaler scaler;  /* the same on all workers */
-    ls_world *worlds;  /* } one; under the sequential executor, one for each worker of the plan */
-    ls_group **groups; /* } (these: of its own) */
+    ls_world *worlds;  /* } [nexecs] one; for the sequential executor, one a worker of the plan */
+    ls_group **groups; /* } NULL but for the sequential executor */
     ls_exec **execs;   /* } */
-    struct ls_backup *backup; /* NULL: nobody helps */
+    struct ls_backup *backup; /* NULL: this worker helps no other */
     int nexecs;
-    ls_infer infer;      /* in the executor's arena, between steps */
-    size_t infer_nbytes; /* or, where that is too small, in memory of its own */
+    ls_infer infer;      /* for evaluations; in the executor's arena, between steps */
+    size_t infer_nbytes; /* of its own memory, where the arena is too small; else 0 */
 } ls_member;
 
-/* The corpus must stay. */
+/* The corpus outlives the member. */
 ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_corpus *);
-/* Collective. group and corpus are set. When it returns, buffers are there. */
+/* Collective. group and corpus are set. Allocates the buffers. */
 ls_status ls_member_join(ls_member *, ls_error *);
-/* Collective: the state that the run has kept; without any, initial weights (drawn, or of
- * train.from), or (first_step > 0) the checkpoint's at `path`. */
+/* Collective. The state that earlier workers have left in memory; else the checkpoint at `path`
+ * (first_step > 0), or initial weights (drawn, or those of train.from). */
 ls_status ls_member_begin(ls_member *, int64_t first_step, const char *path, ls_error *);
 void ls_member_leave(ls_member *);
-/* Gives up its groups and keeps the rest, for ls_member_join() and ls_member_begin() with another
- * group of as many workers. Of a run with a store. */
+/* Leaves its group and keeps the rest, for ls_member_join() and ls_member_begin() with another
+ * group of as many workers. With the supervised runtime. */
 void ls_member_part(ls_member *);
-/* It may be given up (ls_exec_gave_up()). Where f16 overflows at the lowest scale: LS_EINVAL, with
- * the layer. */
+/* Collective. The step may be given up (ls_exec_gave_up()). LS_EINVAL, with the layer, where f16
+ * overflows at the lowest loss scale. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
-/* What a tracer has to know of it; until it leaves its group. */
+/* For a tracer; valid until the worker leaves its group. */
 ls_traced_workers ls_member_traced(const ls_member *);
 
-/* Worker 0 alone does something that may take long; the others wait for it without a limit. */
+/* Collective: fails on all workers if `own` is an error on one. Some may have worked for long
+ * before: the others wait without a time limit. */
 ls_status ls_member_wait(ls_member *, ls_status own, ls_error *);
 
 #endif

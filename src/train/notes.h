@@ -15,7 +15,8 @@ typedef struct ls_run_notes {
     ls_snapshot_state snapshot;
     ls_best_state best;
     ls_best_state best_on_disk; /* step and loss of the best checkpoint, noted by the last writer */
-    /* 1 + the steps after which it was done last; 0: not yet. Each worker of the host writes the same. */
+    /* 1 + the steps after which it was done last; 0: not yet. Each worker of the host writes the
+     * same. */
     atomic_llong evaluated, saved;
     atomic_llong tokens; /* a hash of those that the run is trained on; 0: not known yet */
 } ls_run_notes;

@@ -26,7 +26,7 @@ static void take_times(ls_ranges *r, const ls_ranges_view *v) {
 static void log_next(const ls_ranges *r, int n) {
     ls_buf text = {0};
     for (int w = 0; w < n; w++) ls_buf_printf(&text, " %d", r->next[w + 1] - r->next[w]);
-    ls_log("virtual workers are shared out anew, to workers 0 to %d:%s", n - 1, text.data);
+    ls_log("virtual workers are divided anew among workers 0 to %d:%s", n - 1, text.data);
     ls_buf_free(&text);
 }
 

@@ -14,12 +14,13 @@ typedef struct ls_run {
     ls_config config;
     ls_buf config_text; /* as YAML */
     const char *dir;    /* the run directory; NULL: leaves nothing on disk */
-    const char *again;  /* the command that goes on with this run, for people; NULL: none */
+    const char *again;  /* the command that goes on with this run, to be printed; NULL: none */
     int nworkers;       /* that it begins with; of this host, where there are several */
     bool started;       /* by a launcher: this process is one of the workers */
     bool resumes;       /* the run directory may be there already */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's
-     * address, and for how many the first one waits. NULL, NULL and 0: it is alone. */
+     * address, and how many hosts must be there before the first view begins. NULL, NULL and 0:
+     * this host is alone. */
     const char *listen, *join;
     int hosts;
     int64_t began_ns; /* when the program began */

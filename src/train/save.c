@@ -26,16 +26,16 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     return status;
 }
 
-static void tell_failed(const ls_loop *l, const ls_error *why) {
+static void log_save_failed(const ls_loop *l, const ls_error *why) {
     ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
 }
 
-static void tell_busy(const ls_loop *l) {
-    ls_log("no checkpoint of step %lld: the one before is still being written",
+static void log_save_skipped(const ls_loop *l) {
+    ls_log("the checkpoint of step %lld is skipped: the previous one is still being written",
            (long long)l->steps);
 }
 
-/* The last one must succeed: what is there to go on from? */
+/* The last checkpoint must succeed. The message names the one that the run can go on from. */
 static ls_status fail_last(const ls_loop *l, ls_error *e) {
     char *path = NULL;
     int64_t step = 0;
@@ -48,8 +48,7 @@ static ls_status fail_last(const ls_loop *l, ls_error *e) {
     return e->code;
 }
 
-/* What was taken away of the run's folder is made again. */
-ls_status ls_save_mend_folder(ls_loop *l, ls_error *e) {
+ls_status ls_save_restore_folder(ls_loop *l, ls_error *e) {
     ls_error lost;
     LS_TRY(ls_folder_mend(l->folder, &l->corpus, e));
     if (ls_metrics_mend(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
@@ -64,9 +63,9 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
     if (l->m.worker == 0) {
-        s = ls_save_mend_folder(l, &why);
+        s = ls_save_restore_folder(l, &why);
         if (s == LS_OK) s = write_checkpoint(l, &why);
-        if (s != LS_OK) tell_failed(l, &why);
+        if (s != LS_OK) log_save_failed(l, &why);
     }
     ls_world_drop_collected(&l->m.worlds[0], p);
     int32_t good = s == LS_OK;
@@ -76,7 +75,7 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     return LS_OK;
 }
 
-/* Another process writes. */
+/* One host has all of the state, and its writer writes the checkpoint. */
 static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
     bool last = u == LS_SAVE_LAST;
     ls_snapshot_state *state = &l->host->notes->snapshot;
@@ -86,17 +85,18 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
         return LS_OK;
     }
     if (u != LS_SAVE_IF_IDLE) (void)ls_snapshot_wait_written(state, &why);
-    ls_status s = ls_save_mend_folder(l, &why);
+    ls_status s = ls_save_restore_folder(l, &why);
     if (s != LS_OK)
-        tell_failed(l, &why);
+        log_save_failed(l, &why);
     else if (!ls_snapshot_ask(state, l->steps))
-        tell_busy(l);
+        log_save_skipped(l);
     ls_loop_note_saved(l);
     if (last && s == LS_OK) s = ls_snapshot_wait_written(state, &why);
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
 
-/* What hosts that write together have to know of each other. */
+/* Until no writer of any host is writing. The workers exchange what the writers have to know of
+ * each other. */
 static ls_status await_written(ls_loop *l, ls_error *e) {
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];
@@ -109,11 +109,11 @@ static ls_status await_written(ls_loop *l, ls_error *e) {
     }
 }
 
-/* Each host's writer is asked for its part, or none is. */
+/* What the workers agree on: the writers of all hosts are asked for their parts, or none is. */
 enum { CAN_ASK, IS_BUSY, NEED_NOT };
 
-/* As far as this worker knows; worker 0 also looks after the folder. */
-static int32_t look_at_share(ls_loop *l, bool last) {
+/* What this worker knows. Worker 0 also restores the run directory. */
+static int32_t own_readiness(ls_loop *l, bool last) {
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];
     ls_error why;
@@ -121,22 +121,23 @@ static int32_t look_at_share(ls_loop *l, bool last) {
     if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
     if (l->m.worker != 0) return CAN_ASK;
     if (last && ls_snapshot_is_written(&l->host->notes->snapshot, l->steps)) return NEED_NOT;
-    if (ls_save_mend_folder(l, &why) == LS_OK) return CAN_ASK;
-    tell_failed(l, &why);
+    if (ls_save_restore_folder(l, &why) == LS_OK) return CAN_ASK;
+    log_save_failed(l, &why);
     return NEED_NOT;
 }
 
-static ls_status save_share(ls_loop *l, ls_urgency u, ls_error *e) {
+/* Each host writes its part of the state. */
+static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
     bool last = u == LS_SAVE_LAST;
     ls_loop_note_saved(l);
     if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, e));
-    int32_t what = look_at_share(l, last);
+    int32_t what = own_readiness(l, last);
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
     if (what == CAN_ASK)
         ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->asked_share);
     else if (what == IS_BUSY && l->m.worker == 0)
-        tell_busy(l);
+        log_save_skipped(l);
     if (!last) return LS_OK;
     LS_TRY(await_written(l, e));
     bool good = l->m.worker != 0 || ls_snapshot_is_written(&l->host->notes->snapshot, l->steps);
@@ -147,7 +148,7 @@ ls_status ls_save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
     bool saved = l->saved == l->steps, last = u == LS_SAVE_LAST;
     l->saved = l->steps;
     if (saved && !last) return LS_OK;
-    ls_status s = l->shared ? save_share(l, u, e) : save_beside(l, u, e);
+    ls_status s = l->shared ? save_parts(l, u, e) : save_beside(l, u, e);
     if (u != LS_SAVE_IF_IDLE && !l->shared) s = ls_member_wait(&l->m, s, e);
     if (last) return s;
     ls_snapshot_note_held(&l->host->notes->snapshot, ls_clock_ns() - l->saved_ns);

@@ -7,7 +7,7 @@
 
 #include "base/plural.h"
 
-/* What limits the number of workers, and since when. */
+/* What limits the number of workers, and whether it can be changed. */
 static void explain_limit(const ls_host *h, bool too_few, char *text, size_t nbytes) {
     const ls_config *c = &h->run->config;
     int64_t V = c->train.virtual_workers, limit = c->survival.max_workers;
@@ -57,7 +57,7 @@ static void scale(ls_host *h, const char *words, char answer[LS_CONTROL_LINE]) {
 }
 
 void ls_scale_answer(ls_host *h) {
-    char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE] = "error what is asked is not known";
+    char line[LS_CONTROL_LINE], answer[LS_CONTROL_LINE] = "error unknown request";
     ls_error e = {0};
     if (!h->run->dir || ls_folder_phase_of(&h->notes->folder) != LS_FOLDER_MADE) return;
     if (!h->control && ls_control_open(h->run->dir, &h->control, &e) != LS_OK) return;

@@ -4,7 +4,7 @@
 
 #include "train/host.h"
 
-/* More workers than this can't be told apart from a mistake, and take time to plan for. */
+/* A larger number is more likely a mistake than a wish, and takes long to plan. */
 enum { LS_SCALE_MOST = 256 };
 
 /* Answers a request at the run's control socket, if there is one. By the host that leads. */

@@ -1,6 +1,5 @@
-/* solo.h - the gradient of one virtual worker alone, computed by any worker: the same bits as where
- * it belongs.
- */
+/* solo.h - the gradient of one virtual worker alone. Any worker can compute it, with the same
+ * bits as the worker that runs this virtual worker. */
 #ifndef LS_TRAIN_SOLO_H
 #define LS_TRAIN_SOLO_H
 
@@ -14,7 +13,7 @@ typedef struct ls_solo {
     size_t grads_nbytes, wide_nbytes, sums_nbytes; /* of memory of its own */
 } ls_solo;
 
-/* Of a run's virtual workers, as if there were V workers: for all ls_solo of a view. */
+/* A plan with a worker for each virtual worker; all ls_solo of a view share it. */
 ls_status ls_solo_plan(const ls_member *, ls_plan *plan_p, ls_error *);
 
 /* What is to be computed, and where it goes. */

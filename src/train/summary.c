@@ -11,16 +11,16 @@
 #include "exec/store_backup.h"
 #include "storage/checkpoint.h"
 
-/* The longest that a worker of this host waited for one that was written beside training. */
-static void tell_held(const ls_loop *l) {
+/* The longest wait of a worker of this host for a checkpoint that was written beside training. */
+static void log_held(const ls_loop *l) {
     double held = (double)atomic_load(&l->host->notes->snapshot.held_ns) / 1e9;
     double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
-    if (part < 0.01) return; /* too little to speak of */
+    if (part < 0.01) return;
     ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
            100 * part);
 }
 
-static void report_best(const ls_loop *l) {
+static void print_best(const ls_loop *l) {
     const ls_run *r = l->run;
     long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
     if (!ls_best_is_kept(&r->config) || step == 0) return;
@@ -35,7 +35,6 @@ static void report_best(const ls_loop *l) {
     free(path);
 }
 
-/* Worker 0's last word, on standard output. */
 ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
@@ -44,10 +43,10 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     if (nbacked)
         ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
                (long long)nbacked, ls_plural(nbacked));
-    tell_held(l);
+    log_held(l);
     if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
     if (l->steps < all && ls_loop_is_complete(l)) {
-        report_best(l);
+        print_best(l);
         if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
         return LS_OK;
     }
@@ -67,7 +66,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
              l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
-    report_best(l);
+    print_best(l);
     if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
     return LS_OK;
 }

@@ -1,7 +1,7 @@
-/* supervise.c - what the supervisor of a host's workers calls for (cluster/supervisor.h): of host.h.
+/* supervise.c - see host.h: the functions that a host's supervisor calls (cluster/supervisor.h).
  *
- * All of it runs in the process that starts the workers, or in one that it forks, between its looks
- * at them.
+ * They run in the process that starts the workers, between two looks at them, or in a process that
+ * it forks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static bool kept(const void *arg, ls_host_state *k) {
     return ls_store_get_finding(h->store) != LS_STORE_LOST;
 }
 
-/* A step that another host has decided may be finished here while a writer still copies what was
- * before it: that process ends by itself, or who started it says that it is done. */
-static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
+/* Another host may have decided a step while a writer of this host still copies the state before
+ * it. The writer ends by itself, or the process that started it marks the copy as done. */
+static ls_status repair(const void *arg, const ls_store_note *note, ls_error *e) {
     const ls_host *h = arg;
     const ls_view *v = &h->survival.view;
     while (!ls_snapshot_is_copied(&h->notes->snapshot)) usleep(1000);
@@ -35,16 +35,16 @@ static ls_status mend(const void *arg, const ls_store_note *note, ls_error *e) {
 
 /* ---- the plan of a view ---- */
 
-/* Where state is sharded over hosts, so many copies of it are kept as are wanted: the workers that
- * have the same shard are on different hosts. */
+/* Where the state is sharded over hosts, groups are small enough for survival.copies copies of it:
+ * the workers that have the same shard are on different hosts. */
 static int most_of_group(const ls_config *c, const ls_view *v) {
     int wanted = (int)c->parallel.shard_group, copies = (int)c->survival.copies;
     if (wanted > 0 || v->nhosts < 2 || copies < 2) return wanted;
     return v->size / (copies < v->nhosts ? copies : v->nhosts);
 }
 
-/* What of the config is otherwise here. */
-static void tell_plan(const ls_host *h, const ls_view *v) {
+/* The settings of the config that this view does not have. */
+static void log_plan(const ls_host *h, const ls_view *v) {
     const ls_config *c = &h->run->config;
     const ls_plan *p = &h->layout.plan;
     int wanted = (int)c->parallel.shard_group, shards = ls_plan_shards(p);
@@ -56,26 +56,26 @@ static void tell_plan(const ls_host *h, const ls_view *v) {
                (long long)v->id.number, v->size, ls_plural(v->size));
 }
 
-/* Does each shard have its copies on different hosts, as far as this one can tell? */
+/* Are the copies of each shard on different hosts, as far as this one knows? */
 static bool has_copies(const ls_host *h, const ls_view *v) {
     int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
-    int twice = (v->n - 1) / shards; /* of some shard, so many more than one are here */
+    int twice = (v->n - 1) / shards; /* more copies than one that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
     return !ls_plan_shards_moments(&h->layout.plan) ||
            ls_plan_replicas(&h->layout.plan) - twice >= copies;
 }
 
-static void tell_copies(const ls_host *h, const ls_view *v) {
+static void log_copies(const ls_host *h, const ls_view *v) {
     if (has_copies(h, v)) return;
     ls_log(
         "view %lld: %d worker%s can't keep survival.copies %lld of the state on different hosts: "
-        "if one is lost, it may be that the run goes on from its newest checkpoint",
+        "if one is lost, the run may have to go on from its newest checkpoint",
         (long long)v->id.number, v->size, ls_plural(v->size),
         (long long)h->run->config.survival.copies);
 }
 
-/* A view before this one has begun the run's folder, be it on another host; and made it, if there
- * is state. */
+/* An earlier view has begun the run directory, maybe on another host; if there is state, the
+ * directory is complete. */
 static void note_folder(const ls_host *h, const ls_view *v) {
     if (v->id.number == 1 || !h->run->dir) return;
     ls_folder_state *folder = &h->notes->folder;
@@ -83,7 +83,7 @@ static void note_folder(const ls_host *h, const ls_view *v) {
     if (v->steps >= 0 || ls_corpus_is_saved(h->run->dir)) ls_folder_set_made(folder);
 }
 
-/* Shares are those of so many workers as there were when they were found. */
+/* The ranges that were found are for as many workers as there were then. */
 static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     ls_host *h = arg;
     int n = v->size, hosts = h->survival.view.nhosts;
@@ -103,15 +103,15 @@ static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
     ls_store_set_finding(h->store, LS_STORE_UNKNOWN);
     bool same = n == h->layout.plan.c.nworkers;
     if (same && same_hosts && !h->survival.reshape) {
-        if (v->id.number == 1) tell_plan(h, v);
+        if (v->id.number == 1) log_plan(h, v);
         return LS_OK;
     }
     ls_layout_free(&h->layout);
     ls_ranges_begin(&h->ranges, same);
     LS_TRY(ls_layout_make_nearest(&h->run->config, n, most_of_group(&h->run->config, v),
                                   h->ranges.now, &h->layout, e));
-    tell_plan(h, v);
-    tell_copies(h, v);
+    log_plan(h, v);
+    log_copies(h, v);
     return LS_OK;
 }
 
@@ -128,7 +128,7 @@ static ls_status write_line(const ls_host *h, ls_error *e) {
 }
 
 /* The line of the last step, which a lost host may not have written. A host that is only out of
- * reach has the folder, and writes it. */
+ * reach has locked the directory, and writes the line. */
 static void end_metrics(const ls_host *h) {
     ls_folder *f = NULL;
     ls_error e = {0};
@@ -138,14 +138,14 @@ static void end_metrics(const ls_host *h) {
     ls_folder_close(f, false);
 }
 
-/* Where nobody leads any more. */
+/* No host leads any more: the state of this one becomes a checkpoint. */
 static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_host *h = arg;
     ls_store_note note;
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_snapshot_close(&h->snapshot, &own);
     bool decided = ls_store_unfinished_note(h->store, &note);
-    LS_TRY(mend(arg, decided ? &note : NULL, e));
+    LS_TRY(repair(arg, decided ? &note : NULL, e));
     end_metrics(h);
     return ls_snapshot_now(&h->snapshot, &own, ls_store_steps(h->store), steps_p, e);
 }
@@ -168,7 +168,7 @@ static void attend(void *arg) {
     ls_snapshot_attend(&h->snapshot, &own);
 }
 
-/* ---- what a supervisor is given ---- */
+/* ---- the settings of the supervisor ---- */
 
 static int most_workers(const ls_host *h) {
     int64_t most = h->run->config.survival.max_workers, V = h->run->config.train.virtual_workers;
@@ -194,7 +194,7 @@ static ls_status check_least(const ls_config *c, ls_error *e) {
 
 static const char *or_null(const char *text) { return *text ? text : NULL; }
 
-/* Who leads is found with etcd. */
+/* Hosts elect the one that leads with etcd. */
 static ls_status set_membership(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
     const char *slash = h->run->dir ? strrchr(h->run->dir, '/') : NULL;
@@ -202,7 +202,7 @@ static ls_status set_membership(ls_host *h, ls_error *e) {
     if (!h->run->listen || h->run->listen[0] == ':' || h->run->join)
         return ls_fail(e, LS_EINVAL,
                        "survival.membership: every host needs --listen HOST:PORT, with an address "
-                       "that the others can reach, and none --join");
+                       "that the others can reach, and no host --join");
     h->survival.etcd =
         (ls_membership_etcd_options){.endpoints = c->survival.membership,
                                      .ca = or_null(c->survival.etcd_ca),
@@ -221,15 +221,15 @@ static ls_status set_membership(ls_host *h, ls_error *e) {
 static ls_status check_hosts(const ls_host *h, ls_error *e) {
     if (h->run->listen && h->run->join)
         return ls_fail(e, LS_EINVAL,
-                       "--listen and --join: the first host has one, the others the other");
+                       "--listen is for the first host, --join for the others: give one of them");
     if (h->run->hosts && !h->run->listen)
         return ls_fail(e, LS_EINVAL,
-                       "--hosts %d: it is for a host with --listen, which waits for the others",
+                       "--hosts %d is for a host with --listen, which waits for the others",
                        h->run->hosts);
     return LS_OK;
 }
 
-/* Do the workers of one host? */
+/* Do the workers of one host share memory? */
 static bool shares_memory(const ls_config *c) {
     const char *name = getenv("LOCKSTEP_TRANSPORT");
     if (c->parallel.transport == LS_TRANSPORT_AUTO) return !name || strcmp(name, "tcp") != 0;
@@ -280,7 +280,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .stays = shares_memory(c),
                                   .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
                                   .state = kept,
-                                  .mend = mend,
+                                  .mend = repair,
                                   .resize = resize,
                                   .save = save,
                                   .attend = attend,

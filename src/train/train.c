@@ -23,12 +23,12 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_config_check(&r->config, o->config, e));
     LS_TRY(ls_origin_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
-    LS_TRY(ls_kernels_pick(&k, e)); /* workers will, too: a bad LOCKSTEP_CPU is told before them */
+    LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
     LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
     return LS_OK;
 }
 
-/* People wait for it; those that a launcher has started need not say so, each. */
+/* People wait for the plan, so it is announced; not by each of the workers of a launcher. */
 static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     long long layers = (long long)r->config.model.layers;
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, layers, r->nworkers);
@@ -41,8 +41,7 @@ static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     return s;
 }
 
-/* Workers may be processes that this one forks: what they tell it lies in memory that they share.
- */
+/* For workers that are threads or forked processes. */
 static ls_status share_flag(atomic_int **flag_p, ls_error *e) {
     void *p =
         mmap(NULL, sizeof **flag_p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +55,7 @@ static bool opens_folder(const ls_run *r) {
     return r->dir && !r->started && !r->listen && !r->join && !*r->config.survival.membership;
 }
 
-/* Before workers start, so that they find the directory locked, and nobody else's files in it. */
+/* Before workers start: they find the directory locked, without files of another run. */
 static ls_status open_folder(ls_host *h, ls_error *e) {
     ls_folder_run own = ls_host_folder_run(h);
     if (opens_folder(h->run)) return ls_folder_open(&own, false, &h->folder, e);

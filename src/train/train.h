@@ -12,14 +12,14 @@ typedef struct ls_train_options {
     const char *const *sets; /* [nsets] "key=value", after the file */
     int nsets;
     int nworkers;    /* 0: one a core, at most one a virtual worker */
-    const char *run; /* the run's folder */
-    /* Between hosts: where this one listens for others, or the first host's address; NULL: alone.
-     */
+    const char *run; /* the run directory */
+    /* Between hosts: where this one listens for others, or the first host's address; NULL: this
+     * host is alone. */
     const char *listen, *join;
-    int hosts;           /* for so many the first one waits; 0: for none */
-    const char *again;   /* the command that goes on with this run, for people; NULL: none */
-    bool resume;         /* go on from its newest checkpoint, if there is one */
-    const char *trace;   /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
+    int hosts;         /* the first one waits until there are this many, with itself; 0: at once */
+    const char *again; /* the command that goes on with this run, to be printed; NULL: none */
+    bool resume;       /* go on from its newest checkpoint, if there is one */
+    const char *trace; /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */
     int64_t began_ns;    /* ls_clock_ns() when the program began */
 } ls_train_options;

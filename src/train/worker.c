@@ -37,7 +37,8 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     return l;
 }
 
-/* With `how`: a start fails by an error of its own, not where another worker was lost. */
+/* how: the status with which the worker ended. A start that failed by an error of its own, not
+ * because another worker was lost, abandons the directory. */
 static void free_loop(ls_loop *l, ls_status how) {
     bool fails = how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT;
     ls_metrics_close(l->metrics, NULL);

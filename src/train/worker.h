@@ -12,11 +12,11 @@ typedef struct ls_train_job {
     ls_host host; /* first */
     ls_trace_request trace;
     atomic_int *unfinished; /* set by workers that stop before the last step */
-    struct ls_loop *loop;   /* of a process that rests (cluster/rest.h); NULL: none */
+    struct ls_loop *loop;   /* of a worker that rests (cluster/rest.h); NULL: none does */
 } ls_train_job;
 
-/* An ls_worker_main; arg is the ls_train_job. A worker that may rest keeps in it what it has, for
- * its next view. */
+/* An ls_worker_main; arg is the ls_train_job. A worker that rests leaves its loop there for its
+ * next view. */
 ls_status ls_train_worker(ls_group *, ls_board_slot *me, void *arg, ls_error *);
 
 #endif

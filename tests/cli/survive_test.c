@@ -361,7 +361,7 @@ static void check_slow(program *p, const char *run) {
 /* It is named, and virtual workers move from it to the other. */
 static void test_slow(void **arg) {
     (void)arg;
-    static const char moved[] = "virtual workers are shared out anew, to workers 0 to 1: ";
+    static const char moved[] = "virtual workers are divided anew among workers 0 to 1: ";
     static heard h;
     int counts[2] = {0};
     program p = start_slow("slow", MANY, "--set survival.balance=auto");
