@@ -213,8 +213,8 @@ static ls_status check(ls_group *g, asked *a, ls_error *e) {
 
 static ls_status start(ls_group *g, asked *a, ls_request *r, ls_error *e) {
     size_t size = ls_dtype_size(a->call.dtype);
-    return ls_request_start(g, &a->call, a->in, a->out, a->nin * size, a->nout * size, a->place, r,
-                            e);
+    const ls_operands o = {a->in, a->out, a->nin * size, a->nout * size, a->place};
+    return ls_request_start(g, &a->call, &o, r, e);
 }
 
 static bool lacks_counts(const ls_group *g, const ls_call *c) {
@@ -262,26 +262,30 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     return s;
 }
 
-static ls_status run_message(ls_group *g, bool send, void *buf, size_t count, ls_dtype dtype,
-                             int peer, ls_request **r_p, ls_error *e) {
+static ls_status check_message(const ls_group *g, const ls_single_call *c, ls_error *e) {
+    const char *name = c->send ? "send" : "recv";
+    LS_TRY(check_group(g, name, e));
+    if ((unsigned)c->dtype >= LS_NDTYPES)
+        return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)c->dtype);
+    LS_TRY(check_rank(g, name, c->send ? "to" : "from", c->peer, e));
+    if (c->peer == g->rank)
+        return ls_fail(e, LS_EINVAL, "%s: %d is this worker itself", name, c->peer);
+    LS_TRY(check_count(g, name, c->count, c->dtype, e));
+    return check_buffer(name, "buf", c->buf, c->count, c->dtype, e);
+}
+
+/* Blocking if r_p is NULL. */
+static ls_status run_message(ls_group *g, ls_single_call c, ls_request **r_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
-    const char *name = send ? "send" : "recv";
-    LS_TRY(check_group(g, name, e));
-    if ((unsigned)dtype >= LS_NDTYPES)
-        return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)dtype);
-    LS_TRY(check_rank(g, name, send ? "to" : "from", peer, e));
-    if (peer == g->rank) return ls_fail(e, LS_EINVAL, "%s: %d is this worker itself", name, peer);
-    LS_TRY(check_count(g, name, count, dtype, e));
-    LS_TRY(check_buffer(name, "buf", buf, count, dtype, e));
-    size_t nbytes = count * ls_dtype_size(dtype);
+    LS_TRY(check_message(g, &c, e));
     if (!r_p) {
         ls_request r;
-        LS_TRY(ls_request_start_message(g, send, buf, nbytes, peer, dtype, &r, e));
+        LS_TRY(ls_request_start_message(g, &c, &r, e));
         return ls_request_wait(&r, -1, true, e);
     }
     ls_request *r = ls_slab_take(&g->requests);
-    ls_status s = ls_request_start_message(g, send, buf, nbytes, peer, dtype, r, e);
+    ls_status s = ls_request_start_message(g, &c, r, e);
     r->owned = true;
     if (s == LS_OK)
         *r_p = r;
@@ -370,21 +374,26 @@ ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *
     return ls_all_gather_v_start(g, in, out, counts, dtype, NULL, e);
 }
 
-ls_status ls_reduce_scatter_virtual_start(ls_group *g, int V, const int *first, const void *in,
-                                          size_t stride, void *out, const size_t *counts,
-                                          ls_dtype dtype, ls_request **r_p, ls_error *e) {
-    return run(g,
-               ASKED(LS_CALL_REDUCE_SCATTER, .count = SIZE_MAX, .counts = counts, .V = V,
-                     .first = first, .stride = stride),
-               r_p, e);
+static asked asked_virtual(const ls_virtual_sum *x, ls_collective what, size_t count) {
+    return (asked){.call = {.what = what,
+                            .dtype = x->dtype,
+                            .count = count,
+                            .counts = x->counts,
+                            .V = x->V,
+                            .first = x->first,
+                            .stride = x->stride},
+                   .in = x->in,
+                   .out = x->out};
 }
-ls_status ls_all_reduce_virtual_start(ls_group *g, int V, const int *first, const void *in,
-                                      size_t stride, void *out, size_t count, ls_dtype dtype,
-                                      ls_request **r_p, ls_error *e) {
-    return run(g,
-               ASKED(LS_CALL_ALL_REDUCE, .count = count, .V = V, .first = first, .stride = stride),
-               r_p, e);
+ls_status ls_reduce_scatter_virtual_start(ls_group *g, const ls_virtual_sum *x, ls_request **r_p,
+                                          ls_error *e) {
+    return run(g, asked_virtual(x, LS_CALL_REDUCE_SCATTER, SIZE_MAX), r_p, e);
 }
+ls_status ls_all_reduce_virtual_start(ls_group *g, const ls_virtual_sum *x, ls_request **r_p,
+                                      ls_error *e) {
+    return run(g, asked_virtual(x, LS_CALL_ALL_REDUCE, x->count), r_p, e);
+}
+
 ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,
                              ls_request **r_p, ls_error *e) {
     const void *in = NULL;
@@ -491,14 +500,14 @@ ls_status ls_barrier(ls_group *g, ls_error *e) { return ls_barrier_start(g, NULL
 
 ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
                         ls_request **r_p, ls_error *e) {
-    return run_message(g, true, (void *)(uintptr_t)buf, count, dtype, to, r_p, e);
+    return run_message(g, (ls_single_call){true, to, (void *)(uintptr_t)buf, count, dtype}, r_p, e);
 }
 ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e) {
     return ls_send_start(g, buf, count, dtype, to, NULL, e);
 }
 ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from,
                         ls_request **r_p, ls_error *e) {
-    return run_message(g, false, buf, count, dtype, from, r_p, e);
+    return run_message(g, (ls_single_call){false, from, buf, count, dtype}, r_p, e);
 }
 ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e) {
     return ls_recv_start(g, buf, count, dtype, from, NULL, e);

@@ -39,9 +39,9 @@ static ls_status post(ls_flight *f, int i, ls_error *e) {
     bool send = s->kind == LS_STEP_SEND;
     ls_place place = send ? s->a : s->out;
     ls_message *m = &f->messages[i];
-    uint64_t print = s->counted ? ls_counted_print(f->print, s->back) : f->print;
+    uint64_t print = s->counted ? ls_counted_print(f->call.print, s->back) : f->call.print;
     *m = (ls_message){.peer = f->ranks ? f->ranks[s->peer] : s->peer,
-                      .tag = ls_net_tag(f->group, f->call, s->message),
+                      .tag = ls_net_tag(f->call.group, f->call.number, s->message),
                       .data = s->count ? address(f, place) : NULL,
                       .nbytes = s->count * size_at(f, place.buffer),
                       .print = print,
@@ -66,17 +66,14 @@ static ls_status step_done(ls_flight *f, int i, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_flight_start(ls_flight *f, const void *in, void *out, uint16_t group, uint32_t call,
-                          uint64_t print, ls_error *e) {
+ls_status ls_flight_start(ls_flight *f, const ls_flight_call *c, ls_error *e) {
     const ls_program *s = f->program;
     /* IN is only read, unless it is the outer one of an in-place call. */
-    f->buffers[LS_IN] = (unsigned char *)(uintptr_t)in;
-    f->buffers[LS_OUT] = out;
+    f->buffers[LS_IN] = (unsigned char *)(uintptr_t)c->in;
+    f->buffers[LS_OUT] = c->out;
     f->buffers[LS_TEMP] = f->temp;
     f->buffers[LS_WIDE] = f->wide;
-    f->group = group;
-    f->call = call;
-    f->print = print;
+    f->call = *c;
     f->miscount = (ls_miscount){0};
     f->left = s->nsteps;
     f->ready_first = f->nready = 0;

@@ -11,6 +11,15 @@
 #include "net/net.h"
 #include "tensor/kernels.h"
 
+/* One run of a program. */
+typedef struct ls_flight_call {
+    const void *in; /* the caller's buffers, as the program was made for */
+    void *out;
+    uint16_t group;
+    uint32_t number;
+    uint64_t print;
+} ls_flight_call;
+
 typedef struct ls_flight {
     const ls_program *program;
     ls_net *net;
@@ -18,9 +27,7 @@ typedef struct ls_flight {
     const int
         *ranks; /* [size] worker of the transport for each rank of the program; NULL: itself */
     unsigned char *buffers[LS_NBUFFERS];
-    uint16_t group;
-    uint32_t call;
-    uint64_t print;
+    ls_flight_call call;
     int left;   /* steps not done */
     int *waits; /* [nsteps] */
     int *ready; /* [nsteps] a queue of computations that can be done */
@@ -36,9 +43,8 @@ void ls_flight_open(ls_flight *, const ls_program *, ls_net *, const ls_kernels 
                     const int *ranks);
 void ls_flight_free(ls_flight *);
 
-/* in, out: the caller's, as the program was made for. Posts what can be posted. */
-ls_status ls_flight_start(ls_flight *, const void *in, void *out, uint16_t group, uint32_t call,
-                          uint64_t print, ls_error *);
+/* Posts what can be posted. */
+ls_status ls_flight_start(ls_flight *, const ls_flight_call *, ls_error *);
 /* Does one computation, if there is one to do. */
 ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
 /* A message of this flight is done. LS_EDISAGREE: the sender was in another call, or (miscount.found)

@@ -74,11 +74,11 @@ static void unlink_group(ls_endpoint *p, ls_group *g) {
 
 enum { REQUESTS = 16 }; /* of a chunk of their memory */
 
-/* Members are `ranks` of the endpoint; `id` is free at all of them. */
-static ls_status open_group(ls_endpoint *p, int id, uint32_t identity, int rank, int size,
-                            const int *ranks, ls_group **g_p, ls_error *e) {
+/* m->ranks are those of the endpoint; m->id is free at all members. */
+static ls_status open_group(ls_endpoint *p, const ls_membership *m, ls_group **g_p, ls_error *e) {
     ls_group *g = LS_NEW(ls_group);
-    *g = (ls_group){.end = p, .id = id, .identity = identity, .rank = rank, .size = size};
+    int size = m->size;
+    *g = (ls_group){.end = p, .id = m->id, .identity = m->identity, .rank = m->rank, .size = size};
     pthread_mutex_init(&g->lock, NULL);
     ls_slab_open(&g->requests, sizeof(ls_request), REQUESTS);
     g->suspect = -1;
@@ -89,23 +89,25 @@ static ls_status open_group(ls_endpoint *p, int id, uint32_t identity, int rank,
     int *local = LS_NEW_ARRAY(int, (size_t)size);
     bool all_local = p->commons && size > 1;
     for (int i = 0; i < size; i++) {
-        g->ranks[i] = ranks[i];
-        g->hosts[i] = p->hosts[ranks[i]];
-        local[i] = p->local[ranks[i]];
+        g->ranks[i] = m->ranks[i];
+        g->hosts[i] = p->hosts[m->ranks[i]];
+        local[i] = p->local[m->ranks[i]];
         all_local = all_local && local[i] >= 0;
     }
     ls_status s = LS_OK;
     pthread_mutex_lock(&p->lock);
     p->users++;
-    p->taken |= (uint64_t)1 << id;
+    p->taken |= (uint64_t)1 << m->id;
     if (all_local) {
         g->shared = LS_NEW(ls_shared);
-        s = ls_shared_open(g->shared, p->commons, p->k, id, identity, rank, size, local, e);
+        ls_membership there = *m;
+        there.ranks = local;
+        s = ls_shared_open(g->shared, p->commons, p->k, &there, e);
     }
     pthread_mutex_unlock(&p->lock);
     if (!g->shared) {
         g->history = LS_NEW(ls_history);
-        g->history->group = identity;
+        g->history->group = m->identity;
     }
     free(local);
     *g_p = g;
@@ -147,7 +149,9 @@ static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **
     int *ranks = LS_NEW_ARRAY(int, (size_t)p->size);
     for (int i = 0; i < p->size; i++) ranks[i] = i;
     ls_group *g = NULL;
-    ls_status s = open_group(p, 0, 1, p->rank, p->size, ranks, &g, e);
+    const ls_membership all = {
+        .id = 0, .identity = 1, .rank = p->rank, .size = p->size, .ranks = ranks};
+    ls_status s = open_group(p, &all, &g, e);
     if (s == LS_OK) s = read_options(g, o, e);
     free(ranks);
     if (s == LS_OK)
@@ -218,13 +222,14 @@ static uint32_t identity_of(const ls_group *g, int64_t colour) {
 
 static ls_status open_split(ls_group *g, const member *members, int n, int id, ls_group **g_p,
                             ls_error *e) {
-    int *ranks = LS_NEW_ARRAY(int, (size_t)n), rank = 0;
+    int *ranks = LS_NEW_ARRAY(int, (size_t)n);
+    ls_membership m = {.id = id, .size = n, .ranks = ranks};
     for (int i = 0; i < n; i++) {
         ranks[i] = g->ranks[members[i].rank];
-        if (members[i].rank == g->rank) rank = i;
+        if (members[i].rank == g->rank) m.rank = i;
     }
-    uint32_t identity = identity_of(g, members[0].colour);
-    ls_status s = open_group(g->end, id, identity, rank, n, ranks, g_p, e);
+    m.identity = identity_of(g, members[0].colour);
+    ls_status s = open_group(g->end, &m, g_p, e);
     free(ranks);
     return s;
 }
@@ -312,12 +317,13 @@ static ls_status split(ls_group *g, int colour, int key, ls_group **g_p, ls_erro
 }
 
 /* Its collectives are reported as the call that the user made. */
-static ls_status split_as(ls_call_form form, const char *name, ls_group *g, int colour, int key,
-                          ls_group **g_p, ls_error *e) {
+static ls_status split_as(ls_call_form form, ls_group *g, int colour, int key, ls_group **g_p,
+                          ls_error *e) {
+    if (!g || !g_p)
+        return ls_fail(e, LS_EINVAL, "%s: no group, or nowhere to put the new one",
+                       form == LS_FORM_SPLIT ? "group_split" : "group_dup");
     ls_error own;
     if (!e) e = &own;
-    if (!g || !g_p)
-        return ls_fail(e, LS_EINVAL, "%s: no group, or nowhere to put the new one", name);
     g->form = form;
     ls_status s = split(g, colour, key, g_p, e);
     g->form = LS_FORM_PLAIN;
@@ -325,11 +331,11 @@ static ls_status split_as(ls_call_form form, const char *name, ls_group *g, int 
 }
 
 ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e) {
-    return split_as(LS_FORM_SPLIT, "group_split", g, colour, key, g_p, e);
+    return split_as(LS_FORM_SPLIT, g, colour, key, g_p, e);
 }
 
 ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e) {
-    return split_as(LS_FORM_DUP, "group_dup", g, 0, 0, g_p, e);
+    return split_as(LS_FORM_DUP, g, 0, 0, g_p, e);
 }
 
 /* ---- the rest ---- */

@@ -133,16 +133,28 @@ typedef struct meter {
     unsigned char *room; /* [FAN * FAN_LONG], ADDINGS * LONG at least: ... and received here */
 } meter;
 
-static ls_status post(meter *m, int i, bool send, int peer, uint32_t number, size_t nbytes,
-                      ls_error *e) {
+/* A message to or from a worker, counted modulo their number. */
+typedef struct parcel {
+    int peer;
+    uint32_t number; /* of this call's */
+    size_t nbytes;
+} parcel;
+
+static ls_message *message_of(meter *m, int i, const parcel *x, unsigned char *data) {
     int n = m->net->size;
-    m->messages[i] = (ls_message){.peer = (peer + n) % n,
-                                  .tag = ls_net_tag(LS_SET_UP, m->call, number),
-                                  .data = send ? m->data : m->room + (size_t)number * FAN_LONG,
-                                  .nbytes = nbytes,
+    m->messages[i] = (ls_message){.peer = (x->peer + n) % n,
+                                  .tag = ls_net_tag(LS_SET_UP, m->call, x->number),
+                                  .data = data,
+                                  .nbytes = x->nbytes,
                                   .owner = m};
-    return send ? m->net->ops->send(m->net, &m->messages[i], e)
-                : m->net->ops->recv(m->net, &m->messages[i], e);
+    return &m->messages[i];
+}
+static ls_status post_send(meter *m, int i, parcel x, ls_error *e) {
+    return m->net->ops->send(m->net, message_of(m, i, &x, m->data), e);
+}
+static ls_status post_recv(meter *m, int i, parcel x, ls_error *e) {
+    unsigned char *room = m->room + (size_t)x.number * FAN_LONG;
+    return m->net->ops->recv(m->net, message_of(m, i, &x, room), e);
 }
 
 static ls_status wait_for(meter *m, int nmessages, ls_error *e) {
@@ -162,9 +174,10 @@ static ls_status wait_for(meter *m, int nmessages, ls_error *e) {
 static ls_status send_round(meter *m, int fan, size_t nbytes, ls_error *e) {
     int rank = m->net->rank;
     m->call++;
-    for (int i = 0; i < fan; i++) LS_TRY(post(m, i, false, rank - 1 - i, (uint32_t)i, nbytes, e));
     for (int i = 0; i < fan; i++)
-        LS_TRY(post(m, fan + i, true, rank + 1 + i, (uint32_t)i, nbytes, e));
+        LS_TRY(post_recv(m, i, (parcel){rank - 1 - i, (uint32_t)i, nbytes}, e));
+    for (int i = 0; i < fan; i++)
+        LS_TRY(post_send(m, fan + i, (parcel){rank + 1 + i, (uint32_t)i, nbytes}, e));
     return wait_for(m, 2 * fan, e);
 }
 
@@ -183,13 +196,13 @@ static ls_status time_alone(meter *m, int far, size_t nbytes, double *s_p, ls_er
     int64_t start = ls_clock_ns();
     m->call++;
     if (rank == 0) {
-        LS_TRY(post(m, 0, false, far, 1, SHORT, e));
-        LS_TRY(post(m, 1, true, far, 0, nbytes, e));
+        LS_TRY(post_recv(m, 0, (parcel){far, 1, SHORT}, e));
+        LS_TRY(post_send(m, 1, (parcel){far, 0, nbytes}, e));
         LS_TRY(wait_for(m, 2, e));
     } else if (rank == far) {
-        LS_TRY(post(m, 0, false, 0, 0, nbytes, e));
+        LS_TRY(post_recv(m, 0, (parcel){0, 0, nbytes}, e));
         LS_TRY(wait_for(m, 1, e));
-        LS_TRY(post(m, 0, true, 0, 1, SHORT, e));
+        LS_TRY(post_send(m, 0, (parcel){0, 1, SHORT}, e));
         LS_TRY(wait_for(m, 1, e));
     }
     *s_p = (double)(ls_clock_ns() - start) / 1e9;
@@ -264,11 +277,11 @@ static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, s
     ls_flight f;
     m->call++;
     ls_algorithm_make(&ls_binomial, &c, m->net->rank, m->net->size,
-                      what == LS_CALL_ALL_REDUCE ? LS_IN_IN_OUT : LS_APART, 0, &s);
+                      (ls_in_place){what == LS_CALL_ALL_REDUCE ? LS_IN_IN_OUT : LS_APART, 0}, &s);
     ls_flight_open(&f, &s, m->net, m->k, NULL);
     f.owner = m;
     int64_t start = ls_clock_ns();
-    ls_status status = ls_flight_start(&f, x, x, LS_SET_UP, m->call, 0, e);
+    ls_status status = ls_flight_start(&f, &(ls_flight_call){x, x, LS_SET_UP, m->call, 0}, e);
     while (status == LS_OK && !ls_flight_finished(&f)) {
         ls_message *done = NULL;
         bool did = false;

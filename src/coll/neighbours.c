@@ -19,55 +19,70 @@
 
 /* ---- messages, one at a time ---- */
 
-static ls_status wait_message(ls_endpoint *p, ls_message *m, int64_t timeout_ns, ls_error *e) {
-    int64_t end = ls_clock_ns() + timeout_ns;
+/* Another worker, over the endpoint's transport. */
+typedef struct line {
+    ls_endpoint *p;
+    int peer;
+    int64_t timeout_ns; /* of each message */
+} line;
+
+static ls_status wait_message(const line *l, ls_message *m, ls_error *e) {
+    ls_net *net = l->p->net;
+    int64_t end = ls_clock_ns() + l->timeout_ns;
     for (;;) {
         ls_message *done = NULL;
-        LS_TRY(p->net->ops->poll(p->net, 10000000, &done, e));
+        LS_TRY(net->ops->poll(net, 10000000, &done, e));
         if (done == m) break;
-        if (timeout_ns >= 0 && ls_clock_ns() > end) {
-            p->net->ops->forget(p->net, m);
+        if (l->timeout_ns >= 0 && ls_clock_ns() > end) {
+            net->ops->forget(net, m);
             return ls_fail(e, LS_ETIMEOUT,
-                           "worker %d waited %.1f s for worker %d, to set the group up", p->rank,
-                           (double)timeout_ns / 1e9, m->peer);
+                           "worker %d waited %.1f s for worker %d, to set the group up", net->rank,
+                           (double)l->timeout_ns / 1e9, l->peer);
         }
     }
     return LS_OK;
 }
 
-static ls_status tell(ls_endpoint *p, int peer, uint32_t what, const void *data, size_t n,
-                      int64_t timeout_ns, ls_error *e) {
-    ls_message m = {.peer = peer, .tag = ls_net_tag(LS_SET_UP, what, 0), .nbytes = n};
-    m.data = (void *)(uintptr_t)data;
-    m.owner = &m;
-    LS_TRY(p->net->ops->send(p->net, &m, e));
-    return wait_message(p, &m, timeout_ns, e);
-}
-
-static ls_status hear(ls_endpoint *p, int peer, uint32_t what, void *data, size_t n,
-                      int64_t timeout_ns, ls_error *e) {
-    ls_message m = {.peer = peer, .tag = ls_net_tag(LS_SET_UP, what, 0), .data = data, .nbytes = n};
-    m.owner = &m;
-    LS_TRY(p->net->ops->recv(p->net, &m, e));
-    LS_TRY(wait_message(p, &m, timeout_ns, e));
-    return m.their_nbytes == n ? LS_OK
-                               : ls_fail(e, LS_EPEER, "worker %d is of another version", peer);
-}
-
+/* What a message says: each is sent once between two workers. */
 enum { HOST, HOSTS, PLACE, OPENED, VERDICT, DOOR, DOORS };
 
-/* all [size][n]: of each worker, of which this one has filled in its own. */
-static ls_status exchange(ls_endpoint *p, uint32_t to_first, uint32_t to_all, void *all, size_t n,
-                          int64_t timeout_ns, ls_error *e) {
-    unsigned char *at = all;
+static ls_status send_to(line l, uint32_t what, const void *data, size_t n, ls_error *e) {
+    ls_message m = {.peer = l.peer, .tag = ls_net_tag(LS_SET_UP, what, 0), .nbytes = n};
+    m.data = (void *)(uintptr_t)data;
+    m.owner = &m;
+    LS_TRY(l.p->net->ops->send(l.p->net, &m, e));
+    return wait_message(&l, &m, e);
+}
+
+static ls_status receive_from(line l, uint32_t what, void *data, size_t n, ls_error *e) {
+    ls_message m = {
+        .peer = l.peer, .tag = ls_net_tag(LS_SET_UP, what, 0), .data = data, .nbytes = n};
+    m.owner = &m;
+    LS_TRY(l.p->net->ops->recv(l.p->net, &m, e));
+    LS_TRY(wait_message(&l, &m, e));
+    return m.their_nbytes == n ? LS_OK
+                               : ls_fail(e, LS_EPEER, "worker %d is of another version", l.peer);
+}
+
+/* Numbers of all workers that every worker comes to know, by way of worker 0. */
+typedef struct collected {
+    uint32_t to_first, to_all; /* what the messages say */
+    void *all;                 /* [size][nbytes]; this worker's own is there before */
+    size_t nbytes;
+} collected;
+
+static ls_status exchange(ls_endpoint *p, const collected *c, int64_t timeout_ns, ls_error *e) {
+    unsigned char *at = c->all;
+    size_t n = c->nbytes, nall = (size_t)p->size * n;
+    line first = {p, 0, timeout_ns};
     if (p->rank) {
-        LS_TRY(tell(p, 0, to_first, at + (size_t)p->rank * n, n, timeout_ns, e));
-        return hear(p, 0, to_all, all, (size_t)p->size * n, timeout_ns, e);
+        LS_TRY(send_to(first, c->to_first, at + (size_t)p->rank * n, n, e));
+        return receive_from(first, c->to_all, at, nall, e);
     }
     for (int i = 1; i < p->size; i++)
-        LS_TRY(hear(p, i, to_first, at + (size_t)i * n, n, timeout_ns, e));
+        LS_TRY(receive_from((line){p, i, timeout_ns}, c->to_first, at + (size_t)i * n, n, e));
     for (int i = 1; i < p->size; i++)
-        LS_TRY(tell(p, i, to_all, all, (size_t)p->size * n, timeout_ns, e));
+        LS_TRY(send_to((line){p, i, timeout_ns}, c->to_all, at, nall, e));
     return LS_OK;
 }
 
@@ -76,7 +91,7 @@ static ls_status exchange(ls_endpoint *p, uint32_t to_first, uint32_t to_all, vo
 ls_status ls_neighbours_find(ls_endpoint *p, uint64_t number, int64_t timeout_ns, ls_error *e) {
     uint64_t *all = LS_NEW_ARRAY(uint64_t, (size_t)p->size);
     all[p->rank] = number;
-    ls_status s = exchange(p, HOST, HOSTS, all, sizeof *all, timeout_ns, e);
+    ls_status s = exchange(p, &(collected){HOST, HOSTS, all, sizeof *all}, timeout_ns, e);
     for (int i = 0; i < p->size && s == LS_OK; i++) {
         p->hosts[i] = i;
         for (int k = i - 1; k >= 0; k--)
@@ -103,60 +118,69 @@ static bool open_place(const place *where, int rank, ls_commons *c) {
     return false;
 }
 
-/* The first of a host: makes it, hears from all whether they have it, and tells all. */
-static ls_status make_commons(ls_endpoint *p, const int *here, int n, size_t arena,
-                              int64_t timeout_ns, ls_commons *c, bool *all_p, ls_error *e) {
+/* The workers of this host. */
+typedef struct host {
+    ls_endpoint *p;
+    int *here; /* [n] their ranks */
+    int n, me;
+    int64_t timeout_ns;
+} host;
+
+static line line_to(const host *h, int i) { return (line){h->p, h->here[i], h->timeout_ns}; }
+
+/* The first worker of a host makes the memory, asks the others whether they have opened it, and
+ * sends them the verdict. *all_p: all have. */
+static ls_status make_commons(const host *h, size_t arena_nbytes, ls_commons *c, bool *all_p,
+                              ls_error *e) {
     place where = {.pid = getpid(), .fd = -1};
-    bool made = ls_commons_create(n, arena, false, c, NULL) == LS_OK;
+    bool made = ls_commons_create(h->n, arena_nbytes, false, c, NULL) == LS_OK;
     if (made) where.fd = c->fd;
     int32_t all = made;
-    for (int i = 1; i < n; i++)
-        LS_TRY(tell(p, here[i], PLACE, &where, sizeof where, timeout_ns, e));
-    for (int i = 1; i < n; i++) {
+    for (int i = 1; i < h->n; i++) LS_TRY(send_to(line_to(h, i), PLACE, &where, sizeof where, e));
+    for (int i = 1; i < h->n; i++) {
         int32_t has = 0;
-        LS_TRY(hear(p, here[i], OPENED, &has, sizeof has, timeout_ns, e));
+        LS_TRY(receive_from(line_to(h, i), OPENED, &has, sizeof has, e));
         all = all && has;
     }
-    for (int i = 1; i < n; i++) LS_TRY(tell(p, here[i], VERDICT, &all, sizeof all, timeout_ns, e));
+    for (int i = 1; i < h->n; i++) LS_TRY(send_to(line_to(h, i), VERDICT, &all, sizeof all, e));
     if (made) atomic_store(&ls_commons_worker_of(c, 0)->pid, getpid());
     *all_p = all;
     return LS_OK;
 }
 
-static ls_status join_commons(ls_endpoint *p, int first, int rank, int64_t timeout_ns,
-                              ls_commons *c, bool *all_p, ls_error *e) {
+static ls_status join_commons(const host *h, ls_commons *c, bool *all_p, ls_error *e) {
     place where = {0};
     int32_t all = 0;
-    LS_TRY(hear(p, first, PLACE, &where, sizeof where, timeout_ns, e));
-    int32_t has = open_place(&where, rank, c);
-    LS_TRY(tell(p, first, OPENED, &has, sizeof has, timeout_ns, e));
-    LS_TRY(hear(p, first, VERDICT, &all, sizeof all, timeout_ns, e));
+    LS_TRY(receive_from(line_to(h, 0), PLACE, &where, sizeof where, e));
+    int32_t has = open_place(&where, h->me, c);
+    LS_TRY(send_to(line_to(h, 0), OPENED, &has, sizeof has, e));
+    LS_TRY(receive_from(line_to(h, 0), VERDICT, &all, sizeof all, e));
     *all_p = all;
     return LS_OK;
 }
 
 ls_status ls_neighbours_share(ls_endpoint *p, size_t arena_nbytes, int64_t timeout_ns,
                               ls_error *e) {
-    int *here = LS_NEW_ARRAY(int, (size_t)p->size), n = 0, me = 0;
+    host h = {.p = p, .here = LS_NEW_ARRAY(int, (size_t)p->size), .timeout_ns = timeout_ns};
     for (int i = 0; i < p->size; i++) {
         if (p->hosts[i] != p->hosts[p->rank]) continue;
-        if (i == p->rank) me = n;
-        here[n++] = i;
+        if (i == p->rank) h.me = h.n;
+        h.here[h.n++] = i;
     }
     ls_commons *c = LS_NEW(ls_commons);
     ls_status s = LS_OK;
     bool all = false;
     c->fd = -1;
-    if (n > 1 && me == 0) s = make_commons(p, here, n, arena_nbytes, timeout_ns, c, &all, e);
-    if (n > 1 && me > 0) s = join_commons(p, here[0], me, timeout_ns, c, &all, e);
+    if (h.n > 1 && h.me == 0) s = make_commons(&h, arena_nbytes, c, &all, e);
+    if (h.n > 1 && h.me > 0) s = join_commons(&h, c, &all, e);
     if (s == LS_OK && all) {
         p->commons = c;
-        for (int i = 0; i < n; i++) p->local[here[i]] = i;
+        for (int i = 0; i < h.n; i++) p->local[h.here[i]] = i;
     } else {
         ls_commons_close(c);
         free(c);
     }
-    free(here);
+    free(h.here);
     return s;
 }
 
@@ -209,7 +233,7 @@ ls_status ls_neighbours_watch(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
     ls_roster r = {.size = p->size, .listen_fd = -1};
     ls_error own;
     ls_status mine = open_door(&all[p->rank], &r.listen_fd, &own); /* others wait for it anyway */
-    ls_status s = exchange(p, DOOR, DOORS, all, sizeof *all, timeout_ns, e);
+    ls_status s = exchange(p, &(collected){DOOR, DOORS, all, sizeof *all}, timeout_ns, e);
     if (s == LS_OK && mine != LS_OK) {
         s = mine;
         if (e) *e = own;

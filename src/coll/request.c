@@ -88,7 +88,7 @@ static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in
     const ls_call *a = &x->call;
     if (a->what != c->what || a->own != c->own || a->dtype != c->dtype || a->op != c->op ||
         a->root != c->root || a->count != c->count || a->V != c->V || a->stride != c->stride ||
-        !a->first != !c->first || x->overlap != p.overlap || x->overlap_first != p.first)
+        !a->first != !c->first || x->place.overlap != p.overlap || x->place.first != p.first)
         return false;
     size_t n = (size_t)g->size;
     if (c->first && memcmp(a->first, c->first, (n + 1) * sizeof *c->first) != 0) return false;
@@ -115,7 +115,7 @@ static void *copy_of(const void *data, size_t nbytes) {
 
 static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place p) {
     forget(x);
-    *x = (ls_cached){.call = *c, .overlap = p.overlap, .overlap_first = p.first, .made = true};
+    *x = (ls_cached){.call = *c, .place = p, .made = true};
     size_t n = (size_t)g->size;
     if (c->counts) x->call.counts = copy_of(c->counts, n * sizeof *c->counts);
     if (c->sends) x->call.sends = copy_of(c->sends, n * sizeof *c->sends);
@@ -124,7 +124,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     x->call.hosts = g->hosts;
     x->call.piece = ls_call_piece(c, g->size);
     x->algorithm = algorithm_for(g, c);
-    ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p.overlap, p.first, &x->program);
+    ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p, &x->program);
     x->traffic = ls_program_traffic(&x->program);
     ls_flight_open(&x->flight, &x->program, g->end->net, g->end->k, g->ranks);
 }
@@ -439,11 +439,12 @@ ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_
 
 /* ---- starting ---- */
 
-static void start_flight(ls_group *g, const void *in, void *out, ls_in_place p, ls_request *r) {
+static void start_flight(ls_group *g, const ls_operands *o, ls_request *r) {
     ls_endpoint *end = g->end;
     ls_error e;
-    r->cached = cached_for(g, &r->call, p);
+    r->cached = cached_for(g, &r->call, o->place);
     ls_flight *f = &r->cached->flight;
+    const ls_flight_call call = {o->in, o->out, (uint16_t)g->id, r->number % SINGLE, r->print};
     r->cached->busy = true;
     r->cached->used = g->counters.calls;
     f->owner = r;
@@ -452,15 +453,15 @@ static void start_flight(ls_group *g, const void *in, void *out, ls_in_place p, 
     g->counters.bytes_sent += r->cached->traffic.nbytes;
     pthread_mutex_lock(&end->lock);
     link_flying(end, r);
-    ls_status s = ls_flight_start(f, in, out, (uint16_t)g->id, r->number % SINGLE, r->print, &e);
+    ls_status s = ls_flight_start(f, &call, &e);
     if (s == LS_OK && ls_flight_finished(f)) flight_ends(r);
     pthread_mutex_unlock(&end->lock);
     if (s != LS_OK) ls_group_break(g, -1, &e);
 }
 
-static void start_native(ls_group *g, const void *in, void *out, ls_request *r) {
+static void start_native(ls_group *g, const ls_operands *o, ls_request *r) {
     ls_endpoint *end = g->end;
-    ls_native_call call = native_of(&r->call, in, out);
+    ls_native_call call = native_of(&r->call, o->in, o->out);
     ls_error e;
     r->native = true;
     r->message.owner = r;
@@ -471,10 +472,9 @@ static void start_native(ls_group *g, const void *in, void *out, ls_request *r) 
     if (s != LS_OK) ls_group_break(g, -1, &e);
 }
 
-static void start_shared(ls_group *g, const void *in, void *out, size_t nin, size_t nout,
-                         ls_request *r) {
+static void start_shared(ls_group *g, const ls_operands *o, ls_request *r) {
     bool locked = lock_calls(g);
-    r->shared = ls_shared_start(g->shared, &r->call, r->print, in, out, nin, nout, &r->record);
+    r->shared = ls_shared_start(g->shared, &r->call, r->print, o, &r->record);
     unlock_calls(g, locked);
 }
 
@@ -494,8 +494,8 @@ static ls_status check_started(ls_group *g, ls_request *r, ls_error *e) {
     return e->code;
 }
 
-ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *out, size_t nin,
-                           size_t nout, ls_in_place p, ls_request *r, ls_error *e) {
+ls_status ls_request_start(ls_group *g, const ls_call *c, const ls_operands *o, ls_request *r,
+                           ls_error *e) {
     ls_health_listen(g);
     if (g->broken) return fail(g, e);
     bool shared = ls_goes_shared(g);
@@ -513,39 +513,40 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const void *in, void *
     r->print = g->print;
     link_request(g, r);
     if (shared)
-        start_shared(g, in, out, nin, nout, r);
+        start_shared(g, o, r);
     else if (goes_native(g, c))
-        start_native(g, in, out, r);
+        start_native(g, o, r);
     else
-        start_flight(g, in, out, p, r);
+        start_flight(g, o, r);
     return check_started(g, r, e);
 }
 
-ls_status ls_request_start_message(ls_group *g, bool send, void *buf, size_t nbytes, int peer,
-                                   ls_dtype dtype, ls_request *r, ls_error *e) {
+ls_status ls_request_start_message(ls_group *g, const ls_single_call *c, ls_request *r,
+                                   ls_error *e) {
     ls_health_listen(g);
     if (g->broken) return fail(g, e);
     ls_endpoint *end = g->end;
-    uint32_t number = send ? g->sent[peer]++ : g->received[peer]++;
+    uint32_t number = c->send ? g->sent[c->peer]++ : g->received[c->peer]++;
+    size_t nbytes = c->count * ls_dtype_size(c->dtype);
     *r = (ls_request){.g = g, .site = g->site, .number = number};
     r->message_only = true;
-    r->receives = !send;
-    r->message = (ls_message){.peer = g->ranks[peer],
+    r->receives = !c->send;
+    r->message = (ls_message){.peer = g->ranks[c->peer],
                               .tag = ls_net_tag((uint16_t)g->id, SINGLE, number),
-                              .data = buf,
+                              .data = c->buf,
                               .nbytes = nbytes,
-                              .print = (uint64_t)dtype,
+                              .print = (uint64_t)c->dtype,
                               .owner = r};
     g->counters.calls++;
-    if (send) {
+    if (c->send) {
         g->counters.messages_sent++;
         g->counters.bytes_sent += nbytes;
     }
     link_request(g, r);
     pthread_mutex_lock(&end->lock);
     link_flying(end, r);
-    ls_status s = send ? end->net->ops->send(end->net, &r->message, e)
-                       : end->net->ops->recv(end->net, &r->message, e);
+    ls_status s = c->send ? end->net->ops->send(end->net, &r->message, e)
+                          : end->net->ops->recv(end->net, &r->message, e);
     pthread_mutex_unlock(&end->lock);
     if (s != LS_OK) ls_group_break(g, -1, e);
     return check_started(g, r, e);

@@ -33,8 +33,7 @@ typedef struct ls_settle {
 /* A program made once for all calls that are alike. */
 typedef struct ls_cached {
     ls_call call; /* counts: a copy */
-    ls_overlap overlap;
-    size_t overlap_first;
+    ls_in_place place;
     const ls_algorithm *algorithm;
     ls_program program;
     ls_traffic traffic; /* of one run */
@@ -124,19 +123,21 @@ void ls_route_explain(const ls_group *, const ls_call *, char *text, size_t nbyt
 /* Logs it, where this member is the first one and has not done so for such a call. */
 void ls_route_log(ls_group *, const ls_call *);
 
-/* Where `in` and `out` of a call lie in each other. */
-typedef struct ls_in_place {
-    ls_overlap overlap;
-    size_t first; /* elements */
-} ls_in_place;
-
 /* Starts a call whose arguments are good. r is the caller's, and stays where it is until it is
  * done. */
-ls_status ls_request_start(ls_group *, const ls_call *, const void *in, void *out, size_t nin,
-                           size_t nout, ls_in_place, ls_request *r, ls_error *);
+ls_status ls_request_start(ls_group *, const ls_call *, const ls_operands *, ls_request *r,
+                           ls_error *);
+
 /* A single message to or from member `peer`. */
-ls_status ls_request_start_message(ls_group *, bool send, void *buf, size_t nbytes, int peer,
-                                   ls_dtype, ls_request *r, ls_error *);
+typedef struct ls_single_call {
+    bool send;
+    int peer;
+    void *buf;
+    size_t count;
+    ls_dtype dtype;
+} ls_single_call;
+ls_status ls_request_start_message(ls_group *, const ls_single_call *, ls_request *r, ls_error *);
+
 /* Does what can be done now. An error breaks the group. */
 void ls_request_progress(ls_group *);
 /* Lets the transport move, for timeout_ns at most, and be it that it has nothing to do. What fails

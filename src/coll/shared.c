@@ -72,9 +72,10 @@ static void keep(ls_shared *s) {
     s->commons->kept = &k->link;
 }
 
-ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int area,
-                         uint32_t identity, int rank, int size, const int *ranks, ls_error *e) {
-    *s = (ls_shared){.commons = c, .k = k, .area = area, .rank = rank, .size = size};
+ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, const ls_membership *m,
+                         ls_error *e) {
+    int size = m->size;
+    *s = (ls_shared){.commons = c, .k = k, .area = m->id, .rank = m->rank, .size = size};
     give_back(c);
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
     s->stage = ls_commons_alloc(c, (size_t)2 * HALF);
@@ -92,14 +93,14 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, int a
     s->opened = LS_NEW_ARRAY(unsigned, n);
     s->pages = LS_NEW_ARRAY(page *, n);
     for (int i = 0; i < size; i++) {
-        s->ranks[i] = ranks[i];
-        s->pages[i] = ls_commons_calls(c, area, ranks[i]);
+        s->ranks[i] = m->ranks[i];
+        s->pages[i] = ls_commons_calls(c, m->id, m->ranks[i]);
     }
     s->scratch = ls_shared_scratch_new(s);
-    page *mine = s->pages[rank];
+    page *mine = s->pages[m->rank];
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
-    mine->history.group = identity;
+    mine->history.group = m->identity;
     atomic_store_explicit(&mine->opened, opened ? opened : 1, memory_order_release);
     mine->small = ls_commons_offset(c, s->small);
     mine->stage = ls_commons_offset(c, s->stage);
@@ -228,13 +229,15 @@ void ls_shared_note_wait(ls_shared *s, ls_waiting waiting, const ls_single *sing
 
 const ls_history *ls_shared_own(const ls_shared *s) { return &s->pages[s->rank]->history; }
 
-ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print, const void *in,
-                                void *out, size_t nin, size_t nout, const ls_record *r) {
+ls_shared_call *ls_shared_start(ls_shared *s, const ls_call *c, uint64_t print,
+                                const ls_operands *o, const ls_record *r) {
     ls_shared_call *x = &s->calls[s->started % LS_SHARED_SLOTS];
     assert(x->state == LS_SHARED_FREE);
-    *x = (ls_shared_call){.call = *c, .number = s->started++, .print = print, .in = in, .out = out};
-    x->nin = nin;
-    x->nout = nout;
+    *x = (ls_shared_call){.call = *c, .number = s->started++, .print = print};
+    x->in = o->in;
+    x->out = o->out;
+    x->nin = o->nin;
+    x->nout = o->nout;
     x->state = LS_SHARED_COMING;
     x->differs = -1;
     slot *mine = slot_of(s, x, s->rank);

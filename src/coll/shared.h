@@ -58,6 +58,14 @@ typedef struct ls_shared_call {
         miscount; /* found: that member is in the same call, but two members' counts differ */
 } ls_shared_call;
 
+/* A group, as one of its members sees it. */
+typedef struct ls_membership {
+    int id;            /* its number: the area of the commons, too */
+    uint32_t identity; /* which of the groups that have had this number */
+    int rank, size;
+    const int *ranks; /* [size] the members' ranks in the commons, or of the endpoint */
+} ls_membership;
+
 typedef struct ls_shared {
     ls_commons *commons;
     const ls_kernels *k;
@@ -77,10 +85,9 @@ typedef struct ls_shared {
     uint64_t bytes_read;
 } ls_shared;
 
-/* ranks [size]: the members' ranks in the commons; area: the group's number there; identity: which
- * of those that have had it. LS_ENOMEM: the arena is full. */
-ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, int area, uint32_t identity,
-                         int rank, int size, const int *ranks, ls_error *);
+/* LS_ENOMEM: the arena is full. */
+ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, const ls_membership *,
+                         ls_error *);
 void ls_shared_close(ls_shared *);
 /* Areas of closed groups whose pages others may still read: bit i for area i. */
 uint64_t ls_shared_kept(ls_commons *);
@@ -89,9 +96,9 @@ uint64_t ls_shared_kept(ls_commons *);
 bool ls_shared_room(ls_shared *);
 /* The member whose calls keep the slots: others' are in use as long as it has not finished them. */
 int ls_shared_behind(const ls_shared *);
-/* Shows the call to the others. nin, nout: bytes of `in` and `out` here, as algorithm.h tells. */
-ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const void *in,
-                                void *out, size_t nin, size_t nout, const ls_record *);
+/* Shows the call to the others. */
+ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const ls_operands *,
+                                const ls_record *);
 /* Does what can be done; true when the call is done, or a member is found to differ. After it is
  * done, the slot is free again. */
 bool ls_shared_step(ls_shared *, ls_shared_call *);

@@ -11,17 +11,25 @@
 #include "coll/algo/mark.h"
 #include "lockstep/group.h"
 
-/* in: this worker's sums, `stride` elements apart, each of [all counts]. out [counts[rank]] = the
- * sum over all virtual workers of block `rank`; it may be that block of the first of `in`.
- * V >= size. */
-ls_status ls_reduce_scatter_virtual_start(ls_group *, int V, const int *first, const void *in,
-                                          size_t stride, void *out, const size_t *counts, ls_dtype,
-                                          ls_request **r_p, ls_error *);
+typedef struct ls_virtual_sum {
+    int V;            /* >= size */
+    const int *first; /* [size + 1] */
+    const void *in;   /* this worker's sums, each of the whole vector */
+    size_t stride;    /* elements from one of them to the next */
+    void *out;
+    ls_dtype dtype;
+    size_t count;         /* of an all-reduce: elements of the vector */
+    const size_t *counts; /* [size] of a reduce-scatter: blocks of the vector; else NULL */
+} ls_virtual_sum;
+
+/* out [counts[rank]] = the sum over all virtual workers of block `rank`; it may be that block of the
+ * first of `in`. */
+ls_status ls_reduce_scatter_virtual_start(ls_group *, const ls_virtual_sum *, ls_request **r_p,
+                                          ls_error *);
 
 /* out [count] = the sum over all virtual workers, at all workers; it may be the first of `in`. */
-ls_status ls_all_reduce_virtual_start(ls_group *, int V, const int *first, const void *in,
-                                      size_t stride, void *out, size_t count, ls_dtype,
-                                      ls_request **r_p, ls_error *);
+ls_status ls_all_reduce_virtual_start(ls_group *, const ls_virtual_sum *, ls_request **r_p,
+                                      ls_error *);
 
 /* For this worker's next call, a sum over virtual workers in memory that all share. Where a call
  * was broken off, another group can make it again: no part is summed twice, if none is half

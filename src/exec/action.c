@@ -257,17 +257,27 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     char *sum = sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
+    ls_virtual_sum whole = {.V = V,
+                            .first = p->c.first,
+                            .in = sum_at(x, 0, first),
+                            .stride = stride,
+                            .out = sum_at(x, 0, first),
+                            .dtype = sums,
+                            .count = count};
     switch (a->kind) {
     case LS_REDUCE_SCATTER: /* the virtual workers of the group are a whole subtree */
-        return ls_reduce_scatter_virtual_start(w->shards, V / ls_plan_replicas(p), p->c.first,
-                                               sum_at(x, 0, first), stride, sum, counts, sums, r_p,
-                                               e);
+        whole.V = V / ls_plan_replicas(p);
+        whole.out = sum;
+        whole.counts = counts;
+        return ls_reduce_scatter_virtual_start(w->shards, &whole, r_p, e);
     case LS_ALL_REDUCE:
-        if (a->axis == LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(w->replicas, V, NULL, sum, 0, sum,
-                                               own.end - own.first, sums, r_p, e);
-        return ls_all_reduce_virtual_start(w->group, V, p->c.first, sum_at(x, 0, first), stride,
-                                           sum_at(x, 0, first), count, sums, r_p, e);
+        if (a->axis != LS_AXIS_REPLICAS)
+            return ls_all_reduce_virtual_start(w->group, &whole, r_p, e);
+        return ls_all_reduce_virtual_start(
+            w->replicas,
+            &(ls_virtual_sum){
+                .V = V, .in = sum, .out = sum, .dtype = sums, .count = own.end - own.first},
+            r_p, e);
     case LS_ALL_GATHER:
         return ls_all_gather_v_start(w->shards, ls_flat_at(params, w->params, own.first),
                                      ls_flat_at_mut(params, w->params, first), counts, params, r_p,

@@ -213,8 +213,14 @@ static ls_status time_call(const bucket *b, bool sum, size_t floats, double *s_p
         LS_TRY(ls_barrier(b->g, e));
         int64_t begin = ls_clock_ns();
         if (sum)
-            LS_TRY(ls_reduce_scatter_virtual_start(b->g, b->n, NULL, x, floats, own, b->counts,
-                                                   LS_F32, &r, e));
+            LS_TRY(ls_reduce_scatter_virtual_start(b->g,
+                                                   &(ls_virtual_sum){.V = b->n,
+                                                                     .in = x,
+                                                                     .stride = floats,
+                                                                     .out = own,
+                                                                     .dtype = LS_F32,
+                                                                     .counts = b->counts},
+                                                   &r, e));
         else
             LS_TRY(ls_all_gather_v_start(b->g, own, x, b->counts, LS_F32, &r, e));
         LS_TRY(ls_wait(&r, -1, e));

@@ -20,7 +20,7 @@ static counted count(const ls_algorithm *a, const ls_call *c, int n) {
     counted all = {0};
     for (int rank = 0; rank < n; rank++) {
         ls_program s;
-        ls_algorithm_make(a, c, rank, n, LS_APART, 0, &s);
+        ls_algorithm_make(a, c, rank, n, (ls_in_place){0}, &s);
         double messages = 0, sent = 0, added = 0, size = (double)ls_dtype_size(c->dtype);
         for (int i = 0; i < s.nsteps; i++) {
             bool moves = s.steps[i].kind == LS_STEP_SEND || s.steps[i].kind == LS_STEP_RECV;

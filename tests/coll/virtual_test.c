@@ -59,8 +59,15 @@ static ls_status reduce_scatter_shares(ls_group *g, const job *j, const int *sha
     for (int in_place = 0; in_place < 2; in_place++) {
         float *out = in_place ? in + first : calloc(counts[rank] + 1, sizeof *out);
         ls_request *r = NULL;
-        LS_TRY(
-            ls_reduce_scatter_virtual_start(g, V, shares, in, stride, out, counts, LS_F32, &r, e));
+        LS_TRY(ls_reduce_scatter_virtual_start(g,
+                                               &(ls_virtual_sum){.V = V,
+                                                                 .first = shares,
+                                                                 .in = in,
+                                                                 .stride = stride,
+                                                                 .out = out,
+                                                                 .dtype = LS_F32,
+                                                                 .counts = counts},
+                                               &r, e));
         LS_TRY(ls_wait(&r, -1, e));
         if (counts[rank] && memcmp(out, j->want + first, counts[rank] * sizeof *out) != 0)
             return ls_fail(e, LS_EINVAL, "worker %d of %d: wrong sum, in place %d", rank, n,
@@ -125,7 +132,9 @@ static ls_status too_few(ls_group *g, void *arg, ls_error *e) {
     float in[4] = {0}, out[4] = {0};
     size_t counts[3] = {1, 1, 1};
     ls_request *r = NULL;
-    ls_status s = ls_reduce_scatter_virtual_start(g, 2, NULL, in, 0, out, counts, LS_F32, &r, e);
+    ls_status s = ls_reduce_scatter_virtual_start(
+        g, &(ls_virtual_sum){.V = 2, .in = in, .out = out, .dtype = LS_F32, .counts = counts}, &r,
+        e);
     return s == LS_EINVAL ? LS_OK : ls_fail(e, LS_EINVAL, "2 virtual workers for 3 were taken");
 }
 
@@ -141,8 +150,14 @@ static ls_status differ(ls_group *g, void *arg, ls_error *e) {
     size_t counts[2] = {4, 4};
     ls_request *r = NULL;
     int rank = ls_group_rank(g);
-    LS_TRY(
-        ls_reduce_scatter_virtual_start(g, 4 + 4 * rank, NULL, in, 8, out, counts, LS_F32, &r, e));
+    LS_TRY(ls_reduce_scatter_virtual_start(g,
+                                           &(ls_virtual_sum){.V = 4 + 4 * rank,
+                                                             .in = in,
+                                                             .stride = 8,
+                                                             .out = out,
+                                                             .dtype = LS_F32,
+                                                             .counts = counts},
+                                           &r, e));
     ls_status s = ls_wait(&r, -1, e);
     return s == LS_EDISAGREE ? LS_OK : ls_fail(e, LS_EIO, "no disagreement: %s", e->msg);
 }

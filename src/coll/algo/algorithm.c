@@ -114,10 +114,9 @@ static void make_widened(const ls_algorithm *a, const ls_call *c, ls_program *s)
 }
 
 void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int size,
-                       ls_overlap overlap, size_t overlap_first, ls_program *s_p) {
+                       ls_in_place place, ls_program *s_p) {
     ls_program_begin(s_p, c->dtype, c->op, rank, size);
-    s_p->overlap = overlap;
-    s_p->overlap_first = overlap_first;
+    s_p->place = place;
     if (sends_wide(a, c))
         make_widened(a, c, s_p);
     else

@@ -59,6 +59,14 @@ typedef enum ls_collective {
 /* By which function of the library a collective is called, where its own name does not say it. */
 typedef enum ls_call_form { LS_FORM_PLAIN, LS_FORM_SPLIT, LS_FORM_DUP } ls_call_form;
 
+/* The buffers of a call at one worker. */
+typedef struct ls_operands {
+    const void *in;
+    void *out;
+    size_t nin, nout; /* bytes */
+    ls_in_place place;
+} ls_operands;
+
 typedef struct ls_call {
     ls_collective what;
     ls_call_form form;
@@ -144,10 +152,10 @@ static inline bool ls_call_pairs(const ls_call *c, int me, int peer) {
     return c->what == LS_CALL_ALL_TO_ALL_V || me == c->root || peer == c->root;
 }
 
-/* The program of worker `rank` of `size`. `overlap` and `overlap_first` as in ls_program. The
+/* The program of worker `rank` of `size`. The
  * algorithm must do what is called. */
-void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size,
-                       ls_overlap overlap, size_t overlap_first, ls_program *s_p);
+void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size, ls_in_place,
+                       ls_program *s_p);
 
 /* ---- for algorithms ---- */
 

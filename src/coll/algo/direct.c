@@ -86,37 +86,52 @@ static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place ou
     free(wides);
 }
 
-/* The members' pieces [first, first + count) of my block arrive in `slot`, and are summed. `mine`:
- * that piece of my own first input. */
+/* One piece of my block: where its inputs and its sum go. */
+typedef struct arrival {
+    ls_place mine; /* that piece of my own first input */
+    ls_place slot; /* the other members' pieces */
+    ls_place wide; /* all pieces in f32, of halves */
+    ls_place out;
+    size_t count;
+} arrival;
+
+/* Receives a piece from the other members, and sums it. */
 static void receive_piece(const ls_call *c, ls_program *s, const ls_team *t, const ls_leaves *l,
-                          ls_place mine, ls_place slot, ls_place wide, size_t count, ls_place out) {
+                          const arrival *x) {
     ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)l->n);
     for (int i = 0, taken = 0; i < l->n; i++)
-        at[i] = l->worker[i] == t->me ? ls_at(mine, (size_t)l->slot[i] * c->stride)
-                                      : ls_at(slot, count * (size_t)taken++);
+        at[i] = l->worker[i] == t->me ? ls_at(x->mine, (size_t)l->slot[i] * c->stride)
+                                      : ls_at(x->slot, x->count * (size_t)taken++);
     for (int k = 1; k < t->size; k++) {
         int from = (t->me + k) % t->size;
         for (int i = 0; i < l->n; i++)
-            if (l->worker[i] == from) ls_program_recv(s, ls_team_rank(t, from), at[i], count);
+            if (l->worker[i] == from) ls_program_recv(s, ls_team_rank(t, from), at[i], x->count);
     }
-    piece_sum p = {s, l, at, t->me, count, 0};
-    sum_piece(c, &p, wide, out);
+    piece_sum p = {s, l, at, t->me, x->count, 0};
+    sum_piece(c, &p, x->wide, x->out);
     free(at);
 }
 
-/* Sends the pieces at `at` of all other members' blocks, of each of `inputs` own ones; false when
- * no block is that long. */
-static bool send_pieces(const ls_call *c, ls_program *s, const ls_team *t, int inputs, ls_place in,
-                        const size_t *offset, size_t at) {
+/* My inputs, cut into the members' blocks. */
+typedef struct inputs {
+    ls_place first;
+    int n;                /* one behind the other, c->stride elements apart */
+    const size_t *offset; /* [size + 1] of the blocks */
+} inputs;
+
+/* Sends the pieces at `at` of all other members' blocks, of each of my inputs; false when no block
+ * is that long. */
+static bool send_pieces(const ls_call *c, ls_program *s, const ls_team *t, const inputs *in,
+                        size_t at) {
     bool any = false;
     for (int k = 1; k < t->size; k++) {
         int to = (t->me + k) % t->size;
-        size_t n = offset[to + 1] - offset[to];
+        size_t n = in->offset[to + 1] - in->offset[to];
         if (at >= n) continue;
         any = true;
-        for (int i = 0; i < inputs; i++)
+        for (int i = 0; i < in->n; i++)
             ls_program_send(s, ls_team_rank(t, to),
-                            ls_at(in, (size_t)i * c->stride + offset[to] + at),
+                            ls_at(in->first, (size_t)i * c->stride + in->offset[to] + at),
                             ls_piece(c, n - at));
     }
     return any;
@@ -126,21 +141,23 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t,
                               const size_t *offset, ls_place out) {
     ls_leaves l;
     ls_leaves_make(c->V, c->first, t->size, &l);
-    int own = ls_leaves_of(&l, t->me);
+    const inputs own = {in, ls_leaves_of(&l, t->me), offset};
     size_t n = offset[t->me + 1] - offset[t->me], most = ls_piece(c, n);
     ls_place slots[WINDOW], wides[WINDOW] = {0};
     size_t nslots = most == n ? 1 : WINDOW;
     for (size_t i = 0; i < nslots; i++) {
-        slots[i] = ls_program_temp(s, (size_t)(l.n - own) * most);
+        slots[i] = ls_program_temp(s, (size_t)(l.n - own.n) * most);
         if (ls_call_widens(c)) wides[i] = ls_program_wide(s, (size_t)l.n * most);
     }
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     for (size_t at = 0, i = 0;; at += step, i++) {
-        bool sent = send_pieces(c, s, t, own, in, offset, at);
-        if (at < n)
-            receive_piece(c, s, t, &l, ls_at(in, offset[t->me] + at), slots[i % nslots],
-                          wides[i % nslots], ls_piece(c, n - at), ls_at(out, at));
-        else if (!sent)
+        bool sent = send_pieces(c, s, t, &own, at);
+        arrival x = {ls_at(in, offset[t->me] + at), slots[i % nslots], wides[i % nslots],
+                     ls_at(out, at), 0};
+        if (at < n) {
+            x.count = ls_piece(c, n - at);
+            receive_piece(c, s, t, &l, &x);
+        } else if (!sent)
             break;
     }
     ls_leaves_free(&l);
@@ -247,7 +264,7 @@ static void scatter(const ls_call *c, ls_program *s, const ls_team *t) {
 /* In place what comes waits in TEMP until the block that it replaces has gone. */
 static void all_to_all(const ls_call *c, ls_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
-    bool in_place = s->overlap != LS_APART;
+    bool in_place = s->place.overlap != LS_APART;
     ls_place room = {LS_TEMP, 0};
     if (in_place) room = ls_program_temp(s, (size_t)(n - 1) * c->count);
     ls_program_copy(s, ls_at(IN, (size_t)me * c->count), ls_at(OUT, (size_t)me * c->count),
@@ -416,7 +433,7 @@ static void make_exchange(const ls_call *c, ls_program *s) {
     if (ls_call_widens(c)) wide = ls_program_wide(s, (size_t)t.size * c->count);
     ls_leaves l;
     ls_leaves_make(0, NULL, t.size, &l);
-    receive_piece(c, s, &t, &l, IN, slot, wide, c->count, OUT);
+    receive_piece(c, s, &t, &l, &(arrival){IN, slot, wide, OUT, c->count});
     ls_leaves_free(&l);
 }
 

@@ -76,13 +76,16 @@ static void unfold(ls_program *s, const pairs *f, ls_place from, ls_place to, si
         ls_program_send(s, s->rank - 1, from, count);
 }
 
-/* acc = own + what the partner has, the lower-numbered on the left. */
-static void add_partner(ls_program *s, const pairs *f, int partner, ls_place own, ls_place got,
-                        ls_place acc, size_t count) {
-    if (partner < f->me)
-        ls_program_combine(s, got, own, acc, count);
-    else
-        ls_program_combine(s, own, got, acc, count);
+/* What I have, what the partner has, and where their sum goes. */
+typedef struct exchanged {
+    ls_place own, got, acc;
+    size_t count;
+} exchanged;
+
+/* The lower-numbered of the two is on the left. */
+static void add_partner(ls_program *s, const pairs *f, int partner, const exchanged *x) {
+    bool left = partner < f->me;
+    ls_program_combine(s, left ? x->got : x->own, left ? x->own : x->got, x->acc, x->count);
 }
 
 typedef struct range {
@@ -97,10 +100,17 @@ static void halve(range r, int me, int distance, range *keep_p, range *give_p) {
     *give_p = me & distance ? low : high;
 }
 
-/* The sums of my part, in acc (which spans the whole vector); history [log2 p] are the ranges that
- * I kept. */
-static range halving(ls_program *s, const pairs *f, bool near_first, const size_t *offset,
-                     ls_place own, ls_place acc, range *history) {
+/* A vector in p parts. */
+typedef struct parts {
+    const size_t *offset; /* [p + 1] */
+    ls_place own, acc;    /* my input and my sums, each of the whole vector */
+} parts;
+
+/* The sums of my part, in acc; history [log2 p] are the ranges that I kept. */
+static range halving(ls_program *s, const pairs *f, bool near_first, const parts *v,
+                     range *history) {
+    const size_t *offset = v->offset;
+    ls_place own = v->own, acc = v->acc;
     range r = {0, f->p};
     int step = 0;
     for (int d = near_first ? 1 : f->p / 2; d >= 1 && d < f->p; d = near_first ? 2 * d : d / 2) {
@@ -111,7 +121,7 @@ static range halving(ls_program *s, const pairs *f, bool near_first, const size_
         ls_place got = ls_program_temp(s, count);
         ls_program_send(s, rank, ls_at(own, offset[give.lo]), offset[give.hi] - offset[give.lo]);
         ls_program_recv(s, rank, got, count);
-        add_partner(s, f, partner, ls_at(own, first), got, ls_at(acc, first), count);
+        add_partner(s, f, partner, &(exchanged){ls_at(own, first), got, ls_at(acc, first), count});
         own = acc;
         history[step++] = r = keep;
     }
@@ -140,7 +150,7 @@ static void halving_all_reduce(const ls_call *c, ls_program *s) {
     if (f.me >= 0) {
         range history[MAX_LOG];
         size_t *offset = ls_even_offsets(c->count, f.p);
-        range r = halving(s, &f, true, offset, own, OUT, history);
+        range r = halving(s, &f, true, &(parts){offset, own, OUT}, history);
         size_t first = offset[r.lo], count = offset[r.hi] - first;
         if (f.p == 1) ls_program_copy(s, own, OUT, count);
         ls_finish_average(c, s, ls_at(OUT, first), count);
@@ -160,7 +170,7 @@ static void halving_reduce_scatter(const ls_call *c, ls_program *s) {
         range history[MAX_LOG];
         size_t *offset = LS_NEW_ARRAY(size_t, (size_t)f.p + 1);
         for (int j = 0; j <= f.p; j++) offset[j] = block[j <= f.rest ? 2 * j : j + f.rest];
-        range r = halving(s, &f, false, offset, own, acc, history);
+        range r = halving(s, &f, false, &(parts){offset, own, acc}, history);
         size_t first = offset[r.lo], count = offset[r.hi] - first;
         if (f.p == 1) ls_program_copy(s, own, acc, count);
         ls_finish_average(c, s, ls_at(acc, first), count);
@@ -193,7 +203,7 @@ static void doubling_all_reduce(const ls_call *c, ls_program *s) {
             ls_place got = ls_program_temp(s, c->count);
             ls_program_send(s, rank, own, c->count);
             ls_program_recv(s, rank, got, c->count);
-            add_partner(s, &f, partner, own, got, OUT, c->count);
+            add_partner(s, &f, partner, &(exchanged){own, got, OUT, c->count});
             own = OUT;
         }
         ls_program_copy(s, own, OUT, c->count);
@@ -202,20 +212,29 @@ static void doubling_all_reduce(const ls_call *c, ls_program *s) {
     unfold(s, &f, OUT, OUT, c->count);
 }
 
-/* Calls `move` for blocks [first, first + n) modulo size: two runs where they wrap round. */
+/* Blocks [first, first + n) modulo size of a buffer. */
+typedef struct blocks {
+    ls_place buf;
+    const size_t *offset;
+    int first, n;
+} blocks;
+
+/* Calls `move` for them: in two runs where they wrap round. */
 static void blocks_move(ls_program *s, void (*move)(ls_program *, int, ls_place, size_t), int peer,
-                        ls_place buf, const size_t *offset, int first, int n) {
-    int size = s->size, end = first + n <= size ? first + n : size;
-    move(s, peer, ls_at(buf, offset[first]), offset[end] - offset[first]);
-    if (first + n > size) move(s, peer, buf, offset[first + n - size]);
+                        const blocks *b) {
+    int size = s->size, end = b->first + b->n <= size ? b->first + b->n : size;
+    const size_t *offset = b->offset;
+    move(s, peer, ls_at(b->buf, offset[b->first]), offset[end] - offset[b->first]);
+    if (b->first + b->n > size) move(s, peer, b->buf, offset[b->first + b->n - size]);
 }
 
 static void dissemination(ls_program *s, ls_place buf, const size_t *offset) {
     int n = s->size, r = s->rank;
     for (int d = 1; d < n; d *= 2) {
         int many = d < n - d ? d : n - d;
-        blocks_move(s, ls_program_send, (r - d + n) % n, buf, offset, r, many);
-        blocks_move(s, ls_program_recv, (r + d) % n, buf, offset, (r + d) % n, many);
+        const blocks mine = {buf, offset, r, many}, theirs = {buf, offset, (r + d) % n, many};
+        blocks_move(s, ls_program_send, (r - d + n) % n, &mine);
+        blocks_move(s, ls_program_recv, (r + d) % n, &theirs);
     }
 }
 

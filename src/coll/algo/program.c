@@ -38,10 +38,10 @@ ls_dtype ls_program_dtype(const ls_program *s, ls_program_buffer b) {
 
 /* Where `in` and `out` share memory, places are told in the outer one, so that overlaps show. */
 static ls_place outer(const ls_program *s, ls_place p) {
-    if (s->overlap == LS_OUT_IN_IN && p.buffer == LS_OUT)
-        return (ls_place){LS_IN, p.first + s->overlap_first};
-    if (s->overlap == LS_IN_IN_OUT && p.buffer == LS_IN)
-        return (ls_place){LS_OUT, p.first + s->overlap_first};
+    if (s->place.overlap == LS_OUT_IN_IN && p.buffer == LS_OUT)
+        return (ls_place){LS_IN, p.first + s->place.first};
+    if (s->place.overlap == LS_IN_IN_OUT && p.buffer == LS_IN)
+        return (ls_place){LS_OUT, p.first + s->place.first};
     return p;
 }
 

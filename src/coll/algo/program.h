@@ -54,16 +54,20 @@ typedef struct ls_step {
 /* Does the caller's `out` lie in `in`, or the other way round? */
 typedef enum ls_overlap { LS_APART, LS_OUT_IN_IN, LS_IN_IN_OUT } ls_overlap;
 
+typedef struct ls_in_place {
+    ls_overlap overlap;
+    size_t first; /* element of the outer one at which the inner one begins */
+} ls_in_place;
+
 typedef struct ls_program {
     ls_dtype dtype;
     ls_op op;
     int rank, size;
     ls_step *steps; /* [nsteps] */
     int nsteps;
-    size_t ntemp, nwide;  /* elements of TEMP and WIDE */
-    int *edges;           /* lists of step indexes, each ended by -1 */
-    ls_overlap overlap;   /* } set before steps are added */
-    size_t overlap_first; /* the first element of the inner one in the outer one */
+    size_t ntemp, nwide; /* elements of TEMP and WIDE */
+    int *edges;          /* lists of step indexes, each ended by -1 */
+    ls_in_place place;   /* set before steps are added */
     int step_cap;
     uint32_t *sent, *received; /* [size] messages so far */
 } ls_program;

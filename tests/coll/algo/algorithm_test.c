@@ -192,7 +192,7 @@ static void open_worker(world *w, int r) {
             call.own =
                 call.what == LS_CALL_GATHER_V ? w->sends[r][call.root] : w->receives[r][call.root];
     }
-    ls_algorithm_make(w->algorithm, &call, r, w->n, overlap, first, &w->programs[r]);
+    ls_algorithm_make(w->algorithm, &call, r, w->n, (ls_in_place){overlap, first}, &w->programs[r]);
     ls_flight_open(&w->flights[r], &w->programs[r], ls_fake_net(w->fake, r), kernels(), NULL);
 }
 
@@ -227,7 +227,8 @@ static ls_status run(world *w, const ls_fake_faults *faults, int rounds, ls_erro
     w->fake = ls_fake_new(w->n, faults);
     for (int r = 0; r < w->n; r++) open_worker(w, r);
     for (int r = 0; r < w->n; r++)
-        LS_TRY(ls_flight_start(&w->flights[r], w->in[r], w->out[r], 0, 7, 99, e));
+        LS_TRY(
+            ls_flight_start(&w->flights[r], &(ls_flight_call){w->in[r], w->out[r], 0, 7, 99}, e));
     for (int round = 0; round < rounds; round++) {
         int left = 0;
         for (int r = 0; r < w->n; r++) {
@@ -480,7 +481,7 @@ static ls_traffic traffic_of(const ls_algorithm *a, ls_collective what, int n, i
                              size_t count) {
     ls_program s;
     ls_call c = {.what = what, .dtype = LS_F32, .count = count};
-    ls_algorithm_make(a, &c, rank, n, LS_APART, 0, &s);
+    ls_algorithm_make(a, &c, rank, n, (ls_in_place){0}, &s);
     ls_traffic t = ls_program_traffic(&s);
     ls_program_free(&s);
     return t;
@@ -550,7 +551,9 @@ static void test_disagreement(void **state) {
     ls_error e = {0};
     for (int r = 0; r < 2; r++) open_worker(&w, r);
     for (int r = 0; r < 2; r++)
-        assert_ls_ok(ls_flight_start(&w.flights[r], w.in[r], w.out[r], 0, 7, 99 + (uint64_t)r, &e),
+        assert_ls_ok(ls_flight_start(&w.flights[r],
+                                     &(ls_flight_call){w.in[r], w.out[r], 0, 7, 99 + (uint64_t)r},
+                                     &e),
                      e);
     ls_status s = LS_OK;
     for (int i = 0; i < 100 && s == LS_OK; i++) s = drive(&w, 0, &e);

@@ -47,11 +47,11 @@ static void part_start(part *p, uint32_t number) {
     for (size_t i = 0; i < p->nin; i++) put(c->dtype, p->in, i, value(net->rank, i));
     for (size_t i = 0; c->what == LS_CALL_BROADCAST && c->root == net->rank && i < p->nout; i++)
         put(c->dtype, p->out, i, value(net->rank, i));
-    ls_algorithm_make(p->algorithm, c, net->rank, net->size, p->in_place ? LS_IN_IN_OUT : LS_APART,
-                      0, &p->program);
+    ls_algorithm_make(p->algorithm, c, net->rank, net->size,
+                      (ls_in_place){p->in_place ? LS_IN_IN_OUT : LS_APART, 0}, &p->program);
     ls_flight_open(&p->flight, &p->program, net, kernels(), NULL);
     p->flight.owner = p;
-    succeed(ls_flight_start(&p->flight, p->in, p->out, 1, number, 99, &err));
+    succeed(ls_flight_start(&p->flight, &(ls_flight_call){p->in, p->out, 1, number, 99}, &err));
 }
 
 /* Until all of them are done. */
