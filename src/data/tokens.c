@@ -201,7 +201,7 @@ void ls_tokens_close(ls_tokens *t) {
 /* ---- reading ---- */
 
 /* Reports that the block's ids are not those that were opened. */
-static ls_status tell_changed(const ls_tokens *t, size_t first, const uint32_t *ids, size_t n,
+static ls_status fail_changed(const ls_tokens *t, size_t first, const uint32_t *ids, size_t n,
                               ls_error *e) {
     char id[96] = "";
     for (size_t i = 0; i < n && !*id; i++)
@@ -218,7 +218,7 @@ static ls_status tell_changed(const ls_tokens *t, size_t first, const uint32_t *
 static ls_status read_block(const ls_tokens *t, size_t block, uint32_t ids[BLOCK], ls_error *e) {
     size_t first = block * BLOCK, n = t->n - first < BLOCK ? t->n - first : BLOCK;
     LS_TRY(read_at(t->path, t->fd, ids, n * sizeof *ids, sizeof(header) + first * sizeof *ids, e));
-    return block_hash(ids, n) == t->blocks[block] ? LS_OK : tell_changed(t, first, ids, n, e);
+    return block_hash(ids, n) == t->blocks[block] ? LS_OK : fail_changed(t, first, ids, n, e);
 }
 
 ls_status ls_tokens_read(const ls_tokens *t, size_t first, size_t n, uint32_t *out, ls_error *e) {

@@ -1,4 +1,4 @@
-/* base64_test.c - the vectors of RFC 4648, all bytes, and what is no base64. */
+/* base64_test.c - the vectors of RFC 4648, all bytes, and text that is not base64. */
 #include "base/base64.h"
 
 #include "test.h"

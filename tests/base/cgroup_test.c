@@ -1,33 +1,31 @@
-/* cgroup_test.c - limits of control groups of both versions, from trees of files like the kernel's,
- * and without failure from the machine's own. */
+/* cgroup_test.c - limits of control groups of both versions, read from trees of files like the
+ * kernel's; and reading the machine's own does not fail. */
 #include "base/cgroup.h"
 
 #include <stdarg.h>
 
-#include "base/file.h"
+#include "folder.h"
 #include "test.h"
-
-static char root[] = "/tmp/lockstep-cgroup-XXXXXX";
 
 static void put(const char *path, const char *text) {
     ls_error e;
-    char *whole = ls_format("%s/%s", root, path), *folder = ls_strdup(whole);
-    *strrchr(folder, '/') = 0;
-    assert_ls_ok(ls_file_make_dirs(folder, &e), e);
+    char *whole = ls_format("%s/%s", folder, path), *parent = ls_strdup(whole);
+    *strrchr(parent, '/') = 0;
+    assert_ls_ok(ls_file_make_dirs(parent, &e), e);
     assert_ls_ok(ls_file_replace(whole, text, strlen(text), &e), e);
-    free(folder);
+    free(parent);
     free(whole);
 }
 
 static char *self(const char *text) {
     put("self", text);
-    return ls_format("%s/self", root);
+    return ls_format("%s/self", folder);
 }
 
 static void check(const char *lines, double memory, double cores) {
     char *path = self(lines);
-    assert_true(ls_cgroup_memory(root, path) == memory);
-    assert_true(ls_cgroup_cores(root, path) == cores);
+    assert_true(ls_cgroup_memory(folder, path) == memory);
+    assert_true(ls_cgroup_cores(folder, path) == cores);
     free(path);
 }
 
@@ -38,11 +36,11 @@ static void test_version_2(void **state) {
     put("pod/job/cpu.max", "150000 100000\n");
     put("pod/job/task/memory.max", "8000000000\n");
     put("pod/job/task/cpu.max", "max 100000\n");
-    check("0::/pod/job/task\n", 4e9, 1.5); /* the least on the way up */
+    check("0::/pod/job/task\n", 4e9, 1.5); /* the smallest limit up to the root */
     check("0::/pod/job\n", 4e9, 1.5);
     check("0::/pod\n", 4e9, 0);
     check("0::/\n", 0, 0);
-    put("memory.max", "1000\n"); /* a container's root is its own group */
+    put("memory.max", "1000\n"); /* inside a container, the root is its own group */
     check("0::/\n", 1000, 0);
     check("0::/not/to/be/seen\n", 1000, 0);
 }
@@ -72,20 +70,9 @@ static void test_odd(void **state) {
     assert_true(ls_cgroup_cores(LS_CGROUP_ROOT, LS_CGROUP_SELF) >= 0);
 }
 
-static int make_root(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    ls_error e;
-    return ls_file_remove_tree(root, &e) == LS_OK ? 0 : -1;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_version_2),
                                        cmocka_unit_test(test_version_1),
                                        cmocka_unit_test(test_odd)};
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

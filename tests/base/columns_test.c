@@ -1,4 +1,4 @@
-/* columns_test.c - what fits into some columns of a terminal. */
+/* columns_test.c - how much text fits into a number of columns. */
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -25,11 +25,11 @@ static void test_cut(void **state) {
     assert_int_equal(cut("e\xcc\x81"
                          "f",
                          1),
-                     3); /* a combining accent goes with its letter */
+                     3); /* a combining accent stays with its letter */
     assert_int_equal(cut("a\xff"
                          "b",
                          2),
-                     2); /* no character */
+                     2); /* not a character */
     assert_int_equal(cut("\xf0\x9f\x98\x80x", 2), 4);
 }
 

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "test.h"
 
-/* `in` is escaped to `out`, by both functions, and escaping that again changes nothing. */
+/* Both functions escape `in` to `out`, and escaping `out` again changes nothing. */
 static void becomes_n(ls_escape_kind kind, const char *in, size_t n, const char *out) {
     char text[512], again[512];
     ls_buf b = {0};
@@ -49,7 +49,7 @@ static void test_text_and_json(void **state) {
               "{\"a\": \"\\u007f\\u0085\\u202e\"}\n");
 }
 
-/* What does not fit is left out from a whole character on. */
+/* Text that does not fit is cut off between characters. */
 static void test_room(void **state) {
     (void)state;
     char out[8];
@@ -62,7 +62,7 @@ static void test_room(void **state) {
     assert_string_equal(out, "");
 }
 
-/* Every byte and every pair of bytes: nothing that a terminal obeys is left. */
+/* Every byte and every pair of bytes: no control character is left. */
 static void test_all_pairs(void **state) {
     (void)state;
     for (int a = 0; a < 256; a++)
@@ -78,7 +78,7 @@ static void test_all_pairs(void **state) {
         }
 }
 
-/* Every message goes through it; one that is too long ends with a whole character. */
+/* Every message is escaped; one that is too long is cut between characters. */
 static void test_messages(void **state) {
     (void)state;
     ls_error e = {0};

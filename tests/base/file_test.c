@@ -1,4 +1,5 @@
-/* file_test.c - files whole, mapped and in pieces; what fails names the file and leaves nothing. */
+/* file_test.c - files written whole, in pieces and mapped; errors name the file, and a failure
+ * leaves no file. */
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -7,21 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "test.h"
 
-static char folder[] = "/tmp/lockstep-file-XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return ls_file_remove_tree(folder, NULL);
-}
-
-/* folder/name; free() it. */
+/* folder/name; the caller frees it. */
 static char *in_folder(const char *name) { return ls_format("%s/%s", folder, name); }
 
 static void test_whole(void **state) {
@@ -103,8 +93,8 @@ static void test_refusals(void **state) {
     free(pipe_path);
 }
 
-/* A full disk: /dev/full takes nothing. The file's name is one in the folder, since it is removed.
- */
+/* A full disk: every write to /dev/full fails. The file is given a name in the folder, since
+ * ls_file_discard() removes it. */
 static void test_full_disk(void **state) {
     (void)state;
     ls_error e;
@@ -118,7 +108,7 @@ static void test_full_disk(void **state) {
     ls_file_discard(&f);
 }
 
-/* A limit on the size of files, in the middle of the second block: nothing is left behind. */
+/* With a limit on file sizes in the middle of the second block, no file is left. */
 static void test_limit(void **state) {
     (void)state;
     char *path = in_folder("limited"), *data = ls_alloc(100000);
@@ -152,7 +142,7 @@ static void test_folders(void **state) {
     assert_ls_fails(ls_file_make_dirs("", &e), LS_EIO, "can't be created", e);
     assert_ls_ok(ls_file_make_dirs("/", &e), e);
     assert_int_equal(symlink("/nowhere", link), 0);
-    assert_true(ls_file_exists(link)); /* a link to nothing is there, too */
+    assert_true(ls_file_exists(link)); /* a dangling link exists, too */
     assert_ls_ok(ls_file_remove_tree(top, &e), e);
     assert_false(ls_file_exists(top));
     assert_ls_ok(ls_file_remove_tree(top, &e), e); /* nothing to do */
@@ -163,7 +153,7 @@ static void test_folders(void **state) {
     free(link);
 }
 
-/* Removing a tree removes links in it, not what they lead to. */
+/* Removing a tree removes the links in it, not their targets. */
 static void test_links(void **state) {
     (void)state;
     char *kept = in_folder("kept"), *tree = in_folder("tree"), *link = in_folder("tree/link");

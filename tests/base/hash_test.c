@@ -1,4 +1,4 @@
-/* hash_test.c - XXH3-128: published values, pieces against the whole, and damage found. */
+/* hash_test.c - XXH3-128: published values, pieces against the whole, and detection of damage. */
 #include "base/hash.h"
 
 #include "test.h"
@@ -12,7 +12,7 @@ static int fill(void **state) {
     return 0;
 }
 
-/* The empty input's value is in xxHash's own tests (seed 0); the other is that of xxh128sum. */
+/* The value of the empty input is from xxHash's own tests (seed 0), the other from xxh128sum. */
 static void test_known(void **state) {
     (void)state;
     char text[LS_HASH_TEXT];

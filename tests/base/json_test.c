@@ -45,7 +45,7 @@ static void test_look_up(void **state) {
     ls_json_free(j);
 }
 
-/* A look-up of what is not there, or in what is no container, gives nothing. */
+/* A look-up of a missing value, or in a value that is not a container, finds nothing. */
 static void test_absent(void **state) {
     (void)state;
     ls_json *j = parse("[{}]");
@@ -130,7 +130,7 @@ static void test_refusals(void **state) {
     refuses_bytes("[1\0]", 4, "it has a zero byte"); /* Jansson by itself skips it */
 }
 
-/* A text that nests without end is refused before it takes the stack. */
+/* A text that nests too deeply is refused before the stack overflows. */
 static void test_depth(void **state) {
     (void)state;
     size_t n = 1000000;

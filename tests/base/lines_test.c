@@ -1,25 +1,18 @@
-/* lines_test.c - lines from the beginning and from the end are those of a simple loop. */
+/* lines_test.c - lines read forwards and backwards, against a simple loop. */
 #include "base/lines.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "folder.h"
 #include "test.h"
 
-static char dir[64], path[96];
+static char path[96];
 
-static int setup(void **state) {
-    (void)state;
-    snprintf(dir, sizeof dir, "/tmp/lockstep-lines-XXXXXX");
-    if (!mkdtemp(dir)) return -1;
-    snprintf(path, sizeof path, "%s/lines", dir);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    return ls_file_remove_tree(dir, NULL) == LS_OK ? 0 : -1;
+static int make_path(void **state) {
+    int failed = make_folder(state);
+    snprintf(path, sizeof path, "%s/lines", folder);
+    return failed;
 }
 
 static void write_text(const ls_buf *b) {
@@ -50,7 +43,7 @@ static size_t end_of(const ls_buf *b, size_t start) {
     return found ? (size_t)(found - b->data) : b->len;
 }
 
-/* Both ways; the text is free()d. */
+/* Reads in both directions; frees the text. */
 static void check(ls_buf b) {
     ls_error e = {0};
     ls_lines *l = NULL;
@@ -91,7 +84,7 @@ static void test_small(void **state) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check(text_of(texts[i]));
 }
 
-/* Lines of about a few hundred bytes, some empty, some as long as can be or longer. */
+/* Lines of a few hundred bytes; some are empty, some have the maximum length or more. */
 static void test_random(void **state) {
     (void)state;
     uint32_t seed = 1;
@@ -113,7 +106,7 @@ static void test_random(void **state) {
     }
 }
 
-/* 8 GB of nothing, before, between and after two lines. */
+/* Holes of 8 GB before, between and after two lines. */
 static void test_sparse(void **state) {
     (void)state;
     const uint64_t hole = (uint64_t)8 << 30;
@@ -149,7 +142,7 @@ static void test_no_file(void **state) {
     ls_error e = {0};
     ls_lines *l = NULL;
     assert_ls_fails(ls_lines_open("/nowhere/lines", false, &l, &e), LS_EIO, "/nowhere/lines", e);
-    assert_ls_fails(ls_lines_open(dir, true, &l, &e), LS_EIO, "is not a regular file", e);
+    assert_ls_fails(ls_lines_open(folder, true, &l, &e), LS_EIO, "is not a regular file", e);
     ls_lines_close(NULL);
 }
 
@@ -160,5 +153,5 @@ int main(void) {
         cmocka_unit_test(test_sparse),
         cmocka_unit_test(test_no_file),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

@@ -48,7 +48,7 @@ static void test_cospi(void **state) {
     assert_true(ls_math_cospi(0) == 1 && ls_math_cospi(1) == -1 && ls_math_cospi(0.5) == 0);
     for (int i = 0; i <= 20000; i++) {
         double x = i / 20000.0;
-        /* near 1/2 by the sine, where cos(pi x) of the C library has lost its digits */
+        /* near 1/2 against the sine: cos(pi x) of the C library loses digits there */
         double want = fabs(x - 0.5) < 0.25 ? sin(PI * (0.5 - x)) : cos(PI * x);
         check_close(ls_math_cospi(x), want, 0);
         assert_true(ls_math_cospi(1 - x) == -ls_math_cospi(1 - (1 - x)) || x > 0.5);
@@ -61,7 +61,7 @@ static void test_pow_int(void **state) {
     assert_true(ls_math_pow_int(2, 1000) == ldexp(1, 1000) && ls_math_pow_int(0, 0) == 1);
     assert_true(ls_math_pow_int(-3, 3) == -27);
     for (int n = 0; n < 100; n++) check_close(ls_math_pow_int(0.95, (uint64_t)n), pow(0.95, n), 0);
-    assert_true(ls_math_pow_int(0.9, UINT64_MAX) == 0); /* ends, and soon */
+    assert_true(ls_math_pow_int(0.9, UINT64_MAX) == 0); /* terminates quickly */
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* mem_test.c - allocation that can't fail quietly, mapped pages, growing strings. */
+/* mem_test.c - allocation that never fails silently, mapped pages, growing strings. */
 #include "base/mem.h"
 
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ static void test_alloc(void **state) {
     free(LS_NEW_ARRAY(int64_t, 0));
 }
 
-/* An array that grows by one moves at powers of two alone, and keeps what it has. */
+/* An array that grows by one moves only at powers of two, and its elements stay. */
 static void test_grow(void **state) {
     (void)state;
     int64_t *v = NULL;
@@ -38,7 +38,7 @@ static void test_grow(void **state) {
     free(v);
 }
 
-/* Sanitizers have an allocator of their own, which ends the program by itself. */
+/* The allocators of sanitizers end the program themselves. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define HAVE_SANITIZER
@@ -129,7 +129,7 @@ static void test_buf(void **state) {
     assert_true(b.data == NULL && b.len == 0 && b.cap == 0);
 }
 
-/* Texts whose length is about the room that is left. */
+/* Texts whose length is close to the room that is left. */
 static void test_buf_borders(void **state) {
     (void)state;
     char text[600];

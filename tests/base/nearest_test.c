@@ -1,4 +1,4 @@
-/* nearest_test.c - typing errors: how far words are apart, and what counts as near. */
+/* nearest_test.c - distances between words, and which words count as near. */
 #include "base/nearest.h"
 
 #include "test.h"

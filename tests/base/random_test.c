@@ -1,5 +1,5 @@
-/* random_test.c - published values of Philox, the numbers' moments, and that place alone decides.
- */
+/* random_test.c - published values of Philox, the moments of the numbers, and that a number depends
+ * on its place alone. */
 #include "base/random.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 enum { N = 200000 };
 static float values[N];
 
-/* The seed whose key is `key` in stream INIT: the stream is mixed in by exclusive or. */
+/* The seed whose key in stream INIT is `key`: the stream is xored into the key. */
 static uint64_t seed_of(uint64_t key) { return key ^ ((uint64_t)LS_STREAM_INIT << 56); }
 
 /* Random123, kat_vectors: philox 4 32, 10 rounds. The counter's words come lowest first. */
@@ -65,8 +65,8 @@ static void test_uniform(void **state) {
     assert_true(chi2 < 50); /* 15 degrees of freedom: above 50 once in 10^5 */
 }
 
-/* Mean 0, variance 1, skewness 0, kurtosis 3, each within 5 standard errors; no link of neighbours.
- */
+/* Mean 0, variance 1, skewness 0, kurtosis 3, each within 5 standard errors; neighbours are not
+ * correlated. */
 static void test_normal(void **state) {
     (void)state;
     ls_random_normal((ls_random_place){7, LS_STREAM_INIT, 1, 0}, N, 2.0f, values);
@@ -86,7 +86,7 @@ static void test_normal(void **state) {
     assert_true(abs(beyond - 540) < 5 * 23); /* 0.0027 N */
 }
 
-/* Filled at once, or in pieces from any place: the same bits. */
+/* Filled at once or in pieces from any place, the bits are the same. */
 static void test_places(void **state) {
     (void)state;
     enum { SOME = 1000 };

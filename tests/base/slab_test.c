@@ -1,4 +1,4 @@
-/* slab_test.c - blocks keep what is in them, are aligned, and come again. */
+/* slab_test.c - blocks keep their contents, are aligned, and are reused. */
 #include "base/slab.h"
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* utf8_test.c - characters of UTF-8: whole, broken, too long, cut. */
+/* utf8_test.c - characters of UTF-8: valid, invalid, overlong, truncated. */
 #include "base/utf8.h"
 
 #include "test.h"
@@ -44,7 +44,7 @@ static void test_complete(void **state) {
     for (size_t n = 2; n < 5; n++) assert_int_equal(ls_utf8_complete(text, n), 1);
     assert_int_equal(ls_utf8_complete(text, 5), 5);
     assert_int_equal(ls_utf8_complete("\xe2\x80", 2), 0);
-    assert_int_equal(ls_utf8_complete("\x80\x80\x80\x80", 4), 4); /* no character has begun */
+    assert_int_equal(ls_utf8_complete("\x80\x80\x80\x80", 4), 4); /* no character begins here */
     assert_int_equal(ls_utf8_complete("\xff", 1), 1);
 }
 

@@ -1,4 +1,4 @@
-/* waiting_test.c - a line comes where something takes long, and none where it does not. */
+/* waiting_test.c - a line is logged if something takes long, and none if it does not. */
 #include "base/waiting.h"
 
 #include <fcntl.h>

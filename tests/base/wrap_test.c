@@ -1,4 +1,4 @@
-/* wrap_test.c - text in lines of at most 80 columns. */
+/* wrap_test.c - wraps text to lines of at most 80 columns. */
 #include "base/wrap.h"
 
 #include "test.h"

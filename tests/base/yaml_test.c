@@ -1,24 +1,12 @@
-/* yaml_test.c - what ls_yaml_read() reads, and what it refuses, with the line. */
+/* yaml_test.c - what ls_yaml_read() accepts, and what it refuses, naming the line. */
 #include "base/yaml.h"
 
 #include <unistd.h>
 
-#include "base/file.h"
+#include "folder.h"
 #include "test.h"
 
-static char folder[] = "/tmp/lockstep-yaml-XXXXXX";
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return ls_file_remove_tree(folder, NULL);
-}
-
-/* Reads the bytes from a file. */
+/* Writes the bytes to a file and reads it. */
 static ls_status read_bytes(const char *bytes, size_t nbytes, ls_yaml *y, ls_error *e) {
     char *path = ls_format("%s/a.yaml", folder);
     unlink(path);
@@ -59,7 +47,7 @@ static void test_reads(void **state) {
     assert_int_equal(y.nitems, 0);
 }
 
-/* Keys that stand twice are the caller's to judge: both are told, with their lines. */
+/* Duplicate keys are left to the caller: both are returned, with their lines. */
 static void test_duplicates(void **state) {
     (void)state;
     static const char text[] = "a:\n  b: 1\n  b: 2\na: {b: 3}\n";
@@ -136,7 +124,7 @@ static void test_refusals(void **state) {
     refuses("? {a: 1}\n: 2\n", ":1: a group can't be a key");
 }
 
-/* Four levels are the most; a thousand don't take more of the stack. */
+/* At most four levels; a thousand don't use more of the stack. */
 static void test_depth(void **state) {
     (void)state;
     static const char four[] = "a: {b: {c: {d: 1}}}\n";
@@ -169,7 +157,7 @@ static void test_not_yaml(void **state) {
     ls_error e;
     const char *bytes = (const char *)binary;
     assert_ls_fails(read_bytes(bytes, sizeof binary, &y, &e), LS_EINVAL, "is not valid YAML", e);
-    static const char zero[] = "a: \"1\\0\"\n"; /* escaped, so that YAML takes it */
+    static const char zero[] = "a: \"1\\0\"\n"; /* escaped, so that YAML accepts it */
     assert_ls_fails(read_bytes(zero, strlen(zero), &y, &e), LS_EINVAL, "has a zero byte", e);
 }
 

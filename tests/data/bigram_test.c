@@ -1,4 +1,4 @@
-/* bigram_test.c - against Witten and Bell's formula with a table of all pairs. */
+/* bigram_test.c - the loss, against Witten and Bell's formula with a table of all pairs. */
 #include "data/bigram.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static uint32_t *text(size_t n, uint32_t below, uint32_t seed) {
 static void check(size_t ntrain, size_t nval, uint32_t V, uint32_t seen) {
     uint32_t *train = text(ntrain, seen, 1), *val = text(nval, V, 2);
     double *p = table_of(train, ntrain, V), want = 0;
-    for (uint32_t a = 0; a < V; a++) { /* the reference's own sanity */
+    for (uint32_t a = 0; a < V; a++) { /* check of the reference */
         double sum = 0;
         for (uint32_t b = 0; b < V; b++) sum += p[a * V + b];
         assert_true(fabs(sum - 1) < 1e-12);
@@ -54,12 +54,12 @@ static void test_against_table(void **state) {
     (void)state;
     check(5000, 700, 40, 40);
     check(200, 700, 40, 40);
-    check(300, 100, 17, 9); /* tokens that training never saw */
+    check(300, 100, 17, 9); /* tokens that do not occur in training */
     check(1000, 200, 1, 1); /* one token: nothing to predict */
     check(2, 2, 3, 3);
 }
 
-/* No training at all: every token is as likely as any other. */
+/* Without training, all tokens are equally likely. */
 static void test_without_training(void **state) {
     (void)state;
     const uint32_t one[] = {3}, val[] = {0, 1, 2, 3, 4};

@@ -1,5 +1,5 @@
-/* loader_test.c - the loader gives what order.h says, from any step, and can be freed at any time.
- */
+/* loader_test.c - the loader returns the samples that order.h defines, from any step, and can be
+ * freed at any time. */
 #include "data/loader.h"
 
 #include "base/mem.h"
@@ -70,7 +70,7 @@ static void test_over_epochs(void **state) {
         }
 }
 
-/* As if it had been opened there, wherever its thread is. */
+/* After a seek, as if opened there, whatever its thread is doing. */
 static void test_seek(void **state) {
     (void)state;
     ls_loader_config c = config_of(8, 4, 1, 2);
@@ -85,7 +85,7 @@ static void test_seek(void **state) {
     ls_loader_free(l);
 }
 
-/* All workers together give every sample of an epoch once, whatever their number. */
+/* All workers together return every sample of an epoch once, for any number of workers. */
 static void test_epoch_is_covered(void **state) {
     (void)state;
     for (int n = 1; n <= 4; n++) {
@@ -106,7 +106,7 @@ static void test_epoch_is_covered(void **state) {
     }
 }
 
-/* What was handed out stays as it is while the thread makes the next. */
+/* Samples that were handed out do not change while the thread prepares the next. */
 static void test_in_use(void **state) {
     (void)state;
     ls_loader_config c = config_of(8, 1, 0, 1);
@@ -141,7 +141,7 @@ static void test_freed_while_busy(void **state) {
     free(many);
 }
 
-/* An id beyond the vocabulary is an error of the step that would train on it, not of others. */
+/* An id beyond the vocabulary fails the step that would train on it, and no other. */
 static void test_bad_id(void **state) {
     (void)state;
     ls_loader_config c = config_of(NSAMPLES, 1, 0, 1);

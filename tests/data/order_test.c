@@ -22,7 +22,7 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* 20000 places at the beginning, spread out and at the end: all in range, none twice. */
+/* 20000 places at the beginning, spread out and at the end: all in range, no duplicates. */
 static void test_large(void **state) {
     (void)state;
     static const uint64_t sizes[] = {
@@ -74,7 +74,7 @@ static void test_batches(void **state) {
         }
 }
 
-/* Shares of virtual workers abut, whoever runs how many, and differ by one at most. */
+/* Samples of virtual workers are adjacent however many a worker runs, and differ by at most one. */
 static void test_shares(void **state) {
     (void)state;
     for (uint64_t count = 0; count <= 20; count++)

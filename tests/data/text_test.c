@@ -1,19 +1,16 @@
-/* text_test.c - which files a text is made of, and in which order. */
+/* text_test.c - which files make up a text, and in which order. */
 #include "data/text.h"
 
 #include <unistd.h>
 
-#include "base/file.h"
+#include "folder.h"
 #include "test.h"
-
-static char folder[] = "/tmp/lockstep-text-XXXXXX";
 
 static int make_files(void **state) {
     static const char *const files[][2] = {{"b.txt", "bee\n"},    {"a.txt", "ay"},
                                            {"C.txt", "\xc3\xa4"}, {"a[1].txt", "bracket\n"},
                                            {"empty", ""},         {"bad", "ok\xff"}};
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(state)) return -1;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char *path = ls_format("%s/%s", folder, files[i][0]);
         ls_status s = ls_file_write(path, files[i][1], strlen(files[i][1]), NULL);
@@ -23,10 +20,7 @@ static int make_files(void **state) {
     return chdir(folder);
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    return chdir("/") || ls_file_remove_tree(folder, NULL);
-}
+static int remove_files(void **state) { return chdir("/") || remove_folder(state); }
 
 static void check(const char *paths, const char *text, const char *name) {
     ls_text t;
@@ -51,7 +45,7 @@ static void test_order(void **state) {
           "bracket\nbee\n",
           "a.txt and 3 more files");
     check("a.txt\na.txt\nempty", "ay", "a.txt and 1 more file");
-    check("a[1].txt", "bracket\n", "a[1].txt"); /* it exists: no pattern */
+    check("a[1].txt", "bracket\n", "a[1].txt"); /* it exists, so it is not a pattern */
     check("empty", "", "empty");
 }
 

@@ -1,4 +1,4 @@
-/* tokenizer_test.c - against a naive BPE written here, an example by hand, and hostile files. */
+/* tokenizer_test.c - against a naive BPE, an example worked out by hand, and hostile files. */
 #include "data/tokenizer.h"
 
 #include <ctype.h>
@@ -24,8 +24,7 @@ static const char *const nasty[] = {
 };
 enum { NNASTY = sizeof nasty / sizeof *nasty };
 
-/* --- the naive reference, for ASCII texts -------------------------------------------------------
- */
+/* ---- the naive reference, for ASCII texts ---- */
 
 enum { REF_TOKENS = 320, REF_TEXT = 600, REF_LEN = REF_TEXT, REF_MERGES = 1024 };
 
@@ -159,8 +158,7 @@ static void ref_encode(reference *r, const char *s) {
     r->nsymbols = n;
 }
 
-/* --- help ---------------------------------------------------------------------------------------
- */
+/* ---- helpers ---- */
 
 static ls_tokenizer *train(const char *s, uint32_t vocab) {
     ls_error e = {0};
@@ -220,7 +218,7 @@ static char *hand_json(void) {
     return b.data;
 }
 
-/* A copy of s with the first `from`, which must be there, replaced. */
+/* A copy of s with the first `from`, which must occur, replaced. */
 static char *replaced(const char *s, const char *from, const char *to) {
     const char *at = strstr(s, from);
     if (!at) fail_msg("'%s' is not in the json", from);
@@ -231,8 +229,7 @@ static char *replaced(const char *s, const char *from, const char *to) {
     return b.data;
 }
 
-/* --- tests --------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static void test_example_by_hand(void **state) {
     (void)state;
@@ -266,7 +263,7 @@ static void check_equals(const ls_tokenizer *t, reference *r, const char *text, 
     check_encodes(t, probe, r->symbols, r->nsymbols);
 }
 
-/* On random texts over small alphabets. Where the reference runs out of pairs, so must we. */
+/* Random texts over small alphabets. If the reference runs out of pairs, so must the tokenizer. */
 static void test_against_reference(void **state) {
     (void)state;
     static const char *const alphabets[] = {"a", "ab ", "aaab", "abc 12'st\n.", "the tokens' re\n"};
@@ -312,7 +309,7 @@ static void test_round_trip(void **state) {
     ls_tokenizer_free(t);
 }
 
-/* One word of 100000 letters: quadratic work would show. */
+/* One word of 100000 letters, for which quadratic time would be noticed. */
 static void test_long_word(void **state) {
     (void)state;
     enum { N = 100000 };
@@ -328,8 +325,7 @@ static void test_long_word(void **state) {
     free(s);
 }
 
-/* Cuts that differ between regular expressions: where tokens would join if the cut were not there.
- */
+/* Cuts that differ between regular expressions: without the cut, the tokens would join. */
 static void test_cuts(void **state) {
     (void)state;
     static const struct {
@@ -343,16 +339,15 @@ static void test_cuts(void **state) {
         {"ab12", 2},
         {" ab\xC3\xA9"
          "cd",
-         1},                    /* a letter that is not ASCII goes on with the word */
+         1},                    /* a letter that is not ASCII continues the word */
         {"ab\xE2\x80\x99s", 3}, /* ... another character does not */
         {"don't", 2},
         {"DON'T", 3},
         {"x\xC2\xA0y", 3},
-        {"x\xE1\xA0\x8Ey",
-         3}, /* U+180E is no white space: with the letters' neighbours, not theirs */
+        {"x\xE1\xA0\x8Ey", 3}, /* U+180E is not white space, nor a letter */
         {" \xE1\xA0\x8Ey", 2}, /* ... so that the space before it belongs to it */
         {" \xE2\x80\x83y", 3}, /* U+2003 is: the spaces split before the last */
-        {"e\xCC\x81", 2},      /* a combining mark is no letter */
+        {"e\xCC\x81", 2},      /* a combining mark is not a letter */
         {"\xC2\xBD"
          "1",
          1}, /* one half is a number */
@@ -451,8 +446,8 @@ static void test_json_round_trip(void **state) {
     free(json);
 }
 
-/* What GPT-2's own file has: merges as pairs or texts, an added token, within the vocabulary or
- * not. */
+/* The features of GPT-2's own file: merges as pairs or as text, and an added token, in the
+ * vocabulary or not. */
 static void test_json_dialects(void **state) {
     (void)state;
     static const char *const edits[][2] = {
@@ -484,7 +479,7 @@ static void test_json_dialects(void **state) {
     free(json);
 }
 
-/* Each edit of a good file breaks it; the message says where. */
+/* Each edit makes a valid file invalid; the message says where. */
 static const char *const broken[][3] = {
     {"\"!\": 0", "\"!\": 1", "both have id 1"},
     {"\"!\": 0", "\"!\": 259", "token \"!\" has id 259; with 259 tokens, ids are 0 to 258"},
@@ -574,7 +569,7 @@ static void test_broken_json(void **state) {
     check_refused("{\"a\": 1} x", "is not valid JSON");
 }
 
-/* Cut short, it is refused; with a byte changed, it is refused or is a tokenizer that works. */
+/* A truncated file is refused; one with a changed byte is refused, or is a working tokenizer. */
 static void test_damaged_json(void **state) {
     (void)state;
     char *json = hand_json();

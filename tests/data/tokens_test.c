@@ -1,23 +1,17 @@
-/* tokens_test.c - token files: what comes back, and that damage of any kind is found. */
+/* tokens_test.c - token files: tokens are read back, and any damage is detected. */
 #include "data/tokens.h"
 
 #include <unistd.h>
 
+#include "folder.h"
 #include "test.h"
 
-static char dir[64], path[96];
+static char path[96];
 
-static int setup(void **state) {
-    (void)state;
-    snprintf(dir, sizeof dir, "/tmp/lockstep-tokens-XXXXXX");
-    if (!mkdtemp(dir)) return -1;
-    snprintf(path, sizeof path, "%s/t.tokens", dir);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    return ls_file_remove_tree(dir, NULL) == LS_OK ? 0 : -1;
+static int make_path(void **state) {
+    int failed = make_folder(state);
+    snprintf(path, sizeof path, "%s/t.tokens", folder);
+    return failed;
 }
 
 /* Ids 0, 7, 14... modulo vocab. */
@@ -30,7 +24,7 @@ static void write_some(size_t n, uint32_t vocab) {
     free(ids);
 }
 
-/* Not ls_file_write(): many small files, none of which need survive a crash. */
+/* Not ls_file_write(), which syncs: these are many small files. */
 static void write_raw(const void *data, size_t nbytes) {
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
@@ -72,7 +66,7 @@ static void test_parts(void **state) {
             assert_ls_ok(ls_tokens_read(&t, first, n, ids, &e), e);
             for (size_t i = 0; i < n; i++) assert_int_equal(ids[i], 7 * (first + i) % 300);
         }
-    snprintf(other, sizeof other, "%s/copy.tokens", dir);
+    snprintf(other, sizeof other, "%s/copy.tokens", folder);
     assert_ls_ok(ls_tokens_save(&t, other, &e), e);
     assert_ls_ok(ls_tokens_open(other, &copy, &e), e);
     assert_true(ls_hash_same(copy.hash, t.hash) && copy.n == N && copy.source_bytes == 3 * N);
@@ -89,7 +83,7 @@ static void poke(size_t token, uint32_t id) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* What changes after it was opened is never handed out, be it a valid id; the rest is. */
+/* Ids that change after opening are never returned, even valid ones; the others are. */
 static void test_changed_since(void **state) {
     (void)state;
     enum { N = 100000 };
@@ -117,7 +111,7 @@ static void test_changed_since(void **state) {
     ls_tokens_close(&t);
 }
 
-/* Another file in its place: what was opened is still read, but it is found out. */
+/* Another file replaces it: reads return the opened tokens, but ls_tokens_verify() fails. */
 static void test_replaced(void **state) {
     (void)state;
     ls_error e = {0};
@@ -134,7 +128,7 @@ static void test_replaced(void **state) {
     ls_tokens_close(&t);
 }
 
-/* The bytes of a file of one token, written down by hand but for the hash. */
+/* The bytes of a file of one token, given by hand except for the hash. */
 static void test_layout(void **state) {
     (void)state;
     static const uint8_t want[32] = {'L', 'S', 'T', 'O', 'K', 'E', 'N', 'S', 1, 0, 0, 0, 0x2C, 1,
@@ -228,5 +222,5 @@ int main(void) {
         cmocka_unit_test(test_every_truncation_is_found),
         cmocka_unit_test(test_every_flipped_bit_is_found),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

@@ -439,7 +439,8 @@ static void count_link(link_term x, void *arg) {
     o->seen[(x.vw * o->u.M + micro) * o->u.m->nlayers + x.layer]++;
 }
 
-/* Is this the whole sum of an atom, in the tree's order? Where the order is free: every link once. */
+/* Is this the whole sum of an atom, in the tree's order? Where the order is free: every link
+ * once. */
 static bool is_whole(oracle *o, int at, int got) {
     int param = o->atoms[at].param, layers = o->u.m->nlayers, n = o->u.c->V * o->u.M * layers;
     if (o->u.c->tree) return got == o->expected[param];

@@ -73,8 +73,8 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
 /* ---- good plans ---- */
 
 /* What is sent, by the formulas of the field: an all-reduce of N bytes 2(n-1)/n N a worker, a
- * reduce-scatter and an all-gather (n-1)/n N each; a worker with several sums of the tree sends them
- * all, which has no formula. */
+ * reduce-scatter and an all-gather (n-1)/n N each; a worker with several sums of the tree sends
+ * them all, which has no formula. */
 static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed) {
     const ls_plan_config *c = &p->c;
     int64_t n = c->nworkers, S = c->shards ? c->shards : n, R = n / S;

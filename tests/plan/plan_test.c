@@ -54,7 +54,8 @@ static void test_shapes(void **state) {
     }
 }
 
-/* Any settings: a plan that is made has been verified after each pass; what is refused says why. */
+/* Random settings: a plan that is made was verified after each pass; a refusal names the
+ * setting. */
 static void test_random(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
@@ -92,8 +93,8 @@ static void test_random(void **state) {
     assert_true(made > 3000 && refused > 100);
 }
 
-/* Whole plans as text, to be read when a pass changes: tests/plans/. LOCKSTEP_UPDATE=1 writes them.
- */
+/* Whole plans as text (tests/plans/), to be reviewed when a pass changes. LOCKSTEP_UPDATE=1 writes
+ * them. */
 static void test_golden(void **state) {
     (void)state;
     static const struct {
@@ -199,7 +200,7 @@ static void test_refused(void **state) {
     ls_model_free(&m);
 }
 
-/* Planning takes time in proportion to the actions, or this test would take hours. */
+/* The time of planning is proportional to the number of actions, or this test would take hours. */
 static void test_large(void **state) {
     (void)state;
     ls_model m;
@@ -225,7 +226,7 @@ static void test_large(void **state) {
     ls_model_free(&m);
 }
 
-/* Each way to break a plan; the verifier must see it. */
+/* Ways to break a plan, which the verifier must detect. */
 typedef void breaker(ls_plan *, int at);
 
 static void drop(ls_plan *p, int at) {
@@ -304,8 +305,7 @@ static void test_broken(void **state) {
     ls_model_free(&m);
 }
 
-/* Every action stands once in a lane of each worker that it concerns, and waits never form a
- * circle. */
+/* Every action is once in a lane of each worker that it concerns, and waits never form a cycle. */
 static void test_lanes(void **state) {
     (void)state;
     ls_model m;
@@ -327,7 +327,7 @@ static void test_lanes(void **state) {
                         moved = true;
                     }
             }
-            assert_int_equal(count, l.n[0] + l.n[1]); /* all ran: no circle */
+            assert_int_equal(count, l.n[0] + l.n[1]); /* all ran, so there is no cycle */
             int concerned = 0;
             for (int i = 0; i < p.nactions; i++) concerned += ls_action_concerns(&p.actions[i], w);
             assert_int_equal(count, concerned);

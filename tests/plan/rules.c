@@ -88,8 +88,8 @@ bool rules_reads_params(const rules *u, const ls_action *a) {
 
 static bool same_range(ls_bucket a, ls_bucket b) { return a.first == b.first && a.end == b.end; }
 
-/* The most sums that wait at once: the subtrees of the virtual workers that are done, and the sum of
- * the one that runs. */
+/* The most sums that wait at once: the subtrees of the virtual workers that are done, and the sum
+ * of the one that runs. */
 static int most_slots(const rules *u, int w) {
     span list[RULES_MAX_COVER];
     int a = 0, b = 0, most = 1;

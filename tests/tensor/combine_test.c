@@ -1,7 +1,6 @@
-/* combine_test.c - every type of elements with every operation, against arithmetic in double
- * precision and in integers of 128 bits; 16-bit floats against their definition by ldexp, all
- * patterns of them; and the same bits from every variant. Variants are compared with one reference,
- * bit by bit, too. */
+/* combine_test.c - every element type with every operation, against arithmetic in double precision
+ * and in 128-bit integers; all patterns of 16-bit floats against their definition by ldexp. Every
+ * variant is compared with the reference bit by bit. */
 #include <math.h>
 
 #include "lockstep/group.h"
@@ -18,8 +17,8 @@ enum { NSIZES = sizeof sizes / sizeof *sizes, UNTOUCHED = 0xa5 };
 
 /* ---- the reference ---- */
 
-/* In double precision: exact for products of f32, and precise enough that rounding to f32 after it
- * is rounding once. */
+/* In double precision: exact for products of f32, and precise enough that rounding the result to
+ * f32 has the effect of rounding once. */
 static double combine_numbers(ls_op op, double a, double b) {
     if (op == LS_SUM || op == LS_AVG) return a + b;
     if (op == LS_PROD) return a * b;
@@ -40,7 +39,7 @@ static wide combine_integers(ls_op op, wide a, wide b) {
     return (a < b) == (op == LS_MIN) ? a : b;
 }
 
-/* Does the first of two pairs win? NaNs before numbers, then by value, then the lower index. */
+/* True if the first of two pairs wins: NaNs before numbers, then by value, then the lower index. */
 static bool wins(ls_op op, double x, double y, int64_t i, int64_t j) {
     if (isnan(x) != isnan(y)) return isnan(x);
     if (!isnan(x) && (x < y || x > y)) return (x < y) == (op == LS_MINLOC);
@@ -115,7 +114,7 @@ static void combine_element(ls_dtype dtype, ls_op op, const block *a, const bloc
 
 /* ---- combine ---- */
 
-/* Elements 1 to n as the reference has them, and nothing written beside them. */
+/* Elements 1 to n are those of the reference, and nothing else was written. */
 static void check_combined(const char *variant, ls_dtype dtype, ls_op op, size_t n, const block *a,
                            const block *b, block *got, const block *before) {
     static block want;
@@ -165,8 +164,8 @@ static void test_combine(void **state) {
                     check_combine(k, (ls_dtype)dtype, (ls_op)op, sizes[s]);
 }
 
-/* Neither order, nor sign or payload of a NaN, shows; -0 < +0. Three NaNs, then numbers in order.
- */
+/* The result depends neither on the order nor on the sign or payload of a NaN; -0 < +0. Three NaNs,
+ * then numbers in order. */
 static void check_pick(const ls_kernels *k) {
     static const uint32_t f32[] = {0x7f800001, 0xffc12345, 0x7fc00000, 0xff800000,
                                    0xc0000000, 0x80000001, 0x80000000, 0,
@@ -298,7 +297,8 @@ static void check_narrow(const ls_kernels *k, ls_dtype dtype, size_t n, const fl
     }
 }
 
-/* Half way between neighbours, and just below and above: subnormals, the step to infinity, all. */
+/* Halfway between all neighbours, and just below and above, with subnormals and the step to
+ * infinity. */
 static void check_halves(const ls_kernels *k, ls_dtype dtype) {
     static float x[PATTERNS * 3];
     size_t n = 0;
@@ -333,7 +333,7 @@ static void test_conversions(void **state) {
         }
 }
 
-/* Numbers that the standards and manuals give. */
+/* Values from standards and manuals. */
 static void test_known(void **state) {
     (void)state;
     const ls_kernels *k = ls_kernels_named("portable");

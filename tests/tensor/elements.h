@@ -1,5 +1,5 @@
-/* elements.h - blocks of elements of any type, for combine_test.c and variant_bits.c: patterns of
- * bits and odd numbers; 16-bit floats by their definition. */
+/* elements.h - blocks of elements of any type, for combine_test.c and variant_bits.c: random bit
+ * patterns and special numbers; 16-bit floats by their definition. */
 #ifndef LS_TEST_ELEMENTS_H
 #define LS_TEST_ELEMENTS_H
 
@@ -14,7 +14,7 @@
 
 enum { MAX_ELEMENTS = 1000, BLOCK = MAX_ELEMENTS + 64 };
 
-/* Elements of any type, from index 1 on: aligned to an element and to no more. */
+/* Elements of any type, from index 1 on, so that they have only the alignment of an element. */
 typedef union block {
     double f64[BLOCK];
     float f32[BLOCK];
@@ -45,7 +45,7 @@ static inline double number_of(ls_dtype dtype, unsigned h) {
     return sign * ldexp(mantissa + (1 << digits), exponent - bias - digits);
 }
 
-/* The nearest; rint() rounds ties to even. */
+/* Rounds to nearest; rint() rounds ties to even. */
 static inline uint16_t pattern_of(ls_dtype dtype, double x) {
     int digits = dtype == LS_BF16 ? 7 : 10, bias = dtype == LS_BF16 ? 127 : 15;
     int infinity = (2 * bias + 1) << digits, sign = signbit(x) ? 0x8000 : 0;
@@ -63,8 +63,8 @@ static inline uint64_t random_bits(uint64_t which, uint64_t i) {
     return (uint64_t)w[0] << 32 | w[1];
 }
 
-/* Patterns of bits, every third one of a moderate number; some infinities, zeros of both signs and,
- * if asked for, NaNs. */
+/* Bit patterns, every third of a moderate number; some infinities, zeros of both signs and, on
+ * request, NaNs. */
 static inline void fill_block(block *v, ls_dtype dtype, uint64_t which, bool nans) {
     static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, 65504, -1};
     for (size_t i = 0; i < BLOCK; i++) {

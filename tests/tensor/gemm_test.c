@@ -1,5 +1,5 @@
-/* gemm_test.c - products against a double loop, and the promise: every element is one chain over k.
- */
+/* gemm_test.c - products against a loop in double precision, and bit by bit against one chain over
+ * k for every element. */
 #include "tensor/gemm.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static float chain(const problem *p, int64_t i, int64_t j, double *exact) {
     return s;
 }
 
-/* With b as it is, or packed beforehand, of which the first rows are used. */
+/* With b unpacked, or packed beforehand with more rows than are used. */
 static void run(const ls_compute *c, const problem *p, bool pack, float *got) {
     ls_gemm_job job = job_of(p, got);
     float *packed = malloc((size_t)ls_gemm_packed_floats(p->K, p->N) * sizeof(float) + 4);

@@ -9,8 +9,9 @@
 
 static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
 
-/* Weights and a bias of a type, and the same in f32. Each begins at an odd place, so that nothing
- * is aligned, and ends with its allocation, so that the address sanitizer sees a step too far. */
+/* Weights and a bias of a type, and the same values in f32. Each begins at an odd index, so that
+ * nothing is aligned, and ends at the end of its allocation, so that the address sanitizer detects
+ * an overrun. */
 typedef struct problem {
     int64_t K, N;
     void *memory[2];
@@ -24,7 +25,7 @@ static float *normal(int64_t n, uint64_t stream) {
     return p;
 }
 
-/* x [n] of the type, one element into *memory_p; x takes its values. */
+/* x [n] rounded to the type, one element into *memory_p; x gets the rounded values. */
 static const void *kept(const ls_kernels *k, ls_dtype type, int64_t n, float *x, void **memory_p) {
     size_t size = ls_dtype_size(type);
     char *p = malloc(((size_t)n + 1) * size);
@@ -134,7 +135,7 @@ static void test_small(void **state) { each_type(*state, small_sizes); }
 
 static void test_large(void **state) { each_type(*state, large_sizes); }
 
-/* Columns of a wider matrix, going on from what y holds, in any parts. */
+/* Columns of a wider matrix, continued from the values in y, in any parts. */
 static void in_parts(const ls_compute *c, ls_dtype type) {
     enum { K = 50, N = 77 };
     problem p = make(c->k, type, K, N);

@@ -1,6 +1,6 @@
-/* groups.h - every kernel once, in groups, on ordinary and on wild numbers: what kernels_test.c
- * holds against formulas, and variant_bits.c compares between variants. Kernels of other types than
- * f32: elements.h. */
+/* groups.h - calls every f32 kernel once, in groups, on ordinary and on extreme numbers:
+ * kernels_test.c compares the results with formulas, variant_bits.c between variants. For other
+ * types, see elements.h. */
 #ifndef LS_TEST_GROUPS_H
 #define LS_TEST_GROUPS_H
 
@@ -15,7 +15,7 @@
 enum {
     ROWS = 3,
     MAX_N = 211,
-    CELLS = ROWS * MAX_N + 260, /* odd: the arrays of `values` begin at all places of a vector */
+    CELLS = ROWS * MAX_N + 260, /* odd: arrays of `values` begin at all offsets in a vector */
     NIN = 4,
     NOUT = 8,
 };
@@ -40,17 +40,17 @@ static inline void fill(values *v, bool wild) {
         for (int j = 0; j < CELLS; j++) v->out[i][j] = UNTOUCHED;
 }
 
-/* Output i begins as input j. */
+/* Output i starts as a copy of input j. */
 static inline void start_from(values *v, int i, int j, int64_t n) {
     memcpy(v->out[i], v->in[j], (size_t)n * sizeof(float));
 }
 
-/* ---- each group of kernels once, on rows of n; the outputs go to v->out ---- */
+/* ---- calls each group of kernels once, on rows of n, with outputs in v->out ---- */
 
 typedef void group_fn(const ls_kernels *, int64_t n, values *);
 
 static inline void do_layernorm(const ls_kernels *k, int64_t n, values *v) {
-    int64_t rows = n ? ROWS : 0; /* a row of nothing has no mean */
+    int64_t rows = n ? ROWS : 0; /* an empty row has no mean */
     float *mean = v->out[1], *rstd = v->out[2];
     k->layernorm(rows, n, v->in[0], v->in[1], v->in[2], v->out[0], mean, rstd);
     k->layernorm_dx(rows, n, v->in[3], v->in[0], v->in[1], mean, rstd, NULL, v->out[3]);
@@ -97,7 +97,7 @@ static inline void do_softmax_all(const ls_kernels *k, int64_t n, values *v) {
 }
 
 static inline void do_cross_entropy(const ls_kernels *k, int64_t n, values *v) {
-    if (n == 0) return; /* a target there must be */
+    if (n == 0) return; /* there must be a target */
     v->out[2][0] = k->cross_entropy(n, v->in[0], v->out[1]);
     start_from(v, 0, 0, n);
     k->cross_entropy_dx(n, v->out[0], v->out[1], n / 2, 0.125f);
@@ -119,7 +119,8 @@ static inline void do_adamw(const ls_kernels *k, int64_t n, values *v) {
     k->adamw(n, &STEP, v->in[0], v->out[0], v->out[1], v->out[2]);
 }
 
-/* Sums go on from what y holds. Weights that 16 bits can hold, so that no sum is NaN. */
+/* Sums continue from the values in y. The weights are representable in 16 bits, so that no sum is
+ * NaN. */
 static inline void do_gemv(const ls_kernels *k, int64_t n, values *v) {
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
     float w[ROWS * MAX_N];

@@ -1,6 +1,6 @@
-/* kernels_test.c - every kernel of every variant makes the right numbers, by formulas in double
- * precision. Where the header promises an order of sums, the reference is that sum in f32 and the
- * bits must agree. That variants agree with each other: variant_bits.c. */
+/* kernels_test.c - the results of every kernel of every variant, against formulas in double
+ * precision. Where the header promises an order of summation, the reference is that sum in f32 and
+ * the bits must match. variant_bits.c compares variants with each other. */
 #include "tensor/kernels.h"
 
 #include "tensor/groups.h"
@@ -13,7 +13,7 @@ static void assert_untouched(const values *v, int i, int64_t from) {
     for (int64_t j = from; j < CELLS; j++) assert_true(v->out[i][j] == UNTOUCHED);
 }
 
-/* |got - want| <= tolerance; says where not. */
+/* Checks |got - want| <= tolerance, and prints the place if not. */
 static void assert_close(float got, double want, double tolerance, const char *what, int64_t n,
                          int64_t i) {
     if (fabs((double)got - want) <= tolerance) return;
@@ -22,9 +22,10 @@ static void assert_close(float got, double want, double tolerance, const char *w
     fail();
 }
 
-/* ---- the right numbers ---- */
+/* ---- results ---- */
 
-/* fn for every variant and size, with what the group's kernels made of ordinary numbers. */
+/* Calls fn for every variant and size, with the results of the group's kernels on ordinary
+ * numbers. */
 static void each(group_fn *group, void (*check)(int64_t n, const values *)) {
     static values v;
     const ls_kernels *k = NULL;
@@ -131,7 +132,7 @@ static void test_lanes(void **state) {
     }
 }
 
-/* A chain over rows goes on from what the output holds: two calls give the bits of one. */
+/* A chain over rows continues from the value in the output: two calls give the bits of one. */
 static void test_chains(void **state) {
     (void)state;
     static values v;
@@ -180,7 +181,7 @@ static void test_gelu(void **state) {
     each(do_gelu, check_gelu);
 }
 
-/* Far from 0, too: nothing overflows, and the slope is the derivative. */
+/* Also far from 0: nothing overflows, and the slope is the derivative. */
 static void test_gelu_range(void **state) {
     (void)state;
     const ls_kernels *k = NULL;
@@ -234,7 +235,7 @@ static void test_softmax(void **state) {
     each(do_softmax_all, check_softmax_all);
 }
 
-/* What follows a query has no influence, not even as a NaN. */
+/* Keys after a query have no influence, not even as a NaN. */
 static void test_softmax_masks(void **state) {
     (void)state;
     float s[6] = {1, 2, NAN, 1, 2, INFINITY}, stat[4];
@@ -267,8 +268,8 @@ static void test_cross_entropy(void **state) {
     each(do_cross_entropy, check_cross_entropy);
 }
 
-/* With maximum 0 and 1/sum 1, the gradient of other elements is e^x itself: 2 ulp, as vec.h says.
- */
+/* With maximum 0 and 1/sum 1, the gradient of other elements is e^x itself, within the 2 ulp of
+ * vec.h. */
 static void test_exp(void **state) {
     (void)state;
     const float stat[2] = {0.0f, 1.0f};

@@ -1,4 +1,4 @@
-/* pool_test.c - shares cover everything once; every thread takes part in every job. */
+/* pool_test.c - parts cover all items once; every thread runs every job. */
 #include "tensor/pool.h"
 
 #include <pthread.h>
@@ -28,11 +28,11 @@ static void test_share(void **state) {
                     at = end;
                 }
                 assert_int_equal(at, n);
-                assert_true(most - least < 2 * units[u]); /* nobody has much more than another */
+                assert_true(most - least < 2 * units[u]); /* parts differ by less than two units */
             }
 }
 
-/* More items than 32 bits count. */
+/* More items than 32 bits can count. */
 static void test_share_large(void **state) {
     (void)state;
     const int64_t n = ((int64_t)1 << 40) + 5;
@@ -54,7 +54,7 @@ typedef struct meeting {
     pthread_t who[MAX_THREADS];
 } meeting;
 
-/* Ends only when all threads are in it at once. */
+/* Ends only once all threads are in it at the same time. */
 static void meet(void *arg, int thread, int nthreads) {
     meeting *m = arg;
     m->nthreads[thread] = nthreads;
@@ -85,7 +85,7 @@ static void test_all_threads(void **state) {
 
 enum { ITEMS = 64 };
 
-/* Plain memory on purpose: what one job wrote, all threads of the next can read. */
+/* Not atomic on purpose: all threads of a job can read what the previous job wrote. */
 typedef struct table {
     int from[ITEMS], to[ITEMS];
 } table;
@@ -127,7 +127,7 @@ static void test_short_jobs(void **state) {
     many_jobs(8, 300, 0, false);
 }
 
-/* More threads than cores, which sleep at once: every wait is one of the kernel's. */
+/* More threads than cores: threads sleep at once, so every wait is in the kernel. */
 static void test_shared_cores(void **state) {
     (void)state;
     many_jobs(2, 2000, 0, true);

@@ -1,4 +1,4 @@
-/* problem.h - a product of matrices with its numbers, for gemm_test.c and variant_bits.c. */
+/* problem.h - the operands of a matrix product, for gemm_test.c and variant_bits.c. */
 #ifndef LS_TEST_PROBLEM_H
 #define LS_TEST_PROBLEM_H
 

@@ -1,15 +1,15 @@
-/* variant_bits.c - the same bits from every variant of the kernels, on ordinary and on wild
+/* variant_bits.c - every variant of the kernels gives the same bits, on ordinary and on extreme
  * numbers.
  *
- * Each variant that runs here does the same list of work; what comes out of each piece is hashed,
- * and must have the hash that the portable variant's has. Then one hash a kernel is printed, which
- * must be the same on every machine: scripts/check_neon.sh compares those of two kinds of
- * processors. `avx512_mock` is the AVX-512 variant over its instructions in plain C.
+ * Each variant that runs here does the same list of calls; the results of each call are hashed, and
+ * the hash must be that of the portable variant. Then one hash per kernel is printed, which must be
+ * the same on every machine: scripts/check_neon.sh compares those of two kinds of processors.
+ * `avx512_mock` is the AVX-512 variant with its instructions in plain C.
  *
- * Which NaN comes from an operation on f32 or f64 is open (kernels.h), so each counts as the same,
- * but where the operation only chooses.
+ * Which NaN an operation on f32 or f64 produces is not defined (kernels.h), so all NaNs count as
+ * the same, except where the operation only selects.
  *
- * A program of its own, without cmocka: it is cross-compiled, too.
+ * The program does not use cmocka, because it is cross-compiled, too.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static const struct {
 };
 enum { NPROBES = sizeof probes / sizeof *probes, MAX_SUBJECTS = NPROBES + 1 };
 
-/* Portable first; returns how many run here. Says which don't. */
+/* Lists the variants, portable first; returns how many run here, and prints those that don't. */
 static int find_subjects(subject *s) {
     int n = 0;
     for (int i = 0; i < NPROBES; i++) {
@@ -104,7 +104,7 @@ static void put(const char *kernel, const void *data, size_t nbytes) {
     }
 }
 
-/* NaNs become the same one, in place. */
+/* Replaces every NaN by the same one. */
 static void put_f32(const char *kernel, float *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (isnan(x[i])) x[i] = NAN;
@@ -172,7 +172,7 @@ static void do_combine(const subject *s, ls_dtype dtype, ls_op op, size_t n) {
     put_block("combine_both", &also, dtype, op);
 }
 
-/* From index 1 on: aligned to an element only. */
+/* From index 1 on, so that it has only the alignment of an element. */
 static void do_conversions(const subject *s, ls_dtype dtype, size_t n) {
     static block wide, narrow;
     fill_block(&narrow, dtype, 5, true);
@@ -219,8 +219,8 @@ static void do_product(const subject *s, ls_compute *c, const int64_t size[3], i
     drop_problem(&p);
 }
 
-/* Packing and tiles, which each variant has of its own size, as whole products. All 12 ways to
- * transpose and to start for small ones, three for those beyond a block or a tile. */
+/* Packing and tiles, whose sizes differ between variants, as whole products: all 12 ways to
+ * transpose and to start for small ones, three for those larger than a block or a tile. */
 static void do_products(const subject *s) {
     static const int64_t sizes[][3] = {{1, 1, 1},     {5, 7, 3},    {6, 16, 11},  {7, 17, 13},
                                        {13, 31, 2},   {12, 32, 64}, {29, 53, 37}, {11, 2, 19},
@@ -240,7 +240,8 @@ static void do_products(const subject *s) {
     }
 }
 
-/* All pairs of odd numbers, with a third. Patterns: a NaN must not pass through a float. */
+/* All pairs of special numbers, with a third. As bit patterns, since a NaN may change in a float
+ * variable. */
 static void do_vectors(const subject *s) {
     static const uint32_t odd[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff,
                                    0x00800000, 0x3f800000, 0xbf800000, 0x3fc00001, 0x7f7fffff,

@@ -1,10 +1,11 @@
-/* vec_probe.h - each function of vec.h alone: vec_probe.c, compiled once a variant. */
+/* vec_probe.h - calls each function of vec.h alone; vec_probe.c is compiled once for each
+ * variant. */
 #ifndef LS_TEST_VEC_PROBE_H
 #define LS_TEST_VEC_PROBE_H
 
 enum {
-    PROBE_EXACT = 5 * 16, /* max, min, pow2, the greatest lane: of NaNs, too, the very bits */
-    PROBE_SUMS = 11 * 16, /* the others: a NaN, but which one is open */
+    PROBE_EXACT = 5 * 16, /* max, min, pow2, the greatest lane: the exact bits, also of NaNs */
+    PROBE_SUMS = 11 * 16, /* the others: any NaN matches any other */
     PROBE_PACKED = 128,   /* transposed, rows of 16 or of 4 */
     PROBE_FLOATS = PROBE_EXACT + PROBE_SUMS + 2 * PROBE_PACKED
 };
