@@ -1,12 +1,12 @@
 /* attention.c - y = x + projection(causal attention(layer norm(x))).
  *
  * params: gamma, beta [C]; w_qkv [C, 3C], b_qkv [3C]; w_out [C, C], b_out [C]
- * saved, a row: h = layer norm(x) [C] | qkv [3C] | att [C] | mean, rstd; and stat [heads, T, 2]
+ * saved, per row: h = layer norm(x) [C] | qkv [3C] | att [C] | mean, rstd; and stat [heads, T, 2]
  *
- * The T x T scores are never whole in memory: queries are taken in blocks of QUERY_BLOCK, and
- * backward computes the probabilities again from the scores and each row's maximum and sum. Dao,
+ * The T x T scores are never in memory as a whole: queries are computed in blocks of QUERY_BLOCK,
+ * and backward recomputes the probabilities from the scores and each row's maximum and sum. Dao,
  * Fu, Ermon, Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries
- * alone. The block size is fixed and begins at position 0, so bits depend neither on T nor on
+ * only. Blocks have a fixed size and begin at position 0, so the bits depend neither on T nor on
  * threads.
  */
 #include "model/attention.h"
@@ -49,7 +49,7 @@ typedef struct job {
     float *dqkv;       /* [rows, 3C] */
 } job;
 
-/* One (sample, head): where its parts lie, and the sizes that all need. */
+/* One (sample, head): where its parts are, and its sizes. */
 typedef struct head {
     const float *q, *k, *v; /* [T, D], rows 3C apart */
     int64_t D, T, ld;       /* head size; positions; 3C */
@@ -73,8 +73,8 @@ static head head_of(const job *j, int64_t index) {
     return h;
 }
 
-/* What all blocks of queries multiply with is packed once a head. In a thread's scratch memory:
- * p, dp [QUERY_BLOCK, T], and what follows. */
+/* The operands of a head that all its blocks of queries use are packed once. In a thread's scratch
+ * memory: p, dp [QUERY_BLOCK, T], then these. */
 typedef struct packed {
     float *p, *dp;
     float *by_key, *by_value; /* keys, values, transposed [D, T] */
@@ -100,8 +100,8 @@ typedef struct block {
     const ls_compute *c;
     int thread;
     const head *h;
-    int64_t first, m;  /* its first query, and how many it has */
-    int64_t width;     /* keys that any of them sees */
+    int64_t first, m;  /* its first query, and the number of its queries */
+    int64_t width;     /* number of keys that they see */
     ls_matrix queries; /* [m, D] */
 } block;
 
@@ -231,8 +231,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
 
-/* Of each head, a block of queries after the other; they see half of the keys, and half a block
- * more. */
+/* Declares the work of the heads' blocks of queries. A block sees on average half of the keys and
+ * half a block more. */
 static void declare_heads(ls_works *f, ls_works *b, int64_t T, int64_t D, int64_t heads) {
     int64_t m = T < QUERY_BLOCK ? T : QUERY_BLOCK, width = (T + m) / 2;
     double times = (double)heads * (double)T / (double)m;
@@ -261,7 +261,7 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);
     l->scratch_floats = (size_t)scratch_of(T, C / heads);
-    /* 8 C^2 a position for the products with weights; causal scores and mixing: 2 T C */
+    /* 8 C^2 per position for the products with weights; causal scores and mixing: 2 T C */
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;
     ls_works_norm(f, b, T, C);

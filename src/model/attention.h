@@ -1,16 +1,16 @@
-/* attention.h - the keys and values that attention's forward leaves in its saved memory. */
+/* attention.h - the keys and values in the memory that attention's forward saves. */
 #ifndef LS_MODEL_ATTENTION_H
 #define LS_MODEL_ATTENTION_H
 
 #include "model/layer.h"
 
-/* Of one sample: k, v [T, C], rows ld apart; head h has the columns from h * C / heads on. */
+/* For one sample: k, v [T, C], rows ld apart; the columns of head h begin at h * C / heads. */
 typedef struct ls_attention_seen {
     const float *k, *v;
     int64_t ld;
 } ls_attention_seen;
 
-/* `saved` of a forward of one sample of T positions, in f32. */
+/* saved: of a forward of one sample of T positions, in f32. */
 ls_attention_seen ls_attention_saw(const ls_layer *, int64_t T, const float *saved);
 
 #endif

@@ -4,8 +4,8 @@
  * forward: tokens -> y [rows, C]. backward: dy -> gradients; no dx.
  *
  * Backward runs once for all samples of a virtual worker (backward_whole): wte's gradient is one
- * chain that begins with the head's product over all rows and goes on here with the rows of each
- * token, so the micro-batches of the head must all come first.
+ * chain that begins with the head's product over all rows and continues here with the rows of each
+ * token, so all micro-batches of the head must come first.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ typedef struct sums {
     const int32_t *place; /* [rows] the row of dwte; NULL: the token */
 } sums;
 
-/* Threads split the columns, so that every chain is over rows in order. */
+/* Threads split the columns, so that every chain runs over the rows in order. */
 static void sums_run(void *arg, int thread, int nthreads) {
     const sums *j = arg;
     const ls_layer_call *c = j->c;
@@ -70,7 +70,7 @@ static void sums_run(void *arg, int thread, int nthreads) {
 }
 
 /* room: the row of each token [V] | dwpe [T, C] | the row of each position [rows] | dwte of the
- * tokens that there are [rows, C] */
+ * tokens that occur [rows, C] */
 static void backward_half(const ls_layer *l, const ls_layer_call *c) {
     const ls_layer_call *s = c->given;
     int64_t C = l->C, rows = c->n * c->T, used = 0;

@@ -14,12 +14,12 @@ static const float STD = 0.02f;
 enum { NO_BLOCK = -1 };
 
 typedef struct tensor {
-    const char *name;      /* in a block: behind "h.<block>." */
+    const char *name;      /* in a block: follows "h.<block>." */
     int64_t rows, columns; /* columns 0: a vector */
     float std, value;      /* as in ls_param */
 } tensor;
 
-/* Appends it to the flat buffer and gives it to `l`. */
+/* Appends the tensor to the flat buffer and adds it to the parameters of `l`. */
 static void add_param(ls_model *m, ls_layer *l, int64_t block, tensor t) {
     ls_param *p = &m->params[m->nparams];
     if (block == NO_BLOCK)

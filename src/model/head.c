@@ -1,13 +1,13 @@
 /* head.c - final layer norm, logits by the token embedding (tied), cross-entropy.
  *
  * params: gamma, beta [C]; wte [V, C], which belongs to the embedding
- * forward: x -> losses [n], or logits where no losses are asked for.
+ * forward: x -> losses [n], or logits if the call has no losses.
  * backward: x -> losses, dx, and the beginning of wte's gradient (see embedding.c).
  *
- * The logits [rows, V] are the largest thing there is, and are never whole in memory: backward
- * takes a block of rows from x to its gradient before the next (as Hsu et al., "Liger Kernel",
- * arXiv 2410.10989). Nothing is saved, and training needs no forward. Chains over rows go on from
- * block to block, so the size of a block does not touch the bits.
+ * The logits [rows, V] are the largest tensor, and are never in memory as a whole: backward
+ * computes a block of rows from x to its gradient before the next block (as Hsu et al., "Liger
+ * Kernel", arXiv 2410.10989). Nothing is saved, and training needs no forward. Chains over rows
+ * continue from block to block, so the size of a block does not affect the bits.
  */
 #include <string.h>
 
@@ -19,11 +19,11 @@
 
 enum { WTE = 2 };
 enum {
-    TABLE_BLOCK = 2048,      /* rows of a table that has to be widened */
-    LOGITS_FLOATS = 16 << 20 /* of a block */
+    TABLE_BLOCK = 2048,      /* rows of a table that are widened at a time */
+    LOGITS_FLOATS = 16 << 20 /* per block */
 };
 
-/* A block of rows, and where its parts lie in `work`. */
+/* A block of rows, and where its parts are in `work`. */
 typedef struct block {
     const ls_layer *l;
     const ls_layer_call *c; /* of these rows alone: n = 1, T = rows */
@@ -73,12 +73,12 @@ static uint32_t target_of(const block *b, int64_t r) {
     return b->whole->tokens[row / T * (T + 1) + row % T + 1];
 }
 
-/* Where the table has to be widened, the vocabulary is taken in blocks. */
+/* A table that has to be widened is used in blocks of the vocabulary. */
 static int64_t table_rows(const ls_layer *l, const ls_layer_call *c) {
     return c->given && l->V > TABLE_BLOCK ? TABLE_BLOCK : l->V;
 }
 
-/* logits [rows, V] of a block, from x. */
+/* Computes the logits [rows, V] of a block from x. */
 static void find_logits(const block *b, float *logits) {
     const ls_layer *l = b->l;
     const ls_layer_call *c = b->c;
@@ -109,7 +109,7 @@ static void losses_run(void *arg, int thread, int nthreads) {
     }
 }
 
-/* A sample's loss is one chain over its positions, which goes on from block to block. */
+/* A sample's loss is one chain over its positions, continued from block to block. */
 static void find_losses(block *b) {
     const ls_layer_call *whole = b->whole;
     ls_pool_run(b->c->compute->pool, losses_run, b);
@@ -139,7 +139,7 @@ static void dlogits_run(void *arg, int thread, int nthreads) {
                                            b->c->loss_scale);
 }
 
-/* dh and the table's gradient, from the gradient of the logits. */
+/* Computes dh and the table's gradient from the gradient of the logits. */
 static void back_through_table(const block *b) {
     const ls_layer *l = b->l;
     const ls_layer_call *c = b->c;
@@ -172,7 +172,7 @@ static void back_through_table(const block *b) {
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, most = ls_layer_block(l, rows, has_half_grads(c));
     int64_t first = 0;
-    do { /* also for no rows: gradients start */
+    do { /* also for no rows: gradients are set to 0 */
         ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
         block b = block_of(l, c, &part, first);
         find_logits(&b, b.logits);

@@ -1,12 +1,12 @@
 /* layer.h - a layer: its parameters, what it saves for backward, its cost, forward and backward.
  *
- * Parameters and gradients lie in one flat buffer each; a layer knows the places of its own. Memory
- * is given by the caller, sized from what the layer declares; a layer allocates nothing. One call
- * works on a micro-batch of whole samples.
+ * Parameters and gradients are in one flat buffer each; a layer knows the offsets of its own. The
+ * caller provides all memory, of the sizes that the layer declares; a layer allocates nothing. One
+ * call computes a micro-batch of whole samples.
  *
- * The promise: what a layer computes for a sample does not depend on the other samples of the call,
- * and a gradient is a chain over samples in order, which goes on from call to call. So the bits
- * don't depend on the size of a micro-batch.
+ * The promise: the result for a sample does not depend on the other samples of the call, and a
+ * gradient is a chain over samples in order, continued from call to call. So the bits don't depend
+ * on the size of a micro-batch.
  *
  * Shapes: n samples, T positions, rows = n * T, C width, V vocabulary.
  */
@@ -32,13 +32,13 @@ typedef struct ls_param {
 
 typedef struct ls_layer ls_layer;
 
-/* One call of a layer, on operands in f32 or in 16 bits: ls_mixed_forward() and
- * ls_mixed_backward() (mixed.h) take it as it is. A layer's own functions get it with operands in
- * f32 alone. Not all fields are used by all layers: see each layer's file. */
+/* One call of a layer, with operands in f32 or in 16 bits, for ls_mixed_forward() and
+ * ls_mixed_backward() (mixed.h). These pass it on to the layer's own functions with all operands
+ * in f32. Not every layer uses all fields: see each layer's file. */
 typedef struct ls_layer_call {
     const ls_compute *compute;
     int64_t n, T;
-    const uint32_t *tokens; /* [n, T + 1]: position t reads tokens[t] and is to predict t + 1 */
+    const uint32_t *tokens; /* [n, T + 1]: position t reads tokens[t] and predicts t + 1 */
     ls_dtype type;          /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
     ls_dtype grads_type;
     const void *params; /* flat */
@@ -54,13 +54,13 @@ typedef struct ls_layer_call {
     const void *dy;     /* [rows, C] */
     void *dx;           /* [rows, C] */
     float loss_scale;   /* gradient of the step's loss with respect to one token's loss */
-    double *losses;     /* [n] sum of the tokens' losses, nats */
+    double *losses;     /* [n] sum of the losses of a sample's tokens, nats */
 
-    /* Set for a layer's own functions, where anything is in 16 bits: */
-    const struct ls_layer_call *given; /* the call before its operands became f32; NULL: all is */
+    /* For a layer's own functions, if any operand was in 16 bits: */
+    const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
     float *room;                       /* [room_floats + n * room_each] within one call */
-    size_t params_at;                  /* place in the flat buffer at which `params` begins: it has
-                                          this layer's parameters, but no table (ls_layer_param()) */
+    size_t params_at;                  /* offset in the flat buffer at which `params` begins: this
+                                          layer's parameters without tables (ls_layer_param()) */
     size_t grads_at;                   /* the same of `grads` */
 } ls_layer_call;
 
@@ -76,20 +76,20 @@ struct ls_layer {
     int64_t T, C, V, heads; /* T: at most */
     int nparams;
     int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
-    size_t offsets[LS_LAYER_MAX_PARAMS]; /* their places, in the same order */
-    size_t counts[LS_LAYER_MAX_PARAMS];  /* and elements */
-    int ntables; /* the last so many parameters are tables, taken row by row (table.h) */
-    /* For samples of T positions: */
-    size_t y_floats, saved_floats, work_floats; /* a sample */
-    size_t block_floats; /* of work, a row of those that are taken at a time: */
-    int64_t block_rows;  /* so many, at most */
-    /* a position: of `saved` those that come first, and may be kept in 16 bits */
+    size_t offsets[LS_LAYER_MAX_PARAMS]; /* their offsets in the flat buffers */
+    size_t counts[LS_LAYER_MAX_PARAMS];  /* their numbers of elements */
+    int ntables; /* the last `ntables` parameters are tables, read row by row (table.h) */
+    /* For each sample of T positions: */
+    size_t y_floats, saved_floats, work_floats;
+    size_t block_floats; /* further work memory, per row that is computed at a time */
+    int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
+    /* Per position: the first floats of `saved`, which may be stored in 16 bits. */
     size_t saved_rough;
-    size_t room_floats;    /* to take tables from 16 bits, whatever the samples */
-    size_t room_each;      /* and for each sample */
-    size_t scratch_floats; /* a thread */
-    double forward_flops;  /* a sample; backward is twice that, and of a loss three times */
-    ls_works forward_work, backward_work; /* the same in detail, to be priced */
+    size_t room_floats;    /* to convert tables from 16 bits, for any number of samples */
+    size_t room_each;      /* and per sample */
+    size_t scratch_floats; /* per thread */
+    double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
+    ls_works forward_work, backward_work; /* the same in detail, for prices */
     bool loss;                            /* the last: has losses instead of y; they come from
                                              backward, too, so that training needs no forward */
     bool backward_alone;                  /* backward reads no parameters */
@@ -97,7 +97,7 @@ struct ls_layer {
                             micro-batch, so that its chains come after another layer's */
 };
 
-/* A parameter of the layer that is no table, and its gradient. */
+/* A parameter of the layer that is not a table, and its gradient. */
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
     return (const float *)c->params + (l->offsets[i] - c->params_at);
 }
@@ -105,8 +105,8 @@ static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, in
     return (float *)c->grads + (l->offsets[i] - c->grads_at);
 }
 
-/* How many rows such a layer takes at a time. Where gradients are kept in 16 bits, all: a chain
- * must not be rounded on its way. */
+/* The number of rows that a layer with block_rows computes at a time. With gradients in 16 bits all
+ * rows: a chain must be rounded only once. */
 static inline int64_t ls_layer_block(const ls_layer *l, int64_t rows, bool half_grads) {
     return rows < l->block_rows || half_grads ? rows : l->block_rows;
 }
@@ -115,7 +115,7 @@ static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool hal
     return (size_t)n * l->work_floats + block * l->block_floats;
 }
 
-/* Declares sizes and cost for T positions; parameters are set by the model (gpt.c). */
+/* Declare sizes and cost for T positions; the model adds the parameters (gpt.c). */
 void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 void ls_attention_declare(ls_layer *, int64_t T, int64_t C, int64_t heads);
 void ls_mlp_declare(ls_layer *, int64_t T, int64_t C);

@@ -1,7 +1,7 @@
 /* mixed.c - see mixed.h.
  *
- * Work memory of a call: the layer's own | its room for tables | parameters |
- * gradients | x | y or dx | dy | saved, each only where it is not used in place.
+ * The work memory of a call: the layer's own | its room for tables | parameters | gradients | x |
+ * y or dx | dy | saved. Operands that are used in place have no part.
  */
 #include "model/mixed.h"
 
@@ -10,7 +10,7 @@
 #include "model/table.h"
 #include "tensor/dtype.h"
 
-/* Floats of the parameters that are no tables: they lie one after the other. */
+/* Floats of the parameters that are not tables, which are contiguous. */
 static size_t span_of(const ls_layer *l) {
     int last = l->nparams - l->ntables - 1;
     return last < 0 ? 0 : l->offsets[last] + l->counts[last] - l->offsets[0];
@@ -18,7 +18,7 @@ static size_t span_of(const ls_layer *l) {
 
 static size_t align(size_t nbytes) { return (nbytes + 63) / 64 * 64; }
 
-/* Elements of `saved` for that many rows, and of them those that come first and are rounded. */
+/* Elements of `saved` for `rows` rows, and how many of them, the first ones, are rounded. */
 static size_t saved_of(const ls_layer *l, int64_t rows) {
     return (size_t)rows * (l->saved_floats / (size_t)l->T);
 }
@@ -30,7 +30,7 @@ size_t ls_mixed_saved_nbytes(const ls_layer *l, int64_t n, ls_dtype compute) {
     return align(rough * 2) + (all - rough) * sizeof(float);
 }
 
-/* Places of a call's f32 copies, floats. */
+/* Offsets of a call's f32 copies in its work memory, in floats. */
 typedef struct places {
     size_t room, params, grads, x, y, dy, saved, end;
 } places;
@@ -54,7 +54,7 @@ size_t ls_mixed_work_nbytes(const ls_layer *l, int64_t n, ls_dtype compute, ls_d
     return places_of(l, n, ls_dtype_is_half(compute), ls_dtype_is_half(grads)).end * sizeof(float);
 }
 
-/* A call in f32, and the places of its copies. */
+/* The call of the layer's own functions, in f32, and the places of its copies. */
 typedef struct inner {
     ls_layer_call c;
     places at;
@@ -105,8 +105,9 @@ const float *ls_mixed_unrounded(const ls_layer *l, const ls_layer_call *m) {
     return m->work + places_of(l, m->n, true, half_grads).saved;
 }
 
-/* Where gradients of what is no table are added up: `wide`, or work memory where the virtual worker
- * has one micro-batch. A chain that does not start at 0 goes on from what is kept. */
+/* Chooses where the gradients of parameters that are not tables are summed: in `wide`, or in work
+ * memory if the virtual worker has one micro-batch. A chain that does not start at 0 continues from
+ * the stored gradient. */
 static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
     if (!f->half_grads || !span_of(l)) return;
     size_t first = l->offsets[0];
@@ -120,7 +121,7 @@ static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
                        ls_flat_at(m->grads_type, m->grads, first), p);
 }
 
-/* Padding between tensors is left alone. */
+/* Rounds the finished chains. Padding between tensors is not written. */
 static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     if (!f->half_grads || !m->last) return;
     for (int i = 0; i < l->nparams - l->ntables; i++)
@@ -128,7 +129,7 @@ static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f)
                         ls_flat_at_mut(m->grads_type, m->grads, l->offsets[i]));
 }
 
-/* dy and what forward has saved. */
+/* Widens dy and the values that forward saved. */
 static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) {
     int64_t rows = m->n * m->T;
     size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;

@@ -1,8 +1,8 @@
 /* mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out.
  *
  * params: gamma, beta [C]; w_in [C, 4C], b_in [4C]; w_out [4C, C], b_out [C]
- * saved, a row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd
- * GELU is computed again in backward: cheaper than to keep it.
+ * saved, per row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd
+ * Backward recomputes the GELU, which is cheaper than to save it.
  */
 #include "model/rows.h"
 

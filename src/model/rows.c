@@ -73,7 +73,7 @@ typedef struct flat_job {
     float *out;
 } flat_job;
 
-/* A thread's part of a flat job, with n = 0 where there is none. */
+/* A thread's part of a flat job; n = 0: it has none. */
 static flat_job flat_share(const flat_job *j, int thread, int nthreads) {
     int64_t first = 0, end = 0;
     ls_pool_share(j->n, 16, thread, nthreads, &first, &end);

@@ -71,15 +71,15 @@ ls_status ls_safetensors_reserve(const char *path, const ls_tensor *t, size_t n,
 
 typedef struct reader {
     const char *path;
-    const unsigned char *data; /* behind the header */
+    const unsigned char *data; /* after the header */
     size_t nbytes;             /* of data */
     ls_safetensors *out;
 } reader;
 
 static ls_status read_shape(const reader *r, const ls_json *shape, ls_tensor *t, ls_error *e) {
     if (!ls_json_is_array(shape) || ls_json_count(shape) > LS_TENSOR_MAX_DIMS)
-        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has no shape of at most %d dims", r->path,
-                       t->name, LS_TENSOR_MAX_DIMS);
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has no shape of at most %d dimensions",
+                       r->path, t->name, LS_TENSOR_MAX_DIMS);
     t->ndims = (int)ls_json_count(shape);
     t->count = 1;
     for (int d = 0; d < t->ndims; d++) {
@@ -126,7 +126,7 @@ static int by_place(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The format wants the data without gaps or overlaps. */
+/* The format requires data without gaps or overlaps. */
 static ls_status check_places(const reader *r, ls_error *e) {
     ls_safetensors *s = r->out;
     qsort(s->tensors, s->n, sizeof *s->tensors, by_place);

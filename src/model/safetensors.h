@@ -1,8 +1,8 @@
 /* safetensors.h - tensors in a file: an 8-byte length, a JSON header, then the data.
  *
- * Format: https://huggingface.co/docs/safetensors. Written with metadata format "pt" and f32 data,
- * so that its Python library and PyTorch read it. Reading checks everything before any use: a
- * damaged or hostile file is an error that names the file and the tensor.
+ * Format: https://huggingface.co/docs/safetensors. Files are written with metadata format "pt" and
+ * f32 data, so that its Python library and PyTorch can read them. Reading checks everything before
+ * any use: a damaged or hostile file is an error that names the file and the tensor.
  */
 #ifndef LS_MODEL_SAFETENSORS_H
 #define LS_MODEL_SAFETENSORS_H
@@ -19,9 +19,9 @@ typedef struct ls_tensor {
     const float *data; /* [count] */
 } ls_tensor;
 
-/* Creates the file, in the order given. */
+/* Creates the file, with the tensors in this order. */
 ls_status ls_safetensors_write(const char *path, const ls_tensor *, size_t n, ls_error *);
-/* The same file with zeros as data, which others are to write. */
+/* Creates the same file with zeros as data, which others will write. */
 ls_status ls_safetensors_reserve(const char *path, const ls_tensor *, size_t n, ls_error *);
 
 typedef struct ls_safetensors {
@@ -31,7 +31,7 @@ typedef struct ls_safetensors {
     ls_mapped map;
 } ls_safetensors;
 
-/* Only F32 tensors; data points into the mapped file. */
+/* Reads F32 tensors only. Their data points into the mapped file. */
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *);
 void ls_safetensors_close(ls_safetensors *);
 const ls_tensor *ls_safetensors_find(const ls_safetensors *, const char *name); /* or NULL */

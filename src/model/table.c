@@ -52,9 +52,9 @@ static size_t place(const ls_layer *l, int i, int64_t row) {
     return l->offsets[i] + (size_t)(row * l->C);
 }
 
-/* Where rows from `row` on are kept; *half_p: in 16 bits. */
-static const void *kept_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
-                             bool *half_p) {
+/* The stored rows from `row` on; *half_p: in 16 bits. */
+static const void *stored_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
+                               bool *half_p) {
     const ls_layer_call *s = c->given;
     size_t at = place(l, i, row);
     *half_p = s && ls_dtype_is_half(s->type);
@@ -64,7 +64,7 @@ static const void *kept_rows(const ls_layer *l, const ls_layer_call *c, int i, i
 const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
                            int64_t n, float *room) {
     bool half = false;
-    const void *from = kept_rows(l, c, i, first, &half);
+    const void *from = stored_rows(l, c, i, first, &half);
     if (!half) return from;
     ls_table_widen(c->compute, c->given->type, (size_t)(n * l->C), from, room);
     return room;
@@ -73,7 +73,7 @@ const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int
 const float *ls_table_row(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
                           float *room) {
     bool half = false;
-    const void *from = kept_rows(l, c, i, row, &half);
+    const void *from = stored_rows(l, c, i, row, &half);
     if (!half) return from;
     c->compute->k->widen(c->given->type, (size_t)l->C, from, room);
     return room;
@@ -84,11 +84,11 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
     const ls_layer_call *s = c->given;
     size_t at = place(l, i, first);
     if (!s) return (ls_table_grad){(float *)c->grads + at, c->grads_start};
-    void *kept = ls_flat_at_mut(s->grads_type, s->grads, at);
-    if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){kept, c->grads_start};
+    void *stored = ls_flat_at_mut(s->grads_type, s->grads, at);
+    if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){stored, c->grads_start};
     float *p = s->wide ? s->wide + at : room;
     if (s->wide && !s->first) return (ls_table_grad){p, false};
-    if (!c->grads_start) ls_table_widen(c->compute, s->grads_type, (size_t)(n * l->C), kept, p);
+    if (!c->grads_start) ls_table_widen(c->compute, s->grads_type, (size_t)(n * l->C), stored, p);
     return (ls_table_grad){p, c->grads_start};
 }
 

@@ -1,7 +1,7 @@
-/* table.h - a parameter that is used row by row, as the token embedding, from 16 bits or f32.
+/* table.h - a parameter that is used row by row, like the token embedding, in 16 bits or f32.
  *
- * It is too large to be widened whole: rows are widened as they are needed, and so are their
- * gradients. Where all is f32 nothing is copied.
+ * A table is too large to be widened as a whole: its rows and their gradients are widened as they
+ * are needed. In f32 nothing is copied.
  */
 #ifndef LS_MODEL_TABLE_H
 #define LS_MODEL_TABLE_H
@@ -13,10 +13,10 @@
 const float *ls_table_rows(const ls_layer *, const ls_layer_call *, int i, int64_t first, int64_t n,
                            float *room);
 
-/* Row `row` of it, by the calling thread alone; room [C]. */
+/* Row `row` of it, widened by the calling thread alone; room [C]. */
 const float *ls_table_row(const ls_layer *, const ls_layer_call *, int i, int64_t row, float *room);
 
-/* Gradient rows that are being added to. */
+/* Rows of a gradient, while sums are added to them. */
 typedef struct ls_table_grad {
     float *p;   /* [n, C] */
     bool start; /* the chains start at 0 */
@@ -30,8 +30,8 @@ void ls_table_grad_end(const ls_layer *, const ls_layer_call *, int i, int64_t f
 /* n elements of a flat buffer, widened to f32 or rounded, with all threads. */
 void ls_table_widen(const ls_compute *, ls_dtype, size_t n, const void *from, float *to);
 void ls_table_narrow(const ls_compute *, ls_dtype, size_t n, const float *from, void *to);
-/* n weights of f32 that were mapped (ls_map), *nbytes_p bytes, become rounded ones in a mapping of
- * their own. After a failure they are as they were. */
+/* Rounds n weights in f32, a mapping (ls_map) of *nbytes_p bytes, into a mapping of their own and
+ * unmaps the old one. On failure nothing has changed. */
 ls_status ls_table_round(const ls_compute *, ls_dtype, size_t n, void **weights_p, size_t *nbytes_p,
                          ls_error *);
 

@@ -1,5 +1,5 @@
-/* work.h - what the passes of a layer do, so that they can be priced (perf/price.h): matrix
- * products, and passes over memory.
+/* work.h - the work of a layer's passes, for prices (perf/price.h): matrix products, and passes
+ * over memory.
  */
 #ifndef LS_MODEL_WORK_H
 #define LS_MODEL_WORK_H
@@ -9,26 +9,27 @@
 typedef enum ls_work_kind {
     /* [M, K] . [K, N] */
     LS_WORK_PRODUCT,
-    LS_WORK_PRODUCT_DX, /* the second is transposed: towards the input */
-    LS_WORK_PRODUCT_DW, /* the first is transposed, and c is added to: a weight's gradient */
+    LS_WORK_PRODUCT_DX, /* the second operand is transposed: gradient of the input */
+    LS_WORK_PRODUCT_DW, /* the first operand is transposed, and the product is added:
+                           gradient of a weight */
     LS_NPRODUCTS,
-    /* Passes over memory: the kernels of kernels.h. */
+    /* Passes over memory: kernels of tensor/kernels.h. */
     LS_WORK_NORM = LS_NPRODUCTS,
     LS_WORK_NORM_DX,
     LS_WORK_NORM_DPARAMS,
     LS_WORK_COLUMN_SUM,
     LS_WORK_GELU,
     LS_WORK_GELU_BACK,
-    LS_WORK_SOFTMAX, /* elements: those that no mask hides */
+    LS_WORK_SOFTMAX, /* counts the elements that are not masked */
     LS_WORK_SOFTMAX_AGAIN,
     LS_WORK_SOFTMAX_DX,
     LS_WORK_LOSS,
     LS_WORK_LOSS_DX,
     LS_WORK_ADD,
-    /* Of no layer: of the step. */
+    /* Work of the step, not of a layer. */
     LS_WORK_SQUARES,
     LS_WORK_ADAMW,
-    LS_WORK_PAGES, /* elements that are given back and come to life again */
+    LS_WORK_PAGES, /* elements whose pages are given back to the system and faulted in again */
     LS_NWORK_KINDS
 } ls_work_kind;
 
@@ -36,9 +37,9 @@ enum { LS_LAYER_MAX_WORKS = 16 };
 
 typedef struct ls_work {
     ls_work_kind kind;
-    int64_t M, N, K; /* of a product; 0: the rows of the call */
-    double times;    /* a sample; 0: once, for all samples of the call together */
-    double elements; /* of a pass over memory, each time; where times is 0: a sample */
+    int64_t M, N, K; /* of a product; 0: the number of rows of the call */
+    double times;    /* per sample; 0: once, for all samples of the call together */
+    double elements; /* of a pass over memory, each time; if times is 0: per sample */
 } ls_work;
 
 typedef struct ls_works {
@@ -55,7 +56,7 @@ static inline void ls_works_pass(ls_works *w, ls_work_kind kind, int64_t element
     w->list[w->n++] = (ls_work){.kind = kind, .elements = (double)elements};
 }
 
-/* The same, of a product with weights [in, out]: forward, and back with its bias. */
+/* Adds a product with weights [in, out]: its forward, and its backward with the bias. */
 static inline void ls_works_linear(ls_works *forward, ls_works *backward, int64_t T, int64_t in,
                                    int64_t out) {
     ls_works_product(forward, LS_WORK_PRODUCT, 0, out, in);
@@ -64,7 +65,7 @@ static inline void ls_works_linear(ls_works *forward, ls_works *backward, int64_
     ls_works_pass(backward, LS_WORK_COLUMN_SUM, T * out);
 }
 
-/* The layer norm that a layer begins with. */
+/* Adds the layer norm with which a layer begins. */
 static inline void ls_works_norm(ls_works *forward, ls_works *backward, int64_t T, int64_t C) {
     ls_works_pass(forward, LS_WORK_NORM, T * C);
     ls_works_pass(backward, LS_WORK_NORM_DPARAMS, T * C);

@@ -1,4 +1,4 @@
-/* adamw.h - AdamW on a range of the flat buffers, with weight decay for the parameters that have it.
+/* adamw.h - AdamW on a range of the flat buffers; each parameter says whether it decays.
  *
  * Source: Loshchilov & Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2;
  * decay is scaled by the learning rate, as in PyTorch. Elementwise: any cut into ranges gives the
