@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Attacks the program, as strangers, careless users and broken disks would.
+"""Attacks the program as strangers, careless users and broken disks would.
 
     scripts/attack.py build/asan/lockstep [--only starts,user,flood,files,words] [--rounds 40] [--seed 1]
 
-    starts   two or three starts of one run at once, at random distances
-    user     another user of this machine (nobody; needs root): reads, locks, and asks the run
-    flood    thousands of strangers at the port where workers or hosts meet
-    files    every file that is read, damaged at random: the command ends by itself, with a line
+    starts   starts one run two or three times at once, at random intervals
+    user     another user of this machine (nobody; needs root) reads, locks and queries the run
+    flood    thousands of strangers connect to the port where workers or hosts meet
+    files    damages every input file at random: the command must end by itself, with a message
     words    random command lines and environments
 
-Each attack is drawn from the seed, which is printed with what fails. The program is best built with the
-address and undefined-behaviour sanitizers: what they say is a failure, too. Whatever is sent goes to
-127.0.0.1. Prints a line for each class and, last, how many attacks passed and failed.
+Each attack is drawn from the seed, which is printed with each failure. Build the program with the
+address and undefined-behaviour sanitizers, whose reports count as failures. All traffic goes to
+127.0.0.1. Prints one line for each class and, at the end, how many attacks passed and failed.
 """
 import argparse
 import glob
@@ -34,13 +34,13 @@ CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Attack:
-    """What all classes have: the program, a folder, counts."""
+    """Common to all classes: the program, a directory, counts."""
 
     def __init__(self, options):
         self.program = os.path.abspath(options.program)
         self.rounds = options.rounds
         self.folder = tempfile.mkdtemp(prefix="lockstep-attack-")
-        os.chmod(self.folder, 0o755)  # another user has to reach the run in it
+        os.chmod(self.folder, 0o755)  # another user must be able to reach the run in it
         for name in ("configs", "LICENSE"):
             os.symlink(os.path.abspath(name), os.path.join(self.folder, name))
         self.passed = self.failed = 0
@@ -50,13 +50,13 @@ class Attack:
         return os.path.join(self.folder, *names)
 
     def start(self, words, env=None, **how):
-        """In the attack's own folder: a random word may become a file's name."""
+        """Starts in the attack's own directory, since a random word may become a file name."""
         return subprocess.Popen([self.program] + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, env=dict(self.env, **(env or {})),
                                 start_new_session=True, cwd=self.folder, **how)
 
     def end(self, process, limit=LIMIT_S):
-        """(exit code, output); -1000: it had to be killed."""
+        """Returns (exit code, output); -1000: the program had to be killed."""
         try:
             output, _ = process.communicate(timeout=limit)
             return process.returncode, output
@@ -78,7 +78,7 @@ class Attack:
         return False
 
     def is_sane(self, code, output, allowed=(0, 1, 2, 75)):
-        """It ended by itself, no sanitizer spoke, and what failed says why."""
+        """True if it ended by itself, no sanitizer reported an error, and a failure has a message."""
         return code in allowed and not SANITIZER.search(output) and (code == 0 or output.strip())
 
     def clean_ledger(self, run):
@@ -139,7 +139,7 @@ def attack_user(a):
     if not os.path.exists(faults):
         print("skipped: user (%s is not built)" % faults)
         return
-    os.umask(0)  # nothing that is protected may depend on it
+    os.umask(0)  # no protection may depend on it
     words = ["train", "configs/tiny.yaml", "-n", "2", "-o", run] + SMALL
     p = a.start(words + ["--set", "train.steps=200"], env=env)
     until(lambda: lines_of(run) > 3)
@@ -167,7 +167,7 @@ def attack_user(a):
         a.check(got.returncode != 0, "another user killed worker process %d" % pid, got.stdout)
     kill_one = children_of(p.pid)
     if kill_one:
-        os.kill(kill_one[0], signal.SIGKILL)  # a new view, which must not wait for the other user's locks
+        os.kill(kill_one[0], signal.SIGKILL)  # starts a new view, which must not wait for the other user's locks
     os.unlink(pace)
     code, output = a.end(p)
     for h in holders:
@@ -218,7 +218,7 @@ def rss_mb(pid):
 
 
 class Flood(threading.Thread):
-    """At most `most` strangers at once, each with some bytes of its own, until it is stopped."""
+    """Keeps up to `most` strangers connected, each sending its own bytes, until stopped."""
 
     def __init__(self, port, most):
         super().__init__(daemon=True)
@@ -228,7 +228,7 @@ class Flood(threading.Thread):
     def bytes(self):
         r = self.random
         kind = r.randrange(4)
-        if kind == 0:  # the beginning of a TLS hello, of which the rest never comes
+        if kind == 0:  # the beginning of a TLS hello, whose rest never comes
             return b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + r.randbytes(r.randrange(200))
         if kind == 1:
             return r.randbytes(r.randrange(2000))
@@ -290,7 +290,7 @@ def attack_flood(a):
 # ---- hostile files ----
 
 def damage(data):
-    """One of what disks, editors and attackers do to a file."""
+    """Damages a file as disks, editors and attackers do."""
     data = bytearray(data)
     n = len(data)
     kind = random.randrange(9)
@@ -374,7 +374,7 @@ def attack_files(a):
             data = damage(f.read())
         with open(bad, "wb") as f:
             f.write(data)
-        # what is in range may be large: memory and time are the user's then
+        # values in range may be large: memory and time are then the user's choice
         small = ["--set", "model.layers=2", "--set", "model.width=24", "--set", "model.heads=3", "--set", "model.vocab=300",
                  "--set", "train.batch=16", "--set", "train.virtual_workers=8", "--set", "train.micro_batch=1"]
         code, output = a.run(command + [bad] + (small if command == ["plan"] else []))
@@ -405,14 +405,14 @@ def attack_words(a):
              ["run", "-n", "2", "true"], ["plan", "configs/tiny.yaml", "--machine", "configs/machines/p100.yaml", "-n", "2,4"]]
     for _ in range(a.rounds):
         line = [random.choice(commands)] + random.choices(words, k=random.randrange(6))
-        if random.random() < 0.7:  # one that works, changed a little
+        if random.random() < 0.7:  # a valid one, slightly changed
             line = list(random.choice(whole))
             for _ in range(random.randrange(3)):
                 at = random.randrange(len(line))
                 line[at:at + random.randrange(2)] = [random.choice(words)]
         env = {random.choice(names): random.choice(values) for _ in range(random.choice([0, 0, 1, 2, 3]))}
         shutil.rmtree(a.path("words-out"), ignore_errors=True)
-        # A worker that waits for others that never come does so for its time limit: that is no failure.
+        # A worker may wait for peers that never come until its time limit: that is not a failure.
         code, output = a.run(line, env=env, limit=30)
         waits = code == -1000 and any(k in env for k in names[:10] + names[14:22])
         ok = waits or a.is_sane(code, output, allowed=tuple(range(0, 128)))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains on three namespaces of scripts/netns.sh while their links are cut and workers are killed.
+"""Trains on the three namespaces of scripts/netns.sh while links are cut and workers are killed.
 
     scripts/cut_links.py build/lockstep TAG FOLDER --cuts 20 [--config CONFIG] [--set KEY=VALUE ...]
 
-Stops the run after the last cut, trains as many steps in peace, and compares hash and ledger. The
-learning rate is constant, so that a run that was to be longer has the same bits. Prints how long it
-took until the next step was complete, from each cut and from its end. What fails is told on
-standard error, with the hosts' logs.
+Stops the run after the last cut, trains the same number of steps undisturbed, and compares hash and
+ledger. The learning rate is constant, so that the bits do not depend on the configured length of the
+run. Prints the time to the next complete step, from the beginning of each cut and from its end.
+Failures are printed on standard error, with the hosts' logs.
 """
 import argparse
 import os
@@ -31,7 +31,7 @@ def spread(values):
 
 
 class Metrics:
-    """Lines of steps: (when it was seen, step, workers)."""
+    """The lines of steps: (when seen, step, workers)."""
 
     def __init__(self, path):
         self.path, self.seen, self.ends = path, [], False
@@ -43,7 +43,7 @@ class Metrics:
         while not self.ends:
             try:
                 size = os.path.getsize(self.path)
-                if size < offset:  # lines of steps that are done again were cut off
+                if size < offset:  # the file was truncated: these steps are done again
                     offset = 0
                 with open(self.path, "rb") as f:
                     f.seek(offset)
@@ -58,7 +58,7 @@ class Metrics:
             time.sleep(0.01)
 
     def after(self, moment, workers=0):
-        """When the first step was seen after that moment; None: none yet."""
+        """When the first step after that moment was seen; None: not yet."""
         found = [at for at, _, n in self.seen if at > moment and n >= workers]
         return found[0] if found else None
 
@@ -68,15 +68,15 @@ def run(*words):
 
 
 class Link:
-    """Of a host: goes down, or stays up and loses all packets. Where the kernel has no netem it is
-    taken from the bridge for that."""
+    """A host's link, which goes down, or stays up and loses all packets. If the kernel has no netem, it
+    is detached from the bridge instead."""
 
     def __init__(self, tag, host, loses):
         self.bridge, self.outside, self.loses = tag, "%s-%d" % (tag, host), loses
         self.netem = False
 
     def lose(self, verb):
-        """Both ways."""
+        """Loses packets in both directions."""
         extra = ["netem", "loss", "100%"] if verb == "add" else []
         ends = [["tc"], ["ip", "netns", "exec", self.outside, "tc"]]
         return all([run(*end, "qdisc", verb, "dev", dev, "root", *extra).returncode == 0
@@ -188,11 +188,11 @@ def main():
         time.sleep(max(0, cut + seconds - time.monotonic()))
         link.heal()
         heal = time.monotonic()
-        # What was on its way when the link was cut is complete within 0.3 s.
+        # A step that was nearly complete when the link was cut finishes within 0.3 s.
         from_cut.append(wait(cut + 0.3) - cut)
         from_heal.append(wait(heal) - heal)
         whole.append(wait(heal, o.hosts * o.workers) - heal)
-        # To the one that leads all others are lost at once: more than two copies make up for.
+        # The leader loses all other hosts at once, which is more than two copies can make up for.
         if host != 0 and backs() > before:
             give_up("steps were lost with host %d" % host)
     hosts[0].send_signal(signal.SIGTERM)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Trains small runs with settings at random while workers and hosts are hurt at random.
+"""Trains small runs with random settings while workers and hosts fail at random.
 
     scripts/hurt.py build/lockstep --runs 200 [--hosts] [--seed 1]
 
-Each run is done twice: in peace by one worker, and by several, or by two or three hosts that have
-several each, that are killed, stopped, told to leave, paused, and scaled. Bits must be the same and
-the ledger clean. Prints a line a run; of one that fails the logs too, and its folder stays. Needs
-build/tests/libfaults.so (make build-tests), which keeps a run from ending before it is hurt.
+Each run is trained twice: undisturbed by one worker, and by several workers, or by two or three hosts
+with several each, which are killed, stopped, asked to leave, paused and scaled. The bits must be the
+same and the ledger clean. Prints one line for each run; if it fails, prints its logs, too, and its
+directory stays. Needs build/tests/libfaults.so (make build-tests), which delays the end of a run
+until it was disturbed.
 """
 import argparse
 import os
@@ -23,12 +24,12 @@ CONFIG = "configs/tiny.yaml"
 
 
 def some(*pairs):
-    """Settings: each with its chance."""
+    """Draws settings, each with its own probability."""
     return [setting for chance, setting in pairs if random.random() < chance]
 
 
 def draw_settings(hosts):
-    """(virtual workers, workers of each host, what decides on the bits, what does not)."""
+    """Returns (virtual workers, workers of each host, settings that change the bits, other settings)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
     bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * random.choice([1, 2])),
@@ -55,7 +56,7 @@ def draw_settings(hosts):
 
 
 class Hurt:
-    """A run, and what is done to it."""
+    """A run and its faults."""
 
     def __init__(self, options, folder, V, workers, settings):
         self.options, self.folder, self.V, self.settings = options, folder, V, settings
@@ -93,7 +94,7 @@ class Hurt:
             return None
 
     def hurt(self):
-        """Something, or nothing where that can't be done now."""
+        """Injects a random fault, or none if it is not possible now."""
         i = random.randrange(len(self.hosts))
         host, worker = self.hosts[i], self.worker(i)
         kinds = ["kill"] * 5 + ["stop", "leave", "scale"]
@@ -130,7 +131,7 @@ class Hurt:
         self.done.append(kind + (" of host %d" % i if self.address else ""))
 
     def end(self):
-        """Exit codes."""
+        """Returns the exit codes."""
         os.unlink(self.pace)
         codes = []
         for host in self.hosts:
@@ -156,7 +157,7 @@ def ckpt(options, what, run):
 
 
 def once(options, number):
-    """None: the settings don't go together; else whether all is well."""
+    """Returns None if the settings are not compatible, else True if the run passed."""
     V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None)
     plan = [options.lockstep, "plan", CONFIG, "-n", str(sum(workers))]
     for s in bits + free:
