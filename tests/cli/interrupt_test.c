@@ -174,7 +174,7 @@ static void test_second_interrupt_early(void **state) {
 #ifdef __SANITIZE_ADDRESS__
 #define MANY "512"
 #else
-#define MANY "4096"
+#define MANY "2048"
 #endif
 #define LONG_STEPS                                                                                 \
     " --set train.batch=" MANY                                                                     \
@@ -182,7 +182,7 @@ static void test_second_interrupt_early(void **state) {
     "--set model.context=8 --set model.width=48 --set model.layers=4 --set train.eval_every=0 "    \
     "--set checkpoint.every=1"
 
-/* The step in flight is given up, unless the signal has come between two: then again. */
+/* Whether the step in flight was given up: not so if the signal came between two, or too late. */
 static bool gives_up(const char *command) {
     char line[1024], path[128], *output = NULL;
     snprintf(path, sizeof path, "%s/given-up", folder);
@@ -190,9 +190,14 @@ static bool gives_up(const char *command) {
     snprintf(line, sizeof line,
              "%s configs/tiny.yaml -o @/given-up --set survival.stop_s=0" LONG_STEPS, command);
     program p = program_start(line, 0);
-    wait_for_file("given-up/checkpoints/step-1");
+    wait_for_file("given-up/metrics.jsonl");
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 75);
+    int code = program_end(&p, &output);
+    if (code == 0) { /* a busy machine let the run end before it let the test go on */
+        free(output);
+        return false;
+    }
+    if (code != 75) fail_msg("exit code %d:\n%s", code, output);
     int step = 0, stopped = 0;
     const char *said = strstr(output, "interrupted: step ");
     const char *end = strstr(output, "stopped after step ");
@@ -220,7 +225,7 @@ static void test_step_given_up(void **state) {
     hash_of("not-cut", whole);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         int tries = 1;
-        while (!gives_up(commands[i])) assert_true(tries++ < 10);
+        while (!gives_up(commands[i])) assert_true(tries++ < 30);
         expect("train --resume @/given-up -n 2", 0, NULL);
         hash_of("given-up", got);
         assert_string_equal(whole, got);
