@@ -1,4 +1,4 @@
-/* verify.c - the invariants of plan.h, checked on any plan. */
+/* verify.c - checks the invariants of plan.h on any plan. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@ typedef struct walk {
     int at; /* action */
     int worker;
     char *state;            /* [nworkers][nbuffers] */
-    int *forwards, *backs;  /* [V][nlayers] micro-batches seen */
-    int *again;             /* and computed again */
-    int *adds;              /* [V][nbuckets] folds seen */
+    int *forwards, *backs;  /* [V][nlayers] micro-batches so far */
+    int *again;             /* [V][nlayers] micro-batches computed again */
+    int *adds;              /* [V][nbuckets] folds so far */
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;     /* [nworkers] */
     int *gathered;          /* [nbuckets] */
-    size_t partial;         /* sums of a bucket that workers have, all together */
+    size_t partial;         /* sums of a bucket, of all workers together */
     int all_reduces;
     ls_status status;
     ls_error *e;
@@ -25,7 +25,7 @@ typedef struct walk {
 
 enum { UNWRITTEN, WRITTEN, FREED };
 
-/* The first failure is kept. */
+/* Reports the first failure. */
 static void wrong(walk *w, const char *what) {
     if (w->status != LS_OK) return;
     ls_buf line = {0};
@@ -35,7 +35,7 @@ static void wrong(walk *w, const char *what) {
     ls_buf_free(&line);
 }
 
-/* Communications that a bucket's sum takes, each round. */
+/* The number of communications that sum a bucket, in each round. */
 static int reductions(const ls_plan *p) {
     return ls_plan_shards_moments(p) && ls_plan_replicas(p) > 1 ? 2 : 1;
 }
@@ -52,7 +52,8 @@ static void on_use(int buffer, ls_use how, void *arg) {
     bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT ||
                       (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
-    if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent) wrong(w, "reads what none wrote");
+    if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent)
+        wrong(w, "reads a buffer before it was written");
     if (how == LS_USE_WRITE && *s == WRITTEN && w->stage == LS_STAGE_WHOLE &&
         ls_plan_transient(w->p, b))
         wrong(w, "begins a buffer that is in use");
@@ -84,62 +85,64 @@ static bool is_done(const walk *w, int vw, int bucket) {
 static void check_add(walk *w, const ls_action *a) {
     int slot = 0;
     if (!is_own(w, a)) {
-        wrong(w, "is not this worker's");
+        wrong(w, "belongs to another worker");
         return;
     }
     int i = ls_plan_vw_index(w->p, a->worker, a->vw);
     int folds = folds_of(w->p, a->worker, i, &slot);
-    if (a->summed != ls_plan_reduces_rounds(w->p)) wrong(w, "adds what is not to be added");
+    if (a->summed != ls_plan_reduces_rounds(w->p)) wrong(w, "adds the wrong kind of sum");
     if (a->summed && w->reduced[a->bucket] < (i + 1) * reductions(w->p))
-        wrong(w, "adds a sum over workers that is not there");
+        wrong(w, "adds a sum over workers before it is reduced");
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
-    if (done > folds || a->slot != slot - done) wrong(w, "is no fold of the tree");
-    if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum that is not finished");
+    if (done > folds || a->slot != slot - done) wrong(w, "is not a fold of the tree");
+    if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is complete");
 }
 
-/* Into which sum a Backward adds, where chains start, and which micro-batch ends them. */
+/* Checks the sum to which a Backward adds, where chains start, and which micro-batch ends them. */
 static void check_chain(walk *w, const ls_action *a, bool whole) {
     const ls_plan *p = w->p;
     int i = ls_plan_vw_index(p, a->worker, a->vw), slot = 0;
     ls_plan_fold(p, a->worker, i, &slot);
-    bool alone = p->c.tree || ls_plan_reduces_rounds(p); /* each virtual worker has its chain */
+    bool alone =
+        p->c.tree || ls_plan_reduces_rounds(p); /* each virtual worker has a chain of its own */
     if (a->slot != slot) wrong(w, "adds to the wrong sum");
-    if (a->start != (a->micro <= 0 && (alone || i == 0))) wrong(w, "starts a chain out of turn");
+    if (a->start != (a->micro <= 0 && (alone || i == 0)))
+        wrong(w, "starts a chain at the wrong micro-batch");
     if (a->last != (whole || a->micro == ls_plan_micros(p) - 1))
-        wrong(w, "ends a chain out of turn");
+        wrong(w, "ends a chain at the wrong micro-batch");
 }
 
 static void check_compute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 0 || a->layer >= m->nlayers || !is_own(w, a)) {
-        wrong(w, "is not this worker's");
+        wrong(w, "belongs to another worker");
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
     bool whole = a->kind == LS_BACKWARD && m->layers[a->layer].backward_whole;
     bool loss = m->layers[a->layer].loss;
     int *seen = a->kind == LS_FORWARD ? w->forwards : w->backs;
-    if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of turn");
+    if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of order");
     seen[i]++;
-    if (a->kind == LS_FORWARD && loss) wrong(w, "is part of Backward");
+    if (a->kind == LS_FORWARD && loss) wrong(w, "is a Forward of the loss, which has none");
     if (a->kind == LS_BACKWARD && !whole && !loss && w->forwards[i] != seen[i])
-        wrong(w, "comes without its Forward");
+        wrong(w, "precedes its Forward");
     if (a->kind == LS_BACKWARD) check_chain(w, a, whole);
 }
 
-/* What is computed again was computed before, and its Backward is still to come. */
+/* A Recompute follows its Forward, and precedes its Backward. */
 static void check_again(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 1 || a->layer >= m->nlayers - 1 || !is_own(w, a)) {
-        wrong(w, "is not this worker's");
+        wrong(w, "belongs to another worker");
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
     if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i] || a->micro != w->again[i]++)
-        wrong(w, "is out of turn");
+        wrong(w, "is out of order");
 }
 
-/* Bytes that all workers read from others in a communication. */
+/* The bytes that workers read from each other in a communication, all together. */
 static size_t read_nbytes(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
@@ -158,7 +161,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
     return sum * ls_dtype_size(p->c.reduce);
 }
 
-/* Participants, and bytes. */
+/* Checks participants and bytes. */
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     bool sharded = ls_plan_shards_moments(p), fits = a->axis == LS_AXIS_SHARDS;
@@ -166,7 +169,7 @@ static void check_comm(walk *w, const ls_action *a) {
         fits = a->axis == LS_AXIS_ALL;
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
-    if (!fits || (!sharded && a->kind != LS_ALL_REDUCE)) wrong(w, "is among the wrong workers");
+    if (!fits || (!sharded && a->kind != LS_ALL_REDUCE)) wrong(w, "has the wrong participants");
     if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
         wrong(w, "has the wrong number of bytes");
 }
@@ -176,16 +179,16 @@ static void check_reduction(walk *w, const ls_action *a) {
     bool second = a->axis == LS_AXIS_REPLICAS;
     int slot = 0;
     ls_plan_fold_round(p, a->round, &slot);
-    if (a->slot != slot) wrong(w, "puts a sum where it does not belong");
+    if (a->slot != slot) wrong(w, "puts a sum into the wrong slot");
     bool exists = a->round >= 0 && a->round < ls_plan_rounds(p);
     if (!exists || w->reduced[a->bucket]++ != a->round * reductions(p) + second)
-        wrong(w, second ? "sums over groups what they have not summed" : "reduces a bucket twice");
+        wrong(w, second ? "sums over replicas before their groups" : "reduces a bucket twice");
     if (!exists) return;
     for (int worker = 0; worker < p->c.nworkers && !second; worker++) {
         int first = ls_plan_reduces_rounds(p) ? a->round : 0, n = ls_plan_nvws(p, worker);
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
-            if (!is_done(w, v, a->bucket)) wrong(w, "reduces before a virtual worker is done");
+            if (!is_done(w, v, a->bucket)) wrong(w, "reduces before a virtual worker is complete");
             if (!ls_plan_reduces_rounds(p) &&
                 w->adds[v * p->nbuckets + a->bucket] != folds_of(p, worker, i, &slot))
                 wrong(w, "reduces before a fold");
@@ -193,7 +196,7 @@ static void check_reduction(walk *w, const ls_action *a) {
     }
 }
 
-/* All folds of the rounds are done. */
+/* Checks that all folds of the rounds are complete. */
 static void check_folds(walk *w, int worker) {
     int slot = 0;
     for (int i = 0; i < ls_plan_nvws(w->p, worker); i++)
@@ -205,16 +208,16 @@ static void check_folds(walk *w, int worker) {
 
 static void check_free(walk *w, const ls_action *a) {
     if (a->buffer < 0 || a->buffer >= ls_plan_nbuffers(w->p)) {
-        wrong(w, "frees no buffer");
+        wrong(w, "frees a buffer that does not exist");
         return;
     }
     size_t at = (size_t)a->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)a->buffer;
     bool transient = ls_plan_transient(w->p, ls_plan_buffer_of(w->p, a->buffer));
-    if (w->state[at] != WRITTEN || !transient) wrong(w, "frees what is not in use");
+    if (w->state[at] != WRITTEN || !transient) wrong(w, "frees a buffer that is not in use");
     w->state[at] = FREED;
 }
 
-/* Parameters that are sharded are gathered before the uses, others after the Update. */
+/* Sharded parameters are gathered before their use, others after the Update. */
 static void check_gather(walk *w, const ls_action *a) {
     bool before = ls_plan_gathers(w->p, a->bucket);
     for (int n = 0; n < w->p->c.nworkers; n++) {
@@ -230,8 +233,10 @@ static void check_action(walk *w, const ls_action *a) {
         a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE || a->kind == LS_ALL_GATHER;
     bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
-    if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers)) wrong(w, "is no worker's");
-    if (!scalars && (a->bucket < 0 || a->bucket >= w->p->nbuckets)) wrong(w, "names no bucket");
+    if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers))
+        wrong(w, "names a worker that does not exist");
+    if (!scalars && (a->bucket < 0 || a->bucket >= w->p->nbuckets))
+        wrong(w, "names a bucket that does not exist");
     if (w->status == LS_OK && comm) check_comm(w, a);
     if (w->status != LS_OK) return;
     switch (a->kind) {
@@ -264,7 +269,7 @@ static void check_action(walk *w, const ls_action *a) {
             wrong(w, "updates after its bucket was gathered");
         break;
     case LS_ALL_GATHER: check_gather(w, a); break;
-    case LS_FREE: check_free(w, a); return; /* its use is not a use */
+    case LS_FREE: check_free(w, a); return; /* its use does not count */
     default: break;
     }
     int end = comm ? w->p->c.nworkers : a->worker + 1;
@@ -281,13 +286,13 @@ static void check_buckets(walk *w) {
     for (int k = 0; k < p->nbuckets; k++) {
         size_t first = end > most ? end - most : 0;
         if (end == 0 || p->buckets[k].end != end || p->buckets[k].first != first)
-            wrong(w, "follows buckets that are cut wrong");
+            wrong(w, "belongs to a plan with wrong buckets");
         end = first;
     }
-    if (end > 0) wrong(w, "follows buckets that leave out a part");
+    if (end > 0) wrong(w, "belongs to a plan whose buckets leave out a part");
 }
 
-/* Nothing that comes and goes is left. */
+/* No transient buffer is in use at the end. */
 static void check_freed(walk *w) {
     int nbuffers = ls_plan_nbuffers(w->p);
     for (int i = 0; i < w->p->c.nworkers * nbuffers; i++)
@@ -313,7 +318,7 @@ static void check_end(walk *w) {
     for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets; k++)
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
-    if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without norm");
+    if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without a norm");
     if (w->stage == LS_STAGE_WHOLE) check_freed(w);
 }
 
