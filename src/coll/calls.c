@@ -85,8 +85,8 @@ static void lay_out(asked *a, size_t own_block) {
     a->place = (ls_in_place){LS_OUT_IN_IN, own_block};
 }
 
-/* Where in and out overlap. What is allowed must not depend on the worker's rank: what one refuses
- * and another makes, that one would wait for. */
+/* Where in and out overlap. What is allowed must not depend on the worker's rank: a worker would
+ * wait for ever in a call that another refuses. */
 static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
     size_t size = ls_dtype_size(a->call.dtype);
     const unsigned char *in = a->in, *out = a->out;
@@ -195,7 +195,7 @@ static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) 
                    name, g->rank, out, in);
 }
 
-/* A bad argument is told here and nowhere else: outputs are untouched, the group lives. */
+/* Bad arguments are refused here and nowhere else: outputs are untouched, the group goes on. */
 static ls_status check(ls_group *g, asked *a, ls_error *e) {
     const ls_call *c = &a->call;
     const char *name = ls_collective_name(c->what);

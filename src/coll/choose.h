@@ -11,11 +11,12 @@
 /* Predicted seconds of a call of n workers. */
 double ls_choose_seconds(const ls_algorithm *, const ls_call *, int n, const ls_link *);
 
-/* May it be chosen? It does the call and, where it reduces, keeps the order of the tree. */
+/* May the algorithm be chosen? It must make the call and, in a reduction, keep the order of the
+ * tree. */
 bool ls_choose_allows(const ls_algorithm *, const ls_call *, int n);
 /* The cheapest of those that may be chosen. */
 const ls_algorithm *ls_choose(const ls_call *, int n, const ls_link *);
-/* The same out of a list (NULL-terminated; the first does every call), over hosts. */
+/* The cheapest of a list (NULL-terminated; the first makes every call), over hosts. */
 const ls_algorithm *ls_choose_among(const ls_algorithm *const *all, const ls_call *,
                                     const ls_hosts *);
 

@@ -20,8 +20,8 @@ typedef struct ls_endpoint {
     ls_net *net;      /* NULL: alone */
     ls_net *met_over; /* NULL, or the transport by which workers that now share memory found each
                          other */
-    struct ls_watch *watch; /* NULL, or who answers for this worker where the transport has nobody:
-                               `net` knows it */
+    struct ls_watch *watch; /* NULL, or the thread that answers for this worker where the transport
+                               has none: `net` knows it */
     ls_commons *commons;    /* NULL: none. Its ranks are places in `local` */
     int rank, size;         /* of all workers started together */
     int *hosts;             /* [size] a number for each worker's host */

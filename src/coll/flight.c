@@ -113,8 +113,8 @@ ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
     return step_done(f, i, e);
 }
 
-/* A counted message of the same call: its sender's counts are known to both. Where both ways
- * differ, the way to the worker of the higher rank is told, by both. */
+/* A counted message of the same call: its sender's counts are known to both. Where the counts of
+ * both directions differ, both workers report the direction to the higher rank. */
 static bool counts_differ(ls_flight *f, const ls_step *s, const ls_message *m) {
     size_t size = size_at(f, s->out.buffer);
     uint64_t theirs = m->their_nbytes / size;

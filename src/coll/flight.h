@@ -2,7 +2,7 @@
  *
  * A flight posts every message whose waits are over, and combines what has arrived. It never
  * blocks: ls_flight_work() does one computation that is ready, ls_flight_done() takes the messages
- * that a poll returned. Who polls is the caller's business (group.c).
+ * that a poll returned. The caller polls (request.c).
  */
 #ifndef LS_COLL_FLIGHT_H
 #define LS_COLL_FLIGHT_H
@@ -47,8 +47,8 @@ void ls_flight_free(ls_flight *);
 ls_status ls_flight_start(ls_flight *, const ls_flight_call *, ls_error *);
 /* Does one computation, if there is one to do. */
 ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
-/* A message of this flight is done. LS_EDISAGREE: the sender was in another call, or (miscount.found)
- * counts differ. */
+/* A message of this flight is done. LS_EDISAGREE: the sender was in another call, or
+ * (miscount.found) counts differ. */
 ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
 
 /* Has step i, a message, been posted and is not done? */

@@ -17,7 +17,7 @@ static int64_t limit_ns(double seconds, double usual) {
     return s > 9e9 ? -1 : (int64_t)(s * 1e9);
 }
 
-/* Alone, every name does. */
+/* In a group of one every name is accepted. */
 static ls_status force(ls_group *g, const char *name, ls_error *e) {
     const ls_net *net = g->end->net;
     bool shared = strcmp(name, "shared") == 0, native = strcmp(name, "native") == 0;
@@ -203,7 +203,7 @@ static int by_key(const void *a, const void *b) {
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Those of my colour, by key, at the front of all [g->size]; returns how many. */
+/* Moves the members of my colour, by key, to the front of all [g->size]; returns their number. */
 static int my_members(const ls_group *g, member *all) {
     int64_t colour = all[g->rank].colour;
     int n = 0;
@@ -256,7 +256,7 @@ static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
 
 /* A number that is free at all members of g, and reserved at this worker. Another thread may open a
  * group of this endpoint at the same time: then all try again. Groups begin to look at different
- * places, so that two don't chase each other. *all [g->size]: who gave which colour and key. */
+ * places, so that two don't chase each other. all [g->size]: each member's colour and key. */
 static ls_status reserve_number(ls_group *g, int colour, int key, member *all, int *id_p,
                                 ls_error *e) {
     ls_endpoint *p = g->end;

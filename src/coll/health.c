@@ -14,12 +14,12 @@
 static_assert(sizeof(ls_history) <= LS_WATCH_NBYTES, "it is published");
 
 static const int64_t CHECK_NS = 20 * 1000 * 1000;
-/* Others are asked for the first time after this, then at twice the time, ... */
+/* Others are asked for the first time after this time, then after twice as long, and so on. */
 static const int64_t ASK_NS = 250 * 1000 * 1000;
-/* What a worker has sent is here after this. */
+/* A message that a worker has sent has arrived after this time. */
 static const int64_t OUTRUN_NS = (int64_t)3 * 1000 * 1000 * 1000;
-/* For all answers together. The last two are for reports and for what ends the group: those who
- * answer do it in a millisecond, the limits are for workers that are stopped or on a very busy
+/* Limits for all answers together. The last two are for reports and for what ends the group. An
+ * answer takes a millisecond; the limits are for workers that are stopped, or on a very busy
  * machine. */
 static const int64_t ANSWER_NS = 200 * 1000 * 1000;
 static const int64_t REASON_NS = 1000 * 1000 * 1000, TELL_NS = (int64_t)2000 * 1000 * 1000;
@@ -156,7 +156,7 @@ static sight look_at_process(const ls_watch *w, int member, int rank) {
     return x;
 }
 
-/* Of a worker that has left: its last words may be on their way when its end is seen. */
+/* A worker that has left may have sent last words; they may still be on their way. */
 static void look_at_last_words(const ls_group *g, ls_watch *w, sight *x) {
     unsigned char data[LS_WATCH_NBYTES];
     if (!ls_watch_last(w, g->id, g->ranks[x->member], data)) return;
@@ -164,7 +164,7 @@ static void look_at_last_words(const ls_group *g, ls_watch *w, sight *x) {
     x->left = x->known;
 }
 
-/* Asks those who may answer: one that is stopped does not. */
+/* Asks the workers that may answer; a stopped one does not. */
 static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t timeout_ns) {
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)n);
     int nasked = 0;
@@ -289,7 +289,7 @@ static bool is_shown(ls_group *g, int member, const ls_history *theirs) {
     return good;
 }
 
-/* Is x the other end of a count that differs? Then it is told with the places of both calls. */
+/* Is x the other end of a count that differs? Then the report names the places of both calls. */
 static bool miscounts(ls_group *g, const sight *x) {
     const ls_miscount *m = &g->miscount;
     if (!m->found || !x->known || x->history.group != g->identity) return false;
@@ -306,7 +306,7 @@ static void heed(ls_group *g, const ls_news *news) {
     give_reason(g, &e);
 }
 
-/* Does what was seen tell why the group can't go on? */
+/* Does the sight explain why the group can't go on? */
 static bool explains(ls_group *g, const sight *x) {
     if (x->known && contradicts(g, x->member, &x->history)) return true;
     if (x->news.group != g->identity) return miscounts(g, x) || is_shown(g, x->member, &x->history);
@@ -386,8 +386,9 @@ static bool was_outrun(ls_group *g, const sight *seen, int n) {
     return found;
 }
 
-/* A worker is lost, or its message was of another call: two may disagree, of whom one has ended.
- * Who tells it may have told this one, and ended, after the first look at the news. */
+/* A worker is lost, or its message was of another call: two workers may disagree, one of which has
+ * ended. The worker that reports it may have informed this one, and ended, after the first look at
+ * the news. */
 static void find_reason(ls_group *g) {
     if (heard(g)) return;
     int n = g->size - 1;
@@ -431,7 +432,7 @@ ls_status ls_group_error(ls_group *g, ls_error *e) {
     return e->code;
 }
 
-/* ---- who is waited for ---- */
+/* ---- which members a call waits for ---- */
 
 /* Another thread may be at the group's shared calls. */
 static int late_in_shared(ls_group *g, const ls_request *r) {
@@ -540,7 +541,7 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
     int nlate = 0;
     char what[320], heading[480], text[8000];
     find_awaited(g, r, awaited);
-    /* Those who have not come. If all have, those that this worker waits for. */
+    /* The members that have not come. If all have, those that this worker waits for. */
     for (int all_have_come = r->message_only; all_have_come < 2 && !nlate; all_have_come++)
         for (int i = 0; i < n && nlate < LISTED; i++) {
             const sight *x = &seen[i];
@@ -602,7 +603,7 @@ static void look_into(ls_group *g, ls_request *r, int64_t waited) {
 
 static void call_off(ls_group *g) {
     ls_error e;
-    ls_fail(&e, LS_EABORT, "who started worker %d has called the group off", g->rank);
+    ls_fail(&e, LS_EABORT, "the program that started worker %d has called the group off", g->rank);
     ls_group_break(g, -1, &e);
 }
 

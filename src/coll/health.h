@@ -1,16 +1,15 @@
 /* health.h - what can go wrong with a group's calls: workers that disagree, are late, or are lost.
  *
- * A worker that waits looks now and then at those it waits for. There is one way to look at a
- * member: on its page, where all members share memory; else by asking the thread that answers for
- * it (net/tcp/watch.h). Either tells what it has called last, and where, though it computes or is
- * stuck.
+ * A worker that waits looks now and then at the members that it waits for: at their pages, where
+ * all members share memory; else by asking the threads that answer for them (net/tcp/watch.h). Both
+ * show the member's last call and its place, even while the member computes or is stuck.
  *
  * Histories are compared, not calls (record.h): one worker may be done with the call in which the
  * other waits, and may even have left. Its history stays: on its page, or as its last words.
  *
- * A worker that finds that two disagree informs all others before it returns its own error, so that
- * each gets the same line, also when one closes its group and exits at once. A worker that loses
- * another asks the rest, before it says so, whether there is such a reason.
+ * A worker that finds a disagreement informs all others before it returns its own error, so that
+ * each reports the same line, even when one closes its group and exits at once. A worker that loses
+ * another first asks the rest whether there is such a reason, then reports the loss.
  *
  * Only the group's own thread calls these, except ls_group_break().
  */
@@ -30,20 +29,21 @@ ls_status ls_group_error(ls_group *, ls_error *e);
 
 /* Shows to the others which call this worker has made; for calls that are not shared (shared.h). */
 void ls_health_publish(ls_group *, const ls_request *);
-/* Shows that it waits for r, and that it does no more (NULL). */
+/* Shows that this worker waits for r, or (NULL) that it no longer waits. */
 void ls_health_waits(ls_group *, const ls_request *);
 
-/* Another worker may have said why the group can't go on: looked at as a call begins. Breaks the
- * group. */
+/* At the beginning of a call: has another worker reported why the group can't go on? Then breaks
+ * the group. */
 void ls_health_listen(ls_group *);
-/* The group is closed. Logs what this worker has not been told. */
+/* The group is closed. Logs a reason that this worker has not returned. */
 void ls_health_leave(ls_group *);
-/* One look, every 20 ms at most, whether all is well with r, which is not done. It breaks the group
- * where it is not; it reports once who is late. r NULL: all own calls are done, others' are not. */
+/* Checks, every 20 ms at most, whether all is well with r, which is not done: breaks the group if
+ * not, and reports late members once. r NULL: all calls of this worker are done, others' are not.
+ * */
 void ls_health_check(ls_group *, ls_request *r);
 /* A shared call has found a member in another call. Breaks the group. */
 void ls_health_differs(ls_group *, const ls_request *);
-/* r, or (NULL) other workers' calls, were waited for as long as the group allows. */
+/* The wait for r, or (NULL) for other workers' calls, has lasted as long as the group allows. */
 void ls_health_timed_out(ls_group *, const ls_request *r, int64_t waited_ns);
 
 #endif

@@ -41,7 +41,7 @@ enum { FIRST_CALL = 16 }; /* behind those of neighbours.c */
 
 enum { LATENCY, BYTE, BUSY_MESSAGE, BUSY_BYTE, REDUCE, NNUMBERS };
 
-/* In a file a number is in `unit`s, so many to a second. */
+/* In a file a number is in units of 1 / `unit` seconds. */
 static const struct {
     const char *key;
     double unit;
@@ -127,7 +127,7 @@ typedef struct meter {
     ls_net *net;
     const ls_kernels *k;
     int64_t timeout_ns;
-    uint32_t call; /* counts alike at all workers */
+    uint32_t call; /* the same at all workers */
     ls_message messages[2 * FAN];
     unsigned char *data; /* [LONG]: all messages are sent from here ... */
     unsigned char *room; /* [FAN * FAN_LONG], ADDINGS * LONG at least: ... and received here */
@@ -209,7 +209,7 @@ static ls_status time_alone(meter *m, int far, size_t nbytes, double *s_p, ls_er
     return LS_OK;
 }
 
-/* Of memory that is in no cache near by, as what has just come. */
+/* Adds memory that is in no near cache, like a message that has just arrived. */
 static double time_adding(meter *m) {
     int64_t start = ls_clock_ns();
     for (int i = 0; i < ADDINGS; i++) {
@@ -301,7 +301,7 @@ static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, s
     return status;
 }
 
-/* What worker 0 tells all. */
+/* What worker 0 sends to all. */
 typedef struct decision {
     double numbers[NNUMBERS];
     uint32_t what;

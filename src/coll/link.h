@@ -13,11 +13,11 @@
 #include "net/net.h"
 #include "tensor/kernels.h"
 
-/* Of messages through shared memory, which are not measured: who shares memory needs none, but
- * where an algorithm is forced. */
+/* For messages through shared memory, which are not measured: workers that share memory send none,
+ * except where an algorithm is forced. */
 extern const ls_link ls_link_default;
 
-enum { LS_LINK_CARE = 2 }; /* where somebody waits */
+enum { LS_LINK_CARE = 2 }; /* while a group is opened */
 
 typedef struct ls_link_plan {
     const char *path; /* worker 0: of a file of numbers; NULL or "": they are measured */

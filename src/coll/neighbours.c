@@ -86,7 +86,7 @@ static ls_status exchange(ls_endpoint *p, const collected *c, int64_t timeout_ns
     return LS_OK;
 }
 
-/* ---- who is on which host ---- */
+/* ---- which worker is on which host ---- */
 
 ls_status ls_neighbours_find(ls_endpoint *p, uint64_t number, int64_t timeout_ns, ls_error *e) {
     uint64_t *all = LS_NEW_ARRAY(uint64_t, (size_t)p->size);
@@ -184,7 +184,7 @@ ls_status ls_neighbours_share(ls_endpoint *p, size_t arena_nbytes, int64_t timeo
     return s;
 }
 
-/* ---- who answers ---- */
+/* ---- the thread that answers ---- */
 
 /* Where one listens; of worker 0's, the secrets count for all. */
 typedef struct door {

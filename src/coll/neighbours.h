@@ -1,8 +1,8 @@
 /* neighbours.h - workers of one host that were not started by `lockstep run` come to share memory.
  *
- * They meet over a transport (TCP, MPI). On each host the first makes the memory and tells the
- * others where it is, as a descriptor of its process; they open it through /proc, which the kernel
- * allows among processes of one user. Where one can't, the host goes on without.
+ * They meet over a transport (TCP, MPI). On each host the first worker makes the memory and sends
+ * the others its place, a descriptor of its process; they open it through /proc, which the kernel
+ * allows among processes of one user. Where a worker can't, the host does without shared memory.
  */
 #ifndef LS_COLL_NEIGHBOURS_H
 #define LS_COLL_NEIGHBOURS_H
@@ -17,7 +17,7 @@ ls_status ls_neighbours_find(ls_endpoint *, uint64_t number, int64_t timeout_ns,
 ls_status ls_neighbours_share(ls_endpoint *, size_t arena_nbytes, int64_t timeout_ns, ls_error *);
 
 /* Starts the thread that answers for this worker (net/tcp/watch.h) where the transport has none: it
- * listens at an address and with a key that workers tell each other over the transport. Collective.
+ * listens at an address and with a key that workers exchange over the transport. Collective.
  */
 ls_status ls_neighbours_watch(ls_endpoint *, int64_t timeout_ns, ls_error *);
 

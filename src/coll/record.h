@@ -1,10 +1,9 @@
-/* record.h - a worker's last calls in a few bytes, so that other workers can tell what it did.
+/* record.h - a worker's last calls in a few bytes, so that other workers can report what it did.
  *
  * Every worker keeps the history of a group's calls where others can read it (shared memory), or
- * hands it out when asked (watch.h); over TCP it leaves it behind when it goes (tcp.c). It is
- * written at every call, and costs a few nanoseconds. Two histories agree where both have a call:
- * the first that differs is what two workers disagree about, also when one of them, or both, have
- * gone on.
+ * sends it when asked (watch.h); over TCP it sends it when it leaves, too (tcp.c). Every call is
+ * written to it, in a few nanoseconds. Two histories are compared where both have a call: the first
+ * call that differs is what two workers disagree about, even when both have gone on since.
  */
 #ifndef LS_COLL_RECORD_H
 #define LS_COLL_RECORD_H
@@ -46,7 +45,7 @@ typedef enum ls_waiting {
     LS_WAITS_TO_RECEIVE
 } ls_waiting;
 
-/* Worker `from` sends another count to worker `to` than that expects, in call `number`. */
+/* In call `number`, worker `to` expects another count than worker `from` sends to it. */
 typedef struct ls_miscount {
     bool found;
     uint8_t what, dtype; /* of that call */
@@ -55,7 +54,7 @@ typedef struct ls_miscount {
     uint64_t sent, expected;
 } ls_miscount;
 
-/* What is before `last` changes together. */
+/* The fields before `last` change together. */
 typedef struct ls_history {
     uint32_t group;                /* which of the groups that have had this number */
     uint32_t calls;                /* that the worker has made in this group */
@@ -65,13 +64,13 @@ typedef struct ls_history {
     ls_record last[LS_CALLS_KEPT]; /* call c is last[c % LS_CALLS_KEPT] */
 } ls_history;
 
-/* Of a call in a group of n. */
+/* Fills in the record of a call in a group of n. */
 void ls_record_set(ls_record *, const ls_call *, int n, uint32_t number, uint64_t print,
                    ls_call_site);
 void ls_record_set_file(char name[32], const char *file);
 /* "all_reduce f32 sum, 1000 elements as call 5 at train.c:40" */
 void ls_record_text(const ls_record *, char *text, size_t nbytes);
-/* Would their texts say the same but for the place? */
+/* Would their texts be the same, except for the place? */
 bool ls_record_reads_as(const ls_record *, const ls_record *);
 /* "recv of 4000 bytes from worker 1 at train.c:41" */
 void ls_single_text(const ls_single *, bool receives, char *text, size_t nbytes);
@@ -89,7 +88,7 @@ int64_t ls_history_differs(const ls_history *, const ls_history *);
 /* What another worker on this host is: "running", "sleeping", "stopped", "gone", ... */
 const char *ls_process_state(int pid);
 
-/* One that others wait for. */
+/* A worker that others wait for. */
 typedef struct ls_late {
     int rank, pid;
     const char *host; /* NULL: this one */
@@ -97,7 +96,7 @@ typedef struct ls_late {
     const ls_history *history; /* NULL: it did not answer */
 } ls_late;
 
-/* `heading`, and a line for each: where they are. */
+/* `heading`, and a line for each late worker, with its place. */
 void ls_late_report(const char *heading, const ls_late *late, int nlate, char *text, size_t nbytes);
 
 #endif

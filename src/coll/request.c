@@ -33,7 +33,7 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     return mix(x, (uint64_t)g->size);
 }
 
-/* ---- by what way ---- */
+/* ---- the route of a call ---- */
 
 static const ls_native_what natives[LS_NCALLS] = {[LS_CALL_ALL_REDUCE] = LS_NATIVE_ALL_REDUCE,
                                                   [LS_CALL_REDUCE_SCATTER] =
@@ -129,7 +129,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     ls_flight_open(&x->flight, &x->program, g->end->net, g->end->k, g->ranks);
 }
 
-/* One is free: that was waited for. */
+/* One is free: the caller has waited for it. */
 static ls_cached *cached_for(ls_group *g, const ls_call *c, ls_in_place p) {
     ls_cached *oldest = NULL;
     for (int i = 0; i < LS_CACHE; i++) {
@@ -152,7 +152,7 @@ static bool has_free_program(ls_group *g, const ls_request *unused) {
 
 /* ---- the list of requests ---- */
 
-/* False: the endpoint has no other group, so there is nobody to be kept out (request.h). */
+/* False: the endpoint has no other group, so there is no thread to lock out (request.h). */
 static bool lock_calls(ls_group *g) {
     bool others = atomic_load_explicit(&g->end->users, memory_order_acquire) > 1;
     if (others) pthread_mutex_lock(&g->lock);
@@ -310,8 +310,8 @@ static void step_shared(ls_group *g) {
     if (differs) ls_health_differs(g, differs);
 }
 
-/* The same for the endpoint's other groups, for whose calls other workers may be waiting. Who finds
- * one locked leaves it to whoever is at it. */
+/* The same for the endpoint's other groups, for whose calls other workers may be waiting. A group
+ * that is locked is left to the thread that holds the lock. */
 static void step_others(ls_group *g) {
     ls_endpoint *p = g->end;
     bool moved = false;
@@ -355,7 +355,7 @@ static bool is_done(ls_group *g, const ls_request *r) {
     return r->done;
 }
 
-/* Is it ready, or is there something to tell? */
+/* Is it ready, or is there an error to return? */
 static bool stirs(void *arg) {
     wait *w = arg;
     step_shared(w->g);

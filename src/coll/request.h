@@ -5,13 +5,13 @@
  * where that is forced and can do it; else as a program over the transport (flight.h). Sends and
  * receives are single messages.
  *
- * Whoever waits does the work, of all groups of the endpoint: a message for one call may lie before
- * a message for another, and workers may wait for the calls of two groups in different orders. So
- * other threads than a group's own look at its requests: at those that fly with the endpoint
+ * A thread that waits does the work of all groups of the endpoint: a message for one call may lie
+ * before a message for another, and workers may wait for the calls of two groups in different
+ * orders. So threads of other groups look at a group's requests: at flights with the endpoint
  * locked, at shared calls with the group locked. Where the endpoint has no other group, there are
- * no other threads, and nothing needs to be locked: new groups come from calls of those there are.
+ * no other threads, and nothing needs to be locked: new groups come from calls of existing ones.
  *
- * What goes wrong on the way is in health.h.
+ * Errors on the way are in health.h.
  */
 #ifndef LS_COLL_REQUEST_H
 #define LS_COLL_REQUEST_H
@@ -30,7 +30,7 @@ typedef struct ls_settle {
     size_t nbytes; /* 0: it is in its place */
 } ls_settle;
 
-/* A program made once for all calls that are alike. */
+/* A program that is made once for all equal calls. */
 typedef struct ls_cached {
     ls_call call; /* counts: a copy */
     ls_in_place place;
@@ -57,7 +57,8 @@ struct ls_request {
     ls_cached *cached; /* of a flight */
     bool native, message_only, receives;
     ls_message message; /* of the latter two */
-    /* Of those who wait for it, ns: since when, and when they look next what keeps it. */
+    /* For the threads that wait for it, ns: when the wait began, and when they check next what
+     * holds it up. */
     int64_t since, next_look;
     bool reported;
     struct ls_request *next;   /* in its group */
@@ -95,8 +96,8 @@ struct ls_group {
     ls_error why;
     ls_miscount miscount; /* set with `broken` */
     int suspect;          /* a member whose message was of another call; -1: none */
-    bool concluded;       /* the reason was looked for, and told to this worker */
-    bool to_tell;         /* ... and is to be told to the others */
+    bool concluded;       /* the reason was looked for, and returned to this worker's caller */
+    bool to_tell;         /* ... and is to be sent to the others */
 };
 
 /* Are its calls made straight from shared memory? */
@@ -104,7 +105,7 @@ static inline bool ls_goes_shared(const ls_group *g) {
     return g->shared && !g->forced && !g->native;
 }
 
-/* Has who started this worker called the groups off? */
+/* Has the program that started this worker called the groups off? */
 static inline bool ls_group_is_called_off(const ls_group *g) {
     return g->end->commons && ls_commons_is_called_off(g->end->commons);
 }
@@ -138,12 +139,12 @@ typedef struct ls_single_call {
 } ls_single_call;
 ls_status ls_request_start_message(ls_group *, const ls_single_call *, ls_request *r, ls_error *);
 
-/* Does what can be done now. An error breaks the group. */
+/* Makes all progress that is possible now. An error breaks the group. */
 void ls_request_progress(ls_group *);
-/* Lets the transport move, for timeout_ns at most, and be it that it has nothing to do. What fails
- * is not reported. */
+/* Polls the transport for timeout_ns at most, even if nothing is in flight. Failures are not
+ * reported. */
 void ls_request_poll(ls_group *, int64_t timeout_ns);
-/* The same for who waits for r; LS_OK: r->done may be set. */
+/* The same, for the caller of ls_test() on r. LS_OK: r->done may be set. */
 ls_status ls_request_test(ls_request *r, ls_error *);
 /* Until r is done. `own_limit`: the group's limit counts, and running into it ends the group; else
  * timeout_ns, and r stays. */

@@ -24,7 +24,8 @@ typedef struct kept {
 
 static bool reached(unsigned value, unsigned want) { return (int)(value - want) >= 0; }
 
-/* Will no member read it any more? One that uses its page for another group has left this one. */
+/* Has every member finished reading? A member that uses its page for another group has left this
+ * one. */
 static bool all_have_read(const kept *k) {
     for (int i = 0; i < k->size; i++) {
         const page *p = k->members[i].page;
@@ -58,7 +59,7 @@ uint64_t ls_shared_kept(ls_commons *c) {
     return areas;
 }
 
-/* Calls that this worker has started it leaves to the others, finished or not. */
+/* Leaves the calls that this worker has started to the others, finished or not. */
 static void keep(ls_shared *s) {
     size_t n = (size_t)s->size;
     kept *k = ls_alloc(sizeof *k + n * sizeof k->members[0]);
@@ -159,8 +160,7 @@ int ls_shared_behind(const ls_shared *s) {
     return behind;
 }
 
-/* The thread sanitizer knows no fences; there, the record is only for messages that nobody tests.
- */
+/* The thread sanitizer knows no fences; in its builds the record serves only untested messages. */
 #if defined(__SANITIZE_THREAD__)
 #define FENCE(order) (void)0
 #else
@@ -188,7 +188,7 @@ static void show_input(const ls_shared *s, const ls_shared_call *x) {
     if (n) memcpy(fits ? slot_of(s, x, s->rank)->data : my_small(s, x), source(x), n);
 }
 
-/* Of a pairwise call nobody writes to others' outputs; a short input is shown as a copy. */
+/* In a pairwise call no worker writes to another's output, and a short input is shown as a copy. */
 static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     slot *mine = slot_of(s, x, s->rank);
     const ls_commons *c = s->commons;
@@ -259,8 +259,8 @@ static size_t rounds(const ls_shared *s, const ls_shared_call *x) {
                                                : ls_shared_copy_rounds(s, x);
 }
 
-/* A half is filled again in the next round but one. By then all have read it: they say that they
- * filled the next one only after that, and this worker has waited for it. */
+/* A half is filled again two rounds later. By then all members have read it: they show that they
+ * have filled the next half only after reading this one, and this worker has waited for that. */
 static void fill_stage(ls_shared *s, ls_shared_call *x) {
     x->half = s->staged++ % 2;
     if (ls_collective_reduces(x->call.what))
@@ -335,7 +335,7 @@ static bool finish(ls_shared *s, ls_shared_call *x) {
     return true;
 }
 
-/* Each of these does what can be done in its state; false when there is nothing (yet). */
+/* Each of these makes the progress that its state allows; false: none is possible yet. */
 
 static bool step_coming(ls_shared *s, ls_shared_call *x) {
     if (!all_come(s, x)) return false;
@@ -400,15 +400,15 @@ bool ls_shared_step(ls_shared *s, ls_shared_call *x) {
     return x->differs >= 0;
 }
 
-/* ---- who is late ---- */
+/* ---- late members ---- */
 
 int ls_shared_late(const ls_shared *s, const ls_shared_call *x) {
     if (x->state == LS_SHARED_COMING) return x->come < s->size ? x->come : -1;
     return x->state == LS_SHARED_DONE || x->state == LS_SHARED_FREE ? -1 : x->left;
 }
 
-/* It may be written at this moment: then again. Half of one call and half of the next would look
- * like a call that nobody made. */
+/* Reads again if the history was being written: half of one call and half of the next would look
+ * like a call that no worker made. */
 __attribute__((no_sanitize("thread"))) void ls_shared_history(const ls_shared *s, int member,
                                                               ls_history *h_p) {
     const page *p = s->pages[member];

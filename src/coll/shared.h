@@ -3,24 +3,24 @@
  * Every worker shows its call on its page: where its buffers lie, a fingerprint. When all have
  * come, each does its share of the work by itself, straight from the others' memory. Three ways:
  *
- *   small    the input lies on the page, or beside it: each worker reads all inputs and computes
- * what it needs. One wait, for the others to come. direct   the buffers can be read: each worker
- * reduces one block of all inputs and writes it to every output, or copies what it needs from the
- * inputs. A second wait, until all are done. staged   some buffer can't be read: inputs go piece by
- * piece through memory that can, two halves in turn.
+ *   small    The input lies on the page, or beside it: each worker reads all inputs and computes
+ *            what it needs. One wait, for the others to come.
+ *   direct   The buffers can be read: each worker reduces one block of all inputs and writes it to
+ *            every output, or copies what it needs from the inputs. A second wait, until all are
+ *            done. An all-reduce reads (n-1)/n of the bytes from others and writes as many to them.
+ *   staged   Some buffer can't be read: inputs go piece by piece through memory that can, two
+ *            halves in turn.
  *
- * Sums are made in tree order (tree.h), one leaf a worker, in all three ways. Halves are summed in
+ * In all three ways, sums are made in tree order (tree.h), one leaf a worker. Halves are summed in
  * f32 and rounded once.
- *
- *     all-reduce direct   (n-1)/n of the bytes are read from others and as many written to them
  *
  * Invariants:
  *  (1) A slot belongs to call number c while finished <= c for its worker: it is written again, for
- * call c + SLOTS, only after all workers have finished c. (2) What a worker has shown of a call
- * (`arrived`) does not change until it has finished it. (3) Calls are shown in the order of their
- * numbers; staged ones run one at a time, in that order.
- *  (4) What others may still read stays when this worker leaves: its part of the arena is given
- * back, and its page is used again, only after all have finished its calls.
+ *      call c + SLOTS, only after all workers have finished c.
+ *  (2) What a worker has shown of a call (`arrived`) does not change until it has finished it.
+ *  (3) Calls are shown in the order of their numbers; staged ones run one at a time, in that order.
+ *  (4) What others may still read stays when this worker leaves: its part of the arena is freed,
+ *      and its page is used again, only after all have finished its calls.
  *
  * One thread at a time.
  */
@@ -40,9 +40,9 @@ typedef struct ls_shared_call {
     const unsigned char *in;
     unsigned char *out;
     size_t nin, nout; /* bytes */
-    int come;         /* members seen to have come */
-    int left;         /* members seen to be done */
-    size_t round;     /* of a staged one */
+    int come;         /* members that have been seen to come */
+    int left;         /* members that have been seen to be done */
+    size_t round;     /* of a staged call */
     size_t half;      /* of the stage, that this round uses */
     enum {
         LS_SHARED_FREE,
@@ -89,29 +89,30 @@ typedef struct ls_shared {
 ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, const ls_membership *,
                          ls_error *);
 void ls_shared_close(ls_shared *);
-/* Areas of closed groups whose pages others may still read: bit i for area i. */
+/* The areas of closed groups whose pages others may still read: bit i for area i. */
 uint64_t ls_shared_kept(ls_commons *);
 
 /* May a call be started now? (Slots are few; finish others first.) */
 bool ls_shared_room(ls_shared *);
-/* The member whose calls keep the slots: others' are in use as long as it has not finished them. */
+/* The member that holds up the slots: they are in use until it has finished their calls. */
 int ls_shared_behind(const ls_shared *);
 /* Shows the call to the others. */
 ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const ls_operands *,
                                 const ls_record *);
-/* Does what can be done; true when the call is done, or a member is found to differ. After it is
- * done, the slot is free again. */
+/* Makes all progress that is possible now; true when the call is done, or a member is found to
+ * differ. A call that is done frees its slot. */
 bool ls_shared_step(ls_shared *, ls_shared_call *);
-/* Who is waited for in this call: the first such member, or -1. */
+/* The first member that this call waits for, or -1. */
 int ls_shared_late(const ls_shared *, const ls_shared_call *);
 
-/* What this worker has called: shown by ls_shared_start(), and here for a call that runs as a
- * program; and where it waits. */
+/* Show what this worker has called and where it waits. ls_shared_start() shows its own call; a call
+ * that runs as a program is shown here. */
 void ls_shared_note(ls_shared *, const ls_record *);
 void ls_shared_note_wait(ls_shared *, ls_waiting, const ls_single *);
 const ls_history *ls_shared_own(const ls_shared *);
 void ls_shared_history(const ls_shared *, int member, ls_history *h_p);
-/* Shows for which counts the group can only be closed; what a member shows, or found is false. */
+/* Shows the counts that broke the group; and reads what a member shows (found is false: nothing).
+ * */
 void ls_shared_note_miscount(ls_shared *, const ls_miscount *);
 ls_miscount ls_shared_miscount(const ls_shared *, int member);
 /* Has the member come to this call? */

@@ -16,7 +16,7 @@ static size_t offset_of(const ls_call *c, int member, size_t size) {
 
 /* ---- pairwise calls ---- */
 
-/* A count on its way from one member to another, as a number that others don't cancel. */
+/* A hash of a count from one member to another, so that different counts don't cancel. */
 static uint64_t weight(int from, int to, uint64_t count) {
     uint64_t x = ((uint64_t)(uint32_t)from << 32 | (uint32_t)to) * 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 29 ^ count) * 0xbf58476d1ce4e5b9u;
@@ -68,7 +68,7 @@ static extent pair_of(const ls_shared *s, const ls_shared_call *x, int from) {
 
 /* ---- all ---- */
 
-/* What this worker copies from `from`; of reductions, nothing. */
+/* What this worker copies from `from`: nothing in a reduction. */
 static extent part_of(const ls_shared *s, const ls_shared_call *x, int from) {
     const ls_call *c = &x->call;
     int reader = s->rank;
@@ -102,8 +102,8 @@ void ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
 
 /* ---- staged ---- */
 
-/* Of an all-to-all a round takes a part of every block, so that a worker that makes it in place
- * overwrites only what is in its stage already. Elements of a block: */
+/* Elements of each block that a round of an all-to-all takes. A round takes a part of every block,
+ * so that an in-place call overwrites only what is in its stage already. */
 static size_t part_of_blocks(const ls_shared *s, const ls_call *c) {
     return (size_t)HALF / ls_dtype_size(c->dtype) / (size_t)s->size;
 }

@@ -22,8 +22,8 @@ typedef struct ls_virtual_sum {
     const size_t *counts; /* [size] of a reduce-scatter: blocks of the vector; else NULL */
 } ls_virtual_sum;
 
-/* out [counts[rank]] = the sum over all virtual workers of block `rank`; it may be that block of the
- * first of `in`. */
+/* out [counts[rank]] = the sum over all virtual workers of block `rank`; it may be that block of
+ * the first of `in`. */
 ls_status ls_reduce_scatter_virtual_start(ls_group *, const ls_virtual_sum *, ls_request **r_p,
                                           ls_error *);
 

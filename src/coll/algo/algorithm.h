@@ -1,4 +1,4 @@
-/* algorithm.h - what can be asked of a group, and the algorithms that answer.
+/* algorithm.h - the collectives, and the algorithms that carry them out.
  *
  * An algorithm turns a call into one worker's program. It is pure: the same call, rank and size
  * give the same steps, and the programs of all workers fit together. docs/collectives.md has the
@@ -56,7 +56,7 @@ typedef enum ls_collective {
     LS_NCALLS
 } ls_collective;
 
-/* By which function of the library a collective is called, where its own name does not say it. */
+/* The function of the library that makes a collective, where it is not the collective's own. */
 typedef enum ls_call_form { LS_FORM_PLAIN, LS_FORM_SPLIT, LS_FORM_DUP } ls_call_form;
 
 /* The buffers of a call at one worker. */
@@ -73,15 +73,15 @@ typedef struct ls_call {
     ls_dtype dtype;
     ls_op op;
     int root;
-    size_t count;         /* as above; of the even forms: elements of one worker's block */
+    size_t count;         /* as above; in the even forms: elements of one worker's block */
     int V;                /* virtual workers; 0: none, each worker has one input */
-    const int *first;     /* [n + 1] how they are shared out (tree.h); NULL: evenly */
-    size_t stride;        /* elements from one of its inputs to the next */
+    const int *first;     /* [n + 1] the ranges of the workers (tree.h); NULL: even ones */
+    size_t stride;        /* elements from one input of a worker to the next */
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
-    /* Of the pairwise collectives, else 0: every worker has its own, so they are no part of the
+    /* Only in pairwise collectives, else 0. Every worker has its own, so they are no part of the
      * fingerprint. ls_call_sends() and ls_call_receives() read them. */
     const size_t *sends, *receives; /* [n] to and from each; NULL where the root alone has them */
-    size_t own;                     /* of gather-v and scatter-v: to, or from, the root */
+    size_t own;                     /* gather-v and scatter-v: to, or from, the root */
     const int *hosts;               /* [n] a number for each worker's host; NULL: all on one */
     size_t piece; /* elements of a long message's pieces, so that its parts overlap; 0: whole */
     ls_call_mark mark; /* of this worker */
@@ -98,8 +98,9 @@ struct ls_algorithm {
     /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */
     bool (*tree_order)(ls_collective, int n);
     void (*make)(const ls_call *, ls_program *);
-    /* What a call of n workers takes, n >= 2, with elements as they are. nbytes: of the whole vector
-     * in an all-reduce, a reduce, a broadcast or a prefix; else of a worker's block, on average. */
+    /* What a call of n workers takes, n >= 2, with elements as they are. nbytes: of the whole
+     * vector in an all-reduce, a reduce, a broadcast or a prefix; else of a worker's block, on
+     * average. */
     ls_cost (*cost)(const ls_call *, double nbytes, int n);
     /* Seconds of a call over hosts, by the load that the algorithm puts on their network cards:
      * ls_hosts_seconds_near(), ls_hosts_seconds_far() or its own. */
@@ -111,32 +112,32 @@ extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubli
 
 /* NULL-terminated. */
 extern const ls_algorithm *const ls_algorithms[];
-/* Has it this collective at all? */
+/* Does the algorithm have this collective at all? */
 static inline bool ls_algorithm_has(const ls_algorithm *a, ls_collective what) {
     return a->does >> what & 1;
 }
-/* Can it do this call? */
+/* Can the algorithm make this call? */
 bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
 /* What the call takes with n workers; c->hosts is not looked at. */
 ls_cost ls_algorithm_cost(const ls_algorithm *, const ls_call *, int n);
-/* NULL where there is none of that name. */
+/* NULL: there is none of that name. */
 const ls_algorithm *ls_algorithm_named(const char *name);
 
 const char *ls_collective_name(ls_collective); /* "all_reduce" */
 bool ls_collective_from_name(const char *name, ls_collective *what_p);
 bool ls_collective_reduces(ls_collective);
-/* ... those of the workers before? */
+/* Does each worker's result reduce the inputs of the workers before it (and its own)? */
 static inline bool ls_collective_is_prefix(ls_collective what) {
     return what == LS_CALL_SCAN || what == LS_CALL_EXSCAN;
 }
-/* Does each worker say only what it sends to and expects from each? */
+/* Does each worker know only its own counts: what it sends to and expects from each? */
 bool ls_collective_is_pairwise(ls_collective);
-/* Are its sums computed in f32 and rounded once? */
+/* Are the call's sums computed in f32 and rounded once? */
 static inline bool ls_call_widens(const ls_call *c) {
     return c->V == 0 && ls_dtype_is_half(c->dtype);
 }
 
-/* Elements of a pairwise call from worker `me`, whose call it is, to `peer`, and back. */
+/* Elements that worker `me`, whose pairwise call this is, sends to `peer` and expects from it. */
 static inline size_t ls_call_sends(const ls_call *c, int me, int peer) {
     if (c->what == LS_CALL_GATHER_V) return peer == c->root ? c->own : 0;
     if (c->what == LS_CALL_SCATTER_V && me != c->root) return 0;
@@ -186,9 +187,9 @@ size_t *ls_even_offsets(size_t count, int n);
  * latency. */
 size_t ls_call_piece(const ls_call *, int n);
 
-/* Values of hosts_seconds. near: workers exchange with neighbours, most of them on the same host, so
- * that a card carries the bytes of one worker at a time; far: with all others, so that it carries
- * those of all its host's workers. */
+/* Values of hosts_seconds. near: workers exchange with neighbours, most of them on the same host,
+ * so that a card carries the bytes of one worker at a time; far: with all others, so that it
+ * carries those of all its host's workers. */
 double ls_hosts_seconds_near(const ls_algorithm *, const ls_call *, const ls_hosts *);
 double ls_hosts_seconds_far(const ls_algorithm *, const ls_call *, const ls_hosts *);
 
@@ -196,7 +197,7 @@ double ls_hosts_seconds_far(const ls_algorithm *, const ls_call *, const ls_host
 bool ls_tree_order_always(ls_collective, int n);
 bool ls_tree_order_up_to_two(ls_collective, int n); /* a + b is b + a */
 
-/* The average's division, where the call asks for it. */
+/* Divides the sum, where the call asks for an average. */
 void ls_finish_average(const ls_call *, ls_program *, ls_place out, size_t count);
 
 /* The length of the next piece, with `left` elements to go. */

@@ -1,11 +1,12 @@
 /* binomial.c - trees in which a worker's children are at distances 1, 2, 4, ...
  *
  * reduce: in the step of distance d = 1, 2, 4, ... worker r, if r is an odd multiple of d, sends
- * its sum to r - d and is done; else it adds what r + d sends on the right of its own. So worker r
- * comes to hold the sum of [r, r + 2d), and worker 0 the sum of all, in the order of the fixed
- * tree, for any n. It then sends the sum to the root, if that is another. broadcast: the same tree
- * downwards, counted from the root. gather and scatter: the same, with the blocks of a whole
- * subtree in each message. all-reduce: reduce to worker 0, then broadcast.
+ * its sum to r - d and is done; else it adds what r + d sends on the right of its own sum. So
+ * worker r comes to hold the sum of [r, r + 2d), and worker 0 the sum of all, in the order of the
+ * fixed tree, for any n. Worker 0 then sends the sum to the root, if that is another worker.
+ *
+ * broadcast: the same tree downwards, counted from the root. gather and scatter: the same, with the
+ * blocks of a whole subtree in each message. all-reduce: reduce to worker 0, then broadcast.
  *
  *     reduce, broadcast   log2 n messages one after the other (rounded up), n-1 in all
  *     all-reduce          2 log2 n

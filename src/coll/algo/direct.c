@@ -1,15 +1,18 @@
 /* direct.c - every worker sends each part straight to the one that needs it.
  *
  * reduce-scatter: block i of every input goes to worker i, which adds up all of them, piece by
- * piece, in tree order (tree.h, one leaf a worker). Then all-reduce gathers the blocks: each owner
- * sends its block to all others. All other collectives are one message from each source to each
- * destination.
+ * piece, in tree order (tree.h, one leaf a worker). An all-reduce then gathers the blocks: each
+ * owner sends its block to all others. All other collectives are one message from each source to
+ * each destination.
  *
- *     all-reduce      2 (n-1) messages a worker, 2 (n-1)/n of the buffer's bytes
- *     reduce-scatter  n-1 messages, (n-1)/n of the bytes;  all-gather the same
- *     broadcast       scatter, then all-gather: (n-1)/n of the bytes a worker, twice that at the
- * root reduce          reduce-scatter, then each block to the root gather, scatter, all-to-all n-1
- * messages at the root, or at each worker
+ *     all-reduce        2 (n-1) messages a worker, 2 (n-1)/n of the buffer's bytes
+ *     reduce-scatter    n-1 messages, (n-1)/n of the bytes
+ *     all-gather        the same
+ *     broadcast         scatter, then all-gather: (n-1)/n of the bytes a worker, twice that at the
+ *                       root
+ *     reduce            reduce-scatter, then each block to the root
+ *     gather, scatter   n-1 messages at the root
+ *     all-to-all        n-1 messages at each worker
  *
  * With virtual workers each worker sends all its leaves (one, where V / n is a power of two), and
  * the owner finishes the tree over V.
@@ -49,8 +52,8 @@ typedef struct subtotal {
     bool own;
 } subtotal;
 
-/* The sum of node [lo, hi), in `target` if it is given and there is anything to add. Of two inputs
- * of a sum at most one is a leaf of this worker: a cover has no two halves of one node. */
+/* The sum of node [lo, hi), in `target` if it is given and there is anything to add. At most one of
+ * the two inputs of a sum is a leaf of this worker: a cover has no two halves of one node. */
 static subtotal sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
     const ls_node *leaf = &p->leaves->nodes[p->next];
     if (leaf->lo == lo && leaf->hi == hi) {
@@ -261,7 +264,7 @@ static void scatter(const ls_call *c, ls_program *s, const ls_team *t) {
     free(offset);
 }
 
-/* In place what comes waits in TEMP until the block that it replaces has gone. */
+/* In place, a block that arrives waits in TEMP until the block that it replaces has been sent. */
 static void all_to_all(const ls_call *c, ls_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
     bool in_place = s->place.overlap != LS_APART;
@@ -281,8 +284,8 @@ static void all_to_all(const ls_call *c, ls_program *s, const ls_team *t) {
                         ls_at(OUT, (size_t)((me + n - k) % n) * c->count), c->count);
 }
 
-/* Who may have something for each other hear from each other, also where nothing goes: so both
- * sides of a count see it. */
+/* Two workers that may send elements to each other always exchange messages, empty ones too: so
+ * both sides see both counts. */
 static void pairwise(const ls_call *c, ls_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
     size_t *in = LS_NEW_ARRAY(size_t, (size_t)n + 1), *out = LS_NEW_ARRAY(size_t, (size_t)n + 1);
@@ -304,7 +307,8 @@ static void pairwise(const ls_call *c, ls_program *s, const ls_team *t) {
     free(out);
 }
 
-/* What comes from the workers before, and (scan) my own, in the order of the tree over these. */
+/* Sums the inputs of the workers before this one, and (scan) its own, in the order of the tree over
+ * these workers. */
 static void prefix(const ls_call *c, ls_program *s) {
     int me = s->rank, n = c->what == LS_CALL_SCAN ? me + 1 : me;
     ls_place slot = ls_program_temp(s, (size_t)me * c->count), wide = {LS_WIDE, 0};
@@ -424,7 +428,7 @@ const ls_algorithm ls_direct = {.name = "direct",
                                 .cost = direct_cost,
                                 .hosts_seconds = ls_hosts_seconds_far};
 
-/* Sends from IN before OUT is written, where they are one: the waits see to that. */
+/* Where IN and OUT are one, the waits make every send from IN precede the write of OUT. */
 static void make_exchange(const ls_call *c, ls_program *s) {
     const ls_team t = {.size = s->size, .me = s->rank};
     for (int k = 1; k < t.size; k++) ls_program_send(s, (t.me + k) % t.size, IN, c->count);

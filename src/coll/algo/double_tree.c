@@ -1,9 +1,9 @@
 /* double_tree.c - all-reduce on two trees at once, half of the vector on each.
  *
  * In a binary tree the leaves, half of all workers, only send once and receive once, while the
- * inner ones do all the rest. So a second tree is used in which the leaves are inner ones and the
- * other way round, and each tree carries half of the vector, in pieces: up to the root as sums,
- * down as the result.
+ * inner workers carry all the rest. A second tree, in which leaves and inner workers change places,
+ * shares the load: each tree carries half of the vector, in pieces, up to the root as sums and down
+ * as the result.
  *
  * The first tree is the binary tree whose in-order walk is 0, 1, 2, ...: member i hangs below the
  * number that has i's lowest one-bit moved up by one place (or cleared, where there is no such
@@ -11,7 +11,7 @@
  * if n is odd.
  *
  *     all-reduce   up to 2 log2 n pieces one after the other; a worker sends at most 3 times half
- * the bytes, 2 times the bytes on average
+ *                  the bytes, 2 times the bytes on average
  *
  * Order: along the in-order walk of each tree, (left subtree + own) + right subtree. It depends on
  * n.

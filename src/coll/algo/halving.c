@@ -1,22 +1,23 @@
 /* halving.c - recursive halving and doubling: partners at distances 1, 2, 4, ...
  *
  * halving: an all-reduce of long vectors in few messages. Partners at distance 1 exchange halves of
- * the vector and each adds up its own half; then at distance 2 halves of those, and so on; at last
- * each worker has the sum of one part. Then the same steps backwards gather the parts. With the
- * nearest partner first, the sums are those of the fixed tree when n is a power of two. The
- * reduce-scatter begins with the farthest partner instead, so that every worker ends at its own
+ * the vector, and each adds up its own half; partners at distance 2 exchange halves of those, and
+ * so on, until each worker has the sum of one part. The same steps backwards then gather the parts.
+ * With the nearest partner first, the sums are those of the fixed tree when n is a power of two.
+ * The reduce-scatter begins with the farthest partner instead, so that every worker ends at its own
  * block.
  *
  * doubling: the same exchanges, of the whole vector each: log2 n messages, one after the other, for
- * short vectors. All-gather and barrier: in the step of distance d, worker r gets from r + d what
- * that one has, and sends what it has to r - d (modulo n): any n. Scan and exscan: prefix.c.
+ * short vectors. All-gather and barrier, for any n: in the step of distance d, worker r receives
+ * all that r + d has, and sends all that it has to r - d (modulo n). Scan and exscan: prefix.c.
  *
- * Any n: p is the largest power of two in n, and rest = n - p. The first 2 rest workers are pairs:
- * the even one gives its vector to the odd one, waits, and gets the result. The others, and the odd
- * ones, are the p that take part.
+ * Any n: p is the largest power of two in n, and rest = n - p. The first 2 rest workers form pairs:
+ * the even worker sends its vector to the odd one, waits, and receives the result. The odd workers
+ * of the pairs, and all workers behind the pairs, are the p that take part.
  *
- *     halving all-reduce   2 log2 p messages, 2 (p-1)/p of the bytes; a pair's even one 1, its odd
- * one 1 more, with all of the bytes doubling all-reduce  log2 p messages, log2 p times the bytes
+ *     halving all-reduce   2 log2 p messages, 2 (p-1)/p of the bytes; in a pair, the even worker
+ *                          sends 1 message, and the odd one 1 more, each with all of the bytes
+ *     doubling all-reduce  log2 p messages, log2 p times the bytes
  *     doubling all-gather  log2 n messages (rounded up; one more a step where blocks wrap round),
  *                          (n-1)/n of the bytes
  *

@@ -1,10 +1,11 @@
 /* hierarchical.c - first inside each host, then between hosts.
  *
- * The vector is cut into as many parts as the smallest host has workers. Inside each host, part k
- * is reduced at the k-th worker (direct reduce-scatter); then the k-th workers of all hosts
- * all-reduce it (direct); then each host gathers the parts. So each byte crosses between hosts as
- * often as with one worker a host, and all of a host's workers take part in carrying it. broadcast:
- * from the root to one worker of each host, then inside each host (binomial trees).
+ * all-reduce: the vector is cut into as many parts as the smallest host has workers. Inside each
+ * host, part k is reduced at the k-th worker (direct reduce-scatter); then the k-th workers of all
+ * hosts all-reduce it (direct); then each host gathers the parts. So each byte crosses between
+ * hosts as often as with one worker a host, and all of a host's workers share in carrying it.
+ *
+ * broadcast: from the root to one worker of each host, then inside each host (binomial trees).
  *
  *     all-reduce   between hosts, h hosts of m workers: 2 (h-1)/h of 1/m of the bytes a worker;
  *                  inside: 2 (m-1)/m of the bytes

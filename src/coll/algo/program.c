@@ -36,7 +36,7 @@ ls_dtype ls_program_dtype(const ls_program *s, ls_program_buffer b) {
     return b == LS_WIDE ? LS_F32 : s->dtype;
 }
 
-/* Where `in` and `out` share memory, places are told in the outer one, so that overlaps show. */
+/* Where `in` and `out` share memory, places are given in the outer one, so that overlaps show. */
 static ls_place outer(const ls_program *s, ls_place p) {
     if (s->place.overlap == LS_OUT_IN_IN && p.buffer == LS_OUT)
         return (ls_place){LS_IN, p.first + s->place.first};

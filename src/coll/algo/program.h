@@ -7,9 +7,10 @@
  * transport; tests run it over the fake one; its messages and bytes are counted here.
  *
  * Messages from one worker to another are numbered in the order of the sender's program; the
- * receiver's program takes them in the same order, so both number them alike. A step of no elements
- * is left out on both sides, but for counted messages: of those each side knows only its own count,
- * so an empty one is sent, too, and the receiver finds out where they differ (ls_counted_print).
+ * receiver's program takes them in the same order, so both use the same numbers. A step of no
+ * elements is left out on both sides. The exception are counted messages, for which each side knows
+ * only its own count: an empty one is sent, too, and the receiver finds out whether the counts
+ * differ (ls_counted_print).
  *
  * Half precisions: IN, OUT and TEMP hold the call's dtype; WIDE holds f32, in which sums are made.
  */
@@ -45,9 +46,9 @@ typedef struct ls_step {
     int by;           /* of an average */
     ls_place a, b, out;
     size_t count;
-    bool counted; /* of a message: both sides compare what goes between them, to and fro */
-    size_t back;  /* then: elements that go the other way */
-    int nwaits;   /* steps that must be done before */
+    bool counted; /* a message whose two sides compare their counts, of both directions */
+    size_t back;  /* of a counted message: elements that go the other way */
+    int nwaits;   /* steps that must be done before this one */
     int unblocks; /* index into program->edges: the steps that wait for this one, -1 ends */
 } ls_step;
 
@@ -88,7 +89,7 @@ void ls_program_combine(ls_program *, ls_place a, ls_place b, ls_place out, size
 void ls_program_copy(ls_program *, ls_place a, ls_place out, size_t count);
 void ls_program_average(ls_program *, ls_place out, size_t count, int by);
 
-/* Derives who waits for whom. No step may be added after. */
+/* Derives which step waits for which. No step may be added afterwards. */
 void ls_program_finish(ls_program *);
 void ls_program_free(ls_program *);
 

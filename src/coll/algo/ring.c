@@ -114,7 +114,8 @@ static ls_cost cost(const ls_call *c, double nbytes, int n) {
     }
 }
 
-/* Of two workers, the sum of block 1 is x[0] + x[1], that of block 0 x[1] + x[0]: the same bits. */
+/* With two workers, the sum of block 1 is x[0] + x[1], that of block 0 x[1] + x[0]: the same bits.
+ * */
 const ls_algorithm ls_ring = {.name = "ring",
                               .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER |
                                       1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_BROADCAST,

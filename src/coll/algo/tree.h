@@ -26,7 +26,7 @@ typedef struct ls_node {
 /* Where node [lo, hi), hi - lo >= 2, is split. */
 int ls_tree_split(int lo, int hi);
 
-/* The cover of [a, b), from left to right; returns how many nodes. 0 <= a <= b <= V. */
+/* The cover of [a, b), from left to right; returns the number of nodes. 0 <= a <= b <= V. */
 int ls_tree_cover(int V, int a, int b, ls_node nodes[LS_TREE_MAX_COVER]);
 
 /* Virtual workers of worker r of n: [*a_p, *b_p). first [n + 1]: from first[r] to first[r + 1];
@@ -45,14 +45,14 @@ int ls_tree_slots(int V, int a, int b);
 typedef struct ls_leaves {
     int V, n;
     ls_node *nodes; /* [n] */
-    int *worker;    /* [n] who holds it */
-    int *slot;      /* [n] as the how-manieth */
-    int most;       /* leaves of any worker */
+    int *worker;    /* [n] the worker that holds it */
+    int *slot;      /* [n] its number among that worker's leaves */
+    int most;       /* the largest number of leaves that a worker has */
 } ls_leaves;
 
 void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p);
 void ls_leaves_free(ls_leaves *);
-/* How many a worker holds. */
+/* The number of leaves that a worker holds. */
 int ls_leaves_of(const ls_leaves *, int worker);
 
 /* One sum to be finished: the covers of all workers, from left to right. */

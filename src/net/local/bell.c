@@ -1,8 +1,8 @@
 /* bell.c - see bell.h.
  *
- * No wake-up is lost: the sleeper says that it sleeps, then looks for the last time; who rings has
- * stored what is waited for, then looks for a sleeper; a fence stands between the two on both
- * sides. The kernel compares `rung` again before it puts anyone to sleep.
+ * No wake-up is lost: the sleeper sets `sleeping`, then looks for the last time; the ringer stores
+ * what is waited for, then looks for a sleeper; a fence stands between the two on both sides. The
+ * kernel compares `rung` again before it puts anyone to sleep.
  */
 #include "net/local/bell.h"
 
@@ -25,8 +25,7 @@ ls_patience ls_patience_for(int workers, int cores) {
     return (ls_patience){.looks = workers <= cores ? LOOKS : 1, .yields = YIELDS};
 }
 
-/* The thread sanitizer knows no fences; there, an instruction that is one on every processor at
- * hand. */
+/* The thread sanitizer knows no fences; in its builds an atomic addition serves as one. */
 static void fence(void) {
 #if defined(__SANITIZE_THREAD__)
     static _Thread_local atomic_int own;

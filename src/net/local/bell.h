@@ -1,6 +1,6 @@
-/* bell.h - how a worker sleeps until another has done something, in memory that they share.
+/* bell.h - how a worker waits until another has done something, in memory that they share.
  *
- * Anyone rings; the owner looks at what it waits for, and sleeps when it isn't there yet:
+ * Any worker rings; the owner looks at what it waits for, and sleeps when it isn't there yet:
  *
  *     ls_bell_wait(&bell, ready, arg, &patience)
  *
@@ -30,7 +30,7 @@ typedef struct ls_patience {
 /* For `workers` that share `cores` cores. */
 ls_patience ls_patience_for(int workers, int cores);
 
-/* After what the owner waits for was stored. Costs a fence and a load where it does not sleep. */
+/* To be called after storing what the owner waits for. Costs a fence and a load if it is awake. */
 void ls_bell_ring(ls_bell *);
 
 /* Until ready(arg) or timeout_ns (< 0: for ever) has passed; returns the last ready(arg). Only the

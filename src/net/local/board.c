@@ -42,7 +42,7 @@ void ls_board_close(ls_board *b) {
 void ls_board_fail(ls_board *b, const ls_error *e) {
     struct ls_board_note *n = e->code == LS_EPEER || e->code == LS_EABORT ? &b->lost : &b->own;
     int none = 0;
-    if (!e->msg[0]) return; /* another worker tells it */
+    if (!e->msg[0]) return; /* another worker reports it */
     if (!atomic_compare_exchange_strong(&n->state, &none, 1)) return;
     n->error = *e;
     atomic_store(&n->state, 2);

@@ -1,5 +1,5 @@
-/* board.h - what forked workers tell their parent, in memory that they share: where they are, and
- * why they failed.
+/* board.h - what forked workers report to their parent in shared memory: where they are, and why
+ * they failed.
  */
 #ifndef LS_NET_LOCAL_BOARD_H
 #define LS_NET_LOCAL_BOARD_H
@@ -27,7 +27,7 @@ typedef struct ls_board_slot {
     atomic_llong measured;           /* 0: none yet, or compute_ns is being written */
     atomic_int asked;                /* ls_asked, by the parent */
     atomic_int gives_up;             /* by the parent: not after it, but before it is complete */
-    atomic_int leaves;               /* the worker itself was told to leave: it wants no follower */
+    atomic_int leaves;               /* the worker was asked to leave; do not replace it */
     atomic_int renews;               /* it has ended for others to go on */
     /* A worker that stays when its view ends badly (cluster/rest.h). */
     ls_bell bell;
@@ -48,14 +48,14 @@ typedef struct ls_board {
 /* Made before the workers are forked. */
 ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
 void ls_board_close(ls_board *);
-/* As at first, for other workers; what is told of resting stays. */
+/* Resets all but the fields about resting, for other workers. */
 void ls_board_reset(ls_board *);
 
 static inline bool ls_board_recalled(const ls_board_slot *s) {
     return atomic_load_explicit(&s->recalled, memory_order_relaxed) != 0;
 }
 
-/* A worker has failed: the first with a message is kept. */
+/* Records a worker's failure; the first one with a message is retained. */
 void ls_board_fail(ls_board *, const ls_error *);
 /* The first failure of a worker's own. */
 bool ls_board_failed(const ls_board *, ls_error *e_p);

@@ -17,9 +17,9 @@ enum { PAGE = 4096, ALIGN = 128 };
 
 static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
 
-/* From one worker's arena to the next. Like buffers of all workers lie at like places of their
+/* From one worker's arena to the next. The workers' buffers lie at the same places of their
  * arenas and are read in step; 17 pages more keep them from falling into one set of a cache, and
- * from looking alike to the way predictor of AMD's first-level cache, which sees 16 bits of the
+ * from looking the same to the way predictor of AMD's first-level cache, which sees 16 bits of the
  * page number's (Lipp et al., "Take A Way", ASIA CCS 2020): at a distance of 2^28 bytes, sums took
  * seven times as long. */
 static size_t stride(size_t arena_nbytes) { return pages(arena_nbytes) + (size_t)17 * PAGE; }

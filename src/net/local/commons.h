@@ -1,9 +1,9 @@
-/* commons.h - memory that the workers of one host share: where they say what they do, and read each
- * other's buffers.
+/* commons.h - memory that the workers of one host share: they show there what they do, and read
+ * each other's buffers.
  *
  * Threads share ordinary pages, and can read anything of each other. Processes share a memfd: it
  * has no name, so nothing is left behind however they end; they read what lies in it. Each worker
- * has a part of the arena and takes memory from it for itself; places are told as offsets from the
+ * has a part of the arena and takes memory from it for itself; places are given as offsets from the
  * base, since each process maps it where it likes.
  *
  *     head | worker blocks [size] | rings [size][size] | calls [groups][size] | arenas [size]
@@ -36,10 +36,10 @@ typedef struct ls_commons_head {
     uint64_t arena_nbytes; /* of each worker */
     uint64_t workers_at, rings_at, calls_at, arenas_at;
     atomic_int views;                /* of threads, not closed */
-    _Alignas(64) atomic_int aborted; /* by who started the workers */
+    _Alignas(64) atomic_int aborted; /* by the program that started the workers */
 } ls_commons_head;
 
-/* What must outlive its owner for a while; freed with the view (coll/shared.c keeps some). */
+/* Memory that must outlive its owner for a while; freed with the view (coll/shared.c has some). */
 typedef struct ls_commons_kept {
     struct ls_commons_kept *next;
 } ls_commons_kept;
@@ -88,16 +88,16 @@ static inline void *ls_commons_calls(const ls_commons *c, int group, int rank) {
 void *ls_commons_alloc(ls_commons *, size_t nbytes);
 bool ls_commons_free(ls_commons *, void *);
 
-/* Of processes: memory that all of them share beside the commons, each at an address of its own.
- * All attach the same, before any of it is told. It stays the caller's. */
+/* For processes: memory that all of them share beside the commons, each at an address of its own.
+ * All attach the same, before any of it is used. It stays the caller's. */
 void ls_commons_attach(ls_commons *, void *p, size_t nbytes);
 
-/* By a launcher: what waits in a group of these workers ends, with LS_EABORT. */
+/* By a launcher: all waits in groups of these workers end, with LS_EABORT. */
 void ls_commons_call_off(const ls_commons *);
 static inline bool ls_commons_is_called_off(const ls_commons *c) {
     return atomic_load_explicit(&c->head->aborted, memory_order_relaxed) != 0;
 }
-/* By a launcher, when no worker has a view of it: as it was at first. */
+/* By a launcher, when no worker has a view of it: makes it as it was at first. */
 ls_status ls_commons_renew(const ls_commons *, ls_error *);
 
 /* Can the others read [p, p + nbytes)? */

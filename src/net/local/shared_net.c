@@ -2,7 +2,7 @@
  *
  * Every pair of workers has a ring each way. A note in it says "part of message (tag) lies there",
  * or "I have read your part". Notes are taken from the ring at once, so that none blocks those
- * behind it: one whose message has not been asked for is kept aside. After writing, the writer sets
+ * behind it: one whose message has not been asked for is set aside. After writing, the writer sets
  * its bit in the reader's `in_rings` and rings its bell.
  *
  * A part is read where it lies, or from a copy in the sender's arena. Where the arena has no room
