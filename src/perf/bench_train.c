@@ -15,7 +15,7 @@
 
 enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
 
-/* What all workers are given. */
+/* The argument of all workers. */
 typedef struct bench_job {
     ls_host host; /* first */
     const ls_corpus *corpus;
@@ -24,13 +24,13 @@ typedef struct bench_job {
     ls_trace_request trace;
 } bench_job;
 
-/* All workers at once, each on its own threads. */
+/* The peak of all workers at once, each on its own threads. */
 static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
     *peak_p = ls_bench_peak((int)m->run->config.parallel.threads);
     return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);
 }
 
-/* By this worker, in all groups of its world. */
+/* Bytes sent by this worker in all groups of its world. */
 static uint64_t bytes_sent(const ls_member *m) {
     const ls_world *w = &m->worlds[0];
     uint64_t sent = ls_group_counters(w->group).bytes_sent;
@@ -39,7 +39,7 @@ static uint64_t bytes_sent(const ls_member *m) {
     return sent;
 }
 
-/* The most memory that this process ever had. */
+/* The largest memory that this process ever had. */
 static double peak_nbytes(void) {
     struct rusage u;
     return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss * 1024 : 0;
@@ -97,7 +97,7 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     return s;
 }
 
-/* After what is measured, so that tracing costs it nothing. */
+/* Traces steps after the measured ones, so that tracing does not slow these down. */
 static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     int64_t first = b->warmup + b->steps, n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
     ls_tracer tracer = {0};
@@ -153,8 +153,8 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
                              ls_error *e) {
     if (q->trace.path) LS_TRY(ls_timeline_check_path(q->trace.path, e));
     if (q->steps < 1 || q->steps > MAX_STEPS)
-        return ls_fail(e, LS_EINVAL, "%lld steps: 1 to %d are possible", (long long)q->steps,
-                       MAX_STEPS);
+        return ls_fail(e, LS_EINVAL, "%lld steps are not possible; use 1 to %d",
+                       (long long)q->steps, MAX_STEPS);
     ls_corpus corpus;
     ls_run run = {.config = *c};
     bench_job b = {.corpus = &corpus, .report = report, .trace = q->trace};
@@ -179,7 +179,7 @@ typedef struct peak_thread {
     const ls_kernels *k;
     pthread_barrier_t *together;
     int64_t begin_ns, end_ns;
-    float result; /* so that the work is not left out */
+    float result; /* so that the compiler keeps the work */
 } peak_thread;
 
 static void *peak_main(void *arg) {

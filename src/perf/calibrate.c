@@ -1,8 +1,8 @@
 /* calibrate.c - see calibrate.h.
  *
- * The whole list of probes is gone through PASSES times, so that a machine that is slow for a while
- * is not slow at one size alone; each time counts a few rounds of a few milliseconds. The median
- * of all rounds is kept: what is fastest in a round of one kernel is not reached in a step.
+ * The whole list of probes is run PASSES times, so that a machine that is slow for a while does not
+ * affect one size only. Each pass has a few rounds of a few milliseconds. The result is the median
+ * of all rounds: a step does not reach the best time that a kernel has alone.
  */
 #include "perf/calibrate.h"
 
@@ -37,7 +37,7 @@ typedef struct probes {
     int n;
 } probes;
 
-/* Of dw, K is the rows and M a side. */
+/* For dw, K is the number of rows, and M a side of the weights. */
 static void add_products(probes *p, ls_work_kind k) {
     bool dw = k == LS_WORK_PRODUCT_DW;
     const double *first = dw ? side_axis : rows_axis, *last = dw ? rows_axis : side_axis;
@@ -61,7 +61,7 @@ static void list_probes(probes *p) {
     }
 }
 
-/* ---- threads that measure together ---- */
+/* ---- threads that measure at the same time ---- */
 
 typedef struct prober {
     pthread_t thread;
@@ -79,7 +79,7 @@ static double time_runs(ls_probe_bench *b, const ls_probe *p, int64_t runs) {
     return (ls_clock_thread_s() - begin) / (double)runs;
 }
 
-/* All cores do as many runs as one does in a round: they are at work all the time. */
+/* Every core makes as many runs as one alone makes in a round, so all compute all the time. */
 static void run_probe(prober *t, ls_probe_bench *b, int i, int pass) {
     const ls_probe *p = &t->probes->list[i];
     double once = t->alone ? time_runs(b, p, 1) : t->probes->alone[i];
@@ -106,7 +106,7 @@ static void *prober_main(void *arg) {
     return NULL;
 }
 
-/* seconds [probes]: of a run on each of `cores` cores at once. */
+/* seconds [probes]: the time of one run while `cores` cores run the same. */
 static ls_status probe_on(const probes *p, int cores, double *seconds, ls_error *e) {
     prober *threads = LS_NEW_ARRAY(prober, (size_t)cores);
     pthread_barrier_t together;
@@ -164,7 +164,7 @@ static ls_status measure_speeds(ls_machine *m, ls_error *e) {
     return s;
 }
 
-/* ---- what the executor adds to a call ---- */
+/* ---- the executor's overhead per call ---- */
 
 static void measure_overhead(ls_machine *m) {
     enum { TRIES = 20000 };
@@ -185,9 +185,9 @@ static void measure_overhead(ls_machine *m) {
 
 enum { FLOATS = 2 << 20, PLACES = 4, FEW = 64, CARE = 50, CALLS = 15 };
 
-/* In memory that the workers share with their parent. */
+/* The workers write it to memory that they share with their parent. */
 typedef struct results {
-    double start_s, sum_s, copy_s; /* of a call */
+    double start_s, sum_s, copy_s; /* per call */
     ls_link link;
 } results;
 
@@ -293,9 +293,9 @@ static ls_status measure_groups(ls_machine *m, ls_error *e) {
     return s;
 }
 
-/* ---- the whole ---- */
+/* ---- the machine ---- */
 
-/* The processor's name, as the kernel tells it. */
+/* The processor's name, as the kernel reports it. */
 static void find_name(char *name, size_t nbytes) {
     FILE *f = fopen("/proc/cpuinfo", "r");
     char line[256];

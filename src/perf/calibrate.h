@@ -4,9 +4,9 @@
 
 #include "perf/machine.h"
 
-/* Each kind of work on one core, then on all at once; collectives through shared memory, with a
- * worker for each core; the link between two processes, over TCP. Under a minute. *m_p is the
- * caller's, to free. */
+/* Measures each kind of work on one core and on all cores at once, collectives through shared
+ * memory with a worker per core, and the TCP link between two processes. Takes less than a minute.
+ * The caller frees *m_p with ls_machine_free(). */
 ls_status ls_calibrate(ls_machine *m_p, ls_error *);
 
 #endif

@@ -1,4 +1,4 @@
-/* export.h - what bench train works on, as files that another program can train on too.
+/* export.h - the data of bench train, as files on which another program can train too.
  *
  *     DIR/weights.safetensors   the initial weights, by GPT-2's names
  *     DIR/tokens.u32            [steps][batch][context + 1] samples of each step, in order
@@ -9,7 +9,7 @@
 
 #include "train/host.h"
 
-/* Makes the folder; its files are replaced. */
+/* Creates the directory if necessary and replaces these files in it. */
 ls_status ls_export(const ls_host *, const ls_corpus *, int64_t steps, const char *dir, ls_error *);
 
 #endif

@@ -32,7 +32,7 @@ static ls_call call_of(const ls_fabric *f, const ls_fabric_call *x) {
 
 bool ls_fabric_knows(const char *algorithm) { return ls_algorithm_named(algorithm) != NULL; }
 
-/* A thread is busy with messages, with their bytes and with adding; the rest is on the wire. A
+/* A thread handles messages, copies their bytes and adds; the rest of the time is on the wire. A
  * worker that has several partial sums sends them all. */
 ls_fabric_price ls_fabric_price_of(const ls_fabric *f, const ls_fabric_call *x) {
     ls_call c = call_of(f, x);

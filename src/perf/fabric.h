@@ -1,8 +1,8 @@
-/* fabric.h - what a collective takes among hosts whose workers share a network card, predicted.
+/* fabric.h - predicts the time of a collective among hosts whose workers share a network card.
  *
- * The algorithm is the one that a group would choose with such links (choose.h), or a forced one;
- * its price is that of the chooser's model, where the bytes of a busy link are those that the
- * host's card carries for all its workers.
+ * The algorithm is the one that a group would choose for such links (choose.h), or a forced one.
+ * Its price comes from the chooser's model, in which a busy link carries the bytes that the host's
+ * card carries for all its workers.
  */
 #ifndef LS_PERF_FABRIC_H
 #define LS_PERF_FABRIC_H
@@ -14,9 +14,9 @@
 typedef struct ls_fabric {
     int nworkers, host_workers; /* the same on each host */
     int cores;                  /* of a host */
-    ls_link link;               /* inside a host; over the network a worker needs no less */
-    double latency_s, byte_s;   /* of the card, where there are several hosts */
-    const char *algorithm;      /* forced where it can do the call; NULL: the cheapest */
+    ls_link link;             /* inside a host; a worker needs at least as much over the network */
+    double latency_s, byte_s; /* of the network card, if there are several hosts */
+    const char *algorithm;    /* used wherever it can make the call; NULL: the cheapest */
 } ls_fabric;
 
 typedef enum ls_fabric_what {
@@ -34,7 +34,7 @@ typedef struct ls_fabric_call {
 } ls_fabric_call;
 
 typedef struct ls_fabric_price {
-    double cpu_s, wire_s; /* a thread is at work; the rest of the time */
+    double cpu_s, wire_s; /* time in which a thread works; the rest */
     const char *algorithm;
 } ls_fabric_price;
 

@@ -19,7 +19,7 @@ ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast
                      .algorithm = w->algorithm};
 }
 
-/* The step of one worker alone, with what each of the plan's workers has to do. */
+/* The time of a step of one worker alone that has the work of one of the plan's workers. */
 static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_world *w, double *s_p,
                          ls_error *e) {
     ls_config one = *c;
@@ -88,7 +88,7 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
         if (V < n) s.train.virtual_workers = n;
         if (c->train.batch % s.train.virtual_workers)
             return ls_fail(e, LS_EINVAL,
-                           "--strong: train.batch %lld can't be shared out among %d workers; use "
+                           "--strong: train.batch %lld can't be divided among %d workers; use "
                            "numbers of workers that divide it",
                            (long long)c->train.batch, n);
         samples = c->train.batch / s.train.virtual_workers;

@@ -1,39 +1,40 @@
-/* forecast.h - how a config would train on a machine, with any number of workers, predicted. */
+/* forecast.h - predicts how a config would train on a machine, with any number of workers. */
 #ifndef LS_PERF_FORECAST_H
 #define LS_PERF_FORECAST_H
 
 #include "config/config.h"
 #include "perf/sim.h"
 
-/* Machines and what is between them. */
+/* The machines, and the links between them. */
 typedef struct ls_forecast_world {
     const ls_machine *machine;
     int host_workers;         /* 0: all workers on one host */
     double latency_s, byte_s; /* of a host's network card */
-    const char *algorithm;    /* of collectives between hosts; NULL: as a group chooses */
+    const char *algorithm;    /* of collectives between hosts; NULL: the group chooses */
 } ls_forecast_world;
 
 typedef struct ls_forecast {
     int nworkers, nhosts;
     int64_t zero, recompute;
     double step_s, tokens_per_s;
-    double efficiency; /* one worker's step with the same work a worker, over this one's */
+    double efficiency; /* time of one worker's step with the same work per worker, over step_s */
     double exposed_s, comm_s;
     double kinds_s[LS_NACTION_KINDS];
     size_t memory_nbytes;  /* of the worker that needs most */
-    bool fits;             /* in parallel.memory_limit_mb */
-    const char *algorithm; /* of the largest communication; "none" where there is one worker */
+    bool fits;             /* into parallel.memory_limit_mb */
+    const char *algorithm; /* of the largest communication; "none" for one worker */
 } ls_forecast;
 
-/* What a plan of the config runs on. */
+/* The site on which a plan of the config would run. */
 ls_site ls_forecast_site(const ls_config *, const ls_plan *, const ls_forecast_world *);
 
-/* Of a plan that is there, made of that config. */
+/* The forecast for a plan that was made from this config. */
 ls_status ls_forecast_plan(const ls_config *, const ls_plan *, const ls_forecast_world *,
                            ls_forecast *f_p, ls_error *);
 
-/* *c with batch and virtual workers such that each of n workers has what each of `base` workers has
- * in the config; or (strong) with the config's batch and virtual workers enough for n. */
+/* Copies *c with batch and virtual workers scaled so that each of n workers has the work that each
+ * of `base` workers has in the config; or (strong) with the config's batch and enough virtual
+ * workers for n. */
 ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls_config *scaled_p,
                             ls_error *);
 
@@ -45,7 +46,8 @@ typedef struct ls_forecast_list {
     int best; /* the fastest row that fits; -1: none does */
 } ls_forecast_list;
 
-/* A row for each parallel.zero, and one with recompute where memory_limit_mb is exceeded without. */
+/* Makes a row for each parallel.zero, and another with recompute if memory_limit_mb is exceeded
+ * without it. */
 ls_status ls_forecast_rows(const ls_config *, int nworkers, const ls_forecast_world *,
                            ls_forecast_list *list_p, ls_error *);
 

@@ -1,7 +1,7 @@
 /* machine.c - see machine.h.
  *
- * Numbers stand in the file in units that keep them readable: microseconds, nanoseconds a byte,
- * and billions (of operations or elements) a second. A table's keys are its sizes: "64x128x512" or
+ * Numbers in the file have units that keep them readable: microseconds, nanoseconds per byte, and
+ * billions (of operations or elements) per second. A table's keys are its sizes: "64x128x512" or
  * "65536".
  */
 #include "perf/machine.h"
@@ -37,7 +37,7 @@ _Static_assert(sizeof names / sizeof *names == LS_NWORK_KINDS, "a kind of work w
 
 const char *ls_work_name(ls_work_kind k) { return names[k]; }
 
-/* Single numbers: key, where they lie, what a unit is. */
+/* Single numbers: key, offset in ls_machine, unit. */
 static const struct {
     const char *key;
     size_t at;
@@ -80,7 +80,7 @@ void ls_speeds_make(ls_speeds *t, int naxes, const int n[3], const double *const
 
 /* ---- reading ---- */
 
-/* A point of a table, as it stands in the file. */
+/* A point of a table, as in the file. */
 typedef struct point {
     ls_work_kind kind;
     double at[3];
@@ -112,7 +112,7 @@ static bool read_real(const char **text, double low, double high, double *x_p) {
     return true;
 }
 
-/* "64x128x512", or one number. */
+/* Reads "64x128x512", or one number. */
 static bool read_sizes(const char *text, int naxes, double at[3]) {
     for (int a = 0; a < naxes; a++) {
         if (a > 0 && *text++ != 'x') return false;
@@ -125,9 +125,9 @@ static ls_status read_point(reader *r, const ls_yaml_item *item, ls_work_kind k,
     const char *sizes = item->key + strlen(names[k]) + 1, *text = item->value;
     point p = {.kind = k, .line = item->line};
     if (!read_sizes(sizes, naxes_of(k), p.at))
-        return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is no size of %s, such as %s", r->path,
+        return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is not a size of %s, such as %s", r->path,
                        item->line, sizes, names[k], naxes_of(k) == 3 ? "64x128x512" : "65536");
-    static const char wanted[] = "two speeds, alone and with all cores at work, such as '3.1 2.8'";
+    static const char wanted[] = "two speeds, alone and while all cores compute, such as '3.1 2.8'";
     if (!read_real(&text, 1e-9, 1e9, &p.speed.alone) || *text != ' ')
         return bad(r, item, wanted, e);
     if (!read_real(&text, 1e-9, 1e9, &p.speed.busy) || *text) return bad(r, item, wanted, e);
@@ -153,8 +153,7 @@ static ls_status read_whole(const reader *r, const ls_yaml_item *item, limits of
 
 static ls_status twice(const reader *r, const ls_yaml_item *item, bool *seen, ls_error *e) {
     if (*seen)
-        return ls_fail(e, LS_EINVAL, "%s:%d: %.60s stands there twice", r->path, item->line,
-                       item->key);
+        return ls_fail(e, LS_EINVAL, "%s:%d: %.60s occurs twice", r->path, item->line, item->key);
     *seen = true;
     return LS_OK;
 }
@@ -190,13 +189,14 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
         if (strncmp(item->key, names[k], strlen(names[k])) == 0 &&
             dot == item->key + strlen(names[k]))
             return read_point(r, item, (ls_work_kind)k, e);
-    return ls_fail(e, LS_EINVAL,
-                   "%s:%d: '%.60s' is no key of a machine file; there are machine, overhead, "
-                   "shared, links, and a group for each kind of work (docs/simulator.md)",
-                   r->path, item->line, item->key);
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s:%d: '%.60s' is not a key of a machine file; its groups are machine, overhead, "
+        "shared, links, and one for each kind of work (docs/simulator.md)",
+        r->path, item->line, item->key);
 }
 
-/* Puts a size into its axis, in order. */
+/* Inserts a size into its axis, in order. False: the axis is full. */
 static bool add_size(ls_speeds *t, int a, double size) {
     int i = 0;
     while (i < t->n[a] && t->axis[a][i] < size) i++;
@@ -244,8 +244,8 @@ static ls_status fill_table(const reader *r, ls_work_kind k, ls_speeds *t, ls_er
         if (p->kind != k) continue;
         ls_speed *to = &t->points[place_of(t, p->at)];
         if (to->alone > 0)
-            return ls_fail(e, LS_EINVAL, "%s:%d: this size of %s stands there twice", r->path,
-                           p->line, names[k]);
+            return ls_fail(e, LS_EINVAL, "%s:%d: this size of %s occurs twice", r->path, p->line,
+                           names[k]);
         *to = p->speed;
     }
     for (size_t i = 0; i < n; i++)
@@ -318,7 +318,7 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *of
 
 /* ---- speeds ---- */
 
-/* Where x lies in an axis: point *i_p, and so far towards the next. */
+/* Where x is on an axis: at point *i_p, plus the returned fraction of the way to the next. */
 static double find(const ls_speeds *t, int a, double x, int *i_p) {
     int i = 0;
     while (i + 2 < t->n[a] && t->axis[a][i + 1] <= x) i++;
@@ -328,7 +328,7 @@ static double find(const ls_speeds *t, int a, double x, int *i_p) {
     return f < 1 ? f : 1;
 }
 
-/* Seconds a unit of work, with `busy` of the cores at work. */
+/* Seconds per unit of work while `busy` threads compute. */
 static double unit_seconds(const ls_machine *m, const ls_speed *p, int busy) {
     double alone = 1 / p->alone, all = 1 / p->busy;
     if (busy <= 1 && m->cores > 1) return alone;
@@ -336,7 +336,7 @@ static double unit_seconds(const ls_machine *m, const ls_speed *p, int busy) {
     return alone + (all - alone) * (busy - 1) / (m->cores - 1);
 }
 
-/* Of the corners around a point, the mean of logarithms. */
+/* Interpolates the logarithms of the times at the corners around a point. */
 static double interpolate(const ls_machine *m, ls_work_kind k, const double at[3], int busy) {
     const ls_speeds *t = &m->speeds[k];
     int i[3] = {0};

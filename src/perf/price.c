@@ -9,7 +9,8 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
     int n = p->c.nworkers, host = s->host_workers ? s->host_workers : n;
     if (n % host)
         return ls_fail(e, LS_EINVAL,
-                       "%d workers are not a whole number of hosts with %d workers each", n, host);
+                       "%d workers don't fill a whole number of hosts with %d workers each", n,
+                       host);
     ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads};
     r.fabric = (ls_fabric){.nworkers = n,
                            .host_workers = host,
@@ -37,7 +38,7 @@ static double product_s(const ls_pricer *p, const ls_work *w, double rows) {
     return ls_machine_product_s(m, w->kind, M, N, K, p->busy);
 }
 
-/* Of n samples. What is done so often a sample is shared out among threads as it is. */
+/* The time for n samples. Work that is done several times per sample is divided among threads. */
 static double work_s(const ls_pricer *p, const ls_work *w, double n) {
     const ls_machine *m = p->site->machine;
     double threads = p->site->threads;
@@ -50,7 +51,7 @@ static double work_s(const ls_pricer *p, const ls_work *w, double n) {
     return times * ls_machine_pass_s(m, w->kind, w->elements, p->busy);
 }
 
-/* Widening and rounding of what is kept in 16 bits (model/mixed.c), as so many additions. */
+/* Widening and rounding of operands in 16 bits (model/mixed.c), at the speed of additions. */
 static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, double n) {
     const ls_plan_config *c = &p->plan->c;
     double params = 0, rows = n * (double)(l->T * l->C), floats = 0;
@@ -74,7 +75,7 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     return sum + convert_s(p, l, a->kind == LS_BACKWARD, (double)n);
 }
 
-/* A pass over so many floats of the flat buffers. */
+/* A pass over `floats` floats of the flat buffers. */
 static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
     return ls_machine_pass_s(p->site->machine, k, (double)floats / p->site->threads, p->busy);
 }
@@ -88,7 +89,7 @@ static double norm_s(const ls_pricer *p, int worker) {
     return pass_s(p, LS_WORK_SQUARES, floats);
 }
 
-/* Memory that is given back comes to life again with its next use: both are priced here. */
+/* Memory that is given back to the system is faulted in at its next use: both are priced here. */
 static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
     ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
     if (ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && p->site->one)) return 0;
@@ -99,7 +100,7 @@ static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
 
 /* ---- communication ---- */
 
-/* As the executor calls it. */
+/* The collective that the executor calls for the action. */
 static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
     ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers};
@@ -122,7 +123,8 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     return c;
 }
 
-/* Who takes part in it. Of several groups at once, those of a host share its card. */
+/* The workers that take part in it. If several groups communicate at once, those of one host share
+ * its card. */
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     int shards = ls_plan_shards(p->plan), host = f.host_workers;
@@ -136,7 +138,7 @@ static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     return f;
 }
 
-/* Each worker adds its part of all partial sums; of an all-reduce, it writes it to all. */
+/* Each worker adds its part of all partial sums; in an all-reduce it also writes it to all. */
 static ls_price shared_price(const ls_pricer *p, const ls_fabric_call *c, int workers) {
     const ls_machine *m = p->site->machine;
     double n = workers, nbytes = (double)(c->count * ls_dtype_size(c->dtype));
@@ -168,12 +170,12 @@ const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
     return is_shared(p) ? "shared" : ls_fabric_price_of(&f, &c).algorithm;
 }
 
-/* A kind of action that is new has no case, and does not compile. */
+/* A new kind of action without a case here does not compile. */
 static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_plan *plan = p->plan;
     ls_bucket b = {0};
     switch (a->kind) {
-    case LS_LOAD: return (ls_price){0}; /* the loader's thread has it ready */
+    case LS_LOAD: return (ls_price){0}; /* the loader's thread has prepared it */
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: return (ls_price){.cpu_s = layer_s(p, a)};

@@ -1,9 +1,9 @@
-/* price.h - what an action of a plan costs on a machine, by itself.
+/* price.h - the time that an action of a plan takes on a machine, by itself.
  *
- * Computations: the works that a layer declares (model/work.h), at the machine's speeds.
- * Communications: through shared memory each worker adds and copies its part; over a network the
- * algorithm is chosen, or forced, as a group would do it, and priced by the chooser's model
- * (coll/choose.h), with all workers of a host at one network card.
+ * Computation: the work that a layer declares (model/work.h), at the machine's speeds.
+ * Communication: through shared memory each worker adds and copies its part. Over a network the
+ * algorithm is chosen as a group would choose it, or forced, and priced by the chooser's model
+ * (coll/choose.h); all workers of a host share one network card.
  */
 #ifndef LS_PERF_PRICE_H
 #define LS_PERF_PRICE_H
@@ -15,27 +15,27 @@
 /* Where a plan runs. */
 typedef struct ls_site {
     const ls_machine *machine; /* of each host */
-    int host_workers;          /* on each host; 0: all are on one */
-    bool shared;               /* the workers of one host have shared memory; of one host only */
+    int host_workers;          /* on each host; 0: all workers are on one */
+    bool shared;               /* workers share memory; only if all are on one host */
     bool one;                  /* parameters and moments are one copy for all of them */
     int threads;               /* of each worker */
-    bool overlap;              /* a thread for the communication lane */
-    double latency_s, byte_s;  /* of a host's network card: where there are several hosts */
-    const char *algorithm;     /* forced where it can do a call; NULL: the cheapest */
+    bool overlap;              /* the communication lane has a thread of its own */
+    double latency_s, byte_s;  /* of a host's network card, if there are several hosts */
+    const char *algorithm;     /* used wherever it can make a call; NULL: the cheapest */
 } ls_site;
 
-/* A plan on a site, and what all its prices need. */
+/* A plan on a site, with the numbers that all its prices need. */
 typedef struct ls_pricer {
     const ls_plan *plan;
     const ls_site *site;
     ls_fabric fabric;
-    int busy;    /* threads of a host */
+    int busy;    /* threads that compute on a host */
     int nleaves; /* partial sums of a bucket, over all workers */
 } ls_pricer;
 
 typedef struct ls_price {
-    double cpu_s;  /* a thread is at work */
-    double wire_s; /* what is on its way needs none */
+    double cpu_s;  /* a thread works */
+    double wire_s; /* data is on the wire, and no thread works */
 } ls_price;
 
 /* LS_EINVAL: host_workers does not divide the number of workers. */
@@ -43,7 +43,7 @@ ls_status ls_pricer_open(const ls_plan *, const ls_site *, ls_pricer *p_p, ls_er
 
 ls_price ls_price_action(const ls_pricer *, const ls_action *, int worker);
 
-/* Which algorithm a communication takes; "shared" through shared memory. */
+/* The algorithm that a communication uses; "shared" through shared memory. */
 const char *ls_price_algorithm(const ls_pricer *, const ls_action *);
 
 #endif

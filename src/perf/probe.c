@@ -9,9 +9,9 @@
 #include "tensor/gemm.h"
 
 enum {
-    PART = 4 << 20,  /* floats: an operand */
-    RING = 16 << 20, /* floats: where weights are, one after the other ... */
-    PLACES = 24,     /* ... as many as a model has of a size, or as there is room for */
+    PART = 4 << 20,  /* floats of an operand */
+    RING = 16 << 20, /* floats: weights of successive runs, one after the other: */
+    PLACES = 24,     /* at most as many as a model has of one size */
     PARTS = 4,
     WIDTH = 256,  /* of rows */
     WORDS = 2048, /* of logits */
@@ -52,11 +52,11 @@ static bool is_softmax(ls_work_kind k) {
 double ls_probe_units(const ls_probe *p) {
     if (p->kind < LS_NPRODUCTS) return 2.0 * (double)p->M * (double)p->N * (double)p->K;
     if (!is_softmax(p->kind)) return (double)p->n;
-    double first = (double)(p->n - QUERIES); /* the last block of so many keys */
+    double first = (double)(p->n - QUERIES); /* the last block of queries sees this many keys */
     return QUERIES * (first + (QUERIES + 1) / 2.0);
 }
 
-/* The next place in the ring for so many floats. */
+/* The next place in the ring for `floats` floats. */
 static float *next_weights(ls_probe_bench *b, int64_t floats) {
     int64_t places = RING / floats < PLACES ? RING / floats : PLACES;
     return part(b, PARTS) + b->turn++ % places * floats;
@@ -95,7 +95,7 @@ static void run_rows(ls_probe_bench *b, const ls_probe *p) {
         k->column_sum(rows, WIDTH, 0, WIDTH, x, side);
 }
 
-/* In place, again and again: nothing must shrink to numbers that are slow, so it may grow. */
+/* It runs in place again and again. Values grow, since slow denormal numbers must not appear. */
 static void run_softmax(ls_probe_bench *b, const ls_probe *p) {
     const ls_kernels *k = b->compute.k;
     int64_t first = p->n - QUERIES;
@@ -131,7 +131,7 @@ static void run_flat(ls_probe_bench *b, const ls_probe *p) {
     case LS_WORK_ADAMW: k->adamw(p->n, &step, x, y, z, part(b, 3)); break;
     default:
         for (int64_t i = 0; i < p->n; i += 1024) sum += k->sum_squares(1024, x + i);
-        part(b, 3)[0] = sum; /* so that the work is not left out */
+        part(b, 3)[0] = sum; /* so that the compiler keeps the work */
     }
 }
 

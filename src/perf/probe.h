@@ -1,7 +1,7 @@
-/* probe.h - one kind of work, of one size, done once more in the calling thread: to be timed.
+/* probe.h - runs one kind of work of one size in the calling thread, to be timed.
  *
- * Operands are as in training: what a layer has just computed lies where it lay the last time;
- * weights and their gradients are each time at another place, as they are from layer to layer.
+ * Operands are as in training: activations are in the same memory at each run; weights and their
+ * gradients are at another place in each run, as they are from layer to layer.
  */
 #ifndef LS_PERF_PROBE_H
 #define LS_PERF_PROBE_H
@@ -12,10 +12,10 @@
 typedef struct ls_probe {
     ls_work_kind kind;
     int64_t M, N, K; /* of a product */
-    int64_t n;       /* elements of a pass; of softmax, keys: it is done for a block of queries */
+    int64_t n;       /* elements of a pass; for softmax, keys: it runs on a block of queries */
 } ls_probe;
 
-/* What a thread needs. */
+/* The memory and state of a thread. */
 typedef struct ls_probe_bench {
     ls_compute compute; /* of one thread */
     float *memory;
@@ -23,7 +23,7 @@ typedef struct ls_probe_bench {
     int64_t turn;
 } ls_probe_bench;
 
-/* Operations or elements of a probe. */
+/* The number of operations or elements of a probe. */
 double ls_probe_units(const ls_probe *);
 
 ls_status ls_probe_open(ls_probe_bench *, ls_error *);

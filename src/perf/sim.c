@@ -4,26 +4,26 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What the head of a lane does. */
+/* The state of the action at the head of a lane. */
 typedef enum phase {
     IDLE,   /* it may not begin yet */
     POSTED, /* a communication that waits for the other workers */
-    CPU,    /* a thread is at work, or wanted */
-    WIRE,   /* no thread is wanted */
+    CPU,    /* it needs a thread, and may have to wait for it */
+    WIRE,   /* it needs no thread */
 } phase;
 
 typedef struct lane {
     phase phase;
-    double left; /* of the phase, seconds */
+    double left; /* seconds left of the phase */
     double begin;
     double wire; /* of the communication, after its CPU phase */
 } lane;
 
-/* A worker that is followed. */
+/* A simulated worker. */
 typedef struct follower {
     int worker;
     ls_lanes lanes;
-    int at[LS_NLANES]; /* steps complete */
+    int at[LS_NLANES]; /* number of completed actions */
     lane lane[LS_NLANES];
     double compute_s, comm_s, end;
     double kinds_s[LS_NACTION_KINDS];
@@ -35,7 +35,7 @@ typedef struct walk {
     follower *all;
     int n;
     double now;
-    bool crowded; /* threads of both lanes share cores */
+    bool crowded; /* the threads of both lanes share cores */
     ls_sim *out;
     int capacity;
 } walk;
@@ -48,7 +48,7 @@ static bool is_ready(const follower *f, ls_lane l) {
     return f->at[l] < f->lanes.n[l] && f->lanes.steps[l][f->at[l]].wait <= f->at[!l];
 }
 
-/* ---- who is followed ---- */
+/* ---- which workers are simulated ---- */
 
 static void add_follower(walk *w, int worker) {
     follower *f = &w->all[w->n++];
@@ -56,7 +56,7 @@ static void add_follower(walk *w, int worker) {
     ls_plan_project(w->p, worker, &f->lanes);
 }
 
-/* Two numbers that make workers alike. */
+/* Two numbers; workers with the same numbers behave the same. */
 static void kind_of(const ls_plan *p, int worker, int kind[2]) {
     kind[0] = ls_plan_nvws(p, worker);
     kind[1] = ls_plan_sums(p, worker) * 64 + ls_plan_slots(p, worker);
@@ -102,7 +102,7 @@ static void complete(walk *w, follower *f, ls_lane l) {
     f->end = w->now;
 }
 
-/* The head of a lane begins, alone. */
+/* Begins the action at the head of a lane. */
 static void begin(walk *w, follower *f, ls_lane l) {
     ls_price x = ls_price_action(&w->pricer, head_of(w, f, l), f->worker);
     f->lane[l] = (lane){.phase = CPU, .left = x.cpu_s, .begin = w->now, .wire = x.wire_s};
@@ -113,7 +113,7 @@ static bool is_single(const walk *w, const follower *f) {
     return head_of(w, f, LS_LANE_COMM)->worker != LS_ALL_WORKERS;
 }
 
-/* The worker has come to a communication; what only it takes part in begins at once. */
+/* The worker has reached a communication. One without other participants begins at once. */
 static bool post(walk *w, follower *f) {
     lane *l = &f->lane[LS_LANE_COMM];
     if (l->phase != IDLE || !is_ready(f, LS_LANE_COMM)) return false;
@@ -125,8 +125,8 @@ static bool post(walk *w, follower *f) {
     return true;
 }
 
-/* All have posted the same communication: they are at the same one, since its order is the same
- * for all. */
+/* All workers have posted a communication. It is the same one, since its order is the same for
+ * all. */
 static bool meet(walk *w) {
     for (int i = 0; i < w->n; i++)
         if (w->all[i].lane[LS_LANE_COMM].phase != POSTED) return false;
@@ -147,7 +147,7 @@ static bool start_compute(walk *w, follower *f) {
     return true;
 }
 
-/* With one thread, communication that needs it goes first, and only between two computations. */
+/* With one thread, communication that needs it goes first, but only between two computations. */
 static bool start_one(walk *w, follower *f) {
     if (f->lane[LS_LANE_COMPUTE].phase == CPU) return false;
     bool moved = post(w, f);
@@ -162,7 +162,7 @@ static bool start_two(walk *w, follower *f) {
     return start_compute(w, f) || moved;
 }
 
-/* How fast a lane's phase goes on, now. */
+/* The speed at which a lane's phase advances now; 1: full speed. */
 static double rate_of(const walk *w, const follower *f, ls_lane l) {
     bool two = w->pricer.site->overlap;
     phase own = f->lane[l].phase, other = f->lane[!l].phase;
@@ -170,7 +170,7 @@ static double rate_of(const walk *w, const follower *f, ls_lane l) {
     if (own != CPU) return 0;
     if (other != CPU) return 1;
     if (two) return w->crowded ? 0.5 : 1;
-    return l == LS_LANE_COMPUTE; /* communication has come in the middle of a computation */
+    return l == LS_LANE_COMPUTE; /* the communication arrived during a computation */
 }
 
 static double next_event(const walk *w) {
@@ -183,7 +183,7 @@ static double next_event(const walk *w) {
     return least;
 }
 
-/* A lane's phase ends where nothing of it is left. */
+/* Advances a lane's phase, and ends it if nothing of it is left. */
 static void advance(walk *w, follower *f, ls_lane l, double rate, double seconds) {
     lane *x = &f->lane[l];
     x->left -= rate * seconds;

@@ -101,7 +101,7 @@ static void test_wrong(void **state) {
         {"--workers 8,12 --link 1Gb/s,3us --host-workers 8", "12 workers don't fill a whole number"},
         {"-n 4 --host-workers 2", "the link between the hosts is missing; add --link"},
         {"-n 4 --algorithm fast --link 1Gb/s,3us", "'fast' does not exist"},
-        {"--workers 8,9 --strong", "can't be shared out among 9 workers"},
+        {"--workers 8,9 --strong", "can't be divided among 9 workers"},
     };
     char line[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -117,23 +117,24 @@ static void test_wrong(void **state) {
         {"  cores: 4\n", "", "machine.cores is missing"},
         {"cores: 4", "cores: 0", ":4: machine.cores is '0'; a number of cores"},
         {"cores: 4", "cores: many", "a number of cores"},
-        {"cores: 4", "kernels: 4", ":4: 'machine.kernels' is no key of a machine file"},
+        {"cores: 4", "kernels: 4", ":4: 'machine.kernels' is not a key of a machine file"},
         {"  start_us: 1\n", "", "shared.start_us is missing"},
         {"start_us: 1", "start_us: -1", "shared.start_us is '-1'; a number from 0"},
         {"start_us: 1", "start_us: nan", "shared.start_us is 'nan'"},
         {"start_us: 1", "start_us: 1\n  start_us: 1", "twice"},
         {"product:\n  1x1x1: 1 1\n", "", "the speeds of 'product' are missing"},
-        {"product:\n  1x1x1", "product:\n  1x1", "'1x1' is no size of product, such as 64x128x512"},
-        {"product:\n  1x1x1", "product:\n  0x1x1", "is no size of product"},
-        {"product:\n  1x1x1", "product:\n  1x1x1x1", "is no size of product"},
+        {"product:\n  1x1x1", "product:\n  1x1",
+         "'1x1' is not a size of product, such as 64x128x512"},
+        {"product:\n  1x1x1", "product:\n  0x1x1", "is not a size of product"},
+        {"product:\n  1x1x1", "product:\n  1x1x1x1", "is not a size of product"},
         {"product:\n  1x1x1", "product:\n  2x2x2: 1 1\n  1x1x1",
          "product.1x1x2 is missing: the sizes of a product form a grid"},
         {"1x1x1: 1 1", "1x1x1: 1", "two speeds"},
         {"1x1x1: 1 1", "1x1x1: 1 1 1", "two speeds"},
         {"1x1x1: 1 1", "1x1x1: 1 0", "two speeds"},
-        {"adamw:\n  1: 1 1", "adamw:\n  1: 1 1\n  1.0: 1 1", "stands there twice"},
+        {"adamw:\n  1: 1 1", "adamw:\n  1: 1 1\n  1.0: 1 1", "occurs twice"},
         {"adamw:\n  1: 1 1", "adamw:\n  - 1", "is a list"},
-        {"adamw", "adam", "is no key of a machine file"},
+        {"adamw", "adam", "is not a key of a machine file"},
     };
     ls_buf text = {0};
     round_machine_text(&text);
@@ -157,7 +158,7 @@ static void test_hostile(void **state) {
     assert_int_equal(ls_machine_read("/nowhere/machine.yaml", &m, &e), LS_EIO);
     assert_ls_fails(read_text("", &m, &e), LS_EINVAL, "missing", e);
     assert_ls_fails(read_text("[1, 2]\n", &m, &e), LS_EINVAL, "", e);
-    assert_ls_fails(read_text("product: 1\n", &m, &e), LS_EINVAL, "no key", e);
+    assert_ls_fails(read_text("product: 1\n", &m, &e), LS_EINVAL, "not a key", e);
     assert_ls_fails(read_text("a: {b: {c: {d: {e: 1}}}}\n", &m, &e), LS_EINVAL, "", e);
     round_machine_text(&text);
     for (size_t n = 1; n + 1 < text.len; n += 7) { /* cut anywhere but at the last newline */

@@ -384,7 +384,7 @@ static void test_hosts(void **state) {
     ls_plan p = make(&m, &(setting){.n = 8, .V = 8});
     ls_site site = site_of(3);
     assert_ls_fails(ls_sim_run(&p, &site, false, &s, &e), LS_EINVAL,
-                    "8 workers are not a whole number of hosts with 3 workers each", e);
+                    "8 workers don't fill a whole number of hosts with 3 workers each", e);
     ls_plan_free(&p);
     ls_model_free(&m);
 }
