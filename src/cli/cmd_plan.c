@@ -88,7 +88,7 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
     return LS_OK;
 }
 
-/* Two timelines, side by side. */
+/* Compares two timelines. */
 static int diff(const ls_args *a) {
     ls_error e = {0};
     ls_timeline x = {0}, y = {0};
@@ -105,7 +105,7 @@ static int diff(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
-/* Of storage/snapshot.h; it is no worker's. */
+/* The copy of the state for checkpoints (storage/snapshot.h), which belongs to no worker. */
 static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
     if (!ls_run_can_survive(c)) return;
     ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",
@@ -113,7 +113,7 @@ static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
     ls_buf_wrap(out, "of a host, beside its workers; of several, each has a part", 39, 39);
 }
 
-/* All at once could take gigabytes. */
+/* Actions are printed in pieces: all at once could take gigabytes. */
 static void print_actions(const ls_plan *p, int worker) {
     ls_buf out = {0};
     for (int at = 0; at < p->nactions; out.len = 0) {
@@ -123,7 +123,7 @@ static void print_actions(const ls_plan *p, int worker) {
     ls_buf_free(&out);
 }
 
-/* The plan, and its memory. */
+/* Prints the plan and its memory table. */
 static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf out = {0};
     ls_memory memory;
@@ -146,7 +146,7 @@ static void print_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_free(o);
 }
 
-/* What is predicted; false: bad usage. */
+/* What to predict; false: bad usage. */
 static bool read_forecast(const ls_args *a, cli_forecast *o) {
     int64_t host_workers = 0;
     *o = (cli_forecast){.machine = cli_value(a, MACHINE),

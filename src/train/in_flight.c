@@ -24,10 +24,10 @@ struct ls_in_flight {
     pthread_t thread;
     atomic_llong began_ns; /* 0: no step is in flight */
     atomic_llong step;     /* from 1 */
-    /* the thread's */
+    /* used by the thread alone */
     int64_t about; /* the step that the latest line was about */
     double next_s; /* when the next line is due */
-    bool said;     /* that the run waits for it */
+    bool said;     /* it has been logged that the run waits for this step */
 };
 
 /* "0:42", "1:03:10". */
@@ -51,7 +51,7 @@ static void say_stop(ls_in_flight *f, int64_t step, const char *time) {
         (long long)step, time, f->c.stop_s);
 }
 
-/* On a terminal the line is kept up to date; elsewhere lines become rarer. */
+/* On a terminal the line is updated in place; elsewhere the intervals between lines grow. */
 static void look(ls_in_flight *f) {
     int64_t began = atomic_load(&f->began_ns), step = atomic_load(&f->step);
     double seconds = (double)(ls_clock_ns() - began) / 1e9;
@@ -83,7 +83,7 @@ ls_status ls_in_flight_open(const ls_in_flight_config *c, ls_in_flight **f_p, ls
     f->c = *c;
     f->stop_fd = eventfd(0, EFD_CLOEXEC);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles signals */
     int why = f->stop_fd < 0 ? errno : pthread_create(&f->thread, NULL, watch, f);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (why) {

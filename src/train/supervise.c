@@ -221,7 +221,7 @@ static ls_status set_membership(ls_host *h, ls_error *e) {
 static ls_status check_hosts(const ls_host *h, ls_error *e) {
     if (h->run->listen && h->run->join)
         return ls_fail(e, LS_EINVAL,
-                       "--listen is for the first host, --join for the others: give one of them");
+                       "--listen and --join: the first host has --listen, the others have --join");
     if (h->run->hosts && !h->run->listen)
         return ls_fail(e, LS_EINVAL,
                        "--hosts %d is for a host with --listen, which waits for the others",

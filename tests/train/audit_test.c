@@ -1,4 +1,4 @@
-/* audit_test.c - a worker with other parameters, or other data, is found out by name. */
+/* audit_test.c - an audit names the worker with other parameters, or other data. */
 #include "train/audit.h"
 
 #include "base/file.h"
@@ -15,7 +15,7 @@ typedef struct job {
     ls_verdict verdicts[N][8]; /* after steps 0 .. 7 */
 } job;
 
-/* One token is not what it was in memory. */
+/* Tokens that differ from those of the other workers. */
 static uint32_t *damaged(const ls_corpus *c) {
     uint32_t *ids = LS_NEW_ARRAY(uint32_t, c->tokens.n);
     memcpy(ids, c->encoded, c->tokens.n * sizeof *ids);
@@ -87,7 +87,7 @@ static void test_bad_params(void **state) {
     ls_host_free(&j.host);
 }
 
-/* It shows where the culprit is one of the two that compute. */
+/* The difference shows when the culprit is one of the two workers that compute the gradient. */
 static void test_bad_gradient(void **state) {
     (void)state;
     for (int zero = 0; zero <= 3; zero += 3) {

@@ -1,4 +1,4 @@
-/* fit_test.c - what a plan needs, by the formulas of ZeRO, and settings that fit into a limit. */
+/* fit_test.c - the memory of a plan by the formulas of ZeRO; settings that fit into a limit. */
 #include "train/fit.h"
 
 #include <math.h>
@@ -31,8 +31,8 @@ static void near(double got, double want) {
     assert_true(fabs(got - want) <= 0.05 * want);
 }
 
-/* Bytes a parameter, beside what comes and goes: in f32 16, 8 + 8/N, 4 + 12/N and 16/N; in mixed
- * precision, with f32 masters, 16, 4 + 12/N, 2 + 14/N and 16/N. */
+/* Bytes per parameter, without what a step frees: in f32 16, 8 + 8/N, 4 + 12/N and 16/N; in
+ * mixed precision, with f32 masters, 16, 4 + 12/N, 2 + 14/N and 16/N. */
 static void check_formulas(const char *compute) {
     bool mixed = strcmp(compute, "train.compute=f32") != 0;
     static const char *const zeros[] = {"parallel.zero=0", "parallel.zero=1", "parallel.zero=2",
@@ -72,7 +72,7 @@ static void test_formulas(void **state) {
     check_formulas("train.compute=f16");
 }
 
-/* What is asked to fit does, and costs more the less there is. */
+/* The settings found fit into the limit, and cost more with a lower one. */
 static void test_find(void **state) {
     (void)state;
     static const char *const sets[] = {"parallel.transport=tcp", "train.micro_batch=2",
@@ -122,7 +122,7 @@ static ls_fit automatic(ls_config c, double limit_mb) {
                     .nbytes = memory_of(&c, 2, &flat).peak};
 }
 
-/* As little as the limit asks for, and the least memory where none meets it. */
+/* As little recompute as the limit asks for; the least memory where none meets it. */
 static void test_auto(void **state) {
     (void)state;
     static const char *const sets[] = {"parallel.transport=tcp", "train.virtual_workers=2",

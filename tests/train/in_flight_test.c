@@ -1,4 +1,4 @@
-/* in_flight_test.c - what is said of a step that takes long, and of one that is waited for. */
+/* in_flight_test.c - log lines about a step that takes long, and about one that the run awaits. */
 #include "train/in_flight.h"
 
 #include <unistd.h>

@@ -113,7 +113,7 @@ static void test_sharding(void **state) {
     same(train(4, zero[2], "parallel.prefetch=3", "parallel.bucket_mb=0.02"));
 }
 
-/* Groups of workers that each have one copy of what is sharded. */
+/* Groups of workers; each group has one copy of what is sharded. */
 static void test_groups(void **state) {
     (void)state;
     static const char TWO[] = "parallel.shard_group=2";
