@@ -127,7 +127,7 @@ def attack_starts(a):
 
 def attack_user(a):
     if os.geteuid() != 0 or not shutil.which("setpriv"):
-        print("skipped: user (another user can't be made: not root, or no setpriv)")
+        print("skipped: another user: it takes root and setpriv")
         return
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     run = a.path("mine")
@@ -137,7 +137,7 @@ def attack_user(a):
     faults = os.path.join(os.path.dirname(a.program), "tests", "libfaults.so")
     env = {"LD_PRELOAD": faults, "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
     if not os.path.exists(faults):
-        print("skipped: user (%s is not built)" % faults)
+        print("skipped: another user: %s is not built" % faults)
         return
     os.umask(0)  # no protection may depend on it
     words = ["train", "configs/tiny.yaml", "-n", "2", "-o", run] + SMALL

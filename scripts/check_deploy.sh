@@ -10,8 +10,7 @@ lockstep=$PWD/build/lockstep
 faults=$PWD/build/tests/libfaults.so # slows a run down while there is a file RUN.pace (tests/cli/faults.c)
 n=3
 . scripts/netns.sh
-
-hash_of() { "$@" ckpt hash "$run" 2>/dev/null | sed -n 's/^weights //p'; }
+. scripts/runs.sh
 
 # ---- the manifests ----
 
@@ -47,7 +46,7 @@ in_image() {
 }
 run=$dir/alone
 "$lockstep" train configs/tiny.yaml -n 1 -o "$run" >"$dir/out.alone" 2>&1
-want=$(hash_of "$lockstep")
+want=$(hash_of "$run")
 if ! docker info >/dev/null 2>&1 && ! $podman image exists $base 2>/dev/null &&
     ! $podman pull -q $base >"$dir/why" 2>&1; then
     result 77 "the image" "no engine that has or reaches $base: $(tail -n 1 "$dir/why")"
@@ -86,7 +85,7 @@ nodes="a a b"
 run=$dir/reference
 sh -c "$(sed -n 's/^exec \(lockstep .*\)/\1/p' "$dir/command" | sed "s|lockstep|$lockstep|; s|$dir/runs/mine|$run|") -n 1" \
     >"$dir/out.reference" 2>&1
-want=$(hash_of "$lockstep")
+want=$(hash_of "$run")
 run=$dir/runs/mine
 
 # One life of pod I: the program is process 1 of its own numbers.
@@ -112,7 +111,6 @@ program_of() { # program_of I: the process of pod I, by its environment
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "RANK=$1" && echo "$p"
     done | tail -n 1
 }
-has_lines() { [ "$(cat "$run/metrics.jsonl" 2>/dev/null | wc -l)" -ge "$1" ]; }
 has_turns() { [ "$(cat "$dir/out.pod0" 2>/dev/null | grep -c 'going on from')" -ge "$1" ]; }
 
 echo 150 >"$run.pace"
@@ -120,14 +118,14 @@ for i in 0 1 2; do
     pod $i &
     echo $! >"$dir/pid.pod$i"
 done
-await 120 has_lines 155
+await 120 has_lines "$run" 155
 kill -9 "$(program_of 1)"
-await 120 has_turns 1 && await 60 has_lines 165
+await 120 has_turns 1 && await 60 has_lines "$run" 165
 kill -TERM "$(program_of 2)"
 await 120 has_turns 2
 rm -f "$run.pace"
 wait $(cat "$dir"/pid.pod*)
-got=$(hash_of "$lockstep")
+got=$(hash_of "$run")
 grep -qx 75 "$dir/codes.2" && [ -n "$want" ] && [ "$got" = "$want" ] && "$lockstep" ckpt ledger "$run" >"$dir/out.ledger" 2>&1
 result $? "three pods on two nodes, one killed, one asked to leave: the weights of one worker (exit codes: $(
     for i in 0 1 2; do echo "pod $i:" $(cat "$dir/codes.$i"); done | paste -sd';'))"

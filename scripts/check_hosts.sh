@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 lockstep=${BUILD:-build}/lockstep
 n=${HOSTS:-3}
 if [ ! -x "$lockstep" ]; then
-    echo "skipped: hosts ($lockstep is not built)"
-    exit 0
+    echo "hosts: $lockstep is not built: make build-tests" >&2
+    exit 1
 fi
 . scripts/netns.sh
 

@@ -12,8 +12,8 @@ n=4
 limit=20 # seconds until all know that one is lost
 
 if [ ! -x "$worker" ]; then
-    echo "skipped: hosts ($worker is not built)"
-    exit 0
+    echo "hosts: $worker is not built: make build-tests" >&2
+    exit 1
 fi
 . scripts/netns.sh
 

@@ -19,7 +19,7 @@ trap clean EXIT
 trap 'exit 1' INT TERM HUP
 
 if ! ip netns add $tag-0 2>"$dir/why"; then
-    echo "skipped: no network namespaces: $(cat "$dir/why")"
+    echo "skipped: a link between hosts: no network namespaces: $(cat "$dir/why")"
     exit 0
 fi
 ip netns add $tag-1
@@ -37,7 +37,7 @@ limit() { # limit RATE: both ways
     done
 }
 if ! limit 1gbit 2>"$dir/why"; then
-    echo "skipped: no tbf: $(cat "$dir/why")"
+    echo "skipped: a link between hosts: no tbf: $(cat "$dir/why")"
     exit 0
 fi
 

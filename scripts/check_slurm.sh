@@ -10,6 +10,7 @@ lockstep=$PWD/build/lockstep
 faults=$PWD/build/tests/libfaults.so # slows a run down while there is a file RUN.pace (tests/cli/faults.c)
 n=4
 . scripts/netns.sh
+. scripts/runs.sh
 . scripts/slurm_cluster.sh
 
 for program in munged slurmctld slurmd srun; do
@@ -27,7 +28,6 @@ train() { # train RUN: the words after srun
     echo "$lockstep train configs/tiny.yaml $sets -o $1"
 }
 
-hash_of() { "$lockstep" ckpt hash "$1" 2>/dev/null | awk '{print $NF}' | tail -n 1; }
 $(train "$dir/alone") -n 1 >"$dir/out.alone" 2>&1 || { result 1 "one worker, without Slurm"; finish; }
 want=$(hash_of "$dir/alone")
 echo "weights of one worker: $want"
@@ -44,8 +44,6 @@ check() { # check NAME RUN
     result $? "$1"
     rm -f "$dir"/out.*
 }
-lines_of() { cat "$1/metrics.jsonl" 2>/dev/null | wc -l; }
-has_lines() { [ "$(lines_of "$1")" -ge "$2" ]; } # has_lines RUN N
 state_of() { on_cluster squeue -h -j "$1" -o %T 2>/dev/null; }
 has_ended() { [ -z "$(state_of "$1")" ] || [ "$(state_of "$1")" = COMPLETING ]; }
 is_complete() { [ "$(hash_of "$1")" = "$want" ]; }

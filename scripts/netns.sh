@@ -8,7 +8,7 @@ key=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 result() { # result STATUS NAME [why]
     case $1 in
     0) passed=$((passed + 1)); echo "passed: $2" ;;
-    77) skipped=$((skipped + 1)); echo "skipped: $2 ($3)" ;;
+    77) skipped=$((skipped + 1)); echo "skipped: $2: $3" ;;
     *) failed=$((failed + 1)); echo "failed: $2" >&2; cat "$dir"/out.* >&2 ;;
     esac
 }
