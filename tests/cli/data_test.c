@@ -12,13 +12,6 @@ static const char THREADS[] = " --set parallel.transport=thread";
 
 static char peace[256]; /* what `ckpt hash` says */
 
-/* Lines of the shell, in the test's folder; $r is the run's directory. */
-static void shell(const char *run, const char *what) {
-    char line[1024];
-    snprintf(line, sizeof line, "cd %s && r=%s/%s && %s", folder, folder, run, what);
-    if (system(line) != 0) fail_msg("%s", line);
-}
-
 static void train(const char *run, const char *more, int code, const char *says) {
     char line[512];
     snprintf(line, sizeof line, START, run, more);
@@ -30,7 +23,7 @@ static int make_runs(void **state) {
     if (folder_make(state) != 0) return -1;
     train("peace", "", 0, NULL);
     hash_of("peace", peace);
-    shell("peace", "tr a-y b-z < $OLDPWD/LICENSE > other.txt");
+    shell_of_run("peace", "tr a-y b-z < $OLDPWD/LICENSE > other.txt");
     char more[128];
     snprintf(more, sizeof more, " --set data.path=%s/other.txt", folder);
     train("another", more, 0, NULL);
@@ -68,8 +61,8 @@ static void harmed(const char *run, const char *more, const char *harm, const ch
     snprintf(line, sizeof line, START, run, more);
     program p = program_start(line, 0);
     wait_for_step_21(run);
-    shell(run, "cp -p $r/tokens.bin saved.bin");
-    shell(run, harm);
+    shell_of_run(run, "cp -p $r/tokens.bin saved.bin");
+    shell_of_run(run, harm);
     let_go(run);
     int code = program_end(&p, &output);
     if (code != 1 || !strstr(output, says) || !strstr(output, "tokens.bin: ") ||
@@ -81,7 +74,7 @@ static void harmed(const char *run, const char *more, const char *harm, const ch
 /* All that it has saved was made of the right tokens, and with them it goes on. */
 static void goes_on(const char *run, const char *more) {
     char args[128];
-    shell(run, "cp saved.bin $r/tokens.bin");
+    shell_of_run(run, "cp saved.bin $r/tokens.bin");
     snprintf(args, sizeof args, "%s --resume", more);
     train(run, args, 0, "going on from");
     has_bits_of_peace(run);
@@ -143,8 +136,8 @@ static void test_killed_and_exchanged(void **state) {
     snprintf(line, sizeof line, START, "killed", "");
     program p = program_start(line, 0);
     wait_for_step_21("killed");
-    shell("killed",
-          "cp -p $r/tokens.bin saved.bin && cp another/tokens.bin x && mv x $r/tokens.bin");
+    shell_of_run("killed",
+                 "cp -p $r/tokens.bin saved.bin && cp another/tokens.bin x && mv x $r/tokens.bin");
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[1], SIGKILL);
     let_go("killed");
@@ -157,8 +150,8 @@ static void test_killed_and_exchanged(void **state) {
 /* ---- between the parts of a run ---- */
 
 static void copy_half(const char *run, const char *harm) {
-    shell(run, "cp -r peace $r && rm -r $r/checkpoints/step-60");
-    shell(run, harm);
+    shell_of_run(run, "cp -r peace $r && rm -r $r/checkpoints/step-60");
+    shell_of_run(run, harm);
 }
 
 static void test_other_tokenizer(void **state) {
@@ -184,7 +177,7 @@ static void test_old_run(void **state) {
     train("old", " --resume", 0, "going on from");
     has_bits_of_peace("old");
     assert_true(file_exists("old/corpus.json"));
-    shell("old", "rm -r $r/checkpoints/step-60 && cp another/tokens.bin $r");
+    shell_of_run("old", "rm -r $r/checkpoints/step-60 && cp another/tokens.bin $r");
     train("old", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
 }
 
@@ -208,10 +201,10 @@ static void test_deleted(void **state) {
     restored("neither", "rm $r/tokens.bin $r/*.json", "",
              "corpus.json: was missing; restored from");
     snprintf(more, sizeof more, " --set data.path=%s/moved.txt", folder);
-    shell("moved", "cp $OLDPWD/LICENSE moved.txt");
+    shell_of_run("moved", "cp $OLDPWD/LICENSE moved.txt");
     restored("moved", "rm $r/tokens.bin", more, "made again from");
     copy_half("old-deleted", OLD);
-    shell("old-deleted", "rm $r/tokens.bin");
+    shell_of_run("old-deleted", "rm $r/tokens.bin");
     train("old-deleted", " --resume", 0, "tokens.bin: was missing; made again from LICENSE");
     has_bits_of_peace("old-deleted");
 }
@@ -233,7 +226,7 @@ static void test_deleted_and_text_changed(void **state) {
     train("changed", " --resume", 0, "made again from LICENSE");
     has_bits_of_peace("changed");
     copy_half("old-changed", OLD);
-    shell("old-changed", "rm $r/tokens.bin");
+    shell_of_run("old-changed", "rm $r/tokens.bin");
     train("old-changed", more, 1, "is not the text that it was made from");
     train("old-changed", " --resume", 0, "made again from LICENSE");
     has_bits_of_peace("old-changed");
@@ -248,7 +241,7 @@ static void test_deleted_and_killed(void **state) {
     snprintf(line, sizeof line, START, "gone", "");
     program p = program_start(line, 0);
     wait_for_step_21("gone");
-    shell("gone", "rm $r/tokens.bin $r/tokenizer.json");
+    shell_of_run("gone", "rm $r/tokens.bin $r/tokenizer.json");
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[0], SIGKILL);
     let_go("gone");

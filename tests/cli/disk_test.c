@@ -15,13 +15,6 @@ static const char THREADS[] = " --set parallel.transport=thread";
 
 static char peace[256]; /* what `ckpt hash` says */
 
-/* Lines of the shell, in the test's folder; $r is the run's. */
-static void shell(const char *run, const char *what) {
-    char line[1024];
-    snprintf(line, sizeof line, "cd %s && r=%s/%s && %s", folder, folder, run, what);
-    if (system(line) != 0) fail_msg("%s", line);
-}
-
 static program start(const char *run, int steps, const char *more, const char *faults) {
     char line[512], held[128];
     snprintf(held, sizeof held, "%s/held", folder);
@@ -36,20 +29,10 @@ static program start(const char *run, int steps, const char *more, const char *f
 /* Goes on from a copy of the run of 10 steps; the program's exit code. */
 static int go_on(const char *run, const char *more, const char *faults, char **output_p) {
     char args[128];
-    shell(run, "cp -r base $r");
+    shell_of_run(run, "cp -r base $r");
     snprintf(args, sizeof args, "%s --resume", more);
     program p = start(run, 60, args, faults);
     return program_end(&p, output_p);
-}
-
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *s = text; (s = strstr(s, what)); s++) n++;
-    return n;
-}
-
-static void says(const char *output, const char *what) {
-    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
 }
 
 static void verify(const char *run, const char *step) {
@@ -105,9 +88,9 @@ static void beside(const char *kind, const char *more) {
         snprintf(rule, sizeof rule, faults[i][0], 30);
         int code = go_on(run, more, rule, &output);
         if (code != 0) fail_msg("%s: exit code %d:\n%s", rule, code, output);
-        says(output, "lockstep: the checkpoint of step 30 failed: ");
-        says(output, faults[i][1]);
-        assert_int_equal(count(output, "failed"), 1);
+        must_say(output, "lockstep: the checkpoint of step 30 failed: ");
+        must_say(output, faults[i][1]);
+        assert_int_equal(count_of(output, "failed"), 1);
         free(output);
         snprintf(rule, sizeof rule, "%s/checkpoints/step-30", run);
         assert_false(file_exists(rule));
@@ -134,12 +117,12 @@ static void at_last(const char *kind, const char *more) {
         snprintf(rule, sizeof rule, faults[i][0], 60);
         int code = go_on(run, more, rule, &output);
         if (code != 1) fail_msg("%s: exit code %d:\n%s", rule, code, output);
-        says(output, faults[i][1]);
+        must_say(output, faults[i][1]);
         snprintf(there, sizeof there,
                  "lockstep: the checkpoint of step 60 could not be written; the newest good one is "
                  "%s/%s/checkpoints/step-30\n",
                  folder, run);
-        says(output, there);
+        must_say(output, there);
         free(output);
         verify(run, "10");
         verify(run, "");
@@ -158,8 +141,8 @@ static void test_read_only(void **state) {
     (void)state;
     char *output = NULL;
     assert_int_equal(go_on("read-only", "", "any checkpoints EROFS 0", &output), 1);
-    says(output, "the checkpoint of step 30 failed: ");
-    says(output, "read-only/checkpoints/step-10\n");
+    must_say(output, "the checkpoint of step 30 failed: ");
+    must_say(output, "read-only/checkpoints/step-10\n");
     free(output);
     ends_well("read-only", "10");
 }
@@ -169,8 +152,8 @@ static void test_unsynced(void **state) {
     (void)state;
     char *output = NULL;
     assert_int_equal(go_on("unsynced", "", "fsync /checkpoints$ EIO 0", &output), 1);
-    says(output, "the checkpoint of step 30 failed: ");
-    says(output, "checkpoints: can't be synced: Input/output error");
+    must_say(output, "the checkpoint of step 30 failed: ");
+    must_say(output, "checkpoints: can't be synced: Input/output error");
     free(output);
     verify("unsynced", "10");
     verify("unsynced", "30");
@@ -184,15 +167,15 @@ static void test_metrics(void **state) {
                                "to be written is kept until it can be";
     char got[256], *output = NULL;
     assert_int_equal(go_on("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
-    assert_int_equal(count(output, told), 1);
-    assert_int_equal(count(output, "metrics.jsonl: is written again"), 1);
+    assert_int_equal(count_of(output, told), 1);
+    assert_int_equal(count_of(output, "metrics.jsonl: is written again"), 1);
     free(output);
     expect("ckpt ledger @/waits", 0, ": clean: 60 steps");
     hash_of("waits", got);
     assert_string_equal(got, peace);
     assert_int_equal(go_on("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
-    assert_int_equal(count(output, told), 1);
-    says(output, "metrics.jsonl: can't be written: No space left on device\n");
+    assert_int_equal(count_of(output, told), 1);
+    must_say(output, "metrics.jsonl: can't be written: No space left on device\n");
     free(output);
     verify("waits-long", "60");
 }
@@ -203,8 +186,8 @@ static void test_full(void **state) {
     char *output = NULL;
     int code = go_on("full", "", "write full ENOSPC 7; write .step- ENOSPC 0", &output);
     assert_int_equal(code, 1);
-    says(output, "the checkpoint of step 30 failed: ");
-    says(output, "full/checkpoints/step-10\n");
+    must_say(output, "the checkpoint of step 30 failed: ");
+    must_say(output, "full/checkpoints/step-10\n");
     free(output);
     ends_well("full", "10");
 }
@@ -243,13 +226,13 @@ static void test_crash_before_latest(void **state) {
         snprintf(run, sizeof run, "unlinked-%d", i);
         assert_int_equal(go_on(run, " --set checkpoint.every=0", rules[i], &output), 128 + SIGKILL);
         free(output);
-        shell(run, "test $(readlink $r/checkpoints/latest) = step-10");
+        shell_of_run(run, "test $(readlink $r/checkpoints/latest) = step-10");
         verify(run, "60");
         snprintf(line, sizeof line, START, run, 60, " --resume");
         expect(line, 0, "is complete: step 60 of 60");
         snprintf(line, sizeof line, START, run, 70, " --resume");
         expect(line, 0, "/checkpoints/step-60\n");
-        shell(run, "test $(readlink $r/checkpoints/latest) = step-70");
+        shell_of_run(run, "test $(readlink $r/checkpoints/latest) = step-70");
     }
 }
 
@@ -275,7 +258,7 @@ static void test_torn_manifest(void **state) {
                  "cp -r peace $r && f=$r/checkpoints/step-60/manifest.json && %s && "
                  "cp -r $r $r-copy",
                  tears[i]);
-        shell(run, tear);
+        shell_of_run(run, tear);
         snprintf(line, sizeof line, "ckpt verify @/%s", run);
         expect(line, 1, "manifest.json");
         snprintf(line, sizeof line, START, run, 60, " --resume");
@@ -292,9 +275,10 @@ static void test_torn_manifest(void **state) {
 static void test_keep(void **state) {
     (void)state;
     char line[512];
-    shell("kept",
-          "cp -r peace $r && rm -r $r/checkpoints/step-30 && "
-          "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
+    shell_of_run(
+        "kept",
+        "cp -r peace $r && rm -r $r/checkpoints/step-30 && "
+        "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
     snprintf(line, sizeof line, START, "kept", 40,
              " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
     expect(line, 0, "passed over");
@@ -314,9 +298,9 @@ static void test_torn_latest(void **state) {
         snprintf(tear, sizeof tear,
                  "cp -r peace $r && rm -r $r/checkpoints/step-60 && l=$r/checkpoints/latest && %s",
                  tears[i]);
-        shell(run, tear);
+        shell_of_run(run, tear);
         ends_well(run, "30");
-        if (i < 3) shell(run, "test $(readlink $r/checkpoints/latest) = step-60");
+        if (i < 3) shell_of_run(run, "test $(readlink $r/checkpoints/latest) = step-60");
     }
 }
 
@@ -325,12 +309,12 @@ static void test_torn_latest(void **state) {
 /* While the checkpoint of step 30 is about to be written, `harm` is done; the exit code. */
 static int harm(const char *run, const char *more, const char *how, char **output_p) {
     char args[128];
-    shell(run, "cp -r base $r");
+    shell_of_run(run, "cp -r base $r");
     snprintf(args, sizeof args, "%s --resume", more);
     program p = start(run, 60, args, "mkdir .step-30 HOLD 0");
     wait_for_file("held");
-    shell(run, how);
-    shell(run, "rm held");
+    shell_of_run(run, how);
+    shell_of_run(run, "rm held");
     return program_end(&p, output_p);
 }
 
@@ -338,17 +322,17 @@ static int harm(const char *run, const char *more, const char *how, char **outpu
 static void test_gone_and_killed(void **state) {
     (void)state;
     char got[256], *output = NULL;
-    shell("both", "cp -r base $r");
+    shell_of_run("both", "cp -r base $r");
     program p = start("both", 60, " --resume", "mkdir .step-30 HOLD 0");
     wait_for_file("held");
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 2);
-    shell("both", "rm -r $r");
+    shell_of_run("both", "rm -r $r");
     kill(pids[1], SIGKILL);
-    shell("both", "rm held");
+    shell_of_run("both", "rm held");
     assert_int_equal(program_end(&p, &output), 0);
-    says(output, "worker 1 was killed");
-    says(output, "was taken away; it is made again");
+    must_say(output, "worker 1 was killed");
+    must_say(output, "was taken away; it is made again");
     free(output);
     verify("both", "60");
     hash_of("both", got);
@@ -359,7 +343,7 @@ static void gone(const char *run, const char *more, const char *how, const char 
     char got[256], *output = NULL;
     int code = harm(run, more, how, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    says(output, told);
+    must_say(output, told);
     free(output);
     verify(run, "60");
     hash_of(run, got);
@@ -384,12 +368,12 @@ static void test_gone(void **state) {
     }
     assert_int_equal(harm("a-file", "", "rm -r $r/checkpoints && echo > $r/checkpoints", &output),
                      1);
-    says(output, "the checkpoint of step 60 could not be written; there is no good one\n");
+    must_say(output, "the checkpoint of step 60 could not be written; there is no good one\n");
     free(output);
     snprintf(line, sizeof line, START, "a-file", 60, " --resume");
     expect(line, 1, "a-file/checkpoints: can't be read: Not a directory");
     assert_int_equal(harm("others", "", "mv $r $r-away && cp -r base $r", &output), 1);
-    says(output, "others: is the folder of another run now");
+    must_say(output, "others: is the folder of another run now");
     free(output);
     verify("others", "10");
 }

@@ -102,20 +102,14 @@ static void test_torchrun(void **state) {
     assert_string_equal(want, got);
 }
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *s = text; (s = strstr(s, what)); s++) n++;
-    return n;
-}
-
 /* What is wrong is told once where all can see it, and ends all. */
 static void test_wrong(void **state) {
     (void)state;
     char *output = NULL;
     if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
     assert_int_not_equal(shell(AS_TORCHRUN("@/one"), &output), 0);
-    assert_int_equal(count(output, "exists already; go on from it with --resume"), 1);
-    assert_int_equal(count(output, "lockstep:"), 1);
+    assert_int_equal(count_of(output, "exists already; go on from it with --resume"), 1);
+    assert_int_equal(count_of(output, "lockstep:"), 1);
     free(output);
     expect_shell(AS_TORCHRUN("@/never -n 2"), false, "the launcher has started 3 workers");
     expect_shell(AS_TORCHRUN("@/never --set parallel.transport=thread"), false,
@@ -136,8 +130,9 @@ static void once(const char *launcher, const char *command, const char *says) {
         code = shell(line, &output);
         if (strstr(output, "lockstep:")) break;
     }
-    if (code == 0 || count(output, "lockstep: ") - count(output, "ended with exit code") != 1 ||
-        count(output, says) != 1)
+    if (code == 0 ||
+        count_of(output, "lockstep: ") - count_of(output, "ended with exit code") != 1 ||
+        count_of(output, says) != 1)
         fail_msg("%s\nexit code %d; output:\n%s\nexpected once: %s", line, code, output, says);
     free(output);
 }
@@ -216,10 +211,6 @@ static char *launched(const char *launch, const char *run, int steps, const char
     return output;
 }
 
-static void says(const char *output, const char *what) {
-    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
-}
-
 /* Stopped by a signal all end with 75, and the same line goes on, to the bits of a run in peace. */
 static void requeued(const char *launch, const char *run, const char *whom, int nprograms,
                      bool may_lose) {
@@ -230,15 +221,15 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
     }
     char *output = launched(launch, run, 1000000, whom);
     int steps = 0;
-    says(output, "does not exist yet; this run begins it");
-    if (!may_lose || !strstr(output, "codes: 0.")) says(output, strcat(stopped, "."));
+    must_say(output, "does not exist yet; this run begins it");
+    if (!may_lose || !strstr(output, "codes: 0.")) must_say(output, strcat(stopped, "."));
     const char *told = strstr(output, "stopped after step ");
     if (!told || sscanf(told, "stopped after step %d of 1000000", &steps) != 1)
         fail_msg("%s", output);
     free(output);
     output = launched(launch, run, steps + 5, NULL);
-    says(output, "going on from");
-    says(output, strcat(done, "."));
+    must_say(output, "going on from");
+    must_say(output, strcat(done, "."));
     free(output);
     snprintf(alone, sizeof alone, "%s-alone", run);
     free(launched(REQUEUED, alone, steps + 5, NULL));

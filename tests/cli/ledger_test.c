@@ -6,13 +6,6 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set checkpoint.every=20 --set log.every=1000 "
                             "--set train.eval_every=10%s";
 
-static void shell(const char *run, const char *what) {
-    char line[1024];
-    snprintf(line, sizeof line, "cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder, folder, run,
-             what);
-    if (system(line) != 0) fail_msg("%s", line);
-}
-
 static int make_base(void **state) {
     if (folder_make(state) != 0) return -1;
     char line[512];
@@ -69,11 +62,11 @@ static void test_bad(void **state) {
     (void)state;
     ledger("base", 0, ": clean: 20 steps by 2 workers");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        shell("bad", "rm -rf $r && cp -r base $r");
-        shell("bad", bad[i][0]);
+        shell_of_run("bad", "rm -rf $r && cp -r base $r");
+        shell_of_run("bad", bad[i][0]);
         ledger("bad", 1, bad[i][1]);
     }
-    shell("bad", "rm -rf $r && cp -r base $r && printf '{\"step\": 21, \"lo' >> $m");
+    shell_of_run("bad", "rm -rf $r && cp -r base $r && printf '{\"step\": 21, \"lo' >> $m");
     ledger("bad", 0, ": clean: 20 steps"); /* being written */
 }
 
@@ -81,8 +74,8 @@ static void test_bad(void **state) {
 
 static void go_on(const char *run, const char *harm, const char *says) {
     char line[512], *output = NULL;
-    shell(run, "cp -r base $r");
-    shell(run, harm);
+    shell_of_run(run, "cp -r base $r");
+    shell_of_run(run, harm);
     snprintf(line, sizeof line, START, run, 30, " --resume");
     int code = run_program(line, &output);
     if (code != 0 || (says ? !strstr(output, says) : strstr(output, "has no lines") != NULL))
@@ -126,11 +119,11 @@ static void test_gaps(void **state) {
 static void test_taken_away(void **state) {
     (void)state;
     char line[512], *output = NULL;
-    shell("away", "cp -r base $r");
+    shell_of_run("away", "cp -r base $r");
     pace("away", 25);
     snprintf(line, sizeof line, START, "away", 50, " --resume");
     program p = program_start(line, 0);
-    shell("away", "until grep -q '\"step\": 26,' $m; do sleep 0.02; done; rm $m");
+    shell_of_run("away", "until grep -q '\"step\": 26,' $m; do sleep 0.02; done; rm $m");
     let_go("away");
     assert_int_equal(program_end(&p, &output), 0);
     assert_non_null(strstr(output, "has no lines of steps 1 to 40"));
@@ -142,12 +135,12 @@ static void test_taken_away(void **state) {
 static void large(const char *run, const char *how) {
     char line[512], *output = NULL;
     pid_t pids[8];
-    shell(run, "cp -r base $r");
-    shell(run, how);
+    shell_of_run(run, "cp -r base $r");
+    shell_of_run(run, how);
     pace(run, 25);
     snprintf(line, sizeof line, START, run, 40, " --resume");
     program p = program_start(line, 0);
-    shell(run, "until tail -c 1000 $m | grep -q '\"step\": 26,'; do sleep 0.02; done");
+    shell_of_run(run, "until tail -c 1000 $m | grep -q '\"step\": 26,'; do sleep 0.02; done");
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[0], SIGKILL);
     let_go(run);
@@ -163,7 +156,7 @@ static void test_large(void **state) {
     (void)state;
     large("large-front", "mv $m x && truncate -s 5G $m && (echo; cat x) >> $m");
     ledger("large-front", 1, "metrics.jsonl:1: is damaged: a line of more than");
-    shell("large-front", "test $(stat -c %s $m) -gt 5000000000");
+    shell_of_run("large-front", "test $(stat -c %s $m) -gt 5000000000");
     large("large-end", "truncate -s 5G $m");
     ledger("large-end", 0, ": clean: 50 steps");
 }

@@ -184,4 +184,25 @@ static inline void hash_of(const char *run, char hash[256]) {
     free(output);
 }
 
+/* Lines of the shell, in the test's folder; $r is the run's directory, $m its metrics.jsonl. */
+static inline void shell_of_run(const char *run, const char *what) {
+    char line[1024];
+    int n = snprintf(line, sizeof line, "cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder,
+                     folder, run, what);
+    if (n >= (int)sizeof line || system(line) != 0) fail_msg("%s", line);
+}
+
+/* ---- output ---- */
+
+/* How often it says so. */
+static inline int count_of(const char *output, const char *what) {
+    int n = 0;
+    for (const char *s = output; (s = strstr(s, what)); s++) n++;
+    return n;
+}
+
+static inline void must_say(const char *output, const char *what) {
+    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
+}
+
 #endif

@@ -9,21 +9,15 @@ static const char TRAIN[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set train.eval_every=10 --set log.every=1 "
                             "--set survival.balance=off";
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *s = text; (s = strstr(s, what)); s++) n++;
-    return n;
-}
-
 /* Each validation loss once, with its step; the last one in the summary. */
 static void check_values(const char *output) {
     char says[64];
     for (int step = 10; step < 60; step += 10) {
         snprintf(says, sizeof says, "step %d/60  val ", step);
-        if (count(output, says) != 1) fail_msg("%s:\n%s", says, output);
+        if (count_of(output, says) != 1) fail_msg("%s:\n%s", says, output);
     }
-    assert_int_equal(count(output, "  val "), 5);
-    assert_int_equal(count(output, "validation loss "), 1);
+    assert_int_equal(count_of(output, "  val "), 5);
+    assert_int_equal(count_of(output, "validation loss "), 1);
 }
 
 static void test_pipe(void **state) {
@@ -117,7 +111,7 @@ static int circles(const char *run) {
     ls_buf svg = {0};
     ls_error e = {0};
     assert_ls_ok(ls_file_read(path, 1 << 20, &svg, &e), e);
-    int n = count(svg.data, "<circle");
+    int n = count_of(svg.data, "<circle");
     ls_buf_free(&svg);
     return n;
 }

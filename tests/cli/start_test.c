@@ -52,15 +52,11 @@ static int shell(const char *format, ...) {
     return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-static void says(const char *output, const char *what) {
-    if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
-}
-
 static void ends(program *p, int code, const char *what) {
     char *output = NULL;
     int got = program_end(p, &output);
     if (got != code) fail_msg("exit code %d, expected %d:\n%s", got, code, output);
-    if (what) says(output, what);
+    if (what) must_say(output, what);
     free(output);
 }
 
@@ -391,7 +387,7 @@ static void as_nobody(const char *run, const char *more, const char *what) {
     char *output = NULL;
     int code = start_behind(NOBODY, run, more, &output);
     if (code != 1) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    says(output, what);
+    must_say(output, what);
     assert_null(strstr(output, "parameters")); /* no worker has begun */
     free(output);
 }
@@ -431,8 +427,8 @@ static char *in_room(const char *size, const char *before, const char *run, cons
 static void room(const char *size, const char *before, const char *more, const char *what,
                  const char *left) {
     char *output = in_room(size, before, "mnt/run", more);
-    says(output, what);
-    says(output, left);
+    must_say(output, what);
+    must_say(output, left);
     free(output);
 }
 
