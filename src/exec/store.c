@@ -51,8 +51,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->grads_nbytes = pages(most_sums(p) * ls_plan_slot_nbytes(p)) + 17 * 4096;
     s->sums_nbytes = pages(2 * ls_plan_scalars_nbytes(p));
     size_t workers_at = pages(sizeof(ls_store_head)) + pages(carried_nbytes),
-           kept_at = workers_at + pages(n * sizeof(ls_store_record));
-    size_t areas_at = kept_at + pages(n * (size_t)threads * sizeof(ls_journal_saved));
+           saved_at = workers_at + pages(n * sizeof(ls_store_record));
+    size_t areas_at = saved_at + pages(n * (size_t)threads * sizeof(ls_journal_saved));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
     size_t claims_at = sums_at + n * s->sums_nbytes;
     size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(ls_store_claim));
@@ -72,7 +72,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->head = (ls_store_head *)(void *)s->memory;
     s->carried = s->memory + pages(sizeof(ls_store_head));
     s->workers = (ls_store_record *)(void *)(s->memory + workers_at);
-    s->kept = (ls_journal_saved *)(void *)(s->memory + kept_at);
+    s->saved = (ls_journal_saved *)(void *)(s->memory + saved_at);
     s->areas = s->memory + areas_at;
     s->grads = s->memory + grads_at;
     s->sums = s->memory + sums_at;
@@ -135,7 +135,7 @@ void ls_store_place(ls_store *s, int worker, int area) {
 ls_journal ls_store_journal(ls_store *s, int worker) {
     int area = atomic_load(&s->workers[worker].area);
     return (ls_journal){.steps = ls_store_block_steps(s, area),
-                        .kept = s->kept + (size_t)worker * (size_t)s->threads,
+                        .kept = s->saved + (size_t)worker * (size_t)s->threads,
                         .nthreads = s->threads};
 }
 

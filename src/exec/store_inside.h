@@ -37,7 +37,7 @@ struct ls_store {
     size_t nbytes;
     ls_store_head *head;
     ls_store_record *workers; /* [most] */
-    ls_journal_saved *kept;   /* [most][threads] */
+    ls_journal_saved *saved;  /* [most][threads] */
     unsigned char *carried, *areas, *grads, *sums, *backups;
     ls_store_claim *claims; /* [V] */
     atomic_uint

@@ -210,7 +210,7 @@ static bool end(setup *s) {
     return well;
 }
 
-static void mend(setup *s) {
+static void repair(setup *s) {
     ls_error e = {0};
     ls_store_note n;
     bool has = ls_store_unfinished_note(s->store, &n);
@@ -279,13 +279,13 @@ static float *run(int n, int zero, int shards, fault how, uint64_t seed) {
     if (!end(s)) {
         assert_true(how != IN_PEACE);
         atomic_store(&first->slot.recalled, 0);
-        mend(s);
+        repair(s);
         if (how == TORN) tear_sum(s, new);
         close_place(&s->places[new]);
         start(s);
         assert_true(end(s));
     }
-    mend(s);
+    repair(s);
     for (int64_t i = 0; zero <= 1 && how != TORN && i < STEPS; i++) check_counts(s, i, new);
     float *state = copy_state(s);
     tear_down(s);

@@ -78,7 +78,7 @@ static ls_store_note note_of(int64_t steps) {
 }
 
 /* As a supervisor does. */
-static void mend(ls_store *s, const ls_plan *p) {
+static void repair(ls_store *s, const ls_plan *p) {
     ls_error e = {0};
     ls_store_note n;
     bool decided = ls_store_unfinished_note(s, &n);
@@ -114,7 +114,7 @@ static float *expected(int64_t steps) {
         ls_store_note n = note_of(step + 1);
         reduce(s, &p, step);
         ls_store_decide(s, 0, &n);
-        mend(s, &p);
+        repair(s, &p);
     }
     size_t n = model.nfloats;
     float *all = LS_NEW_ARRAY(float, 3 * n);
@@ -185,11 +185,11 @@ static void survive(int zero, bool one) {
     for (int64_t step = 0; step < 6; step++) {
         ls_store_note n = note_of(step + 1), latest;
         reduce(s, &p, step);
-        mend(s, &p); /* not decided: nothing changes */
+        repair(s, &p); /* not decided: nothing changes */
         check(s, step);
         ls_store_decide(s, (int)step % p.c.nworkers, &n);
         begin_update(s, &p, one, &n, (unsigned)step + 1);
-        mend(s, &p);
+        repair(s, &p);
         check(s, step + 1);
         assert_true(ls_store_last_note(s, &latest) && latest.steps == step + 1);
         ls_plan_free(&p);
@@ -226,7 +226,7 @@ static void test_skipped(void **state) {
     ls_store_note note = note_of(1);
     note.out.skipped = true;
     ls_store_decide(s, 1, &note);
-    mend(s, &p);
+    repair(s, &p);
     assert_int_equal(ls_store_steps(s), 1);
     assert_ls_ok(ls_store_copy(s, 1, after, &e), e);
     assert_memory_equal(before, after, 3 * n * sizeof(float));
@@ -251,7 +251,7 @@ static void test_void(void **state) {
     ls_store_decide(s, 0, &n);
     ((float *)ls_store_params(s, 0))[77] += 1;
     ls_store_distrust(s, 0);
-    mend(s, &p);
+    repair(s, &p);
     for (int w = 0; w < 3; w++) adopt(s, &p, w);
     check(s, 1);
     size_t nbytes = model.nfloats * sizeof(float);
