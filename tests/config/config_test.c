@@ -10,7 +10,7 @@
 
 static const char PATH[] = "data.path=LICENSE";
 
-/* Reads `text` from a file of its own. */
+/* Reads `text` from a temporary file. */
 static ls_status read_text(const char *text, ls_config *c, ls_error *e) {
     char path[] = "/tmp/lockstep-config-XXXXXX";
     int fd = mkstemp(path);
@@ -91,7 +91,7 @@ static void test_list(void **state) {
                     "'train.steps' is a list; a single value is expected", e);
 }
 
-/* Text that YAML would change or refuse as it is: the line ends and control characters of Unicode.
+/* Text that YAML would change or refuse if not escaped: line ends and control codes of Unicode.
  */
 static void test_odd_text(void **state) {
     (void)state;
@@ -119,7 +119,7 @@ static void test_odd_text(void **state) {
     }
 }
 
-/* Errors in a file are told with the line. */
+/* Errors in a file are reported with the line. */
 static void test_lines(void **state) {
     (void)state;
     static const char *const cases[][2] = {

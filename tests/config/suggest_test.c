@@ -1,4 +1,4 @@
-/* config_suggest_test.c - which key an unknown one stands for. */
+/* suggest_test.c - which key an unknown one may stand for. */
 #include "config/suggest.h"
 
 #include "config/config.h"

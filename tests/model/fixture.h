@@ -13,7 +13,7 @@
 #include "model/reference.h"
 #include "test.h"
 
-/* A small generator of the tests' own. Uniform in [-1, 1). */
+/* A small random generator for the tests. Uniform in [-1, 1). */
 static inline double fix_random(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (double)(*state >> 40) / (double)(1 << 23) - 1.0;
@@ -65,7 +65,7 @@ static inline void fix_compute(ls_compute *c, const ls_model *m, int nthreads, c
     unsetenv("LOCKSTEP_CPU");
 }
 
-/* The most that any layer works with, for n samples. */
+/* The largest work memory of any layer, for n samples. */
 static inline size_t fix_work_floats(const ls_model *m, int64_t n) {
     size_t most = 0;
     for (int i = 0; i < m->nlayers; i++) {
@@ -75,7 +75,7 @@ static inline size_t fix_work_floats(const ls_model *m, int64_t n) {
     return most;
 }
 
-/* Largest |got - want| over the largest |want|; NaN where there is one. */
+/* Largest |got - want| over the largest |want|; NaN if any is NaN. */
 static inline double fix_distance(const float *got, const double *want, size_t n) {
     double most = 1e-30, off = 0;
     for (size_t i = 0; i < n; i++) {

@@ -51,7 +51,7 @@ static void train_part(training *r, int64_t first, int64_t n) {
         c.y = act[i];
         c.saved = saved[i];
         c.work = work;
-        if (!l->loss) l->ops->forward(l, &c); /* losses come on the way back */
+        if (!l->loss) l->ops->forward(l, &c); /* backward computes the losses */
     }
     for (int i = nlayers - 1; i > 0; i--) {
         ls_layer_call c = call_of(r, first, n);
@@ -260,7 +260,7 @@ static void test_bad_config(void **state) {
     assert_null(m.params);
 }
 
-/* Mean near 0, and `std`, of the drawn weights; vectors are all `init_value`. */
+/* Random weights have a mean near 0 and standard deviation `std`; vectors are all `init_value`. */
 static void check_drawn(const ls_model *m, const float *w) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];

@@ -11,7 +11,7 @@ static ref_forward *const forwards[KINDS] = {ref_embedding, ref_attention, ref_m
 static ref_backward *const backwards[KINDS] = {ref_embedding_back, ref_attention_back, ref_mlp_back,
                                                ref_head_back};
 
-/* Of the largest value of the same tensor; single precision has 6e-8, 7e-7 was measured. */
+/* Relative to the largest value of the same tensor; single precision: 6e-8; measured: 7e-7. */
 static const double TOLERANCE = 2e-6;
 static const float LOSS_SCALE = 0.37f;
 
@@ -25,7 +25,7 @@ typedef struct bench {
     float *params, *x, *dy;
 } bench;
 
-/* What a layer gives. */
+/* The results of a layer. */
 typedef struct result {
     float *y, *dx, *grads;
     double *losses;
@@ -85,7 +85,7 @@ static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end
     free(saved), free(work);
 }
 
-/* Gradients begin as garbage, which grads_start must clear; only wte's chain goes on from it. */
+/* Gradients begin as garbage, which grads_start must clear; only wte's chain continues from it. */
 static result run(const bench *b, int nthreads, const char *cpu, int64_t micro) {
     ls_compute c;
     fix_compute(&c, &b->model, nthreads, cpu);
@@ -99,7 +99,7 @@ static result run(const bench *b, int nthreads, const char *cpu, int64_t micro) 
     return r;
 }
 
-/* The scalar function in double precision, and its gradients. dy: of the head, one a sample. */
+/* The scalar function in double precision, and its gradients. dy: for the head, one per sample. */
 typedef struct exact {
     const bench *b;
     double *params, *x, *dy, *grads, *dx, *y;
@@ -256,7 +256,7 @@ static void test_same_bits(void **state) {
         }
 }
 
-/* Blocks of rows that end within samples, and the whole at once. */
+/* Blocks of rows that end within samples, and all rows at once. */
 static void test_head_in_blocks(void **state) {
     (void)state;
     bench b;
@@ -272,7 +272,7 @@ static void test_head_in_blocks(void **state) {
     bench_close(&b);
 }
 
-/* A second backward without grads_start goes on from the first: two equal samples give exactly
+/* A second backward without grads_start continues from the first: two equal samples give exactly
  * twice what one gives, where a sample has a single term. */
 static void test_gradients_go_on(void **state) {
     (void)state;

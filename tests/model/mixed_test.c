@@ -1,4 +1,4 @@
-/* mixed_test.c - layers whose parameters, activations and gradients are kept in 16 bits: against
+/* mixed_test.c - layers whose parameters, activations and gradients are stored in 16 bits: against
  * the same layer in f32 on the same rounded operands, and the promise, bit for bit.
  *
  * Buffers have exactly the size that is declared, and begin as NaN. */
@@ -80,7 +80,7 @@ static void *nans(size_t nbytes) {
     return p;
 }
 
-/* Forward and backward in micro-batches; `goes_on`: chains go on from gradients of 0.5. */
+/* Forward and backward in micro-batches; `goes_on`: chains continue from gradients of 0.5. */
 static result run(const bench *b, int64_t micro, bool goes_on) {
     const ls_layer *l = b->l;
     size_t size = ls_dtype_size(b->type), sample = T * C * size, nfloats = b->model.nfloats;
@@ -134,7 +134,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
     return r;
 }
 
-/* Of the largest value, that a may be off from b. */
+/* tolerance: by how much a may differ from b, relative to the largest value. */
 static void assert_near(const float *a, const float *b, size_t n, double tolerance) {
     double *want = fix_doubles(b, n), off = fix_distance(a, want, n);
     if (!(off <= tolerance))
@@ -151,7 +151,7 @@ static void check(int kind, ls_dtype type, ls_dtype grads, bool goes_on) {
     const ls_layer *l = b.l;
     result want = run(&exact, N, goes_on), got = run(&b, N, goes_on), parts = run(&b, 1, goes_on);
     double unit = type == LS_BF16 || grads == LS_BF16 ? 1.0 / 256 : 1.0 / 2048;
-    if (!l->loss) { /* forward rounds its result alone */
+    if (!l->loss) { /* forward rounds only its result */
         float *y = LS_NEW_ARRAY(float, ROWS *C);
         memcpy(y, want.y, ROWS * C * sizeof *y);
         round_to(&b, y, ROWS * C);
@@ -164,7 +164,7 @@ static void check(int kind, ls_dtype type, ls_dtype grads, bool goes_on) {
         size_t at = l->offsets[i], n = l->counts[i];
         assert_near(got.grads + at, want.grads + at, n, 4 * unit);
     }
-    /* the size of a micro-batch does not touch the bits; padding is left alone */
+    /* the size of a micro-batch does not affect the bits; padding is not written */
     assert_memory_equal(got.grads, parts.grads, b.model.nfloats * sizeof *got.grads);
     if (!l->loss) assert_memory_equal(got.y, parts.y, ROWS * C * sizeof *got.y);
     if (!l->backward_whole) assert_memory_equal(got.dx, parts.dx, ROWS * C * sizeof *got.dx);
@@ -182,7 +182,7 @@ static void test_layers(void **state) {
                 for (int on = 0; on < 2; on++) check(kind, types[t], types[g], on);
 }
 
-/* Less is kept for backward. */
+/* Less is saved for backward. */
 static void test_sizes(void **state) {
     (void)state;
     bench b;

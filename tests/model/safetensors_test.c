@@ -1,4 +1,4 @@
-/* safetensors_test.c - what comes back, and that a damaged or hostile file is an error that names
+/* safetensors_test.c - files are read back, and a damaged or hostile file is an error that names
  * it. */
 #include "model/safetensors.h"
 
@@ -21,7 +21,7 @@ static int tear_down(void **state) {
     return ls_file_remove_tree(dir, NULL) == LS_OK ? 0 : -1;
 }
 
-/* Not ls_file_write(): many small files, none of which need survive a crash. A fresh file each
+/* Not ls_file_write(): many small files, none of which must survive a crash. A fresh file each
  * time, since file systems write a truncated one out at once. */
 static void write_raw(const void *bytes, size_t nbytes) {
     unlink(path);
@@ -31,7 +31,7 @@ static void write_raw(const void *bytes, size_t nbytes) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* A file of that header, padded with spaces to 8, and `nbytes` of data. */
+/* Writes a file with this header, padded with spaces to 8, and `nbytes` of data. */
 static void write_file(const char *header, size_t nbytes) {
     ls_buf b = {0};
     uint64_t length = (strlen(header) + 7) / 8 * 8;
@@ -98,7 +98,7 @@ static void test_layout(void **state) {
     assert_int_equal(length % 8, 0);
     assert_int_equal(s.map.nbytes, 8 + length + sizeof data);
     char *header = ls_format("%.*s", (int)length, (const char *)s.map.data + 8);
-    assert_int_equal(header[0], '{'); /* the format wants it there */
+    assert_int_equal(header[0], '{'); /* the format requires it there */
     assert_non_null(strstr(header, "__metadata__"));
     assert_non_null(strstr(header, "\"format\": \"pt\""));
     free(header);
@@ -127,7 +127,7 @@ static void test_exists(void **state) {
     ls_buf_free(&b);
 }
 
-/* Order in the header is free; unknown keys of other programs are fine. */
+/* The header may have any order and unknown keys of other programs. */
 static void test_any_order(void **state) {
     (void)state;
     ls_safetensors s;
@@ -254,7 +254,7 @@ static void test_entries(void **state) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) check_entry(entries[i]);
 }
 
-/* Shapes whose product is, modulo 2^64, just what the file holds. */
+/* Shapes whose product modulo 2^64 is the number of elements in the file. */
 static void test_wrapped_shapes(void **state) {
     (void)state;
     write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}",
@@ -287,7 +287,7 @@ static void test_places(void **state) {
     check_places(0, 4);
     check_places(4, 8);
     check_places(4, 0);
-    /* an empty tensor takes no place, but begins at a float */
+    /* an empty tensor takes no space, but begins at a float */
     write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
                "\"y\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[2,2]}}",
                16);

@@ -122,7 +122,7 @@ static void test_against_double(void **arg) {
                 exact_step(t + 1, factor * (double)g[k], q->ndims == 2, &p[k], &m[k], &v[k]);
         }
     }
-    assert_in_range(clipped, 1, STEPS - 1); /* both cases of the clip took part */
+    assert_in_range(clipped, 1, STEPS - 1); /* both cases of clipping occurred */
     for (size_t i = 0; i < s->n; i++) {
         assert_true(fabs((double)got[i] - p[i]) <= 2e-6);
         assert_true(fabs((double)got[s->n + i] - m[i]) <= 1e-6 * 0.1);
@@ -146,7 +146,7 @@ static void test_same_bits(void **arg) {
     free(want);
 }
 
-/* With no gradient only decay moves a weight: vectors and padding stay as they are. */
+/* With no gradient only decay changes a weight: vectors and padding don't change. */
 static void test_decay(void **arg) {
     const setup *s = *arg;
     ls_compute c;

@@ -1,4 +1,4 @@
-/* journal_test.c - updates that are killed at any instruction, mended, and done again. */
+/* journal_test.c - updates that are killed at any instruction, repaired and repeated. */
 #include "optim/journal.h"
 
 #include <signal.h>
@@ -14,7 +14,7 @@ enum { KILLS = 300, NTHREADS = 2 };
 
 static const ls_adamw settings = {0.9, 0.95, 1e-8, 0.1};
 
-/* All in memory that a dead child leaves to its parent. */
+/* All of it in memory that a dead child leaves to its parent. */
 typedef struct setup {
     ls_model model;
     size_t n;
@@ -80,7 +80,7 @@ static void update_and_die(setup *s, int step, unsigned us) {
     assert_true(WIFSIGNALED(how));
 }
 
-/* How many blocks have had the step. */
+/* The number of blocks that have had the step. */
 static size_t done_blocks(const setup *s, int step) {
     size_t done = 0;
     for (size_t at = 0; at < s->n; at += LS_BLOCK)
@@ -106,7 +106,7 @@ static void test_killed(void **arg) {
         half_done += done > 0 && done < cut.n / LS_BLOCK;
         ls_journal_state state = {cut.state, cut.state + cut.n, cut.state + 2 * cut.n};
         ls_journal_repair(&cut.journal, &state);
-        ls_journal_repair(&cut.journal, &state); /* twice is as good as once */
+        ls_journal_repair(&cut.journal, &state); /* may be repeated */
         update(&cut, &c, step, true);
         assert_int_equal(done_blocks(&cut, step), cut.n / LS_BLOCK);
         assert_memory_equal(cut.state, whole.state, 3 * cut.n * sizeof(float));
@@ -118,7 +118,7 @@ static void test_killed(void **arg) {
     ls_model_free(&whole.model);
 }
 
-/* A block that was being changed goes back, at each of the places where its worker may die. */
+/* A block that was being changed is restored, wherever its worker dies. */
 static void test_torn_block(void **arg) {
     (void)arg;
     setup s;
@@ -133,7 +133,7 @@ static void test_torn_block(void **arg) {
     ls_journal_repair(&s.journal, &state);
     for (size_t i = 0; i < 3 * s.n; i++) assert_true(s.state[i] == (float)i);
     for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = m[at + i] = v[at + i] = -1;
-    ls_journal_end(&s.journal, at, 5); /* complete: what was kept counts no more */
+    ls_journal_end(&s.journal, at, 5); /* complete: the saved block is not restored */
     ls_journal_repair(&s.journal, &state);
     for (size_t i = 0; i < LS_BLOCK; i++) assert_true(master[at + i] == -1.0f);
     assert_true(ls_journal_has(&s.journal, at, 5) && ls_journal_has(&s.journal, at - 1, 4));

@@ -16,7 +16,7 @@ static void test_grows(void **state) {
     assert_int_equal(s.skipped, 0);
 }
 
-/* An overflow begins the window anew; only the second since the scale last grew halves it, and from
+/* An overflow restarts the window; only the second since the scale last grew halves it, and from
  * then on each. */
 static void test_shrinks(void **state) {
     (void)state;
@@ -34,7 +34,7 @@ static void test_shrinks(void **state) {
     assert_int_equal(s.skipped, 3);
     for (int i = 0; i < 3; i++) assert_true(ls_scaler_next(&s, &config, false));
     assert_true(s.scale == 512);
-    assert_true(ls_scaler_next(&s, &config, true)); /* hysteresis is there again */
+    assert_true(ls_scaler_next(&s, &config, true)); /* the hysteresis was reset */
     assert_true(s.scale == 512);
 }
 

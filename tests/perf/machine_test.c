@@ -1,4 +1,4 @@
-/* machine_test.c - machine files: what is written is read again, what is wrong is named; speeds
+/* machine_test.c - machine files: they are read back as written, errors are named; speeds
  * between the points of a table. */
 #include "perf/machine.h"
 
@@ -76,7 +76,7 @@ static void test_between(void **state) {
         double M = cases[i].M, N = cases[i].N, K = cases[i].K, units = 2e-9 * M * N * K;
         double s = ls_machine_product_s(&m, LS_WORK_PRODUCT, M, N, K, 1);
         assert_true(near(s, units / cases[i].speed));
-        /* All four cores: half the speed. Two: a third of the way there. Eight: two to a core. */
+        /* All four cores: half the speed. Two: a third of the way there. Eight: two per core. */
         assert_true(near(ls_machine_product_s(&m, LS_WORK_PRODUCT, M, N, K, 4), 2 * s));
         assert_true(near(ls_machine_product_s(&m, LS_WORK_PRODUCT, M, N, K, 2), s * 4 / 3));
         assert_true(near(ls_machine_product_s(&m, LS_WORK_PRODUCT, M, N, K, 8), 4 * s));
@@ -108,7 +108,7 @@ static void test_again(void **state) {
     ls_buf_free(&text);
 }
 
-/* Each change gives one line that says what is wrong. */
+/* Each change gives one line that names the error. */
 static void test_wrong(void **state) {
     (void)state;
     static const char *const cases[][3] = {

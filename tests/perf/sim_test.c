@@ -78,7 +78,7 @@ static ls_sim simulate(const ls_plan *p, const ls_site *site) {
     return s;
 }
 
-/* In nanoseconds, which all prices here are whole numbers of. */
+/* In nanoseconds: all prices here are whole numbers of them. */
 static void assert_ns(double seconds, double ns) {
     if (fabs(seconds * 1e9 - ns) > 1e-3) {
         print_error("%.6f ns, expected %.6f\n", seconds * 1e9, ns);
@@ -104,9 +104,9 @@ enum {
     LOGITS = 2 * 4 * 8 * 256,
     HEAD = NORM + LOGITS + 4 * 256,
     HEAD_BACK = NORM_BACK + 2 * LOGITS + 4 * 256,
-    FLOATS = 3 * 1024, /* 2968 parameters, and what fills up */
+    FLOATS = 3 * 1024, /* 2968 parameters and padding */
     SAMPLE = EMBED + ATT + MLP + HEAD + HEAD_BACK + MLP_BACK + ATT_BACK + EMBED_BACK,
-    SHARED = 1000 /* of a call of two workers */
+    SHARED = 1000 /* per call of two workers */
 };
 
 static void test_one(void **state) {
@@ -130,7 +130,7 @@ static void test_one(void **state) {
     assert_ns(s.step_s, 2 * SAMPLE + 3 * FLOATS);
     ls_sim_free(&s);
     ls_plan_free(&p);
-    /* Attention and MLP again, before they go back. */
+    /* Attention and MLP are recomputed before their backward. */
     p = make(&m, &(setting){.n = 1, .V = 1, .recompute = 2});
     s = simulate(&p, &site);
     assert_ns(s.step_s, SAMPLE + ATT + MLP + 2 * FLOATS);
@@ -139,7 +139,7 @@ static void test_one(void **state) {
     ls_model_free(&m);
 }
 
-/* Threads share what is wide; what is done for each head is shared as it is. */
+/* Threads split wide operations; the heads are divided among them. */
 static void test_threads(void **state) {
     (void)state;
     ls_model m;
@@ -184,7 +184,7 @@ static void test_shared(void **state) {
     ls_model_free(&m);
 }
 
-/* Eight workers on four cores: all takes twice as long. */
+/* Eight workers on four cores: everything takes twice as long. */
 static void test_crowd(void **state) {
     (void)state;
     ls_model m;
@@ -227,7 +227,7 @@ static void test_overlap(void **state) {
     assert_ns(s.step_s, forward + later + sums + shard + scalars + floats);
     double overlapped = s.step_s;
     ls_sim_free(&s);
-    /* One thread: nothing that needs it, so the same. */
+    /* One thread: no communication needs it, so nothing changes. */
     site.overlap = false;
     s = simulate(&p, &site);
     assert_true(s.step_s >= overlapped);
@@ -243,7 +243,7 @@ static void test_overlap(void **state) {
     ls_model_free(&m);
 }
 
-/* Of the largest communication, alone, in bytes' times: what the cards make of it. */
+/* The time of the largest communication alone, in times of a byte, for the hosts' cards. */
 static double card_time(int n, int host, const char *algorithm, bool untree) {
     ls_model m;
     make_model(1, 8, &m);
@@ -301,7 +301,7 @@ static void test_kinds(void **state) {
     ls_model_free(&m);
 }
 
-/* Spans of every worker: each lane in order, nothing before what it waits for. */
+/* The spans of every worker: each lane in order, no action before those that it waits for. */
 static void check_spans(const ls_plan *p, const ls_sim *s, int worker) {
     ls_lanes lanes;
     int64_t *ends[LS_NLANES];
