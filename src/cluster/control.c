@@ -17,10 +17,10 @@
 
 static const char DIRECTORY[] = "control", NAME[] = "socket";
 
-/* For a guest to say what it wants; then the next one is heard. */
+/* How long a guest may take to send its request; then the next one is served. */
 static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
 
-/* What has come of a line. */
+/* The part of a line that has arrived. */
 typedef struct reader {
     char text[LS_CONTROL_LINE];
     size_t n;
@@ -28,12 +28,12 @@ typedef struct reader {
 
 struct ls_control {
     int run, folder;     /* the run's directory; `control` in it */
-    int listener, guest; /* guest: who asks, or waits for an answer; -1: nobody */
-    int64_t came_ns;     /* the guest */
+    int listener, guest; /* guest: it sends a request, or waits for an answer; -1: none */
+    int64_t came_ns;     /* when the guest came */
     reader asks;
 };
 
-/* Paths of folders may be longer than a socket's address: the kernel knows the folder by number. */
+/* The path of a directory may be longer than a socket's address: it is named by its descriptor. */
 static struct sockaddr_un address_in(int folder, const char *path) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", folder, path);
@@ -42,7 +42,7 @@ static struct sockaddr_un address_in(int folder, const char *path) {
 
 static int open_folder(const char *run) { return open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
-/* What a program that was killed has left, also one of another user's where this one is root. */
+/* Removes what a killed program left, also that of another user where this one is root. */
 static void clear_away(int run) {
     int folder = openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) unlinkat(folder, NAME, 0);
@@ -58,7 +58,7 @@ static int make_folder(int run) {
     return openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* The file gets the mode that the socket has, less the umask's bits: at no time has it another. */
+/* The file gets the mode of the socket, less the umask's bits: it never has another mode. */
 static bool make_socket(ls_control *c) {
     struct sockaddr_un a = address_in(c->folder, NAME);
     c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -80,7 +80,7 @@ ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *e) {
     return LS_OK;
 }
 
-/* Another program may have taken the place of this one. */
+/* False where another program has taken the place of this one. */
 static bool is_own_folder(const ls_control *c) {
     struct stat own, there;
     return fstat(c->folder, &own) == 0 &&
@@ -98,8 +98,8 @@ void ls_control_close(ls_control *c) {
     free(c);
 }
 
-/* A line that is complete, without its end; one that is longer is never. False: *more_p, whether
- * there may be more of it. */
+/* True: the line is complete, and its end is cut off; a line that is too long never is. False:
+ * *more_p says whether there may be more of it. */
 static bool read_line(reader *r, int fd, bool *more_p) {
     ssize_t got = 1;
     while (r->n < sizeof r->text - 1 && !memchr(r->text, '\n', r->n)) {
@@ -162,10 +162,9 @@ static ls_status not_connected(const char *run, int folder, int why, ls_error *e
     if (why == ENOENT || why == ECONNREFUSED || why == ENOTDIR)
         return ls_fail(e, LS_EIO, "%s: is not running on this host", run);
     if ((why == EACCES || why == EPERM) && fstatat(folder, DIRECTORY, &there, 0) == 0)
-        return ls_fail(
-            e, LS_EIO,
-            "%s: permission denied: only user %u, who has started it, and root can ask it", run,
-            (unsigned)there.st_uid);
+        return ls_fail(e, LS_EIO,
+                       "%s: permission denied: only user %u, who started it, and root can ask it",
+                       run, (unsigned)there.st_uid);
     return ls_fail(e, LS_EIO, "%s: can't be asked: %s", run, strerror(why));
 }
 
@@ -185,7 +184,7 @@ ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTR
     if (s == LS_OK) {
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         write_line(fd, line);
-        if (!read_line(&r, fd, &more)) s = ls_fail(e, LS_EIO, "%s: the run gives no answer", run);
+        if (!read_line(&r, fd, &more)) s = ls_fail(e, LS_EIO, "%s: the run does not answer", run);
         memcpy(answer, r.text, sizeof r.text);
     }
     if (fd >= 0) close(fd);

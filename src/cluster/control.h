@@ -1,7 +1,7 @@
-/* control.h - a socket in a run's folder, where other programs ask the run's supervisor.
+/* control.h - a socket in the run directory, through which other programs ask the supervisor.
  *
  * RUN/control/socket is a stream socket of the local host. A request is a line, as is its answer:
- * "ok ..." or "error ...". The user who has started the run may ask, and root: RUN/control has mode
+ * "ok ..." or "error ...". Only the user who started the run, and root, may ask: RUN/control has mode
  * 0700 and the socket 0600, whatever the umask, and the kernel says whose program has connected.
  */
 #ifndef LS_CLUSTER_CONTROL_H
@@ -16,16 +16,16 @@ enum { LS_CONTROL_LINE = 256 };
 
 typedef struct ls_control ls_control;
 
-/* One program a run: what a dead one has left is replaced. */
+/* One program per run: what a dead one left is replaced. */
 ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *);
 void ls_control_close(ls_control *); /* NULL is fine */
 
-/* Takes a request, if one is there; its text ends with 0. Each is answered. */
+/* Takes a request, if there is one; its text ends with 0. Each must be answered. */
 bool ls_control_next(ls_control *, char line[LS_CONTROL_LINE]);
 void ls_control_answer(ls_control *, const char *text);
 
-/* Asks, and waits for the answer. LS_EIO: the run is not running on this host, or belongs to
- * another user. */
+/* Sends a request and waits for the answer. LS_EIO: the run is not running on this host, or belongs
+ * to another user. */
 ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
                          ls_error *);
 

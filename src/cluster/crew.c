@@ -13,27 +13,28 @@
 #include "cluster/rest.h"
 #include "net/launch/stack.h"
 
-/* Who only lost another waits so long for one that knows why. */
+/* A worker that only lost another waits this long for one that knows why. */
 static const int64_t LOOK_NS = 50 * 1000 * 1000, GRACE_NS = 500 * 1000 * 1000;
 enum {
-    STARVED = 10, /* times the heartbeat: a process that the system does not let run hangs not */
-    BUSY = 3,     /* ... : one that is recalled ends an action in that time */
-    STACK = 12,   /* functions that are told */
-    MOST_MENDERS = 20
+    STARVED = 10, /* times the heartbeat: a starved process is not considered hung before that */
+    BUSY = 3,     /* times the heartbeat: a recalled worker ends an action in that time */
+    STACK = 12,   /* functions that are logged */
+    MOST_REPAIRERS = 20
 };
 
 enum { RUNS = -1 }; /* no ls_view_end */
 
 static ls_board_slot *slot(const ls_crew *c, int i) { return &c->o->board->slots[c->o->first + i]; }
 
-/* ---- what has happened ---- */
+/* ---- events ---- */
 
 static void where(const ls_crew *c, int i, char *text, size_t nbytes) {
     text[0] = 0;
     if (c->o->where) c->o->where(c->o->first + i, c->o->arg, text, nbytes);
 }
 
-/* Has a worker said why it failed? That it waited too long for another is no fault of its own. */
+/* Has a worker reported why it failed? A wait for another that took too long is not its own fault.
+ */
 static int look_at_board(ls_crew *c) {
     ls_error e = {0};
     if (!ls_board_failed(c->o->board, &e)) return RUNS;
@@ -71,7 +72,7 @@ static int on_end(ls_crew *c, int i, int how) {
     return RUNS;
 }
 
-/* Nobody here says more. Where the view spans hosts, who was lost may be on another. */
+/* No worker here knows more. Where the view spans hosts, the lost worker may be on another host. */
 static int on_blame(ls_crew *c) {
     int end = look_at_board(c);
     bool waits = ls_clock_ns() - c->blamed_ns < (c->o->size ? GRACE_NS / 5 : GRACE_NS);
@@ -97,7 +98,7 @@ static int look_at(ls_crew *c, int i, int64_t now) {
     return LS_VIEW_LOST;
 }
 
-/* If this process itself was stopped, so may all have been. */
+/* If this process itself was stopped, the workers may have been stopped, too. */
 static int look_at_all(ls_crew *c) {
     int64_t now = ls_clock_ns();
     if (now - c->looked_ns < LOOK_NS / 2) return RUNS;
@@ -108,16 +109,16 @@ static int look_at_all(ls_crew *c) {
     return end;
 }
 
-/* ---- those that are left ---- */
+/* ---- survivors ---- */
 
-/* What the others were doing when the view ended, a few of them. */
-static void tell_others(const ls_crew *c) {
+/* Logs what the other workers were doing when the view ended, for a few of them. */
+static void log_others(const ls_crew *c) {
     char at[256];
-    for (int i = 0, told = 0; i < c->o->nworkers && told < 4; i++) {
+    for (int i = 0, logged = 0; i < c->o->nworkers && logged < 4; i++) {
         if (!ls_launch_pid(c->l, i)) continue;
         where(c, i, at, sizeof at);
         ls_log("  worker %d was%s", c->o->first + i, at);
-        told++;
+        logged++;
     }
 }
 
@@ -137,7 +138,7 @@ static void recall(ls_crew *c, int end) {
     ls_launch_call_off(c->l);
 }
 
-/* Who shows no life, or is at one thing for long, is replaced like the one that was lost. */
+/* A worker that shows no life, or stays in one action for long, is replaced like the lost one. */
 static bool is_late(const ls_crew *c, int i, int64_t now) {
     int64_t beat = atomic_load(&slot(c, i)->beat_ns);
     double since_s = (double)(now - c->recalled_ns) / 1e9;
@@ -168,11 +169,11 @@ static int look_at_recalled(ls_crew *c, const ls_launch_event *ev) {
 bool ls_crew_runs(const ls_crew *c) { return c->l && !c->rests; }
 bool ls_crew_rests(const ls_crew *c) { return c->rests; }
 
-/* Why the view ends badly. */
-static void tell_end(const ls_crew *c) {
+/* Logs why the view ends badly. */
+static void log_end(const ls_crew *c) {
     ls_log("view %lld: %s", (long long)c->view, c->cause);
     if (c->stack[0]) ls_log("  it is in %s", c->stack);
-    tell_others(c);
+    log_others(c);
 }
 
 static int look_at_running(ls_crew *c, const ls_launch_event *ev) {
@@ -181,7 +182,7 @@ static int look_at_running(ls_crew *c, const ls_launch_event *ev) {
     if (end == RUNS && ev->what == LS_LAUNCH_QUIET) end = look_at_all(c);
     if (end == RUNS && c->blamed_ns) end = on_blame(c);
     if (end != LS_VIEW_LOST && end != LS_VIEW_CRASHED) return end;
-    tell_end(c);
+    log_end(c);
     if (!c->stays) return end;
     recall(c, end);
     return look_at_recalled(c, ev);
@@ -198,13 +199,13 @@ bool ls_crew_look(ls_crew *c, const ls_launch_event *ev, ls_view_end *end_p) {
 void ls_crew_end(ls_crew *c, const char *why) {
     if (!c->l) return;
     if (why) ls_log("view %lld: %s", (long long)c->view, why);
-    if (why) tell_others(c);
+    if (why) log_others(c);
     close_view(c);
 }
 
 /* ---- a view ---- */
 
-/* Those that rest, and new ones in the places of the others. */
+/* Resting workers continue, with new ones in the places of the others. */
 static ls_status send_on(ls_crew *c, ls_error *e) {
     LS_TRY(ls_launch_renew(c->l, e));
     c->rests = false;
@@ -244,42 +245,44 @@ int ls_crew_staying(const ls_crew *c) {
     return n;
 }
 
-/* ---- mending ---- */
+/* ---- repair ---- */
 
-static ls_status start_mender(ls_crew *c, ls_crew_mend *mend, void *arg, ls_error *e) {
-    pid_t pid = ls_child_start(&c->mender, &c->signals->before);
-    if (pid < 0) return ls_fail(e, LS_ENOMEM, "no process to mend: %s", strerror(errno));
+static ls_status start_repairer(ls_crew *c, ls_crew_repair *repair, void *arg, ls_error *e) {
+    pid_t pid = ls_child_start(&c->repairer, &c->signals->before);
+    if (pid < 0) return ls_fail(e, LS_ENOMEM, "no process to finish the step: %s", strerror(errno));
     if (pid == 0) {
         ls_error own = {0};
-        ls_status s = mend(arg, &own);
+        ls_status s = repair(arg, &own);
         if (s != LS_OK) ls_board_fail(c->o->board, &own);
         _exit(s == LS_OK ? 0 : 1);
     }
-    c->menders++;
+    c->repairers++;
     return LS_OK;
 }
 
-bool ls_crew_mended(ls_crew *c, ls_crew_mend *mend, void *arg, ls_status *status_p, ls_error *e) {
+bool ls_crew_repaired(ls_crew *c, ls_crew_repair *repair, void *arg, ls_status *status_p,
+                      ls_error *e) {
     int how = 0;
-    if (!c->mends) {
+    if (!c->repairs) {
         ls_board_reset(c->o->board);
-        c->mends = true;
-        c->menders = 0;
-        *status_p = start_mender(c, mend, arg, e);
-        c->mends = *status_p == LS_OK;
+        c->repairs = true;
+        c->repairers = 0;
+        *status_p = start_repairer(c, repair, arg, e);
+        c->repairs = *status_p == LS_OK;
         return *status_p != LS_OK;
     }
-    if (!ls_child_ended(&c->mender, c->heartbeat_s, &how)) return false;
+    if (!ls_child_ended(&c->repairer, c->heartbeat_s, &how)) return false;
     *status_p = LS_OK;
-    if (WIFSIGNALED(how) && c->menders < MOST_MENDERS) {
-        *status_p = start_mender(c, mend, arg, e);
+    if (WIFSIGNALED(how) && c->repairers < MOST_REPAIRERS) {
+        *status_p = start_repairer(c, repair, arg, e);
         if (*status_p == LS_OK) return false;
     } else if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) {
         if (ls_board_failed(c->o->board, e) || ls_board_lost(c->o->board, e))
             *status_p = e->code;
         else
-            *status_p = ls_fail(e, LS_EINVAL, "what the workers left could not be mended");
+            *status_p =
+                ls_fail(e, LS_EINVAL, "the step that the workers had begun could not be finished");
     }
-    c->mends = false;
+    c->repairs = false;
     return true;
 }

@@ -1,5 +1,5 @@
-/* curl.h - libcurl, loaded when it is first used: with all that it needs it takes 20 ms, which no
- * program is to wait for that does not talk to etcd.
+/* curl.h - libcurl, loaded when it is first used: with its dependencies that takes 20 ms, and
+ * programs that don't talk to etcd need not wait for it.
  */
 #ifndef LS_CLUSTER_CURL_H
 #define LS_CLUSTER_CURL_H

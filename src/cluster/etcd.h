@@ -1,14 +1,14 @@
 /* etcd.h - a small client of etcd's v3 API, for an election among supervisors.
  *
  * It speaks JSON over HTTP with the gateway that every etcd server (3.4 and later) has beside gRPC.
- * A leader makes a key under a lease that it keeps alive; where it dies, the lease expires, the key
- * goes, and those who watch it try to make it. Its create_revision only ever grows from one leader
- * to the next.
+ * A leader creates a key under a lease that it keeps alive. If it dies, the lease expires, the key
+ * is deleted, and the hosts that watch the key try to create it. Its create_revision grows from one
+ * leader to the next.
  *
- * Each call goes to the endpoint that answered last. Where that one is silent, refuses the
- * connection or has no leader, the next is tried, round and round, until one answers or
- * options.timeout_s is over; a silent one has its share of that time only. What etcd itself
- * refuses, and a reply that etcd would not give, fail at once.
+ * Each call goes to the endpoint that answered last. If that one is silent, refuses the connection
+ * or has no leader, the next is tried, round and round, until one answers or options.timeout_s is
+ * over; a silent one gets its share of that time only. If etcd itself refuses a request, or a reply
+ * is not one that etcd gives, the call fails at once.
  *
  * Errors. LS_EINVAL: etcd refuses what is asked (a wrong password, no permission), or a bad option.
  * LS_EIO: a reply that etcd would not give, or a server that can't be trusted. LS_EPEER: the lease
@@ -55,7 +55,7 @@ void ls_etcd_close(ls_etcd *); /* NULL is fine. Leases stay until they expire */
 
 ls_status ls_etcd_grant(ls_etcd *, int64_t ttl_s, int64_t *lease_p, ls_error *);
 ls_status ls_etcd_keep_alive(ls_etcd *, int64_t lease, ls_error *);
-/* Its keys go. No error where it has expired. */
+/* Its keys are deleted. No error if it has expired. */
 ls_status ls_etcd_revoke(ls_etcd *, int64_t lease, ls_error *);
 
 typedef struct ls_etcd_entry {

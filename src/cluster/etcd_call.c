@@ -1,7 +1,7 @@
 /* etcd_call.c - see etcd_call.h.
  *
- * A request is one POST of a JSON object to an endpoint; the reply is one object, too, or, of a
- * watch, one a line for as long as it goes on. Keys and values are base64, 64-bit numbers are
+ * A request is one POST of a JSON object to an endpoint. The reply is one object, too; a watch gets
+ * one object per line for as long as it lasts. Keys and values are base64, 64-bit numbers are
  * strings, and what is 0, false or empty is left out.
  *
  * What an attempt at one endpoint can come to is an `answer`; ls_etcd_call() goes on with it:
@@ -41,7 +41,7 @@ static const int64_t FIRST_PAUSE_NS = 20000000, LAST_PAUSE_NS = 500000000;
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Ours are closed in programs that we start, and end where the other host falls silent. */
+/* Our sockets are closed in programs that we start, and fail when the other host falls silent. */
 curl_socket_t ls_etcd_open_socket(void *etcd, curlsocktype what, struct curl_sockaddr *a) {
     const ls_etcd *t = etcd;
     int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
@@ -103,8 +103,8 @@ static void quote(ls_buf *b, const char *text) {
     ls_buf_append(b, "\"", 1);
 }
 
-/* Moves bytes until the reply is complete (CURLE_OK), or the time is over. Of a watch, until a line
- * decides, too: *over_p, with the answer. */
+/* Moves bytes until the reply is complete (CURLE_OK), or the time is over. A watch also ends when a
+ * line decides: *over_p, with the answer. */
 static CURLcode perform(ls_etcd *t, ls_etcd_request *r, int64_t end, bool *over_p,
                         ls_etcd_answer *a_p, ls_error *e) {
     for (;;) {
@@ -123,7 +123,7 @@ static CURLcode perform(ls_etcd *t, ls_etcd_request *r, int64_t end, bool *over_
     }
 }
 
-/* It came to nothing. */
+/* The attempt failed. */
 static ls_etcd_answer broken(ls_etcd *t, const ls_etcd_request *r, CURLcode code, double limit_s,
                              ls_error *e) {
     const char *why = t->detail[0] ? t->detail : t->lib->easy_strerror(code);

@@ -1,7 +1,7 @@
-/* host_message.c - what one host may say to another: of views_own.h.
+/* host_message.c - checks a message from another host: see views_own.h.
  *
- * Hosts have the key, but one may be another version, damaged, or taken over. Every number that
- * views.c, leader.c or what they order goes by is bounded here, before any of them sees it.
+ * Hosts have the key, but one may be of another version, damaged, or compromised. Every number that
+ * views.c, leader.c or their orders depend on is checked here, before any of them sees it.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool is_scaler(const ls_scaler *s) {
     return isfinite(s->scale) && s->scale >= 0 && s->good >= 0 && s->left >= 0 && s->skipped >= 0;
 }
 
-/* Of bool, no other byte than 0 and 1 may be looked at. */
+/* A byte other than 0 and 1 must not be read as a bool. */
 static bool is_bool(const bool *b) {
     unsigned char byte;
     memcpy(&byte, b, 1);
@@ -51,27 +51,28 @@ static bool is_view(const ls_view *v, int most, int64_t steps) {
 const char *ls_host_message_wrong(const ls_views_config *c, const ls_host_message *s,
                                   bool by_leader) {
     int64_t steps = c->steps ? c->steps : INT64_MAX;
-    if (!memchr(s->text, 0, sizeof s->text)) return "its text does not end";
-    if (s->how > LS_VIEW_FAILED) return "a view can't end so";
+    if (!memchr(s->text, 0, sizeof s->text)) return "its text has no end";
+    if (s->how > LS_VIEW_FAILED) return "there is no such end of a view";
     switch (s->what) {
     case LS_HOST_ALIVE: return NULL;
     case LS_HOST_JOIN:
     case LS_HOST_ENDED:
     case LS_HOST_REST:
     case LS_HOST_LEAVE:
-        if (by_leader) return "only hosts that follow say so";
-        if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX)) return "it can't have so many workers";
-        return is_kept(&s->state, steps) ? NULL : "its state has numbers that can't be";
+        if (by_leader) return "only hosts that follow send it";
+        if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX))
+            return "its number of workers is out of range";
+        return is_kept(&s->state, steps) ? NULL : "its state has numbers out of range";
     case LS_HOST_BEGIN:
-        if (!by_leader) return "only the leading host says so";
-        return is_view(&s->view, c->most, steps) ? NULL : "the view has numbers that can't be";
+        if (!by_leader) return "only the leading host sends it";
+        return is_view(&s->view, c->most, steps) ? NULL : "the view has numbers out of range";
     case LS_HOST_END:
     case LS_HOST_FINISH:
     case LS_HOST_OVER:
-        if (!by_leader) return "only the leading host says so";
+        if (!by_leader) return "only the leading host sends it";
         if (s->what == LS_HOST_FINISH && !is_note(&s->note, steps))
-            return "the step has numbers that can't be";
+            return "the step has numbers out of range";
         return s->what == LS_HOST_OVER || is_id(s->view.id) ? NULL : "there is no such view";
-    default: return "nothing of this kind is ever said";
+    default: return "there is no such kind of message";
     }
 }

@@ -5,14 +5,14 @@
 
 #include "cluster/views_own.h"
 
-/* Views that end before a step is complete, one after the other, until the run is given up: where
- * workers crash, it is their fault; where they are killed or hang, it may be bad luck. */
+/* So many views in a row that end before a step is complete end the run. Crashes are the workers'
+ * own fault; kills and hangs may be bad luck. */
 enum { MOST_CRASHES = 3, MOST_LOSSES = 100 };
 static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
 
 static void tell(const ls_views *v, const char *line) { v->c.ops->log(v->c.arg, line); }
 
-/* The view goes on nowhere: who still runs it is told. */
+/* The view ends on all hosts; those that still run it get END. */
 static void fail_view(ls_views *v, ls_view_end how, const char *why) {
     ls_leader *l = &v->leader;
     if (!l->broken || how > l->end) {
@@ -22,26 +22,25 @@ static void fail_view(ls_views *v, ls_view_end how, const char *why) {
     l->broken = true;
 }
 
-/* ---- what is heard ---- */
+/* ---- messages ---- */
 
 static int64_t newest_number(const ls_views *v);
 
-/* Could a host have come so far? Numbers grow by one a view: a host that names a much later one has
- * not got it from a leader of this run, and would bring all of them nearer to the end of numbers.
- */
+/* Could a host have got so far? Numbers grow by one per view. A host that names a much later view did
+ * not get the number from a leader of this run, and could exhaust the numbers. */
 static bool could_be(const ls_views *v, const ls_host_state *k) {
     int64_t newest = newest_number(v);
     int64_t most = (newest > FIRST_NUMBERS ? newest : FIRST_NUMBERS) + MOST_LEAP;
     return k->view.number <= most && k->from.number <= most;
 }
 
-/* A host that is known by another connection has lost that one. */
+/* A host that has another connection has lost that one. */
 static void come(ls_views *v, int peer, const ls_host_message *s) {
     for (int i = 0; i < v->leader.npeers; i++)
         if (i != peer && v->leader.peers[i].phase != LS_PEER_ABSENT &&
             v->leader.peers[i].host == s->host) {
             v->c.ops->drop(v->c.arg, i);
-            ls_leader_lost(v, i, "it has come again");
+            ls_leader_lost(v, i, "it has connected again");
         }
     ls_peer *p = &v->leader.peers[peer];
     *p = (ls_peer){.phase = s->state.unfinished ? LS_PEER_IS_ENDED : LS_PEER_RESTS,
@@ -73,7 +72,7 @@ void ls_leader_receive(ls_views *v, int peer, const ls_host_message *s) {
     bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
     if (peer != LS_OWN_PEER && !could_be(v, &s->state)) {
         v->c.ops->drop(v->c.arg, peer);
-        ls_leader_lost(v, peer, "its views have numbers that can't be");
+        ls_leader_lost(v, peer, "its views have impossible numbers");
         return;
     }
     if (s->what == LS_HOST_JOIN && !known) come(v, peer, s);
@@ -104,7 +103,7 @@ void ls_leader_lost(ls_views *v, int peer, const char *why) {
         tell(v, line);
 }
 
-/* One that lives, and does not do what it was asked to, holds all others up. */
+/* A host that is alive but does not carry out an order holds up all others. */
 static const char *stalls(const ls_views *v, const ls_peer *p) {
     int64_t since = v->now - p->ordered_ns;
     if (p->phase == LS_PEER_RUNS && p->told_end && v->c.end_ns && since > v->c.end_ns)
@@ -157,7 +156,7 @@ static void end_rest(ls_views *v) {
     }
 }
 
-/* No host runs it any more. */
+/* No host runs the view any more. */
 static void close_view(ls_views *v) {
     ls_leader *l = &v->leader;
     l->runs = false;
@@ -181,12 +180,12 @@ static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
     return best;
 }
 
-/* Has a host come with a later note of the view that this one has finished already? */
+/* Does another host have a later note of the view that this one has finished already? */
 static bool lags(const ls_peer *p, const ls_store_note *note) {
     return p->phase == LS_PEER_RESTS && note && note->steps > p->state.steps;
 }
 
-/* Not while others of the same view may still decide a step. */
+/* Not while other hosts of the same view may still decide a step. */
 static void finish_ended(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
@@ -211,10 +210,11 @@ static int resting(const ls_views *v, const ls_view_id *of) {
     return n;
 }
 
-/* The first of `hosts` have one more where it does not come out even. */
+/* If workers don't divide evenly, the first hosts have one more. */
 static int part(int workers, int hosts, int at) { return (workers * at + hosts - 1) / hosts; }
 
-/* Hosts with the most workers have fewer, so that none is left out, and its part of the state. */
+/* Takes workers from the hosts with the most, so that no host, with its part of the state, is left
+ * out. */
 static int trim(ls_views *v, int total) {
     for (; total > v->c.most; total--) {
         ls_peer *largest = &v->leader.peers[LS_OWN_PEER];
@@ -228,7 +228,7 @@ static int trim(ls_views *v, int total) {
     return total;
 }
 
-/* Each host keeps a worker, since it may have state that no other has. */
+/* Each host has at least one worker, since it may have state that no other has. */
 static void raise_wanted(ls_views *v, int hosts) {
     ls_leader *l = &v->leader;
     char line[128];
@@ -283,7 +283,7 @@ static int64_t newest_number(const ls_views *v) {
     return n;
 }
 
-/* Have those come whom a first view, or a new leader, waits for? */
+/* Are the hosts present that a first view, or a new leader, waits for? */
 static bool is_gathered(const ls_views *v) {
     int64_t newest = newest_number(v);
     if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
@@ -293,7 +293,7 @@ static bool is_gathered(const ls_views *v) {
     return own && resting(v, &v->view.id) >= v->view.nhosts;
 }
 
-/* Steps have come further than at the view before. */
+/* Are more steps complete than when the previous view began? */
 static void count_progress(ls_views *v, int64_t steps) {
     ls_leader *l = &v->leader;
     if (steps > l->steps) l->crashes = l->losses = 0;
@@ -338,16 +338,16 @@ static bool is_given_up(ls_views *v) {
     ls_leader *l = &v->leader;
     if (l->crashes < MOST_CRASHES && l->losses < MOST_LOSSES) return false;
     char why[sizeof l->why];
-    snprintf(why, sizeof why, "%.180s; given up, %d views came no step further", l->why,
+    snprintf(why, sizeof why, "%.180s; given up after %d views without a complete step", l->why,
              l->crashes + l->losses);
     memcpy(l->why, why, sizeof why);
     over(v, LS_VIEW_FAILED);
     return true;
 }
 
-/* ---- what is due ---- */
+/* ---- orders that are due ---- */
 
-/* A host that waits is let in after the step in flight. */
+/* A host that waits joins after the step in flight. */
 static void let_in(ls_views *v) {
     ls_leader *l = &v->leader;
     if (l->asked || v->view.size >= v->c.most) return;

@@ -12,7 +12,7 @@
 #include "net/address.h"
 #include "net/tcp/guest.h"
 
-enum { HELLO = 21, WORDS = 22, ALIKE = 23, PROTOCOL = 2, PATIENCE = 16 };
+enum { HELLO = 21, MESSAGE = 22, MUST_MATCH = 23, PROTOCOL = 2, PATIENCE = 16 };
 /* Where somebody answers who is not the leader that is looked for, there is no hurry. */
 static const int64_t RETRY_NS = 250 * 1000 * 1000, LATER_NS = (int64_t)2 * 1000000000,
                      DIAL_NS = (int64_t)3 * 1000000000;
@@ -38,11 +38,11 @@ struct ls_links {
     ls_guests guests;
     wire up, peers[LS_HOSTS_MAX]; /* from 1 */
     int next;                     /* peer to be looked at */
-    const char *alike;
+    const char *must_match;
     /* While the leader is called. */
     int64_t dialed_ns, pause_ns;
     bool hello_said, has_header;
-    char theirs[LS_ALIKE_NBYTES + 1], trouble[256];
+    char theirs[LS_MUST_MATCH_NBYTES + 1], trouble[256];
 };
 
 /* ---- opening and closing ---- */
@@ -59,16 +59,16 @@ static void open_guests(ls_links *l) {
     ls_guests_open(&l->guests, &o);
 }
 
-ls_status ls_links_open(const char *listen, uint64_t host, const char *alike, ls_links **l_p,
+ls_status ls_links_open(const char *listen, uint64_t host, const char *must_match, ls_links **l_p,
                         ls_error *e) {
     ls_links *l = LS_NEW(ls_links);
-    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1, .alike = alike};
+    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1, .must_match = must_match};
     ls_status s = ls_key_require(false, &l->key, &l->keyed, e);
-    if (s == LS_OK && strlen(alike) > LS_ALIKE_NBYTES)
+    if (s == LS_OK && strlen(must_match) > LS_MUST_MATCH_NBYTES)
         s = ls_fail(e, LS_EINVAL,
                     "the config has %zu characters that other hosts must know, %d at "
                     "most can be sent",
-                    strlen(alike), LS_ALIKE_NBYTES);
+                    strlen(must_match), LS_MUST_MATCH_NBYTES);
     ls_address at;
     if (s == LS_OK && listen) s = ls_address_parse(listen, &at, e);
     if (s == LS_OK && listen) s = ls_address_listen(&at, &l->listen_fd, e);
@@ -118,7 +118,7 @@ static void flush(wire *k) {
 
 void ls_links_send(ls_links *l, int peer, const ls_host_message *s) {
     wire *k = link_of(l, peer);
-    ls_frame f = {.kind = WORDS, .nbytes = sizeof *s};
+    ls_frame f = {.kind = MESSAGE, .nbytes = sizeof *s};
     if (!k->c) return;
     ls_io io = ls_conn_put(k->c, &f, s, sizeof *s, NULL, NULL);
     if (io == LS_IO_DONE || is_waiting(io))
@@ -129,12 +129,13 @@ void ls_links_send(ls_links *l, int peer, const ls_host_message *s) {
 
 /* Words that are complete; false: none, or the link is lost. Whether they make sense is for
  * ls_views_receive() to find. */
-static bool read_words(wire *k, ls_host_message *s_p) {
+static bool read_message(wire *k, ls_host_message *s_p) {
     ls_frame f;
     ls_io io = LS_IO_DONE;
     if (!k->in_words) {
         io = ls_conn_next(k->c, &f, NULL);
-        if (io == LS_IO_DONE && (f.kind != WORDS || f.nbytes != sizeof k->words)) io = LS_IO_FAILED;
+        if (io == LS_IO_DONE && (f.kind != MESSAGE || f.nbytes != sizeof k->words))
+            io = LS_IO_FAILED;
         if (io == LS_IO_DONE) ls_conn_take(k->c, &k->words, sizeof k->words);
         k->in_words = io == LS_IO_DONE;
     }
@@ -153,7 +154,7 @@ static bool read_words(wire *k, ls_host_message *s_p) {
 static bool look_at(wire *k, int peer, ls_link_event *ev) {
     ev->peer = peer;
     if (k->c && ls_conn_busy(k->c)) flush(k);
-    if (k->c && read_words(k, &ev->message)) {
+    if (k->c && read_message(k, &ev->message)) {
         ev->what = LS_LINK_MESSAGE;
         return true;
     }
@@ -172,10 +173,10 @@ static bool is_welcome(const ls_guest *g) {
 }
 
 static void welcome(const ls_links *l, wire *k, ls_conn *c) {
-    size_t n = strlen(l->alike);
-    ls_frame f = {.kind = ALIKE, .nbytes = n};
+    size_t n = strlen(l->must_match);
+    ls_frame f = {.kind = MUST_MATCH, .nbytes = n};
     *k = (wire){.c = c};
-    ls_conn_put(c, &f, l->alike, n, NULL, NULL); /* if it fails, so does what follows */
+    ls_conn_put(c, &f, l->must_match, n, NULL, NULL); /* if it fails, so does what follows */
     flush(k);
 }
 
@@ -208,7 +209,7 @@ ls_status ls_links_call(ls_links *l, const char *text, ls_error *e) {
     if (!text) return LS_OK;
     LS_TRY(ls_address_parse(text, &l->leader, e));
     if (*l->leader.host) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "'%.200s' is no address; HOST is missing before :PORT", text);
+    return ls_fail(e, LS_EINVAL, "'%.200s' is not an address; HOST is missing before :PORT", text);
 }
 
 const char *ls_links_trouble(const ls_links *l) { return l->trouble; }
@@ -238,7 +239,7 @@ static void dial(ls_links *l) {
     freeaddrinfo(list);
 }
 
-/* Until the leader has told what hosts must have alike. */
+/* Waits for the settings that must match, from the leader. */
 static ls_io meet(ls_links *l, ls_error *e) {
     ls_conn *c = l->up.c;
     void *token = NULL;
@@ -253,7 +254,7 @@ static ls_io meet(ls_links *l, ls_error *e) {
     if (io == LS_IO_DONE && !l->has_header) {
         ls_frame f;
         io = ls_conn_next(c, &f, e);
-        if (io == LS_IO_DONE && (f.kind != ALIKE || f.nbytes > LS_ALIKE_NBYTES)) {
+        if (io == LS_IO_DONE && (f.kind != MUST_MATCH || f.nbytes > LS_MUST_MATCH_NBYTES)) {
             ls_fail(e, LS_EPEER, "it is no supervisor of this version");
             return LS_IO_FAILED;
         }
@@ -266,9 +267,9 @@ static ls_io meet(ls_links *l, ls_error *e) {
     return io == LS_IO_DONE ? ls_conn_payload(c, e) : io;
 }
 
-/* Is what must be alike? Else the first that is not, in `trouble`. */
-static bool is_alike(ls_links *l) {
-    const char *a = l->alike, *b = l->theirs;
+/* Do the settings match? If not, the first that differs is in `trouble`. */
+static bool matches(ls_links *l) {
+    const char *a = l->must_match, *b = l->theirs;
     while (*a && *b) {
         int na = (int)strcspn(a, "\n"), nb = (int)strcspn(b, "\n");
         if (na != nb || strncmp(a, b, (size_t)na) != 0) break;
@@ -280,7 +281,7 @@ static bool is_alike(ls_links *l) {
     int na = (int)strcspn(a, "\n"), nb = (int)strcspn(b, "\n"), name = (int)strcspn(a, " \n");
     bool same_name = strncmp(a, b, (size_t)name + 1) == 0;
     int skip = same_name ? name + 1 : 0;
-    snprintf(why, sizeof why, "this host has %.*s, the leading one %.*s; that must be alike",
+    snprintf(why, sizeof why, "this host has %.*s, the leading host has %.*s; these must match",
              na < 100 ? na : 100, a, nb - skip < 80 ? nb - skip : 80, b + skip);
     give_up(l, LATER_NS, why);
     return false;
@@ -298,9 +299,9 @@ static bool call_leader(ls_links *l, ls_link_event *ev) {
         give_up(l, ls_socket_peer(l->up.c->fd, &a) ? LATER_NS : RETRY_NS, e.msg);
         return false;
     }
-    bool alike = is_alike(l);
-    *ev = (ls_link_event){.what = alike ? LS_LINK_UP : LS_LINK_OTHER, .peer = LS_TO_LEADER};
-    if (!alike) return true;
+    bool same = matches(l);
+    *ev = (ls_link_event){.what = same ? LS_LINK_UP : LS_LINK_OTHER, .peer = LS_TO_LEADER};
+    if (!same) return true;
     l->up_told = true;
     l->pause_ns = RETRY_NS;
     l->trouble[0] = 0;

@@ -84,7 +84,7 @@ static int64_t lease_end(const ls_membership *m, int64_t asked_ns) {
     return asked_ns + m->ttl_s * 1000000000 / MARGIN * (MARGIN - 1);
 }
 
-/* Until the lease can't be kept, or this host is to stop. */
+/* Leads until the lease can't be kept, or this host is to stop. */
 static void lead(ls_membership *m, int64_t term, int64_t asked_ns) {
     ls_error e = {0};
     publish(m, term, true, NULL, lease_end(m, asked_ns));
@@ -114,8 +114,7 @@ static void follow(ls_membership *m, const ls_etcd_value *v) {
         }
 }
 
-/* A key of this host's that it does not keep, as after a lease that was thought lost, goes with
- * its lease. */
+/* A key of this host under a lease that was thought lost disappears with that lease. */
 static ls_status stand(ls_membership *m, ls_error *e) {
     ls_etcd_value v = {0};
     bool won = false;
@@ -145,7 +144,7 @@ static void *run(void *arg) {
 static ls_status start_thread(ls_membership *m, ls_error *e) {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's threads handle signals */
     int why = pthread_create(&m->thread, NULL, run, m);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     m->has_thread = why == 0;

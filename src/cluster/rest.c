@@ -3,7 +3,7 @@
 
 #include "net/launch/launch.h"
 
-/* A worker that is killed is known at once. */
+/* The supervisor notices a killed worker at once. */
 static const int64_t WAIT_NS = 300 * 1000 * 1000;
 static const ls_patience SLEEPS = {0, 0};
 

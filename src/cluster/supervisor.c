@@ -1,4 +1,4 @@
-/* supervisor.c - see supervisor.h: events go to views.h, and what it orders is carried out. */
+/* supervisor.c - see supervisor.h: passes events to views.h, and carries out its orders. */
 #include "cluster/supervisor.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "net/address.h"
 #include "net/tcp/join.h"
 
-/* A host that says nothing for so many heartbeats is lost; a busy one may be late. */
+/* A host that sends nothing for this many heartbeats is lost; a busy one may be late. */
 enum { HOST_SILENCE = 3, MOST_FDS = 512 };
 static const int64_t LOOK_NS = 50 * 1000 * 1000;
 /* Workers are killed at once; an update of many parameters takes its time. */
@@ -40,14 +40,14 @@ typedef struct host {
     int interrupts;
     int64_t stop_ns; /* when the run was asked to stop */
     bool leaves;     /* this host, which does not lead */
-    bool has_ended;  /* the crew, which is still to be told */
-    bool finishes;   /* so are the steps after mending */
+    bool has_ended;  /* the crew; views.h does not know it yet */
+    bool finishes;   /* a step is being finished; views.h waits for it */
     bool has_note;   /* of the step to be finished */
     ls_store_note note;
     ls_view_end end;
-    int64_t alone_ns; /* since when there is no leader */
-    int64_t idle_ns;  /* since when a host that leaves has nothing to do */
-    int64_t told;     /* steps, by the leader at the end */
+    int64_t alone_ns;  /* since when there is no leader */
+    int64_t idle_ns;   /* since when a host that leaves has nothing to do */
+    int64_t run_steps; /* of the run, as the leader said at its end */
     bool over;
     ls_error error; /* code LS_OK: it has ended well */
 } host;
@@ -57,22 +57,22 @@ static void fail(host *h, const ls_error *e) {
     h->over = true;
 }
 
-/* ---- what is ordered ---- */
+/* ---- orders ---- */
 
-/* Of the last view, which has ended well: what was decided is done. */
+/* Steps of the last view, which has ended well: all decided steps are complete. */
 static int64_t last_step(const host *h) {
     ls_host_state k = {0};
     h->s->state(h->s->arg, &k);
-    if (k.steps < 0) return INT64_MAX; /* nobody has begun: it was complete already */
+    if (k.steps < 0) return INT64_MAX; /* no worker has begun: the run was complete already */
     return k.note.steps > k.steps ? k.note.steps : k.steps;
 }
 
-/* A run that ends tells after how many steps: hosts without workers in it can't know. */
-static void say(void *arg, int peer, const ls_host_message *s) {
+/* A run that ends reports its number of steps: hosts without workers in it can't know. */
+static void send_message(void *arg, int peer, const ls_host_message *s) {
     const host *h = arg;
-    ls_host_message words = *s;
-    if (s->what == LS_HOST_OVER) words.state.steps = last_step(h);
-    if (h->links) ls_links_send(h->links, peer, &words);
+    ls_host_message m = *s;
+    if (s->what == LS_HOST_OVER) m.state.steps = last_step(h);
+    if (h->links) ls_links_send(h->links, peer, &m);
 }
 
 static void drop(void *arg, int peer) {
@@ -93,7 +93,7 @@ static void meet(void *arg, ls_view *v) {
     ls_address_text(&at, v->address, sizeof v->address);
 }
 
-static void tell_view(const ls_view *v) {
+static void log_view(const ls_view *v) {
     int64_t steps = v->steps < 0 ? 0 : v->steps;
     char hosts[48] = "";
     if (v->id.number == 1 && v->nhosts == 1) return;
@@ -108,8 +108,8 @@ static void tell_view(const ls_view *v) {
                v->size == 1 ? "" : "s", hosts);
 }
 
-/* Can the workers that rest go on where they are? */
-static bool is_alike(const host *h, const ls_view *v) {
+/* Can the workers that rest continue where they are? */
+static bool is_same(const host *h, const ls_view *v) {
     const ls_launch_options *o = h->o;
     ls_host_state now = {0};
     h->s->state(h->s->arg, &now);
@@ -118,9 +118,9 @@ static bool is_alike(const host *h, const ls_view *v) {
 }
 
 static ls_status start(host *h, const ls_view *v, ls_error *e) {
-    bool alike = is_alike(h, v);
-    if (!alike) ls_crew_end(&h->crew, NULL);
-    LS_TRY(h->s->resize(h->s->arg, v, alike, e));
+    bool same = is_same(h, v);
+    if (!same) ls_crew_end(&h->crew, NULL);
+    LS_TRY(h->s->resize(h->s->arg, v, same, e));
     h->s->view = *v;
     h->s->reshape = false;
     h->o->nworkers = v->n;
@@ -129,7 +129,7 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     h->o->address = h->s->view.address;
     h->o->host = h->id;
     h->o->listen = h->listen;
-    tell_view(v);
+    log_view(v);
     h->crew.stays = h->s->stays && v->nhosts == 1;
     LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
     if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
@@ -167,7 +167,7 @@ static void finish(void *arg, const ls_store_note *note) {
     if (note) h->note = *note;
 }
 
-static void tell(void *arg, const char *line) {
+static void log_line(void *arg, const char *line) {
     (void)arg;
     ls_log("%s", line);
 }
@@ -177,14 +177,14 @@ static void leave(host *h) {
     h->over = true;
 }
 
-/* A host that leaves may have seen the end all the same. */
+/* A host that leaves may still have seen the end of the run. */
 static void end_well(host *h) {
     bool leads = ls_views_leads(h->views), here = leads || h->end == LS_VIEW_DONE;
     if (h->leaves && !here) {
         leave(h);
         return;
     }
-    h->s->ended = leads ? last_step(h) : h->told;
+    h->s->ended = leads ? last_step(h) : h->run_steps;
     if (!leads && h->s->ended == INT64_MAX)
         ls_log("the run is complete");
     else if (!leads)
@@ -207,19 +207,19 @@ static void over(void *arg, ls_view_end how, const char *why) {
     h->error = e;
 }
 
-static const ls_views_ops ops = {.send = say,
+static const ls_views_ops ops = {.send = send_message,
                                  .drop = drop,
                                  .meet = meet,
                                  .begin = begin,
                                  .ask = ask,
                                  .end = end,
                                  .finish = finish,
-                                 .log = tell,
+                                 .log = log_line,
                                  .over = over};
 
 /* ---- the crew ---- */
 
-static void tell_ended(host *h) {
+static void report_ended(host *h) {
     ls_host_state kept = {0};
     int staying = h->leaves ? 0 : ls_crew_staying(&h->crew);
     bool leads = ls_views_leads(h->views);
@@ -231,17 +231,17 @@ static void tell_ended(host *h) {
     ls_views_ended(h->views, h->end, h->crew.cause, &kept, staying);
 }
 
-static ls_status mend(void *arg, ls_error *e) {
+static ls_status repair(void *arg, ls_error *e) {
     const host *h = arg;
-    return h->s->mend(h->s->arg, h->has_note ? &h->note : NULL, e);
+    return h->s->repair(h->s->arg, h->has_note ? &h->note : NULL, e);
 }
 
-/* False: that takes longer. */
-static bool look_at_mender(host *h) {
+/* False: it is not done yet. */
+static bool look_at_repair(host *h) {
     ls_status s = LS_OK;
     ls_error e = {0};
     ls_host_state kept = {0};
-    if (!ls_crew_mended(&h->crew, mend, h, &s, &e)) return false;
+    if (!ls_crew_repaired(&h->crew, repair, h, &s, &e)) return false;
     h->finishes = false;
     if (s != LS_OK) {
         fail(h, &e);
@@ -266,7 +266,8 @@ static void on_signal(host *h, int number) {
         h->s->stop = true;
         ls_crew_ask(&h->crew, LS_ASKED_STOP);
     } else if (!leads && (runs || ls_views_size(h->views))) {
-        if (!h->leaves) ls_log("this host leaves after the step in flight; again to end at once");
+        if (!h->leaves)
+            ls_log("this host leaves after the step in flight; interrupt again to end at once");
         h->leaves = true;
         ls_crew_ask(&h->crew, LS_ASKED_RENEW);
     } else {
@@ -287,13 +288,13 @@ static void look_at_crew(host *h, int64_t timeout_ns) {
 
 /* ---- the others ---- */
 
-/* A step that takes long can't be waited for: it is done again when the run goes on. */
+/* A step that takes too long is given up: it is repeated when the run continues. */
 static void look_at_stop(const host *h) {
     if (h->s->stop && (double)(ls_clock_ns() - h->stop_ns) / 1e9 >= h->s->stop_s)
         ls_crew_give_up(&h->crew);
 }
 
-/* Sleeps until something stirs. */
+/* Sleeps until there is an event. */
 static void wait_for_any(const host *h) {
     struct pollfd fds[MOST_FDS];
     int n = ls_links_fds(h->links, fds, MOST_FDS - 1);
@@ -301,7 +302,7 @@ static void wait_for_any(const host *h) {
     poll(fds, (nfds_t)n, (int)(LOOK_NS / 1000000));
 }
 
-/* The leader has another config. Who has state waits for a leader that is right. */
+/* The leader has another config. A host that has state waits for a leader that matches. */
 static void on_other(host *h) {
     ls_error e = {0};
     if (ls_views_size(h->views)) return;
@@ -316,12 +317,12 @@ static void look_at_links(host *h) {
         if (ev.what == LS_LINK_OTHER) on_other(h);
         if (ev.what == LS_LINK_LOST) ls_views_lost(h->views, ev.peer);
         if (ev.what == LS_LINK_MESSAGE && ev.message.what == LS_HOST_OVER)
-            h->told = ev.message.state.steps;
+            h->run_steps = ev.message.state.steps;
         if (ev.what == LS_LINK_MESSAGE) ls_views_receive(h->views, ev.peer, &ev.message);
     }
 }
 
-static void tell_why_alone(const host *h, char *text, size_t nbytes) {
+static void explain_no_leader(const host *h, char *text, size_t nbytes) {
     char trouble[256];
     const char *link = ls_links_trouble(h->links);
     ls_membership_trouble(h->membership, trouble, sizeof trouble);
@@ -332,19 +333,19 @@ static void tell_why_alone(const host *h, char *text, size_t nbytes) {
         snprintf(text, nbytes, "there is no leading host%s%.250s", *trouble ? ": " : "", trouble);
 }
 
-/* The leader does not come back: what is here is saved, and the run ends; unless it has ended well
- * while this host was away. */
+/* The leader does not come back: this host saves its state and ends the run, unless the run has
+ * ended well while this host was away. */
 static void end_alone(host *h) {
     ls_error e = {0}, why = {0};
     int64_t steps = 0;
-    char who[500];
-    tell_why_alone(h, who, sizeof who);
+    char leader[500];
+    explain_no_leader(h, leader, sizeof leader);
     if (ls_views_size(h->views) == 0) {
-        ls_fail(&e, LS_ETIMEOUT, "%s, for %.0f s", who, h->s->rejoin_s);
+        ls_fail(&e, LS_ETIMEOUT, "%s, for %.0f s", leader, h->s->rejoin_s);
     } else if (h->s->save(h->s->arg, &steps, &why) != LS_OK) {
-        ls_fail(&e, LS_EPEER, "%s, and the run ends: %.200s", who, why.msg);
+        ls_fail(&e, LS_EPEER, "%s, and the run ends: %.200s", leader, why.msg);
     } else if (steps >= h->s->steps) {
-        ls_log("%s; the run has ended, after step %lld", who, (long long)steps);
+        ls_log("%s; the run has ended, after step %lld", leader, (long long)steps);
         h->s->ended = steps;
         h->over = true;
         return;
@@ -352,22 +353,22 @@ static void end_alone(host *h) {
         ls_fail(&e, LS_EPEER,
                 "%s, for %.0f s: the run ends here with a checkpoint of step %lld; go on with "
                 "--resume",
-                who, h->s->rejoin_s, (long long)steps);
+                leader, h->s->rejoin_s, (long long)steps);
     }
     fail(h, &e);
 }
 
-static void tell_leads(const host *h, const ls_leads *now) {
+static void log_leads(const host *h, const ls_leads *now) {
     char trouble[256];
     ls_membership_trouble(h->membership, trouble, sizeof trouble);
     if (now->self)
         ls_log("this host leads now");
     else if (h->leads.self)
-        ls_log("this host leads no more: %s", *trouble ? trouble : "its lease has run out");
+        ls_log("this host no longer leads: %s", *trouble ? trouble : "its lease has expired");
 }
 
-/* Another leads than did? Where that can't be told, who led is followed for as long as it can be
- * heard: it knows when it has to stop. */
+/* Does another host lead now? If that is not known, this host follows the old leader for as long as
+ * it is connected: the leader knows when it has to stop. */
 static void look_at_membership(host *h) {
     ls_leads now;
     ls_error e = {0};
@@ -375,7 +376,7 @@ static void look_at_membership(host *h) {
     bool follows = ls_views_is_linked(h->views) && !h->leads.self;
     if (now.term == h->leads.term && now.self == h->leads.self) return;
     if (now.term == 0 && follows) return;
-    if (h->s->etcd.endpoints) tell_leads(h, &now);
+    if (h->s->etcd.endpoints) log_leads(h, &now);
     h->leads = now;
     if (h->links && ls_links_call(h->links, now.term && !now.self ? now.address : NULL, &e)) {
         fail(h, &e);
@@ -397,7 +398,7 @@ static void look_for_leader(host *h) {
     }
 }
 
-/* Who is in no view goes as it is; between two, it takes part in the next. */
+/* A host in no view leaves at once; between two views it takes part in the next. */
 static void look_at_leaving(host *h) {
     int64_t now = ls_clock_ns();
     if (!h->leaves || ls_crew_runs(&h->crew) || h->finishes || h->has_ended)
@@ -428,8 +429,8 @@ static void turn(host *h) {
     }
     look_at_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
     look_at_stop(h);
-    if (h->has_ended && !h->over) tell_ended(h);
-    while (h->finishes && !h->over && look_at_mender(h)) {
+    if (h->has_ended && !h->over) report_ended(h);
+    while (h->finishes && !h->over && look_at_repair(h)) {
     }
     if (h->over) return;
     attend(h);
@@ -446,9 +447,9 @@ static ls_status open_links(host *h, ls_error *e) {
     ls_address at = {.host = ""};
     if (h->s->listen) LS_TRY(ls_address_parse(h->s->listen, &at, e));
     snprintf(h->listen, sizeof h->listen, "%s", at.host);
-    LS_TRY(ls_links_open(h->s->listen, h->number, h->s->alike, &h->links, e));
+    LS_TRY(ls_links_open(h->s->listen, h->number, h->s->must_match, &h->links, e));
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (h->s->hosts > 1) ls_log("waits at %s for %d hosts", h->s->listen, h->s->hosts);
+    if (h->s->hosts > 1) ls_log("waiting at %s for %d hosts", h->s->listen, h->s->hosts);
     return LS_OK;
 }
 

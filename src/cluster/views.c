@@ -1,4 +1,4 @@
-/* views.c - see views.h: what every host does, whoever leads. */
+/* views.c - see views.h: what every host does, whichever host leads. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 bool ls_view_same(ls_view_id a, ls_view_id b) { return a.term == b.term && a.number == b.number; }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
-static void keep_words(ls_views *v, int from, const ls_host_message *s) {
+static void queue_message(ls_views *v, int from, const ls_host_message *s) {
     ls_inbox *in = &v->inbox;
     int size = sizeof in->words / sizeof *in->words;
     assert(in->n < size);
@@ -24,9 +24,9 @@ void ls_views_send(ls_views *v, int peer, ls_host_message *s) {
     s->term = v->term;
     s->host = v->c.host;
     if (peer == LS_TO_LEADER && v->leads)
-        keep_words(v, LS_OWN_PEER, s);
+        queue_message(v, LS_OWN_PEER, s);
     else if (peer == LS_OWN_PEER)
-        keep_words(v, LS_TO_LEADER, s);
+        queue_message(v, LS_TO_LEADER, s);
     else
         v->c.ops->send(v->c.arg, peer, s);
 }
@@ -37,7 +37,7 @@ static void report(ls_views *v, ls_host_message_kind what, ls_view_end how, cons
     ls_views_send(v, LS_TO_LEADER, &s);
 }
 
-/* ---- what the leader orders ---- */
+/* ---- orders of the leader ---- */
 
 static void begin(ls_views *v, const ls_host_message *s) {
     if (v->crew != LS_CREW_RESTS || v->state.unfinished) return;
@@ -86,14 +86,14 @@ static void hear(ls_views *v, int from, const ls_host_message *s) {
         ls_leader_receive(v, from, s);
 }
 
-/* A host at rest makes itself known to a leader that does not know it yet. */
+/* A host at rest introduces itself to a leader that does not know it yet. */
 static void greet(ls_views *v) {
     if (!v->linked || v->joined || v->crew != LS_CREW_RESTS || v->over) return;
     v->joined = true;
     report(v, LS_HOST_JOIN, LS_VIEW_DONE, NULL);
 }
 
-/* After each event: until nobody has anything more to say to himself. */
+/* After each event: handles the messages of this host to itself until there are none. */
 static void settle(ls_views *v) {
     ls_inbox *in = &v->inbox;
     do {
@@ -164,7 +164,7 @@ static void refuse(ls_views *v, int peer, const char *why) {
         unlink_leader(v, "the leading host says what can't be");
         return;
     }
-    snprintf(line, sizeof line, "it says what can't be: %s", why);
+    snprintf(line, sizeof line, "it sent an impossible message: %s", why);
     ls_leader_lost(v, peer, line);
 }
 
@@ -184,7 +184,7 @@ static void look_at_leader(ls_views *v) {
     unlink_leader(v, "the leading host is silent");
 }
 
-/* Whoever was stopped itself has not listened: nobody was silent. */
+/* A host that was stopped itself did not receive: the others were not silent. */
 static void be_patient(ls_views *v) {
     v->leader_ns = v->now;
     for (int i = 0; v->leads && i < v->leader.npeers; i++)
@@ -200,7 +200,7 @@ void ls_views_tick(ls_views *v, int64_t now) {
     if (v->leads) ls_leader_tick(v);
     if (v->linked && !v->leads && now - v->said_ns >= v->c.silence_ns / 4) {
         v->said_ns = now;
-        /* A host that did not know yet that it leads has not heard who this is. */
+        /* A leader that did not know yet that it leads has ignored the JOIN of this host. */
         if (!v->heard && v->crew == LS_CREW_RESTS) v->joined = false;
         ls_views_send(v, LS_TO_LEADER, &(ls_host_message){.what = LS_HOST_ALIVE});
     }

@@ -1,23 +1,23 @@
-/* views.h - which workers train together: agreed on by the supervisors of all hosts.
+/* views.h - which workers train together, as the supervisors of all hosts agree.
  *
- * A host is a supervisor with the workers that it starts. One host leads: it begins views, and is
- * told how they end. Nothing here knows clocks, sockets or processes: events come in by the
- * functions below, orders go out by the table of functions. So the same code runs on hosts, and by
- * the thousand in a simulation.
+ * A host is a supervisor with the workers that it starts. One host leads: it begins views, and the
+ * others report to it how they end. This code uses no clocks, sockets or processes: events come in
+ * through the functions below, orders go out through a table of functions. So the same code runs on
+ * hosts and, thousands of times, in a simulation.
  *
  *     host:    at rest --BEGIN--> runs --its workers have ended--> ended --FINISH--> at rest
  *                                  '----END, or the leader is lost---'
  *     leader:  all at rest --> BEGIN to all --> one says ENDED badly, or is lost: END to the others
  *                  '-- all finished <-- FINISH, with the newest note <-- all have ended <--'
  *
- * A step that any worker has noted as decided is finished by all hosts of its view: then all
- * gradients were reduced. Else it is done again by the next view. A host that comes later, or had
- * to be left behind, has other steps; in the next view its workers take up what they lack from the
- * others (exec/world.h). What counts is the state of the newest view that took up a whole one, even
- * if another host has come further in a view before: others may not have its part of that any more.
+ * If any worker has noted a step as decided, all gradients were reduced, and all hosts of the view
+ * finish the step. Otherwise the next view repeats it. A host that joins later, or had to be left
+ * behind, has other steps; in the next view its workers take up what they lack from the others
+ * (exec/world.h). The state that counts is that of the newest view that took up a whole state, even
+ * if another host got further in an earlier view: the others may no longer have their parts of that.
  *
- * Terms: who leads, and since when, is known from elsewhere (membership.h). A later term has a
- * higher number. What is said of another term is not heard.
+ * Terms: membership.h says which host leads, and since when. A later term has a higher number.
+ * Messages of another term are ignored.
  */
 #ifndef LS_CLUSTER_VIEWS_H
 #define LS_CLUSTER_VIEWS_H
@@ -29,7 +29,7 @@ enum {
     LS_HOSTS_MAX = 256,
     LS_HOST_WORKERS_MAX = 65535,
     LS_OWN_PEER = 0,  /* the leader's number for itself */
-    LS_TO_LEADER = -1 /* the number that other hosts have for it */
+    LS_TO_LEADER = -1 /* the other hosts' number for the leader */
 };
 
 typedef struct ls_view_id {
@@ -38,45 +38,46 @@ typedef struct ls_view_id {
 
 typedef struct ls_view {
     ls_view_id id;
-    int64_t steps;    /* of the state that it takes up; -1: none, but a checkpoint's */
+    int64_t steps;    /* of the state that the view takes up; -1: of a checkpoint */
     ls_scaler scaler; /* after them */
     int32_t nhosts, size;
     int32_t first, n;  /* this host has workers first to first + n - 1 of `size` */
     char address[112]; /* where worker 0 listens; "": the view has one host */
-    /* Of the last of these steps, for worker 0, which may have to write its line; steps 0: not
-     * known. */
+    /* The note of the last of these steps, for worker 0, which may have to write its line; steps 0:
+     * not known. */
     ls_store_note last;
 } ls_view;
 
-/* How the workers of a host, or of all, have ended; the highest says it for all. */
+/* How the workers of a host, or of all hosts, have ended; the highest value counts for all. */
 typedef enum ls_view_end {
     LS_VIEW_DONE,    /* with the run's last step, or a checkpoint where that was asked for */
-    LS_VIEW_RENEWED, /* after a step, for others to go on */
-    LS_VIEW_TOLD,    /* by the leader, or without one */
+    LS_VIEW_RENEWED, /* after a step; other workers continue */
+    LS_VIEW_TOLD,    /* ended by the leader, or since there is none */
     LS_VIEW_LOST,    /* one was killed or hung, or blames another */
     LS_VIEW_CRASHED,
-    LS_VIEW_STATELESS, /* what the hosts have kept is not the whole state */
-    LS_VIEW_FAILED     /* with an error that others would have too */
+    LS_VIEW_STATELESS, /* the hosts together no longer have the whole state */
+    LS_VIEW_FAILED     /* with an error that other workers would have, too */
 } ls_view_end;
 
-/* What a host has kept in its store, between views. */
+/* The state in a host's store, between views. */
 typedef struct ls_host_state {
-    int64_t steps;      /* complete; -1: no state */
-    ls_scaler scaler;   /* after them */
-    ls_view_id view;    /* the latest that had workers of this host */
-    ls_view_id from;    /* the latest of whose state it has its part: `steps` are that view's */
+    int64_t steps;    /* complete; -1: there is no state */
+    ls_scaler scaler; /* after them */
+    ls_view_id view;  /* the latest that had workers of this host */
+    ls_view_id
+        from; /* the latest view of whose state this host has its part: `steps` are that view's */
     int32_t unfinished; /* the last decided step of `view` may be half done */
     int32_t whole;      /* to ls_views_ended(): all its workers here took up the view's state */
-    ls_store_note note; /* the newest of that view that is known here; steps 0: none */
+    ls_store_note note; /* the newest of that view that this host knows; steps 0: none */
     ls_store_note last; /* of the last of `steps`; steps 0: not known */
 } ls_host_state;
 
 typedef enum ls_host_message_kind {
     LS_HOST_ALIVE = 1,
     LS_HOST_JOIN,   /* to the leader: this host is at rest, or has ended */
-    LS_HOST_ENDED,  /* to the leader: none of the view's workers is left here */
+    LS_HOST_ENDED,  /* to the leader: all workers of the view have ended here */
     LS_HOST_REST,   /* to the leader: finished */
-    LS_HOST_LEAVE,  /* to the leader: this host goes */
+    LS_HOST_LEAVE,  /* to the leader: this host leaves */
     LS_HOST_BEGIN,  /* by the leader: a view */
     LS_HOST_END,    /* by the leader: the view has ended badly elsewhere */
     LS_HOST_FINISH, /* by the leader: the view's last decided step */
@@ -88,8 +89,8 @@ typedef struct ls_host_message {
     uint32_t what; /* ls_host_message_kind */
     uint32_t how;  /* ENDED, END, OVER: ls_view_end */
     int64_t term;
-    uint64_t host;    /* who says it */
-    int32_t nworkers; /* JOIN, ENDED: so many would be next */
+    uint64_t host;    /* the sender */
+    int32_t nworkers; /* JOIN, ENDED: that the host offers for the next view */
     int32_t unused;
     ls_view view;        /* BEGIN; END, FINISH: its id */
     ls_host_state state; /* JOIN, ENDED, REST */
@@ -100,8 +101,8 @@ typedef struct ls_host_message {
 /* Orders. None of these may call back into the functions below. */
 typedef struct ls_views_ops {
     void (*send)(void *arg, int peer, const ls_host_message *);
-    void (*drop)(void *arg, int peer);  /* its connection; it is not told of as lost */
-    void (*meet)(void *arg, ls_view *); /* of a view of several hosts: fills in the address */
+    void (*drop)(void *arg, int peer);  /* its connection; ls_views_lost() does not follow */
+    void (*meet)(void *arg, ls_view *); /* fills in the address of a view of several hosts */
     /* Starts workers; ls_views_ended() follows, sooner or later. */
     void (*begin)(void *arg, const ls_view *);
     void (*ask)(void *arg, ls_asked);        /* the workers to end after the step in flight */
@@ -115,15 +116,15 @@ typedef struct ls_views_ops {
 } ls_views_ops;
 
 typedef struct ls_views_config {
-    uint64_t host; /* unlike all others' */
+    uint64_t host; /* a number that no other host has */
     int nworkers;
     int least, most;    /* workers of a view */
-    int hosts;          /* before the first view the leader waits for so many */
-    int64_t silence_ns; /* who says nothing for so long is lost */
-    int64_t gather_ns;  /* a new leader waits so long for the hosts of the view before */
-    int64_t end_ns;     /* a host whose view has not ended so long after END is dropped; 0: never */
-    int64_t finish_ns;  /* the same of FINISH */
-    int64_t steps;      /* of the whole run; 0: not known */
+    int hosts;          /* the leader waits for this many before the first view */
+    int64_t silence_ns; /* a host that is silent for longer is lost */
+    int64_t gather_ns;  /* a new leader waits this long for the hosts of the previous view */
+    int64_t end_ns; /* a host whose view has not ended this long after END is dropped; 0: never */
+    int64_t finish_ns; /* the same of FINISH */
+    int64_t steps;     /* of the whole run; 0: not known */
     const ls_views_ops *ops;
     void *arg;
 } ls_views_config;
@@ -135,29 +136,29 @@ void ls_views_free(ls_views *);
 
 /* ---- events ---- */
 
-/* Who leads now: this host, or another. term 0: nobody. */
+/* This host leads now, or another one. term 0: none. */
 void ls_views_lead(ls_views *, int64_t term, bool self);
-/* Views of this run have begun, here or elsewhere: if this host comes to lead, it does not wait for
- * `hosts` of them, but for gather_ns for those that have the state. */
+/* Views of this run have begun before, here or elsewhere: if this host comes to lead, it does not
+ * wait for `hosts` hosts, but gather_ns long for those that have the state. */
 void ls_views_begun(ls_views *);
 /* A connection to the leader is there, or gone. */
 void ls_views_linked(ls_views *);
 void ls_views_lost(ls_views *, int peer);
-/* From a peer of the leader (its first words make it known), or from the leader. Who says what
- * can't be is dropped. */
+/* A message from a host to the leader (the first one makes the host known), or from the leader. A
+ * host that sends impossible values is dropped. */
 void ls_views_receive(ls_views *, int peer, const ls_host_message *);
 void ls_views_tick(ls_views *, int64_t now_ns);
 
-/* The workers of this host have ended, all of them. nworkers: would be next; 0: the host leaves. */
+/* All workers of this host have ended. nworkers: for the next view; 0: the host leaves. */
 void ls_views_ended(ls_views *, ls_view_end, const char *why, const ls_host_state *, int nworkers);
 void ls_views_finished(ls_views *, const ls_host_state *);
 
-/* To the leader: so many workers from the next view on, which begins after the step in flight. */
+/* On the leader: the next view, which begins after the step in flight, has this many workers. */
 void ls_views_scale(ls_views *, int nworkers);
-/* To the leader: the next view begins after the step in flight. */
+/* On the leader: the next view begins after the step in flight. */
 void ls_views_renew(ls_views *);
 
-/* ---- for those who look ---- */
+/* ---- queries ---- */
 
 bool ls_views_leads(const ls_views *);
 bool ls_views_is_linked(const ls_views *); /* is there a leader? */

@@ -13,7 +13,7 @@ typedef struct ls_peer {
         LS_PEER_FINISHES,
         LS_PEER_RESTS
     } phase;
-    bool told_end; /* of the view that it runs */
+    bool told_end; /* END was sent for the view that it runs */
     uint64_t host;
     int n;                        /* workers */
     int64_t heard_ns, ordered_ns; /* ordered_ns: to end, or to finish */
@@ -22,7 +22,7 @@ typedef struct ls_peer {
 
 typedef struct ls_leader {
     int npeers;
-    ls_peer peers[LS_HOSTS_MAX]; /* the first npeers have been heard */
+    ls_peer peers[LS_HOSTS_MAX]; /* the first npeers have sent something */
     bool runs;                   /* the view */
     bool broken, asked;
     ls_view_end end; /* of the view, as far as is known */
@@ -33,7 +33,7 @@ typedef struct ls_leader {
     int crashes, losses;
 } ls_leader;
 
-/* What a host says to itself. */
+/* Messages of a host to itself. */
 typedef struct ls_inbox {
     int first, n;
     struct {
@@ -60,7 +60,7 @@ bool ls_view_same(ls_view_id, ls_view_id);
 
 /* ---- host_message.c ---- */
 
-/* NULL: it may be; else what is wrong with it. by_leader: to a host that follows. */
+/* NULL: the message is valid; otherwise what is wrong with it. by_leader: to a host that follows. */
 const char *ls_host_message_wrong(const ls_views_config *, const ls_host_message *, bool by_leader);
 
 /* ---- leader.c ---- */
@@ -68,7 +68,7 @@ const char *ls_host_message_wrong(const ls_views_config *, const ls_host_message
 void ls_leader_begin(ls_views *); /* a term */
 void ls_leader_receive(ls_views *, int peer, const ls_host_message *);
 void ls_leader_lost(ls_views *, int peer, const char *why);
-/* Orders what is due. */
+/* Sends the orders that are due. */
 void ls_leader_settle(ls_views *);
 void ls_leader_tick(ls_views *);
 

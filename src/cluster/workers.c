@@ -86,18 +86,18 @@ ls_status ls_agree(ls_group *g, ls_status own, ls_error *e) {
     if (s != LS_OK && own == LS_OK) *e = lost;
     if (s == LS_OK && first < (int)n) {
         s = (ls_status)codes[first];
-        if (first != ls_group_rank(g)) *e = (ls_error){.code = s}; /* that worker tells it */
+        if (first != ls_group_rank(g)) *e = (ls_error){.code = s}; /* that worker reports it */
     }
     free(codes);
     return own != LS_OK && s == LS_OK ? own : s;
 }
 
-/* ---- what all would say ---- */
+/* ---- messages that all workers would print ---- */
 
-/* Where they don't meet, the first one's message and end reach a launcher in this time, which then
- * ends the others. */
+/* Where they don't meet, the message and the end of the first one reach the launcher in this time,
+ * and the launcher then ends the others. */
 enum { MEET_S = 5, ALONE_US = 1000 * 1000 };
-/* And once one has ended: so whoever fails for another's reason lets that one speak. */
+/* A worker that fails because of another lets that one report first. */
 enum { SILENT_US = 300 * 1000 };
 
 static bool tried; /* to open the group: once a process */
@@ -220,7 +220,7 @@ static ls_status lend_shared_memory(int fd, ls_error *e) {
     return LS_OK;
 }
 
-/* View after view, as long as this process lives. */
+/* Runs view after view, as long as this process lives. */
 static ls_status live(const family *f, ls_board_slot *me, ls_error *e) {
     ls_supervisor *survival = f->w->survival;
     const char *shm = getenv("LOCKSTEP_SHM");

@@ -167,7 +167,7 @@ static void test_servers_stopped(void **arg) {
     come_by(&t, 20);
     for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGSTOP);
     host_await(&t.h[leader], "view 1: ");
-    host_await(&t.h[leader], "this host leads no more: ");
+    host_await(&t.h[leader], "this host no longer leads: ");
     sleep_ms(200); /* a line may be on its way */
     int steps = steps_of(t.run);
     sleep_ms(500);

@@ -375,7 +375,7 @@ static void test_keys(void **arg) {
     (void)arg;
     char line[96], *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
     pair p = begin("keys", 2, 2, "");
-    host_await(&p.a, "waits at 127.0.0.1:");
+    host_await(&p.a, "waiting at 127.0.0.1:");
     setenv("LOCKSTEP_KEY", "another key, of 16 characters at least", 1);
     refused(&p, "", "has another join key, or none), for 1 s");
     setenv("LOCKSTEP_KEY", "short", 1);
@@ -415,7 +415,7 @@ static void test_bad_addresses(void **arg) {
         assert_false(file_exists("bad"));
     }
     pair p = begin("taken", 1, 2, "");
-    host_await(&p.a, "waits at 127.0.0.1:");
+    host_await(&p.a, "waiting at 127.0.0.1:");
     snprintf(line, sizeof line, "--listen %.60s", p.join + sizeof "--join");
     host h = start(1, "bad", line, "");
     host_expect(&h, 1, "Address already in use");

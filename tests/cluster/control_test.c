@@ -207,7 +207,7 @@ static void test_another_user(void **state) {
     umask(before);
     assert_ls_ok(s, e);
     ask_as_another(c, answer);
-    assert_non_null(strstr(answer, "permission denied: only user 0, who has started it, and root"));
+    assert_non_null(strstr(answer, "permission denied: only user 0, who started it, and root"));
     open_to_all("control", 0777);
     ask_as_another(c, answer);
     assert_non_null(strstr(answer, "permission denied: only user 0"));

@@ -80,7 +80,7 @@ static int door = -1; /* where nobody knocks: the guest is in already */
 static ls_links *make_links(const ls_key *key) {
     ls_links *l = LS_NEW(ls_links);
     *l = (ls_links){.host = 1, .keyed = true, .key = *key, .listen_fd = -1, .next = 1};
-    l->alike = "a 1\n";
+    l->must_match = "a 1\n";
     if (door < 0) {
         struct sockaddr_in a = {.sin_family = AF_INET};
         a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -129,7 +129,7 @@ static void put(ls_conn *c, const ls_frame *f, const void *data, size_t n) {
     if (io == LS_IO_DONE) ls_conn_flush(c, &token, NULL);
 }
 
-/* Of kind WORDS, with the fields that the input has at the places that it says. */
+/* Of kind MESSAGE, with the fields that the input has at the places that it says. */
 static void put_words(ls_conn *c, input *in) {
     ls_host_message s = {.what = (uint32_t)(1 + next(in) % LS_HOST_OVER), .term = 1, .host = 7};
     unsigned char bytes[sizeof s];
@@ -141,7 +141,7 @@ static void put_words(ls_conn *c, input *in) {
         size_t at = (size_t)(next(in) << 8 | next(in)) % sizeof bytes;
         bytes[at] = next(in);
     }
-    put(c, &(ls_frame){.kind = WORDS, .nbytes = sizeof bytes}, bytes, sizeof bytes);
+    put(c, &(ls_frame){.kind = MESSAGE, .nbytes = sizeof bytes}, bytes, sizeof bytes);
 }
 
 /* Any kind and length, and as many bytes of it as come. */
@@ -162,7 +162,7 @@ static void greet(supervisor *h, ls_conn *c, bool leads, int how) {
     if (leads)
         put(c, &(ls_frame){.kind = HELLO, .nbytes = sizeof x}, &x, sizeof x);
     else
-        put(c, &(ls_frame){.kind = ALIKE, .nbytes = 4}, how ? "b 2\n" : "a 1\n", 4);
+        put(c, &(ls_frame){.kind = MUST_MATCH, .nbytes = 4}, how ? "b 2\n" : "a 1\n", 4);
     look(h);
 }
 
