@@ -70,7 +70,7 @@ static ls_status secret_read_fd(int fd, const char *path, secret *t, ls_error *e
     if (st.st_mode & (S_IRWXG | S_IRWXO))
         return ls_fail(e, LS_EINVAL,
                        "%s: holds the join key, but other users have access to it (mode %03o); "
-                       "'chmod 600' mends it",
+                       "'chmod 600' repairs that",
                        path, (unsigned)(st.st_mode & 0777));
     while (t->len < sizeof t->text) {
         ssize_t n = read(fd, t->text + t->len, sizeof t->text - t->len);

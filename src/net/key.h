@@ -1,11 +1,11 @@
 /* key.h - the join key: what a worker must have to belong to a group that spans hosts.
  *
  * All workers of a group are given one secret; the key that the connections use is derived from it.
- * Who has the secret is a member, with all that a member may do; nobody else is, nor can read or
- * change what members say to each other.
+ * Whoever has the secret is a member, with all rights of a member. Others can't join, and can't read
+ * or change the messages between members.
  *
- * The secret has to be random, as ls_key_make() makes it: who records a handshake can try guesses
- * at it at leisure, so that a sentence someone thought of is found sooner or later.
+ * The secret has to be random, as ls_key_make() makes it: an attacker who records a handshake can try
+ * guesses offline, and finds a secret that a person thought of sooner or later.
  */
 #ifndef LS_NET_KEY_H
 #define LS_NET_KEY_H
@@ -29,8 +29,8 @@ typedef struct ls_key {
  */
 ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *);
 
-/* The same, but without one it fails, unless it is given up: `insecure`, or LOCKSTEP_INSECURE=1.
- * Then *found_p is false. */
+/* The same, but fails without a key, unless `insecure` or LOCKSTEP_INSECURE=1 allows that. Then
+ * *found_p is false. */
 ls_status ls_key_require(bool insecure, ls_key *key_p, bool *found_p, ls_error *e);
 
 void ls_key_wipe(ls_key *);

@@ -1,10 +1,10 @@
-/* native.h - collectives that a transport brings along, where the user gives up the order of sums.
+/* native.h - collectives of the transport itself, for users who give up the order of sums.
  *
  * They are a library's own (MPI's): it chooses the order, and it may differ from run to run. They
  * don't block: start() posts one and poll() returns its message when it is done, among the others.
- * All workers of the transport take part, and start the same ones in the same order; nothing finds
- * out where they don't. One that has been started can't be taken back: where forget() meets one
- * that does not end, the transport is broken.
+ * All workers of the transport take part, and start the same ones in the same order; nothing
+ * checks that. A call that was started can't be cancelled: if forget() finds one that does not end,
+ * the transport is broken.
  *
  * Buffers are as in lockstep/group.h, in place too, and belong to the call until it is done.
  */

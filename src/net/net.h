@@ -1,8 +1,8 @@
 /* net.h - a transport: it moves messages between workers.
  *
- * A message is posted by its sender and by its receiver, each with its own ls_message; the two meet
- * by (sender, receiver, tag), whoever comes first. Any number may be in flight, in any order: a
- * message that nobody has asked for yet keeps no other back. Posting and polling never block (a
+ * A message is posted by its sender and by its receiver, each with its own ls_message; the two are
+ * matched by (sender, receiver, tag), whichever is posted first. Any number may be in flight, in any
+ * order: a message without a receiver yet does not delay others. Posting and polling never block (a
  * poll sleeps if it is given time); nothing else happens in between: a transport moves only when it
  * is polled.
  *
@@ -61,7 +61,7 @@ struct ls_net {
     /* Since it was opened. */
     uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
     const struct ls_native_ops *native; /* the collectives of its own (native.h); NULL: none */
-    struct ls_watch *watch;             /* who answers for this worker (watch.h); NULL: nobody */
+    struct ls_watch *watch;             /* answers for this worker (watch.h); NULL: none */
 };
 
 /* The tag of message `number` of call `call` of group `group`. */

@@ -363,9 +363,9 @@ static void refused(const pair *p, const char *more, const char *says) {
 static void test_other_config(void **arg) {
     (void)arg;
     pair p = one_until("refuses", 1, "");
-    refused(&p, "--set optim.lr=0.1", "this host has optim.lr 0.1, the leading one 0.003");
-    refused(&p, "--set train.seed=2", "this host has train.seed 2, the leading one 1");
-    refused(&p, "--max-workers 2", "this host has survival.max_workers 2, the leading one 8");
+    refused(&p, "--set optim.lr=0.1", "this host has optim.lr 0.1, the leading host has 0.003");
+    refused(&p, "--set train.seed=2", "this host has train.seed 2, the leading host has 1");
+    refused(&p, "--max-workers 2", "this host has survival.max_workers 2, the leading host has 8");
     check(&p);
     assert_false(host_says(&p.a, "view"));
 }
@@ -401,7 +401,7 @@ static void test_bad_addresses(void **arg) {
         {"--join 127.0.0.1:80x", "is no address"},
         {"--join :7000", "HOST is missing"},
         {"--listen 192.0.2.1:7000", "can't listen at 192.0.2.1:7000: "},
-        {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen and --join"},
+        {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen is for the first host, --join for"},
         {"--hosts 2", "--hosts 2 is for a host with --listen"},
     };
     char line[256];

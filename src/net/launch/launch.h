@@ -1,6 +1,6 @@
-/* launch.h - starts workers of one host, and watches over them.
+/* launch.h - starts the workers of one host, and watches over them.
  *
- * Each worker finds itself by its environment (environment.h); shared memory for the group is made
+ * Each worker learns its rank from the environment (environment.h); shared memory for the group is made
  * before they start and handed down as a descriptor. ls_launch_run() is `lockstep run`: a worker
  * that fails ends the others. The functions below it are the steps of which it is made.
  */
@@ -19,7 +19,7 @@ typedef struct ls_launch_options {
     int nworkers; /* of this host */
     /* Of a group that spans hosts: its size, the rank of the first worker here, and where worker 0
      * listens (listen_fd, where it is one of these); its workers share no memory, and have the join
-     * key from the environment. host: unlike other hosts', also where these are one machine.
+     * key from the environment. host: differs from other hosts', also where these are one machine.
      * size 0: all workers are of this host. */
     int size, first;
     const char *address, *host;
@@ -32,15 +32,15 @@ typedef struct ls_launch_options {
     char *const *argv;
     int (*main)(void *arg);
     void *arg;
-    /* May be NULL: where workers tell why they failed, which goes before what is seen from here;
-     * and what is to be said of one that was killed, e.g. " in step 3, action 17", appended to the
-     * message. */
+    /* May be NULL: the board on which workers report why they failed, which takes precedence over
+     * what is seen from here; and a function that describes where a killed worker was, e.g. " in
+     * step 3, action 17", appended to the message. */
     ls_board *board;
     void (*where)(int rank, void *arg, char *text, size_t nbytes);
 } ls_launch_options;
 
-/* Until all have ended. *code_p is 0, or the exit code of the first worker that failed (128 + the
- * signal's number, if it was killed); *e then says who and how. SIGINT, SIGTERM and SIGHUP are
+/* Returns when all have ended. *code_p is 0, or the exit code of the first worker that failed (128 + the
+ * signal's number, if it was killed); *e then names the worker and the reason. SIGINT, SIGTERM and SIGHUP are
  * passed on; a second SIGINT or SIGTERM kills. */
 ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
 
@@ -61,13 +61,13 @@ typedef struct ls_launch ls_launch;
  * must last. */
 ls_status ls_launch_start(const ls_launch_options *, const ls_launch_signals *, ls_launch **l_p,
                           ls_error *);
-/* Kills and reaps who is left. NULL is fine. */
+/* Kills and reaps the remaining workers. NULL is fine. */
 void ls_launch_close(ls_launch *);
 
-/* What the workers wait for in their group ends, with LS_EABORT. Not of a group that spans hosts.
- */
+/* Every wait of the workers in their group ends with LS_EABORT. Not for a group that spans hosts. */
 void ls_launch_call_off(const ls_launch *);
-/* After that, when those that are left have closed their groups: starts the others anew. */
+/* After that, when the survivors have closed their groups: starts new workers in the place of the
+ * others. */
 ls_status ls_launch_renew(ls_launch *, ls_error *);
 
 typedef struct ls_launch_event {
@@ -82,7 +82,7 @@ typedef struct ls_launch_event {
 /* The next event, for which it waits; LS_LAUNCH_QUIET also when a worker nudges. NULL: there are no
  * workers, but signals. */
 ls_launch_event ls_launch_wait(ls_launch *, const ls_launch_signals *, int64_t timeout_ns);
-/* By a worker: whoever started it looks around at once. */
+/* Called by a worker: its parent checks all workers at once. */
 void ls_launch_nudge(void);
 int ls_launch_alive(const ls_launch *);
 pid_t ls_launch_pid(const ls_launch *, int rank); /* 0: it has ended */

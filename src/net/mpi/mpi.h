@@ -1,15 +1,15 @@
 /* mpi.h - the transport "mpi", over the MPI that started the program.
  *
- * MPI's libraries are not compatible with each other, and neither the library nor the program links
- * one: a plugin for each of them is loaded when it is asked for. It is a file
+ * MPI libraries are not compatible with each other, so neither the library nor the program links
+ * one: a plugin for each of them is loaded on demand. It is a file
  * lockstep-mpi-openmpi.so or lockstep-mpi-mpich.so in $LOCKSTEP_PLUGINS; else in `plugins` or
  * `../lib/lockstep` beside the program; else where Lockstep was installed.
  *
  * Threads  MPI is asked for MPI_THREAD_SERIALIZED. A program that initialised MPI itself, with
  *          MPI_THREAD_FUNNELED, calls its groups from that one thread.
- * End      the transport's close finalises MPI if its open initialised it: it waits for the other
- *          workers' close, and then MPI can't be opened again. After a failure it doesn't, and the
- *          launcher ends the others.
+ * End      closing tells the other workers, for which this one is lost then. It finalises MPI if
+ *          opening initialised it: it waits until the other workers close, too, and then MPI can't be
+ *          opened again. After an error of MPI it doesn't, and the launcher ends the others.
  */
 #ifndef LS_NET_MPI_MPI_H
 #define LS_NET_MPI_MPI_H

@@ -13,7 +13,7 @@
  *
  *     close    LEFT to all others, with the number of control messages sent before it
  *
- * SHORT and LONG that nobody has asked for yet are kept with the slot they came in. Nothing depends
+ * A SHORT or LONG without a posted receive is kept in the slot in which it came. Nothing depends
  * on the order in which control messages arrive: a peer is gone when its LEFT and as many others as
  * that counts have come; whatever still waits for it then has lost it (leave.c). Data never come
  * unexpected, so that nothing is truncated, and MPI keeps no copies.
@@ -22,9 +22,9 @@
  * blocks but MPI_Init_thread, MPI_Comm_dup and MPI_Finalize. MPI can't sleep, so a poll that is
  * given time spins, then yields, then naps; see ls_mpi_rest().
  *
- * MPI can't take back a send, nor a receive that has met its send, nor a collective. If such a one
- * of a forgotten owner doesn't end within a second, MPI is never called again: its memory is safe,
- * because MPI moves only when it is called. The same holds after any error of MPI.
+ * MPI can't cancel a send, nor a matched receive, nor a collective. If one of a forgotten owner
+ * doesn't end within a second, MPI is never called again: the owner's memory is safe, because MPI
+ * makes progress only when it is called. The same holds after any error of MPI.
  *
  * Not here: what becomes of a worker that dies without closing. The launcher ends the others.
  */

@@ -1,9 +1,9 @@
-/* conn.h - one TCP connection that carries frames: a header, and what it says follows.
+/* conn.h - one TCP connection that carries frames: a header and its payload.
  *
- * Non-blocking. Frames that are put are written in their order, but for those without data, which
- * overtake long ones (a request is not to wait for megabytes that go the same way); short ones are
- * copied, long ones are written from where they lie and told as done when the last byte is with the
- * kernel. What arrives is read into where the reader says for each frame.
+ * Non-blocking. Frames are written in the order in which they were put, except that frames without
+ * data overtake long ones (a request must not wait for megabytes that go the same way). Short frames
+ * are copied. Long ones are written from the caller's memory and reported as done when the kernel has
+ * the last byte. The reader chooses for each frame where its payload goes.
  */
 #ifndef LS_NET_TCP_CONN_H
 #define LS_NET_TCP_CONN_H
@@ -19,7 +19,7 @@ typedef struct ls_frame {
     uint16_t kind;
     uint32_t number;
     uint64_t tag, print;
-    uint64_t nbytes; /* of the message; what follows the header is kind's business */
+    uint64_t nbytes; /* of the message; the kind decides what follows the header */
 } ls_frame;
 
 enum {
@@ -37,15 +37,15 @@ typedef struct ls_conn {
     ls_secure *secure;
     bool open; /* connected, and the handshake is done */
     bool wants_write;
-    bool reset; /* broken off by the peer before it was open */
+    bool reset; /* reset by the peer before it was open */
     int redials;
     ls_conn_item *first, **end; /* to be written */
     ls_slab items;
     /* What has been read and not taken; NULL until something has. */
     unsigned char *buffer;
     size_t at, len;
-    bool drained; /* the last read found less than it had room for: there is no more */
-    /* Of the frame that is being read: where its payload goes, and how much is to come. */
+    bool drained; /* the last read did not fill its buffer: there is no more */
+    /* The frame that is being read: where its payload goes, and how much is still to come. */
     unsigned char *into;
     size_t left;
     ls_frame frame; /* that is being read, if in_frame; the reader's, like `owner` */
@@ -58,15 +58,15 @@ ls_status ls_conn_new(int fd, bool server, const ls_key *, ls_conn **c_p, ls_err
 /* Closes it. Items that were not written are dropped. */
 void ls_conn_free(ls_conn *);
 
-/* The most memory that it takes in its present state, without what is to be written. */
+/* The most memory that it takes in its present state, without the frames to be written. */
 size_t ls_conn_nbytes(const ls_conn *);
 
-/* After ls_conn_handshake() has failed on a client's side: where the peer has broken the connection
- * off, as one does that is flooded by strangers (guest.h), it begins anew, with what is to be
- * written. False: the failure stands, for another reason, or after LS_REDIALS times. */
+/* After ls_conn_handshake() has failed on a client: if the peer has reset the connection, as a peer
+ * that is flooded by strangers does (guest.h), connects again and keeps the frames to be written.
+ * False: it failed for another reason, or after LS_REDIALS times. */
 bool ls_conn_redial(ls_conn *, const struct sockaddr_storage *to, const ls_key *);
 
-/* Goes on with connecting and the handshake; DONE: c->open. */
+/* Continues connecting and the handshake; DONE: c->open. */
 ls_io ls_conn_handshake(ls_conn *, ls_error *);
 
 /* Writes, or queues, a frame and `n` bytes after it. Where n > LS_CONN_COPIED, data must stay until
@@ -74,7 +74,7 @@ ls_io ls_conn_handshake(ls_conn *, ls_error *);
 ls_io ls_conn_put(ls_conn *, const ls_frame *, const void *data, size_t n, void *token, ls_error *);
 /* Writes what it can. *token_p: a token whose frame is written, or NULL; call again until it is. */
 ls_io ls_conn_flush(ls_conn *, void **token_p, ls_error *);
-/* The same, *room_p bytes at most: AGAIN_WRITE, too, when so many are written. Each new *room_p is
+/* The same, *room_p bytes at most: AGAIN_WRITE also when that many are written. Each new *room_p is
  * LS_SECURE_BATCH or more. */
 ls_io ls_conn_flush_some(ls_conn *, size_t *room_p, void **token_p, ls_error *);
 bool ls_conn_busy(const ls_conn *); /* is there something to write? */
@@ -82,15 +82,15 @@ bool ls_conn_busy(const ls_conn *); /* is there something to write? */
 const void *ls_conn_token_of(const ls_conn *, const void *owner);
 /* Is any token still to be written? */
 bool ls_conn_has_token(const ls_conn *);
-/* Forgets a token: its frame is dropped, if nothing of it is written; else the rest goes from a
- * copy. */
+/* Forgets a token. If nothing of its frame is written, the frame is dropped; otherwise the rest is
+ * written from a copy. */
 void ls_conn_forget(ls_conn *, const void *token);
 
 /* The next header: DONE, and the caller must call ls_conn_take() before the next one. */
 ls_io ls_conn_next(ls_conn *, ls_frame *frame_p, ls_error *);
-/* What follows the header goes to `into` [n]; NULL: is thrown away. */
+/* The payload goes to `into` [n]; NULL: it is discarded. */
 void ls_conn_take(ls_conn *, void *into, size_t n);
-/* Reads it. DONE: it is complete (also where n is 0). */
+/* Reads the payload. DONE: it is complete (also if n is 0). */
 ls_io ls_conn_payload(ls_conn *, ls_error *);
 
 #endif

@@ -1,4 +1,4 @@
-/* door.h - where a worker listens for the others: where it was told to, and nowhere else.
+/* door.h - where a worker listens for the others: at the configured address only.
  *
  *     LOCKSTEP_LISTEN=ADDRESS  at this address of its host; 0.0.0.0 and :: mean all of them
  *     worker 0                 else at the address that all others know
@@ -15,12 +15,12 @@
  * be looked up. */
 ls_status ls_door_told(struct sockaddr_storage *a_p, ls_error *);
 
-/* Worker 0's door. Where `host` is no address of this host (a forwarded one), or a name that means
- * the loopback here and may mean something else elsewhere, it is open at all addresses, and a log
- * line says so. */
+/* Worker 0's socket. If `host` is not an address of this host (but a forwarded one), or is a name
+ * that means the loopback here and may mean something else elsewhere, the socket listens at all
+ * addresses, and a log line says so. */
 ls_status ls_door_first(const char *host, int port, int *fd_p, ls_error *);
 
-/* The door of a worker that has reached worker 0 by the socket `reached`; any port. */
+/* The socket of a worker that has reached worker 0 through the socket `reached`; any port. */
 ls_status ls_door_other(int reached, int *fd_p, ls_error *);
 
 #endif

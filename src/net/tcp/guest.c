@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* ADMITTED: newcomers that are let in between two looks at those who are there, so that a flood
- * doesn't push out who needs a moment to prove what it is. */
+/* ADMITTED: newcomers that are admitted between two looks at the present guests, so that a flood
+ * does not push out a guest that needs a moment to prove what it is. */
 enum { ADMITTED = 16, CROWDS = 256, SECOND_MS = 1000 };
 static const int64_t SECOND_NS = (int64_t)1000000000;
 static const int64_t SLOW_NS = (int64_t)10 * 1000000000; /* for the handshake and the first frame */
 
-/* What was not logged for a second, or since then. */
+/* Logs the drops of the last second. */
 static void log_drops(ls_guests *gs) {
     int64_t now = ls_clock_ns();
     if (!gs->unlogged || (gs->logged_ns && now - gs->logged_ns < SECOND_NS)) return;
@@ -67,8 +67,7 @@ static bool is_stranger(const ls_guests *gs, const ls_guest *g) {
     return !g->heard && !(gs->o.key && g->c->open);
 }
 
-/* Which of the crowds a guest belongs to: all of an address to the same. Of IPv6, a network is what
- * a host has for itself. */
+/* The crowd that a guest belongs to: one per address. With IPv6, a host has a whole network. */
 static unsigned crowd_of(const ls_guest *g) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&g->from;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&g->from;
@@ -81,7 +80,7 @@ static unsigned crowd_of(const ls_guest *g) {
 
 static size_t guest_nbytes(const ls_guest *g) { return sizeof *g + ls_conn_nbytes(g->c); }
 
-/* Makes room by a stranger: the one that came first of the largest crowd. The bytes, 0: there is
+/* Drops a stranger to make room: the oldest one of the largest crowd. Returns its bytes; 0: there is
  * none. */
 static size_t evict(ls_guests *gs) {
     int crowds[CROWDS] = {0}, oldest = -1;
@@ -99,7 +98,7 @@ static size_t evict(ls_guests *gs) {
     size_t freed = guest_nbytes(&gs->all[oldest]);
     struct linger reset = {.l_onoff = 1};
     setsockopt(gs->all[oldest].c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    ls_guests_drop(gs, oldest, "too many connect, and it has not said yet who it is");
+    ls_guests_drop(gs, oldest, "too many peers connect, and this one has not proved yet who it is");
     return freed;
 }
 
@@ -110,7 +109,7 @@ static void keep_to_budget(ls_guests *gs) {
     for (; held > LS_STRANGERS_NBYTES && freed; held -= freed) freed = evict(gs);
 }
 
-/* Without descriptors accept() fails also where nobody is there. */
+/* Without descriptors accept() fails even if no one connects. */
 static bool someone_knocks(const ls_guests *gs) {
     struct pollfd p = {.fd = gs->o.listen_fd, .events = POLLIN};
     return poll(&p, 1, 0) == 1;

@@ -1,13 +1,13 @@
-/* guest.h - those who connect to a listening socket, until they have said what they want; and the
- * other side, who connects, says one frame, and hears one.
+/* guest.h - peers that connect to a listening socket, until they have sent their first frame; and
+ * the other side, which connects, sends one frame, and receives one.
  *
- * Nobody knows yet who a guest is. It has to make the handshake (with a key: to prove that it has
- * it) and to send one frame of a kind that the host knows; else it is dropped with a log line, and
- * disturbs no other. Strangers are those who have proved nothing. All of them together may take so
- * much memory, and be so many: then one goes, of the address that most come from, the one that came
- * first; so strangers can't keep workers out by coming first. Its connection is reset, and a worker
- * that was taken for a stranger tries again (ls_visit_go(), tcp.c). One log line a second at most
- * says who was dropped, and counts the others.
+ * A guest is not known yet. It has to complete the handshake (with a key: to prove that it has it)
+ * and to send one frame of a kind that the host knows; otherwise it is dropped with a log line, and
+ * disturbs no other. Guests that have proved nothing are strangers. Their number, and the memory of
+ * all of them together, is limited: above the limit, the oldest one of the address with the most
+ * strangers is dropped, so strangers can't keep workers out by coming first. Its connection is reset,
+ * and a worker that was taken for a stranger tries again (ls_visit_go(), tcp_out.c). At most one log
+ * line per second names a dropped guest, and counts the others.
  */
 #ifndef LS_NET_TCP_GUEST_H
 #define LS_NET_TCP_GUEST_H
@@ -25,7 +25,7 @@ typedef struct ls_guest {
     struct sockaddr_storage from;
     int64_t came;   /* ns */
     unsigned crowd; /* its address, as a number */
-    bool stirs;     /* there is something for ls_guests_hear() to look at */
+    bool stirs;     /* there is something for ls_guests_hear() to read */
     bool has_header, heard;
     ls_frame frame;                      /* its first; of a kind that the host knows */
     unsigned char said[LS_GUEST_NBYTES]; /* [frame.nbytes] once it is heard */
@@ -56,11 +56,12 @@ void ls_guests_open(ls_guests *, const ls_guests_options *);
 /* Drops all. */
 void ls_guests_close(ls_guests *);
 
-/* Until something stirs at the door, at a guest's, or at stop_fd (-1: there is none); then lets
- * newcomers in. timeout_ms: -1 for ever. */
+/* Waits for a newcomer, for data from a guest, or for stop_fd (-1: none); then admits newcomers.
+ * timeout_ms: -1 for ever. */
 void ls_guests_wait(ls_guests *, int stop_fd, int timeout_ms);
 
-/* One look at guest i. GONE: dropped, the last one has its place. HEARD: it is the host's now. */
+/* Reads from guest i once. GONE: it was dropped, and the last guest has its place. HEARD: its frame is
+ * complete. */
 typedef enum ls_heard { LS_GUEST_GONE, LS_GUEST_WAITS, LS_GUEST_HEARD } ls_heard;
 ls_heard ls_guests_hear(ls_guests *, int i);
 bool ls_guest_is_slow(const ls_guest *);
@@ -84,10 +85,11 @@ typedef struct ls_visit {
     ls_frame answer;
 } ls_visit;
 
-/* Goes on. DONE: the answer is complete. FAILED, LS_EPEER: also where it is longer than `room`. */
+/* Continues. DONE: the answer is complete. FAILED, LS_EPEER: also if it is longer than `room`. */
 ls_io ls_visit_go(ls_visit *, ls_error *);
 
-/* Until the socket is ready for what AGAIN_READ or AGAIN_WRITE wanted, or a tenth of a second. */
+/* Waits until the socket is ready for what AGAIN_READ or AGAIN_WRITE needs, a tenth of a second at
+ * most. */
 void ls_conn_await(const ls_conn *, ls_io);
 
 #endif

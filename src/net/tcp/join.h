@@ -1,9 +1,9 @@
 /* join.h - how workers on several hosts find each other.
  *
- * Worker 0 listens at an address that all know. Every other connects, proves that it has the join
- * key, and says its rank, where it listens itself, and what host it is on. When all have come,
- * worker 0 sends everyone the roster, and the connections end. Whoever connects without the key, or
- * speaks nonsense, or nothing, is dropped with a log line; the others go on.
+ * Worker 0 listens at an address that all workers know. Every other worker connects, proves that it
+ * has the join key, and sends its rank, the address where it listens itself, and its host. When all
+ * have come, worker 0 sends the roster to all, and the connections end. A peer that connects without
+ * the key, or sends nonsense, or nothing, is dropped with a log line; the others continue.
  */
 #ifndef LS_NET_TCP_JOIN_H
 #define LS_NET_TCP_JOIN_H
@@ -23,7 +23,7 @@ typedef struct ls_roster_entry {
 typedef struct ls_roster {
     int size;
     ls_roster_entry *members; /* [size] */
-    uint64_t nonce[2];        /* of this group: a worker of another run is told by it */
+    uint64_t nonce[2];        /* of this group: it distinguishes workers of other runs */
     int listen_fd;            /* this worker's own, bound to its address */
 } ls_roster;
 
@@ -36,8 +36,8 @@ typedef struct ls_join {
     double timeout_s;  /* for all to come; < 0: none */
 } ls_join;
 
-/* Collective. LS_ETIMEOUT: who did not come. LS_EPEER: worker 0 is not reached, or refuses (why).
- */
+/* Collective. LS_ETIMEOUT: the message names the workers that did not come. LS_EPEER: worker 0 can't
+ * be reached, or refuses; the message says why. */
 ls_status ls_join_run(const ls_join *, ls_roster *r_p, ls_error *);
 void ls_roster_free(ls_roster *);
 

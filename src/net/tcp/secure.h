@@ -1,17 +1,17 @@
-/* secure.h - a connection that only members of the group can be at the ends of.
+/* secure.h - a connection whose ends are both members of the group.
  *
  * The bytes of a connected socket, encrypted and authenticated with TLS 1.3. Both ends prove that
  * they have the join key (a pre-shared key); there are no certificates. Each connection also agrees
- * on a fresh secret (ECDHE), so that who learns the join key later can't read what was recorded
- * before. Without a key the same calls pass plain bytes to the socket.
+ * on a fresh secret (ECDHE), so that an attacker who learns the join key later can't read earlier
+ * recordings. Without a key the same calls pass plain bytes to the socket.
  *
- * What it does not say is which member the other end is: all have one key, and who sits between
- * hosts may lead a connection to another member than was meant, or back to its maker. The first
- * message inside must name both ends, and each must check it.
+ * It does not show which member the other end is: all share one key, and an attacker between hosts
+ * may divert a connection to another member, or back to its origin. The first message inside must
+ * name both ends, and each end must check it.
  *
  * Nothing here blocks, whether the socket is non-blocking or not, and no call raises SIGPIPE. One
- * thread at a time a connection. OpenSSL allocates a few small blocks a record. No time limits:
- * those are the caller's, in its poll().
+ * thread at a time per connection. OpenSSL allocates a few small blocks per record. There are no time
+ * limits: those are the caller's, in its poll().
  */
 #ifndef LS_NET_TCP_SECURE_H
 #define LS_NET_TCP_SECURE_H
@@ -36,7 +36,7 @@ typedef enum ls_io {
 
 /* CLOSED and FAILED fill in the error, LS_EPEER with one line that names the peer's address, and
  * last: the same call gives the same answer from then on. Only a failed write leaves reading as it
- * was, for the peer's last words. With a key CLOSED means that the peer itself said so; a
+ * was, for the peer's last words. With a key, CLOSED means that the peer itself closed it; a
  * connection that just ends has FAILED. */
 
 /* fd: a connected stream socket, which stays the caller's and must outlive *s_p. One end is the
@@ -45,7 +45,7 @@ typedef enum ls_io {
  * Errors   LS_EIO: OpenSSL can't be set up. */
 ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p, ls_error *);
 
-/* Until it is DONE, which comes before all reading and writing. FAILED where the peer has not the
+/* To be called until it is DONE, before any reading and writing. FAILED: the peer does not have the
  * same key. Without a key it is DONE at once, whatever the peer has. */
 ls_io ls_secure_handshake(ls_secure *, ls_error *);
 
@@ -59,21 +59,21 @@ enum { LS_SECURE_RECORD = 16384, LS_SECURE_BATCH = 262144 };
 ls_io ls_secure_write(ls_secure *, const struct iovec *parts, int nparts, size_t *put_p,
                       ls_error *);
 
-/* True where a read may give something though poll() on the socket would not tell. False after
+/* True where a read may return data that poll() on the socket does not report. False after
  * AGAIN_READ. */
 bool ls_secure_pending(const ls_secure *);
 
-/* Was the connection broken off before the handshake was done? So does a server with too many of
- * those that have proved nothing (guest.h), whoever they are: another try may do. */
+/* Was the connection reset before the handshake was done? A server with too many strangers (guest.h)
+ * does that, to any of them: another attempt may succeed. */
 bool ls_secure_is_reset(const ls_secure *);
 
-/* The most memory that it takes in its present state, kernel's aside. */
+/* The most memory that it takes in its present state, without the kernel's. */
 size_t ls_secure_nbytes(const ls_secure *);
 
-/* New keys for sending after so many records; 4194304 (at most 64 GiB) unless set. For tests. */
+/* New keys for sending after this many records; 4194304 (at most 64 GiB) unless set. For tests. */
 void ls_secure_rekey_after(ls_secure *, uint64_t nrecords);
 
-/* Tells the peer, where that can be done at once. Does not close the socket. NULL is fine. */
+/* Notifies the peer, if that is possible at once. Does not close the socket. NULL is fine. */
 void ls_secure_close(ls_secure *);
 
 #endif

@@ -3,21 +3,22 @@
  * Frames, from src to dst on the connection that src made, after its greeting (watch.h):
  *
  *     DATA   a short message, data behind it
- *     THERE  a long message has waited for its receiver to ask for a while
- *     READY  src, who waits for a long message from dst, asks dst to send it
+ *     THERE  a long message has waited for a while, and its receiver has not asked for it
+ *     READY  src waits for a long message from dst, and asks dst to send it
  *     BULK   a long message, data behind it
  *     LOST   src can't go on, for it has lost worker `number`
- *     LAST   src leaves; what it had published of group `number` (watch.h) follows
+ *     LAST   src leaves; what it had published about group `number` (watch.h) follows
  *
- * A receiver sends READY as soon as a long message is asked for; mostly it is there before the
- * sender is. THERE is for the case that the two disagree about its length: it is compared, so that
- * neither waits for ever. A message that nobody wants any more is read and thrown away.
+ * A receiver sends READY as soon as a long message is asked for; mostly READY arrives before the
+ * sender posts the message. THERE is for the case that the two disagree about the length: the
+ * lengths are compared, so that neither waits for ever. A message that is no longer wanted is read
+ * and discarded.
  *
- * Who loses a peer will end, and be lost to its own neighbours, which know nothing of that peer:
- * LOST is how they can name it.
+ * A worker that loses a peer exits, and is then lost to its own neighbours, which know nothing of
+ * that peer: LOST names it to them.
  *
  * A worker may be done with a call, and leave, while another waits in a call that differs from it:
- * LAST is how that one learns with what it differs.
+ * LAST shows that worker the other call.
  */
 #include "net/tcp/tcp.h"
 
@@ -34,7 +35,8 @@
 #include "net/tcp/tcp_inside.h"
 
 enum { EVENTS = 64, SPIN_NS = 50000 };
-static const int64_t SILENCE_NS = 20000000; /* a long message waits without a word for so long */
+static const int64_t SILENCE_NS =
+    20000000; /* a long message waits this long before THERE is sent */
 static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
 static const int64_t SHORT_FAREWELL_NS =
     300000000; /* after a loss: others wait for this one's end */
@@ -48,7 +50,7 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     if (p->out_gone) return ls_tcp_lost(x, m->peer, e);
     net->messages_sent++;
     net->bytes_sent += m->nbytes;
-    /* Done when it is with the kernel, not when it is copied: who goes on to compute does not poll,
+    /* Done when the kernel has it, not when it is copied: a worker that computes does not poll,
      * and the peer would wait for what lies here behind a handshake. */
     if (m->nbytes <= EAGER) return ls_tcp_put(x, DATA, m, e);
     if (ls_tcp_take_note(x, &p->asked, m->tag, &asked)) return ls_tcp_put(x, BULK, m, e);
@@ -58,7 +60,7 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     return ls_tcp_reach(x, m->peer, e);
 }
 
-/* Mostly the receiver asks soon; a frame to tell it that there is something would be wasted. */
+/* Mostly the receiver asks soon, and a THERE would be wasted. */
 static void announce(tcp_net *x) {
     x->announce_at = INT64_MAX;
     for (int i = 0; i < x->net.size; i++) {
@@ -107,7 +109,7 @@ static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
     return m->nbytes > EAGER ? ls_tcp_put(x, READY, m, e) : ls_tcp_reach(x, m->peer, e);
 }
 
-/* Nothing is said on a connection that we made: what can be read is its end. */
+/* Peers send nothing on a connection that we made: all that can be read is its end. */
 static void hear_end(tcp_net *x, int rank) {
     ls_error e = {0};
     ls_frame none;
@@ -172,7 +174,7 @@ static int find_lost(const tcp_net *x) {
     for (int i = 0; i < x->net.size; i++) {
         const peer *p = &x->peers[i];
         bool half_read = p->in_gone && p->in && p->in->in_frame && p->in->owner;
-        /* Greetings and notes are not missed: what the peer had to say may be on its way. */
+        /* Greetings and notes don't count: the peer's last frames may still be on their way. */
         bool unsent = p->out_gone && p->out && ls_conn_has_token(p->out);
         bool unasked = (p->in_gone || p->out_gone) && (p->waiting || p->silent);
         if (half_read || unsent || unasked) return i;
@@ -250,7 +252,7 @@ static void tcp_abort(ls_net *net) {
     if (write(x->wake_fd, &one, sizeof one) < 0) return; /* full: it wakes anyway */
 }
 
-/* To all that hear from this worker, and to those that have connected to it, as they may wait for
+/* To all peers that this worker sends to, and to those that have connected to it and may wait for
  * it. */
 static void leave_last_words(tcp_net *x) {
     unsigned char data[LS_WATCH_NBYTES];
@@ -267,7 +269,7 @@ static void leave_last_words(tcp_net *x) {
     }
 }
 
-/* What was told as sent, and is not with the kernel: it was copied. */
+/* Writes frames that were reported as sent but were only copied. */
 static void say_farewell(tcp_net *x) {
     int64_t end = ls_clock_ns() + (x->told_lost ? SHORT_FAREWELL_NS : FAREWELL_NS);
     for (int i = 0; i < x->net.size; i++) {

@@ -12,7 +12,7 @@ enum { TURN = 524288 + 4096 /* bytes that are written before what has come is re
 
 static uint64_t watch_data(watched what, int who) { return (uint64_t)what << 32 | (uint32_t)who; }
 
-/* A descriptor that is not watched would be waited for in vain: the next poll reports it. */
+/* If a descriptor can't be watched, the next poll reports it. */
 void ls_tcp_watch(tcp_net *x, int fd, uint32_t events, watched what, int who) {
     struct epoll_event ev = {.events = events, .data.u64 = watch_data(what, who)};
     if (epoll_ctl(x->epoll_fd, EPOLL_CTL_MOD, fd, &ev) == 0) return;
@@ -25,7 +25,7 @@ void ls_tcp_finish(tcp_net *x, ls_message *m) {
     x->moved = true;
 }
 
-/* One of the two connections has ended. What came on the other can still be read. */
+/* One of the two connections has ended. Data on the other can still be read. */
 void ls_tcp_conn_lost(tcp_net *x, int rank, bool in, const char *why) {
     peer *p = &x->peers[rank];
     ls_conn *c = in ? p->in : p->out;
@@ -51,7 +51,7 @@ static void watch_out(tcp_net *x, int rank) {
     ls_tcp_watch(x, p->out->fd, events, WATCH_OUT, rank);
 }
 
-/* Tells all that hear from this worker why it will be lost to them; once. */
+/* Sends LOST, once, to all peers that this worker sends to. */
 static void tell_lost(tcp_net *x, int rank) {
     const peer *p = &x->peers[rank];
     ls_frame f = {.kind = LOST, .number = (uint32_t)(p->blames ? p->blamed : rank)};
@@ -90,8 +90,8 @@ static bool is_loopback(int fd, const struct sockaddr_storage *to) {
                   &((const struct sockaddr_in6 *)to)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
-/* On the loopback nothing is lost and there is nobody to be spared: a congestion control that
- * paces, as bbr does, which may be the system's choice, halves the speed of long messages. */
+/* On the loopback no packets are lost, and congestion control is of no use. One that paces, such as
+ * bbr, which may be the system's default, halves the speed of long messages. */
 static void spare_control(int fd, const struct sockaddr_storage *to) {
     static const char plain[] = "reno"; /* every user may have it */
     if (is_loopback(fd, to)) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
@@ -117,7 +117,7 @@ ls_status ls_tcp_reach(tcp_net *x, int rank, ls_error *e) {
     return LS_OK;
 }
 
-/* A peer that strangers flood may have taken this worker for one of them: it tries again. */
+/* A peer that is flooded by strangers may have taken this worker for one of them: connects again. */
 static bool redial(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
     const struct sockaddr_storage *to = &x->members[rank].address;

@@ -1,11 +1,11 @@
 /* watch.h - a thread that answers while its worker computes, waits, or is stuck.
  *
- * It listens for the worker: whoever connects has to prove that it has the key and to say which
- * worker of which run it is; those who don't are dropped with a log line, and disturb nobody. A
- * peer's connection is handed on to the transport. A peer that asks what this worker is doing is
- * answered from what was published last. A peer that has found that a group can't go on says why:
- * it is kept for the worker. So are the last words of peers that have left: what they had
- * published.
+ * It listens for the worker. A peer that connects has to prove that it has the key and to say which
+ * worker of which run it is; otherwise it is dropped with a log line, and disturbs no one else. The
+ * connection of a peer is passed on to the transport. If a peer asks what this worker is doing, the
+ * answer is what was published last. If a peer has found that a group can't go on, it sends the
+ * reason, which is stored for the worker. So are the last words of peers that have left, i.e. what
+ * they had published.
  */
 #ifndef LS_NET_TCP_WATCH_H
 #define LS_NET_TCP_WATCH_H
@@ -15,7 +15,7 @@
 
 enum { LS_WATCH_GROUPS = 64, LS_WATCH_NBYTES = 2048 };
 
-/* What each connection says first. */
+/* The first frame of each connection. */
 typedef struct ls_greeting {
     uint64_t nonce[2]; /* of the run */
     uint32_t from, to;
@@ -23,7 +23,7 @@ typedef struct ls_greeting {
 
 /* Why a group can't go on. */
 typedef struct ls_news {
-    uint32_t group; /* which of those that have had this number; 0: there is no news */
+    uint32_t group; /* the identity of the group that has this number; 0: there is no news */
     char text[508];
 } ls_news;
 
@@ -51,10 +51,9 @@ ls_conn *ls_watch_take(ls_watch *, int *from_p);
 int ls_watch_pid(const ls_watch *, int rank);
 bool ls_watch_is_here(const ls_watch *, int rank); /* on this host */
 
-/* What is answered to questions about `group`: n bytes of it, from `at` on, become `data`; there
- * are LS_WATCH_NBYTES. */
+/* Sets n bytes, from `at` on, of the answer to questions about `group`, which has LS_WATCH_NBYTES. */
 void ls_watch_publish(ls_watch *, int group, size_t at, const void *data, size_t n);
-/* All of it; false: nothing was published. */
+/* The whole answer; false: nothing was published. */
 bool ls_watch_published(ls_watch *, int group, unsigned char data[LS_WATCH_NBYTES]);
 /* Keeps news of a group as if a peer had brought it. */
 void ls_watch_keep(ls_watch *, int group, const ls_news *);
@@ -64,19 +63,19 @@ bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
 /* What worker `rank` had published about a group when it left. */
 void ls_watch_keep_last(ls_watch *, int group, int rank, const unsigned char data[LS_WATCH_NBYTES]);
 bool ls_watch_last(ls_watch *, int group, int rank, unsigned char data[LS_WATCH_NBYTES]);
-/* How often any was kept. */
+/* How many last words have been stored so far. */
 unsigned ls_watch_nlast(const ls_watch *);
 
 /* One worker that is asked. */
 typedef struct ls_inquiry {
     int rank;
-    /* LS_ETIMEOUT: it accepts, or not even that, but says nothing; LS_EPEER: nobody is there. */
+    /* LS_ETIMEOUT: no answer, even if it accepts the connection; LS_EPEER: it has gone. */
     ls_status status;
     unsigned char data[LS_WATCH_NBYTES]; /* what it has published */
     ls_news news;                        /* what it has heard */
 } ls_inquiry;
 
-/* Asks all of them at once. `tell` (NULL: nothing) is kept by those with status LS_OK. */
+/* Asks all of them at once. Those with status LS_OK store the news `tell` (NULL: none). */
 void ls_watch_ask(ls_watch *, int group, const ls_news *tell, ls_inquiry *asked, int n,
                   int64_t timeout_ns);
 
