@@ -4,6 +4,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-found=$(grep -rniE 'zero|early|shard_group|fsdp|pipeline' src/exec || true)
+found=$(grep -rniE 'zero|early|shard_group|fsdp|pipeline' src/exec --include='*.[ch]' || [ $? -eq 1 ])
 [ -z "$found" ] || { printf '%s\n' "$found"; echo "src/exec reads no strategy: ask a predicate of the plan" >&2; exit 1; }
 echo "the executor knows no strategy"

@@ -169,7 +169,7 @@ static void wait_for_evaluation(const char *run, int step) {
     bool found = false;
     snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
     int n = snprintf(begin, sizeof begin, "{\"step\": %d, \"val_loss\"", step);
-    for (int i = 0; i < 2000 && !found; i++) {
+    for (int i = 0; i < 6000 && !found; i++) {
         sleep_ms(10);
         FILE *f = fopen(path, "r");
         while (f && !found && fgets(line, sizeof line, f))

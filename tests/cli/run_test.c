@@ -154,7 +154,7 @@ static pid_t pid_of(const char *name) {
     char path[256];
     int pid = 0;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (int i = 0; i < 200 && pid <= 0; i++) { /* it may be empty still */
+    for (int i = 0; i < 6000 && pid <= 0; i++) { /* it may be empty still */
         FILE *f = fopen(path, "r");
         if (f && fscanf(f, "%d", &pid) != 1) pid = 0;
         if (f) fclose(f);
@@ -167,7 +167,7 @@ static pid_t pid_of(const char *name) {
 /* Is it gone, or will it be soon? (Whose parent is killed is reaped by another.) */
 static bool is_gone(pid_t pid) {
     char path[64], state = 0;
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 6000; i++) {
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
         FILE *f = fopen(path, "r");
         if (!f) return true;

@@ -133,12 +133,12 @@ static bool is_among(pid_t pid, const pid_t *pids, int n) {
     return false;
 }
 
-/* pids [16]: workers that were; waits until there are `n` others, 20 s at most. Where their number
+/* pids [16]: workers that were; waits until there are `n` others, a minute at most. Where their number
  * changes, all are new ones. */
 static void await_others(const program *p, pid_t *pids, int n) {
     pid_t is[16];
     int count = 0, old = 1;
-    for (int i = 0; i < 2000 && (count != n || old); i++) {
+    for (int i = 0; i < 6000 && (count != n || old); i++) {
         sleep_ms(10);
         count = children_of(p->pid, is, 16);
         old = 0;

@@ -45,7 +45,7 @@ static void *ask(void *arg) {
 }
 
 static bool next(ls_control *c, char line[LS_CONTROL_LINE]) {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (ls_control_next(c, line)) return true;
         usleep(10000);
     }

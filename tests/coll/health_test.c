@@ -313,7 +313,7 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     LS_TRY(ls_all_reduce(g, &other, &other, 1, LS_I32, LS_MAX, e));
     if (ls_group_rank(g) == 1) return stay_away(g, stop, e);
     const char *awaited = stop ? "stopped" : "sleeping";
-    for (int i = 0; i < 1000 && strcmp(ls_process_state(other), awaited) != 0; i++)
+    for (int i = 0; i < 6000 && strcmp(ls_process_state(other), awaited) != 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     ls_request *q = NULL;
     LS_TRY(ls_barrier_start(g, &q, e));

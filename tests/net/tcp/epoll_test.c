@@ -42,7 +42,7 @@ static ls_status calls(ls_group *g, ls_error *e) {
         if (x[i] != (float)(i % 7 * 2)) return ls_fail(e, LS_EIO, "element %d is %g", i, x[i]);
     LS_TRY(ls_all_reduce(g, &other, &other, 1, LS_I32, LS_MAX, e));
     bool sleeps = ls_group_rank(g) == 1;
-    for (int i = 0; i < 20000 && !sleeps; i++) {
+    for (int i = 0; i < 60000 && !sleeps; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         sleeps = strcmp(ls_process_state(other), "sleeping") == 0;
     }
