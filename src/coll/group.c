@@ -75,7 +75,8 @@ static void unlink_group(ls_endpoint *p, ls_group *g) {
 enum { REQUESTS = 16 }; /* of a chunk of their memory */
 
 /* m->ranks are those of the endpoint; m->id is free at all members. */
-static ls_status open_group(ls_endpoint *p, const ls_membership *m, ls_group **g_p, ls_error *e) {
+static ls_status open_group(ls_endpoint *p, const ls_shared_members *m, ls_group **g_p,
+                            ls_error *e) {
     ls_group *g = LS_NEW(ls_group);
     int size = m->size;
     *g = (ls_group){.end = p, .id = m->id, .identity = m->identity, .rank = m->rank, .size = size};
@@ -100,7 +101,7 @@ static ls_status open_group(ls_endpoint *p, const ls_membership *m, ls_group **g
     p->taken |= (uint64_t)1 << m->id;
     if (all_local) {
         g->shared = LS_NEW(ls_shared);
-        ls_membership there = *m;
+        ls_shared_members there = *m;
         there.ranks = local;
         s = ls_shared_open(g->shared, p->commons, p->k, &there, e);
     }
@@ -149,7 +150,7 @@ static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **
     int *ranks = LS_NEW_ARRAY(int, (size_t)p->size);
     for (int i = 0; i < p->size; i++) ranks[i] = i;
     ls_group *g = NULL;
-    const ls_membership all = {
+    const ls_shared_members all = {
         .id = 0, .identity = 1, .rank = p->rank, .size = p->size, .ranks = ranks};
     ls_status s = open_group(p, &all, &g, e);
     if (s == LS_OK) s = read_options(g, o, e);
@@ -223,7 +224,7 @@ static uint32_t identity_of(const ls_group *g, int64_t colour) {
 static ls_status open_split(ls_group *g, const member *members, int n, int id, ls_group **g_p,
                             ls_error *e) {
     int *ranks = LS_NEW_ARRAY(int, (size_t)n);
-    ls_membership m = {.id = id, .size = n, .ranks = ranks};
+    ls_shared_members m = {.id = id, .size = n, .ranks = ranks};
     for (int i = 0; i < n; i++) {
         ranks[i] = g->ranks[members[i].rank];
         if (members[i].rank == g->rank) m.rank = i;

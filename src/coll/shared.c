@@ -73,8 +73,8 @@ static void keep(ls_shared *s) {
     s->commons->kept = &k->link;
 }
 
-ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k, const ls_membership *m,
-                         ls_error *e) {
+ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
+                         const ls_shared_members *m, ls_error *e) {
     int size = m->size;
     *s = (ls_shared){.commons = c, .k = k, .area = m->id, .rank = m->rank, .size = size};
     give_back(c);

@@ -59,12 +59,12 @@ typedef struct ls_shared_call {
 } ls_shared_call;
 
 /* A group, as one of its members sees it. */
-typedef struct ls_membership {
+typedef struct ls_shared_members {
     int id;            /* its number: the area of the commons, too */
     uint32_t identity; /* which of the groups that have had this number */
     int rank, size;
     const int *ranks; /* [size] the members' ranks in the commons, or of the endpoint */
-} ls_membership;
+} ls_shared_members;
 
 typedef struct ls_shared {
     ls_commons *commons;
@@ -86,7 +86,7 @@ typedef struct ls_shared {
 } ls_shared;
 
 /* LS_ENOMEM: the arena is full. */
-ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, const ls_membership *,
+ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, const ls_shared_members *,
                          ls_error *);
 void ls_shared_close(ls_shared *);
 /* The areas of closed groups whose pages others may still read: bit i for area i. */
