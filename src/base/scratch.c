@@ -17,14 +17,15 @@ ls_status ls_scratch_open(const char *dir, size_t nbytes, int *file_p, ls_error 
     int why = errno;
     if (file >= 0) unlink(path);
     free(path);
-    if (file < 0) return ls_fail(e, LS_EIO, "%s: no file can be made here: %s", dir, strerror(why));
+    if (file < 0)
+        return ls_fail(e, LS_EIO, "%s: a file can't be created here: %s", dir, strerror(why));
     if (ftruncate(file, (off_t)nbytes) == 0) {
         *file_p = file;
         return LS_OK;
     }
     why = errno;
     close(file);
-    return ls_fail(e, LS_EIO, "%s: a file of %.1f MB can't be made here: %s", dir,
+    return ls_fail(e, LS_EIO, "%s: a file of %.1f MB can't be created here: %s", dir,
                    (double)nbytes / 1e6, strerror(why));
 }
 

@@ -195,7 +195,7 @@ static void test_usage(void **state) {
            1, "head overflows in f16, with a loss scale of 1e+08, which is the lowest");
     expect("train configs/tiny.yaml -o @/never -n 2 --set parallel.optimizer_state=file --set "
            "parallel.state_dir=@/nowhere",
-           1, "no file can be made here");
+           1, "a file can't be created here");
     expect("help fly", 2, "there is no command 'fly'");
 }
 

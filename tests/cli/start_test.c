@@ -241,7 +241,7 @@ static const char NOWHERE[] = " --set parallel.optimizer_state=file --set "
 static void test_failed_starts(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {NOWHERE, "no file can be made here"},
+        {NOWHERE, "a file can't be created here"},
         {" --set data.path=@/no-text", "no-text: can't be opened"},
         {" --set data.path=@/no-text --resume", "no-text: can't be opened"},
         {" --set data.path=@/no-text --set parallel.transport=thread", "can't be opened"},
@@ -260,7 +260,7 @@ static void test_failed_starts(void **state) {
     wait_for_file("held");
     write_file("shared/precious.txt", "mine", 4);
     assert_int_equal(shell("rm held"), 0);
-    ends(&p, 1, "no file can be made here");
+    ends(&p, 1, "a file can't be created here");
     assert_int_equal(shell("test \"$(ls -A shared)\" = precious.txt"), 0);
     assert_int_equal(shell("mkdir empty"), 0);
     start_ends("empty", "", 0, NULL);
