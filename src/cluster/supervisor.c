@@ -100,8 +100,9 @@ static void log_view(const ls_view *v) {
     if (v->nhosts > 1)
         snprintf(hosts, sizeof hosts, " on %d hosts, %d of them here", v->nhosts, v->n);
     if (v->id.number > 1 && v->steps < 0)
-        ls_log("view %lld: going on from the newest checkpoint, with %d worker%s%s",
-               (long long)v->id.number, v->size, v->size == 1 ? "" : "s", hosts);
+        ls_log(
+            "view %lld: going on from the newest checkpoint, if there is one, with %d worker%s%s",
+            (long long)v->id.number, v->size, v->size == 1 ? "" : "s", hosts);
     else
         ls_log("view %lld: %s after step %lld, with %d worker%s%s", (long long)v->id.number,
                v->id.number == 1 ? "beginning" : "going on", (long long)steps, v->size,

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/lines.h"
@@ -163,8 +164,10 @@ static ls_status on_line(audit *a, const ls_line *line) {
     if (!line->whole) return LS_OK; /* torn, or being written */
     if (line->too_long)
         return FAULT(a, "is damaged: a line of more than %d bytes", LS_LONGEST_LINE);
-    if (ls_json_parse(line->text, line->nbytes, "the line", &j, &why) != LS_OK)
-        return FAULT(a, "is damaged: %s", why.msg);
+    if (ls_json_parse(line->text, line->nbytes, "the line", &j, &why) != LS_OK) {
+        const char *what = strstr(why.msg, "is not valid JSON"); /* without a line's number in it */
+        return FAULT(a, "is damaged: the line %s", what ? what : "is not valid JSON");
+    }
     ls_status s = on_object(a, j);
     ls_json_free(j);
     return s;

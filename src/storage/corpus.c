@@ -148,12 +148,21 @@ static ls_status is_there(const char *path, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: is missing; going on with the run (--resume) restores it", path);
 }
 
+/* A file that is damaged can be made again; one that can't be read may be good. */
+static ls_status fail_damaged(const ls_error *why, const char *again, ls_error *e) {
+    if (why->code != LS_EINVAL) return ls_fail(e, why->code, "%s", why->msg);
+    return ls_fail(e, why->code, "%.380s; remove it: --resume %s", why->msg, again);
+}
+
 static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tokens,
                             const ls_config *config, ls_error *e) {
     LS_TRY(is_there(tokenizer, e));
     LS_TRY(is_there(tokens, e));
-    LS_TRY(load_tokenizer(c, tokenizer, e));
-    LS_TRY(ls_tokens_open(tokens, &c->tokens, e));
+    ls_error why = {0};
+    ls_status s = load_tokenizer(c, tokenizer, &why);
+    if (s != LS_OK) return fail_damaged(&why, "takes the copy of a checkpoint", e);
+    s = ls_tokens_open(tokens, &c->tokens, &why);
+    if (s != LS_OK) return fail_damaged(&why, "makes it again from the text", e);
     set_record(c);
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
     if (c->tokens.vocab != vocab || vocab != config->model.vocab)

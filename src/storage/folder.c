@@ -341,6 +341,13 @@ static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_erro
     return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 
+static void log_start(const ls_folder_run *r, const char *checkpoint) {
+    if (checkpoint)
+        ls_log("going on from %s", checkpoint);
+    else /* killed before its first one, maybe before all of its files were there */
+        ls_log("%s: has no checkpoint yet; beginning again", r->dir);
+}
+
 ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     ls_folder_notes *n = f->notes;
     char *path = NULL;
@@ -350,10 +357,7 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
         if (!is_complete(&f->run)) s = write_missing(f, e);
     } else {
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
-        if (path)
-            ls_log("going on from %s", path);
-        else /* killed before its first one, maybe before all of its files were there */
-            ls_log("%s: has no checkpoint yet; beginning again", f->run.dir);
+        log_start(&f->run, path);
         s = restore(&f->run, path, e);
     }
     free(path);
@@ -397,6 +401,7 @@ static ls_status find_start(ls_folder *f, ls_error *e) {
     char *path = NULL;
     LS_TRY(check_config(r, false, e));
     ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
+    if (s == LS_OK) log_start(r, path);
     free(path);
     if (s == LS_OK || atomic_load(&r->state->step) > 0) return s;
     f->notes->step = 0;

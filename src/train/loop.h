@@ -25,6 +25,7 @@ typedef struct ls_loop {
     ls_evaluation latest;      /* the same on all */
     ls_picture picture;        /* worker 0's */
     ls_best best;              /* the same on all */
+    int64_t nskipped;          /* checkpoints in a row that were not asked for, on worker 0 */
     ls_checkpoint_known known; /* worker 0's, where it writes checkpoints itself */
     ls_tracer tracer;
     ls_in_flight *flight; /* worker 0's */

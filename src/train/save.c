@@ -30,9 +30,18 @@ static void log_save_failed(const ls_loop *l, const ls_error *why) {
     ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
 }
 
-static void log_save_skipped(const ls_loop *l) {
-    ls_log("the checkpoint of step %lld is skipped: the previous one is still being written",
-           (long long)l->steps);
+/* Logs the first of several in a row, and how many there were when they end. */
+static void log_save_skipped(ls_loop *l) {
+    if (l->nskipped++ == 0)
+        ls_log("the checkpoint of step %lld is skipped: the previous one is still being written",
+               (long long)l->steps);
+}
+
+static void log_skips_end(ls_loop *l) {
+    if (l->nskipped > 1)
+        ls_log("%lld checkpoints in a row were skipped: the previous one was still being written",
+               (long long)l->nskipped);
+    l->nskipped = 0;
 }
 
 /* The last checkpoint must succeed. The message names the one that the run can go on from. */
@@ -90,6 +99,8 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
         log_save_failed(l, &why);
     else if (!ls_snapshot_ask(state, l->steps))
         log_save_skipped(l);
+    else
+        log_skips_end(l);
     ls_loop_note_saved(l);
     if (last && s == LS_OK) s = ls_snapshot_wait_written(state, &why);
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
@@ -138,6 +149,7 @@ static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
         ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->asked_share);
     else if (what == IS_BUSY && l->m.worker == 0)
         log_save_skipped(l);
+    if (what == CAN_ASK && l->m.worker == 0) log_skips_end(l);
     if (!last) return LS_OK;
     LS_TRY(await_written(l, e));
     bool good = l->m.worker != 0 || ls_snapshot_is_written(&l->host->notes->snapshot, l->steps);

@@ -88,6 +88,7 @@ static void test_bad_ids(void **state) {
     static const char says[] = "has id 4294967295, the vocabulary 300";
     harmed("ids", "", ALL_ONES, says);
     train("ids", " --resume", 1, "tokens.bin: is damaged");
+    train("ids", " --resume", 1, "; remove it: --resume makes it again from the text");
     goes_on("ids", "");
     harmed("ids-threads", THREADS, ALL_ONES, says);
     goes_on("ids-threads", THREADS);

@@ -304,6 +304,26 @@ static void test_torn_latest(void **state) {
     }
 }
 
+/* Checkpoints that are due while one is being written are skipped: the first is logged, and in the end
+ * how many there were. */
+static void test_skipped(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("skipped", "cp -r base $r");
+    program p = start("skipped", 60, " --resume --set checkpoint.every=1", "mkdir .step-11 HOLD 0");
+    wait_for_file("held");
+    shell_of_run("skipped", "until grep -q '^{\"step\": 40,' $r/metrics.jsonl; do sleep 0.02; done");
+    shell_of_run("skipped", "rm held");
+    assert_int_equal(program_end(&p, &output), 0);
+    must_say(output,
+             "the checkpoint of step 12 is skipped: the previous one is still being written");
+    assert_null(strstr(output, "the checkpoint of step 13 is skipped"));
+    must_say(output,
+             " checkpoints in a row were skipped: the previous one was still being written");
+    free(output);
+    verify("skipped", "60");
+}
+
 /* ---- what is taken away ---- */
 
 /* While the checkpoint of step 30 is about to be written, `harm` is done; the exit code. */
@@ -380,13 +400,13 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside),          cmocka_unit_test(test_last),
-        cmocka_unit_test(test_read_only),       cmocka_unit_test(test_unsynced),
-        cmocka_unit_test(test_metrics),         cmocka_unit_test(test_full),
-        cmocka_unit_test(test_crash),           cmocka_unit_test(test_crash_before_latest),
-        cmocka_unit_test(test_torn_manifest),   cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_torn_latest),     cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_gone_and_killed),
+        cmocka_unit_test(test_beside),        cmocka_unit_test(test_last),
+        cmocka_unit_test(test_read_only),     cmocka_unit_test(test_unsynced),
+        cmocka_unit_test(test_metrics),       cmocka_unit_test(test_full),
+        cmocka_unit_test(test_crash),         cmocka_unit_test(test_crash_before_latest),
+        cmocka_unit_test(test_torn_manifest), cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_torn_latest),   cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_skipped),       cmocka_unit_test(test_gone_and_killed),
     };
     return cmocka_run_group_tests(tests, make_base, folder_remove);
 }

@@ -1,0 +1,218 @@
+/* metrics_test.c - metrics.jsonl as it is written, cut and read back; a disk that takes nothing for a
+ * while, and files that are taken away.
+ */
+#include "report/metrics.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "test.h"
+
+static ls_config config;
+static char run[64];
+
+static int make_run(void **state) {
+    (void)state;
+    snprintf(run, sizeof run, "/tmp/lockstep-test-XXXXXX");
+    ls_config_defaults(&config);
+    config.train.steps = 1000;
+    config.log.every = 1000;
+    return mkdtemp(run) ? 0 : -1;
+}
+
+static int remove_run(void **state) {
+    (void)state;
+    return ls_file_remove_tree(run, NULL);
+}
+
+static ls_metrics *open_at(ls_logged logged) {
+    ls_error e = {0};
+    ls_metrics *m = NULL;
+    assert_ls_ok(ls_metrics_open(run, &config, logged, &m, &e), e);
+    ls_metrics_set_view(m, 3, 4);
+    return m;
+}
+
+static double loss_of(int64_t step) { return 1.0 / (double)(step + 1); }
+
+static void step(ls_metrics *m, int64_t steps) {
+    ls_error e = {0};
+    ls_step_in in = {.step = steps - 1, .updates = steps - 1, .lr = 0.5, .loss_scale = 1};
+    ls_step_out out = {.loss = loss_of(steps), .grad_norm = 2};
+    out.batch = (ls_batch){.epoch = 1, .first = 16, .count = 8};
+    assert_ls_ok(ls_metrics_step(m, steps, &in, &out, 0.25, &e), e);
+}
+
+static void evaluation(ls_metrics *m, int64_t steps) {
+    ls_error e = {0};
+    ls_evaluation v = ls_evaluation_of(2.0 * (double)steps, 10, 1, 1);
+    assert_ls_ok(ls_metrics_evaluation(m, steps, &v, &e), e);
+}
+
+static void close_well(ls_metrics *m) {
+    ls_error e = {0};
+    assert_ls_ok(ls_metrics_close(m, &e), e);
+}
+
+/* The file's text, with an end: free(). */
+static char *read_text(void) {
+    ls_error e = {0};
+    ls_buf b = {0};
+    char *path = ls_metrics_path(run);
+    assert_ls_ok(ls_file_read(path, 1 << 24, &b, &e), e);
+    ls_buf_append(&b, "", 1);
+    free(path);
+    return b.data;
+}
+
+static int count_lines(void) {
+    char *text = read_text();
+    int n = 0;
+    for (const char *s = text; *s; s++) n += *s == '\n';
+    free(text);
+    return n;
+}
+
+static int64_t integer(const ls_json *j, const char *key) {
+    int64_t n = -1;
+    assert_true(ls_json_integer(ls_json_get(j, key), &n));
+    return n;
+}
+
+static void test_line(void **state) {
+    (void)state;
+    ls_error e = {0};
+    double number = 0;
+    ls_json *j = NULL;
+    ls_metrics *m = open_at((ls_logged){0});
+    step(m, 1);
+    step(m, 1); /* done again, to the same bits: it has its line */
+    close_well(m);
+    assert_int_equal(count_lines(), 1);
+    char *text = read_text();
+    assert_ls_ok(ls_json_parse(text, strlen(text), "line", &j, &e), e);
+    assert_int_equal(integer(j, "step"), 1);
+    assert_int_equal(integer(j, "epoch"), 1);
+    assert_int_equal(integer(j, "first"), 16);
+    assert_int_equal(integer(j, "samples"), 8);
+    assert_int_equal(integer(j, "view"), 3);
+    assert_int_equal(integer(j, "workers"), 4);
+    assert_true(ls_json_number(ls_json_get(j, "loss"), &number) && number == 0.5);
+    assert_true(ls_json_number(ls_json_get(j, "lr"), &number) && number == 0.5);
+    assert_true(ls_json_number(ls_json_get(j, "seconds"), &number) && number == 0.25);
+    assert_null(ls_json_get(j, "loss_scale"));
+    ls_json_free(j);
+    free(text);
+}
+
+/* Steps and evaluations up to step 6 stay; what is torn goes. Then the lines go on from there. */
+static void test_cut(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_logged logged = {0};
+    ls_run_history h;
+    ls_metrics *m = open_at(logged);
+    for (int64_t i = 1; i <= 9; i++) {
+        step(m, i);
+        if (i % 5 == 0) evaluation(m, i);
+    }
+    close_well(m);
+    char *path = ls_metrics_path(run);
+    FILE *f = fopen(path, "a");
+    fputs("{\"step\": 10, \"lo", f);
+    fclose(f);
+    assert_ls_ok(ls_metrics_cut(run, 6, &logged, &e), e);
+    assert_int_equal(logged.step, 6);
+    assert_int_equal(logged.evaluation, 5);
+    assert_int_equal(count_lines(), 7);
+    m = open_at(logged);
+    for (int64_t i = 5; i <= 8; i++) step(m, i);
+    evaluation(m, 5); /* has its line */
+    close_well(m);
+    assert_ls_ok(ls_history_read(run, &h, &e), e);
+    assert_int_equal(h.train.n, 8);
+    assert_int_equal(h.val.n, 1);
+    for (size_t i = 0; i < h.train.n; i++) {
+        assert_true(h.train.steps[i] == (double)(i + 1));
+        assert_true(fabs(h.train.values[i] - loss_of((int64_t)i + 1)) < 1e-6);
+    }
+    ls_history_free(&h);
+    free(path);
+}
+
+/* Lines that the disk does not take wait in memory until it does, or it is too late. */
+static void test_full_disk(void **state) {
+    (void)state;
+    ls_error e = {0};
+    signal(SIGXFSZ, SIG_IGN);
+    for (int recovers = 1; recovers >= 0; recovers--) {
+        ls_metrics *m = open_at((ls_logged){0});
+        int before = 0;
+        step(m, 1);
+        before = count_lines();
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){700 * (rlim_t)before, RLIM_INFINITY});
+        for (int64_t i = 2; i <= 20; i++) step(m, i);
+        assert_true(count_lines() < before + 19);
+        if (!recovers) assert_ls_fails(ls_metrics_close(m, &e), LS_EIO, "can't be written", e);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+        if (!recovers) return;
+        step(m, 21);
+        close_well(m);
+        assert_int_equal(count_lines(), 21);
+        char *path = ls_metrics_path(run);
+        assert_int_equal(unlink(path), 0);
+        free(path);
+    }
+}
+
+/* A file that is taken away is begun anew, and says which lines are missing. */
+static void test_taken_away(void **state) {
+    (void)state;
+    ls_error e = {0};
+    char *path = ls_metrics_path(run);
+    ls_metrics *m = open_at((ls_logged){0});
+    step(m, 1);
+    step(m, 2);
+    assert_int_equal(unlink(path), 0);
+    assert_ls_ok(ls_metrics_mend(m, &e), e);
+    step(m, 3);
+    close_well(m);
+    char *text = read_text();
+    assert_int_equal(strncmp(text, "{\"step\": 2, \"gap\": [1, 2]}\n{\"step\": 3,", 38), 0);
+    assert_int_equal(count_lines(), 2);
+    free(text);
+    free(path);
+}
+
+/* The line of a step whose worker was lost, from the store's note. */
+static void test_missing(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_store_note n = {.steps = 5, .lr = 0.125, .loss_scale = 1024, .updates = 4};
+    n.out = (ls_step_out){.loss = 3, .grad_norm = 1, .skipped = true};
+    config.train.compute = LS_COMPUTE_F16;
+    ls_metrics *m = open_at((ls_logged){.step = 4});
+    assert_ls_ok(ls_metrics_missing(m, &n, &e), e);
+    assert_ls_ok(ls_metrics_missing(m, &n, &e), e);
+    close_well(m);
+    assert_int_equal(count_lines(), 1);
+    char *text = read_text();
+    assert_non_null(strstr(text, "\"step\": 5,"));
+    assert_non_null(strstr(text, "\"lr\": 0.125,"));
+    assert_non_null(strstr(text, "\"skipped\": 1,"));
+    assert_non_null(strstr(text, "\"loss_scale\": 1024"));
+    free(text);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_run)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(test_line), TEST(test_cut), TEST(test_full_disk),
+                                       TEST(test_taken_away), TEST(test_missing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
