@@ -401,7 +401,7 @@ static void test_bad_addresses(void **arg) {
         {"--join 127.0.0.1:80x", "is no address"},
         {"--join :7000", "HOST is missing"},
         {"--listen 192.0.2.1:7000", "can't listen at 192.0.2.1:7000: "},
-        {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen is for the first host, --join for"},
+        {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen and --join: "},
         {"--hosts 2", "--hosts 2 is for a host with --listen"},
     };
     char line[256];
