@@ -51,7 +51,7 @@ static ls_status open_trained(ls_trained *t, ls_error *e) {
 }
 
 /* What is wrong with a file may come from damage, which is said instead. */
-static ls_status tell_damage(const char *path, ls_status s, ls_error *e) {
+static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
     ls_checkpoint_info i;
     ls_error why = {0};
     ls_status damaged = ls_checkpoint_verify(path, &i, &why);
@@ -63,7 +63,7 @@ ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *e) {
     LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
     ls_status s = open_trained(t_p, e);
-    if (s != LS_OK) s = tell_damage(t.path, s, e);
+    if (s != LS_OK) s = report_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;
 }

@@ -1,4 +1,4 @@
-/* metrics.h - what a run says of itself: metrics.jsonl, TensorBoard events, and the live line.
+/* metrics.h - what a run reports: metrics.jsonl, TensorBoard events, and the live line.
  *
  * Written by worker 0; history.h reads it back and describes its lines.
  */

@@ -43,7 +43,7 @@ typedef struct ls_best_state {
 
 /* Is the best checkpoint kept? */
 bool ls_best_is_kept(const ls_config *);
-/* An evaluation after so many steps, the latest; may be noted again. */
+/* Notes the latest evaluation, after `step` steps; it may be noted again. */
 void ls_best_note(ls_best *, int64_t step, double loss);
 /* Does the run end after `steps` steps, since the loss has not fallen for train.patience
  * evaluations? */
@@ -54,10 +54,10 @@ int64_t ls_best_since(const ls_best *, const ls_config *, int64_t steps);
 /* For views to come. */
 void ls_best_save(const ls_best *, ls_best_state *);
 void ls_best_load(ls_best *, const ls_best_state *);
-/* Of a run that goes on after `step`, from its checkpoints; nsamples is set. */
+/* Finds the best in the checkpoints of a run that resumes after `step`; nsamples is set. */
 void ls_best_find(ls_best *, const char *run, int64_t step);
 
-/* What the checkpoint of `step` says of it. */
+/* Sets what the checkpoint of `step` records. */
 void ls_best_describe(const ls_best *, const ls_config *, int64_t step, ls_checkpoint_extra *);
 
 #endif

@@ -5,11 +5,11 @@
  * it is missing, or empty, or the directory of this run. Only a start that fails removes
  * something: those files that it made itself.
  *
- *     by                              open      take up   follow    keep, stay   close
- *     who starts all workers          first                                      last: the lock
- * goes worker 0 of these               inherits  view 1    later     each view worker 0 of several
- * hosts,      itself    view 1    later     each view    with its process or of those a launcher
- * starts
+ *     opened by                           open       take up   follow   keep, stay   close
+ *     the process that starts workers     first                                      last: the lock ends
+ *       worker 0 of these                 inherits   view 1    later    each view
+ *     worker 0 of several hosts,          itself     view 1    later    each view    with its process
+ *       or of a launcher's workers
  */
 #ifndef LS_STORAGE_FOLDER_H
 #define LS_STORAGE_FOLDER_H
@@ -90,8 +90,7 @@ ls_status ls_folder_take_up(ls_folder *, ls_error *);
 ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* The lock alone, where a run ends on this host; another host may have it for a few seconds. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
-/* Before a checkpoint: what was taken away of the directory is made again, as far as it is known.
- */
+/* Before a checkpoint: restores what was deleted from the directory, as far as it is known. */
 ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
 /* Training begins: an old one gets the new config. *old_p: it may have metrics from before. */
 ls_status ls_folder_keep(ls_folder *, bool *old_p, ls_error *);

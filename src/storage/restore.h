@@ -1,4 +1,4 @@
-/* restore.h - what was deleted of a run directory, made again: the tokenizer from a checkpoint's
+/* restore.h - restores files that were deleted from a run directory: the tokenizer from a checkpoint's
  * copy, the tokens from the text, if they are those that the run was trained on. */
 #ifndef LS_STORAGE_RESTORE_H
 #define LS_STORAGE_RESTORE_H
