@@ -11,8 +11,8 @@
  *      and without the second's waiting for the first. Socket buffers are the system's, or large;
  *      congestion control is the system's, or reno, which doesn't pace (as bbr does).
  *
- * Of the ways the best one is printed for each size. shm also prints "round_trip": a flag's
- * way there and back. The procedure is measure.h's.
+ * For each size the best of these ways is printed. shm also prints "round_trip": the time of a flag
+ * there and back. The procedure is measure.h's.
  */
 #define _GNU_SOURCE 1
 #include "measure.h"

@@ -2,7 +2,7 @@
  *
  *     ls_group *g;
  *     ls_error e;
- *     if (ls_group_open(NULL, &g, &e) != LS_OK) ...;      // who I am: from the environment
+ *     if (ls_group_open(NULL, &g, &e) != LS_OK) ...;      // rank and size: from the environment
  *     ls_all_reduce(g, grad, grad, n, LS_F32, LS_AVG, &e);
  *     ls_group_close(g);
  *
@@ -10,13 +10,13 @@
  * MASTER_ADDR and MASTER_PORT as torchrun sets them, and alone, as a group of one.
  *
  * Every collective is called by all workers of the group, in the same order, with the same count,
- * dtype, operation and root. If they differ, each gets LS_EDISAGREE with a message that says who
- * called what, from which file and line: from that call, or from its next one where that call was
- * done before the difference was found (docs/collectives.md, "Disagreement"). One thread at a time
- * may call a group; other groups (split or duplicated) may be used by other threads. Calls of
- * different groups may be waited for in any order, since a wait moves the calls of all; but each
- * blocking call waits until it is done: two groups' blocking calls are made in the same order by
- * all workers that are in both.
+ * dtype, operation and root. If they differ, each gets LS_EDISAGREE with a message that names the
+ * workers, their calls, and the files and lines they called from. That call returns it, or the next
+ * one where that call was done before the difference was found (docs/collectives.md,
+ * "Disagreement"). One thread at a time may call a group; other groups (split or duplicated) may be
+ * used by other threads. Calls of different groups may be waited for in any order, since a wait
+ * moves the calls of all; but each blocking call waits until it is done: two groups' blocking calls
+ * are made in the same order by all workers that are in both.
  *
  * Errors: above LS_EPEER (LS_EINVAL: a bad argument), this call failed, outputs are untouched, the
  * group lives. LS_EPEER and below (LS_ETIMEOUT, LS_EABORT, LS_EDISAGREE, LS_EBROKEN): outputs are
@@ -75,12 +75,12 @@ typedef struct ls_i32_i32 {
 
 /* What a reduction does with elements. Integers wrap around. LS_AVG is for floating point only: the
  * sum, divided by the number of workers. The minimum or maximum of a NaN and a number is a NaN, and
- * -0 is less than +0: so that no order matters. Logical operations are for integers and LS_BOOL,
- * bitwise ones for integers; LS_BOOL takes no others. Logical ones take any number but 0 for true,
- * and make 0 or 1. LS_MINLOC and LS_MAXLOC are for pairs, which take no others: the least or
- * greatest value, and its index; of equal values the lowest index; a NaN, if there is one, of
- * several that of the lowest index. (What is not combined with anything
- * stays as it is, whatever the operation: a group of one copies its input.) */
+ * -0 is less than +0, so that the order of operands does not matter. Logical operations are for
+ * integers and LS_BOOL, bitwise ones for integers; LS_BOOL takes no others. Logical ones take any
+ * number but 0 for true, and make 0 or 1. LS_MINLOC and LS_MAXLOC are for pairs, which take no
+ * others: the least or greatest value, and its index; of equal values the lowest index; a NaN, if
+ * there is one, of several that of the lowest index. (What is not combined with anything stays as
+ * it is, whatever the operation: a group of one copies its input.) */
 typedef enum ls_op {
     LS_SUM,
     LS_AVG,
@@ -117,12 +117,12 @@ typedef struct ls_group_options {
                               of one host and tcp between hosts */
     const char
         *algorithm;   /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that
-                         the cost model finds fastest. A call that it can't do falls to the model.
+                         the cost model finds fastest. A call that it lacks is chosen by the model.
                          "native": the transport's own, in any order of sums (mpi; groups that are
                          split off go by the model); "shared": shared memory, or an error */
     double timeout_s; /* of a wait; 0: 300 s; < 0: none */
     double report_s;  /* a worker that waits this long, in a collective or for a single message,
-                         reports who is late, and where it is; 0: 10 s; < 0: never */
+                         reports the late workers and where they are; 0: 10 s; < 0: never */
     size_t arena_nbytes; /* for ls_group_alloc() and messages; a worker's part; 0: 64 MiB */
     bool insecure;       /* tcp without key and encryption: anyone who reaches the port can join,
                             read and change what is sent */
@@ -130,11 +130,12 @@ typedef struct ls_group_options {
                             NULL: LOCKSTEP_LINKS, or it is measured in opening. Worker 0's counts */
 } ls_group_options;
 
-/* Opens the group of all workers that were started together, as the environment tells; alone where
- * it tells nothing. Collective. options may be NULL.
+/* Opens the group of all workers that were started together, according to the environment; a group
+ * of one where it names none. Collective. options may be NULL.
  *
- * Errors   LS_EINVAL: an option or a variable of the environment (named). LS_ETIMEOUT: who did not
- * come. LS_EPEER: a worker that came was lost. */
+ * Errors   LS_EINVAL: an option or a variable of the environment (named).
+ *          LS_ETIMEOUT: workers (named) did not come.
+ *          LS_EPEER: a worker that came was lost. */
 ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_error *e);
 
 /* A group of n threads of this process: groups [n], one for each thread. Not collective: one thread
@@ -171,12 +172,12 @@ typedef struct ls_counters {
 } ls_counters;
 ls_counters ls_group_counters(const ls_group *g);
 
-/* By which algorithm a collective of `count` elements would go, and why, as one line of text
- * [nbytes], ended by 0 and cut to fit (1024 do): what it is predicted to cost, and what the others
- * would. `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce",
- * "gather", "scatter", "all_to_all", "all_to_all_v", "gather_v", "scatter_v", "scan", "exscan" or
- * "barrier"; reductions are sums. Every worker gets the same. Not collective. LOCKSTEP_EXPLAIN=1
- * logs these lines as calls are made, each kind once. */
+/* The algorithm of a collective of `count` elements, and the reason, as one line of text [nbytes],
+ * ended by 0 and cut to fit (1024 suffice): its predicted cost, and that of the others.
+ * `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather",
+ * "scatter", "all_to_all", "all_to_all_v", "gather_v", "scatter_v", "scan", "exscan" or "barrier";
+ * reductions are sums. Every worker gets the same. Not collective. LOCKSTEP_EXPLAIN=1 logs these
+ * lines as calls are made, each kind once. */
 ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
                            char *text, size_t nbytes, ls_error *e);
 
@@ -231,9 +232,9 @@ ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls
  * behind another in the order of ranks. Not in place.
  *
  * in_counts   [size] elements for each worker; out_counts [size] elements from each. They are a
- *             worker's own: no other needs to know them. Any may be 0. What r has for s is what s
- *             expects from r; else both, and all others, get LS_EDISAGREE with the two numbers.
- * Cost        n - 1 messages, and what goes to others; one of no bytes where nothing does. */
+ *             worker's own: no other needs to know them. Any may be 0. What r sends to s must be
+ *             what s expects from r; else all workers get LS_EDISAGREE with the two numbers.
+ * Cost        n - 1 messages, empty where nothing is sent, and the bytes sent to others. */
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e);
 /* Gather and scatter with blocks of any lengths, which only the root needs to know.
@@ -312,17 +313,17 @@ ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dty
 ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from,
                         ls_request **r_p, ls_error *e);
 
-/* Is it done? Then *r_p is freed and set to NULL. Who tests again and again gets the same errors as
- * who waits, and as soon; there is no time limit. Looks at other workers now and then, which may
- * take a fifth of a second where one is stopped. */
+/* Is the call done? Then *r_p is freed and set to NULL. A worker that tests again and again gets
+ * the same errors as one that waits, and as soon; there is no time limit. Checks on other workers
+ * now and then, which may take a fifth of a second where one is stopped. */
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
-/* Until it is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0: the group's
- * own limit). LS_EPENDING: the limit given here ran out; it is still in flight, and can be waited
- * for again. */
+/* Waits until the call is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0:
+ * the group's own limit). LS_EPENDING: the limit given here ran out; the call is still in flight,
+ * and can be waited for again. */
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
 
-/* Where a call stands in the caller's source, for messages. The macros below do it for C and C++.
- */
+/* Sets where a call stands in the caller's source, for messages. The macros below call it, in C and
+ * C++. */
 ls_group *ls_group_at(ls_group *g, const char *file, int line);
 
 #ifndef LS_NO_CALL_SITES

@@ -1,8 +1,8 @@
 /* lockstep.h - the public face of liblockstep.
  *
  * Data-parallel training that gives the same bits whatever the number of workers. This header holds
- * what every caller needs: the version and how errors are told. Names that start with ls_ or LS_
- * are ours.
+ * what every caller needs: the version and how errors are reported. Names that start with ls_ or
+ * LS_ are ours.
  */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H

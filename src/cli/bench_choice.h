@@ -1,4 +1,4 @@
-/* bench_choice.h - lockstep bench comm --algorithm all: every algorithm that does an operation,
+/* bench_choice.h - lockstep bench comm --algorithm all: every algorithm that has an operation,
  * measured in turns, beside the one that is chosen.
  *
  * Round k of all algorithms comes before round k + 1 of any: a change of the machine's load falls
@@ -15,7 +15,7 @@ enum { CLI_CHOICES = 16 };
 /* An algorithm, by a group of its own, on which it is forced. */
 typedef struct cli_choice {
     const char *name;
-    bool keeps_order; /* of the tree, with so many workers: it may be chosen */
+    bool keeps_order; /* of the tree, with this number of workers: it may be chosen */
     bool chosen;      /* for the size that was measured last */
     ls_group *group;
     bool owned;    /* the group is closed with this */
@@ -29,8 +29,8 @@ typedef struct cli_choices {
     ls_group *chooser; /* on which nothing is forced */
 } cli_choices;
 
-/* Collective on g, on which nothing is forced: those that do `what`; with shared memory, and with
- * the transport's own collectives, where there are such. */
+/* Collective on g, on which nothing is forced. Takes the algorithms that have `what`, shared memory
+ * and the transport's own collectives, where there are such. */
 ls_status cli_choices_open(cli_choices *, ls_group *g, ls_collective what, int rounds, ls_error *);
 void cli_choices_close(cli_choices *);
 

@@ -24,11 +24,11 @@ static const size_t ARENA_REST = (size_t)64 << 20;
 /* One worker's life. */
 typedef struct worker {
     const cli_bench_comm *o;
-    ls_group *group;    /* for barriers */
-    ls_group *measured; /* its calls are timed */
-    double *times;      /* [rounds] */
-    size_t *counts;     /* [workers] of the _v operations */
-    atomic_int *told;   /* shared by all: somebody has said what is wrong */
+    ls_group *group;      /* for barriers */
+    ls_group *measured;   /* its calls are timed */
+    double *times;        /* [rounds] */
+    size_t *counts;       /* [workers] of the _v operations */
+    atomic_int *reported; /* shared by all: a worker has reported an error */
     char variant[64];
     double wrong, busbw; /* sums over the sizes */
     int nbusbw;
@@ -61,16 +61,16 @@ bool cli_bench_comm_has_in_place(bench_op op) {
     return op < BENCH_GATHER || op == BENCH_ALL_TO_ALL || op > BENCH_ALL_TO_ALL_V;
 }
 
-/* The first worker that fails says why; the others of a launch fail because of it. */
-static void tell(worker *w, const char *what) {
-    if (atomic_exchange(w->told, 1) == 0) ls_log("bench comm: %s", what);
+/* The first worker that fails reports why; the others of a launch fail because of it. */
+static void report(worker *w, const char *what) {
+    if (atomic_exchange(w->reported, 1) == 0) ls_log("bench comm: %s", what);
     w->code = CLI_FAILED;
 }
 
 /* There is no way back from inside bench_measure(), and none is needed: the process ends. */
 static void or_die(worker *w, ls_status s, const ls_error *e) {
     if (s == LS_OK) return;
-    tell(w, e->msg);
+    report(w, e->msg);
     fflush(stdout);
     _exit(CLI_FAILED);
 }
@@ -195,7 +195,7 @@ static size_t largest(const cli_bench_comm *o) {
     return o->request.op == BENCH_BARRIER ? 0 : most;
 }
 
-/* Of a worker. A size may be rounded up to an element each. */
+/* Of one worker. A size may be rounded up to an element a worker. */
 static size_t arena_nbytes(const cli_bench_comm *o) {
     size_t buffer = largest(o) + (size_t)8 * LS_COMMONS_MAX;
     return ARENA_REST + (o->private_buffers ? 0 : (size_t)nbuffers(o) * buffer);
@@ -363,7 +363,7 @@ static void one_size(worker *w, bench_peer *peer, size_t asked) {
     if (outs) {
         void *other = buffer_new(w, job.nbytes);
         out = measure(w, peer, &job, other);
-        barrier(peer); /* nobody reads it any more */
+        barrier(peer); /* no worker reads it any more */
         buffer_free(w, other);
     }
     if (ins) in = measure(w, peer, &job, in_place);
@@ -385,7 +385,7 @@ static void one_size_of_all(worker *w, bench_peer *peer, cli_choices *c, size_t 
     if (in_place && q->op == BENCH_REDUCE_SCATTER)
         job.out = (char *)job.in + job.nbytes / (size_t)job.workers * (size_t)job.rank;
     cli_choices_measure(c, peer, &job, q->repeat, &w->measured);
-    barrier(peer); /* nobody reads it any more */
+    barrier(peer); /* no worker reads it any more */
     for (int i = 0; i < c->n; i++) {
         const cli_choice *x = &c->all[i];
         w->measured = x->group;
@@ -472,7 +472,7 @@ static void work(worker *w) {
         work_all(w, &peer);
     else
         work_sizes(w, &peer, prints);
-    if (w->wrong > 0) tell(w, "there are wrong elements");
+    if (w->wrong > 0) report(w, "there are wrong elements");
     free(w->counts);
 }
 
@@ -507,7 +507,7 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
-static int run_threads(const cli_bench_comm *o, atomic_int *told) {
+static int run_threads(const cli_bench_comm *o, atomic_int *reported) {
     size_t n = (size_t)o->workers;
     ls_group_options options = group_options(o);
     options.transport = NULL;
@@ -515,10 +515,10 @@ static int run_threads(const cli_bench_comm *o, atomic_int *told) {
     ls_group **groups = LS_NEW_ARRAY(ls_group *, n);
     pthread_t *threads = LS_NEW_ARRAY(pthread_t, n);
     worker *workers = LS_NEW_ARRAY(worker, n);
-    workers[0] = (worker){.o = o, .told = told};
+    workers[0] = (worker){.o = o, .reported = reported};
     or_die(workers, ls_group_open_threads(o->workers, &options, groups, &e), &e);
     for (size_t i = 0; i < n; i++) {
-        workers[i] = (worker){.o = o, .group = groups[i], .told = told};
+        workers[i] = (worker){.o = o, .group = groups[i], .reported = reported};
         int failed = pthread_create(&threads[i], NULL, thread_main, &workers[i]);
         if (failed)
             or_die(&workers[i],
@@ -533,8 +533,8 @@ static int run_threads(const cli_bench_comm *o, atomic_int *told) {
     return code;
 }
 
-static int run_processes(const cli_bench_comm *o, atomic_int *told) {
-    worker first = {.o = o, .told = told};
+static int run_processes(const cli_bench_comm *o, atomic_int *reported) {
+    worker first = {.o = o, .reported = reported};
     ls_launch_options l = {.nworkers = o->workers,
                            .arena_nbytes = arena_nbytes(o),
                            .bind = true, /* as `lockstep run` and mpirun do */
@@ -543,13 +543,13 @@ static int run_processes(const cli_bench_comm *o, atomic_int *told) {
     ls_error e = {0};
     int code = 0;
     if (ls_launch_run(&l, &code, &e) != LS_OK) return cli_fail(&e);
-    if (code && !atomic_load(told)) ls_log("bench comm: %s", e.msg);
+    if (code && !atomic_load(reported)) ls_log("bench comm: %s", e.msg);
     return code;
 }
 
 /* A worker among others that somebody else has started. */
-static int run_started(const cli_bench_comm *o, const ls_environment *env, atomic_int *told) {
-    worker w = {.o = o, .told = told};
+static int run_started(const cli_bench_comm *o, const ls_environment *env, atomic_int *reported) {
+    worker w = {.o = o, .reported = reported};
     if (o->workers && o->workers != env->size) {
         ls_log("bench: --workers %d, but %s has started %d", o->workers,
                ls_launcher_name(env->launcher), env->size);
@@ -574,15 +574,15 @@ int cli_bench_comm_run(const cli_bench_comm *o) {
     bool started = env.size > 1;
     int here = !started ? o->workers : env.local_size > 0 ? env.local_size : env.size;
     if (check_memory(o, here, &e) != LS_OK) return cli_fail(&e);
-    atomic_int *told =
-        mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (told == MAP_FAILED) {
+    atomic_int *reported =
+        mmap(NULL, sizeof *reported, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (reported == MAP_FAILED) {
         ls_fail(&e, LS_ENOMEM, "no shared memory: %s", strerror(errno));
         return cli_fail(&e);
     }
-    int code = started                                               ? run_started(o, &env, told)
-               : o->transport && strcmp(o->transport, "thread") == 0 ? run_threads(o, told)
-                                                                     : run_processes(o, told);
-    munmap(told, sizeof *told);
+    int code = started ? run_started(o, &env, reported)
+               : o->transport && strcmp(o->transport, "thread") == 0 ? run_threads(o, reported)
+                                                                     : run_processes(o, reported);
+    munmap(reported, sizeof *reported);
     return code;
 }

@@ -2,9 +2,9 @@
  * bench/measure.h, by which the peers' programs time theirs.
  *
  * The command starts its workers itself: forked processes, each bound to its part of the cores as
- * `lockstep run` does, or threads. Where the environment says
- * that it is one of several workers already (`lockstep run -n 4 lockstep bench comm`, mpirun,
- * srun), it is that worker, and worker 0 prints.
+ * `lockstep run` does, or threads. Where the environment says that it is one of several workers
+ * already (`lockstep run -n 4 lockstep bench comm`, mpirun, srun), it is that worker, and worker 0
+ * prints.
  */
 #ifndef LS_CLI_BENCH_COMM_H
 #define LS_CLI_BENCH_COMM_H

@@ -1,9 +1,9 @@
 /* bench_kernels.c - see bench_kernels.h.
  *
- * Products have the shapes of GPT-2 124 M. Operands are as in training: activations lie where they
- * lay the last time; weights and their gradients are each time at another place, as they are from
- * layer to layer. Each round measures every system once, and the peak; a figure is the median over
- * rounds. Time is the thread's own, so that what else has had its core does not count.
+ * Products have the shapes of GPT-2 124 M. Operands are as in training: activations stay at one
+ * place; weights and their gradients are at another place each time, as they are from layer to
+ * layer. Each round measures every system once, and the peak; a figure is the median over
+ * rounds. Time is the thread's own, so that other programs on its core do not count.
  */
 #include "cli/bench_kernels.h"
 
@@ -62,12 +62,12 @@ static double measure_peak(const bench *b) {
 
 /* ---- products ---- */
 
-/* The next place of so many floats. */
+/* The next place of n floats. */
 static float *next_weights(bench *b, int64_t floats) {
     return b->ring + b->turn++ % (RING / floats) * floats;
 }
 
-/* Of a table [out, in] instead of weights [in, out] all is transposed. */
+/* A table is [out, in] instead of [in, out]: all products are transposed. */
 static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
     int64_t in = s->in, out = s->out;
     float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
