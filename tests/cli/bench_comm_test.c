@@ -150,7 +150,7 @@ static void test_links(void **state) {
 
 static void test_insecure(void **state) {
     (void)state;
-    static const char says[] = "no key, no encryption";
+    static const char says[] = "no key and no encryption";
     expect("bench comm -n 2 --transport tcp --insecure --rounds 2 --sizes 8", 0, says);
     expect("run -n 2 --insecure " LOCKSTEP_PROGRAM
            " bench comm --transport tcp --rounds 2 --sizes 8",
