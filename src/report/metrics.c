@@ -110,7 +110,7 @@ static void put_scalar(ls_metrics *m, int64_t steps, const char *tag, double val
         end_events(m, &why);
 }
 
-ls_status ls_metrics_mend(ls_metrics *m, ls_error *e) {
+ls_status ls_metrics_repair(ls_metrics *m, ls_error *e) {
     if (!ls_file_exists(m->path)) {
         int file = -1;
         LS_TRY(open_file(m->path, &file, e));

@@ -19,7 +19,7 @@ ls_status ls_metrics_open(const char *run, const ls_config *, ls_logged, ls_metr
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
 /* Begins new files where those that it writes were taken away, or TensorBoard's could not be
  * written. */
-ls_status ls_metrics_mend(ls_metrics *, ls_error *);
+ls_status ls_metrics_repair(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 
 /* `steps`: complete with this one. Lines that the disk does not take wait in memory until it does,

@@ -42,7 +42,7 @@ typedef struct ls_best_state {
 } ls_best_state;
 
 /* Is the best checkpoint kept? */
-bool ls_best_is_kept(const ls_config *);
+bool ls_best_is_retained(const ls_config *);
 /* Notes the latest evaluation, after `step` steps; it may be noted again. */
 void ls_best_note(ls_best *, int64_t step, double loss);
 /* Does the run end after `steps` steps, since the loss has not fallen for train.patience

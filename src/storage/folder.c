@@ -424,14 +424,14 @@ ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;
 }
 
-ls_status ls_folder_mend(ls_folder *f, const ls_corpus *c, ls_error *e) {
+ls_status ls_folder_repair(ls_folder *f, const ls_corpus *c, ls_error *e) {
     LS_TRY(lock_again(f, e));
     return write_files(f, c, e);
 }
 
 /* ---- training begins, and ends ---- */
 
-ls_status ls_folder_keep(ls_folder *f, bool *old_p, ls_error *e) {
+ls_status ls_folder_begin_training(ls_folder *f, bool *old_p, ls_error *e) {
     const ls_folder_run *r = &f->run;
     *old_p = !f->notes->fresh || f->notes->stays;
     if (*old_p) return write_config(r, e);

@@ -91,9 +91,9 @@ ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* The lock alone, where a run ends on this host; another host may have it for a few seconds. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: restores what was deleted from the directory, as far as it is known. */
-ls_status ls_folder_mend(ls_folder *, const ls_corpus *, ls_error *);
+ls_status ls_folder_repair(ls_folder *, const ls_corpus *, ls_error *);
 /* Training begins: an old one gets the new config. *old_p: it may have metrics from before. */
-ls_status ls_folder_keep(ls_folder *, bool *old_p, ls_error *);
+ls_status ls_folder_begin_training(ls_folder *, bool *old_p, ls_error *);
 /* ... and all is written that it needs: from here on a fresh one stays. */
 void ls_folder_stay(ls_folder *);
 /* The lock ends, unless another process shares it. abandon: the start has failed, so what it made

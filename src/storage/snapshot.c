@@ -263,7 +263,7 @@ void ls_snapshot_prepare(ls_snapshot *x, const ls_snapshot_run *r) {
     int how = 0;
     if (x->warmer.pid && ls_child_ended(&x->warmer, r->config->survival.heartbeat_s, &how))
         x->warmer = (ls_child){0};
-    bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0 || ls_best_is_kept(c);
+    bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0 || ls_best_is_retained(c);
     if (x->copy || !due || r->n == 0 || ls_store_steps(r->store) < 0) return;
     if (take_memory(x, r, NULL) == LS_OK && ls_child_start(&x->warmer, NULL) == 0) warm(r, x->copy);
 }

@@ -158,7 +158,7 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool follows = l->host->survival.view.id.number > 1, old = false;
     ls_logged logged = {0};
-    LS_TRY(ls_folder_keep(l->folder, &old, e));
+    LS_TRY(ls_folder_begin_training(l->folder, &old, e));
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
     return ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e);

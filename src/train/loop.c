@@ -67,7 +67,7 @@ static ls_status after_step(ls_loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool evaluated = l->evaluated == l->steps;
     if (l->steps == c->train.steps)
-        return ls_best_is_kept(c) && !evaluated ? evaluate(l, false, e) : LS_OK;
+        return ls_best_is_retained(c) && !evaluated ? evaluate(l, false, e) : LS_OK;
     if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
     if (l->evicts) return LS_OK; /* the next view does the rest */
     return is_due(c->train.eval_every, l->steps) && !evaluated ? evaluate(l, false, e) : LS_OK;
@@ -90,7 +90,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     ls_snapshot_hear(&own, l->m.worker, l->asked_share, asked + 2);
     l->asked = (ls_asked)asked[0];
     const ls_config *c = &l->run->config;
-    bool best = ls_best_is_kept(c) && l->best.step == l->steps && l->steps > 0;
+    bool best = ls_best_is_retained(c) && l->best.step == l->steps && l->steps > 0;
     bool due = best || asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
     if (due && l->steps < c->train.steps)
         LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
@@ -154,7 +154,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
 static bool is_unevaluated(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
-    return due && ls_best_is_kept(c) && l->best.val_step != l->steps;
+    return due && ls_best_is_retained(c) && l->best.val_step != l->steps;
 }
 
 ls_status ls_loop_run(ls_loop *l, ls_error *e) {

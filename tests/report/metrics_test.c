@@ -179,7 +179,7 @@ static void test_taken_away(void **state) {
     step(m, 1);
     step(m, 2);
     assert_int_equal(unlink(path), 0);
-    assert_ls_ok(ls_metrics_mend(m, &e), e);
+    assert_ls_ok(ls_metrics_repair(m, &e), e);
     step(m, 3);
     close_well(m);
     char *text = read_text();

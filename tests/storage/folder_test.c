@@ -85,7 +85,7 @@ static void test_stays(void **state) {
     ls_folder_run r = run_with(false), resumes = run_with(true);
     assert_ls_ok(ls_folder_open(&r, false, &f, &e), e);
     assert_ls_ok(ls_folder_take_up(f, &e), e);
-    assert_ls_ok(ls_folder_keep(f, &old, &e), e);
+    assert_ls_ok(ls_folder_begin_training(f, &old, &e), e);
     assert_false(old);
     ls_folder_stay(f);
     ls_folder_close(f, true);
@@ -95,7 +95,7 @@ static void test_stays(void **state) {
     assert_false(f->notes->fresh);
     assert_ls_ok(ls_folder_take_up(f, &e), e);
     assert_int_equal(f->notes->step, 0);
-    assert_ls_ok(ls_folder_keep(f, &old, &e), e);
+    assert_ls_ok(ls_folder_begin_training(f, &old, &e), e);
     assert_true(old);
     ls_folder_close(f, false);
 }
