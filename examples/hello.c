@@ -1,4 +1,4 @@
-/* hello.c - the smallest group: every worker adds its rank to a sum, and prints what came out.
+/* hello.c - the smallest group: every worker adds its rank to a sum, and prints the result.
  *
  *     cc hello.c -o hello $(pkg-config --cflags --libs lockstep)
  *     ./hello                      # alone: a group of one
@@ -10,7 +10,7 @@
 #include <lockstep/group.h>
 
 /* An error ends the worker; the message says what happened and where. `lockstep run` then ends the
- * others. */
+ * other workers. */
 static void check(ls_status s, const ls_error *e) {
     if (s == LS_OK) return;
     fprintf(stderr, "hello: %s: %s\n", ls_status_name(s), e->msg);
@@ -20,7 +20,7 @@ static void check(ls_status s, const ls_error *e) {
 int main(void) {
     ls_group *g;
     ls_error e;
-    /* Who I am, and who the others are, is in the environment. Default options. */
+    /* The environment names this worker and the others. Default options. */
     check(ls_group_open(NULL, &g, &e), &e);
     int rank = ls_group_rank(g), size = ls_group_size(g);
 

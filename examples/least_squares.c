@@ -5,7 +5,7 @@
  *
  * Data-parallel: each worker has all weights and its own slice of the samples. It adds up the
  * gradient over its slice; the sums are added over the workers; then all take the same step. So
- * the weights stay equal everywhere, and nothing but the gradient is ever sent.
+ * the weights stay equal on all workers, and only the gradient is ever sent.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static void check(ls_status s, const ls_error *e) {
     exit(1);
 }
 
-/* Number k of a fixed sequence, uniform in [-1, 1): a function of the place alone (splitmix64), so
- * that the data is the same however many workers make it. */
+/* Number k of a fixed sequence, uniform in [-1, 1): a function of k alone (splitmix64), so
+ * that the data is the same for any number of workers. */
 static double number(uint64_t k) {
     uint64_t x = (k + 1) * 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -63,7 +63,7 @@ int main(void) {
         double sum[WEIGHTS + 1];
         gradient(first, end, w, sum);
         /* LS_SUM, and one division by all samples: slices may differ in length, and LS_AVG would
-         * weigh them alike. The loss travels with the gradient: one call a step. */
+         * weight them equally. The loss is sent with the gradient: one call per step. */
         check(ls_all_reduce(g, sum, sum, WEIGHTS + 1, LS_F64, LS_SUM, &e), &e);
         if (rank == 0 && step % 10 == 0)
             printf("step %3d  loss %.6f\n", step, sum[WEIGHTS] / SAMPLES);

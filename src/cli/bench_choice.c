@@ -32,7 +32,7 @@ ls_status cli_choices_open(cli_choices *c, ls_group *g, ls_collective what, int 
         if (ls_algorithm_has(ls_algorithms[i], what))
             LS_TRY(add_algorithm(c, g, ls_algorithms[i], what, rounds, e));
     if (!g->end->net || !g->end->net->native) return LS_OK;
-    /* Only the group of all workers has them. */
+    /* Only the group of all workers has the transport's own collectives. */
     add(c, "native", g, rounds);
     g->native = true;
     return LS_OK;
@@ -49,7 +49,7 @@ void cli_choices_close(cli_choices *c) {
 
 /* ---- measuring ---- */
 
-/* Known numbers go through it once; then the warm-up. */
+/* Runs the operation once on known numbers, then warms up. */
 static void warm_up(cli_choice *x, bench_peer *peer, const bench_job *job) {
     bench_fill(job);
     peer->barrier(peer);
@@ -89,9 +89,9 @@ void cli_choices_measure(cli_choices *c, bench_peer *peer, const bench_job *job,
 /* ---- printing ---- */
 
 void cli_choices_print_head(const cli_choices *c, int rounds) {
-    ls_print("# times in us: medians of %d rounds, all algorithms in turns\n", rounds);
-    ls_print("# *: another order of sums: only when it is forced\n");
-    ls_print("# /best: the chosen one's time by the least of those that keep the order of sums\n");
+    ls_print("# times in us: medians of %d rounds, algorithms alternating\n", rounds);
+    ls_print("# *: sums in another order; used only if forced\n");
+    ls_print("# /best: the chosen algorithm's time / the shortest that keeps the order of sums\n");
     ls_print("#\n# %10s %14s %6s", "size (B)", "chosen", "/best");
     for (int i = 0; i < c->n; i++)
         ls_print(" %13s%s", c->all[i].name, c->all[i].keeps_order ? " " : "*");

@@ -1,8 +1,8 @@
-/* bench_choice.h - lockstep bench comm --algorithm all: every algorithm that has an operation,
- * measured in turns, beside the one that is chosen.
+/* bench_choice.h - lockstep bench comm --algorithm all: every algorithm for an operation,
+ * measured alternately, beside the chosen one.
  *
- * Round k of all algorithms comes before round k + 1 of any: a change of the machine's load falls
- * on all of them.
+ * Round k of all algorithms precedes round k + 1 of any: a change of the machine's load affects
+ * all of them.
  */
 #ifndef LS_CLI_BENCH_CHOICE_H
 #define LS_CLI_BENCH_CHOICE_H
@@ -12,13 +12,13 @@
 
 enum { CLI_CHOICES = 16 };
 
-/* An algorithm, by a group of its own, on which it is forced. */
+/* An algorithm, and a group on which it is forced. */
 typedef struct cli_choice {
     const char *name;
-    bool keeps_order; /* of the tree, with this number of workers: it may be chosen */
-    bool chosen;      /* for the size that was measured last */
+    bool keeps_order; /* sums in the tree's order for this number of workers: it may be chosen */
+    bool chosen;      /* for the size measured last */
     ls_group *group;
-    bool owned;    /* the group is closed with this */
+    bool owned;    /* the group is closed with this choice */
     double *times; /* [rounds] */
     bench_result result;
 } cli_choice;
@@ -26,11 +26,11 @@ typedef struct cli_choice {
 typedef struct cli_choices {
     cli_choice all[CLI_CHOICES];
     int n;
-    ls_group *chooser; /* on which nothing is forced */
+    ls_group *chooser; /* the group on which no algorithm is forced */
 } cli_choices;
 
-/* Collective on g, on which nothing is forced. Takes the algorithms that have `what`, shared memory
- * and the transport's own collectives, where there are such. */
+/* Collective on g, on which no algorithm is forced: opens all algorithms for `what`, including
+ * shared memory and the transport's own collectives if available. */
 ls_status cli_choices_open(cli_choices *, ls_group *g, ls_collective what, int rounds, ls_error *);
 void cli_choices_close(cli_choices *);
 
@@ -38,7 +38,7 @@ void cli_choices_close(cli_choices *);
 void cli_choices_measure(cli_choices *, bench_peer *, const bench_job *, int rounds,
                          ls_group **group_p);
 
-/* The table: worker 0 alone. */
+/* Print the table; only worker 0 calls them. */
 void cli_choices_print_head(const cli_choices *, int rounds);
 void cli_choices_print_row(const cli_choices *, const bench_job *);
 

@@ -18,16 +18,16 @@
 #include "net/launch/launch.h"
 #include "tensor/dtype.h"
 
-/* What a group needs of the arena beside the buffers. */
+/* Arena bytes that a group needs beside the buffers. */
 static const size_t ARENA_REST = (size_t)64 << 20;
 
-/* One worker's life. */
+/* The state of one worker. */
 typedef struct worker {
     const cli_bench_comm *o;
     ls_group *group;      /* for barriers */
     ls_group *measured;   /* its calls are timed */
     double *times;        /* [rounds] */
-    size_t *counts;       /* [workers] of the _v operations */
+    size_t *counts;       /* [workers], for the _v operations */
     atomic_int *reported; /* shared by all: a worker has reported an error */
     char variant[64];
     double wrong, busbw; /* sums over the sizes */
@@ -67,7 +67,7 @@ static void report(worker *w, const char *what) {
     w->code = CLI_FAILED;
 }
 
-/* There is no way back from inside bench_measure(), and none is needed: the process ends. */
+/* bench_measure() can't return an error, and needs none: the process exits. */
 static void or_die(worker *w, ls_status s, const ls_error *e) {
     if (s == LS_OK) return;
     report(w, e->msg);
@@ -165,7 +165,7 @@ static int nbuffers(const cli_bench_comm *o) {
     return o->out_of_place && cli_bench_comm_has_out_of_place(o->request.op) ? 2 : 1;
 }
 
-/* Bytes that this machine can give: what is free, and no more than the container's limit. */
+/* Available memory of this machine in bytes, at most the container's limit. */
 static double memory_nbytes(void) {
     double least = 1e18, value;
     char line[128];
@@ -183,8 +183,8 @@ ls_status cli_bench_comm_fits(const cli_bench_comm *o, int workers, size_t size,
     double wanted = (double)size * workers * nbuffers(o), there = memory_nbytes();
     if (o->request.op == BENCH_BARRIER || wanted <= there) return LS_OK;
     return ls_fail(e, LS_ENOMEM,
-                   "no memory for %zu bytes: %d workers with %d buffers each want %.1f MB, there "
-                   "are %.1f MB",
+                   "no memory for %zu bytes: %d workers with %d buffers each need %.1f MB; "
+                   "available: %.1f MB",
                    size, workers, nbuffers(o), wanted / 1e6, there / 1e6);
 }
 
@@ -195,7 +195,7 @@ static size_t largest(const cli_bench_comm *o) {
     return o->request.op == BENCH_BARRIER ? 0 : most;
 }
 
-/* Of one worker. A size may be rounded up to an element a worker. */
+/* The size of a worker's arena. A size may be rounded up to one element for each worker. */
 static size_t arena_nbytes(const cli_bench_comm *o) {
     size_t buffer = largest(o) + (size_t)8 * LS_COMMONS_MAX;
     return ARENA_REST + (o->private_buffers ? 0 : (size_t)nbuffers(o) * buffer);
@@ -209,8 +209,8 @@ static void *buffer_new(worker *w, size_t nbytes) {
     if (p && (!c || ls_commons_readable(c, p, nbytes))) return p;
     or_die(w,
            ls_fail(&e, LS_ENOMEM,
-                   "no room for a buffer of %zu bytes in the arena; `lockstep run --arena` makes "
-                   "it larger, and --private does without",
+                   "no room for a buffer of %zu bytes in the arena; use a larger one with "
+                   "`lockstep run --arena`, or none with --private",
                    nbytes),
            &e);
     return NULL;
@@ -225,7 +225,7 @@ static void buffer_free(worker *w, void *p) {
 
 /* ---- printing: worker 0 alone ---- */
 
-/* Why: a line for each size at which it is another algorithm than before. */
+/* Prints why an algorithm is chosen: a line for each size at which the choice changes. */
 static void print_reasons(worker *w) {
     const bench_request *r = &w->o->request;
     const char *last = "";
@@ -300,7 +300,7 @@ static void print_row(const bench_job *job, const bench_result *out, const bench
     fflush(stdout);
 }
 
-/* An object on one line: bench_print()'s, and how it was made. */
+/* Prints an object on one line: the fields of bench_print(), and how the call was made. */
 static void print_json(worker *w, const bench_peer *peer, const bench_job *job,
                        const bench_result *r) {
     char why[1024];
@@ -372,7 +372,7 @@ static void one_size(worker *w, bench_peer *peer, size_t asked) {
     buffer_free(w, job.in);
 }
 
-/* ---- all algorithms in turns ---- */
+/* ---- all algorithms, alternating ---- */
 
 static void one_size_of_all(worker *w, bench_peer *peer, cli_choices *c, size_t asked) {
     const bench_request *q = &w->o->request;
@@ -406,7 +406,8 @@ static void work_all(worker *w, bench_peer *peer) {
     cli_choices c;
     ls_error e;
     or_die(w, cli_choices_open(&c, whole, collective_of(q->op), q->repeat, &e), &e);
-    w->group = c.chooser; /* for barriers: on the other one the transport's own may be forced */
+    w->group =
+        c.chooser; /* for barriers: the measured group may be forced to the transport's own */
     if (prints) cli_choices_print_head(&c, q->repeat);
     for (int i = 0; i < q->n_sizes; i++) one_size_of_all(w, peer, &c, q->sizes[i]);
     if (prints) ls_print("# wrong elements: %.0f\n", w->wrong);
@@ -414,7 +415,7 @@ static void work_all(worker *w, bench_peer *peer) {
     cli_choices_close(&c);
 }
 
-/* ---- what the links can do ---- */
+/* ---- the speed of the links ---- */
 
 static void save_links(worker *w) {
     enum { CARE = 50 };
@@ -427,7 +428,7 @@ static void save_links(worker *w) {
         or_die(
             w,
             ls_fail(&e, LS_EINVAL,
-                    "--save: workers that share memory use no links; say --transport tcp or mpi"),
+                    "--save: workers that share memory use no links; add --transport tcp or mpi"),
             &e);
     }
     ls_link_plan plan = {.hosts = end->hosts, .care = CARE, .timeout_ns = (int64_t)300e9};
@@ -439,11 +440,11 @@ static void save_links(worker *w) {
     or_die(w, ls_link_write(w->o->save, &link, of, &e), &e);
     free(of);
     if (!w->o->json)
-        ls_print("# links are saved; LOCKSTEP_LINKS=%s makes worker 0 take them from there\n",
+        ls_print("# links are saved; with LOCKSTEP_LINKS=%s worker 0 reads them from there\n",
                  w->o->save);
 }
 
-/* ---- the whole ---- */
+/* ---- all sizes ---- */
 
 static void work_sizes(worker *w, bench_peer *peer, bool prints) {
     const bench_request *q = &w->o->request;
@@ -487,12 +488,12 @@ static ls_group_options group_options(const cli_bench_comm *o) {
                               .insecure = o->insecure};
 }
 
-/* A worker that finds its group by the environment. */
+/* A worker that finds its group through the environment. */
 static int process_main(void *arg) {
     worker w = *(worker *)arg;
     ls_group_options options = group_options(w.o);
     ls_error e;
-    /* Memory that is there would be used: what was asked for must not turn into shm. */
+    /* Shared memory would be used if present; the requested transport must not become shm. */
     if (options.transport && strcmp(options.transport, "shm") != 0) unsetenv("LOCKSTEP_SHM");
     or_die(&w, ls_group_open(&options, &w.group, &e), &e);
     work(&w);
@@ -547,7 +548,7 @@ static int run_processes(const cli_bench_comm *o, atomic_int *reported) {
     return code;
 }
 
-/* A worker among others that somebody else has started. */
+/* One of several workers that another command has started. */
 static int run_started(const cli_bench_comm *o, const ls_environment *env, atomic_int *reported) {
     worker w = {.o = o, .reported = reported};
     if (o->workers && o->workers != env->size) {

@@ -2,9 +2,9 @@
  * bench/measure.h, by which the peers' programs time theirs.
  *
  * The command starts its workers itself: forked processes, each bound to its part of the cores as
- * `lockstep run` does, or threads. Where the environment says that it is one of several workers
- * already (`lockstep run -n 4 lockstep bench comm`, mpirun, srun), it is that worker, and worker 0
- * prints.
+ * `lockstep run` does, or threads. If the environment shows that the process already is one of
+ * several workers (`lockstep run -n 4 lockstep bench comm`, mpirun, srun), it acts as that worker,
+ * and worker 0 prints.
  */
 #ifndef LS_CLI_BENCH_COMM_H
 #define LS_CLI_BENCH_COMM_H
@@ -17,31 +17,32 @@
 
 typedef struct cli_bench_comm {
     bench_request request;
-    int workers;           /* 0: as the environment says */
-    const char *transport; /* "shm", "thread", "tcp", "mpi"; NULL: as ls_group_open() does */
-    const char *algorithm; /* NULL: the one that is chosen */
-    bool all;              /* all algorithms in turns (bench_choice.h); `algorithm` is NULL */
+    int workers;           /* 0: from the environment */
+    const char *transport; /* "shm", "thread", "tcp", "mpi"; NULL: as ls_group_open() chooses */
+    const char *algorithm; /* NULL: the group chooses */
+    bool all;              /* all algorithms, alternating (bench_choice.h); `algorithm` is NULL */
     bool insecure;         /* over tcp: no key, no encryption */
-    const char *save;      /* NULL, or a file for what the links can do (coll/link.h) */
-    bool private_buffers;  /* the program's own memory; else the group's, which others can read */
-    bool out_of_place, in_place; /* which are measured */
-    int busy;                    /* processes that compute beside the workers (busy.h) */
+    const char *save;      /* NULL, or a file for the speed of the links (coll/link.h) */
+    bool private_buffers;  /* the program's own memory; else the group's, readable by others */
+    bool out_of_place, in_place; /* the places that are measured */
+    int busy;                    /* other processes that compute meanwhile (busy.h) */
     bool json;
 } cli_bench_comm;
 
-/* How a call of this size is made by the group. */
+/* How the group makes a call of this size. */
 ls_call cli_bench_comm_call(const bench_job *, const ls_group *);
 
-/* Prints a line for each size; returns the exit code: 1 where elements are wrong, too. */
+/* Prints a line for each size. Returns the exit code, which is 1 if any element is wrong. */
 int cli_bench_comm_run(const cli_bench_comm *);
 
-/* Is there an out of place, and an in place, of it? A barrier counts as in place. */
-/* NULL, or what the operation takes, and these elements are not. */
+/* NULL if the reduction accepts these elements, else the elements that it accepts. */
 const char *cli_bench_comm_misfit(bench_redop redop, bench_dtype dtype);
+
+/* Whether the operation is possible out of place, and in place. A barrier counts as in place. */
 bool cli_bench_comm_has_out_of_place(bench_op op);
 bool cli_bench_comm_has_in_place(bench_op op);
 
-/* LS_ENOMEM: `workers` of this host want more memory for a size than it has. */
+/* LS_ENOMEM: `workers` of this host need more memory for a size than the host has. */
 ls_status cli_bench_comm_fits(const cli_bench_comm *, int workers, size_t size, ls_error *);
 
 #endif

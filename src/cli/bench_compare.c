@@ -16,13 +16,13 @@ enum { OPENMPI, MPICH, GLOO, FLOOR, MAX_WORDS = 40, WHY = 256 };
 
 const char *const cli_peer_names[CLI_PEERS] = {"openmpi", "mpich", "gloo", "floor"};
 
-/* What one system has measured. */
+/* The results of one system. */
 typedef struct measured {
     char name[32], version[32];
     bool failed;
     char why[WHY];
     double medians[BENCH_MAX_SIZES][CLI_PASSES]; /* seconds */
-    int npasses[BENCH_MAX_SIZES];                /* of those, that are there */
+    int npasses[BENCH_MAX_SIZES];                /* number of medians present */
     char variant[BENCH_MAX_SIZES][48];           /* of the last pass */
     size_t nbytes[BENCH_MAX_SIZES];
     double wrong;
@@ -30,9 +30,9 @@ typedef struct measured {
 
 typedef struct comparison {
     const cli_bench_comm *o;
-    char program[4096];              /* this one */
-    char folder[4096];               /* of the peers' */
-    int rounds;                      /* of a pass */
+    char program[4096];              /* the path of this program */
+    char folder[4096];               /* the directory of the peers' programs */
+    int rounds;                      /* in a pass */
     measured systems[1 + CLI_PEERS]; /* ours first */
     int peers[CLI_PEERS], nsystems;
 } comparison;
@@ -65,7 +65,7 @@ static void add_sizes(words *w, const bench_request *q) {
     ls_buf_free(&text);
 }
 
-/* What all peers measure; the words of bench_parse(). */
+/* Adds the arguments of bench_parse(), which all peers take. */
 static void add_request(words *w, const comparison *c) {
     const bench_request *q = &c->o->request;
     add(w, bench_op_names[q->op]);
@@ -75,7 +75,7 @@ static void add_request(words *w, const comparison *c) {
     add(w, bench_redop_names[q->redop]);
 }
 
-/* Peers are measured in place, but for what moves blocks between two buffers. */
+/* Peers are measured in place, except operations that move blocks between two buffers. */
 static const char *place_of(bench_op op) {
     return cli_bench_comm_has_in_place(op) && op != BENCH_ALL_TO_ALL ? "in" : "out";
 }
@@ -131,7 +131,7 @@ static void peer_words(words *w, const comparison *c, int peer, const char *prog
             add(w, "--allow-run-as-root");
             add(w, "--oversubscribe");
         }
-        if (peer == OPENMPI && tcp(c->o)) { /* else it takes shared memory */
+        if (peer == OPENMPI && tcp(c->o)) { /* else it uses shared memory */
             const char *const only_tcp[] = {"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"};
             for (size_t i = 0; i < sizeof only_tcp / sizeof *only_tcp; i++) add(w, only_tcp[i]);
         }
@@ -163,13 +163,13 @@ static bool text_is(const ls_json *line, const char *key, const char *want) {
     return text && strcmp(text, want) == 0;
 }
 
-/* A line that the program has printed for one of the sizes. taken: those of this pass that have
- * theirs already; the same size may be asked for twice. */
+/* Reads a line that the program has printed for one of the sizes. taken: the sizes of this pass
+ * that already have a line; a size may occur twice. */
 static void take_line(const comparison *c, measured *m, const ls_json *line, bool *taken) {
     const bench_request *q = &c->o->request;
     int64_t asked, nbytes;
     double median_s, wrong;
-    /* The floor's exchange over TCP has two buffers, and stands for an all-reduce all the same. */
+    /* Over TCP, the floor's exchange has two buffers, and counts as an all-reduce nevertheless. */
     bool place = text_is(line, "place", place_of(q->op)) || strncmp(m->name, "floor", 5) == 0;
     if (!place || !text_is(line, "op", bench_op_names[q->op]) ||
         !ls_json_integer(ls_json_get(line, "asked"), &asked) ||
@@ -205,17 +205,17 @@ static void take_output(const comparison *c, measured *m, const ls_buf *out) {
         line = stop + 1;
     }
     for (int i = 0; i < c->o->request.n_sizes; i++) n += taken[i];
-    if (n == 0) fails(m, "it has printed no result");
+    if (n == 0) fails(m, "it printed no result");
 }
 
-/* The first line that says something: mpirun goes on with frames and explanations. */
+/* Copies the first line with text; after it mpirun prints frames and explanations. */
 static void first_line(const ls_buf *err, char *text, size_t nbytes) {
     const char *s = err->data ? err->data : "";
     s += strspn(s, "-= \t\r\n");
     snprintf(text, nbytes, "%.*s", (int)strcspn(s, "\r\n"), s);
 }
 
-/* LS_EABORT: this process is to end; else what is wrong is m's. */
+/* LS_EABORT: this process must exit; other errors are recorded in m. */
 static ls_status run_words(const comparison *c, measured *m, words *w, int *code_p, ls_error *e) {
     ls_buf out = {0}, err = {0};
     char said[WHY - 64];
@@ -273,9 +273,9 @@ static ls_status run_peer(comparison *c, int i, int *code_p, ls_error *e) {
     return s;
 }
 
-/* ---- what comes out ---- */
+/* ---- output ---- */
 
-/* 0: this system has none for that size. */
+/* Returns 0 if the system has no result for that size. */
 static double median_s(const measured *m, int size) {
     double sorted[CLI_PASSES];
     int n = m->npasses[size];
@@ -302,7 +302,7 @@ static void print_head(const comparison *c) {
              host.nodename, ls_cores());
     if (c->o->busy)
         ls_print("# beside %d busy process%s\n", c->o->busy, c->o->busy > 1 ? "es" : "");
-    ls_print("# systems in turns, %d passes of %d rounds; median of the passes' medians\n",
+    ls_print("# systems alternate, %d passes of %d rounds; median of the passes' medians\n",
              CLI_PASSES, c->rounds);
     ls_print("# x: that system's bandwidth / ours; below 1, ours is faster\n#\n");
 }
@@ -376,7 +376,7 @@ static ls_json *json_of(const measured *m, const measured *ours, int size) {
     return j;
 }
 
-/* An object a size. */
+/* Prints one object for a size. */
 static void print_json(const comparison *c, int size) {
     const bench_request *q = &c->o->request;
     const measured *ours = &c->systems[0];
@@ -397,7 +397,7 @@ static void print_json(const comparison *c, int size) {
     ls_json_free(j);
 }
 
-/* ---- the whole ---- */
+/* ---- all passes ---- */
 
 static ls_status run_passes(comparison *c, int *code_p, ls_error *e) {
     for (int pass = 0; pass < CLI_PASSES && !c->systems[0].failed; pass++) {

@@ -1,9 +1,9 @@
 /* bench_generate.c - see bench_generate.h.
  *
  * Weights are random; threads, decoding and sampling are those of `lockstep generate`. After every
- * few tokens the same threads read memory once, to measure its speed on the same machine at the
- * same time. Several tokens are measured in a row, since a small model's weights stay in caches, as
- * they do in use. A figure is the median over all tokens, or over all readings.
+ * few tokens the same threads read memory once, which measures its speed under the same
+ * conditions. Several tokens are measured in a row, since a small model's weights stay in
+ * caches, as in normal use. A figure is the median over all tokens or all readings.
  */
 #include "cli/bench_generate.h"
 
@@ -109,7 +109,8 @@ static double read_memory(bench *b) {
     return (double)read_nbytes / seconds(begin);
 }
 
-/* Generates the next token of a text [n]. Returns its seconds, and those of decoding alone. */
+/* Generates the next token of a text [n]. Returns its time in seconds, and *decode_p, that of
+ * decoding alone. */
 static double next_token(bench *b, int64_t n, double *decode_p) {
     int64_t begin = ls_clock_ns();
     const float *logits = ls_decode_text(&b->decode, b->text, n);
@@ -153,8 +154,8 @@ static void print(const bench *b, const figures *f) {
              b->compute.nthreads == 1 ? "" : "s", (long long)b->o->ntokens,
              ls_plural(b->o->ntokens), (int)(PROMPT < b->context ? PROMPT : b->context));
     ls_print("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
-    ls_print("  token            %10.3f ms (median), of it %.3f ms its choice\n", f->token_s * 1e3,
-             (f->token_s - f->decode_s) * 1e3);
+    ls_print("  token            %10.3f ms (median), including %.3f ms for sampling\n",
+             f->token_s * 1e3, (f->token_s - f->decode_s) * 1e3);
     ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
     ls_print("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
              f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);

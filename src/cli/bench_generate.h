@@ -1,5 +1,5 @@
 /* bench_generate.h - lockstep bench generate: measures how fast a model generates tokens on this
- * machine, and how near that is to the speed at which memory delivers its weights.
+ * machine, and compares that with the speed at which memory delivers its weights.
  */
 #ifndef LS_CLI_BENCH_GENERATE_H
 #define LS_CLI_BENCH_GENERATE_H

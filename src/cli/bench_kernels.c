@@ -1,9 +1,9 @@
 /* bench_kernels.c - see bench_kernels.h.
  *
- * Products have the shapes of GPT-2 124 M. Operands are as in training: activations stay at one
- * place; weights and their gradients are at another place each time, as they are from layer to
- * layer. Each round measures every system once, and the peak; a figure is the median over
- * rounds. Time is the thread's own, so that other programs on its core do not count.
+ * Products have the shapes of GPT-2 124 M. Operands are as in training: activations stay at the
+ * same address; weights and their gradients are at another address each time, as they are from
+ * layer to layer. Each round measures every system and the peak once; a figure is the median over
+ * rounds. Time is the thread's processor time, which excludes other users of its core.
  */
 #include "cli/bench_kernels.h"
 
@@ -17,19 +17,19 @@
 #include "cli/cli.h"
 
 enum {
-    RING = 64 << 20, /* floats: weights, one after the other */
+    RING = 64 << 20, /* floats: weights, one after another */
     MAX_ROUNDS = 101,
     PEAK_ROUNDS = 20000,
     SYSTEMS = 1 + CLI_GEMM_LIBRARIES,
-    PASS_ROWS = 16384, /* of a pass over memory ... */
+    PASS_ROWS = 16384, /* size of a pass over memory ... */
     PASS_WIDTH = 768   /* 50 MB an array: more than caches hold */
 };
-static const double round_s = 0.02; /* of a system, at least one run */
+static const double round_s = 0.02; /* time for a system in a round; at least one run */
 
 typedef enum product { FORWARD, DX, DW, NPRODUCTS } product;
 static const char *const product_names[NPRODUCTS] = {"y = x W", "dx = dy W'", "dW += x' dy"};
 
-/* A linear map of GPT-2 124 M; the head's table lies transposed. */
+/* A linear map of GPT-2 124 M; the head's table is stored transposed. */
 typedef struct shape {
     const char *name;
     int64_t in, out;
@@ -49,7 +49,7 @@ typedef struct bench {
     float *x, *y, *ring;
     size_t x_floats, y_floats;
     int64_t turn;
-    double peak; /* FLOP/s: the median of those of all rounds */
+    double peak; /* FLOP/s: the median over all rounds */
     double peaks[MAX_ROUNDS];
 } bench;
 
@@ -62,12 +62,12 @@ static double measure_peak(const bench *b) {
 
 /* ---- products ---- */
 
-/* The next place of n floats. */
+/* Returns the next `floats` floats of the ring. */
 static float *next_weights(bench *b, int64_t floats) {
     return b->ring + b->turn++ % (RING / floats) * floats;
 }
 
-/* A table is [out, in] instead of [in, out]: all products are transposed. */
+/* With a table [out, in] instead of weights [in, out], all operands are transposed. */
 static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
     int64_t in = s->in, out = s->out;
     float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
@@ -104,7 +104,7 @@ static double time_product(bench *b, int system, const shape *s, product p, int6
     return seconds / (double)runs;
 }
 
-/* FLOP/s of each system. */
+/* Measures FLOP/s of each system. */
 static void measure_product(bench *b, const shape *s, product p, int64_t rows, double *flops) {
     double times[SYSTEMS][MAX_ROUNDS];
     int systems = 1 + b->o->nlibraries;
@@ -162,7 +162,7 @@ static void all_products(bench *b) {
 
 typedef struct arrays {
     float *a, *b, *c, *d; /* [PASS_ROWS * PASS_WIDTH] */
-    float *side;          /* rows' and columns' numbers */
+    float *side;          /* one number for each row or column */
 } arrays;
 
 typedef void pass_fn(const ls_kernels *, int64_t rows, const arrays *);
@@ -211,7 +211,7 @@ static void pass_adamw(const ls_kernels *k, int64_t rows, const arrays *x) {
     k->adamw(cells(rows), &step, x->a, x->b, x->c, x->d);
 }
 
-/* Arrays that a pass reads or writes; each counts once a direction. */
+/* Arrays that a pass reads or writes; one that is both read and written counts twice. */
 typedef struct pass {
     const char *name;
     pass_fn *run;
@@ -233,7 +233,7 @@ static void fill(float *x, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = (float)((i * 2654435761u >> 8) & 0xffff) / 65536.0f;
 }
 
-/* Bytes a second, and those of a += b and of a sum in the same rounds. */
+/* Returns bytes per second, and *limit_p, those of a += b or of a sum in the same rounds. */
 static double measure_pass(const bench *b, const pass *p, const arrays *x, double *limit_p) {
     double times[MAX_ROUNDS], limits[MAX_ROUNDS];
     double nbytes = (double)cells(PASS_ROWS) * sizeof(float);
@@ -273,7 +273,7 @@ static void all_passes(bench *b) {
     }
 }
 
-/* ---- the whole ---- */
+/* ---- all measurements ---- */
 
 static ls_status open_bench(bench *b, ls_error *e) {
     void *p = NULL;

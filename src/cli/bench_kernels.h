@@ -1,5 +1,5 @@
 /* bench_kernels.h - lockstep bench kernels: matrix products and passes over memory, on one core,
- * as shares of what the core can do; beside other libraries' products, measured in turns.
+ * as fractions of the core's peak; other libraries' products alternate with ours.
  */
 #ifndef LS_CLI_BENCH_KERNELS_H
 #define LS_CLI_BENCH_KERNELS_H
@@ -9,9 +9,9 @@
 enum { CLI_MAX_ROWS = 8 };
 
 typedef struct cli_bench_kernels {
-    int64_t rows[CLI_MAX_ROWS]; /* of activations */
+    int64_t rows[CLI_MAX_ROWS]; /* numbers of rows of activations */
     int nrows;
-    int libraries[CLI_GEMM_LIBRARIES]; /* places in cli_gemm_library_names */
+    int libraries[CLI_GEMM_LIBRARIES]; /* indices into cli_gemm_library_names */
     int nlibraries;
     int rounds;
     bool json;

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "perf/calibrate.h"
 
-/* Prints the most important numbers; the file has all. */
+/* Prints the most important numbers; the file contains all of them. */
 static void print(const ls_machine *m) {
     const ls_speeds *p = &m->speeds[LS_WORK_PRODUCT], *a = &m->speeds[LS_WORK_ADAMW];
     const ls_speed *large = &p->points[p->n[0] * p->n[1] * p->n[2] - 1];

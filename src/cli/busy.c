@@ -23,7 +23,7 @@ ls_status cli_busy_start(int n, cli_busy *b_p, ls_error *e) {
         if (pid < 0) {
             int why = errno;
             cli_busy_end(&b);
-            return ls_fail(e, LS_ENOMEM, "no process to compute beside the workers: %s",
+            return ls_fail(e, LS_ENOMEM, "can't start a process that loads the machine: %s",
                            strerror(why));
         }
         b.pids[b.n++] = pid;

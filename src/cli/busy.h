@@ -1,4 +1,4 @@
-/* busy.h - processes that compute all the time, beside which something is measured. */
+/* busy.h - processes that compute all the time, to load the machine during a measurement. */
 #ifndef LS_CLI_BUSY_H
 #define LS_CLI_BUSY_H
 
@@ -13,7 +13,7 @@ typedef struct cli_busy {
     int n;
 } cli_busy;
 
-/* Starts n of them; they end with this process, if not before. LS_ENOMEM: none is left running. */
+/* Starts n processes; they end with this process at the latest. LS_ENOMEM: none is left running. */
 ls_status cli_busy_start(int n, cli_busy *b_p, ls_error *);
 void cli_busy_end(cli_busy *);
 

@@ -28,8 +28,8 @@ typedef struct child {
     pid_t pid;
     struct pollfd from[2]; /* its standard output and error; fd -1: closed */
     ls_buf *to[2];
-    int64_t end_at; /* when it is told to end, then killed */
-    bool told, timed_out;
+    int64_t end_at;             /* when it gets SIGTERM, then SIGKILL */
+    bool terminated, timed_out; /* terminated: SIGTERM was sent */
 } child;
 
 static int spawn(child *c, char *const *argv, const int to_out[2], const int to_err[2]) {
@@ -75,8 +75,8 @@ static ls_status start(child *c, char *const *argv, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s can't be started: %s", argv[0], strerror(why));
 }
 
-/* Returns whether anything came. */
-static bool take(child *c) {
+/* Returns whether any output was read. */
+static bool read_pipes(child *c) {
     char part[8192];
     bool came = false;
     for (int i = 0; i < 2; i++) {
@@ -93,26 +93,26 @@ static bool take(child *c) {
     return came;
 }
 
-static void look_at_clock(child *c) {
+static void check_deadline(child *c) {
     int64_t now = ls_clock_ns();
     bool late = now >= c->end_at;
-    if (!late && (c->told || !interrupt)) return;
-    if (late && !c->told) c->timed_out = true;
-    kill(-c->pid, c->told ? SIGKILL : SIGTERM);
-    c->told = true;
+    if (!late && (c->terminated || !interrupt)) return;
+    if (late && !c->terminated) c->timed_out = true;
+    kill(-c->pid, c->terminated ? SIGKILL : SIGTERM);
+    c->terminated = true;
     c->end_at = now + GRACE_NS;
 }
 
-/* Until the program has ended and its pipes are empty. What it leaves running in its group is
- * killed before its number is given back. */
+/* Waits until the program has ended and its pipes are empty. Processes that remain in its group are
+ * killed before its process id is released. */
 static int follow(child *c) {
     siginfo_t ended = {0};
     for (bool came = true; came || ended.si_pid == 0;) {
         bool closed = c->from[0].fd < 0 && c->from[1].fd < 0;
         int n = poll(c->from, 2, ended.si_pid ? 0 : closed ? POLL_CLOSED_MS : POLL_MS);
-        came = n > 0 && take(c);
+        came = n > 0 && read_pipes(c);
         if (ended.si_pid == 0) waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT);
-        look_at_clock(c);
+        check_deadline(c);
     }
     kill(-c->pid, SIGKILL);
     int how = 0;
@@ -137,8 +137,8 @@ ls_status cli_child_run(char *const *argv, double limit_s, ls_buf *out, ls_buf *
         return ls_fail(e, LS_EABORT, "interrupted by signal %d", (int)interrupt);
     }
     if (c.timed_out)
-        return ls_fail(e, LS_ETIMEOUT, "%s was ended: it had not come to its end in %.0f s",
-                       argv[0], limit_s);
+        return ls_fail(e, LS_ETIMEOUT, "%s was ended: it did not finish within %.0f s", argv[0],
+                       limit_s);
     *code_p = code;
     return LS_OK;
 }

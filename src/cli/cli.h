@@ -23,7 +23,7 @@ typedef struct ls_option {
 } ls_option;
 
 typedef struct ls_args {
-    const char *words[CLI_MAX_WORDS]; /* what is not an option */
+    const char *words[CLI_MAX_WORDS]; /* the words that are not options */
     int nwords;
     struct {
         const char **values;
@@ -38,8 +38,8 @@ typedef struct ls_command {
     const char *name;
     const char *words; /* in usage, e.g. "CONFIG.yaml" */
     int min_words, max_words;
-    bool takes_rest; /* the first word ends the options: all from there on is another program's */
-    bool outlives_output; /* it goes on, and may succeed, where its output can't be written */
+    bool takes_rest; /* the first word ends the options: it begins another program's command line */
+    bool outlives_output; /* keeps running, and may succeed, if its output can't be written */
     bool is_worker;       /* a launcher may start several: each is a worker of one group */
     const char *summary;  /* one line */
     const char *about;    /* paragraphs */
@@ -51,39 +51,40 @@ extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, 
     cmd_scale, cmd_help;
 extern const ls_command *const cli_commands[]; /* ends with NULL */
 
-/* When the program begins: of standard input, output and error those that are closed become
- * descriptors on which reads and writes fail, so that no file gets their numbers. */
+/* At program start: opens each closed standard stream on a descriptor whose reads and writes fail,
+ * so that no other file gets its number. */
 void cli_streams_open(void);
-/* Writes out what was printed. False, with a line: some of it could not be written. */
+/* Flushes standard output. Logs an error and returns false if part of the output could not be
+ * written. */
 bool cli_streams_flush(void);
 
-/* Fills *a; prints one line and returns false on bad usage. */
+/* Fills *a. Logs one line and returns false on bad usage. */
 bool cli_parse(const ls_command *, int argc, char **argv, ls_args *a);
 void cli_args_free(ls_args *);
 
-/* The last value of an option, or NULL. Bad option numbers are our own bugs. */
+/* The last value of an option, or NULL. An invalid option number is a bug of the caller. */
 const char *cli_value(const ls_args *, int option);
 bool cli_given(const ls_args *, int option);
 
-/* Numbers; false, with a line, where the value is none or out of range. */
+/* Parse a number. Log one line and return false if the value is not a number or is out of range. */
 bool cli_integer(const ls_command *, const ls_args *, int option, int64_t low, int64_t high,
                  int64_t *value_p);
 bool cli_real(const ls_command *, const ls_args *, int option, double low, double high,
               double *value_p);
 
-/* The option --insecure: workers that are started find it in their environment. Says in one line
- * what is given up. */
+/* The option --insecure: sets it in the environment that started workers inherit, and logs one line
+ * on the risks. */
 void cli_make_insecure(void);
 
-/* Appends a word of a command line as a shell reads it: in quotes where it needs them. A path that
- * begins with '-' is no option. */
+/* Appends a command-line word for a shell, quoted if necessary. Puts ./ before a path that begins
+ * with '-', so that it is not taken for an option. */
 void cli_quote(ls_buf *, const char *word);
 
-/* Says that there is no such command, and which one may be meant; returns CLI_USAGE. `where` begins
- * the line. */
+/* Logs that there is no such command and which one may be meant; returns CLI_USAGE. The line begins
+ * with `where`. */
 int cli_no_command(const char *where, const char *word);
 
-/* Prints the error's line and returns CLI_FAILED. */
+/* Logs the error's message and returns CLI_FAILED. */
 int cli_fail(const ls_error *);
 
 void cli_help_all(ls_buf *);

@@ -41,7 +41,7 @@ enum {
     NOPTIONS
 };
 
-/* Which of the benches an option belongs to. */
+/* The benches that an option belongs to. */
 enum { TRAIN = 1, COMM = 2, MACHINE = 4, KERNELS = 8, GENERATE = 16 };
 static const char *const bench_names[] = {[TRAIN] = "train",
                                           [COMM] = "comm",
@@ -138,7 +138,8 @@ static int run_generate(const ls_args *a) {
 
 /* ---- comm ---- */
 
-/* One of the names; *place_p stays as it is where the option is not given. */
+/* Finds the option's value among the names; leaves *place_p unchanged if the option is not
+ * given. */
 static bool read_name(const ls_args *a, int option, const char *const *names, size_t n,
                       int *place_p) {
     const char *text = cli_value(a, option);
@@ -154,7 +155,7 @@ static bool read_name(const ls_args *a, int option, const char *const *names, si
     return false;
 }
 
-/* What is to be done, and with what numbers. */
+/* The operation, the type of its elements and the reduction. */
 static bool read_operation(const ls_args *a, bench_request *q) {
     int op = BENCH_ALL_REDUCE, dtype = BENCH_F32, redop = BENCH_SUM;
     if (!read_name(a, OP, bench_op_names, BENCH_N_OPS, &op) ||
@@ -182,7 +183,7 @@ static bool read_place(const ls_args *a, cli_bench_comm *o) {
     o->in_place = place != 1;
     bool has = (o->out_of_place && cli_bench_comm_has_out_of_place(o->request.op)) ||
                (o->in_place && cli_bench_comm_has_in_place(o->request.op));
-    return has || usage("--place: %s can't be done %s", bench_op_names[o->request.op],
+    return has || usage("--place: %s is not possible %s", bench_op_names[o->request.op],
                         o->in_place ? "in place" : "out of place");
 }
 
@@ -191,7 +192,7 @@ static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
     const ls_algorithm *algorithm = name ? ls_algorithm_named(name) : NULL;
     ls_collective what = LS_CALL_BARRIER;
     if (!name) return true;
-    if (!ls_collective_from_name(op, &what)) return usage("--algorithm: none does %s", op);
+    if (!ls_collective_from_name(op, &what)) return usage("--algorithm: there is none for %s", op);
     o->all = strcmp(name, "all") == 0;
     bool other = strcmp(name, "native") == 0 || strcmp(name, "shared") == 0;
     if (o->all) return true;
@@ -204,12 +205,13 @@ static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
         if (ls_algorithm_has(ls_algorithms[i], what))
             ls_buf_printf(&all, " %s", ls_algorithms[i]->name);
     usage("--algorithm: '%.40s' %s; %s has%s native shared all", name,
-          algorithm ? "can't do it" : "does not exist", op, all.data);
+          algorithm ? "does not support this operation" : "does not exist", op, all.data);
     ls_buf_free(&all);
     return false;
 }
 
-/* How many, and how they are started. Under another launcher it says how many. */
+/* The number of workers and how they are started. Under another launcher, the launcher decides
+ * their number. */
 static bool read_workers(const ls_args *a, cli_bench_comm *o) {
     int transport = 0, cores = ls_cores();
     int64_t workers = cores < 2 ? 2 : cores;
@@ -230,7 +232,8 @@ static bool read_workers(const ls_args *a, cli_bench_comm *o) {
     return true;
 }
 
-/* The default sizes end where memory does; given ones are refused later, with the numbers. */
+/* Drops default sizes that do not fit into memory; given sizes that don't are refused later, with
+ * the figures. */
 static bool read_sizes(const ls_args *a, cli_bench_comm *o) {
     const char *text = cli_value(a, SIZES);
     bench_request *q = &o->request;
@@ -244,7 +247,7 @@ static bool read_sizes(const ls_args *a, cli_bench_comm *o) {
     return true;
 }
 
-/* peers [n] of "openmpi,gloo": places in `names`. */
+/* Parses "openmpi,gloo" into peers [n], indices into `names`. */
 static bool read_peers(const ls_args *a, const char *const *names, int n, int *peers,
                        int *npeers_p) {
     const char *text = cli_value(a, VS);
@@ -278,7 +281,7 @@ static bool options_fit(const cli_bench_comm *o, int npeers) {
     return true;
 }
 
-/* Measures beside o->busy processes that compute. */
+/* Measures while o->busy other processes compute. */
 static int run_measure(const cli_bench_comm *o, const int *peers, int npeers) {
     cli_busy busy;
     ls_error e;
@@ -311,7 +314,7 @@ static int run_comm(const ls_args *a) {
     if (!options_fit(&o, npeers)) return CLI_USAGE;
     if (o.insecure) cli_make_insecure();
     if (npeers && cli_given(a, PLACE)) {
-        usage("--place: with --vs it is the peers': in, and out for all_to_all");
+        usage("--place: with --vs the place is fixed: in, and out for all_to_all");
         return CLI_USAGE;
     }
     return run_measure(&o, peers, npeers);

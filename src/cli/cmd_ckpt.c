@@ -86,12 +86,12 @@ static void print_checkpoint(const char *run, int64_t step, bool json) {
     free(path);
 }
 
-/* The newest first. */
+/* Prints the run's checkpoints, the newest first. */
 static int list(const char *run, bool json) {
     ls_error e = {0};
     int64_t step = INT64_MAX;
     if (!ls_file_is_dir(run)) {
-        ls_log("ckpt: %s: is no run directory", run);
+        ls_log("ckpt: %s: is not a run directory", run);
         return CLI_FAILED;
     }
     for (bool first = true;; first = false) {
@@ -125,7 +125,7 @@ static void print_ledger(const char *run, const ls_ledger *l) {
     ls_json_free(o);
 }
 
-/* What is there is as it should be; but some of it is not there. */
+/* Logs that the existing lines are correct but some lines are missing. */
 static int not_clean(const char *run, const ls_ledger *l) {
     ls_print(
         "%s: not clean: %lld of %lld steps have no lines in metrics.jsonl, the first of them %lld "
@@ -188,7 +188,7 @@ const ls_command cmd_ckpt = {
         "CHECKPOINT may be a run directory: its newest checkpoint is used.\n"
         "\n"
         "list    (of a run directory) its checkpoints, the newest first\n"
-        "ledger  (of a run directory) prove from its log that every step was done once, with the\n"
+        "ledger  (of a run directory) prove from its log that every step was made once, with the\n"
         "        samples it should have, and that each epoch used every sample exactly once;\n"
         "        exit code 1 and the line's number if that is not so, or if lines are missing",
     .options = {[JSON] = {"json", 0, NULL,

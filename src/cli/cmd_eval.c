@@ -12,7 +12,7 @@
 
 enum { DATA, JSON };
 
-/* What was measured. */
+/* The result of an evaluation. */
 typedef struct measured {
     const char *checkpoint;
     const char *data; /* a file; NULL: the validation part of the run's text */
@@ -40,8 +40,8 @@ static void print_json(const measured *m) {
     ls_json_free(o);
 }
 
-static void print_level(const char *who, const ls_evaluation *v) {
-    ls_print("%-8s loss %.4f nats/token, perplexity %.3f, %.4f bits/byte\n", who, v->loss,
+static void print_level(const char *name, const ls_evaluation *v) {
+    ls_print("%-8s loss %.4f nats/token, perplexity %.3f, %.4f bits/byte\n", name, v->loss,
              exp(v->loss), v->bits_per_byte);
 }
 
@@ -59,7 +59,7 @@ static void print(const measured *m, bool json) {
     if (!m->data) print_level("bigram", &m->bigram);
 }
 
-/* On the validation part of the run's own text, beside the bigram level. */
+/* Evaluates on the validation part of the run's own text, beside the bigram level. */
 static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
     ls_corpus c;
     LS_TRY(ls_corpus_open(&c, run, &t->config, e));
@@ -98,7 +98,7 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     return s;
 }
 
-/* The run that a checkpoint, or a link to one, lies in, or the run itself: free() it. */
+/* The run directory of a checkpoint or of a link to one; of a run directory, itself. free() it. */
 static char *run_of(const char *path) {
     static const char folder[] = "/checkpoints";
     enum { N = sizeof folder - 1 };

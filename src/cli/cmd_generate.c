@@ -11,11 +11,11 @@
 #include "infer/generate.h"
 
 enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, JSON };
-enum { MAX_PROMPTS = 64 << 20 }; /* bytes of a file of them */
+enum { MAX_PROMPTS = 64 << 20 }; /* largest file of prompts, in bytes */
 
-/* Text on its way to standard output. What a model writes are bytes, and a pipe or a file gets them
- * as they are. To a terminal control characters go escaped, as everything that this program shows;
- * there a character whose last bytes are still to come waits in `text`. */
+/* Text on its way to standard output. A model writes bytes, and a pipe or a file gets them
+ * unchanged. On a terminal, control characters are escaped, like all output of this program; there
+ * an incomplete character waits in `text` for its last bytes. */
 typedef struct writer {
     bool to_terminal;
     ls_buf text;
@@ -73,7 +73,7 @@ static ls_json *json_text(const ls_buf *bytes) {
     return j;
 }
 
-/* The prompt, and what was written after it. */
+/* Writes the prompt and its continuation. */
 static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error *e) {
     ls_buf text = {0};
     ls_status status = ls_generate(t, s, collect, &text, e);
@@ -93,7 +93,7 @@ static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error 
     return status;
 }
 
-/* ---- one prompt, or a line each of a file ---- */
+/* ---- one prompt, or each line of a file ---- */
 
 typedef ls_status write_fn(const ls_trained *, const ls_sampling *, ls_error *);
 
@@ -132,7 +132,7 @@ static int run(const ls_args *a) {
                      .rule = {temperature, top_k, top_p}};
     ls_error e = {0};
     if (prompt && prompts) {
-        ls_fail(&e, LS_EINVAL, "--prompt and --prompts: give one of them");
+        ls_fail(&e, LS_EINVAL, "give --prompt or --prompts, not both");
         cli_fail(&e);
         return CLI_USAGE;
     }

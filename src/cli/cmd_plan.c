@@ -49,7 +49,7 @@ static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l,
     return s;
 }
 
-/* The settings that fit into `megabytes` a worker, as a table. */
+/* Prints a table of the settings that fit into `megabytes` a worker. */
 static ls_status print_fits(const ls_config *c, int workers, double megabytes, bool json,
                             ls_error *e) {
     ls_fit *fits = NULL;
@@ -105,12 +105,12 @@ static int diff(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
-/* The copy of the state for checkpoints (storage/snapshot.h), which belongs to no worker. */
+/* Prints the copy of the state for checkpoints (storage/snapshot.h), which belongs to no worker. */
 static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
     if (!ls_run_can_survive(c)) return;
     ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",
                   3.0 * sizeof(float) * (double)m->nfloats / 1e6);
-    ls_buf_wrap(out, "of a host, beside its workers; of several, each has a part", 39, 39);
+    ls_buf_wrap(out, "of a host, beside its workers; several hosts hold a part each", 39, 39);
 }
 
 /* Actions are printed in pieces: all at once could take gigabytes. */
@@ -146,7 +146,7 @@ static void print_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_free(o);
 }
 
-/* What to predict; false: bad usage. */
+/* Reads the options of a prediction; false: bad usage. */
 static bool read_forecast(const ls_args *a, cli_forecast *o) {
     int64_t host_workers = 0;
     *o = (cli_forecast){.machine = cli_value(a, MACHINE),
@@ -160,7 +160,7 @@ static bool read_forecast(const ls_args *a, cli_forecast *o) {
     return true;
 }
 
-/* "2GB", "512MB", or a number of megabytes. */
+/* Parses "2GB", "512MB", or a number of megabytes. */
 static bool read_megabytes(const ls_args *a, double *mb_p) {
     const char *text = cli_value(a, FIT);
     char *end = NULL;
@@ -172,7 +172,7 @@ static bool read_megabytes(const ls_args *a, double *mb_p) {
         *mb_p = x;
         return true;
     }
-    ls_log("plan: --fit '%.40s' is no memory such as 2GB, 512MB or 512 (megabytes); see 'lockstep "
+    ls_log("plan: --fit '%.40s' is not a size such as 2GB, 512MB or 512 (megabytes); see 'lockstep "
            "help plan'",
            text);
     return false;

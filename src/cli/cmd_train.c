@@ -62,7 +62,7 @@ static bool find_run(const ls_args *a, char **run_p, char **config_p) {
     return true;
 }
 
-/* The command that goes on with the run; under a launcher it has no -n. */
+/* The command that continues the run; under a launcher it has no -n. */
 static char *resume_command(const ls_args *a, const char *run) {
     static const int options[] = {WORKERS, LISTEN, JOIN, HOSTS, INSECURE};
     ls_buf b = {0};
@@ -83,21 +83,22 @@ static char *resume_command(const ls_args *a, const char *run) {
     return b.data;
 }
 
-/* The workers were ended at once: logs what is lost, and how to go on. */
+/* Logs what is lost after the workers were ended at once, and how to continue. */
 static void explain_abort(const char *run, const char *again) {
     char *config = ls_format("%s/config.yaml", run), *path = NULL;
     int64_t step = 0;
     if (ls_checkpoint_newest(run, &path, &step, NULL) == LS_OK)
-        ls_log("the steps after the newest checkpoint, of step %lld, are lost; go on from it with: "
-               "%s",
-               (long long)step, again);
+        ls_log(
+            "the steps after the newest checkpoint, of step %lld, are lost; continue from it with: "
+            "%s",
+            (long long)step, again);
     else if (ls_file_exists(config))
         ls_log("there is no checkpoint yet: all steps are lost; begin again with: %s", again);
     free(config);
     free(path);
 }
 
-/* The values of --set, and those that other options stand for. */
+/* The values of --set, and the settings that other options imply. */
 typedef struct sets {
     const char **values; /* [n] */
     int n;
@@ -172,7 +173,7 @@ const ls_command cmd_train = {
         "Starts workers on this host, or is one of the workers that mpirun, srun, torchrun's\n"
         "variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` started; all "
         "hosts\n"
-        "share the run directory. Training leaves in the run directory: config.yaml (every key),\n"
+        "share the run directory. Training writes to the run directory: config.yaml (every key),\n"
         "tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
         "checkpoints/. The weights have the same bits for any number of workers.\n"
         "\n"

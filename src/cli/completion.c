@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "config/help.h"
 
-/* The words that are the possible values of some options. */
+/* The possible values of some options. */
 static const char *const peers[] = {"openmpi", "mpich", "gloo", "floor"};
 static const char *const places[] = {"out", "in", "both"};
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -59,7 +59,7 @@ static const char functions[] =
     "    mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n"
     "}\n"
     "_lockstep_commands() { mapfile -t COMPREPLY < <(compgen -c -- \"$cur\"); }\n"
-    "# Directories with a config.yaml where the word leads, or in runs/; else all directories.\n"
+    "# Directories with a config.yaml that match the word, or in runs/; else all directories.\n"
     "_lockstep_runs() {\n"
     "    local path found=()\n"
     "    for path in \"$cur\"*/config.yaml runs/*/config.yaml; do\n"
@@ -115,7 +115,7 @@ static const char body[] =
     "}\n"
     "complete -F _lockstep lockstep\n";
 
-/* The options of each command, and those of them that take a value. */
+/* Writes the options of each command, and which of them take a value. */
 static void put_table(ls_buf *out) {
     ls_buf_printf(out, "_lockstep_table() {\n    case $1 in\n");
     for (int i = 0; cli_commands[i]; i++) {
@@ -141,7 +141,7 @@ static void put_choices(const char *command, const char *option, ls_buf *out) {
     }
 }
 
-/* By what the value is called in help. */
+/* Completes by the name that help gives the value. */
 static void put_value_of(const ls_command *c, const ls_option *o, ls_buf *out) {
     ls_buf listed = {0};
     put_choices(c->name, o->name, &listed);
@@ -158,7 +158,7 @@ static void put_value_of(const ls_command *c, const ls_option *o, ls_buf *out) {
     ls_buf_free(&listed);
 }
 
-/* Keys of a config, and the words that one of them may be. */
+/* Writes the config's keys and the possible words of each. */
 static void put_values(ls_buf *out) {
     ls_buf_printf(out, "_lockstep_value() {\n    case \"$1 $2\" in\n    *' --set') _lockstep_key "
                        "\"$3\" ;;\n");

@@ -24,7 +24,7 @@ typedef struct dnnl_version {
 } dnnl_version;
 typedef const dnnl_version *version_fn(void);
 
-/* A function of the library; ISO C has no cast from a pointer to an object. */
+/* A function of the library; ISO C can't cast an object pointer to a function pointer. */
 #define CALL(type, symbol) (*(type **)&(void *){symbol})
 
 static void find_version(cli_gemm_library *l) {
@@ -46,7 +46,7 @@ ls_status cli_gemm_library_open(int which, cli_gemm_library *l_p, ls_error *e) {
     if (l.handle) l.function = dlsym(l.handle, which == OPENBLAS ? "cblas_sgemm" : "dnnl_sgemm");
     if (!l.function) {
         cli_gemm_library_close(&l);
-        return ls_fail(e, LS_EINVAL, "--vs: %s is not here; install Debian's package %s",
+        return ls_fail(e, LS_EINVAL, "--vs: %s is not installed; install Debian's package %s",
                        cli_gemm_library_names[which], packages[which]);
     }
     find_version(&l);
@@ -59,7 +59,7 @@ void cli_gemm_library_close(cli_gemm_library *l) {
     *l = (cli_gemm_library){0};
 }
 
-/* The distance of rows of the matrix as it lies in memory. */
+/* The distance between rows of the matrix in memory. */
 static int64_t ld_of(ls_matrix m) { return m.cs == 1 ? m.rs : m.cs; }
 static bool is_transposed(ls_matrix m) { return m.cs != 1; }
 

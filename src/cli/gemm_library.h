@@ -1,6 +1,6 @@
 /* gemm_library.h - the GEMM of another library, if it is installed: the reference in measurements.
  *
- * Libraries are opened when they are asked for, so that nothing depends on them.
+ * Libraries are opened on demand, so that nothing depends on them.
  */
 #ifndef LS_CLI_GEMM_LIBRARY_H
 #define LS_CLI_GEMM_LIBRARY_H
@@ -23,7 +23,8 @@ typedef struct cli_gemm_library {
 ls_status cli_gemm_library_open(int which, cli_gemm_library *, ls_error *);
 void cli_gemm_library_close(cli_gemm_library *);
 
-/* The product of a job whose chains start at 0 or go on from c; of its matrices one stride is 1. */
+/* Computes the product of a job whose chains start at 0 or continue from c. Each matrix has a
+ * stride of 1 in one direction. */
 void cli_gemm_library_run(const cli_gemm_library *, const ls_gemm_job *);
 
 #endif

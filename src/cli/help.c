@@ -26,8 +26,8 @@ static void put_option(const ls_option *o, ls_buf *out) {
 /* The length of the text's first line, without its end. */
 static size_t line_length(const char *text) { return strcspn(text, "\n"); }
 
-/* The place of the text after two spaces in an item, a line such as "show    step and tensors";
- * 0: the line is no item. */
+/* The position of an item's text, which follows two spaces, as in "show    step and tensors"; 0:
+ * the line is not an item. */
 static size_t item_text(const char *line) {
     size_t n = line_length(line);
     for (size_t i = 1; i + 2 < n; i++)
@@ -35,8 +35,8 @@ static size_t item_text(const char *line) {
     return 0;
 }
 
-/* Joins the lines of the source into paragraphs and items that fill the width. The further lines
- * of an item begin with spaces. */
+/* Joins the source lines into paragraphs and items that fill the width. Continuation lines of an
+ * item begin with spaces. */
 static void put_about(const char *text, ls_buf *out) {
     while (*text) {
         size_t n = line_length(text), head = item_text(text);
@@ -96,7 +96,7 @@ void cli_help_all(ls_buf *out) {
 
 /* ---- man page ----
  *
- * In roff a leading dot or quote, '-' and '\' have a meaning, and are escaped.
+ * roff interprets a leading dot or quote, '-' and '\', which are therefore escaped.
  */
 
 static void put_roff(const char *text, ls_buf *out) {

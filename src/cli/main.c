@@ -13,7 +13,7 @@ const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, 
                                           &cmd_bench, &cmd_run,  &cmd_ckpt,     &cmd_scale,
                                           &cmd_help,  NULL};
 
-/* Where the first word stands: behind options and their values. */
+/* The index of the first word after options and their values. */
 static int words_begin(const ls_command *c, int argc, char **argv) {
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; i++)
@@ -34,7 +34,8 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
     if (c->outlives_output) ls_process_ignore(SIGPIPE);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") != 0) continue;
-        if (c->takes_rest && i > words_begin(c, argc, argv)) break; /* another program's */
+        if (c->takes_rest && i > words_begin(c, argc, argv))
+            break; /* it belongs to another program */
         ls_buf out = {0};
         cli_help_command(c, &out);
         fwrite(out.data, 1, out.len, stdout);

@@ -18,7 +18,7 @@ static bool usage(const ls_command *c, const char *what) {
 }
 
 static void build(const ls_command *c, struct option *longs, char *shorts) {
-    *shorts++ = c->takes_rest ? '+' : '-'; /* '-': words are reported in their places, as WORD */
+    *shorts++ = c->takes_rest ? '+' : '-'; /* '-': words are reported in their order, as WORD */
     *shorts++ = ':';
     for (int i = 0; c->options[i].name; i++) {
         const ls_option *o = &c->options[i];
@@ -85,7 +85,7 @@ static bool bad_option(const ls_command *c, int code, const char *word) {
     return false;
 }
 
-/* Is the word an option of this command? Then the value of the option before it was forgotten. */
+/* Whether the word is an option of this command; if so, the preceding option lacks its value. */
 static bool is_option(const ls_command *c, const char *word) {
     if (word[0] != '-' || !word[1]) return false;
     if (word[1] != '-') return !word[2] && option_of(c, word[1]) >= 0;
@@ -128,7 +128,7 @@ bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
     for (; optind < argc && !(c->takes_rest && a->nwords == c->max_words); optind++)
         if (!add_word(c, a, argv[optind])) return false;
     if (a->nwords < c->min_words) {
-        const char *missing = c->words; /* from the first missing one on */
+        const char *missing = c->words; /* the usage from the first missing word on */
         for (int i = 0; i < a->nwords && strchr(missing, ' '); i++)
             missing = strchr(missing, ' ') + 1;
         snprintf(line, sizeof line, "%s is missing", missing);
@@ -192,7 +192,7 @@ int cli_no_command(const char *where, const char *word) {
 }
 
 int cli_fail(const ls_error *e) {
-    if (e->msg[0]) ls_log("%s", e->msg); /* else another worker reports it */
+    if (e->msg[0]) ls_log("%s", e->msg); /* an empty message: another worker reports the error */
     return CLI_FAILED;
 }
 

@@ -6,7 +6,7 @@
 
 enum { CLI_MAX_COUNTS = 16 };
 
-/* Options of the command line; NULL: not given. */
+/* Command-line options; NULL: not given. */
 typedef struct cli_forecast {
     const char *machine; /* a file; NULL: this machine is measured */
     const char *link;    /* "200Gb/s,3us" */

@@ -13,7 +13,7 @@ static void set_number(ls_json *o, const char *key, double value) {
     ls_json_set(o, key, ls_json_new_number(value));
 }
 
-/* Bytes by purpose, of the worker that needs most. */
+/* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     static const char *const keys[LS_NPURPOSES] = {[LS_MEM_PARAMS] = "parameters",
                                                    [LS_MEM_GRADS] = "gradients",

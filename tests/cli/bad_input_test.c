@@ -182,7 +182,7 @@ static void test_usage(void **state) {
     expect("train @ --set -n 2", 2, "--set needs a value, and -n is an option");
     expect("plan configs/tiny.yaml -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("plan configs/tiny.yaml -n 2 -w 2", 1, "there are workers 0 to 1");
-    expect("plan configs/tiny.yaml --fit 2XB", 2, "--fit '2XB' is no memory such as 2GB");
+    expect("plan configs/tiny.yaml --fit 2XB", 2, "--fit '2XB' is not a size such as 2GB");
     expect("plan configs/tiny.yaml -n 4 --set parallel.shard_group=3", 1,
            "parallel.shard_group 3 does not divide 4 workers");
     expect("plan configs/tiny.yaml -n 4 --set parallel.accumulate=early", 1,

@@ -116,7 +116,8 @@ static void test_prompts(void **state) {
     free(all);
     free(json);
     expect("generate @/run --prompts @/absent", 1, "absent");
-    expect("generate @/run --prompts @/prompts --prompt a", 2, "give one of them");
+    expect("generate @/run --prompts @/prompts --prompt a", 2,
+           "give --prompt or --prompts, not both");
     expect("generate @/run --top-p 1.5", 2, "1.5");
     write_file("binary", "a\0b\n", 4);
     expect("generate @/run --prompts @/binary", 1, "is not UTF-8 text");

@@ -145,8 +145,9 @@ static void test_second_interrupt(void **state) {
     assert_non_null(lost);
     assert_int_equal(sscanf(lost, "the steps after the newest checkpoint, of step %lld", &step), 1);
     assert_true(step >= 20 && step % 20 == 0);
-    snprintf(again, sizeof again, "are lost; go on from it with: %s train --resume %s/twice -n 2\n",
-             LOCKSTEP_PROGRAM, folder);
+    snprintf(again, sizeof again,
+             "are lost; continue from it with: %s train --resume %s/twice -n 2\n", LOCKSTEP_PROGRAM,
+             folder);
     assert_non_null(strstr(lost, again));
     free(output);
     expect("ckpt verify @/twice", 0, "good: step");

@@ -135,7 +135,7 @@ static void test_checkpoints(void **state) {
     assert_int_equal(integer_of(j, "step"), 10); /* the newest first */
     ls_json_free(j);
     expect("ckpt list @/run", 0, "run/checkpoints/step-20\n");
-    expect("ckpt list @/none", 1, "is no run directory");
+    expect("ckpt list @/none", 1, "is not a run directory");
 }
 
 static void test_ledger(void **state) {
