@@ -9,7 +9,7 @@ for group in "$@"; do
     build) packages="$packages gcc libc6-dev make cmake ninja-build pkg-config
         libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev libssl-dev libhwloc-dev libdw-dev
         libcurl4-openssl-dev" ;;
-    check) packages="$packages libcmocka-dev clang git procps openssl python3 etcd-server
+    check) packages="$packages libcmocka-dev clang libclang-rt-dev git procps openssl python3 etcd-server
         openmpi-bin libopenmpi-dev mpich libmpich-dev
         gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static valgrind" ;;
     netns) packages="$packages iproute2 iptables" ;;
