@@ -6,7 +6,8 @@
 /* Half of a short text at a high rate: the validation loss soon rises. */
 #define OVERFIT                                                                                    \
     "--set optim.lr=1e-2 --set optim.min_lr=1e-3 --set data.val_fraction=0.5 "                     \
-    "--set train.eval_every=10 --set train.eval_samples=8 --set checkpoint.keep=1 " SMALLER
+    "--set train.eval_every=10 --set train.eval_samples=8 --set checkpoint.keep=1 "                \
+    "--set survival.balance=off " SMALLER
 #define ENDS "--set train.steps=1000 --set train.patience=2 " OVERFIT
 
 /* Of a run's metrics.jsonl the lowest loss before `steps`, and its step. */

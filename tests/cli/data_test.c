@@ -7,7 +7,7 @@
 
 static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=60 "
                             "--set checkpoint.every=20 --set log.every=1000 "
-                            "--set train.eval_every=0%s";
+                            "--set train.eval_every=0 --set survival.balance=off%s";
 static const char THREADS[] = " --set parallel.transport=thread";
 
 static char peace[256]; /* what `ckpt hash` says */

@@ -4,7 +4,7 @@
 
 static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "
                             "--set checkpoint.every=20 --set log.every=1000 "
-                            "--set train.eval_every=10%s";
+                            "--set train.eval_every=10 --set survival.balance=off%s";
 
 static int make_base(void **state) {
     if (folder_make(state) != 0) return -1;
