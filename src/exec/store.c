@@ -135,7 +135,7 @@ void ls_store_place(ls_store *s, int worker, int area) {
 ls_journal ls_store_journal(ls_store *s, int worker) {
     int area = atomic_load(&s->workers[worker].area);
     return (ls_journal){.steps = ls_store_block_steps(s, area),
-                        .kept = s->saved + (size_t)worker * (size_t)s->threads,
+                        .saved = s->saved + (size_t)worker * (size_t)s->threads,
                         .nthreads = s->threads};
 }
 

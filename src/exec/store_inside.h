@@ -13,8 +13,8 @@ typedef struct ls_store_record {
     atomic_llong given_up; /* 1 + the step that must be repeated */
 } ls_store_record;
 
-/* Of a virtual worker's gradient, in a step. mark: 2 step + 1 while another worker computes it, 2
- * step + 2 when it is complete. */
+/* The backup of a virtual worker's gradient in a step. mark: 2 step + 1 while another worker
+ * computes it, 2 step + 2 when it is complete. */
 typedef struct ls_store_claim {
     atomic_llong mark;
     atomic_int place;

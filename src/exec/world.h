@@ -37,7 +37,7 @@ typedef struct ls_world {
  * ends with the world; NULL: the state is in memory. */
 ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_store *store, const char *dir,
                         ls_error *);
-/* With a store. Part closes the groups, and keeps the memory; rejoin (collective) continues with
+/* With a store. Part closes the groups and retains the memory; rejoin (collective) continues with
  * another group of as many workers. */
 void ls_world_part(ls_world *);
 ls_status ls_world_rejoin(ls_world *, const ls_plan *, ls_group *, ls_error *);

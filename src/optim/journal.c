@@ -22,7 +22,7 @@ static void save(ls_journal_saved *k, const ls_journal_state *s, size_t first) {
 }
 
 void ls_journal_begin(const ls_journal *j, int thread, size_t first, const ls_journal_state *s) {
-    ls_journal_saved *k = &j->kept[thread];
+    ls_journal_saved *k = &j->saved[thread];
     size_t block = first / LS_BLOCK;
     unsigned steps = atomic_load_explicit(&j->steps[block], memory_order_relaxed);
     atomic_store_explicit(&k->what, 0, memory_order_relaxed);
@@ -44,7 +44,7 @@ void ls_journal_set(const ls_journal *j, size_t first, size_t end, uint32_t step
 /* A saved block is restored unless the block has completed its step. */
 void ls_journal_repair(const ls_journal *j, const ls_journal_state *s) {
     for (int i = 0; i < j->nthreads; i++) {
-        ls_journal_saved *k = &j->kept[i];
+        ls_journal_saved *k = &j->saved[i];
         unsigned long long what = atomic_load(&k->what);
         size_t first = (size_t)((what >> 32) - 1) * LS_BLOCK;
         if (!what || !ls_journal_has(j, first, (uint32_t)what)) continue;

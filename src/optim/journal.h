@@ -23,8 +23,8 @@ typedef struct ls_journal_saved {
 } ls_journal_saved;
 
 typedef struct ls_journal {
-    atomic_uint *steps;     /* [nfloats / LS_BLOCK] steps that each block has had */
-    ls_journal_saved *kept; /* [nthreads] */
+    atomic_uint *steps;      /* [nfloats / LS_BLOCK] steps that each block has had */
+    ls_journal_saved *saved; /* [nthreads] */
     int nthreads;
 } ls_journal;
 

@@ -24,7 +24,7 @@ struct ls_metrics {
     int nworkers;
     int file;          /* a descriptor, or -1 */
     ls_buf waiting;    /* lines for a disk that takes none now */
-    bool told;         /* that it doesn't */
+    bool failing;      /* the latest write failed, which is logged */
     ls_events *events; /* NULL: a write failed, and a new file is tried with the next checkpoint */
     double step_seconds; /* smoothed */
     int64_t skipped;     /* steps, in all */
@@ -70,7 +70,7 @@ void ls_metrics_set_view(ls_metrics *m, int64_t number, int nworkers) {
 
 /* ---- disks that fail ---- */
 
-/* What could not be written is kept; a line may be there in part. */
+/* Lines that can't be written now stay in the buffer; a line may be in the file in part. */
 static ls_status write_waiting(ls_metrics *m, ls_error *e) {
     ls_buf *b = &m->waiting;
     size_t done = 0;
@@ -98,9 +98,9 @@ static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
     ls_json_free(line);
     bool ok = write_waiting(m, &why) == LS_OK;
     if (!ok && m->waiting.len > MOST_WAITING) return ls_fail(e, LS_EIO, "%s", why.msg);
-    if (!ok && !m->told) ls_log("%s; what is to be written is kept until it can be", why.msg);
-    if (ok && m->told) ls_log("%s: is written again", m->path);
-    m->told = !ok;
+    if (!ok && !m->failing) ls_log("%s; lines are buffered until it can be written", why.msg);
+    if (ok && m->failing) ls_log("%s: is written again", m->path);
+    m->failing = !ok;
     return LS_OK;
 }
 
@@ -164,7 +164,7 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
                   (long long)c->train.steps, loss, skipped, tokens_per_s, left);
 }
 
-/* Lines of the steps before this one are missing: they were taken away, or cut off. */
+/* Lines of the steps before this one are missing: they were removed, or cut off. */
 static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
     int64_t from = m->logged.step + 1, to = steps - 1;
     if (from > to) return LS_OK;

@@ -12,18 +12,18 @@
 
 typedef struct ls_metrics ls_metrics;
 
-/* Appends to what is in the directory of the run; not what is there already. The config must stay. */
+/* Appends to the files in the run directory. The logged steps and evaluations are not appended
+ * again. The config must outlive it. */
 ls_status ls_metrics_open(const char *run, const ls_config *, ls_logged, ls_metrics **m_p,
                           ls_error *);
-/* The lines to come are of this view, with so many workers. */
+/* The lines to come belong to this view of nworkers workers. */
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
-/* Begins new files where those that it writes were taken away, or TensorBoard's could not be
- * written. */
+/* Creates new files if its files were removed, or TensorBoard's could not be written. */
 ls_status ls_metrics_repair(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 
-/* `steps`: complete with this one. Lines that the disk does not take wait in memory until it does,
- * or ls_metrics_close() fails. LS_EIO: too many wait. */
+/* `steps`: complete with this one. Lines that can't be written wait in memory until they can be, or
+ * ls_metrics_close() fails. LS_EIO: too many wait. */
 ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
                           double seconds, ls_error *);
 /* The step of a store's latest note, where the worker that was to write its line was lost. */

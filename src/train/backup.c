@@ -15,10 +15,10 @@ struct ls_backup {
     ls_solo solo;
     bool has_plan, has_solo;
     int64_t helps;      /* step that it helps in; -1: none */
-    int worker, vw, at; /* whose, which, and how far it is */
+    int worker, vw, at; /* the worker that it helps, the virtual worker, and how far this is */
 };
 
-/* ---- who is slow ---- */
+/* ---- slow workers ---- */
 
 /* The number of virtual workers that a worker has not completed in this step. */
 static int left_of(const ls_backup *b, int worker, int64_t step) {
@@ -124,7 +124,7 @@ static const void *given(void *arg, int64_t step, int vw, const double **losses_
     return ls_store_backup_grads(s, place);
 }
 
-/* ---- the whole ---- */
+/* ---- set-up ---- */
 
 ls_backup *ls_backup_new(const ls_member *m) {
     ls_backup *b = LS_NEW(ls_backup);

@@ -16,7 +16,7 @@
 static const struct {
     const char *key;
     size_t in_config, in_fit;
-    const char *word; /* of a choice: what a fit changes it to */
+    const char *word; /* value of a choice that a fit sets */
 } settings[] = {
     {"parallel.zero", offsetof(ls_config, parallel.zero), offsetof(ls_fit, zero), NULL},
     {"parallel.recompute", offsetof(ls_config, parallel.recompute), offsetof(ls_fit, recompute),

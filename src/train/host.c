@@ -6,7 +6,7 @@
 #include "plan/memory.h"
 #include "train/host_memory.h"
 
-/* Without the workers of other hosts, which are not known yet: the first view makes another. */
+/* The workers of other hosts are not known yet: the first view makes another layout. */
 static ls_status make_own(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
     return ls_layout_make_nearest(c, h->run->nworkers, (int)c->parallel.shard_group, NULL,

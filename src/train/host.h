@@ -4,11 +4,11 @@
  *     layout   of the view; made anew between views, when no worker runs
  *     runtime  what the workers are, and whether their state outlives them (runtime.h)
  *
- * The rest is of a host that supervises its workers (ls_host_supervise), and zero without.
+ * The other fields belong to a host that supervises its workers (ls_host_supervise); else they are
+ * zero.
  *
- * Workers read it and change nothing in it. Those that are processes have a copy, as it was when
- * they were forked. What they share with the process that started them lies behind `store` and
- * `notes`.
+ * Workers read a host and change nothing in it. Worker processes have a copy, as it was when they
+ * were forked. What they share with the process that started them lies behind `store` and `notes`.
  */
 #ifndef LS_TRAIN_HOST_H
 #define LS_TRAIN_HOST_H
@@ -26,7 +26,7 @@ typedef struct ls_host {
     ls_layout layout;
     const ls_runtime *runtime;
     ls_run_notes *notes;    /* for the workers of views to come: the store's, else own_notes */
-    ls_run_notes own_notes; /* where no worker comes after these */
+    ls_run_notes own_notes; /* used if no worker comes after these */
     ls_folder *folder;      /* opened for all workers; NULL: worker 0 opens it */
     ls_store *store;
     ls_supervisor survival;

@@ -28,7 +28,7 @@ void ls_layout_free(ls_layout *);
 
 /* Do the workers, of which `near` are on one host, share memory? */
 bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);
-/* By what the memory of a worker is counted (ls_plan_memory()): where workers share memory, those
+/* How the memory of a worker is counted (ls_plan_memory()): where workers share memory, those
  * among which the state is sharded have one copy of parameters and optimizer. */
 ls_memory_config ls_layout_memory_config(const ls_config *, int nworkers, int near);
 /* The lowest parallel.zero with which the config's other settings are possible. */

@@ -103,7 +103,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
 
 /* ---- steps ---- */
 
-/* For the process that divides the virtual workers (ranges.h). */
+/* Notes the time of computing for the process that divides the virtual workers (ranges.h). */
 static void report_computed(ls_loop *l) {
     static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD, LS_ADD};
     int64_t all = 0;

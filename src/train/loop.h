@@ -33,9 +33,9 @@ typedef struct ls_loop {
     int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated;    /* steps complete at the latest evaluation of earlier views */
     int64_t saved_ns;
-    int64_t measured;    /* steps of this view */
-    double seconds;      /* that its steps took */
-    int64_t nsteps;      /* } */
+    int64_t measured; /* steps of this view */
+    double seconds;   /* of `nsteps` steps that were complete */
+    int64_t nsteps;
     bool evicts;         /* an audit found a worker to be wrong, which leaves */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* earlier workers have left their state in memory */

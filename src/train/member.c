@@ -112,7 +112,7 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     return ls_agree(m->group, open_worlds(m, e), e);
 }
 
-/* Each worker draws what it has to: its shards where parameters are one copy or sharded, else all.
+/* Each worker draws what it needs: its shards where parameters are one copy or sharded, else all.
  * Masters that it does not own are dropped afterwards. */
 static void draw_params(ls_member *m) {
     const ls_plan *p = &m->layout->plan;
@@ -129,8 +129,8 @@ static void draw_params(ls_member *m) {
     }
 }
 
-/* Where workers have one copy, the first of them reads it, whole; else each reads what it keeps. A
- * run's origin (train.from) gives only the weights. */
+/* Where workers have one copy, the first of them reads it, whole; else each reads what it retains.
+ * A run's origin (train.from) gives only the weights. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];

@@ -28,7 +28,7 @@ typedef struct ls_ranges_view {
     int64_t steps;  /* complete by now */
 } ls_ranges_view;
 
-/* Looks at times that workers have noted. True: the next view should begin, with other ranges or
+/* Checks the times that workers have noted. True: the next view should begin, with other ranges or
  * (survival.slow_limit) without a slow worker. Logs why. */
 bool ls_ranges_look(ls_ranges *, const ls_config *, const ls_ranges_view *);
 /* A view begins whose layout is made anew. same: with as many workers as before. */

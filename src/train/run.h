@@ -1,7 +1,7 @@
 /* run.h - the description of a run: its config, its directory, its workers.
  *
- * It is made before workers start. After that nobody changes it: all that does change is the host's
- * (host.h) or a worker's (member.h).
+ * It is made before workers start. After that it does not change: state that changes belongs to the
+ * host (host.h) or a worker (member.h).
  */
 #ifndef LS_TRAIN_RUN_H
 #define LS_TRAIN_RUN_H

@@ -33,7 +33,7 @@ typedef struct ls_runtime {
     const char *when_lost; /* ends the message about a worker that was killed */
     /* The workers have ended well. stopped: one of them before the last step. */
     ls_status (*finish)(const struct ls_host *, bool stopped, bool *unfinished_p, ls_error *);
-    /* Sets what the executor asks, and whom it tells. */
+    /* Sets the callbacks of the executor. */
     void (*connect)(struct ls_member *, ls_exec_config *);
     /* This worker's part of a new state is in memory, and not yet that of the others. */
     void (*has_made)(const struct ls_member *);

@@ -7,7 +7,7 @@
 #include "train/host.h"
 #include "train/save.h"
 
-/* Are these all steps, of a run that may have ended early? */
+/* Are these all steps of the run, which may have ended early? */
 static bool is_complete(const ls_host *h, int64_t steps) {
     ls_best best = {0};
     ls_best_load(&best, &h->notes->best);
@@ -31,7 +31,7 @@ static bool gives_up(void *arg) {
     return atomic_load_explicit(&m->slot->gives_up, memory_order_relaxed) != 0;
 }
 
-/* Noted for the workers that finish the step, should this one be lost. */
+/* A note for the workers that finish the step, should this one be lost. */
 static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out,
                          const ls_adamw_step *update) {
     const ls_member *m = arg;
@@ -107,7 +107,7 @@ static ls_status evict(ls_loop *l, const ls_verdict *v, const char *what, ls_err
     return LS_OK;
 }
 
-/* Another worker was lost: what this one has is worth keeping. */
+/* Another worker was lost: the results of this one can be retained. */
 static bool may_rest(const ls_host *h, ls_status how) {
     return h->survival.stays && (how == LS_EPEER || how == LS_EABORT);
 }

@@ -106,7 +106,7 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
 
-/* Until no writer of any host is writing. The workers exchange what the writers have to know of
+/* Waits until no writer of any host is writing. The workers exchange what the writers have to know of
  * each other. */
 static ls_status await_written(ls_loop *l, ls_error *e) {
     ls_snapshot_run own = ls_host_snapshot_run(l->host);

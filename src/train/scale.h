@@ -7,7 +7,7 @@
 /* A larger number is more likely a mistake than a wish, and takes long to plan. */
 enum { LS_SCALE_MOST = 256 };
 
-/* Answers a request at the run's control socket, if there is one. By the host that leads. */
+/* Answers a request at the run's control socket, if there is one. The leading host calls it. */
 void ls_scale_answer(ls_host *);
 
 #endif

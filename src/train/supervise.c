@@ -1,6 +1,6 @@
 /* supervise.c - see host.h: the functions that a host's supervisor calls (cluster/supervisor.h).
  *
- * They run in the process that starts the workers, between two looks at them, or in a process that
+ * They run in the process that starts the workers, between two checks of them, or in a process that
  * it forks.
  */
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "train/host.h"
 #include "train/scale.h"
 
-static bool kept(const void *arg, ls_host_state *k) {
+static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
     *k = (ls_host_state){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
     ls_store_unfinished_note(h->store, &k->note);
@@ -84,19 +84,19 @@ static void note_folder(const ls_host *h, const ls_view *v) {
 }
 
 /* The ranges that were found are for as many workers as there were then. */
-static ls_status resize(void *arg, const ls_view *v, bool alike, ls_error *e) {
+static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e) {
     ls_host *h = arg;
     int n = v->size, hosts = h->survival.view.nhosts;
     bool same_hosts = v->nhosts == hosts || (v->nhosts == 1 && hosts == 0);
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_run_notes *notes = h->notes;
-    bool again = !alike && v->steps < 0 && ls_store_steps(h->store) >= 0;
+    bool again = !unchanged && v->steps < 0 && ls_store_steps(h->store) >= 0;
     if (ls_snapshot_end_view(&h->snapshot, &own, v->steps < 0)) atomic_store(&notes->saved, 0);
     if (again) { /* what was done will be done again, from an older checkpoint */
         atomic_store(&notes->evaluated, 0);
         atomic_store(&notes->saved, 0);
     }
-    if (!alike) ls_store_restart(h->store, v->steps, &v->scaler);
+    if (!unchanged) ls_store_restart(h->store, v->steps, &v->scaler);
     if (v->last.steps > 0 && v->last.steps == v->steps)
         ls_store_decide(h->store, v->first, &v->last);
     note_folder(h, v);
@@ -138,7 +138,7 @@ static void end_metrics(const ls_host *h) {
     ls_folder_close(f, false);
 }
 
-/* No host leads any more: the state of this one becomes a checkpoint. */
+/* No host leads any more: the state of this host becomes a checkpoint. */
 static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_host *h = arg;
     ls_store_note note;
@@ -279,7 +279,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .rejoin_s = c->survival.rejoin_s,
                                   .stays = shares_memory(c),
                                   .begun = !r->resumes && r->dir && ls_file_exists(r->dir),
-                                  .state = kept,
+                                  .state = get_state,
                                   .repair = repair,
                                   .resize = resize,
                                   .save = save,

@@ -163,8 +163,8 @@ static void test_unsynced(void **state) {
 /* Lines of metrics wait for a disk that takes none for a while; if it never does, the run fails. */
 static void test_metrics(void **state) {
     (void)state;
-    static const char told[] = "metrics.jsonl: can't be written: No space left on device; what is "
-                               "to be written is kept until it can be";
+    static const char told[] = "metrics.jsonl: can't be written: No space left on device; lines "
+                               "are buffered until it can be written";
     char got[256], *output = NULL;
     assert_int_equal(go_on("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
     assert_int_equal(count_of(output, told), 1);
@@ -312,7 +312,8 @@ static void test_skipped(void **state) {
     shell_of_run("skipped", "cp -r base $r");
     program p = start("skipped", 60, " --resume --set checkpoint.every=1", "mkdir .step-11 HOLD 0");
     wait_for_file("held");
-    shell_of_run("skipped", "until grep -q '^{\"step\": 40,' $r/metrics.jsonl; do sleep 0.02; done");
+    shell_of_run("skipped",
+                 "until grep -q '^{\"step\": 40,' $r/metrics.jsonl; do sleep 0.02; done");
     shell_of_run("skipped", "rm held");
     assert_int_equal(program_end(&p, &output), 0);
     must_say(output,
