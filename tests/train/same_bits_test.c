@@ -3,7 +3,8 @@
  * Each variant trains configs/tiny.yaml (8 virtual workers, 28 steps, two epochs with an uneven
  * last batch each). The last test shows that the comparison can fail.
  */
-/* ctest: busy seconds=40 timeout=900 */
+/* Not in make check's run under the address sanitizer: recorded_bits_test trains all types there. */
+/* ctest: slow busy seconds=40 timeout=900 */
 #include <fcntl.h>
 #include <unistd.h>
 
