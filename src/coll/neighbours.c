@@ -220,7 +220,7 @@ static ls_status open_door(door *d, int *fd_p, ls_error *e) {
         getrandom(&d->key, sizeof d->key, 0) != (ssize_t)sizeof d->key)
         return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
     struct sockaddr_storage told;
-    LS_TRY(ls_door_told(&told, e));
+    LS_TRY(ls_door_configured(&told, e));
     find_address(&d->address);
     if (told.ss_family != AF_UNSPEC && !ls_address_is_any(&told)) d->address = told;
     LS_TRY(ls_socket_listen(&d->address, fd_p, e));

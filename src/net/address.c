@@ -21,7 +21,7 @@ ls_status ls_address_parse(const char *text, ls_address *a_p, ls_error *e) {
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
     long port = digits > 0 && digits < 6 && !colon[1 + digits] ? strtol(colon + 1, NULL, 10) : 0;
     if (n >= sizeof a_p->host || port < 1 || port > 65535)
-        return ls_fail(e, LS_EINVAL, "'%.200s' is no address; it should be HOST:PORT", text);
+        return ls_fail(e, LS_EINVAL, "'%.200s' is not an address; expected HOST:PORT", text);
     bool brackets = n >= 2 && text[0] == '[' && text[n - 1] == ']';
     snprintf(a_p->host, sizeof a_p->host, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
     a_p->port = (int)port;
@@ -173,7 +173,7 @@ int ls_socket_dial(const struct sockaddr_storage *a) {
     return fd;
 }
 
-/* ---- of a socket ---- */
+/* ---- the addresses of a socket ---- */
 
 bool ls_socket_own(int fd, struct sockaddr_storage *a_p) {
     socklen_t n = sizeof *a_p;

@@ -19,7 +19,7 @@ typedef struct ls_address {
     int port;
 } ls_address;
 
-/* LS_EINVAL: it is no HOST:PORT. HOST may be missing. */
+/* LS_EINVAL: it is not HOST:PORT. HOST may be missing. */
 ls_status ls_address_parse(const char *text, ls_address *a_p, ls_error *);
 /* NULL: found, and *list_p is for freeaddrinfo(); else why not, and *list_p is not set. flags:
  * AI_PASSIVE, to listen there ("" is then every address of this host), or 0. */
@@ -31,7 +31,7 @@ void ls_address_text(const struct sockaddr_storage *, char *text, size_t nbytes)
 
 /* Non-blocking, closed on exec, no delay: every socket of ours. */
 void ls_socket_flags(int fd);
-/* The same, and dead peers are noticed in about 15 s also where the network says nothing: every
+/* The same, and a dead peer is noticed in about 15 s even if the network reports nothing: every
  * socket of a group. */
 void ls_socket_options(int fd);
 
@@ -39,14 +39,14 @@ void ls_socket_options(int fd);
 ls_status ls_socket_listen(const struct sockaddr_storage *, int *fd_p, ls_error *);
 /* A socket that begins to connect; -1 with errno. */
 int ls_socket_connect(const struct sockaddr *, socklen_t);
-/* One that has connected to the first of `list` that answers, each within limit_ms; -1: none. from:
- * this host's address that the connection comes from; AF_UNSPEC, or all of them: as the system
- * chooses. */
+/* A socket that has connected to the first of `list` that answers, each within limit_ms; -1: none.
+ * from: this host's address to connect from; if it is AF_UNSPEC or stands for all addresses, the
+ * system chooses. */
 int ls_socket_reach(const struct addrinfo *list, const struct sockaddr_storage *from, int limit_ms);
-/* One of a group's, that begins to connect; -1 with errno. */
+/* A group's socket that begins to connect; -1 with errno. */
 int ls_socket_dial(const struct sockaddr_storage *);
 
-/* Where a socket is bound, and whom it is connected to; false: nowhere, nobody. */
+/* Where a socket is bound, and the peer that it is connected to; false: there is none. */
 bool ls_socket_own(int fd, struct sockaddr_storage *a_p);
 bool ls_socket_peer(int fd, struct sockaddr_storage *a_p);
 /* The port that it is bound to; 0: none. */

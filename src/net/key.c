@@ -22,7 +22,7 @@
 static char LABEL[] = "lockstep join key 1"; /* not const: OSSL_PARAM has no const pointers */
 static char DIGEST[] = "SHA256";
 
-/* A secret as read; wiped by who declared it. */
+/* A secret as read; wiped by the function that declares it. */
 typedef struct secret {
     char text[LS_KEY_SECRET_MAX + 2]; /* room for a newline, and to see that it is too long */
     size_t len;
@@ -49,7 +49,7 @@ static ls_status derive(secret *t, ls_key *key_p, ls_error *e) {
     return ls_fail(e, LS_EIO, "OpenSSL can't derive the join key: %s", why ? why : "no reason");
 }
 
-/* `name` is what the user can mend: the variable, or the file. */
+/* `name` is what the user has to correct: the variable, or the file. */
 static ls_status secret_check(secret *t, const char *name, ls_error *e) {
     if (t->len && t->text[t->len - 1] == '\n') t->len--;
     if (t->len < LS_KEY_SECRET_MIN)

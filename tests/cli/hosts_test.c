@@ -395,10 +395,10 @@ static void test_keys(void **arg) {
 static void test_bad_addresses(void **arg) {
     (void)arg;
     static const char *const bad[][2] = {
-        {"--listen 127.0.0.1", "'127.0.0.1' is no address; it should be HOST:PORT"},
-        {"--join 127.0.0.1:0", "is no address"},
-        {"--join 127.0.0.1:65536", "is no address"},
-        {"--join 127.0.0.1:80x", "is no address"},
+        {"--listen 127.0.0.1", "'127.0.0.1' is not an address; expected HOST:PORT"},
+        {"--join 127.0.0.1:0", "is not an address"},
+        {"--join 127.0.0.1:65536", "is not an address"},
+        {"--join 127.0.0.1:80x", "is not an address"},
         {"--join :7000", "HOST is missing"},
         {"--listen 192.0.2.1:7000", "can't listen at 192.0.2.1:7000: "},
         {"--listen 127.0.0.1:7000 --join 127.0.0.1:7001", "--listen and --join: "},

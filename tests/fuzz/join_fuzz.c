@@ -13,8 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     hello first = {.protocol = PROTOCOL, .rank = 2, .size = 4, .port = 9, .pid = 1};
     int peers[2] = {-1, -1};
     if (nbytes > 20000) return 0;
-    ls_guests_options options = {
-        .listen_fd = -1, .knows = knows, .silent = "it says no hello", .patience = 4, .most = 4};
+    ls_guests_options options = {.listen_fd = -1,
+                                 .knows = knows,
+                                 .silent = "it sent no valid hello",
+                                 .patience = 4,
+                                 .most = 4};
     ls_guests_open(&h.guests, &options);
     ls_guest *all = h.guests.all;
     for (int i = 0; i < 2; i++) {

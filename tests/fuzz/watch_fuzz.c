@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         w->stop_fd = -1;
         ls_guests_options options = {.listen_fd = -1,
                                      .knows = knows,
-                                     .silent = "it does not greet",
+                                     .silent = "it sent no valid greeting",
                                      .patience = 4,
                                      .most = 4};
         ls_guests_open(&w->guests, &options);

@@ -20,7 +20,7 @@ static const struct {
             {"mpich", "MPICH", "libmpich-dev", LOCKSTEP_BUILT_mpich}};
 enum { NMPIS = sizeof mpis / sizeof *mpis };
 
-/* The MPI that started the program. Open MPI is who speaks PMIx where nothing else is said. */
+/* The MPI that started the program. If only PMIx's variables are set, it is Open MPI. */
 static const char *which_started(void) {
     if (getenv("OMPI_COMM_WORLD_SIZE")) return "openmpi";
     if (getenv("PMI_RANK")) return "mpich";
@@ -30,7 +30,7 @@ static const char *which_started(void) {
 /* ---- where plugins are ---- */
 
 typedef struct places {
-    char *at[16]; /* [n] folders */
+    char *at[16]; /* [n] directories */
     int n;
 } places;
 
@@ -49,9 +49,9 @@ static char *beside_library(void) {
     return slash ? ls_format("%.*s/lockstep", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
 }
 
-/* What is asked for, then what belongs to the program that runs or to the library in it; where it
- * has the library in it and lies elsewhere, what was installed: where libraries are looked for, and
- * the prefix of `make install`. */
+/* In this order: $LOCKSTEP_PLUGINS; beside the program that runs; beside the shared library; then,
+ * for a program that is linked statically and lies elsewhere, the prefix of `make install` and the
+ * directories of $LD_LIBRARY_PATH. */
 static void list_places(places *p) {
     char program[PATH_MAX] = "";
     const char *asked = getenv("LOCKSTEP_PLUGINS"), *libraries = getenv("LD_LIBRARY_PATH");
@@ -101,7 +101,8 @@ static ls_status fail_missing(int mpi, ls_error *e) {
     return ls_fail(e, LS_EINVAL,
                    "the plugin lockstep-mpi-%s.so, which was built with this lockstep, is neither "
                    "beside the program (plugins/, ../lib/lockstep/) nor where it is installed "
-                   "(" LOCKSTEP_PLUGIN_DIR "): set LOCKSTEP_PLUGINS to the folder that has it",
+                   "(" LOCKSTEP_PLUGIN_DIR
+                   "): set LOCKSTEP_PLUGINS to the directory that contains it",
                    which);
 }
 
@@ -120,7 +121,7 @@ static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
         return LS_EINVAL;
     }
     void *symbol = dlsym(plugin, "ls_mpi_plugin_open");
-    if (!symbol) ls_fail(e, LS_EINVAL, "%s is no plugin of lockstep", path);
+    if (!symbol) ls_fail(e, LS_EINVAL, "%s is not a plugin of Lockstep", path);
     free(path);
     if (!symbol) return LS_EINVAL;
     /* ISO C has no conversion of data to function pointers; POSIX has this one. */

@@ -57,7 +57,7 @@ bool ls_conn_redial(ls_conn *c, const struct sockaddr_storage *to, const ls_key 
     c->fd = fd;
     c->secure = secure;
     c->reset = false;
-    c->wants_write = true; /* it tells when it is connected */
+    c->wants_write = true; /* becomes writable once it is connected */
     c->redials++;
     return true;
 }
@@ -105,7 +105,7 @@ static void encode(const ls_frame *f, unsigned char *out) {
     memcpy(out + 8, rest, 24);
 }
 
-/* Where the frames with long data begin that are not begun; or the end. */
+/* The link to the first frame with long data that has not been begun; or the end. */
 static ls_conn_item **first_long(ls_conn *c) {
     ls_conn_item **link = &c->first;
     while (*link && ((*link)->begun || (*link)->n == (*link)->ncopied)) link = &(*link)->next;
@@ -116,7 +116,7 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
                   ls_error *e) {
     ls_conn_item *item = ls_slab_try(&c->items);
     if (!item) {
-        ls_fail(e, LS_ENOMEM, "no memory for a message");
+        ls_fail(e, LS_ENOMEM, "out of memory for a message");
         return LS_IO_FAILED;
     }
     bool copy = n <= LS_CONN_COPIED;
@@ -235,10 +235,10 @@ void ls_conn_forget(ls_conn *c, const void *token) {
 
 /* ---- reading ---- */
 
-/* Reads up to n bytes into `into`, and what comes behind them into the buffer, which is empty; or
- * into the buffer alone, where `into` is NULL. */
+/* Reads up to n bytes into `into`, and the bytes after them into the buffer, which is empty. If
+ * `into` is NULL, reads into the buffer alone. */
 static ls_io refill(ls_conn *c, void *into, size_t n, size_t *got_p, ls_error *e) {
-    if (c->drained) { /* the socket tells when there is more */
+    if (c->drained) { /* poll() reports when there is more */
         c->drained = false;
         return LS_IO_AGAIN_READ;
     }
@@ -272,7 +272,7 @@ ls_io ls_conn_next(ls_conn *c, ls_frame *frame_p, ls_error *e) {
     memcpy(&number, p + 4, 4);
     memcpy(rest, p + 8, 24);
     if (le16toh(magic) != LS_FRAME_MAGIC) {
-        ls_fail(e, LS_EPEER, "bytes that are no message of ours");
+        ls_fail(e, LS_EPEER, "it sent bytes that are not a message of Lockstep");
         return LS_IO_FAILED;
     }
     c->at += LS_FRAME_NBYTES;

@@ -39,7 +39,7 @@ typedef struct ls_conn {
     bool wants_write;
     bool reset; /* reset by the peer before it was open */
     int redials;
-    ls_conn_item *first, **end; /* to be written */
+    ls_conn_item *first, **end; /* frames to be written */
     ls_slab items;
     /* What has been read and not taken; NULL until something has. */
     unsigned char *buffer;
@@ -48,9 +48,9 @@ typedef struct ls_conn {
     /* The frame that is being read: where its payload goes, and how much is still to come. */
     unsigned char *into;
     size_t left;
-    ls_frame frame; /* that is being read, if in_frame; the reader's, like `owner` */
+    ls_frame frame; /* the frame that is being read, if in_frame; set by the reader */
     bool in_frame;
-    void *owner, *other_owner;
+    void *owner, *other_owner; /* the reader's own */
 } ls_conn;
 
 /* Takes the descriptor (a connecting, or a connected socket). */

@@ -21,8 +21,8 @@ static bool is_loopback(const struct sockaddr_storage *a) {
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
 }
 
-/* "localhost" and addresses mean the same on every host. Other names that are the loopback here, as
- * /etc/hosts gives a host's own name the address 127.0.1.1 on Debian, are not so elsewhere. */
+/* "localhost" and numeric addresses mean the same on every host. Another name may be the loopback
+ * here only: Debian's /etc/hosts gives a host's own name the address 127.0.1.1. */
 static bool means_the_same_everywhere(const char *host) {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST}, *list = NULL;
     size_t n = strlen(host), tail = sizeof ".localhost" - 1;
@@ -33,19 +33,19 @@ static bool means_the_same_everywhere(const char *host) {
     return true;
 }
 
-ls_status ls_door_told(struct sockaddr_storage *a_p, ls_error *e) {
-    const char *told = getenv("LOCKSTEP_LISTEN");
+ls_status ls_door_configured(struct sockaddr_storage *a_p, ls_error *e) {
+    const char *configured = getenv("LOCKSTEP_LISTEN");
     struct addrinfo *list = NULL;
     *a_p = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
-    if (!told || !*told) return LS_OK;
-    const char *why = ls_address_look_up(told, 0, AI_PASSIVE, &list);
-    if (why) return ls_fail(e, LS_EINVAL, "LOCKSTEP_LISTEN is '%.200s': %s", told, why);
+    if (!configured || !*configured) return LS_OK;
+    const char *why = ls_address_look_up(configured, 0, AI_PASSIVE, &list);
+    if (why) return ls_fail(e, LS_EINVAL, "LOCKSTEP_LISTEN is '%.200s': %s", configured, why);
     *a_p = address_of(list);
     freeaddrinfo(list);
     return LS_OK;
 }
 
-/* At the first address of the list that this host has; LS_ETIMEOUT: it has none of them. */
+/* Listens at the first address of the list that this host has. LS_ETIMEOUT: it has none of them. */
 static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, int *fd_p,
                                ls_error *e) {
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
@@ -60,7 +60,7 @@ static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, i
 ls_status ls_door_first(const char *host, int port, int *fd_p, ls_error *e) {
     struct sockaddr_storage at;
     struct addrinfo *list = NULL;
-    LS_TRY(ls_door_told(&at, e));
+    LS_TRY(ls_door_configured(&at, e));
     if (at.ss_family != AF_UNSPEC) {
         ls_address_set_port(&at, port);
         return ls_socket_listen(&at, fd_p, e);
@@ -72,15 +72,15 @@ ls_status ls_door_first(const char *host, int port, int *fd_p, ls_error *e) {
     freeaddrinfo(list);
     if (s != LS_ETIMEOUT) return s;
     ls_address_set_port(&at, port);
-    ls_log("worker 0 listens at all addresses of this host, port %d: here '%.200s' is none of them "
-           "that other hosts can use; LOCKSTEP_LISTEN=ADDRESS names the one to listen at",
+    ls_log("worker 0 listens at all addresses of this host, port %d: '%.200s' is not an address of "
+           "this host that other hosts can reach; set LOCKSTEP_LISTEN=ADDRESS to choose one",
            port, host);
     return ls_socket_listen(&at, fd_p, e);
 }
 
 ls_status ls_door_other(int reached, int *fd_p, ls_error *e) {
     struct sockaddr_storage at;
-    LS_TRY(ls_door_told(&at, e));
+    LS_TRY(ls_door_configured(&at, e));
     if (at.ss_family == AF_UNSPEC && !ls_socket_own(reached, &at))
         return ls_fail(e, LS_EPEER, "the connection to worker 0 is lost: %s", strerror(errno));
     ls_address_set_port(&at, 0);

@@ -13,7 +13,7 @@
 
 /* LOCKSTEP_LISTEN's address, with port 0; ss_family AF_UNSPEC: it is not set. LS_EINVAL: it can't
  * be looked up. */
-ls_status ls_door_told(struct sockaddr_storage *a_p, ls_error *);
+ls_status ls_door_configured(struct sockaddr_storage *a_p, ls_error *);
 
 /* Worker 0's socket. If `host` is not an address of this host (but a forwarded one), or is a name
  * that means the loopback here and may mean something else elsewhere, the socket listens at all

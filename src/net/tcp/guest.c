@@ -13,7 +13,7 @@
 #include "base/mem.h"
 
 /* ADMITTED: newcomers that are admitted between two looks at the present guests, so that a flood
- * does not push out a guest that needs a moment to prove what it is. */
+ * does not evict a guest that needs a moment to authenticate. */
 enum { ADMITTED = 16, CROWDS = 256, SECOND_MS = 1000 };
 static const int64_t SECOND_NS = (int64_t)1000000000;
 static const int64_t SLOW_NS = (int64_t)10 * 1000000000; /* for the handshake and the first frame */
@@ -80,7 +80,7 @@ static unsigned crowd_of(const ls_guest *g) {
 
 static size_t guest_nbytes(const ls_guest *g) { return sizeof *g + ls_conn_nbytes(g->c); }
 
-/* Drops a stranger to make room: the oldest one of the largest crowd. Returns its bytes; 0: there is
+/* Drops a stranger to make room: the oldest one of the largest crowd. Returns its bytes; 0: there was
  * none. */
 static size_t evict(ls_guests *gs) {
     int crowds[CROWDS] = {0}, oldest = -1;
@@ -98,7 +98,8 @@ static size_t evict(ls_guests *gs) {
     size_t freed = guest_nbytes(&gs->all[oldest]);
     struct linger reset = {.l_onoff = 1};
     setsockopt(gs->all[oldest].c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    ls_guests_drop(gs, oldest, "too many peers connect, and this one has not proved yet who it is");
+    ls_guests_drop(gs, oldest,
+                   "too many peers are connecting, and this one is not authenticated yet");
     return freed;
 }
 
@@ -109,8 +110,8 @@ static void keep_to_budget(ls_guests *gs) {
     for (; held > LS_STRANGERS_NBYTES && freed; held -= freed) freed = evict(gs);
 }
 
-/* Without descriptors accept() fails even if no one connects. */
-static bool someone_knocks(const ls_guests *gs) {
+/* Without free descriptors accept() fails even if no peer connects. */
+static bool connection_waits(const ls_guests *gs) {
     struct pollfd p = {.fd = gs->o.listen_fd, .events = POLLIN};
     return poll(&p, 1, 0) == 1;
 }
@@ -123,7 +124,7 @@ static void admit(ls_guests *gs) {
         int fd = accept(gs->o.listen_fd, (struct sockaddr *)&from, &n);
         if (fd < 0 && errno == ECONNABORTED) continue;
         if (fd < 0) {
-            bool waits = errno != EAGAIN && errno != EINTR && someone_knocks(gs);
+            bool waits = errno != EAGAIN && errno != EINTR && connection_waits(gs);
             gs->no_descriptors = waits && !evict(gs);
             return;
         }
@@ -156,7 +157,7 @@ void ls_guests_wait(ls_guests *gs, int stop_fd, int timeout_ms) {
     keep_to_budget(gs);
 }
 
-static ls_io hear(const ls_guests *gs, ls_guest *g, ls_error *e) {
+static ls_io read_first_frame(const ls_guests *gs, ls_guest *g, ls_error *e) {
     ls_io io = ls_conn_handshake(g->c, e);
     if (io == LS_IO_DONE && !g->has_header) {
         io = ls_conn_next(g->c, &g->frame, e);
@@ -177,7 +178,7 @@ bool ls_guest_is_slow(const ls_guest *g) { return ls_clock_ns() > g->came + SLOW
 ls_heard ls_guests_hear(ls_guests *gs, int i) {
     ls_error e = {0};
     ls_guest *g = &gs->all[i];
-    ls_io io = g->stirs ? hear(gs, g, &e) : LS_IO_AGAIN_READ;
+    ls_io io = g->stirs ? read_first_frame(gs, g, &e) : LS_IO_AGAIN_READ;
     if (io == LS_IO_DONE) {
         g->heard = true;
         return LS_GUEST_HEARD;
@@ -203,7 +204,7 @@ ls_io ls_visit_go(ls_visit *v, ls_error *e) {
     if (io == LS_IO_DONE && !v->has_answer) {
         io = ls_conn_next(v->c, &v->answer, e);
         if (io == LS_IO_DONE && v->answer.nbytes > v->room) {
-            ls_fail(e, LS_EPEER, "it answers nonsense");
+            ls_fail(e, LS_EPEER, "its answer is malformed");
             return LS_IO_FAILED;
         }
         if (io == LS_IO_DONE) {

@@ -25,7 +25,7 @@ typedef struct ls_guest {
     struct sockaddr_storage from;
     int64_t came;   /* ns */
     unsigned crowd; /* its address, as a number */
-    bool stirs;     /* there is something for ls_guests_hear() to read */
+    bool stirs;     /* ls_guests_hear() has something to read */
     bool has_header, heard;
     ls_frame frame;                      /* its first; of a kind that the host knows */
     unsigned char said[LS_GUEST_NBYTES]; /* [frame.nbytes] once it is heard */
@@ -35,8 +35,8 @@ typedef struct ls_guests_options {
     int listen_fd;                   /* stays the caller's */
     const ls_key *key;               /* NULL: plain text */
     bool (*knows)(const ls_frame *); /* with nbytes of LS_GUEST_NBYTES at most */
-    const char *silent; /* what is logged of a guest that sends something else, or nothing */
-    int patience;       /* as many may be slow: above, one that is not heard in 10 s is dropped */
+    const char *silent; /* what is logged about a guest that sends something else, or nothing */
+    int patience;       /* with more guests than this, one that sends no frame in 10 s is dropped */
     int most;
 } ls_guests_options;
 
@@ -53,22 +53,22 @@ typedef struct ls_guests {
 } ls_guests;
 
 void ls_guests_open(ls_guests *, const ls_guests_options *);
-/* Drops all. */
+/* Drops all guests. */
 void ls_guests_close(ls_guests *);
 
 /* Waits for a newcomer, for data from a guest, or for stop_fd (-1: none); then admits newcomers.
  * timeout_ms: -1 for ever. */
 void ls_guests_wait(ls_guests *, int stop_fd, int timeout_ms);
 
-/* Reads from guest i once. GONE: it was dropped, and the last guest has its place. HEARD: its frame is
- * complete. */
+/* Reads from guest i once. GONE: it was dropped, and the last guest took its place. HEARD: its frame
+ * is complete. */
 typedef enum ls_heard { LS_GUEST_GONE, LS_GUEST_WAITS, LS_GUEST_HEARD } ls_heard;
 ls_heard ls_guests_hear(ls_guests *, int i);
 bool ls_guest_is_slow(const ls_guest *);
 
-/* why NULL: nothing is logged. The last guest takes its place. */
+/* Drops guest i; the last guest takes its place. why NULL: nothing is logged. */
 void ls_guests_drop(ls_guests *, int i, const char *why);
-/* The same, but its connection stays: it is the caller's. */
+/* The same, but its connection stays open and becomes the caller's. */
 ls_conn *ls_guests_release(ls_guests *, int i);
 
 /* ---- the other side ---- */
@@ -79,13 +79,14 @@ typedef struct ls_visit {
     const void *data; /* [says.nbytes], LS_CONN_COPIED at most; copied by the first go */
     void *text;       /* [room] where what follows the answer goes */
     size_t room;
-    const struct sockaddr_storage *to; /* of ls_conn_redial(); NULL: it is not tried again */
+    const struct sockaddr_storage *to; /* for ls_conn_redial(); NULL: there is no second attempt */
     const ls_key *key;
     bool said, has_answer; /* has_answer: its header */
     ls_frame answer;
 } ls_visit;
 
-/* Continues. DONE: the answer is complete. FAILED, LS_EPEER: also if it is longer than `room`. */
+/* Continues the visit. DONE: the answer is complete. FAILED, LS_EPEER: also if the answer is longer
+ * than `room`. */
 ls_io ls_visit_go(ls_visit *, ls_error *);
 
 /* Waits until the socket is ready for what AGAIN_READ or AGAIN_WRITE needs, a tenth of a second at

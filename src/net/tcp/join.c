@@ -1,6 +1,6 @@
 /* join.c - see join.h.
  *
- * Worker 0 serves all who connect at once, in one loop (guest.h). A hello names rank, size and
+ * Worker 0 serves all peers that connect at once, in one loop (guest.h). A hello names rank, size and
  * port; the answer is the roster, or an error as text, the same for all.
  */
 #include "net/tcp/join.h"
@@ -22,10 +22,11 @@
 #include "net/tcp/guest.h"
 
 enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096, DIAL_MS = 2000 };
-enum { LATE = 1 }; /* number of a refusal: others did not come in time */
-static const int64_t VERDICT_NS = (int64_t)2 * 1000000000; /* for worker 0 to say who is late */
+enum { LATE = 1 }; /* number of a refusal: other workers did not join in time */
+/* The time that worker 0 has to report which workers are late. */
+static const int64_t VERDICT_NS = (int64_t)2 * 1000000000;
 
-/* On the wire, little-endian hosts only: all that we build for are. */
+/* On the wire. Hosts are little-endian: all that we build for are. */
 typedef struct hello {
     uint32_t protocol, rank, size, port;
     uint64_t host;
@@ -38,12 +39,12 @@ typedef struct entry {
     uint32_t port, pid;
 } entry;
 
-/* Guests that are heard are workers: they wait for the roster. */
+/* Guests whose hello is complete are workers: they wait for the roster. */
 typedef struct hall {
     const ls_join *j;
     ls_roster *roster;
     ls_guests guests;
-    int come;
+    int njoined;
     int64_t end;
 } hall;
 
@@ -55,7 +56,8 @@ static ls_status look_up(const ls_join *j, struct addrinfo **list_p, ls_error *e
 
 uint64_t ls_host_number(void) {
     char id[128] = "";
-    const char *part = getenv("LOCKSTEP_HOST"); /* of the machine, by who has started the workers */
+    /* Set by the launcher: distinguishes hosts that share a kernel. */
+    const char *part = getenv("LOCKSTEP_HOST");
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (f) {
         if (!fgets(id, 64, f)) id[0] = 0;
@@ -97,7 +99,7 @@ static void unpack(const entry *x, ls_roster_entry *m_p) {
     }
 }
 
-/* The nonce, and an entry for each. */
+/* The nonce, and an entry for each worker. */
 static size_t roster_nbytes(int size) {
     return 2 * sizeof(uint64_t) + (size_t)size * sizeof(entry);
 }
@@ -112,7 +114,7 @@ static hello hello_of(const ls_guest *g) {
     return h;
 }
 
-static bool has_come(const hall *h, uint32_t rank, const ls_guest *but) {
+static bool has_joined(const hall *h, uint32_t rank, const ls_guest *but) {
     for (int i = 0; i < h->guests.n; i++) {
         const ls_guest *g = &h->guests.all[i];
         if (g != but && g->heard && hello_of(g).rank == rank) return true;
@@ -120,11 +122,12 @@ static bool has_come(const hall *h, uint32_t rank, const ls_guest *but) {
     return false;
 }
 
-static const char *judge(const hall *h, const ls_guest *g) {
+static const char *check_hello(const hall *h, const ls_guest *g) {
     static char why[120];
     const hello s = hello_of(g);
     if (s.protocol != PROTOCOL) {
-        snprintf(why, sizeof why, "it speaks version %u of the protocol, not %d: another lockstep",
+        snprintf(why, sizeof why,
+                 "it uses version %u of the protocol, not %d: another release of Lockstep",
                  s.protocol, PROTOCOL);
         return why;
     }
@@ -133,15 +136,14 @@ static const char *judge(const hall *h, const ls_guest *g) {
                  h->j->size);
         return why;
     }
-    if (s.pid < 1 || s.pid > INT32_MAX)
-        return "it says that its process has a number that can't be";
+    if (s.pid < 1 || s.pid > INT32_MAX) return "it sent an invalid process id";
     if (s.rank < 1 || s.rank >= s.size || s.port < 1 || s.port > 65535) {
-        snprintf(why, sizeof why, "it says that it is worker %u of %u and listens on port %u",
-                 s.rank, s.size, s.port);
+        snprintf(why, sizeof why, "it claims to be worker %u of %u that listens on port %u", s.rank,
+                 s.size, s.port);
         return why;
     }
-    if (!has_come(h, s.rank, g)) return NULL;
-    snprintf(why, sizeof why, "worker %u has come already", s.rank);
+    if (!has_joined(h, s.rank, g)) return NULL;
+    snprintf(why, sizeof why, "worker %u has already joined", s.rank);
     return why;
 }
 
@@ -152,10 +154,10 @@ static void refuse(ls_guest *g, const char *why) {
         ls_conn_flush(g->c, &token, NULL);
 }
 
-/* Its hello was read: it has come, or is refused and dropped. */
-static bool welcome(hall *h, int i) {
+/* Its hello is complete: the guest joins, or it is refused and dropped. */
+static bool admit(hall *h, int i) {
     ls_guest *g = &h->guests.all[i];
-    const char *why = judge(h, g);
+    const char *why = check_hello(h, g);
     if (why) {
         char line[160];
         snprintf(line, sizeof line, "worker 0 refuses: %s", why);
@@ -167,52 +169,54 @@ static bool welcome(hall *h, int i) {
     ls_roster_entry *m = &h->roster->members[s.rank];
     *m = (ls_roster_entry){.address = g->from, .host = s.host, .pid = (int)s.pid};
     ls_address_set_port(&m->address, (int)s.port);
-    h->come++;
+    h->njoined++;
     return true;
 }
 
-/* One who has come has nothing more to say. */
-static bool stays(hall *h, int i) {
+/* A worker that has joined has nothing more to send. */
+static bool still_waits(hall *h, int i) {
     ls_frame f;
     ls_io io = ls_conn_next(h->guests.all[i].c, &f, NULL);
     if (io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE) return true;
-    h->come--;
-    ls_guests_drop(&h->guests, i, io == LS_IO_DONE ? "it speaks out of turn" : "it is gone");
+    h->njoined--;
+    ls_guests_drop(&h->guests, i,
+                   io == LS_IO_DONE ? "it sent data out of turn" : "it disconnected");
     return false;
 }
 
-/* One look at a guest; false: it is dropped. */
-static bool attend(hall *h, int i) {
-    if (h->guests.all[i].heard) return stays(h, i);
+/* Serves a guest once; false: it was dropped. */
+static bool serve_guest(hall *h, int i) {
+    if (h->guests.all[i].heard) return still_waits(h, i);
     ls_heard heard = ls_guests_hear(&h->guests, i);
     if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
-    return welcome(h, i);
+    return admit(h, i);
 }
 
-static ls_status missing(const hall *h, ls_error *e) {
-    ls_buf who = {0};
+static ls_status fail_missing(const hall *h, ls_error *e) {
+    ls_buf ranks = {0};
     int n = 0;
     for (int r = 1; r < h->j->size; r++) {
-        bool known = has_come(h, (uint32_t)r, NULL);
-        if (!known && n++ < 16) ls_buf_printf(&who, " %d", r);
+        bool known = has_joined(h, (uint32_t)r, NULL);
+        if (!known && n++ < 16) ls_buf_printf(&ranks, " %d", r);
     }
-    ls_fail(e, LS_ETIMEOUT, "%d of %d workers did not come within %.1f s:%s%s", n, h->j->size,
-            h->j->timeout_s, who.data, n > 16 ? " ..." : "");
-    ls_buf_free(&who);
+    ls_fail(e, LS_ETIMEOUT, "%d of %d workers did not join within %.1f s:%s%s", n, h->j->size,
+            h->j->timeout_s, ranks.data, n > 16 ? " ..." : "");
+    ls_buf_free(&ranks);
     return LS_ETIMEOUT;
 }
 
 static ls_status wait_all(hall *h, ls_error *e) {
-    while (h->come < h->j->size - 1) {
+    while (h->njoined < h->j->size - 1) {
         ls_guests_wait(&h->guests, -1, 100);
-        for (int i = 0; i < h->guests.n;) i += attend(h, i);
-        if (h->end >= 0 && ls_clock_ns() > h->end && h->come < h->j->size - 1) return missing(h, e);
+        for (int i = 0; i < h->guests.n;) i += serve_guest(h, i);
+        if (h->end >= 0 && ls_clock_ns() > h->end && h->njoined < h->j->size - 1)
+            return fail_missing(h, e);
     }
     return LS_OK;
 }
 
-/* To all who have come: until it is with the kernel, 5 s at most. */
-static void tell_all(hall *h, const ls_frame *f, const void *data) {
+/* Sends a frame to all workers that have joined: until the kernel has it, 5 s at most. */
+static void send_to_all(hall *h, const ls_frame *f, const void *data) {
     int64_t end = ls_clock_ns() + (int64_t)5 * 1000000000;
     const ls_guests *gs = &h->guests;
     for (int i = 0; i < gs->n; i++)
@@ -232,7 +236,7 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
     ls_guests_options o = {.listen_fd = r->listen_fd,
                            .key = j->key,
                            .knows = knows,
-                           .silent = "it says no hello",
+                           .silent = "it sent no valid hello",
                            .most = MAX_GUESTS};
     ls_guests_open(&h.guests, &o);
     ls_status s = wait_all(&h, e);
@@ -244,11 +248,11 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
             entry x = pack(&r->members[i]);
             memcpy(text + sizeof r->nonce + (size_t)i * sizeof x, &x, sizeof x);
         }
-        tell_all(&h, &(ls_frame){.kind = ROSTER, .nbytes = n}, text);
+        send_to_all(&h, &(ls_frame){.kind = ROSTER, .nbytes = n}, text);
         free(text);
     } else {
         ls_frame f = {.kind = REFUSAL, .number = LATE, .nbytes = strlen(e->msg)};
-        tell_all(&h, &f, e->msg);
+        send_to_all(&h, &f, e->msg);
     }
     ls_guests_close(&h.guests);
     return s;
@@ -256,8 +260,8 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
 
 /* ---- the others ---- */
 
-/* Says hello, and hears the roster, or why not. Worker 0's limit began before it heard the hello;
- * only worker 0 knows who is late. */
+/* Sends the hello, and receives the roster or a refusal. Worker 0's limit began before it read the
+ * hello; only worker 0 knows which workers are late. */
 static ls_status greet(const ls_join *j, ls_visit *v, int64_t end, ls_error *e) {
     bool said = false;
     for (ls_io io; (io = ls_visit_go(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
@@ -279,7 +283,8 @@ static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, 
         return ls_fail(e, v->answer.number == LATE ? LS_ETIMEOUT : LS_EPEER, "%.*s",
                        (int)v->answer.nbytes, (const char *)text);
     if (v->answer.kind != ROSTER || v->answer.nbytes != roster_nbytes(j->size))
-        return ls_fail(e, LS_EPEER, "worker 0 at %.200s:%d answers nonsense", j->host, j->port);
+        return ls_fail(e, LS_EPEER, "worker 0 at %.200s:%d sent a malformed answer", j->host,
+                       j->port);
     memcpy(r->nonce, text, sizeof r->nonce);
     for (int i = 0; i < j->size; i++) {
         entry x;
@@ -297,7 +302,7 @@ static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, 
 static ls_status reach(const ls_join *j, int64_t end, int *fd_p, ls_error *e) {
     int64_t pause = 5000000;
     struct sockaddr_storage from;
-    LS_TRY(ls_door_told(&from, e));
+    LS_TRY(ls_door_configured(&from, e));
     for (;;) {
         struct addrinfo *list = NULL;
         ls_status s = look_up(j, &list, e);
@@ -310,9 +315,8 @@ static ls_status reach(const ls_join *j, int64_t end, int *fd_p, ls_error *e) {
         if (end >= 0 && ls_clock_ns() > end) {
             if (s != LS_OK) return s;
             return ls_fail(e, LS_ETIMEOUT,
-                           "worker %d: no one listens at %.200s:%d, where worker 0 should, "
-                           "within %.1f s",
-                           j->rank, j->host, j->port, j->timeout_s);
+                           "worker %d: worker 0 did not listen at %.200s:%d within %.1f s", j->rank,
+                           j->host, j->port, j->timeout_s);
         }
         nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
         pause = pause < 250000000 ? pause * 3 / 2 : pause;
@@ -337,7 +341,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     h.port = s == LS_OK ? (uint32_t)ls_socket_port(r->listen_fd) : 0;
     if (s == LS_OK) s = greet(j, &v, end, e);
     if (s == LS_OK) s = read_roster(j, &v, r, e);
-    /* Worker 0 does not know its own address; who has reached it does. */
+    /* Worker 0 does not know its own address; a worker that has reached it does. */
     if (s == LS_OK) {
         struct sockaddr_storage *a = &r->members[0].address;
         int port = ls_address_port(a);

@@ -33,7 +33,7 @@ typedef struct ls_join {
     int port;
     int inherited_fd;  /* worker 0's listening socket, made by the launcher; -1: none */
     const ls_key *key; /* NULL: plain text */
-    double timeout_s;  /* for all to come; < 0: none */
+    double timeout_s;  /* for all to join; < 0: none */
 } ls_join;
 
 /* Collective. LS_ETIMEOUT: the message names the workers that did not come. LS_EPEER: worker 0 can't

@@ -9,20 +9,20 @@
  *  (4) Modes without (EC)DHE, tickets, early data and older versions are off, whatever the system's
  *      configuration of OpenSSL says.
  * AES-GCM must not encrypt more than 2^24.5 full records with one key (RFC 8446, 5.5), some 360
- * GiB, which a long run sends: OpenSSL does not see to it, so the sender changes keys each 2^22
+ * GiB, which a long run sends. OpenSSL does not enforce this, so the sender changes keys every 2^22
  * records.
  *
- * A stranger takes little memory: before a server knows that its client has the key, it holds no
- * more than a hello of ours is long, and OpenSSL is not asked before that hello is complete: it
- * makes room for what a hello says that it will be (128 KiB), and has some 90 KiB for itself. A
- * hello without a proof of the key is refused before it is answered, so that nobody is asked for a
- * second hello.
+ * A stranger takes little memory. Until a server knows that its client has the key, it buffers no
+ * more than the length of one of our hellos. OpenSSL is not called before that hello is complete: it
+ * would allocate the length that a hello announces (up to 128 KiB), and some 90 KiB for itself. A
+ * hello without a proof of the key is refused before it is answered, so that no client is asked for
+ * a second hello.
  *
- * OpenSSL reaches the socket through a BIO of ours: its own uses write(2), which raises SIGPIPE,
- * and makes two system calls a record. Ours gathers many records, encrypted or to be decrypted, for
- * one.
+ * OpenSSL reaches the socket through a BIO of ours. Its own uses write(2), which raises SIGPIPE, and
+ * makes two system calls per record. Ours gathers many records, encrypted or to be decrypted, in one
+ * call.
  *
- * Not here: who the peer is among the members, time limits, sockets.
+ * Not here: which member the peer is, time limits, sockets.
  */
 #include "net/tcp/secure.h"
 
@@ -71,14 +71,14 @@ struct ls_secure {
     int broken;       /* errno of the socket's failure, or 0 */
     ls_io end;        /* DONE, or how the connection ended */
     ls_io write_end;  /* the same for writes */
-    ls_error why;     /* message to the above */
+    ls_error why;     /* the message that goes with them */
     uint64_t records; /* sent with the present key */
     uint64_t rekey;   /* records for which a key serves */
     SSL *ssl;
     SSL_SESSION *psk; /* holds the key */
     ls_key key;       /* while it awaits */
     queue *out, *in;
-    size_t owed; /* bytes of the caller's that are in `out` */
+    size_t owed; /* the caller's bytes that are in `out` */
     char peer[INET6_ADDRSTRLEN + 16];
 };
 
@@ -121,7 +121,7 @@ static ls_io socket_answer(ls_secure *s, ssize_t moved, ls_io again, size_t *mov
     return LS_IO_FAILED;
 }
 
-/* The parts are only read where they are sent. */
+/* sendmsg() only reads the parts. */
 static struct msghdr message_of(const struct iovec *parts, int nparts) {
     return (struct msghdr){.msg_iov = (struct iovec *)(uintptr_t)parts,
                            .msg_iovlen = (size_t)nparts};
@@ -148,7 +148,7 @@ static ls_io socket_send(ls_secure *s, const struct iovec *parts, int nparts, si
 
 /* ---- between OpenSSL and the socket ---------------------------------------------------------- */
 
-/* Its bytes are not touched before they are needed: most connections carry little. */
+/* The bytes are not touched before they are needed: most connections carry little. */
 static void make_room(queue **q, size_t room) {
     bool is_new = !*q;
     *q = ls_realloc(*q, sizeof **q + room);
@@ -191,7 +191,7 @@ static int bio_read(BIO *b, char *buf, size_t n, size_t *got_p) {
     return 1;
 }
 
-/* encrypt_some() sees to it that there is room for records. */
+/* encrypt_some() ensures that there is room for records. */
 static int bio_write(BIO *b, const char *buf, size_t n, size_t *put_p) {
     ls_secure *s = BIO_get_data(b);
     size_t room = s->out->room - s->out->len;
@@ -285,7 +285,7 @@ static bool set_up(SSL_CTX *ctx, BIO_METHOD *bio) {
            BIO_meth_set_ctrl(bio, bio_ctrl);
 }
 
-/* To make an SSL_CTX takes longer than a handshake. */
+/* Making an SSL_CTX takes longer than a handshake. */
 static void make_common(void) {
     common_bio = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "lockstep socket");
     common = SSL_CTX_new(TLS_method());
@@ -341,7 +341,7 @@ static ls_io handshake_ended(ls_secure *s) {
     return s->ended ? LS_IO_CLOSED : LS_IO_FAILED;
 }
 
-/* What OpenSSL's answer `r`, not a success, means. Fills in s->why where it is the end. */
+/* What OpenSSL's result `r`, a failure, means. Fills in s->why if the connection has ended. */
 static ls_io tls_answer(ls_secure *s, int r) {
     int why = SSL_get_error(s->ssl, r);
     if (why == SSL_ERROR_WANT_READ) return LS_IO_AGAIN_READ;
@@ -354,10 +354,9 @@ static ls_io tls_answer(ls_secure *s, int r) {
     if (s->ended)
         ls_fail(&s->why, LS_EPEER, "the peer at %s is gone (it ended without closing)", s->peer);
     else if (reason >= SSL_AD_REASON_OFFSET)
-        ls_fail(&s->why, LS_EPEER, "the peer at %s gave up: it says that our bytes are damaged",
-                s->peer);
+        ls_fail(&s->why, LS_EPEER, "the peer at %s gave up: it reports damaged data", s->peer);
     else
-        ls_fail(&s->why, LS_EPEER, "what comes from the peer at %s is damaged or forged", s->peer);
+        ls_fail(&s->why, LS_EPEER, "data from the peer at %s is damaged or forged", s->peer);
     return LS_IO_FAILED;
 }
 
@@ -393,8 +392,8 @@ ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p
     return LS_OK;
 }
 
-/* Is what has come the beginning of one TLS record with one hello, as ours is? *whole_p: is it all
- * of it? */
+/* Do the received bytes begin one TLS record with one hello, as ours do? *whole_p: is the record
+ * complete? */
 static bool is_hello(const queue *q, bool *whole_p) {
     const unsigned char *b = q->bytes;
     size_t record = q->len < RECORD_HEAD ? 0 : (size_t)b[3] << 8 | b[4];
@@ -580,7 +579,7 @@ ls_io ls_secure_write(ls_secure *s, const struct iovec *parts, int nparts, size_
 }
 
 bool ls_secure_pending(const ls_secure *s) {
-    if (s->end != LS_IO_DONE) return true; /* the end may not have been told yet */
+    if (s->end != LS_IO_DONE) return true; /* the end may not have been reported yet */
     return s->ready && !s->starved && (SSL_has_pending(s->ssl) || s->in->at < s->in->len);
 }
 

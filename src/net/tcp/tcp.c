@@ -7,18 +7,18 @@
  *     READY  src waits for a long message from dst, and asks dst to send it
  *     BULK   a long message, data behind it
  *     LOST   src can't go on, for it has lost worker `number`
- *     LAST   src leaves; what it had published about group `number` (watch.h) follows
+ *     LAST   src leaves; what it published about group `number` (watch.h) follows
  *
  * A receiver sends READY as soon as a long message is asked for; mostly READY arrives before the
- * sender posts the message. THERE is for the case that the two disagree about the length: the
- * lengths are compared, so that neither waits for ever. A message that is no longer wanted is read
- * and discarded.
+ * sender posts the message. THERE serves when the two disagree about the length: the lengths are
+ * compared, so that neither waits for ever. A message that is no longer wanted is read and
+ * discarded.
  *
  * A worker that loses a peer exits, and is then lost to its own neighbours, which know nothing of
  * that peer: LOST names it to them.
  *
- * A worker may be done with a call, and leave, while another waits in a call that differs from it:
- * LAST shows that worker the other call.
+ * A worker may finish a call and leave while another waits in a different call: LAST shows that
+ * worker the other call.
  */
 #include "net/tcp/tcp.h"
 
@@ -60,7 +60,7 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     return ls_tcp_reach(x, m->peer, e);
 }
 
-/* Mostly the receiver asks soon, and a THERE would be wasted. */
+/* Sends THERE for the messages that have waited. Not earlier: mostly the receiver asks soon. */
 static void announce(tcp_net *x) {
     x->announce_at = INT64_MAX;
     for (int i = 0; i < x->net.size; i++) {
@@ -70,7 +70,7 @@ static void announce(tcp_net *x) {
             m->next = p->waiting;
             p->waiting = m;
             if (ls_tcp_put(x, THERE, m, NULL) != LS_OK)
-                ls_tcp_conn_lost(x, i, false, "it can't be written to");
+                ls_tcp_conn_lost(x, i, false, "sending to it failed");
         }
     }
 }
@@ -104,23 +104,23 @@ static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
     }
     m->next = x->wanted;
     x->wanted = m;
-    /* A short one needs a connection too: it shows when the peer dies. */
+    /* A short message needs a connection too: its end shows that the peer died. */
     if (p->out_gone) return LS_OK; /* it may have come already */
     return m->nbytes > EAGER ? ls_tcp_put(x, READY, m, e) : ls_tcp_reach(x, m->peer, e);
 }
 
 /* Peers send nothing on a connection that we made: all that can be read is its end. */
-static void hear_end(tcp_net *x, int rank) {
+static void read_end(tcp_net *x, int rank) {
     ls_error e = {0};
     ls_frame none;
     ls_io io = ls_conn_next(x->peers[rank].out, &none, &e);
-    if (io == LS_IO_CLOSED) ls_tcp_conn_lost(x, rank, false, "it has left, or has died");
+    if (io == LS_IO_CLOSED) ls_tcp_conn_lost(x, rank, false, "it has left or died");
     if (io == LS_IO_FAILED) ls_tcp_conn_lost(x, rank, false, e.msg);
-    if (io == LS_IO_DONE) ls_tcp_conn_lost(x, rank, false, "it speaks out of turn");
+    if (io == LS_IO_DONE) ls_tcp_conn_lost(x, rank, false, "it sent data out of turn");
 }
 
 static void on_event(tcp_net *x, const struct epoll_event *ev) {
-    int who = (int)(uint32_t)ev->data.u64;
+    int rank = (int)(uint32_t)ev->data.u64;
     uint64_t ignored;
     switch ((watched)(ev->data.u64 >> 32)) {
     case WATCH_ARRIVALS: ls_tcp_take_arrivals(x); break;
@@ -128,11 +128,12 @@ static void on_event(tcp_net *x, const struct epoll_event *ev) {
         if (read(x->wake_fd, &ignored, sizeof ignored) < 0) break;
         x->moved = true;
         break;
-    case WATCH_IN: ls_tcp_pull(x, who); break;
+    case WATCH_IN: ls_tcp_pull(x, rank); break;
     case WATCH_OUT:
-        if (!x->peers[who].out_gone && x->peers[who].out->open && ev->events & ~(uint32_t)EPOLLOUT)
-            hear_end(x, who);
-        ls_tcp_push(x, who);
+        if (!x->peers[rank].out_gone && x->peers[rank].out->open &&
+            ev->events & ~(uint32_t)EPOLLOUT)
+            read_end(x, rank);
+        ls_tcp_push(x, rank);
         break;
     }
 }
@@ -152,7 +153,7 @@ static int wait_events(tcp_net *x, struct epoll_event *events, int64_t timeout_n
     return epoll_wait(x->epoll_fd, events, EVENTS, 0);
 }
 
-/* One look, for timeout_ns at most. */
+/* Handles the events that are there, or waits for one, timeout_ns at most. */
 static void look(tcp_net *x, int64_t timeout_ns) {
     struct epoll_event events[EVENTS];
     int n = wait_events(x, events, timeout_ns);
@@ -189,7 +190,7 @@ static ls_status check_lost(tcp_net *x, ls_error *e) {
     return ls_tcp_lost(x, rank, e);
 }
 
-/* Until something has moved, or `end`. Looks again and again for a while, where each worker has a
+/* Waits until something has moved, or `end`. Polls again and again for a while if each worker has a
  * core, then sleeps. */
 static void look_long(tcp_net *x, int64_t end) {
     int64_t now = ls_clock_ns(), spin_end = now + (x->patience.looks > 1 ? SPIN_NS : 0);
@@ -252,9 +253,9 @@ static void tcp_abort(ls_net *net) {
     if (write(x->wake_fd, &one, sizeof one) < 0) return; /* full: it wakes anyway */
 }
 
-/* To all peers that this worker sends to, and to those that have connected to it and may wait for
- * it. */
-static void leave_last_words(tcp_net *x) {
+/* Sends LAST to all peers that this worker sends to, and to those that have connected to it and may
+ * wait for it. */
+static void send_last_words(tcp_net *x) {
     unsigned char data[LS_WATCH_NBYTES];
     _Static_assert((int)LS_WATCH_NBYTES <= (int)LS_CONN_COPIED, "it is copied");
     for (int group = 0; group < LS_WATCH_GROUPS; group++) {
@@ -270,8 +271,8 @@ static void leave_last_words(tcp_net *x) {
 }
 
 /* Writes frames that were reported as sent but were only copied. */
-static void say_farewell(tcp_net *x) {
-    int64_t end = ls_clock_ns() + (x->told_lost ? SHORT_FAREWELL_NS : FAREWELL_NS);
+static void flush_at_close(tcp_net *x) {
+    int64_t end = ls_clock_ns() + (x->sent_lost ? SHORT_FAREWELL_NS : FAREWELL_NS);
     for (int i = 0; i < x->net.size; i++) {
         const peer *p = &x->peers[i];
         for (ls_tcp_push(x, i); p->out && !p->out_gone && ls_conn_busy(p->out); ls_tcp_push(x, i)) {
@@ -288,8 +289,8 @@ static void tcp_close(ls_net *net) {
     tcp_net *x = (tcp_net *)net;
     if (x->watch && !atomic_load(&x->abort_asked)) {
         ls_tcp_take_arrivals(x);
-        leave_last_words(x);
-        say_farewell(x);
+        send_last_words(x);
+        flush_at_close(x);
     }
     for (int i = 0; i < net->size; i++) {
         peer *p = &x->peers[i];

@@ -53,10 +53,10 @@ void ls_tcp_give_early(tcp_net *x, early *a, ls_message *m) {
 
 void ls_tcp_release(tcp_net *x, int from, ls_message *m) {
     if (ls_tcp_put(x, READY, m, NULL) != LS_OK)
-        ls_tcp_conn_lost(x, from, false, "it can't be written to");
+        ls_tcp_conn_lost(x, from, false, "sending to it failed");
 }
 
-/* A frame's header: says where its data go. False: it makes no sense. */
+/* A frame's header has arrived: decides where its data go. False: the header is invalid. */
 static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     peer *p = &x->peers[from];
     ls_message *m = NULL;
@@ -69,7 +69,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         if (m && m->nbytes == f->nbytes) {
             ls_conn_take(c, m->data, f->nbytes);
             c->owner = m;
-        } else if (m) { /* the caller sees that they differ */
+        } else if (m) { /* the caller sees that the lengths differ */
             ls_conn_take(c, NULL, f->nbytes);
             ls_tcp_received(x, m, f->print, f->nbytes);
         } else {
@@ -108,7 +108,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         if (!m)
             keep_note(x, &p->asked, f);
         else if (ls_tcp_put(x, BULK, m, NULL) != LS_OK)
-            ls_tcp_conn_lost(x, from, false, "it can't be written to");
+            ls_tcp_conn_lost(x, from, false, "sending to it failed");
         return true;
     case LOST:
         if (f->number >= (uint32_t)x->net.size) return false;
@@ -124,7 +124,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     }
 }
 
-/* A frame's data are complete. */
+/* A frame's data is complete. */
 static void on_payload(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     ls_message *m = c->owner;
     early *a = c->other_owner;
@@ -153,7 +153,7 @@ void ls_tcp_pull(tcp_net *x, int from) {
             if (io != LS_IO_DONE) break;
             c->in_frame = true;
             if (!on_header(x, from, c, &c->frame)) {
-                ls_tcp_conn_lost(x, from, true, "it sent a message that makes no sense");
+                ls_tcp_conn_lost(x, from, true, "it sent an invalid message");
                 return;
             }
         }
@@ -163,7 +163,7 @@ void ls_tcp_pull(tcp_net *x, int from) {
         c->in_frame = false;
         x->moved = true;
     }
-    if (io == LS_IO_CLOSED) ls_tcp_conn_lost(x, from, true, "it has left, or has died");
+    if (io == LS_IO_CLOSED) ls_tcp_conn_lost(x, from, true, "it has left or died");
     if (io == LS_IO_FAILED) ls_tcp_conn_lost(x, from, true, e.msg);
 }
 

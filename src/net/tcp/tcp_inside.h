@@ -28,7 +28,7 @@ typedef struct peer {
     uint32_t watched;    /* events of `out` that epoll knows */
     bool in_gone, out_gone;
     int64_t out_gone_at;
-    bool blames; /* it has said whom it lost */
+    bool blames; /* it has named the worker that it lost */
     int blamed;
     unsigned char *last; /* [LS_WATCH_NBYTES] its last words, while they arrive */
     char why[512];
@@ -56,13 +56,13 @@ typedef struct tcp_net {
     int epoll_fd, wake_fd;
     bool no_pwait2;      /* the kernel, or a filter of system calls, does not have epoll_pwait2() */
     int broken;          /* errno of what failed in epoll itself; 0: nothing has */
-    int64_t announce_at; /* when peers are told of silent sends; INT64_MAX: there are none */
+    int64_t announce_at; /* when THERE is sent for silent sends; INT64_MAX: there are none */
     ls_message *wanted;  /* posted receives */
     early *early, **early_end;
     ls_slab notes, early_slab; /* memory of these */
     ls_message_queue done;
     bool moved;     /* since poll() began */
-    bool told_lost; /* the others know */
+    bool sent_lost; /* LOST was sent to the other peers */
     atomic_int abort_asked;
 } tcp_net;
 
@@ -72,13 +72,13 @@ typedef enum watched { WATCH_ARRIVALS, WATCH_WAKE, WATCH_IN, WATCH_OUT } watched
 /* ---- tcp_out.c ---- */
 
 /* epoll is to report these events of a descriptor. */
-void ls_tcp_watch(tcp_net *, int fd, uint32_t events, watched, int who);
+void ls_tcp_watch(tcp_net *, int fd, uint32_t events, watched, int rank);
 void ls_tcp_finish(tcp_net *, ls_message *);
 /* One of the two connections with a peer has ended. */
 void ls_tcp_conn_lost(tcp_net *, int rank, bool in, const char *why);
-/* The error of a peer that is lost; tells the other peers of it. */
+/* The error of a peer that is lost; names it to the other peers. */
 ls_status ls_tcp_lost(tcp_net *, int rank, ls_error *);
-/* There is a connection to this peer, or one begins. */
+/* Connects to this peer unless a connection exists or has begun. */
 ls_status ls_tcp_reach(tcp_net *, int rank, ls_error *);
 /* Writes to a peer, a turn at most. */
 void ls_tcp_push(tcp_net *, int rank);
@@ -90,8 +90,8 @@ ls_status ls_tcp_put(tcp_net *, int kind, ls_message *m, ls_error *);
 bool ls_tcp_take_note(tcp_net *, note **link, uint64_t tag, note *taken_p);
 void ls_tcp_received(tcp_net *, ls_message *, uint64_t print, size_t nbytes);
 void ls_tcp_give_early(tcp_net *, early *, ls_message *);
-/* A long message differs from the one that was asked for: its sender may forget it, and nobody
- * keeps it. */
+/* A long message differs in length from the receive: asks for it all the same, so that its sender is
+ * done with it; its data is discarded. */
 void ls_tcp_release(tcp_net *, int from, ls_message *);
 /* Reads everything that a peer has sent. */
 void ls_tcp_pull(tcp_net *, int from);

@@ -8,13 +8,13 @@
 #include "base/clock.h"
 #include "net/tcp/tcp_inside.h"
 
-enum { TURN = 524288 + 4096 /* bytes that are written before what has come is read */ };
+enum { TURN = 524288 + 4096 /* bytes that are written before what has arrived is read */ };
 
-static uint64_t watch_data(watched what, int who) { return (uint64_t)what << 32 | (uint32_t)who; }
+static uint64_t watch_data(watched what, int rank) { return (uint64_t)what << 32 | (uint32_t)rank; }
 
 /* If a descriptor can't be watched, the next poll reports it. */
-void ls_tcp_watch(tcp_net *x, int fd, uint32_t events, watched what, int who) {
-    struct epoll_event ev = {.events = events, .data.u64 = watch_data(what, who)};
+void ls_tcp_watch(tcp_net *x, int fd, uint32_t events, watched what, int rank) {
+    struct epoll_event ev = {.events = events, .data.u64 = watch_data(what, rank)};
     if (epoll_ctl(x->epoll_fd, EPOLL_CTL_MOD, fd, &ev) == 0) return;
     if (errno == ENOENT && epoll_ctl(x->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0) return;
     x->broken = errno;
@@ -25,7 +25,7 @@ void ls_tcp_finish(tcp_net *x, ls_message *m) {
     x->moved = true;
 }
 
-/* One of the two connections has ended. Data on the other can still be read. */
+/* Data on the other connection can still be read. */
 void ls_tcp_conn_lost(tcp_net *x, int rank, bool in, const char *why) {
     peer *p = &x->peers[rank];
     ls_conn *c = in ? p->in : p->out;
@@ -52,11 +52,11 @@ static void watch_out(tcp_net *x, int rank) {
 }
 
 /* Sends LOST, once, to all peers that this worker sends to. */
-static void tell_lost(tcp_net *x, int rank) {
+static void send_lost(tcp_net *x, int rank) {
     const peer *p = &x->peers[rank];
     ls_frame f = {.kind = LOST, .number = (uint32_t)(p->blames ? p->blamed : rank)};
-    if (x->told_lost) return;
-    x->told_lost = true;
+    if (x->sent_lost) return;
+    x->sent_lost = true;
     for (int i = 0; i < x->net.size; i++) {
         if (i == rank || !x->peers[i].out || x->peers[i].out_gone) continue;
         ls_conn_put(x->peers[i].out, &f, NULL, 0, NULL, NULL);
@@ -68,7 +68,7 @@ ls_status ls_tcp_lost(tcp_net *x, int rank, ls_error *e) {
     const peer *p = &x->peers[rank];
     const ls_roster_entry *m = &x->members[rank], *first = &x->members[p->blamed];
     char address[80], cause[160] = "";
-    tell_lost(x, rank);
+    send_lost(x, rank);
     ls_address_text(&m->address, address, sizeof address);
     if (p->blames)
         snprintf(cause, sizeof cause, "; before, it had lost worker %d (pid %d)", p->blamed,
@@ -112,7 +112,7 @@ ls_status ls_tcp_reach(tcp_net *x, int rank, ls_error *e) {
     memcpy(g.nonce, x->nonce, sizeof g.nonce);
     ls_frame f = {.kind = LS_GREETING, .nbytes = sizeof g};
     ls_conn_put(p->out, &f, &g, sizeof g, NULL, e);
-    p->out->wants_write = true; /* it tells when it is connected */
+    p->out->wants_write = true; /* becomes writable once it is connected */
     watch_out(x, rank);
     return LS_OK;
 }
@@ -128,8 +128,8 @@ static bool redial(tcp_net *x, int rank) {
     return true;
 }
 
-/* Writes to a peer, a turn at most: what comes from it is to be read meanwhile, while it is still
- * in the caches. */
+/* Writes to a peer, a turn at most: what arrives meanwhile has to be read while it is still in the
+ * caches. */
 void ls_tcp_push(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
     ls_error e = {0};

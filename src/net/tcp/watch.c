@@ -29,7 +29,7 @@ typedef struct answer {
     ls_news news;
 } answer;
 
-/* Of a peer that has left. */
+/* What a peer that has left had published. */
 typedef struct last_words {
     int group, rank;
     unsigned char data[LS_WATCH_NBYTES];
@@ -51,7 +51,7 @@ struct ls_watch {
     pthread_mutex_t lock; /* of what follows */
     arrival *arrivals, **arrivals_end;
     last_words *last;
-    uint64_t published; /* groups of which something was: bit i */
+    uint64_t published; /* bit i: something was published about group i */
     answer answers[LS_WATCH_GROUPS];
 };
 
@@ -66,16 +66,17 @@ static bool knows(const ls_frame *f) {
     return ours && f->nbytes == nbytes_of(f->kind);
 }
 
-static const char *judge(const ls_watch *w, const ls_guest *g) {
+static const char *check_greeting(const ls_watch *w, const ls_guest *g) {
     ls_greeting said;
     memcpy(&said, g->said, sizeof said);
     if (memcmp(said.nonce, w->nonce, sizeof w->nonce) != 0) return "it belongs to another run";
     if ((int)said.to != w->rank || said.from >= (uint32_t)w->size || said.from == said.to)
-        return "it looks for another worker";
-    return g->frame.number < LS_WATCH_GROUPS ? NULL : "it asks about a group that can't be";
+        return "it wants another worker";
+    return g->frame.number < LS_WATCH_GROUPS ? NULL
+                                             : "it asks about a group whose number is out of range";
 }
 
-static void hand_on(ls_watch *w, int i) {
+static void pass_on(ls_watch *w, int i) {
     ls_greeting said;
     memcpy(&said, w->guests.all[i].said, sizeof said);
     arrival *a = LS_NEW(arrival);
@@ -98,16 +99,16 @@ static void reply(ls_watch *w, ls_guest *g) {
     ls_conn_put(g->c, &f, &a, sizeof a, NULL, NULL);
 }
 
-/* It has said what it wants. False: it is a guest no more. */
-static bool welcome(ls_watch *w, int i) {
+/* Its first frame is complete. False: it is no longer a guest. */
+static bool serve_request(ls_watch *w, int i) {
     ls_guest *g = &w->guests.all[i];
-    const char *why = judge(w, g);
+    const char *why = check_greeting(w, g);
     if (why) {
         ls_guests_drop(&w->guests, i, why);
         return false;
     }
     if (g->frame.kind == LS_GREETING) {
-        hand_on(w, i);
+        pass_on(w, i);
         return false;
     }
     if (g->frame.kind == LS_NEWS) {
@@ -119,20 +120,23 @@ static bool welcome(ls_watch *w, int i) {
     return true;
 }
 
-/* One look at a guest; false: it is a guest no more. */
-static bool attend(ls_watch *w, int i) {
+/* Serves a guest once; false: it is no longer one. */
+static bool serve_guest(ls_watch *w, int i) {
     ls_guest *g = &w->guests.all[i];
     ls_error e = {0};
     void *token = NULL;
     if (!g->heard) {
         ls_heard heard = ls_guests_hear(&w->guests, i);
         if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
-        if (!welcome(w, i)) return false;
+        if (!serve_request(w, i)) return false;
     }
     ls_io io = ls_conn_flush(g->c, &token, &e);
     bool waits = io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE;
     if (waits && !ls_guest_is_slow(g)) return true;
-    ls_guests_drop(&w->guests, i, waits ? "it takes no answer" : io == LS_IO_DONE ? NULL : e.msg);
+    ls_guests_drop(&w->guests, i,
+                   waits              ? "it does not read the answer"
+                   : io == LS_IO_DONE ? NULL
+                                      : e.msg);
     return false;
 }
 
@@ -141,7 +145,7 @@ static void *run(void *arg) {
     while (!atomic_load(&w->stop)) {
         bool idle = w->guests.n == 0 && !w->guests.no_descriptors;
         ls_guests_wait(&w->guests, w->stop_fd, idle ? -1 : 200);
-        for (int i = 0; i < w->guests.n;) i += attend(w, i);
+        for (int i = 0; i < w->guests.n;) i += serve_guest(w, i);
     }
     return NULL;
 }
@@ -185,7 +189,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     ls_guests_options options = {.listen_fd = r->listen_fd,
                                  .key = w->keyed ? &w->key : NULL,
                                  .knows = knows,
-                                 .silent = "it does not greet",
+                                 .silent = "it sent no valid greeting",
                                  .patience = r->size,
                                  .most = MAX_GUESTS};
     ls_guests_open(&w->guests, &options);
@@ -200,7 +204,8 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (why) {
         watch_free(w);
-        return ls_fail(e, LS_EIO, "no thread to watch: %s", strerror(why));
+        return ls_fail(e, LS_EIO, "can't start the thread that answers for this worker: %s",
+                       strerror(why));
     }
     *w_p = w;
     return LS_OK;
@@ -311,17 +316,17 @@ typedef struct question {
     unsigned char data[sizeof(ls_greeting) + sizeof(ls_news)];
     answer answer;
     ls_visit visit;
-    bool over;
+    bool done;
 } question;
 
-static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, question *x) {
+static void ask(ls_watch *w, int group, const ls_news *news, ls_inquiry *q, question *x) {
     const ls_roster_entry *m = &w->members[q->rank];
     ls_greeting g = {.from = (uint32_t)w->rank, .to = (uint32_t)q->rank};
     memcpy(g.nonce, w->nonce, sizeof g.nonce);
-    *x = (question){.over = true};
+    *x = (question){.done = true};
     memcpy(x->data, &g, sizeof g);
-    if (tell) memcpy(x->data + sizeof g, tell, sizeof *tell);
-    uint16_t kind = tell ? LS_NEWS : LS_QUESTION;
+    if (news) memcpy(x->data + sizeof g, news, sizeof *news);
+    uint16_t kind = news ? LS_NEWS : LS_QUESTION;
     x->visit = (ls_visit){.data = x->data, .text = &x->answer, .room = sizeof x->answer};
     x->visit.to = &m->address;
     x->visit.key = w->keyed ? &w->key : NULL;
@@ -331,13 +336,13 @@ static void ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *q, ques
     if (fd < 0) return;
     if (ls_conn_new(fd, false, w->keyed ? &w->key : NULL, &x->visit.c, NULL) != LS_OK) return;
     q->status = LS_ETIMEOUT;
-    x->over = false;
+    x->done = false;
 }
 
-/* One look; false: it is over. */
-static bool go_on(question *x, ls_inquiry *q, struct pollfd *fd) {
+/* Continues one question; false: it is done. */
+static bool advance(question *x, ls_inquiry *q, struct pollfd *fd) {
     ls_error e = {0};
-    if (x->over) return false;
+    if (x->done) return false;
     ls_io io = ls_visit_go(&x->visit, &e);
     bool write = io == LS_IO_AGAIN_WRITE;
     *fd = (struct pollfd){.fd = x->visit.c->fd, .events = write ? POLLOUT : POLLIN};
@@ -348,18 +353,18 @@ static bool go_on(question *x, ls_inquiry *q, struct pollfd *fd) {
     memcpy(q->data, x->answer.published, sizeof q->data);
     q->news = x->answer.news;
     q->news.text[sizeof q->news.text - 1] = 0;
-    x->over = true;
+    x->done = true;
     return false;
 }
 
-static void ask_some(ls_watch *w, int group, const ls_news *tell, ls_inquiry *asked, int n,
-                     int64_t end) {
+static void ask_batch(ls_watch *w, int group, const ls_news *news, ls_inquiry *asked, int n,
+                      int64_t end) {
     question *x = LS_NEW_ARRAY(question, AT_ONCE);
     struct pollfd fds[AT_ONCE];
-    for (int i = 0; i < n; i++) ask(w, group, tell, &asked[i], &x[i]);
+    for (int i = 0; i < n; i++) ask(w, group, news, &asked[i], &x[i]);
     for (;;) {
         nfds_t waiting = 0;
-        for (int i = 0; i < n; i++) waiting += go_on(&x[i], &asked[i], &fds[waiting]);
+        for (int i = 0; i < n; i++) waiting += advance(&x[i], &asked[i], &fds[waiting]);
         int64_t left = end - ls_clock_ns();
         if (!waiting || left <= 0) break;
         if (poll(fds, waiting, (int)(left / 1000000) + 1) < 0 && errno != EINTR) break;
@@ -368,9 +373,9 @@ static void ask_some(ls_watch *w, int group, const ls_news *tell, ls_inquiry *as
     free(x);
 }
 
-void ls_watch_ask(ls_watch *w, int group, const ls_news *tell, ls_inquiry *asked, int n,
+void ls_watch_ask(ls_watch *w, int group, const ls_news *news, ls_inquiry *asked, int n,
                   int64_t timeout_ns) {
     int64_t end = ls_clock_ns() + timeout_ns;
     for (int i = 0; i < n; i += AT_ONCE)
-        ask_some(w, group, tell, asked + i, n - i < AT_ONCE ? n - i : AT_ONCE, end);
+        ask_batch(w, group, news, asked + i, n - i < AT_ONCE ? n - i : AT_ONCE, end);
 }

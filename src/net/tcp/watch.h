@@ -1,7 +1,7 @@
 /* watch.h - a thread that answers while its worker computes, waits, or is stuck.
  *
  * It listens for the worker. A peer that connects has to prove that it has the key and to say which
- * worker of which run it is; otherwise it is dropped with a log line, and disturbs no one else. The
+ * worker of which run it is; otherwise it is dropped with a log line, and disturbs no other peer. The
  * connection of a peer is passed on to the transport. If a peer asks what this worker is doing, the
  * answer is what was published last. If a peer has found that a group can't go on, it sends the
  * reason, which is stored for the worker. So are the last words of peers that have left, i.e. what
@@ -31,7 +31,7 @@ enum {
     LS_GREETING = 1, /* a connection of the transport */
     LS_QUESTION = 2,
     LS_ANSWER = 3,
-    LS_NEWS = 4,        /* with a greeting before it; answered as a question */
+    LS_NEWS = 4,        /* a greeting, then the news; answered like a question */
     LS_FIRST_KIND = 16, /* the transport's own */
 };
 
@@ -43,7 +43,7 @@ void ls_watch_stop(ls_watch *);
 
 /* Readable when a peer's connection can be taken. */
 int ls_watch_fd(const ls_watch *);
-/* NULL: there is none (any more). */
+/* NULL: there are no more. */
 ls_conn *ls_watch_take(ls_watch *, int *from_p);
 
 /* All of the following: any thread. */
@@ -55,7 +55,7 @@ bool ls_watch_is_here(const ls_watch *, int rank); /* on this host */
 void ls_watch_publish(ls_watch *, int group, size_t at, const void *data, size_t n);
 /* The whole answer; false: nothing was published. */
 bool ls_watch_published(ls_watch *, int group, unsigned char data[LS_WATCH_NBYTES]);
-/* Keeps news of a group as if a peer had brought it. */
+/* Stores news of a group as if a peer had sent it. */
 void ls_watch_keep(ls_watch *, int group, const ls_news *);
 /* Is there news of the group `identity` that has this number? */
 bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
@@ -75,8 +75,8 @@ typedef struct ls_inquiry {
     ls_news news;                        /* what it has heard */
 } ls_inquiry;
 
-/* Asks all of them at once. Those with status LS_OK store the news `tell` (NULL: none). */
-void ls_watch_ask(ls_watch *, int group, const ls_news *tell, ls_inquiry *asked, int n,
+/* Asks all of them at once. Those with status LS_OK have stored `news` (NULL: none). */
+void ls_watch_ask(ls_watch *, int group, const ls_news *news, ls_inquiry *asked, int n,
                   int64_t timeout_ns);
 
 #endif

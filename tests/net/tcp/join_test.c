@@ -39,7 +39,7 @@ static void test_missing(void **state) {
             crew_wait(c);
             for (int i = 0; i < 4; i++) {
                 if (i == 2) continue;
-                check_worker(c, i, LS_ETIMEOUT, "2 of 5 workers did not come within 0.8 s: 2 4");
+                check_worker(c, i, LS_ETIMEOUT, "2 of 5 workers did not join within 0.8 s: 2 4");
                 assert_true(reports[i].end - reports[i].came < (int64_t)15 * 1000000000);
             }
             free(c);
@@ -55,8 +55,8 @@ static void test_no_worker_0(void **state) {
     crew_start(c);
     crew_wait(c);
     for (int i = 1; i < 3; i++) {
-        check_worker(c, i, LS_ETIMEOUT, "no one listens at 127.0.0.1:");
-        check_worker(c, i, LS_ETIMEOUT, "where worker 0 should, within 0.5 s");
+        check_worker(c, i, LS_ETIMEOUT, "worker 0 did not listen at 127.0.0.1:");
+        check_worker(c, i, LS_ETIMEOUT, "within 0.5 s");
     }
     free(c);
 }
@@ -73,7 +73,7 @@ static void test_comes_again(void **state) {
     kill(c->pids[1], SIGKILL);
     crew_wait(c);
     check_worker(c, 0, LS_OK, NULL);
-    check_log(c, "is gone");
+    check_log(c, "it disconnected");
     check_worker(c, 2, LS_OK, NULL);
     check_worker(c, 3, LS_OK, NULL); /* the second worker 1 */
     free(c);
@@ -135,9 +135,9 @@ static void test_other_addresses(void **state) {
     c->o.timeout_s = 0.2;
     crew_start(c);
     crew_wait(c);
-    check_worker(c, 0, LS_ETIMEOUT, "did not come");
+    check_worker(c, 0, LS_ETIMEOUT, "did not join");
     check_log(c, "worker 0 listens at all addresses of this host, port ");
-    check_log(c, "'192.0.2.1' is none of them");
+    check_log(c, "'192.0.2.1' is not an address of this host");
     free(c);
     c = crew_new(1, nothing);
     c->size = 2;
@@ -164,8 +164,12 @@ typedef struct impostor {
 static void test_impostors(void **state) {
     (void)state;
     static const impostor tries[] = {
-        {{.rank = 1}, false, LS_EPEER, "worker 1 has come already", "worker 1 has come already"},
-        {{.rank = 1}, true, LS_EPEER, "worker 1 has come already", "worker 1 has come already"},
+        {{.rank = 1},
+         false,
+         LS_EPEER,
+         "worker 1 has already joined",
+         "worker 1 has already joined"},
+        {{.rank = 1}, true, LS_EPEER, "worker 1 has already joined", "worker 1 has already joined"},
         {{.rank = 2, .size = 5},
          false,
          LS_EPEER,
@@ -264,16 +268,16 @@ static void test_odd_hellos(void **state) {
         uint32_t hello[8]; /* protocol, rank, size, port, host (2), pid (2) */
         const char *says;
     } odd[] = {
-        {{2, 1, 3, 80, 0, 0, 1}, "it speaks version 2 of the protocol, not 1"},
+        {{2, 1, 3, 80, 0, 0, 1}, "it uses version 2 of the protocol, not 1"},
         {{1, 1, 1u << 31, 80, 0, 0, 1},
          "it belongs to a group of 2147483648 workers, this one has 3"},
-        {{1, 3, 3, 80, 0, 0, 1}, "it says that it is worker 3 of 3 and listens on port 80"},
-        {{1, 0, 3, 80, 0, 0, 1}, "it says that it is worker 0 of 3 and listens on port 80"},
-        {{1, 1, 3, 65536, 0, 0, 1}, "it says that it is worker 1 of 3 and listens on port 65536"},
+        {{1, 3, 3, 80, 0, 0, 1}, "it claims to be worker 3 of 3 that listens on port 80"},
+        {{1, 0, 3, 80, 0, 0, 1}, "it claims to be worker 0 of 3 that listens on port 80"},
+        {{1, 1, 3, 65536, 0, 0, 1}, "it claims to be worker 1 of 3 that listens on port 65536"},
         {{1, UINT32_MAX, 3, 0, 0, 0, 1},
-         "it says that it is worker 4294967295 of 3 and listens on port 0"},
-        {{1, 1, 3, 80}, "its process has a number that can't be"},
-        {{1, 1, 3, 80, 0, 0, 1, 1}, "its process has a number that can't be"},
+         "it claims to be worker 4294967295 of 3 that listens on port 0"},
+        {{1, 1, 3, 80}, "it sent an invalid process id"},
+        {{1, 1, 3, 80, 0, 0, 1, 1}, "it sent an invalid process id"},
     };
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         crew *c = crew_new(3, once);

@@ -544,9 +544,9 @@ static void nonsense(const void *bytes, size_t n, const char *told) {
 static void test_nonsense(void **state) {
     (void)state;
     unsigned char b[LS_FRAME_NBYTES];
-    static const char no_sense[] = "it sent a message that makes no sense";
+    static const char no_sense[] = "it sent an invalid message";
     memset(b, 'x', sizeof b);
-    nonsense(b, sizeof b, "bytes that are no message of ours");
+    nonsense(b, sizeof b, "it sent bytes that are not a message of Lockstep");
     put_header(b, 99, 0, 1, 10);
     nonsense(b, sizeof b, no_sense);
     put_header(b, LS_GREETING, 0, 1, 24);
