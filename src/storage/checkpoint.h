@@ -5,13 +5,12 @@
  *                            tokenizer.json  config.yaml  corpus.json
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
- *     RUN/checkpoints/best -> step-M                 the lowest validation loss, where it is kept
+ *     RUN/checkpoints/best -> step-M                 the lowest validation loss, if it is retained
  *
- * Written to a hidden folder beside its final name, each file synced, the manifest last, and read
- * back; then the folder is renamed. So a step-N folder with a manifest is complete, whether or not
- * `latest` shows it. The hashes of
- * the logical state are those of `lockstep ckpt hash`: over tensors sorted by name, whatever the
- * layout in files.
+ * A checkpoint is written to a hidden directory beside its final name, each file synced, the
+ * manifest last, and read back; then the directory is renamed. So a directory step-N with a
+ * manifest is complete, whether or not `latest` points to it. The hashes of the logical state are
+ * those of `lockstep ckpt hash`: over tensors sorted by name, whatever the layout in files.
  */
 #ifndef LS_STORAGE_CHECKPOINT_H
 #define LS_STORAGE_CHECKPOINT_H
@@ -20,7 +19,7 @@
 #include "base/mem.h"
 #include "storage/state.h"
 
-/* The best of the checkpoints on disk, as the last one that was written found it. */
+/* The best of the checkpoints on disk, as determined when the last one was written. */
 typedef struct ls_checkpoint_known {
     int64_t step; /* 0: not known */
     double loss;
@@ -29,67 +28,68 @@ typedef struct ls_checkpoint_known {
 typedef struct ls_checkpoint_extra {
     const ls_buf *tokenizer, *config; /* the files' text */
     const ls_buf *record;             /* corpus.json's; NULL: there is none */
-    int64_t keep;                     /* older checkpoints beyond these are removed; 0: all stay */
+    int64_t keep;                     /* number of the newest to retain; 0: all */
     double val_loss;                  /* after this step */
     int64_t val_samples;              /* of that evaluation; 0: there was none */
-    int64_t best_samples; /* the checkpoint with the lowest val_loss over this many samples stays,
-                             too; 0: it may go */
-    ls_checkpoint_known
-        *known; /* read, and set on success: spares reading all manifests; NULL: they
-                                   are read */
+    int64_t best_samples;       /* the checkpoint with the lowest val_loss over this many samples is
+                                   retained, too; 0: it is not */
+    ls_checkpoint_known *known; /* read, and set on success, so that not all manifests must be read;
+                                   NULL: they are */
 } ls_checkpoint_extra;
 
-/* On failure nothing half written remains, and older checkpoints are untouched. Call it again, for
- * this step or a later one: folders that are missing are made. */
+/* On failure no partly written file remains, and older checkpoints are untouched. It can be called
+ * again, for this step or a later one. Makes missing directories. */
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_checkpoint_extra *,
                               ls_error *);
 
-/* ---- one that several processes write, on hosts that share the file system ----
+/* ---- a checkpoint that several processes write, on hosts that share the file system ----
  *
- * One of them begins; then each writes the part of its workers, at the same time; when all have,
- * the first one finishes, which is as atomic as ls_checkpoint_write(). */
+ * One process begins; then all write the parts of their workers at the same time; when all have
+ * written, the first process finishes, which is as atomic as ls_checkpoint_write(). */
 
-/* The hidden folder of an attempt, which no other has, whatever was killed and lives on: free() it.
- */
+/* The hidden directory of an attempt. No other attempt uses it, even one whose processes live on:
+ * free() it. */
 char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt);
-/* The folder, and files with room for what is written. On failure nothing remains. */
+/* Makes the directory, and files of the final size. On failure nothing remains. */
 ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *, ls_error *);
-/* What workers first to end - 1 own by the plan. */
+/* The state that workers first to end - 1 own by the plan. */
 typedef struct ls_owners {
     const ls_plan *plan;
     int first, end;
 } ls_owners;
 ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *, const ls_owners *,
                              ls_error *);
-/* The parts of workers 0 to end - 1 are written, and they own all. On failure nothing remains. */
+/* Call it when the parts of workers 0 to end - 1, which own the whole state, are written. On
+ * failure nothing remains. */
 ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_train_state *,
                                const ls_owners *, const ls_checkpoint_extra *, ls_error *);
 void ls_checkpoint_drop(const char *hidden);
 
-/* That of a step: free() it. */
+/* The directory of a step's checkpoint: free() it. */
 char *ls_checkpoint_path(const char *run, int64_t step);
 
-/* The folder of the newest checkpoint of RUN (*path_p is free()d by the caller), and its step, if
- * step_p is not NULL. */
+/* The directory of RUN's newest checkpoint (the caller frees *path_p) and, if step_p is not NULL,
+ * its step. */
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *);
-/* The newest that ls_checkpoint_verify() finds good; those that it passes over are logged, with the
- * reason. Where there is none at all, good or bad: NULL, and 0. */
+/* The newest checkpoint that ls_checkpoint_verify() finds good; it logs those that it skips, with
+ * the reason. NULL and 0 if there is none at all, good or bad. */
 ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *);
 
-/* Of RUN's checkpoints up to step `newest`: the step of the one with the lowest validation loss
- * over `nsamples` samples, by their manifests, the first of several; 0: none has one. */
+/* The step of the checkpoint with the lowest validation loss over `nsamples` samples, by the
+ * manifests of RUN's checkpoints up to step `newest`; the first if several are equal. 0: none has a
+ * loss. */
 int64_t ls_checkpoint_best(const char *run, int64_t newest, int64_t nsamples, double *loss_p);
-/* The loss of one; false: it is not there, or was not evaluated over so many samples. */
+/* The loss of one checkpoint; false: it does not exist, or was not evaluated over nsamples. */
 bool ls_checkpoint_val(const char *run, int64_t step, int64_t nsamples, double *loss_p);
 
-/* Readers check what they read against the manifest's hashes, once, before they use it. Where that
- * fails, and an older checkpoint beside it is good, the message names that. */
+/* Readers check the files against the manifest's hashes, once, before they use them. If the check
+ * fails and an older checkpoint beside it is good, the message names the older one. */
 
-/* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's folder. */
+/* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's directory. */
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
 
-/* Checks every file against the manifest, then fills the state. m and v may be NULL: weights alone.
- * The model must have the tensors' names and shapes. */
+/* Checks every file against the manifest, then fills the state. m and v may be NULL: only weights
+ * are loaded. The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
 
 typedef struct ls_checkpoint_info {
@@ -98,18 +98,18 @@ typedef struct ls_checkpoint_info {
     size_t ntensors, count, nbytes;
 } ls_checkpoint_info;
 
-/* Reads and checks all; manifest, files and logical hashes must agree. */
+/* Reads and checks everything; manifest, files and logical hashes must agree. */
 ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *);
 
-/* The same, and no other checkpoint is looked at to name it in the message. */
+/* The same, without looking for an older checkpoint to name in the message. */
 ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *);
 
 /* Appends a table of the checkpoint's tensors. */
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);
-/* The same for programs (docs/json.md): *j_p is the caller's. */
+/* The same for programs (docs/json.md); the caller frees *j_p. */
 ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *);
 
-/* The newest step below this one of which RUN has a checkpoint; -1: there is none. */
+/* The newest step below `below` for which RUN has a checkpoint; -1: there is none. */
 ls_status ls_checkpoint_below(const char *run, int64_t below, int64_t *step_p, ls_error *);
 
 #endif

@@ -13,8 +13,9 @@ char *ls_checkpoint_path(const char *run, int64_t step) {
     return ls_format("%s/checkpoints/step-%lld", run, (long long)step);
 }
 
-static ls_status none(const char *run, ls_error *e) {
-    return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the folder and begin again", run);
+static ls_status fail_none(const char *run, ls_error *e) {
+    return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the directory and start again",
+                   run);
 }
 
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
@@ -22,7 +23,7 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, 
     int64_t step = -1;
     ls_status s = ls_checkpoints_below(folder, INT64_MAX, &step, e);
     free(folder);
-    if (s == LS_OK && step < 0) s = none(run, e);
+    if (s == LS_OK && step < 0) s = fail_none(run, e);
     LS_TRY(s);
     *path_p = ls_checkpoint_path(run, step);
     if (step_p) *step_p = step;
@@ -38,15 +39,14 @@ ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *ste
     while ((s = ls_checkpoints_below(folder, below, &step, e)) == LS_OK && step >= 0) {
         path = ls_format("%s/step-%lld", folder, (long long)step);
         if (ls_checkpoint_read_back(path, &i, &damage) == LS_OK) break;
-        ls_log("passed over: %s", damage.msg);
+        ls_log("skipping a checkpoint: %s", damage.msg);
         free(path);
         path = NULL;
         below = step;
     }
     free(folder);
     LS_TRY(s);
-    if (!path && below < INT64_MAX)
-        return ls_fail(e, LS_EINVAL, "%s: has no checkpoint that is whole", run);
+    if (!path && below < INT64_MAX) return ls_fail(e, LS_EINVAL, "%s: has no good checkpoint", run);
     *path_p = path;
     *step_p = path ? step : 0;
     return LS_OK;

@@ -36,7 +36,7 @@ static ls_status open_all(const char *path, opened *o, ls_error *e) {
     return s;
 }
 
-/* What is owned of floats [first, first + count). */
+/* Copies the owned part of floats [first, first + count). */
 static void copy_owned(const ls_train_state *s, float *flat, size_t first, const float *data,
                        size_t count) {
     const ls_bucket all = {.first = first, .end = first + count};
@@ -48,12 +48,12 @@ static void copy_owned(const ls_train_state *s, float *flat, size_t first, const
     }
 }
 
-/* Where a kind of tensor is loaded from, and to. */
+/* The source and destination of one kind of tensor. */
 typedef struct loading {
     const opened *from;
     const ls_safetensors *file;
     const char *suffix;         /* of the tensors' names */
-    const ls_train_state *part; /* what is owned of it is filled */
+    const ls_train_state *part; /* only its owned part is filled */
     float *flat;
 } loading;
 
@@ -64,14 +64,14 @@ static ls_status load_param(const loading *l, const ls_param *p, ls_error *e) {
     const ls_tensor *t = ls_safetensors_find(l->file, name);
     if (!t)
         return ls_fail(e, LS_EINVAL,
-                       "%s: has no tensor '%s'; it is of another architecture than the config",
+                       "%s: has no tensor '%s'; its architecture differs from the config's",
                        l->from->path, name);
     bool same = t->ndims == p->ndims;
     for (int d = 0; same && d < p->ndims; d++) same = t->dims[d] == p->dims[d];
     if (!same)
         return ls_fail(e, LS_EINVAL,
-                       "%s: tensor '%s' is [%lld, %lld], the config's model wants [%lld, %lld]; it "
-                       "is of another architecture",
+                       "%s: tensor '%s' is [%lld, %lld], the config's model needs [%lld, %lld]: "
+                       "their architectures differ",
                        l->from->path, name, (long long)t->dims[0],
                        (long long)(t->ndims > 1 ? t->dims[1] : 1), (long long)p->dims[0],
                        (long long)(p->ndims > 1 ? p->dims[1] : 1));
@@ -82,7 +82,7 @@ static ls_status load_param(const loading *l, const ls_param *p, ls_error *e) {
 static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     if (o->weights.n != (size_t)s->model->nparams)
         return ls_fail(e, LS_EINVAL,
-                       "%s: has %zu tensors, the config's model %d; it is of another architecture",
+                       "%s: has %zu tensors, the config's model %d: their architectures differ",
                        o->path, o->weights.n, s->model->nparams);
     const ls_train_state whole = {0};
     const loading kinds[] = {{o, &o->weights, "", s->all_params ? &whole : s, s->params},
@@ -144,7 +144,7 @@ static ls_status show(const char *path, ls_buf *out, ls_error *e) {
 
 /* ---- for readers ---- */
 
-/* The newest good one before step-N at `path`: free() it. NULL: there is none. */
+/* The newest good checkpoint before step-N at `path`: free() it. NULL: there is none. */
 static char *older_good(const char *path) {
     char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL, *good = NULL;
     int64_t step = slash ? ls_checkpoints_step_of(slash + 1) : -1;
@@ -161,7 +161,7 @@ static char *older_good(const char *path) {
     return good;
 }
 
-/* To the error of a checkpoint that is not good: what there is instead. */
+/* Adds to the error of a damaged checkpoint the name of an older one that is good. */
 static ls_status name_older(const char *path, ls_status s, ls_error *e) {
     if (s == LS_OK || !e) return s;
     ls_error why = *e;

@@ -26,7 +26,8 @@ static ls_status write_text(const char *folder, const char *name, const ls_buf *
     return s == LS_OK ? ls_manifest_list(folder, name, files, e) : s;
 }
 
-/* What is beside the tensors, the manifest last. Takes over `files`, which lists them. */
+/* Writes the files beside the tensors, the manifest last. Takes ownership of `files`, the list of
+ * all. */
 static ls_status write_rest(const char *folder, const ls_train_state *s, const ls_state_hashes *h,
                             const ls_checkpoint_extra *x, ls_json *files, ls_error *e) {
     ls_status status = write_text(folder, LS_TOKENIZER_FILE, x->tokenizer, files, e);
@@ -61,7 +62,7 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
     return status;
 }
 
-/* From the disk, as far as the system lets it go there. */
+/* Reads from the disk, as far as the system drops its cache. */
 static ls_status read_back(const char *folder, ls_error *e) {
     static const char *const names[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
                                         LS_CONFIG_FILE,  LS_CORPUS_RECORD,  LS_MANIFEST_FILE};
@@ -74,7 +75,7 @@ static ls_status read_back(const char *folder, ls_error *e) {
     return ls_checkpoint_read_back(folder, &i, e);
 }
 
-/* Was it the best before this one, and is it there? */
+/* Was it the best one before this step, and does it still exist? */
 static bool is_known(const char *run, int64_t step, const ls_checkpoint_known *known) {
     if (!known || known->step <= 0 || known->step >= step) return false;
     char *path = ls_checkpoint_path(run, known->step), *manifest = join(path, LS_MANIFEST_FILE);
@@ -84,8 +85,8 @@ static bool is_known(const char *run, int64_t step, const ls_checkpoint_known *k
     return there;
 }
 
-/* The step of the best checkpoint, this one among them; 0: none is kept. Of two that are as good the
- * first is better. */
+/* The step of the best checkpoint, including this one; 0: none is retained. If two are equally
+ * good, the earlier one is the best. */
 static int64_t find_best(const char *run, int64_t step, const ls_checkpoint_extra *x) {
     ls_checkpoint_known best = {0};
     if (!x->best_samples) return 0;
@@ -100,7 +101,7 @@ static int64_t find_best(const char *run, int64_t step, const ls_checkpoint_extr
     return best.step;
 }
 
-/* All is written: the hidden folder gets its name. On failure it is removed. */
+/* Everything is written: renames the hidden directory. On failure removes it. */
 static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
                          const ls_checkpoint_extra *x, ls_status status, ls_error *e) {
     char *folder = join(run, "checkpoints");
@@ -124,7 +125,7 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
                               const ls_checkpoint_extra *x, ls_error *e) {
     char *hidden =
         ls_format("%s/checkpoints/%s%lld", run, LS_CHECKPOINT_HIDDEN, (long long)s->step);
-    ls_status status = ls_file_remove_tree(hidden, e); /* of a run that was killed */
+    ls_status status = ls_file_remove_tree(hidden, e); /* left by a killed run */
     if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
     if (status == LS_OK) status = write_folder(hidden, s, x, e);
     status = publish(run, hidden, s, x, status, e);
@@ -132,7 +133,7 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
     return status;
 }
 
-/* ---- writing by several ---- */
+/* ---- writing by several processes ---- */
 
 char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt) {
     return ls_format("%s/checkpoints/%s%lld.%08x", run, LS_CHECKPOINT_HIDDEN, (long long)step,
@@ -187,7 +188,7 @@ ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const 
     return status;
 }
 
-/* The rest is known from the files: nobody has all of the state in memory. */
+/* Hashes the tensors from the files, since no process has the whole state in memory. */
 static ls_status complete(const char *hidden, const ls_train_state *s, const tensor_files *f,
                           const ls_checkpoint_extra *x, ls_error *e) {
     ls_json *files = ls_json_new_array();

@@ -50,8 +50,8 @@ static void remove_in(const char *folder, const char *name) {
     free(path);
 }
 
-/* Removes what programs that were killed left half written: nobody else writes now. */
-static void remove_half_written(const char *folder) {
+/* Removes the partly written checkpoints of killed programs: no other program writes now. */
+static void remove_partial(const char *folder) {
     DIR *d = opendir(folder);
     for (struct dirent *f; d && (f = readdir(d));)
         if (strncmp(f->d_name, LS_CHECKPOINT_HIDDEN, sizeof LS_CHECKPOINT_HIDDEN - 1) == 0)
@@ -59,9 +59,9 @@ static void remove_half_written(const char *folder) {
     if (d) closedir(d);
 }
 
-/* Of those up to `newest`, which is good, all but `keep` and `best` go. What is beyond it was
- * passed over when the run went on, and counts for nothing. Failing to is no failure of the
- * checkpoint. */
+/* Removes the checkpoints up to `newest`, which is good, except the newest `keep` and `best`. Later
+ * ones were skipped when the run resumed, and do not count. A failure to remove one does not make
+ * the new checkpoint fail. */
 static void remove_old(const char *folder, int64_t newest, int64_t keep, int64_t best) {
     int64_t step = newest + 1;
     for (int64_t i = 0; keep > 0; i++) {
@@ -72,20 +72,20 @@ static void remove_old(const char *folder, int64_t newest, int64_t keep, int64_t
     }
 }
 
-/* For the user's eyes: a checkpoint is complete without it, and nothing reads it here. */
+/* The links are for people: a checkpoint is complete without them, and the program reads none. */
 static void link_to(const char *folder, const char *link_name, const char *name) {
     char *link = join(folder, link_name), *fresh = ls_format("%s/.%s", folder, link_name);
     unlink(fresh);
     if (symlink(name, fresh) != 0 || rename(fresh, link) != 0) {
         ls_log("%s: can't be linked to %s, which is complete: %s", link, name, strerror(errno));
         unlink(fresh);
-        unlink(link); /* rather none than one that is wrong */
+        unlink(link); /* no link is better than a wrong one */
     }
     free(link);
     free(fresh);
 }
 
-/* `best` is 0 where none is kept: then a link from before goes with its checkpoint. */
+/* best 0: none is retained, so an earlier link is removed with its checkpoint. */
 static void link_best(const char *folder, int64_t best) {
     char *name = ls_format("step-%lld", (long long)best), *link = join(folder, "best"), to[8];
     if (best)
@@ -100,7 +100,7 @@ void ls_checkpoints_tidy(const char *folder, int64_t newest, int64_t keep, int64
     char *name = ls_format("step-%lld", (long long)newest);
     link_to(folder, "latest", name);
     free(name);
-    remove_half_written(folder);
+    remove_partial(folder);
     if (best) link_best(folder, best);
     remove_old(folder, newest, keep, best);
     if (!best) link_best(folder, 0);

@@ -15,7 +15,7 @@ enum { MAX_TOKENIZER = 64 << 20 };
 
 static const char TOKENIZER[] = "tokenizer.json", TOKENS[] = "tokens.bin";
 
-/* Cuts training from validation; both need at least one sample. */
+/* Splits training from validation; both need at least one sample. */
 static ls_status split(ls_corpus *c, const ls_config *config, const char *what, ls_error *e) {
     uint64_t T = (uint64_t)config->model.context, n = c->tokens.n;
     uint64_t nval = (uint64_t)((double)n * config->data.val_fraction);
@@ -59,7 +59,7 @@ static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls
     return LS_OK;
 }
 
-/* tokenizer: a file; NULL: it is trained. */
+/* tokenizer: a file; NULL: one is trained. */
 static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text,
                       const char *tokenizer, ls_error *e) {
     const char *what = text->name;
@@ -102,7 +102,7 @@ ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
 
 static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) {
     char *fresh = ls_format("%s.new", path);
-    unlink(fresh); /* of a program that was killed */
+    unlink(fresh); /* left by a killed program */
     ls_status s = ls_tokens_save(&c->tokens, fresh, e);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);
@@ -117,14 +117,14 @@ bool ls_corpus_is_saved(const char *run) {
     return there;
 }
 
-/* A text that is missing, or another one. */
+/* Writes a text file that is missing or differs. */
 static ls_status save_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
     char *path = ls_format("%s/%s", run, name);
     ls_buf was = {0};
     bool there = ls_file_exists(path);
     bool same = there && ls_file_read(path, MAX_TOKENIZER, &was, NULL) == LS_OK &&
                 was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
-    if (there && !same) ls_log("%s: is not the run's any more; it is written again", path);
+    if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
     ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
     ls_buf_free(&was);
     free(path);
@@ -143,12 +143,12 @@ ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     return s;
 }
 
-static ls_status is_there(const char *path, ls_error *e) {
+static ls_status check_exists(const char *path, ls_error *e) {
     if (ls_file_exists(path)) return LS_OK;
-    return ls_fail(e, LS_EIO, "%s: is missing; going on with the run (--resume) restores it", path);
+    return ls_fail(e, LS_EIO, "%s: is missing; resuming the run (--resume) restores it", path);
 }
 
-/* A file that is damaged can be made again; one that can't be read may be good. */
+/* A damaged file can be made again; a file that can't be read may be good. */
 static ls_status fail_damaged(const ls_error *why, const char *again, ls_error *e) {
     if (why->code != LS_EINVAL) return ls_fail(e, why->code, "%s", why->msg);
     return ls_fail(e, why->code, "%.380s; remove it: --resume %s", why->msg, again);
@@ -156,8 +156,8 @@ static ls_status fail_damaged(const ls_error *why, const char *again, ls_error *
 
 static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tokens,
                             const ls_config *config, ls_error *e) {
-    LS_TRY(is_there(tokenizer, e));
-    LS_TRY(is_there(tokens, e));
+    LS_TRY(check_exists(tokenizer, e));
+    LS_TRY(check_exists(tokens, e));
     ls_error why = {0};
     ls_status s = load_tokenizer(c, tokenizer, &why);
     if (s != LS_OK) return fail_damaged(&why, "takes the copy of a checkpoint", e);
@@ -172,8 +172,8 @@ static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tok
     return split(c, config, tokens, e);
 }
 
-static ls_status is_another(const char *run, const char *name, ls_hash got, ls_hash want,
-                            const char *again, ls_error *e) {
+static ls_status fail_differs(const char *run, const char *name, ls_hash got, ls_hash want,
+                              const char *again, ls_error *e) {
     char a[LS_HASH_TEXT], b[LS_HASH_TEXT];
     ls_hash_text(got, a);
     ls_hash_text(want, b);
@@ -188,13 +188,13 @@ static ls_status check_record(ls_corpus *c, const char *run, ls_error *e) {
     ls_corpus_record r = {0};
     bool there = false;
     LS_TRY(ls_corpus_record_read(run, &r, &there, e));
-    if (!there) return LS_OK; /* of a run that had none yet */
+    if (!there) return LS_OK; /* a run from before there was a record */
     if (!ls_hash_same(r.tokens, c->record.tokens))
-        return is_another(run, TOKENS, c->record.tokens, r.tokens, "makes it again from the text",
-                          e);
+        return fail_differs(run, TOKENS, c->record.tokens, r.tokens, "makes it again from the text",
+                            e);
     if (!ls_hash_same(r.tokenizer, c->record.tokenizer))
-        return is_another(run, TOKENIZER, c->record.tokenizer, r.tokenizer,
-                          "takes the copy of a checkpoint", e);
+        return fail_differs(run, TOKENIZER, c->record.tokenizer, r.tokenizer,
+                            "takes the copy of a checkpoint", e);
     c->record = r;
     return LS_OK;
 }

@@ -1,8 +1,8 @@
 /* corpus.h - a run's text as tokens: tokenizer, training part, validation part.
  *
  * A new run trains the tokenizer on the text and encodes it; both are saved in the run directory
- * (tokenizer.json, tokens.bin), so that going on needs neither the text nor the time. Their hashes
- * are saved beside them (corpus_record.h): a run goes on with the same tokens, or not at all. The
+ * (tokenizer.json, tokens.bin), so that resuming needs neither the text nor the time. Their hashes
+ * are saved beside them (corpus_record.h): a run resumes with the same tokens, or not at all. The
  * validation part is the end of the text.
  */
 #ifndef LS_STORAGE_CORPUS_H
@@ -16,24 +16,24 @@
 typedef struct ls_corpus {
     ls_tokenizer *tokenizer;
     ls_buf tokenizer_json;
-    ls_tokens tokens;  /* in the run directory; before that, in `encoded` */
+    ls_tokens tokens;  /* in the run directory; until they are saved, in `encoded` */
     uint32_t *encoded; /* NULL: they are in the file */
     ls_corpus_record record;
-    size_t val_first;      /* the first token of the validation part; that of training is 0 */
-    uint64_t ntrain, nval; /* samples; each of them T + 1 tokens, the last shared with the next */
+    size_t val_first;      /* the first token of the validation part; training begins at token 0 */
+    uint64_t ntrain, nval; /* samples of T + 1 tokens; the last token is the next sample's first */
     uint32_t *nbytes;      /* [vocab] bytes of each token */
 } ls_corpus;
 
-/* From the text at config->data.path. Writes nothing. */
+/* Makes the corpus from the text at config->data.path. Writes nothing. */
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
-/* The same with the tokenizer of a file. */
+/* The same with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
-/* Leaves tokenizer.json, tokens.bin and corpus.json in `run`, each whole or not at all. Those that
- * are there stay; but in place of another tokenizer.json or corpus.json its own is written, and the
- * log says so. */
+/* Writes those of tokenizer.json, tokens.bin and corpus.json that `run` lacks, each completely or
+ * not at all. It replaces a tokenizer.json or corpus.json that differs, and logs that. */
 ls_status ls_corpus_save(const ls_corpus *, const char *run, ls_error *);
 bool ls_corpus_is_saved(const char *run);
-/* From the run directory. LS_EINVAL: a file is damaged, or not the one that the run's record says.
+/* Opens the corpus of a run directory. LS_EINVAL: a file is damaged, or differs from the run's
+ * record.
  */
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);
@@ -45,7 +45,7 @@ ls_status ls_corpus_val_sample(const ls_corpus *, int64_t T, uint64_t i, uint32_
 ls_status ls_corpus_bigram(const ls_corpus *, size_t nval, double *loss_p, double *nbytes_p,
                            ls_error *);
 
-/* Bytes that the targets of one sample stand for. */
+/* The bytes that one sample's targets stand for. */
 double ls_corpus_sample_bytes(const ls_corpus *, const uint32_t *sample, int64_t T);
 
 #endif

@@ -67,7 +67,7 @@ static ls_status parse(const char *path, const ls_json *o, ls_corpus_record *r, 
     if (!read_hash(ls_json_get(o, "tokenizer"), &r->tokenizer) || !read_hash(tokens, &r->tokens) ||
         !read_count(tokens, "count", &r->ntokens) ||
         (text && (!read_hash(text, &r->text) || !read_count(text, "bytes", &r->text_bytes))))
-        return ls_fail(e, LS_EINVAL, "%s: a hash or a number of it is missing, or is none", path);
+        return ls_fail(e, LS_EINVAL, "%s: a hash or a count is missing or invalid", path);
     return LS_OK;
 }
 

@@ -5,8 +5,9 @@
  *                        "tokenizer": {"xxh3_128": "..."},
  *                        "tokens":    {"count": N, "xxh3_128": "..."}}
  *
- * Written when a run begins; each checkpoint has a copy. A run goes on with these tokens or not at
- * all. A run from before there was this file gets it when it goes on, without the text.
+ * The file is written when a run begins; each checkpoint has a copy. A run resumes with these
+ * tokens or not at all. A run from before this file existed gets it when it resumes, without the
+ * text.
  */
 #ifndef LS_STORAGE_CORPUS_RECORD_H
 #define LS_STORAGE_CORPUS_RECORD_H
@@ -17,15 +18,15 @@
 typedef struct ls_corpus_record {
     bool has_text; /* text and text_bytes are known */
     uint64_t text_bytes, ntokens;
-    ls_hash text, tokenizer, tokens; /* of the text, of tokenizer.json, of tokens.bin's contents */
+    ls_hash text, tokenizer, tokens; /* tokens: of tokens.bin's contents */
 } ls_corpus_record;
 
 #define LS_CORPUS_RECORD "corpus.json"
 
 /* Appends the file's text. */
 void ls_corpus_record_write(const ls_corpus_record *, ls_buf *);
-/* From the file in a run's or checkpoint's directory. *there_p: there is one. LS_EINVAL: it can't
- * be understood. */
+/* Reads the file in a run's or checkpoint's directory. *there_p: it exists. LS_EINVAL: it is not a
+ * valid record. */
 ls_status ls_corpus_record_read(const char *dir, ls_corpus_record *r_p, bool *there_p, ls_error *);
 
 #endif

@@ -56,16 +56,16 @@ static bool has(const ls_folder_run *r, const char *name) {
     return there;
 }
 
-/* ---- what there is ---- */
+/* ---- what is on disk ---- */
 
 typedef struct found {
     enum { IS_MISSING, IS_EMPTY, IS_RUN, IS_OTHER } what;
     bool has_lock;
-    char name[NAME_MAX + 1]; /* of a file that is there; "": none */
+    char name[NAME_MAX + 1]; /* of some file in it; "": none */
 } found;
 
-/* A start that was killed leaves the lock, and maybe a config that is not complete. */
-static bool counts_as_nothing(const char *name) {
+/* A start that was killed leaves the lock, and maybe an incomplete config. */
+static bool is_ignored(const char *name) {
     static const char *const nothing[] = {".", "..", "lock", "config.yaml.new"};
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
         if (strcmp(name, nothing[i]) == 0) return true;
@@ -83,7 +83,7 @@ static ls_status look(const ls_folder_run *r, found *f_p, ls_error *e) {
         f.has_lock = f.has_lock || strcmp(entry->d_name, "lock") == 0;
         has_config = has_config || strcmp(entry->d_name, names[CONFIG]) == 0;
         has_checkpoints = has_checkpoints || strcmp(entry->d_name, CHECKPOINTS) == 0;
-        if (counts_as_nothing(entry->d_name)) continue;
+        if (is_ignored(entry->d_name)) continue;
         f.what = IS_OTHER;
         snprintf(f.name, sizeof f.name, "%s", entry->d_name);
     }
@@ -104,26 +104,26 @@ static ls_status check_config(const ls_folder_run *r, bool logs, ls_error *e) {
     return s;
 }
 
-/* The same; but what a view before this one has begun, and locked, is not somebody else's because
- * others have put files there since. */
+/* As look(); but a directory that an earlier view has begun and locked still belongs to the run if
+ * other programs have put files there since. */
 static ls_status look_to_follow(const ls_folder_run *r, bool follows, found *f_p, ls_error *e) {
     LS_TRY(look(r, f_p, e));
     if (follows && f_p->what == IS_OTHER && f_p->has_lock) f_p->what = IS_EMPTY;
     return LS_OK;
 }
 
-/* May this run be there? */
+/* May this run use the directory? */
 static ls_status check_found(const ls_folder_run *r, bool resumes, const found *f, bool logs,
                              ls_error *e) {
     if (f->what == IS_OTHER)
         return ls_fail(e, LS_EINVAL,
-                       "%s: is not empty and not the directory of a run ('%.100s' is in it); "
-                       "choose another one with -o",
+                       "%s: is neither empty nor a run directory (it contains '%.100s'); choose "
+                       "another one with -o",
                        r->dir, f->name);
     if (f->what == IS_RUN && !resumes)
         return ls_fail(e, LS_EINVAL,
-                       "%s: exists already; go on from it with --resume, or choose another folder "
-                       "with -o",
+                       "%s: exists already; go on from it with --resume, or choose another "
+                       "directory with -o",
                        r->dir);
     return f->what == IS_RUN ? check_config(r, logs, e) : LS_OK;
 }
@@ -140,7 +140,7 @@ static ls_status check_writable(const char *path, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
 }
 
-/* A run that is complete already writes no checkpoint; that it is good is seen later. */
+/* A complete run writes no further checkpoint; whether its last one is good is checked later. */
 static ls_status check_disk(const ls_folder_run *r, ls_error *e) {
     char *checkpoints = in_run(r, CHECKPOINTS), *path = NULL;
     int64_t step = 0;
@@ -159,7 +159,7 @@ ls_status ls_folder_check(const ls_folder_run *r, ls_error *e) {
 
 /* ---- directories ---- */
 
-/* The uppermost part of the path that does not exist; NULL: all of it does. */
+/* The topmost part of the path that does not exist; NULL: all of it exists. */
 static char *missing_part(const char *dir) {
     char *p = ls_strdup(dir);
     for (char *s = p + (*p == '/'); *s || s > p; s++) {
@@ -174,7 +174,7 @@ static char *missing_part(const char *dir) {
     return NULL;
 }
 
-/* Those that this process made, as far as nothing is in them. */
+/* Removes the directories that this process made, as far as they are empty. */
 static void remove_dirs(ls_folder *f) {
     char *p = ls_strdup(f->run.dir);
     size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
@@ -217,7 +217,7 @@ static void note_place(ls_folder *f) {
     f->notes->inode = st.st_ino;
 }
 
-/* With the lock. */
+/* Checks again what is on disk, now that the lock is held. */
 static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
     found now;
     LS_TRY(look_to_follow(&f->run, follows, &now, e));
@@ -227,12 +227,12 @@ static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
     bool trained = follows && ls_folder_phase_of(f->run.state) == LS_FOLDER_MADE;
     f->notes->fresh = now.what == IS_EMPTY && !trained;
     if (f->notes->fresh && f->run.resumes && !follows)
-        ls_log("%s: %s; this run begins it", f->run.dir,
+        ls_log("%s: %s; a new run begins there", f->run.dir,
                f->made_from ? "does not exist yet" : "is empty");
     return LS_OK;
 }
 
-/* Whoever has not got the lock has changed nothing, but made directories that are empty. */
+/* On failure, nothing but empty directories has been made, and they are removed. */
 static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
     const ls_folder_run *r = &f->run;
     found before;
@@ -285,7 +285,7 @@ static ls_status write_config(const ls_folder_run *r, ls_error *e) {
     return s;
 }
 
-/* Config, tokenizer, tokens and their record: those that are missing. */
+/* Writes those of config, tokenizer, tokens and their record that are missing. */
 static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
     const ls_folder_run *r = &f->run;
     for (int i = 0; i < METRICS; i++)
@@ -294,8 +294,8 @@ static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
     return ls_corpus_save(c, r->dir, e);
 }
 
-/* So that new directories outlive a crash of the machine. Those above may be closed to this user.
- */
+/* Syncs new directories, so that they outlive a crash. This user may be unable to open those
+ * above. */
 static ls_status sync_dirs(const ls_folder *f, ls_error *e) {
     char *p = ls_strdup(f->run.dir), *slash = NULL;
     ls_status s = ls_file_sync_dir(p, e);
@@ -316,7 +316,7 @@ static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
     return s;
 }
 
-/* From the text. */
+/* Writes the missing files from the text. */
 static ls_status write_missing(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     ls_corpus c;
@@ -334,7 +334,7 @@ static bool is_complete(const ls_folder_run *r) {
     return has(r, names[CONFIG]) && ls_corpus_is_saved(r->dir);
 }
 
-/* What was deleted of it, by a checkpoint or by the text. */
+/* Restores deleted files from a checkpoint or from the text. */
 static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
     LS_TRY(ls_file_make_dirs(r->dir, e));
     LS_TRY(ls_restore_corpus(r->dir, checkpoint, r->config, e));
@@ -344,7 +344,7 @@ static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_erro
 static void log_start(const ls_folder_run *r, const char *checkpoint) {
     if (checkpoint)
         ls_log("going on from %s", checkpoint);
-    else /* killed before its first one, maybe before all of its files were there */
+    else /* killed before its first checkpoint, maybe before all of its files were written */
         ls_log("%s: has no checkpoint yet; beginning again", r->dir);
 }
 
@@ -367,8 +367,8 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
 
 /* ---- views that follow ---- */
 
-static void log_made_again(const ls_folder_run *r) {
-    ls_log("%s: was taken away; it is made again, without the checkpoints and metrics so far",
+static void log_new_directory(const ls_folder_run *r) {
+    ls_log("%s: was removed; it is created again, without the checkpoints and metrics so far",
            r->dir);
 }
 
@@ -378,24 +378,24 @@ static bool is_same_place(const ls_folder *f) {
            st.st_ino == f->notes->inode;
 }
 
-/* The directory, or the lock alone, was taken away. */
+/* The directory, or only its lock, may have been removed: takes the lock again. */
 static ls_status lock_again(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     ls_lock fresh = LS_LOCK_NONE;
     if (ls_lock_is_held(&f->lock, r->dir)) return LS_OK;
     bool same = is_same_place(f);
     if (!same && has(r, names[CONFIG]))
-        return ls_fail(e, LS_EINVAL, "%s: is the folder of another run now", r->dir);
+        return ls_fail(e, LS_EINVAL, "%s: is now the directory of another run", r->dir);
     LS_TRY(ls_file_make_dirs(r->dir, e));
     LS_TRY(ls_lock_take(r->dir, SOON_S, &fresh, e));
     ls_lock_drop(&f->lock);
     f->lock = fresh;
     note_place(f);
-    if (!same) log_made_again(r);
+    if (!same) log_new_directory(r);
     return LS_OK;
 }
 
-/* Where nothing is in memory: the newest checkpoint, or the run's beginning. */
+/* With no state in memory: starts from the newest checkpoint, or from step 0. */
 static ls_status find_start(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     char *path = NULL;
@@ -441,7 +441,7 @@ ls_status ls_folder_begin_training(ls_folder *f, bool *old_p, ls_error *e) {
 
 void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
 
-/* Also what was being written beside them when a process was killed. */
+/* Also removes partly written copies (NAME.new) that a killed process left. */
 static void remove_files(const ls_folder *f) {
     for (int i = 0; i < NFILES; i++) {
         if (!(f->notes->made & 1u << i)) continue;

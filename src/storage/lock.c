@@ -16,14 +16,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* A file that was removed by a start that failed is made again, by some other start. */
+/* After a failed start has removed the file, another start makes a new one. */
 enum { LOOK_US = 20000, MOST_FILES = 1000 };
-/* Someone who only looks has it for an instant. */
+/* A process that only looks (ls_lock_look()) holds the lock for an instant. */
 static const double GLANCE_S = 0.2, DYING_S = 5, LONG_S = 2;
 
 static const char PROCESS[] = "process "; /* how the file's text begins */
 
-/* Whom the file's text names. */
+/* The process that the file's text names. */
 typedef struct holder {
     int pid; /* 0: nobody yet */
     char host[128], since[32];
@@ -41,11 +41,11 @@ static void write_holder(int fd) {
     strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     int n =
         snprintf(text, sizeof text, "process %d\nhost %s\nsince %s\n", (int)getpid(), host, since);
-    /* On a full disk the text is missing, and the lock holds without it. */
+    /* On a full disk the text is missing; the lock holds without it. */
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) errno = 0;
 }
 
-/* The text may be anything: only what can be printed is taken from it. */
+/* The text may be anything: only printable characters are accepted. */
 static holder read_holder(int fd) {
     char text[256] = "";
     holder h = {0};
@@ -56,8 +56,9 @@ static holder read_holder(int fd) {
     return h;
 }
 
-/* Its workers are about to end; or it has just taken the lock, and is about to write its name. */
-static bool is_in_passing(const holder *h) {
+/* The holder was killed and its workers are about to end; or it has just taken the lock and not yet
+ * written its name. */
+static bool is_transient(const holder *h) {
     char host[128] = "";
     gethostname(host, sizeof host - 1);
     if (!h->pid) return true;
@@ -76,22 +77,22 @@ static ls_status fail_to(const char *path, const char *what, int why, ls_error *
     struct stat st;
     if (why == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
         return ls_fail(e, LS_EIO,
-                       "%s: can't be opened: %s; the run belongs to the user with number %u, who "
-                       "alone can go on with it",
+                       "%s: can't be opened: %s; the run belongs to the user with number %u, and "
+                       "only that user can go on with it",
                        path, strerror(why), (unsigned)st.st_uid);
     if (why == ELOOP) return ls_fail(e, LS_EIO, "%s: is a link, not a lock file", path);
     return ls_fail(e, LS_EIO, "%s: can't be %s: %s", path, what, strerror(why));
 }
 
-/* A file of this name that somebody else made is not written. */
-static ls_status check_ours(int fd, const char *path, ls_error *e) {
+/* Refuses a file of this name that another program made. */
+static ls_status check_is_lock(int fd, const char *path, ls_error *e) {
     struct stat st;
     char text[sizeof PROCESS] = "";
     bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     if (regular && st.st_size == 0) return LS_OK;
     if (regular && pread(fd, text, sizeof PROCESS - 1, 0) > 0 && strcmp(text, PROCESS) == 0)
         return LS_OK;
-    return ls_fail(e, LS_EIO, "%s: is no lock file of a run; choose another directory with -o",
+    return ls_fail(e, LS_EIO, "%s: is not the lock file of a run; choose another directory with -o",
                    path);
 }
 
@@ -107,7 +108,7 @@ static ls_status open_file(const char *path, ls_lock *l_p, ls_error *e) {
         *l_p = (ls_lock){fd, made};
         return LS_OK;
     }
-    return ls_fail(e, LS_EIO, "%s: others make and remove it all the time", path);
+    return ls_fail(e, LS_EIO, "%s: other processes keep creating and removing it", path);
 }
 
 static bool is_at(int fd, const char *path) {
@@ -137,7 +138,7 @@ static ls_status fail_unlockable(const char *path, int why, ls_error *e) {
                    path, strerror(why));
 }
 
-/* Until it is free, or those that it is worth waiting for have had their time. */
+/* Waits until the lock is free, or for at least wait_s; longer for a transient holder. */
 static ls_status wait_for(int fd, const char *dir, const char *path, double wait_s, ls_error *e) {
     int64_t began = ls_clock_ns();
     bool logged = false;
@@ -147,10 +148,10 @@ static ls_status wait_for(int fd, const char *dir, const char *path, double wait
         if (why != EWOULDBLOCK) return fail_unlockable(path, why, e);
         holder h = read_holder(fd);
         double waited_s = (double)(ls_clock_ns() - began) / 1e9;
-        double least_s = is_in_passing(&h) ? DYING_S : GLANCE_S;
+        double least_s = is_transient(&h) ? DYING_S : GLANCE_S;
         if (waited_s >= (wait_s > least_s ? wait_s : least_s)) return fail_in_use(dir, &h, e);
         if (waited_s >= LONG_S && !logged)
-            ls_log("%s: waiting for process %d on %s to let go of it", dir, h.pid, h.host);
+            ls_log("%s: waiting for process %d on %s to release it", dir, h.pid, h.host);
         logged = waited_s >= LONG_S;
         usleep(LOOK_US);
     }
@@ -162,10 +163,10 @@ static ls_status take(const char *dir, const char *path, double wait_s, ls_lock 
     ls_lock l;
     for (int i = 0; i < MOST_FILES; i++) {
         LS_TRY(open_file(path, &l, e));
-        ls_status s = check_ours(l.fd, path, e);
+        ls_status s = check_is_lock(l.fd, path, e);
         if (s == LS_OK) s = wait_for(l.fd, dir, path, wait_s, e);
         if (s == LS_OK && is_at(l.fd, path)) {
-            fchmod(l.fd, 0600); /* of an older file, or by another umask */
+            fchmod(l.fd, 0600); /* an older file, or another umask */
             write_holder(l.fd);
             *l_p = l;
             return LS_OK;
@@ -173,7 +174,7 @@ static ls_status take(const char *dir, const char *path, double wait_s, ls_lock 
         close(l.fd);
         LS_TRY(s);
     }
-    return ls_fail(e, LS_EIO, "%s: others make and remove it all the time", path);
+    return ls_fail(e, LS_EIO, "%s: other processes keep creating and removing it", path);
 }
 
 ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *e) {
@@ -183,7 +184,7 @@ ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *e
     return s;
 }
 
-/* A shared lock, for an instant, on a file that is there. */
+/* Takes a shared lock for an instant, if the file exists. */
 ls_status ls_lock_look(const char *dir, ls_error *e) {
     char *path = path_of(dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -192,7 +193,7 @@ ls_status ls_lock_look(const char *dir, ls_error *e) {
     int why = try_lock(fd, LOCK_SH);
     holder h = read_holder(fd);
     close(fd);
-    return why == EWOULDBLOCK && !is_in_passing(&h) ? fail_in_use(dir, &h, e) : LS_OK;
+    return why == EWOULDBLOCK && !is_transient(&h) ? fail_in_use(dir, &h, e) : LS_OK;
 }
 
 void ls_lock_drop(ls_lock *l) {

@@ -6,8 +6,8 @@
  * the last of them. The file's text names the process that took it.
  *
  * The file stays when a program ends. Only a start that fails removes the file that it made, and it
- * does so while it holds the lock. So whoever has locked a file then checks that RUN/lock is still
- * that file, and tries again if it isn't.
+ * does so while it holds the lock. So a process that has locked a file then checks that
+ * RUN/lock is still that file, and tries again if it isn't.
  */
 #ifndef LS_STORAGE_LOCK_H
 #define LS_STORAGE_LOCK_H
@@ -23,15 +23,15 @@ typedef struct ls_lock {
 
 #define LS_LOCK_NONE ((ls_lock){.fd = -1})
 
-/* Waits up to wait_s for another holder; for one that was killed on this host, whose workers are
- * about to end, a few seconds at least. LS_EINVAL: it is held; the message names the holder.
+/* Waits up to wait_s for another holder; at least a few seconds for one that was killed on this
+ * host and whose workers are about to end. LS_EINVAL: it is held; the message names the holder.
  * LS_EIO: the file can't be made, opened or locked. */
 ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *);
-/* Fails as ls_lock_take() does where a live process holds it; changes nothing. */
+/* Fails as ls_lock_take() does if a live process holds the lock; changes nothing. */
 ls_status ls_lock_look(const char *dir, ls_error *);
 /* Is RUN/lock the file that this process has locked? */
 bool ls_lock_is_held(const ls_lock *, const char *dir);
-/* Closes it: the lock ends here, and with the last process that shares it. */
+/* Closes the file: the lock ends once the last process that shares it has closed it. */
 void ls_lock_drop(ls_lock *);
 /* Removes the file if this process made it, then closes it. */
 void ls_lock_remove(ls_lock *, const char *dir);

@@ -158,9 +158,8 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
     if (s == LS_OK) {
         ls_hash_text(ls_hash_bytes(m.data, m.nbytes), got);
         if ((int64_t)m.nbytes != nbytes)
-            s = ls_fail(e, LS_EINVAL,
-                        "%s: is truncated or grown: %zu bytes, the manifest says %lld", path,
-                        m.nbytes, (long long)nbytes);
+            s = ls_fail(e, LS_EINVAL, "%s: has the wrong size: %zu bytes, the manifest says %lld",
+                        path, m.nbytes, (long long)nbytes);
         else if (strcmp(got, want) != 0)
             s = ls_fail(e, LS_EINVAL, "%s: is damaged: its hash is not the manifest's", path);
         ls_file_unmap(&m);
@@ -177,7 +176,7 @@ static bool lists(const ls_json *files, const char *name) {
     return false;
 }
 
-/* What is read is listed, and what is listed has its hash. */
+/* All files that are read must be listed, and all listed files must have their hash. */
 ls_status ls_manifest_check_files(const ls_manifest *m, const char *folder, ls_error *e) {
     static const char *const needed[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
                                          LS_CONFIG_FILE};

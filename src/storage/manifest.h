@@ -1,4 +1,5 @@
-/* manifest.h - manifest.json of a checkpoint: its step, and the hashes of its files and of its state.
+/* manifest.h - manifest.json of a checkpoint: its step, and the hashes of its files and of its
+ * state.
  *
  * It is written last, so a directory with a manifest is complete.
  */
@@ -15,15 +16,15 @@
 #define LS_CONFIG_FILE    "config.yaml"
 #define LS_MANIFEST_FILE  "manifest.json"
 
-/* Appends name, size and hash of a written file to the array `files`. */
+/* Appends the name, size and hash of a written file to the array `files`. */
 ls_status ls_manifest_list(const char *folder, const char *name, ls_json *files, ls_error *);
 
-/* What a manifest says of the state. */
+/* A manifest's hashes of the logical state. */
 typedef struct ls_state_hashes {
     ls_hash weights, optimizer;
 } ls_state_hashes;
 
-/* Writes the file. Takes over `files`. */
+/* Writes the file. Takes ownership of `files`. */
 ls_status ls_manifest_write(const char *folder, const ls_train_state *, const ls_state_hashes *,
                             const ls_checkpoint_extra *, ls_json *files, ls_error *);
 
@@ -36,12 +37,12 @@ typedef struct ls_manifest {
 /* On failure there is nothing to free. */
 ls_status ls_manifest_read(const char *folder, ls_manifest *m_p, ls_error *);
 void ls_manifest_free(ls_manifest *);
-/* Does it list all files that a reader needs, and do they have the sizes and hashes that it says? */
+/* Does it list all files that a reader needs, and do they have the listed sizes and hashes? */
 ls_status ls_manifest_check_files(const ls_manifest *, const char *folder, ls_error *);
-/* The hash `key` in it must be this one. */
+/* Checks that the hash `key` in it is this one. */
 ls_status ls_manifest_check_hash(const ls_manifest *, const char *folder, const char *key, ls_hash,
                                  ls_error *);
-/* The validation loss over so many samples; false: it has none. */
+/* The validation loss over nsamples samples; false: it has none. */
 bool ls_manifest_val_loss(const ls_manifest *, int64_t nsamples, double *loss_p);
 
 #endif

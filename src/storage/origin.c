@@ -10,13 +10,14 @@
 #include "base/log.h"
 #include "storage/checkpoint.h"
 
-/* Returns false where the run has no config that can be read: it is a new one. */
+/* Takes train.from from the run's config. Returns false for a new run, without a readable
+ * config. */
 static bool take_up(ls_config *c, const char *run) {
     char *path = ls_format("%s/config.yaml", run);
     ls_config was;
     bool there = ls_file_exists(path) && ls_config_read(path, &was, NULL) == LS_OK;
     if (there && strcmp(was.train.from, c->train.from) != 0) {
-        if (*c->train.from) ls_log("%s: goes on from what it began with (train.from)", run);
+        if (*c->train.from) ls_log("%s: goes on with the train.from that it began with", run);
         memcpy(c->train.from, was.train.from, sizeof c->train.from);
     }
     free(path);
@@ -47,7 +48,7 @@ static ls_status check_model(const ls_config *c, const char *checkpoint, ls_erro
     return LS_OK;
 }
 
-/* A run's newest checkpoint that is whole; or the checkpoint itself. */
+/* A run's newest good checkpoint; or the checkpoint itself. */
 static ls_status find(const char *from, char **path_p, ls_error *e) {
     char *checkpoints = ls_format("%s/checkpoints", from), *path = NULL;
     bool is_run = ls_file_exists(checkpoints);

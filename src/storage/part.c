@@ -11,8 +11,8 @@ typedef struct work {
     const ls_plan *plan;
     const ls_part_file *files;
     ls_safetensors there[LS_PART_FILES]; /* the files as they are on disk */
-    ls_file out[LS_PART_FILES];          /* fd -1: they are only read */
-    ls_hasher *hasher;                   /* of the worker at hand */
+    ls_file out[LS_PART_FILES];          /* fd -1: the files are only read */
+    ls_hasher *hasher;                   /* of the current worker */
 } work;
 
 static char *note_of(const char *folder, int worker) {
@@ -40,13 +40,13 @@ static ls_status open_all(work *w, bool writes, ls_error *e) {
     return s == LS_OK ? LS_OK : close_all(w, s, e);
 }
 
-/* Elements [first, end) of a tensor. */
+/* Writes, or reads, elements [first, end) of a tensor, and hashes them. */
 static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t end, ls_error *e) {
     const ls_safetensors *there = &w->there[file];
     const ls_tensor *place = ls_safetensors_find(there, t->name);
     size_t nbytes = (end - first) * sizeof(float);
     if (!place || place->count != t->count)
-        return ls_fail(e, LS_EINVAL, "%s: is of another checkpoint", w->files[file].path);
+        return ls_fail(e, LS_EINVAL, "%s: belongs to another checkpoint", w->files[file].path);
     bool writes = w->out[file].fd >= 0;
     const float *data = (writes ? t->data : place->data) + first;
     size_t at = (size_t)((const uint8_t *)place->data - there->map.data) + first * sizeof(float);
@@ -55,7 +55,7 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
     return LS_OK;
 }
 
-/* What elements `own` of the flat buffers have of a parameter. */
+/* The part of a parameter that lies in elements `own` of the flat buffers. */
 static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     const ls_param *p = &w->plan->c.model->params[param];
     size_t first = own.first > p->offset ? own.first : p->offset;
@@ -82,7 +82,7 @@ static ls_status put_worker(work *w, int worker, ls_hash *hash_p, ls_error *e) {
     return s;
 }
 
-/* A note stands for data that is on disk: it comes after all of it. */
+/* A note asserts that the data is on disk, so it is written after all of it. */
 static ls_status write_notes(const char *folder, int first, int n, const ls_hash *hashes,
                              ls_error *e) {
     char text[LS_HASH_TEXT];
@@ -118,7 +118,7 @@ static ls_status check_worker(work *w, const char *folder, int worker, ls_error 
     if (s == LS_OK) {
         ls_hash_text(hash, text);
         if (!note.data || strcmp(note.data, text) != 0)
-            s = ls_fail(e, LS_EIO, "%s: what worker %d has written is not what is on disk", folder,
+            s = ls_fail(e, LS_EIO, "%s: the data on disk differ from what worker %d wrote", folder,
                         worker);
     }
     if (s == LS_OK) unlink(path);

@@ -19,7 +19,7 @@ typedef struct restoring {
     ls_corpus_record record;
 } restoring;
 
-/* Where the run has none: a checkpoint's copy, if that has one. */
+/* Copies a text that the run lacks from the checkpoint, if that has it. */
 static ls_status copy_text(const restoring *x, const char *name, bool *done_p, ls_error *e) {
     char *from = ls_format("%s/%s", x->checkpoint, name), *to = ls_format("%s/%s", x->run, name);
     ls_buf text = {0};
@@ -47,11 +47,11 @@ static ls_status refuse_text(const restoring *x, const ls_corpus *c, ls_error *e
                    HOW);
 }
 
-/* Is this what the run was trained on, as far as anybody can know? */
+/* Is this what the run was trained on, as far as that can be known? */
 static bool is_same(const restoring *x, const ls_corpus *c) {
     ls_buf text = {0};
     if (x->has_record) return ls_hash_same(c->record.tokens, x->record.tokens);
-    if (!x->checkpoint) return true; /* nothing was trained */
+    if (!x->checkpoint) return true; /* nothing has been trained */
     bool same = ls_file_read(x->tokenizer, MAX_FILE, &text, NULL) == LS_OK &&
                 text.len == c->tokenizer_json.len &&
                 memcmp(text.data, c->tokenizer_json.data, text.len) == 0;

@@ -1,12 +1,12 @@
-/* restore.h - restores files that were deleted from a run directory: the tokenizer from a checkpoint's
- * copy, the tokens from the text, if they are those that the run was trained on. */
+/* restore.h - restores files that were deleted from a run directory: the tokenizer from a
+ * checkpoint's copy; the tokens from the text, if they are the ones that the run was trained on. */
 #ifndef LS_STORAGE_RESTORE_H
 #define LS_STORAGE_RESTORE_H
 
 #include "config/config.h"
 
-/* Writes what is missing of tokenizer.json, tokens.bin and corpus.json in `run`, and logs it. Files
- * that are there stay as they are. checkpoint: a good one of the run; NULL: there is none, and
+/* Writes those of tokenizer.json, tokens.bin and corpus.json that `run` lacks, and logs it.
+ * Existing files stay as they are. checkpoint: a good one of the run; NULL: there is none, and
  * nothing has been trained. Without a record (corpus.json) of what a checkpoint was trained on, the
  * text must give the run's tokenizer again.
  * Errors: LS_EINVAL: the text has changed. LS_EIO: it can't be read. Both say how to go on. */

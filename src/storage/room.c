@@ -9,16 +9,16 @@
 
 #include "base/mem.h"
 
-/* What a header has for each tensor, and a tokenizer for each token, at the most that was seen. */
+/* The most seen so far: bytes of a header for each tensor, of a tokenizer for each token. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
-/* Weights and two moments in f32, with the text beside them. */
+/* Weights and two moments in f32, and the text files. */
 double ls_room_checkpoint_nbytes(const ls_model *m, size_t config_nbytes) {
     return 3.0 * (double)m->count * sizeof(float) + 3.0 * NBYTES_TENSOR * m->nparams +
            (double)NBYTES_TOKEN * (double)m->config.vocab + (double)config_nbytes;
 }
 
-/* The directory, or the nearest one above it that exists. */
+/* The directory, or its nearest parent that exists. */
 static char *existing(const char *dir) {
     char *p = ls_strdup(dir);
     while (*p && access(p, F_OK) != 0) {
@@ -38,7 +38,8 @@ ls_status ls_room_check(const char *dir, double nbytes, double more, ls_error *e
     char *there = existing(dir);
     int failed = statvfs(there, &v) != 0 ? errno : 0;
     free(there);
-    if (failed) return ls_fail(e, LS_EIO, "%s: can't be looked at: %s", dir, strerror(failed));
+    if (failed)
+        return ls_fail(e, LS_EIO, "%s: can't get its free space: %s", dir, strerror(failed));
     double room = (double)(geteuid() == 0 ? v.f_bfree : v.f_bavail) * (double)v.f_frsize;
     if (v.f_blocks == 0 || nbytes + more <= room) return LS_OK;
     if (more > 0)

@@ -1,15 +1,15 @@
-/* room.h - is there room on disk for what a run is about to write? */
+/* room.h - is there space on disk for what a run is about to write? */
 #ifndef LS_STORAGE_ROOM_H
 #define LS_STORAGE_ROOM_H
 
 #include "model/gpt.h"
 
-/* What a checkpoint of the model takes, at the most that was seen, with a config of so many bytes. */
+/* An upper estimate of a checkpoint's bytes, with a config of config_nbytes. */
 double ls_room_checkpoint_nbytes(const ls_model *, size_t config_nbytes);
 
-/* LS_EIO where the file system of `dir`, or of what exists above it, has no room for a checkpoint of
- * `nbytes` bytes and for `more` bytes of other files; the message has the numbers. File systems that
- * don't say what is free pass. */
+/* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for a
+ * checkpoint of `nbytes` bytes and `more` bytes of other files; the message has the numbers. File
+ * systems that don't report their free space pass. */
 ls_status ls_room_check(const char *dir, double nbytes, double more, ls_error *);
 
 #endif

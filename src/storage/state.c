@@ -9,8 +9,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
 
-/* Over tensors sorted by name: name, dims, data; before them the step, where it is not negative,
- * and the loss scale, where one is in use. */
+/* Hashes the step, unless negative; the loss scale, if one is in use; then the name, dims and data
+ * of each tensor, sorted by name. */
 static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *scaler) {
     const ls_tensor **sorted = LS_NEW_ARRAY(const ls_tensor *, n);
     for (size_t i = 0; i < n; i++) sorted[i] = &t[i];

@@ -235,7 +235,7 @@ static void test_checkpoint(void **state) {
     static const char flip[] = "printf '\\377' | dd of=$f bs=1 seek=%d conv=notrunc status=none";
     char change[128];
     expect("train configs/tiny.yaml -n 2 -o @/good --set train.steps=10", 0, NULL);
-    damage_fails("model.safetensors", "truncate -s -1 $f", "model.safetensors: is truncated");
+    damage_fails("model.safetensors", "truncate -s -1 $f", "model.safetensors: has the wrong size");
     snprintf(change, sizeof change, flip, 30000);
     damage_fails("model.safetensors", change, "model.safetensors: is damaged");
     damage_fails("optimizer.safetensors", change, "optimizer.safetensors: is damaged");
@@ -253,7 +253,7 @@ static void test_checkpoint(void **state) {
              folder);
     assert_int_equal(system(command), 0);
     expect("train configs/tiny.yaml -n 2 -o @/bad --resume --set train.steps=20", 1,
-           "another architecture");
+           "their architectures differ");
 }
 
 static void test_full_disk(void **state) {

@@ -221,8 +221,7 @@ static void test_deleted_and_text_changed(void **state) {
     train("changed", more, 1, how);
     train("changed", " --set data.path=/nowhere --resume", 1, "/nowhere: can't be opened");
     train("changed", " --set data.path=/nowhere --resume", 1, how);
-    expect("eval @/changed", 1,
-           "tokens.bin: is missing; going on with the run (--resume) restores");
+    expect("eval @/changed", 1, "tokens.bin: is missing; resuming the run (--resume) restores");
     expect("generate @/changed --tokens 3", 0, NULL);
     train("changed", " --resume", 0, "made again from LICENSE");
     has_bits_of_peace("changed");

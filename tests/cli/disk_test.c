@@ -263,14 +263,14 @@ static void test_torn_manifest(void **state) {
         expect(line, 1, "manifest.json");
         snprintf(line, sizeof line, START, run, 60, " --resume");
         snprintf(passed, sizeof passed,
-                 "passed over: %s/%s/checkpoints/step-60/manifest.json:", folder, run);
+                 "skipping a checkpoint: %s/%s/checkpoints/step-60/manifest.json:", folder, run);
         expect(line, 0, passed);
         strcat(run, "-copy");
         ends_well(run, "30");
     }
 }
 
-/* A damaged one that was passed over does not count among those that are kept, and what a program
+/* A damaged one that was skipped does not count among those that are retained, and what a program
  * that was killed left half written goes. */
 static void test_keep(void **state) {
     (void)state;
@@ -281,7 +281,7 @@ static void test_keep(void **state) {
         "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
     snprintf(line, sizeof line, START, "kept", 40,
              " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
-    expect(line, 0, "passed over");
+    expect(line, 0, "skipping a checkpoint");
     verify("kept", "40");
     assert_false(file_exists("kept/checkpoints/step-10"));
     assert_true(file_exists("kept/checkpoints/step-60"));
@@ -353,7 +353,7 @@ static void test_gone_and_killed(void **state) {
     shell_of_run("both", "rm held");
     assert_int_equal(program_end(&p, &output), 0);
     must_say(output, "worker 1 was killed");
-    must_say(output, "was taken away; it is made again");
+    must_say(output, "was removed; it is created again");
     free(output);
     verify("both", "60");
     hash_of("both", got);
@@ -373,7 +373,7 @@ static void gone(const char *run, const char *more, const char *how, const char 
 
 static void test_gone(void **state) {
     (void)state;
-    static const char whole[] = "was taken away; it is made again";
+    static const char whole[] = "was removed; it is created again";
     char line[512], *output = NULL;
     gone("no-folder", "", "rm -r $r/checkpoints", "the checkpoint of step 30 failed: ");
     gone("no-folder-threads", THREADS, "rm -r $r/checkpoints", "the checkpoint of step 30 failed");
@@ -394,7 +394,7 @@ static void test_gone(void **state) {
     snprintf(line, sizeof line, START, "a-file", 60, " --resume");
     expect(line, 1, "a-file/checkpoints: can't be read: Not a directory");
     assert_int_equal(harm("others", "", "mv $r $r-away && cp -r base $r", &output), 1);
-    must_say(output, "others: is the folder of another run now");
+    must_say(output, "others: is now the directory of another run");
     free(output);
     verify("others", "10");
 }

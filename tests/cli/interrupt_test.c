@@ -94,7 +94,7 @@ static void test_begin_again(void **state) {
     wait_for_file("early/metrics.jsonl");
     kill(p.pid, SIGKILL);
     assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    assert_non_null(strstr(output, "early: does not exist yet; this run begins it"));
+    assert_non_null(strstr(output, "early: does not exist yet; a new run begins there"));
     free(output);
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/early/%s", folder, lost[i]);

@@ -221,7 +221,7 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
     }
     char *output = launched(launch, run, 1000000, whom);
     int steps = 0;
-    must_say(output, "does not exist yet; this run begins it");
+    must_say(output, "does not exist yet; a new run begins there");
     if (!may_lose || !strstr(output, "codes: 0.")) must_say(output, strcat(stopped, "."));
     const char *told = strstr(output, "stopped after step ");
     if (!told || sscanf(told, "stopped after step %d of 1000000", &steps) != 1)

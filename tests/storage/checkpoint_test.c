@@ -199,7 +199,7 @@ static void test_damaged(void **state) {
     char *path = NULL;
     int64_t step = 0;
     assert_ls_fails(ls_checkpoint_newest_good(run, &path, &step, &e), LS_EINVAL,
-                    "has no checkpoint that is whole", e);
+                    "has no good checkpoint", e);
     assert_ls_fails(ls_checkpoint_resolve("/nowhere/at/all", &path, &e), LS_EIO, "does not exist",
                     e);
 }

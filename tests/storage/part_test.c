@@ -149,7 +149,7 @@ static void test_damaged(void **state) {
     int fd = open(file, O_WRONLY);
     assert_int_equal(pwrite(fd, "x", 1, 100000), 1);
     close(fd);
-    assert_ls_fails(finish(&p, hidden, &e), LS_EIO, "has written is not what is on disk", e);
+    assert_ls_fails(finish(&p, hidden, &e), LS_EIO, "the data on disk differ from what worker", e);
     assert_false(ls_file_exists(hidden));
     assert_ls_ok(ls_checkpoint_verify(there, &info, &e), e);
     free(hidden);
