@@ -1,6 +1,6 @@
 /* bench_comm_test.c - lockstep bench comm: every operation's numbers are right, its lines can be
  * read, and what it can't do it says. Peers are stood in for by scripts. No time is judged. */
-/* ctest: slow busy seconds=30 */
+/* ctest: slow busy seconds=30 timeout=900 */
 #include "base/json.h"
 #include "cli/program.h"
 

@@ -5,7 +5,7 @@
  * All runs go on from one of 10 steps. After 30 a checkpoint is written beside training, after 60
  * the last one.
  */
-/* ctest: slow busy seconds=25 */
+/* ctest: slow busy seconds=25 timeout=900 */
 #include "cli/program.h"
 
 static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "
