@@ -114,12 +114,6 @@ static ls_status try_all(ls_group *g, void *arg, ls_error *e) {
 
 static const int sizes[] = {1, 2, 3, 5};
 
-#if defined(__SANITIZE_THREAD__) /* many times slower: two and three workers */
-enum { MOST_SIZES = 3 };
-#else
-enum { MOST_SIZES = 4 };
-#endif
-
 static void test_shared(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -131,7 +125,7 @@ static void test_shared(void **state) {
 static void test_algorithms(void **state) {
     (void)state;
     for (int a = 0; ls_algorithms[a]; a++)
-        for (int i = 1; i < MOST_SIZES; i++)
+        for (int i = 1; i < 4; i++)
             run_threads(sizes[i], &(ls_group_options){.algorithm = ls_algorithms[a]->name}, try_all,
                         NULL, NULL);
 }
