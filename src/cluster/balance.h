@@ -22,7 +22,7 @@
 enum {
     LS_BALANCE_ROWS = 3,    /* that decide, the latest */
     LS_BALANCE_REPORTS = 4, /* of a worker that wait for the same of the others */
-    LS_BALANCE_USUAL = 9    /* rows that tell how fast the host usually is */
+    LS_BALANCE_USUAL = 9    /* rows that show how fast the host usually is */
 };
 
 /* In its first `steps` of the view a worker has computed for so long. */
@@ -54,7 +54,7 @@ typedef struct ls_balance {
 } ls_balance;
 
 /* A view of n workers begins with these ranges (NULL: even ones), at a step. How fast workers were
- * before is forgotten; how often ranges changed, and who was slow, is not. */
+ * before is forgotten; how often ranges changed, and which workers were slow, is not. */
 void ls_balance_begin(ls_balance *, int n, int V, const int *first, int64_t step);
 void ls_balance_free(ls_balance *);
 

@@ -35,7 +35,7 @@ static void where(const ls_crew *c, int i, char *text, size_t nbytes) {
 
 /* Has a worker reported why it failed? A wait for another that took too long is not its own fault.
  */
-static int look_at_board(ls_crew *c) {
+static int check_board(ls_crew *c) {
     ls_error e = {0};
     if (!ls_board_failed(c->o->board, &e)) return RUNS;
     snprintf(c->cause, sizeof c->cause, "%s", e.msg);
@@ -53,7 +53,7 @@ static int on_end(ls_crew *c, int i, int how) {
     char at[256];
     ls_error lost = {0};
     if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return on_good_end(c);
-    int end = look_at_board(c);
+    int end = check_board(c);
     if (end != RUNS) return end;
     where(c, i, at, sizeof at);
     if (WIFSIGNALED(how)) {
@@ -74,7 +74,7 @@ static int on_end(ls_crew *c, int i, int how) {
 
 /* No worker here knows more. Where the view spans hosts, the lost worker may be on another host. */
 static int on_blame(ls_crew *c) {
-    int end = look_at_board(c);
+    int end = check_board(c);
     bool waits = ls_clock_ns() - c->blamed_ns < (c->o->size ? GRACE_NS / 5 : GRACE_NS);
     if (end != RUNS || waits) return end;
     return c->o->size ? LS_VIEW_LOST : LS_VIEW_CRASHED;
@@ -99,7 +99,7 @@ static int look_at(ls_crew *c, int i, int64_t now) {
 }
 
 /* If this process itself was stopped, the workers may have been stopped, too. */
-static int look_at_all(ls_crew *c) {
+static int check_all(ls_crew *c) {
     int64_t now = ls_clock_ns();
     if (now - c->looked_ns < LOOK_NS / 2) return RUNS;
     if (now - c->looked_ns > 10 * LOOK_NS) c->patient_from_ns = now;
@@ -157,9 +157,9 @@ static bool all_rest(const ls_crew *c) {
     return all;
 }
 
-static int look_at_recalled(ls_crew *c, const ls_launch_event *ev) {
+static int check_recalled(ls_crew *c, const ls_launch_event *ev) {
     bool failed = ev->what == LS_LAUNCH_ENDED && WIFEXITED(ev->how) && WEXITSTATUS(ev->how) != 0;
-    if (failed && look_at_board(c) == LS_VIEW_FAILED) return LS_VIEW_FAILED;
+    if (failed && check_board(c) == LS_VIEW_FAILED) return LS_VIEW_FAILED;
     if (!all_rest(c)) return RUNS;
     c->recalled_ns = 0;
     c->rests = ls_launch_alive(c->l) > 0;
@@ -176,20 +176,20 @@ static void log_end(const ls_crew *c) {
     log_others(c);
 }
 
-static int look_at_running(ls_crew *c, const ls_launch_event *ev) {
+static int check_running(ls_crew *c, const ls_launch_event *ev) {
     int end = RUNS;
     if (ev->what == LS_LAUNCH_ENDED) end = on_end(c, ev->rank, ev->how);
-    if (end == RUNS && ev->what == LS_LAUNCH_QUIET) end = look_at_all(c);
+    if (end == RUNS && ev->what == LS_LAUNCH_QUIET) end = check_all(c);
     if (end == RUNS && c->blamed_ns) end = on_blame(c);
     if (end != LS_VIEW_LOST && end != LS_VIEW_CRASHED) return end;
     log_end(c);
     if (!c->stays) return end;
     recall(c, end);
-    return look_at_recalled(c, ev);
+    return check_recalled(c, ev);
 }
 
 bool ls_crew_look(ls_crew *c, const ls_launch_event *ev, ls_view_end *end_p) {
-    int end = c->recalled_ns ? look_at_recalled(c, ev) : look_at_running(c, ev);
+    int end = c->recalled_ns ? check_recalled(c, ev) : check_running(c, ev);
     if (end == RUNS) return false;
     if (!c->rests) close_view(c);
     *end_p = (ls_view_end)end;

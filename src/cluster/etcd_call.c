@@ -141,7 +141,7 @@ static ls_etcd_answer broken(ls_etcd *t, const ls_etcd_request *r, CURLcode code
         snprintf(words, sizeof words, "is not HTTP as we know it: %s", why);
         return ls_etcd_nonsense(t, r, words, e);
     case CURLE_OPERATION_TIMEDOUT:
-        /* The last attempt may have had little time: an earlier one's reason tells more. */
+        /* The last attempt may have had little time: an earlier one's reason is more useful. */
         if (t->why[t->at][0]) return ELSEWHERE;
         if (t->detail[0]) break; /* libcurl says what it was that took too long */
         snprintf(words, sizeof words, "no answer within %.2f s", limit_s);

@@ -5,12 +5,12 @@
 
 #include "cluster/views_own.h"
 
-/* So many views in a row that end before a step is complete end the run. Crashes are the workers'
- * own fault; kills and hangs may be bad luck. */
+/* This number of views in a row that end before a step is complete ends the run. Crashes are the
+ * workers' own fault; kills and hangs may be bad luck. */
 enum { MOST_CRASHES = 3, MOST_LOSSES = 100 };
 static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
 
-static void tell(const ls_views *v, const char *line) { v->c.ops->log(v->c.arg, line); }
+static void log_line(const ls_views *v, const char *line) { v->c.ops->log(v->c.arg, line); }
 
 /* The view ends on all hosts; those that still run it get END. */
 static void fail_view(ls_views *v, ls_view_end how, const char *why) {
@@ -100,7 +100,7 @@ void ls_leader_lost(ls_views *v, int peer, const char *why) {
     if (ran)
         fail_view(v, LS_VIEW_LOST, line);
     else
-        tell(v, line);
+        log_line(v, line);
 }
 
 /* A host that is alive but does not carry out an order holds up all others. */
@@ -235,7 +235,7 @@ static void raise_wanted(ls_views *v, int hosts) {
     if (l->wanted == 0 || l->wanted >= hosts) return;
     snprintf(line, sizeof line, "%d workers instead of %d: each of %d hosts has at least one",
              hosts, l->wanted, hosts);
-    tell(v, line);
+    log_line(v, line);
     l->wanted = hosts;
 }
 

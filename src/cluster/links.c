@@ -13,7 +13,7 @@
 #include "net/tcp/guest.h"
 
 enum { HELLO = 21, MESSAGE = 22, MUST_MATCH = 23, PROTOCOL = 2, PATIENCE = 16 };
-/* Where somebody answers who is not the leader that is looked for, there is no hurry. */
+/* If a host answers that is not the leader that is looked for, there is no hurry. */
 static const int64_t RETRY_NS = 250 * 1000 * 1000, LATER_NS = (int64_t)2 * 1000000000,
                      DIAL_NS = (int64_t)3 * 1000000000;
 
@@ -24,14 +24,14 @@ typedef struct hello {
 
 typedef struct wire {
     ls_conn *c;
-    bool lost;     /* which is still to be told */
+    bool lost;     /* the loss is not reported yet */
     bool in_words; /* they are being read */
     ls_host_message words;
 } wire;
 
 struct ls_links {
     uint64_t host;
-    bool keyed, calls, up_told;
+    bool keyed, calls, up_reported;
     ls_key key;
     int listen_fd;
     ls_address leader;
@@ -100,7 +100,7 @@ void ls_links_drop(ls_links *l, int peer) {
     wire *k = link_of(l, peer);
     ls_conn_free(k->c);
     *k = (wire){0};
-    if (peer == LS_TO_LEADER) l->up_told = l->hello_said = l->has_header = false;
+    if (peer == LS_TO_LEADER) l->up_reported = l->hello_said = l->has_header = false;
 }
 
 static void lose(wire *k) {
@@ -164,7 +164,7 @@ static bool look_at(wire *k, int peer, ls_link_event *ev) {
     return true;
 }
 
-/* ---- who calls ---- */
+/* ---- callers ---- */
 
 static bool is_welcome(const ls_guest *g) {
     hello h;
@@ -302,7 +302,7 @@ static bool call_leader(ls_links *l, ls_link_event *ev) {
     bool same = matches(l);
     *ev = (ls_link_event){.what = same ? LS_LINK_UP : LS_LINK_OTHER, .peer = LS_TO_LEADER};
     if (!same) return true;
-    l->up_told = true;
+    l->up_reported = true;
     l->pause_ns = RETRY_NS;
     l->trouble[0] = 0;
     return true;
@@ -311,9 +311,9 @@ static bool call_leader(ls_links *l, ls_link_event *ev) {
 static bool look_up_leader(ls_links *l, ls_link_event *ev) {
     int64_t now = ls_clock_ns();
     if (!l->up.c && !l->up.lost && l->calls && now - l->dialed_ns >= l->pause_ns) dial(l);
-    if (l->up.c && !l->up_told) return call_leader(l, ev);
+    if (l->up.c && !l->up_reported) return call_leader(l, ev);
     if (!look_at(&l->up, LS_TO_LEADER, ev)) return false;
-    if (ev->what == LS_LINK_LOST) l->up_told = l->hello_said = l->has_header = false;
+    if (ev->what == LS_LINK_LOST) l->up_reported = l->hello_said = l->has_header = false;
     return true;
 }
 

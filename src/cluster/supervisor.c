@@ -238,7 +238,7 @@ static ls_status repair(void *arg, ls_error *e) {
 }
 
 /* False: it is not done yet. */
-static bool look_at_repair(host *h) {
+static bool check_repair(host *h) {
     ls_status s = LS_OK;
     ls_error e = {0};
     ls_host_state kept = {0};
@@ -277,7 +277,7 @@ static void on_signal(host *h, int number) {
     }
 }
 
-static void look_at_crew(host *h, int64_t timeout_ns) {
+static void check_crew(host *h, int64_t timeout_ns) {
     ls_launch_event ev;
     do {
         ev = ls_launch_wait(h->crew.l, &h->signals, timeout_ns);
@@ -290,7 +290,7 @@ static void look_at_crew(host *h, int64_t timeout_ns) {
 /* ---- the others ---- */
 
 /* A step that takes too long is given up: it is repeated when the run continues. */
-static void look_at_stop(const host *h) {
+static void check_stop(const host *h) {
     if (h->s->stop && (double)(ls_clock_ns() - h->stop_ns) / 1e9 >= h->s->stop_s)
         ls_crew_give_up(&h->crew);
 }
@@ -311,7 +311,7 @@ static void on_other(host *h) {
     fail(h, &e);
 }
 
-static void look_at_links(host *h) {
+static void check_links(host *h) {
     ls_link_event ev;
     while (!h->over && ls_links_next(h->links, &ev)) {
         if (ev.what == LS_LINK_UP) ls_views_linked(h->views);
@@ -370,7 +370,7 @@ static void log_leads(const host *h, const ls_leads *now) {
 
 /* Does another host lead now? If that is not known, this host follows the old leader for as long as
  * it is connected: the leader knows when it has to stop. */
-static void look_at_membership(host *h) {
+static void check_membership(host *h) {
     ls_leads now;
     ls_error e = {0};
     ls_membership_look(h->membership, &now);
@@ -400,7 +400,7 @@ static void look_for_leader(host *h) {
 }
 
 /* A host in no view leaves at once; between two views it takes part in the next. */
-static void look_at_leaving(host *h) {
+static void check_leaving(host *h) {
     int64_t now = ls_clock_ns();
     if (!h->leaves || ls_crew_runs(&h->crew) || h->finishes || h->has_ended)
         h->idle_ns = 0;
@@ -423,20 +423,20 @@ static void attend(host *h) {
 
 static void turn(host *h) {
     ls_views_tick(h->views, ls_clock_ns());
-    look_at_membership(h);
+    check_membership(h);
     if (h->links) {
         wait_for_any(h);
-        look_at_links(h);
+        check_links(h);
     }
-    look_at_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
-    look_at_stop(h);
+    check_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
+    check_stop(h);
     if (h->has_ended && !h->over) report_ended(h);
-    while (h->finishes && !h->over && look_at_repair(h)) {
+    while (h->finishes && !h->over && check_repair(h)) {
     }
     if (h->over) return;
     attend(h);
     if (h->links) look_for_leader(h);
-    if (!h->over) look_at_leaving(h);
+    if (!h->over) check_leaving(h);
 }
 
 static ls_status open_links(host *h, ls_error *e) {

@@ -178,7 +178,7 @@ void ls_views_receive(ls_views *v, int peer, const ls_host_message *s) {
     settle(v);
 }
 
-static void look_at_leader(ls_views *v) {
+static void check_leader(ls_views *v) {
     if (!v->linked || v->leads || v->now - v->leader_ns < v->c.silence_ns) return;
     v->c.ops->drop(v->c.arg, LS_TO_LEADER);
     unlink_leader(v, "the leading host is silent");
@@ -196,7 +196,7 @@ void ls_views_tick(ls_views *v, int64_t now) {
     v->now = now;
     if (late) be_patient(v);
     if (v->over) return;
-    look_at_leader(v);
+    check_leader(v);
     if (v->leads) ls_leader_tick(v);
     if (v->linked && !v->leads && now - v->said_ns >= v->c.silence_ns / 4) {
         v->said_ns = now;

@@ -241,7 +241,7 @@ static int process_main(void *arg) {
     ls_error e = {0};
     ls_beat *beat = NULL;
     catch_interrupts(false, before);
-    if (survival) { /* who started this worker is asked to stop, and asks it */
+    if (survival) { /* the process that started this worker is asked to stop, and asks it */
         signal(SIGINT, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
     }

@@ -103,7 +103,7 @@ void ls_group_break_by(ls_group *g, int suspect, const ls_miscount *m, const ls_
         if (e->code > LS_EPEER) g->why.code = LS_EBROKEN; /* a socket, memory for a message */
         g->suspect = suspect;
         g->miscount = *m;
-        if (m->found) g->to_tell = true;
+        if (m->found) g->to_report = true;
         atomic_store(&g->broken, (int)g->why.code);
     }
     pthread_mutex_unlock(&g->lock);
@@ -131,7 +131,7 @@ typedef struct sight {
     ls_news news;
 } sight;
 
-static sight look_at_page(const ls_group *g, int member) {
+static sight read_page(const ls_group *g, int member) {
     const ls_commons_worker *w =
         ls_commons_worker_of(g->end->commons, g->end->local[g->ranks[member]]);
     sight x = {.member = member, .here = true};
@@ -149,7 +149,7 @@ static void keep_history(const ls_group *g, sight *x, const unsigned char *data)
     x->known = x->history.group == g->identity;
 }
 
-static sight look_at_process(const ls_watch *w, int member, int rank) {
+static sight inspect_process(const ls_watch *w, int member, int rank) {
     sight x = {.member = member, .pid = ls_watch_pid(w, rank), .here = ls_watch_is_here(w, rank)};
     x.state = x.here ? ls_process_state(x.pid) : NULL;
     x.status = LS_ETIMEOUT;
@@ -157,7 +157,7 @@ static sight look_at_process(const ls_watch *w, int member, int rank) {
 }
 
 /* A worker that has left may have sent last words; they may still be on their way. */
-static void look_at_last_words(const ls_group *g, ls_watch *w, sight *x) {
+static void read_last_words(const ls_group *g, ls_watch *w, sight *x) {
     unsigned char data[LS_WATCH_NBYTES];
     if (!ls_watch_last(w, g->id, g->ranks[x->member], data)) return;
     keep_history(g, x, data);
@@ -170,7 +170,7 @@ static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t time
     int nasked = 0;
     for (int i = 0; i < n; i++) {
         bool awaited = seen[i].awaited;
-        seen[i] = look_at_process(w, seen[i].member, g->ranks[seen[i].member]);
+        seen[i] = inspect_process(w, seen[i].member, g->ranks[seen[i].member]);
         seen[i].awaited = awaited;
         bool stopped = seen[i].state && strncmp(seen[i].state, "stopped", 7) == 0;
         if (!stopped) q[nasked++].rank = g->ranks[seen[i].member];
@@ -191,8 +191,8 @@ static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t time
 static void look(const ls_group *g, sight *seen, int n, int64_t timeout_ns) {
     ls_watch *w = watch_of(g);
     if (!g->shared && w) ask(g, w, seen, n, timeout_ns);
-    for (int i = 0; i < n && !g->shared && w; i++) look_at_last_words(g, w, &seen[i]);
-    for (int i = 0; i < n && g->shared; i++) seen[i] = look_at_page(g, seen[i].member);
+    for (int i = 0; i < n && !g->shared && w; i++) read_last_words(g, w, &seen[i]);
+    for (int i = 0; i < n && g->shared; i++) seen[i] = read_page(g, seen[i].member);
     for (int i = 0; i < n && !g->shared && !w; i++) seen[i].status = LS_ETIMEOUT;
 }
 
@@ -214,7 +214,7 @@ static void disagree(ls_group *g, int other, const ls_record *mine, const ls_rec
                 ? "; the blocks' counts, or the algorithms that they force, differ"
                 : "");
     give_reason(g, &e);
-    g->to_tell = true;
+    g->to_report = true;
 }
 
 /* Does a member's history differ from mine? */
@@ -242,7 +242,7 @@ static bool has_outrun(ls_group *g, const ls_request *r, int member, const ls_hi
             "with another call %u and has called %s since",
             g->rank, mine, member, r->number, text);
     give_reason(g, &e);
-    g->to_tell = true;
+    g->to_report = true;
     return true;
 }
 
@@ -271,12 +271,12 @@ static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *f
         m->number, a, (unsigned long long)m->sent, b, (unsigned long long)m->expected);
     give_reason(g, &e);
     g->miscount = *m;
-    g->to_tell = true;
+    g->to_report = true;
 }
 
 /* Where all share memory, with the places on the pages of both ends. */
 static void counts_on_pages_differ(ls_group *g, const ls_miscount *m) {
-    sight from = look_at_page(g, m->from), to = look_at_page(g, m->to);
+    sight from = read_page(g, m->from), to = read_page(g, m->to);
     counts_differ(g, m, &from.history, &to.history);
 }
 
@@ -329,7 +329,7 @@ static bool heard_last_words(ls_group *g, ls_watch *w) {
     g->last_seen = n;
     for (int i = 0; i < g->size && !found; i++) {
         sight x = {.member = i};
-        if (i != g->rank) look_at_last_words(g, w, &x);
+        if (i != g->rank) read_last_words(g, w, &x);
         found = explains(g, &x);
     }
     return found;
@@ -364,7 +364,7 @@ static bool await_last_words(ls_group *g, sight *x) {
     if (g->shared || !w || x->known || x->status != LS_EPEER) return false;
     for (int i = 0; i < LOOKS && !x->known; i++) {
         ls_request_poll(g, CHECK_NS);
-        look_at_last_words(g, w, x);
+        read_last_words(g, w, x);
     }
     return explains(g, x);
 }
@@ -402,11 +402,11 @@ static void find_reason(ls_group *g) {
     if (!found) found = was_outrun(g, seen, n);
     free(seen);
     if (!found) found = heard(g);
-    if (!found && g->suspect >= 0) g->to_tell = true; /* nobody was lost: all have to hear that */
+    if (!found && g->suspect >= 0) g->to_report = true; /* nobody was lost: all have to hear that */
 }
 
-/* Whoever asks this worker, or lives, knows it when this worker ends. */
-static void tell_all(ls_group *g) {
+/* Survivors, and workers that ask this one, know the reason when this worker ends. */
+static void notify_all(ls_group *g) {
     ls_watch *w = watch_of(g);
     ls_news news = {.group = g->identity};
     int n = 0;
@@ -427,7 +427,7 @@ ls_status ls_group_error(ls_group *g, ls_error *e) {
                        g->why.msg);
     g->concluded = true;
     if (g->broken == LS_EPEER || g->suspect >= 0) find_reason(g);
-    if (g->to_tell) tell_all(g);
+    if (g->to_report) notify_all(g);
     *e = g->why;
     return e->code;
 }
@@ -495,7 +495,7 @@ static void lost(ls_group *g, const ls_request *r, const sight *x) {
 static void check_awaited(ls_group *g, const ls_request *r) {
     int member = first_awaited(g, r);
     if (member < 0 || member == g->rank) return;
-    sight x = look_at_page(g, member);
+    sight x = read_page(g, member);
     if (!is_gone(g, &x)) return;
     ls_request_progress(g);
     if (!g->broken && !(r && r->done) && first_awaited(g, r) == member) lost(g, r, &x);
@@ -628,7 +628,7 @@ void ls_health_timed_out(ls_group *g, const ls_request *r, int64_t waited_ns) {
     if (r) text_of(r, text, sizeof text);
     if (late >= 0) snprintf(who, sizeof who, " for worker %d", late);
     if (late >= 0 && g->shared) {
-        sight x = look_at_page(g, late);
+        sight x = read_page(g, late);
         snprintf(who, sizeof who, " for worker %d (pid %d), which has made %u calls", late, x.pid,
                  x.history.calls);
     }

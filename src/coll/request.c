@@ -224,7 +224,7 @@ static ls_status fail(ls_group *g, ls_error *e) {
 
 /* ---- progress ---- */
 
-/* What is wrong with a message is its own group's trouble, whoever polls. */
+/* A fault of a message is one of its own group, whichever group polls. */
 static void message_done(const ls_message *m) {
     ls_request *r = m->owner;
     ls_group *g = r->g;

@@ -50,7 +50,7 @@ struct ls_request {
     uint32_t number;
     uint64_t print;   /* of this call and of all before it */
     ls_record record; /* of a collective */
-    atomic_bool done; /* set last: whoever sees it may free the request */
+    atomic_bool done; /* set last: a thread that sees it may free the request */
     ls_settle settle;
     bool owned; /* by the caller of a _start function: given back to g->requests when it is done */
     ls_shared_call *shared;
@@ -97,7 +97,7 @@ struct ls_group {
     ls_miscount miscount; /* set with `broken` */
     int suspect;          /* a member whose message was of another call; -1: none */
     bool concluded;       /* the reason was looked for, and returned to this worker's caller */
-    bool to_tell;         /* ... and is to be sent to the others */
+    bool to_report;       /* ... and is to be sent to the others */
 };
 
 /* Are its calls made straight from shared memory? */

@@ -1,4 +1,5 @@
-/* shared_copy.c - what each collective copies from whom, over shared memory; see shared.h. */
+/* shared_copy.c - what each collective copies from which worker, over shared memory; see
+ * shared.h. */
 #include <string.h>
 
 #include "coll/shared_inside.h"

@@ -1,7 +1,7 @@
 /* shared_inside.h - what the files of shared.h share: a worker's page, and where inputs lie.
  *
  *     shared.c         opening and closing, a call's states
- *     shared_copy.c    what each collective copies from whom
+ *     shared_copy.c    what each collective copies from which worker
  *     shared_reduce.c  sums
  */
 #ifndef LS_COLL_SHARED_INSIDE_H

@@ -18,8 +18,8 @@
 #include "tensor/dtype.h"
 #include "tensor/gemv.h"
 
-/* Places in a layer's list of parameters. Attention and MLP are alike: a norm, a map into what is
- * wider, a map back. */
+/* Places in a layer's list of parameters. Attention and MLP have the same form: a norm, a map into
+ * what is wider, a map back. */
 enum { GAMMA, BETA, W_IN, B_IN, W_OUT, B_OUT };
 enum { WTE, WPE };
 enum { HEAD_WTE = 2 };
@@ -55,7 +55,7 @@ size_t ls_decode_nbytes(const ls_model *m, ls_dtype dtype) {
 
 /* ---- the cache ---- */
 
-/* Of one block and head. */
+/* The part of one block and head. */
 typedef struct cache {
     float *keys, *values;
     int64_t D;

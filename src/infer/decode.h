@@ -1,4 +1,4 @@
-/* decode.h - text one token after the other, with the keys and values of all positions kept.
+/* decode.h - text one token after the other, with the keys and values of all positions retained.
  *
  * A prompt goes through the training layers at once; each further token costs one position, whose
  * time is that of reading the weights and the cache once.
@@ -31,7 +31,7 @@ const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);
 const float *ls_decode_next(ls_decode *, uint32_t token);
 
 /* After text [n], n >= 1, which is that of the latest call and one token more, if there was a call.
- * Of the first text its latest `context` tokens count. Where the context is full its older half is
+ * The latest `context` tokens of the first text count. If the context is full, its older half is
  * dropped: the latest context / 2 tokens (at least one) are a new prompt. */
 const float *ls_decode_text(ls_decode *, const uint32_t *text, int64_t n);
 

@@ -36,9 +36,9 @@ typedef struct ls_sampling {
  * text for the same seed and number on any machine and any number of threads. An empty prompt
  * begins from a line end.
  *
- * Keys and values of what the model has seen are kept, so a token costs one position (decode.h).
- * Of a prompt the latest `context` tokens count; where the context is full its older half is
- * dropped, and the rest is taken in anew. */
+ * Keys and values of what the model has seen are retained, so a token costs one position
+ * (decode.h). The latest `context` tokens of a prompt count; if the context is full, its older half
+ * is dropped, and the rest is computed again. */
 typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_error *);

@@ -18,7 +18,7 @@ typedef struct parcel {
     size_t nbytes;
     void *data;
     int64_t at;
-    ls_message *sender; /* to be told on delivery, or NULL */
+    ls_message *sender; /* to be completed on delivery, or NULL */
     struct parcel *next;
 } parcel;
 

@@ -29,7 +29,7 @@ typedef struct ls_logged {
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *);
 
 /* The losses of metrics.jsonl as two series. A line that is torn, damaged or not ours is passed
- * over; of a file of more than 32 MB only every so many steps are taken, and all evaluations. */
+ * over; from a file of more than 32 MB only every n-th step is taken, and all evaluations. */
 typedef struct ls_series {
     double *steps, *values; /* [n] */
     size_t n;

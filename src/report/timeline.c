@@ -28,7 +28,7 @@ void ls_timeline_open(ls_timeline *t, const ls_plan *p, const char *label, const
     for (int i = 0; i < t->nlayers; i++) t->layers[i] = ls_strdup(p->c.model->layers[i].name);
 }
 
-/* Of an action's fields those that mean something for its kind. */
+/* The fields of an action that have a meaning for its kind. */
 static ls_timeline_event event_of(const ls_plan *p, const ls_span *s, int step) {
     const ls_action *a = &p->actions[s->action];
     ls_timeline_event v = {*s, step, a->kind, -1, -1, -1, -1, 0};

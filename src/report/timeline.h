@@ -31,7 +31,7 @@ typedef struct ls_timeline {
     size_t nevents, capacity;
 } ls_timeline;
 
-/* No steps yet. Of the plan nothing is kept. */
+/* Begins without steps. The timeline does not refer to the plan afterwards. */
 void ls_timeline_open(ls_timeline *, const ls_plan *, const char *label, const char *machine,
                       int64_t first_step);
 /* The next step: spans [n] of all workers. begin_ns: from the beginning of the first. */

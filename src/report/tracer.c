@@ -19,7 +19,7 @@
 
 enum { SPAN_WORDS = 3, HOST = 0, ORIGINS = 1 };
 
-/* The folder must be there, and take the file: a long run shall not end in vain. */
+/* Checked before a long run: the directory exists, and the file can be written to it. */
 static ls_status check_folder(const char *path, ls_error *e) {
     char *folder = ls_strdup(path), *slash = strrchr(folder, '/');
     if (slash) slash[slash == folder ? 1 : 0] = 0;
@@ -135,7 +135,7 @@ static int64_t origin_of(const int64_t *all, size_t nwords, int n, int worker, i
     return origin;
 }
 
-/* Of one step, all workers'. */
+/* The spans of all workers in one step. */
 static void add_step(ls_timeline *to, const ls_tracer *t, const int64_t *all, size_t nwords,
                      int step) {
     const ls_plan *p = t->w.plan;

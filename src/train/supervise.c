@@ -150,7 +150,7 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     return ls_snapshot_now(&h->snapshot, &own, ls_store_steps(h->store), steps_p, e);
 }
 
-static void look_at_ranges(ls_host *h) {
+static void check_ranges(ls_host *h) {
     if (h->survival.view.nhosts != 1) return;
     ls_ranges_view v = {.plan = &h->layout.plan,
                         .board = h->survival.board,
@@ -162,7 +162,7 @@ static void look_at_ranges(ls_host *h) {
 static void attend(void *arg) {
     ls_host *h = arg;
     if (h->survival.leads) ls_scale_answer(h);
-    look_at_ranges(h);
+    check_ranges(h);
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_snapshot_prepare(&h->snapshot, &own);
     ls_snapshot_attend(&h->snapshot, &own);

@@ -118,7 +118,7 @@ static inline bool ls_algorithm_has(const ls_algorithm *a, ls_collective what) {
 }
 /* Can the algorithm make this call? */
 bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
-/* What the call takes with n workers; c->hosts is not looked at. */
+/* What the call takes with n workers; c->hosts is ignored. */
 ls_cost ls_algorithm_cost(const ls_algorithm *, const ls_call *, int n);
 /* NULL: there is none of that name. */
 const ls_algorithm *ls_algorithm_named(const char *name);

@@ -1,10 +1,10 @@
 /* environment.c - see environment.h.
  *
  * A table names the variables of each launcher. A step of Slurm's srun can also start programs that
- * speak PMI or PMIx (srun --mpi=pmi2, --mpi=pmix): those variables tell neither the local rank nor
+ * speak PMI or PMIx (srun --mpi=pmi2, --mpi=pmix): those variables give neither the local rank nor
  * an address, so for them the step's own variables are asked as well.
  *
- * This is the only file that asks the environment who we are.
+ * This is the only file that asks the environment for this process's rank.
  */
 #include "net/launch/environment.h"
 
@@ -298,7 +298,7 @@ static bool take_tasks(const char **text, long long *ntasks_p, long long *nnodes
 }
 
 /* SLURM_STEP_TASKS_PER_NODE lists the tasks of each node: "2(x3),1" is 2, 2, 2, 1. Not
- * SLURM_NTASKS_PER_NODE, which is what was asked for: at most so many. */
+ * SLURM_NTASKS_PER_NODE, which is what was asked for: an upper limit. */
 static ls_status read_step_local_size(ls_environment *env, ls_error *e) {
     variable list = find("SLURM_STEP_TASKS_PER_NODE"), node = find("SLURM_NODEID"), none = {0};
     if (!list.value || !node.value) return LS_OK;

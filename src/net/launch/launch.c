@@ -1,4 +1,4 @@
-/* launch.c - see launch.h: workers are started, waited for, told, ended. */
+/* launch.c - see launch.h: workers are started, waited for, signalled, ended. */
 #include "net/launch/launch.h"
 
 #include <errno.h>

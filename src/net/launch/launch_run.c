@@ -13,8 +13,8 @@ typedef struct run {
     const ls_launch_options *o;
     ls_launch *l;
     int interrupts, code;
-    int64_t end_at; /* when those left are told to end, then killed; 0: never */
-    bool told;
+    int64_t end_at; /* when those left get SIGTERM, then SIGKILL; 0: never */
+    bool asked;
     bool killed;    /* the worker that failed first */
     ls_error error; /* of it */
 } run;
@@ -38,8 +38,8 @@ static void note_end(run *r, int rank, int how) {
 
 static void end_rest(run *r) {
     if (!r->end_at || ls_clock_ns() < r->end_at) return;
-    ls_launch_signal_all(r->l, r->told ? SIGKILL : SIGTERM);
-    r->told = true;
+    ls_launch_signal_all(r->l, r->asked ? SIGKILL : SIGTERM);
+    r->asked = true;
     r->end_at = ls_clock_ns() + GRACE_NS;
 }
 
@@ -50,7 +50,7 @@ static void on_signal(run *r, int number) {
     ls_launch_signal_all(r->l, r->interrupts > 1 ? SIGKILL : number);
 }
 
-/* Workers that only say that they lost another know less than who saw it die. */
+/* Workers that only report the loss of another know less than the process that saw it die. */
 static void find_cause(const run *r, ls_error *e) {
     const ls_board *b = r->o->board;
     *e = r->error;

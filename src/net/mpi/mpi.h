@@ -17,7 +17,7 @@
 #include "net/net.h"
 
 /* Collective. which: "openmpi", "mpich", or NULL: the one whose launcher started the program, as
- * the environment tells. LS_EINVAL: there is no such plugin, or this MPI did not start the program.
+ * the environment says. LS_EINVAL: there is no such plugin, or this MPI did not start the program.
  */
 ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *);
 

@@ -428,7 +428,7 @@ static void forget_waiting(transfer **link, const void *owner) {
     }
 }
 
-/* A forgotten receive gets scratch memory, where MPI can still be told. */
+/* A forgotten receive gets scratch memory, where MPI can still be given it. */
 static void cancel_parts(mpi_net *x, transfer *t) {
     t->scratch = ls_mpi_grow(NULL, t->nbytes);
     for (int i = 0; i < x->nactions; i++)
