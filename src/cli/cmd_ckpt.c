@@ -128,8 +128,8 @@ static void print_ledger(const char *run, const ls_ledger *l) {
 /* Logs that the existing lines are correct but some lines are missing. */
 static int not_clean(const char *run, const ls_ledger *l) {
     ls_print(
-        "%s: not clean: %lld of %lld steps have no lines in metrics.jsonl, the first of them %lld "
-        "to %lld: they were lost, and the run went on\n",
+        "%s: not clean: %lld of %lld steps have no lines in metrics.jsonl, the first gap is %lld "
+        "to %lld: the lines were lost, and training went on\n",
         run, (long long)l->missing, (long long)l->steps, (long long)l->gap_from,
         (long long)l->gap_to);
     return CLI_FAILED;

@@ -5,8 +5,8 @@
  * The cache of a head: keys in strips of 16 positions, [strips][D][16], so that scores of 16 keys
  * are chains in the lanes of a vector, read one strip after the other; values [T, D].
  *
- * A token's layers split columns of products, and heads, among threads. What training rounds to 16
- * bits is rounded at the same places: each layer's output.
+ * Threads split the columns of a token's products, and its heads. Decoding rounds to 16 bits at the
+ * same places as training: each layer's output.
  */
 #include "infer/decode.h"
 
@@ -29,7 +29,7 @@ enum { STRIP = 16 };
 /* Floats: one position's buffers, and where the cache and its parts lie. */
 typedef struct places {
     size_t x, h, gamma, beta, wide, att, room, logits, cache; /* wide: qkv [3C] or GELU [4C] */
-    size_t keys, values;                                      /* of a block */
+    size_t keys, values;                                      /* sizes for one block */
     size_t end;
 } places;
 
@@ -79,15 +79,15 @@ typedef struct keep_job {
     const ls_decode *d;
     int64_t block, T;
     ls_attention_seen seen;
-} keep_job;
+} store_job;
 
 /* Value i of the key at position t. */
 static float *key_at(const cache *c, int64_t t, int64_t i) {
     return c->keys + t / STRIP * STRIP * c->D + i * STRIP + t % STRIP;
 }
 
-static void keep_run(void *arg, int thread, int nthreads) {
-    const keep_job *j = arg;
+static void store_run(void *arg, int thread, int nthreads) {
+    const store_job *j = arg;
     int64_t head = 0, end = 0;
     ls_pool_share(j->d->model->config.heads, 1, thread, nthreads, &head, &end);
     for (; head < end; head++) {
@@ -100,23 +100,23 @@ static void keep_run(void *arg, int thread, int nthreads) {
     }
 }
 
-static void keep(void *arg, int layer, int64_t T, const float *saved) {
+static void store(void *arg, int layer, int64_t T, const float *saved) {
     const ls_decode *d = arg;
     if (!is_attention(layer)) return;
-    keep_job j = {d, block_of(layer), T, ls_attention_saw(&d->model->layers[layer], T, saved)};
-    ls_pool_run(d->compute->pool, keep_run, &j);
+    store_job j = {d, block_of(layer), T, ls_attention_saw(&d->model->layers[layer], T, saved)};
+    ls_pool_run(d->compute->pool, store_run, &j);
 }
 
 const float *ls_decode_prompt(ls_decode *d, const uint32_t *tokens, int64_t T) {
     float *rest = (float *)d->memory + places_of(d->model).end;
     ls_infer f = {d->model, d->compute, d->dtype, d->params, rest, 1};
     d->npositions = T;
-    return ls_infer_next_shown(&f, tokens, T, keep, d);
+    return ls_infer_next_shown(&f, tokens, T, store, d);
 }
 
 /* ---- one position ---- */
 
-/* What one token's steps share. */
+/* Shared by the steps of one token. */
 typedef struct step {
     const ls_decode *d;
     const ls_kernels *k;
@@ -136,7 +136,7 @@ static const float *widened(const step *s, const void *p, int64_t n, float *room
     return room;
 }
 
-/* A layer's output has the values of what training keeps. */
+/* Rounds a layer's output as training rounds what it saves. */
 static void round_x(const step *s) {
     ls_dtype type = s->d->dtype;
     if (!ls_dtype_is_half(type)) return;
@@ -163,7 +163,7 @@ static void norm(const step *s, const ls_layer *l) {
     s->k->layernorm(1, s->C, s->x, gamma, beta, s->h, &mean, &rstd);
 }
 
-/* A product, and what follows it for each column. */
+/* A product, and the operation that follows it for each column. */
 typedef struct linear_job {
     const step *s;
     ls_gemv_job g;
@@ -180,7 +180,7 @@ static void linear_run(void *arg, int thread, int nthreads) {
     if (j->then == RESIDUAL) j->s->k->add(end - first, x, y, x);
 }
 
-/* y [N] = x [K] . parameter w + the next, a bias. */
+/* y [N] = x [K] . parameter w + bias, the parameter after w. */
 static linear_job linear_of(const step *s, const ls_layer *l, int w, const float *x, float *y) {
     int64_t N = (int64_t)l->counts[w + 1], K = (int64_t)l->counts[w] / N;
     return (linear_job){.s = s, .g = {s->d->dtype, K, N, x, param(s, l, w), param(s, l, w + 1), y}};
@@ -188,7 +188,8 @@ static linear_job linear_of(const step *s, const ls_layer *l, int w, const float
 
 static void linear(linear_job j) { ls_pool_run(j.s->d->compute->pool, linear_run, &j); }
 
-/* This position's key and value go into the cache; its query sees them and all before. */
+/* Writes this position's key and value into the cache; its query reads them and all earlier
+ * ones. */
 static void head_step(const step *s, int thread, int64_t block, int64_t head) {
     cache c = cache_of(s->d, block, head);
     const float *q = s->wide + head * c.D, *k = q + s->C, *v = k + s->C;

@@ -1,10 +1,10 @@
 /* decode.h - text one token after the other, with the keys and values of all positions retained.
  *
- * A prompt goes through the training layers at once; each further token costs one position, whose
- * time is that of reading the weights and the cache once.
+ * A prompt goes through the training layers at once; each further token costs one position, which
+ * takes the time of reading the weights and the cache once.
  *
- * The promise: the logits have the bits of ls_infer_next() over the whole text. So the cache is
- * f32 in 16 bits, too: attention sees keys and values before training rounds what it saves.
+ * The promise: the logits have the bits of ls_infer_next() over the whole text. So the cache is f32
+ * even with 16-bit types: attention reads keys and values before training rounds what it saves.
  */
 #ifndef LS_INFER_DECODE_H
 #define LS_INFER_DECODE_H
@@ -15,19 +15,19 @@ typedef struct ls_decode {
     const ls_model *model;
     const ls_compute *compute;
     ls_dtype dtype;     /* LS_F32, or 16 bits (mixed.h) */
-    const void *params; /* [nfloats] of it */
-    void *memory;       /* [ls_decode_nbytes] of the caller, aligned to 64 */
-    int64_t npositions; /* in the cache; begins as 0 */
+    const void *params; /* [nfloats] of dtype */
+    void *memory;       /* [ls_decode_nbytes], the caller's, aligned to 64 */
+    int64_t npositions; /* in the cache; initially 0 */
 } ls_decode;
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);
 
-/* Logits [V] are valid until the next call.
+/* The functions return logits [V], valid until the next call.
  *
- * After tokens [T], 1 <= T <= context; what was in the cache is forgotten. */
+ * After tokens [T], 1 <= T <= context; clears the cache first. */
 const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);
 
-/* After one token more; 0 < npositions < context. */
+/* After one more token; 0 < npositions < context. */
 const float *ls_decode_next(ls_decode *, uint32_t token);
 
 /* After text [n], n >= 1, which is that of the latest call and one token more, if there was a call.
@@ -35,7 +35,7 @@ const float *ls_decode_next(ls_decode *, uint32_t token);
  * dropped: the latest context / 2 tokens (at least one) are a new prompt. */
 const float *ls_decode_text(ls_decode *, const uint32_t *text, int64_t n);
 
-/* Bytes that ls_decode_next() would read now, of weights and of the cache. */
+/* Bytes of weights and of the cache that ls_decode_next() would read now. */
 size_t ls_decode_weights_read(const ls_decode *);
 size_t ls_decode_cache_read(const ls_decode *);
 

@@ -13,7 +13,7 @@
 #include "model/table.h"
 #include "storage/checkpoint.h"
 
-enum { EVAL_SAMPLES = 4 }; /* at once */
+enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 
 static ls_status load_weights(ls_trained *t, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(&t->config);
@@ -26,7 +26,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     ls_train_state s = {.model = &t->model, .params = t->params};
     LS_TRY(ls_checkpoint_load(t->path, &s, e));
     LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
-    if (type != LS_F32) /* to what training computes with */
+    if (type != LS_F32) /* convert to the type that training computes with */
         LS_TRY(
             ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
     t->memory_nbytes = ls_infer_nbytes(&t->model, type, EVAL_SAMPLES);
@@ -50,7 +50,7 @@ static ls_status open_trained(ls_trained *t, ls_error *e) {
     return s;
 }
 
-/* What is wrong with a file may come from damage, which is said instead. */
+/* An error in a file may be due to damage: then reports the damage instead. */
 static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
     ls_checkpoint_info i;
     ls_error why = {0};
@@ -78,7 +78,7 @@ void ls_trained_close(ls_trained *t) {
     *t = (ls_trained){0};
 }
 
-/* The caller's function that takes the text. */
+/* The caller's function that receives the text. */
 typedef struct sink {
     const ls_tokenizer *tokenizer;
     ls_write_fn *fn;
@@ -91,7 +91,7 @@ static ls_status emit(const sink *to, uint32_t token, ls_error *e) {
     return to->fn(bytes, nbytes, to->arg, e);
 }
 
-/* text [n + s->ntokens], of which n are there. */
+/* text [n + s->ntokens], of which the first n are set. */
 static ls_status write_tokens(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
                               const sink *to, ls_error *e) {
     ls_dtype type = ls_config_compute(&t->config);

@@ -28,13 +28,13 @@ typedef struct ls_sampling {
     const char *prompt;
     int64_t ntokens;
     uint64_t seed;
-    uint64_t number; /* of the prompt, among several that are given with one seed */
+    uint64_t number; /* the prompt's number, among several with one seed */
     ls_sampler_rule rule;
 } ls_sampling;
 
-/* Calls write() with the prompt's bytes, then with each new token's; ends where it fails. The same
- * text for the same seed and number on any machine and any number of threads. An empty prompt
- * begins from a line end.
+/* Calls write() with the prompt's bytes, then with each new token's; stops when write() fails. The
+ * text is the same for the same seed and number on any machine and any number of threads. An empty
+ * prompt stands for a line end.
  *
  * Keys and values of what the model has seen are retained, so a token costs one position
  * (decode.h). The latest `context` tokens of a prompt count; if the context is full, its older half
@@ -43,8 +43,8 @@ typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_error *);
 
-/* Loss over whole samples of tokens [n]; *v_p as in evaluation.h. `what` names the text in messages.
- */
+/* Loss over the complete samples in tokens [n]; *v_p as in evaluation.h. `what` names the text in
+ * messages. */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *);
 

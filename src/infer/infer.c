@@ -3,7 +3,7 @@
 
 #include "model/mixed.h"
 
-/* Bytes for n samples, at most of any layer. */
+/* Bytes for n samples: the maximum over layers. */
 typedef struct sizes {
     size_t y, saved, work;
 } sizes;
@@ -15,7 +15,7 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
-        if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* logits of a position */
+        if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
         s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
         s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32));
     }
@@ -83,7 +83,7 @@ const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int6
     const char *x = forward(f, &c, last, show, arg);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
-    c.x = x + (size_t)(T - 1) * row; /* the head needs the last position alone */
+    c.x = x + (size_t)(T - 1) * row; /* the head needs only the last position */
     c.T = 1;
     sizes s = sizes_of(f->model, f->dtype, f->n);
     c.y = output_of(f, &s, last);

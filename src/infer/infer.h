@@ -1,4 +1,4 @@
-/* infer.h - forward alone: losses of samples, or the logits that follow a text.
+/* infer.h - forward only: losses of samples, or the logits that follow a text.
  *
  * Uses the training layers, so a sample's loss has the bits that training would give it.
  */
@@ -11,21 +11,22 @@ typedef struct ls_infer {
     const ls_model *model;
     const ls_compute *compute;
     ls_dtype dtype;     /* LS_F32, or 16 bits (mixed.h) */
-    const void *params; /* [nfloats] of it */
-    void *memory;       /* [ls_infer_nbytes] of the caller */
+    const void *params; /* [nfloats] of dtype */
+    void *memory;       /* [ls_infer_nbytes], the caller's */
     int64_t n;          /* samples that the memory is for */
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 
-/* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T the model's
- * context; any n: taken in parts that the memory is for. */
+/* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T is the model's
+ * context. n may be any number: samples are processed in parts that fit the memory. */
 void ls_infer_losses(const ls_infer *, int64_t n, const uint32_t *tokens, double *losses);
 
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 
-/* The same; each layer but the head is shown with what its forward has saved, in f32. */
+/* The same; also calls the function for each layer but the head, with the f32 values that its
+ * forward saved. */
 typedef void ls_infer_show(void *arg, int layer, int64_t T, const float *saved);
 const float *ls_infer_next_shown(const ls_infer *, const uint32_t *tokens, int64_t T,
                                  ls_infer_show *, void *arg);

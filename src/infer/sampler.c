@@ -1,8 +1,8 @@
 /* sampler.c - see sampler.h.
  *
- * Weights are added up from the likeliest token on, so all tokens are sorted: by digits of a key
- * whose order as an integer is that of logits downwards. A vocabulary of 50,257 takes a fraction of
- * the time that comparing would, which was a fifth of a token's.
+ * Weights are summed from the likeliest token on, so all tokens are sorted: by the digits of an
+ * integer key that falls as the logit rises. With a vocabulary of 50,257 this takes a fraction of
+ * the time of a comparison sort, which was a fifth of a token's time.
  */
 #include "infer/sampler.h"
 
@@ -28,7 +28,7 @@ void ls_sampler_free(ls_sampler *s) {
     *s = (ls_sampler){0};
 }
 
-/* The larger x, the smaller; -0 is 0. */
+/* A larger x has a smaller key; -0 is 0. */
 static uint32_t key_of(float x) {
     uint32_t u;
     x = x + 0.0f;
@@ -36,7 +36,7 @@ static uint32_t key_of(float x) {
     return u >> 31 ? u : ~u & 0x7fffffffu;
 }
 
-/* By digits from the last on; each pass keeps the order of equal ones. */
+/* Sorts by digits from the last on; each pass is stable. */
 static void sort(ls_sampler *s) {
     static const uint32_t mask = DIGITS - 1;
     for (int pass = 0; pass < PASSES; pass++) {
@@ -63,7 +63,8 @@ static uint32_t likeliest(const float *logits, size_t V) {
     return (uint32_t)best;
 }
 
-/* How many of the n likeliest make up top_p of their sum, which is set to that of theirs. */
+/* The number of the n likeliest tokens that make up top_p of the sum *sum_p, which is then set to
+ * their own sum. */
 static size_t nucleus(const ls_sampler *s, size_t n, double top_p, double *sum_p) {
     double wanted = top_p * *sum_p, sum = 0;
     if (top_p <= 0 || top_p >= 1) return n;

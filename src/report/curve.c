@@ -21,7 +21,7 @@ static double round_tick(double range, int n) {
     return power * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
 }
 
-/* Not NaN, not infinite, and so small that differences are finite, too. */
+/* Not NaN, not infinite, and small enough that differences are finite, too. */
 static bool is_shown(double v) { return fabs(v) < 1e300; }
 
 static bool point_is_shown(const ls_curve_series *s, size_t i) {
@@ -62,7 +62,7 @@ static frame frame_of(const ls_curve *c, int x_ticks, int y_ticks) {
     return f;
 }
 
-/* What stands beside a tick of the y axis: at most 8 characters, 9 below 1e-99 and from 1e100. */
+/* The label of a tick of the y axis: at most 8 characters, 9 below 1e-99 and from 1e100. */
 static void write_tick(const frame *f, double tick, char text[16]) {
     bool wide = f->decimals > 5 || fabs(f->y0) >= 1e5 || fabs(f->y1) >= 1e5;
     if (fabs(tick) < f->y_tick / 2) tick = 0; /* not -0 */
@@ -243,7 +243,7 @@ static void svg_axes(ls_buf *out, const frame *f) {
     svg_text(out, (LEFT + RIGHT) / 2.0, BOTTOM + 40, "middle", GREY, "step");
 }
 
-/* Many points are thinned: of each stretch the mean is drawn. A point alone becomes a dash. */
+/* Thins many points: draws the mean of each stretch. A single point becomes a dash. */
 static void svg_series(ls_buf *out, const frame *f, const ls_curve_series *s, const char *style) {
     size_t stretch = s->n / MAX_POINTS + 1, ndrawn = 0;
     double x = 0, y = 0;

@@ -1,4 +1,4 @@
-/* evaluation.h - the loss on a text, as people compare it. */
+/* evaluation.h - the loss on a text, in comparable units. */
 #ifndef LS_REPORT_EVALUATION_H
 #define LS_REPORT_EVALUATION_H
 

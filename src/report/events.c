@@ -16,8 +16,8 @@
 struct ls_events {
     char *path;
     FILE *file;
-    bool failed;                  /* a write was lost: the file is not whole */
-    ls_buf event, value, summary; /* messages in the making */
+    bool failed;                  /* a write was lost: the file is incomplete */
+    ls_buf event, value, summary; /* messages under construction */
 };
 
 /* ---- protocol buffers ---- */

@@ -19,9 +19,8 @@
 
 typedef struct ls_events ls_events;
 
-/* Creates events.out.tfevents.<seconds>.<host> in the folder, with .<n> behind it where that
- * exists. One whose first record
- * can't be written, as on a full disk, does not stay. */
+/* Creates events.out.tfevents.<seconds>.<host> in the directory, with the suffix .<n> if that
+ * exists. Removes the file if its first record can't be written, e.g. on a full disk. */
 ls_status ls_events_create(const char *folder, ls_events **ev_p, ls_error *);
 ls_status ls_events_scalar(ls_events *, int64_t step, const char *tag, float value, ls_error *);
 ls_status ls_events_flush(ls_events *, ls_error *);

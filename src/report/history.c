@@ -10,8 +10,7 @@
 #include "base/file.h"
 #include "base/lines.h"
 
-/* An evaluation longer ago is not looked for: its line might be written twice, if it is done again.
- */
+/* Earlier evaluations are not searched for: one that is repeated might get a second line. */
 enum { MOST_LOOKED_AT = 16 << 20, MOST_PARSED = 32 << 20 };
 
 char *ls_metrics_path(const char *run) { return ls_format("%s/metrics.jsonl", run); }
@@ -30,8 +29,8 @@ static ls_json *parse(const ls_line *line, int64_t *step_p) {
 
 typedef struct cut {
     int64_t steps;
-    uint64_t end; /* what is left of the file */
-    bool found;   /* a line that stays */
+    uint64_t end; /* the file is cut here */
+    bool found;   /* a line that is retained */
     ls_logged logged;
 } cut;
 
@@ -47,7 +46,7 @@ static void look(cut *c, const ls_line *line) {
     ls_json_free(j);
 }
 
-/* From the end, until the last step and the last evaluation are known. */
+/* Reads backwards until the last step and the last evaluation are known. */
 static ls_status find_end(const char *path, cut *c, uint64_t *size_p, ls_error *e) {
     ls_lines *l = NULL;
     ls_line line;
@@ -94,7 +93,7 @@ static void add_point(ls_series *s, int64_t step, double value) {
     s->values[s->n++] = value;
 }
 
-/* A picture needs no more points than about MOST_PARSED has; but all evaluations. */
+/* A picture needs all evaluations, but no more steps than about MOST_PARSED bytes hold. */
 static bool is_needed(const ls_line *line, int64_t every) {
     static const char evaluation[] = "\"val_loss\"";
     return line->number % every == 0 ||

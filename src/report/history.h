@@ -15,17 +15,17 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* metrics.jsonl of a run: free() it. */
+/* The path of a run's metrics.jsonl: free() it. */
 char *ls_metrics_path(const char *run);
 
-/* The last steps that have their lines; 0: none. */
+/* The last step and the last evaluation that have lines; 0: none. */
 typedef struct ls_logged {
     int64_t step, evaluation;
 } ls_logged;
 
-/* Before going on from step `steps`: cuts off what a run that was killed wrote beyond it, or half.
- * Looks at the end of the file alone: what is damaged further up stays, and lockstep ckpt ledger
- * finds it. */
+/* Before a run resumes from step `steps`: cuts off the later or partly written lines of a killed
+ * run. Looks only at the end of the file: earlier damage remains, and lockstep ckpt ledger finds
+ * it. */
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *);
 
 /* The losses of metrics.jsonl as two series. A line that is torn, damaged or not ours is passed

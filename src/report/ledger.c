@@ -23,7 +23,7 @@ typedef struct audit {
     ls_error *e;
 } audit;
 
-/* A fault of the line at hand. */
+/* A fault of the current line. */
 #define FAULT(a, fmt, ...)                                                                         \
     ls_fail((a)->e, LS_EINVAL, "%s:%lld: " fmt, (a)->path, (long long)(a)->line, __VA_ARGS__)
 
@@ -113,7 +113,7 @@ static ls_status on_step(audit *a, const ls_json *line, int64_t step) {
     return LS_OK;
 }
 
-/* What the missing steps should have used counts as used. */
+/* The samples that the missing steps should have used count as used. */
 static ls_status on_gap(audit *a, const ls_json *gap, int64_t step) {
     ls_ledger *l = &a->l;
     int64_t from = 0, to = 0, all = a->config->train.steps;
@@ -165,7 +165,8 @@ static ls_status on_line(audit *a, const ls_line *line) {
     if (line->too_long)
         return FAULT(a, "is damaged: a line of more than %d bytes", LS_LONGEST_LINE);
     if (ls_json_parse(line->text, line->nbytes, "the line", &j, &why) != LS_OK) {
-        const char *what = strstr(why.msg, "is not valid JSON"); /* without a line's number in it */
+        const char *what =
+            strstr(why.msg, "is not valid JSON"); /* without the line number within it */
         return FAULT(a, "is damaged: the line %s", what ? what : "is not valid JSON");
     }
     ls_status s = on_object(a, j);
@@ -191,7 +192,7 @@ static ls_status read_lines(audit *a) {
 
 /* ---- the run ---- */
 
-/* Steps up to the newest checkpoint have been made. */
+/* All steps up to the newest checkpoint were run, so they need lines. */
 static ls_status read_all(audit *a, const char *run) {
     char *newest = NULL;
     int64_t step = 0;
@@ -199,7 +200,7 @@ static ls_status read_all(audit *a, const char *run) {
     ls_status s = read_lines(a);
     if (s == LS_OK && a->l.steps < step)
         s = ls_fail(a->e, LS_EINVAL,
-                    "%s: ends with step %lld, but %s is there: the lines of steps %lld to %lld are "
+                    "%s: ends with step %lld, but %s exists: the lines of steps %lld to %lld are "
                     "missing",
                     a->path, (long long)a->l.steps, newest, (long long)a->l.steps + 1,
                     (long long)step);

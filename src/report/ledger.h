@@ -1,8 +1,8 @@
-/* ledger.h - which samples each step of a run has used, held against which it should have.
+/* ledger.h - compares the samples that each step of a run used with those that it should have used.
  *
  * The lines of metrics.jsonl are the ledger: step, epoch, the place of the first sample in the
- * epoch's order, how many, by which view and how many workers. Every line must be one that
- * history.h describes, and the steps up to the newest checkpoint must all be there.
+ * epoch's order, the number of samples, the view and the number of workers. Every line must be one
+ * that history.h describes, and all steps up to the newest checkpoint must have one.
  */
 #ifndef LS_REPORT_LEDGER_H
 #define LS_REPORT_LEDGER_H
@@ -15,17 +15,17 @@ typedef struct ls_ledger {
     int64_t steps;    /* complete */
     int64_t nsamples; /* of an epoch */
     int64_t epochs;   /* complete */
-    int64_t rest;     /* samples of the next one */
-    int64_t changes;  /* of the view */
+    int64_t rest;     /* samples used of the next epoch */
+    int64_t changes;  /* changes of view */
     int64_t least_workers, most_workers;
-    int64_t missing;          /* steps in marked gaps: their lines were lost, the run went on */
+    int64_t missing;          /* steps in marked gaps, whose lines were lost */
     int64_t gap_from, gap_to; /* the first gap */
 } ls_ledger;
 
-/* LS_EINVAL: the first line that is damaged, has values out of range or other samples than it
- * should, or a step that is missing or there twice; or a sample that an epoch used twice or not at
- * all; or the log ends before the newest good checkpoint. The message has the line's number. A last
- * line that is torn counts for nothing. */
+/* LS_EINVAL: a line is damaged, or has values out of range or the wrong samples; a step is missing
+ * or occurs twice; an epoch used a sample twice or not at all; or the log ends before the newest
+ * good checkpoint. The message has the number of the first such line. A torn last line is
+ * ignored. */
 ls_status ls_ledger_check(const char *run, ls_ledger *l_p, ls_error *);
 
 #endif

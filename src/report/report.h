@@ -13,10 +13,10 @@ typedef struct ls_picture {
     bool failed;
 } ls_picture;
 
-/* Draws RUN/loss.svg anew, after an evaluation or (`last`) where a run stops. All of metrics.jsonl
- * is read for it, so after evaluations it takes at most a hundredth of the time, and a second of a
- * time, at a stop five seconds: what would take longer (of some 60,000 or 300,000 steps) is left to
- * the end of the run. A file that can't be written is logged. */
+/* Redraws RUN/loss.svg, after an evaluation or (`last`) when a run stops. This reads all of
+ * metrics.jsonl, so after evaluations it may take at most a hundredth of the time, and one second
+ * at once; at a stop, five seconds. A picture that would take longer (some 60,000 or 300,000 steps)
+ * is left to the end of the run. A failure to write the file is logged. */
 void ls_report_picture(ls_picture *, const char *run, bool last);
 
 /* Writes RUN/loss.svg from RUN/metrics.jsonl and prints the same curve on standard output.

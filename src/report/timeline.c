@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-/* Cut to fit, and not within a character of UTF-8. */
+/* Copies, cut to fit, but not within a UTF-8 character. */
 static void copy_text(char *to, size_t nbytes, const char *from) {
     size_t n = strnlen(from, nbytes);
     if (n == nbytes)

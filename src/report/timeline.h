@@ -1,8 +1,8 @@
 /* timeline.h - when the actions of one or more steps ran on all workers, or are predicted to run.
  *
- * Made of a plan and its spans; it keeps what it needs of the plan, so that it can be read back
- * without it. Written as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing
- * open, or as SVG. Two timelines, of whatever plans, can be compared.
+ * A timeline is made from a plan and its spans; it copies what it needs from the plan, so that it
+ * can be read back without it. It is written as Chrome trace JSON, which Perfetto (ui.perfetto.dev)
+ * and chrome://tracing open, or as SVG. Two timelines can be compared even if their plans differ.
  */
 #ifndef LS_REPORT_TIMELINE_H
 #define LS_REPORT_TIMELINE_H
@@ -34,21 +34,21 @@ typedef struct ls_timeline {
 /* Begins without steps. The timeline does not refer to the plan afterwards. */
 void ls_timeline_open(ls_timeline *, const ls_plan *, const char *label, const char *machine,
                       int64_t first_step);
-/* The next step: spans [n] of all workers. begin_ns: from the beginning of the first. */
+/* Adds the next step: spans [n] of all workers. begin_ns: from the beginning of the first step. */
 void ls_timeline_add(ls_timeline *, const ls_plan *, int64_t begin_ns, const ls_span *spans,
                      size_t n);
 void ls_timeline_free(ls_timeline *);
 
-/* FILE.json or FILE.svg? Says so where it is neither. */
+/* Must be FILE.json or FILE.svg; otherwise LS_EINVAL. */
 ls_status ls_timeline_check_path(const char *path, ls_error *);
-/* By the ending of the path; atomically. */
+/* Writes the format that the path's ending names; atomically. */
 ls_status ls_timeline_write(const ls_timeline *, const char *path, ls_error *);
 
 /* The file's text. */
 void ls_timeline_json(const ls_timeline *, ls_buf *out);
-void ls_timeline_svg(const ls_timeline *, ls_buf *out); /* of one step: the median in length */
+void ls_timeline_svg(const ls_timeline *, ls_buf *out); /* one step, of median length */
 
-/* A JSON file that was written by the above. */
+/* Reads a JSON file that the above wrote. */
 ls_status ls_timeline_read(const char *path, ls_timeline *t_p, ls_error *);
 ls_status ls_timeline_parse(const char *text, size_t nbytes, const char *what, ls_timeline *t_p,
                             ls_error *);
@@ -63,8 +63,8 @@ int64_t ls_timeline_step_ns(const ls_timeline *, int step);
  * free() it. */
 const ls_timeline_event **ls_timeline_sorted(const ls_timeline *, int step, size_t *n_p);
 
-/* What workers did with their time: nanoseconds of a step, mean of workers; of one step, or the
- * mean of all (step -1). */
+/* How workers spent their time: nanoseconds of a step, mean of workers; of one step, or the mean of
+ * all (step -1). */
 typedef struct ls_timeline_times {
     double step;
     double busy[LS_NLANES]; /* something runs in the lane */
@@ -74,7 +74,7 @@ typedef struct ls_timeline_times {
 } ls_timeline_times;
 void ls_timeline_measure(const ls_timeline *, int step, ls_timeline_times *m_p);
 
-/* The two side by side, as text. */
+/* Prints the two timelines side by side, as text. */
 void ls_timeline_diff(const ls_timeline *a, const ls_timeline *b, ls_buf *out);
 
 #endif

@@ -1,7 +1,8 @@
-/* timeline_diff.c - two timelines side by side: where the time of a step goes, and where they part.
+/* timeline_diff.c - two timelines side by side: where the time of a step goes, and where they
+ * differ.
  *
- * Milliseconds of a step, mean of workers and steps, so that unlike numbers of either can be
- * compared. Layers and buckets are compared by name, so that the plans may differ.
+ * Times are milliseconds of a step, mean of workers and steps, so the numbers of either may differ.
+ * Layers and buckets are compared by name, so the plans may differ, too.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -71,7 +72,7 @@ static void print_kinds(const ls_timeline_times *a, const ls_timeline_times *b, 
     }
 }
 
-/* ---- where they part ---- */
+/* ---- where they differ ---- */
 
 static int by_name(const void *a, const void *b) {
     return strcmp(((const part *)a)->name, ((const part *)b)->name);
@@ -83,7 +84,7 @@ static int by_difference(const void *a, const void *b) {
     return dx != dy ? (dx < dy) - (dx > dy) : by_name(a, b);
 }
 
-/* Sums by kind and layer or bucket; the place after the last is of those that have neither. */
+/* Sums by kind and layer or bucket; the last place is for actions that have neither. */
 static size_t add_parts(const ls_timeline *t, int side, part *parts) {
     size_t width = (size_t)(t->nlayers > t->nbuckets ? t->nlayers : t->nbuckets) + 1, n = 0;
     part *table = LS_NEW_ARRAY(part, LS_NACTION_KINDS * width);

@@ -2,8 +2,8 @@
  *
  * The format: "Trace Event Format" of Chromium, a JSON object with traceEvents. Complete events (ph
  * "X"), a process for a worker and a thread for a lane; times in microseconds, written with three
- * decimals, so that nanoseconds come back as they were. What the format has no place for stands in
- * otherData. An event a line: files are large, and compared by people.
+ * decimals, so that nanoseconds come back as they were. Fields that the format lacks are in
+ * otherData. One event per line: files are large, and people compare them.
  *
  * Reading trusts nothing: every number is checked against what otherData says there is.
  */
@@ -115,7 +115,7 @@ typedef struct reader {
 } reader;
 
 static ls_status bad(const reader *r, const char *key) {
-    return ls_fail(r->e, LS_EINVAL, "%s: is no timeline of lockstep: bad otherData.%s", r->what,
+    return ls_fail(r->e, LS_EINVAL, "%s: is not a lockstep timeline: bad otherData.%s", r->what,
                    key);
 }
 
@@ -130,14 +130,14 @@ static bool whole(const ls_json *object, const char *key, int64_t low, int64_t h
            *value_p <= high;
 }
 
-/* What a terminal would not take for a command. */
+/* Has it no characters that a terminal could take for a command? */
 static bool is_printable(const char *s) {
     for (; *s; s++)
         if ((unsigned char)*s < 0x20 || *s == 0x7f) return false;
     return true;
 }
 
-/* Copies a text that is there and fits. */
+/* Copies a text if it exists and fits. */
 static bool text(const ls_json *object, const char *key, char *to, size_t nbytes) {
     const char *s = ls_json_text(ls_json_get(object, key));
     if (!s || strlen(s) >= nbytes || !is_printable(s)) return false;
@@ -211,7 +211,7 @@ static bool read_us(const ls_json *event, const char *key, double low, int64_t *
     return true;
 }
 
-/* A number of the action that not all have: -1 where it is absent. */
+/* A number that not all actions have: -1 if it is absent. */
 static bool optional(const ls_json *args, const char *key, int64_t end, int *value_p) {
     int64_t v = -1;
     if (ls_json_get(args, key) && !whole(args, key, 0, end - 1, &v)) return false;
@@ -257,7 +257,7 @@ static ls_status read_all(reader *r, const ls_json *j) {
     const ls_json *other = ls_json_get(j, "otherData"), *events = ls_json_get(j, "traceEvents");
     if (!ls_json_is_object(other) || !ls_json_is_array(events))
         return ls_fail(r->e, LS_EINVAL,
-                       "%s: is no timeline of lockstep: no otherData, or no traceEvents", r->what);
+                       "%s: is not a lockstep timeline: no otherData, or no traceEvents", r->what);
     LS_TRY(read_other(r, other));
     size_t n = ls_json_count(events);
     r->t->events = LS_NEW_ARRAY(ls_timeline_event, n);

@@ -1,7 +1,8 @@
-/* timeline_measure.c - what workers did with their time.
+/* timeline_measure.c - how workers spent their time.
  *
- * A lane is busy where any of its spans is: spans are merged first, since a file may have such as
- * overlap. Communication is exposed where it is busy and the computing lane of its worker is not.
+ * A lane is busy while any of its spans is: overlapping spans, which a file may have, are merged
+ * first. Communication is exposed while its lane is busy and the computing lane of its worker is
+ * not.
  */
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ const ls_timeline_event **ls_timeline_sorted(const ls_timeline *t, int step, siz
     return list;
 }
 
-/* Times during which a lane is busy: apart from each other, in order. */
+/* Times during which a lane is busy: disjoint and in order. */
 typedef struct busy {
     struct interval {
         int64_t begin, end;

@@ -1,8 +1,8 @@
 /* timeline_svg.c - a step as a picture: a row for each lane of each worker, time to the right.
  *
- * What is neither computing nor communication is the row's own pale grey. Actions too narrow to be
- * seen are drawn together where they stand side by side and are of one kind, so that a file's size
- * has a limit; each rectangle says on a tooltip what it is.
+ * A row is pale grey while its lane is idle. Actions too narrow to be seen are drawn together if
+ * they are adjacent and of one kind, so that a file's size has a limit; each rectangle has a
+ * tooltip that names it.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +28,7 @@ typedef struct picture {
     const ls_timeline *t;
     int step;
     int64_t length_ns;
-    double unit;           /* ns of what the axis counts in */
+    double unit;           /* ns of the axis's unit */
     const char *unit_name; /* "ms" */
     ls_timeline_times times;
     int row, gap;    /* heights: of a lane, between workers */
@@ -108,7 +108,7 @@ static void draw_head(const picture *p) {
     put_label(p, 16, 45, "class=\"g\"", line);
 }
 
-/* The kinds that there are, with their share. Returns where the legend ends. */
+/* The kinds that occur, with their share. Returns where the legend ends. */
 static int draw_legend(const picture *p) {
     double x = 16;
     int y = LEGEND;
@@ -167,7 +167,7 @@ static void draw_rows(const picture *p) {
 
 /* ---- actions ---- */
 
-/* A rectangle in the making: an action, or several that are narrow. */
+/* A rectangle under construction: one action, or several narrow ones. */
 typedef struct block {
     const ls_timeline_event *first;
     int64_t end_ns, busy_ns;

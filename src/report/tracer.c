@@ -1,7 +1,7 @@
 /* tracer.c - see tracer.h.
  *
- * A worker's report is words of 64 bits: its host, its steps' origins, and for each span action,
- * begin and end. Reports differ in length; all are sent at the length of the longest.
+ * A worker's report consists of 64-bit words: its host, its steps' origins, and the action, begin
+ * and end of each span. Reports differ in length; all are sent at the length of the longest.
  */
 #include "report/tracer.h"
 
@@ -123,7 +123,7 @@ static ls_status gather(const ls_tracer *t, int64_t **all_p, size_t *nwords_p, l
     return s;
 }
 
-/* Where a step began on the host of `worker`: when the first of its workers left the barrier. */
+/* When a step began on the host of `worker`: when the first of its workers left the barrier. */
 static int64_t origin_of(const int64_t *all, size_t nwords, int n, int worker, int step) {
     const int64_t *own = all + (size_t)worker * nwords;
     int64_t origin = own[ORIGINS + step];
@@ -158,7 +158,7 @@ static void add_step(ls_timeline *to, const ls_tracer *t, const int64_t *all, si
     free(spans);
 }
 
-/* "AMD EPYC 7B13, 2 cores", and on how many hosts. */
+/* "AMD EPYC 7B13, 2 cores", and the number of hosts. */
 static void name_machine(const int64_t *all, size_t nwords, int n, char *text, size_t nbytes) {
     char line[256], model[96] = "unknown processor";
     FILE *f = fopen("/proc/cpuinfo", "r");
@@ -197,7 +197,7 @@ static ls_status write_timeline(const ls_tracer *t, const int64_t *all, size_t n
     return s;
 }
 
-/* The others wait for worker 0, which writes, without a limit. */
+/* Other workers wait without a limit while worker 0 writes. */
 static ls_status agree_when_written(const ls_traced_workers *w, ls_status own, ls_error *e) {
     ls_group_set_patience(w->group, -1, -1);
     ls_status s = ls_agree(w->group, own, e);

@@ -1,9 +1,9 @@
 /* tracer.h - traces some steps of a run: all workers' spans, brought together on worker 0.
  *
- * Every traced step begins with a barrier. Workers of one host have one clock: what they note is
- * right to the nanosecond between them. Clocks of different hosts have nothing in common; there the
- * moment when the first worker of each host leaves the barrier counts as the same, which is right
- * to about the time that a message takes.
+ * Every traced step begins with a barrier. Workers of one host share a clock, so their times
+ * compare to the nanosecond. Clocks of different hosts are unrelated: the moments when the first
+ * worker of each host leaves the barrier are taken as equal, which is right to about the time of
+ * one message.
  *
  * All functions but ls_tracer_open() and ls_tracer_close() are collective. A tracer that is {0}
  * does nothing.
@@ -16,7 +16,7 @@
 
 enum { LS_TRACE_STEPS = 3, LS_TRACE_MOST_STEPS = 1000 };
 
-/* What is asked for. */
+/* What the user asked for. */
 typedef struct ls_trace_request {
     const char *path; /* FILE.json or FILE.svg; NULL: nothing is traced */
     int64_t steps;    /* how many; 0: LS_TRACE_STEPS */
@@ -40,13 +40,14 @@ typedef struct ls_tracer {
 
 /* Before training: could worker 0 write the file? */
 ls_status ls_tracer_check(const ls_trace_request *, ls_group *, ls_error *);
-/* Steps `first` to `end` are to be run. Those after the first are traced; or the only one. */
+/* The run will execute steps `first` to `end`. Traces steps after the first; or the only one. */
 void ls_tracer_open(ls_tracer *, const ls_trace_request *, const ls_traced_workers *, int64_t first,
                     int64_t end);
-/* Around each step, from 0. After the last that is traced, worker 0 writes the file. */
+/* Called before and after each step, from 0. After the last traced step, worker 0 writes the
+ * file. */
 ls_status ls_tracer_before(ls_tracer *, int64_t step, ls_error *);
 ls_status ls_tracer_after(ls_tracer *, int64_t step, ls_error *);
-/* No step comes any more: writes what there is, if it is not written. */
+/* No more steps follow: writes the steps traced so far, unless the file is written. */
 ls_status ls_tracer_finish(ls_tracer *, ls_error *);
 void ls_tracer_close(ls_tracer *); /* before the executors end */
 

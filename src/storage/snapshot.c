@@ -41,13 +41,13 @@ static bool has_pending(const ls_snapshot_state *s) {
     return is_pending(&m);
 }
 
-/* What the peers do first counts. */
+/* The first value that the peers set counts. */
 static void set_peers(ls_snapshot_state *s, ls_snapshot_peers peers) {
     int silent = LS_PEERS_SILENT;
     atomic_compare_exchange_strong(&s->peers, &silent, (int)peers);
 }
 
-/* Each block is one worker's of these, the first of those that have it. */
+/* The number of workers that write: the first of those that hold a block writes it. */
 static int nwriters(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1; }
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
@@ -57,8 +57,8 @@ bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
 typedef struct writing {
     const ls_snapshot_run *run;
     ls_train_state state;
-    int first, end; /* workers whose blocks are copied; all where end is 0 */
-    ls_best best;   /* as it is after the state's step */
+    int first, end; /* workers whose blocks are copied; end 0: all */
+    ls_best best;   /* as of the state's step */
 } writing;
 
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
@@ -87,7 +87,7 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     return LS_OK;
 }
 
-/* A number that no other attempt has; > 0. */
+/* Draws a number that no other attempt has; > 0. */
 static ls_status draw_attempt(uint32_t *attempt_p, ls_error *e) {
     uint32_t x = 0;
     if (getrandom(&x, sizeof x, 0) != (ssize_t)sizeof x)
@@ -96,7 +96,7 @@ static ls_status draw_attempt(uint32_t *attempt_p, ls_error *e) {
     return LS_OK;
 }
 
-/* Waits until workers, or the process that starts them, have set it. */
+/* Waits until a worker, or the process that starts workers, has set `peers`. */
 static ls_snapshot_peers await_peers(const ls_snapshot_state *s) {
     int peers = LS_PEERS_SILENT;
     while ((peers = atomic_load(&s->peers)) == LS_PEERS_SILENT) usleep(1000);
@@ -172,7 +172,7 @@ static ls_status write_all(const writing *w, ls_error *e) {
     return s;
 }
 
-/* LS_EABORT: another host has failed, or the view has ended, and worker 0's host tells it. */
+/* LS_EABORT: another host has failed, or the view has ended; worker 0's host logs it. */
 static ls_status write_part(const writing *w, ls_error *e) {
     const ls_snapshot_run *r = w->run;
     if (await_peers(r->state) != LS_PEERS_OPENED)
@@ -200,8 +200,8 @@ static ls_status write_copy(const writing *w, ls_error *e) {
     return w->first == 0 ? write_all(w, e) : write_part(w, e);
 }
 
-/* In the writer. An update may wait for the copy, so that is as urgent as the workers; the rest is
- * not. */
+/* The writer's process. An update may wait for the copy, so the copy has the workers' priority; the
+ * rest has a lower one. */
 static _Noreturn void write_beside(const ls_snapshot_run *r, int64_t steps, float *flat) {
     ls_error e = {0};
     writing w = writing_of(r, steps, atomic_load(&r->state->with_others) != 0);
@@ -214,16 +214,16 @@ static _Noreturn void write_beside(const ls_snapshot_run *r, int64_t steps, floa
     _exit(s == LS_OK ? 0 : 1);
 }
 
-/* ---- who starts it ---- */
+/* ---- the process that starts the writer ---- */
 
 static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
     set_mark(r->state, x->steps, good ? LS_SNAPSHOT_WRITTEN : LS_SNAPSHOT_FAILED);
     x->writer = (ls_child){0};
 }
 
-/* Pages that a system has to find, and to clear, take many times as long as the copy itself, and
- * longer still where it gets them from another: so they are touched before the first copy, and
- * kept. What is not copied takes none. */
+/* Allocating and clearing pages takes many times as long as the copy itself, and longer still if
+ * the system must take them from another program. So they are touched before the first copy, and
+ * retained. Parts that are not copied take no pages. */
 static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
     size_t nbytes = 3 * r->plan->c.model->nfloats * sizeof(float);
     if (x->copy) return LS_OK;
@@ -238,7 +238,7 @@ static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error 
     return LS_OK;
 }
 
-/* What others may write meanwhile stays. */
+/* Touches the pages without changing what a writer may have written meanwhile. */
 static void touch(float *p, size_t n) {
     enum { PAGE = 4096 / sizeof(float) };
     for (size_t i = 0; i < n; i += PAGE) atomic_fetch_or((_Atomic uint32_t *)(void *)(p + i), 0);
@@ -273,7 +273,7 @@ static ls_status start_writer(ls_snapshot *x, const ls_snapshot_run *r, ls_error
     pid_t pid = ls_child_start(&x->writer, NULL);
     if (pid == 0) write_beside(r, x->steps, x->copy);
     if (pid > 0) return LS_OK;
-    return ls_fail(e, LS_ENOMEM, "no process to write it: %s", strerror(errno));
+    return ls_fail(e, LS_ENOMEM, "can't start a process to write it: %s", strerror(errno));
 }
 
 static void start(ls_snapshot *x, const ls_snapshot_run *r) {
@@ -284,8 +284,8 @@ static void start(ls_snapshot *x, const ls_snapshot_run *r) {
     finish(x, r, false);
 }
 
-/* While workers wait for the copy, the state is there to be copied again; but the plan by which
- * hosts share it may be another after the view. */
+/* While workers wait for the copy, the state can be copied again; but once the view has ended, the
+ * plan by which hosts share it may differ. */
 static void on_end(ls_snapshot *x, const ls_snapshot_run *r, int how) {
     bool copied = ls_snapshot_is_copied(r->state);
     if (WIFSIGNALED(how) && !copied && !x->given_up && x->tries < MOST_TRIES) {
@@ -316,8 +316,8 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
     start(x, r);
 }
 
-/* Whoever waits for another host goes on. With all parts there it has nobody to wait for: but where
- * workers now read an older checkpoint, it must not be removed as too old. */
+/* Ends a writer's wait for other hosts. If all parts are written, it waits for none; but if workers
+ * now read an older checkpoint, the writer is killed so that it does not remove that as too old. */
 bool ls_snapshot_end_view(ls_snapshot *x, const ls_snapshot_run *r, bool stateless) {
     ls_snapshot_state *s = r->state;
     if (!has_pending(s) || !atomic_load(&s->with_others)) return false;
@@ -376,8 +376,8 @@ bool ls_snapshot_ask(ls_snapshot_state *s, int64_t steps) {
     return true;
 }
 
-/* Nothing is copied while who starts the writer is stopped. Other hosts then go on without this
- * one, and need the folder, whose lock this worker may have: it ends. */
+/* Nothing is copied while the process that starts the writer is stopped. Other hosts then go on
+ * without this one and need the run directory, whose lock this worker may hold: so it exits. */
 static void wait_a_little(int64_t *looked_ns, unsigned us) {
     int64_t now = ls_clock_ns();
     usleep(us);
@@ -438,7 +438,7 @@ void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_
     if (!s || worker != r->first) return;
     if (worker == 0 && asked) words[ATTEMPT] = (int32_t)atomic_load(&s->attempt);
     if (has_pending(s)) words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
-    /* Looked at last, since it is pending before. */
+    /* Read last, since a snapshot is pending before it fails. */
     words[HAS_FAILED] = asked && is_at(s, asked - 1, LS_SNAPSHOT_FAILED);
 }
 

@@ -43,7 +43,8 @@ static const char *const bad[][2] = {
     {"sed -i '5s/\"epoch\": 0/\"epoch\": -1/' $m", "metrics.jsonl:5: step 5 has 16 samples"},
     {"sed -i '5s/\"step\": 5/\"step\": 9223372036854775807/' $m", ":5: has no step from 1 to"},
     {"sed -i '5s/\"step\": 5/\"step\": 0/' $m", "metrics.jsonl:5: has no step from 1 to"},
-    {"sed -i '5s/.*/what is this/' $m", "metrics.jsonl:5: is damaged: the line is not valid JSON: "},
+    {"sed -i '5s/.*/what is this/' $m",
+     "metrics.jsonl:5: is damaged: the line is not valid JSON: "},
     {"sed -i '5s/.*//' $m", "metrics.jsonl:5: is damaged: the line is not valid JSON: "},
     {"sed -i '5s/.*/[5]/' $m", "metrics.jsonl:5: has no step"},
     {"sed -i '5s/\"loss\"/\"lost\"/' $m", ":5: step 5: is neither a step, nor an evaluation"},
@@ -100,7 +101,7 @@ static void test_gaps(void **state) {
     go_on("half", "truncate -s $(($(head -10 $m | wc -c) + 40)) $m",
           "has no lines of steps 11 to 20");
     ledger("half", 1,
-           "not clean: 10 of 30 steps have no lines in metrics.jsonl, the first of them "
+           "not clean: 10 of 30 steps have no lines in metrics.jsonl, the first gap is "
            "11 to 20");
     go_on("torn", "printf '{\"step\": 21, \"lo' >> $m", NULL);
     ledger("torn", 0, ": clean: 30 steps");

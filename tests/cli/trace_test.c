@@ -196,7 +196,7 @@ static void test_diff(void **state) {
     expect("plan --diff @/a.json @/none.json", 1, "none.json");
     expect("plan --diff configs/tiny.yaml @/a.json", 1, "is not valid JSON");
     write_file("other.json", "{\"traceEvents\": []}", 19);
-    expect("plan --diff @/a.json @/other.json", 1, "other.json: is no timeline of lockstep");
+    expect("plan --diff @/a.json @/other.json", 1, "other.json: is not a lockstep timeline");
 }
 
 int main(void) {
