@@ -144,8 +144,8 @@ static void peer_words(words *w, const comparison *c, int peer, const char *prog
 
 /* ---- taking results ---- */
 
-static void fails(measured *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void fails(measured *m, const char *fmt, ...) {
+static void set_failed(measured *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void set_failed(measured *m, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     vsnprintf(m->why, sizeof m->why, fmt, args);
@@ -205,7 +205,7 @@ static void take_output(const comparison *c, measured *m, const ls_buf *out) {
         line = stop + 1;
     }
     for (int i = 0; i < c->o->request.n_sizes; i++) n += taken[i];
-    if (n == 0) fails(m, "it printed no result");
+    if (n == 0) set_failed(m, "it printed no result");
 }
 
 /* Copies the first line with text; after it mpirun prints frames and explanations. */
@@ -226,9 +226,9 @@ static ls_status run_words(const comparison *c, measured *m, words *w, int *code
     if (s == LS_EABORT)
         *code_p = code;
     else if (s != LS_OK)
-        fails(m, "%.200s", e->msg);
+        set_failed(m, "%.200s", e->msg);
     else if (code)
-        fails(m, "exit code %d%s%s", code, *said ? ": " : "", said);
+        set_failed(m, "exit code %d%s%s", code, *said ? ": " : "", said);
     else
         take_output(c, m, &out);
     ls_buf_free(&out);
@@ -257,14 +257,14 @@ static ls_status run_peer(comparison *c, int i, int *code_p, ls_error *e) {
     words w = {.n = 0};
     if (m->failed) return LS_OK;
     if (peer == FLOOR && !floor_can(c->o)) {
-        fails(m, "it measures all_reduce of f32 sum with 2 workers, nothing else");
+        set_failed(m, "it only measures all_reduce of f32 sum with 2 workers");
         return LS_OK;
     }
     char *program =
         ls_format("%s/%s%s", c->folder, peer == FLOOR ? "" : "peer-", cli_peer_names[peer]);
     ls_status s = LS_OK;
     if (access(program, X_OK) != 0)
-        fails(m, "%.180s is not there; `make bench` builds it", program);
+        set_failed(m, "%.180s does not exist; `make bench` builds it", program);
     else {
         peer_words(&w, c, peer, program);
         s = run_words(c, m, &w, code_p, e);
