@@ -117,9 +117,9 @@ def attack_starts(a):
         done = codes.count(0)
         good = all(a.is_sane(c, o) for c, o in ends) and done >= 1 and (done == 1 or resume)
         clean, said = a.clean_ledger(run)
-        kept = not precious or os.path.exists(os.path.join(run, "precious.txt"))
-        a.check(good and clean and kept, "start race %d (resume %s): exit codes %s, ledger %s, stranger's file %s"
-                % (i, resume, codes, said.strip(), "there" if kept else "gone"), output)
+        intact = not precious or os.path.exists(os.path.join(run, "precious.txt"))
+        a.check(good and clean and intact, "start race %d (resume %s): exit codes %s, ledger %s, stranger's file %s"
+                % (i, resume, codes, said.strip(), "there" if intact else "gone"), output)
         shutil.rmtree(run, ignore_errors=True)
 
 
@@ -361,9 +361,9 @@ def attack_files(a):
         ok = a.is_sane(code, output) and not raw
         if not a.check(ok, "%s after %s was damaged: exit code %d%s"
                        % (" ".join(command), name, code, ", raw control characters" if raw else ""), output):
-            keep = a.path("kept-%d" % i)
-            shutil.copytree(run, keep, symlinks=True)
-            print("kept: %s" % keep)
+            saved = a.path("saved-%d" % i)
+            shutil.copytree(run, saved, symlinks=True)
+            print("saved: %s" % saved)
     singles = [(f, ["plan", "configs/tiny.yaml", "-n", "2,4", "--machine"]) for f in glob.glob("configs/machines/*")]
     singles += [(base + ".json", ["plan", "--diff", base + ".json"])]
     singles += [(f, ["plan"]) for f in glob.glob("configs/*.yaml")]

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Configures and builds: the Makefile and all scripts build through this one.
+# Configures and builds: the Makefile and all scripts build with this one.
 #     build.sh PRESET [-DNAME=VALUE...] [TARGET...]
 # PRESET is one of CMakePresets.json; without a TARGET everything is built. On success it prints one line.
-# On failure it prints the words of CMake or of the compiler, and exits with 1.
+# On failure it prints the output of CMake or of the compiler, and exits with 1.
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1
@@ -23,7 +23,7 @@ cmake --preset "$preset" "${settings[@]}" >"$log" || {
     echo "build.sh: $tree can't be configured" >&2
     exit 1
 }
-# Quiet, Ninja prints the output of commands that fail or warn, and nothing else.
+# With --quiet, Ninja prints only the output of commands that fail or warn.
 cmake --build "$tree" --target "$@" -- --quiet >"$log" 2>&1 || {
     cat "$log" >&2
     echo "build.sh: the build of $tree failed" >&2

@@ -1,4 +1,4 @@
-"""c_functions.py - the functions that a C file declares and defines, for the checks. Not a compiler: our style."""
+"""c_functions.py - the functions that a C file declares and defines, for the checks. It relies on our style."""
 import re
 
 SKIPPED = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""", re.S | re.X)
@@ -7,13 +7,13 @@ KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "_Static_assert"
 
 
 def blank(match):
-    """The same number of lines, without the words."""
+    """Replaces a comment or literal by a blank one with the same number of lines."""
     word = match.group()
     return '""' if word[0] == '"' else "' '" if word[0] == "'" else re.sub(r"[^\n]", " ", word)
 
 
 def declarations(text):
-    """(line, text, is it a definition) of each declaration and each head of a definition at file scope."""
+    """Yields (line, text, is it a definition) of each declaration and each head of a definition at file scope."""
     text = SKIPPED.sub(blank, text)
     text = DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
     text = re.sub(r'extern\s+""\s*\{', "", text)
@@ -32,7 +32,7 @@ def declarations(text):
 
 
 def groups(text):
-    """(begin, end) of each outermost pair of parentheses."""
+    """Yields (begin, end) of each outermost pair of parentheses."""
     depth = begin = 0
     for i, c in enumerate(text):
         if c == "(":
@@ -46,7 +46,7 @@ def groups(text):
 
 
 def count(parameters):
-    """How many: commas outside parentheses, and one."""
+    """Returns the number of parameters: commas outside parentheses, and one."""
     depth = commas = 0
     for c in parameters:
         depth += (c == "(") - (c == ")")
@@ -58,7 +58,7 @@ def count(parameters):
 
 
 def function(text):
-    """(name, parameters) of a function's declarator, or None."""
+    """Returns (name, parameters) of a function's declarator, or None."""
     text = re.sub(r"\b(?:__attribute__|_Alignas|__declspec)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", " ", text)
     if "=" in re.sub(r"\(.*\)", "", text, flags=re.S) or re.match(r"\s*typedef\b", text):
         return None
@@ -81,7 +81,7 @@ def function(text):
 
 
 def functions(path):
-    """(line, name, parameters, is it a definition) of each function that a file declares or defines."""
+    """Yields (line, name, parameters, is it a definition) of each function that a file declares or defines."""
     for line, text, is_definition in declarations(path.read_text()):
         found = function(text)
         if found:

@@ -1,18 +1,18 @@
 #!/bin/sh
 # Builds with gcc and clang (warnings are errors), and runs all tests: plain (gcc), with the address and
-# undefined-behaviour sanitizers (clang, which is faster with them and sees more), and, those with threads,
-# with the thread sanitizer (gcc). The closing line counts test functions of cmocka; a program without
-# them, a script and a build count as one each. Each test that is skipped prints why.
+# undefined-behaviour sanitizers (clang, whose sanitizers are faster and find more), and, those with
+# threads, with the thread sanitizer (gcc). The last line counts test functions of cmocka; a program without
+# test functions, a script and a build count as one each. Each skipped test prints its reason.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 log=$(mktemp)
 trap 'rm -f "$log" "$log.counts"' EXIT
 passed=0 failed=0 skipped=0
-# Many tests wait for most of their time, beside those that don't, which count twice (tests/CMakeLists.txt).
+# Many tests mostly wait and run beside those that compute, which count twice (tests/CMakeLists.txt).
 jobs=$(($(nproc) * 2 + 1))
 
-one() { # one NAME COMMAND...: a check that is no ctest
+one() { # one NAME COMMAND...: a check outside ctest
     name=$1
     shift
     if "$@"; then
@@ -27,7 +27,7 @@ build() { # build PRESET [TARGET...]
     echo "== build: $1"
     one "build of $1" scripts/build.sh "$@"
 }
-# suite PRESET [ctest options]: runs and counts.
+# suite PRESET [ctest options]: runs the tests and counts them.
 suite() {
     preset=$1 tree=build/$1
     shift

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the weights of a run with a recorded hash, and fails if they differ.
+# Fails if the weights of a run differ from a recorded hash.
 #     check_bits.sh RUN HASH
 # LOCKSTEP names the program; default: build/lockstep.
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks that the checks can fail: every target of the Makefile in a small project of one file, which is
-# whole, broken, or has a warning of clang alone; and what scripts/check.sh counts.
+# Checks that the checks can fail: every target of the Makefile, in a small project of one file, which is
+# correct, broken, or causes a warning from clang only; and the counts of scripts/check.sh.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MAKELEVEL
@@ -14,7 +14,7 @@ complain() {
     bad=1
 }
 
-# Our own Makefile and what builds and counts; each other script does nothing, and succeeds.
+# Our own Makefile and the scripts that build and count; every other script does nothing and succeeds.
 mkdir "$fake/scripts" "$fake/src"
 cp Makefile CMakePresets.json "$fake"
 for script in scripts/*; do
@@ -43,7 +43,7 @@ set_tests_properties(part/functions PROPERTIES LABELS threads)
 set_tests_properties(part/slow_one PROPERTIES LABELS slow)
 CMAKE
 whole='int main(void) { return 0; }'
-# What a program of cmocka prints: two functions, of which the second is skipped.
+# The output of a cmocka program with two test functions, the second of them skipped.
 functions() { # functions [REASON]
     printf 'cat <<END\n[==========] Running 2 test(s).\n[ RUN      ] test_a\n[       OK ] test_a\n[ RUN      ] test_b\n'
     printf '%s\n[  SKIPPED ] test_b\n[  PASSED  ] 1 test(s).\nEND\n' "${1:+skipped: $1}"
@@ -52,13 +52,13 @@ functions "there is no b" >"$fake/functions.sh"
 echo 'exit 0' >"$fake/program.sh"
 echo 'echo "skipped: a peer: there is none"; exit 77' >"$fake/slow_one.sh"
 
-try() { # try TARGET: its exit code; what it printed is in $fake/out
+try() { # try TARGET: returns its exit code; its output is in $fake/out
     make --no-print-directory -C "$fake" "$1" DESTDIR="$fake/installed" >"$fake/out" 2>&1
 }
 closing() { grep -v '^make: ' "$fake/out" | tail -n 1; }
 closes() { [ "$(closing)" = "$1" ] || complain "the closing line is not '$1'"; }
 
-# A whole project.
+# A correct project.
 echo "$whole" >"$fake/src/one.c"
 try build || complain "make build fails"
 [ "$(wc -l <"$fake/out")" -eq 1 ] || complain "make build prints more than a line"
@@ -66,11 +66,11 @@ try check || complain "make check fails"
 # functions.sh is in three suites, program.sh in two, slow_one.sh in one.
 most=$(closing | sed 's/ passed.*//')
 closes "$most passed, 0 failed, 4 skipped"
-grep -qx 'release: 2 passed, 0 failed, 2 skipped' "$fake/out" || complain "the release suite is counted otherwise"
+grep -qx 'release: 2 passed, 0 failed, 2 skipped' "$fake/out" || complain "the release suite has other counts"
 grep -qx 'skipped: part/functions: test_b: there is no b' "$fake/out" || complain "a skipped function's reason is missing"
 grep -qx 'skipped: part/slow_one: a peer: there is none' "$fake/out" || complain "a skipped program's reason is missing"
 
-# A test that fails, one that ends before its time, and one that is skipped without a reason.
+# A test that fails, one that crashes, and one that is skipped without a reason.
 echo 'exit 1' >"$fake/program.sh"
 try check && complain "make check succeeds with a test that fails"
 closes "$((most - 2)) passed, 2 failed, 4 skipped"
@@ -85,15 +85,15 @@ functions "there is no b" >"$fake/functions.sh"
 
 # A function with too many parameters, and an exception that is not needed.
 echo 'int f(int a, int b, int c, int d, int e, int (*g)(int, int), int h) { return a; }' >"$fake/src/two.c"
-"$fake/scripts/check_parameters.py" >"$fake/out" && complain "7 parameters are not seen"
+"$fake/scripts/check_parameters.py" >"$fake/out" && complain "7 parameters are not detected"
 echo 'f seven are needed' >"$fake/scripts/parameters.txt"
-"$fake/scripts/check_parameters.py" >"$fake/out" || complain "an exception is not one"
+"$fake/scripts/check_parameters.py" >"$fake/out" || complain "an exception is not accepted"
 rm "$fake/src/two.c"
-"$fake/scripts/check_parameters.py" >"$fake/out" && complain "a stale exception is not seen"
+"$fake/scripts/check_parameters.py" >"$fake/out" && complain "a stale exception is not detected"
 rm "$fake/scripts/parameters.txt"
 
-# A room whose README.md is complete, and those that lack a file, name one that is gone, or are too long.
-room() { # room README-LINE...: 0 where check_rooms.py finds nothing
+# A complete README.md of a room, and some that lack a file, name one that does not exist, or are too long.
+room() { # room README-LINE...: succeeds if check_rooms.py does
     mkdir -p "$fake/src/base"
     touch "$fake/src/base/list.c" "$fake/src/base/list.h"
     echo 'base   errors' | tee "$fake/src/rooms.txt" >"$fake/CONTRIBUTING.md"
@@ -101,32 +101,32 @@ room() { # room README-LINE...: 0 where check_rooms.py finds nothing
     scripts/check_rooms.py "$fake" >"$fake/out"
 }
 room 'See `list.[ch]`.' || complain "a complete room fails"
-room 'See list.' && complain "a file that README.md does not name is not seen"
-room 'See `list` and `gone.c`.' && complain "a file that is gone is not seen"
-room '`list`' {1..25} && complain "a long README.md is not seen"
+room 'See list.' && complain "a file that README.md does not name is not detected"
+room 'See `list` and `gone.c`.' && complain "a missing file is not detected"
+room '`list`' {1..25} && complain "a long README.md is not detected"
 room '`list`'
 echo 'base   mistakes' >"$fake/CONTRIBUTING.md"
-scripts/check_rooms.py "$fake" >"$fake/out" && complain "another list in CONTRIBUTING.md is not seen"
+scripts/check_rooms.py "$fake" >"$fake/out" && complain "a different list in CONTRIBUTING.md is not detected"
 rm -r "$fake/src/base" "$fake/src/rooms.txt"
 
-# A tour that names what exists, a function that is gone, and one of another file.
+# A tour that names an existing function, a missing one, a missing file, and none.
 mkdir "$fake/docs"
 tour() { # tour TEXT
     printf '1. %s\n' "$1" >"$fake/docs/tour.md"
     scripts/check_tour.py "$fake" >"$fake/out"
 }
-tour '`main()` in `src/one.c` ends.' || complain "a right tour fails"
-tour '`gone()` in `src/one.c` ends.' && complain "a function that is gone is not seen"
-tour '`main()` in `src/two.c` ends.' && complain "a file that is gone is not seen"
-tour 'It ends.' && complain "a tour without functions is not seen"
+tour '`main()` in `src/one.c` ends.' || complain "a correct tour fails"
+tour '`gone()` in `src/one.c` ends.' && complain "a missing function is not detected"
+tour '`main()` in `src/two.c` ends.' && complain "a missing file is not detected"
+tour 'It ends.' && complain "a tour without functions is not detected"
 
-# A warning of clang alone.
+# A warning from clang only.
 printf '#ifdef __clang__\n#warning of clang alone\n#endif\n%s\n' "$whole" >"$fake/src/one.c"
 try build || complain "make build fails"
 try check && complain "make check succeeds with a warning of clang"
-grep -q 'warning: of clang alone\|error: of clang alone' "$fake/out" || complain "clang's words are missing"
+grep -q 'warning: of clang alone\|error: of clang alone' "$fake/out" || complain "clang's message is missing"
 
-# A file that is broken: each target that builds fails, with the compiler's words.
+# A file that is broken: each target that builds fails, with the compiler's message.
 echo 'int main(void) { return broken; }' >"$fake/src/one.c"
 for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
     case $target in
@@ -136,9 +136,9 @@ for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
     grep -q "error: .*broken" "$fake/out" || complain "make $target does not print the compiler's words"
 done
 try check
-closing | grep -qx '[0-9]* passed, 3 failed, 0 skipped' || complain "not each of three broken builds is counted"
+closing | grep -qx '[0-9]* passed, 3 failed, 0 skipped' || complain "three broken builds are not all counted"
 
-# A library that is missing.
+# A missing library.
 echo "$whole" >"$fake/src/one.c"
 echo 'message(FATAL_ERROR "there is no library b")' >"$fake/broken.cmake"
 try build && complain "make build succeeds without a library"

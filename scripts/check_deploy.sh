@@ -1,13 +1,14 @@
 #!/bin/bash
-# Checks examples/deploy as far as this machine allows: the manifests against Kubernetes' schema, the image by
-# building and running it, and the Job's own command in three pods that are played by namespaces (each with
-# a network card, a hostname and process numbers of its own; two on one node), of which one is killed and one asked to leave. No
-# cluster is needed. What can't be done here is skipped with its reason. Needs root.
+# Checks examples/deploy as far as this machine allows: the manifests against Kubernetes' schema, the image
+# by building and running it, and the Job's own command in three namespaces that stand in for pods (each
+# with its own network card, hostname and process numbers; two on one node), of which one is killed and one
+# gets SIGTERM. No cluster is needed. Checks that are not possible here are skipped with the reason. Needs
+# root.
 set -u
 cd "$(dirname "$0")/.."
 
 lockstep=$PWD/build/lockstep
-faults=$PWD/build/tests/libfaults.so # slows a run down while there is a file RUN.pace (tests/cli/faults.c)
+faults=$PWD/build/tests/libfaults.so # slows a run down while RUN.pace exists (tests/cli/faults.c)
 n=3
 . scripts/netns.sh
 . scripts/runs.sh
@@ -33,7 +34,7 @@ build_image() {
         $podman build -q --isolation=chroot --network=host -f examples/deploy/Dockerfile -t lockstep .
     fi
 }
-# Runs in the image: with an engine, or where containers are not allowed, as a user in its mounted tree.
+# Runs in the image: with an engine, or, if containers are not allowed, as a user in its mounted tree.
 in_image() {
     if docker info >/dev/null 2>&1; then
         docker run --rm --entrypoint sh lockstep -c "$1"
@@ -88,7 +89,7 @@ sh -c "$(sed -n 's/^exec \(lockstep .*\)/\1/p' "$dir/command" | sed "s|lockstep|
 want=$(hash_of "$run")
 run=$dir/runs/mine
 
-# One life of pod I: the program is process 1 of its own numbers.
+# Runs pod I once; the program is process 1 of its namespace.
 pod_life() {
     PATH=$dir/bin:$PATH RANK=$1 WORLD_SIZE=$n MASTER_ADDR=lockstep-0.lockstep MASTER_PORT=29500 LOCKSTEP_KEY=$key \
         LD_PRELOAD=$faults ip netns exec $tag-$1 unshare --mount --uts --pid --ipc --fork --kill-child sh -c '
@@ -96,7 +97,7 @@ pod_life() {
         mount -t tmpfs tmpfs /dev/shm && mount --bind "$2/boot.$3" /proc/sys/kernel/random/boot_id &&
         exec sh -c "$(cat "$2/command")"' sh $1 "$dir" "$(echo $nodes | cut -d' ' -f$(($1 + 1)))"
 }
-# Restarted as Kubernetes would: at once here, a little later there.
+# Restarts a pod as Kubernetes would, but without its delay.
 pod() {
     for life in $(seq 1 20); do
         pod_life $1 >>"$dir/out.pod$1" 2>&1
@@ -106,7 +107,7 @@ pod() {
         sleep 1
     done
 }
-program_of() { # program_of I: the process of pod I, by its environment
+program_of() { # program_of I: prints the process of pod I, found by its environment
     for p in $(pgrep -f "^lockstep train $dir/config"); do
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "RANK=$1" && echo "$p"
     done | tail -n 1

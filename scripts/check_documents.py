@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""check_documents.py LOCKSTEP - what the documents print works, and so do the files that we ship.
+"""check_documents.py LOCKSTEP - checks that the commands in the documents and the shipped files work.
 
-Every command line with lockstep in a code block of the documents is run, in a folder of its own for
-each document, from the top to the bottom. There the shipped configs have their keys and names but a
-model of a few thousand parameters and a few steps, so that the lines need no changes; where one has a
-placeholder (CONFIG), or needs what is not here (other hosts, Slurm, half a minute of measuring), RULES
-says what stands for it. A line that needs more than this machine has is parsed alone: with an option
-that does not exist at its end, lockstep must complain of nothing but that one. Nothing is left out: a
-line that no rule allows to be left is run.
+Every command line with lockstep in a code block of the documents is run, in a directory of its own
+for each document, from the top to the bottom. There the shipped configs have their keys and names but a
+model of a few thousand parameters and a few steps, so that the lines need no changes. If a line has a
+placeholder (CONFIG), or needs something that is missing here (other hosts, Slurm, half a minute of
+measuring), RULES has the replacement. A line that needs more than this machine has is only parsed:
+with a nonexistent option at its end, lockstep must reject only that option. Every other line is run.
 
 The configs and machine files are also planned as they are shipped.
 """
@@ -40,17 +39,17 @@ RULES = [
     (r"--tokens N", lambda s: s.replace("--tokens N", "--tokens 8"), "any number"),
     (r"-n N\b", lambda s: s.replace("-n N", "-n 2"), "any number"),
     (r"--steps N", lambda s: s.replace("--steps N", "--steps 2"), "any number"),
-    (r"8,64,512,4096", lambda s: s.replace("8,64,512,4096", "8,64"), "a minute less of planning"),
+    (r"8,64,512,4096", lambda s: s.replace("8,64,512,4096", "8,64"), "saves a minute of planning"),
     (r"--seeds \d+\.\.\d+", lambda s: re.sub(r"--seeds \S+", "--seeds 1..20", s), "fewer seeds"),
     (r"--seeds SEED", lambda s: s.replace("SEED", "7"), "any seed"),
-    (r"/tmp/", lambda s: s.replace("/tmp/", "tmp/"), "the folder of this check"),
+    (r"/tmp/", lambda s: s.replace("/tmp/", "tmp/"), "the directory of this check"),
     (r"\bsrun\b", lambda s: re.sub(r"\bsrun( -n \d+)?", lambda m: "lockstep run" + (m[1] or " -n 4"), s),
-     "no Slurm here: lockstep run starts as many workers"),
+     "no Slurm here: lockstep run starts the same number of workers"),
     (r"\bmpirun\b", lambda s: s.replace("mpirun", MPIRUN) if MPIRUN else
      s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
     (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
     (r"--listen|--join|--membership", lambda s: "parse " + s, "other hosts"),
-    (r"bench machine", lambda s: "parse " + s, "half a minute, in which nothing else should run"),
+    (r"bench machine", lambda s: "parse " + s, "takes half a minute, in which nothing else should run"),
     (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
     (r"LOCKSTEP_LINKS=", lambda s: s.replace("LOCKSTEP_LINKS=links.yaml ", ""), "not measured here"),
 ]
@@ -61,7 +60,7 @@ START = re.compile(r"(\$ )?(export |for \w+ in |do )?([A-Z_]+=\S+ )*"
 
 
 def commands(path):
-    """The command lines of a document's code blocks: (line number, text)."""
+    """Returns the command lines of a document's code blocks: (line number, text)."""
     lines = open(path, encoding="utf-8").read().split("\n")
     found, i, fenced = [], 0, False
     while i < len(lines):
@@ -83,7 +82,7 @@ def commands(path):
 
 
 def make_scratch():
-    """A folder like the root of a checkout that is built, with small models."""
+    """Makes a directory like the root of a built checkout, with small models."""
     top = tempfile.mkdtemp(prefix="lockstep-documents-")
     for name in ("build/tests", "configs", "bin", "tmp"):
         os.makedirs(os.path.join(top, name))
@@ -116,7 +115,7 @@ def make_scratch():
 def environment(top):
     env = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
     env["PATH"] = os.path.join(top, "bin") + ":" + env["PATH"]
-    env["LOCKSTEP_PLUGINS"] = os.path.join(BUILD, "plugins")  # where an installed one finds its own
+    env["LOCKSTEP_PLUGINS"] = os.path.join(BUILD, "plugins")  # an installed program finds them itself
     return env
 
 
@@ -135,7 +134,7 @@ def parse(top, line):
 
 
 def scale(top, line):
-    """`lockstep scale RUN N` is for a run that trains: one is started for it, and stopped."""
+    """Runs `lockstep scale RUN N` on a training run, which is started for it and then stopped."""
     folder = shlex.split(line)[2]
     shutil.rmtree(os.path.join(top, folder), ignore_errors=True)
     run_ = subprocess.Popen([PROGRAM, "train", "configs/demo.yaml", "-n", "2", "-o", folder, "--set",
@@ -152,7 +151,7 @@ def scale(top, line):
 
 
 def make_base(top, line):
-    """The run whose weights another begins with."""
+    """Makes the run whose weights another run begins with."""
     base = re.search(r"train\.from=(\S+)", line)
     if base and not os.path.exists(os.path.join(top, base[1])):
         run(top, f"lockstep train configs/mine.yaml -n 1 -o {base[1]}")
@@ -188,7 +187,7 @@ def check_document(name):
 
 
 def check_shipped():
-    """Configs and machine files, as they are."""
+    """Plans configs and machine files as they are shipped."""
     failed = checked = 0
     lines = [f"plan {c} -n {n}" for c in sorted(glob.glob("configs/*.yaml", root_dir=ROOT))
              for n in (1, 2, 4)]

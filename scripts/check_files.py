@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reads a run's files with the programs of others: safetensors, tokenizers, TensorBoard.
+"""Reads a run's files with other programs: safetensors, tokenizers, TensorBoard.
 
     check_files.py RUN
 
-Ends with 0 where all of them read what Lockstep wrote, and it is consistent. Needs the Python packages
+Exits with 0 if all of them can read the files and the contents are consistent. Needs the Python packages
 safetensors, tokenizers, tensorboard and numpy (`make check-peers` installs them into a virtual
 environment).
 """

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Short runs of the fuzz targets (tests/fuzz), with clang: the same inputs each time, about 20 s in
-# all. An input that breaks something is left in build/fuzz/found. Longer runs: RUNS=50, the factor.
+# Short runs of the fuzz targets (tests/fuzz), with clang: the same inputs each time, about 20 s in all.
+# Failing inputs are saved in build/fuzz/found. RUNS=50 runs 50 times as many inputs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ trap 'rm -rf "$seeds"' EXIT
 mkdir -p "$build/found"
 passed=0 failed=0
 
-# Inputs to begin with.
+# The initial inputs.
 frame() { # frame KIND NBYTES
     printf '\123\114'"\\$(printf %03o "$1")"'\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
     printf "\\$(printf %03o $(($2 % 256)))\\$(printf %03o $(($2 / 256)))"'\0\0\0\0\0\0'
@@ -35,7 +35,7 @@ for kind in 1 2; do
 done
 { frame 4 536; printf 'AAAAAAAABBBBBBBB'; word 0; word 1; printf 'news%0600d' 0; } >"$seeds/watch/news"
 printf '\026\003\001\000\010\001\000\000\004abcd' >"$seeds/secure/hello"
-for first in 0 1 7; do # JOIN, BEGIN, ENDED, what follows from them
+for first in 0 1 7; do # JOIN, BEGIN, ENDED, and the events that follow
     { printf "\\$(printf %03o $first)"
       for what in 0 4 5 3 2 1 7 6; do printf "\\0\\0\\0\\$(printf %03o $what)"; word 0; word 0; word 0; done; } \
         >"$seeds/views/sequence$first"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fails on an include that points up: a room includes only rooms below it (src/rooms.txt). Fails also
-# on a tie without an include: a struct that is named in one room and defined in a room above it.
-# One is allowed: net/net.h carries the watch of a transport, which it never looks into.
+# Fails on an include that points up: a room includes only rooms below it (src/rooms.txt). Also fails
+# on a dependency without an include: a struct that one room names and a room above it defines.
+# One is allowed: net/net.h holds a transport's watch, whose fields it never reads.
 set -eu
 cd "$(dirname "$0")/.."
 

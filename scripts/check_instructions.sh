@@ -1,11 +1,11 @@
 #!/bin/sh
-# Instructions that a training step of a small GPT takes, counted by callgrind, beside the record in
-# tests/instructions.txt: more than 5 % above it fails, more than 5 % below it is told. Counts, unlike
-# times, are the same on a busy machine; but they weigh a load from memory as much as an addition, so they
-# show added work, not what is slow.
+# Instructions that a training step of a small GPT takes, counted by callgrind, compared with the record in
+# tests/instructions.txt: fails if more than 5 % above it; prints a line if more than 5 % below it. Counts,
+# unlike times, are the same on a busy machine; but they weigh a load from memory as much as an addition, so
+# they show added work, not what is slow.
 #     check_instructions.sh PROGRAM COMPILER BUILD_TYPE
-# A step is what lies between the beginnings of the first and of the second one, so that starting,
-# the last checkpoint and evaluating don't count. One process; zero-3 plays two workers in turns.
+# A step is measured from the beginning of the first to the beginning of the second one, which excludes
+# startup, the last checkpoint and evaluation. One process; for zero-3 it runs two workers alternately.
 # LOCKSTEP_UPDATE=1 writes the record. Exit code 77: skipped, with the reason.
 set -eu
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ count() {
         --set train.eval_samples=1 --set data.val_fraction=0.01 --set optim.warmup=0 \
         --set parallel.threads=1 --set parallel.overlap=off --set parallel.transport=thread \
         "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    [ -f "$work/counts.2" ] && [ ! -f "$work/counts.3" ] || { echo "not two steps were seen" >&2; exit 1; }
+    [ -f "$work/counts.2" ] && [ ! -f "$work/counts.3" ] || { echo "there were not exactly two steps" >&2; exit 1; }
     sed -n 's/^totals: //p' "$work/counts.2"
 }
 
@@ -59,7 +59,7 @@ check() { # check NAME SET...
 }
 
 {
-    echo "Instructions of a training step; scripts/check_instructions.sh says which and how."
+    echo "Instructions of a training step; scripts/check_instructions.sh describes them."
     echo "recorded with: $machine"
 } >"$work/record"
 check f32 -n 1

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Groups over TCP between hosts: four network namespaces, each with a network card of its own on one
-# bridge. A clean run, slow and lossy links, a link that is cut, a connection that is half open: the
-# results are right, or every worker ends with an error that names who is lost. Needs root and the
-# kernel's namespaces; what the kernel can't do is skipped.
+# Groups over TCP between hosts: four network namespaces, each with a network card of its own on one bridge.
+# Tests a clean run, slow and lossy links, a cut link and a half-open connection: either the results are
+# right, or every worker exits with an error that names the lost worker. Needs root and the kernel's
+# namespaces; checks that the kernel does not support are skipped.
 set -u
 cd "$(dirname "$0")/.."
 
 build=${BUILD:-build}
 worker=$build/tests/netns_worker
 n=4
-limit=20 # seconds until all know that one is lost
+limit=20 # seconds until all workers detect that one is lost
 
 if [ ! -x "$worker" ]; then
     echo "hosts: $worker is not built: make build-tests" >&2
@@ -26,7 +26,7 @@ all() { # all COMMAND...: on every host
     for h in 0 1 2 3; do on $h "$@" || return 1; done
 }
 
-start() { # start COMMAND...: as the workers, one a host
+start() { # start COMMAND...: as the workers, one per host
     rm -f "$dir"/out.* "$dir"/pid.* "$dir"/code.*
     for r in 0 1 2 3; do
         (
@@ -40,14 +40,14 @@ start() { # start COMMAND...: as the workers, one a host
     done
 }
 begin() { start "$worker" "$1" "$2"; } # begin ALL-REDUCES PAUSE
-end() { # end SECONDS: waits for all; fails where one still runs
+end() { # end SECONDS: waits for all; fails if one still runs
     left=$(($1 * 10))
     while [ "$(ls "$dir" | grep -c '^code')" -lt $n ]; do
         left=$((left - 1))
         if [ $left -lt 0 ]; then
             kill -9 $(cat "$dir"/pid.*) 2>/dev/null
             wait
-            echo "after $1 s not all have ended" >"$dir/out.limit"
+            echo "some workers still run after $1 s" >"$dir/out.limit"
             return 1
         fi
         sleep 0.1
@@ -72,7 +72,7 @@ begin 50 0
 end 60 && all_well
 result $? "clean links"
 
-# The trainer: the weights that one worker gives.
+# Training gives the weights of one worker.
 lockstep=$build/lockstep
 same_bits() {
     "$lockstep" train configs/tiny.yaml -n 1 -o "$dir/one" >"$dir/out.one" 2>&1 &&
@@ -101,7 +101,7 @@ else
 fi
 all tc qdisc del dev eth0 root 2>/dev/null
 
-# Packets to one's neighbours go to an address that nobody has: nothing arrives, nobody is told.
+# Packets to the neighbours go to an unused hardware address: none arrives, and no error is reported.
 unreachable() { # unreachable HOST OTHERS...
     sender=$1
     shift
@@ -121,7 +121,7 @@ cut() { # cut NAME LOST COMMAND...: in the middle of a run
     end $limit && names "$lost"
     result $? "$name"
 }
-# Neighbours that could not be reached meanwhile are asked for again only after a while.
+# The kernel asks for unreachable neighbours again only after a while.
 heal() { # heal COMMAND...
     "$@"
     all ip neigh flush all 2>/dev/null
@@ -132,7 +132,7 @@ heal ip link set $tag-2 up
 cut "the card of worker 0 is taken down" 0 ip -n $tag-0 link set eth0 down
 heal ip -n $tag-0 link set eth0 up
 
-# Nothing that is sent to one arrives.
+# No packet sent to HOST arrives.
 deaf() { # deaf HOST OTHERS...
     to=$1
     shift
@@ -141,7 +141,7 @@ deaf() { # deaf HOST OTHERS...
 silent() { unreachable 3 0 1 2 && deaf 3 0 1 2; }
 cut "half open: nothing goes to or from worker 3" 3 silent
 reachable
-limit=40 # one side hears the other until that gives it up, and has its own limit then
+limit=40 # one side hears the other until the other gives up; its own limit begins then
 cut "half open: what worker 3 sends is lost" 3 unreachable 3 0 1 2
 reachable
 cut "half open: what is sent to worker 1 is lost" 1 deaf 1 0 2 3

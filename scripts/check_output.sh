@@ -1,10 +1,10 @@
 #!/bin/sh
-# Fails where a file of src/ writes to standard output or error by itself: what people see goes
+# Fails if a file of src/ writes to standard output or error by itself: text for people goes
 # through ls_log() and ls_print(), which escape control characters (src/base/escape.h).
 set -eu
 cd "$(dirname "$0")/.."
 
-# These write texts of their own alone, or what is for programs.
+# These files write only fixed texts, or output for programs.
 allowed='^src/(base/(log|print|mem)|cli/(help|main|cmd_generate)|net/key|net/mpi/plugin|train/worker|cluster/workers)\.c:'
 found=$(grep -rnE '(^|[^a-z_])(v?printf|puts|putchar|perror|v?dprintf) *\(|(fprintf|fputs|fputc|fwrite|putc) *\(.*\b(stdout|stderr)|STD(OUT|ERR)_FILENO, *[a-z]' src --include='*.c' |
     grep -vE "$allowed" | grep -vE 'isatty|ioctl' || [ $? -eq 1 ])

@@ -18,7 +18,7 @@ MOST = 6
 
 
 def functions_of(folder):
-    """(file, line, name, parameters) of each in the files below a folder."""
+    """Yields (file, line, name, parameters) of each function in the files below a directory."""
     for path in sorted(folder.rglob("*.[ch]")):
         for line, name, n, _ in functions(path):
             yield path, line, name, n
@@ -55,7 +55,7 @@ def main():
             bad = True
     for name, number in allowed.items():
         if name not in over:
-            why = "has no more" if name in seen else "is gone"
+            why = "has fewer parameters" if name in seen else "does not exist"
             print(f"{listed.relative_to(root)}:{number}: {name}() {why}: remove the exception")
             bad = True
     if not bad:

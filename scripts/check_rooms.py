@@ -3,9 +3,9 @@
 
     check_rooms.py [ROOT]
 
-A file is named between backquotes: `gemm.c`, or a pair as `gemm` or `gemm.[ch]`; a folder in the room that is
-no room itself by its name: `kernels/`. A file that is named must exist: in the room, below src/, or below the
-root. CONTRIBUTING.md prints the rooms as src/rooms.txt does, in a code block or a table.
+A file is named between backquotes: `gemm.c`, or a pair as `gemm` or `gemm.[ch]`; a subdirectory
+that is no room itself by its name: `kernels/`. Every named file must exist: in the room, below src/, or below
+the root. CONTRIBUTING.md prints the rooms as src/rooms.txt does, in a code block or a table.
 """
 import re
 import sys
@@ -16,7 +16,7 @@ ENDING = re.compile(r"\.(?:\[ch\]|[ch])$")
 
 
 def named(text):
-    """The words between backquotes; of code blocks, too."""
+    """Returns the words between backquotes, including those in code blocks."""
     return {w for quoted in re.findall(r"`([^`\n]+)`", text) for w in re.split(r"[\s,]+", quoted) if w}
 
 
@@ -58,7 +58,7 @@ def main():
     for complaint in bad:
         print(complaint)
     if not bad:
-        print(f"{len(rooms)} rooms, and what is in them")
+        print(f"{len(rooms)} rooms with a README.md that names their files")
     return bool(bad)
 
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Predictions beside measurements: ten configs with 1 and 2 workers, step time and memory. Not a
-# part of `make check`: it measures, for some minutes, each time when nothing else runs
-# (WHAT=cpu: the time of processors instead, for a machine on which something always does).
-# ROUNDS=N rounds, in turns over all configs; the median counts. MACHINE=FILE as `lockstep bench
+# part of `make check`: it takes some minutes, and measures only while the machine is idle
+# (WHAT=cpu: measures processor time instead, for a machine that is never idle).
+# ROUNDS=N: measures all configs N times, and takes medians. MACHINE=FILE as `lockstep bench
 # machine --save` writes it; without it, the machine is measured first.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Runs Lockstep under a real Slurm: a controller and three nodes in network namespaces (scripts/slurm_cluster.sh).
-# srun and sbatch as docs/survival.md prints them, a job that is signalled before its time is up and
-# requeued until all steps are done, scancel, a node that is lost, a job array on one run directory. Each
-# run ends with the weights that one worker makes. Needs root, munge, slurmctld and slurmd.
+# Runs Lockstep under a real Slurm: a controller and three nodes in network namespaces
+# (scripts/slurm_cluster.sh). Tests srun and sbatch as in docs/survival.md, a job that is signalled before
+# its time limit and requeued until all steps are done, scancel, a lost node, and a job array on one run
+# directory. Each run ends with the weights of one worker. Needs root, munge, slurmctld and slurmd.
 set -u
 cd "$(dirname "$0")/.."
 
 lockstep=$PWD/build/lockstep
-faults=$PWD/build/tests/libfaults.so # slows a run down while there is a file RUN.pace (tests/cli/faults.c)
+faults=$PWD/build/tests/libfaults.so # slows a run down while RUN.pace exists (tests/cli/faults.c)
 n=4
 . scripts/netns.sh
 . scripts/runs.sh
@@ -24,7 +24,7 @@ cluster_start || { cp "$dir/why" "$dir/out.start"; result 1 "a cluster starts"; 
 export LOCKSTEP_KEY=$key
 steps=200
 sets="--set train.steps=$steps --set checkpoint.every=20 --set train.eval_every=100"
-train() { # train RUN: the words after srun
+train() { # train RUN: prints the command line after srun
     echo "$lockstep train configs/tiny.yaml $sets -o $1"
 }
 
@@ -32,7 +32,7 @@ $(train "$dir/alone") -n 1 >"$dir/out.alone" 2>&1 || { result 1 "one worker, wit
 want=$(hash_of "$dir/alone")
 echo "weights of one worker: $want"
 
-# The run is complete, with the weights of one worker and each sample once an epoch.
+# The run is complete, with the weights of one worker and each sample once per epoch.
 is_right() { # is_right RUN
     got=$(hash_of "$1")
     [ -n "$want" ] && [ "$got" = "$want" ] && "$lockstep" ckpt ledger "$1" >"$dir/out.ledger" 2>&1 && return 0
@@ -47,7 +47,7 @@ check() { # check NAME RUN
 state_of() { on_cluster squeue -h -j "$1" -o %T 2>/dev/null; }
 has_ended() { [ -z "$(state_of "$1")" ] || [ "$(state_of "$1")" = COMPLETING ]; }
 is_complete() { [ "$(hash_of "$1")" = "$want" ]; }
-slow_from() { echo "$2" >"$1.pace"; } # slow_from RUN STEP: a quarter of a second a step from there on
+slow_from() { echo "$2" >"$1.pace"; } # slow_from RUN STEP: from STEP on, a step takes a quarter of a second
 let_go() { rm -f "$1.pace"; }
 turns_of() { cat "$dir/out.job" 2>/dev/null | grep -c 'going on from'; }
 has_turns() { [ "$(turns_of)" -ge "$1" ]; }
@@ -74,7 +74,7 @@ for layout in "1 1" "2 2" "2 3" "3 3" "1 3"; do
     check "srun with $2 tasks on $1 nodes" "$run"
 done
 
-# ---- sbatch: signalled before its time is up, requeued until all steps are done ----
+# ---- sbatch: signalled before its time limit, requeued until all steps are done ----
 
 # Slurm counts time in whole minutes, and may send the signal up to a minute early.
 steps=1000
@@ -107,7 +107,7 @@ job=$(submit "$run" -N3 -n3)
 await 200 has_ended "$job"
 check "another job goes on from there" "$run"
 
-# ---- a node that is lost ----
+# ---- a lost node ----
 
 run=$dir/lost
 slow_from "$run" 200
@@ -119,7 +119,7 @@ await 120 has_turns 1
 let_go "$run"
 await 200 is_complete "$run"
 check "node$lost is cut off; Slurm requeues the job, which goes on with the other nodes" "$run"
-node_mend "$lost"
+node_restore "$lost"
 await 60 nodes_are_idle 3
 result $? "the node comes back"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The public interface: the shared library shows the functions that include/lockstep declares, and no
+# The public interface: the shared library exports the functions that include/lockstep declares, and no
 # others; src/lockstep.map lists the same. Each header compiles alone, as C11 and as C++17.
 #     check_symbols.sh [BUILD]
 set -eu

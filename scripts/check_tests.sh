@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails where a test is skipped without a reason: skip_because() of tests/test.h prints it, and
-# scripts/count_tests.py counts it. And where a line "ctest: WORD..." is not as tests/CMakeLists.txt reads it.
+# Fails if a test is skipped without a reason: skip_because() of tests/test.h prints it, and
+# scripts/count_tests.py counts it. Also fails if tests/CMakeLists.txt can't read a line "ctest: WORD...".
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,4 +8,4 @@ found=$(grep -rnE '\b(skip|_skip) *\(' tests --include='*.[ch]' | grep -v '^test
 [ -z "$found" ] || { printf '%s\n' "$found" "use skip_because(), which prints the reason" >&2; exit 1; }
 found=$(grep -rn 'ctest:' tests --include='*.[ch]' | grep -vE '_test\.c:[0-9]+:/\* ctest: (no-tsan: )?[^:*]* \*/$' || [ $? -eq 1 ])
 [ -z "$found" ] || { printf '%s\n' "$found" "tests/CMakeLists.txt reads only whole lines of a *_test.c" >&2; exit 1; }
-echo "tests say why they are skipped"
+echo "skipped tests print their reasons"

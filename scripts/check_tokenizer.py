@@ -4,8 +4,8 @@
     check_tokenizer.py TOKENIZER.json TEXT TOKENS [--train]
 
 Loads TOKENIZER.json there, encodes TEXT, and compares each id with the file TOKENS. With --train, also
-trains a tokenizer of the same size on TEXT there, and compares its vocabulary and merges. Ends with 0
-where all is equal, else with a line that says what is not. Needs the Python package `tokenizers`.
+trains a tokenizer of the same size on TEXT there, and compares its vocabulary and merges. Exits with 0
+if all is equal; otherwise prints the first difference. Needs the Python package `tokenizers`.
 """
 import argparse
 import json
@@ -68,7 +68,7 @@ def main():
     ours, vocab, source_bytes = read_tokens(args.tokens)
     tokenizer = Tokenizer.from_file(args.tokenizer)
     if source_bytes != len(text):
-        sys.exit(f"{args.tokens}: is of a text of {source_bytes} bytes, not {len(text)}")
+        sys.exit(f"{args.tokens}: belongs to a text of {source_bytes} bytes, not {len(text)}")
     if vocab != tokenizer.get_vocab_size():
         sys.exit(f"{args.tokens}: vocab {vocab}, not {tokenizer.get_vocab_size()}")
 

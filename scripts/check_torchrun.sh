@@ -1,8 +1,8 @@
 #!/bin/bash
-# Runs Lockstep under PyTorch's torchrun: one node, two nodes with torchrun's rendezvous, and a worker that is
-# killed (torchrun ends all and starts them again, and --resume goes on). Each run ends with the weights
-# that one worker makes. torchrun comes with PyTorch from PyPI (some GB, in build/torch-venv), or is the
-# one beside PYTHON.
+# Runs Lockstep under PyTorch's torchrun: one node, two nodes with torchrun's rendezvous, and a killed
+# worker (torchrun restarts all workers, and --resume continues the run). Each run ends with the weights of
+# one worker. torchrun comes with PyTorch from PyPI (some GB, in build/torch-venv), or is the one beside
+# PYTHON.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -48,7 +48,7 @@ done
 
 run=$dir/two-nodes
 port=$((20000 + RANDOM % 10000))
-node() { # node RANK: two workers, on a host of its own as far as they can see
+node() { # node RANK: two workers, which take themselves to be on a host of their own
     LOCKSTEP_HOST=node-$1 "$torchrun" --nnodes 2 --node-rank $1 --nproc-per-node 2 --rdzv-backend c10d --rdzv-id $port \
         --rdzv-endpoint 127.0.0.1:$port --no-python "$lockstep" $train -o "$run" >"$dir/out.$1" 2>&1
 }

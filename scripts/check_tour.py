@@ -16,7 +16,7 @@ from c_functions import functions  # noqa: E402
 
 
 def stops(text):
-    """(line, text) of each."""
+    """Yields (line, text) of each stop."""
     begin, lines = 1, []
     for number, line in enumerate(text.splitlines(), 1):
         ends = not line.strip() and not (lines and lines[0].startswith("#") and len(lines) == 1)

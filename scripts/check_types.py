@@ -3,7 +3,7 @@
 
     check_types.py [ROOT]
 
-C accepts two meanings of a name as long as no file includes both headers; readers get lost. A
+C accepts two meanings of a name as long as no file includes both headers, but readers are misled. A
 declaration ("typedef struct ls_x ls_x;") defines nothing.
 """
 import re
@@ -19,7 +19,7 @@ POINTER = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*\(")  # to a function
 
 
 def typedef_name(words):
-    """The name that "typedef WORDS;" defines; None where WORDS declare a type only."""
+    """Returns the name that "typedef WORDS;" defines; None if WORDS only declare a type."""
     if DECLARATION.fullmatch(words):
         return None
     pointer = POINTER.search(words)

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""Counts the tests that ctest ran, and prints why some were skipped.
+"""Counts the tests that ctest ran, and prints the reasons of skipped ones.
 
     count_tests.py OUTPUT LastTest.log
 
-OUTPUT is what ctest printed; the log has the output of each test. A test is a test function of cmocka; a
+OUTPUT is the output of ctest; the log has the output of each test. A test is a test function of cmocka; a
 program without any is one test. A program that ends before it has reported a function (a crash, a time
 limit) fails it. A test that is skipped prints "skipped: WHAT: WHY" (skip_because() in tests/test.h); a
-program without test functions may print that of parts of its work, and each counts as skipped. The last
+program without test functions may print such lines for parts of its work; each counts as skipped. The last
 line is "N passed, N failed, N skipped".
 """
 import re
 import sys
 from pathlib import Path
 
-# ctest's own results; the log calls a test "Passed" that was skipped or did not run.
+# ctest's own results; its log reports a test that was skipped or did not run as "Passed".
 ENDED = re.compile(r"^ *\d+/\d+ Test +#\d+: (\S+) \.*(?: +|\*\*\*)(Passed|Skipped|\S+)", re.M)
 BLOCK = re.compile(r"^\d+/\d+ Testing: (\S+)\n(.*?)^<end of output>$", re.M | re.S)
 RESULT = re.compile(r"^\[\s*(RUN|OK|SKIPPED|FAILED|ERROR)\s*\] (\S+)$|^skipped: (.*)$", re.M)
 
 
 def count(words, result):
-    """(passed, failed, reasons of what was skipped, complaints) of one of ctest's tests."""
+    """Returns (passed, failed, reasons of skipped tests, complaints) of one of ctest's tests."""
     passed = failed = functions = 0
     running, reasons, skipped, wrong = None, [], [], []
     for kind, function, reason in RESULT.findall(words):
@@ -32,7 +32,7 @@ def count(words, result):
         elif running == function and kind == "OK":
             passed, running = passed + 1, None
             if reasons:
-                wrong.append(f"{function} passes, and skips a part of itself: {reasons[0]}")
+                wrong.append(f"{function} passes, but skips a part of itself: {reasons[0]}")
         elif running == function and kind == "SKIPPED":
             running = None
             skipped.append(": ".join([function] + reasons[:1]))

@@ -43,7 +43,7 @@ class Metrics:
         while not self.ends:
             try:
                 size = os.path.getsize(self.path)
-                if size < offset:  # the file was truncated: these steps are done again
+                if size < offset:  # the file was truncated: these steps are repeated
                     offset = 0
                 with open(self.path, "rb") as f:
                     f.seek(offset)
@@ -199,7 +199,7 @@ def main():
     for h in hosts:
         try:
             if h.wait(60) != 75:
-                give_up("a host has not stopped as it was told to")
+                give_up("a host did not stop when asked to")
         except subprocess.TimeoutExpired:
             give_up("a host does not stop")
     metrics.ends = True

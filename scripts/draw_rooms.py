@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the rooms of src/ and what each includes, as docs/rooms.svg.
+"""Draws the rooms of src/ and their includes, as docs/rooms.svg.
 
     scripts/draw_rooms.py            writes the picture
-    scripts/draw_rooms.py --check    fails if docs/rooms.svg is not what the includes give
+    scripts/draw_rooms.py --check    fails if docs/rooms.svg does not match the includes
 
 An arrow goes from a room to one that it includes. An arrow that other arrows imply is left out: cli
 includes base, and so does nearly every room below cli. The layout is Sugiyama's: a room's layer is
@@ -22,7 +22,7 @@ BOX_WIDTH, PLACE_WIDTH, GAP = 150, 12, 22
 
 
 def read_rooms():
-    """Returns {room: what it is for}, from the top down."""
+    """Returns {room: its purpose}, from the top down."""
     rooms = {}
     for line in (TOP / "src" / "rooms.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -50,7 +50,7 @@ def read_includes(rooms):
 
 
 def reduce_arrows(rooms, counts):
-    """Leaves out each arrow that a longer way implies."""
+    """Leaves out each arrow that a longer path implies."""
     below = {room: {b for a, b in counts if a == room} for room in rooms}
 
     def reaches(a, b):
@@ -172,8 +172,8 @@ def main():
     picture = draw(read_rooms())
     if sys.argv[1:] == ["--check"]:
         if not PICTURE.exists() or PICTURE.read_text() != picture:
-            sys.exit("docs/rooms.svg is not what the includes give; run scripts/draw_rooms.py")
-        print("docs/rooms.svg is what the includes give")
+            sys.exit("docs/rooms.svg does not match the includes; run scripts/draw_rooms.py")
+        print("docs/rooms.svg matches the includes")
     else:
         PICTURE.write_text(picture)
 

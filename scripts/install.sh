@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that are missing: scripts/install.sh build [check] [netns] [slurm] [demo] [peers] [bench] [kernels]
-# Says which; uses sudo where it is not root.
+# Prints their names; uses sudo if it does not run as root.
 set -eu
 
 packages=
@@ -36,7 +36,7 @@ if [ "$(id -u)" -ne 0 ]; then
     sudo=sudo
 fi
 export DEBIAN_FRONTEND=noninteractive
-# The package lists may be missing or old: they are fetched only where it does not work without.
+# The package lists may be missing or old: they are fetched only if the installation fails without.
 $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
     $sudo apt-get update -qq
     $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null

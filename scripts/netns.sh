@@ -1,5 +1,5 @@
 # netns.sh - $n hosts as network namespaces, each with a network card of its own on one bridge. It is
-# sourced: with `finish` at the end, and `result` for what was tried; they go away with the shell.
+# sourced; call `result` after each check and `finish` at the end. The hosts end with the shell.
 tag=ls$$
 dir=$(mktemp -d)
 passed=0 failed=0 skipped=0
@@ -12,7 +12,7 @@ result() { # result STATUS NAME [why]
     *) failed=$((failed + 1)); echo "failed: $2" >&2; cat "$dir"/out.* >&2 ;;
     esac
 }
-# await SECONDS COMMAND...: until the command succeeds.
+# await SECONDS COMMAND...: waits until the command succeeds.
 await() {
     left=$(($1 * 5))
     shift

@@ -1,17 +1,17 @@
 # slurm_cluster.sh - a Slurm cluster of four hosts: a controller (host 0) and node1 to node3. It is sourced
-# after n=4 and scripts/netns.sh, whose hosts it uses. Each host has a hostname, /etc/hosts, /dev/shm and boot
-# id of its own, so that workers of two nodes are on two machines as far as they can see. The cluster
-# ends with the shell.
+# after n=4 and scripts/netns.sh, whose hosts it uses. Each host has a hostname, /etc/hosts, /dev/shm and
+# boot id of its own, so that workers of two nodes take themselves to be on two machines. The cluster ends
+# with the shell.
 #
 #   cluster_start        starts munged, slurmctld and three slurmd; fails, with the reason in $dir/why
 #   on_cluster COMMAND   runs a command on the controller, e.g. sbatch
 #   node_start I         starts slurmd of node I (again)
-#   node_cut I, node_mend I   the link of node I
+#   node_cut I, node_restore I   takes the link of node I down, and up again
 cluster=$dir/slurm
 
 write_configuration() {
     mkdir -p "$cluster/state" "$cluster/munge" || return 1
-    # munged trusts only folders that nobody else can write to.
+    # munged trusts only directories that other users can't write to.
     chmod 755 "$dir" "$cluster" "$cluster/munge"
     dd if=/dev/urandom of="$cluster/munge.key" bs=128 count=1 2>/dev/null
     chmod 400 "$cluster/munge.key"
@@ -66,9 +66,9 @@ node_start() {
     echo $! >"$dir/pid.node$1"
 }
 node_cut() { ip link set $tag-$1 down; }
-node_mend() { ip link set $tag-$1 up; }
+node_restore() { ip link set $tag-$1 up; }
 
-# Runs where the controller is, in the folder of the project, which all nodes share.
+# Runs a command on the controller's host, in the project's directory, which all nodes share.
 on_cluster() {
     SLURM_CONF=$cluster/slurm.conf ip netns exec $tag-0 "$@"
 }
