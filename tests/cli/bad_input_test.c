@@ -1,4 +1,4 @@
-/* bad_input_test.c - whatever a user gets wrong: one clear line, an exit code, and nothing lost. */
+/* bad_input_test.c - user errors: each gives one clear line and an exit code, and loses nothing. */
 #include "cli/program.h"
 
 static const char *const TINY = "configs/tiny.yaml";
@@ -49,7 +49,7 @@ static void test_config(void **state) {
     assert_false(file_exists("bad"));
 }
 
-/* What is not near suggests nothing; names of other systems suggest ours. */
+/* Distant words get no suggestion; names from other systems suggest ours. */
 static void test_suggestions(void **state) {
     (void)state;
     static const char *const keys[][2] = {
@@ -78,7 +78,7 @@ static void test_suggestions(void **state) {
     expect("plan configs/tiny.yaml --set x=1", 1, "unknown key 'x'; 'lockstep help config'");
 }
 
-/* A text where its config should stand. */
+/* A text file in place of a config. */
 static void test_text_as_config(void **state) {
     (void)state;
     static const char hint[] = "; a config is a YAML file; a text belongs in its key data.path";
@@ -95,7 +95,7 @@ static void test_text_as_config(void **state) {
     assert_false(file_exists("bad"));
 }
 
-/* Each key is looked up once: with the sanitizer's allocator, too, this is answered at once. */
+/* Each key is looked up once, so that this is fast with the sanitizer's allocator, too. */
 static void test_many_keys(void **state) {
     (void)state;
     ls_buf text = {0};
@@ -213,7 +213,7 @@ static void test_run_folder(void **state) {
     expect("eval @", 1, "neither a run nor a complete checkpoint");
 }
 
-/* Damages one file of the newest checkpoint of @/good by `change`, expects `says`, and mends it. */
+/* Damages one file of the newest checkpoint in a copy of @/good by `change`, and expects `says`. */
 static void damage_fails(const char *file, const char *change, const char *says) {
     char command[512];
     snprintf(command, sizeof command,
@@ -280,7 +280,7 @@ static void test_full_disk(void **state) {
     assert_false(file_exists("more/checkpoints/step-20"));
 }
 
-/* Before anything is made, with what takes most: more than any machine has. */
+/* Refused before anything is made, with the largest items: more memory than any machine has. */
 static void test_too_large(void **state) {
     (void)state;
     expect("train configs/tiny.yaml -n 2 -o @/large --set train.virtual_workers=2 "

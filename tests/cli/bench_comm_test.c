@@ -26,7 +26,7 @@ static double number_of(const ls_json *j, const char *key) {
     return value;
 }
 
-/* Runs it with --json: each line must be right; returns how many there are. */
+/* Runs it with --json and checks each line; returns their number. */
 static int lines_of(const char *options) {
     char line[512], *output = NULL;
     snprintf(line, sizeof line, "bench comm --json %s", options);
@@ -48,7 +48,7 @@ static int lines_of(const char *options) {
     return n;
 }
 
-/* Both places where there are both; a barrier has one line. */
+/* A line for each possible place; a barrier has one line. */
 static int lines_expected(const char *op) {
     if (strcmp(op, "barrier") == 0) return 1;
     static const char one_place[] = "broadcast gather scatter gather_v scatter_v all_to_all_v";
@@ -78,7 +78,8 @@ static void test_dtypes_and_redops(void **state) {
     for (int d = 0; d < 13; d++)
         for (int r = 0; r < 11; r++) {
             bool logical = r >= 5 && r < 8;
-            if (d == 12 ? !logical : r == 1 ? d > 3 : r > 4 && d < 4) continue; /* there is none */
+            if (d == 12 ? !logical : r == 1 ? d > 3 : r > 4 && d < 4)
+                continue; /* this combination does not exist */
             snprintf(options, sizeof options,
                      "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100",
                      dtypes[d], redops[r]);
@@ -106,7 +107,7 @@ static void test_algorithm_and_place(void **state) {
            "of 3 workers: forced: ring, ");
 }
 
-/* Every operation over tcp, by every algorithm that does it; a line for each of them. */
+/* Every operation over tcp, with every algorithm that supports it: a line for each. */
 static void test_all_algorithms(void **state) {
     (void)state;
     /* of 3 workers: all_reduce has 8, reduce_scatter 3 ... */
@@ -124,7 +125,7 @@ static void test_all_algorithms(void **state) {
     expect("bench comm -n 2 --algorithm shared --rounds 2 --sizes 8", 0, "  shared memory");
 }
 
-/* What is chosen, and why; measured links, and those of a file. */
+/* The chosen algorithm and the reason; measured links, and links from a file. */
 static void test_links(void **state) {
     (void)state;
     char line[512], path[128];
@@ -166,7 +167,7 @@ static void test_table(void **state) {
     expect("bench comm -n 2 --rounds 5 --sizes 8 --op all_to_all_v", 0, "N/A");
 }
 
-/* Beside processes of its own that compute; they end with it. */
+/* Measures beside processes of its own that compute; they end with it. */
 static void test_busy(void **state) {
     (void)state;
     expect("bench comm -n 2 --rounds 2 --sizes 8 --busy 1", 0, "# beside 1 busy process\n");
@@ -177,7 +178,7 @@ static void test_busy(void **state) {
            "--busy: bench must start the workers itself");
 }
 
-/* Started by another command, it is one of its workers. */
+/* Started by a launcher, the command is one of its workers. */
 static void test_under_run(void **state) {
     (void)state;
     static const char start[] = "run -n 2 " LOCKSTEP_PROGRAM " bench comm --rounds 5";
@@ -192,7 +193,7 @@ static void test_under_run(void **state) {
     expect(line, 1, "in the arena");
 }
 
-/* One line, with the exit code. */
+/* Expects one line and the exit code. */
 static void refuses(const char *options, int code, const char *says) {
     char line[512], *output = NULL;
     snprintf(line, sizeof line, "bench %s", options);
@@ -254,7 +255,7 @@ static void peer_make(const char *name, const char *script) {
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-/* Runs the copy; its output, free() it. */
+/* Runs the copy; returns its output: free() it. */
 static char *compare(const char *options, int code) {
     char command[1024];
     char *output = calloc(1, MAX_OUTPUT + 1);
@@ -290,8 +291,7 @@ static void test_missing_peers(void **state) {
     assert_says(compare("--sizes 8 --vs floor --place in", 2), "--place");
 }
 
-/* A peer twice as fast as any, of which the second size is missing, and other lines are not its
- * result. */
+/* A fast peer that has no result for the second size, and prints lines that are not results. */
 static void test_join(void **state) {
     (void)state;
     peer_make("peer-gloo",
@@ -339,7 +339,7 @@ static void test_failing_peer(void **state) {
     assert_says(compare("--sizes 8 --vs gloo --json", 0), "\"failed\": \"exit code 3: no luck");
 }
 
-/* SIGTERM to the program ends its peer's whole family, at once. */
+/* SIGTERM to the program ends its peer and the peer's children at once. */
 static void test_interrupted(void **state) {
     (void)state;
     char command[512];

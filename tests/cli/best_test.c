@@ -1,5 +1,5 @@
-/* best_test.c - the best checkpoint by validation loss is kept (checkpoint.best), and a run ends
- * where that falls no more (train.patience).
+/* best_test.c - the best checkpoint by validation loss is retained (checkpoint.best), and a run
+ * ends when that loss stops falling (train.patience).
  */
 #include "cli/hosts.h"
 
@@ -10,7 +10,7 @@
     "--set survival.balance=off " SMALLER
 #define ENDS "--set train.steps=1000 --set train.patience=2 " OVERFIT
 
-/* Of a run's metrics.jsonl the lowest loss before `steps`, and its step. */
+/* Returns the step with the lowest validation loss before `steps` in a run's metrics.jsonl. */
 static int lowest_of(const char *run, int steps, double *loss_p) {
     char path[256], line[1024];
     int step = 0, best = 0;
@@ -50,7 +50,7 @@ static double loss_in_manifest(const char *run, const char *link) {
     return strtod(at + 13, NULL);
 }
 
-/* Of steps 1 to `steps` these two have checkpoints. */
+/* Checks that of the steps 1 to `steps`, only a and b have checkpoints. */
 static void only_these(const char *run, int a, int b, int steps) {
     char path[128];
     for (int step = 1; step <= steps; step++) {
@@ -59,7 +59,7 @@ static void only_these(const char *run, int a, int b, int steps) {
     }
 }
 
-static void test_keeps(void **state) {
+static void test_best_retained(void **state) {
     char with[256], without[256];
     double loss = 0, got = 0;
     (void)state;
@@ -128,7 +128,7 @@ static void test_ends(void **state) {
     }
 }
 
-/* Hosts that write a checkpoint together, each its part. */
+/* Hosts that write a checkpoint together, one part each. */
 static void test_hosts(void **state) {
     char line[768];
     int port = free_port();
@@ -180,8 +180,8 @@ static void wait_for_evaluation(const char *run, int step) {
     assert_true(found);
 }
 
-/* Begun: the best is found, the first of the two evaluations after it is done, and steps are slow.
- */
+/* Starts a run and waits until the first of two evaluations after the best one; from there on it is
+ * slow. */
 static program begin(const char *run, const char *layout) {
     char line[768];
     pace(run, best_step + 10);
@@ -230,7 +230,7 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keeps),         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_best_retained), cmocka_unit_test(test_ends),
         cmocka_unit_test(test_hosts),         cmocka_unit_test(test_complete),
         cmocka_unit_test(test_worker_killed), cmocka_unit_test(test_all_killed),
         cmocka_unit_test(test_errors)};

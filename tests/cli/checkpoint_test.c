@@ -1,5 +1,5 @@
-/* checkpoint_test.c - checkpoints that are damaged in any of their files, or whose manifest does
- * not vouch for all of them: every reader refuses them, and names an older one that is good.
+/* checkpoint_test.c - checkpoints with a damaged file, or with a manifest that does not cover
+ * all files: every reader refuses them, and names an older one that is intact.
  */
 #include "cli/program.h"
 
@@ -7,7 +7,7 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set checkpoint.every=20 --set log.every=1000 "
                             "--set train.eval_every=0%s";
 
-/* In python, in the checkpoint's directory; m is its manifest, which is written back. */
+/* Python code, run in the checkpoint's directory; m is its manifest, which is written back. */
 static const char PYTHON[] =
     "cd %s/%s/checkpoints/step-40 && python3 -c '\n"
     "import json, struct\n"
@@ -84,13 +84,13 @@ static void test_readers(void **state) {
             free(output);
         }
     }
-    for (int k = 0; k < NREADERS; k++) { /* what is named is good */
+    for (int k = 0; k < NREADERS; k++) { /* the named checkpoint is intact */
         snprintf(line, sizeof line, readers[k], k == 0 ? "base" : "bad/checkpoints/step-20");
         expect(line, 0, NULL);
     }
 }
 
-/* None is named where none is good. */
+/* No checkpoint is named if none is intact. */
 static void test_none_older(void **state) {
     (void)state;
     char *output = NULL;

@@ -1,4 +1,4 @@
-/* commands_test.c - what the commands print and leave behind. */
+/* commands_test.c - output and files of the commands. */
 #include "base/json.h"
 #include "cli/program.h"
 
@@ -37,7 +37,7 @@ static void test_run(void **state) {
     expect("ckpt verify @/run/checkpoints/latest", 0, "good: step 50");
     expect("eval @/run", 0, "bigram");
     expect("eval @/run/checkpoints/step-50 --data README.md", 0, "bits/byte");
-    /* the resolved config stands for itself */
+    /* the resolved config is itself a valid config */
     expect("train @/run/config.yaml -n 3 -o @/again", 0, NULL);
     char *a = NULL, *b = NULL;
     assert_int_equal(run_program("ckpt hash @/run", &a), 0);
@@ -49,8 +49,7 @@ static void test_run(void **state) {
     free(b);
 }
 
-/* More threads than any machine at hand has cores: said once, and no wait for one another's
- * spinning. */
+/* More threads than the machine has cores: logged once, and threads do not spin while they wait. */
 static void test_crowd(void **state) {
     (void)state;
     char *output = NULL;
@@ -84,7 +83,7 @@ static void test_generate(void **state) {
     expect("generate @/run --tokens 100", 0, NULL); /* three times the context */
 }
 
-/* A text for each line; the first is that of --prompt. */
+/* One text per line; the first equals that of --prompt. */
 static void test_prompts(void **state) {
     static const char prompts[] = "License\n\nThe \xc3\xa4\nYou";
     static const char how[] = "--tokens 9 --seed 7 --top-p 0.6";
@@ -126,7 +125,7 @@ static void test_prompts(void **state) {
 static void test_plan(void **state) {
     (void)state;
     expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
-    assert_int_equal(setenv("WORLD_SIZE", "2", 1), 0); /* of a launcher, which a plan needs not */
+    assert_int_equal(setenv("WORLD_SIZE", "2", 1), 0); /* set by a launcher; a plan ignores it */
     expect("plan configs/tiny.yaml -n 3", 0, "3 workers, 8 virtual workers");
     assert_int_equal(unsetenv("WORLD_SIZE"), 0);
     expect("plan configs/tiny.yaml -n 1 --set train.virtual_workers=1 --set train.batch=1", 0,

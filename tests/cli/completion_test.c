@@ -1,8 +1,8 @@
 /* completion_test.c - the completion for bash, as bash makes it. */
 #include "cli/program.h"
 
-/* The script's answer for these words, the last of which is being typed: the words of COMPREPLY,
- * each with a space behind it. */
+/* Returns the words of COMPREPLY, each followed by a space, for these words, of which the last is
+ * being typed. */
 static char *complete(const char *words) {
     static const char script[] =
         "cd '%s' && eval \"$('%s' help --bash)\" && COMP_WORDS=(lockstep %s) && "
@@ -37,7 +37,7 @@ static void gives(const char *words, const char *want) {
     free(got);
 }
 
-/* Among others. */
+/* Checks that `word` is one of the completions. */
 static void offers(const char *words, const char *word) {
     char *got = complete(words), list[16384], spaced[128];
     snprintf(list, sizeof list, " %s", got);

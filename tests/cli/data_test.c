@@ -1,7 +1,7 @@
-/* data_test.c - what a run is trained on: tokens that are overwritten, cut short or exchanged while
- * it trains or between its parts are found before a step is made of them, by name; nothing that
- * was made of them is saved; and when the file is back, the run goes on to the bits of one in
- * peace.
+/* data_test.c - the data of a run: tokens that are overwritten, cut short or replaced while it
+ * trains or between its parts are detected, and their file named, before a step uses them; no
+ * result of them is saved; and when the file is restored, the run continues to the bits of an
+ * undisturbed one.
  */
 #include "cli/program.h"
 
@@ -10,7 +10,7 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set train.eval_every=0 --set survival.balance=off%s";
 static const char THREADS[] = " --set parallel.transport=thread";
 
-static char peace[256]; /* what `ckpt hash` says */
+static char peace[256]; /* output of `ckpt hash` for the undisturbed run */
 
 static void train(const char *run, const char *more, int code, const char *says) {
     char line[512];
@@ -18,7 +18,7 @@ static void train(const char *run, const char *more, int code, const char *says)
     expect(line, code, says);
 }
 
-/* The run in peace, and one on another text, of which the tokens are as valid. */
+/* Makes the undisturbed run, and one on another text, whose tokens are valid, too. */
 static int make_runs(void **state) {
     if (folder_make(state) != 0) return -1;
     train("peace", "", 0, NULL);
@@ -38,7 +38,7 @@ static void has_bits_of_peace(const char *run) {
     expect(line, 0, ": clean: 60 steps");
 }
 
-/* Step 20 has its checkpoint then, and all that is done after it. */
+/* By then, the checkpoint of step 20 is complete. */
 static void wait_for_step_21(const char *run) {
     char path[128];
     ls_buf text = {0};
@@ -53,8 +53,8 @@ static void wait_for_step_21(const char *run) {
     ls_buf_free(&text);
 }
 
-/* After step 21 of a run that is slow from there on, `harm` is done: it ends with an error that
- * says `says`. */
+/* Runs `harm` after step 21 of a run that is slow from there on: it ends with an error that
+ * contains `says`. */
 static void harmed(const char *run, const char *more, const char *harm, const char *says) {
     char line[512], *output = NULL;
     pace(run, 20);
@@ -71,7 +71,7 @@ static void harmed(const char *run, const char *more, const char *harm, const ch
     free(output);
 }
 
-/* All that it has saved was made of the right tokens, and with them it goes on. */
+/* All saved state comes from the right tokens, with which the run continues. */
 static void goes_on(const char *run, const char *more) {
     char args[128];
     shell_of_run(run, "cp saved.bin $r/tokens.bin");
@@ -96,7 +96,7 @@ static void test_bad_ids(void **state) {
     goes_on("ids-zero", "");
 }
 
-/* Valid ids, a valid file; it may be found at a step or at a checkpoint. */
+/* Valid ids in a valid file; detected at a step or at a checkpoint. */
 static void test_other_ids(void **state) {
     (void)state;
     harmed("other", "", "cat another/tokens.bin > $r/tokens.bin", "tokens.bin: ");
@@ -117,7 +117,7 @@ static void test_cut_short(void **state) {
     goes_on("short", "");
 }
 
-/* The end of the text is read by evaluations alone. */
+/* Only evaluations read the end of the text. */
 static void test_validation_part(void **state) {
     (void)state;
     harmed("val", " --set checkpoint.every=20",
@@ -128,7 +128,7 @@ static void test_validation_part(void **state) {
     goes_on("val", "");
 }
 
-/* A worker that comes in place of another reads the file anew. */
+/* A worker that replaces another reads the file again. */
 static void test_killed_and_exchanged(void **state) {
     (void)state;
     char line[512], *output = NULL;
@@ -182,7 +182,7 @@ static void test_old_run(void **state) {
     train("old", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
 }
 
-/* ---- what is deleted ---- */
+/* ---- deleted files ---- */
 
 static void restored(const char *run, const char *harm, const char *more, const char *says) {
     char args[300];
@@ -210,7 +210,7 @@ static void test_deleted(void **state) {
     has_bits_of_peace("old-deleted");
 }
 
-/* Another text does not make the tokens again; the messages say what does. */
+/* The tokens are not made again from another text; the messages name the right source. */
 static void test_deleted_and_text_changed(void **state) {
     (void)state;
     static const char how[] = "put one of them back, or name the text with --set data.path=FILE";
@@ -232,7 +232,7 @@ static void test_deleted_and_text_changed(void **state) {
     has_bits_of_peace("old-changed");
 }
 
-/* Worker 0 is lost, too: who takes its place makes them again. */
+/* Worker 0 is lost, too: its replacement makes the tokens again. */
 static void test_deleted_and_killed(void **state) {
     (void)state;
     char line[512], *output = NULL;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Returns the command's exit status, and what it has printed in `out`. */
+/* Returns the command's exit status, and its output in `out`. */
 static int run_command(const char *command, char *out, size_t nbytes) {
     char both[1100];
     snprintf(both, sizeof both, "{ %s; } 2>&1", command);

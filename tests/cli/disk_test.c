@@ -1,9 +1,9 @@
-/* disk_test.c - disks that fail while a run trains, checkpoints that are torn, folders that are
- * taken away: training goes on, or ends with the last good checkpoint intact, and the run that goes
- * on from there has the bits of a run in peace.
+/* disk_test.c - disks that fail while a run trains, torn checkpoints, removed directories:
+ * training continues, or ends with the last good checkpoint intact, and the run that continues from
+ * there has the bits of an undisturbed run.
  *
- * All runs go on from one of 10 steps. After 30 a checkpoint is written beside training, after 60
- * the last one.
+ * All runs continue from one of 10 steps. After 30 a checkpoint is written beside training, after
+ * 60 the last one.
  */
 /* ctest: slow busy seconds=25 timeout=900 */
 #include "cli/program.h"
@@ -13,7 +13,7 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set train.eval_every=0 --set survival.balance=off%s";
 static const char THREADS[] = " --set parallel.transport=thread";
 
-static char peace[256]; /* what `ckpt hash` says */
+static char peace[256]; /* output of `ckpt hash` for the undisturbed run */
 
 static program start(const char *run, int steps, const char *more, const char *faults) {
     char line[512], held[128];
@@ -26,7 +26,7 @@ static program start(const char *run, int steps, const char *more, const char *f
     return p;
 }
 
-/* Goes on from a copy of the run of 10 steps; the program's exit code. */
+/* Continues from a copy of the run of 10 steps; returns the program's exit code. */
 static int go_on(const char *run, const char *more, const char *faults, char **output_p) {
     char args[128];
     shell_of_run(run, "cp -r base $r");
@@ -42,7 +42,7 @@ static void verify(const char *run, const char *step) {
     expect(line, 0, ": good: step ");
 }
 
-/* Without faults: it goes on from `step`, and ends in the bits of peace. */
+/* Without faults, the run continues from `step` and ends with the bits of the undisturbed run. */
 static void ends_well(const char *run, const char *step) {
     char line[512], from[128], got[256];
     snprintf(line, sizeof line, START, run, 60, " --resume");
@@ -80,7 +80,7 @@ static const char *const faults[][2] = {
 };
 enum { NFAULTS = sizeof faults / sizeof *faults };
 
-/* Told in one line; training goes on, and the next one is good. */
+/* The failure is logged in one line, training continues, and the next checkpoint is good. */
 static void beside(const char *kind, const char *more) {
     char run[32], rule[128], got[256], *output = NULL;
     for (int i = 0; i < NFAULTS; i++) {
@@ -109,7 +109,7 @@ static void test_beside(void **state) {
     beside("threads", THREADS);
 }
 
-/* The last must succeed, or the run fails, and says what there is to go on from. */
+/* The last checkpoint must succeed, or the run fails and names the checkpoint to continue from. */
 static void at_last(const char *kind, const char *more) {
     char run[32], rule[128], there[256], *output = NULL;
     for (int i = 0; i < NFAULTS; i++) {
@@ -136,7 +136,7 @@ static void test_last(void **state) {
     at_last("threads", THREADS);
 }
 
-/* All that would change the folder fails, from some moment on. */
+/* From some moment on, every call that would change the directory fails. */
 static void test_read_only(void **state) {
     (void)state;
     char *output = NULL;
@@ -147,7 +147,7 @@ static void test_read_only(void **state) {
     ends_well("read-only", "10");
 }
 
-/* Renamed, but maybe not for ever: a failure, with the checkpoint where it should be. */
+/* Renamed but not synced: a failure, though the checkpoint is in its place. */
 static void test_unsynced(void **state) {
     (void)state;
     char *output = NULL;
@@ -160,27 +160,28 @@ static void test_unsynced(void **state) {
     verify("unsynced", "60");
 }
 
-/* Lines of metrics wait for a disk that takes none for a while; if it never does, the run fails. */
+/* Lines of metrics wait while the disk accepts none; if it never does, the run fails. */
 static void test_metrics(void **state) {
     (void)state;
-    static const char told[] = "metrics.jsonl: can't be written: No space left on device; lines "
-                               "are buffered until it can be written";
+    static const char logged[] =
+        "metrics.jsonl: can't be written: No space left on device; lines are buffered until it can "
+        "be written";
     char got[256], *output = NULL;
     assert_int_equal(go_on("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
-    assert_int_equal(count_of(output, told), 1);
+    assert_int_equal(count_of(output, logged), 1);
     assert_int_equal(count_of(output, "metrics.jsonl: is written again"), 1);
     free(output);
     expect("ckpt ledger @/waits", 0, ": clean: 60 steps");
     hash_of("waits", got);
     assert_string_equal(got, peace);
     assert_int_equal(go_on("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
-    assert_int_equal(count_of(output, told), 1);
+    assert_int_equal(count_of(output, logged), 1);
     must_say(output, "metrics.jsonl: can't be written: No space left on device\n");
     free(output);
     verify("waits-long", "60");
 }
 
-/* Nothing at all can be written from some moment on. */
+/* From some moment on, nothing can be written. */
 static void test_full(void **state) {
     (void)state;
     char *output = NULL;
@@ -192,7 +193,7 @@ static void test_full(void **state) {
     ends_well("full", "10");
 }
 
-/* ---- all is killed while the last one is written ---- */
+/* ---- all processes are killed while the last checkpoint is written ---- */
 
 static void test_crash(void **state) {
     (void)state;
@@ -203,7 +204,7 @@ static void test_crash(void **state) {
         snprintf(rule, sizeof rule, "any step-60 KILL %d", points);
         int code = go_on(run, "", rule, &output);
         free(output);
-        if (code == 0) break; /* so many calls there are not */
+        if (code == 0) break; /* the run makes fewer calls than that */
         assert_int_equal(code, 128 + SIGKILL);
         snprintf(rule, sizeof rule, "%s/checkpoints/step-60", run);
         assert_false(file_exists(rule));
@@ -236,7 +237,7 @@ static void test_crash_before_latest(void **state) {
     }
 }
 
-/* ---- what is torn ---- */
+/* ---- torn files ---- */
 
 static void test_torn_manifest(void **state) {
     (void)state;
@@ -270,8 +271,8 @@ static void test_torn_manifest(void **state) {
     }
 }
 
-/* A damaged one that was skipped does not count among those that are retained, and what a program
- * that was killed left half written goes. */
+/* A damaged checkpoint that was skipped does not count among the retained ones, and the incomplete
+ * checkpoint of a killed program is removed. */
 static void test_keep(void **state) {
     (void)state;
     char line[512];
@@ -304,8 +305,8 @@ static void test_torn_latest(void **state) {
     }
 }
 
-/* Checkpoints that are due while one is being written are skipped: the first is logged, and in the end
- * how many there were. */
+/* Checkpoints that are due while one is being written are skipped: the first is logged, and at the
+ * end their number. */
 static void test_skipped(void **state) {
     (void)state;
     char *output = NULL;
@@ -325,9 +326,9 @@ static void test_skipped(void **state) {
     verify("skipped", "60");
 }
 
-/* ---- what is taken away ---- */
+/* ---- removed directories ---- */
 
-/* While the checkpoint of step 30 is about to be written, `harm` is done; the exit code. */
+/* Runs `how` while the checkpoint of step 30 is about to be written; returns the exit code. */
 static int harm(const char *run, const char *more, const char *how, char **output_p) {
     char args[128];
     shell_of_run(run, "cp -r base $r");
@@ -339,7 +340,8 @@ static int harm(const char *run, const char *more, const char *how, char **outpu
     return program_end(&p, output_p);
 }
 
-/* The run's folder is gone when workers follow others: it is made from the text again. */
+/* The run directory is missing when workers replace others: its files are made again from the
+ * text. */
 static void test_gone_and_killed(void **state) {
     (void)state;
     char got[256], *output = NULL;
@@ -360,11 +362,11 @@ static void test_gone_and_killed(void **state) {
     assert_string_equal(got, peace);
 }
 
-static void gone(const char *run, const char *more, const char *how, const char *told) {
+static void gone(const char *run, const char *more, const char *how, const char *logged) {
     char got[256], *output = NULL;
     int code = harm(run, more, how, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    must_say(output, told);
+    must_say(output, logged);
     free(output);
     verify(run, "60");
     hash_of(run, got);
@@ -382,7 +384,7 @@ static void test_gone(void **state) {
     gone("no-files", "", "rm $r/*.*", "validation loss");
     gone("moved", "", "mv $r $r-away", whole);
     verify("moved-away", "10");
-    for (int i = 0; i < 3; i++) { /* what was made again is a run */
+    for (int i = 0; i < 3; i++) { /* the restored directory is a run */
         static const char *const runs[] = {"no-run", "no-run-threads", "no-files"};
         snprintf(line, sizeof line, START, runs[i], 70, " --resume");
         expect(line, 0, "validation loss");

@@ -1,6 +1,6 @@
-/* election_test.c - hosts that elect one that leads, over three real etcd servers; both are hurt.
+/* election_test.c - hosts that elect a leader through three real etcd servers; faults hit both.
  *
- * Where etcd is not installed these tests are skipped.
+ * These tests are skipped if etcd is not installed.
  */
 /* ctest: slow seconds=60 timeout=900 */
 #include <errno.h>
@@ -23,7 +23,7 @@ static char *all; /* endpoints */
 typedef struct team {
     const char *run, *more;
     const char *endpoints;
-    int port[HOSTS], led[HOSTS]; /* led: how often it has said so */
+    int port[HOSTS], led[HOSTS]; /* led: how often the host has logged that it leads */
     host h[HOSTS];
 } team;
 
@@ -39,7 +39,7 @@ static void start(team *t, int i) {
     t->h[i] = host_start(line);
 }
 
-/* In tests that hurt it the run is slow at first: see come_by(). */
+/* In tests that inject faults, the run is slow at first: see come_by(). */
 static team begin(const char *run, const char *endpoints, const char *more) {
     team t = {.run = run, .more = more, .endpoints = endpoints};
     for (int i = 0; i < HOSTS; i++) t.port[i] = free_port();
@@ -47,7 +47,7 @@ static team begin(const char *run, const char *endpoints, const char *more) {
     return t;
 }
 
-/* Who has come to lead since this was asked last; -1: the run has ended. */
+/* Waits for a leader elected since the last call and returns its index; -1: the run has ended. */
 static int await_leader(team *t) {
     for (int k = 0; k < PATIENCE_S * 50; k++) {
         for (int i = 0; i < HOSTS; i++) {
@@ -62,11 +62,11 @@ static int await_leader(team *t) {
         if (!runs) return -1;
         sleep_ms(20);
     }
-    host_fail(&t->h[0], "nobody leads");
+    host_fail(&t->h[0], "no host leads");
     return -1;
 }
 
-/* So many steps later, the run is slow again. */
+/* Lets the run advance by `more` steps, after which it is slow again. */
 static void come_by(const team *t, int more) {
     int want = steps_of(t->run) + more;
     pace(t->run, want);
@@ -93,7 +93,7 @@ static void test_peace(void **arg) {
     assert_int_equal(views, HOSTS);
 }
 
-/* First the one that leads, then one that does not, then the one that leads then. */
+/* Kills the leader, then a follower, then the new leader. */
 static void killed(const char *run, const char *more) {
     pace(run, 0);
     team t = begin(run, all, more);
@@ -140,7 +140,7 @@ static void restart(int i) {
     assert_true(etcd_nodes_await(&cluster, i, &(ls_etcd_options){0}));
 }
 
-/* One server after the other. */
+/* Kills one server after another. */
 static void test_server_killed(void **arg) {
     (void)arg;
     NEEDS_ETCD();
@@ -168,7 +168,8 @@ static void await_rest(const char *run, const host *h) {
     if (quiet < 10 || steps >= STEPS) host_fail(h, "it trains on");
 }
 
-/* Without a majority nobody leads once the lease is over; then they go on. */
+/* Without a majority of servers, no host leads after the lease expires; when they are back, the run
+ * continues. */
 static void test_servers_stopped(void **arg) {
     (void)arg;
     NEEDS_ETCD();
@@ -202,7 +203,7 @@ static void test_nobody(void **arg) {
            "etcd://");
 }
 
-/* ---- who may ask etcd ---- */
+/* ---- access to etcd ---- */
 
 static void test_tls(void **arg) {
     (void)arg;
@@ -242,7 +243,7 @@ static void post(const char *path, const char *body) {
     if (!strstr(reply, "200 OK")) fail_msg("%s: %s", path, reply);
 }
 
-/* The last test: from here on the servers ask for a user. */
+/* The last test: from here on the servers require a user. */
 static void test_users(void **arg) {
     (void)arg;
     NEEDS_ETCD();

@@ -1,22 +1,21 @@
-/* faults.c - a disk that fails, or is slow, and a worker with a slow processor, when a test wants
- * them: a library that is loaded before the C library, and stands between it and the program.
+/* faults.c - simulates failing and slow disks and slow processors for tests: a library that is
+ * loaded before the C library and intercepts its calls.
  *
  *     LOCKSTEP_FAULTS="CALL PATH WHAT NTH; ..."
  *
- * The NTH time (from 0; each process counts for itself) that CALL is made for a path that has PATH
- * in it, or ends with it where PATH ends with '$', and from then on, or with FIRST-END before END,
- * it fails with WHAT: EIO, EROFS, ENOSPC. Or KILL: this process and the one that started it are
- * killed. Or HOLD: a file of the name in LOCKSTEP_HELD is made, and the call waits until it is
- * gone. CALL is fsync, write, pwrite, rename, mkdir, symlink, or "any" of them but the two that
- * write.
+ * CALL fails with WHAT (EIO, EROFS, ENOSPC) for a path that contains PATH, or ends with it if PATH
+ * ends with '$'. It fails from the NTH time on (from 0; each process counts separately), or, with
+ * FIRST-END, before END. KILL: this process and its parent are killed. HOLD: the file that
+ * LOCKSTEP_HELD names is made, and the call waits until it is removed. CALL is fsync, write,
+ * pwrite, rename, mkdir, symlink, or "any" of them except the two that write.
  *
- * While there is a file RUN.pace beside a run's folder, with the number of a step in it, the lines
- * of all steps after that one take a quarter of a second each to be written to metrics.jsonl.
+ * While a file RUN.pace with the number of a step exists beside a run directory, writing the lines
+ * of all later steps to metrics.jsonl takes a quarter of a second each.
  *
  * While the file named by LOCKSTEP_SLOW has "RANK FACTOR" in it, the worker of this rank takes
- * FACTOR times as long for all that it computes. Whenever it asks for the time, it sleeps in
- * proportion to the processor time that it has used since it asked before: so the factor is certain,
- * whatever else the machine does.
+ * FACTOR times as long for all its computation. Whenever it reads the clock, it sleeps in
+ * proportion to the processor time that it has used since the previous reading: so the factor is
+ * exact whatever else the machine does.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -93,7 +92,7 @@ static int fault_of(const char *call, int fd) {
     return path_of(fd, path) ? fault(call, path) : 0;
 }
 
-/* Is the run to be slow at this step? */
+/* Whether the run must be slow at this step. */
 static bool is_slow(const char *pace, int step) {
     FILE *f = fopen(pace, "re");
     int last = 0;
@@ -102,7 +101,7 @@ static bool is_slow(const char *pace, int step) {
     return slow;
 }
 
-/* Of a line, or the first of several. */
+/* Delays the write of a line, or of the first of several. */
 static void keep_pace(int fd, const void *data, size_t nbytes) {
     static const char metrics[] = "/metrics.jsonl", key[] = "\"step\": ";
     char path[4096 + sizeof metrics];
@@ -127,7 +126,7 @@ static int64_t read_clock(clock_function *real, clockid_t id) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* 1: as fast as it is. */
+/* 1: full speed. */
 static int slow_factor(const char *file) {
     const char *own = getenv("LOCKSTEP_RANK");
     int rank = 0, factor = 1;

@@ -1,5 +1,5 @@
-/* forecast_test.c - lockstep plan with --machine and --link, bench machine: what is printed, and
- * what is refused with one line. */
+/* forecast_test.c - lockstep plan with --machine and --link, bench machine: output, and
+ * input that is refused with one line. */
 #include "cli/program.h"
 #include "perf/round_machine.h"
 

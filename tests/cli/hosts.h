@@ -1,6 +1,6 @@
 /* hosts.h - several supervisors on 127.0.0.1, each a host of its own, that train one run.
  *
- * What a host prints goes to a file of the test's folder, which can be looked at while it runs.
+ * A host's output goes to a file in the test's directory, which can be read while it runs.
  */
 #ifndef LS_TEST_HOSTS_H
 #define LS_TEST_HOSTS_H
@@ -10,11 +10,11 @@
 #include "cli/program.h"
 #include "free_port.h"
 
-/* For hosts and what they do, on a machine that does much else. */
+/* Seconds to wait for an event on a busy machine. */
 enum { PATIENCE_S = 240 };
 
 typedef struct host {
-    pid_t pid; /* 0: it does not run */
+    pid_t pid; /* 0: the host does not run */
     char log[96];
 } host;
 
@@ -45,8 +45,8 @@ static inline host host_start(const char *line) {
     return h;
 }
 
-/* What it has printed; free() it. */
-static inline char *host_words(const host *h) {
+/* The host's output so far; free() it. */
+static inline char *host_output(const host *h) {
     char *text = calloc(1, MAX_OUTPUT + 1);
     FILE *f = fopen(h->log, "r");
     size_t n = f ? fread(text, 1, MAX_OUTPUT, f) : 0;
@@ -56,7 +56,7 @@ static inline char *host_words(const host *h) {
 }
 
 static inline int host_count(const host *h, const char *says) {
-    char *text = host_words(h);
+    char *text = host_output(h);
     int n = 0;
     for (const char *s = text; (s = strstr(s, says)); s++) n++;
     free(text);
@@ -72,7 +72,7 @@ static inline bool host_is_over(const host *h) {
 }
 
 static inline void host_fail(const host *h, const char *why) {
-    char *text = host_words(h);
+    char *text = host_output(h);
     print_error("%s: %s:\n%s\n", h->log, why, text);
     free(text);
     fail();
@@ -86,7 +86,7 @@ static inline void host_await(const host *h, const char *says) {
     host_fail(h, "it does not say so");
 }
 
-/* Its exit code, or 128 + the signal that ended it. */
+/* Returns the host's exit code, or 128 + the signal that ended it. */
 static inline int host_end(host *h) {
     int how = 0;
     for (int i = 0; i < PATIENCE_S * 100 && !host_is_over(h); i++) sleep_ms(10);
@@ -106,14 +106,14 @@ static inline void host_expect(host *h, int code, const char *says) {
     host_fail(h, "it ends otherwise");
 }
 
-/* As a host whose power fails: its workers end with it. */
+/* Simulates a power failure: the host's workers end with it. */
 static inline void host_kill(host *h) {
     kill(h->pid, SIGKILL);
     waitpid(h->pid, NULL, 0);
     h->pid = 0;
 }
 
-/* Some worker, or who writes a checkpoint, or mends. */
+/* Signals a random child: a worker, or a process that writes a checkpoint or repairs the state. */
 static inline bool host_hurt(const host *h, int number) {
     pid_t pids[16];
     int n = h->pid ? children_of(h->pid, pids, 16) : 0;
@@ -140,7 +140,7 @@ static inline void await_step(const char *run, int step, const host *h) {
     if (steps_of(run) < step) host_fail(h, "it comes no further");
 }
 
-/* The bits of the run `peace`, and a clean ledger. */
+/* Checks that the run has the bits of the run `peace` and a clean ledger. */
 static inline void check_run(const char *peace, const char *run, const host *h) {
     char want[256], got[256], line[128], *output = NULL;
     hash_of(peace, want);

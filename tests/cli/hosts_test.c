@@ -1,7 +1,7 @@
-/* hosts_test.c - several hosts train one run, and are hurt: the bits of a run in peace.
+/* hosts_test.c - several hosts train one run despite faults, to the bits of an undisturbed run.
  *
- * Each supervisor counts as a host of its own; the first one leads. See election_test.c for those
- * that elect one.
+ * Each supervisor counts as a host of its own; the first one leads. See election_test.c for hosts
+ * that elect a leader.
  */
 /* ctest: slow busy seconds=80 timeout=900 */
 #include <errno.h>
@@ -48,7 +48,7 @@ static pair two(const char *run, const char *more) {
     return p;
 }
 
-/* From this step on it is slow until check(). */
+/* From this step on the run is slow until check(). */
 static pair two_until(const char *run, int step, const char *more) {
     pace(run, step);
     pair p = two(run, more);
@@ -56,7 +56,7 @@ static pair two_until(const char *run, int step, const char *more) {
     return p;
 }
 
-/* The first of hosts that come later. */
+/* Starts the first host; others join later. */
 static pair one_until(const char *run, int step, const char *more) {
     pace(run, step);
     pair p = begin(run, 2, 1, more);
@@ -97,7 +97,7 @@ static void test_peace(void **arg) {
     peace("peace-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
-/* As many workers as each likes. */
+/* Each host has another number of workers. */
 static void test_uneven(void **arg) {
     (void)arg;
     pace("uneven", STEPS / 4);
@@ -110,7 +110,7 @@ static void test_uneven(void **arg) {
     host_expect(&c, 0, "with 6 workers on 3 hosts, 3 of them here");
 }
 
-/* Where the workers don't divide so that each copy is on another host, that is told. */
+/* A warning is logged if the copies can't all be on different hosts. */
 static void test_no_copies(void **arg) {
     (void)arg;
     pair p = begin("no-copies", 1, 2, "--set parallel.zero=3 --set survival.copies=2");
@@ -144,7 +144,7 @@ static void test_killed(void **arg) {
 
 /* ---- hosts die ---- */
 
-/* The second host is lost, and comes again. */
+/* The second host is lost and returns. */
 static void lost(const char *run, const char *more) {
     pace(run, 1);
     pair p = two(run, more);
@@ -171,7 +171,7 @@ static void test_host_lost(void **arg) {
     lost("lost-3", "--set parallel.zero=3 --set survival.rejoin_s=3");
 }
 
-/* State is sharded, its one copy lost, and there is no checkpoint yet: from the beginning. */
+/* The only copy of sharded state is lost before the first checkpoint: the run begins again. */
 static void test_lost_early(void **arg) {
     (void)arg;
     pair p = two_until("early", 10, "--set parallel.zero=3 --set checkpoint.every=200");
@@ -210,7 +210,7 @@ static void test_scale(void **arg) {
 
 /* ---- hosts are silent ---- */
 
-/* Its supervisor does nothing for longer than the others wait; its workers go on. */
+/* The supervisor is stopped for longer than the others wait; its workers keep running. */
 static void test_paused(void **arg) {
     (void)arg;
     pair p = two_until("paused", 20, "--set parallel.zero=0 --set survival.heartbeat_s=0.3");
@@ -225,7 +225,7 @@ static void test_paused(void **arg) {
     check(&p);
 }
 
-/* The run ends while it is out of reach: what it finds is all that it can know. */
+/* The run ends while the host is unreachable: the host can only judge by the files it finds. */
 static void test_missed_end(void **arg) {
     (void)arg;
     pair p = two_until("missed", 20,
@@ -242,7 +242,7 @@ static void test_missed_end(void **arg) {
 
 /* ---- the first host ---- */
 
-/* Others end with a checkpoint, if they have the state; else there is one already. */
+/* The other hosts end with a checkpoint if they have the state; otherwise one exists already. */
 static void leader_lost(const char *run, const char *more, bool whole) {
     char settings[512];
     snprintf(settings, sizeof settings, "--set survival.rejoin_s=0.5 %s", more);
@@ -257,7 +257,7 @@ static void leader_lost(const char *run, const char *more, bool whole) {
     check_run("peace", run, &h);
 }
 
-/* It is lost while it writes the line of a step that the others have done. */
+/* The first host is lost while it writes the line of a step that the others have completed. */
 static void test_line_lost(void **arg) {
     (void)arg;
     setenv("LOCKSTEP_FAULTS", "write metrics.jsonl$ KILL 50-51", 1);
@@ -279,7 +279,8 @@ static void test_leader_lost(void **arg) {
     leader_lost("led-3", "--set parallel.zero=3", false);
 }
 
-/* All end, with one checkpoint and the same exit code; also one that had no worker in the view. */
+/* All hosts end, with one checkpoint and the same exit code, even one without a worker in the
+ * view. */
 static void test_stopped(void **arg) {
     (void)arg;
     char how[96], listen[64];
@@ -299,7 +300,7 @@ static void test_stopped(void **arg) {
     check(&p);
 }
 
-/* ---- where they listen ---- */
+/* ---- listening addresses ---- */
 
 /* All processes of a host listen at `address`, at least `least` of them somewhere. */
 static void check_doors(const host *h, const char *address, int least) {
@@ -340,7 +341,7 @@ static void test_own_door(void **arg) {
     pace("own-door", 5);
     pair p = begin("own-door", 2, 2, "--set parallel.transport=tcp");
     char how[192];
-    setenv("LOCKSTEP_LISTEN", "127.0.0.2", 1); /* as workers of a host are told that is no leader */
+    setenv("LOCKSTEP_LISTEN", "127.0.0.2", 1); /* as set for workers of a host that does not lead */
     snprintf(how, sizeof how, "%s", p.join);
     p.b = start(2, p.run, how, p.more);
     unsetenv("LOCKSTEP_LISTEN");
@@ -350,7 +351,7 @@ static void test_own_door(void **arg) {
     check(&p);
 }
 
-/* ---- who may not train with the others ---- */
+/* ---- hosts that are refused ---- */
 
 static void refused(const pair *p, const char *more, const char *says) {
     char settings[512];
@@ -359,7 +360,7 @@ static void refused(const pair *p, const char *more, const char *says) {
     host_expect(&h, 1, says);
 }
 
-/* Who has another config is told what differs, and training is not disturbed. */
+/* A host with another config is refused with the difference, and training is not disturbed. */
 static void test_other_config(void **arg) {
     (void)arg;
     pair p = one_until("refuses", 1, "");
@@ -370,7 +371,7 @@ static void test_other_config(void **arg) {
     assert_false(host_says(&p.a, "view"));
 }
 
-/* Without the key, with another one, where nobody is. */
+/* Hosts without the key, with another key, or with an address where no host listens. */
 static void test_keys(void **arg) {
     (void)arg;
     char line[96], *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
@@ -436,7 +437,7 @@ static int stranger(const char *address) {
     return fd;
 }
 
-/* They say nothing, or nonsense, or go. One who has the key comes in all the same. */
+/* Strangers send nothing or nonsense, or disconnect. A host with the key joins nevertheless. */
 static void test_strangers(void **arg) {
     (void)arg;
     pair p = two_until("strange", 5, "");

@@ -43,7 +43,8 @@ static void test_stop_and_resume(void **state) {
     assert_string_equal(whole, cut);
 }
 
-/* A kill -9 of a worker is told, by name; others take its place, with the same bits. */
+/* A worker that is killed with SIGKILL is logged by name; another takes its place, with the same
+ * bits. */
 static void test_killed_worker(void **state) {
     (void)state;
     char whole[256], cut[256], *output = NULL;
@@ -51,7 +52,7 @@ static void test_killed_worker(void **state) {
     program p = start(3, "killed", STEPS);
     wait_for_file("killed/checkpoints/step-20");
     pid_t pids[8];
-    assert_true(children_of(p.pid, pids, 8) >= 3); /* behind them, a writer of checkpoints */
+    assert_true(children_of(p.pid, pids, 8) >= 3); /* after them, a writer of checkpoints */
     kill(pids[1], SIGKILL);
     let_go("killed");
     assert_int_equal(program_end(&p, &output), 0);
@@ -70,7 +71,7 @@ static void test_killed_supervisor(void **state) {
     program p = start(3, "orphans", 1000000);
     wait_for_file("orphans/checkpoints/step-20");
     pid_t pids[8];
-    assert_true(children_of(p.pid, pids, 8) >= 3); /* behind them, a writer of checkpoints */
+    assert_true(children_of(p.pid, pids, 8) >= 3); /* after them, a writer of checkpoints */
     kill(p.pid, SIGKILL);
     assert_int_equal(program_end(&p, &output),
                      128 + SIGKILL); /* end of file: no one holds the pipe */
@@ -82,8 +83,8 @@ static void test_killed_supervisor(void **state) {
     expect("ckpt verify @/orphans", 0, "good: step");
 }
 
-/* One line for the first time and all others: what is not there is begun, and what was killed
- * before its first checkpoint, even before all its files were there, begins again. */
+/* The same command line every time: a new run begins, and one that was killed before its first
+ * checkpoint, even before all its files existed, begins again. */
 static void test_begin_again(void **state) {
     (void)state;
     static const char *const lost[] = {"tokenizer.json", "tokens.bin"};
@@ -134,7 +135,7 @@ static void test_second_interrupt(void **state) {
     program p = program_start(line, 0);
     wait_for_file("twice/checkpoints/step-20");
     pid_t pids[8];
-    assert_true(children_of(p.pid, pids, 8) >= 2); /* behind them, a writer of checkpoints */
+    assert_true(children_of(p.pid, pids, 8) >= 2); /* after them, a writer of checkpoints */
     kill(pids[0], SIGSTOP);                        /* so that the step in flight can't end */
     interrupt_twice(&p);
     assert_int_equal(program_end(&p, &output), 1);
@@ -153,7 +154,7 @@ static void test_second_interrupt(void **state) {
     expect("ckpt verify @/twice", 0, "good: step");
 }
 
-/* Before the first checkpoint all is lost, and the same command begins again. */
+/* Before the first checkpoint all steps are lost, and the same command begins again. */
 static void test_second_interrupt_early(void **state) {
     (void)state;
     char *output = NULL;
@@ -183,7 +184,8 @@ static void test_second_interrupt_early(void **state) {
     "--set model.context=8 --set model.width=48 --set model.layers=4 --set train.eval_every=0 "    \
     "--set checkpoint.every=1"
 
-/* Whether the step in flight was given up: not so if the signal came between two, or too late. */
+/* Whether the step in flight was given up; false if the signal came between two steps, or too
+ * late. */
 static bool gives_up(const char *command) {
     char line[1024], path[128], *output = NULL;
     snprintf(path, sizeof path, "%s/given-up", folder);
@@ -214,7 +216,7 @@ static bool gives_up(const char *command) {
     return said != NULL;
 }
 
-/* Of a step that was given up nothing was applied: done again, it has the bits of one run. */
+/* A step that was given up left no effect: repeated, it has the bits of an uninterrupted run. */
 static void test_step_given_up(void **state) {
     (void)state;
     static const char *const commands[] = {

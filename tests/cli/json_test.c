@@ -1,11 +1,11 @@
-/* json_test.c - what commands write for programs: JSON, with the fields of docs/json.md, integers
+/* json_test.c - output of commands for programs: JSON with the fields of docs/json.md, integers
  * as integers. */
 #include "cli/program.h"
 
 #include "base/json.h"
 #include "perf/round_machine.h"
 
-/* Its standard output; messages go elsewhere. */
+/* Returns the command's standard output, without messages. */
 static char *output_of(const char *line, int code) {
     char *argv[MAX_ARGS], text[4096], *output = NULL;
     int ends[2];
@@ -55,8 +55,8 @@ static void has_fields(const ls_json *o, const char *fields) {
     assert_int_equal(ls_json_count(o), n);
 }
 
-/* Each line is an object with these fields; how many there are. The last is *last_p, if it is not
- * NULL. */
+/* Checks that each line is an object with these fields; returns their number. The last is *last_p,
+ * if it is not NULL. */
 static int lines_have(const char *line, int code, const char *fields, ls_json **last_p) {
     char *output = output_of(line, code);
     int n = 0;
@@ -180,7 +180,7 @@ static void test_plan(void **state) {
     expect("plan configs/tiny.yaml -w 1 --json", 2, "--json: not with --worker");
 }
 
-/* A number of a run that trains. */
+/* Scales a running run. */
 static void test_scale(void **state) {
     (void)state;
     char *output = NULL;
@@ -198,7 +198,7 @@ static void test_scale(void **state) {
     free(output);
 }
 
-/* Every field of a step and of an evaluation stands in docs/training.md. */
+/* docs/training.md describes every field of a step and of an evaluation. */
 static void test_metrics(void **state) {
     (void)state;
     char path[256];

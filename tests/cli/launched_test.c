@@ -1,13 +1,13 @@
-/* launched_test.c - training by workers that others have started: real mpiruns, `lockstep run`, and
- * RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. The same bits as from one worker. */
+/* launched_test.c - training by workers that other programs start: real mpiruns, `lockstep run`,
+ * and RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. The same bits as from one worker. */
 /* ctest: slow seconds=12 */
 #include "cli/program.h"
 #include "free_port.h"
 
 #define TRAIN LOCKSTEP_PROGRAM " train configs/tiny.yaml --set train.steps=14 -o "
 
-/* Runs a line of the shell, "@" for the test's folder and $PORT a free one; its exit code and its output
- * (free() it). */
+/* Runs a shell command, with "@" for the test's directory and $PORT for a free port; returns its
+ * exit code, and its output (free() it). */
 static int shell(const char *line, char **output_p) {
     char text[2048], port[16], *output = calloc(1, MAX_OUTPUT + 1);
     snprintf(port, sizeof port, "%d", free_port());
@@ -102,7 +102,7 @@ static void test_torchrun(void **state) {
     assert_string_equal(want, got);
 }
 
-/* What is wrong is told once where all can see it, and ends all. */
+/* An error that every worker detects is reported once, and ends all workers. */
 static void test_wrong(void **state) {
     (void)state;
     char *output = NULL;
@@ -119,8 +119,8 @@ static void test_wrong(void **state) {
     assert_false(file_exists("never"));
 }
 
-/* The error is there once, and ends all. MPICH's mpirun now and then dies by SIGPIPE, and takes
- * with it what the workers said: it is asked again. */
+/* The error is reported once and ends all workers. MPICH's mpirun sometimes dies of SIGPIPE and
+ * loses the workers' output: then the command is repeated. */
 static void once(const char *launcher, const char *command, const char *says) {
     char line[1024], *output = NULL;
     int code = 0;
@@ -137,8 +137,8 @@ static void once(const char *launcher, const char *command, const char *says) {
     free(output);
 }
 
-/* An error before the workers have met is reported once: by the first worker, or by the one that alone
- * has it. */
+/* An error before the workers have met is reported once: by the first worker, or by the only one
+ * that has it. */
 static void wrong_once(const char *launcher) {
     static const char script[] =
         "#!/bin/sh\nr=$LOCKSTEP_RANK$OMPI_COMM_WORLD_RANK$PMI_RANK\n[ $r != 2 ] || "
@@ -170,7 +170,7 @@ static void test_wrong_once_lockstep_run(void **state) {
     wrong_once(LOCKSTEP_PROGRAM " run -n 3");
 }
 
-/* One is killed: the others say who was lost, and end. */
+/* One worker is killed: the others name the lost worker and exit. */
 static void test_killed(void **state) {
     (void)state;
     char *output = NULL;
@@ -190,16 +190,16 @@ static void test_killed(void **state) {
 
 /* ---- stopped, and started again with the same line ---- */
 
-/* A rate that is the same for any number of steps, so that the first steps of a long run are those
- * of a short one. */
+/* A learning rate that is independent of train.steps, so that a long run begins with the steps of a
+ * short one. */
 #define REQUEUED                                                                                   \
     LOCKSTEP_PROGRAM " train configs/tiny.yaml --resume --set optim.min_lr=3e-3 "                  \
                      "--set optim.warmup=0 --set log.every=100000 --set train.eval_every=0 "       \
                      "--set checkpoint.every=0 --set train.steps=$steps -o @/$run 2>&1 & "         \
                      "pids=\"$pids $!\"; "
 
-/* Starts what `launch` says, in the shell; signals `whom` when it trains, if anyone; the output, at
- * whose end the exit codes stand. */
+/* Runs `launch` in a shell and signals `whom`, if given, once it trains. Returns the output, which
+ * ends with the exit codes. */
 static char *launched(const char *launch, const char *run, int steps, const char *whom) {
     static const char trains[] = "until [ -s @/$run/metrics.jsonl ]; do sleep 0.1; done; kill ";
     static const char codes[] = "for p in $pids; do wait $p; codes=\"$codes $?\"; done; "
@@ -211,7 +211,8 @@ static char *launched(const char *launch, const char *run, int steps, const char
     return output;
 }
 
-/* Stopped by a signal all end with 75, and the same line goes on, to the bits of a run in peace. */
+/* Stopped by a signal, all exit with 75, and the same command continues, to the bits of an
+ * undisturbed run. */
 static void requeued(const char *launch, const char *run, const char *whom, int nprograms,
                      bool may_lose) {
     char want[256], got[256], alone[64], stopped[64] = "codes:", done[64] = "codes:";
@@ -223,8 +224,8 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
     int steps = 0;
     must_say(output, "does not exist yet; a new run begins there");
     if (!may_lose || !strstr(output, "codes: 0.")) must_say(output, strcat(stopped, "."));
-    const char *told = strstr(output, "stopped after step ");
-    if (!told || sscanf(told, "stopped after step %d of 1000000", &steps) != 1)
+    const char *line = strstr(output, "stopped after step ");
+    if (!line || sscanf(line, "stopped after step %d of 1000000", &steps) != 1)
         fail_msg("%s", output);
     free(output);
     output = launched(launch, run, steps + 5, NULL);
@@ -238,15 +239,15 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
     assert_string_equal(want, got);
 }
 
-/* SIGTERM to Open MPI's mpirun ends all within a second, and mpirun with 1; SIGUSR1 it passes on.
- */
+/* SIGTERM makes Open MPI's mpirun end all workers within a second and exit with 1; it forwards
+ * SIGUSR1. */
 static void test_requeue_openmpi(void **state) {
     (void)state;
     skip_without("mpirun.openmpi");
     requeued(OPENMPI " " REQUEUED, "re-openmpi", "-USR1 $!", 1, false);
 }
 
-/* MPICH's mpirun now and then ends with 0, whatever its programs end with. */
+/* MPICH's mpirun sometimes exits with 0, whatever exit codes its programs have. */
 static void test_requeue_mpich(void **state) {
     (void)state;
     skip_without("mpirun.mpich");
@@ -265,7 +266,7 @@ static void test_requeue_supervised(void **state) {
     requeued(REQUEUED, "re-plain-usr1", "-USR1 $!", 1, false);
 }
 
-/* One of them is told, and tells the others. */
+/* One worker gets the signal, and informs the others. */
 static void test_requeue_torchrun(void **state) {
     (void)state;
     requeued("export MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT WORLD_SIZE=3 "
@@ -274,7 +275,7 @@ static void test_requeue_torchrun(void **state) {
              "re-torchrun", "-TERM $!", 3, false);
 }
 
-/* As srun sets it, and signals all. */
+/* With srun's variables, and a signal to all. */
 static void test_requeue_srun(void **state) {
     (void)state;
     requeued("export SLURM_JOB_ID=$PORT SLURM_STEP_ID=0 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3 "

@@ -1,5 +1,5 @@
 /* ledger_test.c - metrics.jsonl that is lost, cut, damaged, forged or very large: `ckpt ledger`
- * says what is wrong with it, and a run goes on from it and marks what is missing. */
+ * reports the error, and a run continues from it and marks the missing lines. */
 #include "cli/program.h"
 
 static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "
@@ -116,7 +116,7 @@ static void test_gaps(void **state) {
     ledger("middle", 1, "metrics.jsonl:8: is damaged");
 }
 
-/* Nothing is lost with a file that is taken away while a run trains but its lines. */
+/* If the file is removed while a run trains, only its lines are lost. */
 static void test_taken_away(void **state) {
     (void)state;
     char line[512], *output = NULL;
@@ -132,7 +132,7 @@ static void test_taken_away(void **state) {
     ledger("away", 1, "not clean: 40 of 50 steps");
 }
 
-/* 5 GB: a worker is killed, the run ends well, and goes on. */
+/* 5 GB: a worker is killed, the run ends without an error, and can be resumed. */
 static void large(const char *run, const char *how) {
     char line[512], *output = NULL;
     pid_t pids[8];

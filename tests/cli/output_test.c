@@ -1,4 +1,4 @@
-/* output_test.c - what the program writes for people, on a terminal or not. */
+/* output_test.c - output for people, on a terminal or not. */
 #include <sys/ioctl.h>
 #include <termios.h>
 
@@ -8,7 +8,8 @@
 
 /* ---- control characters of files, of the command line and of a model ---- */
 
-/* No control character but line ends and tabs, as bytes or as UTF-8, and no mark of direction. */
+/* Expects no control character except line ends and tabs, as bytes or as UTF-8, and no direction
+ * mark. */
 static void expect_clean(const char *line, const char *output) {
     bool bad = strstr(output, "\xe2\x80\xae") != NULL;
     for (const unsigned char *p = (const unsigned char *)output; *p; p++) {
@@ -20,7 +21,7 @@ static void expect_clean(const char *line, const char *output) {
     fail();
 }
 
-/* Its output is safe to show, and says `says`. */
+/* The output is safe to show, and contains `says`. */
 static void expect_escaped(const char *line, int code, const char *says) {
     char *output = NULL;
     int got = run_program(line, &output);
@@ -97,7 +98,7 @@ static void test_tensor_names(void **state) {
     expect("ckpt verify @/run", 0, "good");
 }
 
-/* Runs it with a terminal as its standard output; what it wrote there, with \n as line ends. */
+/* Runs it with a terminal as its standard output; returns that output, with \n as line ends. */
 static char *run_on_terminal(const char *line) {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     assert_true(terminal >= 0);
@@ -127,7 +128,7 @@ static char *run_on_terminal(const char *line) {
     return output;
 }
 
-/* A pipe gets the bytes themselves, a terminal none that it obeys. */
+/* A pipe gets the bytes unchanged; a terminal gets no control characters. */
 static void test_generated(void **state) {
     (void)state;
     static const char line[] = "generate @/run --tokens 0 --prompt "
@@ -155,7 +156,7 @@ static int columns_of(const char *line, size_t n) {
     return columns;
 }
 
-/* It is done, and prints no line of more than 80 columns, but for messages; one line at least. */
+/* The command succeeds and prints at least one line, none over 80 columns except messages. */
 static void expect_narrow(const char *line) {
     char *output = NULL;
     int code = run_program(line, &output), nlines = 0;

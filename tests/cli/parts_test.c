@@ -1,7 +1,7 @@
 /* parts_test.c - checkpoints of state that is sharded over hosts: each host writes its part beside
- * training, the files are those of one host, and what fails on one host fails on all, and no more.
+ * training, the files equal those of one host, and a failure on one host fails only the checkpoint.
  *
- * Two hosts with a disk that fails on one of them, or holds a writer up. After 40 steps a
+ * The disk of one of two hosts fails, or delays a writer. After 40 steps a
  * checkpoint is written beside training, after 80 the last one.
  */
 /* ctest: slow seconds=10 */
@@ -31,7 +31,7 @@ static host start(const char *run, const char *how, const char *more, const char
     return h;
 }
 
-/* Faults of the first host, and of the second; or NULL. */
+/* Starts two hosts, each with its faults or NULL. */
 static pair two(const char *run, const char *more, const char *first, const char *second) {
     pair p = {.run = run, .more = more};
     char listen[64];
@@ -49,14 +49,15 @@ static void release(void) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* A folder of the run's checkpoints whose name begins so. */
+/* Whether the run's checkpoints have a directory whose name begins with `name`. */
 static bool has(const char *run, const char *name) {
     char line[256];
     snprintf(line, sizeof line, "ls -d %s/%s/checkpoints/%s* > /dev/null 2>&1", folder, run, name);
     return system(line) == 0;
 }
 
-/* A checkpoint's files are, byte by byte, what threads of one process write, who all wait. */
+/* The checkpoint's files equal, byte by byte, those that threads of one process write while all
+ * wait. */
 static void same_files(const char *run, int step) {
     static const char *const names[] = {"model.safetensors", "optimizer.safetensors"};
     char line[512];
@@ -99,7 +100,7 @@ static void test_same_files(void **state) {
     }
 }
 
-/* Workers of one host are not through with a step at the same moment. */
+/* Workers of one host do not finish a step at the same moment. */
 static void test_one_host(void **state) {
     (void)state;
     host h = start("one", "", "--set parallel.zero=3 --set checkpoint.every=4", NULL);
@@ -108,7 +109,7 @@ static void test_one_host(void **state) {
     if (host_says(&h, "failed")) host_fail(&h, "a checkpoint failed");
 }
 
-/* A writer that takes long, on either host, holds up no step. */
+/* A slow writer, on either host, delays no step. */
 static void test_beside(void **state) {
     (void)state;
     static const char *const runs[] = {"slow-first", "slow-second"};
@@ -125,7 +126,7 @@ static void test_beside(void **state) {
     }
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
 static void failed(const char *run, const char *first, const char *second, const char *says) {
     pair p = two(run, THIRD, first, second);
@@ -157,22 +158,22 @@ static void test_last(void **state) {
     same_files("last", 40);
 }
 
-/* ---- who is killed ---- */
+/* ---- killed processes ---- */
 
-/* A worker, or who writes: the next view, or the next checkpoint, is good. */
-static void killed(const char *run, bool who_writes) {
+/* Kills a worker or a writer: the next view or the next checkpoint is good. */
+static void killed(const char *run, bool writer) {
     pair p = two(run, THIRD, NULL, "pwrite .step-40 HOLD 3-4");
     pid_t pids[8];
     wait_for_file("held");
     int n = children_of(p.b.pid, pids, 8);
     assert_int_equal(n, 3);
-    kill(pids[who_writes ? 2 : 0], SIGKILL);
+    kill(pids[writer ? 2 : 0], SIGKILL);
     host_await(&p.a, "the checkpoint of step 40 failed: ");
     release();
     end_well(&p);
     assert_false(has(run, "step-40"));
-    assert_int_equal(host_says(&p.a, "another host could not write its part"), who_writes);
-    assert_int_equal(host_says(&p.a, "the workers ended before all hosts had"), !who_writes);
+    assert_int_equal(host_says(&p.a, "another host could not write its part"), writer);
+    assert_int_equal(host_says(&p.a, "the workers ended before all hosts had"), !writer);
 }
 
 /* A whole host, and with it the only copy of its shards. */

@@ -1,4 +1,5 @@
-/* program.h - runs the program `lockstep` as a user would, in a folder that goes away afterwards.
+/* program.h - runs the program `lockstep` as a user would, in a directory that is removed
+ * afterwards.
  */
 #ifndef LS_TEST_PROGRAM_H
 #define LS_TEST_PROGRAM_H
@@ -41,7 +42,7 @@ static int folder_remove(void **state) {
     return ls_file_remove_tree(folder, NULL);
 }
 
-/* Words of `line` become arguments; "@" in a word stands for the test's folder. No quoting. */
+/* Splits `line` into arguments; "@" in a word stands for the test's directory. No quoting. */
 static void split_line(const char *line, char **argv, char *text, size_t nbytes) {
     size_t n = 0;
     for (const char *s = line; *s && n + 64 < nbytes; s++) {
@@ -88,7 +89,7 @@ static program program_start(const char *line, rlim_t file_limit) {
     return (program){pid, pipes[0]};
 }
 
-/* Its exit code, or 128 + the signal that ended it; *output_p is free()d by the caller. */
+/* Returns the exit code, or 128 + the signal that ended the program; the caller frees *output_p. */
 static int program_end(program *p, char **output_p) {
     char *output = calloc(1, MAX_OUTPUT + 1);
     size_t n = 0;
@@ -106,7 +107,7 @@ static int run_program(const char *line, char **output_p) {
     return program_end(&p, output_p);
 }
 
-/* Runs it; its exit code must be `code` and its output contain `says` (or NULL). */
+/* Runs the program; its exit code must be `code` and its output contain `says` (or NULL). */
 static inline void expect(const char *line, int code, const char *says) {
     char *output = NULL;
     int got = run_program(line, &output);
@@ -137,7 +138,7 @@ static inline void sleep_ms(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* Its children, the oldest first: workers, and behind them who writes a checkpoint. */
+/* The children of `parent`, oldest first: workers, then writers of checkpoints. */
 static inline int children_of(pid_t parent, pid_t *pids, int most) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
@@ -148,10 +149,10 @@ static inline int children_of(pid_t parent, pid_t *pids, int most) {
     return n;
 }
 
-/* ---- runs that wait for what the test does to them ---- */
+/* ---- runs that are slow until the test has acted ---- */
 
-/* A run of this name is slow after `step`: four steps a second, until the test lets it go. Before
- * it is started, or to let it come to a later step. */
+/* Makes a run of this name slow after `step`: four steps a second until let_go(). Called before the
+ * start, or to let the run advance to a later step. */
 static inline void pace(const char *run, int step) {
     char path[256], hidden[256];
     snprintf(path, sizeof path, "%s/%s.pace", folder, run);
@@ -175,7 +176,7 @@ static inline void wait_for_file(const char *name) {
     assert_true(file_exists(name));
 }
 
-/* What `lockstep ckpt hash` says of a run in the folder. */
+/* The output of `lockstep ckpt hash` for a run in the test's directory. */
 static inline void hash_of(const char *run, char hash[256]) {
     char line[128], *output = NULL;
     snprintf(line, sizeof line, "ckpt hash @/%s", run);
@@ -184,7 +185,7 @@ static inline void hash_of(const char *run, char hash[256]) {
     free(output);
 }
 
-/* Lines of the shell, in the test's folder; $r is the run's directory, $m its metrics.jsonl. */
+/* Runs shell commands in the test's directory; $r is the run directory, $m its metrics.jsonl. */
 static inline void shell_of_run(const char *run, const char *what) {
     char line[1024];
     int n = snprintf(line, sizeof line, "cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder,
@@ -194,7 +195,7 @@ static inline void shell_of_run(const char *run, const char *what) {
 
 /* ---- output ---- */
 
-/* How often it says so. */
+/* How often `what` occurs in the output. */
 static inline int count_of(const char *output, const char *what) {
     int n = 0;
     for (const char *s = output; (s = strstr(s, what)); s++) n++;

@@ -41,7 +41,7 @@ static void resize(int terminal, unsigned short columns) {
     assert_int_equal(ioctl(terminal, TIOCSWINSZ, &w), 0);
 }
 
-/* The next status line, which another has replaced; all are ASCII. */
+/* The next status line that another one has replaced; all are ASCII. */
 static const char *next_status(const char *from, size_t *n_p) {
     static const char clear[] = "\r\033[Kstep ";
     for (const char *at = from; (at = strstr(at, clear)); at++) {
@@ -72,7 +72,7 @@ static const char *read_statuses(int terminal, char *output, const char *from, i
     return NULL;
 }
 
-/* It never wraps, whatever the width becomes, and loses whole fields. */
+/* The status line never wraps, however narrow the terminal becomes, and drops whole fields. */
 static void test_terminal(void **state) {
     (void)state;
     char line[512], text[4096], *argv[MAX_ARGS], *output = calloc(1, MAX_OUTPUT + 1);
@@ -116,7 +116,7 @@ static int circles(const char *run) {
     return n;
 }
 
-/* The picture of a run is there after its first evaluation, and has the latest where it stops. */
+/* The picture exists after the first evaluation, and shows the latest one when the run stops. */
 static void test_picture(void **state) {
     (void)state;
     char line[512], *output = NULL;

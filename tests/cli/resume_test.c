@@ -1,10 +1,10 @@
-/* resume_test.c - `lockstep train --resume RUN`: the run directory is all that is needed, and the
- * command that a stopped run prints works where it is pasted.
+/* resume_test.c - `lockstep train --resume RUN`: the run directory suffices, and the command
+ * that a stopped run prints works when pasted.
  */
 #include "cli/program.h"
 
 enum { STEPS = 60, WORDS = 32 };
-static char whole[256]; /* `ckpt hash` of a run in peace */
+static char whole[256]; /* `ckpt hash` of an undisturbed run */
 static char cwd[256];
 
 /* Settings that another config file would not have. */
@@ -30,7 +30,7 @@ static program start_words(const char *const *words) {
     return (program){pid, pipes[0]};
 }
 
-/* As a user's shell does it, in the test's folder. */
+/* Runs `line` in a shell, as a user would, in the test's directory. */
 static void paste(const char *before, const char *line, const char *says) {
     char command[2048], *output = NULL;
     snprintf(command, sizeof command, "%s%s", before, line);
@@ -41,7 +41,7 @@ static void paste(const char *before, const char *line, const char *says) {
     free(output);
 }
 
-/* The rest of the line behind `before`, which is overwritten. */
+/* Returns the rest of the line after `before`; ends it in place. */
 static char *printed(char *output, const char *before) {
     char *at = strstr(output, before);
     if (!at) fail_msg("%s", output);
@@ -90,7 +90,7 @@ static int make_folder(void **state) {
     return code;
 }
 
-/* What is printed is pasted, for names that a shell would take for something else. */
+/* Pastes the printed command, for names with special characters of the shell. */
 static void test_names(void **state) {
     (void)state;
     static const char *const names[] = {"plain", "two words",          "it's",
@@ -129,7 +129,7 @@ static void test_launched(void **state) {
     }
 }
 
-/* Not of a config file, but of the run; keys that are free may change, others may not. */
+/* The settings come from the run, not from a config file; free keys may change, others may not. */
 static void test_directory(void **state) {
     (void)state;
     char *output = NULL;

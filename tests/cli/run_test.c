@@ -1,4 +1,5 @@
-/* run_test.c - `lockstep run`: how it ends, what workers are given, and that nothing stays behind.
+/* run_test.c - `lockstep run`: how it ends, the environment of workers, and that no process or file
+ * remains.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -59,7 +60,7 @@ static void test_refused(void **state) {
     refused("run --workres 2 true", "unknown option");
 }
 
-/* ---- what workers are given ---- */
+/* ---- the environment of workers ---- */
 
 static void test_arguments(void **state) {
     (void)state;
@@ -117,7 +118,7 @@ static void check_environment(int rank, int size, char key[256]) {
     ls_buf_free(&text);
 }
 
-/* Also inside another launch, whose variables are there already. */
+/* Also inside another launch, whose variables are already set. */
 static void test_environment(void **state) {
     (void)state;
     char key[256] = "", inner[256] = "";
@@ -135,7 +136,7 @@ static void test_environment(void **state) {
     unsetenv("LOCKSTEP_OF_THE_USER");
 }
 
-/* ---- the end of one, and of all ---- */
+/* ---- one worker's end, and all workers' ---- */
 
 /* Shared memory that is named after the program; other programs come and go beside this test. */
 static int count_shared(void) {
@@ -147,7 +148,7 @@ static int count_shared(void) {
     return n;
 }
 
-/* Reads the worker's process that it wrote as its first act. */
+/* Reads the process id that the worker wrote first. */
 static pid_t pid_of(const char *name) {
     wait_for_file(name);
     char path[256];
@@ -163,7 +164,7 @@ static pid_t pid_of(const char *name) {
     return pid;
 }
 
-/* Is it gone, or will it be soon? (Whose parent is killed is reaped by another.) */
+/* Whether the process has ended. (If its parent was killed, another process reaps it.) */
 static bool is_gone(pid_t pid) {
     char path[64], state = 0;
     for (int i = 0; i < 6000; i++) {
@@ -178,7 +179,7 @@ static bool is_gone(pid_t pid) {
     return false;
 }
 
-/* Worker 0 fails when the others sleep; those that ignore SIGTERM, too. */
+/* Worker 0 fails while the others sleep; they end even if they ignore SIGTERM. */
 static void test_failure_ends_all(void **state) {
     (void)state;
     write_script("fail.sh", "test $LOCKSTEP_RANK != 0 || { while ! test -e $1/pid.$2.1 || ! test "
@@ -204,7 +205,7 @@ static void test_failure_ends_all(void **state) {
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
-/* The launcher passes signals on; workers that heed them end as they like. */
+/* The launcher forwards signals; workers that handle them exit in their own way. */
 static void test_signals(void **state) {
     (void)state;
     static const char *const names[] = {"TERM", "INT", "HUP"};
@@ -230,7 +231,7 @@ static void test_signals(void **state) {
     }
 }
 
-/* The second signal kills those that didn't heed the first. */
+/* The second signal kills the workers that ignored the first. */
 static void test_second_signal(void **state) {
     (void)state;
     char *output = NULL;
@@ -262,7 +263,7 @@ static void test_killed_launcher(void **state) {
     free(output);
 }
 
-/* A parent that ignores SIGCHLD hands that down. */
+/* A child inherits an ignored SIGCHLD from its parent. */
 static void test_ignored_children(void **state) {
     (void)state;
     signal(SIGCHLD, SIG_IGN);
@@ -286,7 +287,7 @@ int main(void) {
         cmocka_unit_test(test_ignored_children),
     };
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        signal(signals[i], SIG_DFL); /* who ignores them hands that down */
+        signal(signals[i], SIG_DFL); /* children inherit ignored signals */
     alarm(250);
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,7 +1,7 @@
-/* start_test.c - starts that meet: races for a run directory, another user's locks, directories
- * that are somebody else's, starts that fail or are killed, disks without room.
+/* start_test.c - concurrent starts: races for a run directory, another user's locks and
+ * directories, starts that fail or are killed, disks without room.
  *
- * Whoever has not got the lock changes nothing, and nobody removes what it did not make.
+ * A process without the lock changes nothing, and no process removes files that it did not make.
  */
 /* ctest: seconds=20 */
 #include <errno.h>
@@ -33,7 +33,7 @@ static program start(int workers, const char *run, const char *more) {
     return program_start(line, 0);
 }
 
-/* A start that ends by itself, with this exit code and these words. */
+/* A start that ends by itself with this exit code and this message. */
 static void start_ends(const char *run, const char *more, int code, const char *says) {
     char line[512];
     snprintf(line, sizeof line, START, 2, run, STEPS, more);
@@ -107,8 +107,8 @@ static bool has_ended(const program *p) {
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
-/* Two starts at once, of which one is this late. The winner is slow until the other one has ended,
- * so they meet whatever the machine does. */
+/* Two starts at once, one later by late_ms. The winner is slow until the other one has ended, so
+ * they always overlap. */
 static void race(int i, unsigned late_ms) {
     static const char *const how[] = {"", " --resume"};
     char run[32], config[64], precious[64], loser[96];
@@ -144,8 +144,8 @@ static void test_races(void **state) {
 
 /* ---- workers that are killed while the text becomes tokens ---- */
 
-/* One of them is held. The supervisor is stopped meanwhile, so that no new worker is held before
- * the file that says so is gone. */
+/* Kills the workers, one of which is held. The supervisor is stopped meanwhile, so that no new
+ * worker is held before the file that marks it is removed. */
 static void kill_workers(const program *p) {
     pid_t pids[8];
     assert_int_equal(kill(p->pid, SIGSTOP), 0);
@@ -213,8 +213,8 @@ static void test_other_starters(void **state) {
     meets("launched", first, second, "fsync tokens.bin HOLD 0");
 }
 
-/* All that was left of a start that was killed: the next one begins there, with --resume or without
- * if there is no config yet. */
+/* The remains of a killed start: the next one begins there with --resume, or without it if there is
+ * no config yet. */
 static void test_killed_starts(void **state) {
     (void)state;
     static const char *const faults[][3] = {{"early", "fsync config.yaml HOLD 0", ""},
@@ -234,7 +234,7 @@ static void test_killed_starts(void **state) {
 
 /* ---- starts that fail ---- */
 
-/* Fails when workers have the text, and want memory. */
+/* Fails when workers have the text and allocate memory. */
 static const char NOWHERE[] = " --set parallel.optimizer_state=file --set "
                               "parallel.state_dir=@/nowhere";
 
@@ -267,7 +267,7 @@ static void test_failed_starts(void **state) {
     is_whole("empty");
 }
 
-/* Without memory for what workers need, or what is shared between them. */
+/* Without memory for the workers' private or shared data. */
 static void test_no_memory(void **state) {
     (void)state;
 #ifndef __SANITIZE_ADDRESS__
@@ -295,7 +295,7 @@ static void test_failed_launch(void **state) {
     assert_false(file_exists("failing"));
 }
 
-/* ---- what is somebody else's ---- */
+/* ---- directories of others ---- */
 
 static void test_strangers_directory(void **state) {
     (void)state;
@@ -328,7 +328,7 @@ static void test_older_run(void **state) {
     start_ends("older", "", 1, "exists already; go on from it with --resume");
 }
 
-/* A umask takes rights away, and adds none. */
+/* A umask removes permissions and adds none. */
 static void test_modes(void **state) {
     (void)state;
     mode_t mask = umask(0);
@@ -352,7 +352,7 @@ static void need_nobody(void) {
     skip_because("another user needs root, setpriv and flock");
 }
 
-/* Who may read the directory can lock it, but not the file that counts; the run goes on, view
+/* A user who may read the directory can lock it, but not the lock file; the run continues, view
  * after view, and can be resumed. */
 static void test_other_users_lock(void **state) {
     (void)state;
@@ -413,7 +413,7 @@ static void test_read_only(void **state) {
 
 /* ---- room ---- */
 
-/* In a file system of this size, after `before`; what is in it at the end is printed. */
+/* Runs in a file system of this size, after `before`; prints its contents at the end. */
 static char *in_room(const char *size, const char *before, const char *run, const char *more) {
     char words[1024], *output = NULL;
     snprintf(words, sizeof words,

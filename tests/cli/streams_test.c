@@ -1,5 +1,5 @@
-/* streams_test.c - output that nobody reads or that can't be written: training goes on, saves, and
- * ends with the exit code that it deserves; a command whose product is its output fails at once.
+/* streams_test.c - output without a reader or that can't be written: training continues, saves, and
+ * ends with its proper exit code; a command whose product is its output fails at once.
  */
 /* ctest: seconds=8 */
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include "cli/program.h"
 
 enum { STEPS = 60 };
-static char whole[256]; /* `ckpt hash` of a run in peace */
+static char whole[256]; /* `ckpt hash` of an undisturbed run */
 
 static const char TRAIN[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d " SMALLER
                             "--set checkpoint.every=20 --set log.every=1 "
                             "--set survival.balance=off %s";
 
-/* Becomes the program, with the pipe's end `out` as output and error; -1: as they are. */
+/* Executes the program, with the pipe's end `out` as output and error; -1: unchanged. */
 static _Noreturn void become(const char *line, int out) {
     char *argv[MAX_ARGS], text[4096];
     split_line(line, argv, text, sizeof text);
@@ -69,7 +69,8 @@ static void test_reader_gone(void **state) {
     }
 }
 
-/* Ctrl-C with `2>&1 | tee log`: it goes to both, and tee has ended when a worker next writes. */
+/* Ctrl-C with `2>&1 | tee log`: both get the signal, and tee has ended when a worker next
+ * writes. */
 static void test_interrupt_with_tee(void **state) {
     (void)state;
     char line[512];
@@ -157,7 +158,8 @@ static void test_closed(void **state) {
     }
 }
 
-/* A reader that stops to read, as a terminal after Ctrl-S: it misses lines, and is told so. */
+/* A reader that stops reading, like a terminal after Ctrl-S: it misses lines, and a line reports
+ * that. */
 static void test_reader_stopped(void **state) {
     (void)state;
     enum { MANY = 1500 }; /* lines, more than a pipe has room for */

@@ -1,4 +1,4 @@
-/* survive_test.c - workers are killed and stopped while they train: the bits of a run in peace. */
+/* survive_test.c - workers that are killed and stopped: the bits of an undisturbed run. */
 /* ctest: busy seconds=40 timeout=900 */
 #include "cli/program.h"
 
@@ -26,7 +26,7 @@ static program start(int workers, const char *run, int steps, const char *more) 
     return program_start(line, 0);
 }
 
-/* From this step on it is slow until check(). */
+/* From this step on the run is slow until check(). */
 static program start_until(int step, int workers, const char *run, const char *more) {
     pace(run, step);
     return start(workers, run, STEPS, more);
@@ -37,7 +37,7 @@ static bool is_over(const program *p) {
     return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
-/* Sends `number` to some child, `most` times at most, now and then; returns how often. */
+/* Sends signal `number` to random children, at most `most` times; returns how often. */
 static int hurt(const program *p, int number, int most, unsigned pause_ms) {
     int times = 0;
     while (times < most && !is_over(p)) {
@@ -133,8 +133,8 @@ static bool is_among(pid_t pid, const pid_t *pids, int n) {
     return false;
 }
 
-/* pids [16]: workers that were; waits until there are `n` others, a minute at most. Where their number
- * changes, all are new ones. */
+/* pids [16]: the previous workers; waits at most a minute until there are `n` others. If their
+ * number changes, all are new processes. */
 static void await_others(const program *p, pid_t *pids, int n) {
     pid_t is[16];
     int count = 0, old = 1;
@@ -149,7 +149,7 @@ static void await_others(const program *p, pid_t *pids, int n) {
     memcpy(pids, is, (size_t)n * sizeof *pids);
 }
 
-/* Of the workers, when nobody mends, and `lost` is not among them. */
+/* Waits until no process repairs the state and `lost` is gone; fills in the workers. */
 static void settled_children_of(const program *p, pid_t lost, pid_t *pids, int n) {
     pid_t before[16] = {0};
     int count = 0;
@@ -161,7 +161,7 @@ static void settled_children_of(const program *p, pid_t lost, pid_t *pids, int n
                              memcmp(before, pids, (size_t)n * sizeof *pids) != 0));
 }
 
-/* One after the other is killed: the others are the same processes all the time. */
+/* Workers are killed one after another: the others remain the same processes. */
 static void test_stay(void **arg) {
     (void)arg;
     enum { N = 4 };
@@ -205,8 +205,8 @@ static void test_scale(void **arg) {
     expect("scale @/nowhere 3", 1, "nowhere");
 }
 
-/* A ledger with a step that is missing, there twice, with other samples, or from before there was
- * one. */
+/* A ledger with a missing step, a repeated step, wrong samples, or from a version without
+ * ledgers. */
 static void test_bad_ledger(void **arg) {
     (void)arg;
     static const char *const bad[][2] = {
@@ -227,7 +227,7 @@ static void test_bad_ledger(void **arg) {
     free(output);
 }
 
-/* SIGTERM to one worker: it leaves after the step, and is not followed. */
+/* SIGTERM to one worker: it leaves after the step, and is not replaced. */
 static void test_leave(void **arg) {
     (void)arg;
     program p =
@@ -247,7 +247,7 @@ static void test_leave(void **arg) {
     check(&p, "left", 2, "were told to leave");
 }
 
-/* Settings that don't do for as many workers as are left are replaced by some that do. */
+/* Settings that are not possible with the remaining workers are replaced by possible ones. */
 static void leaves(const char *run, const char *settings, const char *says) {
     char want[256], got[256], control[64], *output = NULL;
     program p = start_until(5, 4, run, settings);
@@ -319,7 +319,7 @@ static size_t await_line(const program *p, heard *h, size_t from, const char *wh
     return (size_t)(at - h->text) + strlen(what);
 }
 
-/* Waits for the line of a step that another view than the first has taken. */
+/* Waits for the line of a step that a later view has made. */
 static void await_other_view(const program *p, const char *run) {
     char line[256];
     snprintf(line, sizeof line, "grep -q '\"view\": *[2-9]' %s/%s/metrics.jsonl", folder, run);
@@ -358,7 +358,7 @@ static void check_slow(program *p, const char *run) {
     assert_string_equal(want, got);
 }
 
-/* It is named, and virtual workers move from it to the other. */
+/* The slow worker is named, and virtual workers move from it to the other. */
 static void test_slow(void **arg) {
     (void)arg;
     static const char moved[] = "virtual workers are divided anew among workers 0 to 1: ";
@@ -377,7 +377,7 @@ static void test_slow(void **arg) {
     print_message("slow: %d virtual workers, and %d for the slow one\n", counts[0], counts[1]);
 }
 
-/* The other one, which waits for it, computes some of its virtual workers first. */
+/* The waiting worker computes some of the slow worker's virtual workers first. */
 static void test_backup(void **arg) {
     (void)arg;
     char want[256], got[256], *output = NULL;

@@ -1,4 +1,4 @@
-/* trace_test.c - lockstep train --trace: what really ran is what the plan says, action by action.
+/* trace_test.c - lockstep train --trace: the recorded actions are those of the plan.
  *
  * The proof of a trace is the plan: each worker's actions, each once a step, in the order of its
  * lanes, and none before those of the other lane that it has to wait for.
@@ -10,7 +10,7 @@
 
 enum { STEPS = 5 };
 
-/* The plan of configs/tiny.yaml with n workers, and more keys set: "key=value key=value". */
+/* Makes the plan of configs/tiny.yaml with n workers and more keys set: "key=value key=value". */
 static void make_plan(int n, const char *sets, ls_layout *l) {
     ls_config c;
     ls_error e = {0};
@@ -125,7 +125,7 @@ static void test_executors_and_transports(void **state) {
     check_run(3, "parallel.recompute=2", STEPS, "--set parallel.transport=tcp", 2, 3);
 }
 
-/* Communication of some workers alone, or several times a step; other bits than f32's. */
+/* Communication among some workers only, or several times per step; other bits than f32's. */
 static void test_settings(void **state) {
     (void)state;
     check_run(4, "parallel.zero=3 parallel.shard_group=2", STEPS, "", 2, 3);

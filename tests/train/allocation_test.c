@@ -1,11 +1,11 @@
 /* allocation_test.c - a step allocates nothing, in any thread of a worker.
  *
- * The program's own malloc() and mmap() stand in front of the system's and count: those of a worker
+ * The program's own malloc() and mmap() replace the system's and count calls: those of a worker
  * inside ls_member_step(), and those of its helpers (communication, loader, pool, heartbeat) from
- * the second step on. The first step makes what later ones use again: programs of collectives,
+ * the second step on. The first step makes objects that later ones reuse: programs of collectives,
  * connections, chunks of slabs.
  *
- * Two things are not ours to avoid (docs/speed.md). OpenSSL allocates for each record that it
+ * Two allocations can't be avoided (docs/speed.md). OpenSSL allocates for each record that it
  * writes: that these blocks are small, and freed before the step ends, is checked here. A worker
  * that has waited 0.25 s over TCP asks the others where they are (health.h), which takes memory:
  * the test's workers may wait that long on a busy machine, so what is allocated there is not
@@ -29,7 +29,7 @@ enum { STEPS = 12, SHOWN = 3, DEPTH = 24, RECORD_NBYTES = 64 /* of OpenSSL's at 
 /* Shared with the workers that are processes. */
 typedef struct counts {
     atomic_llong steps, allocations;
-    atomic_llong tls, tls_kept; /* by OpenSSL; and not freed at the end of a step */
+    atomic_llong tls, tls_unfreed; /* by OpenSSL; and not freed at the end of a step */
     atomic_int reported;
 } counts;
 
@@ -196,7 +196,7 @@ ls_status __wrap_ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out 
     in_step = in->step > 0 && !last;
     tls_live = 0;
     ls_status s = __real_ls_member_step(m, in, out_p, e);
-    if (in_step) atomic_fetch_add(&shared->tls_kept, tls_live);
+    if (in_step) atomic_fetch_add(&shared->tls_unfreed, tls_live);
     in_step = false;
     if (backs_up && m->worker == 0 && in->step > 0) back_up(m, in);
     if (in->step > 0 && !last) atomic_fetch_add(&shared->steps, 1);
@@ -222,7 +222,7 @@ static void run(const layout *l) {
     ls_config c;
     ls_error e = {0};
     void *frames[2];
-    backtrace(frames, 2); /* loads what it needs */
+    backtrace(frames, 2); /* the first call loads libgcc */
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(shared != MAP_FAILED);
     with_processes = l->processes || l->tcp;
@@ -236,7 +236,7 @@ static void run(const layout *l) {
     assert_ls_ok(ls_bench_train_run(&c, &q, ignore, &e), e);
     assert_int_equal(atomic_load(&shared->steps), nworkers * (STEPS - 2));
     assert_int_equal(atomic_load(&shared->tls) > 0, l->tcp);
-    assert_int_equal(atomic_load(&shared->tls_kept), 0);
+    assert_int_equal(atomic_load(&shared->tls_unfreed), 0);
     if (atomic_load(&shared->allocations))
         fail_msg("%d workers, %s %s: %lld allocations", l->n, l->sets[0], l->sets[1],
                  (long long)atomic_load(&shared->allocations));
@@ -282,7 +282,7 @@ static void test_backup(void **state) {
                   .sets = {"parallel.transport=thread", "parallel.zero=0", "parallel.threads=2"}});
 }
 
-/* The counter counts. */
+/* Shows that the counter detects an allocation. */
 static void test_counter(void **state) {
     (void)state;
     counts own = {0};
@@ -290,7 +290,7 @@ static void test_counter(void **state) {
     atomic_store(&own.reported, SHOWN);
     atomic_store(&measures, true);
     in_step = true;
-    void *(*volatile allocate)(size_t) = malloc; /* else the compiler knows what it does */
+    void *(*volatile allocate)(size_t) = malloc; /* else the compiler may remove the call */
     void *p = allocate(100);
     in_step = false;
     atomic_store(&measures, false);

@@ -26,7 +26,7 @@ static int release_stderr(void **state) {
     return 0;
 }
 
-/* Waits for it. */
+/* Waits for a line of output. */
 static void read_line(char *line, size_t nbytes) {
     size_t n = 0;
     while (n + 1 < nbytes && read(from, line + n, 1) == 1 && line[n] != '\n') n++;

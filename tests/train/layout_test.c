@@ -70,7 +70,7 @@ static bool overlaps(const char *const *sets, int n, bool survives, int near, in
     return overlap;
 }
 
-/* auto: where a second core a worker is free, and there is communication. */
+/* auto: overlap if each worker has a second free core and communicates. */
 static void test_overlap(void **state) {
     (void)state;
     const char *const plain[] = {NULL};
@@ -97,7 +97,7 @@ static void test_backups(void **state) {
     const char *const early[] = {"survival.backup_workers=2", "parallel.zero=2",
                                  "parallel.accumulate=early", "parallel.overlap=on", NULL};
     assert_false(overlaps(with, 2, true, 2, 64));
-    assert_true(overlaps(with, 2, false, 2, 64)); /* no memory that workers have in common */
+    assert_true(overlaps(with, 2, false, 2, 64)); /* no memory shared by the workers */
     assert_true(overlaps(with, 1, true, 1, 64));
     assert_true(overlaps(sharded, 2, true, 2, 64));
     assert_true(overlaps(early, 2, true, 2, 64));

@@ -32,8 +32,8 @@ static void tear_down(setup *s) {
     ls_layout_free(&s->layout);
 }
 
-/* Steps in which SLOW takes `factor` times as long for a virtual worker; how many until the ranges
- * want a new view, 0: none does. */
+/* Makes steps in which SLOW takes `factor` times as long for a virtual worker. Returns the number
+ * of steps until the ranges request a new view; 0: they don't. */
 static int run(setup *s, int factor) {
     static const long long each_ns = 1000000;
     for (int i = 1; i <= STEPS; i++) {
@@ -49,7 +49,7 @@ static int run(setup *s, int factor) {
     return 0;
 }
 
-/* A new view of the same workers has the ranges that were found; one of others has even ones. */
+/* A new view of the same workers keeps the found ranges; one of other workers has even ones. */
 static void test_follow(void **state) {
     (void)state;
     setup s;
@@ -59,7 +59,7 @@ static void test_follow(void **state) {
     set_up(&s, "survival.balance=auto", "survival.slow_limit=0");
     assert_int_not_equal(run(&s, 3), 0);
     assert_null(s.ranges.now);
-    assert_false(ls_ranges_look(&s.ranges, &s.config, &s.view)); /* it is asked for once */
+    assert_false(ls_ranges_look(&s.ranges, &s.config, &s.view)); /* it is requested once */
     ls_ranges_begin(&s.ranges, true);
     assert_non_null(s.ranges.now);
     assert_int_equal(s.ranges.now[0], 0);

@@ -1,4 +1,4 @@
-/* runtime_test.c - what plain and supervised workers do differently. */
+/* runtime_test.c - the differences between plain and supervised workers. */
 #include "train/runtime.h"
 
 #include <signal.h>
@@ -47,7 +47,7 @@ static void test_evict(void **state) {
     assert_false(l.evicts);
     assert_ls_ok(ls_runtime_supervised.evict(&l, &v, "parameters", &e), e);
     assert_true(l.evicts);
-    assert_int_equal(slot.leaves, 0); /* it is another's fault */
+    assert_int_equal(slot.leaves, 0); /* another worker caused it */
     v.culprit = 2;
     assert_ls_ok(ls_runtime_supervised.evict(&l, &v, "parameters", &e), e);
     assert_int_equal(slot.leaves, 1);
@@ -69,9 +69,9 @@ static ls_status ask(ls_group *g, ls_board_slot *slot, void *arg, ls_error *e) {
     slot->asked = LS_ASKED_NOTHING;
     l.evicts = false;
     assert_int_equal(raise(SIGTERM), 0);
-    assert_int_equal(plain->asked(&l), LS_ASKED_STOP); /* it is for all */
+    assert_int_equal(plain->asked(&l), LS_ASKED_STOP); /* the request is for all workers */
     assert_int_equal(slot->leaves, 0);
-    assert_int_equal(supervised->asked(&l), LS_ASKED_RENEW); /* it is for this worker */
+    assert_int_equal(supervised->asked(&l), LS_ASKED_RENEW); /* the request is for this worker */
     assert_int_equal(slot->leaves, 1);
     slot->asked = LS_ASKED_STOP;
     assert_int_equal(supervised->asked(&l), LS_ASKED_STOP);
@@ -97,7 +97,7 @@ static void check_finish(int64_t ended, int64_t folder_step, ls_status want, boo
     if (want == LS_OK) assert_int_equal(got, unfinished);
 }
 
-/* Plain workers say whether they stopped; of supervised ones the supervisor knows it. */
+/* Plain workers report whether they stopped; for supervised ones the supervisor knows. */
 static void test_finish(void **state) {
     (void)state;
     bool unfinished = false;
@@ -110,7 +110,7 @@ static void test_finish(void **state) {
     check_finish(7, 0, LS_OK, true);
     check_finish(-1, 0, LS_OK, false); /* this host has left the run, others go on */
     check_finish(INT64_MAX, 20, LS_OK, false);
-    check_finish(INT64_MAX, 7, LS_EPEER, false); /* nobody has made a step */
+    check_finish(INT64_MAX, 7, LS_EPEER, false); /* no worker has made a step */
 }
 
 int main(void) {

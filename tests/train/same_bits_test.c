@@ -133,7 +133,7 @@ static void test_state_file(void **state) {
     same(train(2, IN_FILE, "parallel.zero=0", "parallel.transport=tcp"));
 }
 
-/* In 16 bits: other bits than in f32, and the same for all layouts. */
+/* In 16-bit types: other bits than in f32, but the same for all layouts. */
 static void test_mixed(void **state) {
     (void)state;
     static const char *const types[] = {"train.compute=bf16", "train.compute=f16",
