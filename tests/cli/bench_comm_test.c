@@ -282,7 +282,7 @@ static void assert_says(char *output, const char *says) {
 static void test_missing_peers(void **state) {
     (void)state;
     static const char *const says[] = {"peer-openmpi does not exist; `make bench` builds it",
-                                       "peer-mpich does not exist", "peer-gloo is not there",
+                                       "peer-mpich does not exist", "peer-gloo does not exist",
                                        "bench/floor does not exist"};
     for (int i = 0; i < 4; i++)
         assert_says(compare("--sizes 8 --vs openmpi,mpich,gloo,floor", 0), says[i]);

@@ -92,8 +92,8 @@ static void test_gaps(void **state) {
     hash_of("peace", peace);
     go_on("missing", "rm $m", "metrics.jsonl: has no lines of steps 1 to 20; training goes on");
     ledger("missing", 1,
-           "not clean: 20 of 30 steps have no lines in metrics.jsonl, the first of "
-           "them 1 to 20");
+           "not clean: 20 of 30 steps have no lines in metrics.jsonl, the first gap "
+           "is 1 to 20");
     hash_of("missing", got);
     assert_string_equal(got, peace);
     go_on("empty", ": > $m", "has no lines of steps 1 to 20");
