@@ -11,7 +11,7 @@
 /* A slow worker takes this many times as long as the others; a change saves this much; a row is the
  * host's if its fastest worker takes this many times as long as usual. */
 static const double SLOW = 1.5, GAIN = 0.12, NOISE = 1.3;
-/* Of a row that is one older, the sum since a worker was slow has so much. */
+/* In the sum since a worker was slow, each row counts this many times as much as the next one. */
 static const double FADES = 0.95;
 enum { CALM = 30 /* rows: then nobody was slow */ };
 enum { PAUSE = 5, MOST_PAUSE = 320 };

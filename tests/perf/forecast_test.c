@@ -2,9 +2,6 @@
  * parallel.zero. */
 #include "perf/forecast.h"
 
-#include <unistd.h>
-
-#include "base/file.h"
 #include "perf/round_machine.h"
 #include "test.h"
 #include "train/fit.h"
@@ -15,16 +12,7 @@ static ls_machine machine;
 
 static int make_machine(void **state) {
     (void)state;
-    char path[64];
-    ls_buf text = {0};
-    ls_error e;
-    snprintf(path, sizeof path, "/tmp/lockstep-forecast-%d.yaml", (int)getpid());
-    round_machine_text(&text);
-    ls_status s = ls_file_replace(path, text.data, text.len, &e);
-    if (s == LS_OK) s = ls_machine_read(path, &machine, &e);
-    unlink(path);
-    ls_buf_free(&text);
-    return s == LS_OK ? 0 : -1;
+    return round_machine_read(&machine) == LS_OK ? 0 : -1;
 }
 
 static int free_machine(void **state) {
