@@ -53,7 +53,7 @@ static void open_guests(ls_links *l) {
     ls_guests_options o = {.listen_fd = l->listen_fd,
                            .key = l->keyed ? &l->key : NULL,
                            .knows = knows,
-                           .silent = "it is no supervisor of this version",
+                           .why_rejected = "it is no supervisor of this version",
                            .patience = PATIENCE,
                            .most = LS_HOSTS_MAX};
     ls_guests_open(&l->guests, &o);
@@ -168,7 +168,7 @@ static bool look_at(wire *k, int peer, ls_link_event *ev) {
 
 static bool is_welcome(const ls_guest *g) {
     hello h;
-    memcpy(&h, g->said, sizeof h);
+    memcpy(&h, g->payload, sizeof h);
     return h.protocol == PROTOCOL && h.nbytes == sizeof(ls_host_message);
 }
 
@@ -195,7 +195,7 @@ static void open_door(ls_links *l) {
     if (l->listen_fd < 0) return;
     ls_guests_wait(&l->guests, -1, 0);
     for (int i = l->guests.n - 1; i >= 0; i--)
-        if (ls_guests_hear(&l->guests, i) == LS_GUEST_HEARD) let_in(l, i);
+        if (ls_guests_read(&l->guests, i) == LS_GUEST_READY) let_in(l, i);
 }
 
 /* ---- calling ---- */

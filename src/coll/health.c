@@ -159,7 +159,7 @@ static sight inspect_process(const ls_watch *w, int member, int rank) {
 /* A worker that has left may have sent last words; they may still be on their way. */
 static void read_last_words(const ls_group *g, ls_watch *w, sight *x) {
     unsigned char data[LS_WATCH_NBYTES];
-    if (!ls_watch_last(w, g->id, g->ranks[x->member], data)) return;
+    if (!ls_watch_find_last_words(w, g->id, g->ranks[x->member], data)) return;
     keep_history(g, x, data);
     x->left = x->known;
 }
@@ -323,7 +323,7 @@ static sight *all_others(const ls_group *g) {
 
 /* Do the last words of those that have left say why? */
 static bool heard_last_words(ls_group *g, ls_watch *w) {
-    unsigned n = ls_watch_nlast(w);
+    unsigned n = ls_watch_nlast_words(w);
     bool found = false;
     if (g->shared || n == g->last_seen) return false;
     g->last_seen = n;
@@ -340,7 +340,7 @@ static bool heard(ls_group *g) {
     ls_watch *w = watch_of(g);
     ls_news news;
     if (!w) return false;
-    if (!ls_watch_heard(w, g->id, g->identity, &news)) return heard_last_words(g, w);
+    if (!ls_watch_find_news(w, g->id, g->identity, &news)) return heard_last_words(g, w);
     heed(g, &news);
     return true;
 }
@@ -413,7 +413,7 @@ static void notify_all(ls_group *g) {
     if (g->shared && g->miscount.found) ls_shared_note_miscount(g->shared, &g->miscount);
     if (!w) return; /* they see the pages */
     snprintf(news.text, sizeof news.text, "%.500s", g->why.msg);
-    ls_watch_keep(w, g->id, &news);
+    ls_watch_store_news(w, g->id, &news);
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)g->size);
     for (int i = 0; i < g->size; i++)
         if (i != g->rank) q[n++].rank = g->ranks[i];

@@ -90,7 +90,7 @@ struct ls_group {
     ls_counters counters;
     /* health.c's */
     ls_history *history; /* of this worker; NULL: it is on the page, since all share memory */
-    unsigned last_seen;  /* last words of others, as ls_watch_nlast() counts them */
+    unsigned last_seen;  /* last words of others, as ls_watch_nlast_words() counts them */
     int64_t looked;      /* ns, when it was looked whether all is well */
     atomic_int broken;   /* LS_OK, or why the group can only be closed; set after `why` */
     ls_error why;

@@ -10,7 +10,7 @@
 
 /* A group that was closed while others could still read what this worker had shown. */
 typedef struct kept {
-    ls_commons_kept link; /* first */
+    ls_commons_retained link; /* first */
     int area, size;
     uint32_t started;
     unsigned char *small, *stage;
@@ -38,7 +38,7 @@ static bool all_have_read(const kept *k) {
 }
 
 static void give_back(ls_commons *c) {
-    for (ls_commons_kept **link = &c->kept; *link;) {
+    for (ls_commons_retained **link = &c->retained; *link;) {
         kept *k = (kept *)*link;
         if (!all_have_read(k)) {
             link = &k->link.next;
@@ -55,7 +55,8 @@ static void give_back(ls_commons *c) {
 uint64_t ls_shared_kept(ls_commons *c) {
     uint64_t areas = 0;
     give_back(c);
-    for (ls_commons_kept *k = c->kept; k; k = k->next) areas |= (uint64_t)1 << ((kept *)k)->area;
+    for (ls_commons_retained *k = c->retained; k; k = k->next)
+        areas |= (uint64_t)1 << ((kept *)k)->area;
     return areas;
 }
 
@@ -63,14 +64,15 @@ uint64_t ls_shared_kept(ls_commons *c) {
 static void keep(ls_shared *s) {
     size_t n = (size_t)s->size;
     kept *k = ls_alloc(sizeof *k + n * sizeof k->members[0]);
-    *k = (kept){{s->commons->kept}, s->area, s->size - 1, s->started, s->small, s->stage, s->pairs};
+    *k = (kept){
+        {s->commons->retained}, s->area, s->size - 1, s->started, s->small, s->stage, s->pairs};
     for (int i = 0, m = 0; i < s->size; i++) {
         if (i == s->rank) continue;
         k->members[m].worker = ls_commons_worker_of(s->commons, s->ranks[i]);
         k->members[m].page = s->pages[i];
         k->members[m++].opened = s->opened[i] ? s->opened[i] : atomic_load(&s->pages[i]->opened);
     }
-    s->commons->kept = &k->link;
+    s->commons->retained = &k->link;
 }
 
 ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,

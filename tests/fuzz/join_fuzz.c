@@ -15,23 +15,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     if (nbytes > 20000) return 0;
     ls_guests_options options = {.listen_fd = -1,
                                  .knows = knows,
-                                 .silent = "it sent no valid hello",
+                                 .why_rejected = "it sent no valid hello",
                                  .patience = 4,
                                  .most = 4};
     ls_guests_open(&h.guests, &options);
     ls_guest *all = h.guests.all;
     for (int i = 0; i < 2; i++) {
         ls_guest *g = &all[h.guests.n++];
-        *g = (ls_guest){.from = {.ss_family = AF_INET}, .stirs = true};
+        *g = (ls_guest){.from = {.ss_family = AF_INET}, .readable = true};
         int fd = fuzz_peer(data, i ? nbytes : 0, i && nbytes % 2, &peers[i]);
         FUZZ_CHECK(ls_conn_new(fd, true, NULL, &g->c, NULL) == LS_OK);
     }
-    memcpy(all[0].said, &first, sizeof first);
-    all[0].heard = true;
+    memcpy(all[0].payload, &first, sizeof first);
+    all[0].has_frame = true;
     FUZZ_CHECK(welcome(&h, 0));
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < h.guests.n;) k += attend(&h, k);
-    FUZZ_CHECK(h.guests.n >= 1 && all[0].heard);
+    FUZZ_CHECK(h.guests.n >= 1 && all[0].has_frame);
     FUZZ_CHECK(h.come == h.guests.n || (h.come == 1 && h.guests.n == 2));
     if (h.come == 2) FUZZ_CHECK(hello_of(&all[1]).rank == 1 || hello_of(&all[1]).rank == 3);
     ls_guests_close(&h.guests);

@@ -91,7 +91,7 @@ static ls_links *make_links(const ls_key *key) {
     ls_guests_options options = {.listen_fd = l->listen_fd,
                                  .key = &l->key,
                                  .knows = knows,
-                                 .silent = "it is no supervisor",
+                                 .why_rejected = "it is no supervisor",
                                  .patience = PATIENCE,
                                  .most = 4};
     ls_guests_open(&l->guests, &options);
@@ -108,7 +108,7 @@ static ls_conn *connect_to(supervisor *h, bool leads) {
     FUZZ_CHECK(ls_conn_new(fd[1], !leads, &h->links->key, &ours, NULL) == LS_OK);
     if (leads) {
         ls_guest *g = &h->links->guests.all[h->links->guests.n++];
-        *g = (ls_guest){.c = theirs, .came = ls_clock_ns(), .stirs = true};
+        *g = (ls_guest){.c = theirs, .came = ls_clock_ns(), .readable = true};
         g->from.ss_family = AF_INET;
     } else {
         h->links->up.c = theirs;

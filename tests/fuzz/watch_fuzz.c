@@ -21,13 +21,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         w->stop_fd = -1;
         ls_guests_options options = {.listen_fd = -1,
                                      .knows = knows,
-                                     .silent = "it sent no valid greeting",
+                                     .why_rejected = "it sent no valid greeting",
                                      .patience = 4,
                                      .most = 4};
         ls_guests_open(&w->guests, &options);
     }
     ls_guest *g = &w->guests.all[w->guests.n++];
-    *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}, .stirs = true};
+    *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}, .readable = true};
     int fd = fuzz_peer(data, nbytes, nbytes % 2, &peer);
     FUZZ_CHECK(ls_conn_new(fd, true, NULL, &g->c, NULL) == LS_OK);
     for (int i = 0; i < 3 && w->guests.n; i++) attend(w, 0);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     for (int i = 0; i < LS_WATCH_GROUPS; i++) {
         ls_news *news = &w->answers[i].news, told;
         FUZZ_CHECK(memchr(news->text, 0, sizeof news->text));
-        FUZZ_CHECK(!news->group || ls_watch_heard(w, i, news->group, &told));
+        FUZZ_CHECK(!news->group || ls_watch_find_news(w, i, news->group, &told));
         *news = (ls_news){0};
     }
     close(peer);

@@ -141,10 +141,10 @@ void ls_commons_close(ls_commons *c) {
     size_t nbytes = was.head->nbytes;
     *c = (ls_commons){.fd = -1};
     free(was.blocks);
-    while (was.kept) {
-        ls_commons_kept *next = was.kept->next;
-        free(was.kept);
-        was.kept = next;
+    while (was.retained) {
+        ls_commons_retained *next = was.retained->next;
+        free(was.retained);
+        was.retained = next;
     }
     if (was.fd >= 0) close(was.fd);
     if (!was.threads || atomic_fetch_sub(&was.head->views, 1) == 1) munmap(was.base, nbytes);

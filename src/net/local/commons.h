@@ -40,9 +40,9 @@ typedef struct ls_commons_head {
 } ls_commons_head;
 
 /* Memory that must outlive its owner for a while; freed with the view (coll/shared.c has some). */
-typedef struct ls_commons_kept {
-    struct ls_commons_kept *next;
-} ls_commons_kept;
+typedef struct ls_commons_retained {
+    struct ls_commons_retained *next;
+} ls_commons_retained;
 
 /* One process's (or thread's) view. */
 typedef struct ls_commons {
@@ -55,7 +55,7 @@ typedef struct ls_commons {
     struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
     size_t nblocks, block_cap;
     size_t fresh; /* from here on the arena was never given to anyone: it is zero */
-    ls_commons_kept *kept;
+    ls_commons_retained *retained;
     unsigned char *attached; /* other memory that all can read; NULL: none */
     size_t attached_nbytes;
 } ls_commons;

@@ -114,8 +114,8 @@ void ls_mpi_rest(int64_t idle_ns, int64_t most_ns);
 /* ---- leave.c ---- */
 
 /* To all others: this worker sends nothing more. */
-void ls_mpi_say_left(mpi_net *);
-void ls_mpi_note_left(mpi_net *, int from, const header *);
+void ls_mpi_send_left(mpi_net *);
+void ls_mpi_record_left(mpi_net *, int from, const header *);
 /* A peer that has left, and that something here waits for; -1: none. */
 int ls_mpi_find_lost(const mpi_net *);
 ls_status ls_mpi_check_lost(mpi_net *, ls_error *);

@@ -3,7 +3,7 @@
 
 #include "net/mpi/inside.h"
 
-void ls_mpi_note_left(mpi_net *x, int from, const header *h) {
+void ls_mpi_record_left(mpi_net *x, int from, const header *h) {
     peer *p = &x->peers[from];
     x->nleft += !p->left;
     p->left = true;
@@ -65,7 +65,7 @@ ls_status ls_mpi_check_lost(mpi_net *x, ls_error *e) {
                    cause);
 }
 
-void ls_mpi_say_left(mpi_net *x) {
+void ls_mpi_send_left(mpi_net *x) {
     for (int i = 0; i < x->mpi.net.size && !is_broken(x); i++) {
         if (i == x->mpi.net.rank) continue;
         slot *s = ls_mpi_slot(x);

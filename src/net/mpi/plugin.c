@@ -201,7 +201,7 @@ static void answered(mpi_net *x, int from, const header *h) {
 /* Takes a control message; true when its slot is kept. */
 static bool take_control(mpi_net *x, slot *s, int from) {
     if (s->h.kind == LEFT) {
-        ls_mpi_note_left(x, from, &s->h);
+        ls_mpi_record_left(x, from, &s->h);
         return false;
     }
     x->peers[from].received++;
@@ -523,7 +523,7 @@ static void free_transfers(transfer *t) {
 static void mpi_close(ls_net *net) {
     mpi_net *x = (mpi_net *)net;
     bool last = --nopen == 0;
-    ls_mpi_say_left(x);
+    ls_mpi_send_left(x);
     ls_mpi_await_left(x, last && ours ? -1 : PATIENCE_NS);
     bool quiet = !is_broken(x) && quiesce(x);
     bool usable = !is_broken(x);

@@ -64,7 +64,7 @@ void ls_guests_drop(ls_guests *gs, int i, const char *why) {
 /* ---- strangers ---- */
 
 static bool is_stranger(const ls_guests *gs, const ls_guest *g) {
-    return !g->heard && !(gs->o.key && g->c->open);
+    return !g->has_frame && !(gs->o.key && g->c->open);
 }
 
 /* The crowd that a guest belongs to: one per address. With IPv6, a host has a whole network. */
@@ -135,7 +135,7 @@ static void admit(ls_guests *gs) {
         }
         if (ls_conn_new(fd, true, gs->o.key, &c, NULL) != LS_OK) continue;
         ls_guest *g = &gs->all[gs->n++];
-        *g = (ls_guest){.c = c, .from = from, .came = ls_clock_ns(), .stirs = true};
+        *g = (ls_guest){.c = c, .from = from, .came = ls_clock_ns(), .readable = true};
         g->crowd = crowd_of(g);
     }
 }
@@ -146,12 +146,13 @@ void ls_guests_wait(ls_guests *gs, int stop_fd, int timeout_ms) {
     gs->fds[1] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
     for (int i = 0; i < gs->n; i++) {
         const ls_conn *c = gs->all[i].c;
-        bool write = c->wants_write || (gs->all[i].heard && ls_conn_busy(c));
+        bool write = c->wants_write || (gs->all[i].has_frame && ls_conn_busy(c));
         gs->fds[i + 2] = (struct pollfd){.fd = c->fd, .events = write ? POLLOUT : POLLIN};
     }
     if (gs->unlogged && (timeout_ms < 0 || timeout_ms > SECOND_MS)) timeout_ms = SECOND_MS;
     int stirring = poll(gs->fds, (nfds_t)gs->n + 2, timeout_ms);
-    for (int i = 0; i < gs->n; i++) gs->all[i].stirs = stirring > 0 && gs->fds[i + 2].revents != 0;
+    for (int i = 0; i < gs->n; i++)
+        gs->all[i].readable = stirring > 0 && gs->fds[i + 2].revents != 0;
     log_drops(gs);
     admit(gs);
     keep_to_budget(gs);
@@ -161,13 +162,13 @@ static ls_io read_first_frame(const ls_guests *gs, ls_guest *g, ls_error *e) {
     ls_io io = ls_conn_handshake(g->c, e);
     if (io == LS_IO_DONE && !g->has_header) {
         io = ls_conn_next(g->c, &g->frame, e);
-        if (io == LS_IO_DONE && (g->frame.nbytes > sizeof g->said || !gs->o.knows(&g->frame))) {
-            ls_fail(e, LS_EPEER, "%s", gs->o.silent);
+        if (io == LS_IO_DONE && (g->frame.nbytes > sizeof g->payload || !gs->o.knows(&g->frame))) {
+            ls_fail(e, LS_EPEER, "%s", gs->o.why_rejected);
             return LS_IO_FAILED;
         }
         if (io == LS_IO_DONE) {
             g->has_header = true;
-            ls_conn_take(g->c, g->said, g->frame.nbytes);
+            ls_conn_take(g->c, g->payload, g->frame.nbytes);
         }
     }
     return io == LS_IO_DONE ? ls_conn_payload(g->c, e) : io;
@@ -175,30 +176,30 @@ static ls_io read_first_frame(const ls_guests *gs, ls_guest *g, ls_error *e) {
 
 bool ls_guest_is_slow(const ls_guest *g) { return ls_clock_ns() > g->came + SLOW_NS; }
 
-ls_heard ls_guests_hear(ls_guests *gs, int i) {
+ls_guest_status ls_guests_read(ls_guests *gs, int i) {
     ls_error e = {0};
     ls_guest *g = &gs->all[i];
-    ls_io io = g->stirs ? read_first_frame(gs, g, &e) : LS_IO_AGAIN_READ;
+    ls_io io = g->readable ? read_first_frame(gs, g, &e) : LS_IO_AGAIN_READ;
     if (io == LS_IO_DONE) {
-        g->heard = true;
-        return LS_GUEST_HEARD;
+        g->has_frame = true;
+        return LS_GUEST_READY;
     }
     bool slow = gs->n > gs->o.patience && ls_guest_is_slow(g);
     if (io != LS_IO_FAILED && io != LS_IO_CLOSED && !slow) return LS_GUEST_WAITS;
-    ls_guests_drop(gs, i, e.code ? e.msg : gs->o.silent);
+    ls_guests_drop(gs, i, e.code ? e.msg : gs->o.why_rejected);
     return LS_GUEST_GONE;
 }
 
 /* ---- the other side ---- */
 
-ls_io ls_visit_go(ls_visit *v, ls_error *e) {
+ls_io ls_visit_continue(ls_visit *v, ls_error *e) {
     ls_io io = ls_conn_handshake(v->c, e);
     void *token = NULL;
     if (io == LS_IO_FAILED && v->to && ls_conn_redial(v->c, v->to, v->key))
         return LS_IO_AGAIN_WRITE;
-    if (io == LS_IO_DONE && !v->said) {
-        io = ls_conn_put(v->c, &v->says, v->data, v->says.nbytes, NULL, e);
-        v->said = true;
+    if (io == LS_IO_DONE && !v->sent) {
+        io = ls_conn_put(v->c, &v->request, v->data, v->request.nbytes, NULL, e);
+        v->sent = true;
     }
     if (io == LS_IO_DONE) io = ls_conn_flush(v->c, &token, e);
     if (io == LS_IO_DONE && !v->has_answer) {

@@ -5,9 +5,9 @@
  * and to send one frame of a kind that the host knows; otherwise it is dropped with a log line, and
  * disturbs no other. Guests that have proved nothing are strangers. Their number, and the memory of
  * all of them together, is limited: above the limit, the oldest one of the address with the most
- * strangers is dropped, so strangers can't keep workers out by coming first. Its connection is reset,
- * and a worker that was taken for a stranger tries again (ls_visit_go(), tcp_out.c). At most one log
- * line per second names a dropped guest, and counts the others.
+ * strangers is dropped, so strangers can't keep workers out by coming first. Its connection is
+ * reset, and a worker that was taken for a stranger tries again (ls_visit_continue(), tcp_out.c).
+ * At most one log line per second names a dropped guest, and counts the others.
  */
 #ifndef LS_NET_TCP_GUEST_H
 #define LS_NET_TCP_GUEST_H
@@ -25,18 +25,18 @@ typedef struct ls_guest {
     struct sockaddr_storage from;
     int64_t came;   /* ns */
     unsigned crowd; /* its address, as a number */
-    bool stirs;     /* ls_guests_hear() has something to read */
-    bool has_header, heard;
-    ls_frame frame;                      /* its first; of a kind that the host knows */
-    unsigned char said[LS_GUEST_NBYTES]; /* [frame.nbytes] once it is heard */
+    bool readable;  /* ls_guests_read() has something to read */
+    bool has_header, has_frame;
+    ls_frame frame;                         /* its first; of a kind that the host knows */
+    unsigned char payload[LS_GUEST_NBYTES]; /* [frame.nbytes] if has_frame */
 } ls_guest;
 
 typedef struct ls_guests_options {
     int listen_fd;                   /* stays the caller's */
     const ls_key *key;               /* NULL: plain text */
     bool (*knows)(const ls_frame *); /* with nbytes of LS_GUEST_NBYTES at most */
-    const char *silent; /* what is logged about a guest that sends something else, or nothing */
-    int patience;       /* with more guests than this, one that sends no frame in 10 s is dropped */
+    const char *why_rejected;        /* logged if a guest sends something else, or nothing */
+    int patience; /* with more guests than this, one that sends no frame in 10 s is dropped */
     int most;
 } ls_guests_options;
 
@@ -60,10 +60,10 @@ void ls_guests_close(ls_guests *);
  * timeout_ms: -1 for ever. */
 void ls_guests_wait(ls_guests *, int stop_fd, int timeout_ms);
 
-/* Reads from guest i once. GONE: it was dropped, and the last guest took its place. HEARD: its frame
+/* Reads from guest i once. GONE: it was dropped, and the last guest took its place. READY: its frame
  * is complete. */
-typedef enum ls_heard { LS_GUEST_GONE, LS_GUEST_WAITS, LS_GUEST_HEARD } ls_heard;
-ls_heard ls_guests_hear(ls_guests *, int i);
+typedef enum ls_guest_status { LS_GUEST_GONE, LS_GUEST_WAITS, LS_GUEST_READY } ls_guest_status;
+ls_guest_status ls_guests_read(ls_guests *, int i);
 bool ls_guest_is_slow(const ls_guest *);
 
 /* Drops guest i; the last guest takes its place. why NULL: nothing is logged. */
@@ -75,19 +75,19 @@ ls_conn *ls_guests_release(ls_guests *, int i);
 
 typedef struct ls_visit {
     ls_conn *c;
-    ls_frame says;
-    const void *data; /* [says.nbytes], LS_CONN_COPIED at most; copied by the first go */
+    ls_frame request;
+    const void *data; /* [request.nbytes], LS_CONN_COPIED at most; copied by the first call */
     void *text;       /* [room] where what follows the answer goes */
     size_t room;
     const struct sockaddr_storage *to; /* for ls_conn_redial(); NULL: there is no second attempt */
     const ls_key *key;
-    bool said, has_answer; /* has_answer: its header */
+    bool sent, has_answer; /* the request is queued; the answer's header has come */
     ls_frame answer;
 } ls_visit;
 
 /* Continues the visit. DONE: the answer is complete. FAILED, LS_EPEER: also if the answer is longer
  * than `room`. */
-ls_io ls_visit_go(ls_visit *, ls_error *);
+ls_io ls_visit_continue(ls_visit *, ls_error *);
 
 /* Waits until the socket is ready for what AGAIN_READ or AGAIN_WRITE needs, a tenth of a second at
  * most. */

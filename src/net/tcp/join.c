@@ -110,14 +110,14 @@ static bool knows(const ls_frame *f) { return f->kind == HELLO && f->nbytes == s
 
 static hello hello_of(const ls_guest *g) {
     hello h;
-    memcpy(&h, g->said, sizeof h);
+    memcpy(&h, g->payload, sizeof h);
     return h;
 }
 
 static bool has_joined(const hall *h, uint32_t rank, const ls_guest *but) {
     for (int i = 0; i < h->guests.n; i++) {
         const ls_guest *g = &h->guests.all[i];
-        if (g != but && g->heard && hello_of(g).rank == rank) return true;
+        if (g != but && g->has_frame && hello_of(g).rank == rank) return true;
     }
     return false;
 }
@@ -186,9 +186,9 @@ static bool still_waits(hall *h, int i) {
 
 /* Serves a guest once; false: it was dropped. */
 static bool serve_guest(hall *h, int i) {
-    if (h->guests.all[i].heard) return still_waits(h, i);
-    ls_heard heard = ls_guests_hear(&h->guests, i);
-    if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
+    if (h->guests.all[i].has_frame) return still_waits(h, i);
+    ls_guest_status status = ls_guests_read(&h->guests, i);
+    if (status != LS_GUEST_READY) return status == LS_GUEST_WAITS;
     return admit(h, i);
 }
 
@@ -220,7 +220,7 @@ static void send_to_all(hall *h, const ls_frame *f, const void *data) {
     int64_t end = ls_clock_ns() + (int64_t)5 * 1000000000;
     const ls_guests *gs = &h->guests;
     for (int i = 0; i < gs->n; i++)
-        if (gs->all[i].heard) ls_conn_put(gs->all[i].c, f, data, f->nbytes, h, NULL);
+        if (gs->all[i].has_frame) ls_conn_put(gs->all[i].c, f, data, f->nbytes, h, NULL);
     for (int i = 0; i < gs->n; i++)
         while (ls_conn_busy(gs->all[i].c) && ls_clock_ns() < end) {
             void *token = NULL;
@@ -236,7 +236,7 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
     ls_guests_options o = {.listen_fd = r->listen_fd,
                            .key = j->key,
                            .knows = knows,
-                           .silent = "it sent no valid hello",
+                           .why_rejected = "it sent no valid hello",
                            .most = MAX_GUESTS};
     ls_guests_open(&h.guests, &o);
     ls_status s = wait_all(&h, e);
@@ -263,15 +263,15 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
 /* Sends the hello, and receives the roster or a refusal. Worker 0's limit began before it read the
  * hello; only worker 0 knows which workers are late. */
 static ls_status greet(const ls_join *j, ls_visit *v, int64_t end, ls_error *e) {
-    bool said = false;
-    for (ls_io io; (io = ls_visit_go(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
+    bool sent = false;
+    for (ls_io io; (io = ls_visit_continue(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
         if (io == LS_IO_FAILED || io == LS_IO_CLOSED) return LS_EPEER;
-        if (v->said && !said && end >= 0)
+        if (v->sent && !sent && end >= 0)
             end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) + VERDICT_NS;
-        said = v->said;
+        sent = v->sent;
         if (end >= 0 && ls_clock_ns() > end)
             return ls_fail(e, LS_ETIMEOUT, "worker %d: no %s worker 0 at %.200s:%d within %.1f s",
-                           j->rank, said ? "answer from" : "handshake with", j->host, j->port,
+                           j->rank, sent ? "answer from" : "handshake with", j->host, j->port,
                            j->timeout_s);
     }
     return LS_OK;
@@ -330,7 +330,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
     size_t room = roster_nbytes(j->size) > sizeof e->msg ? roster_nbytes(j->size) : sizeof e->msg;
     struct sockaddr_storage first = {0};
-    ls_visit v = {.says = {.kind = HELLO, .nbytes = sizeof h}, .data = &h, .room = room};
+    ls_visit v = {.request = {.kind = HELLO, .nbytes = sizeof h}, .data = &h, .room = room};
     v.key = j->key;
     if (ls_socket_peer(fd, &first)) v.to = &first;
     LS_TRY(ls_conn_new(fd, false, j->key, &v.c, e));

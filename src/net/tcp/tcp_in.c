@@ -128,7 +128,8 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
 static void on_payload(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     ls_message *m = c->owner;
     early *a = c->other_owner;
-    if (f->kind == LAST) ls_watch_keep_last(x->watch, (int)f->number, from, x->peers[from].last);
+    if (f->kind == LAST)
+        ls_watch_store_last_words(x->watch, (int)f->number, from, x->peers[from].last);
     if (m) ls_tcp_received(x, m, f->print, f->nbytes);
     if (!a) return;
     a->whole = true;

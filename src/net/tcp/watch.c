@@ -67,20 +67,21 @@ static bool knows(const ls_frame *f) {
 }
 
 static const char *check_greeting(const ls_watch *w, const ls_guest *g) {
-    ls_greeting said;
-    memcpy(&said, g->said, sizeof said);
-    if (memcmp(said.nonce, w->nonce, sizeof w->nonce) != 0) return "it belongs to another run";
-    if ((int)said.to != w->rank || said.from >= (uint32_t)w->size || said.from == said.to)
+    ls_greeting greeting;
+    memcpy(&greeting, g->payload, sizeof greeting);
+    if (memcmp(greeting.nonce, w->nonce, sizeof w->nonce) != 0) return "it belongs to another run";
+    if ((int)greeting.to != w->rank || greeting.from >= (uint32_t)w->size ||
+        greeting.from == greeting.to)
         return "it wants another worker";
     return g->frame.number < LS_WATCH_GROUPS ? NULL
                                              : "it asks about a group whose number is out of range";
 }
 
 static void pass_on(ls_watch *w, int i) {
-    ls_greeting said;
-    memcpy(&said, w->guests.all[i].said, sizeof said);
+    ls_greeting greeting;
+    memcpy(&greeting, w->guests.all[i].payload, sizeof greeting);
     arrival *a = LS_NEW(arrival);
-    *a = (arrival){.c = ls_guests_release(&w->guests, i), .from = (int)said.from};
+    *a = (arrival){.c = ls_guests_release(&w->guests, i), .from = (int)greeting.from};
     ls_socket_options(a->c->fd);
     pthread_mutex_lock(&w->lock);
     *w->arrivals_end = a;
@@ -113,8 +114,8 @@ static bool serve_request(ls_watch *w, int i) {
     }
     if (g->frame.kind == LS_NEWS) {
         ls_news news;
-        memcpy(&news, g->said + sizeof(ls_greeting), sizeof news);
-        ls_watch_keep(w, (int)g->frame.number, &news);
+        memcpy(&news, g->payload + sizeof(ls_greeting), sizeof news);
+        ls_watch_store_news(w, (int)g->frame.number, &news);
     }
     reply(w, g);
     return true;
@@ -125,9 +126,9 @@ static bool serve_guest(ls_watch *w, int i) {
     ls_guest *g = &w->guests.all[i];
     ls_error e = {0};
     void *token = NULL;
-    if (!g->heard) {
-        ls_heard heard = ls_guests_hear(&w->guests, i);
-        if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
+    if (!g->has_frame) {
+        ls_guest_status status = ls_guests_read(&w->guests, i);
+        if (status != LS_GUEST_READY) return status == LS_GUEST_WAITS;
         if (!serve_request(w, i)) return false;
     }
     ls_io io = ls_conn_flush(g->c, &token, &e);
@@ -189,7 +190,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     ls_guests_options options = {.listen_fd = r->listen_fd,
                                  .key = w->keyed ? &w->key : NULL,
                                  .knows = knows,
-                                 .silent = "it sent no valid greeting",
+                                 .why_rejected = "it sent no valid greeting",
                                  .patience = r->size,
                                  .most = MAX_GUESTS};
     ls_guests_open(&w->guests, &options);
@@ -269,8 +270,8 @@ static last_words *last_of(const ls_watch *w, int group, int rank) {
     return l;
 }
 
-void ls_watch_keep_last(ls_watch *w, int group, int rank,
-                        const unsigned char data[LS_WATCH_NBYTES]) {
+void ls_watch_store_last_words(ls_watch *w, int group, int rank,
+                               const unsigned char data[LS_WATCH_NBYTES]) {
     pthread_mutex_lock(&w->lock);
     last_words *l = last_of(w, group, rank);
     if (!l) {
@@ -283,7 +284,8 @@ void ls_watch_keep_last(ls_watch *w, int group, int rank,
     atomic_fetch_add(&w->nlast, 1);
 }
 
-bool ls_watch_last(ls_watch *w, int group, int rank, unsigned char data[LS_WATCH_NBYTES]) {
+bool ls_watch_find_last_words(ls_watch *w, int group, int rank,
+                              unsigned char data[LS_WATCH_NBYTES]) {
     pthread_mutex_lock(&w->lock);
     const last_words *l = last_of(w, group, rank);
     if (l) memcpy(data, l->data, sizeof l->data);
@@ -291,9 +293,9 @@ bool ls_watch_last(ls_watch *w, int group, int rank, unsigned char data[LS_WATCH
     return l != NULL;
 }
 
-unsigned ls_watch_nlast(const ls_watch *w) { return atomic_load(&w->nlast); }
+unsigned ls_watch_nlast_words(const ls_watch *w) { return atomic_load(&w->nlast); }
 
-void ls_watch_keep(ls_watch *w, int group, const ls_news *news) {
+void ls_watch_store_news(ls_watch *w, int group, const ls_news *news) {
     pthread_mutex_lock(&w->lock);
     w->answers[group].news = *news;
     w->answers[group].news.text[sizeof news->text - 1] = 0;
@@ -301,13 +303,13 @@ void ls_watch_keep(ls_watch *w, int group, const ls_news *news) {
     atomic_store(&w->any_news, true);
 }
 
-bool ls_watch_heard(ls_watch *w, int group, uint32_t identity, ls_news *news_p) {
+bool ls_watch_find_news(ls_watch *w, int group, uint32_t identity, ls_news *news_p) {
     if (!atomic_load(&w->any_news)) return false;
     pthread_mutex_lock(&w->lock);
-    bool heard = w->answers[group].news.group == identity;
-    if (heard) *news_p = w->answers[group].news;
+    bool found = w->answers[group].news.group == identity;
+    if (found) *news_p = w->answers[group].news;
     pthread_mutex_unlock(&w->lock);
-    return heard;
+    return found;
 }
 
 /* ---- asking ---- */
@@ -330,7 +332,8 @@ static void ask(ls_watch *w, int group, const ls_news *news, ls_inquiry *q, ques
     x->visit = (ls_visit){.data = x->data, .text = &x->answer, .room = sizeof x->answer};
     x->visit.to = &m->address;
     x->visit.key = w->keyed ? &w->key : NULL;
-    x->visit.says = (ls_frame){.kind = kind, .number = (uint32_t)group, .nbytes = nbytes_of(kind)};
+    x->visit.request =
+        (ls_frame){.kind = kind, .number = (uint32_t)group, .nbytes = nbytes_of(kind)};
     q->status = LS_EPEER;
     int fd = ls_socket_dial(&m->address);
     if (fd < 0) return;
@@ -343,7 +346,7 @@ static void ask(ls_watch *w, int group, const ls_news *news, ls_inquiry *q, ques
 static bool advance(question *x, ls_inquiry *q, struct pollfd *fd) {
     ls_error e = {0};
     if (x->done) return false;
-    ls_io io = ls_visit_go(&x->visit, &e);
+    ls_io io = ls_visit_continue(&x->visit, &e);
     bool write = io == LS_IO_AGAIN_WRITE;
     *fd = (struct pollfd){.fd = x->visit.c->fd, .events = write ? POLLOUT : POLLIN};
     if (write || io == LS_IO_AGAIN_READ) return true;

@@ -56,15 +56,16 @@ void ls_watch_publish(ls_watch *, int group, size_t at, const void *data, size_t
 /* The whole answer; false: nothing was published. */
 bool ls_watch_published(ls_watch *, int group, unsigned char data[LS_WATCH_NBYTES]);
 /* Stores news of a group as if a peer had sent it. */
-void ls_watch_keep(ls_watch *, int group, const ls_news *);
+void ls_watch_store_news(ls_watch *, int group, const ls_news *);
 /* Is there news of the group `identity` that has this number? */
-bool ls_watch_heard(ls_watch *, int group, uint32_t identity, ls_news *news_p);
+bool ls_watch_find_news(ls_watch *, int group, uint32_t identity, ls_news *news_p);
 
 /* What worker `rank` had published about a group when it left. */
-void ls_watch_keep_last(ls_watch *, int group, int rank, const unsigned char data[LS_WATCH_NBYTES]);
-bool ls_watch_last(ls_watch *, int group, int rank, unsigned char data[LS_WATCH_NBYTES]);
+void ls_watch_store_last_words(ls_watch *, int group, int rank,
+                               const unsigned char data[LS_WATCH_NBYTES]);
+bool ls_watch_find_last_words(ls_watch *, int group, int rank, unsigned char data[LS_WATCH_NBYTES]);
 /* How many last words have been stored so far. */
-unsigned ls_watch_nlast(const ls_watch *);
+unsigned ls_watch_nlast_words(const ls_watch *);
 
 /* One worker that is asked. */
 typedef struct ls_inquiry {

@@ -29,7 +29,7 @@ static int open_door(ls_guests *gs, const ls_key *key) {
     ls_guests_options options = {.listen_fd = fd,
                                  .key = key,
                                  .knows = knows,
-                                 .silent = "it is a stranger",
+                                 .why_rejected = "it is a stranger",
                                  .patience = MOST,
                                  .most = MOST};
     ls_guests_open(gs, &options);
@@ -44,7 +44,7 @@ static int knock(void) {
 
 /* One that does what it should. */
 static ls_visit visit(const ls_key *key, char *answer) {
-    ls_visit v = {.says = {.kind = KIND, .nbytes = NBYTES}, .data = "hello", .text = answer};
+    ls_visit v = {.request = {.kind = KIND, .nbytes = NBYTES}, .data = "hello", .text = answer};
     ls_error e = {0};
     v.room = 16;
     assert_ls_ok(ls_conn_new(knock(), false, key, &v.c, &e), e);
@@ -56,9 +56,9 @@ static ls_visit visit(const ls_key *key, char *answer) {
 static bool attend(ls_guests *gs, int k) {
     void *token = NULL;
     ls_error e = {0};
-    if (!gs->all[k].heard) {
-        ls_heard heard = ls_guests_hear(gs, k);
-        if (heard != LS_GUEST_HEARD) return heard == LS_GUEST_WAITS;
+    if (!gs->all[k].has_frame) {
+        ls_guest_status status = ls_guests_read(gs, k);
+        if (status != LS_GUEST_READY) return status == LS_GUEST_WAITS;
         ls_conn_put(gs->all[k].c, &(ls_frame){.kind = 1, .nbytes = 3}, "yes", 3, NULL, &e);
     }
     ls_conn_flush(gs->all[k].c, &token, &e);
@@ -71,7 +71,7 @@ static ls_io turn(ls_guests *gs, ls_visit *v) {
         ls_error e = {0};
         ls_guests_wait(gs, -1, 1);
         for (int k = 0; k < gs->n;) k += attend(gs, k);
-        ls_io io = v ? ls_visit_go(v, &e) : LS_IO_AGAIN_READ;
+        ls_io io = v ? ls_visit_continue(v, &e) : LS_IO_AGAIN_READ;
         if (io == LS_IO_DONE || io == LS_IO_FAILED || io == LS_IO_CLOSED) return io;
     }
     return LS_IO_AGAIN_READ;
@@ -111,7 +111,7 @@ static void test_full_of_strangers(void **state) {
         assert_true(is_dropped(late));
         assert_int_equal(gs.n, MOST);
         for (int i = 0; i < MOST; i++) {
-            assert_true(gs.all[i].heard);
+            assert_true(gs.all[i].has_frame);
             ls_conn_free(v[i].c);
             close(strangers[i]);
         }
@@ -158,9 +158,9 @@ static void test_nonsense(void **state) {
     for (int i = 0; i < 3; i++) {
         ls_visit v = visit(NULL, answer);
         v.data = long_text;
-        if (i == 0) v.says.kind = KIND + 1;
-        if (i == 1) v.says.nbytes = NBYTES - 1;
-        if (i == 2) v.says.nbytes = sizeof long_text;
+        if (i == 0) v.request.kind = KIND + 1;
+        if (i == 1) v.request.nbytes = NBYTES - 1;
+        if (i == 2) v.request.nbytes = sizeof long_text;
         assert_int_not_equal(turn(&gs, &v), LS_IO_DONE);
         assert_int_equal(gs.n, 0);
         ls_conn_free(v.c);

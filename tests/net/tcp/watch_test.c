@@ -87,21 +87,22 @@ static void test_news(void **state) {
     crew_start(&c, &KEY);
     ls_news news = {.group = 77, .text = "it can't go on"}, heard = {0};
     ls_inquiry q[] = {{.rank = 1}, {.rank = ABSENT}, {.rank = MUTE}};
-    assert_false(ls_watch_heard(c.w[1], 9, 77, &heard));
+    assert_false(ls_watch_find_news(c.w[1], 9, 77, &heard));
     ls_watch_ask(c.w[0], 9, &news, q, 3, SHORT_NS);
     assert_int_equal(q[0].status, LS_OK);
-    assert_true(ls_watch_heard(c.w[1], 9, 77, &heard));
+    assert_true(ls_watch_find_news(c.w[1], 9, 77, &heard));
     assert_string_equal(heard.text, "it can't go on");
-    assert_false(ls_watch_heard(c.w[1], 9, 78, &heard)); /* another group that had this number */
-    assert_false(ls_watch_heard(c.w[1], 8, 77, &heard));
-    assert_false(ls_watch_heard(c.w[0], 9, 77, &heard));
+    /* Another group that had this number. */
+    assert_false(ls_watch_find_news(c.w[1], 9, 78, &heard));
+    assert_false(ls_watch_find_news(c.w[1], 8, 77, &heard));
+    assert_false(ls_watch_find_news(c.w[0], 9, 77, &heard));
     /* It is told to who asks. */
     ls_watch_ask(c.w[2], 9, NULL, q, 1, LONG_NS);
     assert_int_equal(q[0].status, LS_OK);
     assert_int_equal(q[0].news.group, 77);
     assert_string_equal(q[0].news.text, "it can't go on");
-    ls_watch_keep(c.w[0], 9, &news);
-    assert_true(ls_watch_heard(c.w[0], 9, 77, &heard));
+    ls_watch_store_news(c.w[0], 9, &news);
+    assert_true(ls_watch_find_news(c.w[0], 9, 77, &heard));
     crew_stop(&c);
 }
 
