@@ -78,9 +78,9 @@ void ls_route_log(ls_group *g, const ls_call *c) {
     if (g->rank) return;
     while (size < 63 && c->count >> size > 1) size++;
     ls_route x = ls_group_route(g, c);
-    uint32_t bit = 1u << number_of(&x), *told = &g->told[(size_t)c->what * 64 + size];
-    if (*told & bit) return;
-    *told |= bit;
+    uint32_t bit = 1u << number_of(&x), *logged = &g->logged[(size_t)c->what * 64 + size];
+    if (*logged & bit) return;
+    *logged |= bit;
     ls_route_explain(g, c, text, sizeof text);
     ls_log("%s", text);
 }

@@ -44,14 +44,14 @@ static ls_status force(ls_group *g, const char *name, ls_error *e) {
     return LS_EINVAL;
 }
 
-static uint32_t *told_new(void) { return LS_NEW_ARRAY(uint32_t, (size_t)LS_NCALLS * 64); }
+static uint32_t *logged_new(void) { return LS_NEW_ARRAY(uint32_t, (size_t)LS_NCALLS * 64); }
 
 static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *e) {
     const char *name = o && o->algorithm ? o->algorithm : getenv("LOCKSTEP_ALGORITHM");
     const char *explain = getenv("LOCKSTEP_EXPLAIN");
     g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
     g->report_ns = limit_ns(o ? o->report_s : 0, 10);
-    if (explain && strcmp(explain, "1") == 0) g->told = told_new();
+    if (explain && strcmp(explain, "1") == 0) g->logged = logged_new();
     return name && *name ? force(g, name, e) : LS_OK;
 }
 
@@ -135,7 +135,7 @@ void ls_group_close(ls_group *g) {
     bool last = --p->users == 0;
     pthread_mutex_unlock(&p->lock);
     free(g->history);
-    free(g->told);
+    free(g->logged);
     free(g->ranks);
     free(g->hosts);
     free(g->sent);
@@ -264,7 +264,7 @@ static ls_status reserve_number(ls_group *g, int colour, int key, member *all, i
     for (;;) {
         pthread_mutex_lock(&p->lock);
         member mine = {colour, key, g->rank, p->taken};
-        if (p->commons) mine.taken |= ls_shared_kept(p->commons);
+        if (p->commons) mine.taken |= ls_shared_retained_areas(p->commons);
         pthread_mutex_unlock(&p->lock);
         uint64_t taken = 0;
         LS_TRY(ls_all_gather(g, &mine, all, sizeof mine, LS_U8, e));
@@ -309,7 +309,7 @@ static ls_status split(ls_group *g, int colour, int key, ls_group **g_p, ls_erro
     }
     if (new) {
         new->forced = g->forced;
-        new->told = g->told ? told_new() : NULL;
+        new->logged = g->logged ? logged_new() : NULL;
         new->timeout_ns = g->timeout_ns;
         new->report_ns = g->report_ns;
     }

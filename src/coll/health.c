@@ -22,7 +22,7 @@ static const int64_t OUTRUN_NS = (int64_t)3 * 1000 * 1000 * 1000;
  * answer takes a millisecond; the limits are for workers that are stopped, or on a very busy
  * machine. */
 static const int64_t ANSWER_NS = 200 * 1000 * 1000;
-static const int64_t REASON_NS = 1000 * 1000 * 1000, TELL_NS = (int64_t)2000 * 1000 * 1000;
+static const int64_t REASON_NS = 1000 * 1000 * 1000, NOTIFY_NS = (int64_t)2000 * 1000 * 1000;
 
 static ls_watch *watch_of(const ls_group *g) { return g->end->net ? g->end->net->watch : NULL; }
 
@@ -47,7 +47,7 @@ void ls_health_publish(ls_group *g, const ls_request *r) {
     while (oldest != r && (oldest->message_only || oldest->done)) oldest = oldest->next;
     ls_history_add(h, &r->record);
     h->done = oldest->number;
-    publish(g, &h->last[r->number % LS_CALLS_KEPT], sizeof *h->last);
+    publish(g, &h->last[r->number % LS_CALLS_REMEMBERED], sizeof *h->last);
     publish(g, h, offsetof(ls_history, last));
 }
 
@@ -144,7 +144,7 @@ static sight read_page(const ls_group *g, int member) {
     return x;
 }
 
-static void keep_history(const ls_group *g, sight *x, const unsigned char *data) {
+static void read_history(const ls_group *g, sight *x, const unsigned char *data) {
     memcpy(&x->history, data, sizeof x->history);
     x->known = x->history.group == g->identity;
 }
@@ -160,7 +160,7 @@ static sight inspect_process(const ls_watch *w, int member, int rank) {
 static void read_last_words(const ls_group *g, ls_watch *w, sight *x) {
     unsigned char data[LS_WATCH_NBYTES];
     if (!ls_watch_find_last_words(w, g->id, g->ranks[x->member], data)) return;
-    keep_history(g, x, data);
+    read_history(g, x, data);
     x->left = x->known;
 }
 
@@ -182,7 +182,7 @@ static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t time
         seen[i].status = answered->status;
         if (answered->status != LS_OK) continue;
         seen[i].news = answered->news;
-        keep_history(g, &seen[i], answered->data);
+        read_history(g, &seen[i], answered->data);
     }
     free(q);
 }
@@ -417,7 +417,7 @@ static void notify_all(ls_group *g) {
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)g->size);
     for (int i = 0; i < g->size; i++)
         if (i != g->rank) q[n++].rank = g->ranks[i];
-    ls_watch_ask(w, g->id, &news, q, n, TELL_NS);
+    ls_watch_ask(w, g->id, &news, q, n, NOTIFY_NS);
     free(q);
 }
 
@@ -569,8 +569,8 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
 
 /* For a report of a call all, else some of those that r waits for, others each time. Some do: of
  * two that disagree both look. */
-static int whom_to_look_at(ls_group *g, const ls_request *r, bool report, int64_t waited,
-                           sight *seen) {
+static int choose_members(ls_group *g, const ls_request *r, bool report, int64_t waited,
+                          sight *seen) {
     bool *is = LS_NEW_ARRAY(bool, (size_t)g->size);
     int n = 0, most = report ? g->size : ASKED,
         first = report ? 0 : (int)(waited / ASK_NS % g->size);
@@ -592,7 +592,7 @@ static void look_into(ls_group *g, ls_request *r, int64_t waited) {
     if (ask) r->next_look = 2 * waited;
     if (report) r->reported = true;
     sight *seen = LS_NEW_ARRAY(sight, (size_t)g->size);
-    int n = whom_to_look_at(g, r, report, waited, seen);
+    int n = choose_members(g, r, report, waited, seen);
     look(g, seen, n, report ? REASON_NS : ANSWER_NS);
     for (int i = 0; i < n && !g->broken; i++)
         if (!explains(g, &seen[i]) && seen[i].awaited && waited >= OUTRUN_NS)
@@ -622,17 +622,17 @@ void ls_health_check(ls_group *g, ls_request *r) {
 }
 
 void ls_health_timed_out(ls_group *g, const ls_request *r, int64_t waited_ns) {
-    char text[320] = "", who[96] = "";
+    char text[320] = "", awaited[96] = "";
     int late = r && r->message_only ? -1 : first_awaited(g, r);
     ls_error e;
     if (r) text_of(r, text, sizeof text);
-    if (late >= 0) snprintf(who, sizeof who, " for worker %d", late);
+    if (late >= 0) snprintf(awaited, sizeof awaited, " for worker %d", late);
     if (late >= 0 && g->shared) {
         sight x = read_page(g, late);
-        snprintf(who, sizeof who, " for worker %d (pid %d), which has made %u calls", late, x.pid,
-                 x.history.calls);
+        snprintf(awaited, sizeof awaited, " for worker %d (pid %d), which has made %u calls", late,
+                 x.pid, x.history.calls);
     }
-    ls_fail(&e, LS_ETIMEOUT, "worker %d waited %.1f s%s%s%s", g->rank, (double)waited_ns / 1e9, who,
-            r ? " in " : ", to begin its next call", text);
+    ls_fail(&e, LS_ETIMEOUT, "worker %d waited %.1f s%s%s%s", g->rank, (double)waited_ns / 1e9,
+            awaited, r ? " in " : ", to begin its next call", text);
     ls_group_break(g, -1, &e);
 }

@@ -219,10 +219,11 @@ static ls_status open_door(door *d, int *fd_p, ls_error *e) {
     if (getrandom(d->nonce, sizeof d->nonce, 0) != (ssize_t)sizeof d->nonce ||
         getrandom(&d->key, sizeof d->key, 0) != (ssize_t)sizeof d->key)
         return ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
-    struct sockaddr_storage told;
-    LS_TRY(ls_door_configured(&told, e));
+    struct sockaddr_storage configured;
+    LS_TRY(ls_door_configured(&configured, e));
     find_address(&d->address);
-    if (told.ss_family != AF_UNSPEC && !ls_address_is_any(&told)) d->address = told;
+    if (configured.ss_family != AF_UNSPEC && !ls_address_is_any(&configured))
+        d->address = configured;
     LS_TRY(ls_socket_listen(&d->address, fd_p, e));
     ls_address_set_port(&d->address, ls_socket_port(*fd_p));
     return LS_OK;

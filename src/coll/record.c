@@ -34,22 +34,22 @@ void ls_record_set(ls_record *r, const ls_call *c, int n, uint32_t number, uint6
 }
 
 void ls_history_add(ls_history *h, const ls_record *r) {
-    h->last[r->number % LS_CALLS_KEPT] = *r;
+    h->last[r->number % LS_CALLS_REMEMBERED] = *r;
     h->calls = r->number + 1;
     h->waiting = LS_WAITS_NOT;
 }
 
 const ls_record *ls_history_call(const ls_history *h, uint32_t number) {
-    const ls_record *r = &h->last[number % LS_CALLS_KEPT];
-    bool is_kept = h->calls - number - 1 < LS_CALLS_KEPT; /* numbers wrap around */
-    return is_kept && r->number == number ? r : NULL;
+    const ls_record *r = &h->last[number % LS_CALLS_REMEMBERED];
+    bool is_remembered = h->calls - number - 1 < LS_CALLS_REMEMBERED; /* numbers wrap around */
+    return is_remembered && r->number == number ? r : NULL;
 }
 
 int64_t ls_history_differs(const ls_history *a, const ls_history *b) {
     if (a->group != b->group) return -1;
     uint32_t ahead = a->calls - b->calls; /* numbers wrap around */
     uint32_t end = ahead < UINT32_MAX / 2 ? b->calls : a->calls;
-    for (uint32_t back = LS_CALLS_KEPT; back > 0; back--) {
+    for (uint32_t back = LS_CALLS_REMEMBERED; back > 0; back--) {
         const ls_record *x = ls_history_call(a, end - back), *y = ls_history_call(b, end - back);
         if (x && y && x->print != y->print) return end - back;
     }

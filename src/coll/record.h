@@ -10,7 +10,7 @@
 
 #include "coll/algo/algorithm.h"
 
-enum { LS_CALLS_KEPT = 16, LS_BLOCKS_SHOWN = 6 };
+enum { LS_CALLS_REMEMBERED = 16, LS_BLOCKS_SHOWN = 6 };
 
 /* Where in the user's program a call stands. */
 typedef struct ls_call_site {
@@ -56,12 +56,12 @@ typedef struct ls_miscount {
 
 /* The fields before `last` change together. */
 typedef struct ls_history {
-    uint32_t group;                /* which of the groups that have had this number */
-    uint32_t calls;                /* that the worker has made in this group */
-    uint32_t done;                 /* all before this one are done */
-    uint32_t waiting;              /* ls_waiting */
-    ls_single single;              /* that it waits for */
-    ls_record last[LS_CALLS_KEPT]; /* call c is last[c % LS_CALLS_KEPT] */
+    uint32_t group;                      /* which of the groups that have had this number */
+    uint32_t calls;                      /* that the worker has made in this group */
+    uint32_t done;                       /* all before this one are done */
+    uint32_t waiting;                    /* ls_waiting */
+    ls_single single;                    /* that it waits for */
+    ls_record last[LS_CALLS_REMEMBERED]; /* call c is last[c % LS_CALLS_REMEMBERED] */
 } ls_history;
 
 /* Fills in the record of a call in a group of n. */

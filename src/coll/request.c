@@ -84,7 +84,7 @@ static bool same_counts(const size_t *a, const size_t *b, size_t n) {
     return !a == !b && (!a || memcmp(a, b, n * sizeof *a) == 0);
 }
 
-static bool alike(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in_place p) {
+static bool matches(const ls_group *g, const ls_cached *x, const ls_call *c, ls_in_place p) {
     const ls_call *a = &x->call;
     if (a->what != c->what || a->own != c->own || a->dtype != c->dtype || a->op != c->op ||
         a->root != c->root || a->count != c->count || a->V != c->V || a->stride != c->stride ||
@@ -135,7 +135,7 @@ static ls_cached *cached_for(ls_group *g, const ls_call *c, ls_in_place p) {
     for (int i = 0; i < LS_CACHE; i++) {
         ls_cached *x = &g->cache[i];
         if (x->busy) continue;
-        if (x->made && alike(g, x, c, p)) return x;
+        if (x->made && matches(g, x, c, p)) return x;
         if (!oldest || x->used < oldest->used) oldest = x;
     }
     assert(oldest);
@@ -499,7 +499,7 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const ls_operands *o, 
     ls_health_listen(g);
     if (g->broken) return fail(g, e);
     bool shared = ls_goes_shared(g);
-    if (g->told) ls_route_log(g, c);
+    if (g->logged) ls_route_log(g, c);
     ready_fn *may_start = shared ? has_room : has_free_program;
     if (!may_start(g, NULL)) LS_TRY(wait_until(g, NULL, may_start, g->timeout_ns, true, e));
     *r = (ls_request){.g = g, .call = *c, .site = g->site, .number = g->calls++};

@@ -74,8 +74,8 @@ struct ls_group {
     int *hosts;        /* [size] */
     ls_shared *shared; /* NULL: not all members share memory */
     const ls_algorithm *forced;
-    bool native;    /* the transport's own are forced */
-    uint32_t *told; /* [LS_NCALLS][64] choices that were logged (explain.c); NULL: none are */
+    bool native;      /* the transport's own are forced */
+    uint32_t *logged; /* [LS_NCALLS][64] choices logged so far (explain.c); NULL: no logging */
     int64_t timeout_ns, report_ns;
     uint32_t calls;
     uint64_t print;            /* of all calls so far: the same at all members */

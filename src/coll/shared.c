@@ -9,7 +9,7 @@
 /* ---- opening and closing ---- */
 
 /* A group that was closed while others could still read what this worker had shown. */
-typedef struct kept {
+typedef struct retained {
     ls_commons_retained link; /* first */
     int area, size;
     uint32_t started;
@@ -20,66 +20,66 @@ typedef struct kept {
         const page *page;
         unsigned opened;
     } members[];
-} kept;
+} retained;
 
 static bool reached(unsigned value, unsigned want) { return (int)(value - want) >= 0; }
 
 /* Has every member finished reading? A member that uses its page for another group has left this
  * one. */
-static bool all_have_read(const kept *k) {
-    for (int i = 0; i < k->size; i++) {
-        const page *p = k->members[i].page;
-        if (atomic_load_explicit(&p->opened, memory_order_acquire) == k->members[i].opened &&
-            !reached(atomic_load_explicit(&p->finished, memory_order_acquire), k->started) &&
-            !atomic_load(&k->members[i].worker->left))
+static bool all_have_read(const retained *r) {
+    for (int i = 0; i < r->size; i++) {
+        const page *p = r->members[i].page;
+        if (atomic_load_explicit(&p->opened, memory_order_acquire) == r->members[i].opened &&
+            !reached(atomic_load_explicit(&p->finished, memory_order_acquire), r->started) &&
+            !atomic_load(&r->members[i].worker->left))
             return false;
     }
     return true;
 }
 
-static void give_back(ls_commons *c) {
+static void release_retained(ls_commons *c) {
     for (ls_commons_retained **link = &c->retained; *link;) {
-        kept *k = (kept *)*link;
-        if (!all_have_read(k)) {
-            link = &k->link.next;
+        retained *r = (retained *)*link;
+        if (!all_have_read(r)) {
+            link = &r->link.next;
             continue;
         }
-        *link = k->link.next;
-        ls_commons_free(c, k->small);
-        ls_commons_free(c, k->stage);
-        ls_commons_free(c, k->pairs);
-        free(k);
+        *link = r->link.next;
+        ls_commons_free(c, r->small);
+        ls_commons_free(c, r->stage);
+        ls_commons_free(c, r->pairs);
+        free(r);
     }
 }
 
-uint64_t ls_shared_kept(ls_commons *c) {
+uint64_t ls_shared_retained_areas(ls_commons *c) {
     uint64_t areas = 0;
-    give_back(c);
-    for (ls_commons_retained *k = c->retained; k; k = k->next)
-        areas |= (uint64_t)1 << ((kept *)k)->area;
+    release_retained(c);
+    for (ls_commons_retained *r = c->retained; r; r = r->next)
+        areas |= (uint64_t)1 << ((retained *)r)->area;
     return areas;
 }
 
 /* Leaves the calls that this worker has started to the others, finished or not. */
-static void keep(ls_shared *s) {
+static void retain(ls_shared *s) {
     size_t n = (size_t)s->size;
-    kept *k = ls_alloc(sizeof *k + n * sizeof k->members[0]);
-    *k = (kept){
+    retained *r = ls_alloc(sizeof *r + n * sizeof r->members[0]);
+    *r = (retained){
         {s->commons->retained}, s->area, s->size - 1, s->started, s->small, s->stage, s->pairs};
     for (int i = 0, m = 0; i < s->size; i++) {
         if (i == s->rank) continue;
-        k->members[m].worker = ls_commons_worker_of(s->commons, s->ranks[i]);
-        k->members[m].page = s->pages[i];
-        k->members[m++].opened = s->opened[i] ? s->opened[i] : atomic_load(&s->pages[i]->opened);
+        r->members[m].worker = ls_commons_worker_of(s->commons, s->ranks[i]);
+        r->members[m].page = s->pages[i];
+        r->members[m++].opened = s->opened[i] ? s->opened[i] : atomic_load(&s->pages[i]->opened);
     }
-    s->commons->retained = &k->link;
+    s->commons->retained = &r->link;
 }
 
 ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
                          const ls_shared_members *m, ls_error *e) {
     int size = m->size;
     *s = (ls_shared){.commons = c, .k = k, .area = m->id, .rank = m->rank, .size = size};
-    give_back(c);
+    release_retained(c);
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
     s->stage = ls_commons_alloc(c, (size_t)2 * HALF);
     s->pairs_nbytes = (sizeof(pairs) + (size_t)size * sizeof(pair) + 63) / 64 * 64;
@@ -113,8 +113,8 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
 
 void ls_shared_close(ls_shared *s) {
     if (s->started) {
-        keep(s);
-        give_back(s->commons);
+        retain(s);
+        release_retained(s->commons);
     } else {
         if (s->small) ls_commons_free(s->commons, s->small);
         if (s->stage) ls_commons_free(s->commons, s->stage);

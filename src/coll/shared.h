@@ -90,7 +90,7 @@ ls_status ls_shared_open(ls_shared *, ls_commons *, const ls_kernels *, const ls
                          ls_error *);
 void ls_shared_close(ls_shared *);
 /* The areas of closed groups whose pages others may still read: bit i for area i. */
-uint64_t ls_shared_kept(ls_commons *);
+uint64_t ls_shared_retained_areas(ls_commons *);
 
 /* May a call be started now? (Slots are few; finish others first.) */
 bool ls_shared_room(ls_shared *);
