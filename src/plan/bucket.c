@@ -9,15 +9,14 @@
 
 #include "plan/plan.h"
 
-/* Floats of each bucket but the last. */
-static size_t bucket_size(const ls_plan *p) {
-    size_t size = p->c.bucket_nbytes / sizeof(float) / LS_BLOCK * LS_BLOCK;
+size_t ls_plan_bucket_floats(const ls_plan_config *c) {
+    size_t size = c->bucket_nbytes / sizeof(float) / LS_BLOCK * LS_BLOCK;
     return size < LS_BLOCK ? LS_BLOCK : size;
 }
 
 /* The buckets of a layer's parameter. */
 static void buckets_of(const ls_plan *p, const ls_layer *l, int param, int *first_p, int *last_p) {
-    size_t size = bucket_size(p), end = p->c.model->nfloats - 1;
+    size_t size = ls_plan_bucket_floats(&p->c), end = p->c.model->nfloats - 1;
     *first_p = (int)((end - (l->offsets[param] + l->counts[param] - 1)) / size);
     *last_p = (int)((end - l->offsets[param]) / size);
 }
@@ -59,7 +58,7 @@ static void list_touched(ls_plan *p) {
 
 void ls_plan_cut_buckets(ls_plan *p) {
     const ls_model *m = p->c.model;
-    size_t size = bucket_size(p);
+    size_t size = ls_plan_bucket_floats(&p->c);
     p->buckets = LS_NEW_ARRAY(ls_bucket, m->nfloats / size + 1);
     for (size_t end = m->nfloats; end > 0;) {
         size_t first = end > size ? end - size : 0;

@@ -109,6 +109,20 @@ static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
                    LS_PLAN_MAX_CALLS, least);
 }
 
+/* The advised size is rounded up to a whole kilobyte, so that as many blocks fit into it. */
+static ls_status check_buckets(const ls_plan_config *c, ls_error *e) {
+    size_t size = ls_plan_bucket_floats(c), blocks = c->model->nfloats / LS_BLOCK;
+    size_t nbuckets = (c->model->nfloats + size - 1) / size;
+    if (nbuckets <= LS_PLAN_MAX_BUCKETS) return LS_OK;
+    size_t least = (blocks + LS_PLAN_MAX_BUCKETS - 1) / LS_PLAN_MAX_BUCKETS;
+    size_t kilobytes = least * LS_BLOCK * sizeof(float) / 1000 + 1;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.bucket_mb %g cuts the gradient into %zu buckets, at most %d are "
+                   "possible; use at least %.10g",
+                   (double)c->bucket_nbytes / 1e6, nbuckets, LS_PLAN_MAX_BUCKETS,
+                   (double)kilobytes / 1e3);
+}
+
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->nworkers < 1 || c->nworkers > c->V)
         return ls_fail(e, LS_EINVAL,
@@ -123,14 +137,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
     LS_TRY(check_calls(c, e));
-    size_t nbuckets = c->model->nfloats * sizeof(float) / (c->bucket_nbytes + 1) + 1;
-    if (nbuckets > LS_PLAN_MAX_BUCKETS)
-        return ls_fail(e, LS_EINVAL,
-                       "parallel.bucket_mb %g cuts the gradient into %zu buckets, at most %d are "
-                       "possible; use at least %.3g",
-                       (double)c->bucket_nbytes / 1e6, nbuckets, LS_PLAN_MAX_BUCKETS,
-                       (double)c->model->nfloats * sizeof(float) / LS_PLAN_MAX_BUCKETS / 1e6 +
-                           0.001);
+    LS_TRY(check_buckets(c, e));
     ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};
     for (int i = 0, slot = 0; ls_plan_reduces_rounds(&p) && i < ls_plan_rounds(&p); i++) {
         ls_plan_fold_round(&p, i, &slot);

@@ -200,6 +200,57 @@ static void test_refused(void **state) {
     ls_model_free(&m);
 }
 
+static ls_plan_config config_of_buckets(const ls_model *m, size_t bucket_nbytes) {
+    return (ls_plan_config){.model = m,
+                            .nworkers = 1,
+                            .V = 1,
+                            .batch = 1,
+                            .micro_batch = 1,
+                            .tree = true,
+                            .bucket_nbytes = bucket_nbytes,
+                            .compute = LS_F32,
+                            .reduce = LS_F32};
+}
+
+/* Buckets are whole blocks: with room for less than two blocks, a bucket has one. */
+static void test_too_many_buckets(void **state) {
+    (void)state;
+    static const size_t one_block[] = {100, LS_BLOCK * sizeof(float),
+                                       2 * LS_BLOCK * sizeof(float) - 1};
+    ls_gpt_config large = {.layers = 1, .width = 8, .heads = 2, .context = 4, .vocab = 600000};
+    ls_gpt_config small = {.layers = 1, .width = 8, .heads = 2, .context = 4, .vocab = 500000};
+    ls_model m;
+    ls_plan p;
+    ls_error e;
+    assert_ls_ok(ls_gpt_create(&large, &m, &e), e);
+    int nblocks = (int)(m.nfloats / LS_BLOCK);
+    assert_in_range(nblocks, LS_PLAN_MAX_BUCKETS + 1, 2 * LS_PLAN_MAX_BUCKETS);
+    for (int i = 0; i < 3; i++) {
+        ls_plan_config c = config_of_buckets(&m, one_block[i]);
+        char says[64];
+        double advised = 0;
+        snprintf(says, sizeof says, "into %d buckets, at most 4096 are possible", nblocks);
+        assert_ls_fails(ls_plan_make(&c, &p, &e), LS_EINVAL, says, e);
+        const char *advice = strstr(e.msg, "use at least ");
+        assert_non_null(advice);
+        assert_int_equal(sscanf(advice, "use at least %lf", &advised), 1);
+        c.bucket_nbytes = (size_t)(advised * 1e6);
+        assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+        assert_int_equal(p.nbuckets, (nblocks + 1) / 2);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+    assert_ls_ok(ls_gpt_create(&small, &m, &e), e);
+    for (int i = 0; i < 3; i++) {
+        ls_plan_config c = config_of_buckets(&m, one_block[i]);
+        assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+        assert_int_equal(p.nbuckets, m.nfloats / LS_BLOCK);
+        assert_true(p.nbuckets <= LS_PLAN_MAX_BUCKETS);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
 /* The time of planning is proportional to the number of actions, or this test would take hours. */
 static void test_large(void **state) {
     (void)state;
@@ -416,11 +467,17 @@ static void test_hash(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_broken),  cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_arena),   cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_too_many_buckets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
