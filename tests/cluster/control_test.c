@@ -1,4 +1,4 @@
-/* control_test.c - a run's socket: requests, answers, and those who ask badly. */
+/* control_test.c - a run's socket: requests, answers, bad clients, and other users. */
 #include "cluster/control.h"
 
 #include <pthread.h>
@@ -11,24 +11,17 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "folder.h"
 #include "test.h"
 
-static char folder[512];
+/* A run directory whose path is longer than a socket's address may be. */
+static char deep[512];
+static const char *run = deep;
 
-/* A folder whose name is longer than a socket's address may be. */
-static int make_folder(void **state) {
-    (void)state;
-    char top[] = "/tmp/lockstep-control-XXXXXX";
-    ls_error e = {0};
-    if (!mkdtemp(top)) return -1;
-    snprintf(folder, sizeof folder, "%s/%0150d/%0150d", top, 1, 2);
-    return ls_file_make_dirs(folder, &e) == LS_OK ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    folder[strlen("/tmp/lockstep-control-XXXXXX")] = 0;
-    return ls_file_remove_tree(folder, NULL);
+static int make_run(void **state) {
+    if (make_folder(state) != 0) return -1;
+    snprintf(deep, sizeof deep, "%s/%0150d/%0150d", folder, 1, 2);
+    return ls_file_make_dirs(deep, NULL) == LS_OK ? 0 : -1;
 }
 
 typedef struct asker {
@@ -40,7 +33,7 @@ typedef struct asker {
 static void *ask(void *arg) {
     asker *a = arg;
     ls_error e = {0};
-    a->status = ls_control_ask(folder, a->line, a->answer, &e);
+    a->status = ls_control_ask(run, a->line, a->answer, &e);
     return NULL;
 }
 
@@ -52,7 +45,7 @@ static bool next(ls_control *c, char line[LS_CONTROL_LINE]) {
     return false;
 }
 
-/* Asks as any program would, and is answered. */
+/* Sends a request as any program would, and gets the answer. */
 static void is_answered(ls_control *c) {
     char line[LS_CONTROL_LINE];
     pthread_t thread;
@@ -60,10 +53,10 @@ static void is_answered(ls_control *c) {
     assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
     assert_true(next(c, line));
     assert_string_equal(line, "scale 3");
-    ls_control_answer(c, "ok so it is");
+    ls_control_answer(c, "ok with 3 workers");
     pthread_join(thread, NULL);
     assert_int_equal(a.status, LS_OK);
-    assert_string_equal(a.answer, "ok so it is");
+    assert_string_equal(a.answer, "ok with 3 workers");
 }
 
 static void test_answers(void **state) {
@@ -71,11 +64,11 @@ static void test_answers(void **state) {
     ls_control *c = NULL;
     ls_error e = {0};
     char line[LS_CONTROL_LINE];
-    assert_ls_ok(ls_control_open(folder, &c, &e), e);
+    assert_ls_ok(ls_control_open(run, &c, &e), e);
     assert_false(ls_control_next(c, line));
     for (int i = 0; i < 3; i++) is_answered(c);
     ls_control_close(c);
-    assert_ls_fails(ls_control_ask(folder, "scale 3", line, &e), LS_EIO, "is not running", e);
+    assert_ls_fails(ls_control_ask(run, "scale 3", line, &e), LS_EIO, "is not running", e);
     assert_ls_fails(ls_control_ask("/nowhere", "scale 3", line, &e), LS_EIO, "/nowhere", e);
 }
 
@@ -86,15 +79,15 @@ static int visit(void) {
     return fd;
 }
 
-/* Who says nothing, too much, or goes away, holds nobody up for long. */
+/* A client that sends nothing, sends too much, or disconnects, holds up others only briefly. */
 static void test_bad_guests(void **state) {
     (void)state;
     ls_control *c = NULL;
     ls_error e = {0};
     char line[LS_CONTROL_LINE], much[1000];
     memset(much, 'x', sizeof much);
-    assert_ls_ok(ls_control_open(folder, &c, &e), e);
-    assert_int_equal(chdir(folder), 0);
+    assert_ls_ok(ls_control_open(run, &c, &e), e);
+    assert_int_equal(chdir(run), 0);
     for (int kind = 0; kind < 3; kind++) {
         int fd = visit();
         if (kind == 1) assert_true(write(fd, much, sizeof much) > 0);
@@ -104,20 +97,20 @@ static void test_bad_guests(void **state) {
         if (kind != 2) close(fd);
     }
     assert_int_equal(chdir("/"), 0);
-    ls_control *second = NULL; /* takes the place of one that was killed */
-    assert_ls_ok(ls_control_open(folder, &second, &e), e);
+    ls_control *second = NULL; /* replaces the socket, as if the first program was killed */
+    assert_ls_ok(ls_control_open(run, &second, &e), e);
     ls_control_close(second);
     ls_control_close(c);
 }
 
-/* A line comes in parts, and late: nobody waits for it meanwhile. */
+/* A line that comes slowly, byte by byte: ls_control_next() does not wait for the rest. */
 static void test_slow_guest(void **state) {
     (void)state;
     ls_control *c = NULL;
     ls_error e = {0};
     char line[LS_CONTROL_LINE], answer[8] = "";
-    assert_ls_ok(ls_control_open(folder, &c, &e), e);
-    assert_int_equal(chdir(folder), 0);
+    assert_ls_ok(ls_control_open(run, &c, &e), e);
+    assert_int_equal(chdir(run), 0);
     int fd = visit();
     for (const char *s = "scale 3\n"; *s; s++) {
         assert_false(ls_control_next(c, line));
@@ -138,12 +131,12 @@ static void test_slow_guest(void **state) {
 static unsigned mode_of(const char *name) {
     struct stat there;
     char path[600];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", run, name);
     assert_int_equal(lstat(path, &there), 0);
     return there.st_mode & 07777;
 }
 
-/* Only its user can reach it, whatever the umask. */
+/* Only the user who started the run can reach the socket, whatever the umask. */
 static void test_modes(void **state) {
     (void)state;
     static const mode_t masks[] = {0, 022, 077, 0777};
@@ -151,7 +144,7 @@ static void test_modes(void **state) {
         ls_control *c = NULL;
         ls_error e = {0};
         mode_t before = umask(masks[i]);
-        ls_status s = ls_control_open(folder, &c, &e);
+        ls_status s = ls_control_open(run, &c, &e);
         umask(before);
         assert_ls_ok(s, e);
         assert_int_equal(mode_of("control"), 0700);
@@ -161,7 +154,7 @@ static void test_modes(void **state) {
     }
 }
 
-/* What `ask` says to another user (65534); `opened`: as if the modes let everybody in. */
+/* The answer, or the error, that another user (65534) gets. */
 static void ask_as_another(ls_control *c, char answer[LS_CONTROL_LINE]) {
     char line[LS_CONTROL_LINE];
     int pipes[2], how = 0;
@@ -172,7 +165,7 @@ static void ask_as_another(ls_control *c, char answer[LS_CONTROL_LINE]) {
         ls_error e = {0};
         alarm(60);
         if (setgid(65534) != 0 || setuid(65534) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0) _exit(2);
-        bool asked = ls_control_ask(folder, "scale 3", text, &e) == LS_OK;
+        bool asked = ls_control_ask(run, "scale 3", text, &e) == LS_OK;
         const char *says = asked ? text : e.msg;
         _exit(write(pipes[1], says, strlen(says)) < 0);
     }
@@ -189,7 +182,7 @@ static void ask_as_another(ls_control *c, char answer[LS_CONTROL_LINE]) {
 
 static void open_to_all(const char *name, mode_t mode) {
     char path[600];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", run, name);
     assert_int_equal(chmod(path, mode), 0);
 }
 
@@ -197,13 +190,12 @@ static void test_another_user(void **state) {
     (void)state;
     ls_control *c = NULL;
     ls_error e = {0};
-    char answer[LS_CONTROL_LINE], all[sizeof folder];
+    char answer[LS_CONTROL_LINE];
     if (geteuid() != 0) skip_because("another user needs root");
-    memcpy(all, folder, sizeof all);
-    folder[strlen("/tmp/lockstep-control-XXXXXX")] = 0; /* a path that messages have room for */
-    assert_int_equal(chmod(folder, 0755), 0);
+    run = folder; /* a path that fits into a message */
+    assert_int_equal(chmod(run, 0755), 0);
     mode_t before = umask(0);
-    ls_status s = ls_control_open(folder, &c, &e);
+    ls_status s = ls_control_open(run, &c, &e);
     umask(before);
     assert_ls_ok(s, e);
     ask_as_another(c, answer);
@@ -216,22 +208,22 @@ static void test_another_user(void **state) {
     assert_string_equal(answer, "error permission denied: the run belongs to another user");
     is_answered(c);
     ls_control_close(c);
-    assert_ls_fails(ls_control_ask(folder, "scale 3", answer, &e), LS_EIO, "is not running", e);
-    memcpy(folder, all, sizeof all);
+    assert_ls_fails(ls_control_ask(run, "scale 3", answer, &e), LS_EIO, "is not running", e);
+    run = deep;
 }
 
-/* What is in its place does not hold it up: a socket of an older version, what a dead one left. */
+/* Whatever is in the socket's place is replaced: an older version's socket, or a dead program's. */
 static void test_left_behind(void **state) {
     (void)state;
     ls_control *c = NULL, *second = NULL;
     ls_error e = {0};
     char path[600];
-    snprintf(path, sizeof path, "%s/control", folder);
+    snprintf(path, sizeof path, "%s/control", run);
     assert_int_equal(mknod(path, S_IFSOCK | 0777, 0), 0);
-    assert_ls_ok(ls_control_open(folder, &c, &e), e);
+    assert_ls_ok(ls_control_open(run, &c, &e), e);
     is_answered(c);
-    assert_ls_ok(ls_control_open(folder, &second, &e), e);
-    ls_control_close(c); /* leaves the second one's alone */
+    assert_ls_ok(ls_control_open(run, &second, &e), e);
+    ls_control_close(c); /* does not remove the second one's socket */
     is_answered(second);
     ls_control_close(second);
     assert_int_equal(access(path, F_OK), -1);
@@ -243,5 +235,5 @@ int main(void) {
         cmocka_unit_test(test_slow_guest),   cmocka_unit_test(test_modes),
         cmocka_unit_test(test_another_user), cmocka_unit_test(test_left_behind),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_run, remove_folder);
 }

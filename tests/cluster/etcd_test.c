@@ -1,4 +1,4 @@
-/* etcd_test.c - against three real etcd servers, some of which are killed or hang. */
+/* etcd_test.c - the client of etcd and three real servers, some of which are killed or stopped. */
 /* ctest: slow seconds=15 */
 #include "cluster/etcd.h"
 
@@ -8,7 +8,7 @@
 #include "cluster/etcd_impostor.h"
 #include "cluster/etcd_nodes.h"
 
-static const double LIMIT_S = 15; /* of a call that shall succeed, on a machine that is busy */
+static const double LIMIT_S = 15; /* for a call that must succeed, even on a busy machine */
 static etcd_nodes cluster = {.n = ETCD_NODES};
 static char *all; /* endpoints of the cluster */
 static bool installed;
@@ -39,7 +39,7 @@ static int64_t grant(ls_etcd *t, int64_t ttl_s) {
     return lease;
 }
 
-/* The create_revision; *ours_p may be NULL where it must be ours. */
+/* Returns the create_revision. ours_p NULL: the key must be ours. */
 static int64_t create(ls_etcd *t, const char *key, const char *value, int64_t lease, bool *ours_p) {
     ls_etcd_value v = {0};
     ls_error e = {0};
@@ -54,7 +54,7 @@ static int64_t create(ls_etcd *t, const char *key, const char *value, int64_t le
     return revision;
 }
 
-/* The value; free() it. NULL: there is none. */
+/* Returns the value; free() it. NULL: there is none. */
 static char *get(ls_etcd *t, const char *key, int64_t *revision_p) {
     ls_etcd_value v = {0};
     ls_error e = {0};
@@ -78,11 +78,11 @@ static bool watch(ls_etcd *t, const char *key, int64_t from, double timeout_s) {
     return changed;
 }
 
-/* It does not change for a while. */
+/* Watches a key that does not change, for a while. */
 static void watch_in_vain(ls_etcd *t, const char *key, int64_t from) {
     bool changed = true;
     ls_error e = {0};
-    ls_status s = LS_ETIMEOUT; /* where etcd is too slow for so short a watch */
+    ls_status s = LS_ETIMEOUT; /* again if etcd is too slow for so short a watch */
     for (double limit_s = 0.3; s == LS_ETIMEOUT && limit_s < LIMIT_S; limit_s *= 2) {
         int64_t begin = ls_clock_ns();
         s = ls_etcd_watch(t, key, from, limit_s, &changed, &e);
@@ -92,7 +92,7 @@ static void watch_in_vain(ls_etcd *t, const char *key, int64_t from) {
     assert_false(changed);
 }
 
-/* Goes round all that a leader does. */
+/* Makes all calls of a leader. */
 static void work(ls_etcd *t, const char *key) {
     ls_error e = {0};
     int64_t lease = grant(t, 60), revision = 0;
@@ -106,13 +106,14 @@ static void work(ls_etcd *t, const char *key) {
     assert_false(exists(t, key));
 }
 
-/* One that waits in a thread of its own. */
+/* A watch in a thread of its own. */
 typedef struct waiter {
     pthread_t thread;
     ls_etcd *t;
     const char *key;
     int64_t from;
-    double timeout_s, took_s;
+    double timeout_s;
+    atomic_bool ended;
     bool changed;
     ls_status status;
     ls_error e;
@@ -120,9 +121,8 @@ typedef struct waiter {
 
 static void *wait_in_thread(void *arg) {
     waiter *w = arg;
-    int64_t begin = ls_clock_ns();
     w->status = ls_etcd_watch(w->t, w->key, w->from, w->timeout_s, &w->changed, &w->e);
-    w->took_s = since(begin);
+    w->ended = true;
     return NULL;
 }
 
@@ -141,7 +141,7 @@ static void waiter_join(waiter *w) {
         if (!installed) skip_because("etcd is not installed");                                     \
     } while (0)
 
-/* ---- one HTTP request by hand, for what the client has not ----------------------------------- */
+/* ---- one HTTP request by hand, for calls that the client does not have ----------------------- */
 
 /* The reply must contain `want`. */
 static void post(int port, const char *token, const char *path, const char *body,
@@ -162,7 +162,7 @@ static void post(int port, const char *token, const char *path, const char *body
     ls_buf_free(&reply);
 }
 
-/* ---- what it is for -------------------------------------------------------------------------- */
+/* ---- an election ----------------------------------------------------------------------------- */
 
 static void test_election(void **state) {
     (void)state;
@@ -178,14 +178,14 @@ static void test_election(void **state) {
     create(a, "election", "a:2", la, &ours);
     assert_false(ours);
 
-    /* b wakes when a goes, and wins. */
+    /* b waits until a resigns, and wins. */
     waiter w = {.t = b, .key = "election", .from = first + 1, .timeout_s = 60};
     waiter_start(&w);
     pause_ms(200);
+    assert_false(w.ended);
     assert_ls_ok(ls_etcd_revoke(a, la, &e), e);
-    assert_ls_ok(ls_etcd_revoke(a, la, &e), e); /* it has gone already */
+    assert_ls_ok(ls_etcd_revoke(a, la, &e), e); /* it is revoked already */
     waiter_join(&w);
-    assert_true(w.took_s > 0.1 && w.took_s < 30);
     int64_t second = create(b, "election", "b:1", lb, NULL);
     assert_true(second > first);
     assert_ls_fails(ls_etcd_keep_alive(a, la, &e), LS_EPEER, "expired", e);
@@ -197,7 +197,7 @@ static void test_election(void **state) {
     ls_etcd_close(b);
 }
 
-/* A lease that is kept alive outlives its time; one that is not expires. */
+/* A lease that is kept alive outlives its TTL; one that is not expires. */
 static void test_expiry(void **state) {
     (void)state;
     NEEDS_ETCD();
@@ -213,7 +213,6 @@ static void test_expiry(void **state) {
         else
             gone = watch(b, "left", first + 1, 0.3);
         assert_ls_ok(ls_etcd_keep_alive(a, kept, &e), e);
-        assert_true(since(begin) < 30);
     }
     assert_true(exists(b, "kept"));
     assert_false(exists(a, "left"));
@@ -242,7 +241,7 @@ static void test_values(void **state) {
         free(value);
         free(key);
     }
-    /* Of others: any byte. */
+    /* A value written by another program may contain any byte. */
     post(cluster.port[0], NULL, "/v3/kv/put", "{\"key\":\"Zm9v\",\"value\":\"AP8A\"}", "200 OK");
     assert_ls_ok(ls_etcd_get(t, "foo", &v, &e), e);
     assert_int_equal(v.nbytes, 3);
@@ -264,14 +263,14 @@ static void test_watch(void **state) {
     get(t, "watched", &revision);
     watch_in_vain(t, "watched", revision + 1);
     create(t, "watched", "x", lease, NULL);
-    assert_true(watch(t, "watched", revision + 1, LIMIT_S)); /* it is in the past */
+    assert_true(watch(t, "watched", revision + 1, LIMIT_S)); /* the change is in the past */
     assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
     char *now = get(t, "watched", &revision);
     assert_null(now);
     char *body = ls_format("{\"revision\":\"%lld\"}", (long long)revision);
     post(cluster.port[0], NULL, "/v3/kv/compaction", body, "200 OK");
     free(body);
-    assert_true(watch(t, "watched", 1, LIMIT_S)); /* it is forgotten */
+    assert_true(watch(t, "watched", 1, LIMIT_S)); /* this revision is compacted */
     watch_in_vain(t, "watched", revision + 1);
     ls_etcd_close(t);
 }
@@ -283,23 +282,21 @@ static void restart(int i) {
     assert_true(etcd_nodes_await(&cluster, i, &(ls_etcd_options){0}));
 }
 
-/* The one that is asked first, perhaps the leader, is killed, once while it is idle and once while
- * it is watched. */
+/* The endpoint that is asked first, perhaps etcd's leader, is killed: one client is idle, another
+ * has a watch there. */
 static void test_one_killed(void **state) {
     (void)state;
     NEEDS_ETCD();
     ls_etcd *t = client(all, LIMIT_S), *other = client(all, LIMIT_S);
     ls_error e = {0};
-    int64_t lease = grant(t, 60), begin = 0;
+    int64_t lease = grant(t, 60);
     int64_t revision = create(t, "alive", "t", lease, NULL);
     waiter w = {.t = other, .key = "alive", .from = revision + 1, .timeout_s = 60};
     waiter_start(&w);
     pause_ms(200);
     etcd_nodes_kill(&cluster, 0);
-    begin = ls_clock_ns();
     assert_ls_ok(ls_etcd_keep_alive(t, lease, &e), e);
     work(t, "work");
-    assert_true(since(begin) < LIMIT_S);
     assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
     waiter_join(&w);
     restart(0);
@@ -307,25 +304,43 @@ static void test_one_killed(void **state) {
     ls_etcd_close(other);
 }
 
-/* It takes connections, and says nothing. */
+/* The endpoint that is asked first, perhaps etcd's leader, is stopped: it accepts connections, and
+ * does not answer. */
 static void test_one_hangs(void **state) {
     (void)state;
     NEEDS_ETCD();
-    ls_etcd *t = client(all, 3);
-    int64_t begin = ls_clock_ns();
+    ls_etcd *t = client(all, LIMIT_S);
     kill(cluster.pid[0], SIGSTOP);
     ls_error e = {0};
     int64_t lease = 0;
     ls_status s = ls_etcd_grant(t, 60, &lease, &e);
-    double first_s = since(begin);
-    begin = ls_clock_ns();
     if (s == LS_OK) s = ls_etcd_revoke(t, lease, &e);
-    double then_s = since(begin);
     kill(cluster.pid[0], SIGCONT);
     assert_ls_ok(s, e);
-    assert_true(first_s > 0.9 && first_s < 3);
-    assert_true(then_s < 0.9);
     ls_etcd_close(t);
+}
+
+/* A silent endpoint is asked first, and not again after another one has answered. On a busy machine
+ * the other one may be late and the silent one be asked again: in one of several calls it is not. */
+static void test_silent_is_avoided(void **state) {
+    (void)state;
+    NEEDS_ETCD();
+    impostor m = {.manner = HANGS, .reply = ""};
+    impostor_start(&m);
+    char *both = ls_format("etcd://127.0.0.1:%d,127.0.0.1:%d", m.port, cluster.port[1]);
+    ls_etcd *t = client(both, LIMIT_S);
+    exists(t, "silent");
+    assert_true(m.nasked >= 1);
+    bool avoided = false;
+    for (int call = 0; call < 20 && !avoided; call++) {
+        int before = m.nasked;
+        exists(t, "silent");
+        avoided = m.nasked == before;
+    }
+    assert_true(avoided);
+    ls_etcd_close(t);
+    free(both);
+    impostor_stop(&m);
 }
 
 static void test_two_killed(void **state) {
@@ -341,7 +356,7 @@ static void test_two_killed(void **state) {
         bool changed = false;
         ls_status s = k ? ls_etcd_watch(t, "x", 1, 60, &changed, &e) : ls_etcd_get(t, "x", &v, &e);
         assert_int_equal(s, LS_ETIMEOUT);
-        assert_true(since(begin) >= 1.5 && since(begin) < 4);
+        assert_true(since(begin) >= 1.5);
         for (int i = 0; i < 3; i++) {
             char *name = ls_format("http://127.0.0.1:%d: ", cluster.port[i]);
             if (!strstr(e.msg, name)) fail_msg("'%s' does not name %s", e.msg, name);
@@ -359,7 +374,7 @@ static void test_two_killed(void **state) {
     ls_etcd_close(t);
 }
 
-/* The first try succeeds, and nobody is told. */
+/* The first try succeeds, but its answer is lost. */
 static void test_lost_answer(void **state) {
     (void)state;
     NEEDS_ETCD();
@@ -379,7 +394,7 @@ static void test_lost_answer(void **state) {
     impostor_stop(&m);
 }
 
-/* One that has no leader sends us to the next. */
+/* If an endpoint has no leader, the client goes to the next one. */
 static void test_no_leader(void **state) {
     (void)state;
     NEEDS_ETCD();
@@ -397,8 +412,8 @@ static void test_no_leader(void **state) {
         impostor_start(&m);
         char *both = ls_format("etcd://127.0.0.1:%d,127.0.0.1:%d", m.port, cluster.port[1]);
         ls_etcd *t = client(both, LIMIT_S);
-        work(t,
-             "elsewhere"); /* the one that answered is asked from then on, unless it is too slow */
+        /* The endpoint that answered is asked from then on, unless it is too slow. */
+        work(t, "elsewhere");
         assert_true(m.nasked >= 1 && m.nasked < 4);
         ls_etcd_close(t);
         t = client(both, LIMIT_S);
@@ -412,13 +427,13 @@ static void test_no_leader(void **state) {
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
-static const char PASSWORD[] = "p\"\\\n\xc3\xa4ss"; /* in the JSON below, too */
+static const char PASSWORD[] = "p\"\\\n\xc3\xa4ss"; /* the same as in the JSON below */
 #define PASSWORD_JSON_ "p\\\"\\\\\\n\xc3\xa4ss"
 
 static void enable_users(void) { post(cluster.port[0], NULL, "/v3/auth/enable", "{}", "200 OK"); }
 
 static char *root_token(void) {
-    /* One of the client's would do, but it does not show it. */
+    /* The client has a token, too, but does not show it. */
     static const char body[] = "{\"name\":\"root\",\"password\":\"" PASSWORD_JSON_ "\"}";
     char part[4096], *token = NULL;
     char *text = ls_format("POST /v3/auth/authenticate HTTP/1.0\r\nContent-Length: %zu\r\n\r\n%s",
@@ -478,7 +493,7 @@ static void test_users(void **state) {
     assert_ls_fails(ls_etcd_get(guest, "k", &v, &e), LS_EINVAL, "permission denied", e);
     assert_ls_fails(ls_etcd_watch(guest, "k", 1, 9, &changed, &e), LS_EINVAL, "permission", e);
 
-    /* All tokens end; so does one that is used by a watch next. */
+    /* All tokens become invalid; the next call is a leader's, then a watch. */
     for (int k = 0; k < 2; k++) {
         disable_users();
         enable_users();
@@ -487,7 +502,7 @@ static void test_users(void **state) {
         else
             work(root, "rooted");
     }
-    /* A server that was down knows no tokens. */
+    /* A server that was restarted knows no tokens. */
     etcd_nodes_kill(&cluster, 0);
     work(root, "rooted");
     ls_etcd_options again = {.user = "root", .password = PASSWORD};
@@ -525,9 +540,9 @@ static void test_tls(void **state) {
     ls_etcd_options wrong[5] = {o, o, o, o, o};
     char *named = ls_format("etcds://localhost:%d", c.port[0]);
     wrong[0].ca = path[3];
-    wrong[1].ca = NULL;         /* the system's */
+    wrong[1].ca = NULL;         /* the system's authorities */
     wrong[2].endpoints = named; /* the certificate is of 127.0.0.1 */
-    wrong[3].key = path[0];     /* it is not one */
+    wrong[3].key = path[0];     /* this is no key */
     wrong[4].cert = wrong[4].key = NULL;
     wrong[4].timeout_s = 1;
     static const char *const texts[] = {"certificate", "certificate", "localhost", "private key",
@@ -550,7 +565,7 @@ static void test_tls(void **state) {
 
 static int set_up(void **state) {
     (void)state;
-    /* No proxy of the environment is asked. */
+    /* A proxy in the environment is not used. */
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     setenv("https_proxy", "http://127.0.0.1:1", 1);
     installed = etcd_is_installed();
@@ -571,11 +586,17 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_election),   cmocka_unit_test(test_expiry),
-        cmocka_unit_test(test_values),     cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_one_killed), cmocka_unit_test(test_one_hangs),
-        cmocka_unit_test(test_two_killed), cmocka_unit_test(test_lost_answer),
-        cmocka_unit_test(test_no_leader),  cmocka_unit_test(test_users),
+        cmocka_unit_test(test_election),
+        cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_one_killed),
+        cmocka_unit_test(test_one_hangs),
+        cmocka_unit_test(test_silent_is_avoided),
+        cmocka_unit_test(test_two_killed),
+        cmocka_unit_test(test_lost_answer),
+        cmocka_unit_test(test_no_leader),
+        cmocka_unit_test(test_users),
         cmocka_unit_test(test_tls),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
