@@ -83,8 +83,9 @@ ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *
 static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group);
     LS_TRY(ls_world_rejoin(w, p, w->group, e));
-    w->one = w->one_state = ls_plan_shards_moments(p) && ls_group_is_one(w->shards);
-    int area = w->one ? rank - rank % ls_plan_shards(p) : rank; /* groups may differ in that */
+    w->shares_params = w->shares_state = ls_plan_shards_moments(p) && ls_group_is_one(w->shards);
+    /* sharding groups may differ in that */
+    int area = w->shares_params ? rank - rank % ls_plan_shards(p) : rank;
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
     w->params = ls_store_params(w->store, area);
@@ -101,22 +102,23 @@ void ls_world_clear(const ls_world *w, const ls_plan *p) {
 
 ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *store,
                         const char *dir, ls_error *e) {
-    *w = (ls_world){.group = g, .store = store, .in_file = dir != NULL};
+    *w = (ls_world){.group = g, .store = store, .state_in_file = dir != NULL};
     if (store) return open_in_store(w, p, e);
     void *state = NULL;
     LS_TRY(split(w, p, e));
     if (ls_plan_shards_moments(p))
         LS_TRY(ls_group_alloc_one(w->shards, ls_plan_params_nbytes(p), &w->params, e));
-    w->one = w->params != NULL;
-    w->mine[0] = !w->one;
-    if (!w->one) LS_TRY(ls_map(ls_plan_params_nbytes(p), "parameters", &w->params, e));
-    if (w->one && !dir) LS_TRY(ls_group_alloc_one(w->shards, ls_plan_state_nbytes(p), &state, e));
-    w->one_state = state != NULL;
-    w->mine[1] = !w->one_state;
+    w->shares_params = w->params != NULL;
+    w->frees_params = !w->shares_params;
+    if (!w->shares_params) LS_TRY(ls_map(ls_plan_params_nbytes(p), "parameters", &w->params, e));
+    if (w->shares_params && !dir)
+        LS_TRY(ls_group_alloc_one(w->shards, ls_plan_state_nbytes(p), &state, e));
+    w->shares_state = state != NULL;
+    w->frees_state = !w->shares_state;
     ls_status s = LS_OK;
     if (dir)
         s = map_file(w, p, dir, &state, e);
-    else if (!w->one_state)
+    else if (!w->shares_state)
         s = ls_map(ls_plan_state_nbytes(p), "optimizer", &state, e);
     if (s == LS_OK) place_state(w, p, state);
     return s == LS_OK ? take_own(w, p, e) : s;
@@ -139,20 +141,20 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
     return s;
 }
 
-ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool one,
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool shares,
                             ls_error *e) {
     int n = ls_plan_shards(p);
     for (int i = 0; i < p->c.nworkers; i++) {
-        worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .together = true};
-        worlds[i].one = worlds[i].one_state = one;
+        worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};
+        worlds[i].shares_params = worlds[i].shares_state = shares;
     }
     if (ls_plan_replicas(p) > 1) LS_TRY(split_all(worlds, p, e));
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
-        w->mine[0] = w->mine[1] = i % n == 0 || !one;
+        w->frees_params = w->frees_state = i % n == 0 || !shares;
         w->params = first->params;
         void *state = ls_plan_has_masters(p) ? first->master : first->m;
-        if (w->mine[0]) {
+        if (w->frees_params) {
             LS_TRY(ls_map(ls_plan_params_nbytes(p), "parameters", &w->params, e));
             LS_TRY(ls_map(ls_plan_state_nbytes(p), "optimizer", &state, e));
         }
@@ -175,8 +177,9 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
         ls_group_free(w->group, w->parts);
         ls_group_free(w->group, w->sums);
     }
-    if (w->mine[0]) ls_unmap(w->params, ls_plan_params_nbytes(p));
-    if (w->mine[1]) ls_unmap(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
+    if (w->frees_params) ls_unmap(w->params, ls_plan_params_nbytes(p));
+    if (w->frees_state)
+        ls_unmap(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
     ls_unmap(w->wide, ls_plan_wide_nbytes(p));
     ls_world_part(w);
     *w = (ls_world){0};
@@ -209,7 +212,7 @@ static void drop_others(void *x, size_t size, ls_bucket all, ls_bucket own) {
 void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
     ls_bucket all = p->buckets[b->index];
     ls_bucket own = ls_plan_shard(p, b->index, ls_group_rank(w->group));
-    if (b->kind == LS_BUF_PARAM && !w->one)
+    if (b->kind == LS_BUF_PARAM && !w->shares_params)
         drop_others(w->params, ls_dtype_size(p->c.compute), all, own);
     if (b->kind != LS_BUF_GRAD) return;
     char *grads = (char *)w->grads + (size_t)b->slot * ls_plan_slot_nbytes(p);
@@ -220,7 +223,7 @@ void ls_world_drop(const ls_world *w, const ls_plan *p, const ls_buffer *b) {
 }
 
 static bool is_gathered(const ls_world *w, const ls_plan *p, int bucket) {
-    return !w->one && ls_plan_gathers(p, bucket);
+    return !w->shares_params && ls_plan_gathers(p, bucket);
 }
 
 /* Sends the parameters of a bucket from the owners of its shards to all. counts [shards]: scratch.
@@ -247,7 +250,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
         ls_world_round(w, p, c, own.first, own.end);
     }
     LS_TRY(ls_barrier(w->group, e));
-    if (w->one || !ls_plan_shards_moments(p)) return LS_OK;
+    if (w->shares_params || !ls_plan_shards_moments(p)) return LS_OK;
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
         if (!is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
@@ -256,8 +259,8 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
 }
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
-    if (w->together) return LS_OK;
-    if (w->one) return ls_barrier(w->shards, e); /* until all have written their shards */
+    if (w->in_one_thread) return LS_OK;
+    if (w->shares_params) return ls_barrier(w->shards, e); /* until all have written their shards */
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
@@ -287,20 +290,20 @@ static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
 }
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
-    if (w->together || !ls_plan_shards_moments(p)) return LS_OK;
-    if (w->one) LS_TRY(ls_barrier(w->shards, e));
+    if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
+    if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
-    if (!w->one_state) {
+    if (!w->shares_state) {
         LS_TRY(collect(w, p, w->m, e));
         LS_TRY(collect(w, p, w->v, e));
     }
-    if (ls_plan_has_masters(p)) return w->one_state ? LS_OK : collect(w, p, w->master, e);
-    return !w->one && ls_plan_shards_params(p) ? collect(w, p, w->params, e) : LS_OK;
+    if (ls_plan_has_masters(p)) return w->shares_state ? LS_OK : collect(w, p, w->master, e);
+    return !w->shares_params && ls_plan_shards_params(p) ? collect(w, p, w->params, e) : LS_OK;
 }
 
 /* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
-    if (w->one_state || w->in_file || !ls_plan_shards_moments(p)) return;
+    if (w->shares_state || w->state_in_file || !ls_plan_shards_moments(p)) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     drop_others(w->m, sizeof(float), all, own);
     drop_others(w->v, sizeof(float), all, own);
@@ -308,7 +311,7 @@ void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
 }
 
 void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
-    if (w->together || ls_group_rank(w->group) != 0) return;
+    if (w->in_one_thread || ls_group_rank(w->group) != 0) return;
     for (int k = 0; k < p->nbuckets; k++) ls_world_drop_state(w, p, k);
     ls_world_drop_params(w, p);
 }
@@ -327,8 +330,8 @@ static size_t resident(const void *x, size_t nbytes) {
 
 size_t ls_world_resident_nbytes(const ls_world *w, const ls_plan *p) {
     size_t n = (size_t)ls_plan_shards(p);
-    size_t params = resident(w->params, ls_plan_params_nbytes(p)) / (w->one ? n : 1);
+    size_t params = resident(w->params, ls_plan_params_nbytes(p)) / (w->shares_params ? n : 1);
     size_t state = resident(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
-    return params + state / (w->one_state ? n : 1) + resident(w->wide, ls_plan_wide_nbytes(p)) +
+    return params + state / (w->shares_state ? n : 1) + resident(w->wide, ls_plan_wide_nbytes(p)) +
            resident(w->grads, ls_plan_grads_nbytes(p, ls_group_rank(w->group)));
 }

@@ -3,8 +3,8 @@
  * The other workers of the host can read a worker's gradients. If all workers share memory and
  * moments are sharded, there is one copy of parameters and moments: the owner of a shard reduces,
  * updates and writes each parameter once, and an AllGather moves nothing. Otherwise each worker has
- * buffers of its own. These have the full length, so that every element is at its place. Of what is
- * sharded a worker touches only its shard, and Free returns the pages of the rest to the system.
+ * buffers of its own. These have the full length, so that every element is at its place. A worker
+ * touches only its shard of what is sharded, and Free returns the pages of the rest to the system.
  */
 #ifndef LS_EXEC_WORLD_H
 #define LS_EXEC_WORLD_H
@@ -16,11 +16,12 @@ typedef struct ls_world {
     ls_group *group;    /* of all workers */
     ls_group *shards;   /* its sharding group; may be `group` */
     ls_group *replicas; /* workers with the same shard; NULL: one sharding group */
-    bool one;           /* `shards` has one copy of params */
-    bool one_state;     /* and one of master, m and v */
-    bool mine[2];       /* this world frees params; master, m and v */
-    bool together;      /* all workers are in one thread */
-    bool in_file;       /* master, m and v are in a file */
+    bool shares_params; /* `shards` has one copy of params */
+    bool shares_state;  /* and one of master, m and v */
+    bool frees_params;  /* this world frees params */
+    bool frees_state;   /* and master, m and v */
+    bool state_in_file; /* master, m and v are in a file */
+    bool in_one_thread; /* all workers run in the calling thread */
     void *params;       /* [nfloats] of the plan's compute type */
     float *master;      /* [nfloats] f32 parameters: params, if these are f32 */
     float *m, *v;       /* [nfloats] */
@@ -46,8 +47,8 @@ void ls_world_clear(const ls_world *, const ls_plan *);
 /* Collective, in a new view: takes over the state that the last view left in the store. */
 ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, ls_error *);
 /* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].
- * one: a sharding group has one copy, as above; needs sharded moments. */
-ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool one,
+ * shares: a sharding group has one copy, as above; needs sharded moments. */
+ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool shares,
                             ls_error *);
 void ls_world_close(ls_world *, const ls_plan *);
 

@@ -72,7 +72,7 @@ static void judge(const ls_member *m, const hashes *h, const int *asked, int n, 
 
 static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
     const ls_world *w = &m->worlds[0];
-    int32_t one = w->one; /* one copy, or one a host: there is nothing to compare */
+    int32_t one = w->shares_params; /* one copy, or one a host: there is nothing to compare */
     LS_TRY(ls_all_reduce(m->group, &one, &one, 1, LS_I32, LS_MIN, e));
     if (one || m->nworkers == 1) return LS_OK;
     hashes h = hashes_new(m);

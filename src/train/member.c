@@ -119,7 +119,7 @@ static void draw_params(ls_member *m) {
     for (int i = 0; i < m->nexecs; i++) {
         const ls_world *w = &m->worlds[i];
         for (int k = 0; k < p->nbuckets; k++) {
-            bool sharded = ls_plan_gathers(p, k) || w->one;
+            bool sharded = ls_plan_gathers(p, k) || w->shares_params;
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
             ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
                           w->master);
@@ -135,7 +135,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
-    if (w->one && w->one_state && worker % ls_plan_shards(p) != 0) return LS_OK;
+    if (w->shares_params && w->shares_state && worker % ls_plan_shards(p) != 0) return LS_OK;
     ls_train_state s = {.model = &m->layout->model, .params = w->master};
     if (m->first_step > 0) {
         s.m = w->m;
@@ -143,10 +143,10 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     }
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
-    if (!w->one_state) {
+    if (!w->shares_state) {
         s.owned = owned;
         s.nowned = p->nbuckets;
-        s.all_params = !w->one && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
+        s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
     }
     ls_status status = ls_checkpoint_load(path, &s, e);
     if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;

@@ -124,10 +124,10 @@ static ls_step_in step_in(int64_t i) {
 static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
     for (int k = 0; k < s->plan.nbuckets; k++) {
         ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
-        bool shared = w->one_state || (w->one && w->master == w->params);
+        bool shared = w->shares_state || (w->shares_params && w->master == w->params);
         if (shared) all = own;
         ls_model_init(&s->model, 7, all.first, all.end, w->master);
-        if (!w->one) own = all;
+        if (!w->shares_params) own = all;
         ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);
     }
 }
@@ -170,7 +170,7 @@ static void end_trace(const setup *s, ls_exec *x, ls_trace *t) {
 static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     int worker = ls_group_rank(w->group);
     draw(s, w, worker, x);
-    if (!w->one) ls_world_drop_params(w, &s->plan);
+    if (!w->shares_params) ls_world_drop_params(w, &s->plan);
     LS_TRY(ls_barrier(w->group, e));
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);

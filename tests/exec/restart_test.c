@@ -149,7 +149,7 @@ static ls_status open_place(place *p, int64_t step, ls_error *e) {
 static ls_status make_state(place *p, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
     for (int k = 0; k < plan->nbuckets; k++) {
-        ls_bucket b = p->world.one ? ls_plan_shard(plan, k, p->worker) : plan->buckets[k];
+        ls_bucket b = p->world.shares_params ? ls_plan_shard(plan, k, p->worker) : plan->buckets[k];
         ls_model_init(&p->s->model, 7, b.first, b.end, p->world.master);
     }
     ls_store_mark_filled(p->s->store, plan, p->worker, 0);
