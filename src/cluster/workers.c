@@ -102,7 +102,9 @@ enum { SILENT_US = 300 * 1000 };
 
 static bool tried; /* to open the group: once a process */
 
-ls_status ls_workers_meet(ls_group *g, bool failed, ls_error *e) {
+/* Collective, the first call of workers that a launcher has started: fails on all if one has
+ * `failed`. The first of the workers that hold the same messages (log.h) writes them. */
+static ls_status meet(ls_group *g, bool failed, ls_error *e) {
     size_t n = (size_t)ls_group_size(g), me = (size_t)ls_group_rank(g);
     const char *text = ls_log_held();
     uint64_t hash = text ? ls_hash_bytes(text, strlen(text)).lo : 0;
@@ -136,7 +138,7 @@ void ls_workers_fail(void) {
     ls_error e = {0};
     ls_group_options o = {.timeout_s = MEET_S};
     if (!tried && ls_group_open(&o, &g, &e) == LS_OK)
-        ls_workers_meet(g, true, &e);
+        meet(g, true, &e);
     else
         usleep(ALONE_US);
     ls_log_release(true);
@@ -203,7 +205,7 @@ static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e)
     ls_group_options o = options_of(f->w);
     tried = true;
     LS_TRY(ls_group_open(&o, &g, e));
-    ls_status s = f->board ? LS_OK : ls_workers_meet(g, false, e);
+    ls_status s = f->board ? LS_OK : meet(g, false, e);
     if (s == LS_OK) s = f->main(g, &slots[f->board ? ls_group_rank(g) : 0], f->arg, e);
     ls_group_close(g);
     return s;

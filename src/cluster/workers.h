@@ -35,10 +35,6 @@ ls_status ls_workers_run(const ls_workers *, ls_worker_main *main, void *arg, ls
 /* When the program begins: where a launcher has started it as one of several workers, its messages
  * are kept until it meets the others (log.h); worker 0 also writes them at once. */
 void ls_workers_hold_log(void);
-/* Collective, the first call of workers that a launcher has started: fails on all if one has
- * `failed`. Of messages that they have kept so far (log.h) the first worker of those that have kept
- * the same writes it. */
-ls_status ls_workers_meet(ls_group *, bool failed, ls_error *);
 /* Called by a process that ends: if it failed before it could open its group, it still meets the
  * others, if they come within seconds. */
 void ls_workers_fail(void);

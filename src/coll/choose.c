@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-double ls_choose_seconds(const ls_algorithm *a, const ls_call *c, int n, const ls_link *l) {
+/* Predicted seconds of a call of n workers. */
+static double seconds_of(const ls_algorithm *a, const ls_call *c, int n, const ls_link *l) {
     ls_cost x = ls_algorithm_cost(a, c, n);
     return ls_cost_seconds(&x, l);
 }
 
-bool ls_choose_allows(const ls_algorithm *a, const ls_call *c, int n) {
+/* True if the algorithm can make the call and, in a reduction, keeps the order of the tree. */
+static bool is_allowed(const ls_algorithm *a, const ls_call *c, int n) {
     return ls_algorithm_does(a, c) &&
            (!ls_collective_reduces(c->what) || a->tree_order(c->what, n));
 }
@@ -21,7 +23,7 @@ const ls_algorithm *ls_choose_among(const ls_algorithm *const *all, const ls_cal
     const ls_algorithm *best = all[0];
     double least = INFINITY;
     for (int i = 0; all[i]; i++) {
-        if (!ls_choose_allows(all[i], c, hosts->nworkers)) continue;
+        if (!is_allowed(all[i], c, hosts->nworkers)) continue;
         double seconds = all[i]->hosts_seconds(all[i], c, hosts);
         if (seconds >= least) continue;
         least = seconds;
@@ -103,10 +105,10 @@ static void put_others(writer *w, const subject *x, bool allowed, const char *be
     for (int i = 0; ls_algorithms[i]; i++) {
         const ls_algorithm *b = ls_algorithms[i];
         if (b == x->a || !ls_algorithm_has(b, x->call->what) ||
-            ls_choose_allows(b, x->call, x->n) != allowed)
+            is_allowed(b, x->call, x->n) != allowed)
             continue;
         put(w, "%s%s ", between, b->name);
-        put_seconds(w, ls_choose_seconds(b, x->call, x->n, x->link));
+        put_seconds(w, seconds_of(b, x->call, x->n, x->link));
         between = ", ";
     }
 }
@@ -117,7 +119,7 @@ void ls_choose_explain(const ls_algorithm *chosen, const ls_call *c, int n, cons
     const subject x = {chosen ? chosen : ls_choose(c, n, l), c, n, l};
     ls_cost cost = ls_algorithm_cost(x.a, c, n);
     put(&w, "%s, ", x.a->name);
-    put_seconds(&w, ls_choose_seconds(x.a, c, n, l));
+    put_seconds(&w, seconds_of(x.a, c, n, l));
     put(&w, " by ");
     put_bound(&w, &cost, l);
     put_others(&w, &x, true, "; ");

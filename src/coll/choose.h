@@ -8,12 +8,6 @@
 
 #include "coll/algo/algorithm.h"
 
-/* Predicted seconds of a call of n workers. */
-double ls_choose_seconds(const ls_algorithm *, const ls_call *, int n, const ls_link *);
-
-/* May the algorithm be chosen? It must make the call and, in a reduction, keep the order of the
- * tree. */
-bool ls_choose_allows(const ls_algorithm *, const ls_call *, int n);
 /* The cheapest of those that may be chosen. */
 const ls_algorithm *ls_choose(const ls_call *, int n, const ls_link *);
 /* The cheapest of a list (NULL-terminated; the first makes every call), over hosts. */

@@ -255,12 +255,3 @@ ls_status ls_tokenizer_train_cut(const ls_cut *cut, const char *what, uint32_t v
         ls_tokenizer_free(r.t);
     return s;
 }
-
-ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
-                             ls_tokenizer **t_p, ls_error *e) {
-    ls_cut cut;
-    LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
-    ls_status s = ls_tokenizer_train_cut(&cut, what, vocab, t_p, e);
-    ls_cut_free(&cut);
-    return s;
-}

@@ -20,12 +20,7 @@ typedef struct ls_tokenizer ls_tokenizer;
 
 /* Learns `vocab` tokens from a text: 0..255 are the bytes, in GPT-2's order; the others follow in
  * the order in which they were merged. The same text always gives the same tokenizer, that of
- * Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the text has merges for; or
- * the text is not UTF-8. */
-ls_status ls_tokenizer_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
-                             ls_tokenizer **t_p, ls_error *);
-
-/* The same for a text that is already cut. */
+ * Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the text has merges for. */
 ls_status ls_tokenizer_train_cut(const ls_cut *, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *);
 

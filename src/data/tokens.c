@@ -69,13 +69,6 @@ ls_status ls_tokens_save(const ls_tokens *t, const char *path, ls_error *e) {
     return s;
 }
 
-ls_status ls_tokens_write(const char *path, const uint32_t *ids, size_t n, uint32_t vocab,
-                          uint64_t source_bytes, ls_error *e) {
-    LS_TRY(ids_check(path, ids, 0, n, vocab, e));
-    ls_tokens t = ls_tokens_hashed(ids, n, vocab, source_bytes);
-    return ls_tokens_save(&t, path, e);
-}
-
 /* ---- opening ---- */
 
 /* Reads n bytes at an offset: all of them, or fails. */

@@ -38,9 +38,6 @@ typedef struct ls_tokens {
 
 /* Creates `path`, which must not exist, and syncs it; on failure no file is left.
  * LS_EINVAL: an id is not below vocab. LS_EIO. */
-ls_status ls_tokens_write(const char *path, const uint32_t *ids, size_t n, uint32_t vocab,
-                          uint64_t source_bytes, ls_error *);
-/* The same for open tokens. */
 ls_status ls_tokens_save(const ls_tokens *, const char *path, ls_error *);
 
 /* Opens the file and reads all of it once: length, hash and every id are checked.

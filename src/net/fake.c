@@ -193,8 +193,6 @@ void ls_fake_free(ls_fake *w) {
 }
 
 ls_net *ls_fake_net(ls_fake *w, int rank) { return &w->ends[rank].net; }
-bool ls_fake_dead(const ls_fake *w, int rank) { return w->ends[rank].dead; }
-int64_t ls_fake_now(const ls_fake *w) { return w->now; }
 
 void ls_fake_advance(ls_fake *w, int64_t now) {
     w->now = now;

@@ -25,9 +25,6 @@ ls_fake *ls_fake_new(int size, const ls_fake_faults *);
 void ls_fake_free(ls_fake *);
 /* The end of worker `rank`. Freed with the world. */
 ls_net *ls_fake_net(ls_fake *, int rank);
-/* Has this worker been killed by a fault? */
-bool ls_fake_dead(const ls_fake *, int rank);
-int64_t ls_fake_now(const ls_fake *);
 
 /* ---- for a simulation ---- */
 

@@ -36,7 +36,4 @@ typedef void ls_bench_report(const ls_config *, const ls_bench_train *);
 ls_status ls_bench_train_run(const ls_config *, const ls_bench_request *, ls_bench_report *,
                              ls_error *);
 
-/* FLOP/s of `cores` cores that run only multiply-adds at once, the best of a few tries. */
-double ls_bench_peak(int cores);
-
 #endif

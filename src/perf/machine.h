@@ -11,7 +11,7 @@
 #include "coll/link.h"
 #include "model/work.h"
 
-enum { LS_MACHINE_VERSION = 1, LS_MACHINE_MAX_POINTS = 512, LS_MACHINE_AXIS = 12 };
+enum { LS_MACHINE_VERSION = 1, LS_MACHINE_AXIS = 12 };
 
 typedef struct ls_speed {
     double alone, busy; /* floating-point operations or elements per second of one core */

@@ -2,8 +2,6 @@
  * size 0: it may come from another worker, and a message then names it. */
 #include "tensor/dtype.h"
 
-#include <string.h>
-
 /* Kinds of elements, as a mask: an operation is defined for some of them. */
 enum { FLOAT = 1, INTEGER = 2, BOOL = 4, PAIR = 8 };
 
@@ -57,28 +55,8 @@ static bool is_op(ls_op op) { return (unsigned)op < LS_NOPS; }
 
 const char *ls_op_name(ls_op op) { return is_op(op) ? ops[op].name : "?"; }
 
-bool ls_dtype_is_float(ls_dtype dtype) { return is_dtype(dtype) && dtypes[dtype].kind == FLOAT; }
-
 bool ls_op_takes(ls_op op, ls_dtype dtype) {
     return is_op(op) && is_dtype(dtype) && ops[op].takes & dtypes[dtype].kind;
 }
 
 const char *ls_op_takes_what(ls_op op) { return is_op(op) ? ops[op].takes_what : "nothing"; }
-
-bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p) {
-    for (int i = 0; name && i < LS_NDTYPES; i++)
-        if (strcmp(dtypes[i].name, name) == 0) {
-            *dtype_p = (ls_dtype)i;
-            return true;
-        }
-    return false;
-}
-
-bool ls_op_from_name(const char *name, ls_op *op_p) {
-    for (int i = 0; name && i < LS_NOPS; i++)
-        if (strcmp(ops[i].name, name) == 0) {
-            *op_p = (ls_op)i;
-            return true;
-        }
-    return false;
-}

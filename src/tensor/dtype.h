@@ -4,7 +4,6 @@
 
 #include "lockstep/group.h"
 
-bool ls_dtype_is_float(ls_dtype dtype);
 /* The alignment of an element. */
 size_t ls_dtype_align(ls_dtype dtype);
 /* True if the operation is defined for elements of the type. */
@@ -13,11 +12,6 @@ bool ls_op_takes(ls_op op, ls_dtype dtype);
 const char *ls_op_takes_what(ls_op op);
 /* True for bf16 and f16, which are widened to f32 for reductions. */
 static inline bool ls_dtype_is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
-
-/* Finds the type or operation of a name, spelt as by ls_dtype_name() and ls_op_name(). False: there
- * is none, or name is NULL. */
-bool ls_dtype_from_name(const char *name, ls_dtype *dtype_p);
-bool ls_op_from_name(const char *name, ls_op *op_p);
 
 /* Element i of a flat buffer. */
 static inline const void *ls_flat_at(ls_dtype t, const void *flat, size_t i) {

@@ -25,22 +25,6 @@ void ls_gemv_share(const ls_gemv_job *g, int thread, int nthreads, int64_t *firs
     ls_pool_share(g->N, UNIT, thread, nthreads, first_p, end_p);
 }
 
-typedef struct split_job {
-    const ls_kernels *k;
-    const ls_gemv_job *whole;
-} split_job;
-
-static void split_run(void *arg, int thread, int nthreads) {
-    const split_job *s = arg;
-    int64_t first = 0, end = 0;
-    ls_gemv_share(s->whole, thread, nthreads, &first, &end);
-    ls_gemv_columns(s->k, s->whole, first, end);
-}
-
-void ls_gemv(const ls_compute *c, const ls_gemv_job *g) {
-    ls_pool_run(c->pool, split_run, &(split_job){c->k, g});
-}
-
 typedef struct table_split_job {
     const ls_kernels *k;
     const ls_gemv_table_job *whole;

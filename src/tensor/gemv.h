@@ -23,10 +23,7 @@ void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int
 /* A thread's columns, in whole cache lines, for ls_gemv_columns() inside ls_pool_run(). */
 void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
 
-/* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
-void ls_gemv(const ls_compute *, const ls_gemv_job *);
-
-/* y [V] = x [C] . w [V, C]^T, chains from 0, with all threads. */
+/* y [V] = x [C] . w [V, C]^T, chains from 0. */
 typedef struct ls_gemv_table_job {
     ls_dtype type; /* of w */
     int64_t V, C;
@@ -35,6 +32,7 @@ typedef struct ls_gemv_table_job {
     float *y;
 } ls_gemv_table_job;
 
+/* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
 void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);
 
 #endif

@@ -124,8 +124,6 @@ void ls_pool_free(ls_pool *p) {
     free(p);
 }
 
-int ls_pool_size(const ls_pool *p) { return p->nthreads; }
-
 void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) {
     if (p->nthreads == 1) {
         fn(arg, 0, 1);

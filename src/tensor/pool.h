@@ -17,7 +17,6 @@ typedef void ls_pool_fn(void *arg, int thread, int nthreads);
 
 ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *);
 void ls_pool_free(ls_pool *); /* NULL is allowed */
-int ls_pool_size(const ls_pool *);
 
 /* For more threads than cores: from now on threads sleep instead of spinning when they wait. */
 void ls_pool_share_cores(ls_pool *);

@@ -16,7 +16,8 @@ bool ls_loop_is_complete(const ls_loop *l) {
     return l->steps >= c->train.steps || ls_best_ends(&l->best, c, l->steps);
 }
 
-void ls_loop_note_evaluated(const ls_loop *l) {
+/* For the workers of later views: notes that an evaluation was made after l->steps steps. */
+static void note_evaluated(const ls_loop *l) {
     atomic_store(&l->host->notes->evaluated, l->steps + 1);
 }
 
@@ -41,7 +42,7 @@ static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
         if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
     }
-    ls_loop_note_evaluated(l);
+    note_evaluated(l);
     return LS_OK;
 }
 
@@ -163,7 +164,7 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
     } else {
-        ls_loop_note_evaluated(l); /* nothing is evaluated before the first step */
+        note_evaluated(l); /* nothing is evaluated before the first step */
     }
     while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));

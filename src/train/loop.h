@@ -43,9 +43,7 @@ typedef struct ls_loop {
     int64_t asked_share; /* the part that this worker has asked for (storage/snapshot.h) */
 } ls_loop;
 
-/* For the workers of later views: notes that an evaluation, or a checkpoint, was made after
- * l->steps steps. */
-void ls_loop_note_evaluated(const ls_loop *);
+/* For the workers of later views: notes that a checkpoint was made after l->steps steps. */
 void ls_loop_note_saved(const ls_loop *);
 
 /* Are all steps done, or has the run ended early? */

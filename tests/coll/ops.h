@@ -184,7 +184,7 @@ static inline ls_status ops_all(ls_group *g, void *arg, ls_error *e) {
     for (int t = 0; t <= LS_BOOL; t++)
         for (int op = 0; op < LS_NOPS; op++)
             for (int k = 0; k < 3; k++) {
-                if (ls_dtype_is_float((ls_dtype)t) || !ls_op_takes((ls_op)op, (ls_dtype)t))
+                if (ls_op_takes(LS_AVG, (ls_dtype)t) || !ls_op_takes((ls_op)op, (ls_dtype)t))
                     continue;
                 LS_TRY(ops_one(g, (ls_dtype)t, (ls_op)op, counts[k], e));
             }

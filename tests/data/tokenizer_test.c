@@ -160,10 +160,19 @@ static void ref_encode(reference *r, const char *s) {
 
 /* ---- helpers ---- */
 
+static ls_status cut_and_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
+                               ls_tokenizer **t_p, ls_error *e) {
+    ls_cut cut;
+    LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
+    ls_status s = ls_tokenizer_train_cut(&cut, what, vocab, t_p, e);
+    ls_cut_free(&cut);
+    return s;
+}
+
 static ls_tokenizer *train(const char *s, uint32_t vocab) {
     ls_error e = {0};
     ls_tokenizer *t = NULL;
-    assert_ls_ok(ls_tokenizer_train((const uint8_t *)s, strlen(s), "text", vocab, &t, &e), e);
+    assert_ls_ok(cut_and_train((const uint8_t *)s, strlen(s), "text", vocab, &t, &e), e);
     assert_int_equal(ls_tokenizer_vocab(t), vocab);
     return t;
 }
@@ -283,8 +292,8 @@ static void test_against_reference(void **state) {
             ls_error e;
             ls_tokenizer *none = NULL;
             snprintf(text, sizeof text, "at most %u", r->ntokens);
-            assert_ls_fails(ls_tokenizer_train((uint8_t *)s, N, "s", vocab, &none, &e), LS_EINVAL,
-                            text, e);
+            assert_ls_fails(cut_and_train((uint8_t *)s, N, "s", vocab, &none, &e), LS_EINVAL, text,
+                            e);
         }
         ls_tokenizer *t = train(s, r->ntokens);
         check_equals(t, r, s, probe);
@@ -359,7 +368,7 @@ static void test_cuts(void **state) {
         const uint8_t *s = (const uint8_t *)cuts[i].text;
         size_t nbytes = strlen(cuts[i].text), n = 0;
         uint32_t vocab = 256;
-        assert_int_equal(ls_tokenizer_train(s, nbytes, "s", 1000, &t, &e), LS_EINVAL);
+        assert_int_equal(cut_and_train(s, nbytes, "s", 1000, &t, &e), LS_EINVAL);
         assert_int_equal(sscanf(strstr(e.msg, "at most"), "at most %u", &vocab), 1);
         t = train(cuts[i].text, vocab);
         uint32_t *ids = encode(t, cuts[i].text, nbytes, &n);
@@ -386,7 +395,7 @@ static void test_empty(void **state) {
     assert_int_equal(list.n, 0);
     free(list.ids);
     ls_tokenizer_free(t);
-    assert_ls_fails(ls_tokenizer_train(NULL, 0, "text", 257, &t, &e), LS_EINVAL, "at most 256", e);
+    assert_ls_fails(cut_and_train(NULL, 0, "text", 257, &t, &e), LS_EINVAL, "at most 256", e);
 }
 
 static void test_not_utf8(void **state) {
@@ -412,7 +421,7 @@ static void test_not_utf8(void **state) {
         const uint8_t *s = (const uint8_t *)bad[i].text;
         assert_ls_fails(ls_tokenizer_encode(t, s, nbytes, "c.txt", &list, &e), LS_EINVAL,
                         bad[i].message, e);
-        assert_ls_fails(ls_tokenizer_train(s, nbytes, "c.txt", 256, &none, &e), LS_EINVAL,
+        assert_ls_fails(cut_and_train(s, nbytes, "c.txt", 256, &none, &e), LS_EINVAL,
                         bad[i].message, e);
     }
     ls_tokenizer_free(t);
@@ -423,11 +432,11 @@ static void test_vocab_out_of_range(void **state) {
     ls_error e;
     ls_tokenizer *t = NULL;
     const uint8_t *s = (const uint8_t *)hand_text;
-    assert_ls_fails(ls_tokenizer_train(s, 11, "s", 255, &t, &e), LS_EINVAL, "at least 256", e);
+    assert_ls_fails(cut_and_train(s, 11, "s", 255, &t, &e), LS_EINVAL, "at least 256", e);
     /* After aa, ab, aaab: aaab + d, that + aaab, + a, + c. */
-    assert_ls_fails(ls_tokenizer_train(s, 11, "s", 264, &t, &e), LS_EINVAL,
+    assert_ls_fails(cut_and_train(s, 11, "s", 264, &t, &e), LS_EINVAL,
                     "s: has only 263 distinct tokens to learn; set model.vocab to at most 263", e);
-    assert_ls_fails(ls_tokenizer_train(s, 11, "s", UINT32_MAX, &t, &e), LS_EINVAL, "263", e);
+    assert_ls_fails(cut_and_train(s, 11, "s", UINT32_MAX, &t, &e), LS_EINVAL, "263", e);
     ls_tokenizer_free(train(hand_text, 263));
 }
 

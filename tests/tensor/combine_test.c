@@ -353,17 +353,13 @@ static void test_names(void **state) {
     (void)state;
     static const size_t want[] = {8, 4, 2, 2, 8, 4, 1, 1, 2, 4, 8, 2, 1, 16, 8, 16, 8};
     for (int i = 0; i < LS_NDTYPES; i++) {
-        ls_dtype dtype = LS_NDTYPES;
-        assert_true(ls_dtype_from_name(ls_dtype_name((ls_dtype)i), &dtype));
-        assert_int_equal(dtype, i);
-        assert_int_equal(ls_dtype_size(dtype), want[i]);
-        assert_int_equal(ls_dtype_is_float(dtype), i <= LS_F16);
+        assert_int_equal(ls_dtype_size((ls_dtype)i), want[i]);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(ls_dtype_name((ls_dtype)i), ls_dtype_name((ls_dtype)j));
     }
-    for (int i = 0; i < LS_NOPS; i++) {
-        ls_op op = LS_NOPS;
-        assert_true(ls_op_from_name(ls_op_name((ls_op)i), &op));
-        assert_int_equal(op, i);
-    }
+    for (int i = 0; i < LS_NOPS; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(ls_op_name((ls_op)i), ls_op_name((ls_op)j));
     for (int d = 0; d < LS_NDTYPES; d++)
         for (int i = 0; i < LS_NOPS; i++)
             assert_int_equal(takes(i, d), i >= LS_MINLOC ? d > LS_BOOL
@@ -372,11 +368,6 @@ static void test_names(void **state) {
                                           : i == LS_AVG  ? d <= LS_F16
                                                          : d < LS_BOOL);
     assert_false(ls_op_takes(LS_NOPS, LS_U8) || ls_op_takes(LS_SUM, LS_NDTYPES));
-    ls_dtype dtype = LS_U8;
-    ls_op op = LS_MAX;
-    assert_false(ls_dtype_from_name("f8", &dtype) || ls_dtype_from_name(NULL, &dtype));
-    assert_false(ls_op_from_name("", &op) || ls_op_from_name(NULL, &op));
-    assert_true(dtype == LS_U8 && op == LS_MAX);
     assert_string_equal(ls_dtype_name(LS_NDTYPES), "?");
     assert_string_equal(ls_op_name(LS_NOPS), "?");
     assert_string_equal(ls_dtype_name(LS_BF16), "bf16");

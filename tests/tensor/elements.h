@@ -97,7 +97,7 @@ static inline void fill_block(block *v, ls_dtype dtype, uint64_t which, bool nan
 
 /* A NaN from a sum or product of f32 or f64 may have any payload. */
 static inline bool any_nan(ls_dtype dtype, ls_op op) {
-    return ls_dtype_is_float(dtype) && ls_dtype_size(dtype) >= 4 && op != LS_MIN && op != LS_MAX;
+    return ls_op_takes(LS_AVG, dtype) && ls_dtype_size(dtype) >= 4 && op != LS_MIN && op != LS_MAX;
 }
 
 static inline void settle_nans(block *v, ls_dtype dtype, ls_op op) {

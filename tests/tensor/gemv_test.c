@@ -86,10 +86,23 @@ static void by_gemm(const ls_compute *c, problem *p, bool table, bool bias) {
                               .bias = p->bias32});
 }
 
+typedef struct split_job {
+    const ls_kernels *k;
+    const ls_gemv_job *whole;
+} split_job;
+
+static void split_run(void *arg, int thread, int nthreads) {
+    const split_job *s = arg;
+    int64_t first = 0, end = 0;
+    ls_gemv_share(s->whole, thread, nthreads, &first, &end);
+    ls_gemv_columns(s->k, s->whole, first, end);
+}
+
 static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
     problem p = make(c->k, type, K, N);
     for (int bias = 0; bias < 2; bias++) {
-        ls_gemv(c, &(ls_gemv_job){type, K, N, p.x, p.w, bias ? p.bias : NULL, p.y});
+        ls_gemv_job job = {type, K, N, p.x, p.w, bias ? p.bias : NULL, p.y};
+        ls_pool_run(c->pool, split_run, &(split_job){c->k, &job});
         chains(&p, false, bias);
         equal(&p, "chains");
         by_gemm(c, &p, false, bias);

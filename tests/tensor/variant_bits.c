@@ -193,7 +193,7 @@ static void do_elements(const subject *s) {
             ls_dtype dtype = (ls_dtype)d;
             for (int op = 0; op < LS_NOPS; op++)
                 if (ls_op_takes((ls_op)op, dtype)) do_combine(s, dtype, (ls_op)op, sizes[i]);
-            if (!ls_dtype_is_float(dtype)) continue;
+            if (!ls_op_takes(LS_AVG, dtype)) continue;
             fill_block(&x, dtype, 5, true);
             here("%zu %s by 7", sizes[i], ls_dtype_name(dtype));
             s->k->average(dtype, sizes[i], 7, block_at(&x, dtype));
