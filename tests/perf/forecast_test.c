@@ -1,10 +1,11 @@
 /* forecast_test.c - a forecast and a fit count the same memory, for the same values of
- * parallel.zero. */
+ * parallel.zero; a forecast overlaps communication where a run would. */
 #include "perf/forecast.h"
 
 #include "perf/round_machine.h"
 #include "test.h"
 #include "train/fit.h"
+#include "train/layout.h"
 
 enum { WORKERS = 4 };
 
@@ -85,8 +86,80 @@ static void test_hosts(void **state) {
     assert_true(several.rows[1].memory_nbytes > one.rows[1].memory_nbytes);
 }
 
+/* ---- overlap ---- */
+
+/* Small buckets, so that some of them are reduced beside Backward. */
+static ls_forecast forecast_of(const char *const *sets, int n, const ls_forecast_world *w) {
+    ls_config c = config_with("parallel.bucket_mb=0.01");
+    ls_layout l;
+    ls_forecast f;
+    ls_error e;
+    for (; *sets; sets++) assert_ls_ok(ls_config_set(&c, *sets, &e), e);
+    assert_ls_ok(ls_layout_make(&c, n, NULL, &l, &e), e);
+    assert_ls_ok(ls_forecast_plan(&c, &l.plan, w, &f, &e), e);
+    ls_layout_free(&l);
+    return f;
+}
+
+typedef const char *settings[5]; /* ends with NULL */
+
+/* The same work, with all communication in turn with computation, or with some of it beside. */
+static void assert_faster(const ls_forecast *a, const ls_forecast *b) {
+    assert_true(a->step_s < b->step_s * (1 - 1e-6));
+    assert_true(a->exposed_s < b->exposed_s);
+}
+
+static void assert_same_step(const ls_forecast *a, const ls_forecast *b) {
+    assert_true(a->step_s == b->step_s && a->exposed_s == b->exposed_s);
+}
+
+/* auto overlaps if each worker of a host has a second core of its own. */
+static void test_overlap(void **state) {
+    (void)state;
+    static const settings automatic = {NULL}, on = {"parallel.overlap=on", NULL},
+                          off = {"parallel.overlap=off", NULL};
+    const ls_forecast_world one = {.machine = &machine}; /* 4 cores */
+    const ls_forecast_world two = {
+        .machine = &machine, .host_workers = 2, .byte_s = 1e-9, .algorithm = "direct"};
+    ls_forecast with = forecast_of(on, 2, &one), without = forecast_of(off, 2, &one);
+    ls_forecast chosen = forecast_of(automatic, 2, &one);
+    assert_faster(&with, &without);
+    assert_same_step(&chosen, &with);
+    with = forecast_of(on, 4, &one);
+    without = forecast_of(off, 4, &one);
+    chosen = forecast_of(automatic, 4, &one);
+    assert_false(with.step_s == without.step_s);
+    assert_same_step(&chosen, &without);
+    with = forecast_of(on, 4, &two);
+    without = forecast_of(off, 4, &two);
+    chosen = forecast_of(automatic, 4, &two);
+    assert_faster(&with, &without);
+    assert_same_step(&chosen, &with);
+}
+
+/* A worker that helps others has no thread for communication, even where one is asked for. */
+static void test_backups(void **state) {
+    (void)state;
+    static const char on[] = "parallel.overlap=on", off[] = "parallel.overlap=off",
+                      backups[] = "survival.backup_workers=2";
+    static const settings helps = {on, backups, NULL}, alone = {off, NULL}, free = {on, NULL};
+    static const settings threads = {on, backups, "parallel.transport=thread", NULL};
+    static const settings sharded = {on, backups, "parallel.zero=3", "parallel.whole_kb=0", NULL};
+    static const settings sharded_free = {on, "parallel.zero=3", "parallel.whole_kb=0", NULL};
+    const ls_forecast_world one = {.machine = &machine};
+    ls_forecast with = forecast_of(helps, 2, &one), without = forecast_of(alone, 2, &one);
+    assert_same_step(&with, &without);
+    with = forecast_of(threads, 2, &one); /* no worker can help another */
+    without = forecast_of(free, 2, &one);
+    assert_same_step(&with, &without);
+    with = forecast_of(sharded, 2, &one);
+    without = forecast_of(sharded_free, 2, &one);
+    assert_same_step(&with, &without);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_memory),
-                                       cmocka_unit_test(test_hosts)};
+                                       cmocka_unit_test(test_hosts), cmocka_unit_test(test_overlap),
+                                       cmocka_unit_test(test_backups)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }

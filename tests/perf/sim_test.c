@@ -232,6 +232,31 @@ static void test_overlap(void **state) {
     ls_model_free(&m);
 }
 
+/* Where two threads a worker are more than the cores, both lanes run at half speed while they
+ * run at once. */
+static void test_crowded_lanes(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(2, 8, &m);
+    ls_plan p = make(&m, &(setting){.n = 4, .V = 4, .bucket = 4096});
+    ls_machine eight = machine; /* as fast, with twice as many cores */
+    eight.cores = 8;
+    ls_site site = site_of(0);
+    double step_s[2][2]; /* [overlap][cores: 4, 8] */
+    for (int overlap = 0; overlap <= 1; overlap++)
+        for (int free = 0; free <= 1; free++) {
+            site.overlap = overlap;
+            site.machine = free ? &eight : &machine;
+            ls_sim s = simulate(&p, &site);
+            step_s[overlap][free] = s.step_s;
+            ls_sim_free(&s);
+        }
+    assert_ns(step_s[0][0], step_s[0][1] * 1e9);
+    assert_true(step_s[1][1] < step_s[1][0]);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
 /* The time of the largest communication alone, in times of a byte, for the hosts' cards. */
 static double card_time(int n, int host, const char *algorithm, bool untree) {
     ls_model m;
@@ -380,10 +405,11 @@ static void test_hosts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),      cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_shared),   cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_overlap),  cmocka_unit_test(test_card),
-        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_monotone), cmocka_unit_test(test_hosts)};
+        cmocka_unit_test(test_one),          cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_shared),       cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_overlap),      cmocka_unit_test(test_card),
+        cmocka_unit_test(test_kinds),        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_monotone),     cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_crowded_lanes)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
