@@ -7,7 +7,9 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 log=$(mktemp)
-trap 'rm -f "$log" "$log.counts"' EXIT
+builder=
+trap 'rm -f "$log" "$log".*; [ -z "$builder" ] || kill -- "-$builder"' EXIT
+trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 # Many tests mostly wait and run beside those that compute, which count twice (tests/CMakeLists.txt).
 jobs=$(($(nproc) * 2 + 1))
@@ -26,6 +28,23 @@ one() { # one NAME COMMAND...: a check outside ctest
 build() { # build PRESET [TARGET...]
     echo "== build: $1"
     one "build of $1" scripts/build.sh "$@"
+}
+# Starts to build the trees of the sanitizers in the background. The release tests wait for most of their
+# time, and the builds get the processor time that the tests leave.
+build_sanitizers() {
+    set -m # a process group of their own, which can be killed
+    {
+        nice -n 19 scripts/build.sh asan >"$log.asan" 2>&1
+        echo $? >"$log.asan.status"
+        nice -n 19 scripts/build.sh tsan with_threads >"$log.tsan" 2>&1
+        echo $? >"$log.tsan.status"
+    } &
+    builder=$!
+    set +m
+}
+built() { # built PRESET: whether build_sanitizers() built it; prints its output
+    cat "$log.$1"
+    return "$(cat "$log.$1.status")"
 }
 # suite PRESET [ctest options]: runs the tests and counts them.
 suite() {
@@ -56,12 +75,18 @@ one executor scripts/check_executor.sh
 one tests scripts/check_tests.sh
 one "checks can fail" scripts/check_checks.sh
 one installs scripts/check_install.sh
-if build release; then
+released=true
+build release || released=false
+build_sanitizers
+if $released; then
     one symbols scripts/check_symbols.sh
     suite release
 fi
-if build asan; then suite asan -LE slow; fi
-if build tsan with_threads; then suite tsan -L threads; fi
+echo "== builds: asan, tsan"
+wait "$builder"
+builder=
+if one "build of asan" built asan; then suite asan -LE slow; fi
+if one "build of tsan" built tsan; then suite tsan -L threads; fi
 
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -68,6 +68,7 @@ static void test_ops(void **state) {
     assert_int_equal(lines_of("-n 2 --rounds 5 --sizes 8 --transport thread --private"), 2);
 }
 
+/* Every type and every operation, in a third of their combinations: coll/ops_test.c has them all. */
 static void test_dtypes_and_redops(void **state) {
     (void)state;
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8",
@@ -80,6 +81,7 @@ static void test_dtypes_and_redops(void **state) {
             bool logical = r >= 5 && r < 8;
             if (d == 12 ? !logical : r == 1 ? d > 3 : r > 4 && d < 4)
                 continue; /* this combination does not exist */
+            if ((d + r) % 3 != 0) continue;
             snprintf(options, sizeof options,
                      "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100",
                      dtypes[d], redops[r]);
