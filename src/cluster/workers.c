@@ -200,6 +200,14 @@ typedef struct family {
     void *arg;
 } family;
 
+/* Where a launcher has started the workers, a group that has lost one may be closed only when the
+ * launcher ends this process (net/mpi/plugin.c): the loss is logged before. */
+static void log_loss(const family *f, ls_status s, ls_error *e) {
+    if (f->board || s != LS_EPEER || !e->msg[0]) return;
+    ls_log("%s", e->msg);
+    e->msg[0] = 0; /* the caller logs it no more */
+}
+
 static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e) {
     ls_group *g = NULL;
     ls_group_options o = options_of(f->w);
@@ -207,6 +215,7 @@ static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e)
     LS_TRY(ls_group_open(&o, &g, e));
     ls_status s = f->board ? LS_OK : meet(g, false, e);
     if (s == LS_OK) s = f->main(g, &slots[f->board ? ls_group_rank(g) : 0], f->arg, e);
+    log_loss(f, s, e);
     ls_group_close(g);
     return s;
 }

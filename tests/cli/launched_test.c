@@ -191,11 +191,11 @@ static void test_killed(void **state) {
 /* ---- stopped, and started again with the same line ---- */
 
 /* A learning rate that is independent of train.steps, so that a long run begins with the steps of a
- * short one. */
+ * short one. $more: further options. */
 #define REQUEUED                                                                                   \
     LOCKSTEP_PROGRAM " train configs/tiny.yaml --resume --set optim.min_lr=3e-3 "                  \
                      "--set optim.warmup=0 --set log.every=100000 --set train.eval_every=0 "       \
-                     "--set checkpoint.every=0 --set train.steps=$steps -o @/$run 2>&1 & "         \
+                     "--set checkpoint.every=0 --set train.steps=$steps $more -o @/$run 2>&1 & "   \
                      "pids=\"$pids $!\"; "
 
 /* Runs `launch` in a shell and signals `whom`, if given, once it trains. Returns the output, which
@@ -245,6 +245,39 @@ static void test_requeue_openmpi(void **state) {
     (void)state;
     skip_without("mpirun.openmpi");
     requeued(OPENMPI " " REQUEUED, "re-openmpi", "-USR1 $!", 1, false);
+}
+
+/* A worker is killed in the middle of training: the others log the loss and end, and the next start
+ * continues from the newest checkpoint. mpirun ends the others within two seconds, so it is stopped
+ * until they have logged. */
+static void test_lost_openmpi(void **state) {
+    (void)state;
+    static const char script[] = "d=$1; shift; echo $$ >$d/pid.$OMPI_COMM_WORLD_RANK\n"
+                                 "exec \"$@\" 2>>$d/lost.errors\n";
+    static const char lose[] =
+        "until [ -e @/$run/checkpoints/latest ]; do sleep 0.1; done; kill -STOP $!; "
+        "kill -KILL $(cat @/pid.1); for i in $(seq 600); do grep -q 'worker 1 (pid .*) is gone' "
+        "@/lost.errors && break; sleep 0.1; done; kill -CONT $!; wait $!; code=$?; "
+        "while kill -0 $(cat @/pid.0) || kill -0 $(cat @/pid.2); do sleep 0.1; done 2>/dev/null; "
+        "[ $i -lt 600 ] && [ $code != 0 ] && readlink @/$run/checkpoints/latest; pids=;";
+    char launch[1600], want[256], got[256];
+    int newest = 0;
+    skip_without("mpirun.openmpi");
+    write_file("ranked.sh", script, sizeof script - 1);
+    snprintf(launch, sizeof launch, "more='--set checkpoint.every=5'; %s %s sh @/ranked.sh @ %s%s",
+             OPENMPI, "--mca odls_base_sigkill_timeout 0", REQUEUED, lose);
+    char *output = launched(launch, "lost", 1000000, NULL);
+    const char *line = strstr(output, "\nstep-");
+    if (!line || sscanf(line, "\nstep-%d\n", &newest) != 1) fail_msg("%s", output);
+    free(output);
+    output = launched(REQUEUED, "lost", newest + 5, NULL);
+    must_say(output, "going on from");
+    must_say(output, "codes: 0.");
+    free(output);
+    free(launched(REQUEUED, "lost-alone", newest + 5, NULL));
+    hash_of("lost-alone", want);
+    hash_of("lost", got);
+    assert_string_equal(want, got);
 }
 
 /* MPICH's mpirun sometimes exits with 0, whatever exit codes its programs have. */
@@ -297,6 +330,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_once_lockstep_run),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_requeue_openmpi),
+        cmocka_unit_test(test_lost_openmpi),
         cmocka_unit_test(test_requeue_mpich),
         cmocka_unit_test(test_requeue_lockstep_run),
         cmocka_unit_test(test_requeue_supervised),
