@@ -9,7 +9,7 @@
  *            every output, or copies what it needs from the inputs. A second wait, until all are
  *            done. An all-reduce reads (n-1)/n of the bytes from others and writes as many to them.
  *   staged   Some buffer can't be read: inputs go piece by piece through memory that can, two
- *            halves in turn.
+ *            alternating halves.
  *
  * In all three ways, sums are made in tree order (tree.h), one leaf a worker. Halves are summed in
  * f32 and rounded once.

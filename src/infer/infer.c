@@ -1,4 +1,7 @@
-/* infer.c - see infer.h. Memory: two activations in turn | the largest saved | the largest work. */
+/* infer.c - see infer.h.
+ *
+ * Memory: two alternating activations | the largest saved | the largest work.
+ */
 #include "infer/infer.h"
 
 #include "model/mixed.h"

@@ -63,7 +63,7 @@ static bool sleep_until(ls_bell *b, bool (*ready)(void *), void *arg, int64_t en
  *         were enough: the other worker seems to share this core, and looking keeps it away.
  * lost    next waits that look for up to LOST_NS. Set where, after QUICK_WAITS, a yield has given
  *         the core to another process for a time slice: a worker that yields at once loses it
- *         again, and workers that lose their cores in turns never meet. LONG_YIELD_NS is longer
+ *         again, and workers that lose their cores alternately never meet. LONG_YIELD_NS is longer
  *         than LOST_NS: that another worker looks on this core does not count. */
 typedef struct habits {
     int quick, brief, lost;

@@ -75,7 +75,7 @@ static inline __m512 _mm512_castsi512_ps(__m512i a) {
 
 static inline __m256 _mm256_loadu_ps(const float *p) { MOCK_256(p[i]); }
 static inline void _mm256_storeu_ps(float *p, __m256 a) { memcpy(p, &a, sizeof a); }
-/* In each half of 128 bits: two values of it from a and two from b, in turns. */
+/* In each half of 128 bits: two values of it from a and two from b, alternating. */
 static inline __m256 _mm256_unpacklo_ps(__m256 a, __m256 b) {
     MOCK_256((i & 1 ? b : a).f[(i & 4) + (i & 2) / 2]);
 }
