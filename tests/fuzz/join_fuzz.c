@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_roster_entry members[4] = {{.pid = 1}};
     ls_join j = {.size = 4};
     ls_roster r = {.size = 4, .members = members, .listen_fd = -1};
-    hall h = {.j = &j, .roster = &r, .end = -1};
+    meeting h = {.j = &j, .roster = &r, .end = -1};
     hello first = {.protocol = PROTOCOL, .rank = 2, .size = 4, .port = 9, .pid = 1};
     int peers[2] = {-1, -1};
     if (nbytes > 20000) return 0;
@@ -28,12 +28,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     }
     memcpy(all[0].payload, &first, sizeof first);
     all[0].has_frame = true;
-    FUZZ_CHECK(welcome(&h, 0));
+    FUZZ_CHECK(admit_worker(&h, 0));
     for (int i = 0; i < 3; i++)
-        for (int k = 0; k < h.guests.n;) k += attend(&h, k);
+        for (int k = 0; k < h.guests.n;) k += serve_guest(&h, k);
     FUZZ_CHECK(h.guests.n >= 1 && all[0].has_frame);
-    FUZZ_CHECK(h.come == h.guests.n || (h.come == 1 && h.guests.n == 2));
-    if (h.come == 2) FUZZ_CHECK(hello_of(&all[1]).rank == 1 || hello_of(&all[1]).rank == 3);
+    FUZZ_CHECK(h.njoined == h.guests.n || (h.njoined == 1 && h.guests.n == 2));
+    if (h.njoined == 2) FUZZ_CHECK(hello_of(&all[1]).rank == 1 || hello_of(&all[1]).rank == 3);
     ls_guests_close(&h.guests);
     close(peers[0]);
     close(peers[1]);

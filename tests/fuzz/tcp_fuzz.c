@@ -14,6 +14,8 @@ static tcp_net *make(void) {
     x->peers = LS_NEW_ARRAY(peer, 2);
     x->members = LS_NEW_ARRAY(ls_roster_entry, 2);
     x->early_end = &x->early;
+    ls_slab_open(&x->notes, sizeof(note), NOTES);
+    ls_slab_open(&x->early_slab, sizeof(early) + EAGER, EARLY);
     x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     x->wake_fd = -1;

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     *g = (ls_guest){.came = ls_clock_ns(), .from = {.ss_family = AF_INET6}, .readable = true};
     int fd = fuzz_peer(data, nbytes, nbytes % 2, &peer);
     FUZZ_CHECK(ls_conn_new(fd, true, NULL, &g->c, NULL) == LS_OK);
-    for (int i = 0; i < 3 && w->guests.n; i++) attend(w, 0);
+    for (int i = 0; i < 3 && w->guests.n; i++) serve_guest(w, 0);
     while (w->guests.n) ls_guests_drop(&w->guests, 0, NULL);
     for (ls_conn *c; (c = ls_watch_take(w, &from));) {
         FUZZ_CHECK(from == 0 || from == 2 || from == 3);

@@ -1,7 +1,7 @@
 /* join.c - see join.h.
  *
- * Worker 0 serves all peers that connect at once, in one loop (guest.h). A hello names rank, size and
- * port; the answer is the roster, or an error as text, the same for all.
+ * Worker 0 serves all peers that connect at once, in one loop (guest.h). A hello names rank, size
+ * and port; the answer is the roster, or an error as text, the same for all.
  */
 #include "net/tcp/join.h"
 
@@ -26,7 +26,7 @@ enum { LATE = 1 }; /* number of a refusal: other workers did not join in time */
 /* The time that worker 0 has to report which workers are late. */
 static const int64_t VERDICT_NS = (int64_t)2 * 1000000000;
 
-/* On the wire. Hosts are little-endian: all that we build for are. */
+/* On the wire. Hosts are little-endian: all machines that we build for are. */
 typedef struct hello {
     uint32_t protocol, rank, size, port;
     uint64_t host;
@@ -39,14 +39,15 @@ typedef struct entry {
     uint32_t port, pid;
 } entry;
 
-/* Guests whose hello is complete are workers: they wait for the roster. */
-typedef struct hall {
+/* Worker 0's side, while the group forms. Guests whose hello is complete are workers: they wait for
+ * the roster. */
+typedef struct meeting {
     const ls_join *j;
     ls_roster *roster;
     ls_guests guests;
     int njoined;
     int64_t end;
-} hall;
+} meeting;
 
 static ls_status look_up(const ls_join *j, struct addrinfo **list_p, ls_error *e) {
     const char *why = ls_address_look_up(j->host, j->port, 0, list_p);
@@ -114,7 +115,7 @@ static hello hello_of(const ls_guest *g) {
     return h;
 }
 
-static bool has_joined(const hall *h, uint32_t rank, const ls_guest *but) {
+static bool has_joined(const meeting *h, uint32_t rank, const ls_guest *but) {
     for (int i = 0; i < h->guests.n; i++) {
         const ls_guest *g = &h->guests.all[i];
         if (g != but && g->has_frame && hello_of(g).rank == rank) return true;
@@ -122,7 +123,7 @@ static bool has_joined(const hall *h, uint32_t rank, const ls_guest *but) {
     return false;
 }
 
-static const char *check_hello(const hall *h, const ls_guest *g) {
+static const char *check_hello(const meeting *h, const ls_guest *g) {
     static char why[120];
     const hello s = hello_of(g);
     if (s.protocol != PROTOCOL) {
@@ -154,8 +155,8 @@ static void refuse(ls_guest *g, const char *why) {
         ls_conn_flush(g->c, &token, NULL);
 }
 
-/* Its hello is complete: the guest joins, or it is refused and dropped. */
-static bool admit(hall *h, int i) {
+/* A guest's hello is complete: it joins (true), or it is refused and dropped. */
+static bool admit_worker(meeting *h, int i) {
     ls_guest *g = &h->guests.all[i];
     const char *why = check_hello(h, g);
     if (why) {
@@ -174,7 +175,7 @@ static bool admit(hall *h, int i) {
 }
 
 /* A worker that has joined has nothing more to send. */
-static bool still_waits(hall *h, int i) {
+static bool still_waits(meeting *h, int i) {
     ls_frame f;
     ls_io io = ls_conn_next(h->guests.all[i].c, &f, NULL);
     if (io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE) return true;
@@ -185,14 +186,14 @@ static bool still_waits(hall *h, int i) {
 }
 
 /* Serves a guest once; false: it was dropped. */
-static bool serve_guest(hall *h, int i) {
+static bool serve_guest(meeting *h, int i) {
     if (h->guests.all[i].has_frame) return still_waits(h, i);
     ls_guest_status status = ls_guests_read(&h->guests, i);
     if (status != LS_GUEST_READY) return status == LS_GUEST_WAITS;
-    return admit(h, i);
+    return admit_worker(h, i);
 }
 
-static ls_status fail_missing(const hall *h, ls_error *e) {
+static ls_status fail_missing(const meeting *h, ls_error *e) {
     ls_buf ranks = {0};
     int n = 0;
     for (int r = 1; r < h->j->size; r++) {
@@ -205,7 +206,7 @@ static ls_status fail_missing(const hall *h, ls_error *e) {
     return LS_ETIMEOUT;
 }
 
-static ls_status wait_all(hall *h, ls_error *e) {
+static ls_status wait_all(meeting *h, ls_error *e) {
     while (h->njoined < h->j->size - 1) {
         ls_guests_wait(&h->guests, -1, 100);
         for (int i = 0; i < h->guests.n;) i += serve_guest(h, i);
@@ -216,7 +217,7 @@ static ls_status wait_all(hall *h, ls_error *e) {
 }
 
 /* Sends a frame to all workers that have joined: until the kernel has it, 5 s at most. */
-static void send_to_all(hall *h, const ls_frame *f, const void *data) {
+static void send_to_all(meeting *h, const ls_frame *f, const void *data) {
     int64_t end = ls_clock_ns() + (int64_t)5 * 1000000000;
     const ls_guests *gs = &h->guests;
     for (int i = 0; i < gs->n; i++)
@@ -231,7 +232,7 @@ static void send_to_all(hall *h, const ls_frame *f, const void *data) {
 }
 
 static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
-    hall h = {.j = j, .roster = r, .end = -1};
+    meeting h = {.j = j, .roster = r, .end = -1};
     if (j->timeout_s >= 0) h.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9);
     ls_guests_options o = {.listen_fd = r->listen_fd,
                            .key = j->key,
