@@ -92,7 +92,7 @@ void ls_socket_options(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof user_ms);
 }
 
-/* Closes fd, which may be -1, and returns -1 with the errno of before. */
+/* Closes fd, which may be -1, and returns -1; errno stays as it was. */
 static int fail_socket(int fd) {
     int why = errno;
     if (fd >= 0) close(fd);
@@ -102,7 +102,7 @@ static int fail_socket(int fd) {
 
 /* ---- listening ---- */
 
-/* -1 with errno. */
+/* -1, with errno: it can't listen. */
 static int listen_at(const struct sockaddr *a, socklen_t n) {
     int one = 1, fd = socket(a->sa_family, SOCK_STREAM, 0);
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);

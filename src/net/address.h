@@ -21,10 +21,10 @@ typedef struct ls_address {
 
 /* LS_EINVAL: it is not HOST:PORT. HOST may be missing. */
 ls_status ls_address_parse(const char *text, ls_address *a_p, ls_error *);
-/* NULL: found, and *list_p is for freeaddrinfo(); else why not, and *list_p is not set. flags:
- * AI_PASSIVE, to listen there ("" is then every address of this host), or 0. */
+/* Returns NULL, and *list_p is for freeaddrinfo(); or the reason why it failed, and *list_p is not
+ * set. flags: AI_PASSIVE, to listen there ("" is then every address of this host), or 0. */
 const char *ls_address_look_up(const char *host, int port, int flags, struct addrinfo **list_p);
-/* A socket that listens there. LS_EINVAL: it can't be looked up. LS_EIO: why it can't listen. */
+/* A socket that listens there. LS_EINVAL: it can't be looked up. LS_EIO: it can't listen. */
 ls_status ls_address_listen(const ls_address *, int *fd_p, ls_error *);
 /* "10.0.0.2:7000" or "[::1]:7000" */
 void ls_address_text(const struct sockaddr_storage *, char *text, size_t nbytes);
@@ -35,7 +35,7 @@ void ls_socket_flags(int fd);
  * socket of a group. */
 void ls_socket_options(int fd);
 
-/* A socket that listens at this address and port (0: any). LS_EIO with errno: it can't. */
+/* A socket that listens at this address and port (0: any). LS_EIO, with errno: it can't listen. */
 ls_status ls_socket_listen(const struct sockaddr_storage *, int *fd_p, ls_error *);
 /* A socket that begins to connect; -1 with errno. */
 int ls_socket_connect(const struct sockaddr *, socklen_t);

@@ -1,8 +1,8 @@
 /* fake.c - see fake.h.
  *
- * A send copies its data into a parcel, at once done for the sender or only when it is delivered,
- * as the seed decides: like a transport that buffers and one that doesn't. A parcel is delivered
- * when its receiver has asked for it and its time has come.
+ * A send copies its data into a parcel. For the sender it is done either at once, as in a transport
+ * that buffers, or when the parcel is delivered, as in one that doesn't; the seed decides. A parcel
+ * is delivered when its receiver has asked for it and its time has come.
  */
 #include "net/fake.h"
 
@@ -47,7 +47,7 @@ static uint64_t draw(ls_fake *w) {
     return (uint64_t)words[1] << 32 | words[0];
 }
 static double draw_unit(ls_fake *w) { return (double)(draw(w) >> 11) * 0x1p-53; }
-static bool chance(ls_fake *w, double share) { return share > 0 && draw_unit(w) < share; }
+static bool chance(ls_fake *w, double fraction) { return fraction > 0 && draw_unit(w) < fraction; }
 
 static bool *cut_of(ls_fake *w, int a, int b) { return &w->cut[a * w->size + b]; }
 
@@ -120,7 +120,7 @@ static void deliver(ls_fake *w, parcel **link, ls_message **want) {
     free(p);
 }
 
-/* Delivers one parcel, any of those that can be; false when there is none. */
+/* Delivers one parcel, any of those that can be delivered; false: there is none. */
 static bool deliver_any(ls_fake *w) {
     int ready = 0;
     for (parcel *p = w->parcels; p; p = p->next) ready += p->at <= w->now && wanted_for(w, p);

@@ -83,9 +83,9 @@ static ls_status secret_read_fd(int fd, const char *path, secret *t, ls_error *e
 }
 
 static ls_status secret_read(const char *path, secret *t, ls_error *e) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait at a pipe's end */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe may have no writer */
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
-    ls_status s = secret_read_fd(fd, path, t, e); /* of the file that was opened, not of its name */
+    ls_status s = secret_read_fd(fd, path, t, e); /* of the file that is open, not of its name */
     close(fd);
     return s;
 }
@@ -136,7 +136,7 @@ void ls_key_make(char text[65]) {
     do {
         n = getrandom(random, sizeof random, 0);
     } while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof random) { /* can't be: up to 256 bytes come whole */
+    if (n != (ssize_t)sizeof random) { /* can't happen: up to 256 bytes come whole */
         fprintf(stderr, "lockstep: the kernel gives no random numbers: %s\n", strerror(errno));
         abort();
     }

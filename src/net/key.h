@@ -1,11 +1,11 @@
 /* key.h - the join key: what a worker must have to belong to a group that spans hosts.
  *
- * All workers of a group are given one secret; the key that the connections use is derived from it.
- * Whoever has the secret is a member, with all rights of a member. Others can't join, and can't read
- * or change the messages between members.
+ * All workers of a group are given one secret; the key that the connections use is derived from
+ * it. Whoever has the secret is a member, with all rights of a member. Others can't join, and can't
+ * read or change the messages between members.
  *
- * The secret has to be random, as ls_key_make() makes it: an attacker who records a handshake can try
- * guesses offline, and finds a secret that a person thought of sooner or later.
+ * The secret has to be random, as ls_key_make() makes it: an attacker who records a handshake can
+ * try guesses offline, and sooner or later finds a secret that a person thought of.
  */
 #ifndef LS_NET_KEY_H
 #define LS_NET_KEY_H
@@ -29,13 +29,13 @@ typedef struct ls_key {
  */
 ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *);
 
-/* The same, but fails without a key, unless `insecure` or LOCKSTEP_INSECURE=1 allows that. Then
- * *found_p is false. */
+/* As ls_key_find(), but without a key it fails, unless `insecure` or LOCKSTEP_INSECURE=1 allows to
+ * go on without one. Then *found_p is false, even if there is a key. */
 ls_status ls_key_require(bool insecure, ls_key *key_p, bool *found_p, ls_error *e);
 
 void ls_key_wipe(ls_key *);
 
-/* A new secret: 64 hex digits (256 random bits) and a 0. */
+/* A new secret: 64 hex digits (256 random bits) and a terminating 0. */
 void ls_key_make(char text[65]);
 
 #endif

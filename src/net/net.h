@@ -1,10 +1,10 @@
 /* net.h - a transport: it moves messages between workers.
  *
  * A message is posted by its sender and by its receiver, each with its own ls_message; the two are
- * matched by (sender, receiver, tag), whichever is posted first. Any number may be in flight, in any
- * order: a message without a receiver yet does not delay others. Posting and polling never block (a
- * poll sleeps if it is given time); nothing else happens in between: a transport moves only when it
- * is polled.
+ * matched by (sender, receiver, tag), whichever is posted first. Any number may be in flight, in
+ * any order: a message without a receiver yet does not delay others. Posting and polling never
+ * block (a poll sleeps if it is given time). Nothing happens in between: a transport moves only
+ * when it is polled.
  *
  * One thread at a time calls a transport, except abort(). After a failure of one peer, messages
  * with that peer fail; after abort() everything fails.
@@ -20,22 +20,25 @@
 
 typedef struct ls_net ls_net;
 
-/* Of the structs in this header, native.h and ls_error, and of types and operations, as transports
- * that are loaded as plugins see them: raised when one changes. */
+/* The version of what a transport that is loaded as a plugin sees: the structs of this header, of
+ * native.h, and ls_error, and the numbers of types and operations. Raised when one of them changes.
+ */
 enum { LS_NET_INTERFACE = 3 };
 
-/* One end of a transfer. The caller's until it is posted, and again when poll() has returned it. */
+/* One end of a transfer. It belongs to the caller until it is posted, and again when poll() has
+ * returned it. */
 typedef struct ls_message {
     int peer;
     uint64_t tag;
     void *data; /* [nbytes]; only read where it is sent */
     size_t nbytes;
     uint64_t print; /* fingerprint of what the message is for; travels with it */
-    /* Set when it is done. */
-    uint64_t their_print; /* of a received one: the sender's */
-    size_t their_nbytes;  /* and how long the sender says it is; data is complete if all agree */
+    /* Set when a received message is done: what the sender said of it. data is complete if both
+     * equal the receiver's own. */
+    uint64_t their_print;
+    size_t their_nbytes;
     struct ls_message *next;
-    void *owner; /* the caller's own */
+    void *owner; /* set by the caller; forget() finds messages by it */
 } ls_message;
 
 typedef struct ls_net_ops {
@@ -58,9 +61,9 @@ typedef struct ls_net_ops {
 struct ls_net {
     const ls_net_ops *ops;
     int rank, size;
-    /* Since it was opened. */
+    /* Counted since it was opened. */
     uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
-    const struct ls_native_ops *native; /* the collectives of its own (native.h); NULL: none */
+    const struct ls_native_ops *native; /* its own collectives (native.h); NULL: none */
     struct ls_watch *watch;             /* answers for this worker (watch.h); NULL: none */
 };
 
@@ -71,7 +74,7 @@ static inline uint64_t ls_net_tag(uint16_t group, uint32_t call, uint32_t number
 
 /* ---- for transports ---- */
 
-/* Messages that are done, in their order. `end` is the last link: begins as &first. */
+/* Messages that are done, in their order. `end` is the last link; at first it is &first. */
 typedef struct ls_message_queue {
     ls_message *first, **end;
 } ls_message_queue;

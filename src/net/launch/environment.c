@@ -16,8 +16,8 @@
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NFIELDS };
 enum { NALTERNATIVES = 3 };
 
-/* A job's SLURM_NTASKS is what was asked for; the step's number of tasks is what runs. In a shell
- * that salloc opens as an interactive step these are 8 and 1, say. So the step's comes first. */
+/* A job's SLURM_NTASKS is what was asked for; the step's number of tasks is what runs, so it comes
+ * first. In a shell that salloc opens as an interactive step they are 8 and 1, for example. */
 #define STEP_SIZE "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"
 
 static const struct {
@@ -56,7 +56,7 @@ static const struct {
 enum { NLAUNCHERS = sizeof launchers / sizeof *launchers };
 
 typedef struct variable {
-    const char *name, *value; /* value: NULL where it is not set */
+    const char *name, *value; /* value: NULL if it is not set */
 } variable;
 
 static variable find(const char *name) { return (variable){name, getenv(name)}; }
@@ -82,7 +82,7 @@ static bool is_number(const char *text, long long *n_p) {
     return take_number(&text, n_p) && !*text;
 }
 
-/* `since` is the variable that decides `high`; without a value where none does. */
+/* `since` is the variable that decides `high`; it has no value if none does. */
 static ls_status read_number(variable v, int low, int high, variable since, int *n_p, ls_error *e) {
     long long n = 0;
     if (is_number(v.value, &n) && n >= low && n <= high) {
@@ -128,8 +128,8 @@ static ls_status read_launcher(ls_launcher launcher, ls_environment *env, ls_err
  * the whole job's SLURM_NTASKS; a program that runs there without srun is alone. Only a step has a
  * SLURM_STEP_ID. */
 static ls_launcher find_launcher(void) {
-    /* Elsewhere a size without a rank may be meant for others (check_alone()); our own is a
-     * mistake. */
+    /* Another launcher's size without a rank may be meant for other programs (check_alone()); our
+     * own is a mistake. */
     if (getenv("LOCKSTEP_SIZE")) return LS_LAUNCHER_LOCKSTEP;
     for (int i = LS_LAUNCHER_LOCKSTEP; i < NLAUNCHERS; i++) {
         if (i == LS_LAUNCHER_SLURM && !getenv("SLURM_STEP_ID")) continue;
@@ -211,7 +211,7 @@ static bool append(host_name *host, const char *text, size_t len) {
     return true;
 }
 
-/* Takes what stands in brackets, and the closing one. Returns what is wrong at *p, or NULL. */
+/* Takes the ranges in brackets, and the closing bracket. Returns what is wrong at *p, or NULL. */
 static const char *take_ranges(const char **p, host_name *host) {
     for (bool first = true;; first = false) {
         const char *start = *p;
@@ -272,9 +272,9 @@ ls_status ls_nodelist_first(const char *list, char *host_p, size_t n, ls_error *
 
 /* A step of Slurm's srun. */
 
-/* Are we a task of srun itself? mpirun inside Slurm starts its own daemons with srun, and what
- * these start inherits the daemon's variables: another rank, another size. Where the two agree (one
- * worker a host), so does the rest. */
+/* Is this process a task of srun itself? mpirun inside Slurm starts its own daemons with srun, and
+ * the workers that these start inherit the daemon's variables: another rank, another size. If rank
+ * and size agree (one worker a host), so does the rest. */
 static bool is_task_of_step(const ls_environment *env) {
     variable rank = find_field(LS_LAUNCHER_SLURM, RANK), size = find_field(LS_LAUNCHER_SLURM, SIZE);
     long long task = -1, ntasks = -1;
@@ -297,8 +297,8 @@ static bool take_tasks(const char **text, long long *ntasks_p, long long *nnodes
     return **text == ',' || !**text;
 }
 
-/* SLURM_STEP_TASKS_PER_NODE lists the tasks of each node: "2(x3),1" is 2, 2, 2, 1. Not
- * SLURM_NTASKS_PER_NODE, which is what was asked for: an upper limit. */
+/* SLURM_STEP_TASKS_PER_NODE lists the number of tasks of each node: "2(x3),1" is 2, 2, 2, 1.
+ * SLURM_NTASKS_PER_NODE is not used: it is what was asked for, an upper limit. */
 static ls_status read_step_local_size(ls_environment *env, ls_error *e) {
     variable list = find("SLURM_STEP_TASKS_PER_NODE"), node = find("SLURM_NODEID"), none = {0};
     if (!list.value || !node.value) return LS_OK;
@@ -320,8 +320,8 @@ static ls_status read_step_local_size(ls_environment *env, ls_error *e) {
     return LS_OK;
 }
 
-/* The first node of a step runs task 0. The port must be known to all without a word between them,
- * and should clash neither with another job on the same node, hence the job's number, nor with the
+/* The first node of a step runs task 0. All tasks must derive the port without communicating. It
+ * should clash neither with another job on the same node, hence the job's number, nor with the
  * ports that the kernel gives to outgoing connections, from 32768 on. Two steps of one job that run
  * at once on the same first node do clash; they need LOCKSTEP_ADDR. */
 static ls_status read_step_address(ls_environment *env, ls_error *e) {
@@ -347,8 +347,8 @@ static ls_status read_step(ls_environment *env, ls_error *e) {
     return env->port ? LS_OK : read_step_address(env, e);
 }
 
-/* Programs that each believe to be alone would all do the whole work, and write to the same files.
- * Under another launcher, as srun, WORLD_SIZE may be there for others. */
+/* Programs that each believe they are alone would all do the whole work, and write to the same
+ * files. Under another launcher, such as srun, WORLD_SIZE may be meant for other programs. */
 static ls_status check_alone(ls_error *e) {
     variable size = find("WORLD_SIZE");
     if (!size.value || strcmp(size.value, "1") == 0) return LS_OK;

@@ -1,4 +1,4 @@
-/* environment.h - who am I: rank, size and address, from what the program's launcher has set.
+/* environment.h - this process's rank, size and address, from the variables that its launcher set.
  *
  *     launcher      rank                  size                  local rank and size
  *     lockstep      LOCKSTEP_RANK         LOCKSTEP_SIZE         LOCKSTEP_LOCAL_RANK, ..._SIZE
@@ -9,10 +9,11 @@
  *     Slurm         SLURM_PROCID          SLURM_STEP_NUM_TASKS  SLURM_LOCALID
  *
  * The first launcher in this order whose rank is set decides; the others are not looked at. Without
- * any the program is alone, a group of one, unless WORLD_SIZE says otherwise, which is refused. LOCKSTEP_ADDR (host:port or [ipv6]:port), else
- * MASTER_ADDR and MASTER_PORT, say with each launcher where worker 0 listens. Tasks of srun, with
- * PMI or PMIx too, have an address without them: the step's first node and a port made of the job's
- * number.
+ * any, the program is alone, a group of one; WORLD_SIZE other than 1 is then refused.
+ *
+ * With each launcher, LOCKSTEP_ADDR (host:port or [ipv6]:port), else MASTER_ADDR and MASTER_PORT,
+ * say where worker 0 listens. Tasks of srun, with PMI or PMIx too, have an address without them:
+ * the step's first node, and a port made of the job's number.
  */
 #ifndef LS_NET_LAUNCH_ENVIRONMENT_H
 #define LS_NET_LAUNCH_ENVIRONMENT_H
@@ -37,16 +38,16 @@ typedef enum ls_launcher {
 
 typedef struct ls_environment {
     ls_launcher launcher;
-    int rank, size;             /* 0, 1 where nothing says otherwise */
-    int local_rank, local_size; /* among the workers of this host; -1 where it is not said */
-    char host[256];             /* where worker 0 listens; "" and 0 where it is not said */
+    int rank, size;             /* 0, 1 unless a variable says otherwise */
+    int local_rank, local_size; /* among the workers of this host; -1: unknown */
+    char host[256];             /* where worker 0 listens; "" and port 0: unknown */
     int port;
     bool port_taken; /* torchrun's own agent listens on `port`: worker 0 can't */
 } ls_environment;
 
-/* Reads and checks the environment; changes nothing. While another thread calls setenv() it must
- * not be called. LS_EINVAL: a variable is wrong or missing; the message names it, its value and
- * what was expected. */
+/* Reads and checks the environment; changes nothing. Must not run while another thread calls
+ * setenv(). LS_EINVAL: a variable is wrong or missing; the message names it, its value and what was
+ * expected. */
 ls_status ls_environment_read(ls_environment *env_p, ls_error *);
 
 /* "none", "lockstep", "torchrun", "Open MPI", "PMI", "PMIx", "Slurm". */

@@ -38,11 +38,12 @@ void ls_launch_hold(ls_launch_signals *s) {
     sigaddset(&s->waited, SIGTERM);
     if (!ls_process_ignores(SIGHUP)) sigaddset(&s->waited, SIGHUP);
     sigprocmask(SIG_BLOCK, &s->waited, &s->before);
-    /* Where SIGCHLD is ignored, as a parent may have left it, the kernel reaps for us: untold. */
+    /* If SIGCHLD is ignored, as our parent may have left it, the kernel reaps children silently. */
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &s->child_before);
 }
 
-/* What is left is to end well: a terminal that is closed may send SIGHUP once more. */
+/* SIGHUP is ignored from here on: a terminal that is closed may send it once more, and must not end
+ * this process before it has finished. */
 void ls_launch_release(const ls_launch_signals *s) {
     signal(SIGHUP, SIG_IGN);
     sigaction(SIGCHLD, &s->child_before, NULL);
@@ -98,8 +99,7 @@ static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
     _exit(why == ENOENT ? 127 : 126);
 }
 
-/* A group over TCP meets at a port of this host that nobody else has, with a key that nobody else
- * knows. */
+/* A group over TCP meets at a free port of this host, with a key that no other process knows. */
 static ls_status make_meeting_place(ls_launch *l, ls_error *e) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
@@ -113,7 +113,7 @@ static ls_status make_meeting_place(ls_launch *l, ls_error *e) {
     return LS_OK;
 }
 
-/* Those that don't run. */
+/* Starts the workers that don't run. */
 static ls_status fork_workers(ls_launch *l, ls_error *e) {
     pid_t parent = getpid();
     fflush(NULL);
@@ -171,7 +171,7 @@ void ls_launch_close(ls_launch *l) {
 
 /* ---- while they run ---- */
 
-/* A worker that has ended; false: none has. Other children of this process are not looked at. */
+/* Reaps a worker that has ended; false: none has. Other children of this process are left alone. */
 static bool reap(ls_launch *l, ls_launch_event *ev) {
     for (int i = 0; i < l->o->nworkers; i++) {
         if (!l->pids[i] || waitpid(l->pids[i], &ev->how, WNOHANG) <= 0) continue;
@@ -194,7 +194,7 @@ ls_launch_event ls_launch_wait(ls_launch *l, const ls_launch_signals *signals, i
     return ev;
 }
 
-/* The signal of a child that has ended, which none has. */
+/* Sends the signal of an ended child, though none has ended. */
 void ls_launch_nudge(void) { kill(getppid(), SIGCHLD); }
 
 int ls_launch_alive(const ls_launch *l) { return l->alive; }

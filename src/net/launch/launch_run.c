@@ -1,4 +1,4 @@
-/* launch_run.c - ls_launch_run() of launch.h: all end with the first that fails. */
+/* launch_run.c - ls_launch_run() of launch.h: all workers end with the first that fails. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -6,17 +6,18 @@
 #include "base/clock.h"
 #include "net/launch/launch.h"
 
-/* After a failure the others have this long to end by themselves, then to heed SIGTERM. */
+/* GRACE_NS: after a failure the other workers have this long to end by themselves, then again to
+ * react to SIGTERM. LOOK_NS: how often that is checked. */
 static const int64_t GRACE_NS = 500 * 1000 * 1000, LOOK_NS = 100 * 1000 * 1000;
 
 typedef struct run {
     const ls_launch_options *o;
     ls_launch *l;
     int interrupts, code;
-    int64_t end_at; /* when those left get SIGTERM, then SIGKILL; 0: never */
-    bool asked;
-    bool killed;    /* the worker that failed first */
-    ls_error error; /* of it */
+    int64_t end_at; /* when the rest get SIGTERM, then SIGKILL; 0: never */
+    bool asked;     /* SIGTERM was sent */
+    bool killed;    /* the worker that failed first was killed */
+    ls_error error; /* its error */
 } run;
 
 static void note_end(run *r, int rank, int how) {
@@ -50,7 +51,7 @@ static void on_signal(run *r, int number) {
     ls_launch_signal_all(r->l, r->interrupts > 1 ? SIGKILL : number);
 }
 
-/* Workers that only report the loss of another know less than the process that saw it die. */
+/* A worker that only reports the loss of another knows less than this process, which saw it die. */
 static void find_cause(const run *r, ls_error *e) {
     const ls_board *b = r->o->board;
     *e = r->error;

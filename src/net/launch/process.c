@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-/* The state's letter follows the program's name, which may have any characters in it. */
+/* The state's letter follows the program's name, which may contain any characters. */
 bool ls_process_is_stopped(pid_t pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -43,7 +43,7 @@ bool ls_child_ended(ls_child *c, double limit_s, int *how_p) {
 
 /* ---- signals ---- */
 
-static sigset_t ignored; /* by ls_process_ignore(), and not before; all zeros is the empty set */
+static sigset_t ignored; /* by ls_process_ignore(), and not before; all zeros: the empty set */
 
 void ls_process_ignore(int number) {
     struct sigaction before;

@@ -7,25 +7,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Has it been stopped (SIGSTOP, a debugger)? False where that can't be had. */
+/* Has it been stopped (SIGSTOP, a debugger)? False if that can't be found out. */
 bool ls_process_is_stopped(pid_t);
 
-/* A child that is to end by itself, and may be stopped or killed. */
+/* A child that should end by itself, but may get stopped or killed. */
 typedef struct ls_child {
     pid_t pid;
-    int64_t ran_ns; /* when it was last seen not to be stopped */
+    int64_t ran_ns; /* when it was last seen running */
 } ls_child;
 
-/* fork(): 0 in the child, which ends with this process, and holds back the signals of `mask` (NULL:
- * those that this process does); -1: there is none. */
+/* As fork(): 0 in the child; -1: it failed. The child is killed when this process ends. It blocks
+ * the signals of `mask` (NULL: those that this process blocks). */
 pid_t ls_child_start(ls_child *, const sigset_t *mask);
-/* Has it ended? *how_p is what waitpid() says. One that is stopped for limit_s is killed. */
+/* Has it ended? *how_p is the status of waitpid(). A child that stays stopped for limit_s is
+ * killed. */
 bool ls_child_ended(ls_child *, double limit_s, int *how_p);
 
-/* This process, and those that it forks, ignore signal `number` from here on. */
+/* From here on this process, and those that it forks, ignore signal `number`. */
 void ls_process_ignore(int number);
-/* Those of ls_process_ignore() that were not ignored before: for a program that this process runs,
- * which has not asked for it. */
+/* The signals that were not ignored before ls_process_ignore(): a program that this process runs
+ * needs their default action again. */
 void ls_process_ignored(sigset_t *set_p);
 /* Does it ignore signal `number`, as nohup makes it ignore SIGHUP? */
 bool ls_process_ignores(int number);
@@ -33,7 +34,7 @@ bool ls_process_ignores(int number);
 void ls_process_restore(void);
 
 /* From here on SIGUSR1 does to this process, and to those that it forks, what SIGTERM does:
- * schedulers and mpiruns send either before they end a job. */
+ * schedulers and mpiruns send one or the other before they end a job. */
 void ls_process_heed_usr1(void);
 
 #endif

@@ -12,14 +12,14 @@ typedef struct walk {
     int most, n;
 } walk;
 
-/* Symbols of the files themselves do; others would be looked for in the network. */
+/* The symbols in the files themselves suffice; libdw would look for others on the network. */
 static int no_debuginfo(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base,
                         const char *file, const char *link, GElf_Word crc, char **path) {
     (void)m, (void)data, (void)name, (void)base, (void)file, (void)link, (void)crc, (void)path;
     return -1;
 }
 
-/* The address of a call is in front of that to which it returns. */
+/* A frame that has made a call holds the return address; the call itself is just before it. */
 static int on_frame(Dwfl_Frame *f, void *arg) {
     walk *w = arg;
     Dwarf_Addr pc = 0;

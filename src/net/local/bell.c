@@ -57,8 +57,9 @@ static bool sleep_until(ls_bell *b, bool (*ready)(void *), void *arg, int64_t en
 
 /* How the latest waits of this thread went, from which the next one learns. All zero after a sleep.
  *
- * quick   waits that ended while looking, up to QUICK_WAITS. After so many the other workers run in
- *         step with this thread: one that takes long has probably lost its core to another process.
+ * quick   waits that ended while looking, counted up to QUICK_WAITS. At that count the other
+ *         workers run in step with this thread: one that takes long has probably lost its core to
+ *         another process.
  * brief   next waits that look only briefly. Set where a full look was in vain, but a yield or two
  *         were enough: the other worker seems to share this core, and looking keeps it away.
  * lost    next waits that look for up to LOST_NS. Set where, after QUICK_WAITS, a yield has given

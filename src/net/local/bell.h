@@ -1,13 +1,13 @@
 /* bell.h - how a worker waits until another has done something, in memory that they share.
  *
- * Any worker rings; the owner looks at what it waits for, and sleeps when it isn't there yet:
+ * Any worker rings; the owner checks what it waits for, and sleeps if it isn't there yet:
  *
  *     ls_bell_wait(&bell, ready, arg, &patience)
  *
- * A wait looks again and again for a while (where each worker has a core), then yields its core
- * between looks, then sleeps in the kernel (futex) until somebody rings. How long it looks and
- * yields also depends on how the thread's latest waits went: bell.c adapts to other processes on
- * the same cores.
+ * A wait spins for a while (if each worker has a core), then yields its core between two looks,
+ * then sleeps in the kernel (futex) until the bell is rung. How long it spins and yields also
+ * depends on how the thread's latest waits went: bell.c adapts to other processes on the same
+ * cores.
  */
 #ifndef LS_NET_LOCAL_BELL_H
 #define LS_NET_LOCAL_BELL_H

@@ -14,26 +14,26 @@
  * group is asked counts for all. */
 typedef enum ls_asked {
     LS_ASKED_NOTHING,
-    LS_ASKED_RENEW, /* to end, so that other workers go on */
-    LS_ASKED_STOP   /* to end with a checkpoint */
+    LS_ASKED_RENEW, /* end, so that new workers continue */
+    LS_ASKED_STOP   /* end with a checkpoint */
 } ls_asked;
 
 /* Where a worker is. Alone on its cache lines. */
 typedef struct ls_board_slot {
     _Alignas(128) atomic_int action; /* index into the plan; -1 outside a step */
     atomic_llong step;               /* from 0 */
-    atomic_llong beat_ns;            /* when it last showed that it lives (beat.h); 0: not yet */
-    atomic_llong compute_ns;         /* that it has computed in this view, in `measured` steps */
+    atomic_llong beat_ns;            /* when it last showed that it is alive (beat.h); 0: not yet */
+    atomic_llong compute_ns;         /* time that `measured` steps of this view have computed */
     atomic_llong measured;           /* 0: none yet, or compute_ns is being written */
     atomic_int asked;                /* ls_asked, by the parent */
-    atomic_int gives_up;             /* by the parent: not after it, but before it is complete */
+    atomic_int gives_up;             /* by the parent: abandon the step in flight */
     atomic_int leaves;               /* the worker was asked to leave; do not replace it */
-    atomic_int renews;               /* it has ended for others to go on */
-    /* A worker that stays when its view ends badly (cluster/rest.h). */
+    atomic_int renews;               /* it has ended so that new workers continue */
+    /* For a worker that survives the failure of its view (cluster/rest.h). */
     ls_bell bell;
-    atomic_int recalled; /* by the parent: it shall rest */
-    atomic_int rests;    /* it does, and can be ended, or sent on */
-    atomic_llong view;   /* by the parent: the view in which it goes on */
+    atomic_int recalled; /* by the parent: it must rest */
+    atomic_int rests;    /* it rests, and can be ended, or continue in another view */
+    atomic_llong view;   /* by the parent: the view in which it continues */
 } ls_board_slot;
 
 typedef struct ls_board {
@@ -41,14 +41,14 @@ typedef struct ls_board {
     struct ls_board_note {
         atomic_int state; /* 0, 1 while it is written, 2 when it can be read */
         ls_error error;
-    } own, lost; /* the first failure of a worker's own; the first that came of a lost peer */
+    } own, lost; /* the first failure of a worker's own; the first that a lost peer caused */
     ls_board_slot slots[];
 } ls_board;
 
 /* Made before the workers are forked. */
 ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
 void ls_board_close(ls_board *);
-/* Resets all but the fields about resting, for other workers. */
+/* Resets all but the fields about resting, for the next workers. */
 void ls_board_reset(ls_board *);
 
 static inline bool ls_board_recalled(const ls_board_slot *s) {

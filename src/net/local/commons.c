@@ -17,11 +17,11 @@ enum { PAGE = 4096, ALIGN = 128 };
 
 static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
 
-/* From one worker's arena to the next. The workers' buffers lie at the same places of their
- * arenas and are read in step; 17 pages more keep them from falling into one set of a cache, and
- * from looking the same to the way predictor of AMD's first-level cache, which sees 16 bits of the
- * page number's (Lipp et al., "Take A Way", ASIA CCS 2020): at a distance of 2^28 bytes, sums took
- * seven times as long. */
+/* The distance from one worker's arena to the next. The workers' buffers lie at the same places of
+ * their arenas and are read in step; 17 pages more keep them from falling into one set of a cache,
+ * and from looking the same to the way predictor of AMD's first-level cache, which sees 16 bits of
+ * the page number's (Lipp et al., "Take A Way", ASIA CCS 2020): at a distance of 2^28 bytes, sums
+ * took seven times as long. */
 static size_t stride(size_t arena_nbytes) { return pages(arena_nbytes) + (size_t)17 * PAGE; }
 
 typedef struct layout {
@@ -48,7 +48,7 @@ typedef struct ls_commons_block {
     bool taken;
 } block;
 
-/* Returns the process that had come as this worker before, or 0. */
+/* Makes a view. Returns the process that had joined as this worker before, or 0. */
 static int view(ls_commons *c, void *base, int rank, int size, int fd, bool threads) {
     *c = (ls_commons){.head = base, .base = base, .rank = rank, .size = size, .fd = fd};
     c->threads = threads;
@@ -100,7 +100,7 @@ void ls_commons_share(const ls_commons *c, int rank, ls_commons *c_p) {
     view(c_p, c->base, rank, c->size, -1, c->threads);
 }
 
-/* Is this the beginning of a commons that the file holds in full? */
+/* Is this the head of a commons that the file contains in full? */
 static bool is_whole(const ls_commons_head *h, size_t file_nbytes) {
     if (h->magic != MAGIC || h->size < 1 || h->size > LS_COMMONS_MAX) return false;
     if (h->nbytes > file_nbytes || h->arena_nbytes > file_nbytes) return false;
@@ -115,7 +115,7 @@ ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *e) {
     if (fstat(fd, &file) == 0) page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return ls_fail(e, LS_EINVAL, "descriptor %d is not shared memory: %s", fd, strerror(errno));
-    /* Behind the end of a file there is nothing to read. */
+    /* Beyond the end of the file nothing can be read. */
     const ls_commons_head *h = page;
     size_t held = file.st_size < PAGE ? 0 : (size_t)file.st_size, nbytes = 0;
     int size = 0;
@@ -155,7 +155,7 @@ void ls_commons_call_off(const ls_commons *c) {
     for (int i = 0; i < c->size; i++) ls_bell_ring(&ls_commons_worker_of(c, i)->bell);
 }
 
-/* The head's first page stays; the rest becomes empty pages. */
+/* The head stays; the rest becomes empty pages. */
 ls_status ls_commons_renew(const ls_commons *c, ls_error *e) {
     off_t from = (off_t)c->head->workers_at, n = (off_t)c->head->nbytes - from;
     if (fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, n) != 0)

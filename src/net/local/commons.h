@@ -1,10 +1,10 @@
 /* commons.h - memory that the workers of one host share: they show there what they do, and read
  * each other's buffers.
  *
- * Threads share ordinary pages, and can read anything of each other. Processes share a memfd: it
- * has no name, so nothing is left behind however they end; they read what lies in it. Each worker
- * has a part of the arena and takes memory from it for itself; places are given as offsets from the
- * base, since each process maps it where it likes.
+ * Threads share ordinary pages, and can read all of each other's memory. Processes share a memfd,
+ * and can read what lies in it; it has no name, so nothing is left behind however they end. Each
+ * worker allocates its own memory from its part of the arena. Places are given as offsets from the
+ * base, since each process maps it at another address.
  *
  *     head | worker blocks [size] | rings [size][size] | calls [groups][size] | arenas [size]
  */
@@ -19,8 +19,8 @@
 /* What one worker shows to the others. Alone on its cache lines. */
 typedef struct ls_commons_worker {
     ls_bell bell;
-    _Alignas(64) atomic_int pid; /* 0 before it has come */
-    atomic_int left;             /* closed */
+    _Alignas(64) atomic_int pid; /* 0: it has not joined yet */
+    atomic_int left;             /* it has closed its view */
     atomic_ullong in_rings[64];  /* bit s % 64 of word s / 64: look into the ring from worker s */
 } ls_commons_worker;
 
@@ -35,11 +35,12 @@ typedef struct ls_commons_head {
     int32_t size;
     uint64_t arena_nbytes; /* of each worker */
     uint64_t workers_at, rings_at, calls_at, arenas_at;
-    atomic_int views;                /* of threads, not closed */
+    atomic_int views;                /* of threads: how many are not closed */
     _Alignas(64) atomic_int aborted; /* by the program that started the workers */
 } ls_commons_head;
 
-/* Memory that must outlive its owner for a while; freed with the view (coll/shared.c has some). */
+/* Memory that must outlive its owner for a while (coll/shared.c has some). It is freed with the
+ * view at the latest. */
 typedef struct ls_commons_retained {
     struct ls_commons_retained *next;
 } ls_commons_retained;
@@ -51,19 +52,19 @@ typedef struct ls_commons {
     int rank, size;
     int fd;                          /* of the memfd, or -1 */
     bool threads;                    /* all of one process */
-    bool joined_before;              /* this worker had come already when the view was made */
+    bool joined_before;              /* a process had joined as this worker before */
     struct ls_commons_block *blocks; /* taken and free parts of my arena, by place */
     size_t nblocks, block_cap;
-    size_t fresh; /* from here on the arena was never given to anyone: it is zero */
+    size_t fresh; /* from this offset on the arena was never allocated: it is zero */
     ls_commons_retained *retained;
-    unsigned char *attached; /* other memory that all can read; NULL: none */
+    unsigned char *attached; /* more memory that all can read; NULL: none */
     size_t attached_nbytes;
 } ls_commons;
 
 /* How much memory it takes, most of it untouched. */
 size_t ls_commons_nbytes(int size, size_t arena_nbytes);
 
-/* A new one; the view has rank 0. */
+/* Creates a commons; the view has rank 0. */
 ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
                             ls_error *);
 /* The view of another thread. */
@@ -83,27 +84,27 @@ static inline void *ls_commons_calls(const ls_commons *c, int group, int rank) {
     return c->base + c->head->calls_at + i * LS_COMMONS_CALLS_NBYTES;
 }
 
-/* Memory of my arena, 128-byte aligned, zeroed; NULL when there is no room. free() takes what
- * alloc() gave; others' pointers are left alone and it returns false. */
+/* Memory of my arena, 128-byte aligned, zeroed; NULL: there is no room. ls_commons_free() returns
+ * false, and does nothing, for a pointer that ls_commons_alloc() did not return. */
 void *ls_commons_alloc(ls_commons *, size_t nbytes);
 bool ls_commons_free(ls_commons *, void *);
 
-/* For processes: memory that all of them share beside the commons, each at an address of its own.
- * All attach the same, before any of it is used. It stays the caller's. */
+/* For processes: more memory that all of them share, each at an address of its own. All attach the
+ * same memory before any of it is used. It stays the caller's. */
 void ls_commons_attach(ls_commons *, void *p, size_t nbytes);
 
-/* By a launcher: all waits in groups of these workers end, with LS_EABORT. */
+/* Called by a launcher: all waits in groups of these workers end, with LS_EABORT. */
 void ls_commons_call_off(const ls_commons *);
 static inline bool ls_commons_is_called_off(const ls_commons *c) {
     return atomic_load_explicit(&c->head->aborted, memory_order_relaxed) != 0;
 }
-/* By a launcher, when no worker has a view of it: makes it as it was at first. */
+/* Called by a launcher when no worker has a view of it: restores its initial state. */
 ls_status ls_commons_renew(const ls_commons *, ls_error *);
 
 /* Can the others read [p, p + nbytes)? */
 bool ls_commons_readable(const ls_commons *, const void *p, size_t nbytes);
 
-/* Attached memory follows the commons' own. */
+/* The offset of p. Attached memory follows the commons' own. */
 static inline int64_t ls_commons_offset(const ls_commons *c, const void *p) {
     uintptr_t in_attached = (uintptr_t)p - (uintptr_t)c->attached;
     if (c->attached && in_attached < c->attached_nbytes)

@@ -44,7 +44,7 @@ static inline void ls_ring_push(ls_ring *r) {
     atomic_store_explicit(&r->written, written + 1, memory_order_release);
 }
 
-/* The oldest note, or NULL; ls_ring_pop() gives its place back. */
+/* The oldest note, or NULL; ls_ring_pop() frees its place. */
 static inline const ls_note *ls_ring_front(ls_ring *r) {
     unsigned read = atomic_load_explicit(&r->read, memory_order_relaxed);
     unsigned written = atomic_load_explicit(&r->written, memory_order_acquire);

@@ -5,9 +5,9 @@
  * behind it: one whose message has not been asked for is set aside. After writing, the writer sets
  * its bit in the reader's `in_rings` and rings its bell.
  *
- * A part is read where it lies, or from a copy in the sender's arena. Where the arena has no room
- * for copies, and none is given back for a while (nobody may have asked for those that lie there),
- * messages go through the notes, a few bytes at a time: so that none keeps another back for ever.
+ * A part is read where it lies, or from a copy in the sender's arena. If the arena has no room for
+ * copies, and none becomes free for a while (perhaps no receiver has asked for those messages), the
+ * data goes through the notes, a few bytes at a time, so that no message blocks another for ever.
  *
  * A send is done when all its parts have been read; a receive, when it has read them.
  */
@@ -24,11 +24,12 @@
 
 enum { PART = 256 * 1024, PART_MIN = 4096, PARTS = 4096 /* on the way at once */ };
 
-/* Copies are waited for this long before a message goes through the notes; answers that are owed
- * hold up a close this long at most. */
+/* FULL_NS: how long a message waits for room for a copy before it goes through the notes.
+ * LAST_ANSWERS_NS: how long a close waits at most for room for the answers that this worker
+ * owes. */
 static const int64_t FULL_NS = 2 * 1000 * 1000, LAST_ANSWERS_NS = 1000 * 1000 * 1000;
 
-/* What comes and goes with messages; of a chunk of its memory CHUNK. */
+/* What is allocated with messages, CHUNK of a kind at a time. */
 enum { PENDING, EARLY, ANSWER, NKINDS, CHUNK = 64 };
 
 /* A send or a receive that is not done. */
@@ -39,10 +40,10 @@ typedef struct pending {
     struct pending *next;
 } pending;
 
-/* A part on the way: what to do when it has been read. */
+/* A part on the way, until the receiver has read it. */
 typedef struct sent_part {
     pending *of;
-    unsigned char *copy; /* in my arena; NULL: read where it lies */
+    unsigned char *copy; /* in my arena; NULL: it is read where it lies */
     uint32_t next_free;
 } sent_part;
 
@@ -53,7 +54,7 @@ typedef struct early {
     struct early *next;
 } early;
 
-/* An answer for which there was no room. */
+/* An answer for which the ring had no room. */
 typedef struct answer {
     int to;
     uint32_t id;
@@ -72,7 +73,7 @@ typedef struct shared_net {
     sent_part *parts;   /* [PARTS] */
     uint32_t free_part; /* PARTS: none */
     int copies;         /* parts with a copy */
-    int64_t full_since; /* there was no room for a part, and none was given back since; or 0 */
+    int64_t full_since; /* since when no part has found room, and none was freed; or 0 */
     ls_slab memory[NKINDS];
     atomic_int aborted;
 } shared_net;
@@ -93,7 +94,8 @@ static void announce(shared_net *x, int to) {
 
 /* ---- sending ---- */
 
-/* A copy in my arena of the n bytes at `from`, or of fewer: *n_p. NULL: no room. */
+/* A copy in my arena of the *n_p bytes at `from`, or of the first ones: *n_p then says how many.
+ * NULL: no room. */
 static unsigned char *copy_part(shared_net *x, const unsigned char *from, size_t *n_p) {
     size_t n = *n_p < PART ? *n_p : PART;
     unsigned char *copy = ls_commons_alloc(x->c, n);
@@ -129,7 +131,7 @@ static bool place_part(shared_net *x, pending *p, size_t n, ls_note *note) {
 
 /* Have we waited long enough for room? */
 static bool stays_full(shared_net *x) {
-    if (!x->copies && x->free_part != PARTS) return true; /* what for? */
+    if (!x->copies && x->free_part != PARTS) return true; /* no room can become free */
     int64_t now = ls_clock_ns();
     if (!x->full_since) x->full_since = now;
     return now - x->full_since > FULL_NS;
@@ -211,8 +213,8 @@ static void answer_part(shared_net *x, int to, uint32_t id) {
     x->answers = a;
 }
 
-/* Reads a part into its message, which is done with its last part. Where the sender's message has
- * another length than was asked for, its parts are only taken: the caller sees that they differ. */
+/* Reads a part into its message, which is done with its last part. If the sender's message has
+ * another length than was asked for, its parts are discarded: the caller sees that they differ. */
 static void read_part(shared_net *x, pending **link, const ls_note *note) {
     pending *p = *link;
     ls_message *m = p->m;
@@ -263,10 +265,10 @@ static void take_note(shared_net *x, int from, const ls_note *note) {
         read_part(x, p, note);
         return;
     }
-    early *kept = ls_slab_take(&x->memory[EARLY]);
-    *kept = (early){.from = from, .note = *note};
-    *x->early_end = kept;
-    x->early_end = &kept->next;
+    early *a = ls_slab_take(&x->memory[EARLY]);
+    *a = (early){.from = from, .note = *note};
+    *x->early_end = a;
+    x->early_end = &a->next;
 }
 
 static void take_notes(shared_net *x) {
@@ -307,23 +309,23 @@ static ls_status shared_recv(ls_net *net, ls_message *m, ls_error *e) {
     *p = (pending){.m = m, .next = x->recvs};
     x->recvs = p;
     for (early **link = &x->early; *link;) {
-        early *kept = *link;
-        if (kept->from != m->peer || kept->note.tag != m->tag) {
-            link = &kept->next;
+        early *a = *link;
+        if (a->from != m->peer || a->note.tag != m->tag) {
+            link = &a->next;
             continue;
         }
-        *link = kept->next;
-        pending **w = wanted(x, kept->from, kept->note.tag);
-        if (w) read_part(x, w, &kept->note);
-        ls_slab_give(&x->memory[EARLY], kept);
+        *link = a->next;
+        pending **w = wanted(x, a->from, a->note.tag);
+        if (w) read_part(x, w, &a->note);
+        ls_slab_give(&x->memory[EARLY], a);
     }
     x->early_end = &x->early;
     while (*x->early_end) x->early_end = &(*x->early_end)->next;
     return LS_OK;
 }
 
-/* Is there something to do? */
-static bool stirs(void *arg) {
+/* Does a poll have something to do? */
+static bool has_work(void *arg) {
     shared_net *x = arg;
     if (x->done.first || atomic_load_explicit(&x->aborted, memory_order_relaxed)) return true;
     const ls_commons_worker *me = ls_commons_worker_of(x->c, x->net.rank);
@@ -345,7 +347,7 @@ static ls_status shared_poll(ls_net *net, int64_t timeout_ns, ls_message **done_
         /* What waits for room in a ring is tried again soon: taking a note rings no bell. */
         bool stuck = x->sends || x->answers;
         int64_t most = stuck && (timeout_ns < 0 || timeout_ns > 100000) ? 100000 : timeout_ns;
-        ls_bell_wait(&ls_commons_worker_of(x->c, net->rank)->bell, stirs, x, &x->patience, most);
+        ls_bell_wait(&ls_commons_worker_of(x->c, net->rank)->bell, has_work, x, &x->patience, most);
         move(x);
     }
     if (atomic_load(&x->aborted) || atomic_load(&x->c->head->aborted))
@@ -369,7 +371,7 @@ static void forget_pending(shared_net *x, pending **link, const void *owner, boo
 
 static void shared_forget(ls_net *net, const void *owner) {
     shared_net *x = (shared_net *)net;
-    for (uint32_t i = 0; i < PARTS; i++) { /* announced in full: only their parts know them */
+    for (uint32_t i = 0; i < PARTS; i++) { /* announced in full: only their parts point to them */
         pending *p = x->parts[i].of;
         if (p && p->m && p->m->owner == owner && p->at == p->m->nbytes) p->m = NULL;
     }
@@ -386,7 +388,7 @@ static void shared_abort(ls_net *net) {
     ls_bell_ring(&ls_commons_worker_of(x->c, net->rank)->bell);
 }
 
-/* A peer that is still there waits for them. */
+/* Writes the answers that are owed: a peer that is still there waits for them. */
 static void give_last_answers(shared_net *x) {
     int64_t end = x->answers ? ls_clock_ns() + LAST_ANSWERS_NS : 0;
     while (x->answers && !atomic_load(&x->aborted) && !ls_commons_is_called_off(x->c)) {

@@ -1,7 +1,8 @@
 /* shared_net.h - messages between workers that share memory: the transports "thread" and "shm".
  *
- * A message that the receiver can read where it lies is copied once, by the receiver. Others go
- * through the sender's arena, in parts. Short ones travel inside the note that announces them.
+ * A message that the receiver can read where it lies is copied once, by the receiver. Other
+ * messages go through the sender's arena, in parts. Short ones travel inside the note that
+ * announces them.
  */
 #ifndef LS_NET_LOCAL_SHARED_NET_H
 #define LS_NET_LOCAL_SHARED_NET_H

@@ -1,4 +1,4 @@
-/* inside.h - what plugin.c (messages) and leave.c (peers that close) know of the transport. */
+/* inside.h - what plugin.c (messages) and leave.c (peers that close) share of the transport. */
 #ifndef LS_NET_MPI_INSIDE_H
 #define LS_NET_MPI_INSIDE_H
 
@@ -8,14 +8,13 @@
 #include "net/mpi/plugin.h"
 
 enum { CONTROL_TAG = 0, FIRST_DATA_TAG = 1, NLISTEN = 16 };
-/* Both MPIs send this much, with the header, at once between processes of a host, where the limit
- * is lowest: 4 KiB with the library's own header. */
+/* The size of a control message, header included. Both MPIs send this much at once between
+ * processes of one host, where their limit is lowest: 4 KiB with the MPI's own header. */
 enum { SLOT = 4000 };
-enum {
-    PART = 16 << 20
-}; /* bytes of a long message that one MPI call moves; an int's worth at most */
+/* Bytes of a long message that one MPI call moves; they must fit into an int. */
+enum { PART = 16 << 20 };
 
-/* For what a peer no longer wants, and for what is unsent at the close. */
+/* How long to wait for messages that were given up to end, and at the close for unsent data. */
 static const int64_t PATIENCE_NS = 1000000000;
 
 typedef enum kind { SHORT, LONG, READY, DROP, LEFT } kind;
@@ -47,7 +46,7 @@ typedef struct transfer {
     bool receives;
     int left;               /* parts on their way */
     int touching;           /* of these, the ones from or to the owner's memory */
-    unsigned char *scratch; /* [nbytes] where a forgotten receive's data go */
+    unsigned char *scratch; /* [nbytes] where the data of a forgotten receive go */
     struct transfer *next;
 } transfer;
 
@@ -65,7 +64,7 @@ typedef struct action {
 /* What is known of another worker. */
 typedef struct peer {
     uint64_t sent, received; /* control messages, without LEFT */
-    bool left;               /* LEFT has come; the rest is from it */
+    bool left;               /* LEFT has come. From it: */
     uint64_t last;           /* control messages that it has sent */
     uint64_t natives;        /* MPI's own collectives that it has begun */
     int lost;                /* the worker that it has lost; -1: none */
@@ -88,9 +87,9 @@ typedef struct mpi_net {
     slot *free_slots, *early, **early_end;
     transfer *announced; /* long sends that wait for READY */
     transfer *wanted, **wanted_end;
-    transfer *moving; /* the data of both kinds are on their way */
+    transfer *moving; /* both kinds, while their data are on the way */
     ls_message_queue done;
-    int64_t idle_ns; /* spent in polls since something moved */
+    int64_t idle_ns; /* time spent in polls since something last moved */
     atomic_bool aborted;
 } mpi_net;
 
@@ -106,21 +105,22 @@ static inline int64_t ls_mpi_now_ns(void) {
 
 slot *ls_mpi_slot(mpi_net *); /* a free one */
 void ls_mpi_send_control(mpi_net *, int to, slot *, size_t ndata);
-/* Everything that MPI has finished; true if something was. */
+/* Handles everything that MPI has finished; true if there was something. */
 bool ls_mpi_move(mpi_net *);
-/* Between two looks, after idle_ns without a movement; most_ns < 0: no limit. */
+/* Pauses between two tests, after idle_ns without a movement, for most_ns at most; < 0: no
+ * limit. */
 void ls_mpi_rest(int64_t idle_ns, int64_t most_ns);
 
 /* ---- leave.c ---- */
 
-/* To all others: this worker sends nothing more. */
+/* Sends LEFT to all others: this worker sends nothing more. */
 void ls_mpi_send_left(mpi_net *);
 void ls_mpi_record_left(mpi_net *, int from, const header *);
 /* A peer that has left, and that something here waits for; -1: none. */
 int ls_mpi_find_lost(const mpi_net *);
 ls_status ls_mpi_check_lost(mpi_net *, ls_error *);
-/* A message that nobody receives is reported by some MPIs when they end: waits for every peer's
- * LEFT. limit_ns < 0: as long as it takes. */
+/* Waits for every peer's LEFT, since some MPIs report messages that were never received when they
+ * end. limit_ns < 0: as long as it takes. */
 void ls_mpi_await_left(mpi_net *, int64_t limit_ns);
 
 #endif

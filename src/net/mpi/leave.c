@@ -1,4 +1,4 @@
-/* leave.c - workers that close their transport, and what others lose by that: see plugin.c. */
+/* leave.c - workers that close their transport, and peers that wait for them: see plugin.c. */
 #include <stdio.h>
 
 #include "net/mpi/inside.h"
@@ -24,7 +24,7 @@ static int find_gone(const mpi_net *x, const transfer *t) {
     return -1;
 }
 
-/* Data on their way to a peer that has left arrive soon, or never. */
+/* A peer that has left, and to which data are still on the way: they arrive soon, or never. */
 static int find_stuck(const mpi_net *x) {
     for (const transfer *t = x->moving; t; t = t->next)
         if (!t->receives && t->m && is_gone(x, t->peer) &&
@@ -33,7 +33,7 @@ static int find_stuck(const mpi_net *x) {
     return -1;
 }
 
-/* A peer that never joined a collective of MPI's own which is on its way here. */
+/* A peer that has left without joining a collective of MPI's own that is on its way here. */
 static int find_absent(const mpi_net *x) {
     uint64_t latest = 0;
     for (int i = 0; i < x->nactions; i++) {
@@ -45,7 +45,6 @@ static int find_absent(const mpi_net *x) {
     return -1;
 }
 
-/* A peer that has left, and that something here waits for; -1: none. */
 int ls_mpi_find_lost(const mpi_net *x) {
     if (x->nleft == 0) return -1;
     int lost = find_gone(x, x->wanted);
@@ -75,8 +74,6 @@ void ls_mpi_send_left(mpi_net *x) {
     }
 }
 
-/* A message that nobody receives is reported by some MPIs when they end: every LEFT is awaited.
- * limit_ns < 0: as long as it takes. */
 void ls_mpi_await_left(mpi_net *x, int64_t limit_ns) {
     int64_t start = ls_mpi_now_ns(), waited = 0;
     while (x->nleft < x->mpi.net.size - 1 && !is_broken(x) && (limit_ns < 0 || waited < limit_ns)) {

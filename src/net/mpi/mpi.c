@@ -41,7 +41,8 @@ static void add_place(places *p, char *path) {
         free(path);
 }
 
-/* `lockstep` beside the shared library that this is in; NULL: it is in none. */
+/* The directory `lockstep` beside the shared library that contains this code; NULL: there is
+ * none. */
 static char *beside_library(void) {
     Dl_info info;
     if (!dladdr(mpis, &info) || !info.dli_fname) return NULL;
@@ -70,7 +71,7 @@ static void list_places(places *p) {
     }
 }
 
-/* Where the plugin is, or NULL; free() it. */
+/* The plugin's path, or NULL; the caller frees it. */
 static char *find_plugin(const char *which) {
     places p = {.n = 0};
     char *found = NULL;
@@ -129,7 +130,7 @@ static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
     return LS_OK;
 }
 
-/* A program that another MPI's launcher started is alone, as this one sees it. */
+/* To this MPI, a program that another MPI's launcher has started is alone. */
 static ls_status check_size(ls_net *net, int mpi, ls_error *e) {
     ls_environment env;
     LS_TRY(ls_environment_read(&env, e));

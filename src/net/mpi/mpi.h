@@ -8,8 +8,8 @@
  * Threads  MPI is asked for MPI_THREAD_SERIALIZED. A program that initialised MPI itself, with
  *          MPI_THREAD_FUNNELED, calls its groups from that one thread.
  * End      closing notifies the other workers, for which this one is then lost. It finalises MPI if
- *          opening initialised it: it waits until the other workers close, too, and then MPI can't be
- *          opened again. After an error of MPI it doesn't, and the launcher ends the others.
+ *          opening initialised it: it waits until the other workers close, too, and then MPI can't
+ *          be opened again. After an error of MPI it doesn't, and the launcher ends the others.
  */
 #ifndef LS_NET_MPI_MPI_H
 #define LS_NET_MPI_MPI_H

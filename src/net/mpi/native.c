@@ -29,9 +29,8 @@ static size_t size_of(ls_dtype t) {
 
 static bool is_logic(ls_op op) { return op >= LS_LAND && op <= LS_BXOR; }
 
-/* Of what has a carry or an order only that which MPI's libraries do right: Open MPI 4.1.4's sums
- * of 8 and 16 bits saturate where the processor has AVX, MPICH 4.0.2 takes unsigned integers for
- * signed in minima and maxima. */
+/* Do MPI's libraries compute this right? Open MPI 4.1.4's sums of 8 and 16 bits saturate if the
+ * processor has AVX; MPICH 4.0.2 takes unsigned integers for signed in minima and maxima. */
 static bool reduces_well(ls_dtype t, ls_op op) {
     if (t == LS_BF16 || t == LS_F16 || t > LS_BOOL) return false;
     if (is_float(t)) return op == LS_SUM || op == LS_AVG || op == LS_PROD;
@@ -99,15 +98,15 @@ static size_t out_nbytes(const ls_net *net, const ls_native_call *c) {
     return c->what == LS_NATIVE_ALL_TO_ALL ? (size_t)net->size * block : block;
 }
 
-/* Where MPI writes: it knows no result of a reduce-scatter inside of the input, and an all-to-all
- * in place only where all workers make it so. */
+/* Where MPI writes. It supports no reduce-scatter whose result lies inside its input, and an
+ * all-to-all in place only if all workers do it in place. */
 static void *target_of(const ls_net *net, const ls_native_call *c) {
     const unsigned char *own = (const unsigned char *)c->in;
     own += (size_t)net->rank * c->count * size_of(c->dtype);
     bool inside = (c->what == LS_NATIVE_REDUCE_SCATTER && c->out == own) ||
                   (c->what == LS_NATIVE_ALL_TO_ALL && c->out == c->in);
     size_t room = out_nbytes(net, c);
-    if (c->what == LS_NATIVE_EXSCAN && net->rank == 0) { /* MPICH wants an `out` there, too */
+    if (c->what == LS_NATIVE_EXSCAN && net->rank == 0) { /* MPICH needs an `out` there, too */
         inside = true;
         room = c->count * size_of(c->dtype);
     }

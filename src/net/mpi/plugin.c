@@ -13,7 +13,7 @@
  *
  *     close    LEFT to all others, with the number of control messages sent before it
  *
- * A SHORT or LONG without a posted receive is kept in the slot in which it came. Nothing depends
+ * A SHORT or LONG without a posted receive stays in the slot in which it came. Nothing depends
  * on the order in which control messages arrive: a peer is gone when its LEFT and as many others as
  * that counts have come; whatever still waits for it then has lost it (leave.c). Data never come
  * unexpected, so that nothing is truncated, and MPI keeps no copies.
@@ -22,11 +22,11 @@
  * blocks but MPI_Init_thread, MPI_Comm_dup and MPI_Finalize. MPI can't sleep, so a poll that is
  * given time spins, then yields, then naps; see ls_mpi_rest().
  *
- * MPI can't cancel a send, nor a matched receive, nor a collective. If one of a forgotten owner
- * doesn't end within a second, MPI is never called again: the owner's memory is safe, because MPI
- * makes progress only when it is called. The same holds after any error of MPI.
+ * MPI can't cancel a send, nor a matched receive, nor a collective. If one of these of a forgotten
+ * owner doesn't end within a second, MPI is never called again: the owner's memory is safe, because
+ * MPI makes progress only when it is called. The same holds after any error of MPI.
  *
- * Not here: what becomes of a worker that dies without closing. The launcher ends the others.
+ * Not here: a worker that dies without closing. The launcher ends the others.
  */
 #include <limits.h>
 #include <sched.h>
@@ -198,7 +198,7 @@ static void answered(mpi_net *x, int from, const header *h) {
     free(t);
 }
 
-/* Takes a control message; true when its slot is kept. */
+/* Handles a control message; true if its slot stays in use. */
 static bool take_control(mpi_net *x, slot *s, int from) {
     if (s->h.kind == LEFT) {
         ls_mpi_record_left(x, from, &s->h);
@@ -224,7 +224,7 @@ static bool take_control(mpi_net *x, slot *s, int from) {
     return true;
 }
 
-static void heard(mpi_net *x, int i, const MPI_Status *status) {
+static void control_arrived(mpi_net *x, int i, const MPI_Status *status) {
     slot *s = x->actions[i].s;
     int n = 0, cancelled = 0;
     MPI_Test_cancelled(status, &cancelled);
@@ -251,7 +251,7 @@ static void part_ended(mpi_net *x, int i, const MPI_Status *status) {
     int cancelled = 0;
     if (!a->on_scratch) t->touching--;
     if (t->receives) MPI_Test_cancelled(status, &cancelled);
-    if (cancelled && !a->on_scratch) { /* forgotten; the sender is to be done all the same */
+    if (cancelled && !a->on_scratch) { /* forgotten; the sender must complete all the same */
         a->on_scratch = true;
         move_part(x, t, i);
         return;
@@ -287,7 +287,7 @@ static void native_ended(mpi_net *x, action *a) {
 static void ended(mpi_net *x, int i, const MPI_Status *status) {
     action *a = &x->actions[i];
     if (a->what == LISTEN)
-        heard(x, i, status);
+        control_arrived(x, i, status);
     else if (a->what == NATIVE)
         native_ended(x, a);
     else if (a->what == DATA)
@@ -298,7 +298,7 @@ static void ended(mpi_net *x, int i, const MPI_Status *status) {
     }
 }
 
-/* An action may be followed by others, behind those there are; the ended ones leave at the end. */
+/* Handling an action may append others; ended actions are removed last. */
 static bool move_once(mpi_net *x) {
     int n = 0;
     int rc = MPI_Testsome(x->nactions, x->requests, &n, x->ended, x->statuses);
@@ -313,13 +313,13 @@ static bool move_once(mpi_net *x) {
         MPI_Status status = x->statuses[i];
         ended(x, x->ended[i], &status);
     }
-    int kept = 0;
+    int n_left = 0;
     for (int i = 0; i < x->nactions; i++) {
         if (x->actions[i].what == ENDED) continue;
-        x->requests[kept] = x->requests[i];
-        x->actions[kept++] = x->actions[i];
+        x->requests[n_left] = x->requests[i];
+        x->actions[n_left++] = x->actions[i];
     }
-    x->nactions = kept;
+    x->nactions = n_left;
     return true;
 }
 
@@ -329,9 +329,9 @@ bool ls_mpi_move(mpi_net *x) {
     return moved;
 }
 
-/* Between two looks, after idle_ns without a movement: spins for 20 us, a message's own time; then
- * yields, since the one to come may need this core; from 2 ms on naps for a fortieth of the time,
- * up to 1 ms, so that what comes is late by 2.5% at most. */
+/* Returns at once in the first 20 us, a message's own time; then yields, since the sender may need
+ * this core; from 2 ms on naps for a fortieth of the idle time, up to 1 ms, so that a message is
+ * late by 2.5% at most. */
 void ls_mpi_rest(int64_t idle_ns, int64_t most_ns) {
     if (idle_ns < 20000) return;
     if (idle_ns < 2000000) {
@@ -428,7 +428,7 @@ static void forget_waiting(transfer **link, const void *owner) {
     }
 }
 
-/* A forgotten receive gets scratch memory, where MPI can still be given it. */
+/* Parts of a forgotten receive that MPI can still cancel continue in scratch memory. */
 static void cancel_parts(mpi_net *x, transfer *t) {
     t->scratch = ls_mpi_grow(NULL, t->nbytes);
     for (int i = 0; i < x->nactions; i++)
@@ -481,8 +481,8 @@ static bool sends(const mpi_net *x) {
     return false;
 }
 
-/* Sends and collectives first, for a second at most; then takes the receives back. True when MPI
- * holds nothing of ours any more. */
+/* Waits for sends and collectives, a second at most; then cancels the receives. True: MPI holds
+ * nothing of ours any more. */
 static bool quiesce(mpi_net *x) {
     int64_t start = ls_mpi_now_ns(), waited = 0;
     for (; sends(x) && !is_broken(x) && waited < PATIENCE_NS; waited = ls_mpi_now_ns() - start) {
@@ -518,8 +518,8 @@ static void free_transfers(transfer *t) {
     }
 }
 
-/* What MPI still holds stays allocated. Where MPI_Finalize follows, which waits until all have come
- * to it, this waits for their LEFT; if one has died, the launcher ends this process meanwhile. */
+/* What MPI still holds stays allocated. If MPI_Finalize follows, which waits for all workers, this
+ * waits for their LEFT first; if one has died, the launcher ends this process meanwhile. */
 static void mpi_close(ls_net *net) {
     mpi_net *x = (mpi_net *)net;
     bool last = --nopen == 0;
@@ -558,8 +558,8 @@ static const ls_net_ops mpi_ops = {.name = "mpi",
 /* ---- opening ---- */
 
 /* One thread at a time calls a transport, but not always the same one: that is
- * MPI_THREAD_SERIALIZED. MPI_THREAD_FUNNELED does where the program calls its groups from the
- * thread that initialised MPI only, which is the program's to keep. */
+ * MPI_THREAD_SERIALIZED. MPI_THREAD_FUNNELED suffices if the program calls its groups only from the
+ * thread that initialised MPI, which the program must see to. */
 static ls_status initialise(ls_error *e) {
     int initialised = 0, finalised = 0, level = 0;
     MPI_Initialized(&initialised);

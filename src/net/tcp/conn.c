@@ -11,14 +11,17 @@
 #include "net/address.h"
 #include "net/net.h"
 
-enum { PARTS = 16 /* of one write: two a frame */, ITEMS = 16 /* of a chunk */ };
+enum {
+    PARTS = 16, /* of one write: two a frame */
+    ITEMS = 16  /* in a chunk of the slab */
+};
 
 struct ls_conn_item {
     struct ls_conn_item *next;
     void *token;
     const unsigned char *data; /* after the copied bytes */
     unsigned char *owned;      /* data, if it is a copy */
-    size_t n, at;              /* of copied + data; written */
+    size_t n, at;              /* bytes of copied + data; how many of them are written */
     bool begun;                /* some of it may be encrypted already, though none is written */
     size_t ncopied;
     unsigned char copied[LS_FRAME_NBYTES + LS_CONN_COPIED];

@@ -1,9 +1,9 @@
 /* conn.h - one TCP connection that carries frames: a header and its payload.
  *
  * Non-blocking. Frames are written in the order in which they were put, except that frames without
- * data overtake long ones (a request must not wait for megabytes that go the same way). Short frames
- * are copied. Long ones are written from the caller's memory and reported as done when the kernel has
- * the last byte. The reader chooses for each frame where its payload goes.
+ * data overtake long ones (a request must not wait for megabytes that go the same way). Short
+ * frames are copied. Long ones are written from the caller's memory and reported as done when the
+ * kernel has the last byte. The reader chooses for each frame where its payload goes.
  */
 #ifndef LS_NET_TCP_CONN_H
 #define LS_NET_TCP_CONN_H
@@ -41,7 +41,7 @@ typedef struct ls_conn {
     int redials;
     ls_conn_item *first, **end; /* frames to be written */
     ls_slab items;
-    /* What has been read and not taken; NULL until something has. */
+    /* Bytes that have been read and not taken; NULL until the first read. */
     unsigned char *buffer;
     size_t at, len;
     bool drained; /* the last read did not fill its buffer: there is no more */
@@ -58,7 +58,7 @@ ls_status ls_conn_new(int fd, bool server, const ls_key *, ls_conn **c_p, ls_err
 /* Closes it. Items that were not written are dropped. */
 void ls_conn_free(ls_conn *);
 
-/* The most memory that it takes in its present state, without the frames to be written. */
+/* The most memory that it takes in its present state, not counting frames to be written. */
 size_t ls_conn_nbytes(const ls_conn *);
 
 /* After ls_conn_handshake() has failed on a client: if the peer has reset the connection, as a peer

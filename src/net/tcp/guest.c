@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* ADMITTED: newcomers that are admitted between two looks at the present guests, so that a flood
- * does not evict a guest that needs a moment to authenticate. */
+/* ADMITTED: how many newcomers are admitted before the present guests are served again, so that a
+ * flood does not evict a guest that needs a moment to authenticate. */
 enum { ADMITTED = 16, CROWDS = 256, SECOND_MS = 1000 };
 static const int64_t SECOND_NS = (int64_t)1000000000;
 static const int64_t SLOW_NS = (int64_t)10 * 1000000000; /* for the handshake and the first frame */
@@ -67,7 +67,8 @@ static bool is_stranger(const ls_guests *gs, const ls_guest *g) {
     return !g->has_frame && !(gs->o.key && g->c->open);
 }
 
-/* The crowd that a guest belongs to: one per address. With IPv6, a host has a whole network. */
+/* The crowd that a guest belongs to: one per address; with IPv6 one per network (64 bits), since a
+ * host has a whole network. */
 static unsigned crowd_of(const ls_guest *g) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&g->from;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&g->from;
@@ -80,8 +81,8 @@ static unsigned crowd_of(const ls_guest *g) {
 
 static size_t guest_nbytes(const ls_guest *g) { return sizeof *g + ls_conn_nbytes(g->c); }
 
-/* Drops a stranger to make room: the oldest one of the largest crowd. Returns its bytes; 0: there was
- * none. */
+/* Drops a stranger to make room: the oldest one of the largest crowd. Returns its bytes; 0: there
+ * was none. */
 static size_t evict(ls_guests *gs) {
     int crowds[CROWDS] = {0}, oldest = -1;
     unsigned largest = 0;
@@ -91,8 +92,8 @@ static size_t evict(ls_guests *gs) {
     }
     for (int i = 0; i < gs->n; i++) {
         const ls_guest *g = &gs->all[i];
-        bool may = is_stranger(gs, g) && g->crowd == largest;
-        if (may && (oldest < 0 || g->came < gs->all[oldest].came)) oldest = i;
+        bool candidate = is_stranger(gs, g) && g->crowd == largest;
+        if (candidate && (oldest < 0 || g->came < gs->all[oldest].came)) oldest = i;
     }
     if (oldest < 0) return 0;
     size_t freed = guest_nbytes(&gs->all[oldest]);
@@ -150,9 +151,8 @@ void ls_guests_wait(ls_guests *gs, int stop_fd, int timeout_ms) {
         gs->fds[i + 2] = (struct pollfd){.fd = c->fd, .events = write ? POLLOUT : POLLIN};
     }
     if (gs->unlogged && (timeout_ms < 0 || timeout_ms > SECOND_MS)) timeout_ms = SECOND_MS;
-    int stirring = poll(gs->fds, (nfds_t)gs->n + 2, timeout_ms);
-    for (int i = 0; i < gs->n; i++)
-        gs->all[i].readable = stirring > 0 && gs->fds[i + 2].revents != 0;
+    int nready = poll(gs->fds, (nfds_t)gs->n + 2, timeout_ms);
+    for (int i = 0; i < gs->n; i++) gs->all[i].readable = nready > 0 && gs->fds[i + 2].revents != 0;
     log_drops(gs);
     admit(gs);
     keep_to_budget(gs);

@@ -3,11 +3,11 @@
  *
  * A guest is not known yet. It has to complete the handshake (with a key: to prove that it has it)
  * and to send one frame of a kind that the host knows; otherwise it is dropped with a log line, and
- * disturbs no other. Guests that have proved nothing are strangers. Their number, and the memory of
- * all of them together, is limited: above the limit, the oldest one of the address with the most
- * strangers is dropped, so strangers can't keep workers out by coming first. Its connection is
- * reset, and a worker that was taken for a stranger tries again (ls_visit_continue(), tcp_out.c).
- * At most one log line per second names a dropped guest, and counts the others.
+ * disturbs no other guest. Guests that have proved nothing are strangers. Their number, and the
+ * memory of all of them together, is limited: above the limit, the oldest one of the address with
+ * the most strangers is dropped, so strangers can't keep workers out by coming first. Its
+ * connection is reset, and a worker that was taken for a stranger tries again (ls_visit_continue(),
+ * tcp_out.c). At most one log line per second names a dropped guest, and counts the others.
  */
 #ifndef LS_NET_TCP_GUEST_H
 #define LS_NET_TCP_GUEST_H
@@ -23,8 +23,8 @@ enum {
 typedef struct ls_guest {
     ls_conn *c;
     struct sockaddr_storage from;
-    int64_t came;   /* ns */
-    unsigned crowd; /* its address, as a number */
+    int64_t came;   /* when it connected, ns */
+    unsigned crowd; /* guests of one address have the same number */
     bool readable;  /* ls_guests_read() has something to read */
     bool has_header, has_frame;
     ls_frame frame;                         /* its first; of a kind that the host knows */
@@ -60,8 +60,8 @@ void ls_guests_close(ls_guests *);
  * timeout_ms: -1 for ever. */
 void ls_guests_wait(ls_guests *, int stop_fd, int timeout_ms);
 
-/* Reads from guest i once. GONE: it was dropped, and the last guest took its place. READY: its frame
- * is complete. */
+/* Reads from guest i once. GONE: it was dropped, and the last guest took its place. READY: its
+ * frame is complete. */
 typedef enum ls_guest_status { LS_GUEST_GONE, LS_GUEST_WAITS, LS_GUEST_READY } ls_guest_status;
 ls_guest_status ls_guests_read(ls_guests *, int i);
 bool ls_guest_is_slow(const ls_guest *);
@@ -89,7 +89,7 @@ typedef struct ls_visit {
  * than `room`. */
 ls_io ls_visit_continue(ls_visit *, ls_error *);
 
-/* Waits until the socket is ready for what AGAIN_READ or AGAIN_WRITE needs, a tenth of a second at
+/* Waits until the socket is readable (AGAIN_READ) or writable (AGAIN_WRITE), a tenth of a second at
  * most. */
 void ls_conn_await(const ls_conn *, ls_io);
 

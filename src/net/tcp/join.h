@@ -2,8 +2,8 @@
  *
  * Worker 0 listens at an address that all workers know. Every other worker connects, proves that it
  * has the join key, and sends its rank, the address where it listens itself, and its host. When all
- * have come, worker 0 sends the roster to all, and the connections end. A peer that connects without
- * the key, or sends nonsense, or nothing, is dropped with a log line; the others continue.
+ * have come, worker 0 sends the roster to all, and the connections end. A peer that connects
+ * without the key, or sends nonsense, or nothing, is dropped with a log line; the others continue.
  */
 #ifndef LS_NET_TCP_JOIN_H
 #define LS_NET_TCP_JOIN_H
@@ -36,8 +36,8 @@ typedef struct ls_join {
     double timeout_s;  /* for all to join; < 0: none */
 } ls_join;
 
-/* Collective. LS_ETIMEOUT: the message names the workers that did not come. LS_EPEER: worker 0 can't
- * be reached, or refuses; the message says why. */
+/* Collective. LS_ETIMEOUT: the message names the workers that did not come. LS_EPEER: worker 0
+ * can't be reached, or refuses; the message says why. */
 ls_status ls_join_run(const ls_join *, ls_roster *r_p, ls_error *);
 void ls_roster_free(ls_roster *);
 

@@ -2,25 +2,27 @@
  *
  * TLS 1.3 (RFC 8446) by OpenSSL, with an external pre-shared key in the mode psk_dhe_ke and the one
  * ciphersuite TLS_AES_128_GCM_SHA256. What keeps strangers out:
- *  (1) The server has no certificate, so that it can only go on with a client whose PSK it has; the
+ *  (1) The server has no certificate, so it can only continue with a client whose PSK it has; the
  *      client's proof (the binder) is in its first message.
- *  (2) The client refuses every certificate, so that only a server with the PSK satisfies it.
- *  (3) After the handshake both ask whether the PSK was used; no byte of the caller's moves before.
+ *  (2) The client refuses every certificate, so only a server with the PSK satisfies it.
+ *  (3) After the handshake both ends check that the PSK was used; no byte of the caller's is sent
+ *      before.
  *  (4) Modes without (EC)DHE, tickets, early data and older versions are off, whatever the system's
  *      configuration of OpenSSL says.
+ *
  * AES-GCM must not encrypt more than 2^24.5 full records with one key (RFC 8446, 5.5), some 360
  * GiB, which a long run sends. OpenSSL does not enforce this, so the sender changes keys every 2^22
  * records.
  *
  * A stranger takes little memory. Until a server knows that its client has the key, it buffers no
- * more than the length of one of our hellos. OpenSSL is not called before that hello is complete: it
- * would allocate the length that a hello announces (up to 128 KiB), and some 90 KiB for itself. A
- * hello without a proof of the key is refused before it is answered, so that no client is asked for
- * a second hello.
+ * more than the length of one of our hellos. OpenSSL is not called before that hello is complete:
+ * it would allocate the length that a hello announces (up to 128 KiB), and some 90 KiB for itself.
+ * A hello without a proof of the key is refused before it is answered, so no client is asked for a
+ * second hello.
  *
- * OpenSSL reaches the socket through a BIO of ours. Its own uses write(2), which raises SIGPIPE, and
- * makes two system calls per record. Ours gathers many records, encrypted or to be decrypted, in one
- * call.
+ * OpenSSL reaches the socket through a BIO of ours. Its own uses write(2), which raises SIGPIPE,
+ * and makes two system calls per record. Ours gathers many records, encrypted or to be decrypted,
+ * in one call.
  *
  * Not here: which member the peer is, time limits, sockets.
  */
@@ -46,16 +48,17 @@ static const unsigned char IDENTITY[] = "lockstep 1"; /* of the PSK; public */
 static const unsigned char CIPHER[] = {0x13, 0x01};   /* TLS_AES_128_GCM_SHA256 */
 
 enum {
-    OVERHEAD = 128, /* a record is 22 bytes longer than its text; new keys may come before it */
-    NARROW = 4096,  /* of a queue before the handshake is done: ours has 300 bytes a side */
+    OVERHEAD = 128, /* a record is 22 bytes longer than its text; new keys may precede it */
+    /* The room of a queue until the handshake is done, which takes 300 bytes a side; and after. */
+    NARROW = 4096,
     WIDE = LS_SECURE_BATCH + 8192,
-    OPENSSL_NBYTES =
-        65536, /* of an SSL, at the most, until the handshake is done (measured: 50 KB) */
+    /* The most memory of an SSL until the handshake is done (measured: 50 KB). */
+    OPENSSL_NBYTES = 65536,
     RECORD_HEAD = 5,
     MESSAGE_HEAD = 4
 };
 
-/* What is encrypted and not sent, or received and not decrypted. */
+/* Bytes that are encrypted and not sent, or received and not decrypted. */
 typedef struct queue {
     size_t at, len, room;
     unsigned char bytes[];
@@ -64,19 +67,19 @@ typedef struct queue {
 struct ls_secure {
     int fd;
     bool plain;       /* no key */
-    bool awaits;      /* a server, whose client's hello is not complete: no `ssl` yet */
+    bool awaits;      /* a server whose client's hello is not complete: no `ssl` yet */
     bool ready;       /* the handshake is done */
     bool starved;     /* the last read found less than a record */
     bool ended;       /* the socket has given end of file */
-    int broken;       /* errno of the socket's failure, or 0 */
-    ls_io end;        /* DONE, or how the connection ended */
+    int broken;       /* errno of the socket's failure; 0: none */
+    ls_io end;        /* how the connection ended; DONE: it has not */
     ls_io write_end;  /* the same for writes */
     ls_error why;     /* the message that goes with them */
     uint64_t records; /* sent with the present key */
-    uint64_t rekey;   /* records for which a key serves */
+    uint64_t rekey;   /* the number of records after which the key is changed */
     SSL *ssl;
     SSL_SESSION *psk; /* holds the key */
-    ls_key key;       /* while it awaits */
+    ls_key key;       /* set while `awaits` */
     queue *out, *in;
     size_t owed; /* the caller's bytes that are in `out` */
     char peer[INET6_ADDRSTRLEN + 16];
@@ -106,7 +109,7 @@ static void name_peer(ls_secure *s) {
     }
 }
 
-/* poll() and the like say when to go on. */
+/* The answer to a socket call that has moved so many bytes; `again` if it would block. */
 static ls_io socket_answer(ls_secure *s, ssize_t moved, ls_io again, size_t *moved_p) {
     if (moved > 0) {
         *moved_p = (size_t)moved;
@@ -148,7 +151,8 @@ static ls_io socket_send(ls_secure *s, const struct iovec *parts, int nparts, si
 
 /* ---- between OpenSSL and the socket ---------------------------------------------------------- */
 
-/* The bytes are not touched before they are needed: most connections carry little. */
+/* Gives a queue this much room. The bytes are not touched before they are needed: most connections
+ * carry little. */
 static void make_room(queue **q, size_t room) {
     bool is_new = !*q;
     *q = ls_realloc(*q, sizeof **q + room);
@@ -213,7 +217,7 @@ static long bio_ctrl(BIO *b, int what, long number, void *p) {
 
 /* ---- the pre-shared key ---------------------------------------------------------------------- */
 
-/* Called by the client, to offer a PSK. */
+/* OpenSSL's client calls this to offer a PSK. */
 static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id_p, size_t *nid_p,
                      SSL_SESSION **psk_p) {
     ls_secure *s = SSL_get_app_data(ssl);
@@ -225,7 +229,7 @@ static int offer_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id_p, siz
     return 1;
 }
 
-/* Called by the server, to find the PSK that was offered. */
+/* OpenSSL's server calls this to find the PSK that was offered. */
 static int find_psk(SSL *ssl, const unsigned char *id, size_t nid, SSL_SESSION **psk_p) {
     ls_secure *s = SSL_get_app_data(ssl);
     *psk_p = NULL;
@@ -235,7 +239,7 @@ static int find_psk(SSL *ssl, const unsigned char *id, size_t nid, SSL_SESSION *
     return 1;
 }
 
-/* Called by the server, before it answers a hello: is there a proof of a key in it? */
+/* OpenSSL's server calls this before it answers a hello: does it contain a proof of a key? */
 static int look_for_psk(SSL *ssl, int *alert_p, void *arg) {
     const unsigned char *psk;
     size_t n;
@@ -261,7 +265,7 @@ static bool make_psk(ls_secure *s, const ls_key *key) {
 /* ---- what all connections of a process have in common ---------------------------------------- */
 
 static pthread_once_t common_once = PTHREAD_ONCE_INIT;
-static SSL_CTX *common; /* NULL: OpenSSL can't. Knows no key, and is never freed */
+static SSL_CTX *common; /* NULL: OpenSSL failed. It holds no key, and is never freed */
 static BIO_METHOD *common_bio;
 
 static bool set_up(SSL_CTX *ctx, BIO_METHOD *bio) {
@@ -314,14 +318,14 @@ static bool make_tls(ls_secure *s, bool server, const ls_key *key) {
     return true;
 }
 
-/* ---- how it ends ----------------------------------------------------------------------------- */
+/* ---- how a connection ends ------------------------------------------------------------------ */
 
 static ls_io ended(ls_secure *s, ls_io how, ls_error *e) {
     if (e) *e = s->why;
     return how;
 }
 
-/* The socket gave `io`, in plain text. */
+/* The connection has ended with `io` after the handshake: words the error. */
 static ls_io socket_ended(ls_secure *s, ls_io io) {
     if (io == LS_IO_CLOSED)
         ls_fail(&s->why, LS_EPEER, "the peer at %s closed the connection", s->peer);
@@ -341,7 +345,7 @@ static ls_io handshake_ended(ls_secure *s) {
     return s->ended ? LS_IO_CLOSED : LS_IO_FAILED;
 }
 
-/* What OpenSSL's result `r`, a failure, means. Fills in s->why if the connection has ended. */
+/* What OpenSSL's failure `r` means. Fills in s->why if the connection has ended. */
 static ls_io tls_answer(ls_secure *s, int r) {
     int why = SSL_get_error(s->ssl, r);
     if (why == SSL_ERROR_WANT_READ) return LS_IO_AGAIN_READ;
@@ -392,8 +396,8 @@ ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p
     return LS_OK;
 }
 
-/* Do the received bytes begin one TLS record with one hello, as ours do? *whole_p: is the record
- * complete? */
+/* Do the received bytes begin a TLS record that holds one hello, as our clients send it? *whole_p:
+ * is the record complete? */
 static bool is_hello(const queue *q, bool *whole_p) {
     const unsigned char *b = q->bytes;
     size_t record = q->len < RECORD_HEAD ? 0 : (size_t)b[3] << 8 | b[4];
@@ -443,7 +447,7 @@ ls_io ls_secure_handshake(ls_secure *s, ls_error *e) {
     ls_io io = LS_IO_DONE;
     if (r != 1)
         io = tls_answer(s, r);
-    else if (!SSL_session_reused(s->ssl)) /* its word for: the PSK was used */
+    else if (!SSL_session_reused(s->ssl)) /* i.e. the PSK was not used */
         io = handshake_ended(s);
     ls_io sent = drain(s);
     if (!is_end(io) && sent != LS_IO_DONE) io = is_end(sent) ? handshake_ended(s) : sent;
@@ -457,7 +461,7 @@ ls_io ls_secure_handshake(ls_secure *s, ls_error *e) {
     return ended(s, io, e);
 }
 
-/* As much as there is: OpenSSL gives a record at a time. */
+/* Reads as much as there is: OpenSSL returns a record at a time. */
 static ls_io tls_read(ls_secure *s, const struct iovec *parts, int nparts, size_t *got_p) {
     size_t all = 0;
     ls_io io = LS_IO_DONE;
@@ -475,7 +479,7 @@ static ls_io tls_read(ls_secure *s, const struct iovec *parts, int nparts, size_
     }
     s->starved = io == LS_IO_AGAIN_READ;
     *got_p = all;
-    if (s->out->len) drain(s); /* it may have answered: an alert, or new keys */
+    if (s->out->len) drain(s); /* OpenSSL may have answered: an alert, or new keys */
     return io;
 }
 
@@ -499,7 +503,7 @@ ls_io ls_secure_read(ls_secure *s, const struct iovec *parts, int nparts, size_t
     }
     if (is_end(io)) s->end = s->write_end = io;
     if (io == LS_IO_DONE || got) {
-        *got_p = got; /* an end that came after them is the next call's answer */
+        *got_p = got; /* if the connection has ended after them, the next call says so */
         return LS_IO_DONE;
     }
     return is_end(io) ? ended(s, io, e) : io;

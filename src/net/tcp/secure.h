@@ -5,13 +5,13 @@
  * on a fresh secret (ECDHE), so that an attacker who learns the join key later can't read earlier
  * recordings. Without a key the same calls pass plain bytes to the socket.
  *
- * It does not show which member the other end is: all share one key, and an attacker between hosts
- * may divert a connection to another member, or back to its origin. The first message inside must
- * name both ends, and each end must check it.
+ * A connection does not show which member the other end is: all share one key, and an attacker
+ * between hosts may divert a connection to another member, or back to its origin. The first message
+ * must name both ends, and each end must check it.
  *
  * Nothing here blocks, whether the socket is non-blocking or not, and no call raises SIGPIPE. One
- * thread at a time per connection. OpenSSL allocates a few small blocks per record. There are no time
- * limits: those are the caller's, in its poll().
+ * thread at a time per connection. OpenSSL allocates a few small blocks per record. There are no
+ * time limits: the caller sets them, in its poll().
  */
 #ifndef LS_NET_TCP_SECURE_H
 #define LS_NET_TCP_SECURE_H
@@ -27,17 +27,17 @@
 typedef struct ls_secure ls_secure;
 
 typedef enum ls_io {
-    LS_IO_DONE,        /* some of it, at least one byte */
-    LS_IO_AGAIN_READ,  /* nothing; call again when the socket is readable */
-    LS_IO_AGAIN_WRITE, /* nothing; call again when the socket is writable */
+    LS_IO_DONE,        /* some bytes were moved, at least one */
+    LS_IO_AGAIN_READ,  /* none; call again when the socket is readable */
+    LS_IO_AGAIN_WRITE, /* none; call again when the socket is writable */
     LS_IO_CLOSED,      /* the peer closed; all that it sent has been read */
     LS_IO_FAILED,      /* the connection is lost, or the peer is not to be trusted */
 } ls_io;
 
-/* CLOSED and FAILED fill in the error, LS_EPEER with one line that names the peer's address, and
- * last: the same call gives the same answer from then on. Only a failed write leaves reading as it
- * was, for the peer's last words. With a key, CLOSED means that the peer itself closed it; a
- * connection that just ends has FAILED. */
+/* CLOSED and FAILED fill in the error: LS_EPEER, with one line that names the peer's address. They
+ * are final: the same call gives the same answer from then on. After a failed write, what the peer
+ * sent last can still be read. With a key, CLOSED means that the peer itself closed the connection;
+ * one that just ends has FAILED. */
 
 /* fd: a connected stream socket, which stays the caller's and must outlive *s_p. One end is the
  * server; which one does not matter. key: NULL for plain text; it is copied.
@@ -45,32 +45,33 @@ typedef enum ls_io {
  * Errors   LS_EIO: OpenSSL can't be set up. */
 ls_status ls_secure_open(int fd, bool server, const ls_key *key, ls_secure **s_p, ls_error *);
 
-/* To be called until it is DONE, before any reading and writing. FAILED: the peer does not have the
- * same key. Without a key it is DONE at once, whatever the peer has. */
+/* Must be called until it is DONE, before any reading and writing. FAILED: the peer does not have
+ * the same key. Without a key it is DONE at once, whatever the peer has. */
 ls_io ls_secure_handshake(ls_secure *, ls_error *);
 
-/* Up to all the bytes of the parts, into one after the other. */
+/* Reads up to all the bytes of the parts, into one after the other. */
 ls_io ls_secure_read(ls_secure *, const struct iovec *parts, int nparts, size_t *got_p, ls_error *);
 
-/* Up to all the bytes of the parts. What was not written must come first in the next call, and not
- * less of it than was offered here or 256 KiB (LS_SECURE_BATCH), whichever is less: it may be
- * encrypted already. It may lie elsewhere, in other parts. */
+/* Writes up to all the bytes of the parts. What was not written must come first in the next call,
+ * and at least as much of it as was offered here, or LS_SECURE_BATCH (256 KiB) if that is less: it
+ * may be encrypted already. It may lie elsewhere then, in other parts. */
 enum { LS_SECURE_RECORD = 16384, LS_SECURE_BATCH = 262144 };
 ls_io ls_secure_write(ls_secure *, const struct iovec *parts, int nparts, size_t *put_p,
                       ls_error *);
 
-/* True where a read may return data that poll() on the socket does not report. False after
+/* True if a read may return data that poll() on the socket does not report. False after
  * AGAIN_READ. */
 bool ls_secure_pending(const ls_secure *);
 
-/* Was the connection reset before the handshake was done? A server with too many strangers (guest.h)
- * does that, to any of them: another attempt may succeed. */
+/* Was the connection reset before the handshake was done? A server with too many strangers
+ * (guest.h) does that, to any of them: another attempt may succeed. */
 bool ls_secure_is_reset(const ls_secure *);
 
-/* The most memory that it takes in its present state, without the kernel's. */
+/* The most memory that it takes in its present state, not counting the kernel's. */
 size_t ls_secure_nbytes(const ls_secure *);
 
-/* New keys for sending after this many records; 4194304 (at most 64 GiB) unless set. For tests. */
+/* Changes the sending key after this many records; 4194304 (at most 64 GiB) unless set. For
+ * tests. */
 void ls_secure_rekey_after(ls_secure *, uint64_t nrecords);
 
 /* Notifies the peer, if that is possible at once. Does not close the socket. NULL is fine. */

@@ -9,7 +9,7 @@
  *     LOST   src can't go on, for it has lost worker `number`
  *     LAST   src leaves; what it published about group `number` (watch.h) follows
  *
- * A receiver sends READY as soon as a long message is asked for; mostly READY arrives before the
+ * A receiver sends READY as soon as a long message is asked for; usually READY arrives before the
  * sender posts the message. THERE serves when the two disagree about the length: the lengths are
  * compared, so that neither waits for ever. A message that is no longer wanted is read and
  * discarded.
@@ -35,11 +35,11 @@
 #include "net/tcp/tcp_inside.h"
 
 enum { EVENTS = 64, SPIN_NS = 50000 };
-static const int64_t SILENCE_NS =
-    20000000; /* a long message waits this long before THERE is sent */
-static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000; /* for what is unsent at the close */
-static const int64_t SHORT_FAREWELL_NS =
-    300000000; /* after a loss: others wait for this one's end */
+/* A long message waits this long before THERE is sent. */
+static const int64_t SILENCE_NS = 20000000;
+/* A close waits this long for unsent data; after a loss less, since others wait for this worker's
+ * end. */
+static const int64_t FAREWELL_NS = (int64_t)3 * 1000000000, SHORT_FAREWELL_NS = 300000000;
 
 /* ---- the transport ---- */
 
@@ -60,7 +60,7 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     return ls_tcp_reach(x, m->peer, e);
 }
 
-/* Sends THERE for the messages that have waited. Not earlier: mostly the receiver asks soon. */
+/* Sends THERE for the messages that have waited. Not earlier: usually the receiver asks soon. */
 static void announce(tcp_net *x) {
     x->announce_at = INT64_MAX;
     for (int i = 0; i < x->net.size; i++) {
@@ -138,9 +138,9 @@ static void on_event(tcp_net *x, const struct epoll_event *ev) {
     }
 }
 
-/* epoll_pwait2(), which Linux has since 5.11. Elsewhere it fails with ENOSYS, or with EPERM where a
- * filter of system calls does not know it: then ppoll() of the epoll descriptor, which takes
- * nanoseconds as well, and epoll_wait(). Returns the number of events; -1: see errno. */
+/* Waits with epoll_pwait2(), which Linux has since 5.11. An older kernel answers ENOSYS; a filter
+ * of system calls that does not know it, EPERM. Then waits with ppoll() of the epoll descriptor,
+ * which takes nanoseconds as well, and epoll_wait(). Returns the number of events; -1 with errno. */
 static int wait_events(tcp_net *x, struct epoll_event *events, int64_t timeout_ns) {
     struct timespec t = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
     if (!x->no_pwait2) {
@@ -153,7 +153,7 @@ static int wait_events(tcp_net *x, struct epoll_event *events, int64_t timeout_n
     return epoll_wait(x->epoll_fd, events, EVENTS, 0);
 }
 
-/* Handles the events that are there, or waits for one, timeout_ns at most. */
+/* Handles the pending events; if there are none, waits for one, timeout_ns at most. */
 static void look(tcp_net *x, int64_t timeout_ns) {
     struct epoll_event events[EVENTS];
     int n = wait_events(x, events, timeout_ns);
@@ -161,14 +161,13 @@ static void look(tcp_net *x, int64_t timeout_ns) {
     for (int i = 0; i < n; i++) on_event(x, &events[i]);
 }
 
-/* Can nothing come from this peer any more? It may have made its connection just before it ended.
- */
+/* Can nothing come from this peer any more? It may have connected just before it ended. */
 static bool is_silent(const peer *p) {
     const int64_t grace_ns = 1000000000;
     return p->in_gone || (p->out_gone && !p->in && ls_clock_ns() > p->out_gone_at + grace_ns);
 }
 
-/* A peer that a message waits for; -1: none. */
+/* A lost peer that a message waits for; -1: none. */
 static int find_lost(const tcp_net *x) {
     for (const ls_message *m = x->wanted; m; m = m->next)
         if (is_silent(&x->peers[m->peer])) return m->peer;
@@ -190,8 +189,8 @@ static ls_status check_lost(tcp_net *x, ls_error *e) {
     return ls_tcp_lost(x, rank, e);
 }
 
-/* Waits until something has moved, or `end`. Polls again and again for a while if each worker has a
- * core, then sleeps. */
+/* Waits until something has moved, or `end`. If each worker has a core, it spins for a while before
+ * it sleeps. */
 static void look_long(tcp_net *x, int64_t end) {
     int64_t now = ls_clock_ns(), spin_end = now + (x->patience.looks > 1 ? SPIN_NS : 0);
     while (!x->moved && !x->broken && now < end) {

@@ -11,7 +11,7 @@
 
 enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST, LAST };
 enum { EAGER = 65536 /* bytes: the longest short message */ };
-enum { NOTES = 64, EARLY = 16 }; /* of a chunk of their memory */
+enum { NOTES = 64, EARLY = 16 }; /* in a chunk of their slabs */
 
 /* A tag that was asked for, or announced, before this side knew of it. */
 typedef struct note {
@@ -28,7 +28,7 @@ typedef struct peer {
     uint32_t watched;    /* events of `out` that epoll knows */
     bool in_gone, out_gone;
     int64_t out_gone_at;
-    bool blames; /* it has named the worker that it lost */
+    bool blames; /* it has named the worker that it lost: */
     int blamed;
     unsigned char *last; /* [LS_WATCH_NBYTES] its last words, while they arrive */
     char why[512];
@@ -55,11 +55,11 @@ typedef struct tcp_net {
     ls_watch *watch;
     int epoll_fd, wake_fd;
     bool no_pwait2;      /* the kernel, or a filter of system calls, does not have epoll_pwait2() */
-    int broken;          /* errno of what failed in epoll itself; 0: nothing has */
+    int broken;          /* errno of a failure of epoll itself; 0: none */
     int64_t announce_at; /* when THERE is sent for silent sends; INT64_MAX: there are none */
     ls_message *wanted;  /* posted receives */
     early *early, **early_end;
-    ls_slab notes, early_slab; /* memory of these */
+    ls_slab notes, early_slab; /* their memory */
     ls_message_queue done;
     bool moved;     /* since poll() began */
     bool sent_lost; /* LOST was sent to the other peers */
@@ -71,7 +71,7 @@ typedef enum watched { WATCH_ARRIVALS, WATCH_WAKE, WATCH_IN, WATCH_OUT } watched
 
 /* ---- tcp_out.c ---- */
 
-/* epoll is to report these events of a descriptor. */
+/* Makes epoll report these events of a descriptor. */
 void ls_tcp_watch(tcp_net *, int fd, uint32_t events, watched, int rank);
 void ls_tcp_finish(tcp_net *, ls_message *);
 /* One of the two connections with a peer has ended. */
@@ -82,7 +82,7 @@ ls_status ls_tcp_lost(tcp_net *, int rank, ls_error *);
 ls_status ls_tcp_reach(tcp_net *, int rank, ls_error *);
 /* Writes to a peer, a turn at most. */
 void ls_tcp_push(tcp_net *, int rank);
-/* A frame of `m` to its peer; DATA and BULK carry its data, and it is done when they are sent. */
+/* Sends a frame about `m` to its peer. DATA and BULK carry its data; m is done when it is sent. */
 ls_status ls_tcp_put(tcp_net *, int kind, ls_message *m, ls_error *);
 
 /* ---- tcp_in.c ---- */
@@ -90,12 +90,12 @@ ls_status ls_tcp_put(tcp_net *, int kind, ls_message *m, ls_error *);
 bool ls_tcp_take_note(tcp_net *, note **link, uint64_t tag, note *taken_p);
 void ls_tcp_received(tcp_net *, ls_message *, uint64_t print, size_t nbytes);
 void ls_tcp_give_early(tcp_net *, early *, ls_message *);
-/* A long message differs in length from the receive: asks for it all the same, so that its sender is
- * done with it; its data is discarded. */
+/* The peer's long message differs in length from the receive m: asks for it all the same, so that
+ * its sender is done with it. Its data is discarded. */
 void ls_tcp_release(tcp_net *, int from, ls_message *);
 /* Reads everything that a peer has sent. */
 void ls_tcp_pull(tcp_net *, int from);
-/* Peers that have connected to this worker. */
+/* Takes over the connections of peers that have connected to this worker. */
 void ls_tcp_take_arrivals(tcp_net *);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "net/tcp/tcp_inside.h"
 
-enum { TURN = 524288 + 4096 /* bytes that are written before what has arrived is read */ };
+enum { TURN = 524288 + 4096 /* bytes that are written before arrived data is read */ };
 
 static uint64_t watch_data(watched what, int rank) { return (uint64_t)what << 32 | (uint32_t)rank; }
 
@@ -117,7 +117,7 @@ ls_status ls_tcp_reach(tcp_net *x, int rank, ls_error *e) {
     return LS_OK;
 }
 
-/* A peer that is flooded by strangers may have taken this worker for one of them: connects again. */
+/* Connects again: a peer that is flooded by strangers may have taken this worker for one. */
 static bool redial(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
     const struct sockaddr_storage *to = &x->members[rank].address;
@@ -128,8 +128,8 @@ static bool redial(tcp_net *x, int rank) {
     return true;
 }
 
-/* Writes to a peer, a turn at most: what arrives meanwhile has to be read while it is still in the
- * caches. */
+/* Writes to a peer, a turn at most: data that arrives meanwhile has to be read while it is still in
+ * the caches. */
 void ls_tcp_push(tcp_net *x, int rank) {
     peer *p = &x->peers[rank];
     ls_error e = {0};

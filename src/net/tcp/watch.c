@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "net/tcp/guest.h"
 
-enum { MAX_GUESTS = 1024, AT_ONCE = 64 /* workers that are asked */ };
+enum { MAX_GUESTS = 1024, AT_ONCE = 64 /* workers that are asked at a time */ };
 
-/* A peer's connection, to be taken. */
+/* A peer's connection, for the transport to take. */
 typedef struct arrival {
     ls_conn *c;
     int from;
@@ -100,7 +100,7 @@ static void reply(ls_watch *w, ls_guest *g) {
     ls_conn_put(g->c, &f, &a, sizeof a, NULL, NULL);
 }
 
-/* Its first frame is complete. False: it is no longer a guest. */
+/* A guest's first frame is complete. False: it is no longer a guest. */
 static bool serve_request(ls_watch *w, int i) {
     ls_guest *g = &w->guests.all[i];
     const char *why = check_greeting(w, g);

@@ -1,11 +1,11 @@
 /* watch.h - a thread that answers while its worker computes, waits, or is stuck.
  *
  * It listens for the worker. A peer that connects has to prove that it has the key and to say which
- * worker of which run it is; otherwise it is dropped with a log line, and disturbs no other peer. The
- * connection of a peer is passed on to the transport. If a peer asks what this worker is doing, the
- * answer is what was published last. If a peer has found that a group can't go on, it sends the
- * reason, which is stored for the worker. So are the last words of peers that have left, i.e. what
- * they had published.
+ * worker of which run it is; otherwise it is dropped with a log line, and disturbs no other peer.
+ * The connection of a peer is passed on to the transport. If a peer asks what this worker is doing,
+ * the answer is what was published last. If a peer has found that a group can't go on, it sends the
+ * reason, which is stored for the worker. The last words of peers that have left, i.e. what they
+ * had published, are stored as well.
  */
 #ifndef LS_NET_TCP_WATCH_H
 #define LS_NET_TCP_WATCH_H
@@ -23,7 +23,7 @@ typedef struct ls_greeting {
 
 /* Why a group can't go on. */
 typedef struct ls_news {
-    uint32_t group; /* the identity of the group that has this number; 0: there is no news */
+    uint32_t group; /* the group's identity (not its number); 0: there is no news */
     char text[508];
 } ls_news;
 
@@ -43,21 +43,22 @@ void ls_watch_stop(ls_watch *);
 
 /* Readable when a peer's connection can be taken. */
 int ls_watch_fd(const ls_watch *);
-/* NULL: there are no more. */
+/* The next of these connections; NULL: there are no more. */
 ls_conn *ls_watch_take(ls_watch *, int *from_p);
 
-/* All of the following: any thread. */
+/* Any thread may call the following. */
 
 int ls_watch_pid(const ls_watch *, int rank);
 bool ls_watch_is_here(const ls_watch *, int rank); /* on this host */
 
-/* Sets n bytes, from `at` on, of the answer to questions about `group`, which has LS_WATCH_NBYTES. */
+/* Sets n bytes, from `at` on, of the answer to questions about `group`. The answer has
+ * LS_WATCH_NBYTES. */
 void ls_watch_publish(ls_watch *, int group, size_t at, const void *data, size_t n);
 /* The whole answer; false: nothing was published. */
 bool ls_watch_published(ls_watch *, int group, unsigned char data[LS_WATCH_NBYTES]);
 /* Stores news of a group as if a peer had sent it. */
 void ls_watch_store_news(ls_watch *, int group, const ls_news *);
-/* Is there news of the group `identity` that has this number? */
+/* Is there news of the group with this number and identity? */
 bool ls_watch_find_news(ls_watch *, int group, uint32_t identity, ls_news *news_p);
 
 /* What worker `rank` had published about a group when it left. */
@@ -76,7 +77,7 @@ typedef struct ls_inquiry {
     ls_news news;                        /* what it has heard */
 } ls_inquiry;
 
-/* Asks all of them at once. Those with status LS_OK have stored `news` (NULL: none). */
+/* Asks all of these workers at once. Those with status LS_OK have stored `news` (NULL: none). */
 void ls_watch_ask(ls_watch *, int group, const ls_news *news, ls_inquiry *asked, int n,
                   int64_t timeout_ns);
 
