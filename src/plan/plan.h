@@ -214,7 +214,7 @@ ls_bucket ls_plan_normed(const ls_plan *, int bucket, int worker);
 /* The part of a bucket that a worker updates: its shard, or all if moments are not sharded. */
 ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
 
-/* Floats of each bucket but the last: as many blocks as fit into bucket_nbytes, but at least one. */
+/* Floats of each bucket but the last: as many blocks as fit into bucket_nbytes, at least one. */
 size_t ls_plan_bucket_floats(const ls_plan_config *);
 
 /* The buckets that have parameters of a layer, in ascending order; returns their number. */

@@ -94,7 +94,9 @@ static ls_status check_workers(audit *a, const ls_json *line, int64_t step) {
     int64_t view = 0, workers = 0, most = a->config->train.virtual_workers;
     if (!number(line, "view", &view) || !number(line, "workers", &workers))
         return FAULT(a, "step %lld does not name its view and number of workers", (long long)step);
-    if (view < 1) return FAULT(a, "step %lld is of view %lld", (long long)step, (long long)view);
+    if (view < 1)
+        return FAULT(a, "step %lld has view %lld; views are numbered from 1", (long long)step,
+                     (long long)view);
     if (workers < 1 || workers > most)
         return FAULT(a, "step %lld was made by %lld workers; this run can have 1 to %lld",
                      (long long)step, (long long)workers, (long long)most);

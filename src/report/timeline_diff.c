@@ -119,7 +119,7 @@ static void print_parts(const ls_timeline *a, const ls_timeline *b, ls_buf *out)
         }
     }
     qsort(parts, n, sizeof *parts, by_difference);
-    ls_buf_printf(out, "\nwhere they part most, ms       %11s %12s %12s\n", "A", "B", "B - A");
+    ls_buf_printf(out, "\nlargest differences, ms        %11s %12s %12s\n", "A", "B", "B - A");
     for (size_t i = 0; i < n && i < MOST_PARTS; i++)
         print_row(out, parts[i].name, parts[i].ms[0] * 1e6, parts[i].ms[1] * 1e6);
     free(parts);

@@ -3,8 +3,9 @@
 
 #include "cli/program.h"
 
-#define SLOWER "--set optim.lr=1e-4 --set optim.min_lr=1e-5 --set optim.warmup=1 "
-#define TUNE   "--set train.from=@/base --set train.steps=6 --set train.eval_every=1 " SLOWER SMALLER
+#define TUNE                                                                                       \
+    "--set train.from=@/base --set train.steps=6 --set train.eval_every=1 --set optim.lr=1e-4 "    \
+    "--set optim.min_lr=1e-5 --set optim.warmup=1 " SMALLER
 
 static void test_base(void **state) {
     (void)state;

@@ -188,7 +188,7 @@ static void test_diff(void **state) {
     expect("train configs/tiny.yaml -n 2 -o @/b --set optim.warmup=0 --set train.steps=3 --trace "
            "@/b.json",
            0, NULL);
-    expect("plan --diff @/a.json @/a.json", 0, "where they part");
+    expect("plan --diff @/a.json @/a.json", 0, "largest differences, ms");
     expect("plan --diff @/a.json @/b.json", 0, "the plans differ");
     expect("plan --diff @/a.json @/b.json", 0, "exposed");
     expect("plan --diff @/a.json", 2, "--diff compares two timelines");
