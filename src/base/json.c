@@ -86,6 +86,18 @@ void ls_json_set(ls_json *o, const char *key, ls_json *value) {
     if (json_object_set_new(in(o), key, in(value)) != 0) abort();
 }
 
+void ls_json_set_integer(ls_json *object, const char *key, int64_t value) {
+    ls_json_set(object, key, ls_json_new_integer(value));
+}
+
+void ls_json_set_number(ls_json *object, const char *key, double value) {
+    ls_json_set(object, key, ls_json_new_number(value));
+}
+
+void ls_json_set_text(ls_json *object, const char *key, const char *value) {
+    ls_json_set(object, key, ls_json_new_text(value));
+}
+
 void ls_json_push(ls_json *a, ls_json *value) {
     if (json_array_append_new(in(a), in(value)) != 0) abort();
 }

@@ -44,6 +44,10 @@ ls_json *ls_json_new_number(double); /* NaN and infinities become null */
 ls_json *ls_json_new_bool(bool);
 ls_json *ls_json_new_null(void);
 void ls_json_set(ls_json *object, const char *key, ls_json *value);
+/* The same with a new integer, number or text. */
+void ls_json_set_integer(ls_json *object, const char *key, int64_t value);
+void ls_json_set_number(ls_json *object, const char *key, double value);
+void ls_json_set_text(ls_json *object, const char *key, const char *value);
 void ls_json_push(ls_json *array, ls_json *value);
 
 /* Appends the text: `indent` spaces a level, or 0 for one line. No line break at the end. */

@@ -359,20 +359,20 @@ static void print_table(const comparison *c) {
 static ls_json *json_of(const measured *m, const measured *ours, int size) {
     ls_json *j = ls_json_new_object();
     double s = median_s(m, size);
-    ls_json_set(j, "system", ls_json_new_text(m->name));
+    ls_json_set_text(j, "system", m->name);
     if (m->failed) {
-        ls_json_set(j, "failed", ls_json_new_text(m->why));
+        ls_json_set_text(j, "failed", m->why);
         return j;
     }
-    ls_json_set(j, "version", ls_json_new_text(m->version));
-    ls_json_set(j, "variant", ls_json_new_text(m->variant[size]));
+    ls_json_set_text(j, "version", m->version);
+    ls_json_set_text(j, "variant", m->variant[size]);
     ls_json_set(j, "median_s", s > 0 ? ls_json_new_number(s) : ls_json_new_null());
     ls_json_set(j, "algbw", s > 0 ? ls_json_new_number(algbw(m, size)) : ls_json_new_null());
     if (m != ours)
         ls_json_set(j, "x",
                     s > 0 ? ls_json_new_number(median_s(ours, size) / s) : ls_json_new_null());
-    ls_json_set(j, "passes", ls_json_new_integer(m->npasses[size]));
-    ls_json_set(j, "wrong", ls_json_new_number(m->wrong));
+    ls_json_set_integer(j, "passes", m->npasses[size]);
+    ls_json_set_number(j, "wrong", m->wrong);
     return j;
 }
 
@@ -381,15 +381,14 @@ static void print_json(const comparison *c, int size) {
     const bench_request *q = &c->o->request;
     const measured *ours = &c->systems[0];
     ls_json *j = ls_json_new_object(), *peers = ls_json_new_array();
-    ls_json_set(j, "op", ls_json_new_text(bench_op_names[q->op]));
-    ls_json_set(j, "dtype", ls_json_new_text(bench_dtype_names[q->dtype]));
-    ls_json_set(j, "redop",
-                ls_json_new_text(bench_reduces(q->op) ? bench_redop_names[q->redop] : "none"));
-    ls_json_set(j, "workers", ls_json_new_integer(c->o->workers));
-    ls_json_set(j, "place", ls_json_new_text(place_of(q->op)));
-    ls_json_set(j, "asked", ls_json_new_integer((int64_t)q->sizes[size]));
-    ls_json_set(j, "nbytes", ls_json_new_integer((int64_t)ours->nbytes[size]));
-    ls_json_set(j, "rounds", ls_json_new_integer(c->rounds));
+    ls_json_set_text(j, "op", bench_op_names[q->op]);
+    ls_json_set_text(j, "dtype", bench_dtype_names[q->dtype]);
+    ls_json_set_text(j, "redop", bench_reduces(q->op) ? bench_redop_names[q->redop] : "none");
+    ls_json_set_integer(j, "workers", c->o->workers);
+    ls_json_set_text(j, "place", place_of(q->op));
+    ls_json_set_integer(j, "asked", (int64_t)q->sizes[size]);
+    ls_json_set_integer(j, "nbytes", (int64_t)ours->nbytes[size]);
+    ls_json_set_integer(j, "rounds", c->rounds);
     ls_json_set(j, "ours", json_of(ours, ours, size));
     for (int i = 1; i < c->nsystems; i++) ls_json_push(peers, json_of(&c->systems[i], ours, size));
     ls_json_set(j, "peers", peers);

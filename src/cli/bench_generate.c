@@ -166,20 +166,20 @@ static void print(const bench *b, const figures *f) {
 /* One JSON object. */
 static void print_json(const bench *b, const figures *f) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "system", ls_json_new_text("lockstep"));
-    ls_json_set(o, "version", ls_json_new_text(LS_VERSION));
-    ls_json_set(o, "parameters", ls_json_new_integer((int64_t)b->model.count));
-    ls_json_set(o, "dtype", ls_json_new_text(ls_dtype_name(b->type)));
-    ls_json_set(o, "threads", ls_json_new_integer(b->compute.nthreads));
-    ls_json_set(o, "tokens", ls_json_new_integer(b->o->ntokens));
-    ls_json_set(o, "prompt_seconds", ls_json_new_number(f->prompt_s));
-    ls_json_set(o, "token_seconds", ls_json_new_number(f->token_s));
-    ls_json_set(o, "decode_seconds", ls_json_new_number(f->decode_s));
-    ls_json_set(o, "tokens_per_s", ls_json_new_number(1 / f->token_s));
-    ls_json_set(o, "weights_nbytes", ls_json_new_integer((int64_t)f->weights_nbytes));
-    ls_json_set(o, "cache_nbytes", ls_json_new_integer((int64_t)f->cache_nbytes));
-    ls_json_set(o, "read_bytes_per_s", ls_json_new_number(read_by_token(f)));
-    ls_json_set(o, "memory_bytes_per_s", ls_json_new_number(f->read_per_s));
+    ls_json_set_text(o, "system", "lockstep");
+    ls_json_set_text(o, "version", LS_VERSION);
+    ls_json_set_integer(o, "parameters", (int64_t)b->model.count);
+    ls_json_set_text(o, "dtype", ls_dtype_name(b->type));
+    ls_json_set_integer(o, "threads", b->compute.nthreads);
+    ls_json_set_integer(o, "tokens", b->o->ntokens);
+    ls_json_set_number(o, "prompt_seconds", f->prompt_s);
+    ls_json_set_number(o, "token_seconds", f->token_s);
+    ls_json_set_number(o, "decode_seconds", f->decode_s);
+    ls_json_set_number(o, "tokens_per_s", 1 / f->token_s);
+    ls_json_set_integer(o, "weights_nbytes", (int64_t)f->weights_nbytes);
+    ls_json_set_integer(o, "cache_nbytes", (int64_t)f->cache_nbytes);
+    ls_json_set_number(o, "read_bytes_per_s", read_by_token(f));
+    ls_json_set_number(o, "memory_bytes_per_s", f->read_per_s);
     ls_print_json(o);
     ls_json_free(o);
 }

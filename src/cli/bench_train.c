@@ -45,21 +45,21 @@ static ls_json *numbers(const double *x, int64_t n) {
 /* One JSON object. */
 static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "system", ls_json_new_text("lockstep"));
-    ls_json_set(o, "version", ls_json_new_text(LS_VERSION));
-    ls_json_set(o, "workers", ls_json_new_integer(b->nworkers));
-    ls_json_set(o, "threads", ls_json_new_integer(b->threads));
-    ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
-    ls_json_set(o, "context", ls_json_new_integer(c->model.context));
-    ls_json_set(o, "warmup", ls_json_new_integer(b->warmup));
+    ls_json_set_text(o, "system", "lockstep");
+    ls_json_set_text(o, "version", LS_VERSION);
+    ls_json_set_integer(o, "workers", b->nworkers);
+    ls_json_set_integer(o, "threads", b->threads);
+    ls_json_set_integer(o, "batch", c->train.batch);
+    ls_json_set_integer(o, "context", c->model.context);
+    ls_json_set_integer(o, "warmup", b->warmup);
     ls_json_set(o, "step_seconds", numbers(b->all_seconds, b->warmup + b->steps));
     ls_json_set(o, "losses", numbers(b->losses, b->warmup + b->steps));
-    ls_json_set(o, "tokens_per_s", ls_json_new_number(b->tokens_per_s));
-    ls_json_set(o, "flops_per_s", ls_json_new_number(b->flops_per_s));
-    ls_json_set(o, "peak_flops_per_s", ls_json_new_number(b->peak_flops_per_s));
-    ls_json_set(o, "planned_nbytes", ls_json_new_integer((int64_t)b->planned_nbytes));
-    ls_json_set(o, "peak_nbytes", ls_json_new_integer((int64_t)b->peak_nbytes));
-    ls_json_set(o, "sent_nbytes", ls_json_new_integer((int64_t)b->sent_nbytes));
+    ls_json_set_number(o, "tokens_per_s", b->tokens_per_s);
+    ls_json_set_number(o, "flops_per_s", b->flops_per_s);
+    ls_json_set_number(o, "peak_flops_per_s", b->peak_flops_per_s);
+    ls_json_set_integer(o, "planned_nbytes", (int64_t)b->planned_nbytes);
+    ls_json_set_integer(o, "peak_nbytes", (int64_t)b->peak_nbytes);
+    ls_json_set_integer(o, "sent_nbytes", (int64_t)b->sent_nbytes);
     ls_print_json(o);
     ls_json_free(o);
 }

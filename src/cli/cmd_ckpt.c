@@ -14,14 +14,10 @@
 
 enum { JSON };
 
-static void set_integer(ls_json *o, const char *key, int64_t value) {
-    ls_json_set(o, key, ls_json_new_integer(value));
-}
-
 static void set_hash(ls_json *o, const char *key, ls_hash hash) {
     char text[LS_HASH_TEXT];
     ls_hash_text(hash, text);
-    ls_json_set(o, key, ls_json_new_text(text));
+    ls_json_set_text(o, key, text);
 }
 
 static ls_status show(const char *path, bool json, ls_error *e) {
@@ -42,10 +38,10 @@ static ls_status show(const char *path, bool json, ls_error *e) {
 static void print_info(const char *path, const ls_checkpoint_info *i) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "checkpoint", ls_json_new_path(path));
-    set_integer(o, "step", i->step);
-    set_integer(o, "tensors", (int64_t)i->ntensors);
-    set_integer(o, "parameters", (int64_t)i->count);
-    set_integer(o, "bytes", (int64_t)i->nbytes);
+    ls_json_set_integer(o, "step", i->step);
+    ls_json_set_integer(o, "tensors", (int64_t)i->ntensors);
+    ls_json_set_integer(o, "parameters", (int64_t)i->count);
+    ls_json_set_integer(o, "bytes", (int64_t)i->nbytes);
     set_hash(o, "weights", i->weights);
     set_hash(o, "optimizer", i->optimizer);
     ls_print_json(o);
@@ -76,8 +72,8 @@ static void print_checkpoint(const char *run, int64_t step, bool json) {
     if (json) {
         ls_json *o = ls_json_new_object();
         ls_json_set(o, "checkpoint", ls_json_new_path(path));
-        set_integer(o, "step", step);
-        set_integer(o, "bytes", nbytes);
+        ls_json_set_integer(o, "step", step);
+        ls_json_set_integer(o, "bytes", nbytes);
         ls_print_json(o);
         ls_json_free(o);
     } else {
@@ -109,18 +105,18 @@ static void print_ledger(const char *run, const ls_ledger *l) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "run", ls_json_new_path(run));
     ls_json_set(o, "clean", ls_json_new_bool(l->missing == 0));
-    set_integer(o, "steps", l->steps);
-    set_integer(o, "missing", l->missing);
+    ls_json_set_integer(o, "steps", l->steps);
+    ls_json_set_integer(o, "missing", l->missing);
     if (l->missing) {
-        set_integer(o, "gap_from", l->gap_from);
-        set_integer(o, "gap_to", l->gap_to);
+        ls_json_set_integer(o, "gap_from", l->gap_from);
+        ls_json_set_integer(o, "gap_to", l->gap_to);
     }
-    set_integer(o, "min_workers", l->least_workers);
-    set_integer(o, "max_workers", l->most_workers);
-    set_integer(o, "view_changes", l->changes);
-    set_integer(o, "samples", l->nsamples);
-    set_integer(o, "epochs", l->epochs);
-    set_integer(o, "rest", l->rest);
+    ls_json_set_integer(o, "min_workers", l->least_workers);
+    ls_json_set_integer(o, "max_workers", l->most_workers);
+    ls_json_set_integer(o, "view_changes", l->changes);
+    ls_json_set_integer(o, "samples", l->nsamples);
+    ls_json_set_integer(o, "epochs", l->epochs);
+    ls_json_set_integer(o, "rest", l->rest);
     ls_print_json(o);
     ls_json_free(o);
 }

@@ -23,9 +23,9 @@ typedef struct measured {
 
 static void set_level(ls_json *o, const char *key, const ls_evaluation *v) {
     ls_json *level = ls_json_new_object();
-    ls_json_set(level, "loss", ls_json_new_number(v->loss));
-    ls_json_set(level, "perplexity", ls_json_new_number(exp(v->loss)));
-    ls_json_set(level, "bits_per_byte", ls_json_new_number(v->bits_per_byte));
+    ls_json_set_number(level, "loss", v->loss);
+    ls_json_set_number(level, "perplexity", exp(v->loss));
+    ls_json_set_number(level, "bits_per_byte", v->bits_per_byte);
     ls_json_set(o, key, level);
 }
 
@@ -33,7 +33,7 @@ static void print_json(const measured *m) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
     ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
-    ls_json_set(o, "tokens", ls_json_new_integer(m->tokens));
+    ls_json_set_integer(o, "tokens", m->tokens);
     set_level(o, "model", &m->model);
     if (!m->data) set_level(o, "bigram", &m->bigram);
     ls_print_json(o);

@@ -81,9 +81,9 @@ static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error 
     ls_buf after = {.data = text.data + n, .len = text.len - n};
     if (status == LS_OK) {
         ls_json *line = ls_json_new_object();
-        ls_json_set(line, "prompt", ls_json_new_text(s->prompt));
+        ls_json_set_text(line, "prompt", s->prompt);
         ls_json_set(line, "text", json_text(&after));
-        ls_json_set(line, "tokens", ls_json_new_integer(s->ntokens));
+        ls_json_set_integer(line, "tokens", s->ntokens);
         ls_print_json(line);
         ls_json_free(line);
         if (fflush(stdout) != 0 || ferror(stdout))

@@ -12,8 +12,8 @@ enum { JSON };
 static void print_json(const char *run, int from, int to) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "run", ls_json_new_path(run));
-    ls_json_set(o, "from", ls_json_new_integer(from));
-    ls_json_set(o, "to", ls_json_new_integer(to));
+    ls_json_set_integer(o, "from", from);
+    ls_json_set_integer(o, "to", to);
     ls_print_json(o);
     ls_json_free(o);
 }

@@ -5,14 +5,6 @@
 #include "train/layout.h"
 #include "train/run.h"
 
-static void set_integer(ls_json *o, const char *key, int64_t value) {
-    ls_json_set(o, key, ls_json_new_integer(value));
-}
-
-static void set_number(ls_json *o, const char *key, double value) {
-    ls_json_set(o, key, ls_json_new_number(value));
-}
-
 /* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     static const char *const keys[LS_NPURPOSES] = {[LS_MEM_PARAMS] = "parameters",
@@ -28,44 +20,44 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);
     ls_json *o = ls_json_new_object();
-    set_integer(o, "worker", m.worker);
-    for (int i = 0; i < LS_NPURPOSES; i++) set_integer(o, keys[i], (int64_t)m.nbytes[i]);
-    set_integer(o, "peak", (int64_t)m.peak);
-    set_integer(o, "file", (int64_t)m.file);
+    ls_json_set_integer(o, "worker", m.worker);
+    for (int i = 0; i < LS_NPURPOSES; i++) ls_json_set_integer(o, keys[i], (int64_t)m.nbytes[i]);
+    ls_json_set_integer(o, "peak", (int64_t)m.peak);
+    ls_json_set_integer(o, "file", (int64_t)m.file);
     bool copied = ls_run_can_survive(c);
-    set_integer(o, "checkpoint_copy",
-                copied ? (int64_t)(3 * sizeof(float) * p->c.model->nfloats) : 0);
+    ls_json_set_integer(o, "checkpoint_copy",
+                        copied ? (int64_t)(3 * sizeof(float) * p->c.model->nfloats) : 0);
     return o;
 }
 
 ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
-    set_integer(o, "parameters", (int64_t)p->c.model->count);
-    set_integer(o, "workers", p->c.nworkers);
-    set_integer(o, "virtual_workers", p->c.V);
-    set_integer(o, "buckets", p->nbuckets);
-    set_integer(o, "actions", p->nactions);
+    ls_json_set_integer(o, "parameters", (int64_t)p->c.model->count);
+    ls_json_set_integer(o, "workers", p->c.nworkers);
+    ls_json_set_integer(o, "virtual_workers", p->c.V);
+    ls_json_set_integer(o, "buckets", p->nbuckets);
+    ls_json_set_integer(o, "actions", p->nactions);
     ls_json_set(o, "memory", memory_json(c, p));
     return o;
 }
 
 ls_json *cli_forecast_json(const ls_forecast *f) {
     ls_json *o = ls_json_new_object(), *kinds = ls_json_new_object();
-    set_integer(o, "workers", f->nworkers);
-    set_integer(o, "hosts", f->nhosts);
-    set_integer(o, "zero", f->zero);
-    set_integer(o, "recompute", f->recompute);
-    set_number(o, "step_s", f->step_s);
-    set_number(o, "tokens_per_s", f->tokens_per_s);
-    set_number(o, "efficiency", f->efficiency);
-    set_number(o, "exposed_s", f->exposed_s);
-    set_number(o, "communication_s", f->comm_s);
-    set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
+    ls_json_set_integer(o, "workers", f->nworkers);
+    ls_json_set_integer(o, "hosts", f->nhosts);
+    ls_json_set_integer(o, "zero", f->zero);
+    ls_json_set_integer(o, "recompute", f->recompute);
+    ls_json_set_number(o, "step_s", f->step_s);
+    ls_json_set_number(o, "tokens_per_s", f->tokens_per_s);
+    ls_json_set_number(o, "efficiency", f->efficiency);
+    ls_json_set_number(o, "exposed_s", f->exposed_s);
+    ls_json_set_number(o, "communication_s", f->comm_s);
+    ls_json_set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
     ls_json_set(o, "fits", ls_json_new_bool(f->fits));
-    ls_json_set(o, "algorithm", ls_json_new_text(f->algorithm));
+    ls_json_set_text(o, "algorithm", f->algorithm);
     for (int k = 0; k < LS_NACTION_KINDS; k++)
         if (f->kinds_s[k] > 0)
-            set_number(kinds, ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
+            ls_json_set_number(kinds, ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
     ls_json_set(o, "kinds_s", kinds);
     return o;
 }
@@ -74,17 +66,17 @@ void cli_fits_json(const ls_fit *fits, int n, int workers) {
     for (int i = 0; i < n; i++) {
         const ls_fit *f = &fits[i];
         ls_json *o = ls_json_new_object();
-        set_integer(o, "workers", workers);
-        set_integer(o, "zero", f->zero);
-        set_integer(o, "recompute", f->recompute);
-        set_integer(o, "recompute_layers", f->recompute_layers);
-        set_integer(o, "micro_batch", f->micro_batch);
-        set_number(o, "bucket_mb", f->bucket_mb);
-        ls_json_set(o, "accumulate", ls_json_new_text(f->accumulate ? "early" : "late"));
-        ls_json_set(o, "optimizer_state", ls_json_new_text(f->state ? "file" : "memory"));
-        set_integer(o, "memory_bytes", (int64_t)f->nbytes);
-        set_number(o, "computing", f->compute);
-        set_number(o, "sent", f->sent);
+        ls_json_set_integer(o, "workers", workers);
+        ls_json_set_integer(o, "zero", f->zero);
+        ls_json_set_integer(o, "recompute", f->recompute);
+        ls_json_set_integer(o, "recompute_layers", f->recompute_layers);
+        ls_json_set_integer(o, "micro_batch", f->micro_batch);
+        ls_json_set_number(o, "bucket_mb", f->bucket_mb);
+        ls_json_set_text(o, "accumulate", f->accumulate ? "early" : "late");
+        ls_json_set_text(o, "optimizer_state", f->state ? "file" : "memory");
+        ls_json_set_integer(o, "memory_bytes", (int64_t)f->nbytes);
+        ls_json_set_number(o, "computing", f->compute);
+        ls_json_set_number(o, "sent", f->sent);
         ls_print_json(o);
         ls_json_free(o);
     }

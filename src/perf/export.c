@@ -54,11 +54,11 @@ static ls_status write_tokens(const ls_run *r, const ls_corpus *c, int64_t steps
 
 static ls_json *shape_of(const ls_config *c) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "layers", ls_json_new_integer(c->model.layers));
-    ls_json_set(o, "width", ls_json_new_integer(c->model.width));
-    ls_json_set(o, "heads", ls_json_new_integer(c->model.heads));
-    ls_json_set(o, "context", ls_json_new_integer(c->model.context));
-    ls_json_set(o, "vocab", ls_json_new_integer(c->model.vocab));
+    ls_json_set_integer(o, "layers", c->model.layers);
+    ls_json_set_integer(o, "width", c->model.width);
+    ls_json_set_integer(o, "heads", c->model.heads);
+    ls_json_set_integer(o, "context", c->model.context);
+    ls_json_set_integer(o, "vocab", c->model.vocab);
     return o;
 }
 
@@ -73,14 +73,14 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
     ls_json_set(o, "model", shape_of(c));
-    ls_json_set(o, "batch", ls_json_new_integer(c->train.batch));
-    ls_json_set(o, "steps", ls_json_new_integer(steps));
+    ls_json_set_integer(o, "batch", c->train.batch);
+    ls_json_set_integer(o, "steps", steps);
     ls_json_set(o, "lr", rates);
-    ls_json_set(o, "beta1", ls_json_new_number(c->optim.beta1));
-    ls_json_set(o, "beta2", ls_json_new_number(c->optim.beta2));
-    ls_json_set(o, "eps", ls_json_new_number(c->optim.eps));
-    ls_json_set(o, "weight_decay", ls_json_new_number(c->optim.weight_decay));
-    ls_json_set(o, "clip", ls_json_new_number(c->optim.clip));
+    ls_json_set_number(o, "beta1", c->optim.beta1);
+    ls_json_set_number(o, "beta2", c->optim.beta2);
+    ls_json_set_number(o, "eps", c->optim.eps);
+    ls_json_set_number(o, "weight_decay", c->optim.weight_decay);
+    ls_json_set_number(o, "clip", c->optim.clip);
     ls_json_set(o, "decay", decay);
     ls_buf text = {0};
     ls_json_write(o, 1, &text);
