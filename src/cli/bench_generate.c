@@ -151,8 +151,8 @@ static void print(const bench *b, const figures *f) {
     double speed = read_by_token(f);
     ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %d\n",
              b->model.count, ls_dtype_name(b->type), b->compute.nthreads,
-             b->compute.nthreads == 1 ? "" : "s", (long long)b->o->ntokens,
-             ls_plural(b->o->ntokens), (int)(PROMPT < b->context ? PROMPT : b->context));
+             ls_plural(b->compute.nthreads), (long long)b->o->ntokens, ls_plural(b->o->ntokens),
+             (int)(PROMPT < b->context ? PROMPT : b->context));
     ls_print("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
     ls_print("  token            %10.3f ms (median), including %.3f ms for sampling\n",
              f->token_s * 1e3, (f->token_s - f->decode_s) * 1e3);
@@ -187,9 +187,7 @@ static void print_json(const bench *b, const figures *f) {
 int cli_bench_generate_run(const cli_bench_generate *o) {
     bench b = {.o = o};
     ls_error e = {0};
-    ls_status s = ls_config_read(o->config, &b.config, &e);
-    for (int i = 0; s == LS_OK && i < o->nset; i++) s = ls_config_set(&b.config, o->set[i], &e);
-    if (s == LS_OK) s = ls_config_check(&b.config, o->config, &e);
+    ls_status s = ls_config_load(o->config, o->set, o->nset, &b.config, &e);
     if (s == LS_OK) s = open_bench(&b, &e);
     if (s == LS_OK) {
         figures f = measure(&b);

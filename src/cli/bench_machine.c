@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "perf/calibrate.h"
@@ -15,7 +16,7 @@ static void print(const ls_machine *m) {
     const ls_speed *large = &p->points[p->n[0] * p->n[1] * p->n[2] - 1];
     const ls_speed *stream = &a->points[a->n[0] - 1];
     ls_print("%s, %d core%s; speeds of one core, alone and while all compute:\n", m->name, m->cores,
-             m->cores == 1 ? "" : "s");
+             ls_plural(m->cores));
     ls_print("  matrix products  %8.1f %8.1f GFLOP/s\n", large->alone / 1e9, large->busy / 1e9);
     ls_print("  AdamW            %8.2f %8.2f G parameters/s\n", stream->alone / 1e9,
              stream->busy / 1e9);

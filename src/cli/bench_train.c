@@ -13,7 +13,7 @@
 
 static void print(const ls_config *c, const ls_bench_train *b) {
     ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld step%s after %lld\n",
-             b->nworkers, b->nworkers == 1 ? "" : "s", b->threads, b->threads == 1 ? "" : "s",
+             b->nworkers, ls_plural(b->nworkers), b->threads, ls_plural(b->threads),
              (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
              ls_plural(b->steps), (long long)b->warmup);
     ls_print("  step             %10.4f s (median)\n", b->step_seconds);
@@ -72,9 +72,7 @@ int cli_bench_train_run(const cli_bench_train *o) {
                                 .steps = o->steps,
                                 .trace = {.path = o->trace},
                                 .export_dir = o->export_dir};
-    ls_status s = ls_config_read(o->config, &c, &e);
-    for (int i = 0; s == LS_OK && i < o->nset; i++) s = ls_config_set(&c, o->set[i], &e);
-    if (s == LS_OK) s = ls_config_check(&c, o->config, &e);
+    ls_status s = ls_config_load(o->config, o->set, o->nset, &c, &e);
     if (s == LS_OK) s = ls_bench_train_run(&c, &q, o->json ? print_json : print, &e);
     if (s != LS_OK) return cli_fail(&e);
     return 0;

@@ -17,7 +17,7 @@ typedef struct measured {
     const char *checkpoint;
     const char *data; /* a file; NULL: the validation part of the run's text */
     int64_t tokens;
-    size_t of; /* tokens of the file */
+    size_t file_tokens; /* tokens of that file */
     ls_evaluation model, bigram;
 } measured;
 
@@ -52,7 +52,7 @@ static void print(const measured *m, bool json) {
     }
     if (m->data)
         ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
-                 (long long)m->tokens, m->of);
+                 (long long)m->tokens, m->file_tokens);
     else
         ls_print("%s: %lld tokens of the validation part\n", m->checkpoint, (long long)m->tokens);
     print_level("model", &m->model);
@@ -89,7 +89,7 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
     if (s == LS_OK) {
-        measured m = {.checkpoint = t->path, .data = path, .of = tokens.n, .model = v};
+        measured m = {.checkpoint = t->path, .data = path, .file_tokens = tokens.n, .model = v};
         m.tokens = (int64_t)v.nsamples * t->config.model.context;
         print(&m, json);
     }

@@ -33,10 +33,7 @@ enum {
 };
 
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
-    LS_TRY(ls_config_read(a->words[0], c, e));
-    for (int i = 0; i < a->options[SET].n; i++)
-        LS_TRY(ls_config_set(c, a->options[SET].values[i], e));
-    return ls_config_check(c, a->words[0], e);
+    return ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e);
 }
 
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {

@@ -69,6 +69,13 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     return LS_OK;
 }
 
+ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
+                         ls_error *e) {
+    LS_TRY(ls_config_read(path, c_p, e));
+    for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c_p, sets[i], e));
+    return ls_config_check(c_p, path, e);
+}
+
 /* ---- between hosts that train together ---- */
 
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */

@@ -8,6 +8,10 @@
  * `where` names the config's source in messages. */
 ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 
+/* Reads the file `path`, sets the keys of sets [nsets], each "KEY=VALUE", and checks the result. */
+ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
+                         ls_error *);
+
 /* Appends the settings that must match on hosts that train together: a line with name and value
  * for each key, except keys that concern one host alone. */
 void ls_config_must_match(const ls_config *, ls_buf *);

@@ -18,9 +18,7 @@
 
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
     if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
-    LS_TRY(ls_config_read(o->config, &r->config, e));
-    for (int i = 0; i < o->nsets; i++) LS_TRY(ls_config_set(&r->config, o->sets[i], e));
-    LS_TRY(ls_config_check(&r->config, o->config, e));
+    LS_TRY(ls_config_load(o->config, o->sets, o->nsets, &r->config, e));
     LS_TRY(ls_origin_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
