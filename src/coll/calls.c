@@ -67,7 +67,7 @@ static ls_status check_buffer(const char *name, const char *what, const void *p,
     return LS_OK;
 }
 
-/* Moves what this worker gives to its own block of out, which is then in place there. */
+/* Moves this worker's input to its own block of out, so that the call is in place. */
 static void lay_in(asked *a, size_t own_block) {
     size_t size = ls_dtype_size(a->call.dtype);
     unsigned char *own = (unsigned char *)a->out + own_block * size;
@@ -76,7 +76,7 @@ static void lay_in(asked *a, size_t own_block) {
     a->place = (ls_in_place){LS_IN_IN_OUT, own_block};
 }
 
-/* The result is made in this worker's own block of in, and moved to out at the end. */
+/* Has the result computed in this worker's own block of in, and moved to out at the end. */
 static void lay_out(asked *a, size_t own_block) {
     size_t size = ls_dtype_size(a->call.dtype);
     unsigned char *own = (unsigned char *)(uintptr_t)a->in + own_block * size;
@@ -85,8 +85,8 @@ static void lay_out(asked *a, size_t own_block) {
     a->place = (ls_in_place){LS_OUT_IN_IN, own_block};
 }
 
-/* Where in and out overlap. What is allowed must not depend on the worker's rank: a worker would
- * wait for ever in a call that another refuses. */
+/* Allows or refuses an overlap of in and out. The answer must not depend on the worker's rank: else
+ * a worker would wait for ever in a call that another one refuses. */
 static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
     size_t size = ls_dtype_size(a->call.dtype);
     const unsigned char *in = a->in, *out = a->out;
@@ -144,7 +144,8 @@ static size_t size_up_pairs(const ls_group *g, asked *a) {
     return c->what == LS_CALL_SCATTER_V ? own_in : own_out;
 }
 
-/* Elements of in and out at this worker; where its own block begins in the larger. */
+/* Fills in the elements of in and out at this worker; returns where its own block begins in the
+ * larger of the two. */
 static size_t size_up(const ls_group *g, asked *a) {
     const ls_call *c = &a->call;
     size_t n = (size_t)g->size, r = (size_t)g->rank;
@@ -195,7 +196,8 @@ static ls_status check_counts(const ls_group *g, const ls_call *c, ls_error *e) 
                    name, g->rank, out, in);
 }
 
-/* Bad arguments are refused here and nowhere else: outputs are untouched, the group goes on. */
+/* Bad arguments are refused here and nowhere else: outputs are untouched, the group stays usable.
+ */
 static ls_status check(ls_group *g, asked *a, ls_error *e) {
     const ls_call *c = &a->call;
     const char *name = ls_collective_name(c->what);
@@ -442,7 +444,7 @@ ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, 
     return ls_all_to_all_v_start(g, in, in_counts, out, out_counts, dtype, NULL, e);
 }
 
-/* The root's counts; elsewhere they are not looked at. */
+/* counts at the root; NULL elsewhere, where they are ignored. */
 static const size_t *at_root(const ls_group *g, int root, const size_t *counts) {
     return g && g->rank == root ? counts : NULL;
 }

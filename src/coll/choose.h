@@ -14,7 +14,7 @@ const ls_algorithm *ls_choose(const ls_call *, int n, const ls_link *);
 const ls_algorithm *ls_choose_among(const ls_algorithm *const *all, const ls_call *,
                                     const ls_hosts *);
 
-/* Why `chosen` (NULL: the cheapest): what it costs, and the others. Cut to nbytes. */
+/* Explains `chosen` (NULL: the cheapest): its cost, and those of the others. Cut to nbytes. */
 void ls_choose_explain(const ls_algorithm *chosen, const ls_call *, int n, const ls_link *,
                        char *text, size_t nbytes);
 

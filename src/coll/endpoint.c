@@ -88,7 +88,7 @@ static ls_status open_processes(const ls_environment *env, const char *fd, const
     long number = strtol(fd, &end, 10);
     ls_status s = *fd && !*end && number >= 0 && number < 1 << 20
                       ? ls_commons_join((int)number, env->rank, c, e)
-                      : ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM: '%.40s' is no descriptor", fd);
+                      : ls_fail(e, LS_EINVAL, "LOCKSTEP_SHM: '%.40s' is not a file descriptor", fd);
     if (s == LS_OK && c->joined_before)
         s = ls_fail(e, LS_EINVAL,
                     "worker %d has opened its group already; for another one, use "
@@ -115,7 +115,7 @@ static int listening_fd(void) {
     return text ? atoi(text) : -1;
 }
 
-/* Numbers for hosts, in the order of their first workers. */
+/* Gives each host the rank of its first worker as its number. */
 static void number_hosts(ls_endpoint *p, const ls_roster *r) {
     for (int i = 0; i < p->size; i++) {
         p->hosts[i] = i;
@@ -130,7 +130,7 @@ static int workers_here(const ls_endpoint *p) {
     return n;
 }
 
-/* Workers of one host share memory. If that is all of them, their messages go through it, too. */
+/* Workers of one host share memory. If all workers do, their messages go through it, too. */
 static ls_status share_memory(ls_endpoint *p, const ls_group_options *o, double timeout_s,
                               ls_error *e) {
     p->patience = ls_patience_for(workers_here(p), ls_cores_among(workers_here(p)));
@@ -151,7 +151,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     bool keyed = false;
     if (!env->host[0])
         return ls_fail(e, LS_EINVAL,
-                       "%s says nothing of worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
+                       "%s does not give worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
                        "MASTER_ADDR and MASTER_PORT, the same on all workers",
                        ls_launcher_name(env->launcher));
     LS_TRY(ls_key_require(o && o->insecure, &key, &keyed, e));
@@ -195,7 +195,7 @@ static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, 
     return s;
 }
 
-/* Where messages leave the shared memory. */
+/* Measures or reads the links, if messages leave the shared memory. */
 static ls_status agree_on_links(ls_endpoint *p, const ls_group_options *o, ls_error *e) {
     ls_link_plan plan = {.path = o && o->links ? o->links : getenv("LOCKSTEP_LINKS"),
                          .hosts = p->hosts,
@@ -236,8 +236,8 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         s = ls_neighbours_watch(p, (int64_t)(timeout_of(o) * 1e9), e);
     if (s == LS_OK && !any && shm && !p->met_over)
         s = ls_fail(e, LS_EINVAL,
-                    "transport shm: not all workers are on one host, or its kernel keeps them "
-                    "apart; use tcp");
+                    "transport shm: not all workers are on one host, or its kernel does not let "
+                    "them share memory; use tcp");
     if (s == LS_OK) s = agree_on_links(p, o, e);
     if (s == LS_OK)
         *p_p = p;

@@ -28,18 +28,19 @@ typedef struct ls_endpoint {
     int *local;             /* [size] its rank in my commons, or -1 */
     ls_patience patience;
     ls_link link;    /* of `net`; the same at all workers */
-    bool link_given; /* it is from worker 0's file */
+    bool link_given; /* `link` is from worker 0's file */
     const ls_kernels *k;
     pthread_mutex_t lock;
     uint64_t taken;            /* numbers of groups: bit i, LS_COMMONS_GROUPS of them */
     atomic_int users;          /* groups */
     struct ls_request *flying; /* flights and messages, of all groups */
-    atomic_int nflying;        /* how many: to be looked at without the lock */
+    atomic_int nflying;        /* their number, which is read without the lock */
     pthread_mutex_t groups_lock;
     struct ls_group *groups; /* all that use it, linked by `sibling` */
 } ls_endpoint;
 
-/* What the environment says: forked by `lockstep run`, or alone. */
+/* Opens the endpoint that the environment describes: started by `lockstep run` or another launcher,
+ * or alone. */
 ls_status ls_endpoint_open(const ls_group_options *, ls_endpoint **p_p, ls_error *);
 /* One for each thread. */
 ls_status ls_endpoint_open_threads(int n, const ls_group_options *, ls_endpoint **ends, ls_error *);

@@ -65,7 +65,7 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
     return LS_OK;
 }
 
-/* The place of an algorithm among all, behind the other two ways. */
+/* A number for each route: first the two ways without an algorithm, then the algorithms. */
 static unsigned number_of(const ls_route *c) {
     unsigned i = 0;
     while (c->algorithm && ls_algorithms[i] != c->algorithm) i++;

@@ -68,7 +68,7 @@ static ls_status step_done(ls_flight *f, int i, ls_error *e) {
 
 ls_status ls_flight_start(ls_flight *f, const ls_flight_call *c, ls_error *e) {
     const ls_program *s = f->program;
-    /* IN is only read, unless it is the outer one of an in-place call. */
+    /* IN is only read, unless OUT lies in it. */
     f->buffers[LS_IN] = (unsigned char *)(uintptr_t)c->in;
     f->buffers[LS_OUT] = c->out;
     f->buffers[LS_TEMP] = f->temp;

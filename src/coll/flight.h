@@ -13,7 +13,7 @@
 
 /* One run of a program. */
 typedef struct ls_flight_call {
-    const void *in; /* the caller's buffers, as the program was made for */
+    const void *in; /* the caller's buffers, placed as the program expects */
     void *out;
     uint16_t group;
     uint32_t number;
@@ -35,7 +35,7 @@ typedef struct ls_flight {
     ls_message *messages; /* [nsteps] */
     void *temp, *wide;    /* the flight's own memory */
     void *owner;          /* of its messages: the caller's own */
-    ls_miscount miscount; /* of the counted message that ended it; its call is not filled in */
+    ls_miscount miscount; /* of the counted message that ended it; number and what are not set */
 } ls_flight;
 
 /* Room for any run of this program. */
@@ -45,13 +45,13 @@ void ls_flight_free(ls_flight *);
 
 /* Posts what can be posted. */
 ls_status ls_flight_start(ls_flight *, const ls_flight_call *, ls_error *);
-/* Does one computation, if there is one to do. */
+/* Does one computation, if one is ready. */
 ls_status ls_flight_work(ls_flight *, bool *did_p, ls_error *);
 /* A message of this flight is done. LS_EDISAGREE: the sender was in another call, or
  * (miscount.found) counts differ. */
 ls_status ls_flight_done(ls_flight *, const ls_message *, ls_error *);
 
-/* Has step i, a message, been posted and is not done? */
+/* Is step i, a message, posted and not done? */
 bool ls_flight_waits(const ls_flight *, int i);
 
 static inline bool ls_flight_finished(const ls_flight *f) { return f->left == 0; }

@@ -17,12 +17,12 @@ static int64_t limit_ns(double seconds, double usual) {
     return s > 9e9 ? -1 : (int64_t)(s * 1e9);
 }
 
-/* In a group of one every name is accepted. */
+/* A group of one accepts `shared` and `native`, too. */
 static ls_status force(ls_group *g, const char *name, ls_error *e) {
     const ls_net *net = g->end->net;
     bool shared = strcmp(name, "shared") == 0, native = strcmp(name, "native") == 0;
     if (strcmp(name, "auto") == 0) return LS_OK;
-    if (shared && (g->shared || g->size == 1)) return LS_OK; /* as if none were forced */
+    if (shared && (g->shared || g->size == 1)) return LS_OK; /* nothing is forced */
     if (shared)
         return ls_fail(e, LS_EINVAL,
                        "algorithm shared: not all workers share memory over transport %s; use shm",
@@ -72,9 +72,9 @@ static void unlink_group(ls_endpoint *p, ls_group *g) {
     pthread_mutex_unlock(&p->groups_lock);
 }
 
-enum { REQUESTS = 16 }; /* of a chunk of their memory */
+enum { REQUESTS = 16 }; /* in a chunk of their slab */
 
-/* m->ranks are those of the endpoint; m->id is free at all members. */
+/* m->ranks are ranks of the endpoint; m->id is free at all members. */
 static ls_status open_group(ls_endpoint *p, const ls_shared_members *m, ls_group **g_p,
                             ls_error *e) {
     ls_group *g = LS_NEW(ls_group);
@@ -145,7 +145,7 @@ void ls_group_close(ls_group *g) {
     if (last) ls_endpoint_close(p);
 }
 
-/* The group of all of an endpoint; closes the endpoint where it fails. */
+/* Opens the group of all workers of an endpoint; closes the endpoint on failure. */
 static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **g_p, ls_error *e) {
     int *ranks = LS_NEW_ARRAY(int, (size_t)p->size);
     for (int i = 0; i < p->size; i++) ranks[i] = i;
@@ -167,7 +167,7 @@ ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) 
     ls_group *g = NULL;
     ls_error own;
     if (!e) e = &own;
-    if (!g_p) return ls_fail(e, LS_EINVAL, "group_open: nowhere to put the group");
+    if (!g_p) return ls_fail(e, LS_EINVAL, "group_open: g_p is NULL");
     LS_TRY(ls_endpoint_open(o, &p, e));
     LS_TRY(open_all(p, o, &g, e));
     *g_p = g;
@@ -177,7 +177,7 @@ ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) 
 ls_status ls_group_open_threads(int n, const ls_group_options *o, ls_group **groups, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
-    if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: nowhere to put the groups");
+    if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: groups is NULL");
     if (n < 1) return ls_fail(e, LS_EINVAL, "group_open_threads: %d threads; at least 1", n);
     ls_endpoint **ends = LS_NEW_ARRAY(ls_endpoint *, (size_t)n);
     ls_status s = ls_endpoint_open_threads(n, o, ends, e);
@@ -214,7 +214,7 @@ static int my_members(const ls_group *g, member *all) {
     return n;
 }
 
-/* The same at all members, and another one for each group that has had the number. */
+/* The same at all members; differs between the groups that have had the same number. */
 static uint32_t identity_of(const ls_group *g, int64_t colour) {
     uint64_t x = ((uint64_t)g->identity << 32 | g->calls) * 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 29 ^ (uint64_t)colour) * 0x94d049bb133111ebu;
@@ -241,7 +241,7 @@ static void release_number(ls_endpoint *p, int id) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Did all members open what they had to? All pages of the new groups are ready then. */
+/* Have all members opened their new groups? Then all pages of these are ready. */
 static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
     int32_t ok = mine == LS_OK;
     ls_error other = {0};
@@ -255,9 +255,9 @@ static ls_status all_opened(ls_group *g, ls_status mine, ls_error *e) {
     return ls_fail(e, LS_ENOMEM, "group_split: another worker could not open its group");
 }
 
-/* A number that is free at all members of g, and reserved at this worker. Another thread may open a
- * group of this endpoint at the same time: then all try again. Groups begin to look at different
- * places, so that two don't chase each other. all [g->size]: each member's colour and key. */
+/* Reserves a group number that is free at all members of g. Another thread may open a group of this
+ * endpoint at the same time: then all try again. Groups begin their search at different numbers, so
+ * that two don't collide again and again. all [g->size]: each member's colour and key. */
 static ls_status reserve_number(ls_group *g, int colour, int key, member *all, int *id_p,
                                 ls_error *e) {
     ls_endpoint *p = g->end;
@@ -321,7 +321,7 @@ static ls_status split(ls_group *g, int colour, int key, ls_group **g_p, ls_erro
 static ls_status split_as(ls_call_form form, ls_group *g, int colour, int key, ls_group **g_p,
                           ls_error *e) {
     if (!g || !g_p)
-        return ls_fail(e, LS_EINVAL, "%s: no group, or nowhere to put the new one",
+        return ls_fail(e, LS_EINVAL, "%s: the group or g_p is NULL",
                        form == LS_FORM_SPLIT ? "group_split" : "group_dup");
     ls_error own;
     if (!e) e = &own;
@@ -353,8 +353,8 @@ ls_group *ls_group_at(ls_group *g, const char *file, int line) {
 
 void ls_group_mark_next(ls_group *g, ls_call_mark mark) { g->mark = mark; }
 
-/* Zeros, as free() takes them. Whole pages of a large block are given back to the system, which
- * makes zeros of them as they are touched. */
+/* Zeroed memory that free() accepts. Whole pages of a large block are given back to the system,
+ * which zeroes them when they are touched. */
 static void *alloc_own(size_t nbytes) {
     const uintptr_t page = 4096;
     void *p = NULL;

@@ -11,15 +11,16 @@
 #include "base/mem.h"
 #include "net/tcp/watch.h"
 
-static_assert(sizeof(ls_history) <= LS_WATCH_NBYTES, "it is published");
+static_assert(sizeof(ls_history) <= LS_WATCH_NBYTES, "the watch publishes a whole history");
 
 static const int64_t CHECK_NS = 20 * 1000 * 1000;
-/* Others are asked for the first time after this time, then after twice as long, and so on. */
+/* Other workers are asked for the first time after this time, then after twice as long, and so
+ * on. */
 static const int64_t ASK_NS = 250 * 1000 * 1000;
-/* A message that a worker has sent has arrived after this time. */
+/* Messages are assumed to arrive within this time. */
 static const int64_t OUTRUN_NS = (int64_t)3 * 1000 * 1000 * 1000;
-/* Limits for all answers together. The last two are for reports and for what ends the group. An
- * answer takes a millisecond; the limits are for workers that are stopped, or on a very busy
+/* Time limits for all answers together. The last two are for reports and for what ends the group.
+ * An answer takes a millisecond; the limits matter for workers that are stopped, or on a very busy
  * machine. */
 static const int64_t ANSWER_NS = 200 * 1000 * 1000;
 static const int64_t REASON_NS = 1000 * 1000 * 1000, NOTIFY_NS = (int64_t)2000 * 1000 * 1000;
@@ -109,8 +110,8 @@ void ls_group_break_by(ls_group *g, int suspect, const ls_miscount *m, const ls_
     pthread_mutex_unlock(&g->lock);
 }
 
-/* What is known by now is not the reason. */
-static void give_reason(ls_group *g, const ls_error *e) {
+/* Replaces the error that broke the group by its reason, or breaks the group. */
+static void set_reason(ls_group *g, const ls_error *e) {
     pthread_mutex_lock(&g->lock);
     g->why = *e;
     atomic_store(&g->broken, (int)e->code);
@@ -123,10 +124,10 @@ typedef struct sight {
     int member, pid;
     bool awaited;      /* by a collective */
     bool here;         /* on this host */
-    const char *state; /* of its process, before it was asked; NULL: not known */
+    const char *state; /* of its process, before it was asked; NULL: unknown */
     ls_status status;  /* as of ls_inquiry */
     bool left;         /* it has closed its groups */
-    bool known;        /* its history is */
+    bool known;        /* its history is known */
     ls_history history;
     ls_news news;
 } sight;
@@ -164,7 +165,7 @@ static void read_last_words(const ls_group *g, ls_watch *w, sight *x) {
     x->left = x->known;
 }
 
-/* Asks the workers that may answer; a stopped one does not. */
+/* Asks the workers that can answer: those that are not stopped. */
 static void ask(const ls_group *g, ls_watch *w, sight *seen, int n, int64_t timeout_ns) {
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)n);
     int nasked = 0;
@@ -201,7 +202,7 @@ static const char *state_of(const sight *x) {
     return x->status == LS_OK ? "running" : x->status == LS_EPEER ? "gone" : "not answering";
 }
 
-/* Both ends see both histories: the same line at both. */
+/* Both ends see both histories, and report the same line. */
 static void disagree(ls_group *g, int other, const ls_record *mine, const ls_record *theirs) {
     char a[256], b[256];
     bool first = g->rank < other;
@@ -213,7 +214,7 @@ static void disagree(ls_group *g, int other, const ls_record *mine, const ls_rec
             ls_record_reads_as(mine, theirs)
                 ? "; the blocks' counts, or the algorithms that they force, differ"
                 : "");
-    give_reason(g, &e);
+    set_reason(g, &e);
     g->to_report = true;
 }
 
@@ -226,8 +227,8 @@ static bool contradicts(ls_group *g, int member, const ls_history *theirs) {
     return true;
 }
 
-/* Is a member done with call r, in which I wait for it, so long ago that it has forgotten which
- * call that was? */
+/* Has a member finished call r, in which this worker waits for it, so long ago that the member no
+ * longer remembers which call that was? */
 static bool has_outrun(ls_group *g, const ls_request *r, int member, const ls_history *theirs) {
     const ls_record *last = ls_history_call(theirs, theirs->calls - 1);
     bool is_done = theirs->done - r->number - 1 < UINT32_MAX / 2; /* numbers wrap around */
@@ -241,7 +242,7 @@ static bool has_outrun(ls_group *g, const ls_request *r, int member, const ls_hi
             "workers disagree: worker %d called %s, and waits in it for worker %d, which is done "
             "with another call %u and has called %s since",
             g->rank, mine, member, r->number, text);
-    give_reason(g, &e);
+    set_reason(g, &e);
     g->to_report = true;
     return true;
 }
@@ -257,7 +258,7 @@ static void put_member(char text[80], int member, const ls_history *h, uint32_t 
         snprintf(text, 80, "worker %d", member);
 }
 
-/* Both ends see both histories: the same line at both. */
+/* Both ends see both histories, and report the same line. */
 static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *from,
                           const ls_history *to) {
     char a[80], b[80];
@@ -269,12 +270,12 @@ static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *f
         "workers disagree in %s %s as call %u: %s sends %llu elements to %s, which expects %llu",
         ls_collective_name((ls_collective)(m->what % LS_NCALLS)), ls_dtype_name((ls_dtype)m->dtype),
         m->number, a, (unsigned long long)m->sent, b, (unsigned long long)m->expected);
-    give_reason(g, &e);
+    set_reason(g, &e);
     g->miscount = *m;
     g->to_report = true;
 }
 
-/* Where all share memory, with the places on the pages of both ends. */
+/* The same where all share memory: the pages of both ends have the places of the calls. */
 static void counts_on_pages_differ(ls_group *g, const ls_miscount *m) {
     sight from = read_page(g, m->from), to = read_page(g, m->to);
     counts_differ(g, m, &from.history, &to.history);
@@ -300,17 +301,17 @@ static bool miscounts(ls_group *g, const sight *x) {
     return true;
 }
 
-static void heed(ls_group *g, const ls_news *news) {
+static void adopt_news(ls_group *g, const ls_news *news) {
     ls_error e;
     ls_fail(&e, LS_EDISAGREE, "%s", news->text);
-    give_reason(g, &e);
+    set_reason(g, &e);
 }
 
 /* Does the sight explain why the group can't go on? */
 static bool explains(ls_group *g, const sight *x) {
     if (x->known && contradicts(g, x->member, &x->history)) return true;
     if (x->news.group != g->identity) return miscounts(g, x) || is_shown(g, x->member, &x->history);
-    heed(g, &x->news);
+    adopt_news(g, &x->news);
     return true;
 }
 
@@ -321,8 +322,8 @@ static sight *all_others(const ls_group *g) {
     return seen;
 }
 
-/* Do the last words of those that have left say why? */
-static bool heard_last_words(ls_group *g, ls_watch *w) {
+/* Do the last words of workers that have left give the reason? */
+static bool reason_in_last_words(ls_group *g, ls_watch *w) {
     unsigned n = ls_watch_nlast_words(w);
     bool found = false;
     if (g->shared || n == g->last_seen) return false;
@@ -335,28 +336,28 @@ static bool heard_last_words(ls_group *g, ls_watch *w) {
     return found;
 }
 
-/* Has another worker said why? */
-static bool heard(ls_group *g) {
+/* Has another worker sent the reason? */
+static bool reason_received(ls_group *g) {
     ls_watch *w = watch_of(g);
     ls_news news;
     if (!w) return false;
-    if (!ls_watch_find_news(w, g->id, g->identity, &news)) return heard_last_words(g, w);
-    heed(g, &news);
+    if (!ls_watch_find_news(w, g->id, g->identity, &news)) return reason_in_last_words(g, w);
+    adopt_news(g, &news);
     return true;
 }
 
 void ls_health_listen(ls_group *g) {
-    if (!g->broken) heard(g);
+    if (!g->broken) reason_received(g);
 }
 
 void ls_health_leave(ls_group *g) {
     ls_error e;
-    if (g->concluded || (g->suspect < 0 && (g->broken || !heard(g)))) return;
+    if (g->concluded || (g->suspect < 0 && (g->broken || !reason_received(g)))) return;
     ls_group_error(g, &e);
     ls_log("worker %d closes a group that is broken: %s", g->rank, e.msg);
 }
 
-/* A member that nobody answers for has left, or is lost. What it has sent before may still have to
+/* A member for which no process answers has left, or is lost. What it sent before may still have to
  * be read. */
 static bool await_last_words(ls_group *g, sight *x) {
     enum { LOOKS = 3 };
@@ -371,7 +372,8 @@ static bool await_last_words(ls_group *g, sight *x) {
 
 static void find_awaited(ls_group *, const ls_request *, bool *is);
 
-/* Has one that I wait for, and that is gone, outrun me? What it has sent has been read. */
+/* Has a member for which this worker waits outrun it, and left? What that member sent has been
+ * read. */
 static bool was_outrun(ls_group *g, const sight *seen, int n) {
     const ls_request *r = g->first;
     bool found = false;
@@ -386,11 +388,11 @@ static bool was_outrun(ls_group *g, const sight *seen, int n) {
     return found;
 }
 
-/* A worker is lost, or its message was of another call: two workers may disagree, one of which has
- * ended. The worker that reports it may have informed this one, and ended, after the first look at
- * the news. */
+/* A worker is lost, or its message belonged to another call: perhaps two workers disagree, and one
+ * of them has ended. The worker that reports the disagreement may have informed this one, and
+ * ended, after this one's first look at the news. */
 static void find_reason(ls_group *g) {
-    if (heard(g)) return;
+    if (reason_received(g)) return;
     int n = g->size - 1;
     sight *seen = all_others(g);
     bool found = false;
@@ -401,17 +403,17 @@ static void find_reason(ls_group *g) {
     for (int i = 0; i < n && !found; i++) found = await_last_words(g, &seen[i]);
     if (!found) found = was_outrun(g, seen, n);
     free(seen);
-    if (!found) found = heard(g);
-    if (!found && g->suspect >= 0) g->to_report = true; /* nobody was lost: all have to hear that */
+    if (!found) found = reason_received(g);
+    if (!found && g->suspect >= 0) g->to_report = true; /* no worker was lost: inform all */
 }
 
-/* Survivors, and workers that ask this one, know the reason when this worker ends. */
+/* Sends the reason to all others before this worker ends, and stores it for those that ask. */
 static void notify_all(ls_group *g) {
     ls_watch *w = watch_of(g);
     ls_news news = {.group = g->identity};
     int n = 0;
     if (g->shared && g->miscount.found) ls_shared_note_miscount(g->shared, &g->miscount);
-    if (!w) return; /* they see the pages */
+    if (!w) return; /* all see the pages */
     snprintf(news.text, sizeof news.text, "%.500s", g->why.msg);
     ls_watch_store_news(w, g->id, &news);
     ls_inquiry *q = LS_NEW_ARRAY(ls_inquiry, (size_t)g->size);
@@ -434,7 +436,7 @@ ls_status ls_group_error(ls_group *g, ls_error *e) {
 
 /* ---- which members a call waits for ---- */
 
-/* Another thread may be at the group's shared calls. */
+/* The lock: another thread may be stepping the group's shared calls. */
 static int late_in_shared(ls_group *g, const ls_request *r) {
     pthread_mutex_lock(&g->lock);
     int member = r ? ls_shared_late(g->shared, r->shared) : ls_shared_behind(g->shared);
@@ -501,7 +503,8 @@ static void check_awaited(ls_group *g, const ls_request *r) {
     if (!g->broken && !(r && r->done) && first_awaited(g, r) == member) lost(g, r, &x);
 }
 
-/* Each on its own page: a member's history is complete before it is seen to have come. */
+/* Both histories are on pages: a member's history is complete before the member is seen to have
+ * come. */
 void ls_health_differs(ls_group *g, const ls_request *r) {
     ls_history theirs;
     pthread_mutex_lock(&g->lock);
@@ -519,7 +522,7 @@ void ls_health_differs(ls_group *g, const ls_request *r) {
     ls_record_text(&r->record, text, sizeof text);
     ls_fail(&e, LS_EDISAGREE, "workers disagree: worker %d called %s; worker %d called another",
             g->rank, text, other);
-    give_reason(g, &e);
+    set_reason(g, &e);
 }
 
 static void check_pages(ls_group *g, const ls_request *r) {
@@ -541,7 +544,7 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
     int nlate = 0;
     char what[320], heading[480], text[8000];
     find_awaited(g, r, awaited);
-    /* The members that have not come. If all have, those that this worker waits for. */
+    /* Lists the members that have not come; if all have, those that this worker waits for. */
     for (int all_have_come = r->message_only; all_have_come < 2 && !nlate; all_have_come++)
         for (int i = 0; i < n && nlate < LISTED; i++) {
             const sight *x = &seen[i];
@@ -567,8 +570,8 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
     ls_log("%s", text);
 }
 
-/* For a report of a call all, else some of those that r waits for, others each time. Some do: of
- * two that disagree both look. */
+/* seen: for a report of a call all members, else a few of those that r waits for, other ones each
+ * time. A few suffice: if two workers disagree, both look. Returns their number. */
 static int choose_members(ls_group *g, const ls_request *r, bool report, int64_t waited,
                           sight *seen) {
     bool *is = LS_NEW_ARRAY(bool, (size_t)g->size);
@@ -612,7 +615,7 @@ void ls_health_check(ls_group *g, ls_request *r) {
     if (!g->broken && ls_group_is_called_off(g)) call_off(g);
     if (g->broken || now - g->looked < CHECK_NS) return;
     g->looked = now;
-    if (!heard(g) && g->shared) check_pages(g, r);
+    if (!reason_received(g) && g->shared) check_pages(g, r);
     if (g->broken || !r || r->done) return;
     if (!r->since) {
         r->since = now;

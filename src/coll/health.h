@@ -19,27 +19,27 @@
 #include "coll/request.h"
 
 /* The group can only be closed from now on, because of e (the first one counts). suspect: the
- * member whose message was of another call, or -1. Any thread. */
+ * member whose message belonged to another call, or -1. Any thread. */
 void ls_group_break(ls_group *, int suspect, const ls_error *e);
 /* The same; m->found: two members' counts differ. */
 void ls_group_break_by(ls_group *, int suspect, const ls_miscount *m, const ls_error *e);
-/* The error of a broken group: its reason the first time, afterwards that there was one. Returns
- * the code. */
+/* Fills in the error of a broken group: the reason the first time; afterwards, that the group can
+ * only be closed because of it. Returns the code. */
 ls_status ls_group_error(ls_group *, ls_error *e);
 
-/* Shows to the others which call this worker has made; for calls that are not shared (shared.h). */
+/* Shows the others which call this worker has made; for calls that are not shared (shared.h). */
 void ls_health_publish(ls_group *, const ls_request *);
 /* Shows that this worker waits for r, or (NULL) that it no longer waits. */
 void ls_health_waits(ls_group *, const ls_request *);
 
-/* At the beginning of a call: has another worker reported why the group can't go on? Then breaks
- * the group. */
+/* At the beginning of a call: breaks the group if another worker has reported why it can't go on.
+ */
 void ls_health_listen(ls_group *);
 /* The group is closed. Logs a reason that this worker has not returned. */
 void ls_health_leave(ls_group *);
-/* Checks, every 20 ms at most, whether all is well with r, which is not done: breaks the group if
- * not, and reports late members once. r NULL: all calls of this worker are done, others' are not.
- * */
+/* Checks, at most every 20 ms, whether all is well with r, which is not done: breaks the group if
+ * not, and reports late members once. r NULL: all calls of this worker are done, but other
+ * workers' are not. */
 void ls_health_check(ls_group *, ls_request *r);
 /* A shared call has found a member in another call. Breaks the group. */
 void ls_health_differs(ls_group *, const ls_request *);

@@ -2,16 +2,16 @@
  *
  * Four things are measured, one after the other:
  *
- *   alone   worker 0 sends to the first worker of another host (or of its own, where there is no
- *           other) a short and a long message, which that one answers; the others sleep
+ *   alone   worker 0 sends a short and a long message to the first worker of another host (or of
+ *           its own, where there is no other), which answers them; the others sleep
  *   step    every worker sends a short message to the next one, and waits for the one before
  *   fan     every worker sends a message to each of the next few, and waits for as many: short
  *           ones, then long ones
  *   adding  all workers add at once
  *
- * What comes before makes the connections. Times are means over a few rounds, since with more
- * workers than cores a round is either lucky or not; of `care` such means the least counts at each
- * worker, and then the greatest over the workers.
+ * A round before them makes the connections. Times are means over a few rounds, since with more
+ * workers than cores a round is either lucky or not. Each worker takes the least of `care` such
+ * means, and the greatest over the workers counts.
  */
 #include "coll/link.h"
 
@@ -35,7 +35,7 @@ const ls_link ls_link_default = {.latency_s = 15e-6,
 
 enum { SHORT = 8, LONG = 256 << 10, FAN_LONG = 128 << 10, FAN = 7, LONG_FAN = 3 };
 enum { ROUNDS = 4, LONG_ROUNDS = 2, ADDINGS = 3 };
-enum { FIRST_CALL = 16 }; /* behind those of neighbours.c */
+enum { FIRST_CALL = 16 }; /* above the kinds of messages of neighbours.c */
 
 /* ---- the numbers, as an array and in a file ---- */
 
@@ -76,7 +76,8 @@ static ls_status read_item(const char *path, const ls_yaml_item *item, double x[
         i++;
     if (i == NNUMBERS) {
         for (int k = 0; k < NNUMBERS; k++) ls_buf_printf(&keys, " %s", names[k].key);
-        ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is no key of a file of links; under 'links:' are%s",
+        ls_fail(e, LS_EINVAL,
+                "%s:%d: '%.60s' is not a key of a file of links; the keys under 'links:' are%s",
                 path, item->line, item->key, keys.data);
         ls_buf_free(&keys);
         return LS_EINVAL;
@@ -87,8 +88,7 @@ static ls_status read_item(const char *path, const ls_yaml_item *item, double x[
         return ls_fail(e, LS_EINVAL, "%s:%d: %s is '%.40s'; a number from 0 to 1e9 is expected",
                        path, item->line, names[i].key, item->value);
     if (x[i] >= 0)
-        return ls_fail(e, LS_EINVAL, "%s:%d: %s stands there twice", path, item->line,
-                       names[i].key);
+        return ls_fail(e, LS_EINVAL, "%s:%d: %s occurs twice", path, item->line, names[i].key);
     x[i] = value / names[i].unit;
     return LS_OK;
 }
@@ -133,10 +133,10 @@ typedef struct meter {
     unsigned char *room; /* [FAN * FAN_LONG], ADDINGS * LONG at least: ... and received here */
 } meter;
 
-/* A message to or from a worker, counted modulo their number. */
+/* A message to or from a worker, whose rank is taken modulo the number of workers. */
 typedef struct parcel {
     int peer;
-    uint32_t number; /* of this call's */
+    uint32_t number; /* of the message, in this call */
     size_t nbytes;
 } parcel;
 
@@ -170,7 +170,7 @@ static ls_status wait_for(meter *m, int nmessages, ls_error *e) {
     return LS_OK;
 }
 
-/* Every worker sends to each of the next `fan`. */
+/* Every worker sends to each of the next `fan` workers. */
 static ls_status send_round(meter *m, int fan, size_t nbytes, ls_error *e) {
     int rank = m->net->rank;
     m->call++;
@@ -225,10 +225,10 @@ static void keep_least(double *x, double value) {
     if (value < *x) *x = value;
 }
 
-/* The times from which this worker's numbers follow, once. */
+/* One measurement of the times from which this worker's numbers follow. */
 typedef struct times {
     double short_alone, long_alone, step, fan, long_fan, added;
-} times; /* alone: there and back */
+} times; /* alone: to the other worker and back */
 
 static ls_status measure_once(meter *m, int far, int fan, int long_fan, times *least, ls_error *e) {
     times t;
@@ -257,7 +257,8 @@ static ls_status measure(meter *m, const ls_link_plan *p, ls_link *l_p, ls_error
     for (int i = 0; i < p->care; i++) LS_TRY(measure_once(m, far, fan, long_fan, &t, e));
     double alone = m->net->rank ? 0 : (t.long_alone - t.short_alone) / (LONG - SHORT);
     double byte = (t.long_fan / long_fan - t.fan / fan) / (FAN_LONG - SHORT);
-    /* While an algorithm's chain goes on, some workers wait and others send: between the two. */
+    /* While an algorithm's chain goes on, some workers wait and others send: the latency is between
+     * that of a message alone and that when all send. */
     double latency = m->net->rank ? 0 : sqrt(t.step * t.short_alone / 2);
     *l_p = (ls_link){.latency_s = latency,
                      .byte_s = fmax(alone, 0),
@@ -269,7 +270,8 @@ static ls_status measure(meter *m, const ls_link_plan *p, ls_link *l_p, ls_error
 
 /* ---- agreeing ---- */
 
-/* x [count] of all workers: the maximum, or worker 0's. By an algorithm that needs no choice. */
+/* x [count] becomes the maximum over all workers, or worker 0's. The algorithm is fixed, since the
+ * numbers by which one is chosen are not known yet. */
 static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, size_t count,
                         ls_error *e) {
     ls_call c = {.what = what, .dtype = dtype, .op = LS_MAX, .count = count};

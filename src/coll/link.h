@@ -22,13 +22,13 @@ enum { LS_LINK_CARE = 2 }; /* while a group is opened */
 typedef struct ls_link_plan {
     const char *path; /* worker 0: of a file of numbers; NULL or "": they are measured */
     const int *hosts; /* [size] a number for each worker's host */
-    int care;         /* how often all is measured; the least counts */
+    int care;         /* number of measurements; the least times count */
     int64_t timeout_ns;
 } ls_link_plan;
 
-/* *given_p: it is from the file. Collective over the transport, on which nothing else is on its
- * way. A few milliseconds where links are fast, and about thirty message times where they are slow.
- * LS_EINVAL: worker 0's file is wrong; all workers get it. */
+/* *given_p: the numbers are from the file. Collective over the transport, on which nothing else is
+ * on its way. Takes a few milliseconds where links are fast, and about thirty message times where
+ * they are slow. LS_EINVAL: worker 0's file is wrong; all workers get this. */
 ls_status ls_link_agree(ls_net *, const ls_kernels *, const ls_link_plan *, ls_link *link_p,
                         bool *given_p, ls_error *);
 

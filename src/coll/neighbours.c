@@ -36,14 +36,14 @@ static ls_status wait_message(const line *l, ls_message *m, ls_error *e) {
         if (l->timeout_ns >= 0 && ls_clock_ns() > end) {
             net->ops->forget(net, m);
             return ls_fail(e, LS_ETIMEOUT,
-                           "worker %d waited %.1f s for worker %d, to set the group up", net->rank,
-                           (double)l->timeout_ns / 1e9, l->peer);
+                           "worker %d waited %.1f s for worker %d while the group was set up",
+                           net->rank, (double)l->timeout_ns / 1e9, l->peer);
         }
     }
     return LS_OK;
 }
 
-/* What a message says: each is sent once between two workers. */
+/* The kinds of messages: each is sent once between two workers. */
 enum { HOST, HOSTS, PLACE, OPENED, VERDICT, DOOR, DOORS };
 
 static ls_status send_to(line l, uint32_t what, const void *data, size_t n, ls_error *e) {
@@ -61,13 +61,13 @@ static ls_status receive_from(line l, uint32_t what, void *data, size_t n, ls_er
     LS_TRY(l.p->net->ops->recv(l.p->net, &m, e));
     LS_TRY(wait_message(&l, &m, e));
     return m.their_nbytes == n ? LS_OK
-                               : ls_fail(e, LS_EPEER, "worker %d is of another version", l.peer);
+                               : ls_fail(e, LS_EPEER, "worker %d runs another version", l.peer);
 }
 
-/* Numbers of all workers that every worker comes to know, by way of worker 0. */
+/* Values of all workers, which every worker receives by way of worker 0. */
 typedef struct collected {
-    uint32_t to_first, to_all; /* what the messages say */
-    void *all;                 /* [size][nbytes]; this worker's own is there before */
+    uint32_t to_first, to_all; /* the kinds of the messages */
+    void *all;                 /* [size][nbytes]; this worker's own is filled in before */
     size_t nbytes;
 } collected;
 
@@ -186,7 +186,7 @@ ls_status ls_neighbours_share(ls_endpoint *p, size_t arena_nbytes, int64_t timeo
 
 /* ---- the thread that answers ---- */
 
-/* Where one listens; of worker 0's, the secrets count for all. */
+/* Where a worker listens. The nonce and the key of worker 0 are used by all. */
 typedef struct door {
     struct sockaddr_storage address;
     uint64_t nonce[2];

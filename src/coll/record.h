@@ -1,8 +1,8 @@
 /* record.h - a worker's last calls in a few bytes, so that other workers can report what it did.
  *
- * Every worker keeps the history of a group's calls where others can read it (shared memory), or
- * sends it when asked (watch.h); over TCP it sends it when it leaves, too (tcp.c). Every call is
- * written to it, in a few nanoseconds. Two histories are compared where both have a call: the first
+ * Every worker has the history of a group's calls where others can read it (shared memory), or
+ * sends it when asked (watch.h); over TCP it also sends it when it leaves (tcp.c). Every call is
+ * added to it, in a few nanoseconds. Two histories are compared where both have a call: the first
  * call that differs is what two workers disagree about, even when both have gone on since.
  */
 #ifndef LS_COLL_RECORD_H
@@ -23,7 +23,7 @@ typedef struct ls_record {
     uint32_t number;
     uint8_t what, dtype, op, form;
     int32_t root, line;
-    uint64_t count; /* of uneven forms all blocks together */
+    uint64_t count; /* in uneven forms, of all blocks together */
     uint64_t print; /* of this call alone */
     uint64_t blocks[LS_BLOCKS_SHOWN];
     uint32_t nblocks; /* 0: they are even */
@@ -37,7 +37,7 @@ typedef struct ls_single {
     char file[32];
 } ls_single;
 
-/* Where a worker has waited for a while. */
+/* Where a worker waits, once it has waited for a while. */
 typedef enum ls_waiting {
     LS_WAITS_NOT,
     LS_WAITS_IN_CALL, /* the last one that it has made */
@@ -70,22 +70,22 @@ void ls_record_set(ls_record *, const ls_call *, int n, uint32_t number, uint64_
 void ls_record_set_file(char name[32], const char *file);
 /* "all_reduce f32 sum, 1000 elements as call 5 at train.c:40" */
 void ls_record_text(const ls_record *, char *text, size_t nbytes);
-/* Would their texts be the same, except for the place? */
+/* Are their texts the same, except for the place? */
 bool ls_record_reads_as(const ls_record *, const ls_record *);
 /* "recv of 4000 bytes from worker 1 at train.c:41" */
 void ls_single_text(const ls_single *, bool receives, char *text, size_t nbytes);
 
 /* "train.c:40" */
 void ls_record_place(const ls_record *, char *text, size_t nbytes);
-/* The next call. The worker waits no more. */
+/* Adds the next call. The worker is no longer waiting. */
 void ls_history_add(ls_history *, const ls_record *);
-/* NULL: it was not made, or is forgotten. */
+/* NULL: it was not made, or is no longer remembered. */
 const ls_record *ls_history_call(const ls_history *, uint32_t number);
 /* The number of the first call that both remember, and that differs; -1: there is none. Histories
  * of two groups don't differ. */
 int64_t ls_history_differs(const ls_history *, const ls_history *);
 
-/* What another worker on this host is: "running", "sleeping", "stopped", "gone", ... */
+/* The state of a process of this host: "running", "sleeping", "stopped", "gone", ... */
 const char *ls_process_state(int pid);
 
 /* A worker that others wait for. */

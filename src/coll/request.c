@@ -129,7 +129,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     ls_flight_open(&x->flight, &x->program, g->end->net, g->end->k, g->ranks);
 }
 
-/* One is free: the caller has waited for it. */
+/* At least one is free: the caller has waited for that. */
 static ls_cached *cached_for(ls_group *g, const ls_call *c, ls_in_place p) {
     ls_cached *oldest = NULL;
     for (int i = 0; i < LS_CACHE; i++) {
@@ -199,7 +199,7 @@ static void flight_ends(ls_request *r) {
     atomic_store(&r->done, true);
 }
 
-/* The transport knows r no more. */
+/* Makes the transport forget r. */
 static void ground(ls_request *r) {
     ls_endpoint *p = r->g->end;
     pthread_mutex_lock(&p->lock);
@@ -208,13 +208,13 @@ static void ground(ls_request *r) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* ... nor the group. */
+/* Makes the transport and the group forget r. */
 static void abandon(ls_request *r) {
     ground(r);
     unlink_request(r->g, r);
 }
 
-/* The group is broken: buffers are the caller's again. */
+/* The group is broken: its callers own their buffers again. */
 static ls_status fail(ls_group *g, ls_error *e) {
     ls_group_error(g, e);
     for (ls_request *r = g->first; r; r = r->next)
@@ -224,7 +224,7 @@ static ls_status fail(ls_group *g, ls_error *e) {
 
 /* ---- progress ---- */
 
-/* A fault of a message is one of its own group, whichever group polls. */
+/* A faulty message breaks its own group, whichever group polls. */
 static void message_done(const ls_message *m) {
     ls_request *r = m->owner;
     ls_group *g = r->g;
@@ -256,7 +256,7 @@ static void message_done(const ls_message *m) {
     flight_ends(r);
 }
 
-/* All flights of the endpoint; sleeps for timeout_ns at most where there is nothing to do. */
+/* Advances all flights of the endpoint; sleeps for timeout_ns at most if none can advance. */
 static ls_status fly(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
     bool worked = false;
     for (ls_request *r = p->flying, *next; r; r = next) {
@@ -289,7 +289,8 @@ static void fly_locked(ls_group *g, int64_t timeout_ns) {
     if (s != LS_OK) ls_group_break(g, -1, &e);
 }
 
-/* One look at every shared call, oldest first. Returns one that has found a member that differs. */
+/* Steps every shared call once, oldest first. Returns a call that has found a member that differs,
+ * else NULL. */
 static const ls_request *step_calls(ls_group *g, bool *moved_p) {
     for (ls_request *r = g->first; r; r = r->next) {
         if (!r->shared || r->done) continue;
@@ -356,7 +357,7 @@ static bool is_done(ls_group *g, const ls_request *r) {
 }
 
 /* Is it ready, or is there an error to return? */
-static bool stirs(void *arg) {
+static bool should_wake(void *arg) {
     wait *w = arg;
     step_shared(w->g);
     step_others(w->g);
@@ -364,8 +365,8 @@ static bool stirs(void *arg) {
     return w->ready(w->g, w->r) || w->g->broken || ls_group_is_called_off(w->g);
 }
 
-/* Sleeps by the bell for what is in shared memory, else in the transport's poll; where the other
- * one counts as well, for a short time. Nobody rings for room (r NULL). */
+/* Sleeps at the bell if r is in shared memory, else in the transport's poll; only briefly if calls
+ * of the other kind may need progress, too. No bell rings for room (r NULL). */
 static void wait_slice(wait *w, int64_t slice) {
     ls_group *g = w->g;
     ls_endpoint *p = g->end;
@@ -373,7 +374,7 @@ static void wait_slice(wait *w, int64_t slice) {
     if (w->r ? w->r->shared != NULL : ls_goes_shared(g)) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
         bool flying = atomic_load_explicit(&p->nflying, memory_order_relaxed) != 0;
-        ls_bell_wait(bell, stirs, w, &p->patience, flying || !w->r ? brief : slice);
+        ls_bell_wait(bell, should_wake, w, &p->patience, flying || !w->r ? brief : slice);
         return;
     }
     bool mixed = (g->shared && g->first != w->r) ||
@@ -389,9 +390,9 @@ static ls_request *oldest(const ls_group *g) {
     return r;
 }
 
-/* Until ready(g, r), for limit ns at most (< 0: none). r NULL: what is waited for is that others go
- * on, and is judged by this worker's oldest call. Most waits end in the first slice, without a look
- * at the clock. */
+/* Waits until ready(g, r), for limit ns at most (< 0: no limit). r NULL: waits for other workers to
+ * make room; health is then judged by this worker's oldest call. Most waits end in the first slice,
+ * without a look at the clock. */
 static ls_status wait_until(ls_group *g, ls_request *r, ready_fn *ready, int64_t limit,
                             bool own_limit, ls_error *e) {
     wait w = {g, r, ready};

@@ -23,11 +23,11 @@
 
 enum { LS_CACHE = 32 }; /* programs that a group keeps */
 
-/* A result that is made in another place, and moved when its call is waited for. */
+/* A result that is computed elsewhere, and moved to its place when its call is waited for. */
 typedef struct ls_settle {
     void *to;
     const void *from;
-    size_t nbytes; /* 0: it is in its place */
+    size_t nbytes; /* 0: it is already in its place */
 } ls_settle;
 
 /* A program that is made once for all equal calls. */
@@ -40,7 +40,7 @@ typedef struct ls_cached {
     ls_flight flight;
     bool made;
     atomic_bool busy; /* another thread of the endpoint may end its flight */
-    uint64_t used;    /* when, in calls */
+    uint64_t used;    /* the group's number of calls at the last use */
 } ls_cached;
 
 struct ls_request {
@@ -74,7 +74,7 @@ struct ls_group {
     int *hosts;        /* [size] */
     ls_shared *shared; /* NULL: not all members share memory */
     const ls_algorithm *forced;
-    bool native;      /* the transport's own are forced */
+    bool native;      /* the transport's own collectives are forced */
     uint32_t *logged; /* [LS_NCALLS][64] choices logged so far (explain.c); NULL: no logging */
     int64_t timeout_ns, report_ns;
     uint32_t calls;
@@ -85,19 +85,19 @@ struct ls_group {
     ls_request *first;
     ls_slab requests;  /* those that _start functions give to their callers */
     ls_call_site site; /* where the call that is made now stands */
-    ls_call_form form; /* of collectives that the library makes for a call of the user's */
+    ls_call_form form; /* of collectives that the library makes on behalf of a user's call */
     ls_call_mark mark; /* of the next call */
     ls_counters counters;
     /* health.c's */
     ls_history *history; /* of this worker; NULL: it is on the page, since all share memory */
     unsigned last_seen;  /* last words of others, as ls_watch_nlast_words() counts them */
-    int64_t looked;      /* ns, when it was looked whether all is well */
+    int64_t looked;      /* ns, the time of the last check (ls_health_check) */
     atomic_int broken;   /* LS_OK, or why the group can only be closed; set after `why` */
     ls_error why;
     ls_miscount miscount; /* set with `broken` */
     int suspect;          /* a member whose message was of another call; -1: none */
-    bool concluded;       /* the reason was looked for, and returned to this worker's caller */
-    bool to_report;       /* ... and is to be sent to the others */
+    bool concluded;       /* the reason was searched for, and returned to this worker's caller */
+    bool to_report;       /* the reason must be sent to the others */
 };
 
 /* Are its calls made straight from shared memory? */
@@ -121,11 +121,11 @@ ls_route ls_group_route(const ls_group *, const ls_call *);
 const char *ls_route_name(const ls_route *);
 /* The line of ls_group_explain(). */
 void ls_route_explain(const ls_group *, const ls_call *, char *text, size_t nbytes);
-/* Logs it, where this member is the first one and has not done so for such a call. */
+/* Logs that line at member 0, once for each kind of call. */
 void ls_route_log(ls_group *, const ls_call *);
 
-/* Starts a call whose arguments are good. r is the caller's, and stays where it is until it is
- * done. */
+/* Starts a call whose arguments have been checked. The caller owns r, which must not move until
+ * the call is done. */
 ls_status ls_request_start(ls_group *, const ls_call *, const ls_operands *, ls_request *r,
                            ls_error *);
 
@@ -146,10 +146,10 @@ void ls_request_progress(ls_group *);
 void ls_request_poll(ls_group *, int64_t timeout_ns);
 /* The same, for the caller of ls_test() on r. LS_OK: r->done may be set. */
 ls_status ls_request_test(ls_request *r, ls_error *);
-/* Until r is done. `own_limit`: the group's limit counts, and running into it ends the group; else
- * timeout_ns, and r stays. */
+/* Waits until r is done. own_limit: for the group's time limit at most, which breaks the group when
+ * it runs out; else for timeout_ns at most, after which r can be waited for again. */
 ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *);
-/* Frees what a group's calls keep. */
+/* Frees the requests and programs of a group. */
 void ls_request_close_all(ls_group *);
 
 #endif

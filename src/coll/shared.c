@@ -60,7 +60,7 @@ uint64_t ls_shared_retained_areas(ls_commons *c) {
     return areas;
 }
 
-/* Leaves the calls that this worker has started to the others, finished or not. */
+/* Retains what this worker's calls have shown, since the others may still read it. */
 static void retain(ls_shared *s) {
     size_t n = (size_t)s->size;
     retained *r = ls_alloc(sizeof *r + n * sizeof r->members[0]);
@@ -162,7 +162,7 @@ int ls_shared_behind(const ls_shared *s) {
     return behind;
 }
 
-/* The thread sanitizer knows no fences; in its builds the record serves only untested messages. */
+/* The thread sanitizer does not understand fences: its builds read the record without them. */
 #if defined(__SANITIZE_THREAD__)
 #define FENCE(order) (void)0
 #else
@@ -203,12 +203,12 @@ static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     }
     bool in = n == 0 || ls_commons_readable(c, from, n);
     bool out = pairwise || x->nout == 0 || ls_commons_readable(c, x->out, x->nout);
-    /* In place others would read what I have written: all go through the stages. */
+    /* In place, others would read what this worker has written: all go through the stages. */
     bool in_place = x->call.what == LS_CALL_ALL_TO_ALL && x->in == x->out;
     mine->readable = in && out && !in_place;
     mine->in = ls_commons_offset(c, from);
     mine->out = ls_commons_offset(c, x->out);
-    /* Not what a call of long ago left: after 2^31 others it would seem to be ahead. */
+    /* A value left by a call 2^31 calls ago would seem to be ahead. */
     atomic_store_explicit(&mine->done, x->number, memory_order_relaxed);
     atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
     atomic_store_explicit(&mine->summed, 0, memory_order_relaxed);
@@ -306,7 +306,7 @@ static bool all_direct(const ls_shared *s, const ls_shared_call *x) {
     return true;
 }
 
-/* This worker's part, unless it was done before the call was made again. */
+/* Reduces this worker's part, unless that was done before the call was made again. */
 static void reduce_marked(ls_shared *s, ls_shared_call *x) {
     const ls_call_mark *m = &x->call.mark;
     if (m->at && atomic_load(m->at) == m->value + 1) return;
@@ -324,7 +324,7 @@ static void work(ls_shared *s, ls_shared_call *x, bool small) {
         reduce_marked(s, x);
 }
 
-/* Calls may finish in any order; `finished` counts those before which all have. */
+/* Calls may finish in any order; `finished` is the number of the first that has not. */
 static bool finish(ls_shared *s, ls_shared_call *x) {
     x->state = LS_SHARED_DONE;
     while (s->finished != s->started) {
@@ -337,7 +337,7 @@ static bool finish(ls_shared *s, ls_shared_call *x) {
     return true;
 }
 
-/* Each of these makes the progress that its state allows; false: none is possible yet. */
+/* Each of these functions makes the progress that its state allows; false: none is possible yet. */
 
 static bool step_coming(ls_shared *s, ls_shared_call *x) {
     if (!all_come(s, x)) return false;

@@ -1,7 +1,7 @@
 /* shared.h - collectives of workers that share memory: each reads what it needs from the others.
  *
- * Every worker shows its call on its page: where its buffers lie, a fingerprint. When all have
- * come, each does its share of the work by itself, straight from the others' memory. Three ways:
+ * Every worker shows its call on its page: where its buffers lie, and a fingerprint. When all have
+ * come, each does its part of the work by itself, straight from the others' memory. Three ways:
  *
  *   small    The input lies on the page, or beside it: each worker reads all inputs and computes
  *            what it needs. One wait, for the others to come.
@@ -81,7 +81,7 @@ typedef struct ls_shared {
     struct pairs *pairs;  /* [LS_SHARED_SLOTS] in the arena, pairs_nbytes each */
     size_t pairs_nbytes;
     struct scratch *scratch;
-    size_t staged; /* rounds of all calls: the halves take turns */
+    size_t staged; /* rounds of all calls so far: the halves alternate */
     uint64_t bytes_read;
 } ls_shared;
 
@@ -92,9 +92,9 @@ void ls_shared_close(ls_shared *);
 /* The areas of closed groups whose pages others may still read: bit i for area i. */
 uint64_t ls_shared_retained_areas(ls_commons *);
 
-/* May a call be started now? (Slots are few; finish others first.) */
+/* Is a slot free for another call? If not, others must be finished first. */
 bool ls_shared_room(ls_shared *);
-/* The member that holds up the slots: they are in use until it has finished their calls. */
+/* The member that is farthest behind: slots are in use until it has finished their calls. */
 int ls_shared_behind(const ls_shared *);
 /* Shows the call to the others. */
 ls_shared_call *ls_shared_start(ls_shared *, const ls_call *, uint64_t print, const ls_operands *,
@@ -111,8 +111,8 @@ void ls_shared_note(ls_shared *, const ls_record *);
 void ls_shared_note_wait(ls_shared *, ls_waiting, const ls_single *);
 const ls_history *ls_shared_own(const ls_shared *);
 void ls_shared_history(const ls_shared *, int member, ls_history *h_p);
-/* Shows the counts that broke the group; and reads what a member shows (found is false: nothing).
- * */
+/* The first shows the counts that broke the group; the second reads what a member shows (found is
+ * false: nothing). */
 void ls_shared_note_miscount(ls_shared *, const ls_miscount *);
 ls_miscount ls_shared_miscount(const ls_shared *, int member);
 /* Has the member come to this call? */

@@ -15,7 +15,7 @@
 
 enum {
     INLINE = 48,       /* bytes of an input that fit on the page's line */
-    SMALL = 1024,      /* ... beside the page */
+    SMALL = 1024,      /* bytes of one that fit beside the page */
     HALF = 256 * 1024, /* of the stage */
     PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
 };
@@ -60,7 +60,7 @@ static inline slot *slot_of(const ls_shared *s, const ls_shared_call *x, int mem
     return &s->pages[member]->slots[x->number % LS_SHARED_SLOTS];
 }
 
-/* What others read: of a broadcast, the root's buffer. */
+/* What others read: the input; in a broadcast, the root's buffer. */
 static inline const unsigned char *source(const ls_shared_call *x) {
     return x->call.what == LS_CALL_BROADCAST ? x->out : x->in;
 }
@@ -75,7 +75,7 @@ static inline pairs *pairs_of(const ls_shared *s, const ls_shared_call *x, int m
     return (pairs *)(void *)(all + (x->number % LS_SHARED_SLOTS) * s->pairs_nbytes);
 }
 
-/* The longest input of any member, the same on all; of a pairwise call none knows it. */
+/* The longest input of any member, the same at all; no member knows it in a pairwise call. */
 static inline size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
     size_t size = ls_dtype_size(c->dtype), n = (size_t)s->size, most = 0, all = 0;
     for (size_t i = 0; c->counts && i < n; i++) {
@@ -117,14 +117,14 @@ static inline unsigned char *half_of(const ls_shared *s, const ls_shared_call *x
 
 /* ---- shared_copy.c ---- */
 
-/* Shows what a pairwise call sends and expects; and, when all have shown it, fills in x->miscount
- * where two members' counts differ. Every member finds the same. */
+/* The first shows what a pairwise call sends and expects; the second, when all have shown it, fills
+ * in x->miscount if two members' counts differ. Every member finds the same. */
 void ls_shared_pairs_show(ls_shared *, const ls_shared_call *);
 bool ls_shared_pairs_differ(const ls_shared *, ls_shared_call *);
-/* This worker's output, straight from the others' inputs. */
+/* Copies this worker's output straight from the others' inputs. */
 void ls_shared_copy_parts(ls_shared *, ls_shared_call *);
-/* Through the stage: in how many rounds; this round's part of my input into the stage; and what I
- * need of this round from all stages. */
+/* Through the stage: the number of rounds; copies this round's part of this worker's input into its
+ * stage; copies what this worker needs in this round from all stages. */
 size_t ls_shared_copy_rounds(const ls_shared *, const ls_shared_call *);
 void ls_shared_copy_fill(ls_shared *, ls_shared_call *);
 void ls_shared_copy_staged(ls_shared *, ls_shared_call *);
@@ -134,12 +134,12 @@ void ls_shared_copy_staged(ls_shared *, ls_shared_call *);
 struct scratch *ls_shared_scratch_new(const ls_shared *);
 void ls_shared_scratch_free(struct scratch *);
 
-/* Everything that this worker's output needs, by itself. */
+/* Computes this worker's whole output by itself. */
 void ls_shared_reduce_small(ls_shared *, ls_shared_call *);
-/* My block of the inputs goes to all outputs that want it. */
+/* Reduces this worker's block of all inputs, and writes it to every output that needs it. */
 void ls_shared_reduce_direct(ls_shared *, ls_shared_call *);
-/* Through the stage: in how many rounds; this round's part of my inputs into the stage; my block's
- * sum; and the sums of the others, from their owners. */
+/* Through the stage: the number of rounds; copies this round's part of this worker's inputs into
+ * its stage; reduces this worker's block; copies the others' sums from their owners. */
 size_t ls_shared_reduce_rounds(const ls_shared *, const ls_call *);
 void ls_shared_reduce_fill(ls_shared *, ls_shared_call *);
 void ls_shared_reduce_staged(ls_shared *, ls_shared_call *);

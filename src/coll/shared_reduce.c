@@ -141,7 +141,7 @@ static void reduce_first(ls_shared *s, const ls_call *c, int leaves, size_t firs
     }
 }
 
-/* ... of all inputs. */
+/* The same for all inputs. */
 static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
                          unsigned char *out) {
     const ls_leaves *l = &s->scratch->now->leaves;
@@ -150,7 +150,7 @@ static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t en
         (end - first) * ls_dtype_size(c->dtype) * (size_t)(l->n - ls_leaves_of(l, s->rank));
 }
 
-/* Where the call's inputs lie: every leaf's. */
+/* Finds where the call's inputs lie, one for each leaf. */
 static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
     make_leaves(s, x->call.V, x->call.first);
     const ls_leaves *l = &s->scratch->now->leaves;
@@ -162,13 +162,14 @@ static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_cal
 
 /* ---- scan and exscan ---- */
 
-/* Inputs that worker `member` adds up: of each worker up to it, or before it. */
+/* The number of inputs that worker `member` adds up: of all workers up to it, or before it. */
 static int prefix_leaves(const ls_call *c, int member) {
     return c->what == LS_CALL_SCAN ? member + 1 : member;
 }
 
-/* Elements [first, end) of what every worker gets; out(i): where that of worker i goes. From the
- * last one on: it may replace that worker's input, which those before don't need. */
+/* Elements [first, end) of every worker's result; out(i): where worker i's goes. Goes from the last
+ * worker to the first: a result may replace its worker's input, which earlier workers don't
+ * need. */
 typedef unsigned char *prefix_out_fn(ls_shared *, const ls_shared_call *, int member);
 static void reduce_prefixes(ls_shared *s, const ls_shared_call *x, size_t first, size_t end,
                             prefix_out_fn *out) {
@@ -203,8 +204,7 @@ void ls_shared_reduce_small(ls_shared *s, ls_shared_call *x) {
     s->bytes_read += (end - first) * ls_dtype_size(x->call.dtype) * (size_t)s->rank;
 }
 
-/* My block of the inputs goes to all outputs that want it, piece by piece while it is in the cache.
- */
+/* Piece by piece, each of which is copied to all outputs while it is in the cache. */
 void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     const ls_call *c = &x->call;
     size_t first, end, size = ls_dtype_size(c->dtype), most = PIECE / size;
@@ -279,14 +279,15 @@ void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
     }
 }
 
-/* My part of a worker's stage. */
+/* This worker's part of a member's stage. */
 static unsigned char *my_part_of(ls_shared *s, const ls_shared_call *x, int member) {
     size_t size = ls_dtype_size(x->call.dtype);
     return half_of(s, x, member) + (size_t)s->rank * staged_part(s, &x->call) * size;
 }
 
-/* My block's sum, into my own stage (where only I read this block), or to my output; of a scan,
- * what each worker gets of my block into its own stage. */
+/* The sum of this worker's block goes into its own stage (where no other worker reads this block),
+ * or to its output; in a scan, each worker's result for this block goes into that worker's
+ * stage. */
 void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
     size_t first, n, size = ls_dtype_size(x->call.dtype);
     size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;

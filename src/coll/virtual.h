@@ -1,9 +1,9 @@
 /* virtual.h - what training asks of a group beyond group.h: sums over virtual workers, and memory
  * in one copy.
  *
- * The batch is cut for V virtual workers; worker r of n runs a contiguous range of them (first [n +
- * 1], which must stay: tree.h; NULL: an even one) and holds the sums of the largest whole subtrees
- * in it (tree.h). Finishing the tree over all workers' sums gives the same bits whatever n is.
+ * The batch is cut for V virtual workers; worker r of n runs a contiguous range of them (tree.h;
+ * first [n + 1], which must stay valid; NULL: an even one) and holds the sums of the largest whole
+ * subtrees in it. Finishing the tree over all workers' sums gives the same bits for any n.
  */
 #ifndef LS_COLL_VIRTUAL_H
 #define LS_COLL_VIRTUAL_H
@@ -31,26 +31,27 @@ ls_status ls_reduce_scatter_virtual_start(ls_group *, const ls_virtual_sum *, ls
 ls_status ls_all_reduce_virtual_start(ls_group *, const ls_virtual_sum *, ls_request **r_p,
                                       ls_error *);
 
-/* For this worker's next call, a sum over virtual workers in memory that all share. Where a call
- * was broken off, another group can make it again: no part is summed twice, if none is half
- * summed. */
+/* Marks this worker's next call, a sum over virtual workers in memory that all share. After a call
+ * was broken off, another group can make it again: no part is summed twice, provided that none was
+ * left half summed. */
 void ls_group_mark_next(ls_group *, ls_call_mark);
 
-/* Memory that is one copy for all workers, zeroed, until the group's last user closes. *p_p is NULL
- * where not all share memory (or one is alone), an algorithm is forced, which would send what is
- * there already, or the arena of the first has no room. Collective. */
+/* Memory in one copy for all workers, zeroed, until the group's last user closes. *p_p is NULL if
+ * not all share memory (or the worker is alone), if an algorithm is forced, which would send what
+ * is already there, or if the first worker's arena has no room. Collective. */
 ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
 
-/* Memory of their own that all workers of this host share, each at its own address: collectives
- * read it where it lies. All attach the same, before it is used; it stays the caller's. */
+/* Attaches memory that all workers of this host share, each at its own address: collectives then
+ * read it where it lies. All attach the same memory, before it is used; the caller still owns
+ * it. */
 void ls_group_attach(ls_group *, void *p, size_t nbytes);
 /* Would ls_group_alloc_one() give memory, if there is room? */
 bool ls_group_is_one(const ls_group *);
 
-/* How many of the group are on this worker's host, itself among them. */
+/* The number of members on this worker's host, itself among them. */
 int ls_group_near(const ls_group *);
 
-/* What the options said of waits, from now on, in seconds; < 0: no limit, no report. */
+/* Replaces timeout_s and report_s of the options from now on; < 0: no limit, no report. */
 void ls_group_set_patience(ls_group *, double timeout_s, double report_s);
 
 #endif

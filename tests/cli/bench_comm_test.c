@@ -147,7 +147,7 @@ static void test_links(void **state) {
     expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 4M", 0, "0  direct");
     write_file("links.yaml", "links: 7\n", 9);
     expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 8", 1,
-           "is no key of a file of links");
+           "is not a key of a file of links");
     unsetenv("LOCKSTEP_LINKS");
 }
 

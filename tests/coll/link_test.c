@@ -61,8 +61,8 @@ static void test_bad_files(void **state) {
     refuses("links:\n  latency_us: fast\n", "links.yaml:2: latency_us is 'fast'");
     refuses("links:\n  latency_us: -1\n", "links.yaml:2: latency_us is '-1'");
     refuses("links:\n  latency_us: nan\n", "links.yaml:2: latency_us is 'nan'");
-    refuses("links:\n  latency_us: 1\n  bytes: 3\n", "links.yaml:3: 'links.bytes' is no key");
-    refuses("latency_us: 1\n", "links.yaml:1: 'latency_us' is no key");
+    refuses("links:\n  latency_us: 1\n  bytes: 3\n", "links.yaml:3: 'links.bytes' is not a key");
+    refuses("latency_us: 1\n", "links.yaml:1: 'latency_us' is not a key");
     refuses("links:\n  - 1\n", "is a list");
     unlink(path);
     assert_int_not_equal(ls_link_read(path, &l, &e), LS_OK);

@@ -50,8 +50,8 @@ static inline void run_threads(int n, const ls_group_options *o, team_fn *fn, vo
     }
 }
 
-/* At the beginning of a test whose workers are processes alone: the thread sanitizer sees the threads of
- * one process. A test with both runs its threads there. */
+/* At the beginning of a test whose workers are processes alone: the thread sanitizer sees the
+ * threads of one process. A test with both runs its threads there. */
 static inline void need_processes(void) {
 #if defined(__SANITIZE_THREAD__)
     skip_because("its workers are processes, which the thread sanitizer does not see");

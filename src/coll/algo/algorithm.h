@@ -26,8 +26,8 @@
  * V-1.
  *
  * Sums of 16-bit floats are computed in f32 and rounded once. With virtual workers every node of
- * the tree is rounded, as those are that a worker has added up before the call: else the bits would
- * depend on how many it runs.
+ * the tree is rounded, like the nodes that a worker has added up before the call: else the bits
+ * would depend on how many virtual workers it runs.
  */
 #ifndef LS_COLL_ALGO_ALGORITHM_H
 #define LS_COLL_ALGO_ALGORITHM_H
@@ -56,7 +56,7 @@ typedef enum ls_collective {
     LS_NCALLS
 } ls_collective;
 
-/* The function of the library that makes a collective, where it is not the collective's own. */
+/* What the user called: the collective itself (plain), or a function that makes collectives. */
 typedef enum ls_call_form { LS_FORM_PLAIN, LS_FORM_SPLIT, LS_FORM_DUP } ls_call_form;
 
 /* The buffers of a call at one worker. */
@@ -87,14 +87,14 @@ typedef struct ls_call {
     ls_call_mark mark; /* of this worker */
 } ls_call;
 
-/* All that the library knows of an algorithm. */
+/* All that the library knows about an algorithm. */
 typedef struct ls_algorithm ls_algorithm;
 struct ls_algorithm {
     const char *name;
     uint32_t does; /* bit 1 << ls_collective */
     const char *order;
-    bool virtual_workers; /* it makes the sums of virtual workers, too (V > 0) */
-    bool sends_sums;      /* partial sums travel: those of halves as f32, twice the bytes */
+    bool virtual_workers; /* it also supports sums over virtual workers (V > 0) */
+    bool sends_sums;      /* it sends partial sums: those of halves as f32, twice the bytes */
     /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */
     bool (*tree_order)(ls_collective, int n);
     void (*make)(const ls_call *, ls_program *);
@@ -112,11 +112,11 @@ extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubli
 
 /* NULL-terminated. */
 extern const ls_algorithm *const ls_algorithms[];
-/* Does the algorithm have this collective at all? */
+/* Does the algorithm support this collective at all? */
 static inline bool ls_algorithm_has(const ls_algorithm *a, ls_collective what) {
     return a->does >> what & 1;
 }
-/* Can the algorithm make this call? */
+/* Does the algorithm support this call? */
 bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
 /* What the call takes with n workers; c->hosts is ignored. */
 ls_cost ls_algorithm_cost(const ls_algorithm *, const ls_call *, int n);
@@ -153,8 +153,7 @@ static inline bool ls_call_pairs(const ls_call *c, int me, int peer) {
     return c->what == LS_CALL_ALL_TO_ALL_V || me == c->root || peer == c->root;
 }
 
-/* The program of worker `rank` of `size`. The
- * algorithm must do what is called. */
+/* The program of worker `rank` of `size`. The algorithm must support the call. */
 void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size, ls_in_place,
                        ls_program *s_p);
 
@@ -170,8 +169,8 @@ static inline int ls_team_rank(const ls_team *t, int member) {
     return t->ranks ? t->ranks[member] : member;
 }
 
-/* Where block i of `count` elements in n blocks begins: the first count % n blocks have one more.
- */
+/* Where block i of `count` elements in n blocks begins: the first count % n blocks have one more
+ * element. */
 static inline size_t ls_block(size_t count, int n, int i) {
     size_t size = count / (size_t)n, more = count % (size_t)n, at = (size_t)i;
     return at * size + (at < more ? at : more);
@@ -208,7 +207,7 @@ static inline size_t ls_piece(const ls_call *c, size_t left) {
 /* Building blocks over a team; offset [size + 1] are its blocks.
  *
  * reduce-scatter: member i's block of the sum of all `in` goes to its `out`.
- * all-gather: every block of buf comes from its member; the own one is there before. */
+ * all-gather: every block of buf comes from its member; this worker's own is already there. */
 void ls_direct_reduce_scatter(const ls_call *, ls_program *, const ls_team *, ls_place in,
                               const size_t *offset, ls_place out);
 void ls_direct_all_gather(const ls_call *, ls_program *, const ls_team *, ls_place buf,

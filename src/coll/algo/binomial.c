@@ -20,7 +20,7 @@
 
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
-/* The sum of all in `acc` of worker 0. */
+/* Leaves the sum of all in `acc` of worker 0. */
 static void reduce_to_first(const ls_call *c, ls_program *s, ls_place acc) {
     ls_place own = IN;
     for (int d = 1; d < s->size; d *= 2) {

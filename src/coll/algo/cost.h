@@ -1,4 +1,4 @@
-/* cost.h - what a call takes: messages, bytes sent and bytes added, and the time of these.
+/* cost.h - what a call takes: messages, bytes sent, bytes added, and the time for all of them.
  *
  * Two bounds, as for any work that several share (Brent, "The parallel evaluation of general
  * arithmetic expressions", J. ACM 21 (1974) 201-206):
@@ -33,10 +33,10 @@ typedef struct ls_link {
     double busy_message_s, busy_byte_s, reduce_s;
 } ls_link;
 
-/* Hosts of the same number of workers each, which share their host's network card. */
+/* Hosts with the same number of workers each, which share their host's network card. */
 typedef struct ls_hosts {
     int nworkers, host_workers;
-    ls_link inside;                     /* between workers of a host; the network needs no less */
+    ls_link inside;                     /* between workers of a host; the network is no faster */
     double card_latency_s, card_byte_s; /* of the card, where there are several hosts */
 } ls_hosts;
 

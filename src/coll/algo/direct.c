@@ -42,7 +42,7 @@ typedef struct piece_sum {
     ls_program *s;
     const ls_leaves *leaves;
     const ls_place *at; /* [leaves->n] */
-    int me;             /* the member whose leaves must not be written; -1: none */
+    int me;             /* the member whose leaves must not be overwritten; -1: none */
     size_t count;
     int next; /* leaves come from left to right */
 } piece_sum;
@@ -166,7 +166,7 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t,
     ls_leaves_free(&l);
 }
 
-/* Pieces of block i from member i to all. */
+/* Each member sends its block to all others, piece by piece. */
 void ls_direct_all_gather(const ls_call *c, ls_program *s, const ls_team *t, ls_place buf,
                           const size_t *offset) {
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;

@@ -59,7 +59,7 @@ static place_in_tree find_place(int rank, int n, bool second) {
     return p;
 }
 
-/* own = own + what the child sends, or the other way round; returns where the sum is. */
+/* Adds what the child sends on the left or right of own; returns where the sum is. */
 static ls_place add_child(ls_program *s, int child, bool left, ls_place own, ls_place acc,
                           size_t count) {
     if (child < 0) return own;

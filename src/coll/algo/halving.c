@@ -37,7 +37,7 @@ enum { MAX_LOG = 31 };
 
 typedef struct pairs {
     int p, rest;
-    int me; /* my number among the p that take part; -1: I gave my vector away */
+    int me; /* this worker's number among the p that take part; -1: it gave its vector away */
 } pairs;
 
 static pairs pairs_of(int rank, int size) {
@@ -55,7 +55,7 @@ static int pairs_rank(const pairs *f, int member) {
     return member < f->rest ? 2 * member + 1 : member + f->rest;
 }
 
-/* The even one's vector is added to the odd one's; returns where the input of the p then lies. */
+/* Adds the even worker's vector to the odd worker's; returns where the input of the p then lies. */
 static ls_place fold(ls_program *s, const pairs *f, size_t count, ls_place acc) {
     if (s->rank >= 2 * f->rest) return IN;
     if (f->me < 0) {
@@ -68,7 +68,7 @@ static ls_place fold(ls_program *s, const pairs *f, size_t count, ls_place acc) 
     return acc;
 }
 
-/* The odd one gives the even one `count` elements of the result. */
+/* The odd worker sends the even one `count` elements of the result. */
 static void unfold(ls_program *s, const pairs *f, ls_place from, ls_place to, size_t count) {
     if (s->rank >= 2 * f->rest) return;
     if (f->me < 0)
@@ -77,7 +77,7 @@ static void unfold(ls_program *s, const pairs *f, ls_place from, ls_place to, si
         ls_program_send(s, s->rank - 1, from, count);
 }
 
-/* What I have, what the partner has, and where their sum goes. */
+/* What this worker has, what the partner has, and where their sum goes. */
 typedef struct exchanged {
     ls_place own, got, acc;
     size_t count;
@@ -104,10 +104,10 @@ static void halve(range r, int me, int distance, range *keep_p, range *give_p) {
 /* A vector in p parts. */
 typedef struct parts {
     const size_t *offset; /* [p + 1] */
-    ls_place own, acc;    /* my input and my sums, each of the whole vector */
+    ls_place own, acc;    /* this worker's input and sums, each of the whole vector */
 } parts;
 
-/* The sums of my part, in acc; history [log2 p] are the ranges that I kept. */
+/* The sums of this worker's part, in acc; history [log2 p]: its range after each step. */
 static range halving(ls_program *s, const pairs *f, bool near_first, const parts *v,
                      range *history) {
     const size_t *offset = v->offset;
@@ -129,7 +129,7 @@ static range halving(ls_program *s, const pairs *f, bool near_first, const parts
     return r;
 }
 
-/* The same steps backwards: everything that the p have, in buf. */
+/* The same steps backwards: buf gets the parts of all p. */
 static void gather_back(ls_program *s, const pairs *f, const size_t *offset, ls_place buf,
                         const range *history) {
     int step = 0;
@@ -161,7 +161,7 @@ static void halving_all_reduce(const ls_call *c, ls_program *s) {
     unfold(s, &f, OUT, OUT, c->count);
 }
 
-/* Part j of the vector are the blocks of member j: two where it is the odd one of a pair. */
+/* Part j of the vector has the blocks of member j: two if it is the odd one of a pair. */
 static void halving_reduce_scatter(const ls_call *c, ls_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     size_t *block = ls_call_offsets(c, s->size), total = block[s->size];
@@ -178,7 +178,7 @@ static void halving_reduce_scatter(const ls_call *c, ls_program *s) {
         ls_program_copy(s, ls_at(acc, block[s->rank]), OUT, mine);
         free(offset);
     }
-    /* The pair's even one gets its own block. */
+    /* The even worker of the pair gets its own block. */
     if (s->rank < 2 * f.rest) {
         int even = s->rank & ~1;
         unfold(s, &f, ls_at(acc, block[even]), OUT, block[even + 1] - block[even]);
@@ -220,7 +220,7 @@ typedef struct blocks {
     int first, n;
 } blocks;
 
-/* Calls `move` for them: in two runs where they wrap round. */
+/* Sends or receives them: in two runs where they wrap round. */
 static void blocks_move(ls_program *s, void (*move)(ls_program *, int, ls_place, size_t), int peer,
                         const blocks *b) {
     int size = s->size, end = b->first + b->n <= size ? b->first + b->n : size;

@@ -91,7 +91,8 @@ static void all_reduce(const ls_call *c, ls_program *s, const layout *l) {
     free(part);
 }
 
-/* One worker a host carries: the root for its own, the first for the others. */
+/* One worker of each host takes part between hosts: the root, and the first worker of each other
+ * host. */
 static void broadcast(const ls_call *c, ls_program *s, const layout *l, int n) {
     int *carriers = LS_NEW_ARRAY(int, (size_t)n);
     ls_team heads = {.me = -1, .ranks = carriers};
@@ -134,7 +135,7 @@ static ls_cost cost(const ls_call *c, double nbytes, int n) {
         .steps = 6, .messages = 2 * others, .sent = 2 * part * nbytes, .added = part * nbytes});
 }
 
-/* The all-reduce. Each of a host's workers carries a part of what goes between hosts, so that the
+/* For the all-reduce: each worker of a host carries a part of what goes between hosts, so that the
  * card carries each byte once. */
 static double hosts_seconds(const ls_algorithm *a, const ls_call *c, const ls_hosts *hosts) {
     if (c->what != LS_CALL_ALL_REDUCE) return ls_hosts_seconds_near(a, c, hosts);

@@ -1,9 +1,9 @@
 /* prefix.c - scan and exscan: worker r gets the reduction of workers 0 .. r, or 0 .. r - 1.
  *
  * The order is that of the fixed tree over just these workers: the same bits as an all-reduce among
- * them alone. Of m workers the tree adds up blocks of powers of two, the last two first: for m = 7
- * (0..3) + ((4+5) + 6). These blocks are nodes of the tree over any more workers, so that their
- * sums can be shared.
+ * them alone. The tree over m workers adds up blocks of powers of two, the last two first: for
+ * m = 7 (0..3) + ((4+5) + 6). These blocks are also nodes of the tree over more workers, so that
+ * their sums can be shared.
  *
  * direct: every worker sends its vector to all after it, and each adds up what it gets.
  *
@@ -26,12 +26,12 @@
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 enum { MAX_LOG = 31 };
 
-/* One piece of a vector on its way; `got` and `acc` are room. */
+/* One piece of a vector on its way; `got` and `acc` are temporary places. */
 typedef struct piece {
     ls_program *s;
     size_t count;
     ls_place in, out, acc, got[MAX_LOG];
-    bool later; /* the block's sum is wanted by workers after it */
+    bool later; /* workers after the block need its sum */
 } piece;
 
 /* The upper half of a block: `own` is its sum, *prefix_p what this worker has (has_prefix). */

@@ -8,8 +8,8 @@
  *
  * Messages from one worker to another are numbered in the order of the sender's program; the
  * receiver's program takes them in the same order, so both use the same numbers. A step of no
- * elements is left out on both sides. The exception are counted messages, for which each side knows
- * only its own count: an empty one is sent, too, and the receiver finds out whether the counts
+ * elements is left out on both sides. The exception is counted messages, for which each side knows
+ * only its own count: empty ones are sent, too, and the receiver finds out whether the counts
  * differ (ls_counted_print).
  *
  * Half precisions: IN, OUT and TEMP hold the call's dtype; WIDE holds f32, in which sums are made.

@@ -25,7 +25,8 @@ static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
 static int around(int i, int n) { return (i % n + n) % n; }
 
-/* The sum of my block goes to out. Two alternating slots hold the sums that pass through. */
+/* The sum of this worker's block goes to out. Two alternating slots hold the sums that pass
+ * through. */
 static void reduce_scatter(const ls_call *c, ls_program *s, const size_t *offset, ls_place out) {
     int n = s->size, r = s->rank, next = around(r + 1, n), before = around(r - 1, n);
     size_t longest = 0;

@@ -99,7 +99,7 @@ typedef struct walk {
     const ls_tree_sum *s;
     const ls_kernels *k;
     size_t first, count; /* bytes before, elements */
-    int leaf;            /* the next; leaves come from left to right */
+    int leaf;            /* the next leaf, from left to right */
     _Alignas(64) unsigned char scratch[MAX_DEPTH][BLOCK];
 } walk;
 
