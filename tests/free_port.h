@@ -9,8 +9,8 @@
 
 #include "test.h"
 
-/* Below the ports that the system hands out by itself: nobody takes one while its server is down.
- */
+/* Returns a port below those that the system hands out by itself, so that nobody takes it while its
+ * server is down. */
 static inline int free_port(void) {
     static int next;
     if (!next) next = 10000 + (int)(getpid() * 37L % 20000);

@@ -1,4 +1,4 @@
-/* listeners.h - the addresses at which a process listens, as the kernel tells of it. */
+/* listeners.h - the addresses at which a process listens, as the kernel reports them. */
 #ifndef LS_TEST_LISTENERS_H
 #define LS_TEST_LISTENERS_H
 
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Is one of the process's descriptors the socket of this number? */
+/* True if one of the process's descriptors is the socket with this inode number. */
 static inline int listeners_has(pid_t pid, unsigned long inode) {
     char path[300], text[64], want[64];
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
@@ -25,8 +25,8 @@ static inline int listeners_has(pid_t pid, unsigned long inode) {
     return has;
 }
 
-/* TCP over IPv4 and IPv6: "127.0.0.1:7000 [::]:7001 ", in the kernel's digits for IPv6. Returns how
- * many. */
+/* Writes the addresses of TCP over IPv4 and IPv6, "127.0.0.1:7000 [::]:7001 ", in the kernel's
+ * digits for IPv6. Returns their number. */
 static inline int listeners_of(pid_t pid, char *text, size_t nbytes) {
     static const char *const tables[] = {"tcp", "tcp6"};
     char path[64], line[512], at[64];

@@ -1,4 +1,4 @@
-/* test.h - what every test includes: cmocka, and checks that speak of ls_error. */
+/* test.h - what every test includes: cmocka, and checks of calls that return an ls_error. */
 #ifndef LS_TEST_H
 #define LS_TEST_H
 
@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-/* `call` must succeed; prints the error's message where it does not. */
+/* `call` must succeed; prints the error's message if it does not. */
 #define assert_ls_ok(call, e)                                                                      \
     do {                                                                                           \
         if ((call) != LS_OK) {                                                                     \

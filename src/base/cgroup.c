@@ -39,17 +39,17 @@ static double memory_of(const char *folder) {
 
 static double cores_of(const char *folder) {
     char word[64], period[64];
-    double quota = 0, of = 0;
+    double quota = 0, per = 0;
     if (read_word(folder, "cpu.max", word)) {
         const char *second = strchr(word, ' ');
         quota = number(word);
-        of = second ? number(second) : 0;
+        per = second ? number(second) : 0;
     } else if (read_word(folder, "cpu.cfs_quota_us", word) &&
                read_word(folder, "cpu.cfs_period_us", period)) {
         quota = number(word); /* -1: none */
-        of = number(period);
+        per = number(period);
     }
-    return quota > 0 && of > 0 ? quota / of : 0;
+    return quota > 0 && per > 0 ? quota / per : 0;
 }
 
 static void take_less(double limit, double *least) {

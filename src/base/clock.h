@@ -1,4 +1,4 @@
-/* clock.h - monotonic time in nanoseconds. */
+/* clock.h - monotonic time in nanoseconds, and other clocks. */
 #ifndef LS_BASE_CLOCK_H
 #define LS_BASE_CLOCK_H
 

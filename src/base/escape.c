@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-enum { LONGEST = 8 }; /* \u202e, or a character of four bytes, and a 0 */
+enum { LONGEST = 8 }; /* \u202e and a 0; a character has at most four bytes */
 
 static bool is_unsafe(uint32_t point) {
     if (point < 0x20 || (point >= 0x7f && point < 0xa0)) return true;
@@ -51,7 +51,7 @@ size_t ls_escape(ls_escape_kind kind, const char *in, size_t n, char *out, size_
 
 void ls_buf_escape(ls_buf *b, ls_escape_kind kind, const char *in, size_t n) {
     char text[LONGEST];
-    size_t used = 0, clean = 0; /* bytes from `clean` on are not appended yet */
+    size_t used = 0, clean = 0; /* bytes before `clean` have been appended */
     for (size_t at = 0; at < n; at += used) {
         size_t length = escape_one(kind, in + at, n - at, text, &used);
         if (length == used && memcmp(text, in + at, used) == 0) continue;

@@ -17,7 +17,7 @@ struct ls_lines {
     char *path;
     int fd;
     bool from_end;
-    uint64_t size, at; /* at: everything before it is read; from the end: everything after it */
+    uint64_t size, at; /* at: everything before it has been read; from the end: after it */
     uint64_t stop_at;
     int64_t number;
     uint64_t base;
@@ -75,14 +75,14 @@ static bool has(const ls_lines *l, uint64_t from, uint64_t end) {
     return from >= l->base && end <= l->base + l->len;
 }
 
-/* The start of the data at or after `at`: before it is only a hole of zeros. */
+/* The start of the data at or after `at`; between them is a hole of zeros. */
 static uint64_t data_after(const ls_lines *l, uint64_t at) {
     off_t data = lseek(l->fd, (off_t)at, SEEK_DATA);
     if (data < 0) return errno == ENXIO ? l->size : at;
     return (uint64_t)data < l->size ? (uint64_t)data : l->size;
 }
 
-/* The end of the data at or before `at`. */
+/* The end of the data at or before `at`; between them is a hole of zeros. */
 static uint64_t data_before(const ls_lines *l, uint64_t at) {
     uint64_t end = 0;
     while (end < at) {

@@ -18,7 +18,7 @@ typedef struct ls_line {
     size_t nbytes;
     uint64_t at;    /* its offset in the file */
     int64_t number; /* from 1; 0 if the file is read from its end */
-    bool whole;     /* it ends in a line break: the last line may not */
+    bool whole;     /* it ends in a line break, which the last line may lack */
     bool too_long;  /* longer than LS_LONGEST_LINE: text is not set */
 } ls_line;
 

@@ -14,6 +14,7 @@
 #include "base/columns.h"
 #include "base/escape.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "base/utf8.h"
 
 #define CLEAR_LINE "\r\033[K"
@@ -56,7 +57,7 @@ void ls_log_hold(bool quiet) {
 
 const char *ls_log_held(void) { return !held.on ? NULL : held.text.data ? held.text.data : ""; }
 
-/* Holds the line if lines are held. True: it is not to be written. */
+/* Appends the line to the held ones if lines are held. True: it must not be written. */
 static bool hold(const char *line, size_t n) {
     pthread_mutex_lock(&held.lock);
     bool done = held.on && held.quiet;
@@ -67,13 +68,13 @@ static bool hold(const char *line, size_t n) {
 
 /* ---- messages written ---- */
 
-/* Writes a line, and before it how many lines were lost since the last one. */
+/* Writes a line, after a line with the number of lines lost since the last one, if any were. */
 static void put_line(const char *line, size_t n) {
     char text[128];
     int lost = atomic_load(&nlost);
     if (hold(line, n)) return;
     int m = snprintf(text, sizeof text, "lockstep: %d line%s of this log lost: nobody read it\n",
-                     lost, lost == 1 ? "" : "s");
+                     lost, ls_plural(lost));
     if (lost && put(text, (size_t)m)) atomic_fetch_sub(&nlost, lost);
     if (!put(line, n)) atomic_fetch_add(&nlost, 1);
 }

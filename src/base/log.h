@@ -17,7 +17,7 @@
 /* Writes "lockstep: " and the message. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes the message without "lockstep: ": an intermediate result. */
+/* Writes an intermediate result: the message without "lockstep: ". */
 void ls_log_result(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* On a terminal: replaces the status line, and never wraps: fields (separated by two spaces) that

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HUGE_FROM = 4 << 20 }; /* bytes: two pages */
+enum { HUGE_FROM = 4 << 20 }; /* bytes: two huge pages */
 
 static void *or_die(void *p, size_t nbytes) {
     if (p) return p;
@@ -47,7 +47,7 @@ ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
         return ls_fail(e, LS_ENOMEM,
                        "no memory for %s: %.1f MB wanted; use a smaller model or micro-batch", what,
                        (double)nbytes / 1e6);
-    if (nbytes >= HUGE_FROM) madvise(p, nbytes, MADV_HUGEPAGE); /* if the system has them */
+    if (nbytes >= HUGE_FROM) madvise(p, nbytes, MADV_HUGEPAGE); /* where the system has them */
     *p_p = p;
     return LS_OK;
 }

@@ -1,4 +1,4 @@
-/* mem.h - allocation at set-up, whole files, and growing strings.
+/* mem.h - allocation at set-up, mapped pages, and growing strings.
  *
  * ls_alloc() and friends never return NULL: running out of memory at set-up ends the program with a
  * message, since nothing useful can be done. Large buffers whose size depends on the user's

@@ -5,7 +5,7 @@
  * a table by ls_buf_escape() with LS_ESCAPE_LINE. Output for programs alone (JSON, a man page, the
  * text that a model generates) is not written here.
  *
- * The end of the program flushes, and reports a failure to write. Any thread.
+ * The program flushes standard output when it ends, and reports a failure to write. Any thread.
  */
 #ifndef LS_BASE_PRINT_H
 #define LS_BASE_PRINT_H

@@ -18,7 +18,7 @@ typedef enum ls_stream {
     LS_STREAM_FAKE = 4,   /* the fake transport's faults */
 } ls_stream;
 
-/* Four 32-bit words at place `index` of (seed, stream, substream). */
+/* The four 32-bit words at place `index` of (seed, stream, substream). */
 void ls_random_words(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t index,
                      uint32_t out[4]);
 

@@ -1,6 +1,6 @@
 /* scratch.h - memory backed by a file, which may be larger than the machine's memory.
  *
- * The file never has a name, so nothing is left however the program ends.
+ * The file has no name, so it is gone when the program ends, however that happens.
  */
 #ifndef LS_BASE_SCRATCH_H
 #define LS_BASE_SCRATCH_H

@@ -1,4 +1,4 @@
-/* slab.h - blocks of one size to take and give back, for objects that come and go in a step.
+/* slab.h - allocates blocks of one size, for objects that come and go in a step.
  *
  * When no block is free, a chunk of n blocks is allocated; chunks are freed when the slab is
  * closed. So once the largest number of blocks has been in use, nothing more is allocated. One

@@ -28,11 +28,11 @@ typedef enum ls_transport_kind {
 typedef enum ls_fit_kind { LS_FIT_OFF, LS_FIT_AUTO } ls_fit_kind;
 typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
 typedef enum ls_compute_kind { LS_COMPUTE_F32, LS_COMPUTE_BF16, LS_COMPUTE_F16 } ls_compute_kind;
-typedef enum ls_reduce_kind { /* of gradients */
-                              LS_REDUCE_AUTO,
-                              LS_REDUCE_F32,
-                              LS_REDUCE_BF16,
-                              LS_REDUCE_F16
+typedef enum ls_reduce_kind {
+    LS_REDUCE_AUTO,
+    LS_REDUCE_F32,
+    LS_REDUCE_BF16,
+    LS_REDUCE_F16
 } ls_reduce_kind;
 typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_accumulate_kind;
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
@@ -50,11 +50,11 @@ typedef struct ls_config {
         double val_fraction;       /* of the tokens, at the end */
     } data;
     struct {
-        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (origin.h); "": random weights */
+        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         int64_t eval_every;   /* steps; 0: only at the end */
         int64_t eval_samples; /* per evaluation; the last one takes all */
-        int64_t patience;     /* evaluations without a lower loss that end the run; 0: none do */
+        int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
         int64_t compute, reduce_dtype; /* the enums above */
     } train;
     struct {
@@ -80,8 +80,8 @@ typedef struct ls_config {
     } parallel;
     struct {
         double heartbeat_s; /* a worker without a sign of life for longer is replaced */
-        double stop_s;      /* then a run that was asked to stop abandons its step */
-        double rejoin_s;    /* a host without a leader ends after that */
+        double stop_s;      /* a run that was asked to stop then abandons its step */
+        double rejoin_s;    /* a host that finds no leader for this long exits */
         char membership[LS_CONFIG_TEXT]; /* etcd://...; "": the first host leads */
         char etcd_run[LS_CONFIG_TEXT];   /* the run's name in etcd; "": that of its directory */
         char etcd_ca[LS_CONFIG_TEXT], etcd_cert[LS_CONFIG_TEXT], etcd_key[LS_CONFIG_TEXT];
@@ -95,7 +95,7 @@ typedef struct ls_config {
     } survival;
     struct {
         int64_t every;  /* steps; 0: only at the end */
-        double minutes; /* 0: only by steps */
+        double minutes; /* between checkpoints; 0: only by steps */
         int64_t keep;   /* number of newest checkpoints */
         int64_t best;   /* an ls_config_best */
     } checkpoint;

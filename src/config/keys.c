@@ -96,7 +96,8 @@ const ls_config_key ls_config_keys[] = {
            "shm: processes that share memory; thread: threads; tcp, mpi: processes that send "
            "messages; auto: shm where possible"),
     ONE_OF("parallel.executor", parallel.executor, executors, FREE,
-           "sequential: one process plays all workers, as a check"),
+           "lanes: workers run at the same time; sequential: one process plays all workers, as a "
+           "check"),
     ONE_OF("parallel.overlap", parallel.overlap, overlaps, FREE,
            "a thread per worker that communicates while the worker computes; auto: if cores are "
            "free"),
@@ -110,8 +111,8 @@ const ls_config_key ls_config_keys[] = {
         "workers among which one copy of the state is sharded, so that each group, e.g. each "
         "host, has a copy (hybrid shard); 0: all workers"),
     ONE_OF("parallel.accumulate", parallel.accumulate, accumulates, FREE,
-           "when a worker with several virtual workers sends gradients: late: after the last "
-           "one; early: after each one (zero 2 and 3): less memory, more traffic"),
+           "when a worker with several virtual workers sends gradients; late: after the last one; "
+           "early (zero 2 and 3): after each one, with less memory and more traffic"),
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
         "zero 3: number of layers by which parameters are gathered in advance"),
     INT_OR_AUTO(
@@ -140,7 +141,7 @@ const ls_config_key ls_config_keys[] = {
         "seconds after Ctrl-C or SIGTERM until the step in flight is abandoned; a resumed run "
         "repeats it"),
     NUM("survival.rejoin_s", survival.rejoin_s, 0, 86400, 30, FREE,
-        "seconds for which a host that lost its leader looks for one"),
+        "seconds after which a host that lost its leader and finds no other exits"),
     STRING("survival.membership", survival.membership, FREE,
            "etcd://HOST:PORT,... (etcds: with TLS): hosts elect a leader; empty: the first host "
            "leads"),
@@ -176,7 +177,7 @@ const ls_config_key ls_config_keys[] = {
     NUM("checkpoint.minutes", checkpoint.minutes, 0, 1e6, 0, FREE,
         "minutes between checkpoints, in addition to checkpoint.every; 0: none"),
     INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 3, FREE,
-        "number of checkpoints to retain, the newest"),
+        "number of newest checkpoints to retain"),
     ONE_OF("checkpoint.best", checkpoint.best, bests, FREE,
            "on: each evaluation with a new lowest loss writes a checkpoint; the best one is "
            "retained beside the newest, as checkpoints/best"),
@@ -190,7 +191,6 @@ const ls_config_key *ls_config_key_find(const char *name) {
     return NULL;
 }
 
-/* The groups, in table order: "model, data, ...". */
 void ls_config_key_list_groups(ls_buf *out) {
     const char *last = "";
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) {

@@ -71,7 +71,7 @@ static const char *last_word(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-/* Whether `list` contains the word with a space on both sides. */
+/* True if `list` contains the word with a space on both sides. */
 static bool lists(const char *list, const char *word) {
     size_t n = strlen(word);
     for (const char *at = list; n && (at = strstr(at, word)); at++)

@@ -2,9 +2,9 @@
 #ifndef LS_CONFIG_SUGGEST_H
 #define LS_CONFIG_SUGGEST_H
 
-/* names [n]: the known keys, "group.key". Returns one of them, or NULL if none is near. Tried in
- * this order: a key that has this name in other systems; the same word in another group; a typing
- * error; the beginning of a word. */
+/* names [n]: the known keys, "group.key". Returns one of them, or NULL if none is near. Candidates,
+ * in this order: a key that has this name in other systems; the same word in another group; a
+ * typing error; the beginning of a word. */
 const char *ls_config_suggest(const char *name, const char *const *names, int n);
 
 #endif

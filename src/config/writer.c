@@ -15,8 +15,8 @@ static void put_real(double v, ls_buf *out) {
     ls_buf_printf(out, "%s", text);
 }
 
-/* Whether YAML allows this character unescaped within double quotes: no control character, none of
- * the line ends U+0085, U+2028 and U+2029, no byte order mark. */
+/* True if YAML allows this character unescaped within double quotes: no control character, none of
+ * the line breaks U+0085, U+2028 and U+2029, no byte order mark. */
 static bool is_plain(uint32_t point) {
     if (point < 0x20 || (point >= 0x7f && point < 0xa0) || point == '"' || point == '\\')
         return false;

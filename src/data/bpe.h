@@ -1,4 +1,4 @@
-/* bpe.h - the inside of a tokenizer, for the files that build one: bpe_train.c and
+/* bpe.h - the internals of a tokenizer, for the files that build one: bpe_train.c and
  * tokenizer_json.c.
  *
  * Invariants:
@@ -36,6 +36,6 @@ bool ls_bpe_add_merge(ls_tokenizer *, uint32_t a, uint32_t b, uint32_t id);
 /* GPT-2 spells each byte as one visible character: bytes that are visible in Latin-1 as themselves,
  * the 68 others, in order, as U+0100 and up. The space is U+0120. */
 uint32_t ls_bpe_char_of_byte(uint8_t byte);
-int ls_bpe_byte_of_char(uint32_t c); /* -1: not one of the 256 */
+int ls_bpe_byte_of_char(uint32_t c); /* -1: not one of these 256 characters */
 
 #endif

@@ -11,7 +11,7 @@
 
 typedef struct ls_cut {
     ls_words words;
-    uint32_t *order; /* [n] the text is words order[0], order[1] ... */
+    uint32_t *order; /* [n] the text is word order[0], word order[1] ... */
     size_t n, cap;
 } ls_cut;
 

@@ -18,8 +18,8 @@ typedef struct ls_loader_config {
     const ls_tokens *tokens; /* the first nsamples * T + 1 of them; must outlive the loader */
     uint64_t nsamples, seed, batch;
     int64_t T;
-    int V, a, b,
-        step; /* this worker runs virtual workers a, a + step, ... below b of V; step 0: 1 */
+    int V, a, b, step; /* this worker runs virtual workers a, a + step, ... below b, of V; step 0
+                          means 1 */
 } ls_loader_config;
 
 /* The first batch is that of `step`. */
@@ -34,11 +34,11 @@ void ls_loader_seek(ls_loader *, int a, int b, uint64_t step);
  * then those of the next, valid until the next call. Errors: those of ls_tokens_read(). */
 ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *);
 
-/* The index among these samples of virtual worker v's first, in a batch of `count` samples; for
- * v = b, the number of samples. */
+/* The index of virtual worker v's first sample among those that ls_loader_next() returns, in a
+ * batch of `count` samples; for v = b, the number of those samples. */
 uint64_t ls_loader_place(const ls_loader_config *, uint64_t count, int v);
 
-/* Bytes of token buffers. */
+/* Bytes of the two buffers of tokens. */
 size_t ls_loader_nbytes(const ls_loader_config *);
 
 #endif

@@ -20,8 +20,8 @@ typedef struct ls_batch {
 
 ls_batch ls_batch_of(uint64_t step, uint64_t nsamples, uint64_t batch);
 
-/* The samples, of the batch's `count`, that virtual workers [a, b) of V take: [*first_p,
- * *end_p). */
+/* The range [*first_p, *end_p) of the batch's `count` samples that virtual workers [a, b) of V
+ * take. */
 void ls_batch_share(uint64_t count, int V, int a, int b, uint64_t *first_p, uint64_t *end_p);
 
 #endif

@@ -71,7 +71,7 @@ ls_status ls_pretokens_create(const uint8_t *text, size_t nbytes, const char *wh
 
 static bool is_ascii_letter(uint8_t c) { return (uint8_t)((c | 0x20) - 'a') < 26; }
 
-/* The end of " ?[A-Za-z]+" at p->at if " ?\\p{L}+" would match no more; else p->at. */
+/* The end of " ?[A-Za-z]+" at p->at if " ?\p{L}+" would match no more; else p->at. */
 static size_t ascii_word_end(const ls_pretokens *p) {
     size_t first = p->at + (p->text[p->at] == ' '), end = first;
     while (end < p->nbytes && is_ascii_letter(p->text[end])) end++;

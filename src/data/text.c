@@ -51,15 +51,15 @@ static int by_path_then_place(const void *a, const void *b) {
     return order ? order : (*x > *y) - (*x < *y);
 }
 
-/* Of equal paths, the first stays. */
+/* Keeps the first of equal paths. */
 static void drop_repeated(files *f) {
     char ***sorted = LS_NEW_ARRAY(char **, f->n);
     for (size_t i = 0; i < f->n; i++) sorted[i] = &f->paths[i];
     qsort(sorted, f->n, sizeof *sorted, by_path_then_place);
-    const char *kept = f->n ? *sorted[0] : NULL;
+    const char *last = f->n ? *sorted[0] : NULL;
     for (size_t i = 1; i < f->n; i++) {
-        if (strcmp(kept, *sorted[i]) != 0) {
-            kept = *sorted[i];
+        if (strcmp(last, *sorted[i]) != 0) {
+            last = *sorted[i];
             continue;
         }
         free(*sorted[i]);
@@ -86,7 +86,7 @@ static ls_status find_files(const char *paths, files *f, ls_error *e) {
     return s;
 }
 
-/* Fails if a file no longer has the size that was measured. */
+/* Copies the files into one mapping. Fails if one is not UTF-8. */
 static ls_status join(const files *f, const ls_mapped *parts, ls_text *t, ls_error *e) {
     t->nbytes = 0;
     for (size_t i = 0; i < f->n; i++) t->nbytes += parts[i].nbytes;

@@ -73,8 +73,8 @@ static ls_status settings_check(const reader *r, const ls_json *root, ls_error *
         show(j, shown);
         if (strcmp(shown, settings[i].value) == 0 || strcmp(shown, settings[i].or_value) == 0)
             continue;
-        return ls_fail(e, LS_EINVAL, "%s: %s%s%s is %s; only %s is supported, as GPT-2 has it",
-                       r->what, group, *group ? "." : "", key, shown, settings[i].value);
+        return ls_fail(e, LS_EINVAL, "%s: %s%s%s is %s; only %s is supported, as in GPT-2", r->what,
+                       group, *group ? "." : "", key, shown, settings[i].value);
     }
     return LS_OK;
 }

@@ -10,7 +10,7 @@ typedef struct ls_attention_seen {
     int64_t ld;
 } ls_attention_seen;
 
-/* saved: of a forward of one sample of T positions, in f32. */
+/* saved: what forward saved for one sample of T positions, in f32. */
 ls_attention_seen ls_attention_saw(const ls_layer *, int64_t T, const float *saved);
 
 #endif

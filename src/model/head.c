@@ -5,7 +5,7 @@
  * backward: x -> losses, dx, and the beginning of wte's gradient (see embedding.c).
  *
  * The logits [rows, V] are the largest tensor, and are never in memory as a whole: backward
- * computes a block of rows from x to its gradient before the next block (as Hsu et al., "Liger
+ * computes a block of rows from x to its gradient before the next block (as in Hsu et al., "Liger
  * Kernel", arXiv 2410.10989). Nothing is saved, and training needs no forward. Chains over rows
  * continue from block to block, so the size of a block does not affect the bits.
  */

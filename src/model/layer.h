@@ -45,7 +45,7 @@ typedef struct ls_layer_call {
     void *grads;        /* flat */
     float *wide;        /* flat: with gradients in 16 bits, chains in f32 from the first to the last
                            micro-batch of a virtual worker; NULL where it has only one */
-    bool first, last;   /* this call is of that micro-batch */
+    bool first, last;   /* the call computes the virtual worker's first, or last, micro-batch */
     bool grads_start;   /* gradient chains start at 0 with this call */
     const void *x;      /* [rows, C] input; NULL: the layer has none */
     void *y;            /* [rows, C] output; of a loss without losses: logits [rows, V], in f32 */
@@ -73,7 +73,7 @@ typedef struct ls_layer_ops {
 struct ls_layer {
     const ls_layer_ops *ops;
     char name[LS_NAME];     /* e.g. "h.3.attn" */
-    int64_t T, C, V, heads; /* T: at most */
+    int64_t T, C, V, heads; /* T: the most positions */
     int nparams;
     int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
     size_t offsets[LS_LAYER_MAX_PARAMS]; /* their offsets in the flat buffers */
@@ -90,8 +90,8 @@ struct ls_layer {
     size_t scratch_floats; /* per thread */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
     ls_works forward_work, backward_work; /* the same in detail, for prices */
-    bool loss;                            /* the last: has losses instead of y; they come from
-                                             backward, too, so that training needs no forward */
+    bool loss;                            /* the last layer: it has losses instead of y; backward
+                                             computes them, too, so training needs no forward */
     bool backward_alone;                  /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */

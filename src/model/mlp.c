@@ -2,7 +2,7 @@
  *
  * params: gamma, beta [C]; w_in [C, 4C], b_in [4C]; w_out [4C, C], b_out [C]
  * saved, per row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd
- * Backward recomputes the GELU, which is cheaper than to save it.
+ * Backward recomputes the GELU, which is cheaper than saving it.
  */
 #include "model/rows.h"
 

@@ -21,8 +21,8 @@ void ls_rows_gelu(const ls_compute *, int64_t n, const float *x, float *y);
 void ls_rows_gelu_back(const ls_compute *, int64_t n, const float *x, float *d, float *y);
 void ls_rows_add(const ls_compute *, int64_t n, const float *a, const float *b, float *out);
 
-/* Products with the layer's parameter number w, [in, out]; the next parameter is its bias [out]. */
-/* y [rows, out] = x [rows, in] . w + bias */
+/* Products with the layer's parameter number w, [in, out]; the next parameter is its bias [out].
+ * y [rows, out] = x [rows, in] . w + bias */
 void ls_rows_linear(const ls_layer *, const ls_layer_call *, int w, const float *x, float *y);
 /* dx [rows, in] = dy [rows, out] . w^T */
 void ls_rows_linear_dx(const ls_layer *, const ls_layer_call *, int w, const float *dy, float *dx);

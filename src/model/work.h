@@ -1,6 +1,5 @@
 /* work.h - the work of a layer's passes, for prices (perf/price.h): matrix products, and passes
- * over memory.
- */
+ * over memory. */
 #ifndef LS_MODEL_WORK_H
 #define LS_MODEL_WORK_H
 
@@ -26,7 +25,7 @@ typedef enum ls_work_kind {
     LS_WORK_LOSS,
     LS_WORK_LOSS_DX,
     LS_WORK_ADD,
-    /* Work of the step, not of a layer. */
+    /* Work of the step, not of a layer: */
     LS_WORK_SQUARES,
     LS_WORK_ADAMW,
     LS_WORK_PAGES, /* elements whose pages are given back to the system and faulted in again */

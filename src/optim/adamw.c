@@ -33,14 +33,14 @@ static void update_range(const job *j, const ls_adamw_step *step, size_t from, s
     bool half_grads = ls_dtype_is_half(s->grads_type), half = ls_dtype_is_half(s->params_type);
     float wide[LS_BLOCK], *master = half ? s->master : s->params;
     size_t n = to - from;
-    const void *kept = (const char *)s->grads + from * ls_dtype_size(s->grads_type);
-    if (half_grads) k->widen(s->grads_type, n, kept, wide);
-    k->adamw((int64_t)n, step, half_grads ? wide : kept, master + from, s->m + from, s->v + from);
+    const void *grads = ls_flat_at(s->grads_type, s->grads, from);
+    if (half_grads) k->widen(s->grads_type, n, grads, wide);
+    k->adamw((int64_t)n, step, half_grads ? wide : grads, master + from, s->m + from, s->v + from);
     if (half) k->narrow(s->params_type, n, master + from, (uint16_t *)s->params + from);
 }
 
-/* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may be among
- * them. */
+/* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may have
+ * elements in the range, on return that of the next block. */
 static void update_block(const job *j, size_t first, size_t end, int *param_p) {
     int i = *param_p;
     for (; i < j->model->nparams && j->model->params[i].offset < end; i++) {

@@ -33,7 +33,7 @@ typedef struct ls_journal_state {
     float *master, *m, *v;
 } ls_journal_state;
 
-/* Has the block of element `first` had `steps` steps? */
+/* True if the block of element `first` has had `steps` steps. */
 static inline bool ls_journal_has(const ls_journal *j, size_t first, uint32_t steps) {
     return atomic_load_explicit(&j->steps[first / LS_BLOCK], memory_order_relaxed) == steps;
 }

@@ -23,7 +23,7 @@ typedef struct ls_scaler {
     double scale;
     int64_t good;    /* steps since the scale last changed or a step overflowed */
     int64_t left;    /* overflows until the scale is halved */
-    int64_t skipped; /* steps skipped in all */
+    int64_t skipped; /* steps skipped so far */
 } ls_scaler;
 
 ls_scaler ls_scaler_start(const ls_scaler_config *);

@@ -94,7 +94,7 @@ static void run_column(const ls_kernels *k, const column *x, ahead *next) {
     }
 }
 
-/* K = 0: c gets the values that its chains start from. */
+/* K is 0: c gets the values that its chains start from. */
 static void start_only(const ls_gemm_job *g) {
     if (g->start == LS_GEMM_ADD) return;
     for (int64_t i = 0; i < g->M; i++)
@@ -127,8 +127,8 @@ typedef struct panel {
     int64_t p, depth, j, n;
 } panel;
 
-/* Strips of b are packed when the first block of rows needs them, and used at once; if that block has
- * all rows, the next strips overwrite them. */
+/* Strips of b are packed when the first block of rows needs them, and used at once; if that block
+ * has all rows, the next strips overwrite them. */
 static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float *packed_a,
                       float *packed_b) {
     const int64_t p = of.p, depth = of.depth, j = of.j, n = of.n;

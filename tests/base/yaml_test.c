@@ -27,7 +27,7 @@ static void test_reads(void **state) {
     (void)state;
     static const char text[] = "# a comment\n"
                                "train:\n"
-                               "  steps: 50 # so many\n"
+                               "  steps: 50 # of training\n"
                                "\n"
                                "  name: \"a \\\"b\\\" \\u00e9\\n\"\n"
                                "  empty:\n"

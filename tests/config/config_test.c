@@ -91,8 +91,8 @@ static void test_list(void **state) {
                     "'train.steps' is a list; a single value is expected", e);
 }
 
-/* Text that YAML would change or refuse if not escaped: line ends and control codes of Unicode.
- */
+/* Text that YAML would change or refuse if it were not escaped: line breaks and control codes of
+ * Unicode. */
 static void test_odd_text(void **state) {
     (void)state;
     static const char *const texts[] = {

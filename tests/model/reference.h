@@ -19,8 +19,7 @@ typedef struct ref_shape {
 } ref_shape;
 
 typedef struct ref_tensors {
-    double
-        *t[6]; /* a layer's parameters, or their gradients, in the order of the library's layer */
+    double *t[6]; /* a layer's parameters or gradients, in the order of the library's layer */
 } ref_tensors;
 
 /* tokens [n, T + 1]; x [rows, C]; y [rows, C], the head's [n]: the samples' losses. */

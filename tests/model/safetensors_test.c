@@ -158,8 +158,8 @@ static void test_truncated(void **state) {
     free(whole);
 }
 
-/* Every byte of the length and header set to hostile values: an error, or tensors within the file.
- */
+/* Every byte of the length and header is set to hostile values: that is an error, or the tensors
+ * are within the file. */
 static void test_flipped(void **state) {
     (void)state;
     ls_safetensors s = write_some();

@@ -25,8 +25,10 @@ static float *normal(int64_t n, uint64_t stream) {
     return p;
 }
 
-/* x [n] rounded to the type, one element into *memory_p; x gets the rounded values. */
-static const void *kept(const ls_kernels *k, ls_dtype type, int64_t n, float *x, void **memory_p) {
+/* Returns x [n] rounded to the type, in new memory *memory_p, from its second element on; x gets
+ * the rounded values. */
+static const void *rounded(const ls_kernels *k, ls_dtype type, int64_t n, float *x,
+                           void **memory_p) {
     size_t size = ls_dtype_size(type);
     char *p = malloc(((size_t)n + 1) * size);
     *memory_p = p;
@@ -46,8 +48,8 @@ static problem make(const ls_kernels *k, ls_dtype type, int64_t K, int64_t N) {
     p.bias32 = normal(N, 3);
     p.y = normal(N, 4);
     p.want = normal(N, 5);
-    p.w = kept(k, type, K * N, p.w32, &p.memory[0]);
-    p.bias = kept(k, type, N, p.bias32, &p.memory[1]);
+    p.w = rounded(k, type, K * N, p.w32, &p.memory[0]);
+    p.bias = rounded(k, type, N, p.bias32, &p.memory[1]);
     return p;
 }
 

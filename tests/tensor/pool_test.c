@@ -51,14 +51,14 @@ enum { MAX_THREADS = 8 };
 typedef struct meeting {
     atomic_int came;
     int nthreads[MAX_THREADS];
-    pthread_t who[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
 } meeting;
 
 /* Ends only once all threads are in it at the same time. */
 static void meet(void *arg, int thread, int nthreads) {
     meeting *m = arg;
     m->nthreads[thread] = nthreads;
-    m->who[thread] = pthread_self();
+    m->threads[thread] = pthread_self();
     atomic_fetch_add(&m->came, 1);
     while (atomic_load(&m->came) < nthreads) sched_yield();
 }
@@ -74,9 +74,9 @@ static void test_all_threads(void **state) {
         assert_int_equal(atomic_load(&m.came), sizes[i]);
         for (int t = 0; t < sizes[i]; t++) {
             assert_int_equal(m.nthreads[t], sizes[i]);
-            for (int u = 0; u < t; u++) assert_false(pthread_equal(m.who[t], m.who[u]));
+            for (int u = 0; u < t; u++) assert_false(pthread_equal(m.threads[t], m.threads[u]));
         }
-        assert_true(pthread_equal(m.who[0], pthread_self())); /* the caller is thread 0 */
+        assert_true(pthread_equal(m.threads[0], pthread_self())); /* the caller is thread 0 */
         ls_pool_free(p);
     }
     ls_pool_free(NULL);

@@ -1,8 +1,8 @@
 /* combine_pairs.c - minimum and maximum with index, of two blocks of pairs.
  *
- * Of equal values, the one with the lower index wins. A NaN wins over all numbers; all NaNs are
- * the same value. -0 is below +0, as in LS_MIN. So pairs are totally ordered, and the result does
- * not depend on the order in which they are combined.
+ * The lower index wins between equal values. A NaN wins over all numbers; all NaNs are the same
+ * value. -0 is below +0, as in LS_MIN. So pairs are totally ordered, and the result does not depend
+ * on the order in which they are combined.
  *
  * Pairs of 32 bits are compared as pairs of 64 bits, which hold all their values and indexes.
  */

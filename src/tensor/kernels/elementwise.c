@@ -1,4 +1,4 @@
-/* elementwise.c - GELU, sums, norms of blocks, AdamW. */
+/* elementwise.c - GELU, sums, sums of squares, AdamW. */
 #include "tensor/kernels/variant.h"
 
 /* GELU(x) = x * s with s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3), which is the tanh form.

@@ -1,8 +1,8 @@
 /* immintrin.h - what vec_avx512.h uses of the compiler's header of that name, in plain C.
  *
- * Found in its place, so that the AVX-512 variant can be compiled and run on any processor, and its
- * bits compared. Only the intrinsics in use, after Intel's Intrinsics Guide: lane by lane what the
- * operation says there.
+ * The compiler finds this header first, so the AVX-512 variant can be compiled and run on any
+ * processor, and its bits compared. It has only the intrinsics in use; each does, lane by lane,
+ * what Intel's Intrinsics Guide says of its operation.
  */
 #ifndef LS_TEST_IMMINTRIN_H
 #define LS_TEST_IMMINTRIN_H
