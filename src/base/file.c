@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static ls_status file_open(const char *path, int *fd_p, size_t *nbytes_p, ls_error *e) {
+ls_status ls_file_open_regular(const char *path, int *fd_p, struct stat *st_p, ls_error *e) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
     struct stat st;
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
@@ -21,14 +20,15 @@ static ls_status file_open(const char *path, int *fd_p, size_t *nbytes_p, ls_err
         return ls_fail(e, LS_EIO, "%s: is not a regular file", path);
     }
     *fd_p = fd;
-    *nbytes_p = (size_t)st.st_size;
+    *st_p = st;
     return LS_OK;
 }
 
 ls_status ls_file_map(const char *path, ls_mapped *m_p, ls_error *e) {
     int fd = -1;
-    size_t nbytes = 0;
-    LS_TRY(file_open(path, &fd, &nbytes, e));
+    struct stat st;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    size_t nbytes = (size_t)st.st_size;
     void *p = NULL;
     if (nbytes) {
         p = mmap(NULL, nbytes, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -50,9 +50,10 @@ void ls_file_unmap(ls_mapped *m) {
 
 ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *e) {
     int fd = -1;
-    size_t nbytes = 0;
-    LS_TRY(file_open(path, &fd, &nbytes, e));
+    struct stat st;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
     close(fd);
+    size_t nbytes = (size_t)st.st_size;
     if (nbytes > limit)
         return ls_fail(e, LS_EINVAL, "%s: has %zu bytes, at most %zu are expected here", path,
                        nbytes, limit);

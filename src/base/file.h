@@ -7,8 +7,13 @@
 #define LS_BASE_FILE_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
+
+/* Opens a regular file for reading; the caller closes *fd_p. LS_EIO: it can't be opened, or is not a
+ * regular file. */
+ls_status ls_file_open_regular(const char *path, int *fd_p, struct stat *st_p, ls_error *);
 
 typedef struct ls_mapped {
     const uint8_t *data; /* [nbytes], read only; NULL when the file is empty */

@@ -3,13 +3,11 @@
 #include "base/lines.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/file.h"
 
 enum { PIECE = 4 * LS_LONGEST_LINE };
 
@@ -27,12 +25,8 @@ struct ls_lines {
 
 ls_status ls_lines_open(const char *path, bool from_end, ls_lines **l_p, ls_error *e) {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
-    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return ls_fail(e, LS_EIO, "%s: is not a regular file", path);
-    }
+    int fd = -1;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
     ls_lines *l = LS_NEW(ls_lines);
     l->path = ls_strdup(path);
     l->fd = fd;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,10 +150,7 @@ static ls_status read_file(ls_tokens *t, const header *h, ls_error *e) {
 
 static ls_status open_file(ls_tokens *t, ls_error *e) {
     header h = {0};
-    t->fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
-    if (t->fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", t->path, strerror(errno));
-    if (fstat(t->fd, &t->opened) != 0 || !S_ISREG(t->opened.st_mode))
-        return ls_fail(e, LS_EIO, "%s: is not a regular file", t->path);
+    LS_TRY(ls_file_open_regular(t->path, &t->fd, &t->opened, e));
     LS_TRY(header_check(t->path, t->fd, (size_t)t->opened.st_size, &h, e));
     return read_file(t, &h, e);
 }
