@@ -112,7 +112,7 @@ program_of() { # program_of I: prints the process of pod I, found by its environ
         tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "RANK=$1" && echo "$p"
     done | tail -n 1
 }
-has_turns() { [ "$(cat "$dir/out.pod0" 2>/dev/null | grep -c 'going on from')" -ge "$1" ]; }
+has_turns() { [ "$(cat "$dir/out.pod0" 2>/dev/null | grep -c 'continuing from')" -ge "$1" ]; }
 
 echo 150 >"$run.pace"
 for i in 0 1 2; do

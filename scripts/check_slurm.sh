@@ -49,7 +49,7 @@ has_ended() { [ -z "$(state_of "$1")" ] || [ "$(state_of "$1")" = COMPLETING ]; 
 is_complete() { [ "$(hash_of "$1")" = "$want" ]; }
 slow_from() { echo "$2" >"$1.pace"; } # slow_from RUN STEP: from STEP on, a step takes a quarter of a second
 let_go() { rm -f "$1.pace"; }
-turns_of() { cat "$dir/out.job" 2>/dev/null | grep -c 'going on from'; }
+turns_of() { cat "$dir/out.job" 2>/dev/null | grep -c 'continuing from'; }
 has_turns() { [ "$(turns_of)" -ge "$1" ]; }
 submit() { # submit RUN [sbatch options]: the script of docs/survival.md; prints the job's number
     run=$1

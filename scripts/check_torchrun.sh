@@ -64,7 +64,7 @@ run=$dir/killed
 launcher=$!
 until has_lines "$run" 250 || ! kill -0 $launcher; do sleep 0.02; done
 kill -9 "$(pgrep -f "^$lockstep $train -o $run" | head -n 1)"
-wait $launcher && is_right "$run" && grep -q 'going on from' "$dir/out.killed"
+wait $launcher && is_right "$run" && grep -q 'continuing from' "$dir/out.killed"
 result $? "torchrun starts the workers again when one is killed, and they go on"
 
 echo "$passed passed, $failed failed, 0 skipped"

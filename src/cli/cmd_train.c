@@ -48,7 +48,7 @@ static bool find_run(const ls_args *a, char **run_p, char **config_p) {
     const char *word = a->words[0], *output = cli_value(a, OUTPUT);
     bool is_run = ls_file_is_dir(word);
     if (is_run && !cli_given(a, RESUME)) {
-        ls_log("train: %s is a run directory; to go on with the run add --resume", word);
+        ls_log("train: %s is a run directory; to continue the run add --resume", word);
         return false;
     }
     if (is_run && output) {

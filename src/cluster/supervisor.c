@@ -101,11 +101,11 @@ static void log_view(const ls_view *v) {
         snprintf(hosts, sizeof hosts, " on %d hosts, %d of them here", v->nhosts, v->n);
     if (v->id.number > 1 && v->steps < 0)
         ls_log(
-            "view %lld: going on from the newest checkpoint, if there is one, with %d worker%s%s",
+            "view %lld: continuing from the newest checkpoint, if there is one, with %d worker%s%s",
             (long long)v->id.number, v->size, v->size == 1 ? "" : "s", hosts);
     else
         ls_log("view %lld: %s after step %lld, with %d worker%s%s", (long long)v->id.number,
-               v->id.number == 1 ? "beginning" : "going on", (long long)steps, v->size,
+               v->id.number == 1 ? "beginning" : "continuing", (long long)steps, v->size,
                v->size == 1 ? "" : "s", hosts);
 }
 
@@ -352,7 +352,7 @@ static void end_alone(host *h) {
         return;
     } else {
         ls_fail(&e, LS_EPEER,
-                "%s, for %.0f s: the run ends here with a checkpoint of step %lld; go on with "
+                "%s, for %.0f s: the run ends here with a checkpoint of step %lld; continue with "
                 "--resume",
                 leader, h->s->rejoin_s, (long long)steps);
     }

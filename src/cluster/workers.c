@@ -28,7 +28,7 @@ static volatile sig_atomic_t second_ends; /* where no launcher would end the wor
 
 static void on_interrupt(int number) {
     static const char text[] = "lockstep: interrupted twice: ended at once; the steps after the "
-                               "newest checkpoint are lost, and --resume goes on from it\n";
+                               "newest checkpoint are lost, and --resume continues from it\n";
     if (!is_interrupted) atomic_store(&interrupted_ns, ls_clock_ns());
     is_interrupted = 1;
     if (number == SIGHUP || interrupts++ == 0 || !second_ends) return;

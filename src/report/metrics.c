@@ -40,7 +40,7 @@ static ls_status open_file(const char *path, int *file_p, ls_error *e) {
 }
 
 static void end_events(ls_metrics *m, const ls_error *why) {
-    ls_log("%s; events go on in another file, with the next checkpoint", why->msg);
+    ls_log("%s; events continue in another file, with the next checkpoint", why->msg);
     ls_events_close(m->events, NULL);
     m->events = NULL;
 }
@@ -168,7 +168,7 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
 static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
     int64_t from = m->logged.step + 1, to = steps - 1;
     if (from > to) return LS_OK;
-    ls_log("%s: has no lines of steps %lld to %lld; training goes on, and the gap is marked",
+    ls_log("%s: has no lines of steps %lld to %lld; training continues, and the gap is marked",
            m->path, (long long)from, (long long)to);
     ls_json *line = ls_json_new_object(), *gap = ls_json_new_array();
     ls_json_push(gap, ls_json_new_integer(from));

@@ -122,7 +122,7 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
                        r->dir, f->name);
     if (f->what == IS_RUN && !resumes)
         return ls_fail(e, LS_EINVAL,
-                       "%s: exists already; go on from it with --resume, or choose another "
+                       "%s: exists already; continue it with --resume, or choose another "
                        "directory with -o",
                        r->dir);
     return f->what == IS_RUN ? check_config(r, logs, e) : LS_OK;
@@ -343,7 +343,7 @@ static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_erro
 
 static void log_start(const ls_folder_run *r, const char *checkpoint) {
     if (checkpoint)
-        ls_log("going on from %s", checkpoint);
+        ls_log("continuing from %s", checkpoint);
     else /* killed before its first checkpoint, maybe before all of its files were written */
         ls_log("%s: has no checkpoint yet; beginning again", r->dir);
 }

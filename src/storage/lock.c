@@ -78,7 +78,7 @@ static ls_status fail_to(const char *path, const char *what, int why, ls_error *
     if (why == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
         return ls_fail(e, LS_EIO,
                        "%s: can't be opened: %s; the run belongs to the user with number %u, and "
-                       "only that user can go on with it",
+                       "only that user can continue it",
                        path, strerror(why), (unsigned)st.st_uid);
     if (why == ELOOP) return ls_fail(e, LS_EIO, "%s: is a link, not a lock file", path);
     return ls_fail(e, LS_EIO, "%s: can't be %s: %s", path, what, strerror(why));

@@ -17,7 +17,7 @@ static bool take_up(ls_config *c, const char *run) {
     ls_config was;
     bool there = ls_file_exists(path) && ls_config_read(path, &was, NULL) == LS_OK;
     if (there && strcmp(was.train.from, c->train.from) != 0) {
-        if (*c->train.from) ls_log("%s: goes on with the train.from that it began with", run);
+        if (*c->train.from) ls_log("%s: continues with the train.from that it began with", run);
         memcpy(c->train.from, was.train.from, sizeof c->train.from);
     }
     free(path);

@@ -18,7 +18,7 @@ typedef struct ls_verdict {
 } ls_verdict;
 
 /* What a user can do where workers differ. */
-#define LS_AUDIT_ADVICE "go on from an earlier checkpoint, on other hardware"
+#define LS_AUDIT_ADVICE "continue from an earlier checkpoint, on other hardware"
 
 /* Collective, between steps, after `steps` complete ones; all workers get the same verdict. */
 ls_status ls_audit(ls_member *, int64_t steps, ls_verdict *v_p, ls_error *);

@@ -77,9 +77,9 @@ static ls_status open_corpus(ls_loop *l, ls_error *e) {
     int64_t was = atomic_load(&notes->tokens); /* 0: not known yet */
     if (was && was != mark)
         return ls_fail(e, LS_EINVAL,
-                       "%s/tokens.bin: has other tokens than this run has been trained on; was it "
-                       "made again from a text that has changed? Put it back and go on with "
-                       "--resume",
+                       "%s/tokens.bin: has other tokens than those this run was trained on; was "
+                       "it made again from a text that has changed? Restore it and continue "
+                       "with --resume",
                        r->dir);
     atomic_store(&notes->tokens, mark);
     return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;

@@ -25,9 +25,9 @@ struct ls_in_flight {
     atomic_llong began_ns; /* 0: no step is in flight */
     atomic_llong step;     /* from 1 */
     /* used by the thread alone */
-    int64_t about; /* the step that the latest line was about */
-    double next_s; /* when the next line is due */
-    bool said;     /* it has been logged that the run waits for this step */
+    int64_t about;    /* the step that the latest line was about */
+    double next_s;    /* when the next line is due */
+    bool logged_stop; /* a line says that the run waits for this step */
 };
 
 /* "0:42", "1:03:10". */
@@ -43,11 +43,11 @@ static bool is_asked_to_stop(const ls_in_flight *f) {
     return ls_interrupted() || atomic_load(&f->c.slot->asked) == LS_ASKED_STOP;
 }
 
-static void say_stop(ls_in_flight *f, int64_t step, const char *time) {
-    f->said = true;
+static void log_stop(ls_in_flight *f, int64_t step, const char *time) {
+    f->logged_stop = true;
     ls_log(
         "interrupted: waiting for step %lld, in flight for %s; after %g s (survival.stop_s) it is "
-        "given up, and done again when the run goes on; again to end at once",
+        "given up, and repeated when the run continues; interrupt again to end at once",
         (long long)step, time, f->c.stop_s);
 }
 
@@ -60,10 +60,10 @@ static void look(ls_in_flight *f) {
     if (step != f->about) {
         f->about = step;
         f->next_s = f->c.after_s;
-        f->said = false;
+        f->logged_stop = false;
     }
     write_time(seconds, time, sizeof time);
-    if (!f->said && is_asked_to_stop(f)) say_stop(f, step, time);
+    if (!f->logged_stop && is_asked_to_stop(f)) log_stop(f, step, time);
     if (seconds < f->next_s) return;
     ls_log_status("step %lld/%lld  in flight, running %s", (long long)step, (long long)f->c.steps,
                   time);

@@ -97,7 +97,8 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
         LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
     if (due && l->m.worker == 0) LS_TRY(ls_tokens_verify(&l->corpus.tokens, e));
     if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l))
-        ls_log("interrupted: stopping after step %lld, with a checkpoint; again to end at once",
+        ls_log("interrupted: stopping after step %lld, with a checkpoint; interrupt "
+               "again to end at once",
                (long long)l->steps);
     return LS_OK;
 }
@@ -119,10 +120,9 @@ static void report_computed(ls_loop *l) {
 static void give_up_step(ls_loop *l, double seconds) {
     l->asked = LS_ASKED_STOP;
     if (l->m.worker != 0) return;
-    ls_log(
-        "interrupted: step %lld was given up after %.1f s (survival.stop_s %g); it is done again "
-        "when the run goes on",
-        (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
+    ls_log("interrupted: step %lld was given up after %.1f s (survival.stop_s %g); it is repeated "
+           "when the run continues",
+           (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
 }
 
 static ls_status one_step(ls_loop *l, ls_error *e) {
@@ -143,11 +143,10 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     l->nsteps++;
     report_computed(l);
     if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
-        return ls_fail(
-            e, LS_EINVAL,
-            "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or go "
-            "on from an earlier checkpoint",
-            (long long)l->steps, out.loss, out.grad_norm);
+        return ls_fail(e, LS_EINVAL,
+                       "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
+                       "continue from an earlier checkpoint",
+                       (long long)l->steps, out.loss, out.grad_norm);
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
 }
 

@@ -49,7 +49,7 @@ static bool may_rest(const ls_host *h, ls_status how) {
 
 const ls_runtime ls_runtime_plain = {
     .survives = false,
-    .when_lost = "; the run ends. Go on from the last checkpoint with --resume",
+    .when_lost = "; the run ends. Continue from the last checkpoint with --resume",
     .finish = finish,
     .connect = connect,
     .has_made = has_made,

@@ -51,7 +51,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
         return LS_OK;
     }
     if (l->steps < all) {
-        ls_log("stopped after step %lld of %lld; go on%s with: %s", (long long)l->steps,
+        ls_log("stopped after step %lld of %lld; continue%s with: %s", (long long)l->steps,
                (long long)all, r->started ? ", under the same launcher," : "", r->again);
         return LS_OK;
     }

@@ -69,7 +69,7 @@ static void log_copies(const ls_host *h, const ls_view *v) {
     if (has_copies(h, v)) return;
     ls_log(
         "view %lld: %d worker%s can't keep survival.copies %lld of the state on different hosts: "
-        "if one is lost, the run may have to go on from its newest checkpoint",
+        "if one is lost, the run may have to continue from its newest checkpoint",
         (long long)v->id.number, v->size, ls_plural(v->size),
         (long long)h->run->config.survival.copies);
 }

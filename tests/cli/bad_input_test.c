@@ -204,7 +204,7 @@ static void test_run_folder(void **state) {
     char line[160];
     snprintf(line, sizeof line, "train %s -n 2 -o @/once --set train.steps=10", TINY);
     expect(line, 0, NULL);
-    expect(line, 1, "exists already; go on from it with --resume");
+    expect(line, 1, "exists already; continue it with --resume");
     expect("ckpt verify @/once", 0, "good: step 10");
     expect("train configs/tiny.yaml -o @/once --resume --set model.width=48", 1,
            "model.width is 48, but the run began with 24");

@@ -76,7 +76,7 @@ static void goes_on(const char *run, const char *more) {
     char args[128];
     shell_of_run(run, "cp saved.bin $r/tokens.bin");
     snprintf(args, sizeof args, "%s --resume", more);
-    train(run, args, 0, "going on from");
+    train(run, args, 0, "continuing from");
     has_bits_of_peace(run);
 }
 
@@ -175,7 +175,7 @@ static const char OLD[] =
 static void test_old_run(void **state) {
     (void)state;
     copy_half("old", OLD);
-    train("old", " --resume", 0, "going on from");
+    train("old", " --resume", 0, "continuing from");
     has_bits_of_peace("old");
     assert_true(file_exists("old/corpus.json"));
     shell_of_run("old", "rm -r $r/checkpoints/step-60 && cp another/tokens.bin $r");

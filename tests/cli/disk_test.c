@@ -46,7 +46,7 @@ static void verify(const char *run, const char *step) {
 static void ends_well(const char *run, const char *step) {
     char line[512], from[128], got[256];
     snprintf(line, sizeof line, START, run, 60, " --resume");
-    snprintf(from, sizeof from, "going on from %s/%s/checkpoints/step-%s\n", folder, run, step);
+    snprintf(from, sizeof from, "continuing from %s/%s/checkpoints/step-%s\n", folder, run, step);
     expect(line, 0, from);
     verify(run, "60");
     hash_of(run, got);

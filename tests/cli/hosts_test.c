@@ -218,7 +218,7 @@ static void test_paused(void **arg) {
     host_await(&p.a, "it is silent");
     sleep_ms(300);
     kill(p.b.pid, SIGCONT);
-    host_await(&p.a, "going on after step");
+    host_await(&p.a, "continuing after step");
     kill(p.a.pid, SIGSTOP);
     sleep_ms(1500);
     kill(p.a.pid, SIGCONT);
@@ -253,7 +253,7 @@ static void leader_lost(const char *run, const char *more, bool whole) {
     host_expect(&p.b, 1, "the leading host, 127.0.0.1:");
     if (whole) assert_true(host_says(&p.b, "the run ends here with a checkpoint of step "));
     host h = start(3, run, "--resume", more);
-    host_expect(&h, 0, "going on from ");
+    host_expect(&h, 0, "continuing from ");
     check_run("peace", run, &h);
 }
 
@@ -268,7 +268,7 @@ static void test_line_lost(void **arg) {
     host_end(&p.a);
     assert_int_equal(steps_of("line"), host_count(&p.b, "checkpoint of step 50;") ? 50 : 49);
     host h = start(3, "line", "--resume", "");
-    host_expect(&h, 0, "going on from ");
+    host_expect(&h, 0, "continuing from ");
     check_run("peace", "line", &h);
 }
 
@@ -289,7 +289,7 @@ static void test_stopped(void **arg) {
     host c = join(&p, 2);
     await_step(p.run, 40, &p.a);
     kill(p.a.pid, SIGTERM);
-    host_expect(&p.a, 75, "go on with: ");
+    host_expect(&p.a, 75, "continue with: ");
     host_expect(&p.b, 75, "the run has ended, after step ");
     host_expect(&c, 75, "the run has ended, after step ");
     int port = free_port();

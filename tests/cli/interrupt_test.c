@@ -31,13 +31,13 @@ static void test_stop_and_resume(void **state) {
     kill(p.pid, SIGTERM);
     let_go("cut");
     assert_int_equal(program_end(&p, &output), 75);
-    assert_non_null(strstr(output, "; go on with: " LOCKSTEP_PROGRAM " train --resume "));
+    assert_non_null(strstr(output, "; continue with: " LOCKSTEP_PROGRAM " train --resume "));
     free(output);
     snprintf(last, sizeof last, "cut/checkpoints/step-%d", STEPS);
     assert_false(file_exists(last));
     snprintf(line, sizeof line, START, 2, "cut", STEPS);
     strcat(line, " --resume");
-    expect(line, 0, "going on from");
+    expect(line, 0, "continuing from");
     hash_of("whole", whole);
     hash_of("cut", cut);
     assert_string_equal(whole, cut);
@@ -57,7 +57,7 @@ static void test_killed_worker(void **state) {
     let_go("killed");
     assert_int_equal(program_end(&p, &output), 0);
     assert_non_null(strstr(output, "view 1: worker 1 was killed by signal 9"));
-    assert_non_null(strstr(output, "view 2: going on after step"));
+    assert_non_null(strstr(output, "view 2: continuing after step"));
     free(output);
     hash_of("whole", whole);
     hash_of("killed", cut);

@@ -108,7 +108,7 @@ static void test_wrong(void **state) {
     char *output = NULL;
     if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
     assert_int_not_equal(shell(AS_TORCHRUN("@/one"), &output), 0);
-    assert_int_equal(count_of(output, "exists already; go on from it with --resume"), 1);
+    assert_int_equal(count_of(output, "exists already; continue it with --resume"), 1);
     assert_int_equal(count_of(output, "lockstep:"), 1);
     free(output);
     expect_shell(AS_TORCHRUN("@/never -n 2"), false, "the launcher has started 3 workers");
@@ -229,7 +229,7 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
         fail_msg("%s", output);
     free(output);
     output = launched(launch, run, steps + 5, NULL);
-    must_say(output, "going on from");
+    must_say(output, "continuing from");
     must_say(output, strcat(done, "."));
     free(output);
     snprintf(alone, sizeof alone, "%s-alone", run);
@@ -271,7 +271,7 @@ static void test_lost_openmpi(void **state) {
     if (!line || sscanf(line, "\nstep-%d\n", &newest) != 1) fail_msg("%s", output);
     free(output);
     output = launched(REQUEUED, "lost", newest + 5, NULL);
-    must_say(output, "going on from");
+    must_say(output, "continuing from");
     must_say(output, "codes: 0.");
     free(output);
     free(launched(REQUEUED, "lost-alone", newest + 5, NULL));

@@ -90,7 +90,7 @@ static void test_gaps(void **state) {
     go_on("peace", "true", NULL);
     ledger("peace", 0, ": clean: 30 steps");
     hash_of("peace", peace);
-    go_on("missing", "rm $m", "metrics.jsonl: has no lines of steps 1 to 20; training goes on");
+    go_on("missing", "rm $m", "metrics.jsonl: has no lines of steps 1 to 20; training continues");
     ledger("missing", 1,
            "not clean: 20 of 30 steps have no lines in metrics.jsonl, the first gap "
            "is 1 to 20");

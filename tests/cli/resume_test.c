@@ -102,10 +102,10 @@ static void test_names(void **state) {
         program p = start_words((const char *const[]){"./lockstep", "train", "tiny.yaml", "-n", "3",
                                                       "-o", names[i], SETTINGS, NULL});
         stop(run, &p, &output);
-        const char *line = printed(output, "of 60; go on with: ");
+        const char *line = printed(output, "of 60; continue with: ");
         assert_ptr_equal(strstr(line, "./lockstep train --resume "), line);
         assert_non_null(strstr(line, " -n 3"));
-        paste("", line, "going on from");
+        paste("", line, "continuing from");
         same_bits(*run == '-' ? "./-dash" : run);
         free(output);
     }
@@ -122,8 +122,8 @@ static void test_launched(void **state) {
             start_words((const char *const[]){"./lockstep", "run", "-n", "2", "./lockstep", "train",
                                               "tiny.yaml", "-o", run, SETTINGS, NULL});
         stop(run, &p, &output);
-        const char *line = printed(output, "go on, under the same launcher, with: ");
-        paste(i ? "" : "./lockstep run -n 2 ", line, "going on from");
+        const char *line = printed(output, "continue, under the same launcher, with: ");
+        paste(i ? "" : "./lockstep run -n 2 ", line, "continuing from");
         same_bits(run);
         free(output);
     }
@@ -138,14 +138,14 @@ static void test_directory(void **state) {
                                                   "-o", "dir", SETTINGS, NULL});
     stop("dir", &p, &output);
     free(output);
-    expect("train @/dir", 2, "dir is a run directory; to go on with the run add --resume");
+    expect("train @/dir", 2, "dir is a run directory; to continue the run add --resume");
     expect("train @/dir --resume -o @/other", 2, "-o names another");
     expect("train @/dir --resume --set model.layers=2", 1,
            "model.layers is 2, but the run began with 1");
     expect("train configs/tiny.yaml --resume -o @/dir", 1, "but the run began with");
     expect("train --resume @/none", 1, "none: can't be opened");
     expect("train --resume @/dir/ --set parallel.zero=3 --set log.every=7 -n 1", 0,
-           "going on from");
+           "continuing from");
     same_bits("dir");
     expect("train --resume @/dir", 0, "dir: is complete: step 60 of 60");
 }

@@ -323,9 +323,9 @@ static void test_strangers_directory(void **state) {
 static void test_older_run(void **state) {
     (void)state;
     assert_int_equal(shell("cp -r peace older && rm older/lock"), 0);
-    start_ends("older", " --resume --set train.steps=41", 0, "going on from");
+    start_ends("older", " --resume --set train.steps=41", 0, "continuing from");
     assert_true(file_exists("older/lock"));
-    start_ends("older", "", 1, "exists already; go on from it with --resume");
+    start_ends("older", "", 1, "exists already; continue it with --resume");
 }
 
 /* A umask removes permissions and adds none. */
@@ -377,7 +377,7 @@ static void test_other_users_lock(void **state) {
     let_go("open");
     ends(&p, 0, "view 2: ");
     is_whole("open");
-    start_ends("open", " --resume --set train.steps=41", 0, "going on from");
+    start_ends("open", " --resume --set train.steps=41", 0, "continuing from");
     assert_int_equal(kill(holder, SIGKILL), 0);
     assert_int_equal(waitpid(holder, NULL, 0), holder);
 }

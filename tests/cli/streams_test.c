@@ -102,7 +102,7 @@ static void test_interrupt_with_tee(void **state) {
     let_go("tee");
     assert_int_equal(exit_code(train), 75);
     snprintf(line, sizeof line, TRAIN, "tee", STEPS, "--resume");
-    expect(line, 0, "going on from");
+    expect(line, 0, "continuing from");
     same_bits("tee");
 }
 
@@ -134,7 +134,7 @@ static void test_terminal_closed(void **state) {
         let_go(runs[i]);
         assert_int_equal(exit_code(pid), i >= 2 ? 0 : 75);
         snprintf(line, sizeof line, TRAIN, runs[i], STEPS, "--resume");
-        expect(line, 0, i >= 2 ? "is complete" : "going on from");
+        expect(line, 0, i >= 2 ? "is complete" : "continuing from");
         same_bits(runs[i]);
     }
 }

@@ -120,7 +120,7 @@ static void test_stop(void **arg) {
     kill(p.pid, SIGTERM);
     let_go("stop");
     assert_int_equal(program_end(&p, &output), 75);
-    assert_non_null(strstr(output, "go on with: "));
+    assert_non_null(strstr(output, "continue with: "));
     free(output);
     snprintf(line, sizeof line, START, 2, "stop", STEPS, "--resume");
     p = program_start(line, 0);
@@ -372,7 +372,7 @@ static void test_slow(void **arg) {
         assert_int_equal(sscanf(h.text + at, "%d %d", &counts[0], &counts[1]), 2);
         assert_int_equal(counts[0] + counts[1], 8);
     }
-    await_line(&p, &h, at, ": going on after step ");
+    await_line(&p, &h, at, ": continuing after step ");
     check_slow(&p, "slow");
     print_message("slow: %d virtual workers, and %d for the slow one\n", counts[0], counts[1]);
 }
@@ -408,7 +408,7 @@ static void test_slow_limit(void **arg) {
     const char *end = strchr(h.text + at, '\n'),
                *replaced = strstr(h.text + at, "; it is replaced");
     if (!replaced || replaced > end) fail_msg("the slow worker stays:\n%s", h.text);
-    await_line(&p, &h, at, ": going on after step ");
+    await_line(&p, &h, at, ": continuing after step ");
     await_others(&p, pids, 2);
     check_slow(&p, "limit");
 }
