@@ -13,9 +13,9 @@
 static const double SLOW = 1.5, GAIN = 0.12, NOISE = 1.3;
 /* In the sum since a worker was slow, each row counts this many times as much as the next one. */
 static const double FADES = 0.95;
-enum { CALM = 30 /* rows: then nobody was slow */ };
+enum { CALM = 30 /* rows without a slow worker until the last one is forgotten */ };
 enum { PAUSE = 5, MOST_PAUSE = 320 };
-/* A change costs a new view, and is to pay within this many steps. */
+/* A change costs a new view, and must pay off within this many steps. */
 static const double VIEW_S = 0.5, PAYS_WITHIN = 100;
 
 void ls_balance_begin(ls_balance *b, int n, int V, const int *first, int64_t step) {
@@ -46,7 +46,7 @@ void ls_balance_free(ls_balance *b) {
 
 /* ---- rows ---- */
 
-/* The worker's report of that step; NULL: none. */
+/* The worker's report of that step; NULL: there is none. */
 static const ls_balance_report *report_of(const ls_balance_worker *x, int64_t steps) {
     for (int i = 0; i < x->nreports && i < LS_BALANCE_REPORTS; i++)
         if (x->reports[i].steps == steps) return &x->reports[i];
@@ -59,7 +59,7 @@ static bool all_reported(const ls_balance *b, int64_t steps) {
     return true;
 }
 
-/* What the fastest worker usually takes; 0: not known yet. */
+/* The usual time of the fastest worker; 0: not known yet. */
 static double usual(const ls_balance *b) {
     double x[LS_BALANCE_USUAL];
     int n = b->nfastest < LS_BALANCE_USUAL ? b->nfastest : LS_BALANCE_USUAL;
@@ -67,7 +67,7 @@ static double usual(const ls_balance *b) {
     return n < LS_BALANCE_ROWS ? 0 : ls_median(x, (size_t)n);
 }
 
-/* From the latest row to this step; all have reported it. */
+/* Adds the row from the latest one to this step, which all workers have reported. */
 static void add_row(ls_balance *b, int64_t steps) {
     double *each = LS_NEW_ARRAY(double, (size_t)b->n), fastest = 0, known = usual(b);
     for (int w = 0; w < b->n; w++) {
@@ -101,12 +101,12 @@ void ls_balance_note(ls_balance *b, int w, int64_t steps, double seconds) {
 
 /* ---- slow workers ---- */
 
-/* Seconds that each worker takes for a virtual worker: [n] each, of the latest rows. */
+/* Seconds that each worker takes for a virtual worker: [n] each, over the latest rows. */
 typedef struct speeds {
     double *least, *median, *most;
 } speeds;
 
-/* False: not known yet. Otherwise the caller frees it by s->least. */
+/* False: not known yet. Otherwise the caller frees s->least. */
 static bool find_speeds(const ls_balance *b, speeds *s) {
     size_t n = (size_t)b->n;
     if (b->nrows < LS_BALANCE_ROWS) return false;
@@ -134,7 +134,7 @@ static double median_of_others(const double *x, int n, int w) {
     return median;
 }
 
-/* Also over the time since another one was slow? */
+/* Has this worker been slow over the whole time since another one was found slow? */
 static bool is_slow_since(const ls_balance *b, int w) {
     double *recent = LS_NEW_ARRAY(double, (size_t)b->n);
     for (int i = 0; i < b->n; i++) recent[i] = b->workers[i].recent;
@@ -152,7 +152,7 @@ static void note_slow(ls_balance *b, int w) {
     }
 }
 
-/* Slow is a worker that takes longer in its best row than the others do in their worst. */
+/* A worker is slow if it takes longer in its best row than the others do in their worst. */
 int ls_balance_slow(ls_balance *b, double *factor_p) {
     speeds s;
     int slowest = 0;
@@ -193,7 +193,8 @@ static void share_out(const double *each, int n, int V, int *counts) {
     }
 }
 
-/* Does it pay, even if fast workers are as slow, and slow ones as fast, as they have been? */
+/* Do the new ranges pay off even if each worker is as fast as in its best row with the old ranges,
+ * and as slow as in its worst row with the new ones? */
 static bool pays(const ls_balance *b, const speeds *s, const int *now, const int *better) {
     double before = longest(s->least, now, b->n), after = longest(s->most, better, b->n);
     return after < (1 - GAIN) * before && (before - after) * PAYS_WITHIN > VIEW_S;

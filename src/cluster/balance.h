@@ -1,15 +1,17 @@
-/* balance.h - how virtual workers are best divided among the workers of a host that differ in speed.
+/* balance.h - how virtual workers are best divided among the workers of a host that differ in
+ * speed.
  *
  * Each worker reports how long it has computed. Two reports of the same step from all workers make
  * a row: what each took for a virtual worker, in the same steps. The latest rows decide:
  *
  *   slow     one worker takes much longer than the others, in each of these rows
- *   propose  other ranges make the slowest worker's step clearly shorter. They are not proposed
- *            again soon after, and the later, the more often they changed
+ *   propose  other ranges make the slowest worker's step clearly shorter. After a change, none is
+ *            proposed for a while; the more often ranges have changed, the longer
  *
- * Noise is no worker's fault. A row in which even the fastest worker is much slower than usual is
- * the host's, and does not count. Soon after one worker was slow, another is called slow only if it
- * is over that whole time: what moves from worker to worker is not of any of them.
+ * Noise is no worker's fault. If even the fastest worker is much slower than usual in a row, the
+ * host was slow, and the row does not count. Soon after one worker was slow, another one counts as
+ * slow only if it was slow over that whole time: slowness that moves from worker to worker comes
+ * from none of them.
  *
  * Results of training don't depend on the ranges.
  */
@@ -20,12 +22,12 @@
 #include <stdint.h>
 
 enum {
-    LS_BALANCE_ROWS = 3,    /* that decide, the latest */
-    LS_BALANCE_REPORTS = 4, /* a worker's, until the others have reported the same steps */
+    LS_BALANCE_ROWS = 3,    /* the latest rows, which decide */
+    LS_BALANCE_REPORTS = 4, /* of a worker that wait for the others to reach the same step */
     LS_BALANCE_USUAL = 9    /* rows that show how fast the host usually is */
 };
 
-/* In its first `steps` of the view a worker has computed for so long. */
+/* How long a worker has computed in its first `steps` steps of the view. */
 typedef struct ls_balance_report {
     int64_t steps;
     double seconds;
@@ -36,15 +38,15 @@ typedef struct ls_balance_worker {
     int nreports;
     ls_balance_report base;       /* at the latest row */
     double each[LS_BALANCE_ROWS]; /* a ring: seconds for a virtual worker, a step */
-    double recent;                /* sum of these since a worker was slow, older ones fade */
+    double recent; /* sum of these since a worker was found slow; older ones count less */
 } ls_balance_worker;
 
 typedef struct ls_balance {
     int n, V;
-    int *first;                       /* [n + 1] the ranges now (tree.h) */
+    int *first;                       /* [n + 1] the current ranges (tree.h) */
     ls_balance_worker *workers;       /* [n] */
     int64_t step;                     /* at the beginning of the view */
-    int nrows;                        /* that count */
+    int nrows;                        /* rows that count */
     double fastest[LS_BALANCE_USUAL]; /* a ring: the fastest worker's time in each row */
     int nfastest;
     int64_t quiet_until; /* the step before which nothing is proposed */
@@ -53,19 +55,19 @@ typedef struct ls_balance {
     int calm;            /* rows since one was slow */
 } ls_balance;
 
-/* A view of n workers begins with these ranges (NULL: even ones), at a step. How fast workers were
- * before is forgotten; how often ranges changed, and which workers were slow, is not. */
+/* A view of n workers begins at `step` with these ranges (NULL: even ones). Forgets how fast
+ * workers were before, but not how often ranges changed and which workers were slow. */
 void ls_balance_begin(ls_balance *, int n, int V, const int *first, int64_t step);
 void ls_balance_free(ls_balance *);
 
-/* Worker w has computed for so long in the first `steps` steps of the view, together. */
+/* Worker w has computed for `seconds` in the first `steps` steps of the view, in total. */
 void ls_balance_note(ls_balance *, int w, int64_t steps, double seconds);
 
-/* A worker that takes much longer for a virtual worker than the others do, and was not found
- * before: its number, and by what factor; else -1. */
+/* Returns the number of a worker that takes much longer for a virtual worker than the others do,
+ * and was not found before, and the factor; -1: there is none. */
 int ls_balance_slow(ls_balance *, double *factor_p);
 
-/* Better ranges: first_p [n + 1]. */
+/* Are there better ranges? first_p [n + 1]. */
 bool ls_balance_propose(ls_balance *, int *first_p);
 
 #endif

@@ -17,7 +17,7 @@
 
 static const char DIRECTORY[] = "control", NAME[] = "socket";
 
-/* How long a guest may take to send its request; then the next one is served. */
+/* How long a guest, a program that connects, may take to send its request. */
 static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
 
 /* The part of a line that has arrived. */
@@ -27,9 +27,9 @@ typedef struct reader {
 } reader;
 
 struct ls_control {
-    int run, folder;     /* the run's directory; `control` in it */
-    int listener, guest; /* guest: it sends a request, or waits for an answer; -1: none */
-    int64_t came_ns;     /* when the guest came */
+    int run, folder;     /* the run directory; `control` in it */
+    int listener, guest; /* guest: it sends a request, or waits for the answer; -1: none */
+    int64_t came_ns;     /* when the guest connected */
     reader asks;
 };
 
@@ -42,7 +42,7 @@ static struct sockaddr_un address_in(int folder, const char *path) {
 
 static int open_folder(const char *run) { return open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
-/* Removes what a killed program left, also that of another user where this one is root. */
+/* Removes what a killed program has left, as root also that of another user. */
 static void clear_away(int run) {
     int folder = openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) unlinkat(folder, NAME, 0);
@@ -74,13 +74,13 @@ ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *e) {
     if (c->folder < 0 || !make_socket(c)) {
         int why = errno;
         ls_control_close(c);
-        return ls_fail(e, LS_EIO, "%s/%s: can't be made: %s", run, DIRECTORY, strerror(why));
+        return ls_fail(e, LS_EIO, "%s/%s: can't be created: %s", run, DIRECTORY, strerror(why));
     }
     *c_p = c;
     return LS_OK;
 }
 
-/* False where another program has taken the place of this one. */
+/* False if another program has replaced the directory. */
 static bool is_own_folder(const ls_control *c) {
     struct stat own, there;
     return fstat(c->folder, &own) == 0 &&
@@ -98,8 +98,8 @@ void ls_control_close(ls_control *c) {
     free(c);
 }
 
-/* True: the line is complete, and its end is cut off; a line that is too long never is. False:
- * *more_p says whether there may be more of it. */
+/* Returns true when the line is complete, without its newline; a line that is too long never is.
+ * Otherwise *more_p says whether more of it may come. */
 static bool read_line(reader *r, int fd, bool *more_p) {
     ssize_t got = 1;
     while (r->n < sizeof r->text - 1 && !memchr(r->text, '\n', r->n)) {
@@ -116,7 +116,7 @@ static bool read_line(reader *r, int fd, bool *more_p) {
 static void write_line(int fd, const char *text) {
     char line[LS_CONTROL_LINE + 1];
     int n = snprintf(line, sizeof line, "%s\n", text);
-    if (n > 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0) return; /* it has gone */
+    if (n > 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0) return; /* it has disconnected */
 }
 
 static void send_away(ls_control *c) {
@@ -124,12 +124,12 @@ static void send_away(ls_control *c) {
     c->guest = -1;
 }
 
-/* This user's programs, and root's, may ask. */
+/* Programs of this user and of root may send requests. */
 static bool may_ask(int fd) {
-    struct ucred who = {.uid = (uid_t)-1};
-    socklen_t n = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0) return false;
-    return who.uid == 0 || who.uid == geteuid();
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t n = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return false;
+    return peer.uid == 0 || peer.uid == geteuid();
 }
 
 bool ls_control_next(ls_control *c, char line[LS_CONTROL_LINE]) {

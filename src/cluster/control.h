@@ -1,8 +1,9 @@
-/* control.h - a socket in the run directory, through which other programs ask the supervisor.
+/* control.h - a socket in the run directory, for requests of other programs to the supervisor.
  *
- * RUN/control/socket is a stream socket of the local host. A request is a line, as is its answer:
- * "ok ..." or "error ...". Only the user who started the run, and root, may ask: RUN/control has mode
- * 0700 and the socket 0600, whatever the umask, and the kernel says whose program has connected.
+ * RUN/control/socket is a stream socket of the local host. A request is a line, and so is its
+ * answer: "ok ..." or "error ...". Only the user who started the run, and root, may send requests:
+ * RUN/control has mode 0700 and the socket 0600, whatever the umask, and the kernel says which
+ * user's program has connected.
  */
 #ifndef LS_CLUSTER_CONTROL_H
 #define LS_CLUSTER_CONTROL_H
@@ -16,7 +17,7 @@ enum { LS_CONTROL_LINE = 256 };
 
 typedef struct ls_control ls_control;
 
-/* One program per run: what a dead one left is replaced. */
+/* One program per run; replaces what a killed one has left. */
 ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *);
 void ls_control_close(ls_control *); /* NULL is fine */
 

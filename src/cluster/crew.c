@@ -13,7 +13,7 @@
 #include "cluster/rest.h"
 #include "net/launch/stack.h"
 
-/* A worker that only lost another waits this long for one that knows why. */
+/* If a worker only reports that it lost another one, this long for a worker that knows why. */
 static const int64_t LOOK_NS = 50 * 1000 * 1000, GRACE_NS = 500 * 1000 * 1000;
 enum {
     STARVED = 10, /* times the heartbeat: a starved process is not considered hung before that */
@@ -22,7 +22,7 @@ enum {
     MOST_REPAIRERS = 20
 };
 
-enum { RUNS = -1 }; /* no ls_view_end */
+enum { RUNS = -1 }; /* beside the values of ls_view_end: the view has not ended */
 
 static ls_board_slot *slot(const ls_crew *c, int i) { return &c->o->board->slots[c->o->first + i]; }
 
@@ -33,8 +33,8 @@ static void where(const ls_crew *c, int i, char *text, size_t nbytes) {
     if (c->o->where) c->o->where(c->o->first + i, c->o->arg, text, nbytes);
 }
 
-/* Has a worker reported why it failed? A wait for another that took too long is not its own fault.
- */
+/* Has a worker reported why it failed? If it waited too long for another one, the fault is not its
+ * own. */
 static int check_board(ls_crew *c) {
     ls_error e = {0};
     if (!ls_board_failed(c->o->board, &e)) return RUNS;
@@ -72,7 +72,7 @@ static int on_end(ls_crew *c, int i, int how) {
     return RUNS;
 }
 
-/* No worker here knows more. Where the view spans hosts, the lost worker may be on another host. */
+/* A worker blames another one. If the view spans hosts, the lost worker may be on another host. */
 static int on_blame(ls_crew *c) {
     int end = check_board(c);
     bool waits = ls_clock_ns() - c->blamed_ns < (c->o->size ? GRACE_NS / 5 : GRACE_NS);

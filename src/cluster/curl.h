@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* Its functions, by their names without curl_. */
+/* Functions of libcurl, by their names without curl_. */
 typedef struct ls_curl {
     CURLcode (*global_init)(long flags);
     char *(*version)(void);

@@ -1,6 +1,7 @@
 /* etcd.c - see etcd.h; how a call finds an endpoint that answers is in etcd_call.c.
  *
- * Keys and values are base64, 64-bit numbers are strings, and what is 0, false or empty is left out.
+ * Keys and values are base64, 64-bit numbers are strings, and what is 0, false or empty is left
+ * out.
  */
 #include "cluster/etcd.h"
 
@@ -18,7 +19,7 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Takes the body over. The reply is the caller's to free. */
+/* Frees the body. The caller frees the reply. */
 static ls_status ask(ls_etcd *t, const char *path, char *body, ls_json **reply_p, ls_error *e) {
     ls_etcd_request r = {.path = path, .body = body};
     ls_status s = ls_etcd_call(t, &r, e);
@@ -27,24 +28,24 @@ static ls_status ask(ls_etcd *t, const char *path, char *body, ls_json **reply_p
     return s;
 }
 
-/* The reply is freed. */
+/* Fails, and frees the reply. */
 static ls_status unexpected(const ls_etcd *t, const char *path, ls_json *reply, ls_error *e) {
     ls_json_free(reply);
-    ls_etcd_nonsense(t, &(ls_etcd_request){.path = path}, "has not the members that it should", e);
+    ls_etcd_nonsense(t, &(ls_etcd_request){.path = path}, "lacks an expected member", e);
     return LS_EIO;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* What holds for all requests. */
+/* Sets the options that all requests share. */
 static ls_status set_up(ls_etcd *t, const ls_etcd_options *o, bool tls, ls_error *e) {
     CURL *c = t->curl;
     bool bad = false;
     bad |= t->lib->easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http") != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
-    bad |= t->lib->easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* nor one of the environment */
+    bad |= t->lib->easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* nor the environment's */
     bad |= t->lib->easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
-    /* A name server that is silent does not hold us up beyond the limit. */
+    /* A silent name server must not hold us up beyond the limit. */
     bad |= t->lib->easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
@@ -118,18 +119,19 @@ static ls_status check_file(const char *what, const char *path, ls_error *e) {
 }
 
 static ls_status check(const ls_etcd_options *o, bool tls, ls_error *e) {
-    if (strchr(o->endpoints, '@')) /* it may be a password's: it is not shown */
-        return ls_fail(e, LS_EINVAL, "endpoints of etcd have no '@': a user is named apart");
+    if (strchr(o->endpoints, '@')) /* it may belong to a password, so the text is not shown */
+        return ls_fail(e, LS_EINVAL,
+                       "etcd: an endpoint has no '@'; user and password are options of their own");
     if (!isfinite(o->timeout_s) || o->timeout_s <= 0 || o->timeout_s > 86400)
-        return ls_fail(e, LS_EINVAL, "etcd's time limit, %g s, is not within 0 and 86400",
+        return ls_fail(e, LS_EINVAL, "etcd's time limit, %g s, is not between 0 and 86400",
                        o->timeout_s);
     if (!tls && (o->ca || o->cert || o->key))
-        return ls_fail(e, LS_EINVAL,
-                       "etcd: certificates are without use with etcd://; TLS is etcds://");
+        return ls_fail(e, LS_EINVAL, "etcd: certificates need TLS: etcds:// instead of etcd://");
     if (!o->cert != !o->key)
-        return ls_fail(e, LS_EINVAL, "etcd: a client's certificate and its key come together");
+        return ls_fail(e, LS_EINVAL,
+                       "etcd: give a client's certificate and its key together, or neither");
     if (!o->user != !o->password || (o->user && !*o->user))
-        return ls_fail(e, LS_EINVAL, "etcd: a user and a password come together");
+        return ls_fail(e, LS_EINVAL, "etcd: give a user and a password together, or neither");
     LS_TRY(check_file("authorities", o->ca, e));
     LS_TRY(check_file("certificate", o->cert, e));
     return check_file("key", o->key, e);
@@ -155,7 +157,7 @@ ls_status ls_etcd_open(const ls_etcd_options *o, ls_etcd **t_p, ls_error *e) {
     t->multi = t->lib->multi_init();
     t->curl = t->lib->easy_init();
     ls_status s = LS_OK;
-    if (!t->multi || !t->curl) s = ls_fail(e, LS_EIO, "etcd: libcurl does not start");
+    if (!t->multi || !t->curl) s = ls_fail(e, LS_EIO, "etcd: libcurl can't be set up");
     if (s == LS_OK) s = add_endpoints(t, strchr(o->endpoints, '/') + 2, tls, e);
     if (s == LS_OK) s = set_up(t, o, tls, e);
     if (s == LS_OK)
@@ -218,12 +220,12 @@ ls_status ls_etcd_revoke(ls_etcd *t, int64_t lease, ls_error *e) {
     ls_status s =
         ask(t, "/v3/lease/revoke", ls_format("{\"ID\":\"%lld\"}", (long long)lease), &j, e);
     ls_json_free(j);
-    return s == LS_EPEER ? LS_OK : s; /* it has gone already */
+    return s == LS_EPEER ? LS_OK : s; /* it has expired already */
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* What a range reply has: no key, or one. */
+/* Reads a range reply, which has no key, or one. */
 static bool read_range(const ls_json *range, ls_etcd_value *v_p) {
     const ls_json *kvs = ls_json_get(range, "kvs"), *kv = ls_json_at(kvs, 0);
     ls_etcd_value v = {0};
@@ -266,7 +268,7 @@ ls_status ls_etcd_get(ls_etcd *t, const char *key, ls_etcd_value *v_p, ls_error 
     return LS_OK;
 }
 
-/* Makes it where its create_revision is 0, i.e. there is none; else reads it. */
+/* Creates the key if its create_revision is 0, i.e. it does not exist; otherwise reads it. */
 static char *create_body(const ls_etcd_entry *x) {
     char *k = ls_base64_encode(x->key, strlen(x->key)),
          *v = ls_base64_encode(x->value, strlen(x->value));

@@ -6,18 +6,18 @@
  * leader to the next.
  *
  * Each call goes to the endpoint that answered last. If that one is silent, refuses the connection
- * or has no leader, the next is tried, round and round, until one answers or options.timeout_s is
- * over; a silent one gets its share of that time only. If etcd itself refuses a request, or a reply
+ * or has no leader, the others are tried in turn until one answers or options.timeout_s is over; a
+ * silent endpoint takes only its share of that time. If etcd itself refuses a request, or a reply
  * is not one that etcd gives, the call fails at once.
  *
- * Errors. LS_EINVAL: etcd refuses what is asked (a wrong password, no permission), or a bad option.
+ * Errors. LS_EINVAL: etcd refuses the request (a wrong password, no permission), or a bad option.
  * LS_EIO: a reply that etcd would not give, or a server that can't be trusted. LS_EPEER: the lease
  * has expired. LS_ETIMEOUT: no endpoint answered; a change may or may not have been made. The
- * message names the endpoint, or all with their reasons. After a failed create, the lease is best
- * revoked: the key may still come.
+ * message names the endpoint, or all of them with their reasons. Revoke the lease after a failed
+ * create: the key may still be created later.
  *
- * One thread at a time for an ls_etcd; it raises no signal. Without TLS the password can be read on
- * the way.
+ * One thread at a time may use an ls_etcd; it raises no signal. Without TLS the password can be
+ * read on the network.
  */
 #ifndef LS_CLUSTER_ETCD_H
 #define LS_CLUSTER_ETCD_H
@@ -37,16 +37,16 @@ typedef struct ls_etcd_options {
     const char *key;
     const char *user; /* both or none; etcd must have users enabled where they are given */
     const char *password;
-    double timeout_s; /* of one call, over all endpoints that are tried */
+    double timeout_s; /* for one call, over all endpoints that are tried */
 } ls_etcd_options;
 
-/* Under a key. create_revision 0: there is no such key. */
+/* What etcd has under a key. create_revision 0: there is no such key. */
 typedef struct ls_etcd_value {
     char *value;   /* [nbytes], and a 0; NULL: there is no such key. ls_etcd_value_free() */
-    size_t nbytes; /* as those of others, it may hold any byte */
+    size_t nbytes; /* any byte may occur, since other programs write values, too */
     int64_t lease; /* 0: none */
     int64_t create_revision;
-    int64_t revision; /* of the whole store, when it was read or made */
+    int64_t revision; /* of the whole store, when the key was read or created */
 } ls_etcd_value;
 
 /* Checks the options; does not connect. Strings are copied, files are read when it connects. */
@@ -55,7 +55,7 @@ void ls_etcd_close(ls_etcd *); /* NULL is fine. Leases stay until they expire */
 
 ls_status ls_etcd_grant(ls_etcd *, int64_t ttl_s, int64_t *lease_p, ls_error *);
 ls_status ls_etcd_keep_alive(ls_etcd *, int64_t lease, ls_error *);
-/* Its keys are deleted. No error if it has expired. */
+/* Deletes the keys of the lease. Not an error if it has expired. */
 ls_status ls_etcd_revoke(ls_etcd *, int64_t lease, ls_error *);
 
 typedef struct ls_etcd_entry {
@@ -63,21 +63,21 @@ typedef struct ls_etcd_entry {
     int64_t lease;
 } ls_etcd_entry;
 
-/* Makes the key under the lease, unless the key exists. *v_p: what is there now. *created_p: it is
- * ours, i.e. it has this lease and this value, made by this call or by an earlier one whose answer
- * was lost. The lease must be the caller's alone. */
+/* Creates the key under the lease, unless the key exists. *v_p: what is there now. *created_p: the
+ * key is ours, i.e. it has this lease and this value, from this call or from an earlier one whose
+ * answer was lost. No one else may use the lease. */
 ls_status ls_etcd_create(ls_etcd *, const ls_etcd_entry *, ls_etcd_value *v_p, bool *created_p,
                          ls_error *);
 
 ls_status ls_etcd_get(ls_etcd *, const char *key, ls_etcd_value *v_p, ls_error *);
 void ls_etcd_value_free(ls_etcd_value *);
 
-/* Waits until the key is made, written or deleted at from_revision or later, be it in the past, or
- * the time is over: *changed_p. To see all that happens after an ls_etcd_get() or ls_etcd_create():
- * from v.revision + 1. An endpoint whose host or leader is lost is left for the next, and nothing
- * is missed; one whose process hangs is not noticed, so keep timeout_s to some seconds. Where etcd
- * has forgotten what was so long ago, the key counts as changed. LS_ETIMEOUT: no endpoint has
- * watched for options.timeout_s, or ever. */
+/* Waits until the key is created, written or deleted at from_revision or later (*changed_p), which
+ * may be in the past, or until timeout_s is over. Pass v.revision + 1 to see every change after an
+ * ls_etcd_get() or ls_etcd_create(). If an endpoint loses its host or its leader, the watch goes on
+ * at the next one, and misses nothing. An endpoint whose process hangs is not noticed, so limit
+ * timeout_s to some seconds. If etcd has forgotten from_revision, the key counts as changed.
+ * LS_ETIMEOUT: for options.timeout_s, or all the time, no endpoint has served the watch. */
 ls_status ls_etcd_watch(ls_etcd *, const char *key, int64_t from_revision, double timeout_s,
                         bool *changed_p, ls_error *);
 

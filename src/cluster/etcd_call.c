@@ -4,23 +4,23 @@
  * one object per line for as long as it lasts. Keys and values are base64, 64-bit numbers are
  * strings, and what is 0, false or empty is left out.
  *
- * What an attempt at one endpoint can come to is an `answer`; ls_etcd_call() goes on with it:
+ * The outcome of an attempt at one endpoint is an `answer`, on which ls_etcd_call() acts:
  *   ANSWERED   the call is done
- *   FAILED     it is decided: the error says why
- *   ELSEWHERE  not here, or not now: the next endpoint, and after each round of all a pause
- *   RENEW      the token is refused: a new one, here
+ *   FAILED     the call fails, and the error says why
+ *   ELSEWHERE  this endpoint can't answer now: try the next one, and pause after each round of all
+ *   RENEW      the token is refused: get a new one from this endpoint
  * Each attempt has an equal share of the time that is left for the round, but at most a second in
- * the first round, two in the next, and so on: a server whose leader has just died, and does not
- * know it, loses what it is asked, and would have us wait for longer. Half of it is to connect.
+ * the first round, two in the next, and so on: a server that does not know yet that its leader has
+ * died loses requests, and we would wait for longer. At most half of the share is for connecting.
  *
- * The header "hasleader" asks a server that has lost its leader to say so at once, and to end its
- * watches, where it would else wait for one.
+ * The header "hasleader" asks a server that has lost its leader to report that at once, and to end
+ * its watches, instead of waiting for a new leader.
  *
- * Requests may be made twice: libcurl, too, tries again where a connection that was kept turns out
- * to be dead. A lease that was granted twice expires; a key that was made twice is found (create).
+ * Requests may be sent twice: libcurl, too, tries again if an open connection turns out to be dead.
+ * A lease that was granted twice expires; ls_etcd_create() recognizes a key that it created before.
  *
- * libcurl writes to sockets without raising SIGPIPE, with TLS since 7.87. For the streams of a
- * watch we drive its multi interface; the other calls use the same.
+ * libcurl writes to sockets without raising SIGPIPE, with TLS since 7.87. The streams of a watch
+ * need its multi interface; the other calls use it as well.
  */
 #include "cluster/etcd_call.h"
 
@@ -41,7 +41,7 @@ static const int64_t FIRST_PAUSE_NS = 20000000, LAST_PAUSE_NS = 500000000;
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Our sockets are closed in programs that we start, and fail when the other host falls silent. */
+/* Our sockets are closed in programs that we start, and fail when the other host goes silent. */
 curl_socket_t ls_etcd_open_socket(void *etcd, curlsocktype what, struct curl_sockaddr *a) {
     const ls_etcd *t = etcd;
     int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
@@ -138,12 +138,13 @@ static ls_etcd_answer broken(ls_etcd *t, const ls_etcd_request *r, CURLcode code
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
-        snprintf(words, sizeof words, "is not HTTP as we know it: %s", why);
+        snprintf(words, sizeof words, "is not valid HTTP: %s", why);
         return ls_etcd_nonsense(t, r, words, e);
     case CURLE_OPERATION_TIMEDOUT:
-        /* The last attempt may have had little time: an earlier one's reason is more useful. */
+        /* The last attempt may have had little time: the reason of an earlier one is more
+         * useful. */
         if (t->why[t->at][0]) return ELSEWHERE;
-        if (t->detail[0]) break; /* libcurl says what it was that took too long */
+        if (t->detail[0]) break; /* libcurl says what took too long */
         snprintf(words, sizeof words, "no answer within %.2f s", limit_s);
         return ls_etcd_elsewhere(t, words);
     default: break;
@@ -180,17 +181,17 @@ static ls_etcd_answer exchange(ls_etcd *t, ls_etcd_request *r, int64_t end, ls_e
     if (code != CURLE_OK) return broken(t, r, code, limit_s, e);
     ls_json *j = NULL;
     bool ended = r->w && !t->reply.len;
-    a = ended ? ls_etcd_elsewhere(t, "it has ended the watch")
+    a = ended ? ls_etcd_elsewhere(t, "it ended the watch")
               : ls_etcd_read_reply(t, r, t->reply.data, t->reply.len, &j, e);
     if (a == ANSWERED && r->w) {
         ls_json_free(j);
-        return ls_etcd_nonsense(t, r, "is not a watch's", e);
+        return ls_etcd_nonsense(t, r, "is not that of a watch", e);
     }
     r->reply = j;
     return a;
 }
 
-/* A token for the user, which all endpoints know. */
+/* Gets a token for the user, valid at all endpoints. */
 static ls_etcd_answer authenticate(ls_etcd *t, int64_t end, ls_error *e) {
     ls_buf body = {0};
     ls_buf_append(&body, "{\"name\":", 8);
@@ -231,7 +232,7 @@ static ls_status give_up(const ls_etcd *t, int64_t limit_ns, ls_error *e) {
     ls_buf all = {0};
     for (int i = 0; i < t->n; i++)
         ls_buf_printf(&all, "%s %s: %s", i ? ";" : "", t->endpoint[i],
-                      t->why[i][0] ? t->why[i] : "there was no time for it");
+                      t->why[i][0] ? t->why[i] : "there was no time to try it");
     ls_fail(e, LS_ETIMEOUT, "etcd: no answer within %.1f s:%s", (double)limit_ns / 1e9, all.data);
     ls_buf_free(&all);
     return LS_ETIMEOUT;
@@ -252,7 +253,7 @@ static void pause_until(int64_t end, int64_t *pause) {
 }
 
 static ls_status refused_token(const ls_etcd *t, ls_error *e) {
-    return ls_fail(e, LS_EINVAL, "etcd at %s refuses the token that it has given: %s",
+    return ls_fail(e, LS_EINVAL, "etcd at %s refuses the token that it has issued: %s",
                    t->endpoint[t->at], t->why[t->at]);
 }
 

@@ -1,4 +1,4 @@
-/* etcd_reply.c - what a reply of etcd says: see etcd_call.h. */
+/* etcd_reply.c - reads replies of etcd: see etcd_call.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,14 +42,14 @@ bool ls_etcd_read_count(const ls_json *object, const char *name, int64_t *value_
     return true;
 }
 
-/* Words of etcd's, with which some of its replies come without a code. */
+/* Some replies of etcd have no code, and are recognized by their words. */
 static bool has_any(const char *text, const char *const *words) {
     for (; *words; words++)
         if (strstr(text, *words)) return true;
     return false;
 }
 
-/* etcd's own reason, with the code of gRPC (-1: it is not known). */
+/* etcd reports an error, with a code of gRPC (-1: not known). */
 static ls_etcd_answer refusal(ls_etcd *t, int64_t code, const char *why, ls_error *e) {
     static const char *const renew[] = {"invalid auth token", "auth store is old",
                                         "user name is empty", NULL};
@@ -79,10 +79,10 @@ static ls_etcd_answer refusal(ls_etcd *t, int64_t code, const char *why, ls_erro
     return FAILED;
 }
 
-/* Whether it is the reply that was asked for. */
+/* Decides whether the reply answers the request. */
 static ls_etcd_answer judge(ls_etcd *t, const ls_etcd_request *r, const ls_json *j, long http,
                             ls_error *e) {
-    const ls_json *error = ls_json_get(j, "error"); /* of a stream: an object */
+    const ls_json *error = ls_json_get(j, "error"); /* in a stream, an object */
     if (http == 200 && ls_json_is_object(j) && !error) return ANSWERED;
     const char *why = ls_json_text(ls_json_get(j, "message"));
     if (!why) why = ls_json_text(ls_json_get(error, "message"));
@@ -92,10 +92,10 @@ static ls_etcd_answer judge(ls_etcd *t, const ls_etcd_request *r, const ls_json 
         !ls_json_integer(ls_json_get(error, "grpc_code"), &code))
         ls_json_integer(ls_json_get(error, "code"), &code);
     if (why) return refusal(t, code, why, e);
-    if (http == 200) return ls_etcd_nonsense(t, r, "is not an object", e);
+    if (http == 200) return ls_etcd_nonsense(t, r, "is not a JSON object", e);
     char words[64];
-    snprintf(words, sizeof words, "is HTTP status %ld, not one of etcd's", http);
-    return http >= 500 ? ls_etcd_elsewhere(t, words + 3) : ls_etcd_nonsense(t, r, words, e);
+    snprintf(words, sizeof words, "has HTTP status %ld and no error of etcd", http);
+    return http >= 500 ? ls_etcd_elsewhere(t, words + 4) : ls_etcd_nonsense(t, r, words, e);
 }
 
 ls_etcd_answer ls_etcd_read_reply(ls_etcd *t, ls_etcd_request *r, const char *text, size_t nbytes,
@@ -113,13 +113,13 @@ ls_etcd_answer ls_etcd_read_reply(ls_etcd *t, ls_etcd_request *r, const char *te
     return a;
 }
 
-/* One line of a watch. *over_p: there is nothing more to wait for. */
+/* Reads one line of a watch. *over_p: there is nothing more to wait for. */
 static ls_etcd_answer read_line(ls_etcd *t, ls_etcd_request *r, const ls_json *j, bool *over_p,
                                 ls_error *e) {
     const ls_json *result = ls_json_get(j, "result");
     int64_t compacted = 0;
     if (!ls_json_is_object(result) || !ls_etcd_read_count(result, "compact_revision", &compacted))
-        return ls_etcd_nonsense(t, r, "is not a watch's", e);
+        return ls_etcd_nonsense(t, r, "is not that of a watch", e);
     if (ls_json_is_true(ls_json_get(result, "canceled")) && !compacted) {
         const char *why = ls_json_text(ls_json_get(result, "cancel_reason"));
         return refusal(t, -1, why ? why : "the watch was cancelled", e);
@@ -136,7 +136,7 @@ ls_etcd_answer ls_etcd_read_lines(ls_etcd *t, ls_etcd_request *r, bool *over_p, 
     ls_etcd_answer a = ANSWERED;
     t->lib->easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
     if (http != 200 || !t->reply.len)
-        return ANSWERED; /* one object then, which may have no end of line */
+        return ANSWERED; /* then the reply is one object, perhaps without a newline */
     for (char *nl; a == ANSWERED && !*over_p; used = (size_t)(nl + 1 - t->reply.data)) {
         char *line = t->reply.data + used;
         ls_json *j = NULL;

@@ -26,16 +26,16 @@ static void fail_view(ls_views *v, ls_view_end how, const char *why) {
 
 static int64_t newest_number(const ls_views *v);
 
-/* Could a host have got so far? Numbers grow by one per view. A host that names a much later view did
- * not get the number from a leader of this run, and could exhaust the numbers. */
-static bool could_be(const ls_views *v, const ls_host_state *k) {
+/* Can the host have been in these views? Numbers grow by one per view. A host that names a much
+ * later view did not get the number from a leader of this run, and could exhaust the numbers. */
+static bool is_possible(const ls_views *v, const ls_host_state *k) {
     int64_t newest = newest_number(v);
     int64_t most = (newest > FIRST_NUMBERS ? newest : FIRST_NUMBERS) + MOST_LEAP;
     return k->view.number <= most && k->from.number <= most;
 }
 
-/* A host that has another connection has lost that one. */
-static void come(ls_views *v, int peer, const ls_host_message *s) {
+/* A host joins. If it has another connection, that one is lost. */
+static void add_peer(ls_views *v, int peer, const ls_host_message *s) {
     for (int i = 0; i < v->leader.npeers; i++)
         if (i != peer && v->leader.peers[i].phase != LS_PEER_ABSENT &&
             v->leader.peers[i].host == s->host) {
@@ -58,7 +58,7 @@ static void note_end(ls_views *v, int peer, const ls_host_message *s) {
     p->state = s->state;
     p->n = s->nworkers;
     ls_view_end how = (ls_view_end)s->how;
-    if (how > LS_VIEW_TOLD)
+    if (how > LS_VIEW_ORDERED)
         fail_view(v, how, s->text);
     else if (how == LS_VIEW_RENEWED && l->end == LS_VIEW_DONE)
         l->end = how;
@@ -70,12 +70,12 @@ void ls_leader_receive(ls_views *v, int peer, const ls_host_message *s) {
     if (peer >= v->leader.npeers) v->leader.npeers = peer + 1;
     p->heard_ns = v->now;
     bool known = p->phase != LS_PEER_ABSENT && p->host == s->host;
-    if (peer != LS_OWN_PEER && !could_be(v, &s->state)) {
+    if (peer != LS_OWN_PEER && !is_possible(v, &s->state)) {
         v->c.ops->drop(v->c.arg, peer);
         ls_leader_lost(v, peer, "its views have impossible numbers");
         return;
     }
-    if (s->what == LS_HOST_JOIN && !known) come(v, peer, s);
+    if (s->what == LS_HOST_JOIN && !known) add_peer(v, peer, s);
     if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
     if (s->what == LS_HOST_ENDED) note_end(v, peer, s);
     bool rests = s->what == LS_HOST_REST || s->what == LS_HOST_LEAVE;
@@ -103,10 +103,10 @@ void ls_leader_lost(ls_views *v, int peer, const char *why) {
         log_line(v, line);
 }
 
-/* A host that is alive but does not carry out an order holds up all others. */
-static const char *stalls(const ls_views *v, const ls_peer *p) {
+/* A host that is alive but does not carry out an order holds up all others. NULL: it does. */
+static const char *why_stalled(const ls_views *v, const ls_peer *p) {
     int64_t since = v->now - p->ordered_ns;
-    if (p->phase == LS_PEER_RUNS && p->told_end && v->c.end_ns && since > v->c.end_ns)
+    if (p->phase == LS_PEER_RUNS && p->end_sent && v->c.end_ns && since > v->c.end_ns)
         return "it does not end its view";
     if (p->phase == LS_PEER_FINISHES && v->c.finish_ns && since > v->c.finish_ns)
         return "it does not finish its step";
@@ -114,16 +114,17 @@ static const char *stalls(const ls_views *v, const ls_peer *p) {
 }
 
 void ls_leader_tick(ls_views *v) {
-    bool says = v->now - v->said_ns >= v->c.silence_ns / 4;
-    if (says) v->said_ns = v->now;
+    bool is_due = v->now - v->alive_sent_ns >= v->c.silence_ns / 4;
+    if (is_due) v->alive_sent_ns = v->now;
     for (int i = LS_OWN_PEER + 1; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
         if (p->phase == LS_PEER_ABSENT) continue;
-        const char *why = v->now - p->heard_ns > v->c.silence_ns ? "it is silent" : stalls(v, p);
+        const char *why =
+            v->now - p->heard_ns > v->c.silence_ns ? "it is silent" : why_stalled(v, p);
         if (why) {
             v->c.ops->drop(v->c.arg, i);
             ls_leader_lost(v, i, why);
-        } else if (says) {
+        } else if (is_due) {
             ls_views_send(v, i, &(ls_host_message){.what = LS_HOST_ALIVE});
         }
     }
@@ -137,20 +138,22 @@ static bool any(const ls_views *v, int phase) {
     return false;
 }
 
-static void over(ls_views *v, ls_view_end how) {
+/* The run ends on all hosts. */
+static void end_run(ls_views *v, ls_view_end how) {
     ls_host_message s = {.what = LS_HOST_OVER, .how = how};
     snprintf(s.text, sizeof s.text, "%s", v->leader.why);
-    for (int i = v->leader.npeers - 1; i >= 0; i--) /* itself last */
+    for (int i = v->leader.npeers - 1; i >= 0; i--) /* this host last */
         if (v->leader.peers[i].phase != LS_PEER_ABSENT) ls_views_send(v, i, &s);
 }
 
+/* Ends the view on all hosts that still run it. */
 static void end_rest(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
-        if (p->phase != LS_PEER_RUNS || p->told_end) continue;
+        if (p->phase != LS_PEER_RUNS || p->end_sent) continue;
         ls_host_message s = {.what = LS_HOST_END, .how = v->leader.end, .view = v->view};
         snprintf(s.text, sizeof s.text, "%s", v->leader.why);
-        p->told_end = true;
+        p->end_sent = true;
         p->ordered_ns = v->now;
         ls_views_send(v, i, &s);
     }
@@ -163,7 +166,7 @@ static void close_view(ls_views *v) {
     l->from_checkpoint = l->end == LS_VIEW_STATELESS;
     l->crashes += l->end == LS_VIEW_CRASHED;
     l->losses += l->end == LS_VIEW_LOST;
-    if (l->end == LS_VIEW_DONE || l->end == LS_VIEW_FAILED) over(v, l->end);
+    if (l->end == LS_VIEW_DONE || l->end == LS_VIEW_FAILED) end_run(v, l->end);
 }
 
 /* ---- between views ---- */
@@ -185,7 +188,8 @@ static bool lags(const ls_peer *p, const ls_store_note *note) {
     return p->phase == LS_PEER_RESTS && note && note->steps > p->state.steps;
 }
 
-/* Not while other hosts of the same view may still decide a step. */
+/* Lets hosts finish the last step of their view, but not while other hosts of the same view may
+ * still decide a step. */
 static void finish_ended(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
@@ -200,7 +204,7 @@ static void finish_ended(ls_views *v) {
     }
 }
 
-/* Hosts at rest: all, or those of the view. */
+/* The number of hosts at rest: of all, or of those that were in view `of`. */
 static int resting(const ls_views *v, const ls_view_id *of) {
     int n = 0;
     for (int i = 0; i < v->leader.npeers; i++) {
@@ -210,8 +214,11 @@ static int resting(const ls_views *v, const ls_view_id *of) {
     return n;
 }
 
-/* If workers don't divide evenly, the first hosts have one more. */
-static int part(int workers, int hosts, int at) { return (workers * at + hosts - 1) / hosts; }
+/* Workers of the first `at` hosts. If workers don't divide evenly, the first hosts have one
+ * more. */
+static int workers_before(int workers, int hosts, int at) {
+    return (workers * at + hosts - 1) / hosts;
+}
 
 /* Takes workers from the hosts with the most, so that no host, with its part of the state, is left
  * out. */
@@ -239,7 +246,7 @@ static void raise_wanted(ls_views *v, int hosts) {
     l->wanted = hosts;
 }
 
-/* Workers that each host would have in the next view. */
+/* Decides how many workers each host has in the next view. Returns their sum. */
 static int share_out(ls_views *v) {
     ls_leader *l = &v->leader;
     int hosts = resting(v, NULL), at = 0, total = 0;
@@ -247,7 +254,8 @@ static int share_out(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &l->peers[i];
         if (p->phase != LS_PEER_RESTS) continue;
-        if (l->wanted) p->n = part(l->wanted, hosts, at + 1) - part(l->wanted, hosts, at);
+        if (l->wanted)
+            p->n = workers_before(l->wanted, hosts, at + 1) - workers_before(l->wanted, hosts, at);
         at++;
         total += p->n;
     }
@@ -283,7 +291,7 @@ static int64_t newest_number(const ls_views *v) {
     return n;
 }
 
-/* Are the hosts present that a first view, or a new leader, waits for? */
+/* Are all hosts present that the first view, or a new leader, waits for? */
 static bool is_gathered(const ls_views *v) {
     int64_t newest = newest_number(v);
     if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
@@ -293,7 +301,7 @@ static bool is_gathered(const ls_views *v) {
     return own && resting(v, &v->view.id) >= v->view.nhosts;
 }
 
-/* Are more steps complete than when the previous view began? */
+/* Forgets failures if more steps are complete than when the previous view began. */
 static void count_progress(ls_views *v, int64_t steps) {
     ls_leader *l = &v->leader;
     if (steps > l->steps) l->crashes = l->losses = 0;
@@ -327,7 +335,7 @@ static void begin_view(ls_views *v) {
         s.view.n = p->n < s.view.size - at ? p->n : s.view.size - at;
         at += s.view.n;
         p->phase = LS_PEER_RUNS;
-        p->told_end = false;
+        p->end_sent = false;
         p->state.view = s.view.id;
         p->state.note = (ls_store_note){0};
         ls_views_send(v, i, &s);
@@ -341,7 +349,7 @@ static bool is_given_up(ls_views *v) {
     snprintf(why, sizeof why, "%.180s; given up after %d views without a complete step", l->why,
              l->crashes + l->losses);
     memcpy(l->why, why, sizeof why);
-    over(v, LS_VIEW_FAILED);
+    end_run(v, LS_VIEW_FAILED);
     return true;
 }
 

@@ -13,20 +13,20 @@
 #include "net/tcp/guest.h"
 
 enum { HELLO = 21, MESSAGE = 22, MUST_MATCH = 23, PROTOCOL = 2, PATIENCE = 16 };
-/* If a host answers that is not the leader that is looked for, there is no hurry. */
+/* LATER_NS: the pause after a host has answered that is not the leader we look for. */
 static const int64_t RETRY_NS = 250 * 1000 * 1000, LATER_NS = (int64_t)2 * 1000000000,
                      DIAL_NS = (int64_t)3 * 1000000000;
 
 typedef struct hello {
-    uint32_t protocol, nbytes; /* of what follows: other versions differ */
+    uint32_t protocol, nbytes; /* nbytes of a message; other versions differ in either */
     uint64_t host;
 } hello;
 
 typedef struct wire {
     ls_conn *c;
-    bool lost;     /* the loss is not reported yet */
-    bool in_words; /* they are being read */
-    ls_host_message words;
+    bool lost;       /* the loss is not reported yet */
+    bool in_message; /* `message` is being read */
+    ls_host_message message;
 } wire;
 
 struct ls_links {
@@ -37,11 +37,11 @@ struct ls_links {
     ls_address leader;
     ls_guests guests;
     wire up, peers[LS_HOSTS_MAX]; /* from 1 */
-    int next;                     /* peer to be looked at */
+    int next;                     /* the peer to look at next */
     const char *must_match;
-    /* While the leader is called. */
+    /* While this host connects to the leader. */
     int64_t dialed_ns, pause_ns;
-    bool hello_said, has_header;
+    bool hello_sent, has_header;
     char theirs[LS_MUST_MATCH_NBYTES + 1], trouble[256];
 };
 
@@ -53,7 +53,7 @@ static void open_guests(ls_links *l) {
     ls_guests_options o = {.listen_fd = l->listen_fd,
                            .key = l->keyed ? &l->key : NULL,
                            .knows = knows,
-                           .why_rejected = "it is no supervisor of this version",
+                           .why_rejected = "it is not a supervisor of this version",
                            .patience = PATIENCE,
                            .most = LS_HOSTS_MAX};
     ls_guests_open(&l->guests, &o);
@@ -66,8 +66,8 @@ ls_status ls_links_open(const char *listen, uint64_t host, const char *must_matc
     ls_status s = ls_key_require(false, &l->key, &l->keyed, e);
     if (s == LS_OK && strlen(must_match) > LS_MUST_MATCH_NBYTES)
         s = ls_fail(e, LS_EINVAL,
-                    "the config has %zu characters that other hosts must know, %d at "
-                    "most can be sent",
+                    "the config has %zu characters that must match on all hosts; at most %d "
+                    "can be compared",
                     strlen(must_match), LS_MUST_MATCH_NBYTES);
     ls_address at;
     if (s == LS_OK && listen) s = ls_address_parse(listen, &at, e);
@@ -100,7 +100,7 @@ void ls_links_drop(ls_links *l, int peer) {
     wire *k = link_of(l, peer);
     ls_conn_free(k->c);
     *k = (wire){0};
-    if (peer == LS_TO_LEADER) l->up_reported = l->hello_said = l->has_header = false;
+    if (peer == LS_TO_LEADER) l->up_reported = l->hello_sent = l->has_header = false;
 }
 
 static void lose(wire *k) {
@@ -127,26 +127,26 @@ void ls_links_send(ls_links *l, int peer, const ls_host_message *s) {
         lose(k);
 }
 
-/* Words that are complete; false: none, or the link is lost. Whether they make sense is for
- * ls_views_receive() to find. */
+/* Reads a message; false: none is complete, or the link is lost. ls_views_receive() checks whether
+ * it makes sense. */
 static bool read_message(wire *k, ls_host_message *s_p) {
     ls_frame f;
     ls_io io = LS_IO_DONE;
-    if (!k->in_words) {
+    if (!k->in_message) {
         io = ls_conn_next(k->c, &f, NULL);
-        if (io == LS_IO_DONE && (f.kind != MESSAGE || f.nbytes != sizeof k->words))
+        if (io == LS_IO_DONE && (f.kind != MESSAGE || f.nbytes != sizeof k->message))
             io = LS_IO_FAILED;
-        if (io == LS_IO_DONE) ls_conn_take(k->c, &k->words, sizeof k->words);
-        k->in_words = io == LS_IO_DONE;
+        if (io == LS_IO_DONE) ls_conn_take(k->c, &k->message, sizeof k->message);
+        k->in_message = io == LS_IO_DONE;
     }
     if (io == LS_IO_DONE) io = ls_conn_payload(k->c, NULL);
     if (is_waiting(io)) return false;
-    k->in_words = false;
+    k->in_message = false;
     if (io != LS_IO_DONE) {
         lose(k);
         return false;
     }
-    *s_p = k->words;
+    *s_p = k->message;
     s_p->text[sizeof s_p->text - 1] = s_p->view.address[sizeof s_p->view.address - 1] = 0;
     return true;
 }
@@ -176,7 +176,7 @@ static void welcome(const ls_links *l, wire *k, ls_conn *c) {
     size_t n = strlen(l->must_match);
     ls_frame f = {.kind = MUST_MATCH, .nbytes = n};
     *k = (wire){.c = c};
-    ls_conn_put(c, &f, l->must_match, n, NULL, NULL); /* if it fails, so does what follows */
+    ls_conn_put(c, &f, l->must_match, n, NULL, NULL); /* if this fails, so does flush() */
     flush(k);
 }
 
@@ -244,18 +244,18 @@ static ls_io meet(ls_links *l, ls_error *e) {
     ls_conn *c = l->up.c;
     void *token = NULL;
     ls_io io = ls_conn_handshake(c, e);
-    if (io == LS_IO_DONE && !l->hello_said) {
+    if (io == LS_IO_DONE && !l->hello_sent) {
         hello h = {PROTOCOL, sizeof(ls_host_message), l->host};
         ls_frame f = {.kind = HELLO, .nbytes = sizeof h};
         io = ls_conn_put(c, &f, &h, sizeof h, NULL, e);
-        l->hello_said = true;
+        l->hello_sent = true;
     }
     if (io == LS_IO_DONE && ls_conn_busy(c)) io = ls_conn_flush(c, &token, e);
     if (io == LS_IO_DONE && !l->has_header) {
         ls_frame f;
         io = ls_conn_next(c, &f, e);
         if (io == LS_IO_DONE && (f.kind != MUST_MATCH || f.nbytes > LS_MUST_MATCH_NBYTES)) {
-            ls_fail(e, LS_EPEER, "it is no supervisor of this version");
+            ls_fail(e, LS_EPEER, "it is not a supervisor of this version");
             return LS_IO_FAILED;
         }
         if (io == LS_IO_DONE) {
@@ -267,7 +267,7 @@ static ls_io meet(ls_links *l, ls_error *e) {
     return io == LS_IO_DONE ? ls_conn_payload(c, e) : io;
 }
 
-/* Do the settings match? If not, the first that differs is in `trouble`. */
+/* Do the settings match? If not, `trouble` names the first one that differs. */
 static bool matches(ls_links *l) {
     const char *a = l->must_match, *b = l->theirs;
     while (*a && *b) {
@@ -313,7 +313,7 @@ static bool look_up_leader(ls_links *l, ls_link_event *ev) {
     if (!l->up.c && !l->up.lost && l->calls && now - l->dialed_ns >= l->pause_ns) dial(l);
     if (l->up.c && !l->up_reported) return call_leader(l, ev);
     if (!look_at(&l->up, LS_TO_LEADER, ev)) return false;
-    if (ev->what == LS_LINK_LOST) l->up_reported = l->hello_said = l->has_header = false;
+    if (ev->what == LS_LINK_LOST) l->up_reported = l->hello_sent = l->has_header = false;
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* links.h - the connections between supervisors; they carry the messages of views.h.
  *
- * The leading host listens; the others keep a connection to it, and connect again when it is lost.
- * Each connection begins with the join key (net/tcp/secure.h) and a frame that names the caller.
- * Only looking up a name blocks.
+ * The leading host listens; each other host keeps a connection to it, and connects again when that
+ * is lost. A connection begins with the join key (net/tcp/secure.h) and a frame that names the
+ * caller. Only the lookup of a name blocks.
  *
  * The leader answers with the settings that must match on all hosts; a host with other settings
  * disconnects.
@@ -17,26 +17,25 @@
 
 typedef struct ls_links ls_links;
 
-/* Listens at "host:port" or "[ipv6]:port"; an empty host, as in ":7000", means all of this host's
- * addresses; NULL: nowhere. The key is the environment's (net/key.h). must_match:
- * settings that are the same on all hosts, lines of a name, a space, and a value,
- * LS_MUST_MATCH_NBYTES at most; not copied.
- * LS_EINVAL: no address, no key. LS_EIO: can't listen. */
+/* Listens at "host:port" or "[ipv6]:port"; an empty host, as in ":7000", means all addresses of
+ * this host; NULL: does not listen. The key comes from the environment (net/key.h). must_match:
+ * settings that must be the same on all hosts, in lines of a name, a space and a value, at most
+ * LS_MUST_MATCH_NBYTES; not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
 enum { LS_MUST_MATCH_NBYTES = 4096 };
 ls_status ls_links_open(const char *listen, uint64_t host, const char *must_match, ls_links **l_p,
                         ls_error *);
 void ls_links_close(ls_links *); /* NULL is fine */
 
-/* Keeps a connection to the leader at this address; NULL: to no host. */
+/* Keeps a connection to the leader at this address; NULL: there is no leader. */
 ls_status ls_links_call(ls_links *, const char *address, ls_error *);
-/* Why there is no connection to the leader; "": not known, or there is one. */
+/* Why there is no connection to the leader; "": not known, or there is a connection. */
 const char *ls_links_trouble(const ls_links *);
 
 typedef struct ls_link_event {
-    /* UP: to the leader. OTHER: no link, since settings of the leader differ, as ls_links_trouble()
-     * says; it is called again. */
+    /* UP: connected to the leader. OTHER: not connected, since the leader has other settings, as
+     * ls_links_trouble() says; the next attempt follows. */
     enum { LS_LINK_UP, LS_LINK_OTHER, LS_LINK_LOST, LS_LINK_MESSAGE } what;
-    int peer; /* LS_TO_LEADER, or from 1 a host that has called */
+    int peer; /* LS_TO_LEADER, or from 1 a host that has connected to this one */
     ls_host_message message;
 } ls_link_event;
 
@@ -47,10 +46,10 @@ bool ls_links_next(ls_links *, ls_link_event *);
 void ls_links_send(ls_links *, int peer, const ls_host_message *);
 void ls_links_drop(ls_links *, int peer); /* without LOST */
 
-/* What to poll for, at most `most` of them. Returns how many. */
+/* Fills in what to poll for, at most `most` entries. Returns their number. */
 int ls_links_fds(const ls_links *, struct pollfd *fds, int most);
 
-/* The address of this host at which those that have called can reach it; port 0. */
+/* The address at which hosts that have connected can reach this host; port 0. */
 void ls_links_address(const ls_links *, struct sockaddr_storage *a_p);
 
 #endif

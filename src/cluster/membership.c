@@ -1,7 +1,8 @@
 /* membership.c - see membership.h.
  *
- * With etcd a thread goes round: is there a leader? Then it waits for the key to change. Else it
- * asks for a lease and makes the key; if it was the first to, it keeps the lease alive.
+ * With etcd, a thread repeats this: if there is a leader, it waits for the key to change. Otherwise
+ * it asks for a lease and creates the key; if it was the first host to do so, it keeps the lease
+ * alive.
  */
 #include "cluster/membership.h"
 
@@ -16,18 +17,18 @@
 #include "base/mem.h"
 #include "cluster/etcd.h"
 
-/* Of a lease: it is kept alive so often; and a leader stops so much before its end, since clocks
- * differ and an answer takes its time. */
+/* A lease is renewed KEEPS times in its time; a leader stops 1/MARGIN of that time before the lease
+ * ends, since clocks differ and an answer takes time. */
 enum { KEEPS = 4, MARGIN = 4 };
 enum { PAUSE_US = 200000 };
 
 struct ls_membership {
     pthread_mutex_t lock;
     ls_leads leads;
-    int64_t until_ns; /* of a lease of this host's */
+    int64_t until_ns; /* this host leads until then */
     char trouble[256];
     /* With etcd. */
-    ls_etcd *etcd; /* the thread's */
+    ls_etcd *etcd; /* only the thread uses it */
     pthread_t thread;
     bool has_thread, stops;
     char key[320], address[256];
@@ -97,7 +98,7 @@ static void lead(ls_membership *m, int64_t term, int64_t asked_ns) {
         asked_ns = now;
         ls_status s = ls_etcd_keep_alive(m->etcd, m->lease, &e);
         if (s == LS_OK) publish(m, term, true, NULL, lease_end(m, asked_ns));
-        if (s == LS_EPEER) break; /* it has run out */
+        if (s == LS_EPEER) break; /* the lease has expired */
         if (s != LS_OK) publish_trouble(m, &e);
     }
     if (!is_to_stop(m)) publish(m, 0, false, NULL, 0);

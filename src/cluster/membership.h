@@ -1,8 +1,8 @@
 /* membership.h - which host leads, and since when.
  *
  *     embedded   the first host leads term 1 for ever; if it is lost, no host leads
- *     etcd       an election by a key under a lease: the host that created the key leads, for as long
- *                as it keeps the lease alive. A term is the revision that created the key
+ *     etcd       an election by a key under a lease: the host that created the key leads as long as
+ *                it keeps the lease alive. A term is the revision that created the key
  *
  * By its own clock a host stops leading before its lease expires for the others, so two hosts never
  * lead at once.
@@ -32,7 +32,7 @@ typedef struct ls_membership_etcd_options {
     const char *ca, *cert, *key, *user, *password; /* NULL: none */
     const char *run; /* the election's name: the same on all hosts of a run, and of no other run */
     const char *address; /* of this host, for the others */
-    double lease_s;      /* at least 2: what etcd grants */
+    double lease_s;      /* at least 2: etcd grants no shorter lease */
 } ls_membership_etcd_options;
 
 /* Starts a thread that talks to etcd. */
@@ -40,7 +40,7 @@ ls_status ls_membership_etcd(const ls_membership_etcd_options *, ls_membership *
 
 /* Never waits. */
 void ls_membership_look(ls_membership *, ls_leads *leads_p);
-/* Why no host leads; "": not known, or one does. */
+/* Why no host leads; "": not known, or a host leads. */
 void ls_membership_trouble(ls_membership *, char *text, size_t nbytes);
 /* A leader resigns. NULL is fine. */
 void ls_membership_close(ls_membership *);

@@ -18,10 +18,10 @@
 #include "net/address.h"
 #include "net/tcp/join.h"
 
-/* A host that sends nothing for this many heartbeats is lost; a busy one may be late. */
+/* A host that sends nothing for this many heartbeats is lost; fewer, and it may only be busy. */
 enum { HOST_SILENCE = 3, MOST_FDS = 512 };
 static const int64_t LOOK_NS = 50 * 1000 * 1000;
-/* Workers are killed at once; an update of many parameters takes its time. */
+/* Killing workers takes no time; an update of many parameters may take minutes. */
 static const int64_t END_NS = (int64_t)30 * 1000000000, FINISH_NS = (int64_t)600 * 1000000000;
 
 typedef struct host {
@@ -33,23 +33,23 @@ typedef struct host {
     ls_views *views;
     ls_links *links; /* NULL: alone */
     ls_membership *membership;
-    ls_leads leads; /* as it was seen last */
+    ls_leads leads; /* the leader, as last seen */
     char id[24];
-    uint64_t number;  /* id */
-    char listen[256]; /* the address that its workers listen at; "": none was given */
+    uint64_t number;  /* the id as a number */
+    char listen[256]; /* the address at which its workers listen; "": none was given */
     int interrupts;
     int64_t stop_ns; /* when the run was asked to stop */
-    bool leaves;     /* this host, which does not lead */
-    bool has_ended;  /* the crew; views.h does not know it yet */
+    bool leaves;     /* this host does not lead, and was asked to leave */
+    bool has_ended;  /* the crew has ended; views.h does not know it yet */
     bool finishes;   /* a step is being finished; views.h waits for it */
-    bool has_note;   /* of the step to be finished */
+    bool has_note;   /* `note` is that of the step to be finished */
     ls_store_note note;
     ls_view_end end;
     int64_t alone_ns;  /* since when there is no leader */
     int64_t idle_ns;   /* since when a host that leaves has nothing to do */
-    int64_t run_steps; /* of the run, as the leader said at its end */
+    int64_t run_steps; /* steps of the run, as the leader reported when it ended */
     bool over;
-    ls_error error; /* code LS_OK: it has ended well */
+    ls_error error; /* code LS_OK: the run has ended well */
 } host;
 
 static void fail(host *h, const ls_error *e) {
@@ -63,7 +63,7 @@ static void fail(host *h, const ls_error *e) {
 static int64_t last_step(const host *h) {
     ls_host_state k = {0};
     h->s->state(h->s->arg, &k);
-    if (k.steps < 0) return INT64_MAX; /* no worker has begun: the run was complete already */
+    if (k.steps < 0) return INT64_MAX; /* no worker has started: the run was complete already */
     return k.note.steps > k.steps ? k.note.steps : k.steps;
 }
 
@@ -155,10 +155,10 @@ static void ask(void *arg, ls_asked what) {
 
 static void end(void *arg, const char *why) {
     host *h = arg;
-    if (h->has_ended) return; /* just now, by itself */
+    if (h->has_ended) return; /* it has just ended by itself */
     ls_crew_end(&h->crew, why);
     h->has_ended = true;
-    h->end = LS_VIEW_TOLD;
+    h->end = LS_VIEW_ORDERED;
 }
 
 static void finish(void *arg, const ls_store_note *note) {
@@ -178,7 +178,7 @@ static void leave(host *h) {
     h->over = true;
 }
 
-/* A host that leaves may still have seen the end of the run. */
+/* A host that was asked to leave may still have seen the end of the run. */
 static void end_well(host *h) {
     bool leads = ls_views_leads(h->views), here = leads || h->end == LS_VIEW_DONE;
     if (h->leaves && !here) {
@@ -237,7 +237,7 @@ static ls_status repair(void *arg, ls_error *e) {
     return h->s->repair(h->s->arg, h->has_note ? &h->note : NULL, e);
 }
 
-/* False: it is not done yet. */
+/* Returns false while the repair is running. */
 static bool check_repair(host *h) {
     ls_status s = LS_OK;
     ls_error e = {0};
@@ -287,9 +287,9 @@ static void check_crew(host *h, int64_t timeout_ns) {
     } while (ev.what != LS_LAUNCH_QUIET && !h->over);
 }
 
-/* ---- the others ---- */
+/* ---- other hosts ---- */
 
-/* A step that takes too long is given up: it is repeated when the run continues. */
+/* A step that takes too long is abandoned, and repeated when the run continues. */
 static void check_stop(const host *h) {
     if (h->s->stop && (double)(ls_clock_ns() - h->stop_ns) / 1e9 >= h->s->stop_s)
         ls_crew_give_up(&h->crew);
@@ -410,7 +410,7 @@ static void check_leaving(host *h) {
         leave(h);
 }
 
-/* ---- the whole ---- */
+/* ---- the main loop ---- */
 
 static void attend(host *h) {
     ls_supervisor *s = h->s;

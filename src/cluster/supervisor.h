@@ -1,4 +1,4 @@
-/* supervisor.h - a host's supervisor: workers, view after view, with those of other hosts or alone.
+/* supervisor.h - a host's supervisor: starts workers, view after view, alone or with other hosts.
  *
  * A view is a set of workers that train together. Their results lie in memory that outlives them
  * (exec/store.h), so a view can end at any instruction of any worker: the others rest (rest.h) or
@@ -26,38 +26,38 @@ typedef struct ls_supervisor {
     double heartbeat_s; /* a worker that is silent for longer hangs */
     double stop_s;      /* a run that is to stop waits this long for the step in flight */
     int least, most;    /* workers */
-    /* Between hosts: where this one listens, and the first host's address; both NULL: one host. */
+    /* Where this host listens, and the first host's address; both NULL: there is only one host. */
     const char *listen, *join;
-    const char *must_match;          /* the same on all hosts (links.h) */
+    const char *must_match;          /* settings that must be the same on all hosts (links.h) */
     ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
     bool begun;      /* another host may have begun this run, and still have its state */
     int hosts;       /* the first view waits for this many */
-    int64_t steps;   /* of the whole run */
-    double rejoin_s; /* without a leader a host waits this long */
+    int64_t steps;   /* steps of the whole run */
+    double rejoin_s; /* a host without a leader waits this long for one */
     int wanted;      /* number of workers; 0: as many as there are. attend() may set it */
     bool reshape;    /* the next view has another plan; attend() may set it */
     bool stays;      /* survivors keep running (rest.h): workers of one host, sharing memory */
-    /* Steps, scaler, note: the contents of the store. False: a view found them incomplete. */
+    /* Fills in steps, scaler and note from the store. False: a view found the state incomplete. */
     bool (*state)(const void *arg, ls_host_state *);
-    /* Between two views, in a process of its own that may be killed and started again. note NULL:
-     * no step was decided. */
+    /* Finishes the step `note` between two views, in a process of its own, which may be killed and
+     * started again. note NULL: no step was decided. */
     ls_status (*repair)(const void *arg, const ls_store_note *note, ls_error *);
-    /* The next view is this one. same: the surviving workers continue where they are, in the same
+    /* Prepares for the next view. same: the surviving workers continue where they are, in the same
      * places. */
     ls_status (*resize)(void *arg, const ls_view *, bool same, ls_error *);
-    /* The run can't continue here: its state becomes a checkpoint, unless others have made one that
-     * is as new. *steps_p: of the newest. */
+    /* The run can't continue here: saves its state as a checkpoint, unless other hosts have saved
+     * one that is as new. *steps_p: steps of the newest checkpoint. */
     ls_status (*save)(void *arg, int64_t *steps_p, ls_error *);
-    /* Called now and then, for requests of others. */
+    /* Called regularly, to serve requests of other programs. */
     void (*attend)(void *arg);
-    void *arg; /* of these functions */
-    /* Set by the supervisor; workers, which inherit it, and these functions read it. */
+    void *arg; /* passed to these functions */
+    /* Set by the supervisor, and read by these functions and by workers, which inherit it. */
     const ls_board *board;
     ls_view view; /* the latest; number 0: none yet */
     bool leads;
-    bool stop;     /* the run was asked to stop in a view before */
-    int64_t ended; /* after how many steps the run ended; -1: this host has left it, or it failed;
-                      INT64_MAX: it was complete already */
+    bool stop;     /* the run was asked to stop, in this view or an earlier one */
+    int64_t ended; /* after how many steps the run ended; -1: this host has left, or the run failed;
+                      INT64_MAX: the run was complete already */
 } ls_supervisor;
 
 /* Returns when the workers are done. The launch has a board with room for `most`, and a function

@@ -13,11 +13,11 @@ bool ls_view_same(ls_view_id a, ls_view_id b) { return a.term == b.term && a.num
 
 static void queue_message(ls_views *v, int from, const ls_host_message *s) {
     ls_inbox *in = &v->inbox;
-    int size = sizeof in->words / sizeof *in->words;
+    int size = sizeof in->messages / sizeof *in->messages;
     assert(in->n < size);
     int at = (in->first + in->n++) % size;
-    in->words[at].from = from;
-    in->words[at].s = *s;
+    in->messages[at].from = from;
+    in->messages[at].s = *s;
 }
 
 void ls_views_send(ls_views *v, int peer, ls_host_message *s) {
@@ -66,7 +66,7 @@ static void finish(ls_views *v, const ls_host_message *s) {
     v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
 }
 
-static void hear_leader(ls_views *v, const ls_host_message *s) {
+static void carry_out(ls_views *v, const ls_host_message *s) {
     v->leader_ns = v->now;
     v->heard = true;
     if (s->what == LS_HOST_BEGIN) begin(v, s);
@@ -77,11 +77,11 @@ static void hear_leader(ls_views *v, const ls_host_message *s) {
     v->c.ops->over(v->c.arg, s->how == LS_VIEW_DONE ? LS_VIEW_DONE : LS_VIEW_FAILED, s->text);
 }
 
-static void hear(ls_views *v, int from, const ls_host_message *s) {
+static void handle(ls_views *v, int from, const ls_host_message *s) {
     if (s->term != v->term) return;
     if (v->over) return;
     if (from == LS_TO_LEADER)
-        hear_leader(v, s);
+        carry_out(v, s);
     else if (v->leads)
         ls_leader_receive(v, from, s);
 }
@@ -98,11 +98,11 @@ static void settle(ls_views *v) {
     ls_inbox *in = &v->inbox;
     do {
         if (in->n) {
-            int from = in->words[in->first].from;
-            ls_host_message s = in->words[in->first].s;
-            in->first = (in->first + 1) % (int)(sizeof in->words / sizeof *in->words);
+            int from = in->messages[in->first].from;
+            ls_host_message s = in->messages[in->first].s;
+            in->first = (in->first + 1) % (int)(sizeof in->messages / sizeof *in->messages);
             in->n--;
-            hear(v, from, &s);
+            handle(v, from, &s);
         }
         greet(v);
         if (v->leads && !v->over && in->n == 0) ls_leader_settle(v);
@@ -130,8 +130,8 @@ void ls_views_lead(ls_views *v, int64_t term, bool self) {
         if (v->leader.peers[i].phase != LS_PEER_ABSENT) v->c.ops->drop(v->c.arg, i);
     unlink_leader(v, self   ? "this host leads now"
                      : term ? "another host leads now"
-                            : "nobody leads now");
-    v->inbox.n = 0; /* of another term */
+                            : "no host leads now");
+    v->inbox.n = 0; /* its messages are of another term */
     v->term = term;
     v->leads = self;
     v->linked = self;
@@ -152,7 +152,7 @@ void ls_views_linked(ls_views *v) {
 void ls_views_lost(ls_views *v, int peer) {
     if (peer != LS_TO_LEADER && v->leads)
         ls_leader_lost(v, peer, "its connection is lost");
-    else if (peer == LS_TO_LEADER && !v->leads) /* else it is that to a leader before */
+    else if (peer == LS_TO_LEADER && !v->leads) /* otherwise an earlier leader was lost */
         unlink_leader(v, "the connection to the leading host is lost");
     settle(v);
 }
@@ -161,7 +161,7 @@ static void refuse(ls_views *v, int peer, const char *why) {
     char line[128];
     v->c.ops->drop(v->c.arg, peer);
     if (peer == LS_TO_LEADER) {
-        unlink_leader(v, "the leading host says what can't be");
+        unlink_leader(v, "the leading host sent an impossible message");
         return;
     }
     snprintf(line, sizeof line, "it sent an impossible message: %s", why);
@@ -170,11 +170,11 @@ static void refuse(ls_views *v, int peer, const char *why) {
 
 void ls_views_receive(ls_views *v, int peer, const ls_host_message *s) {
     const char *wrong = ls_host_message_wrong(&v->c, s, peer == LS_TO_LEADER);
-    bool heard = peer == LS_TO_LEADER ? !v->leads : v->leads; /* else of a leader before */
+    bool heard = peer == LS_TO_LEADER ? !v->leads : v->leads; /* otherwise from an earlier leader */
     if (wrong && heard)
         refuse(v, peer, wrong);
     else if (!wrong)
-        hear(v, peer, s);
+        handle(v, peer, s);
     settle(v);
 }
 
@@ -184,7 +184,7 @@ static void check_leader(ls_views *v) {
     unlink_leader(v, "the leading host is silent");
 }
 
-/* A host that was stopped itself did not receive: the others were not silent. */
+/* While this host was stopped, it received nothing: the others were not silent. */
 static void be_patient(ls_views *v) {
     v->leader_ns = v->now;
     for (int i = 0; v->leads && i < v->leader.npeers; i++)
@@ -198,8 +198,8 @@ void ls_views_tick(ls_views *v, int64_t now) {
     if (v->over) return;
     check_leader(v);
     if (v->leads) ls_leader_tick(v);
-    if (v->linked && !v->leads && now - v->said_ns >= v->c.silence_ns / 4) {
-        v->said_ns = now;
+    if (v->linked && !v->leads && now - v->alive_sent_ns >= v->c.silence_ns / 4) {
+        v->alive_sent_ns = now;
         /* A leader that did not know yet that it leads has ignored the JOIN of this host. */
         if (!v->heard && v->crew == LS_CREW_RESTS) v->joined = false;
         ls_views_send(v, LS_TO_LEADER, &(ls_host_message){.what = LS_HOST_ALIVE});

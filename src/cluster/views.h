@@ -7,14 +7,14 @@
  *
  *     host:    at rest --BEGIN--> runs --its workers have ended--> ended --FINISH--> at rest
  *                                  '----END, or the leader is lost---'
- *     leader:  all at rest --> BEGIN to all --> one says ENDED badly, or is lost: END to the others
+ *     leader:  all at rest --> BEGIN to all --> one ends badly, or is lost: END to the others
  *                  '-- all finished <-- FINISH, with the newest note <-- all have ended <--'
  *
  * If any worker has noted a step as decided, all gradients were reduced, and all hosts of the view
  * finish the step. Otherwise the next view repeats it. A host that joins later, or had to be left
- * behind, has other steps; in the next view its workers take up what they lack from the others
+ * behind, is at another step; in the next view its workers take up what they lack from the others
  * (exec/world.h). The state that counts is that of the newest view that took up a whole state, even
- * if another host got further in an earlier view: the others may no longer have their parts of that.
+ * if another host got further in an earlier view: other hosts may have lost their parts of that.
  *
  * Terms: membership.h says which host leads, and since when. A later term has a higher number.
  * Messages of another term are ignored.
@@ -38,13 +38,13 @@ typedef struct ls_view_id {
 
 typedef struct ls_view {
     ls_view_id id;
-    int64_t steps;    /* of the state that the view takes up; -1: of a checkpoint */
-    ls_scaler scaler; /* after them */
+    int64_t steps;    /* in the state that the view takes up; -1: it takes up a checkpoint */
+    ls_scaler scaler; /* after these steps */
     int32_t nhosts, size;
     int32_t first, n;  /* this host has workers first to first + n - 1 of `size` */
     char address[112]; /* where worker 0 listens; "": the view has one host */
-    /* The note of the last of these steps, for worker 0, which may have to write its line; steps 0:
-     * not known. */
+    /* The note of the last of `steps`, for worker 0, which may have to write the line of that step;
+     * steps 0: not known. */
     ls_store_note last;
 } ls_view;
 
@@ -52,24 +52,24 @@ typedef struct ls_view {
 typedef enum ls_view_end {
     LS_VIEW_DONE,    /* with the run's last step, or a checkpoint where that was asked for */
     LS_VIEW_RENEWED, /* after a step; other workers continue */
-    LS_VIEW_TOLD,    /* ended by the leader, or since there is none */
-    LS_VIEW_LOST,    /* one was killed or hung, or blames another */
+    LS_VIEW_ORDERED, /* ended by order of the leader, or since there is none */
+    LS_VIEW_LOST,    /* a worker was killed or hung, or blames another one */
     LS_VIEW_CRASHED,
     LS_VIEW_STATELESS, /* the hosts together no longer have the whole state */
-    LS_VIEW_FAILED     /* with an error that other workers would have, too */
+    LS_VIEW_FAILED     /* with an error that other workers would get, too */
 } ls_view_end;
 
 /* The state in a host's store, between views. */
 typedef struct ls_host_state {
-    int64_t steps;    /* complete; -1: there is no state */
-    ls_scaler scaler; /* after them */
-    ls_view_id view;  /* the latest that had workers of this host */
-    ls_view_id
-        from; /* the latest view of whose state this host has its part: `steps` are that view's */
+    int64_t steps;    /* complete steps; -1: there is no state */
+    ls_scaler scaler; /* after these steps */
+    ls_view_id view;  /* the latest view with workers of this host */
+    /* The latest view in whose state this host has its part; `steps` counts in that state. */
+    ls_view_id from;
     int32_t unfinished; /* the last decided step of `view` may be half done */
-    int32_t whole;      /* to ls_views_ended(): all its workers here took up the view's state */
-    ls_store_note note; /* the newest of that view that this host knows; steps 0: none */
-    ls_store_note last; /* of the last of `steps`; steps 0: not known */
+    int32_t whole;      /* for ls_views_ended(): all workers here took up the state of `view` */
+    ls_store_note note; /* the newest note of `view` that this host knows; steps 0: none */
+    ls_store_note last; /* the note of the last of `steps`; steps 0: not known */
 } ls_host_state;
 
 typedef enum ls_host_message_kind {
@@ -84,15 +84,15 @@ typedef enum ls_host_message_kind {
     LS_HOST_OVER    /* by the leader: the run has ended */
 } ls_host_message_kind;
 
-/* On the wire as it is, little-endian. */
+/* The format on the wire, too; little-endian. */
 typedef struct ls_host_message {
     uint32_t what; /* ls_host_message_kind */
     uint32_t how;  /* ENDED, END, OVER: ls_view_end */
     int64_t term;
     uint64_t host;    /* the sender */
-    int32_t nworkers; /* JOIN, ENDED: that the host offers for the next view */
+    int32_t nworkers; /* JOIN, ENDED: number that the host offers for the next view */
     int32_t unused;
-    ls_view view;        /* BEGIN; END, FINISH: its id */
+    ls_view view;        /* BEGIN; END, FINISH: only the id */
     ls_host_state state; /* JOIN, ENDED, REST */
     ls_store_note note;  /* FINISH; steps 0: none was decided */
     char text[256];      /* ENDED, END, OVER: why */
@@ -101,30 +101,30 @@ typedef struct ls_host_message {
 /* Orders. None of these may call back into the functions below. */
 typedef struct ls_views_ops {
     void (*send)(void *arg, int peer, const ls_host_message *);
-    void (*drop)(void *arg, int peer);  /* its connection; ls_views_lost() does not follow */
-    void (*meet)(void *arg, ls_view *); /* fills in the address of a view of several hosts */
+    void (*drop)(void *arg, int peer);  /* closes its connection; ls_views_lost() does not follow */
+    void (*meet)(void *arg, ls_view *); /* fills in the address for a view of several hosts */
     /* Starts workers; ls_views_ended() follows, sooner or later. */
     void (*begin)(void *arg, const ls_view *);
-    void (*ask)(void *arg, ls_asked);        /* the workers to end after the step in flight */
+    void (*ask)(void *arg, ls_asked);        /* asks workers to end after the step in flight */
     void (*end)(void *arg, const char *why); /* kills them; ls_views_ended() follows */
     /* Finishes the step (NULL: none was decided) of the latest view; ls_views_finished() follows.
-     * Comes again where another host knows of a later step. */
+     * Called again if another host knows of a later step. */
     void (*finish)(void *arg, const ls_store_note *);
-    void (*log)(void *arg, const char *line); /* for the log */
-    /* The last order. LS_VIEW_DONE or LS_VIEW_FAILED. */
+    void (*log)(void *arg, const char *line);
+    /* The last order: the run has ended, with LS_VIEW_DONE or LS_VIEW_FAILED. */
     void (*over)(void *arg, ls_view_end, const char *why);
 } ls_views_ops;
 
 typedef struct ls_views_config {
     uint64_t host; /* a number that no other host has */
     int nworkers;
-    int least, most;    /* workers of a view */
+    int least, most;    /* number of workers of a view */
     int hosts;          /* the leader waits for this many before the first view */
     int64_t silence_ns; /* a host that is silent for longer is lost */
     int64_t gather_ns;  /* a new leader waits this long for the hosts of the previous view */
     int64_t end_ns; /* a host whose view has not ended this long after END is dropped; 0: never */
-    int64_t finish_ns; /* the same of FINISH */
-    int64_t steps;     /* of the whole run; 0: not known */
+    int64_t finish_ns; /* the same for FINISH */
+    int64_t steps;     /* steps of the whole run; 0: not known */
     const ls_views_ops *ops;
     void *arg;
 } ls_views_config;
@@ -136,12 +136,12 @@ void ls_views_free(ls_views *);
 
 /* ---- events ---- */
 
-/* This host leads now, or another one. term 0: none. */
+/* This host leads now, or another one does. term 0: no host leads. */
 void ls_views_lead(ls_views *, int64_t term, bool self);
-/* Views of this run have begun before, here or elsewhere: if this host comes to lead, it does not
- * wait for `hosts` hosts, but gather_ns long for those that have the state. */
+/* Views of this run have begun before, here or elsewhere: if this host becomes the leader, it does
+ * not wait for `hosts` hosts, but up to gather_ns for the hosts that have the state. */
 void ls_views_begun(ls_views *);
-/* A connection to the leader is there, or gone. */
+/* The connection to the leader is open; the connection to a peer is lost. */
 void ls_views_linked(ls_views *);
 void ls_views_lost(ls_views *, int peer);
 /* A message from a host to the leader (the first one makes the host known), or from the leader. A
@@ -149,7 +149,7 @@ void ls_views_lost(ls_views *, int peer);
 void ls_views_receive(ls_views *, int peer, const ls_host_message *);
 void ls_views_tick(ls_views *, int64_t now_ns);
 
-/* All workers of this host have ended. nworkers: for the next view; 0: the host leaves. */
+/* All workers of this host have ended. nworkers: number for the next view; 0: the host leaves. */
 void ls_views_ended(ls_views *, ls_view_end, const char *why, const ls_host_state *, int nworkers);
 void ls_views_finished(ls_views *, const ls_host_state *);
 

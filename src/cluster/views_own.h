@@ -4,52 +4,54 @@
 
 #include "cluster/views.h"
 
-/* What the leader knows of a host. */
+/* What the leader knows about a host. */
 typedef struct ls_peer {
     enum {
         LS_PEER_ABSENT,
-        LS_PEER_RUNS,     /* in the view */
-        LS_PEER_IS_ENDED, /* what its view began may have to be finished */
+        LS_PEER_RUNS,     /* its workers train in the view */
+        LS_PEER_IS_ENDED, /* its view has ended; a step may have to be finished */
         LS_PEER_FINISHES,
         LS_PEER_RESTS
     } phase;
-    bool told_end; /* END was sent for the view that it runs */
+    bool end_sent; /* END was sent for the view that it runs */
     uint64_t host;
     int n;                        /* workers */
-    int64_t heard_ns, ordered_ns; /* ordered_ns: to end, or to finish */
+    int64_t heard_ns, ordered_ns; /* ordered_ns: when END or FINISH was sent */
     ls_host_state state;
 } ls_peer;
 
 typedef struct ls_leader {
     int npeers;
     ls_peer peers[LS_HOSTS_MAX]; /* the first npeers have sent something */
-    bool runs;                   /* the view */
-    bool broken, asked;
-    ls_view_end end; /* of the view, as far as is known */
+    bool runs;                   /* the view runs on some host */
+    bool broken, asked;          /* broken: the view must end; asked: workers were asked to renew */
+    ls_view_end end;             /* how the view ends, as far as is known */
     char why[256];
-    int wanted; /* workers; 0: as many as there are */
+    int wanted; /* number of workers; 0: as many as there are */
     bool from_checkpoint;
-    int64_t since_ns, steps; /* steps: at the latest view's beginning */
+    int64_t since_ns, steps; /* since_ns: it leads; steps: when the latest view began */
     int crashes, losses;
 } ls_leader;
 
-/* Messages of a host to itself. */
+/* Messages of a host to itself: a ring. */
 typedef struct ls_inbox {
     int first, n;
     struct {
         int from;
         ls_host_message s;
-    } words[8];
+    } messages[8];
 } ls_inbox;
 
 struct ls_views {
     ls_views_config c;
-    int64_t now, said_ns, leader_ns; /* said_ns: that it is alive; leader_ns: it was heard */
+    int64_t now;
+    int64_t alive_sent_ns; /* when this host last sent ALIVE */
+    int64_t leader_ns;     /* when the leader last sent something */
     int64_t term;
-    bool leads, linked, joined, heard, begun, over; /* heard: the leader, since it is linked */
+    bool leads, linked, joined, heard, begun, over; /* heard: the leader has sent something since */
     int nworkers;
     enum { LS_CREW_RESTS, LS_CREW_RUNS, LS_CREW_ENDS, LS_CREW_FINISHES } crew;
-    ls_view view; /* the latest */
+    ls_view view; /* the latest view */
     ls_host_state state;
     ls_inbox inbox;
     ls_leader leader;
@@ -60,7 +62,8 @@ bool ls_view_same(ls_view_id, ls_view_id);
 
 /* ---- host_message.c ---- */
 
-/* NULL: the message is valid; otherwise what is wrong with it. by_leader: to a host that follows. */
+/* NULL: the message is valid; otherwise what is wrong with it. by_leader: to a host that
+ * follows. */
 const char *ls_host_message_wrong(const ls_views_config *, const ls_host_message *, bool by_leader);
 
 /* ---- leader.c ---- */

@@ -22,9 +22,9 @@
 
 /* ---- interrupts ---- */
 
-static volatile sig_atomic_t is_interrupted, interrupts; /* without SIGHUP */
-static atomic_llong interrupted_ns;                      /* when first */
-static volatile sig_atomic_t second_ends; /* where no launcher would end the workers */
+static volatile sig_atomic_t is_interrupted, interrupts; /* interrupts: SIGHUP is not counted */
+static atomic_llong interrupted_ns;                      /* when the first signal came */
+static volatile sig_atomic_t second_ends;                /* the second signal ends the process */
 
 static void on_interrupt(int number) {
     static const char text[] = "lockstep: interrupted twice: ended at once; the steps after the "
@@ -52,8 +52,8 @@ static void catch_interrupts(bool end_at_second, struct sigaction before[NSIGNAL
     }
 }
 
-/* After a stop, what is left is to end well: a terminal that is closed may send SIGHUP once more.
- */
+/* After a stop, the process still has to end well: a terminal that is closed may send SIGHUP
+ * again. */
 static void release_interrupts(const struct sigaction before[NSIGNALS]) {
     for (int i = 0; i < NSIGNALS; i++) {
         if (is_interrupted && stop_signals[i] == SIGHUP)
@@ -94,13 +94,13 @@ ls_status ls_agree(ls_group *g, ls_status own, ls_error *e) {
 
 /* ---- messages that all workers would print ---- */
 
-/* Where they don't meet, the message and the end of the first one reach the launcher in this time,
- * and the launcher then ends the others. */
+/* If the workers don't meet, the launcher gets the message and the exit of the first one within
+ * this time, and then ends the others. */
 enum { MEET_S = 5, ALONE_US = 1000 * 1000 };
 /* A worker that fails because of another lets that one report first. */
 enum { SILENT_US = 300 * 1000 };
 
-static bool tried; /* to open the group: once a process */
+static bool tried; /* whether this process has tried to open its group */
 
 /* Collective, the first call of workers that a launcher has started: fails on all if one has
  * `failed`. The first of the workers that hold the same messages (log.h) writes them. */
@@ -118,8 +118,8 @@ static ls_status meet(ls_group *g, bool failed, ls_error *e) {
     free(all);
     ls_log_release(first);
     if (s == LS_OK && failures) {
-        ls_barrier(g, NULL);                /* all have written what they have to say */
-        *e = (ls_error){.code = LS_EABORT}; /* those that have failed say why */
+        ls_barrier(g, NULL);                /* all have written their messages */
+        *e = (ls_error){.code = LS_EABORT}; /* the workers that failed report why */
         s = LS_EABORT;
     }
     return s;
@@ -220,7 +220,7 @@ static ls_status run_process(const family *f, ls_board_slot *slots, ls_error *e)
     return s;
 }
 
-/* The group's shared memory, for each group that this process opens and closes. */
+/* Gives the next group that this process opens its own descriptor of the shared memory. */
 static ls_status lend_shared_memory(int fd, ls_error *e) {
     char number[16];
     int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -252,7 +252,7 @@ static int process_main(void *arg) {
     ls_error e = {0};
     ls_beat *beat = NULL;
     catch_interrupts(false, before);
-    if (survival) { /* the process that started this worker is asked to stop, and asks it */
+    if (survival) { /* the supervisor gets these signals, and asks this worker to stop */
         signal(SIGINT, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
     }
@@ -289,7 +289,7 @@ static ls_status run_processes(const ls_workers *w, ls_board *board, ls_worker_m
     return code ? e->code : LS_OK;
 }
 
-/* This process alone, one of those that a launcher has started. */
+/* Runs this process as one of the workers that a launcher has started. */
 static ls_status run_started(const ls_workers *w, ls_worker_main *main_fn, void *arg, ls_error *e) {
     family f = {.w = w, .main = main_fn, .arg = arg};
     ls_board_slot slot = {.action = -1};
@@ -301,7 +301,7 @@ static ls_status run_started(const ls_workers *w, ls_worker_main *main_fn, void 
     return s;
 }
 
-/* ---- the whole ---- */
+/* ---- all kinds ---- */
 
 ls_status ls_workers_started(bool *started_p, int *n_p, ls_error *e) {
     ls_environment env;

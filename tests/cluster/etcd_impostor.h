@@ -1,6 +1,6 @@
-/* etcd_impostor.h - a server that is no etcd, in a thread of the test. */
-#ifndef LS_TESTS_NET_ETCD_IMPOSTOR_H
-#define LS_TESTS_NET_ETCD_IMPOSTOR_H
+/* etcd_impostor.h - a server that pretends to be etcd, in a thread of the test. */
+#ifndef LS_TESTS_CLUSTER_ETCD_IMPOSTOR_H
+#define LS_TESTS_CLUSTER_ETCD_IMPOSTOR_H
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -29,24 +29,24 @@ static inline void send_all(int fd, const char *text, size_t n) {
 }
 
 typedef enum manner {
-    SAYS,    /* reply, then it ends the connection */
-    REPEATS, /* reply, then `more` for ever */
-    HANGS,   /* reply, then nothing */
-    SWALLOWS /* asks etcd at port `real`, and keeps the answer to itself */
+    SAYS,    /* sends `reply`, then closes the connection */
+    REPEATS, /* sends `reply`, then `more` for ever */
+    HANGS,   /* sends `reply`, then nothing */
+    SWALLOWS /* passes the request to etcd at port `real`, and does not return the answer */
 } manner;
 
 typedef struct impostor {
     manner manner;
     const char *reply, *more;
-    const char *login; /* reply to authenticate; NULL: as to all */
+    const char *login; /* reply to `authenticate`; NULL: the same reply */
     int real;
-    /* its own */
+    /* set by impostor_start() */
     int listen_fd, port;
     pthread_t thread;
-    atomic_int nasked;
+    atomic_int nasked; /* requests so far */
 } impostor;
 
-/* A whole request. */
+/* Reads a whole request. */
 static inline void read_request(int fd, ls_buf *b) {
     char part[4096];
     for (ssize_t n; (n = read(fd, part, sizeof part)) > 0;) {

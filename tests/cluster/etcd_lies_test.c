@@ -1,8 +1,9 @@
-/* etcd_lies_test.c - etcd's client refuses bad options, and replies that etcd would not give. */
+/* etcd_lies_test.c - the client of etcd refuses bad options, and replies that etcd would not
+ * give. */
 #include "cluster/etcd.h"
 #include "cluster/etcd_impostor.h"
 
-static const double LIMIT_S = 15; /* of a call that shall not run into it */
+static const double LIMIT_S = 15; /* for a call that must end earlier */
 
 static ls_etcd *client_of(const ls_etcd_options *o) {
     ls_etcd *t = NULL;
@@ -56,32 +57,35 @@ typedef enum asks { GET, GRANT, KEEP, CREATE, WATCH, LOGIN } asks;
 typedef struct lie {
     asks asks;
     ls_status status;
-    const char *reply, *text; /* text: in the message */
+    const char *reply, *text; /* text: part of the message */
 } lie;
 
 static const lie lies[] = {
-    {GET, LS_EIO, "hello\n", "not HTTP as we know it"},
+    {GET, LS_EIO, "hello\n", "not valid HTTP"},
     {GET, LS_EIO, OK_, "is not JSON"},
     {GET, LS_EIO, OK_ "{\"header\"", "is not JSON"},
     {GET, LS_EIO, OK_ "\x01\xff\n\x7f", "is not JSON"},
-    {GET, LS_EIO, OK_ "[]", "is not an object"},
-    {GET, LS_EIO, OK_ "{}", "has not the members"},
-    {GET, LS_EIO, OK_ "{\"header\":7}", "has not the members"},
-    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"\"}}", "has not the members"},
-    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"-5\"}}", "has not the members"},
-    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"5x\"}}", "has not the members"},
-    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"9223372036854775808\"}}", "has not the members"},
-    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":1e300}}", "has not the members"},
-    {GET, LS_EIO, OK_ "{" HEADER_ ",\"kvs\":{}}", "has not the members"},
-    {GET, LS_EIO, OK_ "{" HEADER_ ",\"kvs\":[7]}", "has not the members"},
-    {GET, LS_EIO, KV_("\"value\":\"YQ==\""), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":7"), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"YQ=\""), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"Y===\""), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"=\""), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"YQ==YQ==\""), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"Y Q=\""), "has not the members"},
-    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"\\u00e4==\""), "has not the members"},
+    {GET, LS_EIO, OK_ "[]", "is not a JSON object"},
+    {GET, LS_EIO, OK_ "{}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{\"header\":7}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"\"}}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"-5\"}}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"5x\"}}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":\"9223372036854775808\"}}",
+     "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{\"header\":{\"revision\":1e300}}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{" HEADER_ ",\"kvs\":{}}", "lacks an expected member"},
+    {GET, LS_EIO, OK_ "{" HEADER_ ",\"kvs\":[7]}", "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"value\":\"YQ==\""), "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":7"), "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"YQ=\""), "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"Y===\""), "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"=\""), "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"YQ==YQ==\""),
+     "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"Y Q=\""), "lacks an expected member"},
+    {GET, LS_EIO, KV_("\"create_revision\":\"4\",\"value\":\"\\u00e4==\""),
+     "lacks an expected member"},
     {GET, LS_EIO, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", "HTTP status 302"},
     {GET, LS_EIO, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n404\n", "HTTP status 404"},
     {GET, LS_EINVAL, "HTTP/1.1 400 No\r\nConnection: close\r\n\r\n{\"error\":\"a\\n\\u001bb\"}",
@@ -91,26 +95,26 @@ static const lie lies[] = {
     {GET, LS_ETIMEOUT, "", "Empty reply"},
     {GET, LS_ETIMEOUT, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "within 0.3 s"},
     {GET, LS_ETIMEOUT, "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n", "HTTP status 500"},
-    {GRANT, LS_EIO, OK_ "{" HEADER_ "}", "has not the members"},
-    {GRANT, LS_EIO, OK_ "{" HEADER_ ",\"ID\":\"0\"}", "has not the members"},
-    {GRANT, LS_EIO, OK_ "{" HEADER_ ",\"ID\":[1]}", "has not the members"},
-    {KEEP, LS_EIO, OK_ "{}", "has not the members"},
-    {KEEP, LS_EIO, OK_ "{\"result\":{\"ID\":\"8\",\"TTL\":\"9\"}}", "has not the members"},
+    {GRANT, LS_EIO, OK_ "{" HEADER_ "}", "lacks an expected member"},
+    {GRANT, LS_EIO, OK_ "{" HEADER_ ",\"ID\":\"0\"}", "lacks an expected member"},
+    {GRANT, LS_EIO, OK_ "{" HEADER_ ",\"ID\":[1]}", "lacks an expected member"},
+    {KEEP, LS_EIO, OK_ "{}", "lacks an expected member"},
+    {KEEP, LS_EIO, OK_ "{\"result\":{\"ID\":\"8\",\"TTL\":\"9\"}}", "lacks an expected member"},
     {KEEP, LS_EPEER, OK_ "{\"result\":{\"ID\":\"7\",\"TTL\":\"0\"}}", "has expired"},
-    {CREATE, LS_EIO, OK_ "{" HEADER_ ",\"succeeded\":true}", "has not the members"},
+    {CREATE, LS_EIO, OK_ "{" HEADER_ ",\"succeeded\":true}", "lacks an expected member"},
     {CREATE, LS_EIO, OK_ "{" HEADER_ ",\"succeeded\":true,\"responses\":[{\"response_range\":{}}]}",
-     "has not the members"},
+     "lacks an expected member"},
     {CREATE, LS_EIO, OK_ "{" HEADER_ ",\"responses\":[{\"response_put\":{}}]}",
-     "has not the members"},
+     "lacks an expected member"},
     {CREATE, LS_EIO, OK_ "{" HEADER_ ",\"responses\":[{\"response_range\":{}}]}",
-     "has not the members"},
+     "lacks an expected member"},
     {CREATE, LS_EIO, OK_ "{\"responses\":[{\"response_put\":{}}],\"succeeded\":true}",
-     "has not the members"},
+     "lacks an expected member"},
     {WATCH, LS_EIO, OK_ "x\n", "is not JSON"},
     {WATCH, LS_EIO, OK_ "x", "is not JSON"},
-    {WATCH, LS_EIO, OK_ "{}\n", "is not a watch's"},
-    {WATCH, LS_EIO, OK_ "{}", "is not a watch's"},
-    {WATCH, LS_EIO, OK_ "{\"result\":{\"compact_revision\":[]}}\n", "is not a watch's"},
+    {WATCH, LS_EIO, OK_ "{}\n", "is not that of a watch"},
+    {WATCH, LS_EIO, OK_ "{}", "is not that of a watch"},
+    {WATCH, LS_EIO, OK_ "{\"result\":{\"compact_revision\":[]}}\n", "is not that of a watch"},
     {WATCH, LS_EIO, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n404\n", "HTTP status 404"},
     {WATCH, LS_EINVAL, OK_ "{\"result\":{\"canceled\":true,\"cancel_reason\":\"permission\"}}\n",
      ": permission"},
@@ -124,7 +128,7 @@ static const lie lies[] = {
      "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"who\",\"code\":16}", ": who"},
 };
 
-/* Which have no end. */
+/* Replies that do not end. */
 static const struct endless {
     lie lie;
     manner manner;
@@ -172,7 +176,7 @@ static void hear(const lie *l, manner how, const char *more) {
     if (!good || strstr(e.msg, "secret"))
         fail_msg("%s: %s, '%s', not '%s'", l->reply, ls_status_name(s), e.msg, l->text);
     if (s != LS_ETIMEOUT && s != LS_OK)
-        assert_int_equal(ask(t, l, NULL), l->status); /* who does not ask why */
+        assert_int_equal(ask(t, l, NULL), l->status); /* without an error to fill in */
     ls_etcd_close(t);
     free(one);
     impostor_stop(&m);
@@ -206,7 +210,7 @@ static void test_refused_token(void **state) {
 }
 
 int main(void) {
-    /* No proxy of the environment is asked. */
+    /* A proxy in the environment is not used. */
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options),

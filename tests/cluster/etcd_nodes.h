@@ -1,10 +1,10 @@
 /* etcd_nodes.h - a cluster of real etcd servers on this host, for tests.
  *
- * Each is a child with ports of 127.0.0.1 that were free, in a temporary folder; it dies with this
- * program. What is written goes to the page cache only, which outlives a killed server.
+ * Each server is a child process with free ports of 127.0.0.1 and a temporary folder; it dies with
+ * this program. It writes to the page cache only, which outlives a killed server.
  */
-#ifndef LS_TESTS_NET_ETCD_NODES_H
-#define LS_TESTS_NET_ETCD_NODES_H
+#ifndef LS_TESTS_CLUSTER_ETCD_NODES_H
+#define LS_TESTS_CLUSTER_ETCD_NODES_H
 
 #include <fcntl.h>
 #include <signal.h>
@@ -22,11 +22,11 @@ enum { ETCD_NODES = 3, ETCD_START_S = 30 };
 
 typedef struct etcd_nodes {
     int n;
-    bool tls; /* with certificates of the folder: ca.pem, node.pem, node.key */
+    bool tls; /* with certificates in the folder: ca.pem, node.pem, node.key */
     char folder[64];
-    pid_t pid[ETCD_NODES]; /* 0: it does not run */
-    int port[ETCD_NODES];  /* of clients */
-    int peer_port[ETCD_NODES];
+    pid_t pid[ETCD_NODES];     /* 0: it does not run */
+    int port[ETCD_NODES];      /* for clients */
+    int peer_port[ETCD_NODES]; /* for other nodes */
 } etcd_nodes;
 
 static inline bool etcd_is_installed(void) {
@@ -41,7 +41,7 @@ static inline bool etcd_is_installed(void) {
     return false;
 }
 
-/* "etcd://..." of all; free() it. */
+/* Returns "etcd://..." with all nodes; free() it. */
 static inline char *etcd_nodes_endpoints(const etcd_nodes *c) {
     ls_buf b = {0};
     for (int i = 0; i < c->n; i++)
@@ -109,7 +109,7 @@ static inline void etcd_nodes_kill(etcd_nodes *c, int i) {
     c->pid[i] = 0;
 }
 
-/* Until node i answers, with these options for clients. False: it has ended, or takes too long. */
+/* Waits until node i answers a client with these options. False: it has ended, or is too slow. */
 static inline bool etcd_nodes_await(etcd_nodes *c, int i, const ls_etcd_options *like) {
     ls_etcd_options o = *like;
     ls_etcd *t = NULL;
@@ -125,14 +125,19 @@ static inline bool etcd_nodes_await(etcd_nodes *c, int i, const ls_etcd_options 
         if (waitpid(c->pid[i], NULL, WNOHANG) == c->pid[i]) c->pid[i] = 0;
         if (!c->pid[i] || ls_clock_ns() - begin > (int64_t)ETCD_START_S * 1000000000) break;
     }
-    if (s != LS_OK) print_error("%s (its log: %s/log%d)\n", e.msg, c->folder, i);
+    if (s != LS_OK) {
+        print_error("%s; the log of node %d:\n", e.msg, i);
+        char *show = ls_format("tail -n 5 %s/log%d >&2", c->folder, i);
+        if (system(show) != 0) print_error("it has none\n");
+        free(show);
+    }
     ls_etcd_value_free(&v);
     ls_etcd_close(t);
     free(one);
     return s == LS_OK;
 }
 
-/* The folder is there; `o` as for etcd_nodes_await(). A port may be taken from us: tries again. */
+/* Starts all nodes; the folder exists. Another program may take a port first: then tries again. */
 static inline void etcd_nodes_open(etcd_nodes *c, const ls_etcd_options *o) {
     for (int tries = 0; tries < 3; tries++) {
         int up = 0;
@@ -158,7 +163,8 @@ static inline void etcd_nodes_close(etcd_nodes *c) {
     free(remove);
 }
 
-/* An authority NAME.pem, NAME.key, and what it signs: SIGNED.pem, SIGNED.key. */
+/* Makes an authority, NAME.pem and NAME.key, and a certificate that it signs, SIGNED.pem and
+ * SIGNED.key. */
 static inline void etcd_nodes_certify(const char *dir, const char *name, const char *signed_) {
     static const char words[] =
         "cd %s && printf '[req]\\ndistinguished_name=dn\\n[dn]\\n[ca]\\nbasicConstraints=CA:TRUE\\n"
@@ -173,10 +179,10 @@ static inline void etcd_nodes_certify(const char *dir, const char *name, const c
     free(command);
 }
 
-/* A node to be, with TLS: its folder, and its certificates in it. Skips the test where there is no
- * program to make them. */
+/* A node with TLS that is not started yet: its folder, with certificates. Skips the test if the
+ * program that makes them is not installed. */
 static inline etcd_nodes etcd_nodes_certified(void) {
-    if (system("openssl version >/dev/null 2>&1") != 0) 
+    if (system("openssl version >/dev/null 2>&1") != 0)
         skip_because("the program openssl is not installed");
     etcd_nodes c = {.n = 1, .tls = true, .folder = "/tmp/etcd_tls_XXXXXX"};
     assert_non_null(mkdtemp(c.folder));

@@ -321,7 +321,8 @@ static void test_one_hangs(void **state) {
 }
 
 /* A silent endpoint is asked first, and not again after another one has answered. On a busy machine
- * the other one may be late and the silent one be asked again: in one of several calls it is not. */
+ * the other one may be late and the silent one be asked again: in one of several calls it is
+ * not. */
 static void test_silent_is_avoided(void **state) {
     (void)state;
     NEEDS_ETCD();

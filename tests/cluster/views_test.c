@@ -89,7 +89,7 @@ static void test_lies(void **state) {
             if (joined) assert_int_equal(x.ends, 1);
             ls_host_state kept = {.steps = 0, .whole = 1};
             if (joined) {
-                views_host_ended(&x, v, LS_VIEW_TOLD, &kept, 2);
+                views_host_ended(&x, v, LS_VIEW_ORDERED, &kept, 2);
                 views_host_finished(&x, v, &kept);
             }
             hear(v, HONEST, from(HONEST, LS_HOST_JOIN));

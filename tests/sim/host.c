@@ -105,7 +105,7 @@ static void on_end(void *arg, const char *why) {
     host *h = arg;
     tell(h->w, "host %d: ends its workers: %s", h->slot, why);
     check_end(h);
-    end_soon(h, LS_VIEW_TOLD, 10 * MS);
+    end_soon(h, LS_VIEW_ORDERED, 10 * MS);
 }
 
 static void on_finish(void *arg, const ls_store_note *note) {
