@@ -140,7 +140,7 @@ static void on_event(tcp_net *x, const struct epoll_event *ev) {
 
 /* Waits with epoll_pwait2(), which Linux has since 5.11. An older kernel answers ENOSYS; a filter
  * of system calls that does not know it, EPERM. Then waits with ppoll() of the epoll descriptor,
- * which takes nanoseconds as well, and epoll_wait(). Returns the number of events; -1 with errno. */
+ * which takes nanoseconds as well, and epoll_wait(). Returns the number of events; -1: errno. */
 static int wait_events(tcp_net *x, struct epoll_event *events, int64_t timeout_ns) {
     struct timespec t = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
     if (!x->no_pwait2) {

@@ -1,5 +1,5 @@
-/* guest_test.c - who may stay at a door: guests that say what is expected, strangers that say
- * nothing or nonsense, more of both than there is room for. In one thread. */
+/* guest_test.c - guests that send what is expected stay; strangers that send nothing or nonsense go
+ * when there is no room. All in one thread. */
 #include "net/tcp/guest.h"
 
 #include <arpa/inet.h>
@@ -16,9 +16,9 @@ static const ls_key KEY = {"one key of thirty-two characters"};
 
 static bool knows(const ls_frame *f) { return f->kind == KIND && f->nbytes == NBYTES; }
 
-static struct sockaddr_in address; /* of the door */
+static struct sockaddr_in address; /* where the host listens */
 
-static int open_door(ls_guests *gs, const ls_key *key) {
+static int open_host(ls_guests *gs, const ls_key *key) {
     socklen_t n = sizeof address;
     address = (struct sockaddr_in){.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -36,24 +36,24 @@ static int open_door(ls_guests *gs, const ls_key *key) {
     return fd;
 }
 
-static int knock(void) {
+static int connect_to_host(void) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;
 }
 
-/* One that does what it should. */
+/* A visitor that sends what it should. */
 static ls_visit visit(const ls_key *key, char *answer) {
     ls_visit v = {.request = {.kind = KIND, .nbytes = NBYTES}, .data = "hello", .text = answer};
     ls_error e = {0};
     v.room = 16;
-    assert_ls_ok(ls_conn_new(knock(), false, key, &v.c, &e), e);
+    assert_ls_ok(ls_conn_new(connect_to_host(), false, key, &v.c, &e), e);
     ls_socket_flags(v.c->fd);
     return v;
 }
 
-/* One look at guest k; false: it is gone. Who is heard gets an answer. */
-static bool attend(ls_guests *gs, int k) {
+/* Serves guest k once; false: it is gone. A guest whose frame is complete gets an answer. */
+static bool serve(ls_guests *gs, int k) {
     void *token = NULL;
     ls_error e = {0};
     if (!gs->all[k].has_frame) {
@@ -65,16 +65,25 @@ static bool attend(ls_guests *gs, int k) {
     return true;
 }
 
-/* Some turns of the host, and of the visitor, if there is one: DONE, its answer is complete. */
-static ls_io turn(ls_guests *gs, ls_visit *v) {
-    for (int i = 0; i < (v ? 2000 : 20); i++) {
-        ls_error e = {0};
-        ls_guests_wait(gs, -1, 1);
-        for (int k = 0; k < gs->n;) k += attend(gs, k);
-        ls_io io = v ? ls_visit_continue(v, &e) : LS_IO_AGAIN_READ;
-        if (io == LS_IO_DONE || io == LS_IO_FAILED || io == LS_IO_CLOSED) return io;
+static void serve_all(ls_guests *gs) {
+    ls_guests_wait(gs, -1, 1);
+    for (int k = 0; k < gs->n;) k += serve(gs, k);
+}
+
+/* The host serves its guests until the visit has ended: DONE, its answer is complete. */
+static ls_io run_visit(ls_guests *gs, ls_visit *v) {
+    ls_error e = {0};
+    ls_io io = LS_IO_AGAIN_READ;
+    while (io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE) {
+        serve_all(gs);
+        io = ls_visit_continue(v, &e);
     }
-    return LS_IO_AGAIN_READ;
+    return io;
+}
+
+/* The host serves its guests until there are n. */
+static void await_guests(ls_guests *gs, int n) {
+    while (gs->n != n) serve_all(gs);
 }
 
 /* Has the host closed it? */
@@ -84,31 +93,34 @@ static bool is_dropped(int fd) {
     return poll(&p, 1, 0) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) <= 0;
 }
 
-/* Strangers fill the house: the first of them goes when another comes, and each guest is heard. */
+/* The host serves its guests until it has closed this connection. */
+static void await_drop(ls_guests *gs, int fd) {
+    while (!is_dropped(fd)) serve_all(gs);
+}
+
+/* Strangers take all places: the oldest goes when another peer comes, and each guest is served. */
 static void test_full_of_strangers(void **state) {
     (void)state;
     for (int keyed = 0; keyed < 2; keyed++) {
         const ls_key *key = keyed ? &KEY : NULL;
         ls_guests gs;
-        int door = open_door(&gs, key), strangers[MOST];
+        int listen_fd = open_host(&gs, key), strangers[MOST];
         char answer[MOST][16];
         ls_visit v[MOST];
         for (int i = 0; i < MOST; i++) {
-            strangers[i] = knock();
-            turn(&gs, NULL);
+            strangers[i] = connect_to_host();
+            await_guests(&gs, i + 1);
         }
-        assert_int_equal(gs.n, MOST);
         for (int i = 0; i < MOST; i++) {
             assert_false(is_dropped(strangers[i]));
             v[i] = visit(key, answer[i]);
-            assert_int_equal(turn(&gs, &v[i]), LS_IO_DONE);
+            assert_int_equal(run_visit(&gs, &v[i]), LS_IO_DONE);
             assert_memory_equal(answer[i], "yes", 3);
-            assert_true(is_dropped(strangers[i]));
+            await_drop(&gs, strangers[i]);
         }
-        /* All have proved what they are: who comes now is turned away. */
-        int late = knock();
-        turn(&gs, NULL);
-        assert_true(is_dropped(late));
+        /* All guests have proved what they are: a newcomer is turned away. */
+        int late = connect_to_host();
+        await_drop(&gs, late);
         assert_int_equal(gs.n, MOST);
         for (int i = 0; i < MOST; i++) {
             assert_true(gs.all[i].has_frame);
@@ -117,7 +129,7 @@ static void test_full_of_strangers(void **state) {
         }
         close(late);
         ls_guests_close(&gs);
-        close(door);
+        close(listen_fd);
     }
 }
 
@@ -125,27 +137,26 @@ static void test_full_of_strangers(void **state) {
 static void test_no_descriptors(void **state) {
     (void)state;
     ls_guests gs;
-    int door = open_door(&gs, &KEY), strangers[2] = {knock(), knock()};
+    int listen_fd = open_host(&gs, &KEY), strangers[2] = {connect_to_host(), connect_to_host()};
     char answer[16];
     struct rlimit was, few;
-    turn(&gs, NULL);
-    assert_int_equal(gs.n, 2);
+    await_guests(&gs, 2);
     ls_visit v = visit(&KEY, answer);
-    int next = dup(door);
+    int next = dup(listen_fd);
     close(next);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
     few = was;
     few.rlim_cur = (rlim_t)next;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    ls_io io = turn(&gs, &v);
+    ls_io io = run_visit(&gs, &v);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
     assert_int_equal(io, LS_IO_DONE);
-    assert_true(is_dropped(strangers[0]));
+    await_drop(&gs, strangers[0]);
     assert_false(is_dropped(strangers[1]));
     ls_conn_free(v.c);
     ls_guests_close(&gs);
     for (int i = 0; i < 2; i++) close(strangers[i]);
-    close(door);
+    close(listen_fd);
 }
 
 /* Another kind, another length, a long frame, and no frame at all: they go. */
@@ -154,29 +165,28 @@ static void test_nonsense(void **state) {
     static const char long_text[4000];
     ls_guests gs;
     char answer[16];
-    int door = open_door(&gs, NULL);
+    int listen_fd = open_host(&gs, NULL);
     for (int i = 0; i < 3; i++) {
         ls_visit v = visit(NULL, answer);
         v.data = long_text;
         if (i == 0) v.request.kind = KIND + 1;
         if (i == 1) v.request.nbytes = NBYTES - 1;
         if (i == 2) v.request.nbytes = sizeof long_text;
-        assert_int_not_equal(turn(&gs, &v), LS_IO_DONE);
-        assert_int_equal(gs.n, 0);
+        assert_int_not_equal(run_visit(&gs, &v), LS_IO_DONE);
+        await_guests(&gs, 0);
         ls_conn_free(v.c);
     }
-    int fd = knock();
+    int fd = connect_to_host();
     assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: nowhere\r\n\r\n", 34, MSG_NOSIGNAL), 34);
-    turn(&gs, NULL);
-    assert_true(is_dropped(fd));
+    await_drop(&gs, fd);
     close(fd);
-    /* An answer that is too long for who hears it. */
+    /* An answer that is too long for the visitor. */
     ls_visit v = visit(NULL, answer);
     v.room = 2;
-    assert_int_equal(turn(&gs, &v), LS_IO_FAILED);
+    assert_int_equal(run_visit(&gs, &v), LS_IO_FAILED);
     ls_conn_free(v.c);
     ls_guests_close(&gs);
-    close(door);
+    close(listen_fd);
 }
 
 int main(void) {

@@ -448,11 +448,10 @@ static void test_close_half_way(void **state) {
             post(&x, 0, true, &p.out);
             post(&x, 1, false, &p.in);
             poll_until_begun(&x, &p);
-            int64_t begin = ls_clock_ns();
             if (!sender) x.net[0]->ops->forget(x.net[0], &p.out); /* its rest would be sent */
             close_end(&x, sender ? 1 : 0);
             assert_int_equal(poll_until_lost(&x, sender ? 0 : 1, &e), LS_EPEER);
-            assert_true(ls_clock_ns() - begin < (int64_t)10 * 1000000000);
+            assert_false(is_done(sender ? &p.out : &p.in));
             assert_non_null(strstr(e.msg, sender ? "lost worker 1" : "lost worker 0"));
             close_ends(&x);
             pair_free(&p);
