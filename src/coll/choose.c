@@ -14,7 +14,7 @@ static double seconds_of(const ls_algorithm *a, const ls_call *c, int n, const l
 
 /* True if the algorithm can make the call and, in a reduction, keeps the order of the tree. */
 static bool is_allowed(const ls_algorithm *a, const ls_call *c, int n) {
-    return ls_algorithm_does(a, c) &&
+    return ls_algorithm_supports(a, c) &&
            (!ls_collective_reduces(c->what) || a->tree_order(c->what, n));
 }
 

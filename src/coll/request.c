@@ -65,7 +65,7 @@ static bool goes_native(const ls_group *g, const ls_call *c) {
 }
 
 static bool is_forced(const ls_group *g, const ls_call *c) {
-    return g->forced && ls_algorithm_does(g->forced, c);
+    return g->forced && ls_algorithm_supports(g->forced, c);
 }
 
 static const ls_algorithm *algorithm_for(const ls_group *g, const ls_call *c) {

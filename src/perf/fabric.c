@@ -16,7 +16,7 @@ static ls_hosts hosts_of(const ls_fabric *f) {
 
 static const ls_algorithm *choose(const ls_fabric *f, const ls_call *c, const ls_hosts *hosts) {
     const ls_algorithm *forced = f->algorithm ? ls_algorithm_named(f->algorithm) : NULL;
-    if (forced && ls_algorithm_does(forced, c)) return forced;
+    if (forced && ls_algorithm_supports(forced, c)) return forced;
     return ls_choose_among(ls_algorithms, c, hosts);
 }
 

@@ -147,7 +147,7 @@ static void never_made(const ls_call *c, ls_program *p) { (void)c, (void)p; }
 static void test_made_up(void **state) {
     (void)state;
     ls_algorithm made_up = {.name = "made_up",
-                            .does = 1u << LS_CALL_ALL_REDUCE,
+                            .collectives = 1u << LS_CALL_ALL_REDUCE,
                             .order = "tree",
                             .tree_order = ls_tree_order_always,
                             .make = never_made,
@@ -160,9 +160,9 @@ static void test_made_up(void **state) {
     made_up.sends_sums = true;
     x = ls_algorithm_cost(&made_up, &c, 8);
     assert_true(x.messages == 8 && x.sent == 4000 && x.chain_sent == 4000);
-    assert_false(ls_algorithm_does(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
+    assert_false(ls_algorithm_supports(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
     made_up.virtual_workers = true;
-    assert_true(ls_algorithm_does(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
+    assert_true(ls_algorithm_supports(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
     /* On one host it is dear, over several the cheapest. */
     ls_hosts hosts = {.nworkers = 8, .host_workers = 8, .inside = network, .card_byte_s = 1e-9};
     assert_ptr_equal(ls_choose_among(all, &c, &hosts), &ls_direct);

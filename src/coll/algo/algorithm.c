@@ -35,7 +35,7 @@ const ls_algorithm *ls_algorithm_named(const char *name) {
     return NULL;
 }
 
-bool ls_algorithm_does(const ls_algorithm *a, const ls_call *c) {
+bool ls_algorithm_supports(const ls_algorithm *a, const ls_call *c) {
     return ls_algorithm_has(a, c->what) && (c->V == 0 || a->virtual_workers);
 }
 

@@ -91,7 +91,7 @@ typedef struct ls_call {
 typedef struct ls_algorithm ls_algorithm;
 struct ls_algorithm {
     const char *name;
-    uint32_t does; /* bit 1 << ls_collective */
+    uint32_t collectives; /* bit 1 << ls_collective */
     const char *order;
     bool virtual_workers; /* it also supports sums over virtual workers (V > 0) */
     bool sends_sums;      /* it sends partial sums: those of halves as f32, twice the bytes */
@@ -112,12 +112,12 @@ extern const ls_algorithm ls_direct, ls_exchange, ls_ring, ls_halving, ls_doubli
 
 /* NULL-terminated. */
 extern const ls_algorithm *const ls_algorithms[];
-/* Does the algorithm support this collective at all? */
+/* Does the algorithm have this collective at all? */
 static inline bool ls_algorithm_has(const ls_algorithm *a, ls_collective what) {
-    return a->does >> what & 1;
+    return a->collectives >> what & 1;
 }
 /* Does the algorithm support this call? */
-bool ls_algorithm_does(const ls_algorithm *, const ls_call *);
+bool ls_algorithm_supports(const ls_algorithm *, const ls_call *);
 /* What the call takes with n workers; c->hosts is ignored. */
 ls_cost ls_algorithm_cost(const ls_algorithm *, const ls_call *, int n);
 /* NULL: there is none of that name. */

@@ -420,7 +420,7 @@ static ls_cost direct_cost(const ls_call *c, double nbytes, int n) {
 }
 
 const ls_algorithm ls_direct = {.name = "direct",
-                                .does = ALL,
+                                .collectives = ALL,
                                 .order = "tree",
                                 .virtual_workers = true,
                                 .tree_order = ls_tree_order_always,
@@ -452,7 +452,7 @@ static ls_cost exchange_cost(const ls_call *c, double nbytes, int n) {
 }
 
 const ls_algorithm ls_exchange = {.name = "exchange",
-                                  .does = 1u << LS_CALL_ALL_REDUCE,
+                                  .collectives = 1u << LS_CALL_ALL_REDUCE,
                                   .order = "tree",
                                   .tree_order = ls_tree_order_always,
                                   .make = make_exchange,

@@ -316,7 +316,8 @@ static ls_cost doubling_cost(const ls_call *c, double nbytes, int n) {
 }
 
 const ls_algorithm ls_halving = {.name = "halving",
-                                 .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER,
+                                 .collectives =
+                                     1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER,
                                  .order = "tree where n is a power of two, else a tree of its own",
                                  .sends_sums = true,
                                  .tree_order = power_of_two,
@@ -325,9 +326,9 @@ const ls_algorithm ls_halving = {.name = "halving",
                                  .hosts_seconds = ls_hosts_seconds_far};
 
 const ls_algorithm ls_doubling = {.name = "doubling",
-                                  .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_ALL_GATHER |
-                                          1u << LS_CALL_SCAN | 1u << LS_CALL_EXSCAN |
-                                          1u << LS_CALL_BARRIER,
+                                  .collectives = 1u << LS_CALL_ALL_REDUCE |
+                                                 1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_SCAN |
+                                                 1u << LS_CALL_EXSCAN | 1u << LS_CALL_BARRIER,
                                   .order = "tree where n is a power of two, else a tree of its own",
                                   .sends_sums = true,
                                   .tree_order = power_of_two,

@@ -150,7 +150,8 @@ static double hosts_seconds(const ls_algorithm *a, const ls_call *c, const ls_ho
 }
 
 const ls_algorithm ls_hierarchical = {.name = "hierarchical",
-                                      .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_BROADCAST,
+                                      .collectives =
+                                          1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_BROADCAST,
                                       .order = "a tree in each host, then over hosts",
                                       .sends_sums = true,
                                       .tree_order = never,

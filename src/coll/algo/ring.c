@@ -118,8 +118,9 @@ static ls_cost cost(const ls_call *c, double nbytes, int n) {
 /* With two workers, the sum of block 1 is x[0] + x[1], that of block 0 x[1] + x[0]: the same bits.
  * */
 const ls_algorithm ls_ring = {.name = "ring",
-                              .does = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER |
-                                      1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_BROADCAST,
+                              .collectives = 1u << LS_CALL_ALL_REDUCE |
+                                             1u << LS_CALL_REDUCE_SCATTER |
+                                             1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_BROADCAST,
                               .order = "round the ring from the owner's successor",
                               .sends_sums = true,
                               .tree_order = ls_tree_order_up_to_two,
