@@ -15,8 +15,8 @@
  * one where that call was done before the difference was found (docs/collectives.md,
  * "Disagreement"). One thread at a time may call a group; other groups (split or duplicated) may be
  * used by other threads. Calls of different groups may be waited for in any order, since a wait
- * moves the calls of all; but each blocking call waits until it is done: two groups' blocking calls
- * are made in the same order by all workers that are in both.
+ * moves the calls of all. But each blocking call waits until it is done, so all workers that are in
+ * two groups make these groups' blocking calls in the same order.
  *
  * Errors: above LS_EPEER (LS_EINVAL: a bad argument), this call failed, outputs are untouched, the
  * group lives. LS_EPEER and below (LS_ETIMEOUT, LS_EABORT, LS_EDISAGREE, LS_EBROKEN): outputs are
@@ -40,7 +40,7 @@ typedef enum ls_dtype {
     LS_F64,
     LS_F32,
     LS_BF16, /* the upper half of an f32; sums are made in f32 and rounded once */
-    LS_F16,  /* IEEE binary16; the same */
+    LS_F16,  /* IEEE binary16; sums as for LS_BF16 */
     LS_I64,
     LS_I32,
     LS_I8,
@@ -77,10 +77,11 @@ typedef struct ls_i32_i32 {
  * sum, divided by the number of workers. The minimum or maximum of a NaN and a number is a NaN, and
  * -0 is less than +0, so that the order of operands does not matter. Logical operations are for
  * integers and LS_BOOL, bitwise ones for integers; LS_BOOL takes no others. Logical ones take any
- * number but 0 for true, and make 0 or 1. LS_MINLOC and LS_MAXLOC are for pairs, which take no
- * others: the least or greatest value, and its index; of equal values the lowest index; a NaN, if
- * there is one, of several that of the lowest index. (What is not combined with anything stays as
- * it is, whatever the operation: a group of one copies its input.) */
+ * number but 0 for true, and give 0 or 1. LS_MINLOC and LS_MAXLOC are for pairs, which take no
+ * others: the least or greatest value and its index; among equal values the lowest index. A NaN
+ * counts before all numbers; among several, the one with the lowest index counts. (An element that
+ * is combined with no other is copied, whatever the operation: so is the input of a group of one.)
+ */
 typedef enum ls_op {
     LS_SUM,
     LS_AVG,
@@ -123,11 +124,12 @@ typedef struct ls_group_options {
     double timeout_s; /* of a wait; 0: 300 s; < 0: none */
     double report_s;  /* a worker that waits this long, in a collective or for a single message,
                          reports the late workers and where they are; 0: 10 s; < 0: never */
-    size_t arena_nbytes; /* for ls_group_alloc() and messages; a worker's part; 0: 64 MiB */
+    size_t arena_nbytes; /* of each worker, for ls_group_alloc() and messages; 0: 64 MiB */
     bool insecure;       /* tcp without key and encryption: anyone who reaches the port can join,
                             read and change what is sent */
-    const char *links;   /* a file of what links can do (`lockstep bench comm --save` writes it);
-                            NULL: LOCKSTEP_LINKS, or it is measured in opening. Worker 0's counts */
+    const char *links;   /* a file of the links' speeds (`lockstep bench comm --save` writes it);
+                            NULL: LOCKSTEP_LINKS, else they are measured while the group opens.
+                            Worker 0's file counts for all */
 } ls_group_options;
 
 /* Opens the group of all workers that were started together, according to the environment; a group
@@ -139,7 +141,7 @@ typedef struct ls_group_options {
 ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_error *e);
 
 /* A group of n threads of this process: groups [n], one for each thread. Not collective: one thread
- * opens all. Each is closed by its own. */
+ * opens all. Each thread closes its own. */
 ls_status ls_group_open_threads(int n, const ls_group_options *options, ls_group **groups,
                                 ls_error *e);
 
@@ -147,7 +149,7 @@ ls_status ls_group_open_threads(int n, const ls_group_options *options, ls_group
  * is lost to them. */
 void ls_group_close(ls_group *g);
 
-/* 0 .. size - 1, and how many. */
+/* This worker's rank, 0 .. size - 1, and the number of workers. */
 int ls_group_rank(const ls_group *g);
 int ls_group_size(const ls_group *g);
 
@@ -163,8 +165,7 @@ ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e);
 void *ls_group_alloc(ls_group *g, size_t nbytes);
 void ls_group_free(ls_group *g, void *p);
 
-/* What this worker sent since the group was opened. Sums read from shared memory are no messages.
- */
+/* What this worker has sent since the group was opened. Reads of shared memory are not messages. */
 typedef struct ls_counters {
     uint64_t calls;
     uint64_t messages_sent, bytes_sent;
@@ -173,11 +174,11 @@ typedef struct ls_counters {
 ls_counters ls_group_counters(const ls_group *g);
 
 /* The algorithm of a collective of `count` elements, and the reason, as one line of text [nbytes],
- * ended by 0 and cut to fit (1024 suffice): its predicted cost, and that of the others.
+ * terminated by 0 and cut to fit (1024 suffice): its predicted cost, and that of the others.
  * `collective` is "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather",
  * "scatter", "all_to_all", "all_to_all_v", "gather_v", "scatter_v", "scan", "exscan" or "barrier";
- * reductions are sums. Every worker gets the same. Not collective. LOCKSTEP_EXPLAIN=1 logs these
- * lines as calls are made, each kind once. */
+ * reductions are sums. Every worker gets the same line. Not collective.
+ * LOCKSTEP_EXPLAIN=1 logs these lines as calls are made, once for each kind of call. */
 ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
                            char *text, size_t nbytes, ls_error *e);
 
@@ -186,18 +187,18 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
  * Blocking. Counts are elements; 0 is allowed. Buffers are aligned to their elements, pairs to
  * their values.
  *
- * In place: `in` and `out` of all-reduce, reduce, scans and all-to-all may be the same pointer. Of
+ * In place: `in` and `out` of all-reduce, reduce, scans and all-to-all may be the same pointer. In
  * reduce-scatter, all-gather, gather and scatter the smaller buffer may lie anywhere in the larger
- * one, or overlap it: at the own block nothing is copied; elsewhere (in == out on all workers, too)
- * a block is, and the own block of the input of a reduce-scatter or scatter is overwritten. Other
- * buffers don't overlap.
+ * one, or overlap it: at the worker's own block nothing is copied; elsewhere (also if in == out on
+ * all workers) one block is copied, and a reduce-scatter or scatter overwrites the own block of its
+ * input. Other buffers must not overlap.
  *
  * Order of sums: a fixed tree over the workers (LS_SUM of f32 has the same bits for every transport
  * and every algorithm that keeps it; docs/collectives.md), unless an algorithm that keeps another
  * is forced by name.
  */
 
-/* out [count] = the reduction of every worker's in [count]; all get it. */
+/* out [count] = the reduction of every worker's in [count], at all workers. */
 ls_status ls_all_reduce(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_op op, ls_error *e);
 /* out [count] at root; out is not touched elsewhere and may be NULL there. */
@@ -209,13 +210,13 @@ ls_status ls_reduce_scatter(ls_group *g, const void *in, void *out, size_t count
 /* The same with blocks of counts [size], the same on all workers. */
 ls_status ls_reduce_scatter_v(ls_group *g, const void *in, void *out, const size_t *counts,
                               ls_dtype dtype, ls_op op, ls_error *e);
-/* out [size * count]: worker r's in [count] is block r, at all. */
+/* out [size * count]: worker r's in [count] is block r, at all workers. */
 ls_status ls_all_gather(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
 /* The same with in [counts[rank]]. */
 ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *counts,
                           ls_dtype dtype, ls_error *e);
-/* buf [count] of root to all. */
+/* Copies the root's buf [count] to all workers. */
 ls_status ls_broadcast(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root, ls_error *e);
 /* out [size * count] at root: worker r's in [count] is block r. */
 ls_status ls_gather(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
@@ -223,25 +224,26 @@ ls_status ls_gather(ls_group *g, const void *in, void *out, size_t count, ls_dty
 /* in [size * count] at root; worker r gets block r: out [count]. */
 ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, int root,
                      ls_error *e);
-/* in, out [size * count]: block s of worker r goes to block r of worker s. In place (in == out) by
- * each worker that likes: what comes waits in memory of the group's own, of the size of out, until
- * what it replaces has gone; over shared memory it goes through the stages. */
+/* in, out [size * count]: block s of worker r goes to block r of worker s. Any worker may call it
+ * in place (in == out): a block that arrives then waits in memory of the group, as much as out,
+ * until the block that it replaces has been sent; over shared memory the call goes through the
+ * stages. */
 ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
-/* The same with blocks of any lengths: in is one block for each worker, out one from each, one
- * behind another in the order of ranks. Not in place.
+/* The same with blocks of any lengths: in has one block for each worker, out one from each, in the
+ * order of ranks. Not in place.
  *
- * in_counts   [size] elements for each worker; out_counts [size] elements from each. They are a
- *             worker's own: no other needs to know them. Any may be 0. What r sends to s must be
- *             what s expects from r; else all workers get LS_EDISAGREE with the two numbers.
+ * in_counts   [size] elements for each worker; out_counts [size] elements from each. Each worker
+ *             gives its own; no other needs to know them. Any may be 0. r must send to s as many as
+ *             s expects from r; else all workers get LS_EDISAGREE with the two numbers.
  * Cost        n - 1 messages, empty where nothing is sent, and the bytes sent to others. */
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e);
 /* Gather and scatter with blocks of any lengths, which only the root needs to know.
  *
- * count    elements of this worker's block; counts [size], at the root: those of each worker's.
- *          Elsewhere counts, and the buffer of all blocks, are NULL. Any may be 0. They fit
- *          together; else both ends, and all others, get LS_EDISAGREE with the two numbers.
+ * count    elements of this worker's block; counts [size], at the root: of each worker's block.
+ *          Elsewhere counts, and the buffer of all blocks, are NULL. Any may be 0. The root's
+ *          counts must be those of the workers; else all get LS_EDISAGREE with the two numbers.
  * Cost     n - 1 messages to the root, or from it, each answered by one of no bytes: no worker is
  *          done before the root has come. */
 ls_status ls_gather_v(ls_group *g, const void *in, size_t count, void *out, const size_t *counts,
@@ -253,25 +255,25 @@ ls_status ls_scatter_v(ls_group *g, const void *in, const size_t *counts, void *
  *
  * Order    that of the fixed tree over just these workers: worker r has the same bits as an
  *          all-reduce among workers 0 .. r alone, by every algorithm and transport.
- * Errors   LS_EINVAL: LS_AVG, too.
- * Cost     log2 n messages of count elements at most, or n - 1 - r of worker r: the cheaper. */
+ * Errors   LS_EINVAL: also for LS_AVG.
+ * Cost     at most log2 n messages of count elements, or n - 1 - r from worker r, if cheaper. */
 ls_status ls_scan(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
                   ls_error *e);
 ls_status ls_exscan(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
                     ls_error *e);
-/* Returns when all workers have come. */
+/* Returns when all workers have called it. */
 ls_status ls_barrier(ls_group *g, ls_error *e);
 
-/* From one worker to another; the k-th send to a worker meets its k-th receive from this one. A
- * send may return before the receive is called. Not collective. */
+/* From one worker to another: the k-th send to a worker is received by its k-th receive from this
+ * one. A send may return before the receive is called. Not collective. */
 ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e);
 ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e);
 
 /* ---- the same, started now and waited for later ----
  *
  * Buffers and counts belong to the call until it is done. Any number may be in flight; all workers
- * start them in the same order, and may wait in any. Work is done inside the group's calls: between
- * them, ls_test() now and then helps the others on.
+ * start them in the same order, and may wait for them in any. Work is done only inside the group's
+ * calls: in between, ls_test() now and then lets the others proceed.
  */
 typedef struct ls_request ls_request;
 
@@ -314,8 +316,8 @@ ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, in
                         ls_request **r_p, ls_error *e);
 
 /* Is the call done? Then *r_p is freed and set to NULL. A worker that tests again and again gets
- * the same errors as one that waits, and as soon; there is no time limit. Checks on other workers
- * now and then, which may take a fifth of a second where one is stopped. */
+ * the same errors as one that waits, and as early; there is no time limit. Now and then it checks
+ * on other workers, which may take a fifth of a second if one is stopped. */
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
 /* Waits until the call is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0:
  * the group's own limit). LS_EPENDING: the limit given here ran out; the call is still in flight,

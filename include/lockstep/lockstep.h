@@ -1,7 +1,7 @@
 /* lockstep.h - the public face of liblockstep.
  *
- * Data-parallel training that gives the same bits whatever the number of workers. This header holds
- * what every caller needs: the version and how errors are reported. Names that start with ls_ or
+ * Data-parallel training that gives the same bits for any number of workers. This header has what
+ * every caller needs: the version, and how errors are reported. Names that start with ls_ or
  * LS_ are ours.
  */
 #ifndef LOCKSTEP_LOCKSTEP_H
@@ -17,8 +17,8 @@ extern "C" {
 #define LS_VERSION       "0.1.0"
 
 /* What a function returns: LS_OK, or what died. The code alone says what can be used further: above
- * LS_EPEER only this call failed, and nothing else changed; from LS_EPEER on a group's outputs are
- * undefined, and it can only be closed. */
+ * LS_EPEER only this call failed, and nothing else changed; with LS_EPEER and below a group's
+ * outputs are undefined, and it can only be closed. */
 typedef enum ls_status {
     LS_OK = 0,
     LS_EINVAL = -1,     /* a bad argument or bad input                  } this call failed; */
