@@ -1,5 +1,5 @@
-/* choose_test.c - the cost model: what it counts is what programs do, and it chooses what is known
- * to be best where links are of one kind. */
+/* choose_test.c - the cost model: it counts what programs do, and it chooses what is known to be
+ * best where links are of one kind. */
 #include "coll/choose.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ typedef struct counted {
 
 static double most(double a, double b) { return a > b ? a : b; }
 
-/* Of a worker, sending and receiving count half each. */
+/* Each message counts half at its sender and half at its receiver. */
 static counted count(const ls_algorithm *a, const ls_call *c, int n) {
     counted all = {0};
     for (int rank = 0; rank < n; rank++) {
@@ -40,7 +40,8 @@ static counted count(const ls_algorithm *a, const ls_call *c, int n) {
     return all;
 }
 
-/* From the mean to the busiest worker's, a tenth off for what the model leaves out. */
+/* Checks that x is between the mean and the busiest worker's, give or take a tenth for what the
+ * model leaves out. */
 static void assert_between(double x, double low, double high, const char *what,
                            const ls_algorithm *a, const ls_call *c, int n) {
     if (x >= 0.9 * low && x <= 1.1 * high) return;
@@ -88,7 +89,7 @@ static const ls_link network = {.latency_s = 20e-6,
                                 .busy_message_s = 1e-6,
                                 .busy_byte_s = 1e-9,
                                 .reduce_s = 1e-10};
-/* Workers of one host that share its cores: each message costs, in whatever order they come. */
+/* Workers of one host that share its cores: each message costs time, in any order. */
 static const ls_link crowd = {.latency_s = 50e-6,
                               .byte_s = 1e-9,
                               .busy_message_s = 100e-6,
@@ -113,7 +114,7 @@ static void test_choices(void **state) {
     assert_string_equal(chosen(LS_CALL_ALL_TO_ALL, 1, 8, &network), "direct");
 }
 
-/* Whatever the links: what is chosen sums in the order of the tree. */
+/* For any links, what is chosen sums in the order of the tree. */
 static void test_order(void **state) {
     (void)state;
     for (int n = 1; n <= 9; n++)
@@ -163,7 +164,7 @@ static void test_made_up(void **state) {
     assert_false(ls_algorithm_supports(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
     made_up.virtual_workers = true;
     assert_true(ls_algorithm_supports(&made_up, &(ls_call){.what = LS_CALL_ALL_REDUCE, .V = 8}));
-    /* On one host it is dear, over several the cheapest. */
+    /* On one host it is expensive, over several the cheapest. */
     ls_hosts hosts = {.nworkers = 8, .host_workers = 8, .inside = network, .card_byte_s = 1e-9};
     assert_ptr_equal(ls_choose_among(all, &c, &hosts), &ls_direct);
     hosts.host_workers = 2;
@@ -172,7 +173,7 @@ static void test_made_up(void **state) {
     assert_ptr_equal(ls_choose_among(all, &c, &hosts), &ls_direct);
 }
 
-/* Nothing in src asks which algorithm it has: what it would ask for is a field of the table. */
+/* No code in src compares algorithms by their address: properties are fields of the table. */
 static void test_tables(void **state) {
     (void)state;
     char command[512], line[256] = "";

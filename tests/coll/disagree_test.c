@@ -1,5 +1,6 @@
 /* disagree_test.c - workers that make different calls: each gets an error that says what two of
- * them called, from which lines, over every transport, whoever is done with its call, or gone.
+ * them called, from which lines, over every transport, even if a worker is done with its call, or
+ * has left.
  *
  * The last worker is the one that differs. LOCKSTEP_TEST_ALL=1: every kind with every way, number
  * of workers and end, also those that are left out for time.
@@ -26,7 +27,7 @@ static ls_status gather_root(ls_group *g, bool other, ls_error *e) {
     return ls_gather(g, in, out, 1, LS_F32, other ? 1 : 0, e);
 }
 
-/* Nobody waits: each is done when it has sent. */
+/* No worker waits: each is done when it has sent. */
 static ls_status gather_crossed(ls_group *g, bool other, ls_error *e) {
     static float in[LONG], out[MOST * LONG];
     return ls_gather(g, in, out, 1, LS_F32, other ? 0 : ls_group_size(g) - 1, e);
@@ -122,7 +123,7 @@ static const struct kind {
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
-/* ---- what they are told ---- */
+/* ---- what is reported ---- */
 
 static bool says(const char *msg, int n, const char *call) {
     char text[200];
@@ -135,20 +136,20 @@ static bool says(const char *msg, int n, const char *call) {
     return file != NULL;
 }
 
-static bool is_told(const struct kind *k, int n, ls_status s, const ls_error *e) {
+static bool is_reported(const struct kind *k, int n, ls_status s, const ls_error *e) {
     return s == LS_EDISAGREE && strncmp(e->msg, "workers disagree: worker ", 25) == 0 &&
            says(e->msg, n, k->most) && says(e->msg, n, k->other);
 }
 
-static ls_status not_told(const struct kind *k, ls_status s, ls_error *e) {
+static ls_status wrong_result(const struct kind *k, ls_status s, ls_error *e) {
     char msg[400];
     snprintf(msg, sizeof msg, "%.399s", e->msg);
     return ls_fail(e, LS_EIO, "%s: %s: %s", k->name, ls_status_name(s), msg);
 }
 
-/* All kinds, each in a group of its own, and a barrier after: every worker is told, in one or the
- * other. */
-static ls_status told_later(ls_group *g, void *arg, ls_error *e) {
+/* All kinds, each in a group of its own, with a barrier after it: every worker gets the error from
+ * one or the other. */
+static ls_status reported_later(ls_group *g, void *arg, ls_error *e) {
     ls_group *groups[NKINDS];
     int n = ls_group_size(g);
     (void)arg;
@@ -156,7 +157,7 @@ static ls_status told_later(ls_group *g, void *arg, ls_error *e) {
     for (int i = 0; i < NKINDS; i++) {
         ls_status s = kinds[i].fn(groups[i], ls_group_rank(g) == n - 1, e);
         if (s == LS_OK) s = ls_barrier(groups[i], e);
-        if (!is_told(&kinds[i], n, s, e)) return not_told(&kinds[i], s, e);
+        if (!is_reported(&kinds[i], n, s, e)) return wrong_result(&kinds[i], s, e);
     }
     for (int i = 0; i < NKINDS; i++) ls_group_close(groups[i]);
     return ls_barrier(g, e);
@@ -165,16 +166,16 @@ static ls_status told_later(ls_group *g, void *arg, ls_error *e) {
 /* One kind, and each worker leaves as soon as it can. */
 typedef struct leaving {
     const struct kind *k;
-    atomic_int *told; /* workers, of all processes */
+    atomic_int *reported; /* workers that got the error, in all processes */
 } leaving;
 
-static ls_status told_or_gone(ls_group *g, void *arg, ls_error *e) {
+static ls_status reported_or_left(ls_group *g, void *arg, ls_error *e) {
     const leaving *l = arg;
     int n = ls_group_size(g);
     ls_status s = l->k->fn(g, ls_group_rank(g) == n - 1, e);
     if (s == LS_OK) return s;
-    if (!is_told(l->k, n, s, e)) return not_told(l->k, s, e);
-    atomic_fetch_add(l->told, 1);
+    if (!is_reported(l->k, n, s, e)) return wrong_result(l->k, s, e);
+    atomic_fetch_add(l->reported, 1);
     return LS_OK;
 }
 
@@ -194,9 +195,9 @@ static ls_status outrun(ls_group *g, void *arg, ls_error *e) {
     snprintf(call, sizeof call, "workers disagree: worker %d called broadcast i32, 1 ", n - 1);
     bool forgotten = strstr(e->msg, "waits in it for worker 1") &&
                      strstr(e->msg, "is done with another call 0 and has called b");
-    bool told = s == LS_EDISAGREE && strstr(e->msg, call) &&
-                (forgotten || strstr(e->msg, "root 0"));
-    if (told) return LS_OK;
+    bool reported =
+        s == LS_EDISAGREE && strstr(e->msg, call) && (forgotten || strstr(e->msg, "root 0"));
+    if (reported) return LS_OK;
     char msg[400];
     snprintf(msg, sizeof msg, "%.399s", e->msg);
     return ls_fail(e, LS_EIO, "outrun: %s: %s", ls_status_name(s), msg);
@@ -218,17 +219,17 @@ static void test_later(void **state) {
     (void)state;
     for (int w = 0; w < 4; w++)
         for (int i = 0; i < 3; i++)
-            if (all() || i == (w + 1) % 3) run_processes(sizes[i], &ways[w], told_later, NULL);
+            if (all() || i == (w + 1) % 3) run_processes(sizes[i], &ways[w], reported_later, NULL);
 }
 
 static void leave(const struct kind *k, const ls_group_options *way, int n) {
-    leaving l = {
-        k, mmap(NULL, sizeof *l.told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
-    assert_true(l.told != MAP_FAILED);
-    run_processes(n, way, told_or_gone, &l);
-    if (atomic_load(l.told) == 0 && k->fn != gather_crossed)
-        fail_msg("%s: none of %d workers is told", k->name, n);
-    munmap(l.told, sizeof *l.told);
+    leaving l = {k, mmap(NULL, sizeof *l.reported, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
+    assert_true(l.reported != MAP_FAILED);
+    run_processes(n, way, reported_or_left, &l);
+    if (atomic_load(l.reported) == 0 && k->fn != gather_crossed)
+        fail_msg("%s: none of %d workers got the error", k->name, n);
+    munmap(l.reported, sizeof *l.reported);
 }
 
 static void test_leaving(void **state) {

@@ -157,7 +157,7 @@ static ls_status try_rooted(ls_group *g, const work *w, ls_error *e) {
 static ls_status try_all_to_all(ls_group *g, const work *w, ls_error *e) {
     int r = ls_group_rank(g), n = ls_group_size(g);
     size_t c = w->count, all = c * (size_t)n;
-    /* In place by some, or by all. */
+    /* In place at some workers, or at all. */
     bool in_place = w->in_place && (r % 2 == 0 || c % 2);
     float *in = take(g, w, all), *out = in_place ? in : take(g, w, all);
     ls_request *q = NULL;
@@ -206,7 +206,7 @@ static ls_status try_everything(ls_group *g, void *arg, ls_error *e) {
     return try_messages(g, w, e);
 }
 
-/* Short ones, long ones, those at the edges of the ways: inline, small, direct, staged. */
+/* Short and long ones, and those at the limits of the ways: inline, small, direct, staged. */
 static const size_t COUNTS[] = {0, 1, 2, 7, 12, 13, 1000, 4096, 4097, 70001};
 enum { NCOUNTS = 10 };
 
@@ -263,7 +263,7 @@ static void test_forced(void **state) {
             }
 }
 
-/* Workers that nobody gave memory to meet over TCP and then share some. */
+/* Workers without memory from a launcher meet over TCP, and then share some. */
 static int neighbours(void *arg) {
     team_process p = {NULL, try_everything, arg};
     unsetenv("LOCKSTEP_SHM");
@@ -463,7 +463,7 @@ static ls_status bad_arguments(ls_group *g, void *arg, ls_error *unused) {
     assert_ls_fails(ls_send(g, in, 1, LS_F32, 7, &e), LS_EINVAL, "to 7", e);
     assert_ls_fails(ls_recv(g, in, 1, LS_F32, ls_group_rank(g), &e), LS_EINVAL, "itself", e);
     assert_true(out[0] == 5);
-    return ls_all_reduce(g, in, out, 8, LS_F32, LS_SUM, &e); /* the group lives */
+    return ls_all_reduce(g, in, out, 8, LS_F32, LS_SUM, &e); /* the group is usable */
 }
 
 static void test_bad_arguments(void **state) {
@@ -506,7 +506,7 @@ static ls_status limited(ls_group *g, void *arg, ls_error *e) {
     return LS_OK;
 }
 
-/* Worker 1 comes late; worker 0's own limit runs out before, and it waits again. */
+/* Worker 1 is late; worker 0's own limit runs out before, and it waits again. */
 static void test_limit(void **state) {
     (void)state;
     run_threads(2, NULL, limited, NULL, NULL);

@@ -1,5 +1,5 @@
 /* health_test.c - what can go wrong with a group's calls, in threads and in processes, over shared
- * memory and over TCP: workers that disagree, are late, or leave; and the report of who is awaited.
+ * memory and over TCP: workers that disagree, are late, or leave; and the report of late workers.
  */
 /* ctest: seconds=15 */
 #include <signal.h>
@@ -33,50 +33,50 @@ static void test_disagreement(void **state) {
     }
 }
 
-static ls_status not_told(ls_status s, ls_error *e) {
+static ls_status wrong_result(ls_status s, ls_error *e) {
     char msg[400];
     snprintf(msg, sizeof msg, "%.399s", e->msg);
-    return ls_fail(e, LS_EIO, "not told: %s: %s", ls_status_name(s), msg);
+    return ls_fail(e, LS_EIO, "another result: %s: %s", ls_status_name(s), msg);
 }
 
-static ls_status told_of_disagreement(ls_group *g, void *arg, ls_error *e) {
+static ls_status expect_disagreement(ls_group *g, void *arg, ls_error *e) {
     ls_status s = disagree(g, arg, e);
     if (s == LS_EDISAGREE &&
         strstr(e->msg, "worker 1 called all_reduce f32 sum, 99 elements as call ") &&
         strstr(e->msg, "called all_reduce f32 sum, 100 elements as call ") &&
         strstr(e->msg, " at health_test.c:"))
         return LS_OK;
-    return not_told(s, e);
+    return wrong_result(s, e);
 }
 
-/* Both take the other for the root, and wait for it: no message shows it. */
+/* Each takes the other for the root, and waits for it: no message shows that. */
 static ls_status check_crossed(ls_status s, ls_error *e) {
     if (s == LS_EDISAGREE &&
         strstr(e->msg,
                "worker 0 called broadcast f32, 50 elements, root 1 as call 0 at health_te") &&
         strstr(e->msg, "worker 1 called broadcast f32, 50 elements, root 0 as call 0 at health_te"))
         return LS_OK;
-    return not_told(s, e);
+    return wrong_result(s, e);
 }
 
-static ls_status told_without_messages(ls_group *g, void *arg, ls_error *e) {
+static ls_status expect_without_messages(ls_group *g, void *arg, ls_error *e) {
     static _Thread_local float x[50];
     (void)arg;
     return check_crossed(ls_broadcast(g, x, 50, LS_F32, 1 - ls_group_rank(g), e), e);
 }
 
 /* Ends as soon as it has its error, and closes nothing. */
-static ls_status told_and_gone(ls_group *g, void *arg, ls_error *e) {
-    ls_status s = told_of_disagreement(g, arg, e);
+static ls_status expect_and_exit(ls_group *g, void *arg, ls_error *e) {
+    ls_status s = expect_disagreement(g, arg, e);
     if (s == LS_OK) _exit(0);
     return s;
 }
 
-/* Worker 2 is somewhere else when the others are told, and end. */
-static ls_status told_later(ls_group *g, void *arg, ls_error *e) {
+/* Worker 2 is outside any call when the others get their errors, and end. */
+static ls_status expect_later(ls_group *g, void *arg, ls_error *e) {
     LS_TRY(ls_barrier(g, e));
     if (ls_group_rank(g) == 2) nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    return told_of_disagreement(g, arg, e);
+    return expect_disagreement(g, arg, e);
 }
 
 static void test_disagreement_of_processes(void **state) {
@@ -89,14 +89,14 @@ static void test_disagreement_of_processes(void **state) {
         {.timeout_s = 20, .transport = "tcp", .algorithm = "ring", .insecure = true}};
     for (int i = 0; i < 4; i++)
         for (int n = 2; n <= 5; n++) {
-            run_processes(n, &ways[i], told_of_disagreement, NULL);
-            run_processes(n, &ways[i], told_and_gone, NULL);
-            if (n > 2) run_processes(n, &ways[i], told_later, NULL);
+            run_processes(n, &ways[i], expect_disagreement, NULL);
+            run_processes(n, &ways[i], expect_and_exit, NULL);
+            if (n > 2) run_processes(n, &ways[i], expect_later, NULL);
         }
     ls_group_options o = {.timeout_s = 20, .algorithm = "binomial"};
-    run_processes(2, &o, told_without_messages, NULL);
+    run_processes(2, &o, expect_without_messages, NULL);
     o.transport = "tcp";
-    run_processes(2, &o, told_without_messages, NULL);
+    run_processes(2, &o, expect_without_messages, NULL);
 }
 
 /* Worker 1 forces names[0], the others names[1], or nothing. */
@@ -110,11 +110,12 @@ static int other_algorithm(void *arg) {
     ls_status s = ls_group_open(&o, &g, &e);
     if (s == LS_OK) s = ls_all_reduce(g, x, x, 100, LS_F32, LS_SUM, &e);
     ls_group_close(g);
-    bool told = s == LS_EDISAGREE && strstr(e.msg, "workers disagree: worker ") &&
-                strstr(e.msg, "worker 1 called all_reduce f32 sum, 100 elements as call 0 at") &&
-                strstr(e.msg, "the algorithms that they force, differ");
-    if (!told) fprintf(stderr, "not told: %d %s\n", (int)s, e.msg);
-    return told ? 0 : 1;
+    bool expected =
+        s == LS_EDISAGREE && strstr(e.msg, "workers disagree: worker ") &&
+        strstr(e.msg, "worker 1 called all_reduce f32 sum, 100 elements as call 0 at") &&
+        strstr(e.msg, "the algorithms that they force, differ");
+    if (!expected) fprintf(stderr, "another result: %d %s\n", (int)s, e.msg);
+    return expected ? 0 : 1;
 }
 
 static void test_other_algorithm(void **state) {
@@ -133,7 +134,7 @@ static void test_other_algorithm(void **state) {
     }
 }
 
-/* ---- who only looks now and then, is told as well as who waits ---- */
+/* ---- a worker that only tests now and then gets the same errors as one that waits ---- */
 
 static ls_status test_until_done(ls_request **q, ls_error *e) {
     bool is_done = false;
@@ -164,7 +165,7 @@ static ls_status leave_testing(ls_group *g, void *arg, ls_error *e) {
     if (!thread) LS_TRY(ls_barrier(g, e));
     ls_status s = ls_barrier_start(g, &q, e);
     if (s == LS_OK) s = test_until_done(&q, e);
-    return s == LS_EPEER && strstr(e->msg, "worker 1 (pid") ? LS_OK : not_told(s, e);
+    return s == LS_EPEER && strstr(e->msg, "worker 1 (pid") ? LS_OK : wrong_result(s, e);
 }
 
 static void test_testing(void **state) {
@@ -186,7 +187,7 @@ static void test_testing(void **state) {
 
 /* ---- workers that are late ---- */
 
-/* Worker 1 makes none of them: worker 0 can't start more than a few, and is told why. */
+/* Worker 1 makes none of them: worker 0 can start only a few, and its error says why. */
 static ls_status no_room(ls_group *g, void *arg, ls_error *e) {
     enum { CALLS = 100 };
     float x[CALLS];
@@ -237,7 +238,7 @@ static void test_late(void **state) {
     assert_non_null(strstr(e[0].msg, "barrier as call 0 at health_test.c:"));
 }
 
-/* The code alone says whether the group lives. */
+/* The code alone says whether the group is usable. */
 static ls_status pending(ls_group *g, void *arg, ls_error *e) {
     atomic_bool *over = arg;
     ls_request *q = NULL;
@@ -303,7 +304,7 @@ typedef struct way {
 static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     char text[4096] = "";
     bool stop = ((const way *)arg)->stop;
-    /* Over TCP it may not get round to an answer in time. */
+    /* Over TCP it may not answer in time. */
     bool may_be_silent = stop || ((const way *)arg)->tcp;
     sigset_t wake;
     sigemptyset(&wake);
@@ -320,10 +321,10 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     ls_status s = capture_report(&q, text, sizeof text, e);
     kill(other, stop ? SIGCONT : SIGUSR1);
     bool stopped = strstr(text, "is stopped; "), silent = strstr(text, "; it does not answer");
-    char who[64];
-    snprintf(who, sizeof who, "worker 1 (pid %d) is ", other);
+    char late[64];
+    snprintf(late, sizeof late, "worker 1 (pid %d) is ", other);
     if (!strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at health_test.c:") ||
-        !strstr(text, who) || stopped != stop || (silent && !may_be_silent) ||
+        !strstr(text, late) || stopped != stop || (silent && !may_be_silent) ||
         (!silent &&
          !strstr(text, "it has made all_reduce i32 max, 1 element as call 0 at health_")))
         return ls_fail(e, LS_EINVAL, "status %d, the report is: %.300s", (int)s, text);

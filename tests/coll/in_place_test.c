@@ -78,7 +78,7 @@ static ls_status check(const trial *t, ls_group *g, const int32_t *large, const 
 static ls_status try(ls_group *g, const trial *t, bool arena, ls_error *e) {
     int n = ls_group_size(g), r = ls_group_rank(g);
     size_t all = first_of(t, n), own = first_of(t, r), mine = count_of(t, r);
-    size_t nbytes = (all + mine) * sizeof(int32_t); /* room for a small one that hangs over */
+    size_t nbytes = (all + mine) * sizeof(int32_t); /* room for a small one beyond the end */
     int32_t *large = arena ? ls_group_alloc(g, nbytes) : calloc(1, nbytes + 1);
     int32_t *small = large + (t->place < 0 ? own : (size_t)t->place);
     bool gathers = t->what == ALL_GATHER || t->what == GATHER;

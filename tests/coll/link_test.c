@@ -1,5 +1,5 @@
-/* link_test.c - what links can do: the file, and that all workers come to the same numbers,
- * measured or read, whoever has which file. Times are not judged. */
+/* link_test.c - the speeds of links: the file, and that all workers get the same numbers, measured
+ * or read, whichever worker has which file. Times are not judged. */
 /* ctest: no-tsan: its workers are processes */
 #include "coll/link.h"
 
@@ -98,7 +98,7 @@ static ls_status measured(ls_group *g, void *arg, ls_error *e) {
     (void)arg;
     if (ls_group_size(g) > 1 && !(l->latency_s > 0 && l->busy_message_s > 0 && l->reduce_s > 0))
         return ls_fail(e, LS_EINVAL, "not measured");
-    if (g->end->link_given) return ls_fail(e, LS_EINVAL, "it comes from nowhere");
+    if (g->end->link_given) return ls_fail(e, LS_EINVAL, "they count as given, without a file");
     LS_TRY(same_everywhere(g, e));
     LS_TRY(ls_group_split(g, ls_group_rank(g) % 2, 0, &half, e));
     ls_status s = same_everywhere(half, e);
@@ -106,7 +106,7 @@ static ls_status measured(ls_group *g, void *arg, ls_error *e) {
     return s;
 }
 
-/* Every worker has a file of its own, but the first one's counts; the last has none. */
+/* Workers 0 and 1 have files of their own, of which worker 0's counts; the last has none. */
 static int other_files(void *arg) {
     const char *const *texts = arg;
     ls_error e = {0};

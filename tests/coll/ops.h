@@ -14,12 +14,12 @@
 
 enum { OPS_MOST = 700 };
 
-/* Of a type: how a number is stored. */
+/* Is it a type of signed integers? */
 static inline bool ops_is_signed(ls_dtype t) {
     return t == LS_I64 || t == LS_I32 || t == LS_I16 || t == LS_I8;
 }
 
-/* Bits are random, and often 0 or small, so that truth differs. */
+/* Random bits, often 0 or small, so that logical operations have both results. */
 static inline uint64_t ops_value(int worker, size_t i, ls_dtype t) {
     uint32_t w[4];
     ls_random_words(5, LS_STREAM_SAMPLE, (uint64_t)worker, i, w);
@@ -139,7 +139,7 @@ static inline ls_status ops_order(ls_group *g, size_t count, ls_error *e) {
     return LS_OK;
 }
 
-/* Who has the least and the greatest, over workers and places; many are equal. */
+/* One of five values, so that often several workers have the least or the greatest. */
 static inline double ops_few(int worker, size_t i) {
     return (double)(ops_value(worker, i, LS_U8) % 5) - 2;
 }

@@ -1,6 +1,7 @@
 /* stress_test.c - all workers make the same random calls for a while: all collectives and messages,
- * of all sizes, blocking and started, in several groups that come and go, waited for in an order of
- * each worker's own; in place or not, in memory that others can read or not, as each likes.
+ * of all sizes, blocking and started, in several groups that are opened and closed. Each worker
+ * decides for itself in which order it waits, whether a call is in place, and whether others can
+ * read its memory.
  *
  * All workers go through the same list of starts and waits. A wait is for all that is in flight in
  * one group, or in all groups; the order of these is a worker's own.
@@ -117,7 +118,7 @@ static size_t block_begin(const flight *f, int k) {
     return at;
 }
 
-/* Of an all-to-all-v: what goes from one worker to another. */
+/* Elements that go from one worker to another in an all-to-all-v. */
 static size_t pair_count(const flight *f, int from, int to) {
     return f->counts[(from + 3 * to) % MAX_WORKERS];
 }
@@ -130,7 +131,7 @@ static void count_pairs(flight *f) {
     }
 }
 
-/* What must stand in out[i]. */
+/* What out[i] must be. */
 static int expected(const flight *f, size_t i) {
     int r = ls_group_rank(f->g), n = ls_group_size(f->g);
     size_t place = i;
@@ -194,7 +195,7 @@ static void give(flight *f) {
     if (!f->in_place || inner_in) ls_group_free(f->g, f->out);
 }
 
-/* Some calls may be in place, where this worker likes. */
+/* Some calls may be in place: this worker decides. */
 static void place_buffers(stress *s, flight *f) {
     bool may = f->op == ALL_REDUCE || f->op == SCAN || f->op == REDUCE_SCATTER ||
                f->op == REDUCE_SCATTER_V || f->op == ALL_GATHER || f->op == ALL_GATHER_V ||
@@ -409,7 +410,7 @@ static void test_processes(void **state) {
     for (int n = 2; n <= 6; n++) run(n, NULL, (uint64_t)n + 10, ACTIONS, true);
 }
 
-/* Little arenas: most calls go through the stages, messages through copies and notes. */
+/* Small arenas: most calls go through the stages, messages through copies and notes. */
 static void test_small_arena(void **state) {
     (void)state;
     need_processes();

@@ -21,7 +21,7 @@ typedef struct uneven {
                            ls_group_size(g), u->count, #condition);                                \
     } while (0)
 
-/* Elements from one worker to another: none for some. */
+/* Elements from one worker to another: none between some of them. */
 static inline size_t uneven_pair(const uneven *u, int from, int to) {
     if ((from * 7 + to * 3) % 4 == 1) return 0;
     return u->count * (size_t)((from + 2 * to) % 3) / 2 + (size_t)((from + to) % 2);
@@ -108,7 +108,7 @@ static inline ls_status uneven_blocks(ls_group *g, const uneven *u, ls_error *e)
     return LS_OK;
 }
 
-/* All to all in place, by every other worker. */
+/* All to all, which every second worker calls in place. */
 static inline ls_status uneven_in_place(ls_group *g, const uneven *u, ls_error *e) {
     int r = ls_group_rank(g), n = ls_group_size(g);
     size_t count = u->count / 3, all = count * (size_t)n;

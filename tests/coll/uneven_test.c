@@ -15,7 +15,7 @@ enum { STRIDE = 1 };
 
 /* ---- results ---- */
 
-/* Nothing, a few around the number of workers, and what goes by each of the ways. */
+/* Nothing, a few around the number of workers, and lengths for each of the ways. */
 static size_t count_of(int k, int n) {
     const size_t counts[] = {0, 1, (size_t)n - 1, (size_t)n, (size_t)n + 1, 200, 5000, 300001};
     return counts[k];
@@ -88,7 +88,8 @@ static ls_status miscounted(ls_group *g, void *arg, ls_error *e) {
     char a[160], b[160], c[80], msg[400];
     LS_TRY(ls_barrier(g, e));
     ls_status s = call(g, m, e);
-    /* A third one may have all that it needs: it is told at its next call, at the latest. */
+    /* A third worker may have all that it needs: it gets the error in its next call at the
+     * latest. */
     if (s == LS_OK && r != m->from && r != m->to) s = ls_barrier(g, e);
     snprintf(a, sizeof a, "workers disagree in %s i32 as call 1: worker %d (at ", names[m->kind],
              m->from);
@@ -99,7 +100,7 @@ static ls_status miscounted(ls_group *g, void *arg, ls_error *e) {
         return LS_OK;
     }
     snprintf(msg, sizeof msg, "%.399s", e->msg);
-    return ls_fail(e, LS_EIO, "worker %d was not told: %s: %s", r, ls_status_name(s), msg);
+    return ls_fail(e, LS_EIO, "worker %d got another result: %s: %s", r, ls_status_name(s), msg);
 }
 
 static void test_miscounts(void **state) {

@@ -38,15 +38,15 @@ static void cut(size_t count, int n, size_t *counts) {
 }
 
 /* One worker in the middle has almost all. */
-static void share_out(int n, int first[MOST + 1]) {
+static void deal_out(int n, int first[MOST + 1]) {
     first[0] = 0;
     for (int w = 0; w < n; w++) first[w + 1] = first[w] + (w == n / 2 ? V - n + 1 : 1);
 }
 
-static ls_status reduce_scatter_shares(ls_group *g, const job *j, const int *shares, ls_error *e) {
+static ls_status reduce_scatter_ranges(ls_group *g, const job *j, const int *ranges, ls_error *e) {
     int n = ls_group_size(g), rank = ls_group_rank(g), a = 0, b = 0;
     ls_node nodes[LS_TREE_MAX_COVER];
-    ls_tree_range(V, shares, rank, n, &a, &b);
+    ls_tree_range(V, ranges, rank, n, &a, &b);
     size_t inputs = (size_t)ls_tree_cover(V, a, b, nodes), stride = j->count + 5;
     size_t nbytes = inputs * stride * sizeof(float), counts[MOST], first = 0;
     float *in = j->arena ? ls_group_alloc(g, nbytes) : malloc(nbytes);
@@ -61,7 +61,7 @@ static ls_status reduce_scatter_shares(ls_group *g, const job *j, const int *sha
         ls_request *r = NULL;
         LS_TRY(ls_reduce_scatter_virtual_start(g,
                                                &(ls_virtual_sum){.V = V,
-                                                                 .first = shares,
+                                                                 .first = ranges,
                                                                  .in = in,
                                                                  .stride = stride,
                                                                  .out = out,
@@ -84,9 +84,9 @@ static ls_status reduce_scatter_shares(ls_group *g, const job *j, const int *sha
 
 static ls_status reduce_scatter(ls_group *g, void *arg, ls_error *e) {
     int first[MOST + 1];
-    share_out(ls_group_size(g), first);
-    LS_TRY(reduce_scatter_shares(g, arg, NULL, e));
-    return reduce_scatter_shares(g, arg, first, e);
+    deal_out(ls_group_size(g), first);
+    LS_TRY(reduce_scatter_ranges(g, arg, NULL, e));
+    return reduce_scatter_ranges(g, arg, first, e);
 }
 
 static void run_all(size_t count, bool arena, const char *algorithm, bool processes) {
@@ -124,7 +124,7 @@ static void test_messages(void **state) {
     (void)state;
     run_all(COUNT, true, "direct", false);
     run_all(7, true, "direct", false);
-    run_all(1, true, "ring", false); /* does no virtual workers: the model decides */
+    run_all(1, true, "ring", false); /* it has no virtual workers: the model chooses */
 }
 
 static ls_status too_few(ls_group *g, void *arg, ls_error *e) {
@@ -143,7 +143,7 @@ static void test_too_few(void **state) {
     run_threads(3, NULL, too_few, NULL, NULL);
 }
 
-/* Two that differ in V alone are told so. */
+/* Workers whose calls differ only in V disagree. */
 static ls_status differ(ls_group *g, void *arg, ls_error *e) {
     (void)arg;
     float in[64] = {0}, out[64] = {0};
@@ -167,7 +167,7 @@ static void test_differ(void **state) {
     run_threads(2, NULL, differ, NULL, NULL);
 }
 
-/* Each writes its block; gathering it moves nothing, and all see all. */
+/* Each worker writes its block; gathering the blocks moves nothing, and all see all of them. */
 static ls_status one_copy(ls_group *g, void *arg, ls_error *e) {
     (void)arg;
     int n = ls_group_size(g), rank = ls_group_rank(g);

@@ -1,6 +1,6 @@
 /* algorithm_test.c - every algorithm, over the fake transport: right results for any number of
- * workers, count, type, operation, in place or not, in any order of arrival; the bits that it
- * claims; the traffic that it claims; and faults that end in an error, not in a hang. */
+ * workers, count, type, operation, in place or not, in any order of arrival; the bits and the
+ * traffic that it claims; and faults that end in an error, not in a hang. */
 #include "coll/algo/algorithm.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static size_t first_of_block(const world *w, int rank) {
     return n;
 }
 
-/* Of a pairwise call: what goes from one worker to another. */
+/* Elements that go from one worker to another in a pairwise call. */
 static size_t pair_count(const world *w, int from, int to) {
     if (w->call.what == LS_CALL_GATHER_V && to != w->call.root) return 0;
     if (w->call.what == LS_CALL_SCATTER_V && from != w->call.root) return 0;
@@ -55,7 +55,7 @@ static size_t sum_of_pairs(const world *w, int r, bool sent) {
     return n;
 }
 
-/* Elements of IN and OUT, as algorithm.h tells. */
+/* Elements of IN and OUT, as algorithm.h defines them. */
 static size_t in_count(const world *w, int r) {
     switch (w->call.what) {
     case LS_CALL_REDUCE_SCATTER: return all_blocks(w);
@@ -208,7 +208,7 @@ static void close_world(world *w) {
     ls_fake_free(w->fake);
 }
 
-/* One look at worker r: a poll, what it brought, one computation. */
+/* Advances worker r: one poll, the messages that it returned, one computation. */
 static ls_status drive(world *w, int r, ls_error *e) {
     ls_flight *f = &w->flights[r];
     ls_message *done = NULL;
@@ -222,7 +222,7 @@ static ls_status drive(world *w, int r, ls_error *e) {
     return ls_flight_work(f, &did, e);
 }
 
-/* Until all are done, one failed, or `rounds` have passed. */
+/* Runs until all are done, one has failed, or `rounds` have passed. */
 static ls_status run(world *w, const ls_fake_faults *faults, int rounds, ls_error *e) {
     w->fake = ls_fake_new(w->n, faults);
     for (int r = 0; r < w->n; r++) open_worker(w, r);
@@ -241,7 +241,7 @@ static ls_status run(world *w, const ls_fake_faults *faults, int rounds, ls_erro
     return ls_fail(e, LS_ETIMEOUT, "not done in %d rounds", rounds);
 }
 
-/* ---- what must come out ---- */
+/* ---- the expected results ---- */
 
 static double combine(ls_op op, double a, double b) {
     switch (op) {
@@ -260,7 +260,7 @@ static double combine(ls_op op, double a, double b) {
     }
 }
 
-/* Of workers [0, end). */
+/* The reduction of workers [0, end). */
 static double reduced(const world *w, int end, size_t i) {
     double x = value(w, 0, i);
     for (int r = 1; r < end; r++) x = combine(w->call.op, x, value(w, r, i));
@@ -391,7 +391,7 @@ static void test_types(void **state) {
                 }
 }
 
-/* Blocks of different sizes, none among them. */
+/* Blocks of different sizes, some of them empty. */
 static void test_uneven(void **state) {
     (void)state;
     static const size_t counts[MAX_N] = {3, 0, 11, 1, 0, 7, 2, 5, 64};
@@ -448,7 +448,7 @@ static float tree_value(const world *w, int r, size_t i) {
     return tree(x, 0, scan ? r + 1 : exscan ? r : w->n);
 }
 
-/* Those that claim the order of the tree have its bits; there are others that don't, and differ. */
+/* Algorithms that claim the order of the tree have its bits; among the others, some differ. */
 static void test_tree_order(void **state) {
     (void)state;
     static const ls_collective reducing[] = {LS_CALL_ALL_REDUCE, LS_CALL_REDUCE_SCATTER,

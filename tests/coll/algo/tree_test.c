@@ -1,4 +1,5 @@
-/* tree_test.c - the order of summation does not depend on how virtual workers are dealt out. */
+/* tree_test.c - the order of summation does not depend on which worker runs which virtual workers.
+ */
 #include "coll/algo/tree.h"
 
 #include "base/random.h"
@@ -78,7 +79,7 @@ static void reference(int lo, int hi, float *out) {
     for (int i = 0; i < N; i++) out[i] += right[i];
 }
 
-/* Sums of the covers of n workers, as the tree wants them or as one chain a worker. */
+/* Cuts the tree over V for n workers, with the sums of their covers. */
 static ls_tree_sum cut(int V, int n, ls_node *nodes, float (*sums)[N], const void **data) {
     ls_tree_sum s = {.dtype = LS_F32, .V = V, .nodes = nodes, .data = data};
     for (int r = 0; r < n; r++) {
@@ -133,7 +134,7 @@ static void test_range(void **state) {
                 int a = 0, b = 0;
                 ls_tree_range(V, NULL, r, n, &a, &b);
                 assert_int_equal(a, at);
-                assert_true(b > a); /* nobody is idle */
+                assert_true(b > a); /* no worker is idle */
                 at = b;
                 if (r == n - 1) assert_int_equal(at, V);
             }
