@@ -41,8 +41,8 @@ static int first_difference(const hashes *h, int a, int b) {
     return -1;
 }
 
-/* The worker that differs from most of those asked, and the first parameter in which it does.
- * False: all agree. Where two differ and there is no third, *odd_p is -1. */
+/* Finds the worker that differs from most of the workers `asked`, and the first parameter in which
+ * it differs. False: all agree. If two differ and there is no third, *odd_p is -1. */
 static bool find_odd(const hashes *h, const int *asked, int n, int *odd_p, int *param_p) {
     *odd_p = *param_p = -1;
     for (int i = 0; i < n; i++) {
@@ -72,7 +72,7 @@ static void judge(const ls_member *m, const hashes *h, const int *asked, int n, 
 
 static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
     const ls_world *w = &m->worlds[0];
-    int32_t one = w->shares_params; /* one copy, or one a host: there is nothing to compare */
+    int32_t one = w->shares_params; /* one copy, or one per host: there is nothing to compare */
     LS_TRY(ls_all_reduce(m->group, &one, &one, 1, LS_I32, LS_MIN, e));
     if (one || m->nworkers == 1) return LS_OK;
     hashes h = hashes_new(m);
@@ -118,7 +118,7 @@ static int worker_of(const ls_plan *p, int vw) {
     return 0;
 }
 
-/* The workers in `asked` compute its gradient, and all get the hashes. */
+/* The workers in `asked` compute the gradient; all workers get the hashes. */
 static ls_status ask(ls_member *m, question q, const int *asked, int n, hashes *h, ls_error *e) {
     ls_status s = LS_OK;
     for (int i = 0; i < n; i++)

@@ -1,8 +1,9 @@
-/* audit.h - do all workers compute the same? Bad memory and bad processors show here.
+/* audit.h - checks that all workers compute the same: finds bad memory and bad processors.
  *
- * Where workers have copies of their own, hashes of all parameters are compared. One virtual
- * worker's gradient, another one each time, is computed by its worker and by the next, and compared
- * bit for bit; where they differ, a third worker computes it, too, and shows which one is wrong.
+ * Where each worker has a copy of the parameters, hashes of all parameters are compared. One
+ * virtual worker's gradient, another one each time, is computed by its worker and by the next, and
+ * compared bit for bit; if they differ, a third worker computes it, too, which shows which one is
+ * wrong.
  */
 #ifndef LS_TRAIN_AUDIT_H
 #define LS_TRAIN_AUDIT_H
@@ -12,9 +13,9 @@
 typedef struct ls_verdict {
     bool good;
     int culprit;      /* a worker; -1: two differ, and it is unknown which is wrong */
-    bool parameters;  /* they differ; else a gradient does */
+    bool parameters;  /* the parameters differ; else a gradient does */
     int vw;           /* the virtual worker whose gradient was compared */
-    char tensor[128]; /* the first that differs */
+    char tensor[128]; /* the first parameter that differs */
 } ls_verdict;
 
 /* What a user can do where workers differ. */

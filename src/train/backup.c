@@ -10,12 +10,12 @@
 struct ls_backup {
     const ls_member *m;
     ls_exec_helpers helpers;
-    /* Made when the worker first helps, and retained: later steps allocate nothing. */
+    /* Made when the worker first helps, and retained, so that later steps allocate nothing. */
     ls_plan plan;
     ls_solo solo;
     bool has_plan, has_solo;
-    int64_t helps;      /* step that it helps in; -1: none */
-    int worker, vw, at; /* the worker that it helps, the virtual worker, and how far this is */
+    int64_t helps;      /* the step in which it helps; -1: none */
+    int worker, vw, at; /* the worker that it helps, its virtual worker, the progress there */
 };
 
 /* ---- slow workers ---- */
@@ -34,8 +34,8 @@ static int left_of(const ls_backup *b, int worker, int64_t step) {
     return n - ls_plan_vw_index(p, worker, a->vw);
 }
 
-/* The last unclaimed virtual worker of the worker that has the most of them before it; -1: there is
- * none. */
+/* The last unclaimed virtual worker of the worker that has the most unclaimed ones left; -1: there
+ * is none. */
 static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
     const ls_host *h = b->m->host;
     const ls_plan *p = &h->layout.plan;

@@ -13,7 +13,7 @@
 #include "train/layout.h"
 #include "train/save.h"
 
-/* This worker has had the directory open since an earlier view. */
+/* For a worker that has had the directory open since an earlier view. */
 static ls_status reuse_folder(ls_loop *l, ls_error *e) {
     l->folder->notes->step = ls_store_steps(l->host->store);
     return ls_corpus_is_saved(l->run->dir) ? LS_OK : ls_save_restore_folder(l, e);
@@ -30,8 +30,8 @@ static ls_status take_folder(ls_loop *l, ls_error *e) {
                                    : ls_folder_take_up(l->folder, e);
 }
 
-/* What earlier views have done. All workers use what worker 0 knows, whose host took part in them;
- * each host notes it for later views. */
+/* What earlier views have done. All workers use the values of worker 0, whose host took part in
+ * those views; each host notes them for later views. */
 typedef struct agreed {
     int64_t steps; /* complete */
     int64_t n;     /* workers of worker 0's host */
@@ -66,8 +66,8 @@ static ls_status agree_on_done(ls_loop *l, ls_error *e) {
     return LS_OK;
 }
 
-/* A run has the same tokens in all its views, whatever happens to its directory. A run that is
- * older than the record of tokens gets one. */
+/* A run has the same tokens in all its views, whatever happens to its directory. A run that began
+ * before tokens were recorded gets a record. */
 static ls_status open_corpus(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
@@ -85,7 +85,8 @@ static ls_status open_corpus(ls_loop *l, ls_error *e) {
     return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
 }
 
-/* What the workers of earlier views found. If their state is lost, what the checkpoints say. */
+/* The best evaluation so far, as earlier views noted it; if their state is lost, as the manifests
+ * of the checkpoints record it. */
 static ls_status agree_on_best(ls_loop *l, ls_error *e) {
     ls_run_notes *notes = l->host->notes;
     int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
@@ -105,7 +106,7 @@ ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     LS_TRY(agree_on_done(l, e));
     ls_status s = LS_OK;
-    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else it is open since an earlier view */
+    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else an earlier view opened it */
     LS_TRY(ls_agree(l->m.group, s, e));
     return agree_on_best(l, e);
 }
@@ -153,7 +154,7 @@ static void log_beginning(const ls_loop *l) {
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 
-/* Lines of steps that will be done again are cut off first. Lines of an earlier view stay. */
+/* Lines of steps that will be repeated are cut off first. Lines of an earlier view stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool follows = l->host->survival.view.id.number > 1, old = false;

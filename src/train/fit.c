@@ -1,9 +1,11 @@
 /* fit.c - see fit.h.
  *
- * Every combination is planned, and the plan says how much memory it needs and what it costs. From
- * the most to the least costly: a state in a file (a disk is slow); more computing (it always costs
- * time); more bytes sent (which may be hidden behind computing); smaller micro-batches (thinner
- * matrix products).
+ * Every combination is planned, and the plan gives the memory that it needs and what it costs. From
+ * the most to the least costly:
+ *   - the optimizer's state in a file (a disk is slow);
+ *   - more computing (always costs time);
+ *   - more bytes sent (computing may hide it);
+ *   - smaller micro-batches (thinner matrix products).
  */
 #include "train/fit.h"
 
@@ -12,11 +14,11 @@
 #include "base/log.h"
 #include "train/layout.h"
 
-/* The settings that a fit chooses, but for bucket_mb, which is no integer. */
+/* The settings that a fit chooses, except bucket_mb, which is not an integer. */
 static const struct {
     const char *key;
     size_t in_config, in_fit;
-    const char *word; /* value of a choice that a fit sets */
+    const char *word; /* the value that a fit sets, if the setting is a choice; else NULL */
 } settings[] = {
     {"parallel.zero", offsetof(ls_config, parallel.zero), offsetof(ls_fit, zero), NULL},
     {"parallel.recompute", offsetof(ls_config, parallel.recompute), offsetof(ls_fit, recompute),
@@ -88,7 +90,7 @@ static double sent(const ls_plan *p) {
     return sum / ((double)p->c.model->nfloats * sizeof(float));
 }
 
-/* Plans the config with a fit's settings, and fills in what they cost. */
+/* Plans the config with the settings of *f, and sets its costs. */
 static ls_status measure(const ls_config *c, int nworkers, ls_fit *f, ls_error *e) {
     ls_config with = *c;
     ls_layout l;
@@ -117,7 +119,7 @@ static int by_cost(const void *a, const void *b) {
 typedef struct found {
     ls_fit *fits;
     int n, cap;
-    double plain; /* computing without recompute */
+    double plain; /* cost of computing without recompute */
 } found;
 
 static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
@@ -134,7 +136,7 @@ static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit 
     return LS_OK;
 }
 
-/* Numbers of layers in a segment, in the order in which they are tried. */
+/* Numbers of layers in a segment, in the order of the trials. */
 static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
 enum { NSEGMENTS = sizeof segments / sizeof *segments };
 
@@ -188,8 +190,8 @@ ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **f
     return LS_OK;
 }
 
-/* The fewest layers in segments of f with which a worker is within the limit. More layers need less
- * memory. */
+/* Finds the fewest recomputed layers, in segments of f, with which a worker is within the limit:
+ * the more layers, the less memory. */
 static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, ls_fit *f,
                                ls_error *e) {
     int64_t low = 1, high = 2 * c->model.layers; /* high is enough */
@@ -217,8 +219,8 @@ ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
     ls_fit best = f;
     if (c->parallel.recompute != LS_AUTO) return LS_OK;
     if (limit) LS_TRY(measure(c, nworkers, &best, e));
-    bool kept = best.nbytes <= limit; /* no recompute is needed */
-    for (int i = 1; !kept && i < NSEGMENTS; i++) {
+    bool enough = best.nbytes <= limit; /* without recompute */
+    for (int i = 1; !enough && i < NSEGMENTS; i++) {
         f.recompute = segments[i];
         f.recompute_layers = 0;
         if (f.recompute > 2 * c->model.layers) continue;

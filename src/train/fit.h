@@ -5,30 +5,30 @@
 #include "config/config.h"
 #include "plan/memory.h"
 
-/* One way to set parallel.zero, recompute, recompute_layers, optimizer_state, accumulate and
- * bucket_mb, and train.micro_batch. */
+/* Values for parallel.zero, recompute, recompute_layers, optimizer_state, accumulate and bucket_mb,
+ * and for train.micro_batch. */
 typedef struct ls_fit {
     int64_t zero, recompute, recompute_layers, micro_batch, state, accumulate;
     double bucket_mb;
-    size_t nbytes;  /* of a worker, at most at one time */
+    size_t nbytes;  /* the peak of a worker */
     double compute; /* forward and backward, as a multiple of the plan without recompute */
     double sent;    /* bytes of a worker in a step, as a multiple of one model */
 } ls_fit;
 
-/* All ways that need `limit` bytes or less, the least costly first; the caller frees *fits_p.
- * accumulate and bucket_mb are as in the config where that is enough. */
+/* All fits that need `limit` bytes or less, the least costly first; the caller frees *fits_p.
+ * accumulate and bucket_mb are those of the config if that is enough. */
 ls_status ls_fit_find(const ls_config *, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *);
 
-/* Replaces settings that are "auto" by numbers: those that compute least within
- * parallel.memory_limit_mb, or need least memory if none is within it. */
+/* Replaces settings that are "auto" by the numbers that compute least within
+ * parallel.memory_limit_mb, or, if none is within it, by those that need least memory. */
 ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *);
 
 /* Is a worker within parallel.memory_limit_mb? If not: with parallel.fit auto the best fit is set
  * in *c, else LS_ENOMEM names the largest line and the settings that would be enough. */
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *);
 
-/* What differs from the config, written as for --set. */
+/* Appends the settings that differ from the config, as --set takes them. */
 void ls_fit_text(const ls_config *, const ls_fit *, ls_buf *out);
 
 #endif

@@ -6,7 +6,7 @@
 #include "plan/memory.h"
 #include "train/host_memory.h"
 
-/* The workers of other hosts are not known yet: the first view makes another layout. */
+/* The other hosts' workers are not known yet: the first view makes another layout. */
 static ls_status make_own(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
     return ls_layout_make_nearest(c, h->run->nworkers, (int)c->parallel.shard_group, NULL,
@@ -45,7 +45,7 @@ void ls_host_free(ls_host *h) {
     *h = (ls_host){0};
 }
 
-/* What a killed worker was doing, for the message about it. */
+/* Describes what a killed worker was doing, for the message about it. */
 static void where(const ls_board_slot *slot, const void *arg, char *text, size_t nbytes) {
     const ls_host *h = arg;
     const ls_plan *p = &h->layout.plan;

@@ -1,7 +1,7 @@
 /* host.h - the process that starts a run's workers, or that is one of those a launcher has started.
  *
  *     run      never changes
- *     layout   of the view; made anew between views, when no worker runs
+ *     layout   of the view; replaced between views, when no worker runs
  *     runtime  what the workers are, and whether their state outlives them (runtime.h)
  *
  * The other fields belong to a host that supervises its workers (ls_host_supervise); else they are
@@ -25,8 +25,8 @@ typedef struct ls_host {
     const ls_run *run;
     ls_layout layout;
     const ls_runtime *runtime;
-    ls_run_notes *notes;    /* for the workers of views to come: the store's, else own_notes */
-    ls_run_notes own_notes; /* used if no worker comes after these */
+    ls_run_notes *notes;    /* for the workers of later views: the store's, else own_notes */
+    ls_run_notes own_notes; /* used if no workers follow these */
     ls_folder *folder;      /* opened for all workers; NULL: worker 0 opens it */
     ls_store *store;
     ls_supervisor survival;
@@ -39,20 +39,20 @@ typedef struct ls_host {
 /* Makes the layout, and compares the memory that it needs with the machine's. *h_p does not move
  * afterwards; free it also after a failure. The run outlives it. */
 ls_status ls_host_open(ls_host *h_p, const ls_run *, ls_error *);
-/* Where workers are processes that this one starts, from here on their state outlives them: a
- * worker that is lost does not end the run. Elsewhere nothing changes. */
+/* If this process starts the workers as processes, their state outlives them from here on: a lost
+ * worker does not end the run. Otherwise nothing changes. */
 ls_status ls_host_supervise(ls_host *, ls_error *);
-/* Runs `main` on each worker, and returns when all have ended. Under the sequential executor there
- * is one, which plays them all. arg begins with the ls_host. */
+/* Runs `main` in each worker, and returns when all have ended. With the sequential executor one
+ * process plays all workers. arg begins with the ls_host. */
 ls_status ls_host_launch(ls_host *, ls_worker_main *main, void *arg, ls_error *);
 /* Waits for a checkpoint that is being written, and ends the control socket and the store. */
 void ls_host_close(ls_host *);
 void ls_host_free(ls_host *);
 
-/* Have workers before these left their state in memory? */
+/* Have earlier workers left their state in memory? */
 bool ls_host_has_state(const ls_host *);
 
-/* What the run directory, and the checkpoints beside training, have to know of the run now. */
+/* What the run directory, and the checkpoints beside training, need to know about the run now. */
 ls_folder_run ls_host_folder_run(const ls_host *);
 ls_snapshot_run ls_host_snapshot_run(const ls_host *);
 

@@ -17,14 +17,14 @@ typedef struct memory {
     const char *where; /* "this machine has" */
 } memory;
 
-static memory look(void) {
+static memory available(void) {
     double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     double group = ls_cgroup_memory(LS_CGROUP_ROOT, LS_CGROUP_SELF);
     if (group > 0 && group < machine) return (memory){group, "its control group may use"};
     return (memory){machine, "this machine has"};
 }
 
-/* In MB below 1 GB. */
+/* In GB, or in MB below 1 GB. */
 static const char *write_size(double nbytes, char text[32]) {
     if (nbytes >= 1e9)
         snprintf(text, 32, "%.1f GB", nbytes / 1e9);
@@ -44,7 +44,7 @@ ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
     double state = in_file ? 0 : (ls_config_compute(c) == LS_F32 ? 2 : 3) * (double)sizeof(float);
     size_t count = m.count;
     ls_model_free(&m);
-    memory r = look();
+    memory r = available();
     if (n * (param + grad + state) <= r.nbytes) return LS_OK;
     return ls_fail(
         e, LS_ENOMEM,
@@ -81,11 +81,11 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
                                   ls_error *e) {
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
-    memory r = look();
+    memory r = available();
     char wanted[32], has[32], each[32], beside[80] = "", size[32], largest[160];
     ls_plan_memory(p, &how, &m);
     double copies = copy ? 3.0 * sizeof(float) * (double)p->c.model->nfloats : 0;
-    /* Not every worker needs as much as the one that needs most; the sum over all is known, too. */
+    /* Some workers need less than m.peak; the sum over all workers is known, too. */
     double all = (double)m.peak * workers, calls = 0;
     for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];
     double sum = (double)ls_plan_host_nbytes(p) + calls * workers;

@@ -1,5 +1,5 @@
-/* host_memory.h - does a run fit into the memory of this machine? It is checked before the run
- * begins, since the kernel would grant more memory than there is, and kill a worker later.
+/* host_memory.h - checks that a run fits into the memory of this machine. The check comes before
+ * the run begins, since the kernel grants more memory than there is and kills a worker later.
  *
  * The limit is the machine's memory, or less where a control group limits it (a container, Slurm,
  * systemd).
@@ -10,8 +10,8 @@
 #include "config/config.h"
 #include "plan/plan.h"
 
-/* Before there is a plan, which may not be possible for a model that is too large: is there room
- * for one copy of parameters, gradients and the optimizer's state? LS_ENOMEM, with the numbers. */
+/* Is there room for one copy of parameters, gradients and the optimizer's state? Called before
+ * there is a plan, since a model that is too large may have none. LS_ENOMEM, with the numbers. */
 ls_status ls_host_memory_for_model(const ls_config *, ls_error *);
 
 /* Is there room for the plan's memory table (plan/memory.h) of `workers` on this host, and, with

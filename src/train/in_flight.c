@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "cluster/workers.h"
 
-enum { LOOK_MS = 1000 };
+enum { CHECK_MS = 1000 };
 
 struct ls_in_flight {
     ls_in_flight_config c;
@@ -24,8 +24,8 @@ struct ls_in_flight {
     pthread_t thread;
     atomic_llong began_ns; /* 0: no step is in flight */
     atomic_llong step;     /* from 1 */
-    /* used by the thread alone */
-    int64_t about;    /* the step that the latest line was about */
+    /* used only by the thread */
+    int64_t logged;   /* the step of the latest line */
     double next_s;    /* when the next line is due */
     bool logged_stop; /* a line says that the run waits for this step */
 };
@@ -52,13 +52,13 @@ static void log_stop(ls_in_flight *f, int64_t step, const char *time) {
 }
 
 /* On a terminal the line is updated in place; elsewhere the intervals between lines grow. */
-static void look(ls_in_flight *f) {
+static void check(ls_in_flight *f) {
     int64_t began = atomic_load(&f->began_ns), step = atomic_load(&f->step);
     double seconds = (double)(ls_clock_ns() - began) / 1e9;
     char time[32];
     if (!began) return;
-    if (step != f->about) {
-        f->about = step;
+    if (step != f->logged) {
+        f->logged = step;
         f->next_s = f->c.after_s;
         f->logged_stop = false;
     }
@@ -73,7 +73,7 @@ static void look(ls_in_flight *f) {
 static void *watch(void *arg) {
     ls_in_flight *f = arg;
     struct pollfd stop = {.fd = f->stop_fd, .events = POLLIN};
-    while (poll(&stop, 1, LOOK_MS) <= 0) look(f);
+    while (poll(&stop, 1, CHECK_MS) <= 0) check(f);
     return NULL;
 }
 

@@ -1,7 +1,7 @@
-/* in_flight.h - worker 0 logs a line about a step that takes long, while the step is in flight.
+/* in_flight.h - worker 0 logs a step that takes long, while the step is in flight.
  *
- * A thread looks once a second, since the worker itself may be in one layer for minutes. It says
- * how long the step has run, and after Ctrl-C or SIGTERM that the run waits for it.
+ * A thread checks once a second, since the worker itself may be in one layer for minutes. It logs
+ * how long the step has run and, after Ctrl-C or SIGTERM, that the run waits for it.
  */
 #ifndef LS_TRAIN_IN_FLIGHT_H
 #define LS_TRAIN_IN_FLIGHT_H
@@ -15,7 +15,7 @@ typedef struct ls_in_flight_config {
     const ls_board_slot *slot; /* of the worker; outlives it */
     int64_t steps;             /* of the run */
     double stop_s;             /* survival.stop_s */
-    double after_s;            /* a step is long after that: LS_IN_FLIGHT_S */
+    double after_s;            /* a step that takes longer is logged: LS_IN_FLIGHT_S */
 } ls_in_flight_config;
 
 #define LS_IN_FLIGHT_S 10.0

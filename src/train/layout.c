@@ -35,7 +35,8 @@ void ls_layout_free(ls_layout *l) {
     *l = (ls_layout){0};
 }
 
-/* The largest groups of at most `most` workers that each have all of the state. */
+/* Makes the largest possible groups of at most `most` workers, each of which has the whole
+ * state. */
 static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     for (int group = most < n ? most : n; group >= 1; group--) {
         c.parallel.shard_group = group;
@@ -73,8 +74,8 @@ int64_t ls_layout_least_zero(const ls_config *c) {
     return c->parallel.shard_group > 0 ? 1 : 0;
 }
 
-/* Workers of a host share their gradients, and each has all parameters while it computes:
- * parameters that are sharded come and go within a step. */
+/* Needs workers of one host to share their gradients, and each to have all parameters while it
+ * computes: sharded parameters come and go within a step. */
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
     return survives && c->survival.backup_workers > 0 && p->c.tree && !ls_plan_reduces_rounds(p) &&
            !ls_plan_shards_params(p) && p->c.nworkers > 1;

@@ -1,5 +1,5 @@
-/* layout.h - how the work of a step is laid out over workers: the model and the plan of a config,
- * and what follows from them. */
+/* layout.h - the model and the plan of a config: how the work of a step is laid out over
+ * workers. */
 #ifndef LS_TRAIN_LAYOUT_H
 #define LS_TRAIN_LAYOUT_H
 
@@ -7,7 +7,7 @@
 #include "plan/memory.h"
 #include "plan/plan.h"
 
-/* While plans are made, for base/waiting.h: layers, workers. */
+/* For base/waiting.h, while plans are made: layers, workers. */
 #define LS_LAYOUT_PLANNING "planning %lld layers for %d workers"
 
 typedef struct ls_layout {
@@ -19,26 +19,26 @@ typedef struct ls_layout {
  * layout; NULL: even ranges. */
 ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *);
-/* Any number of workers up to one a virtual worker has a layout: where settings that don't touch
- * the bits (parallel.shard_group, accumulate) are not possible, the nearest that are. group: the
- * most workers that a sharding group may have; 0: all workers are one group. */
+/* Makes a layout for any number of workers up to one per virtual worker: settings that don't touch
+ * the bits (parallel.shard_group, accumulate) are replaced by the nearest ones that are possible.
+ * group: the most workers that a sharding group may have; 0: all workers are one group. */
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);
 void ls_layout_free(ls_layout *);
 
 /* Do the workers, of which `near` are on one host, share memory? */
 bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);
-/* How the memory of a worker is counted (ls_plan_memory()): where workers share memory, those
- * among which the state is sharded have one copy of parameters and optimizer. */
+/* How the memory of a worker is counted (ls_plan_memory()): workers that share memory, and among
+ * which the state is sharded, have one copy of parameters and optimizer. */
 ls_memory_config ls_layout_memory_config(const ls_config *, int nworkers, int near);
 /* The lowest parallel.zero with which the config's other settings are possible. */
 int64_t ls_layout_least_zero(const ls_config *);
 
-/* Do workers that wait compute the gradients of slow ones (backup.h)? survives: the workers' state
+/* Do waiting workers compute the gradients of slow ones (backup.h)? survives: the workers' state
  * lies in memory that outlives them. */
 bool ls_layout_has_backups(const ls_config *, const ls_plan *, bool survives);
 /* Has the communication of each worker a thread of its own? `near` workers of one host share
- * `cores`. A worker with backups has none: it helps others while it would wait for them. */
+ * `cores`. A worker of a run with backups has none: it helps others while it waits for them. */
 bool ls_layout_has_overlap(const ls_config *, const ls_plan *, bool survives, int near, int cores);
 
 #endif

@@ -30,7 +30,7 @@ static void note_loss(ls_loop *l) {
     ls_best_save(&l->best, &l->host->notes->best);
 }
 
-/* whole: over the whole validation part; after the last step metrics have only this evaluation. */
+/* whole: over the whole validation part. Metrics of the last step have only this evaluation. */
 static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
     ls_world *w = &l->m.worlds[0];
@@ -63,7 +63,7 @@ static ls_status audit(ls_loop *l, ls_error *e) {
         (long long)l->steps, what);
 }
 
-/* Does what is due after a step, unless workers that were lost have already done it. */
+/* Does what is due after a step, unless earlier workers did it before they were lost. */
 static ls_status after_step(ls_loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool evaluated = l->evaluated == l->steps;
@@ -81,7 +81,7 @@ static bool is_time(const ls_loop *l) {
     return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
 }
 
-/* After a step all workers do what any of them is asked to do. By then all have updated their part
+/* After a step all workers do what any of them was asked to do. By then each has updated its part
  * of the state, which can be saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l), is_time(l)};
@@ -105,7 +105,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
 
 /* ---- steps ---- */
 
-/* Notes the time of computing for the process that divides the virtual workers (ranges.h). */
+/* Notes the computing time, for the process that divides the virtual workers (ranges.h). */
 static void report_computed(ls_loop *l) {
     static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD, LS_ADD};
     int64_t all = 0;
@@ -116,7 +116,7 @@ static void report_computed(ls_loop *l) {
     atomic_store(&l->m.slot->measured, ++l->measured);
 }
 
-/* Nothing of the step has been applied: the run ends with the step before it. */
+/* No part of the step was applied: the run ends with the step before it. */
 static void give_up_step(ls_loop *l, double seconds) {
     l->asked = LS_ASKED_STOP;
     if (l->m.worker != 0) return;
@@ -150,7 +150,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
 }
 
-/* The run goes on from a checkpoint whose workers ended before they could evaluate it. */
+/* Does the run continue from a checkpoint whose workers ended before they evaluated it? */
 static bool is_unevaluated(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
@@ -168,7 +168,7 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(one_step(l, e));
-        if (l->asked != LS_ASKED_NOTHING) break; /* it was given up */
+        if (l->asked != LS_ASKED_NOTHING) break; /* the step was given up */
         LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
@@ -179,6 +179,6 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
         return LS_OK;
     }
     l->asked = LS_ASKED_STOP;
-    if (l->steps > 0) LS_TRY(ls_save(l, LS_SAVE_LAST, e)); /* else there is nothing to go on from */
+    if (l->steps > 0) LS_TRY(ls_save(l, LS_SAVE_LAST, e)); /* else there is nothing to save */
     return l->steps == all ? evaluate(l, true, e) : LS_OK;
 }

@@ -1,4 +1,4 @@
-/* loop.h - what a worker has while it trains: its state between steps, and the steps.
+/* loop.h - the training loop of a worker: its state between steps, and the steps.
  *
  * All workers make the same decisions at the same steps.
  */
@@ -25,7 +25,7 @@ typedef struct ls_loop {
     ls_evaluation latest;      /* the same on all */
     ls_picture picture;        /* worker 0's */
     ls_best best;              /* the same on all */
-    int64_t nskipped;          /* checkpoints in a row that were not asked for, on worker 0 */
+    int64_t nskipped;          /* on worker 0: checkpoints in a row that were skipped */
     ls_checkpoint_known known; /* worker 0's, where it writes checkpoints itself */
     ls_tracer tracer;
     ls_in_flight *flight; /* worker 0's */
@@ -34,9 +34,9 @@ typedef struct ls_loop {
     int64_t evaluated;    /* steps complete at the latest evaluation of earlier views */
     int64_t saved_ns;
     int64_t measured; /* steps of this view */
-    double seconds;   /* of `nsteps` steps that were complete */
+    double seconds;   /* of `nsteps` complete steps */
     int64_t nsteps;
-    bool evicts;         /* an audit found a worker to be wrong, which leaves */
+    bool evicts;         /* an audit found a faulty worker, which leaves */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* earlier workers have left their state in memory */
     bool shared;         /* no host has all of the state: each writes a part of a checkpoint */
@@ -49,7 +49,7 @@ void ls_loop_note_saved(const ls_loop *);
 /* Are all steps done, or has the run ended early? */
 bool ls_loop_is_complete(const ls_loop *);
 
-/* Collective. Trains to the last step, or until the view or the run is to end. */
+/* Collective. Trains to the last step, or until the view or the run must end. */
 ls_status ls_loop_run(ls_loop *, ls_error *);
 
 #endif

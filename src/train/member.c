@@ -11,7 +11,7 @@
 #include "storage/checkpoint.h"
 #include "train/backup.h"
 
-/* A worker that would run another plan is refused before the first step. */
+/* Refuses, before the first step, workers that would run different plans. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
     ls_hash own = ls_plan_hash(&m->layout->plan);
     ls_hash *all = LS_NEW_ARRAY(ls_hash, (size_t)m->nworkers);
@@ -85,7 +85,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     const ls_run *r = m->run;
     bool opened = m->worlds && m->worlds[0].params;
     if (opened) return ls_world_rejoin(m->worlds, &m->layout->plan, m->group, e);
-    free(m->worlds); /* of a view that ended before there were any */
+    free(m->worlds); /* left by a view that ended before it opened the worlds */
     free(m->execs);
     m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
@@ -112,8 +112,8 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     return ls_agree(m->group, open_worlds(m, e), e);
 }
 
-/* Each worker draws what it needs: its shards where parameters are one copy or sharded, else all.
- * Masters that it does not own are dropped afterwards. */
+/* Each worker draws what it needs: its shards if parameters are one copy or sharded, else all.
+ * Afterwards it drops the masters that it does not own. */
 static void draw_params(ls_member *m) {
     const ls_plan *p = &m->layout->plan;
     for (int i = 0; i < m->nexecs; i++) {
@@ -129,8 +129,8 @@ static void draw_params(ls_member *m) {
     }
 }
 
-/* Where workers have one copy, the first of them reads it, whole; else each reads what it retains.
- * A run's origin (train.from) gives only the weights. */
+/* If workers share one copy, the first of them reads all of it; else each reads what it retains. A
+ * run's origin (train.from) provides only the weights. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
@@ -165,7 +165,7 @@ static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
     return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
 }
 
-/* Draws the state or reads it from a checkpoint. */
+/* Draws the state, or reads it from a checkpoint. */
 static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     ls_scaler_config scaler = ls_run_scaler(m->run);
     ls_status s = LS_OK;

@@ -1,4 +1,4 @@
-/* member.h - what one worker has of its own: its group, its buffers, its executor. */
+/* member.h - what belongs to one worker: its group, its buffers, its executor. */
 #ifndef LS_TRAIN_MEMBER_H
 #define LS_TRAIN_MEMBER_H
 
@@ -23,19 +23,19 @@ typedef struct ls_member {
     struct ls_backup *backup; /* NULL: this worker helps no other */
     int nexecs;
     ls_infer infer;      /* for evaluations; in the executor's arena, between steps */
-    size_t infer_nbytes; /* of its own memory, where the arena is too small; else 0 */
+    size_t infer_nbytes; /* of separate memory, if the arena is too small; else 0 */
 } ls_member;
 
 /* The corpus outlives the member. */
 ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_corpus *);
 /* Collective. group and corpus are set. Allocates the buffers. */
 ls_status ls_member_join(ls_member *, ls_error *);
-/* Collective. The state that earlier workers have left in memory; else the checkpoint at `path`
- * (first_step > 0), or initial weights (drawn, or those of train.from). */
+/* Collective. Takes the state that earlier workers left in memory; else reads the checkpoint at
+ * `path` (first_step > 0), or makes initial weights (drawn, or those of train.from). */
 ls_status ls_member_begin(ls_member *, int64_t first_step, const char *path, ls_error *);
 void ls_member_leave(ls_member *);
-/* Leaves its group and keeps the rest, for ls_member_join() and ls_member_begin() with another
- * group of as many workers. With the supervised runtime. */
+/* Leaves the group and retains the rest, for ls_member_join() and ls_member_begin() with another
+ * group of the same size. Only in the supervised runtime. */
 void ls_member_part(ls_member *);
 /* Collective. The step may be given up (ls_exec_gave_up()). LS_EINVAL, with the layer, where f16
  * overflows at the lowest loss scale. */
@@ -44,8 +44,8 @@ ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls
 /* For a tracer; valid until the worker leaves its group. */
 ls_traced_workers ls_member_traced(const ls_member *);
 
-/* Collective: fails on all workers if `own` is an error on one. Some may have worked for long
- * before: the others wait without a time limit. */
+/* Collective: fails on all workers if `own` is an error on one. Waits without a time limit, since
+ * some workers may work for long before they call it. */
 ls_status ls_member_wait(ls_member *, ls_status own, ls_error *);
 
 #endif

@@ -1,4 +1,4 @@
-/* notes.h - what a run leaves, beside its state, for the workers of views to come.
+/* notes.h - what workers leave, beside the state, for the workers of later views.
  *
  * It lies in memory that outlives a host's workers (ls_store_carried()); zero at first.
  */
@@ -15,10 +15,10 @@ typedef struct ls_run_notes {
     ls_snapshot_state snapshot;
     ls_best_state best;
     ls_best_state best_on_disk; /* step and loss of the best checkpoint, noted by the last writer */
-    /* 1 + the steps after which it was done last; 0: not yet. Each worker of the host writes the
-     * same. */
+    /* 1 + the number of steps after which it was last done; 0: not yet. Each worker of the host
+     * writes the same value. */
     atomic_llong evaluated, saved;
-    atomic_llong tokens; /* a hash of those that the run is trained on; 0: not known yet */
+    atomic_llong tokens; /* a hash of the tokens of the run; 0: not known yet */
 } ls_run_notes;
 
 #endif

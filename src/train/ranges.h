@@ -1,8 +1,8 @@
 /* ranges.h - which virtual workers each worker of a view runs.
  *
- * Ranges are even, unless measured times show that others would make the step faster
- * (cluster/balance.h). Those are proposed while a view runs, and begin with the next one of as many
- * workers.
+ * Ranges are even, unless measured times show that other ranges would make the step faster
+ * (cluster/balance.h). Such ranges are proposed while a view runs, and take effect in the next view
+ * if it has the same number of workers.
  */
 #ifndef LS_TRAIN_RANGES_H
 #define LS_TRAIN_RANGES_H
@@ -17,7 +17,7 @@ typedef struct ls_ranges {
     int *next;     /* [n + 1] of the next view; NULL: the same */
     int *proposal; /* [V + 1] memory for `next` */
     ls_balance balance;
-    int64_t balanced_view; /* the view that `balance` is about */
+    int64_t balanced_view; /* the view that `balance` measures */
 } ls_ranges;
 
 /* What is measured in a view. */
@@ -28,10 +28,10 @@ typedef struct ls_ranges_view {
     int64_t steps;  /* complete by now */
 } ls_ranges_view;
 
-/* Checks the times that workers have noted. True: the next view should begin, with other ranges or
- * (survival.slow_limit) without a slow worker. Logs why. */
+/* Checks the times that workers have noted. True: a new view should begin, with other ranges or
+ * (survival.slow_limit) without a slow worker. Logs the reason. */
 bool ls_ranges_look(ls_ranges *, const ls_config *, const ls_ranges_view *);
-/* A view begins whose layout is made anew. same: with as many workers as before. */
+/* A view with a new layout begins. same: it has as many workers as the one before. */
 void ls_ranges_begin(ls_ranges *, bool same);
 void ls_ranges_free(ls_ranges *);
 

@@ -1,7 +1,7 @@
 /* run.h - the description of a run: its config, its directory, its workers.
  *
- * It is made before workers start. After that it does not change: state that changes belongs to the
- * host (host.h) or a worker (member.h).
+ * It is made before workers start and does not change afterwards: state that changes belongs to the
+ * host (host.h) or to a worker (member.h).
  */
 #ifndef LS_TRAIN_RUN_H
 #define LS_TRAIN_RUN_H
@@ -14,8 +14,8 @@ typedef struct ls_run {
     ls_config config;
     ls_buf config_text; /* as YAML */
     const char *dir;    /* the run directory; NULL: leaves nothing on disk */
-    const char *again;  /* the command that goes on with this run, to be printed; NULL: none */
-    int nworkers;       /* that it begins with; of this host, where there are several */
+    const char *again;  /* the command that continues this run, to be printed; NULL: none */
+    int nworkers;       /* at the beginning; of this host, if there are several */
     bool started;       /* by a launcher: this process is one of the workers */
     bool resumes;       /* the run directory may be there already */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's
@@ -26,14 +26,14 @@ typedef struct ls_run {
     int64_t began_ns; /* when the program began */
 } ls_run;
 
-/* How many workers: those that a launcher has started; else `asked`, or where that is 0 one a core,
- * at most one a virtual worker. */
+/* The number of workers: those that a launcher has started; else `asked`, or if that is 0 one per
+ * core, at most one per virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
 /* The same without a launcher, whatever the environment says. */
 ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);
 
-/* Are workers processes with their state in memory, which can outlive them (unless a launcher
- * starts them)? */
+/* Are workers processes whose state is in memory that can outlive them (unless a launcher starts
+ * them)? */
 bool ls_run_can_survive(const ls_config *);
 void ls_run_free(ls_run *);
 
@@ -46,10 +46,10 @@ const char *ls_run_workers_name(const ls_run *);
 /* The samples of all virtual workers. */
 ls_loader_config ls_run_loader(const ls_run *, const ls_corpus *);
 
-/* What a step is given, by the config and the scale. */
+/* The inputs of a step, from the config and the loss scale. */
 ls_step_in ls_run_step(const ls_run *, int64_t step, const ls_scaler *);
 ls_scaler_config ls_run_scaler(const ls_run *);
-/* Is the loss scaled? Where parameters or gradients are f16. */
+/* Is the loss scaled? It is if parameters or gradients are f16. */
 bool ls_run_has_scale(const ls_run *);
 
 #endif

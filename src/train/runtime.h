@@ -4,11 +4,11 @@
  *     workers are     threads; one process that plays     processes that this one starts and
  *                     all; processes of a launcher        supervises (cluster/supervisor.h)
  *     their state     ends with them                      lies in memory that outlives them
- *     one is lost     the run ends                        the others go on in the next view
+ *     one is lost     the run ends                        the others continue in the next view
  *     checkpoints     worker 0 writes, the others wait    another process writes
  *     they stop       at a signal                         when the supervisor asks
  *
- * Both are tables of the same functions: nobody else asks which it is, but for the bit `survives`.
+ * Both are tables of the same functions. Other code depends only on the bit `survives`.
  */
 #ifndef LS_TRAIN_RUNTIME_H
 #define LS_TRAIN_RUNTIME_H
@@ -29,22 +29,22 @@ typedef enum ls_urgency {
 } ls_urgency;
 
 typedef struct ls_runtime {
-    bool survives;         /* host->store and host->survival are there */
+    bool survives;         /* host->store and host->survival exist */
     const char *when_lost; /* ends the message about a worker that was killed */
     /* The workers have ended well. stopped: one of them before the last step. */
     ls_status (*finish)(const struct ls_host *, bool stopped, bool *unfinished_p, ls_error *);
     /* Sets the callbacks of the executor. */
     void (*connect)(struct ls_member *, ls_exec_config *);
-    /* This worker's part of a new state is in memory, and not yet that of the others. */
+    /* This worker has made its part of a new state; the others may not have made theirs yet. */
     void (*has_made)(const struct ls_member *);
-    /* Collective. All have made the state (found: workers before these had left it), after
-     * m->first_step steps: the next step can begin. */
+    /* Collective. All parts of the state after m->first_step steps exist (found: earlier workers
+     * left them): prepares the next step. */
     ls_status (*take_up)(struct ls_member *, bool found, ls_error *);
     /* What this worker is asked to do after a step. */
     ls_asked (*asked)(const struct ls_loop *);
     /* Collective, between steps. */
     ls_status (*save)(struct ls_loop *, ls_urgency, ls_error *);
-    /* Collective. An audit has found a worker that differs from the others in `what`. */
+    /* Collective. An audit found a worker that differs from the others in `what`. */
     ls_status (*evict)(struct ls_loop *, const struct ls_verdict *, const char *what, ls_error *);
     /* A worker's part of the view has ended. Does the process stay for the next view? */
     bool (*may_rest)(const struct ls_host *, ls_status how);

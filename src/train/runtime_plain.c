@@ -10,7 +10,7 @@ static ls_status finish(const ls_host *h, bool stopped, bool *unfinished_p, ls_e
     return LS_OK;
 }
 
-/* The workers have the signal themselves. */
+/* Each worker gets the signal itself. */
 static bool gives_up(void *arg) {
     const ls_member *m = arg;
     return ls_interrupted() && ls_interrupted_s() >= m->run->config.survival.stop_s;

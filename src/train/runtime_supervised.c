@@ -7,7 +7,7 @@
 #include "train/host.h"
 #include "train/save.h"
 
-/* Are these all steps of the run, which may have ended early? */
+/* Has the run completed its last step, or ended early? */
 static bool is_complete(const ls_host *h, int64_t steps) {
     ls_best best = {0};
     ls_best_load(&best, &h->notes->best);
@@ -88,7 +88,7 @@ static ls_asked asked(const ls_loop *l) {
     return asked > LS_ASKED_RENEW ? (ls_asked)asked : LS_ASKED_RENEW;
 }
 
-/* The worker that an audit has found to be wrong. */
+/* Called by the worker that the audit found faulty. */
 static void leave(const ls_loop *l, const ls_verdict *v, const char *what) {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -107,7 +107,7 @@ static ls_status evict(ls_loop *l, const ls_verdict *v, const char *what, ls_err
     return LS_OK;
 }
 
-/* Another worker was lost: the results of this one can be retained. */
+/* If another worker was lost, the results of this one can be retained. */
 static bool may_rest(const ls_host *h, ls_status how) {
     return h->survival.stays && (how == LS_EPEER || how == LS_EABORT);
 }

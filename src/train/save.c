@@ -30,7 +30,7 @@ static void log_save_failed(const ls_loop *l, const ls_error *why) {
     ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
 }
 
-/* Logs the first of several in a row, and how many there were when they end. */
+/* Logs the first of several skipped checkpoints in a row; log_skips_end() logs their number. */
 static void log_save_skipped(ls_loop *l) {
     if (l->nskipped++ == 0)
         ls_log("the checkpoint of step %lld is skipped: the previous one is still being written",
@@ -44,7 +44,7 @@ static void log_skips_end(ls_loop *l) {
     l->nskipped = 0;
 }
 
-/* The last checkpoint must succeed. The message names the one that the run can go on from. */
+/* The last checkpoint must succeed. The message names the one from which the run can continue. */
 static ls_status fail_last(const ls_loop *l, ls_error *e) {
     char *path = NULL;
     int64_t step = 0;
@@ -106,8 +106,8 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
 
-/* Waits until no writer of any host is writing. The workers exchange what the writers have to know of
- * each other. */
+/* Waits until no writer of any host is writing. Meanwhile the workers exchange what the writers
+ * need to know about each other. */
 static ls_status await_written(ls_loop *l, ls_error *e) {
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];

@@ -1,4 +1,4 @@
-/* save.h - the checkpoints that workers make while they train. */
+/* save.h - workers save checkpoints while they train. */
 #ifndef LS_TRAIN_SAVE_H
 #define LS_TRAIN_SAVE_H
 
@@ -8,7 +8,7 @@
  * attempted when it is due; the last must succeed. */
 ls_status ls_save(ls_loop *, ls_urgency, ls_error *);
 
-/* For runtime.h. Plain: worker 0 writes while the others wait for it, without a time limit.
+/* For runtime.h. Plain: worker 0 writes while the others wait, without a time limit.
  * Supervised: another process writes (storage/snapshot.h). */
 ls_status ls_save_plain(ls_loop *, ls_urgency, ls_error *);
 ls_status ls_save_supervised(ls_loop *, ls_urgency, ls_error *);

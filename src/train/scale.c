@@ -7,7 +7,7 @@
 
 #include "base/plural.h"
 
-/* What limits the number of workers, and whether it can be changed. */
+/* Explains what limits the number of workers, and whether that can be changed. */
 static void explain_limit(const ls_host *h, bool too_few, char *text, size_t nbytes) {
     const ls_config *c = &h->run->config;
     int64_t V = c->train.virtual_workers, limit = c->survival.max_workers;
@@ -27,7 +27,7 @@ static void explain_limit(const ls_host *h, bool too_few, char *text, size_t nby
         snprintf(text, nbytes, "there was no memory for the state of more when it started");
 }
 
-/* "scale N". Is there a plan for N workers? */
+/* Answers "scale N", after a check that there is a plan for N workers. */
 static void scale(ls_host *h, const char *words, char answer[LS_CONTROL_LINE]) {
     ls_supervisor *s = &h->survival;
     ls_layout layout;

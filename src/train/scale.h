@@ -4,7 +4,7 @@
 
 #include "train/host.h"
 
-/* A larger number is more likely a mistake than a wish, and takes long to plan. */
+/* A larger number is probably a mistake, and takes long to plan. */
 enum { LS_SCALE_MOST = 256 };
 
 /* Answers a request at the run's control socket, if there is one. The leading host calls it. */

@@ -16,7 +16,7 @@ typedef struct ls_solo {
 /* A plan with a worker for each virtual worker; all ls_solo of a view share it. */
 ls_status ls_solo_plan(const ls_member *, ls_plan *plan_p, ls_error *);
 
-/* What is to be computed, and where it goes. */
+/* What to compute, and where to put it. */
 typedef struct ls_solo_task {
     const ls_plan *plan; /* ls_solo_plan()'s; needed until the close */
     int vw;
@@ -25,10 +25,10 @@ typedef struct ls_solo_task {
     double *parts; /* [ls_plan_nscalars] norms and losses } */
 } ls_solo_task;
 
-/* The member has all parameters, and keeps them for as long as this is used. Close it also after a
+/* The member has all parameters, and retains them while *x is in use. Close it also after a
  * failure. */
 ls_status ls_solo_open(ls_solo *, const ls_member *, const ls_solo_task *, ls_error *);
-/* Goes on with another task of the same plan, which has grads and parts. Allocates nothing. */
+/* Switches to another task of the same plan, with grads and parts. Allocates nothing. */
 void ls_solo_move(ls_solo *, const ls_solo_task *);
 void ls_solo_close(ls_solo *);
 

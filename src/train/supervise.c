@@ -35,15 +35,15 @@ static ls_status repair(const void *arg, const ls_store_note *note, ls_error *e)
 
 /* ---- the plan of a view ---- */
 
-/* Where the state is sharded over hosts, groups are small enough for survival.copies copies of it:
- * the workers that have the same shard are on different hosts. */
+/* If the state is sharded over hosts, groups are small enough for survival.copies copies of it: the
+ * workers that have the same shard are on different hosts. */
 static int most_of_group(const ls_config *c, const ls_view *v) {
     int wanted = (int)c->parallel.shard_group, copies = (int)c->survival.copies;
     if (wanted > 0 || v->nhosts < 2 || copies < 2) return wanted;
     return v->size / (copies < v->nhosts ? copies : v->nhosts);
 }
 
-/* The settings of the config that this view does not have. */
+/* Logs the settings of the config that are not possible in this view. */
 static void log_plan(const ls_host *h, const ls_view *v) {
     const ls_config *c = &h->run->config;
     const ls_plan *p = &h->layout.plan;
@@ -59,7 +59,7 @@ static void log_plan(const ls_host *h, const ls_view *v) {
 /* Are the copies of each shard on different hosts, as far as this one knows? */
 static bool has_copies(const ls_host *h, const ls_view *v) {
     int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
-    int twice = (v->n - 1) / shards; /* more copies than one that this host has of some shard */
+    int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
     return !ls_plan_shards_moments(&h->layout.plan) ||
            ls_plan_replicas(&h->layout.plan) - twice >= copies;
@@ -83,7 +83,7 @@ static void note_folder(const ls_host *h, const ls_view *v) {
     if (v->steps >= 0 || ls_corpus_is_saved(h->run->dir)) ls_folder_set_made(folder);
 }
 
-/* The ranges that were found are for as many workers as there were then. */
+/* The proposed ranges hold only for the number of workers for which they were found. */
 static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e) {
     ls_host *h = arg;
     int n = v->size, hosts = h->survival.view.nhosts;
@@ -92,7 +92,7 @@ static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e
     ls_run_notes *notes = h->notes;
     bool again = !unchanged && v->steps < 0 && ls_store_steps(h->store) >= 0;
     if (ls_snapshot_end_view(&h->snapshot, &own, v->steps < 0)) atomic_store(&notes->saved, 0);
-    if (again) { /* what was done will be done again, from an older checkpoint */
+    if (again) { /* steps are repeated, from an older checkpoint */
         atomic_store(&notes->evaluated, 0);
         atomic_store(&notes->saved, 0);
     }
@@ -127,8 +127,8 @@ static ls_status write_line(const ls_host *h, ls_error *e) {
     return s == LS_OK ? closed : s;
 }
 
-/* The line of the last step, which a lost host may not have written. A host that is only out of
- * reach has locked the directory, and writes the line. */
+/* Writes the line of the last step, which a lost host may not have written. A host that is only out
+ * of reach holds the lock of the directory, and writes the line itself. */
 static void end_metrics(const ls_host *h) {
     ls_folder *f = NULL;
     ls_error e = {0};
@@ -194,7 +194,7 @@ static ls_status check_least(const ls_config *c, ls_error *e) {
 
 static const char *or_null(const char *text) { return *text ? text : NULL; }
 
-/* Hosts elect the one that leads with etcd. */
+/* With etcd, the hosts elect their leader. */
 static ls_status set_membership(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
     const char *slash = h->run->dir ? strrchr(h->run->dir, '/') : NULL;
@@ -236,7 +236,8 @@ static bool shares_memory(const ls_config *c) {
     return c->parallel.transport == LS_TRANSPORT_SHM;
 }
 
-/* Room for the state of as many workers as there may be, or else of those that begin. */
+/* Allocates room for the state of the most workers that there may be; if that fails, of those that
+ * begin. */
 static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     int n = h->run->nworkers, threads = (int)h->run->config.parallel.threads;
     *most_p = most_workers(h);

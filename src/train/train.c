@@ -1,4 +1,4 @@
-/* train.c - see train.h: what is decided before there are workers. */
+/* train.c - see train.h: decisions made before workers start. */
 #include "train/train.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     return LS_OK;
 }
 
-/* Planning may take long, so it is announced; not by each of the workers of a launcher. */
+/* Planning may take long, so it is announced, but not by each worker of a launcher. */
 static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     long long layers = (long long)r->config.model.layers;
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, layers, r->nworkers);

@@ -11,14 +11,14 @@ typedef struct ls_train_options {
     const char *config;      /* path */
     const char *const *sets; /* [nsets] "key=value", after the file */
     int nsets;
-    int nworkers;    /* 0: one a core, at most one a virtual worker */
+    int nworkers;    /* 0: one per core, at most one per virtual worker */
     const char *run; /* the run directory */
     /* Between hosts: where this one listens for others, or the first host's address; NULL: this
      * host is alone. */
     const char *listen, *join;
     int hosts;         /* the first one waits until there are this many, with itself; 0: at once */
-    const char *again; /* the command that goes on with this run, to be printed; NULL: none */
-    bool resume;       /* go on from its newest checkpoint, if there is one */
+    const char *again; /* the command that continues this run, to be printed; NULL: none */
+    bool resume;       /* continue from the newest checkpoint, if there is one */
     const char *trace; /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */
     int64_t began_ns;    /* ls_clock_ns() when the program began */

@@ -18,8 +18,8 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
     }
     LS_TRY(ls_begin_steps(l, e));
     LS_TRY(ls_loop_run(l, e));
-    /* A launcher ends the others when the first has ended with an exit code: all wait for worker 0.
-     */
+    /* A launcher ends all workers once one has ended with an exit code, so all wait for worker
+     * 0. */
     bool stops = l->asked == LS_ASKED_STOP && !ls_loop_is_complete(l);
     if (stops) atomic_store(l->job->unfinished, 1);
     ls_metrics *metrics = l->metrics;
