@@ -4,15 +4,15 @@
  *
  * shm  Two processes, a buffer each, both mapped by both. Barrier; each reads its half of both
  *      buffers and writes the sum into both; barrier. Nothing is copied, so an all-reduce of
- *      private memory can't reach it for large sizes. Stores are ordinary, or non-temporal (these
- *      don't fetch the line that they overwrite).
+ *      private memory can't be as fast for large sizes. Stores are ordinary, or non-temporal
+ *      (which don't fetch the line that they overwrite).
  * tcp  Two processes, two loopback connections, one each way; both directions at once. Each worker
- *      sends SIZE bytes: what a reduce-scatter and an all-gather between two send, without the sum
- *      and without the second's waiting for the first. Socket buffers are the system's, or large;
+ *      sends SIZE bytes, as in a reduce-scatter and an all-gather between two, but without the
+ *      sum, and the second does not wait for the first. Socket buffers are the system's, or large;
  *      congestion control is the system's, or reno, which doesn't pace (as bbr does).
  *
  * For each size the best of these ways is printed. shm also prints "round_trip": the time of a flag
- * there and back. The procedure is measure.h's.
+ * there and back. measure.h describes the procedure.
  */
 #define _GNU_SOURCE 1
 #include "measure.h"
@@ -53,7 +53,7 @@ typedef struct board {
 
 typedef struct worker {
     int rank;
-    unsigned barriers, trips; /* that this worker has come to */
+    unsigned barriers, trips; /* that this worker has reached */
     board *board;
     float *buffers[2];               /* [nbytes / 4] of worker 0, of worker 1; mapped by both */
     int variant;                     /* the way that is being measured */
@@ -71,8 +71,8 @@ static void *map_shared(size_t nbytes) {
     return p;
 }
 
-/* Until the line's count is at least `count`. Now and then it gives the core away, lest a machine
- * with other work on it spend the other worker's time slices here. */
+/* Waits until the line's count is at least `count`. Yields the core now and then: on a machine with
+ * other work, spinning could use up the time slices of the other worker. */
 static void wait_for(line *l, unsigned count) {
     for (unsigned spins = 1;
          atomic_load_explicit(&l->count, memory_order_acquire) - count > 1u << 31; spins++) {
@@ -100,7 +100,7 @@ static double max(bench_peer *peer, double value) {
     w->board->barrier[w->rank].value = value;
     come_together(w);
     double other = w->board->barrier[1 - w->rank].value;
-    come_together(w); /* the other has read mine before I write the next */
+    come_together(w); /* the other worker has read the value before it is overwritten */
     return value > other ? value : other;
 }
 
@@ -120,7 +120,7 @@ __attribute__((target("avx2"))) static void sum_ordinary(float *a, float *b, siz
     sum_plain(a + i, b + i, n - i);
 }
 
-/* a and b stand at multiples of 64 bytes. Whole lines, as half a line's stream is slow. */
+/* a and b are aligned to 64 bytes. Writes whole lines: streaming half a line is slow. */
 __attribute__((target("avx2"))) static void sum_non_temporal(float *a, float *b, size_t n) {
     size_t i = 0;
     for (; i + 16 <= n; i += 16) {
@@ -197,7 +197,7 @@ static void run_tcp(bench_peer *peer, const bench_job *job) {
     }
 }
 
-/* Above the system's limit only root may go; others get as much as they may. */
+/* Only root may exceed the system's limit; other users get the limit. */
 static void enlarge(int fd) {
     int size = LARGE_BUFFER;
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size))
@@ -206,7 +206,7 @@ static void enlarge(int fd) {
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
 }
 
-/* Before the connection is made: the window's scale is settled there. */
+/* Options are set before connecting, since the handshake fixes the window's scale. */
 static void connect_pair(int variant, int *out_p, int *in_p) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -233,12 +233,12 @@ static void connect_pair(int variant, int *out_p, int *in_p) {
     *in_p = in;
 }
 
-/* All ways, and the best one's line. */
+/* Measures all ways, and prints the line of the best. */
 static void measure(bench_peer *peer, const bench_job *job, const char *const *names, int n,
                     int repeat, double *times) {
     worker *w = peer->context;
     bench_result results[VARIANTS];
-    double wrong = 0; /* a wrong sum shows, faster or not */
+    double wrong = 0; /* a wrong sum must show, even if another way is faster */
     int best = 0;
     for (w->variant = 0; w->variant < n; w->variant++) {
         results[w->variant] = bench_measure(peer, job, repeat, times);
@@ -301,8 +301,8 @@ static pid_t start(int rank, int shm, const bench_request *request, worker commo
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* no worker outlives the program */
     common.rank = rank;
     double *times = bench_buffer((size_t)request->repeat * sizeof *times);
-    for (int variant = 0; variant < VARIANTS;
-         variant++) { /* worker 0 sends on the first connection */
+    for (int variant = 0; variant < VARIANTS; variant++) {
+        /* worker 0 sends on the first connection */
         common.out[variant] = sockets[variant][rank ? 2 : 0];
         common.in[variant] = sockets[variant][rank ? 1 : 3];
     }
@@ -342,7 +342,7 @@ int main(int argc, char **argv) {
         int status;
         pid_t pid = wait(&status);
         if (status == 0) continue;
-        failed = 1; /* the other would wait for ever */
+        failed = 1; /* the other worker would wait forever */
         kill(pid == workers[0] ? workers[1] : workers[0], SIGKILL);
     }
     return failed;

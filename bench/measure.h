@@ -1,14 +1,14 @@
 /* measure.h - how one collective is timed, the same for every system that is compared.
  *
- * A program brings a bench_peer: how its system synchronises, how it finds the largest of the
- * workers' numbers, how it runs the operation. The procedure is here, once, so that two lines
- * that stand side by side differ in the system and in nothing else:
+ * A program provides a bench_peer: how its system synchronises, how it finds the largest of the
+ * workers' numbers, how it runs the operation. The procedure is here, once, so that two results
+ * differ in the system and in nothing else:
  *
  *   1. the operation once on known numbers; the wrong elements are counted;
- *   2. warm-up: 2 operations, then 4, 8 ... until 50 ms are over;
+ *   2. warm-up: 2 operations, then 4, 8 ... until 50 ms have passed;
  *   3. `repeat` rounds: a barrier, t0, the operation, t1; a round's time is its slowest worker's.
  *      Below 32 KB a round is a batch of operations back to back, about 200 us long, and its time
- *      is divided by their number: one operation is not far from the cost of reading the clock.
+ *      is divided by their number: one operation costs little more than reading the clock.
  *
  * The timed operations run on zeros, because repeated sums in place would overflow.
  * Sizes follow nccl-tests: the whole buffer of a worker, for reduce_scatter and all_gather the
@@ -16,10 +16,10 @@
  * operation divides the buffer), but not below one.
  *
  * Bandwidths are nccl-tests', in GB/s of 10^9 bytes. Algorithm bandwidth is size / time. Bus
- * bandwidth is what each link must carry for it, whatever the algorithm, so that it can be held
- * against the hardware's and doesn't fall with the number of workers.
+ * bandwidth is what each link must carry for it, whatever the algorithm, so that it can be compared
+ * with the hardware's and doesn't fall with the number of workers.
  *
- * It is also C++, for peers that have only that; hence the casts.
+ * This file is also valid C++, for peers that have only a C++ interface; hence the casts.
  * Not here: starting the workers.
  */
 #ifndef BENCH_MEASURE_H
@@ -41,14 +41,14 @@ typedef enum bench_op {
     BENCH_GATHER,
     BENCH_SCATTER,
     BENCH_ALL_TO_ALL,
-    /* On the blocks of gather, scatter, all_to_all, so that they can be compared. */
+    /* With the same blocks as gather, scatter, all_to_all, so that times can be compared. */
     BENCH_GATHER_V,
     BENCH_SCATTER_V,
     BENCH_ALL_TO_ALL_V,
     BENCH_SCAN,
     BENCH_EXSCAN,
     BENCH_BARRIER,
-    BENCH_EXCHANGE, /* of two workers, each gets the other's buffer; no user can ask for it */
+    BENCH_EXCHANGE, /* each of two workers gets the other's buffer; not on the command line */
 } bench_op;
 
 typedef enum bench_dtype {
@@ -107,8 +107,8 @@ static const char *const bench_redop_names[] = {"sum",  "avg",    "prod",  "min"
 #define BENCH_BATCH_S       200e-6
 #define BENCH_WARM_UP_S     50e-3
 
-/* One operation on one size. The root is worker 0. In place: `out` lies in `in`, at its beginning,
- * or, for a reduce_scatter, at the worker's own block. */
+/* One operation on one size. The root is worker 0. In place: `out` points into `in`, to its
+ * beginning or, for a reduce_scatter, to the worker's own block. */
 typedef struct bench_job {
     bench_op op;
     bench_dtype dtype;
@@ -148,7 +148,7 @@ static inline double bench_now_s(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Pages are touched here: the first write to a page costs more than the operation. */
+/* Touches the pages: the first write to a page costs more than the operation. */
 static inline void *bench_buffer(size_t nbytes) {
     size_t whole = (nbytes + 4095) / 4096 * 4096;
     void *p = aligned_alloc(4096, whole ? whole : 4096);
@@ -165,7 +165,7 @@ static inline int bench_reduces(bench_op op) {
            op == BENCH_SCAN || op == BENCH_EXSCAN;
 }
 
-/* Is the buffer cut into one block a worker? */
+/* True if the buffer is divided into one block a worker. */
 static inline int bench_divides(bench_op op) {
     return op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_GATHER || op == BENCH_GATHER ||
            op == BENCH_SCATTER || op == BENCH_ALL_TO_ALL || op == BENCH_GATHER_V ||
@@ -196,7 +196,7 @@ static inline int bench_in_place(const bench_job *job) {
     return out == in || (out > in && out < in + job->nbytes);
 }
 
-/* For and, or, xor: of the first eight workers; the others' change nothing. */
+/* Operands of and, or, xor: those of the first eight workers decide the result. */
 static inline int bench_bits(bench_redop redop, int rank, int at) {
     int is_and = redop == BENCH_LAND || redop == BENCH_BAND;
     if (rank >= 8) return is_and ? 127 : 0;
@@ -232,7 +232,7 @@ static inline int bench_value(const bench_job *job, int rank, size_t i) {
     case BENCH_MINLOC:
     case BENCH_MAXLOC:
     case BENCH_MIN:
-    case BENCH_MAX: return at + rank % 100 + 1; /* a minimum doesn't bear wrapping around */
+    case BENCH_MAX: return at + rank % 100 + 1; /* a minimum must not wrap around */
     default: return bench_bits(job->redop, rank, at);
     }
 }
@@ -258,7 +258,8 @@ static inline int bench_reduced(const bench_job *job, int n, size_t i) {
     return bits;
 }
 
-/* Halves, of the numbers that are met here: whole, positive, normal. The lower bits are cut off. */
+/* Converts the numbers that occur here, which are whole, positive and normal, to 16-bit floats. The
+ * lower bits are cut off. */
 static inline uint16_t bench_half(bench_dtype dtype, float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -309,7 +310,7 @@ static inline void bench_put(bench_dtype dtype, void *buffer, size_t i, int valu
 }
 
 static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int value) {
-    switch (dtype) { /* a range, for a float: == between floats is a warning */
+    switch (dtype) { /* floats: a range, since compilers warn of == between floats */
     case BENCH_F32: {
         float difference = ((const float *)buffer)[i] - (float)value;
         return difference > -0.5f && difference < 0.5f;
@@ -321,7 +322,7 @@ static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int 
     case BENCH_BF16:
     case BENCH_F16: {
         float difference = bench_whole(dtype, ((const uint16_t *)buffer)[i]) - (float)value;
-        float near = value > 32 ? (float)value / 64 : 0.5f; /* 8 bits are kept, at least */
+        float near = value > 32 ? (float)value / 64 : 0.5f; /* at least 8 bits are left */
         return difference > -near && difference < near;
     }
     case BENCH_I64: return ((const int64_t *)buffer)[i] == (int64_t)value;
@@ -349,7 +350,8 @@ static inline int bench_is(bench_dtype dtype, const void *buffer, size_t i, int 
     return 0;
 }
 
-/* What a worker gives: in an all-gather only its own block, of which the rest must come. */
+/* Fills a worker's input: in an all-gather only its own block, so that the rest must come from the
+ * others. */
 static inline void bench_fill(const bench_job *job) {
     size_t begin = 0, end = job->count;
     memset(job->in, 0, job->nbytes);
@@ -401,7 +403,7 @@ static inline size_t bench_wrong(const bench_job *job) {
     return wrong;
 }
 
-/* One round: seconds an operation of the slowest worker. */
+/* One round. Returns the seconds that an operation took the slowest worker. */
 static inline double bench_round(bench_peer *peer, const bench_job *job, int batch) {
     peer->barrier(peer);
     double t0 = bench_now_s();
@@ -428,7 +430,7 @@ static inline int bench_compare(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* Collective on the peer's workers. times [repeat] is room to work in. */
+/* Collective on the peer's workers. times [repeat] is scratch memory. */
 static inline bench_result bench_measure(bench_peer *peer, const bench_job *job, int repeat,
                                          double *times) {
     bench_result result;
@@ -475,13 +477,13 @@ static inline double bench_busbw(const bench_job *job, const bench_result *resul
     return factor * bench_algbw(job, result);
 }
 
-/* "sum" and so on, or "none" where nothing is reduced. */
+/* "sum" and so on, or "none" if nothing is reduced. */
 static inline const char *bench_redop_of(const bench_job *job) {
     return bench_reduces(job->op) || job->op == BENCH_EXCHANGE ? bench_redop_names[job->redop]
                                                                : "none";
 }
 
-/* One JSON object on one line. For worker 0 alone. */
+/* Prints one JSON object on one line. Called by worker 0 alone. */
 static inline void bench_print(const bench_peer *peer, const bench_job *job, const char *op,
                                const bench_result *result) {
     printf("{\"system\":\"%s\",\"version\":\"%s\",\"variant\":\"%s\",\"op\":\"%s\","
@@ -496,7 +498,7 @@ static inline void bench_print(const bench_peer *peer, const bench_job *job, con
     fflush(stdout);
 }
 
-/* Returns the place of `name` in names, -1 if it isn't there. */
+/* Returns the index of `name` in names, -1 if it isn't there. */
 static inline int bench_find(const char *const *names, size_t n_names, const char *name) {
     for (size_t i = 0; i < n_names; i++)
         if (strcmp(names[i], name) == 0) return (int)i;
@@ -525,7 +527,7 @@ static inline int bench_parse_sizes(const char *text, bench_request *request_p) 
     return 0;
 }
 
-/* 1 to a million rounds, as text. Returns 0, or -1 if the text is something else. */
+/* The number of rounds, 1 to a million. Returns 0, or -1 if the text is something else. */
 static inline int bench_parse_repeat(const char *text, int *repeat_p) {
     char *end;
     long repeat = strtol(text, &end, 10);
@@ -564,7 +566,8 @@ static inline int bench_parse(int n_args, char **args, bench_request *request_p)
     return 0;
 }
 
-/* For a peer that lacks them. Returns -1, with a line on stderr, what the exit code 2 goes with. */
+/* Reports on stderr that a peer lacks the operation; the program then exits with code 2. Returns
+ * -1. */
 static inline int bench_refuse(const char *system, const bench_request *request) {
     fprintf(stderr, "%s has no %s of %s %s\n", system, bench_op_names[request->op],
             bench_dtype_names[request->dtype], bench_redop_names[request->redop]);

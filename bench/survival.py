@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Trains while workers are killed or stopped, and compares with training in peace.
+"""Trains while workers are killed or stopped, and compares with training without faults.
 
     bench/survival.py build/lockstep --config CONFIG -n 4 --kills 100 [--set KEY=VALUE ...]
 
-Trains once in peace and once with faults at random times, in a temporary folder. Prints whether the
-bits are the same, whether the ledger is clean, and how long it took from a fault until it was told
-(the view's line in the log) and until the next step was complete (its line in metrics.jsonl).
-With --every, a fault each so many seconds: what share of its throughput the run kept, beside its own
-steps without a fault, and beside the run in peace.
+Trains once without faults and once with faults at random times, in a temporary directory. Prints
+whether the bits are the same, whether the ledger is clean, and how long it took from a fault until
+it was logged (the view's line) and until the next step was complete (its line in metrics.jsonl).
+With --every SECONDS there is a fault at that interval; prints the throughput as a share of that of
+the run's steps without a fault, and of that of the run without faults.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ class Run:
         self.began = time.monotonic()
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True)
-        self.told = []  # (time, line) of ends of views
+        self.logged = []  # (time, line) of each view's end
         self.log = []
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -54,7 +54,7 @@ class Run:
         for line in self.process.stderr:
             self.log.append(line)
             if re.match(r"lockstep: view \d+: (?!going)", line):
-                self.told.append((time.monotonic(), line.strip()))
+                self.logged.append((time.monotonic(), line.strip()))
 
     def workers(self):
         path = "/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)
@@ -64,7 +64,7 @@ class Run:
             return []
 
     def steps(self):
-        """Lines of steps so far."""
+        """Returns the lines of the steps so far."""
         try:
             lines = open(os.path.join(self.folder, "metrics.jsonl")).read().split("\n")[:-1]
         except OSError:
@@ -72,7 +72,7 @@ class Run:
         return [line for line in map(json.loads, lines) if "loss" in line]
 
     def watch(self):
-        """When each step's line came, until the run ends."""
+        """Records when each step's line came, until the run ends."""
         self.came, at, path = [], 0, os.path.join(self.folder, "metrics.jsonl")
         while self.process.poll() is None:
             try:
@@ -86,8 +86,9 @@ class Run:
                 pass
             time.sleep(0.01)
 
-    def kept(self, faults):
-        """Of its throughput, beside its steps without a fault: from the first to the last step."""
+    def throughput(self, faults):
+        """Returns the throughput from the first to the last step, as a share of that of its steps
+        without a fault; None if there are too few."""
         pairs = list(zip(self.came, self.came[1:]))
         calm = [b - a for a, b in pairs if not any(a <= f <= b for f in faults)]
         if not calm or len(self.came) < 3:
@@ -102,11 +103,11 @@ class Run:
             sys.exit("exit code %d:\n%s" % (code, "".join(self.log[-20:])))
 
 
-def wait_for_step(run, view, told):
-    """Until a step of a later view is complete; the time, or None where no view ends: the run is
-    over, or who was hurt was the writer of a checkpoint."""
+def wait_for_step(run, view, logged):
+    """Waits until a step of a later view is complete. Returns the time, or None if no view ends: the
+    run is over, or the process was not a worker but the writer of a checkpoint."""
     end = time.monotonic() + 5
-    while run.process.poll() is None and (time.monotonic() < end or len(run.told) > told):
+    while run.process.poll() is None and (time.monotonic() < end or len(run.logged) > logged):
         steps = run.steps()
         if steps and steps[-1]["view"] > view:
             return time.monotonic()
@@ -114,11 +115,11 @@ def wait_for_step(run, view, told):
     return None
 
 
-def hurt(run, options):
-    """Faults, one after the other, each when the run has recovered from the one before."""
+def make_faults(run, options):
+    """Kills or stops workers, each after the run has recovered from the previous fault."""
     kinds = [signal.SIGKILL] * options.kills + [signal.SIGSTOP] * options.stops
     random.shuffle(kinds)
-    told, recovered, happened = {}, [], {signal.SIGKILL: 0, signal.SIGSTOP: 0}
+    logged, recovered, happened = {}, [], {signal.SIGKILL: 0, signal.SIGSTOP: 0}
     faults = []
     watcher = threading.Thread(target=run.watch)
     watcher.start()
@@ -129,7 +130,7 @@ def hurt(run, options):
         due += options.every
         time.sleep(max(0, due - time.monotonic()) if options.every else
                    random.uniform(0, options.pause))
-        steps, workers, before = run.steps(), run.workers(), len(run.told)
+        steps, workers, before = run.steps(), run.workers(), len(run.logged)
         if run.process.poll() is not None:
             break
         if not workers:
@@ -139,15 +140,15 @@ def hurt(run, options):
         happened[kind] += 1
         faults.append(begin)
         if options.every:
-            continue # nothing else is to be measured beside the time
+            continue  # only the run's time is measured
         end = wait_for_step(run, steps[-1]["view"], before)
         if end is None:
             continue
         recovered.append(end - begin)
-        if len(run.told) > before:
-            told.setdefault(kind, []).append(run.told[before][0] - begin)
+        if len(run.logged) > before:
+            logged.setdefault(kind, []).append(run.logged[before][0] - begin)
     watcher.join()
-    return told, recovered, happened, run.kept(faults)
+    return logged, recovered, happened, run.throughput(faults)
 
 
 def hash_of(options, folder):
@@ -163,24 +164,24 @@ def main():
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=0)
-    parser.add_argument("--pause", type=float, default=2, help="seconds before a fault, at most")
+    parser.add_argument("--pause", type=float, default=2, help="at most this many seconds before a fault")
     parser.add_argument("--every", type=float, default=0,
-                        help="seconds from a fault to the next, instead; throughput alone is measured")
+                        help="instead: seconds between faults; only throughput is measured")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--hash", help="of the run in peace, if it is known")
+    parser.add_argument("--hash", help="the hash of the run without faults, if it is known")
     options = parser.parse_args()
     random.seed(options.seed)
     top = tempfile.mkdtemp(prefix="lockstep-survival-")
     try:
         want = options.hash
         if not want:
-            peace = Run(options, os.path.join(top, "peace"))
-            peace.end()
-            want = hash_of(options, peace.folder)
-            print("in peace: %.1f s, a step %.3f s (median)" % (
-                peace.seconds, statistics.median(s["seconds"] for s in peace.steps())))
+            calm = Run(options, os.path.join(top, "calm"))
+            calm.end()
+            want = hash_of(options, calm.folder)
+            print("without faults: %.1f s, a step %.3f s (median)" % (
+                calm.seconds, statistics.median(s["seconds"] for s in calm.steps())))
         run = Run(options, os.path.join(top, "faults"))
-        told, recovered, happened, kept = hurt(run, options)
+        logged, recovered, happened, share = make_faults(run, options)
         run.end()
         got = hash_of(options, run.folder)
         ledger = subprocess.run([options.lockstep, "ckpt", "ledger", run.folder],
@@ -188,14 +189,14 @@ def main():
         print("with %d kills and %d stops: %.1f s, %d views" % (
             happened[signal.SIGKILL], happened[signal.SIGSTOP], run.seconds,
             run.steps()[-1]["view"]))
-        if options.every and kept:
-            print("throughput: %.1f%% of that of its steps without a fault" % (100 * kept))
+        if options.every and share:
+            print("throughput: %.1f%% of that of its steps without a fault" % (100 * share))
         if options.every and not options.hash:
-            print("throughput: %.1f%% of that in peace" % (100 * peace.seconds / run.seconds))
-        print("bits: %s" % ("the same" if got.split() == want.split() else "OTHERS: " + got))
+            print("throughput: %.1f%% of that without faults" % (100 * calm.seconds / run.seconds))
+        print("bits: %s" % ("the same" if got.split() == want.split() else "DIFFERENT: " + got))
         print("ledger: %s" % ("clean" if ledger.returncode == 0 else ledger.stderr.strip()))
-        for kind, values in told.items():
-            print("%s until told: %s" % (kind.name, spread(values)))
+        for kind, values in logged.items():
+            print("%s until it is logged: %s" % (kind.name, spread(values)))
         print("fault until the next step is complete: %s" % spread(recovered))
         if got.split() != want.split() or ledger.returncode:
             sys.exit(1)

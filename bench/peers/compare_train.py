@@ -29,7 +29,7 @@ MODELS = [
 
 
 def tree(pid):
-    """The process and all below it."""
+    """Returns the process and all its descendants."""
     found, todo = [], [pid]
     while todo:
         p = todo.pop()
@@ -55,7 +55,7 @@ def pss(pid):
 
 
 def run(argv):
-    """(the JSON object that it prints, its peak memory); None where it failed."""
+    """Returns (the JSON object that it prints, or None if it failed; its peak memory)."""
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     peak, done = [0], threading.Event()
 

@@ -3,11 +3,11 @@
  *   gloo -n WORKERS OPERATION DTYPE REPEAT SIZE[,SIZE...] [REDOP]
  *
  * The program forks its workers, which find each other through a FileStore in a new directory.
- * Gloo has several all-reduces side by side. All of them are timed, and the best median of each
- * size is printed, with the algorithm's name as "variant": "allreduce" is gloo::allreduce as it
- * comes (a ring; what PyTorch calls), "bcube" the same with its other algorithm, the two others
- * are of the older interface, whose buffers are set up once, before the rounds.
- * reduce_scatter exists in the older interface alone.
+ * Gloo has several all-reduces. All of them are timed, and the best median of each size is printed,
+ * with the algorithm's name as "variant": "allreduce" is gloo::allreduce with its defaults (a ring;
+ * what PyTorch calls), "bcube" the same with its other algorithm; the two others belong to the older
+ * interface, whose buffers are set up once, before the rounds. reduce_scatter exists only in the
+ * older interface.
  */
 #include "../measure.h"
 
@@ -45,7 +45,7 @@ namespace {
 using Context = std::shared_ptr<gloo::Context>;
 using Algorithm = gloo::AllreduceOptions::Algorithm;
 
-/* One way to do the operation. */
+/* One way to run the operation. */
 struct Variant {
     const char *name;
     std::function<void()> run;
@@ -60,7 +60,7 @@ struct Worker {
     Variant variant;
 };
 
-/* Messages of different purposes must not be taken for each other. */
+/* Messages of different purposes must not be confused. */
 enum : uint32_t { TAG_OPERATION = 1, TAG_BARRIER = 2, TAG_MAX = 3 };
 
 void run(bench_peer *peer, const bench_job *) {
@@ -179,7 +179,7 @@ Variant only_barrier(const Context &context, const bench_job &) {
     return {"default", [options] { gloo::barrier(*options); }};
 }
 
-/* The older interface counts bytes in int: above that it has no part. */
+/* The older interface counts bytes in int, and is left out above that. */
 template <typename T> std::vector<Maker> makers_of(const bench_job &job) {
     bool older = job.nbytes <= INT_MAX;
     switch (job.op) {
@@ -213,8 +213,8 @@ std::vector<Maker> makers_of(const bench_job &job) {
     return {};
 }
 
-/* New connections for each candidate: with all of them on the same ones, gloo::allreduce
- * of 4 workers came to wait for ever. `name` tells this meeting from the others. */
+/* Makes new connections for each candidate: when all candidates shared them, gloo::allreduce of 4
+ * workers waited forever. `name` distinguishes this rendezvous from the others. */
 Context connect(const bench_job &job, const char *directory, const std::string &name) {
     gloo::transport::tcp::attr address;
     address.hostname = "127.0.0.1";
@@ -234,11 +234,11 @@ void measure(bench_peer *peer, bench_job *job, const char *directory, int repeat
     double wrong = 0;
     peer->variant = nullptr;
     for (Maker make : makers_of(*job)) {
-        static int n_meetings = 0;
-        worker->context = connect(*job, directory, std::to_string(n_meetings++));
+        static int n_connections = 0;
+        worker->context = connect(*job, directory, std::to_string(n_connections++));
         worker->variant = make(worker->context, *job);
         bench_result result = bench_measure(peer, job, repeat, times);
-        barrier(peer);         /* no worker lets go of a buffer that another still writes to */
+        barrier(peer);         /* no worker frees a buffer that another still writes to */
         wrong += result.wrong; /* a wrong result must show, even if another is faster */
         if (!peer->variant || result.median_s < best.median_s) {
             best = result;
@@ -270,7 +270,7 @@ int work(int rank, int workers, const char *directory, const bench_request &requ
     return 0;
 }
 
-int work_or_say_why(int rank, int workers, const char *directory, const bench_request &request) {
+int work_and_report(int rank, int workers, const char *directory, const bench_request &request) {
     try {
         return work(rank, workers, directory, request);
     } catch (const std::exception &e) {
@@ -279,7 +279,7 @@ int work_or_say_why(int rank, int workers, const char *directory, const bench_re
     }
 }
 
-/* Returns 0 when all workers ended well. The first that didn't ends the others. */
+/* Returns 0 if all workers succeed. When one fails, ends the others. */
 int wait_for_all(std::vector<pid_t> workers) {
     int failed = 0;
     for (size_t left = workers.size(); left > 0; left--) {
@@ -320,7 +320,7 @@ int main(int argc, char **argv) {
     std::vector<pid_t> started;
     for (int rank = 0; rank < workers; rank++) {
         pid_t pid = fork();
-        if (pid == 0) return work_or_say_why(rank, workers, directory, request);
+        if (pid == 0) return work_and_report(rank, workers, directory, request);
         if (pid > 0) started.push_back(pid);
     }
     int failed = started.size() < static_cast<size_t>(workers);

@@ -1,8 +1,8 @@
 /* mpi.c - times the collectives of an MPI library; the procedure is ../measure.h.
  *
- * One source for Open MPI and MPICH: the line says which of them it was linked with. In place
- * (MPI_IN_PLACE), but for what only moves blocks: all_to_all in place that one is a special case
- * that the libraries make nothing of, and no other system has it.
+ * One source for Open MPI and MPICH: the printed line names the one that it was linked with.
+ * Operations are in place (MPI_IN_PLACE), except those that only move blocks: no other system has an
+ * all_to_all in place, and the MPI libraries don't optimize theirs.
  */
 #define _GNU_SOURCE 1
 #include "../measure.h"
@@ -11,7 +11,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* MPI_DATATYPE_NULL: it has none of that kind. */
+/* MPI_DATATYPE_NULL: MPI has no such type. */
 static MPI_Datatype mpi_type(bench_dtype dtype) {
     switch (dtype) {
     case BENCH_F32: return MPI_FLOAT;
@@ -35,7 +35,7 @@ static MPI_Datatype mpi_type(bench_dtype dtype) {
     return MPI_DATATYPE_NULL;
 }
 
-/* MPI_OP_NULL: it has none of that kind. */
+/* MPI_OP_NULL: MPI has no such operation. */
 static MPI_Op mpi_op(bench_redop redop) {
     switch (redop) {
     case BENCH_SUM: return MPI_SUM;
@@ -55,7 +55,7 @@ static MPI_Op mpi_op(bench_redop redop) {
     return MPI_OP_NULL;
 }
 
-/* Of blocks that are all the same. */
+/* Calls a _v form with blocks of equal length. */
 static void run_v(const bench_job *job, int block, MPI_Datatype type, void *out) {
     static int *counts, *first;
     static int workers;
@@ -107,7 +107,7 @@ static void run(bench_peer *peer, const bench_job *job) {
     case BENCH_SCAN: MPI_Scan(MPI_IN_PLACE, buffer, count, type, reduction, world); break;
     case BENCH_EXSCAN: MPI_Exscan(MPI_IN_PLACE, buffer, count, type, reduction, world); break;
     case BENCH_BARRIER: MPI_Barrier(world); break;
-    case BENCH_EXCHANGE: break; /* can't be asked for */
+    case BENCH_EXCHANGE: break; /* not on the command line */
     }
 }
 
@@ -139,7 +139,7 @@ static void measure(bench_peer *peer, const bench_request *request, bench_job *j
                    asked);
     if (job->count > INT_MAX) {
         if (job->rank == 0)
-            fprintf(stderr, "%zu bytes left out: MPI counts at most %d elements\n", asked, INT_MAX);
+            fprintf(stderr, "%zu bytes skipped: MPI counts at most %d elements\n", asked, INT_MAX);
         return;
     }
     job->in = bench_buffer(job->nbytes);

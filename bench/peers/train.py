@@ -1,7 +1,7 @@
 """PyTorch on the same weights, samples and settings as `lockstep bench train --export DIR`.
 
-One JSON object: losses and seconds of each step. The model is GPT-2 as Lockstep has it; what
-PyTorch offers to be fast is on: fused attention, fused AdamW, gradients as views of DDP's buckets.
+Prints one JSON object: losses and seconds of each step. The model is GPT-2 as in Lockstep. PyTorch's
+fast paths are on: fused attention, fused AdamW, gradients as views of DDP's buckets.
 
     train.py DIR [--workers N] [--threads N] [--compile]
 
@@ -20,7 +20,7 @@ from torch import nn
 
 
 def read_weights(path):
-    """The format: https://huggingface.co/docs/safetensors."""
+    """Reads a file of https://huggingface.co/docs/safetensors."""
     with open(path, "rb") as f:
         data = bytearray(f.read())
     (n,) = struct.unpack("<Q", data[:8])
