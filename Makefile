@@ -1,4 +1,4 @@
-# The front door. CMake and Ninja do the work; see CMakePresets.json.
+# Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
 .PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
 
 PREFIX ?= /usr/local
@@ -9,7 +9,8 @@ build:
 	@scripts/install.sh build
 	@scripts/build.sh release lockstep
 
-# The program, both libraries, headers, lockstep.pc, man page and completion, into $(DESTDIR)$(PREFIX).
+# Installs the program, both libraries, headers, lockstep.pc, man page and completion into
+# $(DESTDIR)$(PREFIX).
 install:
 	@scripts/install.sh build
 	@scripts/build.sh release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" installed
@@ -27,68 +28,73 @@ check:
 	@scripts/install.sh build check
 	@scripts/check.sh
 
-# Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI into
-# build/peers-venv and build/torch-venv).
+# Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
+# into build/peers-venv and build/torch-venv).
 check-peers:
 	@scripts/install.sh build peers
 	@$(MAKE) --no-print-directory build
 	@scripts/check_peers.sh
 	@scripts/check_torchrun.sh
 
-# Our collectives beside Open MPI, MPICH, Gloo and the machine's floor, by one procedure.
+# Times our collectives and those of Open MPI, MPICH, Gloo, and the machine's floor, by one
+# procedure.
 bench:
 	@scripts/install.sh build bench
 	@scripts/build.sh release -DLOCKSTEP_BENCH=ON
 	@build/lockstep bench comm -n 2 --vs openmpi,mpich,gloo,floor
 
-# Our kernels as shares of what a core can do, beside OpenBLAS and oneDNN; two minutes on a quiet machine.
+# Times our kernels, as shares of a core's peak, and those of OpenBLAS and oneDNN; two minutes on a
+# quiet machine.
 bench-kernels:
 	@scripts/install.sh build kernels
 	@$(MAKE) --no-print-directory build
 	@build/lockstep bench kernels --vs openblas,onednn
 
-# Training beside PyTorch (from PyPI into build/torch-venv), same weights and samples; an hour on a quiet machine.
+# Times training in Lockstep and in PyTorch (from PyPI into build/torch-venv), with the same weights
+# and samples; an hour on a quiet machine.
 bench-peers:
 	@scripts/install.sh build peers
 	@$(MAKE) --no-print-directory build
 	@scripts/bench_peers.sh
 
-# Predicted step times and memory beside measured ones; some minutes on a quiet machine.
+# Compares predicted step times and memory with measured ones; some minutes on a quiet machine.
 check-sim: build
 	@scripts/check_sim.sh
 
-# Between network namespaces, as between hosts (root).
+# Runs between network namespaces, as between hosts (root).
 check-netns:
 	@scripts/install.sh build check netns
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_netns.sh
 	@scripts/check_hosts.sh
 
-# Under a real Slurm of a controller and three nodes, in network namespaces (root); five minutes.
+# Runs under a real Slurm, a controller and three nodes, in network namespaces (root); five minutes.
 check-slurm:
 	@scripts/install.sh build check netns slurm
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_slurm.sh
 
-# The manifests, the image and the pods of examples/deploy, as far as this machine allows (root); some minutes.
+# Checks the manifests, the image and the pods of examples/deploy, as far as this machine allows
+# (root); some minutes.
 check-deploy:
 	@scripts/install.sh build check netns peers
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_deploy.sh
 
-# Short runs of the fuzzers of everything that reads a peer's bytes or a file.
+# Runs the fuzzers of all code that reads a peer's bytes or a file, for a short time.
 check-fuzz:
 	@scripts/install.sh build check
 	@scripts/check_fuzz.sh
 
-# Races of starts, a second user (root), floods, damaged files, random command lines, with sanitizers; five
-# minutes. ATTACK has more options, e.g. ATTACK="--rounds 500 --seed 7".
+# Attacks a build with sanitizers: races of starts, a second user (root), floods, damaged files,
+# random command lines; five minutes. ATTACK has more options, e.g. ATTACK="--rounds 500 --seed 7".
 check-attack:
 	@scripts/install.sh build check
 	@scripts/build.sh asan lockstep faults
 	@scripts/attack.py build/asan/lockstep $(ATTACK)
 
-# Small runs with settings at random, hurt at random, on one host and on several; a quarter of an hour.
+# Trains small models with random settings and random faults, on one host and on several; a quarter
+# of an hour.
 check-hurt:
 	@scripts/install.sh build check
 	@$(MAKE) --no-print-directory build-tests

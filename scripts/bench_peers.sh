@@ -1,7 +1,7 @@
 #!/bin/sh
-# Training beside PyTorch, on the same weights and samples: bench/peers/compare_train.py. PyTorch comes from
-# PyPI (some GB) into a virtual environment in build/, or PYTHON names an interpreter that has it. Arguments
-# are passed on.
+# Training beside PyTorch, on the same weights and samples: bench/peers/compare_train.py. PyTorch
+# comes from PyPI (some GB) into a virtual environment in build/, or PYTHON names an interpreter
+# that has it. Arguments are passed on.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Configures and builds: the Makefile and all scripts build with this one.
 #     build.sh PRESET [-DNAME=VALUE...] [TARGET...]
-# PRESET is one of CMakePresets.json; without a TARGET everything is built. On success it prints one line.
-# On failure it prints the output of CMake or of the compiler, and exits with 1.
+# PRESET is one of CMakePresets.json; without a TARGET everything is built. On success it prints one
+# line. On failure it prints the output of CMake or of the compiler, and exits with 1.
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1

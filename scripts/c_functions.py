@@ -1,4 +1,4 @@
-"""c_functions.py - the functions that a C file declares and defines, for the checks. It relies on our style."""
+"""c_functions.py - the functions that a C file declares and defines. It relies on our style."""
 import re
 
 SKIPPED = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""", re.S | re.X)
@@ -13,7 +13,8 @@ def blank(match):
 
 
 def declarations(text):
-    """Yields (line, text, is it a definition) of each declaration and each head of a definition at file scope."""
+    """Yields (line, text, is it a definition) of each declaration and definition at file scope, the
+    latter without its body."""
     text = SKIPPED.sub(blank, text)
     text = DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
     text = re.sub(r'extern\s+""\s*\{', "", text)
@@ -81,7 +82,7 @@ def function(text):
 
 
 def functions(path):
-    """Yields (line, name, parameters, is it a definition) of each function that a file declares or defines."""
+    """Yields (line, name, parameters, is it a definition) of each function in a file."""
     for line, text, is_definition in declarations(path.read_text()):
         found = function(text)
         if found:

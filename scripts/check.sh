@@ -1,8 +1,9 @@
 #!/bin/sh
-# Builds with gcc and clang (warnings are errors), and runs all tests: plain (gcc), with the address and
-# undefined-behaviour sanitizers (clang, whose sanitizers are faster and find more), and, those with
-# threads, with the thread sanitizer (gcc). The last line counts test functions of cmocka; a program without
-# test functions, a script and a build count as one each. Each skipped test prints its reason.
+# Builds with gcc and clang (warnings are errors), and runs all tests: plain (gcc), with the address
+# and undefined-behaviour sanitizers (clang, whose sanitizers are faster and find more), and, those
+# with threads, with the thread sanitizer (gcc). The last line counts test functions of cmocka; a
+# program without test functions, a script and a build count as one each. Each skipped test prints
+# its reason.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -11,7 +12,8 @@ builder=
 trap 'rm -f "$log" "$log".*; [ -z "$builder" ] || kill -- "-$builder"' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
-# Many tests mostly wait and run beside those that compute, which count twice (tests/CMakeLists.txt).
+# Many tests mostly wait and run beside those that compute, which count twice
+# (tests/CMakeLists.txt).
 jobs=$(($(nproc) * 2 + 1))
 
 one() { # one NAME COMMAND...: a check outside ctest
@@ -29,8 +31,8 @@ build() { # build PRESET [TARGET...]
     echo "== build: $1"
     one "build of $1" scripts/build.sh "$@"
 }
-# Starts to build the trees of the sanitizers in the background. The release tests wait for most of their
-# time, and the builds get the processor time that the tests leave.
+# Starts to build the trees of the sanitizers in the background. The release tests wait for most of
+# their time, and the builds get the processor time that the tests leave.
 build_sanitizers() {
     set -m # a process group of their own, which can be killed
     {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks that the checks can fail: every target of the Makefile, in a small project of one file, which is
-# correct, broken, or causes a warning from clang only; and the counts of scripts/check.sh.
+# Checks that the checks can fail: every target of the Makefile, in a small project of one file,
+# which is correct, broken, or causes a warning from clang only; and the counts of scripts/check.sh.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MAKELEVEL
@@ -14,7 +14,8 @@ complain() {
     bad=1
 }
 
-# Our own Makefile and the scripts that build and count; every other script does nothing and succeeds.
+# Our own Makefile and the scripts that build and count; every other script does nothing and
+# succeeds.
 mkdir "$fake/scripts" "$fake/src"
 cp Makefile CMakePresets.json "$fake"
 for script in scripts/*; do
@@ -80,7 +81,7 @@ try check && complain "make check succeeds with a test that crashes"
 closes "$((most - 3)) passed, 3 failed, 1 skipped"
 functions >"$fake/functions.sh"
 try check && complain "make check succeeds with a test that is skipped without a reason"
-grep -q 'test_b is skipped without a reason' "$fake/out" || complain "no word of the missing reason"
+grep -q 'test_b is skipped without a reason' "$fake/out" || complain "the missing reason is not reported"
 functions "there is no b" >"$fake/functions.sh"
 
 # A function with too many parameters, and an exception that is not needed.
@@ -92,7 +93,8 @@ rm "$fake/src/two.c"
 "$fake/scripts/check_parameters.py" >"$fake/out" && complain "a stale exception is not detected"
 rm "$fake/scripts/parameters.txt"
 
-# A complete README.md of a room, and some that lack a file, name one that does not exist, or are too long.
+# A complete README.md of a room, and some that lack a file, name one that does not exist, or are
+# too long.
 room() { # room README-LINE...: succeeds if check_rooms.py does
     mkdir -p "$fake/src/base"
     touch "$fake/src/base/list.c" "$fake/src/base/list.h"
@@ -133,7 +135,7 @@ for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
     format | clean) continue ;;
     esac
     try "$target" && complain "make $target succeeds with a broken file"
-    grep -q "error: .*broken" "$fake/out" || complain "make $target does not print the compiler's words"
+    grep -q "error: .*broken" "$fake/out" || complain "make $target does not print the compiler's message"
 done
 try check
 closing | grep -qx '[0-9]* passed, 3 failed, 0 skipped' || complain "three broken builds are not all counted"
@@ -142,7 +144,7 @@ closing | grep -qx '[0-9]* passed, 3 failed, 0 skipped' || complain "three broke
 echo "$whole" >"$fake/src/one.c"
 echo 'message(FATAL_ERROR "there is no library b")' >"$fake/broken.cmake"
 try build && complain "make build succeeds without a library"
-grep -q 'there is no library b' "$fake/out" || complain "make build does not print the words of CMake"
+grep -q 'there is no library b' "$fake/out" || complain "make build does not print the message of CMake"
 
 [ $bad -eq 0 ] && echo "the checks can fail"
 exit $bad

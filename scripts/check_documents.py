@@ -2,11 +2,12 @@
 """check_documents.py LOCKSTEP - checks that the commands in the documents and the shipped files work.
 
 Every command line with lockstep in a code block of the documents is run, in a directory of its own
-for each document, from the top to the bottom. There the shipped configs have their keys and names but a
-model of a few thousand parameters and a few steps, so that the lines need no changes. If a line has a
-placeholder (CONFIG), or needs something that is missing here (other hosts, Slurm, half a minute of
-measuring), RULES has the replacement. A line that needs more than this machine has is only parsed:
-with a nonexistent option at its end, lockstep must reject only that option. Every other line is run.
+for each document, from the top to the bottom. The shipped configs there have a model of a few
+thousand parameters and a few steps, so that the lines need no changes. If a
+line has a placeholder (CONFIG), or needs something that is missing here (other hosts, Slurm, half a
+minute of measuring), RULES has the replacement. A line that needs more than this machine has is
+only parsed: with a nonexistent option at its end, lockstep must reject only that option. Every
+other line is run.
 
 The configs and machine files are also planned as they are shipped.
 """
@@ -28,11 +29,11 @@ DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/*.md", "examples/*.md", "exam
 SMALL = {"layers": "1", "width": "24", "heads": "3", "context": "16", "vocab": "300", "steps": "4",
          "warmup": "1", "eval_every": "2", "eval_samples": "8"}
 
-# (what the line contains, what becomes of it, why); tried in this order, all that match. A function
-# changes the line; "parse": it is parsed alone.
+# (pattern, change, reason): all patterns that match a line are applied, in this order. A line that
+# then begins with "parse " is only parsed.
 RULES = [
     (r"^\$ ", lambda s: s[2:], "a prompt"),
-    (r"\[[^]]*\]", lambda s: re.sub(r"\[([^]]*)\]", r"\1", s), "all that may be given"),
+    (r"\[[^]]*\]", lambda s: re.sub(r"\[([^]]*)\]", r"\1", s), "optional arguments, all given"),
     (r"\bCONFIG(\.yaml)?\b", lambda s: re.sub(r"\bCONFIG(\.yaml)?\b", "configs/tiny.yaml", s),
      "any config"),
     (r"KEY=VALUE", lambda s: s.replace("KEY=VALUE", "train.steps=4"), "any key"),

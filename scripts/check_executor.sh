@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fails if the executor depends on a strategy: it runs a plan's actions, and asks the plan's predicates
-# (src/plan/plan.h). So these words must not occur in src/exec, not even inside other words.
+# Fails if the executor depends on a strategy: it runs a plan's actions, and asks the plan's
+# predicates (src/plan/plan.h). So these words must not occur in src/exec, not even inside other
+# words.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -3,9 +3,9 @@
 
     check_files.py RUN
 
-Exits with 0 if all of them can read the files and the contents are consistent. Needs the Python packages
-safetensors, tokenizers, tensorboard and numpy (`make check-peers` installs them into a virtual
-environment).
+Exits with 0 if all of them can read the files and the contents are consistent. Needs the Python
+packages safetensors, tokenizers, tensorboard and numpy (`make check-peers` installs them into a
+virtual environment).
 """
 import json
 import sys

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Short runs of the fuzz targets (tests/fuzz), with clang: the same inputs each time, about 20 s in all.
-# Failing inputs are saved in build/fuzz/found. RUNS=50 runs 50 times as many inputs.
+# Short runs of the fuzz targets (tests/fuzz), with clang: the same inputs each time, about 20 s in
+# all. Failing inputs are saved in build/fuzz/found. RUNS=50 runs 50 times as many inputs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ trap 'rm -rf "$seeds"' EXIT
 mkdir -p "$build/found"
 passed=0 failed=0
 
-# The initial inputs.
+# Initial inputs.
 frame() { # frame KIND NBYTES
     printf '\123\114'"\\$(printf %03o "$1")"'\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
     printf "\\$(printf %03o $(($2 % 256)))\\$(printf %03o $(($2 / 256)))"'\0\0\0\0\0\0'

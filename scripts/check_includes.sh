@@ -1,7 +1,8 @@
 #!/bin/sh
-# Fails on an include that points up: a room includes only rooms below it (src/rooms.txt). Also fails
-# on a dependency without an include: a struct that one room names and a room above it defines.
-# One is allowed: net/net.h holds a transport's watch, whose fields it never reads.
+# Fails on an include that points up: a room includes only rooms below it (src/rooms.txt). Also
+# fails on a dependency without an include: a struct that one room names and a room above it
+# defines. One such
+# dependency is allowed: net/net.h holds a transport's watch, whose fields it never reads.
 set -eu
 cd "$(dirname "$0")/.."
 

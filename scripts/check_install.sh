@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs into an empty directory, compiles the examples against the installed files, with the shared and
-# the static library, and runs them alone and with `lockstep run`.
+# Installs into an empty directory, compiles the examples against the installed files, with the
+# shared and the static library, and runs them alone and with `lockstep run`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -51,8 +51,8 @@ for how in shared static; do
         fail "least_squares ($how): $alone"
 done
 
-# Under MPI, a static program in any directory finds the plugin: under the prefix, or, if the tree is
-# staged, through LOCKSTEP_PLUGINS.
+# Under MPI, a static program in any directory finds the plugin: under the prefix, or, if the tree
+# is staged, through LOCKSTEP_PLUGINS.
 if command -v mpirun.openmpi >/dev/null && [ -e "$here/lib/lockstep/lockstep-mpi-openmpi.so" ]; then
     mpi3() { env -u LD_LIBRARY_PATH "$@" mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 "$root/hello-static" 2>&1 | sort; }
     three=$(for i in 0 1 2; do echo "worker $i of 3: the ranks add up to 3"; done)

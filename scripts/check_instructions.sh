@@ -1,12 +1,12 @@
 #!/bin/sh
-# Instructions that a training step of a small GPT takes, counted by callgrind, compared with the record in
-# tests/instructions.txt: fails if more than 5 % above it; prints a line if more than 5 % below it. Counts,
-# unlike times, are the same on a busy machine; but they weigh a load from memory as much as an addition, so
-# they show added work, not what is slow.
+# Instructions that a training step of a small GPT takes, counted by callgrind, compared with the
+# record in tests/instructions.txt: fails if more than 5 % above it; prints a line if more than 5 %
+# below it. Counts, unlike times, are the same on a busy machine; but they weigh a load from memory
+# as much as an addition, so they show added work, not what is slow.
 #     check_instructions.sh PROGRAM COMPILER BUILD_TYPE
-# A step is measured from the beginning of the first to the beginning of the second one, which excludes
-# startup, the last checkpoint and evaluation. One process; for zero-3 it runs two workers alternately.
-# LOCKSTEP_UPDATE=1 writes the record. Exit code 77: skipped, with the reason.
+# A step is measured from the beginning of the first to the beginning of the second one, which
+# excludes startup, the last checkpoint and evaluation. One process; for zero-3 it runs two workers
+# alternately. LOCKSTEP_UPDATE=1 writes the record. Exit code 77: skipped, with the reason.
 set -eu
 cd "$(dirname "$0")/.."
 program=$1 compiler=$2 build_type=$3

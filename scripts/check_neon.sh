@@ -1,9 +1,9 @@
 #!/bin/sh
-# The kernels for AArch64, compiled by a cross compiler and run by an emulator: portable and neon have
-# the same bits there, and the same as the kernels here.
+# The kernels for AArch64, compiled by a cross compiler and run by an emulator: portable and neon
+# have the same bits there, and the same as the kernels here.
 #     check_neon.sh VARIANT_BITS FOLDER
-# VARIANT_BITS: tests/tensor/variant_bits.c built for this machine. The program for AArch64 is built in
-# FOLDER. Exit code 77: skipped, since a program is missing.
+# VARIANT_BITS: tests/tensor/variant_bits.c built for this machine. The program for AArch64 is built
+# in FOLDER. Exit code 77: skipped, since a program is missing.
 set -eu
 cd "$(dirname "$0")/.."
 here=$1 folder=$2

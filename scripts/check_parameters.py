@@ -3,10 +3,11 @@
 
     check_parameters.py [--list] [ROOT]
 
-A longer list becomes a struct of named fields. scripts/parameters.txt lists the exceptions, a function
-and its reason a line; an exception that is no longer needed fails, too. The public functions (declared
-in include/lockstep) are exempt as a class: they take a collective's operands in MPI's order, which
-their users know. A "..." is not counted. --list prints the offenders as lines for parameters.txt.
+A longer list becomes a struct of named fields. scripts/parameters.txt lists the exceptions, a
+function and its reason a line; an exception that is no longer needed fails, too. The public
+functions (declared in include/lockstep) are exempt as a class: they take a collective's operands in
+MPI's order, which their users know. A "..." is not counted. --list prints the offenders as lines
+for parameters.txt.
 """
 import sys
 from pathlib import Path

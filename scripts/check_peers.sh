@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains a tiny model and reads its files with other programs: Python packages, installed from PyPI into
-# a virtual environment in build/.
+# Trains a tiny model and reads its files with other programs: Python packages, installed from PyPI
+# into a virtual environment in build/.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Each room of src/rooms.txt has a README.md of at most 25 lines, which names each of the room's files.
+"""Fails if a room of src/rooms.txt has no README.md of at most 25 lines that names its files.
 
     check_rooms.py [ROOT]
 
 A file is named between backquotes: `gemm.c`, or a pair as `gemm` or `gemm.[ch]`; a subdirectory
-that is no room itself by its name: `kernels/`. Every named file must exist: in the room, below src/, or below
-the root. CONTRIBUTING.md prints the rooms as src/rooms.txt does, in a code block or a table.
+that is no room itself by its name: `kernels/`. Every named file must exist: in the room, below
+src/, or below the root. CONTRIBUTING.md prints the rooms as src/rooms.txt does, in a code block or
+a table.
 """
 import re
 import sys

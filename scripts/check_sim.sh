@@ -1,6 +1,6 @@
 #!/bin/sh
-# Predictions beside measurements: ten configs with 1 and 2 workers, step time and memory. Not a
-# part of `make check`: it takes some minutes, and measures only while the machine is idle
+# Compares predictions with measurements: ten configs with 1 and 2 workers, step time and memory.
+# Not a part of `make check`: it takes some minutes, and measures only while the machine is idle
 # (WHAT=cpu: measures processor time instead, for a machine that is never idle).
 # ROUNDS=N: measures all configs N times, and takes medians. MACHINE=FILE as `lockstep bench
 # machine --save` writes it; without it, the machine is measured first.

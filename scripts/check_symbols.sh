@@ -1,6 +1,6 @@
 #!/bin/sh
-# The public interface: the shared library exports the functions that include/lockstep declares, and no
-# others; src/lockstep.map lists the same. Each header compiles alone, as C11 and as C++17.
+# The public interface: the shared library exports the functions that include/lockstep declares, and
+# no others; src/lockstep.map lists the same. Each header compiles alone, as C11 and as C++17.
 #     check_symbols.sh [BUILD]
 set -eu
 cd "$(dirname "$0")/.."

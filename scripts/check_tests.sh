@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fails if a test is skipped without a reason: skip_because() of tests/test.h prints it, and
-# scripts/count_tests.py counts it. Also fails if tests/CMakeLists.txt can't read a line "ctest: WORD...".
+# scripts/count_tests.py counts it. Also fails on a line "ctest: WORD..." that tests/CMakeLists.txt
+# can't read.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -3,9 +3,10 @@
 
     check_tokenizer.py TOKENIZER.json TEXT TOKENS [--train]
 
-Loads TOKENIZER.json there, encodes TEXT, and compares each id with the file TOKENS. With --train, also
-trains a tokenizer of the same size on TEXT there, and compares its vocabulary and merges. Exits with 0
-if all is equal; otherwise prints the first difference. Needs the Python package `tokenizers`.
+Loads TOKENIZER.json there, encodes TEXT, and compares each id with the file TOKENS. With --train,
+also trains a tokenizer of the same size on TEXT there, and compares its vocabulary and merges.
+Exits with 0 if all is equal; otherwise prints the first difference. Needs the Python package
+`tokenizers`.
 """
 import argparse
 import json

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Runs Lockstep under PyTorch's torchrun: one node, two nodes with torchrun's rendezvous, and a killed
-# worker (torchrun restarts all workers, and --resume continues the run). Each run ends with the weights of
-# one worker. torchrun comes with PyTorch from PyPI (some GB, in build/torch-venv), or is the one beside
-# PYTHON.
+# Runs Lockstep under PyTorch's torchrun: one node, two nodes with torchrun's rendezvous, and a
+# killed worker (torchrun restarts all workers, and --resume continues the run). Each run ends with
+# the weights of one worker. torchrun comes with PyTorch from PyPI (some GB, in build/torch-venv),
+# or is the one beside PYTHON.
 set -u
 cd "$(dirname "$0")/.."
 

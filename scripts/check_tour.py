@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Each stop of docs/tour.md names functions that exist.
+"""Fails if a stop of docs/tour.md names a function that does not exist.
 
     check_tour.py [ROOT]
 
-A stop is a paragraph, an item of a list, a heading with what follows, or a row of a table. It names functions
-as `function()` and their files as `src/...c` (or `src/...h`), between backquotes: each file must exist, and one of
-the stop's files must define the function.
+A stop is a paragraph, an item of a list, a heading with what follows, or a row of a table. It names
+functions as `function()` and their files as `src/...c` (or `src/...h`), between backquotes: each
+file must exist, and one of the stop's files must define the function.
 """
 import re
 import sys

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Fails on a type name (ls_...) that two files of src/ or include/ define: struct, union, enum or typedef.
+"""Fails on a type name (ls_...) that two files of src/ or include/ define.
 
     check_types.py [ROOT]
 
-C accepts two meanings of a name as long as no file includes both headers, but readers are misled. A
-declaration ("typedef struct ls_x ls_x;") defines nothing.
+C accepts two meanings of a name as long as no file includes both headers, but readers are misled.
+Types are structs, unions, enums and typedefs; a declaration ("typedef struct ls_x ls_x;") defines
+nothing.
 """
 import re
 import sys
 from pathlib import Path
 
-SKIPPED = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""", re.S | re.X)
-DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.M)
+sys.dont_write_bytecode = True
+from c_functions import DIRECTIVE, SKIPPED  # noqa: E402
+
 TAG = re.compile(r"\b(?:struct|union|enum)\s+(ls_\w+)\s*\{")
 TYPEDEF = re.compile(r"\btypedef\b([^;]*);")
 DECLARATION = re.compile(r"\s*(?:struct|union|enum)\s+(\w+)\s+\1\s*")

@@ -3,11 +3,11 @@
 
     count_tests.py OUTPUT LastTest.log
 
-OUTPUT is the output of ctest; the log has the output of each test. A test is a test function of cmocka; a
-program without any is one test. A program that ends before it has reported a function (a crash, a time
-limit) fails it. A test that is skipped prints "skipped: WHAT: WHY" (skip_because() in tests/test.h); a
-program without test functions may print such lines for parts of its work; each counts as skipped. The last
-line is "N passed, N failed, N skipped".
+OUTPUT is the output of ctest; the log has the output of each test. A test is a test function of
+cmocka; a program without any is one test. A program that ends before it has reported a function (a
+crash, a time limit) fails it. A test that is skipped prints "skipped: WHAT: WHY" (skip_because() in
+tests/test.h); a program without test functions may print such lines for parts of its work; each
+counts as skipped. The last line is "N passed, N failed, N skipped".
 """
 import re
 import sys

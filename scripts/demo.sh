@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains configs/demo.yaml on the King James Bible, draws its loss, generates text, and compares the weights
-# with the recorded ones, which are the same for any number of workers and any processor.
+# Trains configs/demo.yaml on the King James Bible, draws its loss, generates text, and compares the
+# weights with the recorded ones, which are the same for any number of workers and any processor.
 set -eu
 cd "$(dirname "$0")/.."
 

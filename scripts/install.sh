@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: scripts/install.sh build [check] [netns] [slurm] [demo] [peers] [bench] [kernels]
-# Prints their names; uses sudo if it does not run as root.
+# Installs the Debian packages of groups that are missing. Prints their names; uses sudo if it does
+# not run as root.
+#     install.sh build [check] [netns] [slurm] [demo] [peers] [bench] [kernels]
 set -eu
 
 packages=
@@ -36,7 +37,7 @@ if [ "$(id -u)" -ne 0 ]; then
     sudo=sudo
 fi
 export DEBIAN_FRONTEND=noninteractive
-# The package lists may be missing or old: they are fetched only if the installation fails without.
+# The package lists may be missing or old: they are fetched if the installation fails.
 $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
     $sudo apt-get update -qq
     $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null

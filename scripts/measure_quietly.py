@@ -1,9 +1,9 @@
 """measure_quietly.py step|cpu|memory COMMAND... - for check_sim.sh.
 
-step: runs the command while the machine is idle, and prints the seconds of its line "step". Runs it
-again, a few times, if other processes used more than a twentieth of the cores meanwhile.
-cpu: for a machine that is never idle. The command must end with "--steps N"; runs it with N and with
-N + 4 steps, and prints the processor time of one of the four.
+step: runs the command while the machine is idle, and prints the seconds of its line "step". Runs
+it again, a few times, if other processes used more than a twentieth of the cores meanwhile.
+cpu: for a machine that is never idle. The command must end with "--steps N"; runs it with N and
+with N + 4 steps, and prints the processor time of one of the four.
 memory: runs the command and prints the most MB that each of its workers used; pages that workers
 share are divided among them (Pss).
 """
