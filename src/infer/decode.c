@@ -18,8 +18,8 @@
 #include "tensor/dtype.h"
 #include "tensor/gemv.h"
 
-/* Places in a layer's list of parameters. Attention and MLP have the same form: a norm, a map into
- * what is wider, a map back. */
+/* Places in a layer's list of parameters. Attention and MLP have the same form: a norm, a map to
+ * a larger width, a map back. */
 enum { GAMMA, BETA, W_IN, B_IN, W_OUT, B_OUT };
 enum { WTE, WPE };
 enum { HEAD_WTE = 2 };
@@ -55,7 +55,7 @@ size_t ls_decode_nbytes(const ls_model *m, ls_dtype dtype) {
 
 /* ---- the cache ---- */
 
-/* The part of one block and head. */
+/* The part of the cache that belongs to one block and head. */
 typedef struct cache {
     float *keys, *values;
     int64_t D;
@@ -75,7 +75,7 @@ static cache cache_of(const ls_decode *d, int64_t block, int64_t head) {
 static bool is_attention(int layer) { return layer % 2 == 1; }
 static int64_t block_of(int layer) { return (layer - 1) / 2; }
 
-typedef struct keep_job {
+typedef struct store_job {
     const ls_decode *d;
     int64_t block, T;
     ls_attention_seen seen;
@@ -268,10 +268,10 @@ const float *ls_decode_next(ls_decode *d, uint32_t token) {
 }
 
 const float *ls_decode_text(ls_decode *d, const uint32_t *text, int64_t n) {
-    int64_t T = d->model->config.context, keep_n = n < T ? n : T;
+    int64_t T = d->model->config.context, ntokens = n < T ? n : T;
     if (d->npositions > 0 && d->npositions < T) return ls_decode_next(d, text[n - 1]);
-    if (d->npositions == T) keep_n = T / 2 > 1 ? T / 2 : 1;
-    return ls_decode_prompt(d, text + n - keep_n, keep_n);
+    if (d->npositions == T) ntokens = T / 2 > 1 ? T / 2 : 1;
+    return ls_decode_prompt(d, text + n - ntokens, ntokens);
 }
 
 size_t ls_decode_weights_read(const ls_decode *d) {

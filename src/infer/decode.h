@@ -1,4 +1,4 @@
-/* decode.h - text one token after the other, with the keys and values of all positions retained.
+/* decode.h - generates text token by token, and retains the keys and values of all positions.
  *
  * A prompt goes through the training layers at once; each further token costs one position, which
  * takes the time of reading the weights and the cache once.
@@ -22,17 +22,18 @@ typedef struct ls_decode {
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);
 
-/* The functions return logits [V], valid until the next call.
- *
- * After tokens [T], 1 <= T <= context; clears the cache first. */
+/* These functions return logits [V], valid until the next call. */
+
+/* The logits after tokens [T], 1 <= T <= context. Clears the cache first. */
 const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);
 
-/* After one more token; 0 < npositions < context. */
+/* The logits after one more token; 0 < npositions < context. */
 const float *ls_decode_next(ls_decode *, uint32_t token);
 
-/* After text [n], n >= 1, which is that of the latest call and one token more, if there was a call.
- * The latest `context` tokens of the first text count. If the context is full, its older half is
- * dropped: the latest context / 2 tokens (at least one) are a new prompt. */
+/* The logits after text [n], n >= 1. If there was a call before, the text is that of the latest
+ * call and one token more. Of the first text, the latest `context` tokens count. If the context is
+ * full, its older half is dropped: the latest context / 2 tokens (at least one) are a new
+ * prompt. */
 const float *ls_decode_text(ls_decode *, const uint32_t *text, int64_t n);
 
 /* Bytes of weights and of the cache that ls_decode_next() would read now. */

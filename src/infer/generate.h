@@ -1,4 +1,5 @@
-/* generate.h - a trained model, loaded from a checkpoint: to write text, and to be evaluated. */
+/* generate.h - a trained model, loaded from a checkpoint: generates text, and evaluates the
+ * model. */
 #ifndef LS_INFER_GENERATE_H
 #define LS_INFER_GENERATE_H
 

@@ -32,12 +32,12 @@ size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
     return 2 * s.y + s.saved + s.work;
 }
 
-/* Where layer i puts its output. */
+/* The place of layer i's output. */
 static void *output_of(const ls_infer *f, const sizes *s, int i) {
     return (char *)f->memory + (size_t)(i % 2) * s->y;
 }
 
-static void show_nobody(void *arg, int layer, int64_t T, const float *saved) {
+static void show_nothing(void *arg, int layer, int64_t T, const float *saved) {
     (void)arg, (void)layer, (void)T, (void)saved;
 }
 
@@ -71,12 +71,12 @@ void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, doubl
                            .T = T,
                            .tokens = tokens + i * (T + 1),
                            .losses = losses + i};
-        forward(f, &c, f->model->nlayers, show_nobody, NULL);
+        forward(f, &c, f->model->nlayers, show_nothing, NULL);
     }
 }
 
 const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T) {
-    return ls_infer_next_shown(f, tokens, T, show_nobody, NULL);
+    return ls_infer_next_shown(f, tokens, T, show_nothing, NULL);
 }
 
 const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,

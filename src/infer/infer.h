@@ -13,7 +13,7 @@ typedef struct ls_infer {
     ls_dtype dtype;     /* LS_F32, or 16 bits (mixed.h) */
     const void *params; /* [nfloats] of dtype */
     void *memory;       /* [ls_infer_nbytes], the caller's */
-    int64_t n;          /* samples that the memory is for */
+    int64_t n;          /* samples that fit into the memory */
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);

@@ -11,11 +11,11 @@ enum { MAX_POINTS = 800 };
 
 typedef struct frame {
     double x0, x1, y0, y1; /* what the picture shows */
-    double x_tick, y_tick; /* distance of ticks */
+    double x_tick, y_tick; /* distance between ticks */
     int decimals;          /* of labels at the y axis */
 } frame;
 
-/* 1, 2 or 5 times a power of ten, so that a range has about n of them. */
+/* 1, 2 or 5 times a power of ten, so that the range has about n ticks. */
 static double round_tick(double range, int n) {
     double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
     return power * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
@@ -243,7 +243,8 @@ static void svg_axes(ls_buf *out, const frame *f) {
     svg_text(out, (LEFT + RIGHT) / 2.0, BOTTOM + 40, "middle", GREY, "step");
 }
 
-/* Thins many points: draws the mean of each stretch. A single point becomes a dash. */
+/* If there are many points, draws the mean of each stretch of them. A single point becomes a
+ * dash. */
 static void svg_series(ls_buf *out, const frame *f, const ls_curve_series *s, const char *style) {
     size_t stretch = s->n / MAX_POINTS + 1, ndrawn = 0;
     double x = 0, y = 0;

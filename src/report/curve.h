@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 typedef struct ls_curve_series {
-    const double *steps, *values; /* [n]; steps rise; a point that is not finite is left out */
+    const double *steps, *values; /* [n]; steps rise; points that are not finite are left out */
     size_t n;
 } ls_curve_series;
 
@@ -16,8 +16,8 @@ typedef struct ls_curve {
     const char *level_label; /* NULL: no such line */
 } ls_curve;
 
-/* Braille dots for the training loss, ● for validation, dashes for the level. It takes at least 40
- * columns and 10 rows. */
+/* Braille dots for the training loss, ● for validation, dashes for the level. At least 40 columns
+ * and 10 rows. */
 void ls_curve_print(const ls_curve *, int columns, int rows, ls_buf *out);
 
 /* 800 x 450, self-contained. */

@@ -19,7 +19,7 @@
 
 typedef struct ls_events ls_events;
 
-/* Creates events.out.tfevents.<seconds>.<host> in the directory, with the suffix .<n> if that
+/* Creates events.out.tfevents.<seconds>.<host> in the directory, with the suffix .<n> if the name
  * exists. Removes the file if its first record can't be written, e.g. on a full disk. */
 ls_status ls_events_create(const char *folder, ls_events **ev_p, ls_error *);
 ls_status ls_events_scalar(ls_events *, int64_t step, const char *tag, float value, ls_error *);

@@ -10,12 +10,12 @@
 #include "base/file.h"
 #include "base/lines.h"
 
-/* Earlier evaluations are not searched for: one that is repeated might get a second line. */
-enum { MOST_LOOKED_AT = 16 << 20, MOST_PARSED = 32 << 20 };
+/* Evaluations further from the end are not found: one that is repeated may get a second line. */
+enum { MOST_SEARCHED = 16 << 20, MOST_PARSED = 32 << 20 };
 
 char *ls_metrics_path(const char *run) { return ls_format("%s/metrics.jsonl", run); }
 
-/* NULL: it is torn, damaged or not ours. */
+/* NULL: the line is torn, damaged or foreign. */
 static ls_json *parse(const ls_line *line, int64_t *step_p) {
     ls_json *j = NULL;
     if (!line->whole || line->too_long) return NULL;
@@ -57,8 +57,8 @@ static ls_status find_end(const char *path, cut *c, uint64_t *size_p, ls_error *
     while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
         bool found = c->found;
         look(c, &line);
-        if (!found && c->found && line.at > MOST_LOOKED_AT)
-            ls_lines_stop_at(l, line.at - MOST_LOOKED_AT);
+        if (!found && c->found && line.at > MOST_SEARCHED)
+            ls_lines_stop_at(l, line.at - MOST_SEARCHED);
         if (c->logged.step && c->logged.evaluation) break;
     }
     ls_lines_close(l);

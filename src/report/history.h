@@ -1,4 +1,4 @@
-/* history.h - metrics.jsonl, read back. It may have any size: it is read in pieces.
+/* history.h - reads metrics.jsonl back, in pieces, since it may have any size.
  *
  * A line is one step, one evaluation, or a gap:
  *   {"step": 10, "epoch": 0, "first": ..., "samples": ..., "view": 1, "workers": 4, "loss": ...,
@@ -24,12 +24,12 @@ typedef struct ls_logged {
 } ls_logged;
 
 /* Before a run resumes from step `steps`: cuts off the later or partly written lines of a killed
- * run. Looks only at the end of the file: earlier damage remains, and lockstep ckpt ledger finds
+ * run. Reads only the end of the file: earlier damage remains, and `lockstep ckpt ledger` finds
  * it. */
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *);
 
-/* The losses of metrics.jsonl as two series. A line that is torn, damaged or not ours is passed
- * over; from a file of more than 32 MB only every n-th step is taken, and all evaluations. */
+/* The losses of metrics.jsonl as two series. Lines that are torn, damaged or foreign are
+ * skipped; from a file of more than 32 MB only every n-th step is taken, and all evaluations. */
 typedef struct ls_series {
     double *steps, *values; /* [n] */
     size_t n;

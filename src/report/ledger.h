@@ -1,4 +1,4 @@
-/* ledger.h - compares the samples that each step of a run used with those that it should have used.
+/* ledger.h - compares the samples that each step of a run used with those it should have used.
  *
  * The lines of metrics.jsonl are the ledger: step, epoch, the place of the first sample in the
  * epoch's order, the number of samples, the view and the number of workers. Every line must be one

@@ -22,10 +22,10 @@ struct ls_metrics {
     char *run, *path; /* the directory, and metrics.jsonl in it */
     int64_t view;     /* number */
     int nworkers;
-    int file;          /* a descriptor, or -1 */
-    ls_buf waiting;    /* lines for a disk that takes none now */
-    bool failing;      /* the latest write failed, which is logged */
-    ls_events *events; /* NULL: a write failed, and a new file is tried with the next checkpoint */
+    int file;            /* a descriptor, or -1 */
+    ls_buf waiting;      /* lines that the disk does not accept now */
+    bool failing;        /* the latest write failed, and that was logged */
+    ls_events *events;   /* NULL: a write failed; the next checkpoint tries a new file */
     double step_seconds; /* smoothed */
     int64_t skipped;     /* steps, in all */
     ls_logged logged;
@@ -90,7 +90,7 @@ static ls_status write_waiting(ls_metrics *m, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(why));
 }
 
-/* Takes the line over. */
+/* Takes ownership of the line. */
 static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
     ls_error why;
     ls_json_write(line, 0, &m->waiting);
@@ -149,7 +149,7 @@ static void time_text(double seconds, char *text, size_t nbytes) {
         snprintf(text, nbytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s) {
+static void show_line(ls_metrics *m, int64_t steps, double loss, double tokens_per_s) {
     const ls_config *c = m->config;
     bool last = steps == c->train.steps;
     int64_t now = ls_clock_ns();
@@ -164,7 +164,7 @@ static void show(ls_metrics *m, int64_t steps, double loss, double tokens_per_s)
                   (long long)c->train.steps, loss, skipped, tokens_per_s, left);
 }
 
-/* Lines of the steps before this one are missing: they were removed, or cut off. */
+/* Marks a gap if lines of the steps before this one are missing: removed, or cut off. */
 static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
     int64_t from = m->logged.step + 1, to = steps - 1;
     if (from > to) return LS_OK;
@@ -178,7 +178,7 @@ static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
     return write_line(m, line, e);
 }
 
-/* A step that is done again, to the same bits, has its line. */
+/* A step that is repeated has the same bits, and already has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, double seconds, ls_error *e) {
     double tokens = (double)out->batch.count * (double)m->config->model.context;
@@ -218,7 +218,7 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
         (double)m->config->train.batch * (double)m->config->model.context / m->step_seconds;
     LS_TRY(log_step(m, steps, in, out, seconds, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
-    show(m, steps, out->loss, rate);
+    show_line(m, steps, out->loss, rate);
     return LS_OK;
 }
 
@@ -234,7 +234,7 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     int64_t all = m->config->train.steps;
     if (steps <= m->logged.evaluation) return LS_OK;
     m->logged.evaluation = steps;
-    if (steps < all) /* the last one's is in the summary */
+    if (steps < all) /* the summary has that of the last step */
         ls_log_result("step %lld/%lld  val %.4f (%.3f bits/byte)", (long long)steps, (long long)all,
                       v->loss, v->bits_per_byte);
     ls_json *line = ls_json_new_object();

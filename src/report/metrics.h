@@ -1,6 +1,6 @@
 /* metrics.h - what a run reports: metrics.jsonl, TensorBoard events, and the live line.
  *
- * Written by worker 0; history.h reads it back and describes its lines.
+ * Worker 0 writes them. history.h describes the lines of metrics.jsonl and reads them back.
  */
 #ifndef LS_REPORT_METRICS_H
 #define LS_REPORT_METRICS_H
@@ -18,15 +18,15 @@ ls_status ls_metrics_open(const char *run, const ls_config *, ls_logged, ls_metr
                           ls_error *);
 /* The lines to come belong to this view of nworkers workers. */
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
-/* Creates new files if its files were removed, or TensorBoard's could not be written. */
+/* Creates new files if the files were removed, or if TensorBoard's could not be written. */
 ls_status ls_metrics_repair(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 
-/* `steps`: complete with this one. Lines that can't be written wait in memory until they can be, or
- * ls_metrics_close() fails. LS_EIO: too many wait. */
+/* steps: complete, including this one. Lines that can't be written wait in memory until they can
+ * be; if they never can, ls_metrics_close() fails. LS_EIO: too many lines wait. */
 ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
                           double seconds, ls_error *);
-/* The step of a store's latest note, where the worker that was to write its line was lost. */
+/* Writes the step of a store's latest note, if the worker that was to write its line was lost. */
 ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 

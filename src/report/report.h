@@ -14,9 +14,9 @@ typedef struct ls_picture {
 } ls_picture;
 
 /* Redraws RUN/loss.svg, after an evaluation or (`last`) when a run stops. This reads all of
- * metrics.jsonl, so after evaluations it may take at most a hundredth of the time, and one second
- * at once; at a stop, five seconds. A picture that would take longer (some 60,000 or 300,000 steps)
- * is left to the end of the run. A failure to write the file is logged. */
+ * metrics.jsonl, so after evaluations all drawings may take a hundredth of the time, and each one
+ * second; at a stop, five seconds. A picture that would take longer (some 60,000 or 300,000 steps)
+ * is drawn only at the end of the run. A failure to write the file is logged. */
 void ls_report_picture(ls_picture *, const char *run, bool last);
 
 /* Writes RUN/loss.svg from RUN/metrics.jsonl and prints the same curve on standard output.

@@ -1,4 +1,4 @@
-/* timeline.c - see timeline.h: making one, and what readers share. */
+/* timeline.c - see timeline.h: makes, names and writes timelines. */
 #include "report/timeline.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-/* Copies, cut to fit, but not within a UTF-8 character. */
+/* Copies a text, cut to fit, but not within a UTF-8 character. */
 static void copy_text(char *to, size_t nbytes, const char *from) {
     size_t n = strnlen(from, nbytes);
     if (n == nbytes)

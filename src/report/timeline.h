@@ -1,4 +1,4 @@
-/* timeline.h - when the actions of one or more steps ran on all workers, or are predicted to run.
+/* timeline.h - when the actions of one or more steps ran, or are predicted to run, on all workers.
  *
  * A timeline is made from a plan and its spans; it copies what it needs from the plan, so that it
  * can be read back without it. It is written as Chrome trace JSON, which Perfetto (ui.perfetto.dev)
@@ -31,7 +31,7 @@ typedef struct ls_timeline {
     size_t nevents, capacity;
 } ls_timeline;
 
-/* Begins without steps. The timeline does not refer to the plan afterwards. */
+/* Makes a timeline without steps. It does not refer to the plan afterwards. */
 void ls_timeline_open(ls_timeline *, const ls_plan *, const char *label, const char *machine,
                       int64_t first_step);
 /* Adds the next step: spans [n] of all workers. begin_ns: from the beginning of the first step. */
@@ -41,14 +41,14 @@ void ls_timeline_free(ls_timeline *);
 
 /* Must be FILE.json or FILE.svg; otherwise LS_EINVAL. */
 ls_status ls_timeline_check_path(const char *path, ls_error *);
-/* Writes the format that the path's ending names; atomically. */
+/* Writes the format that the path's ending names, atomically. */
 ls_status ls_timeline_write(const ls_timeline *, const char *path, ls_error *);
 
 /* The file's text. */
 void ls_timeline_json(const ls_timeline *, ls_buf *out);
 void ls_timeline_svg(const ls_timeline *, ls_buf *out); /* one step, of median length */
 
-/* Reads a JSON file that the above wrote. */
+/* Reads a JSON file that ls_timeline_write() wrote. */
 ls_status ls_timeline_read(const char *path, ls_timeline *t_p, ls_error *);
 ls_status ls_timeline_parse(const char *text, size_t nbytes, const char *what, ls_timeline *t_p,
                             ls_error *);

@@ -5,7 +5,7 @@
  * decimals, so that nanoseconds come back as they were. Fields that the format lacks are in
  * otherData. One event per line: files are large, and people compare them.
  *
- * Reading trusts nothing: every number is checked against what otherData says there is.
+ * Reading trusts nothing: every number is checked against the limits in otherData.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -130,7 +130,7 @@ static bool whole(const ls_json *object, const char *key, int64_t low, int64_t h
            *value_p <= high;
 }
 
-/* Has it no characters that a terminal could take for a command? */
+/* Is it free of characters that a terminal could take for a command? */
 static bool is_printable(const char *s) {
     for (; *s; s++)
         if ((unsigned char)*s < 0x20 || *s == 0x7f) return false;

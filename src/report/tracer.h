@@ -1,7 +1,7 @@
-/* tracer.h - traces some steps of a run: all workers' spans, brought together on worker 0.
+/* tracer.h - traces some steps of a run: gathers all workers' spans on worker 0.
  *
- * Every traced step begins with a barrier. Workers of one host share a clock, so their times
- * compare to the nanosecond. Clocks of different hosts are unrelated: the moments when the first
+ * Every traced step begins with a barrier. Workers of one host share a clock, so their times are
+ * comparable to the nanosecond. Clocks of different hosts are unrelated: the moments when the first
  * worker of each host leaves the barrier are taken as equal, which is right to about the time of
  * one message.
  *
@@ -32,13 +32,13 @@ typedef struct ls_traced_workers {
 } ls_traced_workers;
 
 typedef struct ls_tracer {
-    const char *path; /* NULL when it is written */
+    const char *path; /* NULL once the file is written */
     ls_traced_workers w;
     int64_t first, end; /* steps, from 0 */
     ls_trace *traces;   /* [w.nexecs] */
 } ls_tracer;
 
-/* Before training: could worker 0 write the file? */
+/* Called before training: can worker 0 write the file? */
 ls_status ls_tracer_check(const ls_trace_request *, ls_group *, ls_error *);
 /* The run will execute steps `first` to `end`. Traces steps after the first; or the only one. */
 void ls_tracer_open(ls_tracer *, const ls_trace_request *, const ls_traced_workers *, int64_t first,
@@ -47,7 +47,7 @@ void ls_tracer_open(ls_tracer *, const ls_trace_request *, const ls_traced_worke
  * file. */
 ls_status ls_tracer_before(ls_tracer *, int64_t step, ls_error *);
 ls_status ls_tracer_after(ls_tracer *, int64_t step, ls_error *);
-/* No more steps follow: writes the steps traced so far, unless the file is written. */
+/* Called when no more steps follow: writes the steps traced so far, unless the file is written. */
 ls_status ls_tracer_finish(ls_tracer *, ls_error *);
 void ls_tracer_close(ls_tracer *); /* before the executors end */
 

@@ -43,7 +43,7 @@ typedef struct ls_best_state {
     ls_best_record notes[2];
 } ls_best_state;
 
-/* Is the best checkpoint retained? */
+/* Does the config retain the best checkpoint? */
 bool ls_best_is_retained(const ls_config *);
 /* Notes the latest evaluation, after `step` steps; the same one may be noted again. */
 void ls_best_note(ls_best *, int64_t step, double loss);

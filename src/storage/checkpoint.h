@@ -33,12 +33,12 @@ typedef struct ls_checkpoint_extra {
     int64_t val_samples;              /* of that evaluation; 0: there was none */
     int64_t best_samples;       /* the checkpoint with the lowest val_loss over this many samples is
                                    retained, too; 0: it is not */
-    ls_checkpoint_known *known; /* read, and set on success, so that not all manifests must be read;
-                                   NULL: they are */
+    ls_checkpoint_known *known; /* read, and set on success: saves reading all manifests; NULL: they
+                                   are read */
 } ls_checkpoint_extra;
 
-/* On failure no partly written file remains, and older checkpoints are untouched. It can be called
- * again, for this step or a later one. Makes missing directories. */
+/* Makes missing directories. On failure no partly written file remains, and older checkpoints are
+ * untouched; a later call, for this step or another one, can succeed. */
 ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_checkpoint_extra *,
                               ls_error *);
 
@@ -47,8 +47,8 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *, const ls_
  * One process begins; then all write the parts of their workers at the same time; when all have
  * written, the first process finishes, which is as atomic as ls_checkpoint_write(). */
 
-/* The hidden directory of an attempt. No other attempt uses it, even one whose processes live on:
- * free() it. */
+/* The hidden directory of an attempt: free() it. No other attempt uses it, even if processes of
+ * this one live on. */
 char *ls_checkpoint_hidden(const char *run, int64_t step, uint32_t attempt);
 /* Makes the directory, and files of the final size. On failure nothing remains. */
 ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *, ls_error *);

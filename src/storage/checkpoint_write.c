@@ -62,7 +62,7 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
     return status;
 }
 
-/* Reads from the disk, as far as the system drops its cache. */
+/* Reads from the disk, if the system drops its cache of the files. */
 static ls_status read_back(const char *folder, ls_error *e) {
     static const char *const names[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
                                         LS_CONFIG_FILE,  LS_CORPUS_RECORD,  LS_MANIFEST_FILE};
@@ -101,7 +101,8 @@ static int64_t find_best(const char *run, int64_t step, const ls_checkpoint_extr
     return best.step;
 }
 
-/* Everything is written: renames the hidden directory. On failure removes it. */
+/* Called when all files are written: reads them back and renames the hidden directory. On failure,
+ * also that of `status`, removes it. */
 static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
                          const ls_checkpoint_extra *x, ls_status status, ls_error *e) {
     char *folder = join(run, "checkpoints");

@@ -1,9 +1,9 @@
 /* corpus.h - a run's text as tokens: tokenizer, training part, validation part.
  *
- * A new run trains the tokenizer on the text and encodes it; both are saved in the run directory
- * (tokenizer.json, tokens.bin), so that resuming needs neither the text nor the time. Their hashes
- * are saved beside them (corpus_record.h): a run resumes with the same tokens, or not at all. The
- * validation part is the end of the text.
+ * A new run trains the tokenizer on the text and encodes the text; tokenizer and tokens are saved
+ * in the run directory (tokenizer.json, tokens.bin), so that resuming needs neither the text nor
+ * the time. Their hashes are saved beside them (corpus_record.h): a run resumes with the same
+ * tokens, or not at all. The validation part is the end of the text.
  */
 #ifndef LS_STORAGE_CORPUS_H
 #define LS_STORAGE_CORPUS_H
@@ -28,13 +28,12 @@ typedef struct ls_corpus {
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
 /* The same with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
-/* Writes those of tokenizer.json, tokens.bin and corpus.json that `run` lacks, each completely or
- * not at all. It replaces a tokenizer.json or corpus.json that differs, and logs that. */
+/* Writes tokenizer.json, tokens.bin and corpus.json if `run` lacks them, each completely or not at
+ * all. Replaces a tokenizer.json or corpus.json that differs, and logs that. */
 ls_status ls_corpus_save(const ls_corpus *, const char *run, ls_error *);
 bool ls_corpus_is_saved(const char *run);
 /* Opens the corpus of a run directory. LS_EINVAL: a file is damaged, or differs from the run's
- * record.
- */
+ * record. */
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);
 

@@ -104,7 +104,7 @@ static ls_status check_config(const ls_folder_run *r, bool logs, ls_error *e) {
     return s;
 }
 
-/* As look(); but a directory that an earlier view has begun and locked still belongs to the run if
+/* As look(), but a directory that an earlier view began and locked still belongs to the run if
  * other programs have put files there since. */
 static ls_status look_to_follow(const ls_folder_run *r, bool follows, found *f_p, ls_error *e) {
     LS_TRY(look(r, f_p, e));
@@ -136,7 +136,8 @@ static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
 static ls_status check_writable(const char *path, ls_error *e) {
     struct stat st;
     bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!is_dir || euidaccess(path, W_OK | X_OK) == 0) return LS_OK; /* others: seen when read */
+    if (!is_dir || euidaccess(path, W_OK | X_OK) == 0)
+        return LS_OK; /* other errors show when it is read */
     return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
 }
 
@@ -174,7 +175,7 @@ static char *missing_part(const char *dir) {
     return NULL;
 }
 
-/* Removes the directories that this process made, as far as they are empty. */
+/* Removes the directories that this process made, if they are empty. */
 static void remove_dirs(ls_folder *f) {
     char *p = ls_strdup(f->run.dir);
     size_t least = f->made_from ? strlen(f->made_from) : SIZE_MAX;
@@ -285,7 +286,7 @@ static ls_status write_config(const ls_folder_run *r, ls_error *e) {
     return s;
 }
 
-/* Writes those of config, tokenizer, tokens and their record that are missing. */
+/* Writes config, tokenizer, tokens and their record if they are missing. */
 static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
     const ls_folder_run *r = &f->run;
     for (int i = 0; i < METRICS; i++)
@@ -294,8 +295,7 @@ static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
     return ls_corpus_save(c, r->dir, e);
 }
 
-/* Syncs new directories, so that they outlive a crash. This user may be unable to open those
- * above. */
+/* Syncs new directories, so that they outlive a crash. Those above may not be open to this user. */
 static ls_status sync_dirs(const ls_folder *f, ls_error *e) {
     char *p = ls_strdup(f->run.dir), *slash = NULL;
     ls_status s = ls_file_sync_dir(p, e);
@@ -378,7 +378,7 @@ static bool is_same_place(const ls_folder *f) {
            st.st_ino == f->notes->inode;
 }
 
-/* The directory, or only its lock, may have been removed: takes the lock again. */
+/* Takes the lock again if the directory, or only the lock in it, was removed. */
 static ls_status lock_again(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     ls_lock fresh = LS_LOCK_NONE;
@@ -395,7 +395,7 @@ static ls_status lock_again(ls_folder *f, ls_error *e) {
     return LS_OK;
 }
 
-/* With no state in memory: starts from the newest checkpoint, or from step 0. */
+/* If there is no state in memory: starts from the newest checkpoint, or from step 0. */
 static ls_status find_start(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     char *path = NULL;

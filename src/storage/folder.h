@@ -1,9 +1,9 @@
 /* folder.h - a run directory: found or made, locked, filled, and removed again if the start fails.
  *
- * Only the holder of its lock (lock.h) changes it; other processes read from it, so hosts need a
- * shared file system. Nothing is written before it is clear that the directory belongs to this run:
- * it is missing, or empty, or this run's own. Only a start that fails removes anything: the files
- * that it made itself.
+ * Only the holder of the lock (lock.h) changes the directory; other processes read from it, so
+ * hosts need a shared file system. Nothing is written before it is clear that the directory belongs
+ * to this run: it is missing, or empty, or this run's own. Only a start that fails removes files:
+ * those that it made itself.
  *
  *     opened by                         open      take up  follow  begin_training, stay  close
  *     the process that starts workers   first                                            last
@@ -11,7 +11,7 @@
  *     worker 0 of several hosts, or     itself    view 1   later   each view            at its end
  *       of a launcher's workers
  *
- * The last to close it ends the lock.
+ * The last process that closes it releases the lock.
  */
 #ifndef LS_STORAGE_FOLDER_H
 #define LS_STORAGE_FOLDER_H
@@ -50,7 +50,7 @@ ls_folder_phase ls_folder_phase_of(const ls_folder_state *);
 void ls_folder_set_begun(ls_folder_state *);
 void ls_folder_set_made(ls_folder_state *);
 
-/* What a directory needs to know about its run, which outlives it. */
+/* What a directory needs to know about its run. The run outlives it. */
 typedef struct ls_folder_run {
     const char *dir;
     const ls_config *config;
@@ -58,7 +58,7 @@ typedef struct ls_folder_run {
     const ls_model *model;
     ls_store *store;        /* } NULL unless the run survives lost workers */
     ls_folder_state *state; /* } */
-    bool resumes;           /* the directory may be there already */
+    bool resumes;           /* the directory may exist already */
 } ls_folder_run;
 
 /* Shared with the processes of this host that are forked later; one process at a time writes it. */
@@ -79,19 +79,19 @@ typedef struct ls_folder {
     ls_folder_notes *notes;
 } ls_folder;
 
-/* For a process that does not open it: can the directory be written, and is there space? Changes
- * nothing. */
+/* For a process that does not open the directory: checks that it can be written and has space.
+ * Changes nothing. */
 ls_status ls_folder_check(const ls_folder_run *, ls_error *);
-/* Locks the directory. A new run needs one that is missing or empty; --resume also accepts that of
- * a run whose config is compatible. follows: an earlier view has begun it, maybe on another host,
- * whose worker 0 may still hold the lock. */
+/* Locks the directory. It must be missing or empty, or, with --resume, that of a run whose config
+ * is compatible. follows: an earlier view began the directory, maybe on another host, whose worker
+ * 0 may still hold the lock. */
 ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
 /* Writes the config, tokenizer and tokens that are missing, or finds the newest good checkpoint and
  * sets notes->step. Can be repeated after an interruption. */
 ls_status ls_folder_take_up(ls_folder *, ls_error *);
 /* The same for a run whose workers were lost: uses the state in memory, if there is any. */
 ls_status ls_folder_follow(ls_folder *, ls_error *);
-/* Takes only the lock, when a run ends on this host; another host may hold it for a few seconds. */
+/* Takes only the lock, for the end of a run on this host. Waits a few seconds for another host. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: restores the files that were deleted from the directory, except metrics and
  * checkpoints. */

@@ -18,14 +18,14 @@
 
 /* After a failed start has removed the file, another start makes a new one. */
 enum { LOOK_US = 20000, MOST_FILES = 1000 };
-/* A process that only looks (ls_lock_look()) holds the lock for an instant. */
+/* A process that only checks (ls_lock_look()) holds the lock for an instant. */
 static const double GLANCE_S = 0.2, DYING_S = 5, LONG_S = 2;
 
 static const char PROCESS[] = "process "; /* how the file's text begins */
 
 /* The process that the file's text names. */
 typedef struct holder {
-    int pid; /* 0: nobody yet */
+    int pid; /* 0: none yet */
     char host[128], since[32];
 } holder;
 
@@ -84,7 +84,7 @@ static ls_status fail_to(const char *path, const char *what, int why, ls_error *
     return ls_fail(e, LS_EIO, "%s: can't be %s: %s", path, what, strerror(why));
 }
 
-/* Refuses a file of this name that another program made. */
+/* Refuses a file with this name that another program made. */
 static ls_status check_is_lock(int fd, const char *path, ls_error *e) {
     struct stat st;
     char text[sizeof PROCESS] = "";
@@ -124,7 +124,7 @@ bool ls_lock_is_held(const ls_lock *l, const char *dir) {
     return held;
 }
 
-/* EWOULDBLOCK: another one has it. */
+/* EWOULDBLOCK: another process holds the lock. */
 static int try_lock(int fd, int how) {
     while (flock(fd, how | LOCK_NB) != 0)
         if (errno != EINTR) return errno;

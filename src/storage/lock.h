@@ -7,7 +7,7 @@
  *
  * The file stays when a program ends. Only a start that fails removes the file that it made, and it
  * does so while it holds the lock. So a process that has locked a file then checks that
- * RUN/lock is still that file, and tries again if it isn't.
+ * RUN/lock is still this file, and tries again if it is not.
  */
 #ifndef LS_STORAGE_LOCK_H
 #define LS_STORAGE_LOCK_H
@@ -23,9 +23,9 @@ typedef struct ls_lock {
 
 #define LS_LOCK_NONE ((ls_lock){.fd = -1})
 
-/* Waits up to wait_s for another holder; at least a few seconds for one that was killed on this
- * host and whose workers are about to end. LS_EINVAL: it is held; the message names the holder.
- * LS_EIO: the file can't be made, opened or locked. */
+/* Waits up to wait_s for another holder, or at least a few seconds if that was killed on this host
+ * and its workers are about to end. LS_EINVAL: another process holds the lock; the message names
+ * it. LS_EIO: the file can't be made, opened or locked. */
 ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *);
 /* Fails as ls_lock_take() does if a live process holds the lock; changes nothing. */
 ls_status ls_lock_look(const char *dir, ls_error *);

@@ -37,9 +37,10 @@ typedef struct ls_manifest {
 /* On failure there is nothing to free. */
 ls_status ls_manifest_read(const char *folder, ls_manifest *m_p, ls_error *);
 void ls_manifest_free(ls_manifest *);
-/* Does it list all files that a reader needs, and do they have the listed sizes and hashes? */
+/* Checks that the manifest lists all files that a reader needs, and that they have the listed sizes
+ * and hashes. */
 ls_status ls_manifest_check_files(const ls_manifest *, const char *folder, ls_error *);
-/* Checks that the hash `key` in it is this one. */
+/* Checks that the manifest's hash `key` is this one. */
 ls_status ls_manifest_check_hash(const ls_manifest *, const char *folder, const char *key, ls_hash,
                                  ls_error *);
 /* The validation loss over nsamples samples; false: it has none. */

@@ -10,8 +10,7 @@
 #include "base/log.h"
 #include "storage/checkpoint.h"
 
-/* Takes train.from from the run's config. Returns false for a new run, without a readable
- * config. */
+/* Takes train.from from the run's config. False: it is a new run, without a readable config. */
 static bool take_up(ls_config *c, const char *run) {
     char *path = ls_format("%s/config.yaml", run);
     ls_config was;

@@ -1,5 +1,5 @@
-/* origin.h - what a new run begins with if not random weights: the weights and the tokenizer of
- * another run (train.from), e.g. to fine-tune it with another learning rate.
+/* origin.h - a new run can begin with the weights and the tokenizer of another run (train.from)
+ * instead of random weights, e.g. to fine-tune it with another learning rate.
  *
  * The optimizer's state, the step and the samples' order are the new run's own.
  */

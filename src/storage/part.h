@@ -21,13 +21,13 @@ typedef struct ls_part_file {
     int each;                 /* tensors of one parameter */
 } ls_part_file;
 
-/* Writes what workers first to end - 1 own by the plan, from the tensors' data, to the files
+/* Writes the data that workers first to end - 1 own by the plan, from the tensors, to the files
  * [LS_PART_FILES] in `folder`. On failure a file may have been removed. */
 ls_status ls_part_write(const char *folder, const ls_part_file *, const ls_plan *, int first,
                         int end, ls_error *);
 
-/* Do the files hold the parts of workers 0 to end - 1 as they were written? If so, the part-W are
- * removed. The tensors' data in memory is not used. */
+/* Checks that the files hold the parts of workers 0 to end - 1 as they were written; if so, removes
+ * the files part-W. The tensors' data in memory is not used. */
 ls_status ls_part_check(const char *folder, const ls_part_file *, const ls_plan *, int end,
                         ls_error *);
 

@@ -19,7 +19,7 @@ typedef struct restoring {
     ls_corpus_record record;
 } restoring;
 
-/* Copies a text that the run lacks from the checkpoint, if that has it. */
+/* Copies a text file that the run lacks from the checkpoint, if that has it. */
 static ls_status copy_text(const restoring *x, const char *name, bool *done_p, ls_error *e) {
     char *from = ls_format("%s/%s", x->checkpoint, name), *to = ls_format("%s/%s", x->run, name);
     ls_buf text = {0};

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-/* The most seen so far: bytes of a header for each tensor, of a tokenizer for each token. */
+/* The largest sizes seen: bytes of a header per tensor, of a tokenizer per token. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
 /* Weights and two moments in f32, and the text files. */

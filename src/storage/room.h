@@ -1,4 +1,4 @@
-/* room.h - is there space on disk for what a run is about to write? */
+/* room.h - checks that the disk has space for the files that a run is about to write. */
 #ifndef LS_STORAGE_ROOM_H
 #define LS_STORAGE_ROOM_H
 

@@ -376,7 +376,7 @@ bool ls_snapshot_ask(ls_snapshot_state *s, int64_t steps) {
     return true;
 }
 
-/* Nothing is copied while the process that starts the writer is stopped. Other hosts then go on
+/* Nothing is copied while the process that starts the writer is stopped. Other hosts then continue
  * without this one and need the run directory, whose lock this worker may hold: so it exits. */
 static void wait_a_little(int64_t *looked_ns, unsigned us) {
     int64_t now = ls_clock_ns();

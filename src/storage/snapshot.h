@@ -1,6 +1,6 @@
 /* snapshot.h - checkpoints written beside training.
  *
- * The state does not change between two updates. A worker asks for a snapshot of it and goes on
+ * The state does not change between two updates. A worker asks for a snapshot of it and continues
  * with the next step. Meanwhile a separate process, the writer, copies the state and then writes
  * the copy; the process that starts workers also starts the writer. An update waits until the copy
  * is complete.
@@ -16,15 +16,15 @@
  *                 '-----------'-------> FAILED -------------------------'
  *
  *     from                    to       made by
- *     IDLE, WRITTEN, FAILED   WANTED   ls_snapshot_ask(), by worker 0; ls_snapshot_ask_share(), by the
- *                                      first worker of each host
+ *     IDLE, WRITTEN, FAILED   WANTED   ls_snapshot_ask(), by worker 0;
+ *                                      ls_snapshot_ask_share(), by the first worker of each host
  *     WANTED                  COPIED   write_beside(), in the writer
  *     COPIED                  WRITTEN  on_end(), when the writer has ended well
- *     WANTED, COPIED          FAILED   on_end(), when the writer has failed, or was killed: after it
- *                                      had copied, after the snapshot was given up, or for the
+ *     WANTED, COPIED          FAILED   on_end(), when the writer has failed, or was killed: after
+ *                                      it had copied, after the snapshot was given up, or for the
  *                                      MOST_TRIES-th time;
  *                                      start(), when there is no memory or no process for a writer;
- *                                      ls_snapshot_end_view(), when the writer was not started yet
+ *                                      ls_snapshot_end_view(), when no writer was started yet
  *
  * If a writer is killed before it has copied, another one is started and the phase stays WANTED.
  * The functions without a prefix are in snapshot.c. The process that starts workers makes the last
@@ -44,18 +44,18 @@
  * ls_snapshot_hear()):
  *
  *     worker 0's host      has made the files, with the number `attempt` in their name
- *     worker 0             sends the number to the other hosts' first workers, which pass it to their
- *                          writers
+ *     worker 0             sends the number to the other hosts' first workers, which pass it to
+ *                          their writers
  *     the other writers    write their parts: WRITTEN
  *     their first workers  report that none is pending any more, or that one has FAILED
  *     worker 0's host      reads everything back and renames the checkpoint: WRITTEN
  *
  * For that, each host's writer waits for `peers`, which changes once per snapshot:
  *
- *     SILENT ---> OPENED   the files exist; on hosts without worker 0         } ls_snapshot_hear()
- *       |-------> WRITTEN  all other parts are written; on worker 0's host    }
- *       |-------> FAILED   a host could not write                             }
- *       '-------> GONE     the view has ended                                 ls_snapshot_end_view()
+ *     SILENT ---> OPENED   the files exist; on hosts without worker 0       } ls_snapshot_hear()
+ *       |-------> WRITTEN  all other parts are written; on worker 0's host  }
+ *       |-------> FAILED   a host could not write                           }
+ *       '-------> GONE     the view has ended                               ls_snapshot_end_view()
  *
  * So a lost host needs no time limit: its loss ends the view, and then the checkpoint is given up,
  * unless all parts were written.
@@ -101,7 +101,7 @@ typedef struct ls_snapshot_state {
     atomic_llong held_ns;   /* the longest time that a snapshot delayed a worker */
 } ls_snapshot_state;
 
-/* The run in this view, as a snapshot needs it. All of it outlives the calls. */
+/* What a snapshot needs to know about the run in this view. All of it outlives the calls. */
 typedef struct ls_snapshot_run {
     const char *dir;
     const ls_config *config;
@@ -111,7 +111,7 @@ typedef struct ls_snapshot_run {
     ls_store *store;
     ls_snapshot_state *state;
     const ls_best_state *best;
-    ls_best_state *on_disk; /* the best checkpoint on disk, as the last writer knew it */
+    ls_best_state *on_disk; /* the best checkpoint on disk, by the last writer */
     int first, n;           /* workers of this host; n 0: none has started */
 } ls_snapshot_run;
 
