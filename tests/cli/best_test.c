@@ -88,7 +88,7 @@ static void test_best_retained(void **state) {
     only_these("kept", 110, 110, 110);
 }
 
-/* What all others must do. */
+/* How the first run that stops early ended; all others must end the same. */
 static int last_step, best_step;
 static char ended[256];
 
@@ -195,15 +195,15 @@ static void test_worker_killed(void **state) {
     pid_t pids[8];
     char *output = NULL;
     (void)state;
-    program p = begin("wounded", "-n 3 --set parallel.zero=3");
+    program p = begin("worker-killed", "-n 3 --set parallel.zero=3");
     int n = children_of(p.pid, pids, 8);
     assert_true(n >= 3);
     assert_int_equal(kill(pids[0], SIGKILL), 0);
-    let_go("wounded");
+    let_go("worker-killed");
     assert_int_equal(program_end(&p, &output), 0);
     assert_non_null(strstr(output, "stopped early after step "));
     free(output);
-    ended_the_same("wounded");
+    ended_the_same("worker-killed");
 }
 
 static void test_all_killed(void **state) {

@@ -26,7 +26,7 @@ static const char PYTHON[] =
     "%s\n"
     "json.dump(m, open(\"manifest.json\", \"w\"))'";
 
-static const char *const harms[][2] = {
+static const char *const faults[][2] = {
     {"nans(); m[\"files\"] = []", "manifest.json: is not complete: it does not list model.safe"},
     {"nans(); drop(\"model.safetensors\")", "it does not list model.safetensors"},
     {"nans()", "model.safetensors: is damaged: its hash is not the manifest"},
@@ -41,7 +41,7 @@ static const char *const harms[][2] = {
     {"m[\"files\"] = {}", "manifest.json: is not the manifest of"},
     {"m[\"files\"][0][\"name\"] = \"../../config.yaml\"", "it does not list model.safetensors"},
 };
-enum { NHARMS = sizeof harms / sizeof *harms };
+enum { NFAULTS = sizeof faults / sizeof *faults };
 
 static const char *const readers[] = {"eval @/%s", "generate @/%s --tokens 3", "ckpt hash @/%s",
                                       "ckpt show @/%s", "ckpt verify @/%s"};
@@ -61,7 +61,7 @@ static int make_base(void **state) {
     return 0;
 }
 
-static void harm(const char *run, const char *how) {
+static void copy_damaged(const char *run, const char *how) {
     char line[4096];
     snprintf(line, sizeof line, "rm -rf %s && cp -r base %s", run, run);
     shell(line);
@@ -74,13 +74,13 @@ static void test_readers(void **state) {
     char line[512], older[256], *output = NULL;
     snprintf(older, sizeof older, "; an older checkpoint is good: %s/bad/checkpoints/step-20\n",
              folder);
-    for (int i = 0; i < NHARMS; i++) {
-        harm("bad", harms[i][0]);
+    for (int i = 0; i < NFAULTS; i++) {
+        copy_damaged("bad", faults[i][0]);
         for (int k = 0; k < NREADERS; k++) {
             snprintf(line, sizeof line, readers[k], "bad");
             int code = run_program(line, &output);
-            if (code != 1 || !strstr(output, harms[i][1]) || !strstr(output, older))
-                fail_msg("%s: %s\nexit code %d:\n%s", harms[i][0], line, code, output);
+            if (code != 1 || !strstr(output, faults[i][1]) || !strstr(output, older))
+                fail_msg("%s: %s\nexit code %d:\n%s", faults[i][0], line, code, output);
             free(output);
         }
     }
@@ -94,12 +94,12 @@ static void test_readers(void **state) {
 static void test_none_older(void **state) {
     (void)state;
     char *output = NULL;
-    harm("alone", "nans()");
+    copy_damaged("alone", "nans()");
     shell("rm -r alone/checkpoints/step-20");
     assert_int_equal(run_program("generate @/alone", &output), 1);
     assert_null(strstr(output, "older"));
     free(output);
-    harm("both", "nans()");
+    copy_damaged("both", "nans()");
     shell(": > both/checkpoints/step-20/config.yaml");
     assert_int_equal(run_program("generate @/both", &output), 1);
     assert_null(strstr(output, "older"));
@@ -110,10 +110,10 @@ static void test_resume(void **state) {
     (void)state;
     char line[512], want[256], got[256];
     hash_of("base", want);
-    for (int i = 0; i < NHARMS; i += 4) {
-        harm("bad", harms[i][0]);
+    for (int i = 0; i < NFAULTS; i += 4) {
+        copy_damaged("bad", faults[i][0]);
         snprintf(line, sizeof line, START, "bad", " --resume");
-        expect(line, 0, harms[i][1]);
+        expect(line, 0, faults[i][1]);
         hash_of("bad", got);
         assert_string_equal(got, want);
     }

@@ -49,7 +49,7 @@ static void test_run(void **state) {
     free(b);
 }
 
-/* More threads than the machine has cores: logged once, and threads do not spin while they wait. */
+/* More threads than the machine has cores: a warning, and threads do not spin while they wait. */
 static void test_crowd(void **state) {
     (void)state;
     char *output = NULL;

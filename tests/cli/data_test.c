@@ -10,7 +10,7 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set train.eval_every=0 --set survival.balance=off%s";
 static const char THREADS[] = " --set parallel.transport=thread";
 
-static char peace[256]; /* output of `ckpt hash` for the undisturbed run */
+static char undisturbed[256]; /* output of `ckpt hash` for the undisturbed run */
 
 static void train(const char *run, const char *more, int code, const char *says) {
     char line[512];
@@ -21,19 +21,19 @@ static void train(const char *run, const char *more, int code, const char *says)
 /* Makes the undisturbed run, and one on another text, whose tokens are valid, too. */
 static int make_runs(void **state) {
     if (folder_make(state) != 0) return -1;
-    train("peace", "", 0, NULL);
-    hash_of("peace", peace);
-    shell_of_run("peace", "tr a-y b-z < $OLDPWD/LICENSE > other.txt");
+    train("undisturbed", "", 0, NULL);
+    hash_of("undisturbed", undisturbed);
+    shell_of_run("undisturbed", "tr a-y b-z < $OLDPWD/LICENSE > other.txt");
     char more[128];
     snprintf(more, sizeof more, " --set data.path=%s/other.txt", folder);
     train("another", more, 0, NULL);
     return 0;
 }
 
-static void has_bits_of_peace(const char *run) {
+static void has_undisturbed_bits(const char *run) {
     char hash[256], line[128];
     hash_of(run, hash);
-    assert_string_equal(hash, peace);
+    assert_string_equal(hash, undisturbed);
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
     expect(line, 0, ": clean: 60 steps");
 }
@@ -53,16 +53,16 @@ static void wait_for_step_21(const char *run) {
     ls_buf_free(&text);
 }
 
-/* Runs `harm` after step 21 of a run that is slow from there on: it ends with an error that
+/* Runs `damage` after step 21 of a run that is slow from there on: it ends with an error that
  * contains `says`. */
-static void harmed(const char *run, const char *more, const char *harm, const char *says) {
+static void fails_after(const char *run, const char *more, const char *damage, const char *says) {
     char line[512], *output = NULL;
     pace(run, 20);
     snprintf(line, sizeof line, START, run, more);
     program p = program_start(line, 0);
     wait_for_step_21(run);
     shell_of_run(run, "cp -p $r/tokens.bin saved.bin");
-    shell_of_run(run, harm);
+    shell_of_run(run, damage);
     let_go(run);
     int code = program_end(&p, &output);
     if (code != 1 || !strstr(output, says) || !strstr(output, "tokens.bin: ") ||
@@ -72,12 +72,12 @@ static void harmed(const char *run, const char *more, const char *harm, const ch
 }
 
 /* All saved state comes from the right tokens, with which the run continues. */
-static void goes_on(const char *run, const char *more) {
+static void resumes(const char *run, const char *more) {
     char args[128];
     shell_of_run(run, "cp saved.bin $r/tokens.bin");
     snprintf(args, sizeof args, "%s --resume", more);
     train(run, args, 0, "continuing from");
-    has_bits_of_peace(run);
+    has_undisturbed_bits(run);
 }
 
 static const char ALL_ONES[] = "head -c 20000 /dev/zero | tr '\\0' '\\377' | "
@@ -86,46 +86,48 @@ static const char ALL_ONES[] = "head -c 20000 /dev/zero | tr '\\0' '\\377' | "
 static void test_bad_ids(void **state) {
     (void)state;
     static const char says[] = "has id 4294967295, the vocabulary 300";
-    harmed("ids", "", ALL_ONES, says);
+    fails_after("ids", "", ALL_ONES, says);
     train("ids", " --resume", 1, "tokens.bin: is damaged");
     train("ids", " --resume", 1, "; remove it: --resume makes it again from the text");
-    goes_on("ids", "");
-    harmed("ids-threads", THREADS, ALL_ONES, says);
-    goes_on("ids-threads", THREADS);
-    harmed("ids-zero", " --set parallel.zero=3 --set parallel.overlap=on", ALL_ONES, says);
-    goes_on("ids-zero", "");
+    resumes("ids", "");
+    fails_after("ids-threads", THREADS, ALL_ONES, says);
+    resumes("ids-threads", THREADS);
+    fails_after("ids-zero", " --set parallel.zero=3 --set parallel.overlap=on", ALL_ONES, says);
+    resumes("ids-zero", "");
 }
 
 /* Valid ids in a valid file; detected at a step or at a checkpoint. */
 static void test_other_ids(void **state) {
     (void)state;
-    harmed("other", "", "cat another/tokens.bin > $r/tokens.bin", "tokens.bin: ");
+    fails_after("other", "", "cat another/tokens.bin > $r/tokens.bin", "tokens.bin: ");
     train("other", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
     expect("eval @/other", 1, "tokens.bin: is not the one that this run was trained with");
-    goes_on("other", "");
+    resumes("other", "");
 }
 
 static void test_exchanged(void **state) {
     (void)state;
-    harmed("exchanged", "", "cp another/tokens.bin x && mv x $r/tokens.bin", "has other tokens");
-    goes_on("exchanged", "");
+    fails_after("exchanged", "", "cp another/tokens.bin x && mv x $r/tokens.bin",
+                "has other tokens");
+    resumes("exchanged", "");
 }
 
 static void test_cut_short(void **state) {
     (void)state;
-    harmed("short", "", "truncate -s 9000 $r/tokens.bin", "cut short");
-    goes_on("short", "");
+    fails_after("short", "", "truncate -s 9000 $r/tokens.bin", "cut short");
+    resumes("short", "");
 }
 
 /* Only evaluations read the end of the text. */
 static void test_validation_part(void **state) {
     (void)state;
-    harmed("val", " --set checkpoint.every=20",
-           "n=$(stat -c %s $r/tokens.bin) && "
-           "printf XXXX | dd of=$r/tokens.bin bs=1 seek=$((n - 80)) conv=notrunc status=none && "
-           "touch -r saved.bin $r/tokens.bin",
-           "has changed since it was opened");
-    goes_on("val", "");
+    fails_after(
+        "val", " --set checkpoint.every=20",
+        "n=$(stat -c %s $r/tokens.bin) && "
+        "printf XXXX | dd of=$r/tokens.bin bs=1 seek=$((n - 80)) conv=notrunc status=none && "
+        "touch -r saved.bin $r/tokens.bin",
+        "has changed since it was opened");
+    resumes("val", "");
 }
 
 /* A worker that replaces another reads the file again. */
@@ -145,14 +147,14 @@ static void test_killed_and_exchanged(void **state) {
     assert_int_equal(program_end(&p, &output), 1);
     assert_non_null(strstr(output, "tokens.bin: "));
     free(output);
-    goes_on("killed", "");
+    resumes("killed", "");
 }
 
 /* ---- between the parts of a run ---- */
 
-static void copy_half(const char *run, const char *harm) {
-    shell_of_run(run, "cp -r peace $r && rm -r $r/checkpoints/step-60");
-    shell_of_run(run, harm);
+static void copy_half(const char *run, const char *damage) {
+    shell_of_run(run, "cp -r undisturbed $r && rm -r $r/checkpoints/step-60");
+    shell_of_run(run, damage);
 }
 
 static void test_other_tokenizer(void **state) {
@@ -163,7 +165,7 @@ static void test_other_tokenizer(void **state) {
     train("record", " --resume", 1, "corpus.json: is not the record of a corpus");
 }
 
-/* Without records, as runs had them before there were any. */
+/* Removes the records, which runs of older versions do not have. */
 static const char OLD[] =
     "rm $r/corpus.json $r/checkpoints/*/corpus.json && "
     "for m in $r/checkpoints/step-*/manifest.json; do "
@@ -176,7 +178,7 @@ static void test_old_run(void **state) {
     (void)state;
     copy_half("old", OLD);
     train("old", " --resume", 0, "continuing from");
-    has_bits_of_peace("old");
+    has_undisturbed_bits("old");
     assert_true(file_exists("old/corpus.json"));
     shell_of_run("old", "rm -r $r/checkpoints/step-60 && cp another/tokens.bin $r");
     train("old", " --resume", 1, "tokens.bin: is not the one that this run was trained with");
@@ -184,12 +186,12 @@ static void test_old_run(void **state) {
 
 /* ---- deleted files ---- */
 
-static void restored(const char *run, const char *harm, const char *more, const char *says) {
+static void restored(const char *run, const char *damage, const char *more, const char *says) {
     char args[300];
-    copy_half(run, harm);
+    copy_half(run, damage);
     snprintf(args, sizeof args, "%s --resume", more);
     train(run, args, 0, says);
-    has_bits_of_peace(run);
+    has_undisturbed_bits(run);
 }
 
 static void test_deleted(void **state) {
@@ -207,7 +209,7 @@ static void test_deleted(void **state) {
     copy_half("old-deleted", OLD);
     shell_of_run("old-deleted", "rm $r/tokens.bin");
     train("old-deleted", " --resume", 0, "tokens.bin: was missing; made again from LICENSE");
-    has_bits_of_peace("old-deleted");
+    has_undisturbed_bits("old-deleted");
 }
 
 /* The tokens are not made again from another text; the messages name the right source. */
@@ -224,12 +226,12 @@ static void test_deleted_and_text_changed(void **state) {
     expect("eval @/changed", 1, "tokens.bin: is missing; resuming the run (--resume) restores");
     expect("generate @/changed --tokens 3", 0, NULL);
     train("changed", " --resume", 0, "made again from LICENSE");
-    has_bits_of_peace("changed");
+    has_undisturbed_bits("changed");
     copy_half("old-changed", OLD);
     shell_of_run("old-changed", "rm $r/tokens.bin");
     train("old-changed", more, 1, "is not the text that it was made from");
     train("old-changed", " --resume", 0, "made again from LICENSE");
-    has_bits_of_peace("old-changed");
+    has_undisturbed_bits("old-changed");
 }
 
 /* Worker 0 is lost, too: its replacement makes the tokens again. */
@@ -248,7 +250,7 @@ static void test_deleted_and_killed(void **state) {
     int code = program_end(&p, &output);
     if (code != 0) fail_msg("exit code %d:\n%s", code, output);
     free(output);
-    has_bits_of_peace("gone");
+    has_undisturbed_bits("gone");
     assert_true(file_exists("gone/tokens.bin") && file_exists("gone/tokenizer.json"));
 }
 

@@ -13,7 +13,7 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
                             "--set train.eval_every=0 --set survival.balance=off%s";
 static const char THREADS[] = " --set parallel.transport=thread";
 
-static char peace[256]; /* output of `ckpt hash` for the undisturbed run */
+static char undisturbed[256]; /* output of `ckpt hash` for the undisturbed run */
 
 static program start(const char *run, int steps, const char *more, const char *faults) {
     char line[512], held[128];
@@ -27,7 +27,7 @@ static program start(const char *run, int steps, const char *more, const char *f
 }
 
 /* Continues from a copy of the run of 10 steps; returns the program's exit code. */
-static int go_on(const char *run, const char *more, const char *faults, char **output_p) {
+static int resume_copy(const char *run, const char *more, const char *faults, char **output_p) {
     char args[128];
     shell_of_run(run, "cp -r base $r");
     snprintf(args, sizeof args, "%s --resume", more);
@@ -50,7 +50,7 @@ static void ends_well(const char *run, const char *step) {
     expect(line, 0, from);
     verify(run, "60");
     hash_of(run, got);
-    assert_string_equal(got, peace);
+    assert_string_equal(got, undisturbed);
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
     expect(line, 0, ": clean: 60 steps");
 }
@@ -61,9 +61,9 @@ static int make_base(void **state) {
     program p = start("base", 10, "", NULL);
     int code = program_end(&p, &output);
     free(output);
-    if (code != 0 || go_on("peace", "", NULL, &output) != 0) return -1;
+    if (code != 0 || resume_copy("undisturbed", "", NULL, &output) != 0) return -1;
     free(output);
-    hash_of("peace", peace);
+    hash_of("undisturbed", undisturbed);
     return 0;
 }
 
@@ -86,10 +86,10 @@ static void beside(const char *kind, const char *more) {
     for (int i = 0; i < NFAULTS; i++) {
         snprintf(run, sizeof run, "beside-%s-%d", kind, i);
         snprintf(rule, sizeof rule, faults[i][0], 30);
-        int code = go_on(run, more, rule, &output);
+        int code = resume_copy(run, more, rule, &output);
         if (code != 0) fail_msg("%s: exit code %d:\n%s", rule, code, output);
-        must_say(output, "lockstep: the checkpoint of step 30 failed: ");
-        must_say(output, faults[i][1]);
+        assert_output_has(output, "lockstep: the checkpoint of step 30 failed: ");
+        assert_output_has(output, faults[i][1]);
         assert_int_equal(count_of(output, "failed"), 1);
         free(output);
         snprintf(rule, sizeof rule, "%s/checkpoints/step-30", run);
@@ -99,7 +99,7 @@ static void beside(const char *kind, const char *more) {
         verify(run, "10");
         verify(run, "60");
         hash_of(run, got);
-        assert_string_equal(got, peace);
+        assert_string_equal(got, undisturbed);
     }
 }
 
@@ -115,14 +115,14 @@ static void at_last(const char *kind, const char *more) {
     for (int i = 0; i < NFAULTS; i++) {
         snprintf(run, sizeof run, "last-%s-%d", kind, i);
         snprintf(rule, sizeof rule, faults[i][0], 60);
-        int code = go_on(run, more, rule, &output);
+        int code = resume_copy(run, more, rule, &output);
         if (code != 1) fail_msg("%s: exit code %d:\n%s", rule, code, output);
-        must_say(output, faults[i][1]);
+        assert_output_has(output, faults[i][1]);
         snprintf(there, sizeof there,
                  "lockstep: the checkpoint of step 60 could not be written; the newest good one is "
                  "%s/%s/checkpoints/step-30\n",
                  folder, run);
-        must_say(output, there);
+        assert_output_has(output, there);
         free(output);
         verify(run, "10");
         verify(run, "");
@@ -140,9 +140,9 @@ static void test_last(void **state) {
 static void test_read_only(void **state) {
     (void)state;
     char *output = NULL;
-    assert_int_equal(go_on("read-only", "", "any checkpoints EROFS 0", &output), 1);
-    must_say(output, "the checkpoint of step 30 failed: ");
-    must_say(output, "read-only/checkpoints/step-10\n");
+    assert_int_equal(resume_copy("read-only", "", "any checkpoints EROFS 0", &output), 1);
+    assert_output_has(output, "the checkpoint of step 30 failed: ");
+    assert_output_has(output, "read-only/checkpoints/step-10\n");
     free(output);
     ends_well("read-only", "10");
 }
@@ -151,9 +151,9 @@ static void test_read_only(void **state) {
 static void test_unsynced(void **state) {
     (void)state;
     char *output = NULL;
-    assert_int_equal(go_on("unsynced", "", "fsync /checkpoints$ EIO 0", &output), 1);
-    must_say(output, "the checkpoint of step 30 failed: ");
-    must_say(output, "checkpoints: can't be synced: Input/output error");
+    assert_int_equal(resume_copy("unsynced", "", "fsync /checkpoints$ EIO 0", &output), 1);
+    assert_output_has(output, "the checkpoint of step 30 failed: ");
+    assert_output_has(output, "checkpoints: can't be synced: Input/output error");
     free(output);
     verify("unsynced", "10");
     verify("unsynced", "30");
@@ -167,16 +167,16 @@ static void test_metrics(void **state) {
         "metrics.jsonl: can't be written: No space left on device; lines are buffered until it can "
         "be written";
     char got[256], *output = NULL;
-    assert_int_equal(go_on("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
+    assert_int_equal(resume_copy("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
     assert_int_equal(count_of(output, logged), 1);
     assert_int_equal(count_of(output, "metrics.jsonl: is written again"), 1);
     free(output);
     expect("ckpt ledger @/waits", 0, ": clean: 60 steps");
     hash_of("waits", got);
-    assert_string_equal(got, peace);
-    assert_int_equal(go_on("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
+    assert_string_equal(got, undisturbed);
+    assert_int_equal(resume_copy("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
     assert_int_equal(count_of(output, logged), 1);
-    must_say(output, "metrics.jsonl: can't be written: No space left on device\n");
+    assert_output_has(output, "metrics.jsonl: can't be written: No space left on device\n");
     free(output);
     verify("waits-long", "60");
 }
@@ -185,10 +185,10 @@ static void test_metrics(void **state) {
 static void test_full(void **state) {
     (void)state;
     char *output = NULL;
-    int code = go_on("full", "", "write full ENOSPC 7; write .step- ENOSPC 0", &output);
+    int code = resume_copy("full", "", "write full ENOSPC 7; write .step- ENOSPC 0", &output);
     assert_int_equal(code, 1);
-    must_say(output, "the checkpoint of step 30 failed: ");
-    must_say(output, "full/checkpoints/step-10\n");
+    assert_output_has(output, "the checkpoint of step 30 failed: ");
+    assert_output_has(output, "full/checkpoints/step-10\n");
     free(output);
     ends_well("full", "10");
 }
@@ -202,7 +202,7 @@ static void test_crash(void **state) {
     for (;; points++) {
         snprintf(run, sizeof run, "crash-%d", points);
         snprintf(rule, sizeof rule, "any step-60 KILL %d", points);
-        int code = go_on(run, "", rule, &output);
+        int code = resume_copy(run, "", rule, &output);
         free(output);
         if (code == 0) break; /* the run makes fewer calls than that */
         assert_int_equal(code, 128 + SIGKILL);
@@ -225,7 +225,8 @@ static void test_crash_before_latest(void **state) {
     char run[32], line[512], *output = NULL;
     for (int i = 0; i < 3; i++) {
         snprintf(run, sizeof run, "unlinked-%d", i);
-        assert_int_equal(go_on(run, " --set checkpoint.every=0", rules[i], &output), 128 + SIGKILL);
+        assert_int_equal(resume_copy(run, " --set checkpoint.every=0", rules[i], &output),
+                         128 + SIGKILL);
         free(output);
         shell_of_run(run, "test $(readlink $r/checkpoints/latest) = step-10");
         verify(run, "60");
@@ -256,7 +257,7 @@ static void test_torn_manifest(void **state) {
     for (size_t i = 0; i < sizeof tears / sizeof *tears; i++) {
         snprintf(run, sizeof run, "torn-%zu", i);
         snprintf(tear, sizeof tear,
-                 "cp -r peace $r && f=$r/checkpoints/step-60/manifest.json && %s && "
+                 "cp -r undisturbed $r && f=$r/checkpoints/step-60/manifest.json && %s && "
                  "cp -r $r $r-copy",
                  tears[i]);
         shell_of_run(run, tear);
@@ -278,7 +279,7 @@ static void test_keep(void **state) {
     char line[512];
     shell_of_run(
         "kept",
-        "cp -r peace $r && rm -r $r/checkpoints/step-30 && "
+        "cp -r undisturbed $r && rm -r $r/checkpoints/step-30 && "
         "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
     snprintf(line, sizeof line, START, "kept", 40,
              " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
@@ -296,9 +297,10 @@ static void test_torn_latest(void **state) {
     char run[32], tear[256];
     for (size_t i = 0; i < sizeof tears / sizeof *tears; i++) {
         snprintf(run, sizeof run, "latest-%zu", i);
-        snprintf(tear, sizeof tear,
-                 "cp -r peace $r && rm -r $r/checkpoints/step-60 && l=$r/checkpoints/latest && %s",
-                 tears[i]);
+        snprintf(
+            tear, sizeof tear,
+            "cp -r undisturbed $r && rm -r $r/checkpoints/step-60 && l=$r/checkpoints/latest && %s",
+            tears[i]);
         shell_of_run(run, tear);
         ends_well(run, "30");
         if (i < 3) shell_of_run(run, "test $(readlink $r/checkpoints/latest) = step-60");
@@ -317,11 +319,11 @@ static void test_skipped(void **state) {
                  "until grep -q '^{\"step\": 40,' $r/metrics.jsonl; do sleep 0.02; done");
     shell_of_run("skipped", "rm held");
     assert_int_equal(program_end(&p, &output), 0);
-    must_say(output,
-             "the checkpoint of step 12 is skipped: the previous one is still being written");
+    assert_output_has(
+        output, "the checkpoint of step 12 is skipped: the previous one is still being written");
     assert_null(strstr(output, "the checkpoint of step 13 is skipped"));
-    must_say(output,
-             " checkpoints in a row were skipped: the previous one was still being written");
+    assert_output_has(
+        output, " checkpoints in a row were skipped: the previous one was still being written");
     free(output);
     verify("skipped", "60");
 }
@@ -329,7 +331,7 @@ static void test_skipped(void **state) {
 /* ---- removed directories ---- */
 
 /* Runs `how` while the checkpoint of step 30 is about to be written; returns the exit code. */
-static int harm(const char *run, const char *more, const char *how, char **output_p) {
+static int run_while_held(const char *run, const char *more, const char *how, char **output_p) {
     char args[128];
     shell_of_run(run, "cp -r base $r");
     snprintf(args, sizeof args, "%s --resume", more);
@@ -354,23 +356,23 @@ static void test_gone_and_killed(void **state) {
     kill(pids[1], SIGKILL);
     shell_of_run("both", "rm held");
     assert_int_equal(program_end(&p, &output), 0);
-    must_say(output, "worker 1 was killed");
-    must_say(output, "was removed; it is created again");
+    assert_output_has(output, "worker 1 was killed");
+    assert_output_has(output, "was removed; it is created again");
     free(output);
     verify("both", "60");
     hash_of("both", got);
-    assert_string_equal(got, peace);
+    assert_string_equal(got, undisturbed);
 }
 
 static void gone(const char *run, const char *more, const char *how, const char *logged) {
     char got[256], *output = NULL;
-    int code = harm(run, more, how, &output);
+    int code = run_while_held(run, more, how, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    must_say(output, logged);
+    assert_output_has(output, logged);
     free(output);
     verify(run, "60");
     hash_of(run, got);
-    assert_string_equal(got, peace);
+    assert_string_equal(got, undisturbed);
 }
 
 static void test_gone(void **state) {
@@ -389,14 +391,15 @@ static void test_gone(void **state) {
         snprintf(line, sizeof line, START, runs[i], 70, " --resume");
         expect(line, 0, "validation loss");
     }
-    assert_int_equal(harm("a-file", "", "rm -r $r/checkpoints && echo > $r/checkpoints", &output),
-                     1);
-    must_say(output, "the checkpoint of step 60 could not be written; there is no good one\n");
+    assert_int_equal(
+        run_while_held("a-file", "", "rm -r $r/checkpoints && echo > $r/checkpoints", &output), 1);
+    assert_output_has(output,
+                      "the checkpoint of step 60 could not be written; there is no good one\n");
     free(output);
     snprintf(line, sizeof line, START, "a-file", 60, " --resume");
     expect(line, 1, "a-file/checkpoints: can't be read: Not a directory");
-    assert_int_equal(harm("others", "", "mv $r $r-away && cp -r base $r", &output), 1);
-    must_say(output, "others: is now the directory of another run");
+    assert_int_equal(run_while_held("others", "", "mv $r $r-away && cp -r base $r", &output), 1);
+    assert_output_has(output, "others: is now the directory of another run");
     free(output);
     verify("others", "10");
 }

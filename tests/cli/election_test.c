@@ -39,7 +39,7 @@ static void start(team *t, int i) {
     t->h[i] = host_start(line);
 }
 
-/* In tests that inject faults, the run is slow at first: see come_by(). */
+/* In tests that inject faults, the run is slow at first: see advance(). */
 static team begin(const char *run, const char *endpoints, const char *more) {
     team t = {.run = run, .more = more, .endpoints = endpoints};
     for (int i = 0; i < HOSTS; i++) t.port[i] = free_port();
@@ -67,7 +67,7 @@ static int await_leader(team *t) {
 }
 
 /* Lets the run advance by `more` steps, after which it is slow again. */
-static void come_by(const team *t, int more) {
+static void advance(const team *t, int more) {
     int want = steps_of(t->run) + more;
     pace(t->run, want);
     await_step(t->run, want, &t->h[0]);
@@ -76,12 +76,12 @@ static void come_by(const team *t, int more) {
 static void check(team *t) {
     let_go(t->run);
     for (int i = 0; i < HOSTS; i++) host_expect(&t->h[i], 0, NULL);
-    check_run("peace", t->run, &t->h[0]);
+    check_run("undisturbed", t->run, &t->h[0]);
 }
 
 /* ---- hosts die ---- */
 
-static void test_peace(void **arg) {
+static void test_without_faults(void **arg) {
     (void)arg;
     NEEDS_ETCD();
     team t = begin("elected", all, "");
@@ -99,7 +99,7 @@ static void killed(const char *run, const char *more) {
     team t = begin(run, all, more);
     int leader = await_leader(&t);
     for (int round = 0; round < 3; round++) {
-        come_by(&t, 30 + (int)draw(20));
+        advance(&t, 30 + (int)draw(20));
         int victim = round == 1 ? (leader + 1 + (int)draw(2)) % HOSTS : leader;
         host_kill(&t.h[victim]);
         if (victim == leader) leader = await_leader(&t);
@@ -125,10 +125,10 @@ static void test_paused(void **arg) {
     pace("paused", 0);
     team t = begin("paused", all, "--set parallel.zero=0");
     int leader = await_leader(&t);
-    come_by(&t, 20);
+    advance(&t, 20);
     kill(t.h[leader].pid, SIGSTOP);
     while (await_leader(&t) == leader) continue; /* it may have led twice before it was stopped */
-    come_by(&t, 5);
+    advance(&t, 5);
     kill(t.h[leader].pid, SIGCONT);
     check(&t);
 }
@@ -148,16 +148,16 @@ static void test_server_killed(void **arg) {
     team t = begin("served", all, "");
     assert_true(await_leader(&t) >= 0);
     for (int i = 0; i < ETCD_NODES; i++) {
-        come_by(&t, 20);
+        advance(&t, 20);
         etcd_nodes_kill(&cluster, i);
-        come_by(&t, 20);
+        advance(&t, 20);
         restart(i);
     }
     check(&t);
 }
 
 /* Waits until no step has come for a second: a run that trains slowly does four. */
-static void await_rest(const char *run, const host *h) {
+static void await_standstill(const char *run, const host *h) {
     int steps = steps_of(run), quiet = 0;
     for (int i = 0; i < PATIENCE_S * 10 && quiet < 10; i++) {
         sleep_ms(100);
@@ -165,7 +165,7 @@ static void await_rest(const char *run, const host *h) {
         quiet = now == steps ? quiet + 1 : 0;
         steps = now;
     }
-    if (quiet < 10 || steps >= STEPS) host_fail(h, "it trains on");
+    if (quiet < 10 || steps >= STEPS) host_fail(h, "it continues to train");
 }
 
 /* Without a majority of servers, no host leads after the lease expires; when they are back, the run
@@ -176,11 +176,11 @@ static void test_servers_stopped(void **arg) {
     pace("stopped", 0);
     team t = begin("stopped", all, "");
     int leader = await_leader(&t);
-    come_by(&t, 20);
+    advance(&t, 20);
     for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGSTOP);
     host_await(&t.h[leader], "view 1: ");
     host_await(&t.h[leader], "this host no longer leads: ");
-    await_rest(t.run, &t.h[leader]);
+    await_standstill(t.run, &t.h[leader]);
     for (int i = 0; i < ETCD_NODES; i++) kill(cluster.pid[i], SIGCONT);
     assert_true(await_leader(&t) >= 0);
     check(&t);
@@ -265,10 +265,10 @@ static void test_users(void **arg) {
     free(line);
 }
 
-static void train_in_peace(void) {
+static void train_undisturbed(void) {
     char line[512];
     snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/peace --set train.steps=%d "
+             "train configs/tiny.yaml -n 2 -o @/undisturbed --set train.steps=%d "
              "--set train.eval_every=40 --set log.every=1000",
              STEPS);
     host h = host_start(line);
@@ -286,7 +286,7 @@ static int set_up(void **state) {
     if (!mkdtemp(cluster.folder)) return -1;
     etcd_nodes_open(&cluster, &(ls_etcd_options){0});
     all = etcd_nodes_endpoints(&cluster);
-    train_in_peace();
+    train_undisturbed();
     return 0;
 }
 
@@ -298,10 +298,14 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peace),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_paused), cmocka_unit_test(test_server_killed),
-        cmocka_unit_test(test_nobody), cmocka_unit_test(test_servers_stopped),
-        cmocka_unit_test(test_tls),    cmocka_unit_test(test_users),
+        cmocka_unit_test(test_without_faults),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_server_killed),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_servers_stopped),
+        cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_users),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

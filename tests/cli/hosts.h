@@ -83,7 +83,7 @@ static inline void host_await(const host *h, const char *says) {
         sleep_ms(10);
     if (host_says(h, says)) return;
     print_error("expected: %s\n", says);
-    host_fail(h, "it does not say so");
+    host_fail(h, "its output lacks that");
 }
 
 /* Returns the host's exit code, or 128 + the signal that ended it. */
@@ -103,7 +103,7 @@ static inline void host_expect(host *h, int code, const char *says) {
     int got = host_end(h);
     if (got == code && (!says || host_says(h, says))) return;
     print_error("exit code %d, expected %d; expected: %s\n", got, code, says ? says : "(anything)");
-    host_fail(h, "it ends otherwise");
+    host_fail(h, "the exit code or the output is wrong");
 }
 
 /* Simulates a power failure: the host's workers end with it. */
@@ -114,7 +114,7 @@ static inline void host_kill(host *h) {
 }
 
 /* Signals a random child: a worker, or a process that writes a checkpoint or repairs the state. */
-static inline bool host_hurt(const host *h, int number) {
+static inline bool host_signal_child(const host *h, int number) {
     pid_t pids[16];
     int n = h->pid ? children_of(h->pid, pids, 16) : 0;
     return n && kill(pids[draw((unsigned)n)], number) == 0;
@@ -137,13 +137,13 @@ static inline int steps_of(const char *run) {
 static inline void await_step(const char *run, int step, const host *h) {
     for (int i = 0; i < PATIENCE_S * 50 && steps_of(run) < step && !host_is_over(h); i++)
         sleep_ms(20);
-    if (steps_of(run) < step) host_fail(h, "it comes no further");
+    if (steps_of(run) < step) host_fail(h, "the run makes no progress");
 }
 
-/* Checks that the run has the bits of the run `peace` and a clean ledger. */
-static inline void check_run(const char *peace, const char *run, const host *h) {
+/* Checks that the run has the bits of the run `undisturbed` and a clean ledger. */
+static inline void check_run(const char *undisturbed, const char *run, const host *h) {
     char want[256], got[256], line[128], *output = NULL;
-    hash_of(peace, want);
+    hash_of(undisturbed, want);
     hash_of(run, got);
     if (strcmp(want, got) != 0) {
         print_error("%s: %swanted: %s", run, got, want);

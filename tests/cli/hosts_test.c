@@ -68,33 +68,33 @@ static void check(pair *p) {
     let_go(p->run);
     host_expect(&p->a, 0, NULL);
     if (p->b.pid) host_expect(&p->b, 0, "the run has ended");
-    check_run("peace", p->run, &p->a);
+    check_run("undisturbed", p->run, &p->a);
 }
 
 static void test_alone(void **arg) {
     (void)arg;
-    host h = start(4, "peace", "", "");
+    host h = start(4, "undisturbed", "", "");
     host_expect(&h, 0, NULL);
     assert_false(host_says(&h, "view"));
 }
 
-/* ---- in peace ---- */
+/* ---- without faults ---- */
 
-static void peace(const char *run, const char *more) {
+static void without_faults(const char *run, const char *more) {
     pair p = two(run, more);
     check(&p);
     assert_int_equal(host_count(&p.a, "view "), 1);
     assert_true(host_says(&p.b, "beginning after step 0, with 4 workers on 2 hosts, 2 of them"));
 }
 
-static void test_peace(void **arg) {
+static void test_without_faults(void **arg) {
     (void)arg;
-    peace("peace-0", "--set parallel.zero=0");
-    peace("peace-1", "");
-    peace("peace-3", "--set parallel.zero=3");
-    peace("peace-hybrid", "--set parallel.zero=2 --set parallel.shard_group=2");
-    peace("peace-wide", "--set parallel.zero=2 --set parallel.shard_group=4");
-    peace("peace-copies", "--set parallel.zero=3 --set survival.copies=2");
+    without_faults("plain-0", "--set parallel.zero=0");
+    without_faults("plain-1", "");
+    without_faults("plain-3", "--set parallel.zero=3");
+    without_faults("plain-hybrid", "--set parallel.zero=2 --set parallel.shard_group=2");
+    without_faults("plain-wide", "--set parallel.zero=2 --set parallel.shard_group=4");
+    without_faults("plain-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
 /* Each host has another number of workers. */
@@ -105,7 +105,7 @@ static void test_uneven(void **arg) {
     p.b = join(&p, 2);
     host c = join(&p, 3);
     await_step(p.run, STEPS / 4, &p.a);
-    host_hurt(&c, SIGKILL);
+    host_signal_child(&c, SIGKILL);
     check(&p);
     host_expect(&c, 0, "with 6 workers on 3 hosts, 3 of them here");
 }
@@ -126,7 +126,7 @@ static void killed(const char *run, const char *more) {
     int times = 0;
     for (int i = 0; i < 8; i++) {
         pace(run, 20 * (i + 1));
-        times += host_hurt(draw(2) ? &p.a : &p.b, SIGKILL);
+        times += host_signal_child(draw(2) ? &p.a : &p.b, SIGKILL);
         sleep_ms(50 + (long)draw(400));
     }
     check(&p);
@@ -237,7 +237,7 @@ static void test_missed_end(void **arg) {
     host_expect(&p.a, 0, "step 240/240");
     kill(p.b.pid, SIGCONT);
     host_expect(&p.b, 0, "the run has ended, after step 240");
-    check_run("peace", p.run, &p.b);
+    check_run("undisturbed", p.run, &p.b);
 }
 
 /* ---- the first host ---- */
@@ -254,7 +254,7 @@ static void leader_lost(const char *run, const char *more, bool whole) {
     if (whole) assert_true(host_says(&p.b, "the run ends here with a checkpoint of step "));
     host h = start(3, run, "--resume", more);
     host_expect(&h, 0, "continuing from ");
-    check_run("peace", run, &h);
+    check_run("undisturbed", run, &h);
 }
 
 /* The first host is lost while it writes the line of a step that the others have completed. */
@@ -269,7 +269,7 @@ static void test_line_lost(void **arg) {
     assert_int_equal(steps_of("line"), host_count(&p.b, "checkpoint of step 50;") ? 50 : 49);
     host h = start(3, "line", "--resume", "");
     host_expect(&h, 0, "continuing from ");
-    check_run("peace", "line", &h);
+    check_run("undisturbed", "line", &h);
 }
 
 static void test_leader_lost(void **arg) {
@@ -303,7 +303,7 @@ static void test_stopped(void **arg) {
 /* ---- listening addresses ---- */
 
 /* All processes of a host listen at `address`, at least `least` of them somewhere. */
-static void check_doors(const host *h, const char *address, int least) {
+static void check_listeners(const host *h, const char *address, int least) {
     pid_t pids[16];
     char text[1024], want[64];
     int n = children_of(h->pid, pids, 15), some = 0;
@@ -317,18 +317,18 @@ static void check_doors(const host *h, const char *address, int least) {
     if (some < least) host_fail(h, "too few of them listen");
 }
 
-static void test_doors(void **arg) {
+static void test_listeners(void **arg) {
     (void)arg;
-    pair p = two_until("doors", 5, "--set parallel.transport=tcp");
-    check_doors(&p.a, "127.0.0.1", 3);
-    check_doors(&p.b, "127.0.0.1", 2);
+    pair p = two_until("listeners", 5, "--set parallel.transport=tcp");
+    check_listeners(&p.a, "127.0.0.1", 3);
+    check_listeners(&p.b, "127.0.0.1", 2);
     check(&p);
     setenv("LOCKSTEP_INSECURE", "1", 1);
     char *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
     unsetenv("LOCKSTEP_KEY");
-    p = two_until("open-doors", 5, "--insecure --set parallel.transport=tcp");
-    check_doors(&p.a, "127.0.0.1", 3);
-    check_doors(&p.b, "127.0.0.1", 2);
+    p = two_until("open-listeners", 5, "--insecure --set parallel.transport=tcp");
+    check_listeners(&p.a, "127.0.0.1", 3);
+    check_listeners(&p.b, "127.0.0.1", 2);
     unsetenv("LOCKSTEP_INSECURE");
     setenv("LOCKSTEP_KEY", key, 1);
     free(key);
@@ -336,18 +336,18 @@ static void test_doors(void **arg) {
 }
 
 /* A host with --listen and another address of its own listens, and connects, at that one. */
-static void test_own_door(void **arg) {
+static void test_own_address(void **arg) {
     (void)arg;
-    pace("own-door", 5);
-    pair p = begin("own-door", 2, 2, "--set parallel.transport=tcp");
+    pace("own-address", 5);
+    pair p = begin("own-address", 2, 2, "--set parallel.transport=tcp");
     char how[192];
     setenv("LOCKSTEP_LISTEN", "127.0.0.2", 1); /* as set for workers of a host that does not lead */
     snprintf(how, sizeof how, "%s", p.join);
     p.b = start(2, p.run, how, p.more);
     unsetenv("LOCKSTEP_LISTEN");
-    await_step("own-door", 5, &p.a);
-    check_doors(&p.a, "127.0.0.1", 3);
-    check_doors(&p.b, "127.0.0.2", 2);
+    await_step("own-address", 5, &p.a);
+    check_listeners(&p.a, "127.0.0.1", 3);
+    check_listeners(&p.b, "127.0.0.2", 2);
     check(&p);
 }
 
@@ -411,7 +411,7 @@ static void test_bad_addresses(void **arg) {
         int code = host_end(&h);
         if ((code != 1 && code != 2) || !host_says(&h, bad[i][1])) {
             print_error("%s: exit code %d, expected: %s\n", bad[i][0], code, bad[i][1]);
-            host_fail(&h, "it ends otherwise");
+            host_fail(&h, "the exit code or the output is wrong");
         }
         assert_false(file_exists("bad"));
     }
@@ -463,7 +463,7 @@ static void test_strangers(void **arg) {
 static void test_two_runs(void **arg) {
     (void)arg;
     pair q = two("other", "--set parallel.zero=0"), p = two_until("one", 20, "");
-    host_hurt(&p.b, SIGKILL);
+    host_signal_child(&p.b, SIGKILL);
     check(&p);
     check(&q);
 }
@@ -472,7 +472,7 @@ int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),         cmocka_unit_test(test_peace),
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_without_faults),
         cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
         cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
         cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
@@ -481,8 +481,8 @@ int main(void) {
         cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
         cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_doors),
-        cmocka_unit_test(test_own_door),
+        cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_listeners),
+        cmocka_unit_test(test_own_address),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -222,15 +222,15 @@ static void requeued(const char *launch, const char *run, const char *whom, int 
     }
     char *output = launched(launch, run, 1000000, whom);
     int steps = 0;
-    must_say(output, "does not exist yet; a new run begins there");
-    if (!may_lose || !strstr(output, "codes: 0.")) must_say(output, strcat(stopped, "."));
+    assert_output_has(output, "does not exist yet; a new run begins there");
+    if (!may_lose || !strstr(output, "codes: 0.")) assert_output_has(output, strcat(stopped, "."));
     const char *line = strstr(output, "stopped after step ");
     if (!line || sscanf(line, "stopped after step %d of 1000000", &steps) != 1)
         fail_msg("%s", output);
     free(output);
     output = launched(launch, run, steps + 5, NULL);
-    must_say(output, "continuing from");
-    must_say(output, strcat(done, "."));
+    assert_output_has(output, "continuing from");
+    assert_output_has(output, strcat(done, "."));
     free(output);
     snprintf(alone, sizeof alone, "%s-alone", run);
     free(launched(REQUEUED, alone, steps + 5, NULL));
@@ -271,8 +271,8 @@ static void test_lost_openmpi(void **state) {
     if (!line || sscanf(line, "\nstep-%d\n", &newest) != 1) fail_msg("%s", output);
     free(output);
     output = launched(REQUEUED, "lost", newest + 5, NULL);
-    must_say(output, "continuing from");
-    must_say(output, "codes: 0.");
+    assert_output_has(output, "continuing from");
+    assert_output_has(output, "codes: 0.");
     free(output);
     free(launched(REQUEUED, "lost-alone", newest + 5, NULL));
     hash_of("lost-alone", want);

@@ -71,12 +71,12 @@ static void test_bad(void **state) {
     ledger("bad", 0, ": clean: 20 steps"); /* being written */
 }
 
-/* ---- a run goes on ---- */
+/* ---- runs that are resumed ---- */
 
-static void go_on(const char *run, const char *harm, const char *says) {
+static void resume(const char *run, const char *damage, const char *says) {
     char line[512], *output = NULL;
     shell_of_run(run, "cp -r base $r");
-    shell_of_run(run, harm);
+    shell_of_run(run, damage);
     snprintf(line, sizeof line, START, run, 30, " --resume");
     int code = run_program(line, &output);
     if (code != 0 || (says ? !strstr(output, says) : strstr(output, "has no lines") != NULL))
@@ -86,33 +86,33 @@ static void go_on(const char *run, const char *harm, const char *says) {
 
 static void test_gaps(void **state) {
     (void)state;
-    char peace[256], got[256];
-    go_on("peace", "true", NULL);
-    ledger("peace", 0, ": clean: 30 steps");
-    hash_of("peace", peace);
-    go_on("missing", "rm $m", "metrics.jsonl: has no lines of steps 1 to 20; training continues");
+    char undisturbed[256], got[256];
+    resume("undisturbed", "true", NULL);
+    ledger("undisturbed", 0, ": clean: 30 steps");
+    hash_of("undisturbed", undisturbed);
+    resume("missing", "rm $m", "metrics.jsonl: has no lines of steps 1 to 20; training continues");
     ledger("missing", 1,
            "not clean: 20 of 30 steps have no lines in metrics.jsonl, the first gap "
            "is 1 to 20");
     hash_of("missing", got);
-    assert_string_equal(got, peace);
-    go_on("empty", ": > $m", "has no lines of steps 1 to 20");
+    assert_string_equal(got, undisturbed);
+    resume("empty", ": > $m", "has no lines of steps 1 to 20");
     ledger("empty", 1, "not clean: 20 of 30 steps");
-    go_on("half", "truncate -s $(($(head -10 $m | wc -c) + 40)) $m",
-          "has no lines of steps 11 to 20");
+    resume("half", "truncate -s $(($(head -10 $m | wc -c) + 40)) $m",
+           "has no lines of steps 11 to 20");
     ledger("half", 1,
            "not clean: 10 of 30 steps have no lines in metrics.jsonl, the first gap is "
            "11 to 20");
-    go_on("torn", "printf '{\"step\": 21, \"lo' >> $m", NULL);
+    resume("torn", "printf '{\"step\": 21, \"lo' >> $m", NULL);
     ledger("torn", 0, ": clean: 30 steps");
-    go_on("beyond", "sed '20,22s/\"step\": 20/\"step\": 21/' $m | tail -2 >> $m", NULL);
+    resume("beyond", "sed '20,22s/\"step\": 20/\"step\": 21/' $m | tail -2 >> $m", NULL);
     ledger("beyond", 0, ": clean: 30 steps");
-    go_on("zeros", "head -c 300000 /dev/zero >> $m", NULL);
+    resume("zeros", "head -c 300000 /dev/zero >> $m", NULL);
     ledger("zeros", 0, ": clean: 30 steps");
-    go_on("middle",
-          "dd if=/dev/zero of=$m bs=1 seek=$(($(head -7 $m | wc -c) + 50)) count=64 conv=notrunc "
-          "status=none",
-          NULL);
+    resume("middle",
+           "dd if=/dev/zero of=$m bs=1 seek=$(($(head -7 $m | wc -c) + 50)) count=64 conv=notrunc "
+           "status=none",
+           NULL);
     ledger("middle", 1, "metrics.jsonl:8: is damaged");
 }
 

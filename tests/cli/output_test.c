@@ -58,7 +58,7 @@ static void test_names(void **state) {
     expect_escaped("plan --diff @/bad.json @/bad.json", 1, "bad.json");
 }
 
-/* `from` becomes `to`, as long, in a file of the run's checkpoint. */
+/* Replaces `from` by `to`, of the same length, in a file of the run's checkpoint. */
 static void replace_in(const char *file, const char *from, const char *to) {
     char path[256];
     snprintf(path, sizeof path, "%s/run/checkpoints/step-2/%s", folder, file);
@@ -118,7 +118,7 @@ static char *run_on_terminal(const char *line) {
         exec_program(argv);
     }
     close(side);
-    size_t n = 0; /* the last reader of the other side gone, reading fails */
+    size_t n = 0; /* reading fails when no process has the other side open */
     for (ssize_t got; n < MAX_OUTPUT && (got = read(terminal, output + n, MAX_OUTPUT - n)) > 0;)
         n += (size_t)got;
     close(terminal);
@@ -198,7 +198,7 @@ static void test_help_width(void **state) {
     free(all);
 }
 
-/* bench comm is in nccl-tests' columns, which are more. */
+/* bench comm is left out: it has nccl-tests' columns, which take more than 80. */
 static void test_table_width(void **state) {
     (void)state;
     static const char *const lines[] = {

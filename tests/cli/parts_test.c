@@ -1,8 +1,8 @@
 /* parts_test.c - checkpoints of state that is sharded over hosts: each host writes its part beside
  * training, the files equal those of one host, and a failure on one host fails only the checkpoint.
  *
- * The disk of one of two hosts fails, or delays a writer. After 40 steps a
- * checkpoint is written beside training, after 80 the last one.
+ * The disk of one of two hosts fails, or delays a writer. After 40 steps a checkpoint is written
+ * beside training, after 80 the last one.
  */
 /* ctest: slow seconds=10 */
 #include "cli/hosts.h"
@@ -65,8 +65,8 @@ static void same_files(const char *run, int step) {
     expect(line, 0, ": good: step ");
     for (int i = 0; i < 2; i++) {
         snprintf(line, sizeof line,
-                 "cmp %s/peace/checkpoints/step-%d/%s %s/%s/checkpoints/step-%d/%s", folder, step,
-                 names[i], folder, run, step, names[i]);
+                 "cmp %s/undisturbed/checkpoints/step-%d/%s %s/%s/checkpoints/step-%d/%s", folder,
+                 step, names[i], folder, run, step, names[i]);
         assert_int_equal(system(line), 0);
     }
 }
@@ -74,18 +74,18 @@ static void same_files(const char *run, int step) {
 static void end_well(pair *p) {
     host_expect(&p->a, 0, NULL);
     host_expect(&p->b, 0, "the run has ended");
-    check_run("peace", p->run, &p->a);
+    check_run("undisturbed", p->run, &p->a);
     same_files(p->run, 80);
     assert_false(has(p->run, ".step-"));
 }
 
-static int make_peace(void **state) {
+static int make_undisturbed(void **state) {
     if (folder_make(state) != 0) return -1;
-    host h = start("peace", "", "--set parallel.transport=thread", NULL);
+    host h = start("undisturbed", "", "--set parallel.transport=thread", NULL);
     return host_end(&h);
 }
 
-/* ---- in peace ---- */
+/* ---- without faults ---- */
 
 static void test_same_files(void **state) {
     (void)state;
@@ -105,7 +105,7 @@ static void test_one_host(void **state) {
     (void)state;
     host h = start("one", "", "--set parallel.zero=3 --set checkpoint.every=4", NULL);
     host_expect(&h, 0, NULL);
-    check_run("peace", "one", &h);
+    check_run("undisturbed", "one", &h);
     if (host_says(&h, "failed")) host_fail(&h, "a checkpoint failed");
 }
 
@@ -201,5 +201,5 @@ int main(void) {
         cmocka_unit_test(test_beside),     cmocka_unit_test(test_faults),
         cmocka_unit_test(test_last),       cmocka_unit_test(test_killed),
     };
-    return cmocka_run_group_tests(tests, make_peace, folder_remove);
+    return cmocka_run_group_tests(tests, make_undisturbed, folder_remove);
 }

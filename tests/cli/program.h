@@ -119,6 +119,20 @@ static inline void expect(const char *line, int code, const char *says) {
     free(output);
 }
 
+/* The same, and the output must be a single line. */
+static inline void expect_line(const char *line, int code, const char *says) {
+    char *output = NULL;
+    int got = run_program(line, &output);
+    const char *end = strchr(output, '\n');
+    if (got != code || !strstr(output, says) || !end || end[1]) {
+        print_error(
+            "lockstep %s\nexit code %d, expected %d; output:\n%s\nexpected, in one line: %s\n",
+            line, got, code, output, says);
+        fail();
+    }
+    free(output);
+}
+
 static inline void write_file(const char *name, const void *data, size_t nbytes) {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -202,7 +216,7 @@ static inline int count_of(const char *output, const char *what) {
     return n;
 }
 
-static inline void must_say(const char *output, const char *what) {
+static inline void assert_output_has(const char *output, const char *what) {
     if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);
 }
 

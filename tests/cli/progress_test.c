@@ -4,7 +4,7 @@
 
 #include "cli/program.h"
 
-/* The values that a small model has, and steps that take long enough to be seen. */
+/* A small model, with an evaluation every ten steps and a line for each step. */
 static const char TRAIN[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=60 " SMALLER
                             "--set train.eval_every=10 --set log.every=1 "
                             "--set survival.balance=off";
@@ -52,8 +52,9 @@ static const char *next_status(const char *from, size_t *n_p) {
     return NULL;
 }
 
-/* Reads from the terminal, until there are `count` status lines behind `from`, all of at most
- * `most` columns once the first was; or to its end. Where the first begins. */
+/* Reads from the terminal until there are `count` status lines after `from`, the first of which has
+ * at most `most` columns; the later ones must have no more. Returns where the first of them begins;
+ * NULL: the output ended before. */
 static const char *read_statuses(int terminal, char *output, const char *from, int count,
                                  size_t most) {
     for (ssize_t got = 1; got > 0;) {

@@ -12,7 +12,7 @@ static char cwd[256];
     "--set", "train.steps=60", "--set", "model.layers=1", "--set", "checkpoint.every=20", "--set", \
         "survival.balance=off", "--set", "train.eval_every=0"
 
-/* Words as they are, in the test's folder; the program by another name than its own. */
+/* Starts a command, given as words, in the test's directory, where `lockstep` is a link. */
 static program start_words(const char *const *words) {
     int pipes[2];
     assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
@@ -71,7 +71,7 @@ static void same_bits(const char *run) {
     assert_string_equal(whole, got);
 }
 
-/* The program, a config and its text under names of this test's. */
+/* The test's directory has links to the program and the text, and a copy of the config. */
 static int make_folder(void **state) {
     char path[512];
     if (folder_make(state) != 0 || !getcwd(cwd, sizeof cwd)) return -1;

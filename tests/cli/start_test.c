@@ -56,11 +56,11 @@ static void ends(program *p, int code, const char *what) {
     char *output = NULL;
     int got = program_end(p, &output);
     if (got != code) fail_msg("exit code %d, expected %d:\n%s", got, code, output);
-    if (what) must_say(output, what);
+    if (what) assert_output_has(output, what);
     free(output);
 }
 
-/* A start behind other words, which take it as their arguments; its output is free()d. */
+/* Runs a start as the arguments of other words; free() *output_p. */
 static int start_behind(const char *words, const char *run, const char *more, char **output_p) {
     char line[2048], args[512];
     size_t n = 0;
@@ -77,26 +77,26 @@ static int start_behind(const char *words, const char *run, const char *more, ch
     return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-static char peace[256];
+static char undisturbed[256];
 
 static void is_whole(const char *run) {
     char line[128], got[256];
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
     expect(line, 0, ": clean: 40 steps");
     hash_of(run, got);
-    assert_string_equal(got, peace);
+    assert_string_equal(got, undisturbed);
 }
 
-static int make_peace(void **state) {
+static int make_undisturbed(void **state) {
     char *output = NULL;
     if (folder_make(state) != 0 || chmod(folder, 0755) != 0) return -1;
     char held[128];
     snprintf(held, sizeof held, "%s/held", folder);
     setenv("LOCKSTEP_HELD", held, 1);
-    program p = start(2, "peace", "");
+    program p = start(2, "undisturbed", "");
     int code = program_end(&p, &output);
     free(output);
-    if (code == 0) hash_of("peace", peace);
+    if (code == 0) hash_of("undisturbed", undisturbed);
     return code;
 }
 
@@ -177,7 +177,7 @@ static void test_killed_while_tokenizing(void **state) {
     is_whole("killed");
 }
 
-/* Where worker 0 opens the directory: on a first host, and under a launcher. */
+/* Worker 0 opens the directory: on a first host, and under a launcher. */
 static void meets(const char *run, const char *first, const char *second, const char *fault) {
     char precious[64];
     setenv("LOCKSTEP_FAULTS", fault, 1);
@@ -322,7 +322,7 @@ static void test_strangers_directory(void **state) {
 /* Runs of versions that locked the directory itself have no lock file. */
 static void test_older_run(void **state) {
     (void)state;
-    assert_int_equal(shell("cp -r peace older && rm older/lock"), 0);
+    assert_int_equal(shell("cp -r undisturbed older && rm older/lock"), 0);
     start_ends("older", " --resume --set train.steps=41", 0, "continuing from");
     assert_true(file_exists("older/lock"));
     start_ends("older", "", 1, "exists already; continue it with --resume");
@@ -387,7 +387,7 @@ static void as_nobody(const char *run, const char *more, const char *what) {
     char *output = NULL;
     int code = start_behind(NOBODY, run, more, &output);
     if (code != 1) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    must_say(output, what);
+    assert_output_has(output, what);
     assert_null(strstr(output, "parameters")); /* no worker has begun */
     free(output);
 }
@@ -397,7 +397,7 @@ static void test_read_only(void **state) {
     need_nobody();
     if (shell("%s %s help > /dev/null", NOBODY, LOCKSTEP_PROGRAM) != 0)
         skip_because("another user can't run %s", LOCKSTEP_PROGRAM);
-    assert_int_equal(shell("mkdir closed closed/empty && cp -r peace closed/run && "
+    assert_int_equal(shell("mkdir closed closed/empty && cp -r undisturbed closed/run && "
                            "chown -R 65534 closed/run closed/empty && chmod 555 closed/empty && "
                            "chmod 555 closed/run"),
                      0);
@@ -408,12 +408,14 @@ static void test_read_only(void **state) {
     assert_int_equal(shell("chmod 755 closed/run && chmod 555 closed/run/checkpoints"), 0);
     as_nobody("closed/run", " --resume --set train.steps=41",
               "closed/run/checkpoints: can't be written: Permission denied");
-    as_nobody("peace", " --resume --set train.steps=41", "the run belongs to the user with number");
+    as_nobody("undisturbed", " --resume --set train.steps=41",
+              "the run belongs to the user with number");
 }
 
 /* ---- room ---- */
 
-/* Runs in a file system of this size, after `before`; prints its contents at the end. */
+/* Runs in a file system of this size, after the commands `before`; the output ends with the
+ * contents of the file system. */
 static char *in_room(const char *size, const char *before, const char *run, const char *more) {
     char words[1024], *output = NULL;
     snprintf(words, sizeof words,
@@ -427,12 +429,12 @@ static char *in_room(const char *size, const char *before, const char *run, cons
 static void room(const char *size, const char *before, const char *more, const char *what,
                  const char *left) {
     char *output = in_room(size, before, "mnt/run", more);
-    must_say(output, what);
-    must_say(output, left);
+    assert_output_has(output, what);
+    assert_output_has(output, left);
     free(output);
 }
 
-static const char FILLED[] = "cp -r peace mnt/run && head -c 300k /dev/zero > mnt/fill";
+static const char FILLED[] = "cp -r undisturbed mnt/run && head -c 300k /dev/zero > mnt/fill";
 
 static void test_room(void **state) {
     (void)state;
@@ -463,5 +465,5 @@ int main(void) {
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_room),
     };
-    return cmocka_run_group_tests(tests, make_peace, folder_remove);
+    return cmocka_run_group_tests(tests, make_undisturbed, folder_remove);
 }

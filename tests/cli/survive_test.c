@@ -38,7 +38,7 @@ static bool is_over(const program *p) {
 }
 
 /* Sends signal `number` to random children, at most `most` times; returns how often. */
-static int hurt(const program *p, int number, int most, unsigned pause_ms) {
+static int signal_children(const program *p, int number, int most, unsigned pause_ms) {
     int times = 0;
     while (times < most && !is_over(p)) {
         pid_t pids[16];
@@ -54,7 +54,7 @@ static void check(program *p, const char *run, int times, const char *what) {
     let_go(run);
     int code = program_end(p, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    hash_of("peace", want);
+    hash_of("undisturbed", want);
     hash_of(run, got);
     if (strcmp(want, got) != 0) fail_msg("%s: other bits:\n%s%s%s", run, want, got, output);
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
@@ -64,19 +64,19 @@ static void check(program *p, const char *run, int times, const char *what) {
     free(output);
 }
 
-static void test_peace(void **arg) {
+static void test_undisturbed(void **arg) {
     (void)arg;
-    program p = start(4, "peace", STEPS, "");
+    program p = start(4, "undisturbed", STEPS, "");
     char *output = NULL;
     assert_int_equal(program_end(&p, &output), 0);
     assert_null(strstr(output, "view"));
     free(output);
-    expect("ckpt ledger @/peace", 0, "steps by 4 workers, 0 changes of view");
+    expect("ckpt ledger @/undisturbed", 0, "steps by 4 workers, 0 changes of view");
 }
 
 static void killed(const char *run, int workers, int times, const char *more) {
     program p = start_until(STEPS * 2 / 3, workers, run, more);
-    check(&p, run, hurt(&p, SIGKILL, 1 + times / LESS, 150), "were killed");
+    check(&p, run, signal_children(&p, SIGKILL, 1 + times / LESS, 150), "were killed");
 }
 
 static void test_killed(void **arg) {
@@ -93,10 +93,10 @@ static void test_killed(void **arg) {
 static void test_stopped(void **arg) {
     (void)arg;
     program p = start_until(STEPS / 2, 4, "stopped", "--set survival.heartbeat_s=0.3");
-    check(&p, "stopped", hurt(&p, SIGSTOP, 3, 300), "were stopped");
+    check(&p, "stopped", signal_children(&p, SIGSTOP, 3, 300), "were stopped");
 }
 
-/* All at once. */
+/* Kills all workers at once. */
 static void test_all_killed(void **arg) {
     (void)arg;
     program p = start_until(STEPS / 2, 4, "all", "");
@@ -116,7 +116,7 @@ static void test_stop(void **arg) {
     char line[512], *output = NULL;
     program p = start_until(40, 3, "stop", "");
     wait_for_file("stop/checkpoints/step-30");
-    hurt(&p, SIGKILL, 1, 10);
+    signal_children(&p, SIGKILL, 1, 10);
     kill(p.pid, SIGTERM);
     let_go("stop");
     assert_int_equal(program_end(&p, &output), 75);
@@ -190,7 +190,7 @@ static void test_scale(void **arg) {
     settled_children_of(&p, 0, pids, 2);
     expect("scale @/scaled 5", 0, "from 2 to 5 workers");
     await_others(&p, pids, 5);
-    hurt(&p, SIGKILL, 1, 10);
+    signal_children(&p, SIGKILL, 1, 10);
     sleep_ms(50);
     expect("scale @/scaled 9", 1,
            "9 workers: this run can have 1 to 8: train.virtual_workers is 8, fixed when the run "
@@ -218,7 +218,7 @@ static void test_bad_ledger(void **arg) {
     char line[512], *output = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(line, sizeof line,
-                 "rm -rf %s/bad && cp -r %s/peace %s/bad && sed -i '%s' %s/bad/metrics.jsonl",
+                 "rm -rf %s/bad && cp -r %s/undisturbed %s/bad && sed -i '%s' %s/bad/metrics.jsonl",
                  folder, folder, folder, bad[i][0], folder);
         assert_int_equal(system(line), 0);
         expect("ckpt ledger @/bad", 1, bad[i][1]);
@@ -244,7 +244,7 @@ static void test_leave(void **arg) {
     expect("scale @/left 1", 1, "survival.min_workers is 2; --resume can begin with another");
     assert_int_equal(children_of(p.pid, pids, 16), 2);
     kill(pids[0], SIGTERM);
-    check(&p, "left", 2, "were told to leave");
+    check(&p, "left", 2, "were asked to leave");
 }
 
 /* Settings that are not possible with the remaining workers are replaced by possible ones. */
@@ -261,7 +261,7 @@ static void leaves(const char *run, const char *settings, const char *says) {
     assert_int_equal(program_end(&p, &output), 0);
     if (!strstr(output, says)) fail_msg("expected: %s\n%s", says, output);
     free(output);
-    hash_of("peace", want);
+    hash_of("undisturbed", want);
     hash_of(run, got);
     assert_string_equal(got, want);
 }
@@ -415,12 +415,12 @@ static void test_slow_limit(void **arg) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peace),      cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_stopped),    cmocka_unit_test(test_all_killed),
-        cmocka_unit_test(test_stop),       cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_bad_ledger), cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_any_number), cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_backup),     cmocka_unit_test(test_slow_limit),
+        cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_all_killed),
+        cmocka_unit_test(test_stop),        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_bad_ledger),  cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_any_number),  cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_backup),      cmocka_unit_test(test_slow_limit),
         cmocka_unit_test(test_stay),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
