@@ -53,7 +53,7 @@ class Run:
     def read(self):
         for line in self.process.stderr:
             self.log.append(line)
-            if re.match(r"lockstep: view \d+: (?!going)", line):
+            if re.match(r"lockstep: view \d+: (?!continuing)", line):
                 self.logged.append((time.monotonic(), line.strip()))
 
     def workers(self):

@@ -208,7 +208,7 @@ def main():
         give_up("training in peace failed")
     want, got = (run(o.lockstep, "ckpt", "hash", path).stdout for path in (peace, many))
     ledger = run(o.lockstep, "ckpt", "ledger", many)
-    views = len(re.findall(r"view \d+: (?:going|beginning)", open(logs[0]).read()))
+    views = len(re.findall(r"view \d+: (?:continuing|beginning)", open(logs[0]).read()))
     print("  %d steps, %d cuts (%d links down, %d lost all packets), %d workers killed, %d views, "
           "%d of them from a checkpoint" % (
               steps, o.cuts, o.cuts - silent, silent, kills, views, backs()))

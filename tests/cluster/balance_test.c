@@ -1,11 +1,11 @@
-/* balance_test.c - ranges for workers of different speed, and which of them are slow. */
+/* balance_test.c - ranges for workers of different speeds, and which workers are found slow. */
 #include "cluster/balance.h"
 
 #include "test.h"
 
 enum { MOST = 8 };
 
-/* What workers have reported in this view. */
+/* What the workers have reported in this view. */
 static double seconds[MOST];
 static int64_t steps;
 
@@ -24,7 +24,7 @@ static void step(ls_balance *b, const double *each) {
     }
 }
 
-/* Some such steps; returns whether other ranges are proposed. */
+/* Makes at most `nsteps` such steps; returns whether other ranges are proposed. */
 static bool run(ls_balance *b, const double *each, int nsteps, int *first) {
     for (int i = 0; i < nsteps; i++) {
         step(b, each);
@@ -33,8 +33,8 @@ static bool run(ls_balance *b, const double *each, int nsteps, int *first) {
     return false;
 }
 
-/* After how many steps of `each`, at most `nsteps`, worker w is found slow; 0: it is not. No other
- * one may be. */
+/* Returns after how many steps of `each`, at most `nsteps`, worker w is found slow; 0: it is not.
+ * No other worker may be found slow. */
 static int steps_until_slow(ls_balance *b, const double *each, int nsteps, int w) {
     double factor = 0;
     for (int i = 1; i <= nsteps; i++) {
@@ -81,14 +81,14 @@ static void test_slow(void **state) {
         if (t > longest) longest = t;
     }
     assert_true(longest <= 5);
-    /* It recovers: they move back. */
+    /* The worker recovers: virtual workers move back. */
     begin(&b, 4, 16, first, 65);
     assert_true(run(&b, again, 30, first));
     for (int i = 0; i < 5; i++) assert_int_equal(first[i], 4 * i);
     ls_balance_free(&b);
 }
 
-/* Speeds that change all the time don't change ranges all the time. */
+/* Speeds that change often don't change the ranges as often. */
 static void test_restless(void **state) {
     (void)state;
     int first[MOST + 1], changes = 0;
@@ -106,7 +106,7 @@ static void test_restless(void **state) {
     ls_balance_free(&b);
 }
 
-/* With a virtual worker each there is nothing to move. */
+/* If each worker has one virtual worker, there is nothing to move. */
 static void test_no_choice(void **state) {
     (void)state;
     const double each[] = {1, 5};
@@ -122,7 +122,7 @@ static void test_no_choice(void **state) {
     ls_balance_free(&b);
 }
 
-/* What is over soon is not worth a new view. */
+/* If steps are short, a change does not pay for a new view. */
 static void test_short_steps(void **state) {
     (void)state;
     const double each[] = {0.001, 0.002};
@@ -135,14 +135,14 @@ static void test_short_steps(void **state) {
 
 /* ---- noise ---- */
 
-/* Milliseconds of a virtual worker, of two workers on two cores, as recorded beside another process
+/* Milliseconds for a virtual worker, of two workers on two cores, recorded beside another process
  * that the kernel moves from core to core. */
 static const double restless_host[][2] = {
     {0.27, 0.25}, {0.25, 0.25}, {0.26, 0.25}, {0.24, 0.25}, {0.54, 0.26}, {0.51, 0.25},
     {0.53, 0.24}, {0.50, 0.25}, {0.25, 0.53}, {0.26, 0.51}, {0.25, 0.56}, {0.24, 0.52},
     {0.51, 0.25}, {0.55, 0.25}, {0.52, 0.26}, {0.25, 0.52}, {0.25, 0.50}, {0.24, 0.51}};
 
-/* Not both of two workers are slow. */
+/* At most one of two workers is found slow. */
 static void test_noise_moves(void **state) {
     (void)state;
     ls_balance b = {0};
@@ -158,7 +158,7 @@ static void test_noise_moves(void **state) {
     ls_balance_free(&b);
 }
 
-/* The same where the first of them was given another range, which begins a view. */
+/* The same if the first of them gets another range, which begins a view. */
 static void test_noise_moves_between_views(void **state) {
     (void)state;
     const double one[] = {3, 1}, other[] = {1, 3};
@@ -171,7 +171,8 @@ static void test_noise_moves_between_views(void **state) {
     ls_balance_free(&b);
 }
 
-/* All are slower than they were: the host is. One of them has it worse, and is not at fault. */
+/* All workers are slower than before, since the host is. One of them is slower than the others, by
+ * no fault of its own. */
 static void test_noise_of_host(void **state) {
     (void)state;
     const double calm[] = {1, 1.02, 0.98}, noise[] = {3.4, 1.7, 1.8};
@@ -183,8 +184,8 @@ static void test_noise_of_host(void **state) {
     ls_balance_free(&b);
 }
 
-/* A worker that is slow is found in three steps, whatever was before: calm, noise, or another
- * worker that was slow and recovered. One that becomes slow beside another is found, too. */
+/* A slow worker is found in three steps, whatever came before: calm, noise, or another worker that
+ * was slow and recovered. A worker that becomes slow while another one is slow is found, too. */
 static void test_found_soon(void **state) {
     (void)state;
     const double calm[] = {1, 1.02, 0.98, 1}, noise[] = {3.4, 1.7, 1.8, 1.7};
@@ -192,7 +193,7 @@ static void test_found_soon(void **state) {
     ls_balance b = {0};
     begin(&b, 4, 16, NULL, 0);
     assert_int_equal(steps_until_slow(&b, one, 3, 2), 3);
-    begin(&b, 3, 16, NULL, 0); /* forgets who was slow */
+    begin(&b, 3, 16, NULL, 0); /* forgets which worker was slow */
     begin(&b, 4, 16, NULL, 0);
     assert_int_equal(steps_until_slow(&b, calm, 20, 2), 0);
     assert_int_equal(steps_until_slow(&b, noise, 3, 2), 0);
@@ -203,7 +204,7 @@ static void test_found_soon(void **state) {
     ls_balance_free(&b);
 }
 
-/* Reports of different steps say nothing: here every other step takes three times as long. */
+/* Reports of different steps can't be compared: here every other step takes three times as long. */
 static void test_other_steps(void **state) {
     (void)state;
     ls_balance b = {0};

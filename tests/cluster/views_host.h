@@ -1,5 +1,5 @@
-/* views_host.h - a host of the protocol (views.h) without sockets or processes: it records what it
- * is ordered, and checks that each order makes sense. The includer defines VIEWS_CHECK(condition).
+/* views_host.h - a host of the protocol (views.h) without sockets or processes: it records its
+ * orders, and checks that each one makes sense. The includer defines VIEWS_CHECK(condition).
  */
 #ifndef LS_TEST_VIEWS_HOST_H
 #define LS_TEST_VIEWS_HOST_H
@@ -10,15 +10,15 @@
 #include "cluster/views.h"
 
 typedef struct views_host {
-    int most;      /* } of the host's ls_views_config */
+    int most;      /* } as in the host's ls_views_config */
     int64_t steps; /* } */
     bool runs, finishes;
     int begins, ends, finishings, drops, overs;
     int said[LS_HOSTS_MAX][LS_HOST_OVER + 1];
-    ls_host_message last[LS_HOSTS_MAX]; /* to this peer; not ALIVE */
-    int dropped;                        /* the latest peer */
-    ls_view view;                       /* the latest */
-    int64_t decided;                    /* the step of this view that it was to finish; 0: none */
+    ls_host_message last[LS_HOSTS_MAX]; /* the last message to each peer, except ALIVE */
+    int dropped;                        /* the latest peer that was dropped */
+    ls_view view;                       /* the latest view */
+    int64_t decided;                    /* the step of this view that it had to finish; 0: none */
     char line[256];
 } views_host;
 
@@ -34,7 +34,7 @@ static inline void views_host_check_view(const views_host *h, const ls_view *v) 
     VIEWS_CHECK(memchr(v->address, 0, sizeof v->address) != NULL);
 }
 
-static inline void views_host_say(void *arg, int peer, const ls_host_message *s) {
+static inline void views_host_send(void *arg, int peer, const ls_host_message *s) {
     views_host *h = arg;
     views_host_check_peer(peer);
     VIEWS_CHECK(s->what >= LS_HOST_ALIVE && s->what <= LS_HOST_OVER && s->how <= LS_VIEW_FAILED);
@@ -88,7 +88,7 @@ static inline void views_host_finish(void *arg, const ls_store_note *note) {
     h->decided = note ? note->steps : 0;
 }
 
-static inline void views_host_tell(void *arg, const char *line) {
+static inline void views_host_log(void *arg, const char *line) {
     views_host *h = arg;
     VIEWS_CHECK(strlen(line) < 128);
     snprintf(h->line, sizeof h->line, "%s", line);
@@ -101,17 +101,17 @@ static inline void views_host_over(void *arg, ls_view_end how, const char *why) 
     h->overs++;
 }
 
-static const ls_views_ops views_host_ops = {.send = views_host_say,
+static const ls_views_ops views_host_ops = {.send = views_host_send,
                                             .drop = views_host_drop,
                                             .meet = views_host_meet,
                                             .begin = views_host_begin,
                                             .ask = views_host_ask,
                                             .end = views_host_end,
                                             .finish = views_host_finish,
-                                            .log = views_host_tell,
+                                            .log = views_host_log,
                                             .over = views_host_over};
 
-/* Its workers have ended, or it has finished its step. */
+/* The host's workers have ended, or it has finished its step. */
 static inline void views_host_ended(views_host *h, ls_views *v, ls_view_end how,
                                     const ls_host_state *k, int nworkers) {
     h->runs = false;

@@ -1,5 +1,5 @@
-/* views_test.c - hosts that have the key, and lie or stall: what can't be is refused, and nobody
- * waits for them for ever. What honest hosts do is tried in the simulation (tests/sim). */
+/* views_test.c - hosts that have the key, but lie or stall: impossible messages are refused, and no
+ * host waits for them for ever. The simulation (tests/sim) tests honest hosts. */
 #include <limits.h>
 #include <math.h>
 
@@ -81,11 +81,10 @@ static void test_lies(void **state) {
             ls_host_message s = from(LIAR, joined ? LS_HOST_ENDED : LS_HOST_JOIN);
             lies[i](&s);
             ls_views_receive(v, LIAR, &s);
-            if (x.drops != 1 || x.dropped != LIAR) print_error("lie %zu is heard\n", i);
+            if (x.drops != 1 || x.dropped != LIAR) print_error("lie %zu is accepted\n", i);
             assert_int_equal(x.drops, 1);
             assert_int_equal(x.dropped, LIAR);
-            /* The view that it was in ends; the next one is without it, and its number as it should
-             * be. */
+            /* The view with the liar ends; the next one is without it, and has the next number. */
             if (joined) assert_int_equal(x.ends, 1);
             ls_host_state kept = {.steps = 0, .whole = 1};
             if (joined) {
@@ -101,7 +100,7 @@ static void test_lies(void **state) {
         }
 }
 
-/* Its life goes on from `now` for so many seconds. */
+/* The peer stays alive from `now` for this many seconds. Returns the time. */
 static int64_t live(ls_views *v, int peer, int64_t now, int seconds) {
     for (int i = 0; i < seconds; i++) {
         hear(v, peer, from(peer, LS_HOST_ALIVE));
@@ -110,7 +109,7 @@ static int64_t live(ls_views *v, int peer, int64_t now, int seconds) {
     return now;
 }
 
-/* A host of before may come with a view that a new leader does not know. */
+/* A host that trained before may join with a view that a new leader does not know. */
 static void test_late_numbers(void **state) {
     (void)state;
     views_host x;
@@ -119,14 +118,14 @@ static void test_late_numbers(void **state) {
     s.state.view = s.state.from = (ls_view_id){1, 70000};
     s.state.steps = 40;
     ls_views_receive(v, HONEST, &s);
-    live(v, HONEST, S, 4); /* it waits for others that may have more */
+    live(v, HONEST, S, 4); /* the leader waits for hosts that may have more steps */
     assert_int_equal(x.drops, 0);
     assert_int_equal(x.view.id.number, 70001);
     assert_int_equal(x.view.steps, 40);
     ls_views_free(v);
 }
 
-/* A host that runs can't say that it rests. */
+/* A host that runs can't report that it rests. */
 static void test_rest_without_end(void **state) {
     (void)state;
     views_host x;
@@ -140,7 +139,7 @@ static void test_rest_without_end(void **state) {
     ls_views_free(v);
 }
 
-/* ---- hosts that live, and do nothing ---- */
+/* ---- hosts that are alive, and do nothing ---- */
 
 static void test_stalls(void **state) {
     (void)state;
@@ -149,17 +148,17 @@ static void test_stalls(void **state) {
     hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
     ls_host_state kept = {.steps = 0, .whole = 1};
     int64_t now = live(v, LIAR, S, 200);
-    assert_int_equal(x.drops, 0); /* a view may be as long as it likes */
+    assert_int_equal(x.drops, 0); /* a view may take any time */
     views_host_ended(&x, v, LS_VIEW_LOST, &kept, 2);
     assert_int_equal(x.said[LIAR][LS_HOST_END], 1);
     now = live(v, LIAR, now, 29);
     assert_int_equal(x.drops, 0);
     now = live(v, LIAR, now, 3);
     assert_int_equal(x.drops, 1);
-    assert_int_equal(x.finishings, 1); /* this host goes on without it */
+    assert_int_equal(x.finishings, 1); /* this host continues without it */
     views_host_finished(&x, v, &kept);
     assert_int_equal(x.begins, 2);
-    /* Another one ends, and does not finish. */
+    /* Another host ends its view, and does not finish the step. */
     ls_host_message s = from(HONEST, LS_HOST_JOIN);
     s.state.unfinished = 1;
     ls_views_receive(v, HONEST, &s);
@@ -215,12 +214,12 @@ static void test_orders(void **state) {
         ls_host_message s = good_view();
         orders[i](&s);
         ls_views_receive(v, LS_TO_LEADER, &s);
-        if (x.begins + x.finishings + x.overs) print_error("order %zu is heard\n", i);
+        if (x.begins + x.finishings + x.overs) print_error("order %zu is carried out\n", i);
         assert_int_equal(x.begins + x.finishings + x.overs, 0);
         assert_int_equal(x.drops, 1);
         assert_int_equal(x.dropped, LS_TO_LEADER);
         assert_false(ls_views_is_linked(v));
-        /* It is called again, and does better. */
+        /* The host connects again, and gets a correct order. */
         ls_views_linked(v);
         hear(v, LS_TO_LEADER, good_view());
         assert_int_equal(x.begins, 1);

@@ -31,7 +31,7 @@ typedef struct supervisor {
 
 static void say(void *arg, int peer, const ls_host_message *s) {
     const supervisor *h = arg;
-    views_host_say(arg, peer, s);
+    views_host_send(arg, peer, s);
     ls_links_send(h->links, peer, s);
 }
 static void drop(void *arg, int peer) {

@@ -3,26 +3,26 @@
 
 #include <string.h>
 
-/* A host that was hurt may be taken for lost, or be late, for so long after. */
-static const int64_t HEALS_NS = (int64_t)2500 * MS;
+/* For this long after a fault, a host may be considered lost, or be late. */
+static const int64_t RECOVERY_NS = (int64_t)2500 * MS;
 
-static bool lately_hurt(const host *h) {
-    return h->hurt_until > 0 && h->w->now < h->hurt_until + HEALS_NS;
+static bool had_fault_lately(const host *h) {
+    return h->faulty_until > 0 && h->w->now < h->faulty_until + RECOVERY_NS;
 }
 
-/* Has the leader known long enough that the host is there, and can it hear it now? */
+/* Has the leader known the host for long enough, and can it receive from it now? */
 static bool is_known(const host *h, int leader) {
     if (h->slot == leader) return true;
-    if (h->hurt_until > 0 && h->w->now < h->hurt_until + 200 * MS) return false;
+    if (h->faulty_until > 0 && h->w->now < h->faulty_until + 200 * MS) return false;
     return h->term == h->w->hosts[leader].term && h->holder == leader && h->linked_since >= 0 &&
            h->w->now > h->linked_since + 200 * MS;
 }
 
-/* Can the leader not know of it? */
+/* May the leader rightly not count on this host? */
 static bool is_lost(const host *h, int life) {
     bool comes = h->linked_since >= 0 && h->w->now <= h->linked_since + 200 * MS;
     return !h->alive || h->store.steps < 0 || view_compare(h->from, h->w->whole) != 0 || h->over ||
-           h->leaves || h->life != life || comes || lately_hurt(h);
+           h->leaves || h->life != life || comes || had_fault_lately(h);
 }
 
 void check_whole(team *t) {
@@ -33,11 +33,11 @@ void check_whole(team *t) {
     for (int r = 0; r < t->size; r++) w->holders[t->hosts[r]->slot] = t->hosts[r]->life;
 }
 
-/* A view has no state: are those gone who had it? view: the hosts in it; NULL: those the leader
- * knows of. */
+/* A view has no state: have the hosts gone that had it? view: counts the hosts in it; NULL: counts
+ * those that the leader knows. */
 static bool is_gone(const world *w, int leader, const ls_view_id *view) {
     int here = 0, all = 0, unexplained = 0;
-    bool parted = false; /* some were in another view meanwhile, without the rest */
+    bool parted = false; /* some of them were in another view meanwhile, without the others */
     const ls_view_id *before = NULL;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *h = &w->hosts[i];
@@ -51,10 +51,11 @@ static bool is_gone(const world *w, int leader, const ls_view_id *view) {
         if (lives) before = &h->before;
         unexplained += !(lives && in) && !is_lost(h, w->holders[i]);
     }
-    /* Before the folder is made no step is decided. Who does not wait for others may lose them. */
+    /* Before the run directory exists no step is decided. A hasty leader may lose hosts that it
+     * does not wait for. */
     if (all == 0 || w->folder.owner.number == 0 || w->plan.hasty) return true;
     if (w->plan.sharded ? here == all && !parted : here > 0) return false;
-    return unexplained == 0 || (leader >= 0 && lately_hurt(&w->hosts[leader]));
+    return unexplained == 0 || (leader >= 0 && had_fault_lately(&w->hosts[leader]));
 }
 
 void check_stateless(host *h) {
@@ -69,8 +70,8 @@ void check_stateless(host *h) {
 
 static void check_fallback(host *h, const ls_view *v) {
     world *w = h->w;
-    bool told = w->stateless.term == v->id.term && w->stateless.number + 1 == v->id.number;
-    if (v->steps >= 0 || v->first > 0 || told || is_gone(w, h->holder, NULL)) return;
+    bool reported = w->stateless.term == v->id.term && w->stateless.number + 1 == v->id.number;
+    if (v->steps >= 0 || v->first > 0 || reported || is_gone(w, h->holder, NULL)) return;
     violate(w, "view %lld.%lld begins without state, but no host that had it was lost",
             (long long)v->id.term, (long long)v->id.number);
 }
@@ -96,7 +97,7 @@ void check_begin(host *h, const ls_view *v) {
     world *w = h->w;
     const crew *c = &h->crew;
     if (c->state != CREW_NONE || c->unfinished)
-        violate(w, "host %d: a view begins before the one before is finished", h->slot);
+        violate(w, "host %d: a view begins before the previous one is finished", h->slot);
     if (v->id.term != h->term || ls_views_has_ended(h->views))
         violate(w, "host %d: a view of term %lld begins in term %lld", h->slot,
                 (long long)v->id.term, (long long)h->term);
@@ -112,11 +113,11 @@ void check_begin(host *h, const ls_view *v) {
 }
 
 void check_ask(host *h) {
-    if (h->crew.state != CREW_RUNS) violate(h->w, "host %d: no workers to be asked", h->slot);
+    if (h->crew.state != CREW_RUNS) violate(h->w, "host %d: there are no workers to ask", h->slot);
 }
 
 void check_end(host *h) {
-    if (h->crew.state != CREW_RUNS) violate(h->w, "host %d: no workers to end", h->slot);
+    if (h->crew.state != CREW_RUNS) violate(h->w, "host %d: there are no workers to end", h->slot);
 }
 
 void check_finish(host *h, const ls_store_note *note) {
@@ -154,7 +155,7 @@ void check_log(world *w, int64_t steps) {
             return;
         }
     if (f->nlines < steps)
-        violate(w, "the log lacks step %d, a view goes on after %lld", f->nlines + 1,
+        violate(w, "the log lacks step %d, and a view continues after step %lld", f->nlines + 1,
                 (long long)steps);
 }
 

@@ -3,21 +3,24 @@
  * At each moment:
  *  (1) A block with mark s has the reference's value after s steps, on any host (store_put).
  *  (2) Gradients that are reduced are the reference's; a step is finished only from these.
- *  (3) Orders come in an order that makes sense: a crew begins on a host at rest that has finished
- *      its view before, a mender where no worker lives, asks and kills only while a crew runs.
+ *  (3) Orders come in a sequence that makes sense: a crew begins on a host at rest that has
+ *      finished its previous view, a repairer where no worker lives; workers are asked and killed
+ *      only while a crew runs.
  *  (4) A host begins views of the term that it knows, each later than the one before. All hosts
  *      begin the same view with the same size and steps, and their workers do not overlap.
  *  (5) At most one host that is not stopped believes that it leads, and it holds the lease; terms
  *      of leaders strictly increase.
- *  (6) A view does not begin below what a host in it has kept or noted. It begins from a checkpoint
- *      only if there is no state, or after a host of the latest whole view was lost to the leader.
- *  (7) Only worker 0 of the latest view that has taken the run's folder writes to it. Two views may
- *      have workers at one time, on different hosts: a stopped supervisor's live on for a while.
- *  (8) When a view has taken the folder, the log has each step up to its first once.
+ *  (6) A view does not begin before a step that a host in it has complete or noted. It begins from
+ *      a checkpoint only if there is no state, or after the leader has lost a host of the latest
+ *      whole view.
+ *  (7) Only worker 0 of the latest view that has taken the run directory writes to it. Two views
+ *      may have workers at one time, on different hosts: those of a stopped supervisor live on for
+ *      a while.
+ *  (8) When a view has taken the run directory, the log has each step before the view's first once.
  * At the end:
- *  (9) After faults have ceased the run completes within a bounded time, and without giving up;
- *      the log has each step once, the last checkpoint is the reference's after all steps.
- * With a leader for ever that is lost, the run ends: (1) to (8) still hold on the others.
+ *  (9) After the last fault the run completes within a bounded time, without giving up; the log has
+ *      each step once, and the last checkpoint is the reference's after all steps.
+ * If the leader is fixed and is lost, the run ends: (1) to (8) still hold on the other hosts.
  */
 #ifndef SIM_CHECK_H
 #define SIM_CHECK_H

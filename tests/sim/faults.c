@@ -1,14 +1,14 @@
-/* faults.c - what kind of cluster a seed has, and what happens to it.
+/* faults.c - draws the kind of cluster that a seed has, and its faults.
  *
- * A fault comes before an event: one of any that follow, or one of the next few after a worker has
- * decided a step, where most is at stake. After the last one all that was hurt heals.
+ * A fault comes before an event: any later one, or one of the next few after a worker has decided a
+ * step, when most is at stake. After the last fault everything recovers.
  */
 #include "world.h"
 
 enum kind {
     KILL_WORKER,
     STOP_WORKER,
-    KILL_MENDER,
+    KILL_REPAIRER,
     KILL_HOST,
     STOP_HOST,
     CUT_LINKS,
@@ -21,8 +21,8 @@ enum kind {
 };
 
 static const int weights[NKINDS] = {
-    [KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_MENDER] = 3, [KILL_HOST] = 2,
-    [STOP_HOST] = 2,   [CUT_LINKS] = 3,   [CUT_STORE] = 2,   [ADD_HOST] = 2,
+    [KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_REPAIRER] = 3, [KILL_HOST] = 2,
+    [STOP_HOST] = 2,   [CUT_LINKS] = 3,   [CUT_STORE] = 2,     [ADD_HOST] = 2,
     [LEAVE] = 1,       [SCALE] = 1,       [RENEW] = 1};
 
 static void next_fault(world *w) {
@@ -30,7 +30,7 @@ static void next_fault(world *w) {
     w->decides_at = 0;
     if (chance(w, 0.5)) return;
     w->decides_at = w->decides + 1 + (int)draw_to(w, 12);
-    w->fault_at = w->count + 4000; /* where nothing is decided */
+    w->fault_at = w->count + 4000; /* if no step is decided */
 }
 
 void faults_plan(world *w) {
@@ -55,9 +55,9 @@ void faults_plan(world *w) {
     p->nfaults = (int)draw_in(w, 0, 20);
     p->spacing = (int64_t)20 << draw_to(w, 6);
     w->kinds = ~0u;
-    if (chance(w, 0.3)) /* workers alone are hurt */
+    if (chance(w, 0.3)) /* only faults of workers */
         w->kinds =
-            1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_MENDER | 1u << SCALE | 1u << RENEW;
+            1u << KILL_WORKER | 1u << STOP_WORKER | 1u << KILL_REPAIRER | 1u << SCALE | 1u << RENEW;
     if (p->hasty) {
         if (p->nhosts < 3) p->nhosts = 3;
         w->kinds = 1u << KILL_HOST | 1u << STOP_HOST | 1u << CUT_LINKS | 1u << CUT_STORE |
@@ -70,9 +70,9 @@ void faults_plan(world *w) {
     next_fault(w);
 }
 
-/* ---- whom ---- */
+/* ---- the host ---- */
 
-/* Any host that is wanted, or NULL. */
+/* Any of the hosts that are wanted, or NULL. */
 static host *any_host(world *w, bool (*is_wanted)(const host *)) {
     host *found[MOST_HOSTS];
     int n = 0;
@@ -84,14 +84,15 @@ static host *any_host(world *w, bool (*is_wanted)(const host *)) {
 
 static bool is_any(const host *h) { return h != NULL; }
 static bool has_workers(const host *h) { return h->crew.state == CREW_RUNS; }
-static bool mends(const host *h) { return h->crew.state == CREW_MENDS; }
+static bool repairs(const host *h) { return h->crew.state == CREW_REPAIRS; }
 static bool leads(const host *h) { return ls_views_leads(h->views); }
 static bool may_leave(const host *h) {
     return h->slot != h->w->keeper && !h->leaves && h->crew.state == CREW_RUNS;
 }
 
-static void hurt(world *w, host *h, int64_t ns) {
-    if (w->now + ns > h->hurt_until) h->hurt_until = w->now + ns;
+/* The host, or one of its links, is faulty for this long. */
+static void mark_faulty(world *w, host *h, int64_t ns) {
+    if (w->now + ns > h->faulty_until) h->faulty_until = w->now + ns;
     if (w->now + ns > w->calm_at) w->calm_at = w->now + ns;
 }
 
@@ -110,7 +111,7 @@ static void kill_worker(world *w) {
     host *h = any_host(w, has_workers);
     if (!h) return;
     int rank = any_rank(w, h);
-    tell(w, "FAULT: worker %d on host %d is killed", rank, h->slot);
+    trace(w, "FAULT: worker %d on host %d is killed", rank, h->slot);
     worker_kill(h->crew.team, rank);
     post_host(h, draw_to(w, 3 * MS), killed)->a = h->crew.generation;
 }
@@ -126,7 +127,7 @@ static void stop_worker(world *w) {
     if (!h) return;
     int rank = any_rank(w, h);
     int64_t ns = draw_in(w, 10 * MS, 300 * MS);
-    tell(w, "FAULT: worker %d on host %d is stopped", rank, h->slot);
+    trace(w, "FAULT: worker %d on host %d is stopped", rank, h->slot);
     if (w->now + ns > w->calm_at) w->calm_at = w->now + ns;
     worker_stop(h->crew.team, rank, ns);
     event *e = post_host(h, w->plan.heartbeat, silent);
@@ -152,8 +153,8 @@ static void kill_host(world *w) {
     bool last = !w->plan.elected && h && h->slot == 0;
     if (!h || (last && !chance(w, 0.2))) return;
     int64_t ns = draw_in(w, 30 * MS, 800 * MS);
-    tell(w, "FAULT");
-    hurt(w, h, ns);
+    trace(w, "FAULT");
+    mark_faulty(w, h, ns);
     host_kill(h, chance(w, 0.4));
     if (!last) {
         post(w, ns, come_back)->a = h->slot;
@@ -168,9 +169,9 @@ static void stop_host(world *w) {
     if (!h) return;
     int64_t ns = draw_in(w, 10 * MS, 900 * MS);
     bool all = chance(w, 0.5);
-    tell(w, "FAULT: host %d is stopped%s for %.1f ms", h->slot, all ? ", and its workers" : "",
-         (double)ns / MS);
-    hurt(w, h, ns);
+    trace(w, "FAULT: host %d is stopped%s for %.1f ms", h->slot, all ? ", and its workers" : "",
+          (double)ns / MS);
+    mark_faulty(w, h, ns);
     if (w->now + ns > h->stopped_until) h->stopped_until = w->now + ns;
     for (int i = 0; all && has_workers(h) && i < h->crew.view.n; i++)
         worker_stop(h->crew.team, h->crew.view.first + i, ns);
@@ -179,7 +180,7 @@ static void stop_host(world *w) {
 static void add_host(world *w) {
     for (int i = w->plan.nhosts; i < MOST_HOSTS; i++)
         if (w->hosts[i].life == 0) {
-            tell(w, "FAULT: a host comes");
+            trace(w, "FAULT: a host joins");
             host_start(w, i);
             return;
         }
@@ -188,7 +189,7 @@ static void add_host(world *w) {
 static void leave(world *w) {
     host *h = any_host(w, may_leave);
     if (!h) return;
-    tell(w, "FAULT: host %d leaves", h->slot);
+    trace(w, "FAULT: host %d leaves", h->slot);
     h->leaves = true;
     for (int i = 0; i < h->crew.view.n; i++)
         h->crew.team->workers[h->crew.view.first + i].asked = LS_ASKED_RENEW;
@@ -204,27 +205,27 @@ static void set_cut(world *w, int a, int b, int what, bool cut) {
     teams_hold(w);
 }
 
-static void heal(world *w, host *h, const event *e) {
+static void restore(world *w, host *h, const event *e) {
     (void)h;
-    tell(w, "the link of hosts %d and %d heals", e->a, e->b);
+    trace(w, "the link of hosts %d and %d works again", e->a, e->b);
     set_cut(w, e->a, e->b, (int)e->number, false);
 }
 
 static void cut_pair(world *w, int a, int b, int what, int64_t ns) {
-    tell(w, "FAULT: the link of hosts %d and %d is cut for %.1f ms (%d)", a, b, (double)ns / MS,
-         what);
-    hurt(w, &w->hosts[a], ns);
-    hurt(w, &w->hosts[b], ns);
+    trace(w, "FAULT: the link of hosts %d and %d is cut for %.1f ms (%d)", a, b, (double)ns / MS,
+          what);
+    mark_faulty(w, &w->hosts[a], ns);
+    mark_faulty(w, &w->hosts[b], ns);
     set_cut(w, a, b, what, true);
     if (what & SUPERVISORS && chance(w, 0.4)) link_break(w, a, b);
     if (what & WORKERS && chance(w, 0.5)) teams_cut(w, a, b);
-    event *e = post(w, ns, heal);
+    event *e = post(w, ns, restore);
     e->a = a;
     e->b = b;
     e->number = what;
 }
 
-/* Of two hosts, or of one to all others. */
+/* Cuts the link of two hosts, or those of one host to all others. */
 static void cut_links(world *w) {
     host *x = any_host(w, is_any), *y = any_host(w, is_any);
     int what = (int)draw_in(w, 1, 3);
@@ -235,7 +236,7 @@ static void cut_links(world *w) {
             cut_pair(w, x->slot, i, what, ns);
 }
 
-static void heal_store(world *w, host *h, const event *e) {
+static void restore_store(world *w, host *h, const event *e) {
     (void)h;
     w->store_cut[e->a] = false;
 }
@@ -244,19 +245,19 @@ static void cut_store(world *w) {
     host *h = any_host(w, chance(w, 0.7) ? leads : is_any);
     if (!h) return;
     int64_t ns = draw_in(w, 100 * MS, 1500 * MS);
-    tell(w, "FAULT: host %d does not reach the lease for %.1f ms", h->slot, (double)ns / MS);
-    hurt(w, h, ns);
+    trace(w, "FAULT: host %d does not reach the lease for %.1f ms", h->slot, (double)ns / MS);
+    mark_faulty(w, h, ns);
     w->store_cut[h->slot] = true;
-    post(w, ns, heal_store)->a = h->slot;
+    post(w, ns, restore_store)->a = h->slot;
 }
 
-/* ---- which ---- */
+/* ---- kinds ---- */
 
 static void ask_leader(world *w, bool scales) {
     host *h = any_host(w, leads);
     if (!h || h->stopped_until > w->now) return;
     int n = (int)draw_in(w, 1, 6);
-    tell(w, "FAULT: host %d is asked for %d workers", h->slot, scales ? n : 0);
+    trace(w, "FAULT: host %d is asked for %d workers", h->slot, scales ? n : 0);
     if (scales)
         ls_views_scale(h->views, n);
     else
@@ -269,12 +270,12 @@ static void fault(world *w) {
     int64_t at = draw_to(w, sum);
     while (at >= 0)
         if (w->kinds >> ++kind & 1) at -= weights[kind];
-    host *h = any_host(w, mends);
+    host *h = any_host(w, repairs);
     w->tally->faults++;
     switch ((enum kind)kind) {
-    case KILL_MENDER:
+    case KILL_REPAIRER:
         if (h)
-            crew_mender_killed(h);
+            crew_repairer_killed(h);
         else
             kill_worker(w);
         break;

@@ -1,10 +1,10 @@
-/* folder.c - the run's folder: metrics, a line a step, and the newest checkpoint.
+/* folder.c - the run directory: metrics, a line for each step, and the newest checkpoint.
  *
- * A disk that all hosts share. Worker 0 of each view takes it; what a worker of an earlier view
- * writes afterwards is refused, as by a note of who has it that is looked at before each write.
+ * It is on a disk that all hosts share. Worker 0 of each view takes it; a later write by a worker
+ * of an earlier view is refused, as if each write first checked which view has it.
  *
- * A view that goes back does not cut the log: steps that are done again are the same, and a later
- * view may go on from a host that had come further.
+ * A view that goes back does not cut the log: repeated steps are the same, and a later view may
+ * continue from a host that had got further.
  */
 #include "check.h"
 #include "world.h"
@@ -14,7 +14,8 @@ bool folder_take(host *h, ls_view_id id, int64_t steps) {
     folder *f = &w->folder;
     if (view_compare(f->owner, id) > 0) {
         w->tally->refused++;
-        tell(w, "view %lld.%lld may not take the folder", (long long)id.term, (long long)id.number);
+        trace(w, "view %lld.%lld may not take the run directory", (long long)id.term,
+              (long long)id.number);
         return false;
     }
     f->owner = id;
@@ -29,18 +30,20 @@ static bool may_write(world *w, ls_view_id id) {
     folder *f = &w->folder;
     if (view_compare(f->owner, id) == 0) return true;
     w->tally->refused++;
-    tell(w, "view %lld.%lld has the folder no more", (long long)id.term, (long long)id.number);
+    trace(w, "view %lld.%lld no longer has the run directory", (long long)id.term,
+          (long long)id.number);
     if (w->opt.no_fence)
-        violate(w, "worker 0 of view %lld.%lld writes after view %lld.%lld has taken the folder",
-                (long long)id.term, (long long)id.number, (long long)f->owner.term,
-                (long long)f->owner.number);
+        violate(
+            w, "worker 0 of view %lld.%lld writes after view %lld.%lld has taken the run directory",
+            (long long)id.term, (long long)id.number, (long long)f->owner.term,
+            (long long)f->owner.number);
     return false;
 }
 
 bool folder_append(world *w, ls_view_id id, int64_t step) {
     folder *f = &w->folder;
     if (!may_write(w, id)) return false;
-    if (f->nlines && f->lines[f->nlines - 1].step >= step) { /* the same step, done again */
+    if (f->nlines && f->lines[f->nlines - 1].step >= step) { /* the same step, repeated */
         w->tally->replayed++;
         return true;
     }
@@ -63,6 +66,6 @@ bool folder_save(world *w, ls_view_id id, int64_t steps, const uint64_t *blocks)
         f->blocks[b] = blocks[b];
     }
     f->saved = steps;
-    tell(w, "checkpoint of step %lld", (long long)steps);
+    trace(w, "checkpoint of step %lld", (long long)steps);
     return true;
 }

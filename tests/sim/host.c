@@ -5,7 +5,7 @@
 #include "check.h"
 #include "world.h"
 
-static const char *const ends[] = {"done",    "renewed",   "told",  "lost",
+static const char *const ends[] = {"done",    "renewed",   "ordered", "lost",
                                    "crashed", "stateless", "failed"};
 
 int crew_place(const host *h, int rank) { return rank - h->crew.view.first; }
@@ -24,9 +24,9 @@ static void crew_gone(world *w, host *h, const event *e) {
     ls_host_state k = {.steps = h->store.steps};
     store_note(&h->store, &k.note);
     k.whole = c->whole;
-    tell(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
-         (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how], (long long)k.steps,
-         (long long)k.note.steps);
+    trace(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
+          (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how],
+          (long long)k.steps, (long long)k.note.steps);
     ls_views_ended(h->views, c->how, ends[c->how], &k, h->nworkers);
 }
 
@@ -56,7 +56,7 @@ void crew_worker_ended(host *h) {
 
 /* ---- orders ---- */
 
-static void on_say(void *arg, int peer, const ls_host_message *s) { link_say(arg, peer, s); }
+static void on_send(void *arg, int peer, const ls_host_message *s) { link_send(arg, peer, s); }
 static void on_drop(void *arg, int peer) { link_drop(arg, peer); }
 static void on_meet(void *arg, ls_view *v) {
     const host *h = arg;
@@ -67,9 +67,9 @@ static void on_begin(void *arg, const ls_view *v) {
     host *h = arg;
     world *w = h->w;
     crew *c = &h->crew;
-    tell(w, "host %d: begins view %lld.%lld after step %lld, workers %d to %d of %d, on %d hosts",
-         h->slot, (long long)v->id.term, (long long)v->id.number, (long long)v->steps, v->first,
-         v->first + v->n - 1, v->size, v->nhosts);
+    trace(w, "host %d: begins view %lld.%lld after step %lld, workers %d to %d of %d, on %d hosts",
+          h->slot, (long long)v->id.term, (long long)v->id.number, (long long)v->steps, v->first,
+          v->first + v->n - 1, v->size, v->nhosts);
     check_begin(h, v);
     if (w->violated[0]) return;
     int generation = c->generation + 1;
@@ -94,7 +94,7 @@ static void on_begin(void *arg, const ls_view *v) {
 
 static void on_ask(void *arg, ls_asked what) {
     host *h = arg;
-    tell(h->w, "host %d: asks its workers to end", h->slot);
+    trace(h->w, "host %d: asks its workers to end", h->slot);
     check_ask(h);
     if (h->crew.state != CREW_RUNS) return;
     for (int i = 0; i < h->crew.view.n; i++)
@@ -103,7 +103,7 @@ static void on_ask(void *arg, ls_asked what) {
 
 static void on_end(void *arg, const char *why) {
     host *h = arg;
-    tell(h->w, "host %d: ends its workers: %s", h->slot, why);
+    trace(h->w, "host %d: ends its workers: %s", h->slot, why);
     check_end(h);
     end_soon(h, LS_VIEW_ORDERED, 10 * MS);
 }
@@ -111,22 +111,22 @@ static void on_end(void *arg, const char *why) {
 static void on_finish(void *arg, const ls_store_note *note) {
     host *h = arg;
     crew *c = &h->crew;
-    tell(h->w, "host %d: finishes step %lld", h->slot, note ? (long long)note->steps : 0);
+    trace(h->w, "host %d: finishes step %lld", h->slot, note ? (long long)note->steps : 0);
     check_finish(h, note);
     if (h->w->violated[0]) return;
     c->has_note = note != NULL;
     if (note) c->note = *note;
-    mender_start(h);
+    repairer_start(h);
 }
 
-static void on_tell(void *arg, const char *line) {
+static void on_log(void *arg, const char *line) {
     const host *h = arg;
-    tell(h->w, "host %d says: %s", h->slot, line);
+    trace(h->w, "host %d logs: %s", h->slot, line);
 }
 
 static void leave(world *w, host *h, const event *e) {
     (void)e;
-    tell(w, "host %d: is gone", h->slot);
+    trace(w, "host %d: has exited", h->slot);
     h->alive = false;
     h->has_left = w->folder.saved != w->plan.steps;
     link_host_died(h, false);
@@ -135,24 +135,24 @@ static void leave(world *w, host *h, const event *e) {
 
 static void on_over(void *arg, ls_view_end how, const char *why) {
     host *h = arg;
-    tell(h->w, "host %d: over, %s %s", h->slot, ends[how], why);
+    trace(h->w, "host %d: over, %s %s", h->slot, ends[how], why);
     if (how != LS_VIEW_DONE) violate(h->w, "host %d gives up: %s", h->slot, why);
-    if (h->crew.state == CREW_RUNS) violate(h->w, "host %d is over with a crew", h->slot);
+    if (h->crew.state == CREW_RUNS) violate(h->w, "host %d ends with a crew", h->slot);
     if (h->w->folder.saved != h->w->plan.steps && h->nworkers)
-        violate(h->w, "host %d is over before the run", h->slot);
+        violate(h->w, "host %d ends before the run", h->slot);
     h->over = true;
     h->over_how = how;
     post_host(h, draw_to(h->w, 20 * MS), leave);
 }
 
-static const ls_views_ops ops = {.send = on_say,
+static const ls_views_ops ops = {.send = on_send,
                                  .drop = on_drop,
                                  .meet = on_meet,
                                  .begin = on_begin,
                                  .ask = on_ask,
                                  .end = on_end,
                                  .finish = on_finish,
-                                 .log = on_tell,
+                                 .log = on_log,
                                  .over = on_over};
 
 /* ---- a supervisor's life ---- */
@@ -190,13 +190,13 @@ void host_start(world *w, int slot) {
                          .arg = h};
     h->views = ls_views_new(&c);
     ls_views_tick(h->views, w->now);
-    tell(w, "host %d: starts, %d workers", slot, h->nworkers);
+    trace(w, "host %d: starts, %d workers", slot, h->nworkers);
     member_start(h);
     post_host(h, draw_to(w, 20 * MS), tick);
 }
 
 void host_kill(host *h, bool quietly) {
-    tell(h->w, "host %d: is killed", h->slot);
+    trace(h->w, "host %d: is killed", h->slot);
     if (h->crew.state == CREW_RUNS) team_leave(h->crew.team, h);
     h->crew.state = CREW_NONE;
     h->alive = false;

@@ -1,5 +1,5 @@
-/* link.c - connections between supervisors: what is said arrives in order, some time later, as
- * long as both ends and the link live. While a link is cut, words wait.
+/* link.c - connections between supervisors: messages arrive in order, after some time, as long as
+ * both ends and the link live. While a link is cut, messages wait.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,32 +19,32 @@ static conn *open_conn(world *w, const host *h, int side, int peer) {
     return NULL;
 }
 
-static void forget_words(conn *c) {
+static void forget_messages(conn *c) {
     for (int side = 0; side < 2; side++)
         while (c->first[side]) {
-            words *first = c->first[side];
+            queued *first = c->first[side];
             c->first[side] = first->next;
             free(first);
         }
 }
 
 void link_free(world *w) {
-    for (int i = 0; i < MOST_CONNS; i++) forget_words(&w->conns[i]);
+    for (int i = 0; i < MOST_CONNS; i++) forget_messages(&w->conns[i]);
 }
 
 static void close_side(conn *c, int side) {
     c->open[side] = false;
     if (c->open[0] || c->open[1]) return;
-    forget_words(c);
+    forget_messages(c);
     c->used = false;
 }
 
-/* ---- words on their way ---- */
+/* ---- messages in flight ---- */
 
 static void lose(world *w, conn *c, int side) {
     host *h = c->ends[side];
     int peer = side == HOST_SIDE ? LS_TO_LEADER : c->peer;
-    tell(w, "host %d: has lost peer %d", h->slot, peer);
+    trace(w, "host %d: has lost peer %d", h->slot, peer);
     close_side(c, side);
     if (side == HOST_SIDE) h->linked_since = -1;
     ls_views_lost(h->views, peer);
@@ -62,7 +62,7 @@ static void arrive(world *w, host *h, const event *e) {
         again->number = e->number;
         return;
     }
-    words *first = c->first[side];
+    queued *first = c->first[side];
     ls_host_message s = first->s;
     c->first[side] = first->next;
     free(first);
@@ -74,10 +74,10 @@ static void arrive(world *w, host *h, const event *e) {
 
 static void send(world *w, conn *c, int to, const ls_host_message *s) {
     host *h = c->ends[to];
-    words **end = &c->first[to];
+    queued **end = &c->first[to];
     if (!c->open[to]) return;
     while (*end) end = &(*end)->next;
-    *end = LS_NEW(words);
+    *end = LS_NEW(queued);
     if (s) (*end)->s = *s;
     int64_t at = w->now + draw_in(w, MS / 10, chance(w, 0.05) ? 40 * MS : 3 * MS);
     if (at <= c->last[to]) at = c->last[to] + 1;
@@ -89,7 +89,7 @@ static void send(world *w, conn *c, int to, const ls_host_message *s) {
     e->number = c->generation;
 }
 
-void link_say(host *h, int peer, const ls_host_message *s) {
+void link_send(host *h, int peer, const ls_host_message *s) {
     int side = peer == LS_TO_LEADER ? HOST_SIDE : LEADER_SIDE;
     conn *c = open_conn(h->w, h, side, peer);
     if (c) send(h->w, c, !side, s);
@@ -98,10 +98,11 @@ void link_say(host *h, int peer, const ls_host_message *s) {
 void link_drop(host *h, int peer) {
     int side = peer == LS_TO_LEADER ? HOST_SIDE : LEADER_SIDE;
     conn *c = open_conn(h->w, h, side, peer);
-    tell(h->w, "host %d: drops peer %d", h->slot, peer);
+    trace(h->w, "host %d: drops peer %d", h->slot, peer);
     if (!c) return;
-    for (int i = 0; i < 2; i++) /* it was silent, whyever; one that comes again was lost before */
-        if (c->ends[i]->hurt_until < h->w->now) c->ends[i]->hurt_until = h->w->now;
+    for (int i = 0; i < 2;
+         i++) /* it was silent for any reason; a host that connects again was lost before */
+        if (c->ends[i]->faulty_until < h->w->now) c->ends[i]->faulty_until = h->w->now;
     send(h->w, c, !side, NULL);
     close_side(c, side);
     if (side != HOST_SIDE) return;
@@ -109,7 +110,7 @@ void link_drop(host *h, int peer) {
     link_connect_soon(h);
 }
 
-/* ---- connections come ---- */
+/* ---- connections begin ---- */
 
 static int unused_peer(world *w, const host *leader) {
     int peer = 1;
@@ -143,7 +144,7 @@ static void connected(world *w, host *h, const event *e) {
     c->generation = generation;
     c->term = h->term;
     h->linked_since = w->now;
-    tell(w, "host %d: is connected to host %d, as peer %d", h->slot, h->holder, peer);
+    trace(w, "host %d: is connected to host %d, as peer %d", h->slot, h->holder, peer);
     ls_views_linked(h->views);
 }
 
@@ -159,7 +160,7 @@ void link_new_leader(host *h) {
     if (h->holder >= 0 && h->holder != h->slot) link_connect_soon(h);
 }
 
-/* ---- and go ---- */
+/* ---- connections end ---- */
 
 static void notice(world *w, host *h, const event *e) {
     conn *c = &w->conns[e->a];
@@ -176,7 +177,7 @@ static void notice_soon(world *w, conn *c, int side, int64_t after) {
     e->number = c->generation;
 }
 
-/* Whoever was connected hears of it soon, or has to notice that it is silent. */
+/* Hosts that were connected get an error soon; quietly: they have to notice the silence. */
 void link_host_died(host *h, bool quietly) {
     world *w = h->w;
     for (int i = 0; i < MOST_CONNS; i++) {
@@ -190,14 +191,14 @@ void link_host_died(host *h, bool quietly) {
     }
 }
 
-/* Both ends get an error, each in its time; what was on its way is lost. */
+/* Both ends get an error, each after a time of its own; messages in flight are lost. */
 void link_break(world *w, int a, int b) {
     for (int i = 0; i < MOST_CONNS; i++) {
         conn *c = &w->conns[i];
         if (!c->used) continue;
         int x = c->ends[0]->slot, y = c->ends[1]->slot;
         if (!((x == a && y == b) || (x == b && y == a))) continue;
-        forget_words(c);
+        forget_messages(c);
         for (int side = 0; side < 2; side++) notice_soon(w, c, side, draw_to(w, 50 * MS));
     }
 }

@@ -1,4 +1,4 @@
-/* main.c - lockstep-sim: seeds of the simulated cluster, one after the other. */
+/* main.c - lockstep-sim: simulates the clusters of seeds, one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,23 +13,23 @@ static const char usage[] =
     "usage: lockstep-sim [--seeds A..B] [--jobs N] [--first] [--trace]\n"
     "                    [--cut] [--no-fence]\n"
     "\n"
-    "Simulates clusters whose hosts agree on who trains (cluster/views.h), one a seed, with "
-    "faults.\n"
-    "A failing seed is printed with what was violated; the same seed replays exactly.\n"
+    "Simulates clusters with faults, one for each seed, whose hosts agree on views "
+    "(cluster/views.h).\n"
+    "Prints each seed that fails, and what it violates; the same seed replays exactly.\n"
     "\n"
-    "  --seeds A..B  or one seed; 1..1000 by default\n"
-    "  --jobs N      processes\n"
-    "  --first       ends with the first that fails\n"
+    "  --seeds A..B  seeds, or a single seed; 1..1000 by default\n"
+    "  --jobs N      number of processes\n"
+    "  --first       stops at the first seed that fails\n"
     "  --trace       prints every event with its time\n"
-    "  --cut         a view cuts the log after its first step\n"
-    "  --no-fence    writing to the folder of a later view is a violation\n"
+    "  --cut         each view cuts the log after its first step\n"
+    "  --no-fence    a write to the run directory of a later view is a violation\n"
     "\n"
-    "Exit code 1: a seed has failed.\n";
+    "Exit code 1: a seed failed.\n";
 
 typedef struct args {
     uint64_t first, last;
     int jobs;
-    bool first_alone;
+    bool stops_at_first;
     options options;
 } args;
 
@@ -50,7 +50,7 @@ static bool read_args(int argc, char **argv, args *a) {
         if (strcmp(argv[i], "--trace") == 0)
             a->options.trace = true;
         else if (strcmp(argv[i], "--first") == 0)
-            a->first_alone = true;
+            a->stops_at_first = true;
         else if (strcmp(argv[i], "--cut") == 0)
             a->options.cuts_log = true;
         else if (strcmp(argv[i], "--no-fence") == 0)
@@ -65,7 +65,7 @@ static bool read_args(int argc, char **argv, args *a) {
     return true;
 }
 
-/* Every n-th seed. Returns how many failed. */
+/* Runs every n-th seed for n jobs. Returns the number that failed. */
 static int64_t run_seeds(const args *a, int job, tally *t) {
     world *w = LS_NEW(world);
     int64_t failed = 0;
@@ -75,7 +75,7 @@ static int64_t run_seeds(const args *a, int job, tally *t) {
         failed++;
         printf("seed %llu: %s\n", (unsigned long long)seed, w->violated);
         fflush(stdout);
-        if (a->first_alone) break;
+        if (a->stops_at_first) break;
     }
     world_free(w);
     free(w->events);
@@ -85,7 +85,7 @@ static int64_t run_seeds(const args *a, int job, tally *t) {
 
 static void print_tally(const tally *t, int64_t failed) {
     printf("%lld seeds, %lld failed: %lld events, %lld faults, %lld views (%lld began beside "
-           "another), %lld terms, %lld decisions, %lld steps done again, %lld times without state, "
+           "another), %lld terms, %lld decisions, %lld steps repeated, %lld times without state, "
            "%lld writes refused\n",
            (long long)t->seeds, (long long)failed, (long long)t->events, (long long)t->faults,
            (long long)t->views, (long long)t->overlaps, (long long)t->terms, (long long)t->decided,

@@ -1,10 +1,10 @@
-/* member.c - who leads: host 0 for ever, or whoever holds a lease.
+/* member.c - which host leads: host 0 for ever, or the holder of a lease.
  *
- * The lease is kept by a store as etcd: a term is the revision at which the key of the leader was
- * made; it goes when its holder has not kept it alive for so long by the store's clock. Hosts ask
- * now and then; requests and answers take time, and may be lost. A holder counts from the moment
- * at which it sent the last request that was granted, and stops leading some time before the
- * store could think that the lease has run out. A term that it gave up it does not lead again.
+ * The lease is kept by a store like etcd: a term is the revision at which the key of the leader was
+ * created; the lease expires if its holder has not kept it alive for plan.ttl by the store's clock.
+ * Hosts ask now and then; requests and answers take time, and may be lost. A holder counts from the
+ * time when it sent the last request that was granted, and stops leading some time before the store
+ * could consider the lease expired. It does not lead a term again that it gave up.
  */
 #include "check.h"
 #include "world.h"
@@ -12,7 +12,7 @@
 static int64_t own_part(const world *w) { return w->plan.ttl * 7 / 10; }
 
 static void lead(host *h, int64_t term, bool self) {
-    tell(h->w, "host %d: %s %lld", h->slot, self ? "leads term" : "follows term", (long long)term);
+    trace(h->w, "host %d: %s %lld", h->slot, self ? "leads term" : "follows term", (long long)term);
     if (h->w->folder.owner.number) ls_views_begun(h->views);
     if (self) check_leads(h);
     link_new_leader(h);
@@ -21,14 +21,14 @@ static void lead(host *h, int64_t term, bool self) {
 
 void member_look(host *h) {
     if (!h->w->plan.elected || !ls_views_leads(h->views) || h->w->now < h->own_until) return;
-    tell(h->w, "host %d: leads no more, by its own clock", h->slot);
+    trace(h->w, "host %d: no longer leads, by its own clock", h->slot);
     h->gave_up = true;
     h->holder = -1;
     link_new_leader(h);
     ls_views_lead(h->views, 0, false);
 }
 
-/* An answer. number: the term; a: who holds it; b: when it was asked, in us. */
+/* A host gets an answer. number: the term; a: its holder; b: when the request was sent, in us. */
 static void answered(world *w, host *h, const event *e) {
     int64_t asked_ns = (int64_t)e->b * 1000;
     member_look(h);
@@ -48,7 +48,7 @@ static void answered(world *w, host *h, const event *e) {
     lead(h, h->term, self);
 }
 
-/* At the store; b: when it was sent, in us. */
+/* The store gets a request; b: when it was sent, in us. */
 static void asked(world *w, host *h, const event *e) {
     if (w->store_cut[h->slot]) return;
     bool free = w->lease.holder < 0 || w->now >= w->lease.until;
@@ -59,12 +59,12 @@ static void asked(world *w, host *h, const event *e) {
         w->lease.life = h->life;
         w->lease.term += draw_in(w, 1, 5);
         w->tally->terms++;
-        tell(w, "the lease of term %lld is host %d's", (long long)w->lease.term, h->slot);
+        trace(w, "the lease of term %lld is host %d's", (long long)w->lease.term, h->slot);
     }
     if (free || (own && !h->gave_up)) w->lease.until = w->now + w->plan.ttl;
     if (chance(w, 0.05)) return; /* the answer is lost */
     event *x = post_host(h, draw_in(w, MS / 10, chance(w, 0.05) ? 80 * MS : 3 * MS), answered);
-    /* What it held before it was killed is another's. */
+    /* A lease that the host held before it was killed is another's. */
     x->a = w->lease.holder == h->slot && w->lease.life != h->life ? -1 : w->lease.holder;
     x->b = e->b;
     x->number = w->lease.term;

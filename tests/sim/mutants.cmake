@@ -1,8 +1,8 @@
-# mutants.cmake - faults that are planted in copies of views.c and leader.c, for the test of the
-# simulation: each of them must be found by a seed.
+# mutants.cmake - bugs that are planted in copies of views.c and leader.c, to test the simulation: a
+# seed must find each of them.
 #
 # Included by tests/CMakeLists.txt, which builds one simulation per mutant. Run as a script, it
-# writes one copy, and fails unless the line that it changes stands in the source exactly once:
+# writes one copy, and fails unless the source has the line to be changed exactly once:
 #
 #     cmake -D NAME=own_note -D SOURCES=src/cluster -D OUT=FILE -P tests/sim/mutants.cmake
 
@@ -39,7 +39,7 @@ set(most_steps_line "if (a->from.term != b->from.term) return a->from.term > b->
     if (a->from.number != b->from.number) return a->from.number > b->from.number;")
 set(most_steps_becomes "")
 
-# Views are told apart by their number, without the term.
+# Views are distinguished by their number, without the term.
 set(number_only_file views.c)
 set(number_only_line "return a.term == b.term && a.number == b.number;")
 set(number_only_becomes "return a.number == b.number;")

@@ -1,8 +1,8 @@
-/* store.c - the toy's state of a host, and what finishes a step in it.
+/* store.c - the state of a host's toy workers, and the repairer that finishes a step in it.
  *
- * As exec/store.h: replicated, each worker has an area of its own with all blocks; sharded, the
- * host has one area, of which each worker of the view owns blocks. A block is changed at one
- * instant (what the journal makes of it is tested elsewhere), blocks one after the other.
+ * As in exec/store.h: replicated, each worker has an area of its own with all blocks; sharded, the
+ * host has one area, in which each worker of the view owns blocks. A block is changed at one
+ * instant (the journal, which ensures that, is tested elsewhere), and blocks one after the other.
  */
 #include <string.h>
 
@@ -47,36 +47,36 @@ bool store_note(const store *s, ls_store_note *note_p) {
     return best != NULL;
 }
 
-/* ---- the mender ---- */
+/* ---- the repairer ---- */
 
-static void mend(world *w, host *h, const event *e);
+static void repair(world *w, host *h, const event *e);
 
-static void mend_soon(host *h, int at, int64_t after) {
-    event *e = post_host(h, after, mend);
+static void repair_soon(host *h, int at, int64_t after) {
+    event *e = post_host(h, after, repair);
     e->supervisor = false;
     e->a = at;
     e->b = h->crew.generation;
 }
 
-static ls_host_state kept_of(const host *h) {
+static ls_host_state state_of(const host *h) {
     ls_host_state k = {.steps = h->store.steps};
     return k;
 }
 
-static void mended(world *w, host *h, const event *e) {
+static void repaired(world *w, host *h, const event *e) {
     (void)w;
     crew *c = &h->crew;
-    if (e->b != c->generation || c->state != CREW_MENDS) return;
-    ls_host_state k = kept_of(h);
+    if (e->b != c->generation || c->state != CREW_REPAIRS) return;
+    ls_host_state k = state_of(h);
     c->state = CREW_NONE;
     c->generation++;
     c->unfinished = false;
-    tell(w, "host %d: finished, %lld steps", h->slot, (long long)k.steps);
+    trace(w, "host %d: finished, %lld steps", h->slot, (long long)k.steps);
     ls_views_finished(h->views, &k);
 }
 
-/* What was decided is in the gradients of each worker, for each block that it owns. */
-static void mend_block(world *w, host *h, int local, int b) {
+/* Applies the gradient of a decided step, which each worker has for the blocks that it owns. */
+static void repair_block(world *w, host *h, int local, int b) {
     const ls_store_note *n = &h->crew.note;
     const ls_view *v = &h->crew.view;
     block *x = store_block(w, &h->store, local, b);
@@ -91,30 +91,30 @@ static void mend_block(world *w, host *h, int local, int b) {
     store_put(h, x, b, n->steps, updated(x->value, h->store.grads[local][b].sum, n->steps));
 }
 
-static void mend(world *w, host *h, const event *e) {
+static void repair(world *w, host *h, const event *e) {
     crew *c = &h->crew;
-    if (e->b != c->generation || c->state != CREW_MENDS) return;
+    if (e->b != c->generation || c->state != CREW_REPAIRS) return;
     int n = c->has_note ? c->view.n * w->plan.B : 0;
     if (e->a < n) {
-        mend_block(w, h, e->a / w->plan.B, e->a % w->plan.B);
-        mend_soon(h, e->a + 1, draw_to(w, MS / 10));
+        repair_block(w, h, e->a / w->plan.B, e->a % w->plan.B);
+        repair_soon(h, e->a + 1, draw_to(w, MS / 10));
         return;
     }
     if (c->has_note) {
         h->store.steps = c->note.steps;
         h->store.last = c->note;
     }
-    post_host(h, draw_to(w, 2 * MS), mended)->b = c->generation;
+    post_host(h, draw_to(w, 2 * MS), repaired)->b = c->generation;
 }
 
-void mender_start(host *h) {
+void repairer_start(host *h) {
     world *w = h->w;
-    h->crew.state = CREW_MENDS;
+    h->crew.state = CREW_REPAIRS;
     h->crew.generation++;
-    mend_soon(h, 0, draw_in(w, MS / 2, chance(w, 0.1) ? 60 * MS : 5 * MS));
+    repair_soon(h, 0, draw_in(w, MS / 2, chance(w, 0.1) ? 60 * MS : 5 * MS));
 }
 
-void crew_mender_killed(host *h) {
-    tell(h->w, "host %d: the mender is killed", h->slot);
-    mender_start(h);
+void crew_repairer_killed(host *h) {
+    trace(h->w, "host %d: the repairer is killed", h->slot);
+    repairer_start(h);
 }

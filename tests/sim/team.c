@@ -1,8 +1,8 @@
-/* team.c - the workers of a view together: who they are, their messages, their links.
+/* team.c - all workers of a view: their states, their messages, their links.
  *
- * An exchange is a message from each worker to each other, or to worker 0. A worker's is through
- * when all messages from and to it are. The fake transport is driven by one event at the time when
- * its next message can be delivered.
+ * An exchange is a message from each worker to each other, or to worker 0. It is complete for a
+ * worker when all messages from and to that worker are. One event, at the time when the next
+ * message can be delivered, drives the fake transport.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +60,8 @@ void team_leave(team *t, host *h) {
 
 void worker_fail(team *t, int rank, ls_view_end how, const char *why) {
     host *h = t->hosts[rank];
-    tell(h->w, "host %d: worker %d of view %lld.%lld fails: %s", h->slot, rank,
-         (long long)t->id.term, (long long)t->id.number, why);
+    trace(h->w, "host %d: worker %d of view %lld.%lld fails: %s", h->slot, rank,
+          (long long)t->id.term, (long long)t->id.number, why);
     worker_kill(t, rank);
     crew_fail(h, how, why);
 }
@@ -136,7 +136,7 @@ static bool waits(const world *w, const worker *x) {
     return x->phase != PHASE_NONE && x->phase != PHASE_ENDED && x->stopped_until <= w->now;
 }
 
-/* Is the phase through? */
+/* Is the phase complete? */
 static bool poll(team *t, int rank) {
     worker *x = &t->workers[rank];
     ls_net *net = ls_fake_net(t->net, rank);
@@ -163,7 +163,7 @@ static void pump(world *w, host *h, const event *e) {
     if (ls_fake_next(t->net) >= 0) pump_soon(w, t);
 }
 
-/* Who waits for too long for another gives up. */
+/* A worker that waits too long for another one fails. */
 static void watch(world *w, host *h, const event *e) {
     team *t = &w->teams[e->a];
     (void)h;
@@ -171,14 +171,14 @@ static void watch(world *w, host *h, const event *e) {
     for (int r = 0; r < t->size; r++) {
         const worker *x = &t->workers[r];
         if (waits(w, x) && x->pending > 0 && w->now - x->moved_ns > w->plan.patience)
-            worker_fail(t, r, LS_VIEW_LOST, "it waited too long for another");
+            worker_fail(t, r, LS_VIEW_LOST, "it waited too long for another worker");
     }
     event *next = post(w, w->plan.patience / 4, watch);
     next->a = e->a;
     next->b = e->b;
 }
 
-/* ---- their links ---- */
+/* ---- links of workers ---- */
 
 static void each_pair(world *w, void (*fn)(world *, team *, int, int)) {
     for (int i = 0; i < MOST_VIEWS; i++) {
@@ -207,7 +207,7 @@ void teams_cut(world *w, int x, int y) {
     }
 }
 
-/* ---- by their supervisor ---- */
+/* ---- orders of the supervisor ---- */
 
 void worker_start(team *t, int rank) {
     world *w = t->hosts[rank]->w;

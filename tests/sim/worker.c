@@ -1,11 +1,11 @@
-/* worker.c - the toy workers of a view: what real ones do in a step, over the fake transport.
+/* worker.c - the toy workers of a view: the actions of a real step, over the fake transport.
  *
- *     starts -> have -> take -> ready -> compute -> grads -> tell -> update -.-> bye -> ended
+ *     starts -> have -> take -> ready -> compute -> grads -> norm -> update -.-> bye -> ended
  *                                           ^----------------[collect] <-----'
  *
- * Each phase but compute and update is an exchange of messages with all others (collect: with
- * worker 0), and ends when all of the worker's own are through. Everything that a worker does
- * between two of its events is done at one instant; a kill falls between events.
+ * Each phase except compute and update is an exchange of messages with all others (collect: with
+ * worker 0), and ends when all messages of the worker are delivered. All that a worker does between
+ * two of its events happens at one instant; a kill falls between events.
  */
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ static bool lacks(const world *w, const team *t, int rank, int r, int b) {
     return owns(w, r, t->size, b) && !(bits >> b & 1);
 }
 
-/* From the newest checkpoint, or as it was at first. */
+/* Takes blocks from the newest checkpoint, or their initial values. */
 static void take_saved(host *h, team *t, int rank) {
     world *w = h->w;
     int local = crew_place(h, rank);
@@ -75,7 +75,8 @@ static bool take_own(host *h, team *t, int rank, int b) {
     return false;
 }
 
-/* Who has what is known: what is lacking is given by the first who has it. */
+/* All know now which host has which block: the first worker that has a block gives it to those that
+ * lack it. */
 static void give(world *w, host *h, team *t, int rank) {
     worker *x = &t->workers[rank];
     if (rank != 0 && t->steps < 0) x->start = (int64_t)x->in_words[0][0];
@@ -124,8 +125,8 @@ static void save(team *t, int rank) {
     worker_exchange(t, rank, PHASE_COLLECT, (size_t)w->plan.B + 1, true);
 }
 
-/* After a step, and before the first. */
-static void go_on(team *t, int rank) {
+/* Called after each step, and before the first. */
+static void next_step(team *t, int rank) {
     world *w = t->hosts[rank]->w;
     worker *x = &t->workers[rank];
     if (x->steps == w->plan.steps) {
@@ -146,13 +147,13 @@ static void ready(world *w, host *h, team *t, int rank) {
     h->from = t->id;
     check_whole(t);
     if (rank == 0 && !folder_take(h, t->id, x->start)) {
-        worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
+        worker_fail(t, rank, LS_VIEW_LOST, "a later view has the run directory");
         return;
     }
     if (x->steps == w->plan.steps)
         save(t, rank);
     else
-        go_on(t, rank);
+        next_step(t, rank);
 }
 
 static int first_virtual(const world *w, int rank, int size) { return rank * w->plan.V / size; }
@@ -189,7 +190,7 @@ static void reduce(world *w, host *h, team *t, int rank) {
         h->store.grads[local][b].sum = sum;
     }
     to_all(t, rank, 0, (uint64_t)x->asked);
-    worker_exchange(t, rank, PHASE_TELL, 1, false);
+    worker_exchange(t, rank, PHASE_NORM, 1, false);
 }
 
 static void update(world *w, host *h, const event *e);
@@ -206,7 +207,7 @@ static void decide(world *w, host *h, team *t, int rank) {
     x->at = 0;
     w->decides++;
     w->tally->decided++;
-    tell(w, "host %d: worker %d decides step %lld", h->slot, rank, (long long)n.steps);
+    trace(w, "host %d: worker %d decides step %lld", h->slot, rank, (long long)n.steps);
     worker_later(t, rank, draw_to(w, MS / 20), update);
 }
 
@@ -214,13 +215,13 @@ static void end_step(world *w, team *t, int rank) {
     worker *x = &t->workers[rank];
     x->steps++;
     if (rank == 0 && !folder_append(w, t->id, x->steps)) {
-        worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
+        worker_fail(t, rank, LS_VIEW_LOST, "a later view has the run directory");
         return;
     }
     if (x->steps == w->plan.steps || x->steps % w->plan.save_every == 0)
         save(t, rank);
     else
-        go_on(t, rank);
+        next_step(t, rank);
 }
 
 static void update(world *w, host *h, const event *e) {
@@ -249,9 +250,9 @@ static void write_checkpoint(world *w, host *h, team *t, int rank) {
             if (from[0] >> b & 1) blocks[b] = from[1 + b];
     }
     if (rank == 0 && !folder_save(w, t->id, x->steps, blocks))
-        worker_fail(t, rank, LS_VIEW_LOST, "the folder is a later view's");
+        worker_fail(t, rank, LS_VIEW_LOST, "a later view has the run directory");
     else
-        go_on(t, rank);
+        next_step(t, rank);
 }
 
 void worker_completed(world *w, host *h, const event *e) {
@@ -262,7 +263,7 @@ void worker_completed(world *w, host *h, const event *e) {
     case PHASE_TAKE: take(w, h, t, e->a); break;
     case PHASE_READY: ready(w, h, t, e->a); break;
     case PHASE_GRADS: reduce(w, h, t, e->a); break;
-    case PHASE_TELL: decide(w, h, t, e->a); break;
+    case PHASE_NORM: decide(w, h, t, e->a); break;
     case PHASE_COLLECT: write_checkpoint(w, h, t, e->a); break;
     case PHASE_BYE:
         t->workers[e->a].phase = PHASE_ENDED;

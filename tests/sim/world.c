@@ -1,4 +1,4 @@
-/* world.c - see world.h: time, chance, and the queue of events. */
+/* world.c - see world.h: time, random numbers, and the queue of events. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -10,13 +10,13 @@
 #include "base/random.h"
 #include "check.h"
 
-/* After faults have ceased, a run takes at most so long. */
+/* A run takes at most this long after the last fault. */
 static const int64_t BOUND_NS = (int64_t)20000 * MS;
 enum { MOST_EVENTS = 3000000 };
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
-/* The fake transport draws from substreams 0 on of seeds of its own. */
+/* Substream 1: the fake transport draws from substreams 0 and up, with seeds of its own. */
 uint64_t draw(world *w) {
     if (w->has_spare) {
         w->has_spare = false;
@@ -35,7 +35,7 @@ int64_t draw_in(world *w, int64_t first, int64_t last) {
 }
 bool chance(world *w, double share) { return (double)(draw(w) >> 11) * 0x1p-53 < share; }
 
-/* ---- the toy's arithmetic ---- */
+/* ---- arithmetic of the toy workers ---- */
 
 /* The finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). */
 static uint64_t scramble(uint64_t x) {
@@ -68,9 +68,9 @@ static void compute_reference(world *w) {
         }
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
-void tell(world *w, const char *fmt, ...) {
+void trace(world *w, const char *fmt, ...) {
     if (!w->opt.trace) return;
     va_list list;
     va_start(list, fmt);
@@ -86,7 +86,7 @@ void violate(world *w, const char *fmt, ...) {
     va_start(list, fmt);
     vsnprintf(text, sizeof text, fmt, list);
     va_end(list);
-    tell(w, "VIOLATED: %s", text);
+    trace(w, "VIOLATED: %s", text);
     if (!w->violated[0])
         snprintf(w->violated, sizeof w->violated, "at %.6f ms: %s", (double)w->now / MS, text);
 }
@@ -144,7 +144,7 @@ event *post_host(host *h, int64_t after, void (*run)(world *, host *, const even
 
 /* ---- a run ---- */
 
-/* A supervisor that was stopped looks at its clock first, or at whatever comes first. */
+/* Is the event still due? Events of a stopped supervisor wait until it continues. */
 static bool is_due(world *w, const event *e) {
     host *h = e->host;
     if (!h) return true;
@@ -198,10 +198,10 @@ void world_run(world *w, uint64_t seed, const options *o, tally *t) {
     faults_plan(w);
     compute_reference(w);
     const plan *p = &w->plan;
-    tell(w, "seed %llu: %s, %s, %d hosts, %d virtual workers, %d blocks, %lld steps, %d faults",
-         (unsigned long long)seed, p->elected ? "elected" : "embedded",
-         p->sharded ? "sharded" : "replicated", p->nhosts, p->V, p->B, (long long)p->steps,
-         p->nfaults);
+    trace(w, "seed %llu: %s, %s, %d hosts, %d virtual workers, %d blocks, %lld steps, %d faults",
+          (unsigned long long)seed, p->elected ? "elected" : "embedded",
+          p->sharded ? "sharded" : "replicated", p->nhosts, p->V, p->B, (long long)p->steps,
+          p->nfaults);
     for (int i = 0; i < p->nhosts; i++) host_start(w, i);
     for (int n = 0; !w->done && !w->violated[0]; n++) {
         if (n == MOST_EVENTS || (w->calm_since >= 0 && w->now > w->calm_since + BOUND_NS)) {
