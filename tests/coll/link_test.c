@@ -7,20 +7,14 @@
 
 #include "coll/request.h"
 #include "coll/team.h"
+#include "folder.h"
 
-static char folder[64] = "/tmp/link_test.XXXXXX";
-static char path[128];
+static char path[sizeof folder + sizeof "/links.yaml"];
 
-static int make_folder(void **state) {
-    (void)state;
-    if (!mkdtemp(folder)) return 1;
+static int make_path(void **state) {
+    int failed = make_folder(state);
     snprintf(path, sizeof path, "%s/links.yaml", folder);
-    return 0;
-}
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(path);
-    return rmdir(folder);
+    return failed;
 }
 
 static void write_text(const char *text) {
@@ -163,5 +157,5 @@ int main(void) {
         cmocka_unit_test(test_agree),
         cmocka_unit_test(test_files),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

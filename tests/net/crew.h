@@ -1,5 +1,5 @@
-/* crew.h - a crew: processes that are told by their environment to form a group over TCP, and what
- * they report.
+/* crew.h - a crew: processes that form a group over TCP, as their environment says, and what they
+ * report.
  */
 #ifndef LS_TEST_CREW_H
 #define LS_TEST_CREW_H
@@ -25,21 +25,21 @@ enum { MOST = 72, SECRET = 65 };
 
 typedef ls_status crew_fn(int rank, ls_group *, ls_error *);
 
-/* What a worker is told, where that is not what it should be told. */
+/* How a worker deviates from what is right; all zeros: it does not. */
 typedef struct crew_worker {
-    int rank, size;     /* 0: as it should be */
-    int delay_ms;       /* before it comes */
+    int rank, size;     /* 0: the right ones */
+    int delay_ms;       /* before it joins */
     bool absent, plain; /* plain: without a key */
-    bool waits;         /* until the test says so: *over */
+    bool waits;         /* it does not join before the test sets *over */
     const char *secret;
 } crew_worker;
 
-/* What it tells, in memory that all share. */
+/* What a worker reports, in memory that all share. */
 typedef struct crew_report {
     ls_status status;
     int64_t came, open, end; /* when, ns */
     int port;                /* where it listens once the group is open */
-    char doors[256];         /* the same, as the kernel tells of it */
+    char doors[256];         /* the same, according to the kernel */
     atomic_int rounds;
     char msg[512];
 } crew_report;
@@ -48,7 +48,7 @@ typedef struct crew {
     int n, size; /* processes; workers of the group */
     int port, listen_fd;
     bool plain;
-    bool looks;       /* at where it listens */
+    bool looks;       /* it reports `doors` */
     bool bind_itself; /* worker 0 makes its own listening socket */
     const char *host; /* NULL: 127.0.0.1; for workers that bind themselves */
     char secret[SECRET];
@@ -131,7 +131,7 @@ static inline _Noreturn void crew_main(const crew *c, int i) {
     crew_report *r = &reports[i];
     ls_group *g = NULL;
     ls_error e = {0};
-    alarm(60);
+    alarm(240); /* if it hangs */
     set_environment(c, i);
     dup2(fileno(c->log), STDERR_FILENO);
     pause_ms(c->workers[i].delay_ms);
@@ -179,9 +179,9 @@ static inline void crew_stop(crew *c) {
     crew_wait(c);
 }
 
-/* Until all of the group have made `rounds` rounds. */
+/* Waits until all workers of the group have made `rounds` rounds. */
 static inline void crew_await(const crew *c, int rounds) {
-    int64_t limit = ls_clock_ns() + (int64_t)30 * 1000000000;
+    int64_t limit = ls_clock_ns() + (int64_t)120 * 1000000000;
     for (int i = 0; i < c->size; i++)
         while (atomic_load(&reports[i].rounds) < rounds) {
             if (ls_clock_ns() > limit || reports[i].end)
@@ -193,8 +193,8 @@ static inline void crew_await(const crew *c, int rounds) {
 
 static inline void check_worker(const crew *c, int i, ls_status want, const char *text) {
     const crew_report *r = &reports[i];
-    bool told = !text || strstr(r->msg, text);
-    if (r->status == want && told && r->end) return;
+    bool matches = !text || strstr(r->msg, text);
+    if (r->status == want && matches && r->end) return;
     print_error("worker %d: %s '%s', not %s '%s'; log:\n%s\n", i, ls_status_name(r->status), r->msg,
                 ls_status_name(want), text ? text : "", c->text);
     fail();
@@ -206,24 +206,23 @@ static inline void check_log(const crew *c, const char *text) {
     fail();
 }
 
-/* Until the workers have written it. */
+/* Waits until the workers have logged it. */
 static inline void await_log(const crew *c, const char *text) {
-    static char said[65536];
-    for (int ms = 0; ms < 15000; ms += 10) {
-        ssize_t n = pread(fileno(c->log), said, sizeof said - 1, 0);
-        said[n > 0 ? n : 0] = 0;
-        if (strstr(said, text)) return;
+    static char log[65536];
+    for (int ms = 0; ms < 120000; ms += 10) {
+        ssize_t n = pread(fileno(c->log), log, sizeof log - 1, 0);
+        log[n > 0 ? n : 0] = 0;
+        if (strstr(log, text)) return;
         pause_ms(10);
     }
-    fail_msg("the log does not say '%s':\n%s", text, said);
+    fail_msg("the log does not say '%s':\n%s", text, log);
 }
 
 static inline void check_all_well(const crew *c) {
     for (int i = 0; i < c->size; i++) check_worker(c, i, LS_OK, NULL);
 }
 
-/* ---- what workers do --------------------------------------------------------------------------
- */
+/* ---- what workers do ---- */
 
 static inline ls_status sum_right(int rank, ls_group *g, size_t count, ls_error *e) {
     int n = ls_group_size(g);
@@ -249,7 +248,7 @@ static inline ls_status nothing(int rank, ls_group *g, ls_error *e) {
     return ls_barrier(g, e);
 }
 
-/* Until the test has seen enough; all stop after the same round. */
+/* Works until the test has seen enough; all workers stop after the same round. */
 static inline ls_status many(int rank, ls_group *g, ls_error *e) {
     static const size_t sizes[] = {1, 1000, 30000, 200000};
     for (int round = 0;; round++) {
@@ -261,7 +260,7 @@ static inline ls_status many(int rank, ls_group *g, ls_error *e) {
     }
 }
 
-/* Memory that all processes of the test share; before the tests. */
+/* Makes the memory that all processes of the test share; called before the tests. */
 static inline int crew_set_up(void) {
     size_t n = MOST * sizeof *reports + 64;
     void *shared = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

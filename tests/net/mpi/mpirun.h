@@ -1,10 +1,10 @@
 /* mpirun.h - cases that run in workers, which are started by real mpiruns, of Open MPI and of
  * MPICH.
  *
- * A test starts itself under mpirun (`TEST worker MPI CASE...`), and looks at the workers' exit
- * code and at what they print: each says "ok" when all is well. Cases that leave the transport as
- * they found it share a launch, the others have one each. Where an mpirun or a plugin is missing,
- * its part is skipped.
+ * A test starts itself under mpirun (`TEST worker MPI CASE...`), and checks the exit code and what
+ * the workers print: each prints "ok" if all is well. Cases that leave the transport as they found
+ * it share a launch, the others have one each. If an mpirun or a plugin is missing, its part is
+ * skipped.
  */
 #ifndef LS_TEST_MPIRUN_H
 #define LS_TEST_MPIRUN_H
@@ -67,7 +67,7 @@ static inline ls_message message(int peer, uint64_t tag, void *data, size_t nbyt
                         .owner = &net};
 }
 
-/* All have come: everyone tells worker 0, which tells everyone. */
+/* A barrier by messages: all workers send to worker 0, which then sends to all. */
 static inline void meet_all(void) {
     static uint64_t round;
     int n = net->size;
@@ -76,13 +76,13 @@ static inline void meet_all(void) {
     round += 2;
     for (int phase = 0; phase < 2; phase++) {
         int posted = 0;
-        bool tells = (phase == 0) == (net->rank != 0);
+        bool sends = (phase == 0) == (net->rank != 0);
         for (int i = 1; i < n; i++) {
             if (net->rank != 0 && net->rank != i) continue;
             m[posted] =
                 message(net->rank ? 0 : i, (uint64_t)0xffff << 48 | (round + (uint64_t)phase),
-                        &byte[!tells], 1);
-            succeed(tells ? net->ops->send(net, &m[posted], &err)
+                        &byte[!sends], 1);
+            succeed(sends ? net->ops->send(net, &m[posted], &err)
                           : net->ops->recv(net, &m[posted], &err));
             posted++;
         }
@@ -152,7 +152,7 @@ enum { NCOUNTS = sizeof COUNTS / sizeof *COUNTS };
 
 /* ---- cases ---- */
 
-enum { SHARES = 1, OPENS_ITSELF = 2, ENDS_BADLY = 4, SAYS_NOTHING = 8 };
+enum { SHARES = 1, OPENS_ITSELF = 2, ENDS_BADLY = 4, PRINTS_NOTHING = 8 };
 typedef struct mpi_case {
     const char *name;
     void (*run)(void);
@@ -175,7 +175,7 @@ _Noreturn static inline void worker(const mpi_case *cases, char **argv) {
     printf("ok %d\n", net->rank);
     fflush(stdout);
     net->ops->close(net);
-    _exit(0); /* MPI's libraries leave memory, which a leak sanitizer would tell */
+    _exit(0); /* MPI's libraries leak memory, which a leak sanitizer would report */
 }
 
 /* ---- the test ---- */
@@ -197,59 +197,60 @@ static inline void skip_without(const launcher *l) {
     if (!built) skip_because("there is no plugin for %s in LOCKSTEP_PLUGINS", l->which);
 }
 
+/* After LIMIT_S a launch hangs: `timeout` ends it with this exit code. */
+enum { LIMIT_S = 240, TIMEOUT_CODE = 124 };
+
 static inline int launch_once(const launcher *l, int n, const char *which, const char *names,
-                              int limit_s, ls_buf *said) {
-    char *command = ls_format("timeout -k 5 %d %s -n %d '%s' worker %s %s 2>&1", limit_s, l->mpirun,
+                              ls_buf *output) {
+    char *command = ls_format("timeout -k 5 %d %s -n %d '%s' worker %s %s 2>&1", LIMIT_S, l->mpirun,
                               n, self, which, names);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     char text[4096];
-    for (size_t got; (got = fread(text, 1, sizeof text, f)) > 0;) ls_buf_append(said, text, got);
+    for (size_t got; (got = fread(text, 1, sizeof text, f)) > 0;) ls_buf_append(output, text, got);
     int status = pclose(f);
     free(command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* MPICH's launcher itself ends by SIGPIPE now and then where workers end soon, and loses what they
- * said (4.0.2: one in a hundred of `mpirun.mpich -n 1 true`, on a busy machine). */
+/* MPICH's launcher itself is killed by SIGPIPE now and then if workers end soon, and loses what they
+ * printed (4.0.2: one in a hundred of `mpirun.mpich -n 1 true`, on a busy machine). */
 enum { SIGPIPE_CODE = 128 + 13, TRIES = 4 };
 
-/* Runs cases; what they printed is for the caller to free(). */
+/* Runs cases; the caller frees what they printed. */
 static inline int launch(const launcher *l, int n, const char *which, const char *names,
-                         int limit_s, ls_buf *said) {
+                         ls_buf *output) {
     int code = 0;
     for (int i = 0; i < TRIES; i++) {
-        code = launch_once(l, n, which, names, limit_s, said);
-        if (code != SIGPIPE_CODE || said->len) break;
+        code = launch_once(l, n, which, names, output);
+        if (code != SIGPIPE_CODE || output->len) break;
     }
     return code;
 }
 
-static inline int said_ok(const ls_buf *said) {
+static inline int count_ok(const ls_buf *output) {
     int n = 0;
-    for (const char *at = said->data; at && (at = strstr(at, "ok ")); at += 3) n++;
+    for (const char *at = output->data; at && (at = strstr(at, "ok ")); at += 3) n++;
     return n;
 }
 
-enum { LIMIT_S = 240, SILENT_S = 20 };
-
 static inline void launch_case(const launcher *l, int n, const char *names, int how) {
-    ls_buf said = {0};
-    bool silent = how & SAYS_NOTHING;
+    ls_buf output = {0};
+    bool silent = how & PRINTS_NOTHING;
     int64_t start = ls_clock_ns();
-    int code = launch(l, n, "-", names, silent ? SILENT_S : LIMIT_S, &said);
+    int code = launch(l, n, "-", names, &output);
     double s = (double)(ls_clock_ns() - start) / 1e9;
-    bool good = silent ? s < SILENT_S && (n == 1 || said_ok(&said) == 0)
-                       : said_ok(&said) == n && (code == 0 || how & ENDS_BADLY);
+    bool good = silent ? code != TIMEOUT_CODE && (n == 1 || count_ok(&output) == 0)
+                       : count_ok(&output) == n && (code == 0 || how & ENDS_BADLY);
     print_message("%s, %d workers, %s: %.1f s\n", l->which, n, names, s);
     if (!good) {
-        print_error("exit code %d; it said:\n%s\n", code, said.data ? said.data : "");
+        print_error("exit code %d; it printed:\n%s\n", code, output.data ? output.data : "");
         fail();
     }
-    ls_buf_free(&said);
+    ls_buf_free(&output);
 }
 
-/* All cases, by workers of each number. */
+/* Launches all cases with each number of workers. */
 static inline void launch_cases(const launcher *l, const mpi_case *cases) {
     static const int sizes[] = {1, 2, 3, 5};
     skip_without(l);

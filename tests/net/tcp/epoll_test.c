@@ -1,5 +1,5 @@
-/* epoll_test.c - workers over TCP on kernels that have no epoll_pwait2(), and where epoll fails:
- * a filter of system calls answers for the kernel.
+/* epoll_test.c - workers over TCP on kernels without epoll_pwait2(), and on which epoll fails: a
+ * filter of system calls answers in the kernel's place.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -32,7 +32,7 @@ static bool refuse(const refusal *r) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0;
 }
 
-/* Worker 0 comes to the barrier when it has seen worker 1 sleep there. */
+/* Worker 0 enters the barrier when it has seen worker 1 sleep there. */
 static ls_status calls(ls_group *g, ls_error *e) {
     static float x[COUNT];
     int32_t other = ls_group_rank(g) ? getpid() : 0;
@@ -51,7 +51,7 @@ static ls_status calls(ls_group *g, ls_error *e) {
 }
 
 static int worker(void *arg) {
-    ls_group_options o = {.transport = "tcp", .timeout_s = 20};
+    ls_group_options o = {.transport = "tcp", .timeout_s = 120};
     ls_group *g = NULL;
     ls_error e = {0};
     ls_status s = refuse(arg) ? ls_group_open(&o, &g, &e)
@@ -75,8 +75,8 @@ static void test_without_pwait2(void **state) {
     }
 }
 
-static int told_worker(void *arg) {
-    ls_group_options o = {.transport = "tcp", .timeout_s = 20};
+static int failing_worker(void *arg) {
+    ls_group_options o = {.transport = "tcp", .timeout_s = 120};
     ls_group *g = NULL;
     ls_error e = {0};
     if (!refuse(arg)) return 1;
@@ -84,17 +84,17 @@ static int told_worker(void *arg) {
     if (s == LS_OK) s = ls_barrier(g, &e);
     ls_group_close(g);
     const char *why = strerror(((const refusal *)arg)->error);
-    bool told =
+    bool reported =
         s == LS_EIO && strstr(e.msg, "can't wait for messages: epoll: ") && strstr(e.msg, why);
-    if (!told) fprintf(stderr, "not told: %d %s\n", (int)s, e.msg);
-    return told ? 0 : 1;
+    if (!reported) fprintf(stderr, "not reported: %d %s\n", (int)s, e.msg);
+    return reported ? 0 : 1;
 }
 
 static void test_broken_epoll(void **state) {
     (void)state;
     refusal refused[] = {{SYS_epoll_pwait2, ENOMEM}, {SYS_epoll_ctl, ENOSPC}};
     for (int i = 0; i < 2; i++) {
-        ls_launch_options l = {.nworkers = 2, .main = told_worker, .arg = &refused[i]};
+        ls_launch_options l = {.nworkers = 2, .main = failing_worker, .arg = &refused[i]};
         l.arena_nbytes = (size_t)16 << 20;
         ls_error e = {0};
         int code = 0;

@@ -1,12 +1,12 @@
-/* flood_test.c - strangers come by the thousand: what they can take is bounded, they fill no log,
- * and workers that come among them get in. */
+/* flood_test.c - strangers come by the thousand: the memory that they can take is bounded, they don't
+ * fill the log, and workers that come among them get in. */
 /* ctest: slow seconds=6 */
 #include <sys/resource.h>
 
 #include "net/crew.h"
 #include "net/tcp/conn.h"
 
-/* Bytes that a worker may grow by, whatever comes: the budget of strangers (16 MB), and what the
+/* How much a worker may grow, whatever comes: the budget of strangers (16 MB), and what the
  * kernel, the allocator and the worker itself need beside it. */
 enum { MOST_KB = 32 * 1024 };
 
@@ -20,9 +20,11 @@ static long peak_kb(pid_t pid) {
     return kb;
 }
 
-/* LONG: a hello of TLS that says that it will have 128 KB, and all but the end of it. SHORT: the
- * first bytes of that. CUT: the first half of one that is as long as ours. WHOLE: one of a worker,
- * recorded, after which nothing comes. */
+/* The hello that a stranger sends:
+ *  LONG   one that announces 128 KB, without its end;
+ *  SHORT  the first bytes of that one;
+ *  CUT    the first half of one that is as long as ours;
+ *  WHOLE  a worker's, recorded, after which nothing follows. */
 typedef enum kind { LONG, SHORT, CUT, WHOLE, KINDS } kind;
 
 static size_t long_hello(unsigned char *b, size_t most) {
@@ -76,7 +78,7 @@ static int knock(int port) {
     return -1;
 }
 
-/* `n` strangers that each say what `hello` has of it, and stay. */
+/* Connects `n` strangers, which each send `hello` and stay. */
 static void flood(int *fds, int n, int port, const unsigned char *hello, size_t nbytes) {
     for (int i = 0; i < n; i++) {
         fds[i] = knock(port);
@@ -99,7 +101,7 @@ enum { MANY = 4096, FEWER = 1024 };
 static int fds[MANY];
 static unsigned char hello[131072];
 
-/* What grew by `kb`, while these were said. */
+/* A worker has grown by `kb` in `s` seconds. Each process logs one line a second at most. */
 static void check_growth(const crew *c, const char *when, long kb, double s) {
     int lines = count_lines(c->text, " dropped: ");
     print_message("%s: grew by %ld KB, %d lines in %.1f s\n", when, kb, lines, s);
@@ -109,7 +111,7 @@ static void check_growth(const crew *c, const char *when, long kb, double s) {
     assert_true(lines <= c->n * ((int)s + 2));
 }
 
-/* Partial hellos at worker 0, which waits for the others; then they come. */
+/* Strangers send hellos to worker 0, which waits for the other workers; then these join. */
 static void test_forming(void **state) {
     (void)state;
     static const char *const names[] = {"forming, long", "short", "cut", "whole"};
@@ -120,7 +122,7 @@ static void test_forming(void **state) {
         c->workers[1].waits = c->workers[2].waits = true;
         int64_t begin = ls_clock_ns();
         crew_start(c);
-        close(knock(c->port)); /* until it listens, and has the pages that it always needs */
+        close(knock(c->port)); /* worker 0 listens, and soon has the pages that it always needs */
         pause_ms(200);
         long before = peak_kb(c->pids[0]);
         int come = k == WHOLE ? FEWER : MANY;
@@ -158,7 +160,7 @@ static void test_running(void **state) {
     free(c);
 }
 
-/* A process that floods doors for as long as it lives. */
+/* Starts a process that floods these ports for as long as it lives. */
 static pid_t start_flood(const int *ports, int n, const char *secret) {
     pid_t parent = getpid(), pid = fork();
     if (pid) return pid;
@@ -190,7 +192,7 @@ static ls_status later(int rank, ls_group *g, ls_error *e) {
     return once(rank, g, e);
 }
 
-/* Workers come while the flood goes on, and connect to each other while it goes on at all doors. */
+/* Workers join during a flood at worker 0's port, and connect to each other during one at all ports. */
 static void test_in_a_flood(void **state) {
     (void)state;
     for (int plain = 0; plain < 2; plain++) {
