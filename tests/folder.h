@@ -1,8 +1,9 @@
 /* folder.h - a temporary directory for the test program that includes it: set-up and teardown of
- * its tests. */
+ * each test, or of all. */
 #ifndef LS_TEST_FOLDER_H
 #define LS_TEST_FOLDER_H
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -11,6 +12,7 @@ static char folder[] = "/tmp/lockstep-test-XXXXXX";
 
 static inline int make_folder(void **state) {
     (void)state;
+    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 

@@ -7,34 +7,16 @@
 #include "exec/store_backup.h"
 #include "exec/store_blocks.h"
 #include "exec/store_repair.h"
+#include "small_plan.h"
 #include "test.h"
 
-enum { MOST = 4, V = 8 };
+enum { MOST = 4 };
 
 static ls_model model;
 
-static ls_plan plan_for(int nworkers, int zero) {
-    ls_error e = {0};
-    ls_plan p;
-    ls_plan_config c = {.model = &model,
-                        .nworkers = nworkers,
-                        .V = V,
-                        .batch = V,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 16384,
-                        .zero = zero,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
-    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-    return p;
-}
-
 static int set_up(void **state) {
     (void)state;
-    ls_error e = {0};
-    ls_gpt_config c = {2, 32, 4, 16, 300};
-    assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
+    small_model(&model);
     return 0;
 }
 
@@ -104,7 +86,7 @@ static void reduce(ls_store *s, const ls_plan *p, int64_t step) {
 
 /* The state after `steps` steps, computed without interruption. */
 static float *expected(int64_t steps) {
-    ls_plan p = plan_for(1, 0);
+    ls_plan p = small_plan(&model, 1, 0, 0);
     ls_error e = {0};
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, 1, 1, 0, &s, &e), e);
@@ -175,7 +157,7 @@ static void begin_update(ls_store *s, const ls_plan *p, bool one, const ls_store
 static void survive(int zero, bool one) {
     static const int sizes[] = {2, 3, 1, 4, 4, 2};
     ls_error e = {0};
-    ls_plan p = plan_for(2, zero);
+    ls_plan p = small_plan(&model, 2, zero, 0);
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, MOST, 1, 0, &s, &e), e);
     assert_int_equal(ls_store_steps(s), -1);
@@ -193,7 +175,7 @@ static void survive(int zero, bool one) {
         check(s, step + 1);
         assert_true(ls_store_last_note(s, &latest) && latest.steps == step + 1);
         ls_plan_free(&p);
-        p = plan_for(sizes[step], zero);
+        p = small_plan(&model, sizes[step], zero, 0);
         place(s, &p, one);
         for (int w = 0; w < p.c.nworkers; w++) adopt(s, &p, w);
         check(s, step + 1);
@@ -215,7 +197,7 @@ static void test_survive(void **state) {
 static void test_skipped(void **state) {
     (void)state;
     ls_error e = {0};
-    ls_plan p = plan_for(2, 1);
+    ls_plan p = small_plan(&model, 2, 1, 0);
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
     place(s, &p, true);
@@ -241,7 +223,7 @@ static void test_skipped(void **state) {
 static void test_void(void **state) {
     (void)state;
     ls_error e = {0};
-    ls_plan p = plan_for(3, 0);
+    ls_plan p = small_plan(&model, 3, 0, 0);
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, 3, 1, 0, &s, &e), e);
     place(s, &p, false);
@@ -266,7 +248,7 @@ static void test_void(void **state) {
 static void test_claims(void **state) {
     (void)state;
     ls_error e = {0};
-    ls_plan p = plan_for(2, 1);
+    ls_plan p = small_plan(&model, 2, 1, 0);
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
     for (int64_t step = 0; step < 3; step++) {
@@ -295,7 +277,7 @@ static void test_claims(void **state) {
 static void test_restart(void **state) {
     (void)state;
     ls_error e = {0};
-    ls_plan p = plan_for(2, 0);
+    ls_plan p = small_plan(&model, 2, 0, 0);
     ls_store *s = NULL;
     size_t nblocks = model.nfloats / LS_BLOCK;
     unsigned char *has = ls_alloc(nblocks), *missing = ls_alloc(nblocks);

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "folder.h"
 #include "test.h"
 
 /* CRC-32C bit by bit. */
@@ -40,7 +41,7 @@ static uint64_t varint(const uint8_t **p) {
 }
 
 /* The one file of the folder. */
-static ls_mapped open_only(const char *folder) {
+static ls_mapped open_only(void) {
     char path[512] = "";
     DIR *d = opendir(folder);
     for (struct dirent *f; (f = readdir(d));)
@@ -86,8 +87,6 @@ static void check_scalar(const uint8_t *p, uint64_t step, const char *tag, float
 
 static void test_file(void **state) {
     (void)state;
-    char folder[] = "/tmp/lockstep-events-XXXXXX";
-    assert_non_null(mkdtemp(folder));
     ls_error e = {0};
     ls_events *ev = NULL;
     assert_ls_ok(ls_events_create(folder, &ev, &e), e);
@@ -95,7 +94,7 @@ static void test_file(void **state) {
     assert_ls_ok(ls_events_scalar(ev, 300000, "val/bits_per_byte", -1e-3f, &e), e);
     assert_ls_ok(ls_events_flush(ev, &e), e);
     assert_ls_ok(ls_events_close(ev, &e), e);
-    ls_mapped m = open_only(folder);
+    ls_mapped m = open_only();
     const uint8_t *p = m.data;
     uint64_t length = 0;
     const uint8_t *data = frame(&p, &length);
@@ -107,7 +106,6 @@ static void test_file(void **state) {
     check_scalar(frame(&p, &length), 300000, "val/bits_per_byte", -1e-3f);
     assert_ptr_equal(p, m.data + m.nbytes);
     ls_file_unmap(&m);
-    assert_ls_ok(ls_file_remove_tree(folder, &e), e);
 }
 
 static void test_failures(void **state) {
@@ -118,14 +116,11 @@ static void test_failures(void **state) {
     assert_null(ev);
     assert_int_equal(ls_events_close(NULL, &e), LS_OK);
     /* two writers in one folder and one second: two files */
-    char folder[] = "/tmp/lockstep-events-XXXXXX";
-    assert_non_null(mkdtemp(folder));
     ls_events *a = NULL, *b = NULL;
     assert_ls_ok(ls_events_create(folder, &a, &e), e);
     assert_ls_ok(ls_events_create(folder, &b, &e), e);
     assert_ls_ok(ls_events_close(a, &e), e);
     assert_ls_ok(ls_events_close(b, &e), e);
-    assert_ls_ok(ls_file_remove_tree(folder, &e), e);
 }
 
 /* A full disk: no empty file stays of each attempt. */
@@ -134,8 +129,6 @@ static void test_full(void **state) {
     ls_error e;
     ls_events *ev = NULL;
     struct rlimit before;
-    char folder[] = "/tmp/lockstep-events-XXXXXX";
-    assert_non_null(mkdtemp(folder));
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, before.rlim_max}), 0);
@@ -147,12 +140,14 @@ static void test_full(void **state) {
     assert_int_equal(rmdir(folder), 0); /* nothing is in it */
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_full),
+        TEST(test_file),
+        TEST(test_failures),
+        TEST(test_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,23 +11,17 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "folder.h"
 #include "test.h"
 
 static ls_config config;
-static char run[64];
+static const char *const run = folder;
 
 static int make_run(void **state) {
-    (void)state;
-    snprintf(run, sizeof run, "/tmp/lockstep-test-XXXXXX");
     ls_config_defaults(&config);
     config.train.steps = 1000;
     config.log.every = 1000;
-    return mkdtemp(run) ? 0 : -1;
-}
-
-static int remove_run(void **state) {
-    (void)state;
-    return ls_file_remove_tree(run, NULL);
+    return make_folder(state);
 }
 
 static ls_metrics *open_at(ls_logged logged) {
@@ -209,7 +203,7 @@ static void test_missing(void **state) {
     free(text);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_run)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_line), TEST(test_cut), TEST(test_full_disk),

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "folder.h"
 #include "test.h"
 
 typedef struct fixture {
@@ -140,9 +141,8 @@ static void test_files(void **state) {
     fixture f;
     ls_timeline again;
     ls_error e = {0};
-    char folder[] = "/tmp/lockstep-test-XXXXXX", path[64];
+    char path[64];
     set_up(&f, 2, 1);
-    assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/it.json", folder);
     assert_ls_ok(ls_timeline_write(&f.t, path, &e), e);
     assert_ls_ok(ls_timeline_write(&f.t, path, &e), e); /* replaces */
@@ -156,7 +156,6 @@ static void test_files(void **state) {
     assert_ls_fails(ls_timeline_write(&f.t, ".json", &e), LS_EINVAL, "FILE.json", e);
     snprintf(path, sizeof path, "%s/none/it.svg", folder);
     assert_ls_fails(ls_timeline_write(&f.t, path, &e), LS_EIO, "none/it.svg", e);
-    assert_int_equal(ls_file_remove_tree(folder, NULL), LS_OK);
     tear_down(&f);
 }
 
@@ -408,7 +407,7 @@ static void test_svg_has_a_limit(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_comes_back),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test_setup_teardown(test_files, make_folder, remove_folder),
         cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_damaged_anywhere),

@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "folder.h"
+#include "small_plan.h"
 #include "test.h"
 
 enum { SAMPLES = 4 };
 
 static ls_model model;
-static char run[64];
+static const char *const run = folder;
 static ls_buf text;
 
 static int set_up(void **state) {
     (void)state;
-    ls_error e = {0};
-    ls_gpt_config c = {2, 32, 4, 16, 300};
-    assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
+    small_model(&model);
     ls_buf_append(&text, "{}\n", 3);
     return 0;
 }
@@ -32,17 +32,6 @@ static int tear_down(void **state) {
     ls_model_free(&model);
     ls_buf_free(&text);
     return 0;
-}
-
-static int make_run(void **state) {
-    (void)state;
-    snprintf(run, sizeof run, "/tmp/lockstep-test-XXXXXX");
-    return mkdtemp(run) ? 0 : -1;
-}
-
-static int remove_run(void **state) {
-    (void)state;
-    return ls_file_remove_tree(run, NULL);
 }
 
 /* Its buffers are the caller's: free(params). */
@@ -287,7 +276,7 @@ static void test_best_is_remembered(void **state) {
     free(best);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_run)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_read_back), TEST(test_load_owned),

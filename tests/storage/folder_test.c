@@ -7,10 +7,12 @@
 
 #include "base/file.h"
 #include "config/writer.h"
+#include "folder.h"
+#include "small_plan.h"
 #include "storage/checkpoint.h"
 #include "test.h"
 
-static char base[64], dir[96];
+static char dir[96];
 static ls_config config;
 static ls_buf config_text;
 static ls_model model;
@@ -32,17 +34,10 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int make_base(void **state) {
-    (void)state;
-    snprintf(base, sizeof base, "/tmp/lockstep-test-XXXXXX");
-    if (!mkdtemp(base)) return -1;
-    snprintf(dir, sizeof dir, "%s/new/run", base);
+static int make_dir(void **state) {
+    if (make_folder(state) != 0) return -1;
+    snprintf(dir, sizeof dir, "%s/new/run", folder);
     return 0;
-}
-
-static int remove_base(void **state) {
-    (void)state;
-    return ls_file_remove_tree(base, NULL);
 }
 
 static ls_folder_run run_with(bool resumes) {
@@ -66,7 +61,7 @@ static void test_abandoned(void **state) {
     ls_error e = {0};
     ls_folder *f = NULL;
     ls_folder_run r = run_with(false);
-    char *above = ls_format("%s/new", base);
+    char *above = ls_format("%s/new", folder);
     assert_ls_ok(ls_folder_open(&r, false, &f, &e), e);
     assert_true(f->notes->fresh && has("lock"));
     assert_ls_ok(ls_folder_take_up(f, &e), e);
@@ -116,9 +111,9 @@ static void test_refused(void **state) {
     assert_int_equal(waitpid(pid, &how, 0), pid);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     ls_folder_close(f, true);
-    char *path = ls_format("%s/other", base);
+    char *path = ls_format("%s/other", folder);
     assert_ls_ok(ls_file_write(path, "x", 1, &e), e);
-    snprintf(dir, sizeof dir, "%s", base);
+    snprintf(dir, sizeof dir, "%s", folder);
     assert_ls_fails(ls_folder_open(&r, false, &f, &e), LS_EINVAL, "(it contains 'other')", e);
     assert_true(ls_file_exists(path));
     assert_false(has("lock"));
@@ -137,7 +132,7 @@ static void test_phases(void **state) {
     assert_int_equal(ls_folder_phase_of(&s), LS_FOLDER_MADE);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_abandoned), TEST(test_stays), TEST(test_refused),

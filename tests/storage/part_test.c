@@ -7,47 +7,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
+#include "small_plan.h"
 #include "storage/checkpoint.h"
 #include "test.h"
 
-enum { V = 8, STEP = 7 };
+enum { STEP = 7 };
 
 static ls_model model;
-static char folder[64], run[96];
+static char run[96];
 
 static int set_up(void **state) {
-    (void)state;
-    ls_error e = {0};
-    ls_gpt_config c = {2, 32, 4, 16, 300};
-    assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
-    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(state) != 0) return -1;
+    small_model(&model);
     snprintf(run, sizeof run, "%s/run", folder);
     return 0;
 }
 
 static int tear_down(void **state) {
-    (void)state;
     ls_model_free(&model);
-    return ls_file_remove_tree(folder, NULL);
-}
-
-static ls_plan plan_for(int nworkers, int shards) {
-    ls_error e = {0};
-    ls_plan p;
-    ls_plan_config c = {.model = &model,
-                        .nworkers = nworkers,
-                        .V = V,
-                        .batch = V,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 16384,
-                        .zero = 1,
-                        .shards = shards,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
-    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-    return p;
+    return remove_folder(state);
 }
 
 /* What worker `worker` has of the state; all of it: -1. The rest is no number. */
@@ -82,7 +61,7 @@ static void read_all(ls_buf *out) {
 
 static void write_at_once(ls_buf *out) {
     ls_error e = {0};
-    ls_plan p = plan_for(1, 0);
+    ls_plan p = small_plan(&model, 1, 1, 0);
     ls_train_state s = state_of(&p, -1);
     assert_ls_ok(ls_checkpoint_write(run, &s, &extra, &e), e);
     read_all(out);
@@ -117,7 +96,7 @@ static void test_same_bytes(void **state) {
     ls_error e = {0};
     write_at_once(&want);
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        ls_plan p = plan_for(layouts[i][0], layouts[i][1]);
+        ls_plan p = small_plan(&model, layouts[i][0], 1, layouts[i][1]);
         char *hidden = ls_checkpoint_hidden(run, STEP, 1 + (uint32_t)i);
         ls_buf got = {0};
         write_parts(&p, hidden, -1);
@@ -138,7 +117,7 @@ static void test_damaged(void **state) {
     (void)state;
     ls_error e = {0};
     ls_checkpoint_info info;
-    ls_plan p = plan_for(3, 3);
+    ls_plan p = small_plan(&model, 3, 1, 3);
     char *hidden = ls_checkpoint_hidden(run, STEP, 9);
     char *file = ls_format("%s/optimizer.safetensors", hidden);
     char *there = ls_format("%s/checkpoints/step-%d", run, STEP);

@@ -13,15 +13,16 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "folder.h"
+#include "small_plan.h"
 #include "storage/checkpoint.h"
 #include "test.h"
 
-enum { V = 8, MOST_HOSTS = 2, PAGE = 4096 };
+enum { MOST_HOSTS = 2, PAGE = 4096 };
 
 static ls_model model;
 static ls_config config;
 static ls_buf config_text;
-static char folder[64];
 
 /* What the process that starts a host's workers has. */
 typedef struct host {
@@ -37,9 +38,7 @@ typedef struct host {
 
 static int set_up(void **state) {
     (void)state;
-    ls_error e = {0};
-    ls_gpt_config c = {2, 32, 4, 16, 300};
-    assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
+    small_model(&model);
     ls_config_defaults(&config);
     ls_buf_append(&config_text, "{}\n", 3);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
@@ -53,20 +52,13 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int make_folder(void **state) {
-    (void)state;
+static int make_run(void **state) {
     ls_error e = {0};
-    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(state) != 0) return -1;
     char *path = ls_format("%s/tokenizer.json", folder);
     assert_ls_ok(ls_file_write(path, "{}\n", 3, &e), e);
     free(path);
     return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return ls_file_remove_tree(folder, NULL);
 }
 
 /* The state of each of its workers after `steps` steps. */
@@ -85,17 +77,7 @@ static void fill(host *h, int64_t steps) {
 static void open_host(host *h, int first, int n, int nworkers) {
     ls_error e = {0};
     *h = (host){.run = {.dir = folder, .config = &config, .config_text = &config_text}};
-    ls_plan_config c = {.model = &model,
-                        .nworkers = nworkers,
-                        .V = V,
-                        .batch = V,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 16384,
-                        .zero = nworkers > 1,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
-    assert_ls_ok(ls_plan_make(&c, &h->plan, &e), e);
+    h->plan = small_plan(&model, nworkers, nworkers > 1, 0);
     assert_ls_ok(ls_store_make(&h->plan, nworkers, 1, sizeof *h->carried, &h->store, &e), e);
     h->carried = ls_store_carried(h->store);
     h->run.plan = &h->plan;
@@ -482,7 +464,7 @@ static void test_killed_after_copy(void **state) {
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_written),

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "folder.h"
 #include "storage/checkpoint.h"
 #include "tensor/kernels.h"
 #include "test.h"
@@ -17,7 +18,6 @@ static const char *const computes[] = {"f32", "bf16", "f16"};
 static const char *const reduces[] = {"f32", "bf16", "f16"};
 enum { NTYPES = 3, MOST_RECORDS = 32, LINE = 128 };
 
-static char folder[64];
 static int nruns;
 
 typedef struct record {
@@ -160,17 +160,6 @@ static void test_can_fail(void **state) {
     snprintf(got.reduce, sizeof got.reduce, "f64");
     assert_false(is_recorded(records, n, &got, "avx2", message));
     assert_non_null(strstr(message, "recorded: weights none"));
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/lockstep-recorded-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return ls_file_remove_tree(folder, NULL);
 }
 
 int main(void) {

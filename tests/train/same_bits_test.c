@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "folder.h"
 #include "storage/checkpoint.h"
 #include "test.h"
 #include "train/train.h"
@@ -24,7 +25,6 @@ static const char steps_set[] = "train.steps=28";
 static const int64_t nsteps = 28;
 #endif
 
-static char folder[64];
 static int nruns;
 
 typedef struct hashes {
@@ -66,17 +66,6 @@ static hashes expected; /* of one worker, one thread, a process */
 static void same(hashes h) {
     assert_string_equal(h.weights, expected.weights);
     assert_string_equal(h.optimizer, expected.optimizer);
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/lockstep-bits-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    return ls_file_remove_tree(folder, NULL);
 }
 
 static const char THREAD[] = "parallel.transport=thread";
