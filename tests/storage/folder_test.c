@@ -1,7 +1,9 @@
-/* folder_test.c - a run directory is found or made, locked, filled, and removed if the start fails. */
+/* folder_test.c - a run directory is found or made, locked, filled, and removed if the start fails;
+ * what is deleted from it is restored. */
 #include "storage/folder.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,7 +73,7 @@ static void test_abandoned(void **state) {
     free(above);
 }
 
-/* Once training has begun it stays; then only --resume takes it. */
+/* Once training has begun, the directory stays; then only --resume accepts it. */
 static void test_stays(void **state) {
     (void)state;
     ls_error e = {0};
@@ -95,7 +97,7 @@ static void test_stays(void **state) {
     ls_folder_close(f, false);
 }
 
-/* Another process has the lock; somebody else's directory is not touched. */
+/* Another process holds the lock; a directory of other files is not touched. */
 static void test_refused(void **state) {
     (void)state;
     ls_error e = {0};
@@ -120,7 +122,171 @@ static void test_refused(void **state) {
     free(path);
 }
 
-/* From view to view a phase is never taken back. */
+/* Checks the space and the permissions, and changes nothing. A complete run needs no more space. */
+static void test_check(void **state) {
+    (void)state;
+    ls_error e = {0};
+    int how = 0;
+    ls_folder_run r = run_with(true);
+    ls_model huge = model;
+    huge.count = (size_t)1 << 60;
+    assert_ls_ok(ls_folder_check(&r, &e), e);
+    r.model = &huge;
+    assert_ls_fails(ls_folder_check(&r, &e), LS_EIO, "has room for", e);
+    assert_false(ls_file_exists(dir));
+    char *last = ls_checkpoint_path(dir, config.train.steps - 1);
+    assert_ls_ok(ls_file_make_dirs(last, &e), e);
+    assert_ls_fails(ls_folder_check(&r, &e), LS_EIO, "has room for", e);
+    free(last);
+    last = ls_checkpoint_path(dir, config.train.steps);
+    assert_ls_ok(ls_file_make_dirs(last, &e), e);
+    assert_ls_ok(ls_folder_check(&r, &e), e);
+    free(last);
+    assert_int_equal(chmod(folder, 0755) || chmod(dir, 0555), 0);
+    pid_t pid = fork();
+    if (pid == 0) { /* root may write everywhere */
+        if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
+        _exit(ls_folder_check(&r, &e) == LS_EIO && strstr(e.msg, "can't be written") ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+}
+
+/* ---- a run whose workers were lost ---- */
+
+typedef struct follower {
+    ls_plan plan;
+    ls_store *store;
+    ls_folder_state state;
+    ls_folder_run run;
+    ls_folder *f;
+} follower;
+
+/* A run that has begun to train. steps: of the state in memory; -1: there is none. */
+static void begin(follower *x, int64_t steps) {
+    ls_error e = {0};
+    ls_scaler scaler = {0};
+    bool old = true;
+    *x = (follower){.plan = small_plan(&model, 1, 0, 0), .run = run_with(false)};
+    assert_ls_ok(ls_store_make(&x->plan, 1, 1, 1, &x->store, &e), e);
+    if (steps >= 0) ls_store_mark_filled(x->store, &x->plan, 0, steps);
+    if (steps >= 0) ls_store_begin(x->store, steps, &scaler);
+    x->run.store = x->store;
+    x->run.state = &x->state;
+    assert_ls_ok(ls_folder_open(&x->run, false, &x->f, &e), e);
+    assert_ls_ok(ls_folder_take_up(x->f, &e), e);
+    assert_ls_ok(ls_folder_begin_training(x->f, &old, &e), e);
+    ls_folder_stay(x->f);
+}
+
+static void end(follower *x) {
+    ls_folder_close(x->f, false);
+    ls_store_free(x->store);
+    ls_plan_free(&x->plan);
+}
+
+static void remove_file(const char *name) {
+    char *path = ls_format("%s/%s", dir, name);
+    assert_int_equal(unlink(path), 0);
+    free(path);
+}
+
+static void write_checkpoint(int64_t step) {
+    ls_error e = {0};
+    float *flat = LS_NEW_ARRAY(float, 3 * model.nfloats);
+    ls_train_state s = {.model = &model, .step = step, .params = flat};
+    s.m = flat + model.nfloats;
+    s.v = s.m + model.nfloats;
+    ls_buf tokenizer = {0};
+    char *path = ls_format("%s/tokenizer.json", dir);
+    assert_ls_ok(ls_file_read(path, 1 << 24, &tokenizer, &e), e);
+    ls_checkpoint_extra extra = {.tokenizer = &tokenizer, .config = &config_text};
+    assert_ls_ok(ls_checkpoint_write(dir, &s, &extra, &e), e);
+    ls_buf_free(&tokenizer);
+    free(path);
+    free(flat);
+}
+
+/* The state in memory is used, and what was removed from the directory is restored; but the
+ * directory of another run in its place is refused. */
+static void test_follow(void **state) {
+    (void)state;
+    ls_error e = {0};
+    follower x;
+    begin(&x, 7);
+    remove_file("config.yaml");
+    remove_file("tokens.bin");
+    assert_ls_ok(ls_folder_follow(x.f, &e), e);
+    assert_int_equal(x.f->notes->step, 7);
+    assert_true(has("config.yaml") && has("tokens.bin"));
+
+    assert_ls_ok(ls_file_remove_tree(dir, &e), e);
+    assert_ls_ok(ls_folder_follow(x.f, &e), e);
+    assert_true(has("lock") && has("config.yaml") && has("tokenizer.json") && has("tokens.bin"));
+    assert_true(ls_lock_is_held(&x.f->lock, dir));
+
+    char *moved = ls_format("%s/moved", folder), *path = ls_format("%s/config.yaml", dir);
+    assert_int_equal(rename(dir, moved), 0);
+    assert_ls_ok(ls_file_make_dirs(dir, &e), e);
+    assert_ls_ok(ls_file_write(path, config_text.data, config_text.len, &e), e);
+    assert_ls_fails(ls_folder_follow(x.f, &e), LS_EINVAL, "is now the directory of another run", e);
+    assert_false(has("lock") || has("tokens.bin"));
+    free(moved);
+    free(path);
+    end(&x);
+}
+
+/* Without state in memory the newest good checkpoint counts; a run that began at a later step needs
+ * one. */
+static void test_follow_checkpoint(void **state) {
+    (void)state;
+    ls_error e = {0};
+    follower x;
+    begin(&x, -1);
+    assert_ls_ok(ls_folder_follow(x.f, &e), e);
+    assert_int_equal(x.f->notes->step, 0);
+    write_checkpoint(3);
+    write_checkpoint(5);
+    remove_file("checkpoints/step-5/manifest.json");
+    assert_ls_ok(ls_folder_follow(x.f, &e), e);
+    assert_int_equal(x.f->notes->step, 3);
+    remove_file("checkpoints/step-3/manifest.json");
+    assert_ls_ok(ls_folder_follow(x.f, &e), e);
+    assert_int_equal(x.f->notes->step, 0);
+    atomic_store(&x.state.step, 2);
+    assert_ls_fails(ls_folder_follow(x.f, &e), LS_EINVAL, "has no good checkpoint", e);
+    end(&x);
+}
+
+/* Before a checkpoint: files that were removed come back, as they were, and so does the lock. */
+static void test_repair(void **state) {
+    (void)state;
+    static const char *const names[] = {"config.yaml", "tokenizer.json", "tokens.bin",
+                                        "corpus.json", "lock"};
+    ls_error e = {0};
+    follower x;
+    ls_corpus corpus, again;
+    begin(&x, 7);
+    assert_ls_ok(ls_corpus_open(&corpus, dir, &config, &e), e);
+    for (int i = 0; i < 5; i++) remove_file(names[i]);
+    assert_false(ls_lock_is_held(&x.f->lock, dir));
+    assert_ls_ok(ls_folder_repair(x.f, &corpus, &e), e);
+    for (int i = 0; i < 5; i++) assert_true(has(names[i]));
+    assert_true(ls_lock_is_held(&x.f->lock, dir));
+    assert_ls_ok(ls_corpus_open(&again, dir, &config, &e), e);
+    assert_true(ls_hash_same(again.record.tokens, corpus.record.tokens));
+    assert_true(ls_hash_same(again.record.tokenizer, corpus.record.tokenizer));
+    ls_corpus_free(&again);
+
+    assert_ls_ok(ls_file_remove_tree(dir, &e), e);
+    assert_ls_ok(ls_folder_repair(x.f, &corpus, &e), e);
+    for (int i = 0; i < 5; i++) assert_true(has(names[i]));
+    ls_corpus_free(&corpus);
+    end(&x);
+}
+
+/* A phase never goes back. */
 static void test_phases(void **state) {
     (void)state;
     ls_folder_state s = {0};
@@ -135,7 +301,9 @@ static void test_phases(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_abandoned), TEST(test_stays), TEST(test_refused),
-                                       TEST(test_phases)};
+    const struct CMUnitTest tests[] = {TEST(test_abandoned), TEST(test_stays),
+                                       TEST(test_refused),   TEST(test_check),
+                                       TEST(test_follow),    TEST(test_follow_checkpoint),
+                                       TEST(test_repair),    TEST(test_phases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
