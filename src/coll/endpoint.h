@@ -25,7 +25,7 @@ typedef struct ls_endpoint {
     ls_commons *commons;    /* NULL: none. Its ranks are places in `local` */
     int rank, size;         /* of all workers started together */
     int *hosts;             /* [size] a number for each worker's host */
-    int *local;             /* [size] its rank in my commons, or -1 */
+    int *local;             /* [size] its rank in `commons`, or -1 */
     ls_patience patience;
     ls_link link;    /* of `net`; the same at all workers */
     bool link_given; /* `link` is from worker 0's file */

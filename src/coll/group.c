@@ -204,7 +204,8 @@ static int by_key(const void *a, const void *b) {
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Moves the members of my colour, by key, to the front of all [g->size]; returns their number. */
+/* Moves the members of this worker's colour, by key, to the front of all [g->size]; returns their
+ * number. */
 static int my_members(const ls_group *g, member *all) {
     int64_t colour = all[g->rank].colour;
     int n = 0;

@@ -218,7 +218,7 @@ static void disagree(ls_group *g, int other, const ls_record *mine, const ls_rec
     g->to_report = true;
 }
 
-/* Does a member's history differ from mine? */
+/* Does a member's history differ from this worker's? */
 static bool contradicts(ls_group *g, int member, const ls_history *theirs) {
     int64_t number = ls_history_differs(own(g), theirs);
     if (number < 0) return false;

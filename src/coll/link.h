@@ -1,4 +1,4 @@
-/* link.h - what the links between workers can do, in five numbers: measured, or from a file.
+/* link.h - the speeds of the links between workers, in five numbers: measured, or from a file.
  *
  * All workers of an endpoint have the same numbers, to the bit: they choose algorithms by them,
  * each by itself (choose.h), and two that choose differently would wait for each other. So worker 0

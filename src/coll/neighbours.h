@@ -1,4 +1,4 @@
-/* neighbours.h - workers of one host that were not started by `lockstep run` come to share memory.
+/* neighbours.h - how workers of one host that `lockstep run` did not start share memory.
  *
  * They meet over a transport (TCP, MPI). On each host the first worker makes the memory and sends
  * the others its place, a descriptor of its process; they open it through /proc, which the kernel

@@ -5,7 +5,7 @@
 #include "coll/shared_inside.h"
 
 typedef struct extent {
-    size_t from, to, nbytes; /* offsets in the source's input and in my output */
+    size_t from, to, nbytes; /* offsets in the source's input and in this worker's output */
 } extent;
 
 static size_t offset_of(const ls_call *c, int member, size_t size) {
@@ -154,7 +154,7 @@ void ls_shared_copy_fill(ls_shared *s, ls_shared_call *x) {
     if (at < n) memcpy(half_of(s, x, s->rank), source(x) + at, n - at < HALF ? n - at : HALF);
 }
 
-/* The parts of my output that lie in this round's stages. */
+/* Copies the parts of this worker's output that lie in this round's stages. */
 void ls_shared_copy_staged(ls_shared *s, ls_shared_call *x) {
     if (x->call.what == LS_CALL_ALL_TO_ALL) {
         copy_blocks(s, x);

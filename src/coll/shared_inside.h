@@ -48,7 +48,7 @@ static_assert(sizeof(page) <= LS_COMMONS_CALLS_NBYTES, "a worker's page");
 /* What a worker shows of a pairwise call: what goes between it and each member. */
 typedef struct pair {
     uint64_t sends, receives; /* elements to it, and expected from it */
-    uint64_t first, at;       /* ... where they begin in my input, and in my output */
+    uint64_t first, at;       /* where they begin in this worker's input and output */
 } pair;
 typedef struct pairs {
     uint64_t balance; /* the balances of all members add up to 0 where their counts fit together */

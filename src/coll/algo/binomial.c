@@ -2,7 +2,7 @@
  *
  * reduce: in the step of distance d = 1, 2, 4, ... worker r, if r is an odd multiple of d, sends
  * its sum to r - d and is done; else it adds what r + d sends on the right of its own sum. So
- * worker r comes to hold the sum of [r, r + 2d), and worker 0 the sum of all, in the order of the
+ * worker r then holds the sum of [r, r + 2d), and worker 0 the sum of all, in the order of the
  * fixed tree, for any n. Worker 0 then sends the sum to the root, if that is another worker.
  *
  * broadcast: the same tree downwards, counted from the root. gather and scatter: the same, with the
@@ -68,7 +68,7 @@ typedef struct subtree {
     size_t count; /* of a block */
     int root, n, v;
     ls_place whole; /* at the root: blocks in the order of ranks */
-    ls_place part;  /* elsewhere: blocks from my own on, in the order counted from the root */
+    ls_place part;  /* elsewhere: blocks from the worker's own on, counted from the root */
 } subtree;
 
 static ls_place block_place(const subtree *t, int v) {

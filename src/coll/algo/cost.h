@@ -23,7 +23,7 @@ typedef struct ls_cost {
     double messages, sent, added;                   /* a worker, on average over all */
 } ls_cost;
 
-/* What the links between workers can do, in five numbers (coll/link.h measures them). */
+/* The speeds of the links between workers, in five numbers (coll/link.h measures them). */
 typedef struct ls_link {
     double latency_s; /* from the sending of a short message to its receipt: between that of one
                          alone and that when all send (their geometric mean) */

@@ -89,9 +89,9 @@ static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place ou
     free(wides);
 }
 
-/* One piece of my block: where its inputs and its sum go. */
+/* One piece of this worker's block: where its inputs and its sum go. */
 typedef struct arrival {
-    ls_place mine; /* that piece of my own first input */
+    ls_place mine; /* that piece of this worker's first input */
     ls_place slot; /* the other members' pieces */
     ls_place wide; /* all pieces in f32, of halves */
     ls_place out;
@@ -115,15 +115,15 @@ static void receive_piece(const ls_call *c, ls_program *s, const ls_team *t, con
     free(at);
 }
 
-/* My inputs, cut into the members' blocks. */
+/* This worker's inputs, cut into the members' blocks. */
 typedef struct inputs {
     ls_place first;
-    int n;                /* one behind the other, c->stride elements apart */
+    int n;                /* c->stride elements apart */
     const size_t *offset; /* [size + 1] of the blocks */
 } inputs;
 
-/* Sends the pieces at `at` of all other members' blocks, of each of my inputs; false when no block
- * is that long. */
+/* Sends the pieces at `at` of all other members' blocks, from each of this worker's inputs; false
+ * when no block is that long. */
 static bool send_pieces(const ls_call *c, ls_program *s, const ls_team *t, const inputs *in,
                         size_t at) {
     bool any = false;

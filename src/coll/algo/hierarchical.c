@@ -25,7 +25,7 @@ static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
 typedef struct layout {
     ls_team local,
-        across; /* across: the workers of my place in their hosts; size 0: I am in none */
+        across; /* across: the workers with this worker's place in their hosts; size 0: none */
     int *local_ranks, *across_ranks;
     int parts;
 } layout;

@@ -49,7 +49,8 @@ static ls_place upper(const piece *p, ls_place got, ls_place own, bool *has_p, l
 static void prefix_piece(piece *p, bool inclusive) {
     ls_program *s = p->s;
     int n = s->size, r = s->rank;
-    ls_place own = p->in, prefix = p->in; /* the sums of my block, and of those up to me in it */
+    /* The sums of this worker's block, and of its workers up to this one. */
+    ls_place own = p->in, prefix = p->in;
     bool has_prefix = inclusive;
     for (int d = 1, k = 0; d < n; d *= 2, k++) {
         int peer = r ^ d;
