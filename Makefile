@@ -98,8 +98,8 @@ check-attack:
 check-hurt:
 	@scripts/install.sh build check
 	@$(MAKE) --no-print-directory build-tests
-	@scripts/hurt.py build/lockstep --runs 200
-	@scripts/hurt.py build/lockstep --runs 100 --hosts
+	@scripts/random_faults.py build/lockstep --runs 200
+	@scripts/random_faults.py build/lockstep --runs 100 --hosts
 
 build-tests:
 	@scripts/build.sh release

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Checks examples/deploy as far as this machine allows: the manifests against Kubernetes' schema, the image
-# by building and running it, and the Job's own command in three namespaces that stand in for pods (each
-# with its own network card, hostname and process numbers; two on one node), of which one is killed and one
-# gets SIGTERM. No cluster is needed. Checks that are not possible here are skipped with the reason. Needs
-# root.
+# Checks examples/deploy as far as this machine allows: the manifests against Kubernetes' schema,
+# the image by building and running it, and the Job's own command in three namespaces that stand in
+# for pods (each with its own network card, hostname and process numbers; two on one node), of which
+# one is killed and one gets SIGTERM. No cluster is needed. Checks that are not possible here are
+# skipped with the reason. Needs root.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -34,7 +34,8 @@ build_image() {
         $podman build -q --isolation=chroot --network=host -f examples/deploy/Dockerfile -t lockstep .
     fi
 }
-# Runs in the image: with an engine, or, if containers are not allowed, as a user in its mounted tree.
+# Runs in the image: with an engine, or, if containers are not allowed, as a user in its mounted
+# tree.
 in_image() {
     if docker info >/dev/null 2>&1; then
         docker run --rm --entrypoint sh lockstep -c "$1"

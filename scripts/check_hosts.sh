@@ -1,7 +1,8 @@
 #!/bin/sh
-# Training between hosts: three network namespaces (or HOSTS) with two workers each. Links are cut at random
-# for seconds and workers are killed meanwhile; the bits must equal those of an undisturbed run, and the
-# ledger must be clean. Needs root and the kernel's namespaces. CUTS=5 for fewer; CONFIG for another model.
+# Training between hosts: three network namespaces (or HOSTS) with two workers each. Links are cut
+# at random for seconds and workers are killed meanwhile; the bits must equal those of an
+# undisturbed run, and the ledger must be clean. Needs root and the kernel's namespaces. CUTS=5 for
+# fewer; CONFIG for another model.
 set -u
 cd "$(dirname "$0")/.."
 

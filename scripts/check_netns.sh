@@ -1,8 +1,8 @@
 #!/bin/sh
-# Groups over TCP between hosts: four network namespaces, each with a network card of its own on one bridge.
-# Tests a clean run, slow and lossy links, a cut link and a half-open connection: either the results are
-# right, or every worker exits with an error that names the lost worker. Needs root and the kernel's
-# namespaces; checks that the kernel does not support are skipped.
+# Groups over TCP between hosts: four network namespaces, each with a network card of its own on one
+# bridge. Tests a clean run, slow and lossy links, a cut link and a half-open connection: either the
+# results are right, or every worker exits with an error that names the lost worker. Needs root and
+# the kernel's namespaces; checks that the kernel does not support are skipped.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -101,7 +101,8 @@ else
 fi
 all tc qdisc del dev eth0 root 2>/dev/null
 
-# Packets to the neighbours go to an unused hardware address: none arrives, and no error is reported.
+# Packets to the neighbours go to an unused hardware address: none arrives, and no error is
+# reported.
 unreachable() { # unreachable HOST OTHERS...
     sender=$1
     shift
@@ -122,15 +123,15 @@ cut() { # cut NAME LOST COMMAND...: in the middle of a run
     result $? "$name"
 }
 # The kernel asks for unreachable neighbours again only after a while.
-heal() { # heal COMMAND...
+reconnect() { # reconnect COMMAND...
     "$@"
     all ip neigh flush all 2>/dev/null
     sleep 1
 }
 cut "the link of worker 2 is cut" 2 ip link set $tag-2 down
-heal ip link set $tag-2 up
+reconnect ip link set $tag-2 up
 cut "the card of worker 0 is taken down" 0 ip -n $tag-0 link set eth0 down
-heal ip -n $tag-0 link set eth0 up
+reconnect ip -n $tag-0 link set eth0 up
 
 # No packet sent to HOST arrives.
 deaf() { # deaf HOST OTHERS...

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs Lockstep under a real Slurm: a controller and three nodes in network namespaces
-# (scripts/slurm_cluster.sh). Tests srun and sbatch as in docs/survival.md, a job that is signalled before
-# its time limit and requeued until all steps are done, scancel, a lost node, and a job array on one run
-# directory. Each run ends with the weights of one worker. Needs root, munge, slurmctld and slurmd.
+# (scripts/slurm_cluster.sh). Tests srun and sbatch as in docs/survival.md, a job that is signalled
+# before its time limit and requeued until all steps are done, scancel, a lost node, and a job array
+# on one run directory. Each run ends with the weights of one worker. Needs root, munge, slurmctld
+# and slurmd.
 set -u
 cd "$(dirname "$0")/.."
 

@@ -4,8 +4,8 @@
     scripts/cut_links.py build/lockstep TAG FOLDER --cuts 20 [--config CONFIG] [--set KEY=VALUE ...]
 
 Stops the run after the last cut, trains the same number of steps undisturbed, and compares hash and
-ledger. The learning rate is constant, so that the bits do not depend on the configured length of the
-run. Prints the time to the next complete step, from the beginning of each cut and from its end.
+ledger. The learning rate is constant, so that the bits do not depend on the configured length of
+the run. Prints the time to the next complete step, from the beginning of each cut and from its end.
 Failures are printed on standard error, with the hosts' logs.
 """
 import argparse
@@ -68,8 +68,8 @@ def run(*words):
 
 
 class Link:
-    """A host's link, which goes down, or stays up and loses all packets. If the kernel has no netem, it
-    is detached from the bridge instead."""
+    """A host's link, which goes down, or stays up and loses all packets. If the kernel has no
+    netem, the link is detached from the bridge instead."""
 
     def __init__(self, tag, host, loses):
         self.bridge, self.outside, self.loses = tag, "%s-%d" % (tag, host), loses
@@ -94,7 +94,7 @@ class Link:
             self.lose("del")
             self.set("nomaster")
 
-    def heal(self):
+    def restore(self):
         if not self.loses:
             self.set("up")
         elif not self.netem:
@@ -135,8 +135,8 @@ def main():
     parser.add_argument("--set", action="append", default=[])
     o = parser.parse_args()
     random.seed(o.seed)
-    many, peace = os.path.join(o.folder, "many"), os.path.join(o.folder, "peace")
-    for path in (many, peace):
+    many, undisturbed = os.path.join(o.folder, "many"), os.path.join(o.folder, "undisturbed")
+    for path in (many, undisturbed):
         shutil.rmtree(path, ignore_errors=True)
     sets = [word for s in SETS + o.set for word in ("--set", s)]
     train = [o.lockstep, "train", o.config, "-n", str(o.workers)] + sets
@@ -169,14 +169,14 @@ def main():
             time.sleep(0.01)
         give_up("no step for 60 s")
 
-    def backs():
+    def steps_back():
         return open(logs[0]).read().count("from the newest checkpoint")
 
     wait(time.monotonic(), o.hosts * o.workers)
-    from_cut, from_heal, whole, kills, silent = [], [], [], 0, 0
+    from_cut, from_end, whole, kills, silent = [], [], [], 0, 0
     for i in range(o.cuts):
         time.sleep(random.uniform(0, 1))
-        host, before = random.randrange(o.hosts), backs()
+        host, before = random.randrange(o.hosts), steps_back()
         link = Link(o.tag, host, random.random() < 0.5)
         seconds = random.uniform(1, 6)
         link.cut()
@@ -186,14 +186,14 @@ def main():
             time.sleep(seconds / 2)
             kills += kill_one(hosts)
         time.sleep(max(0, cut + seconds - time.monotonic()))
-        link.heal()
-        heal = time.monotonic()
+        link.restore()
+        end = time.monotonic()
         # A step that was nearly complete when the link was cut finishes within 0.3 s.
         from_cut.append(wait(cut + 0.3) - cut)
-        from_heal.append(wait(heal) - heal)
-        whole.append(wait(heal, o.hosts * o.workers) - heal)
+        from_end.append(wait(end) - end)
+        whole.append(wait(end, o.hosts * o.workers) - end)
         # The leader loses all other hosts at once, which is more than two copies can make up for.
-        if host != 0 and backs() > before:
+        if host != 0 and steps_back() > before:
             give_up("steps were lost with host %d" % host)
     hosts[0].send_signal(signal.SIGTERM)
     for h in hosts:
@@ -204,18 +204,18 @@ def main():
             give_up("a host does not stop")
     metrics.ends = True
     steps = int(re.search(r"stopped after step (\d+)", open(logs[0]).read()).group(1))
-    if run(*train, "-o", peace, "--set", "train.steps=%d" % steps).returncode:
-        give_up("training in peace failed")
-    want, got = (run(o.lockstep, "ckpt", "hash", path).stdout for path in (peace, many))
+    if run(*train, "-o", undisturbed, "--set", "train.steps=%d" % steps).returncode:
+        give_up("the undisturbed run failed")
+    want, got = (run(o.lockstep, "ckpt", "hash", path).stdout for path in (undisturbed, many))
     ledger = run(o.lockstep, "ckpt", "ledger", many)
     views = len(re.findall(r"view \d+: (?:continuing|beginning)", open(logs[0]).read()))
     print("  %d steps, %d cuts (%d links down, %d lost all packets), %d workers killed, %d views, "
           "%d of them from a checkpoint" % (
-              steps, o.cuts, o.cuts - silent, silent, kills, views, backs()))
+              steps, o.cuts, o.cuts - silent, silent, kills, views, steps_back()))
     print("  until the next step: from the cut %s; from its end %s; until all train: %s" % (
-        spread(from_cut), spread(from_heal), spread(whole)))
+        spread(from_cut), spread(from_end), spread(whole)))
     if want != got or not got:
-        give_up("other bits: %s, in peace %s" % (got, want))
+        give_up("other bits: %s, undisturbed: %s" % (got, want))
     if ledger.returncode:
         give_up(ledger.stderr)
 

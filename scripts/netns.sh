@@ -1,5 +1,5 @@
-# netns.sh - $n hosts as network namespaces, each with a network card of its own on one bridge. It is
-# sourced; call `result` after each check and `finish` at the end. The hosts end with the shell.
+# netns.sh - $n hosts as network namespaces, each with a network card of its own on one bridge. It
+# is sourced; call `result` after each check and `finish` at the end. The hosts end with the shell.
 tag=ls$$
 dir=$(mktemp -d)
 passed=0 failed=0 skipped=0

@@ -1,7 +1,7 @@
-# slurm_cluster.sh - a Slurm cluster of four hosts: a controller (host 0) and node1 to node3. It is sourced
-# after n=4 and scripts/netns.sh, whose hosts it uses. Each host has a hostname, /etc/hosts, /dev/shm and
-# boot id of its own, so that workers of two nodes take themselves to be on two machines. The cluster ends
-# with the shell.
+# slurm_cluster.sh - a Slurm cluster of four hosts: a controller (host 0) and node1 to node3. It is
+# sourced after n=4 and scripts/netns.sh, whose hosts it uses. Each host has a hostname, /etc/hosts,
+# /dev/shm and boot id of its own, so that workers of two nodes take themselves to be on two
+# machines. The cluster ends with the shell.
 #
 #   cluster_start        starts munged, slurmctld and three slurmd; fails, with the reason in $dir/why
 #   on_cluster COMMAND   runs a command on the controller, e.g. sbatch

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Trains small runs with random settings while workers and hosts fail at random.
 
-    scripts/hurt.py build/lockstep --runs 200 [--hosts] [--seed 1]
+    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--seed 1]
 
-Each run is trained twice: undisturbed by one worker, and by several workers, or by two or three hosts
-with several each, which are killed, stopped, asked to leave, paused and scaled. The bits must be the
-same and the ledger clean. Prints one line for each run; if it fails, prints its logs, too, and its
-directory stays. Needs build/tests/libfaults.so (make build-tests), which delays the end of a run
-until it was disturbed.
+Each run is trained twice: by one worker without faults, and by several workers, or by two or three
+hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
+bits must be the same and the ledger clean. Prints one line for each run; if the run fails, also
+prints its logs, and its directory stays. Needs build/tests/libfaults.so (make build-tests), which
+delays the end of a run until all faults were injected.
 """
 import argparse
 import os
@@ -29,7 +29,7 @@ def some(*pairs):
 
 
 def draw_settings(hosts):
-    """Returns (virtual workers, workers of each host, settings that change the bits, other settings)."""
+    """Returns (virtual workers, workers of each host, settings that change bits, other settings)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
     bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * random.choice([1, 2])),
@@ -55,12 +55,12 @@ def draw_settings(hosts):
     return V, workers, bits, free
 
 
-class Hurt:
-    """A run and its faults."""
+class FaultyRun:
+    """A run with faults."""
 
     def __init__(self, options, folder, V, workers, settings):
         self.options, self.folder, self.V, self.settings = options, folder, V, settings
-        self.run = os.path.join(folder, "hurt")
+        self.run = os.path.join(folder, "faulty")
         self.done, self.logs, self.address = [], [], None
         self.pace = self.run + ".pace"
         with open(self.pace, "w") as f:
@@ -80,7 +80,7 @@ class Hurt:
                 how = ["--listen", self.address, "--hosts", str(len(self.n))]
         self.logs.append(os.path.join(self.folder, "host-%d-%d.log" % (i, len(self.logs))))
         env = dict(os.environ, LD_PRELOAD=self.options.faults,
-                   LOCKSTEP_KEY="the key of hosts that are hurt")
+                   LOCKSTEP_KEY="the key of all hosts of the run")
         with open(self.logs[-1], "w") as log:
             return subprocess.Popen(command(self.options, n, self.run, self.settings) + how,
                                     stdout=log, stderr=log, env=env)
@@ -93,7 +93,7 @@ class Hurt:
         except OSError:
             return None
 
-    def hurt(self):
+    def inject(self):
         """Injects a random fault, or none if it is not possible now."""
         i = random.randrange(len(self.hosts))
         host, worker = self.hosts[i], self.worker(i)
@@ -164,19 +164,19 @@ def once(options, number):
         plan += ["--set", s]
     if subprocess.run(plan, capture_output=True).returncode:
         return None
-    folder = tempfile.mkdtemp(prefix="lockstep-hurt-")
-    peace = os.path.join(folder, "peace")
-    subprocess.run(command(options, 1, peace, bits + ["log.every=1000"]), check=True,
+    folder = tempfile.mkdtemp(prefix="lockstep-faults-")
+    undisturbed = os.path.join(folder, "undisturbed")
+    subprocess.run(command(options, 1, undisturbed, bits + ["log.every=1000"]), check=True,
                    capture_output=True)
-    run = Hurt(options, folder, V, workers, bits + free)
+    run = FaultyRun(options, folder, V, workers, bits + free)
     began = time.monotonic()
     while not os.path.exists(run.run + "/metrics.jsonl") and time.monotonic() - began < 20:
         time.sleep(0.02)
     for _ in range(random.choice([1, 3, 6, 10])):
         time.sleep(random.uniform(0, 0.4))
-        run.hurt()
+        run.inject()
     codes = run.end()
-    want, got = ckpt(options, "hash", peace).stdout, ckpt(options, "hash", run.run).stdout
+    want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
     ledger = ckpt(options, "ledger", run.run)
     good = codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
     print("%d: %s: workers %s; %s; %s" % (
