@@ -295,6 +295,22 @@ int wait_for_all(std::vector<pid_t> workers) {
     return failed;
 }
 
+bool has(const bench_request &request) {
+    bool type =
+        request.dtype <= BENCH_U8 && request.dtype != BENCH_BF16 && request.dtype != BENCH_F16;
+    bool reduction = request.redop <= BENCH_MAX && request.redop != BENCH_AVG;
+    switch (request.op) {
+    case BENCH_ALL_REDUCE:
+    case BENCH_REDUCE_SCATTER:
+    case BENCH_ALL_GATHER:
+    case BENCH_BROADCAST:
+    case BENCH_REDUCE:
+    case BENCH_ALL_TO_ALL:
+    case BENCH_BARRIER: return type && reduction;
+    default: return false;
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -305,9 +321,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (bench_parse(argc - 3, argv + 3, &request)) return 2;
-    if (request.dtype == BENCH_BF16 || request.dtype == BENCH_F16 || request.redop == BENCH_AVG ||
-        request.redop > BENCH_MAX || request.dtype > BENCH_U8 || request.op == BENCH_GATHER ||
-        request.op == BENCH_SCATTER || request.op == BENCH_ALL_TO_ALL_V) {
+    if (!has(request)) {
         bench_refuse("gloo", &request);
         return 2;
     }
