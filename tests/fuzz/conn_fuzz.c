@@ -2,7 +2,7 @@
 #include "fuzz.h"
 #include "net/tcp/conn.h"
 
-/* Where a read has taken all that was there, a poll is asked for before the next. */
+/* When a read has returned all available bytes, the connection asks for a poll before the next. */
 static ls_io next_frame(ls_conn *c, ls_frame *f, ls_error *e) {
     ls_io io = ls_conn_next(c, f, e);
     return io == LS_IO_AGAIN_READ ? ls_conn_next(c, f, e) : io;

@@ -1,23 +1,23 @@
-/* etcd_fuzz.c - what a server says that should be an etcd, to each of the client's calls: to the
- * first attempt, and once more to the next. */
+/* etcd_fuzz.c - arbitrary answers of an etcd server to each of the client's calls. All attempts of
+ * a call get the same answer. */
 #include <time.h>
 
 #include "base/clock.h"
 #include "fuzz.h"
 
-static int64_t late; /* the time limit of a call is reached when it would pause */
+static int64_t late; /* a pause ends the time of a call */
 #define ls_clock_ns()      (ls_clock_ns() + late)
 #define nanosleep(t, rest) ((void)(t), late = (int64_t)1 << 60)
 #include "cluster/etcd.c"
 #include "cluster/etcd_call.c"
 
-static ls_buf says; /* what each attempt hears */
+static ls_buf answer; /* to each attempt */
 static int other[8], nopened;
 
 static curl_socket_t open_peer(void *arg, curlsocktype what, struct curl_sockaddr *a) {
     (void)arg, (void)what, (void)a;
     if (nopened == 8) return CURL_SOCKET_BAD;
-    return fuzz_peer((const uint8_t *)says.data, says.len, 1, &other[nopened++]);
+    return fuzz_peer((const uint8_t *)answer.data, answer.len, 1, &other[nopened++]);
 }
 
 static int is_connected(void *arg, curl_socket_t fd, curlsocktype what) {
@@ -35,7 +35,7 @@ static ls_etcd *make(bool user) {
     return t;
 }
 
-/* One call; what it returns must hold together. */
+/* Makes one call; its results must be consistent. */
 static ls_status use(ls_etcd *t, int what, ls_error *e) {
     ls_etcd_value v = {0};
     int64_t lease = 0;
@@ -58,17 +58,17 @@ static ls_status use(ls_etcd *t, int what, ls_error *e) {
     return s;
 }
 
-/* The first byte chooses: the call, with a user or not, and whether the rest is a body or the whole
- * of HTTP. */
+/* The first byte selects the call, whether there is a user, and whether the rest of the input is
+ * the body or the whole HTTP response. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     static const char head[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
     if (!nbytes || nbytes > 60000) return 0;
     ls_error e = {0};
     late = 0;
     nopened = 0;
-    says.len = 0;
-    if (data[0] % 24 >= 12) ls_buf_append(&says, head, sizeof head - 1);
-    ls_buf_append(&says, data + 1, nbytes - 1);
+    answer.len = 0;
+    if (data[0] % 24 >= 12) ls_buf_append(&answer, head, sizeof head - 1);
+    ls_buf_append(&answer, data + 1, nbytes - 1);
     ls_etcd *t = make(data[0] % 12 >= 6);
     ls_status s = use(t, data[0] % 6, &e);
     FUZZ_CHECK(s == LS_OK || (e.code == s && e.msg[0] && !strchr(e.msg, '\n')) ||

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-/* What must hold; libFuzzer keeps the input where it does not. */
+/* A condition that must hold; libFuzzer saves the input for which it does not. */
 #define FUZZ_CHECK(condition)                                                                      \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
         }                                                                                          \
     } while (0)
 
-/* A file with these bytes: its path. The same one for all inputs. */
+/* Returns the path of a file with these bytes; it is the same file for all inputs. */
 static inline const char *fuzz_file(const uint8_t *data, size_t nbytes) {
     static char path[64];
     static int fd = -1;
@@ -33,8 +33,8 @@ static inline const char *fuzz_file(const uint8_t *data, size_t nbytes) {
     return path;
 }
 
-/* A socket from which these bytes come, and then the end, or nothing more. *peer_p is to be closed
- * as well. */
+/* Returns a socket that delivers these bytes; after them, the end of the stream, or nothing (ends:
+ * 0). The caller closes *peer_p as well. */
 static inline int fuzz_peer(const uint8_t *data, size_t nbytes, int ends, int *peer_p) {
     int fd[2];
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) == 0);

@@ -1,4 +1,4 @@
-/* join_fuzz.c - what one guest of worker 0 says, after another has come. */
+/* join_fuzz.c - arbitrary bytes from a guest of worker 0, after another guest has joined. */
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)

@@ -1,4 +1,4 @@
-/* json_fuzz.c - JSON text; what is read is written and read again. */
+/* json_fuzz.c - JSON text; what is parsed is written, and parsed again. */
 #include "base/json.h"
 #include "fuzz.h"
 

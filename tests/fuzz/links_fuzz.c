@@ -1,9 +1,10 @@
-/* links_fuzz.c - a host that has the key: it makes the handshake (TLS), says hello, and then frames
- * in a sequence, whole, cut, and of any kind, to a supervisor that leads; or it is the leading one,
- * and says them to a supervisor that follows. What is heard goes to the host protocol (views.h).
+/* links_fuzz.c - frames from a host that has the key. After the handshake (TLS) and a hello, the
+ * host sends a sequence of frames, complete, truncated and of any kind: to a supervisor that leads,
+ * or, as the leading host, to a supervisor that follows. The supervisor passes messages on to the
+ * host protocol (views.h).
  *
- * The first byte: bit 0, does the supervisor lead; bits 1 and 2, is the hello as it should be, or
- * what else. Then frames: how, and what is in them.
+ * First byte of the input: bit 0 set: the supervisor leads; bits 1 and 2: a correct hello, or which
+ * incorrect one. Then frames: their kind, and their contents.
  */
 #include "base/log.h"
 #include "fuzz.h"
@@ -13,7 +14,7 @@
 #define VIEWS_CHECK(condition) FUZZ_CHECK(condition)
 #include "cluster/views_host.h"
 
-enum { MOST = 8, STEPS = 1000, STRANGE = 300 };
+enum { MOST = 8, STEPS = 1000, MOST_BYTES = 300 };
 
 typedef struct input {
     const uint8_t *at, *end;
@@ -24,7 +25,7 @@ static uint8_t next(input *in) { return in->at < in->end ? *in->at++ : 0; }
 /* ---- the supervisor ---- */
 
 typedef struct supervisor {
-    views_host o; /* first: what it is ordered */
+    views_host o; /* first: the orders that it has received */
     ls_links *links;
     ls_views *views;
 } supervisor;
@@ -46,7 +47,7 @@ static void meet_hosts(void *arg, ls_view *v) {
     ls_address_text(&at, v->address, sizeof v->address);
 }
 
-/* Those of views_host.h, and by the links. */
+/* The operations of views_host.h, which also use the links. */
 static ls_views_ops linked_ops(void) {
     ls_views_ops ops = views_host_ops;
     ops.send = say;
@@ -55,15 +56,15 @@ static ls_views_ops linked_ops(void) {
     return ops;
 }
 
-static void act(supervisor *h) {
-    ls_host_state kept = {.steps = -1, .whole = 1};
+static void end_workers(supervisor *h) {
+    ls_host_state state = {.steps = -1, .whole = 1};
     if (h->o.runs)
-        views_host_ended(&h->o, h->views, LS_VIEW_RENEWED, &kept, 2);
+        views_host_ended(&h->o, h->views, LS_VIEW_RENEWED, &state, 2);
     else if (h->o.finishes)
-        views_host_finished(&h->o, h->views, &kept);
+        views_host_finished(&h->o, h->views, &state);
 }
 
-static void look(supervisor *h) {
+static void take_events(supervisor *h) {
     ls_link_event ev;
     for (int i = 0; i < 50 && ls_links_next(h->links, &ev); i++) {
         FUZZ_CHECK(ev.peer == LS_TO_LEADER || (ev.peer >= 1 && ev.peer < LS_HOSTS_MAX));
@@ -73,21 +74,22 @@ static void look(supervisor *h) {
     }
 }
 
-/* ---- the other one ---- */
+/* ---- the other host ---- */
 
-static int door = -1; /* where nobody knocks: the guest is in already */
+static int listener = -1; /* gets no connections: the guest is connected already */
 
 static ls_links *make_links(const ls_key *key) {
     ls_links *l = LS_NEW(ls_links);
     *l = (ls_links){.host = 1, .keyed = true, .key = *key, .listen_fd = -1, .next = 1};
     l->must_match = "a 1\n";
-    if (door < 0) {
+    if (listener < 0) {
         struct sockaddr_in a = {.sin_family = AF_INET};
         a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        FUZZ_CHECK(bind(door, (struct sockaddr *)&a, sizeof a) == 0 && listen(door, 1) == 0);
+        listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        FUZZ_CHECK(bind(listener, (struct sockaddr *)&a, sizeof a) == 0 &&
+                   listen(listener, 1) == 0);
     }
-    l->listen_fd = dup(door);
+    l->listen_fd = dup(listener);
     ls_guests_options options = {.listen_fd = l->listen_fd,
                                  .key = &l->key,
                                  .knows = knows,
@@ -98,8 +100,7 @@ static ls_links *make_links(const ls_key *key) {
     return l;
 }
 
-/* A connection of both, one of them in the supervisor's hands; our end, which has made the
- * handshake. NULL: it was dropped. */
+/* Connects the supervisor with this host; returns our end, after the handshake. */
 static ls_conn *connect_to(supervisor *h, bool leads) {
     int fd[2];
     ls_conn *ours = NULL, *theirs = NULL;
@@ -117,7 +118,7 @@ static ls_conn *connect_to(supervisor *h, bool leads) {
     for (int i = 0; i < 20 && !ours->open; i++) {
         ls_io io = ls_conn_handshake(ours, NULL);
         FUZZ_CHECK(io != LS_IO_FAILED && io != LS_IO_CLOSED);
-        look(h);
+        take_events(h);
     }
     FUZZ_CHECK(ours->open);
     return ours;
@@ -129,8 +130,8 @@ static void put(ls_conn *c, const ls_frame *f, const void *data, size_t n) {
     if (io == LS_IO_DONE) ls_conn_flush(c, &token, NULL);
 }
 
-/* Of kind MESSAGE, with the fields that the input has at the places that it says. */
-static void put_words(ls_conn *c, input *in) {
+/* Sends a MESSAGE, some of whose bytes the input overwrites. */
+static void put_message(ls_conn *c, input *in) {
     ls_host_message s = {.what = (uint32_t)(1 + next(in) % LS_HOST_OVER), .term = 1, .host = 7};
     unsigned char bytes[sizeof s];
     s.nworkers = 2;
@@ -144,9 +145,9 @@ static void put_words(ls_conn *c, input *in) {
     put(c, &(ls_frame){.kind = MESSAGE, .nbytes = sizeof bytes}, bytes, sizeof bytes);
 }
 
-/* Any kind and length, and as many bytes of it as come. */
+/* Sends a frame of any kind and length, with as many bytes as the input gives. */
 static void put_any(ls_conn *c, input *in) {
-    unsigned char bytes[STRANGE];
+    unsigned char bytes[MOST_BYTES];
     ls_frame f = {.kind =
                       (uint16_t)(next(in) % 3 ? HELLO + next(in) % 3 : next(in) << 8 | next(in))};
     uint8_t how = next(in);
@@ -163,7 +164,7 @@ static void greet(supervisor *h, ls_conn *c, bool leads, int how) {
         put(c, &(ls_frame){.kind = HELLO, .nbytes = sizeof x}, &x, sizeof x);
     else
         put(c, &(ls_frame){.kind = MUST_MATCH, .nbytes = 4}, how ? "b 2\n" : "a 1\n", 4);
-    look(h);
+    take_events(h);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
@@ -193,15 +194,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     while (in.at < in.end && !h.o.overs) {
         uint8_t what = next(&in);
         if (what % 8 < 5)
-            put_words(peer, &in);
+            put_message(peer, &in);
         else if (what % 8 == 5)
             put_any(peer, &in);
         else
-            act(&h);
-        look(&h);
+            end_workers(&h);
+        take_events(&h);
     }
     ls_conn_free(peer);
-    look(&h);
+    take_events(&h);
     ls_links_close(h.links);
     ls_views_free(h.views);
     return 0;

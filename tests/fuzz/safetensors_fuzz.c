@@ -1,5 +1,5 @@
-/* safetensors_fuzz.c - a file of tensors; all that it offers can be read. Inputs are headers
- * without their length as well as whole files. */
+/* safetensors_fuzz.c - a file of tensors: every tensor that it lists can be read. Inputs are whole
+ * files, and headers without their length. */
 #include "fuzz.h"
 #include "model/safetensors.h"
 

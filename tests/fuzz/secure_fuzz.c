@@ -1,5 +1,5 @@
-/* secure_fuzz.c - what a stranger says to a server that has a key: at once, or in two parts. It
- * never gets in, and never takes more memory than a hello of ours, where its own is not complete.
+/* secure_fuzz.c - bytes from a stranger to a server that has a key: at once, or in two parts. The
+ * handshake never succeeds, and an incomplete hello takes no more memory than a correct one.
  */
 #include "fuzz.h"
 #include "net/tcp/secure.h"

@@ -1,5 +1,5 @@
-/* tcp_fuzz.c - what a peer that has greeted sends: to a worker that waits for three messages, sends
- * a long one, and posts another receive later. */
+/* tcp_fuzz.c - arbitrary bytes from a peer that has joined. The worker waits for three messages,
+ * sends a long one, and posts another receive later. */
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)

@@ -1,5 +1,5 @@
-/* timeline_fuzz.c - a timeline's file; one that is read can be drawn, compared and written, and
- * comes back. */
+/* timeline_fuzz.c - the file of a timeline: one that can be read can be drawn, compared and
+ * written, and is read back. */
 #include "fuzz.h"
 #include "report/timeline.h"
 

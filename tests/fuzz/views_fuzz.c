@@ -1,9 +1,9 @@
-/* views_fuzz.c - host protocol messages in sequences, to a host that leads and to one that follows:
- * JOIN, ENDED, REST, LEAVE, BEGIN, END, FINISH, OVER, with fields that are plausible, extreme, or
- * anything, between connections that are lost, time that passes, and workers that end.
+/* views_fuzz.c - sequences of host protocol messages, to a host that leads and to one that follows:
+ * JOIN, ENDED, REST, LEAVE, BEGIN, END, FINISH, OVER, with plausible, extreme and arbitrary fields;
+ * between them connections are lost, time passes, and workers end.
  *
- * The first byte: does it lead, and may peers say any number, or are they honest about most? Then
- * events: a byte, and what it needs.
+ * First byte of the input: bit 0 set: the host leads; bit 1: the fewest workers, bit 2: the
+ * number of hosts. Then events: a byte, and the bytes that the event reads.
  */
 #include <math.h>
 
@@ -29,7 +29,7 @@ static int64_t any(input *in) {
     return (int64_t)n;
 }
 
-/* Mostly small: the protocol is not to end at the first message. */
+/* Mostly the usual value or a small one, or the protocol would end at the first message. */
 static int64_t number(input *in, int64_t usual) {
     static const int64_t edges[] = {
         0,         1,    -1,       INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, STEPS,
@@ -59,18 +59,18 @@ static void put_note(input *in, ls_store_note *n, int64_t steps) {
 /* ---- the host ---- */
 
 typedef struct host {
-    views_host o; /* first: what it is ordered */
+    views_host o; /* first: the orders that it has received */
     ls_views *views;
     bool leads;
     int64_t time;
 } host;
 
-/* The latest view; what peers go by. */
+/* The latest view, which plausible messages name. */
 static ls_view_id now_of(const host *h) {
     return h->o.begins ? h->o.view.id : (ls_view_id){.term = 1};
 }
 
-/* Complete, as far as it has been ordered. */
+/* Steps that are complete, by the orders so far. */
 static int64_t steps_of(const host *h) {
     int64_t taken = h->o.begins && h->o.view.steps > 0 ? h->o.view.steps : 0;
     return h->o.decided > taken ? h->o.decided : taken;
@@ -78,14 +78,14 @@ static int64_t steps_of(const host *h) {
 
 /* ---- events ---- */
 
-static void hear(host *h, input *in, int peer) {
+static void receive(host *h, input *in, int peer) {
     ls_host_message s = {.term = number(in, 1)};
     ls_view_id now = now_of(h);
     int64_t steps = steps_of(h);
-    uint8_t who = next(in);
-    s.what = (uint32_t)(1 + next(in) % (who > 250 ? 255 : LS_HOST_OVER));
+    uint8_t odd = next(in);
+    s.what = (uint32_t)(1 + next(in) % (odd > 250 ? 255 : LS_HOST_OVER));
     s.how = (uint32_t)number(in, LS_VIEW_RENEWED);
-    s.host = who > 200 ? who : (uint64_t)(peer + 2);
+    s.host = odd > 200 ? odd : (uint64_t)(peer + 2);
     s.nworkers = (int32_t)number(in, 2);
     s.state.steps = number(in, steps);
     s.state.unfinished = (int32_t)number(in, 0);
@@ -101,21 +101,21 @@ static void hear(host *h, input *in, int peer) {
     s.view.size = (int32_t)number(in, 4);
     s.view.first = (int32_t)number(in, 2);
     s.view.n = (int32_t)number(in, 2);
-    if (who == 255) memset(s.text, 'x', sizeof s.text);
-    if (who == 254) memset(s.view.address, 'x', sizeof s.view.address);
+    if (odd == 255) memset(s.text, 'x', sizeof s.text);
+    if (odd == 254) memset(s.view.address, 'x', sizeof s.view.address);
     ls_views_receive(h->views, peer, &s);
 }
 
-/* All of this host's workers end, or its mender does. */
-static void act(host *h, input *in) {
+/* All workers of this host end, or the process that repairs the state does. */
+static void end_workers(host *h, input *in) {
     int64_t steps = steps_of(h);
-    ls_host_state kept = {.steps = steps, .whole = next(in) & 1};
+    ls_host_state state = {.steps = steps, .whole = next(in) & 1};
     if (h->o.runs) {
-        kept.note.steps = steps < STEPS ? steps + (next(in) & 1) : 0;
+        state.note.steps = steps < STEPS ? steps + (next(in) & 1) : 0;
         ls_view_end how = (ls_view_end)(next(in) % (LS_VIEW_FAILED + 1));
-        views_host_ended(&h->o, h->views, how, &kept, next(in) % 3 + h->leads);
+        views_host_ended(&h->o, h->views, how, &state, next(in) % 3 + h->leads);
     } else if (h->o.finishes) {
-        views_host_finished(&h->o, h->views, &kept);
+        views_host_finished(&h->o, h->views, &state);
     }
 }
 
@@ -126,8 +126,8 @@ static void event(host *h, input *in) {
     case 0:
     case 1:
     case 2:
-    case 3: hear(h, in, peer); break;
-    case 4: act(h, in); break;
+    case 3: receive(h, in, peer); break;
+    case 4: end_workers(h, in); break;
     case 5: ls_views_tick(h->views, h->time += S * (1 + what / 16)); break;
     case 6:
         if (what < 64)
@@ -137,7 +137,7 @@ static void event(host *h, input *in) {
         else if (what < 128)
             ls_views_scale(h->views, what % MOST + 1);
         break;
-    default: /* its life, and the time that it takes */
+    default: /* a sign of life, and a second passes */
         ls_views_receive(
             h->views, peer,
             &(ls_host_message){.what = LS_HOST_ALIVE, .term = 1, .host = (uint64_t)(peer + 2)});
@@ -167,11 +167,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     ls_views_lead(h.views, 1, h.leads);
     if (!h.leads) ls_views_linked(h.views);
     while (in.at < in.end && !h.o.overs) event(&h, &in);
-    /* Peers that say no more hold nobody up: what this host does alone goes on. */
+    /* Silent peers delay nothing: what this host does alone still completes. */
     static const uint8_t zeros[8] = {0};
     input none = {zeros, zeros};
     for (int i = 0; i < 100 && h.leads && !h.o.overs && !h.o.runs; i++) {
-        act(&h, &none);
+        end_workers(&h, &none);
         ls_views_tick(h.views, h.time += S);
     }
     FUZZ_CHECK(!h.leads || h.o.overs || h.o.runs || c.hosts > 1);

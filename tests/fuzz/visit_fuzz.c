@@ -1,4 +1,4 @@
-/* visit_fuzz.c - what one hears who says a frame to a host, and waits for its answer. */
+/* visit_fuzz.c - arbitrary answers to a visitor, who sends a frame to a host and waits. */
 #include "fuzz.h"
 #include "net/tcp/guest.h"
 

@@ -1,4 +1,4 @@
-/* watch_fuzz.c - what one says who connects to a running worker. */
+/* watch_fuzz.c - arbitrary bytes from a stranger who connects to a running worker. */
 #include "base/log.h"
 #include "fuzz.h"
 #define ls_log(...) ((void)0)
