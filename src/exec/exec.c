@@ -163,13 +163,13 @@ ls_status ls_exec_step(ls_exec *x, const ls_step_in *in, ls_step_out *out_p, ls_
 
 /* ---- a step that was interrupted ---- */
 
-static ls_exec_has what_remains(const ls_exec *x, int64_t step) {
+static ls_exec_has what_is_left(const ls_exec *x, int64_t step) {
     if (!x->restarts) return LS_HAS_NOTHING;
     if (ls_store_has_computed(x->c.world->store, x->c.worker, step)) return LS_HAS_ALL;
     return x->at_step == step ? LS_HAS_PART : LS_HAS_NOTHING;
 }
 
-/* All workers do this. If it is interrupted, too, the mark makes all do it in the next view. */
+/* All workers call this. If it is interrupted, too, the mark makes all call it in the next view. */
 static ls_status give_up_step(ls_exec *x, int64_t step, ls_error *e) {
     x->has = LS_HAS_NOTHING;
     ls_store_give_up_step(x->c.world->store, x->c.worker, step);
@@ -181,7 +181,7 @@ static ls_status give_up_step(ls_exec *x, int64_t step, ls_error *e) {
 static ls_status agree_on_rest(ls_exec *x, int64_t step, ls_error *e) {
     const ls_world *w = x->c.world;
     bool some = false, half = false;
-    x->has = what_remains(x, step);
+    x->has = what_is_left(x, step);
     ls_store_check_sums(w->store, x->c.worker, step, &some, &half);
     int32_t any[] = {x->has == LS_HAS_NOTHING, some, half}; /* of the workers it sums with first */
     LS_TRY(ls_all_reduce(w->shards, any, any, 3, LS_I32, LS_MAX, e));

@@ -1,4 +1,4 @@
-/* exec_state.h - the executor from inside, for its files: action.c runs an action, exec.c one
+/* exec_state.h - the internals of the executor, for its files: action.c runs an action, exec.c one
  * worker's two lanes, exec_all.c all workers in one thread.
  */
 #ifndef LS_EXEC_EXEC_STATE_H

@@ -76,7 +76,7 @@ void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* Records the worker's note: a step is decided. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
 
-/* Is the state complete? Each view finds out anew. */
+/* Is the state complete? Each view determines it anew. */
 typedef enum ls_store_finding {
     LS_STORE_UNKNOWN,
     LS_STORE_WHOLE, /* the workers of this view have all of it */

@@ -1,4 +1,4 @@
-/* store_inside.h - the store from inside, for store.c and the other store_*.c. */
+/* store_inside.h - the internals of the store, for store.c and the other store_*.c. */
 #ifndef LS_EXEC_STORE_INSIDE_H
 #define LS_EXEC_STORE_INSIDE_H
 
@@ -40,9 +40,9 @@ struct ls_store {
     ls_journal_saved *saved;  /* [most][threads] */
     unsigned char *carried, *areas, *grads, *sums, *backups;
     ls_store_claim *claims; /* [V] */
-    atomic_uint
-        *made; /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made,
-                          2 (step + 1) + 1 when it is complete */
+    /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made, 2 (step + 1) + 1
+     * when it is complete */
+    atomic_uint *made;
 };
 
 /* An area; the steps of each of its blocks; its flat buffers. */

@@ -142,11 +142,12 @@ typedef struct limits {
     const char *wanted; /* in words */
 } limits;
 
-static ls_status read_whole(const reader *r, const ls_yaml_item *item, limits of, int *x_p,
+static ls_status read_whole(const reader *r, const ls_yaml_item *item, limits allowed, int *x_p,
                             ls_error *e) {
     char *end = NULL;
     long long x = strtoll(item->value, &end, 10);
-    if (end == item->value || *end || x < of.low || x > of.high) return bad(r, item, of.wanted, e);
+    if (end == item->value || *end || x < allowed.low || x > allowed.high)
+        return bad(r, item, allowed.wanted, e);
     *x_p = (int)x;
     return LS_OK;
 }
@@ -293,11 +294,11 @@ static void write_table(ls_buf *text, ls_work_kind k, const ls_speeds *t) {
             }
 }
 
-ls_status ls_machine_write(const char *path, const ls_machine *m, const char *of, ls_error *e) {
+ls_status ls_machine_write(const char *path, const ls_machine *m, const char *title, ls_error *e) {
     ls_buf text = {0};
     ls_machine copy = *m; /* number_at() gives a place to write to */
     char group[16] = "";
-    ls_buf_printf(&text, "# %s\nmachine:\n  version: %d\n  name: \"%s\"\n  cores: %d\n", of,
+    ls_buf_printf(&text, "# %s\nmachine:\n  version: %d\n  name: \"%s\"\n  cores: %d\n", title,
                   LS_MACHINE_VERSION, m->name, m->cores);
     for (int i = 0; i < NNUMBERS; i++) {
         const char *dot = strchr(numbers[i].key, '.');
@@ -307,9 +308,10 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *of
         snprintf(group, sizeof group, "%.*s.", (int)n, numbers[i].key);
         ls_buf_printf(&text, "  %s: %.6g\n", dot + 1, *number_at(&copy, i) / numbers[i].unit);
     }
-    ls_buf_printf(&text, "# Speeds of one core: alone, and with all cores at work. Of products, by "
-                         "MxNxK, in billions\n# of operations a second; of all else, by elements, "
-                         "in billions of elements a second.\n");
+    ls_buf_printf(&text,
+                  "# Speeds of one core: alone, and with all cores at work. Products, by "
+                  "MxNxK, in billions\n# of operations a second; all others, by elements, in "
+                  "billions of elements a second.\n");
     for (int k = 0; k < LS_NWORK_KINDS; k++) write_table(&text, (ls_work_kind)k, &m->speeds[k]);
     ls_status s = ls_file_replace(path, text.data, text.len, e);
     ls_buf_free(&text);

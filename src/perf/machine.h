@@ -40,8 +40,8 @@ typedef struct ls_machine {
 /* LS_EINVAL: a key is unknown, missing, duplicate or out of range; the message names file, line and
  * key. The caller frees *m_p with ls_machine_free(). */
 ls_status ls_machine_read(const char *path, ls_machine *m_p, ls_error *);
-/* Replaces the file; `of`, its first comment, says what was measured. */
-ls_status ls_machine_write(const char *path, const ls_machine *, const char *of, ls_error *);
+/* Replaces the file; `title`, its first comment, says what was measured. */
+ls_status ls_machine_write(const char *path, const ls_machine *, const char *title, ls_error *);
 void ls_machine_free(ls_machine *);
 
 /* "product", "norm", ...: the key in the file. */

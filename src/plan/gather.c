@@ -18,9 +18,9 @@ typedef struct walk {
     ls_plan *to;
     int *first; /* [nrounds + 1] the first action of each round */
     int nrounds;
-    int *
-        readers; /* [nbuckets] rounds, from this one to `prefetch` after it, that read the bucket */
-    int *read;   /* [nread] buckets that a round reads */
+    /* [nbuckets] rounds, from this one to `prefetch` after it, that read the bucket */
+    int *readers;
+    int *read; /* [nread] buckets that a round reads */
     int nread;
     int *wanted; /* [nwanted] buckets to be gathered before this round */
     int nwanted;
@@ -52,7 +52,7 @@ static void find_read(walk *w, int round) {
     ls_action_uses(w->from, a, a->worker, on_use, w);
 }
 
-/* A round comes into sight. If no other round in sight reads a bucket, it must be gathered. */
+/* A round enters the window. A bucket that no other round in the window reads must be gathered. */
 static void enter(walk *w, int round) {
     if (round >= w->nrounds) return;
     find_read(w, round);

@@ -1,7 +1,7 @@
 /* memory.c - see memory.h.
  *
- * Most of it is in use from the beginning to the end of a step. Gathered parameters and gradients
- * that are freed once they are summed are followed from their first use to their Free.
+ * Most memory is in use from the beginning to the end of a step. Gathered parameters, and gradients
+ * that are freed once they are summed, are tracked from their first use to their Free.
  */
 #include "plan/memory.h"
 
@@ -47,7 +47,7 @@ size_t ls_plan_slot_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
 }
 
-/* Of slots for sums over all workers only the worker's shards are used. */
+/* In slots for sums over all workers, only the worker's shards are used. */
 size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
     return (size_t)ls_plan_all_slots(p, worker) * ls_plan_slot_nbytes(p);
 }

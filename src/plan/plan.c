@@ -196,7 +196,8 @@ static int64_t read_to_sum(const ls_plan *p, int bucket) {
     return (int64_t)(sum * ls_dtype_size(p->c.reduce));
 }
 
-/* ... to sum it for all: each reads its part of the sums, then the others' parts of the result. */
+/* The same if all workers get the sum: each reads its part of the sums, then the others' parts of
+ * the result. */
 static int64_t read_to_sum_for_all(const ls_plan *p, int64_t nbytes) {
     int64_t others = p->c.nworkers - 1, sums = 0;
     for (int w = 0; w < p->c.nworkers; w++) sums += ls_plan_sums(p, w);

@@ -39,8 +39,9 @@ typedef enum ls_action_kind {
     LS_ADD,            /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
-    LS_ALL_REDUCE, /* all workers: each gets the sum of a bucket (among replicas: of the shard), or
-                          (LS_SCALARS) of norms and losses */
+    /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
+     * norms and losses */
+    LS_ALL_REDUCE,
     LS_UPDATE,     /* runs AdamW on the part of a bucket that the worker owns */
     LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
     LS_FREE,       /* ends the life of a buffer: other buffers may take its memory */
@@ -77,28 +78,29 @@ typedef struct ls_bucket {
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
 } ls_bucket;
 
-/* CALLS: Forward and Backward of layers, by all workers. */
+/* Limits of a plan. CALLS: Forward and Backward of layers, by all workers. */
 enum { LS_PLAN_MAX_BUCKETS = 4096, LS_PLAN_MAX_CALLS = 1 << 25 };
 
 typedef struct ls_plan_config {
     const ls_model *model; /* outlives the plan */
     int nworkers, V;       /* nworkers <= V */
-    const int *first;      /* [nworkers + 1] outlives the plan: worker w runs virtual workers
-                            [first[w], first[w + 1]), at least one. Needs one sharding group, and
-                            no `early`. NULL: even ranges */
-    int64_t batch;         /* samples; V divides it */
-    int64_t micro_batch;   /* samples, <= batch / V; the last of a virtual worker may be smaller */
-    bool tree;             /* sum in tree order; else in an order that depends on nworkers */
+    /* [nworkers + 1] outlives the plan: worker w runs virtual workers [first[w], first[w + 1]), at
+     * least one. Needs one sharding group, and no `early`. NULL: even ranges */
+    const int *first;
+    int64_t batch;       /* samples; V divides it */
+    int64_t micro_batch; /* samples, <= batch / V; the last of a virtual worker may be smaller */
+    bool tree;           /* sum in tree order; else in an order that depends on nworkers */
     size_t bucket_nbytes;
-    int zero; /* what is sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters
-                 too; as in Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
-                 Parameter Models", SC 2020 */
+    /* what is sharded among workers: 0 nothing, 1 moments, 2 gradients too, 3 parameters too; as in
+     * Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+     * SC 2020 */
+    int zero;
     int recompute;        /* layers of a segment, whose input alone is saved; 0: all layers save */
     int recompute_layers; /* layers in segments, from the first block on; 0: all */
-    bool early;   /* reduce gradients after each round, in which every worker runs one virtual
-                             worker, instead of after the last: takes less memory, sends more; needs
-                             zero 2 or 3 */
-    int prefetch; /* zero 3: layers before its use at which a parameter is gathered */
+    /* reduce gradients after each round, in which every worker runs one virtual worker, instead of
+     * after the last: takes less memory, sends more; needs zero 2 or 3 */
+    bool early;
+    int prefetch;        /* zero 3: layers before its use at which a parameter is gathered */
     size_t whole_nbytes; /* zero 3: parameters of buckets up to this size are not sharded */
     int shards;          /* workers of a sharding group; divides nworkers; 0: all */
     ls_dtype compute;    /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
@@ -234,8 +236,9 @@ typedef enum ls_buffer_kind {
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] parameters of the worker's shard; part of PARAM */
     LS_BUF_MOMENT,  /* [bucket] moments and masters */
-    LS_BUF_SUM,  /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are
-                       reduced, in slots of its own */
+    /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
+     * slots of its own */
+    LS_BUF_SUM,
     LS_BUF_GRAD, /* [bucket][slot] sum over the worker's virtual workers */
 } ls_buffer_kind;
 

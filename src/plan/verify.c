@@ -12,7 +12,7 @@ typedef struct walk {
     int worker;
     char *state;            /* [nworkers][nbuffers] */
     int *forwards, *backs;  /* [V][nlayers] micro-batches so far */
-    int *again;             /* [V][nlayers] micro-batches computed again */
+    int *recomputes;        /* [V][nlayers] micro-batches computed again */
     int *adds;              /* [V][nbuckets] folds so far */
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;     /* [nworkers] */
@@ -131,14 +131,14 @@ static void check_compute(walk *w, const ls_action *a) {
 }
 
 /* A Recompute follows its Forward, and precedes its Backward. */
-static void check_again(walk *w, const ls_action *a) {
+static void check_recompute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 1 || a->layer >= m->nlayers - 1 || !is_own(w, a)) {
         wrong(w, "belongs to another worker");
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i] || a->micro != w->again[i]++)
+    if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i] || a->micro != w->recomputes[i]++)
         wrong(w, "is out of order");
 }
 
@@ -242,7 +242,7 @@ static void check_action(walk *w, const ls_action *a) {
     switch (a->kind) {
     case LS_FORWARD:
     case LS_BACKWARD: check_compute(w, a); break;
-    case LS_RECOMPUTE: check_again(w, a); break;
+    case LS_RECOMPUTE: check_recompute(w, a); break;
     case LS_LOAD:
         if (w->loads[a->worker]++) wrong(w, "loads twice");
         break;
@@ -278,7 +278,7 @@ static void check_action(walk *w, const ls_action *a) {
 }
 
 /* Buckets are cut from the end of the flat gradient: each has as many blocks as its bytes allow,
- * but one at least, and the last has the rest. */
+ * but at least one, and the last has the rest. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
     size_t blocks = p->c.bucket_nbytes / (LS_BLOCK * sizeof(float)), end = p->c.model->nfloats;
@@ -328,7 +328,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.state = LS_NEW_ARRAY(char, n *(size_t)ls_plan_nbuffers(p));
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
-    w.again = LS_NEW_ARRAY(int, cells);
+    w.recomputes = LS_NEW_ARRAY(int, cells);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
@@ -343,7 +343,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.state);
     free(w.forwards);
     free(w.backs);
-    free(w.again);
+    free(w.recomputes);
     free(w.adds);
     free(w.loads);
     free(w.norms);
