@@ -406,8 +406,8 @@ static void work_all(worker *w, bench_peer *peer) {
     cli_choices c;
     ls_error e;
     or_die(w, cli_choices_open(&c, whole, collective_of(q->op), q->repeat, &e), &e);
-    w->group =
-        c.chooser; /* for barriers: the measured group may be forced to the transport's own */
+    /* for barriers: the measured group may be forced to the transport's own collectives */
+    w->group = c.chooser;
     if (prints) cli_choices_print_head(&c, q->repeat);
     for (int i = 0; i < q->n_sizes; i++) one_size_of_all(w, peer, &c, q->sizes[i]);
     if (prints) ls_print("# wrong elements: %.0f\n", w->wrong);
@@ -435,10 +435,10 @@ static void save_links(worker *w) {
     or_die(w, ls_link_agree(end->net, end->k, &plan, &link, &given, &e), &e);
     if (ls_group_rank(w->group)) return;
     uname(&host);
-    char *of = ls_format("lockstep bench comm --save: %s, %d workers, worker 0 on %.80s",
-                         end->net->ops->name, end->size, host.nodename);
-    or_die(w, ls_link_write(w->o->save, &link, of, &e), &e);
-    free(of);
+    char *title = ls_format("lockstep bench comm --save: %s, %d workers, worker 0 on %.80s",
+                            end->net->ops->name, end->size, host.nodename);
+    or_die(w, ls_link_write(w->o->save, &link, title, &e), &e);
+    free(title);
     if (!w->o->json)
         ls_print("# links are saved; with LOCKSTEP_LINKS=%s worker 0 reads them from there\n",
                  w->o->save);

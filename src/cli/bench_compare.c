@@ -142,7 +142,7 @@ static void peer_words(words *w, const comparison *c, int peer, const char *prog
     add_request(w, c);
 }
 
-/* ---- taking results ---- */
+/* ---- results ---- */
 
 static void set_failed(measured *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void set_failed(measured *m, const char *fmt, ...) {
@@ -215,7 +215,7 @@ static void first_line(const ls_buf *err, char *text, size_t nbytes) {
     snprintf(text, nbytes, "%.*s", (int)strcspn(s, "\r\n"), s);
 }
 
-/* LS_EABORT: this process must exit; other errors are recorded in m. */
+/* LS_EABORT: this process must exit; all other errors are recorded in m. */
 static ls_status run_words(const comparison *c, measured *m, words *w, int *code_p, ls_error *e) {
     ls_buf out = {0}, err = {0};
     char said[WHY - 64];

@@ -1,8 +1,7 @@
 /* cli.h - the commands of `lockstep`, as tables.
  *
  * Each command is one file with one ls_command: its words, options, help and function. Help texts,
- * the man page and shell completion are all made from these tables (help.c,
- * completion.c).
+ * the man page and shell completion are all made from these tables (help.c, completion.c).
  */
 #ifndef LS_CLI_CLI_H
 #define LS_CLI_CLI_H

@@ -380,22 +380,17 @@ const ls_command cmd_bench = {
     .max_words = 2,
     .summary = "measure the speed of training, generating, collectives, kernels, or the machine",
     .about =
-        "train  tokens/s, model FLOP/s as a share of the machine's measured peak of "
-        "multiply-adds,\n"
-        "       and the seconds of a step by kind of action; on random tokens; writes nothing but\n"
-        "       the timeline that --trace asks for\n"
-        "generate  tokens/s of a model with random weights, the bytes read per token, and their "
-        "share\n"
-        "       of the memory's speed, measured in alternation\n"
-        "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the "
-        "results\n"
-        "       are checked. It starts its own workers; under `lockstep run` or mpirun it is one "
-        "of\n"
-        "       the workers. With --vs, other systems are measured by the same procedure, in\n"
-        "       alternation (`make bench` builds their programs)\n"
-        "kernels  matrix products and passes over memory on one core, as shares of its peak and of "
-        "its\n"
-        "       memory's speed; with --vs, other libraries' products in alternation\n"
+        "train  tokens/s, model FLOP/s as a share of the machine's measured peak of\n"
+        "       multiply-adds, and the seconds of a step by kind of action; on random tokens;\n"
+        "       writes nothing but the timeline that --trace asks for\n"
+        "generate  tokens/s of a model with random weights, the bytes read per token, and their\n"
+        "       share of the memory's speed, measured in alternation\n"
+        "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
+        "       results are checked. It starts its own workers; under `lockstep run` or mpirun it\n"
+        "       is one of the workers. With --vs, other systems are measured by the same\n"
+        "       procedure, in alternation (`make bench` builds their programs)\n"
+        "kernels  matrix products and passes over memory on one core, as shares of its peak and\n"
+        "       of its memory's speed; with --vs, other libraries' products in alternation\n"
         "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
         "       --machine`. Takes about half a minute, during which nothing else should run",
     .options =

@@ -132,9 +132,9 @@ static int run(const ls_args *a) {
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
     if (cli_given(a, INSECURE)) cli_make_insecure();
-    char *folder = NULL, *config = NULL;
-    if (!find_run(a, &folder, &config)) return CLI_USAGE;
-    char *again = resume_command(a, folder);
+    char *run_dir = NULL, *config = NULL;
+    if (!find_run(a, &run_dir, &config)) return CLI_USAGE;
+    char *again = resume_command(a, run_dir);
     ls_error e = {0};
     bool unfinished = false;
     sets all = sets_of(a, least, most);
@@ -142,7 +142,7 @@ static int run(const ls_args *a) {
                                                .sets = all.values,
                                                .nsets = all.n,
                                                .nworkers = (int)workers,
-                                               .run = folder,
+                                               .run = run_dir,
                                                .resume = cli_given(a, RESUME),
                                                .again = again,
                                                .listen = cli_value(a, LISTEN),
@@ -153,9 +153,9 @@ static int run(const ls_args *a) {
                                                .began_ns = a->began_ns},
                            &unfinished, &e);
     int code = s != LS_OK ? cli_fail(&e) : unfinished ? CLI_UNFINISHED : 0;
-    if (s == LS_EABORT && e.msg[0]) explain_abort(folder, again);
+    if (s == LS_EABORT && e.msg[0]) explain_abort(run_dir, again);
     sets_free(&all);
-    free(folder);
+    free(run_dir);
     free(config);
     free(again);
     return code;
@@ -171,25 +171,22 @@ const ls_command cmd_train = {
     .summary = "train a model",
     .about =
         "Starts workers on this host, or is one of the workers that mpirun, srun, torchrun's\n"
-        "variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` started; all "
-        "hosts\n"
-        "share the run directory. Training writes to the run directory: config.yaml (every key),\n"
-        "tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
+        "variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or `lockstep run` started; all\n"
+        "hosts share the run directory. Training writes to the run directory: config.yaml (every\n"
+        "key), tokenizer.json, tokens.bin, metrics.jsonl, TensorBoard event files, loss.svg and\n"
         "checkpoints/. The weights have the same bits for any number of workers.\n"
         "\n"
-        "Workers that it has started may be killed or stopped: others take their place, and no "
-        "step\n"
-        "is lost. SIGTERM makes a worker leave after the step in flight.\n"
+        "Workers that it has started may be killed or stopped: others take their place, and no\n"
+        "step is lost. SIGTERM makes a worker leave after the step in flight.\n"
         "\n"
-        "train --resume RUN continues a run that was stopped: the run directory has its config, "
-        "so\n"
-        "nothing else is needed; -n, --set of keys that may change, and some of the other options\n"
-        "are allowed. A run that is stopped prints this command.\n"
+        "train --resume RUN continues a run that was stopped: the run directory has its config,\n"
+        "so nothing else is needed; -n, --set of keys that may change, and some of the other\n"
+        "options are allowed. A run that is stopped prints this command.\n"
         "\n"
         "Ctrl-C, SIGTERM, SIGUSR1 or a closed terminal (SIGHUP) ends the run after the step in\n"
         "flight, with a checkpoint from which --resume continues with any number of workers. A\n"
-        "second signal other than SIGHUP ends it at once. Output that can't be written ends "
-        "nothing.\n"
+        "second signal other than SIGHUP ends it at once. Output that can't be written does not\n"
+        "end the run.\n"
         "\n"
         "Exit codes: 0 all steps are done; 75 the run was stopped before its last step, with a\n"
         "checkpoint: start it again with --resume; 1 it failed; 2 the command line is wrong.",

@@ -63,8 +63,8 @@ struct ls_exec {
     ls_patience patience;
     pthread_t comm_thread;
     bool has_thread;
-    atomic_int given,
-        taken;          /* steps given to, and done by, the communication thread; -1: it ends */
+    /* steps given to, and completed by, the communication thread; -1: it ends */
+    atomic_int given, taken;
     atomic_bool failed; /* in one of the lanes */
     ls_status comm_status;
     ls_error comm_error;
