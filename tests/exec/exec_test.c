@@ -378,7 +378,7 @@ static void test_random(void **state) {
     }
 }
 
-/* Any order that the lanes allow, with random settings; each worker has memory of its own. */
+/* Random orders that the lanes allow, with random settings. */
 static void test_chaos(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < CHAOS; seed++) {

@@ -1,6 +1,6 @@
-/* restart_test.c - steps that are interrupted anywhere, and continue in another group with a new
- * worker in the place of one: the bits of steps in peace, and what the others had is not done
- * again. */
+/* restart_test.c - steps that are interrupted anywhere, and continue in another group in which a
+ * new worker replaces one: the bits of undisturbed steps, and the other workers' results are not
+ * computed again. */
 #include <sched.h>
 
 #include "base/random.h"
@@ -145,7 +145,7 @@ static ls_status open_place(place *p, int64_t step, ls_error *e) {
     return ls_exec_create(&c, &p->exec, e);
 }
 
-/* Each worker writes what it owns; all, if it has a copy of its own. */
+/* Each worker writes its shards of a shared copy, or all of a copy of its own. */
 static ls_status make_state(place *p, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
     for (int k = 0; k < plan->nbuckets; k++) {
@@ -254,7 +254,7 @@ static float *copy_state(const setup *s) {
     return all;
 }
 
-/* As if the worker had been killed while it summed: what it had overwritten is lost. */
+/* Simulates a worker that was killed while it summed: the gradients that it overwrote are lost. */
 static void tear_sum(setup *s, int worker) {
     int64_t step = ls_store_steps(s->store);
     ls_call_mark m = ls_store_sum_mark(s->store, worker, 0, false, step);
@@ -265,7 +265,7 @@ static void tear_sum(setup *s, int worker) {
     for (size_t i = b.first; i < b.end; i++) grads[i] += grads[i];
 }
 
-typedef enum fault { IN_PEACE, BROKEN, TORN } fault;
+typedef enum fault { UNDISTURBED, BROKEN, TORN } fault;
 
 static float *run(int n, int zero, int shards, fault how, uint64_t seed) {
     setup *s = LS_NEW(setup);
@@ -275,9 +275,9 @@ static float *run(int n, int zero, int shards, fault how, uint64_t seed) {
     int action = (int)draw(s, (uint32_t)s->plan.nactions), new = (int)draw(s, (uint32_t)n);
     place *first = &s->places[draw(s, (uint32_t)n)];
     start(s);
-    if (how != IN_PEACE) recall(first, step, action);
+    if (how != UNDISTURBED) recall(first, step, action);
     if (!end(s)) {
-        assert_true(how != IN_PEACE);
+        assert_true(how != UNDISTURBED);
         atomic_store(&first->slot.recalled, 0);
         repair(s);
         if (how == TORN) tear_sum(s, new);
@@ -302,7 +302,7 @@ static size_t state_nbytes(void) {
 }
 
 static void same_bits(int n, int zero, int shards) {
-    float *want = run(n, zero, shards, IN_PEACE, 0);
+    float *want = run(n, zero, shards, UNDISTURBED, 0);
     for (uint64_t seed = 1; seed <= BREAKS; seed++) {
         float *got = run(n, zero, shards, seed % 4 ? BROKEN : TORN, seed);
         if (memcmp(got, want, state_nbytes()) != 0) fail_msg("zero %d, seed %d", zero, (int)seed);

@@ -1,4 +1,5 @@
-/* store_test.c - the store is repaired after its workers, and any number of others take it over. */
+/* store_test.c - the store is repaired after the death of its workers, and any number of others
+ * take it over. */
 #include "exec/store.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ static ls_store_note note_of(int64_t steps) {
     return n;
 }
 
-/* As a supervisor does. */
+/* Repairs the store as a supervisor does. */
 static void repair(ls_store *s, const ls_plan *p) {
     ls_error e = {0};
     ls_store_note n;

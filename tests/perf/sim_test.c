@@ -187,8 +187,8 @@ static void test_crowd(void **state) {
     ls_model_free(&m);
 }
 
-/* Two layers, small buckets, a slow card: from the first bucket on, communication never stops; it
- * goes on beside computing where it has a thread. */
+/* Two layers, small buckets, a slow card: from the first bucket on, communication never pauses; it
+ * continues beside computation if it has a thread. */
 static void test_overlap(void **state) {
     (void)state;
     ls_model m;

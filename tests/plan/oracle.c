@@ -1,7 +1,7 @@
 /* oracle.c - see oracle.h.
  *
- * Atoms: the flat buffer is cut where a parameter begins or ends, and at each block, so that what
- * happens to one element of an atom happens to all of them. Padding has no atoms.
+ * Atoms: the flat buffer is cut where a parameter begins or ends, and at each block, so that all
+ * elements of an atom are treated the same. Padding has no atoms.
  */
 #include "plan/oracle.h"
 
@@ -14,15 +14,15 @@
 #include "plan/terms.h"
 #include "tensor/dtype.h"
 
-enum { GONE = -1 }; /* a parameter's version: it is not there; else its updates in this step */
+enum { GONE = -1 }; /* a parameter's version: not in memory; else its updates in this step */
 
 typedef struct atom {
     size_t first, end;
     int param, bucket;
 } atom;
 
-/* A buffer that comes and goes, and what is in it: one micro-batch of a virtual worker; where a
- * layer takes all of them at once, the first `micro`. */
+/* A transient buffer and its contents: one micro-batch of a virtual worker; where a layer takes all
+ * of them at once, the first `micro`. */
 typedef struct cell {
     bool used;
     int vw, micro;
@@ -59,7 +59,7 @@ typedef struct oracle {
     oracle_result *r;
 } oracle;
 
-/* The first fault is kept. */
+/* Records the first fault. */
 __attribute__((format(printf, 2, 3))) static void wrong(oracle *o, const char *format, ...) {
     if (o->r->wrong[0]) return;
     ls_buf line = {0};
@@ -96,7 +96,7 @@ static int expected_sum(oracle *o, int param, int lo, int hi) {
     return term_sum(&o->terms, left, expected_sum(o, param, rules_middle_of(lo, hi), hi));
 }
 
-/* One of the sums that a collective adds up: of the leaves [lo, hi) of its tree. */
+/* One of the sums that a collective adds: the sum over the leaves [lo, hi) of its tree. */
 typedef struct leaf {
     int lo, hi, worker, slot;
 } leaf;
@@ -112,8 +112,8 @@ static void add_leaves(leaves *l, int w, int a, int b) {
     for (int i = 0; i < n; i++) l->list[l->n++] = (leaf){list[i].lo, list[i].hi, w, i};
 }
 
-/* What the workers [first, first + count), `step` apart, have of a sum: one each where rounds are
- * reduced or the order is free, else the whole subtrees of their ranges. */
+/* The parts of a sum that `count` workers have, from `first` on, `step` apart: one each where
+ * rounds are reduced or the order is free, else the whole subtrees of their ranges. */
 static leaves leaves_of(const oracle *o, int first, int count, int step) {
     leaves l = {.size = count};
     bool single = o->u.c->early || !o->u.c->tree;
@@ -138,7 +138,8 @@ static int *grad_at(const oracle *o, int w, int slot, int i) {
     return &o->workers[w].grad[slot * o->natoms + i];
 }
 
-/* A sum over workers: where rounds are reduced apart from the worker's own, else in their place. */
+/* A sum over workers: in memory of its own where rounds are reduced, else in place of the worker's
+ * own sum. */
 static int *sum_at(const oracle *o, int w, int slot, int i) {
     return o->u.c->early ? &o->workers[w].sum[slot * o->natoms + i] : grad_at(o, w, slot, i);
 }
@@ -188,7 +189,7 @@ static int *times_of(const oracle *o, int *times, const ls_action *a, int micro)
 
 static void touch(oracle *o, cell *c) { c->touched = o->at; }
 
-/* A buffer must be there, with what the action reads. */
+/* The buffer must hold what the action reads. */
 static void expect(oracle *o, cell *c, const ls_action *a, int micro, const char *what) {
     touch(o, c);
     if (!c->used)
@@ -233,7 +234,8 @@ static void run_forward(oracle *o, const ls_action *a) {
     if (l->saved_floats) fill(o, &w->saved[a->layer], a, a->micro);
 }
 
-/* The gradient of a layer's output goes to the layer below, which may want all micro-batches. */
+/* The gradient of a layer's input goes to the layer below, which may take all micro-batches at
+ * once. */
 static void pass_down(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     cell *below = &w->dact[a->layer - 1];
@@ -268,14 +270,14 @@ static void add_gradient(oracle *o, const ls_action *a) {
     }
 }
 
-/* Of segments only the inputs are there when the way back begins. */
+/* When Backward begins, only the inputs of segments are in memory. */
 static void check_segments(oracle *o, const ls_action *a) {
     const worker *w = &o->workers[a->worker];
     for (int l = 1; l < o->u.m->nlayers - 1; l++) {
         bool ends = false;
         if (!rules_in_segment(&o->u, l, &ends)) continue;
         if (w->saved[l].used || (w->act[l].used && !ends))
-            wrong(o, "%s is kept, and computed again", o->u.m->layers[l].name);
+            wrong(o, "%s is saved, and computed again", o->u.m->layers[l].name);
     }
 }
 
@@ -284,7 +286,8 @@ static void run_backward(oracle *o, const ls_action *a) {
     const ls_layer *l = &o->u.m->layers[a->layer];
     bool whole = l->backward_whole;
     if (whole != (a->micro == -1)) wrong(o, "it takes the wrong micro-batches");
-    if (a->last != (whole || a->micro == o->u.M - 1)) wrong(o, "the last micro-batch is another");
+    if (a->last != (whole || a->micro == o->u.M - 1))
+        wrong(o, "`last` is set at the wrong micro-batch");
     if ((*times_of(o, o->backs, a, whole ? 0 : a->micro))++) wrong(o, "it is done twice");
     if (l->loss) {
         o->losses[a->vw * o->u.M + a->micro]++;
@@ -305,7 +308,7 @@ static void run_compute(oracle *o, const ls_action *a) {
     if (a->layer < 0 || a->layer >= o->u.m->nlayers || a->micro < -1 || a->micro >= o->u.M)
         wrong(o, "there is no such layer or micro-batch");
     else if (!rules_runs(&o->u, a->worker, a->vw))
-        wrong(o, "the virtual worker is another's");
+        wrong(o, "the virtual worker belongs to another worker");
     else if (!w->loaded)
         wrong(o, "samples are not there");
     else if (a->kind == LS_BACKWARD)
@@ -509,14 +512,14 @@ static void check_ahead(oracle *o, const ls_action *a) {
         }
     }
     if (best < 0) {
-        wrong(o, "nobody uses what is gathered");
+        wrong(o, "no call uses what is gathered");
         return;
     }
     int all = o->workers[best].done + ahead; /* calls before the use */
     int wanted = all < o->u.c->prefetch ? all : o->u.c->prefetch;
     bool even = !o->u.c->first && o->u.c->V % o->u.n == 0;
     if (ahead > wanted || (even && ahead < wanted))
-        wrong(o, "it comes %d calls before the use, and %d are wanted", ahead, wanted);
+        wrong(o, "it comes %d calls before the use instead of %d", ahead, wanted);
 }
 
 static void run_gather(oracle *o, const ls_action *a) {
@@ -557,12 +560,12 @@ static cell *cell_of(const oracle *o, const ls_action *a, ls_buffer b) {
     case LS_BUF_DACT: return &w->dact[b.index];
     case LS_BUF_PARAM: return rules_params_sharded(&o->u, b.index) ? &w->gathered[b.index] : NULL;
     case LS_BUF_GRAD:
-        return rules_grads_go(&o->u) ? &w->grads[b.index * o->u.p->nslots + b.slot] : NULL;
+        return rules_grads_are_freed(&o->u) ? &w->grads[b.index * o->u.p->nslots + b.slot] : NULL;
     default: return NULL;
     }
 }
 
-/* Parameters that the next call and the `prefetch` after it use stay. */
+/* Parameters that the next call or the `prefetch` calls after it use are not freed. */
 static void check_not_soon(oracle *o, const ls_action *a, int bucket) {
     const worker *w = &o->workers[a->worker];
     bool even = !o->u.c->first && o->u.c->V % o->u.n == 0;
@@ -642,8 +645,8 @@ static void run_action(oracle *o, const ls_action *a) {
         o->r->nbytes[a->kind] += o->read;
 }
 
-/* Buckets are cut from the end, at blocks; each has as many bytes as it may, but one block at
- * least, and the last what is left. */
+/* Buckets are cut from the end, at blocks; each has as many blocks as its bytes allow, but at least
+ * one, and the last has the rest. */
 static void check_buckets(oracle *o) {
     size_t end = o->u.m->nfloats, most = o->u.c->bucket_nbytes / sizeof(float);
     for (int k = 0; k < o->u.p->nbuckets; k++) {
@@ -669,7 +672,7 @@ static void check_worker(oracle *o, int index) {
     int layers = o->u.m->nlayers;
     if (any_used(w->act, layers) || any_used(w->saved, layers) || any_used(w->dact, layers) ||
         any_used(w->gathered, o->u.p->nbuckets) ||
-        (rules_grads_go(&o->u) && any_used(w->grads, o->u.p->nbuckets * o->u.p->nslots)))
+        (rules_grads_are_freed(&o->u) && any_used(w->grads, o->u.p->nbuckets * o->u.p->nslots)))
         wrong(o, "worker %d ends with a buffer in use", index);
     for (int k = 0; k < o->u.p->nbuckets; k++)
         if (w->updated[k] != 1) wrong(o, "worker %d has not updated bucket %d", index, k);

@@ -7,18 +7,18 @@
  * order, and every sum must be the tree over virtual workers.
  *
  * It is written from the definitions (docs/training.md, plan.h) and shares no code with the passes:
- * of the plan it reads the settings, the buckets and the actions, and it calls only what numbers
- * buffers and prints actions. So a rule that the passes and ls_plan_verify() have both got wrong is
- * found here. It is slow: for small plans.
+ * it reads the plan's settings, buckets and actions, and calls only the functions that number
+ * buffers and print actions. So it finds a rule that both the passes and ls_plan_verify() have
+ * wrong. It is slow: for small plans.
  *
  * Checked:
- *  - who runs which virtual worker, and that layers and micro-batches come once and in order;
- *  - parameters: there, and of the right version, for each Forward, Recompute, Backward and Update;
+ *  - which worker runs which virtual worker; layers and micro-batches come once and in order;
+ *  - parameters: present, and of the right version, for each Forward, Recompute, Backward, Update;
  *  - gradients: each owner updates with the whole sum, in the tree's order; each block is squared
  *    once; each loss is counted once;
  *  - gathers: they deliver what is missing, `prefetch` layers ahead;
- *  - buffers: written before they are read, not read after Free, given back right after the last
- *    use, none left over;
+ *  - buffers: written before they are read, not read after Free, freed right after the last use,
+ *    none left in use at the end;
  *  - bytes: what each communication moves.
  */
 #ifndef LS_TEST_ORACLE_H
@@ -34,8 +34,8 @@ typedef struct oracle_result {
     int64_t scalars_nbytes;           /* of AllReduce, those for norm and loss */
 } oracle_result;
 
-/* Runs the actions in the order of `order` [nactions], which the plan's lanes allow; NULL: the
- * plan's own order, whose times of Free and AllGather are checked, too. */
+/* Runs the actions in the order `order` [nactions], which the plan's lanes allow. NULL: the plan's
+ * own order; then the times of Free and AllGather are checked, too. */
 void oracle_run(const ls_plan *, const int *order, oracle_result *r_p);
 
 #endif

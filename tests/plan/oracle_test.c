@@ -1,5 +1,5 @@
-/* oracle_test.c - random plans, run by the oracle: what they do is right. Plans with a fault, which
- * the oracle finds, and ls_plan_verify() too.
+/* oracle_test.c - the oracle runs random plans and finds no fault. In plans with a fault, it finds
+ * the fault, and ls_plan_verify() does, too.
  */
 #include "plan/oracle.h"
 #include "plan/pick.h"
@@ -39,14 +39,14 @@ static int close_models(void **state) {
     return 0;
 }
 
-/* Each worker one virtual worker at least, and the rest as it comes. */
+/* Each worker has at least one virtual worker; the rest is drawn. */
 static void pick_ranges(uint64_t seed, int n, int V, int *first) {
     for (int w = 0; w <= n; w++) first[w] = w;
     for (int left = V - n, i = 0; left > 0; left--, i++)
         for (int w = 1 + pick(seed, 100 + (uint64_t)i, n); w <= n; w++) first[w]++;
 }
 
-/* Settings at random; first [MAX_WORKERS + 1] is theirs. */
+/* Random settings; first [MAX_WORKERS + 1]: the memory of their ranges. */
 static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
     ls_plan_config c = {.model = &m->list[pick(seed, 0, NMODELS)],
@@ -78,9 +78,9 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
 
 /* ---- good plans ---- */
 
-/* What is sent, by the formulas of the field: an all-reduce of N bytes 2(n-1)/n N a worker, a
- * reduce-scatter and an all-gather (n-1)/n N each; a worker with several sums of the tree sends
- * them all, which has no formula. */
+/* Compares the bytes that are sent with the usual formulas: a worker sends 2(n-1)/n N bytes in an
+ * all-reduce of N bytes, (n-1)/n N in a reduce-scatter or an all-gather. A worker that has several
+ * sums of the tree sends them all; there is no formula for that. */
 static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed) {
     const ls_plan_config *c = &p->c;
     int64_t n = c->nworkers, S = c->shards ? c->shards : n, R = n / S;
@@ -100,8 +100,8 @@ static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed)
     if (!good) fail_msg("seed %d: what is sent is not what the formulas say", (int)seed);
 }
 
-/* An order that the lanes allow: each worker has its place in two lanes; any action that may begin
- * is taken. */
+/* An order that the lanes allow: each worker has a place in each of its two lanes; any action that
+ * may begin is next. */
 typedef struct shuffle {
     const ls_plan *p;
     ls_lanes *lanes; /* [n] */
@@ -186,7 +186,7 @@ enum { MUTANT_SEEDS = 4000 };
 
 typedef bool is_site(const ls_plan *, const ls_action *);
 
-/* One of the actions that fit, at random; -1: none does. */
+/* A random one of the actions that fit; -1: none fits. */
 static int find(const ls_plan *p, uint64_t seed, is_site *fits) {
     int start = pick(seed, 50, p->nactions);
     for (int i = 0; i < p->nactions; i++) {
@@ -209,7 +209,7 @@ static void insert(ls_plan *p, int at, ls_action a) {
     p->actions[at] = a;
 }
 
-/* Action `from` goes before what stands at `to`. */
+/* Moves action `from` before action `to`. */
 static void move(ls_plan *p, int from, int to) {
     ls_action a = p->actions[from];
     drop(p, from);
@@ -234,7 +234,7 @@ static bool is_recompute(const ls_plan *p, const ls_action *a) {
 static bool is_backward(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_BACKWARD);
 }
-/* Not of an empty shard, which is nothing. */
+/* An Add of an empty shard does nothing, and is left out. */
 static bool is_add(const ls_plan *p, const ls_action *a) {
     if (a->kind != LS_ADD || !a->summed) return a->kind == LS_ADD;
     ls_bucket own = ls_plan_shard(p, a->bucket, a->worker);
@@ -479,7 +479,7 @@ static bool soon_gather(ls_plan *p, uint64_t seed) {
 static const struct {
     const char *name;
     bool (*apply)(ls_plan *, uint64_t seed); /* false: the plan has no place for it */
-    bool memory; /* it costs memory or time alone: the verifier need not see it */
+    bool memory; /* costs only memory or time: the verifier need not find it */
 } mutants[] = {
     {"no Load", no_load, false},
     {"no Forward", no_forward, false},
@@ -527,7 +527,7 @@ static const struct {
 
 enum { NMUTANTS = sizeof mutants / sizeof *mutants };
 
-/* Applies a mutant to a plan, if it has a place for it; both must see it. */
+/* Applies a mutant to a plan that has a place for it: oracle and verifier must find the fault. */
 static void try_mutant(int i, const ls_plan_config *c, uint64_t seed, int *tried, int *verified) {
     ls_plan p;
     ls_error e = {0};
@@ -537,9 +537,9 @@ static void try_mutant(int i, const ls_plan_config *c, uint64_t seed, int *tried
         bool seen = ls_plan_verify(&p, LS_STAGE_WHOLE, &e) != LS_OK;
         oracle_run(&p, NULL, &r);
         if (!r.wrong[0])
-            fail_msg("%s, seed %d: the oracle sees nothing", mutants[i].name, (int)seed);
+            fail_msg("%s, seed %d: the oracle finds no fault", mutants[i].name, (int)seed);
         if (!seen && !mutants[i].memory)
-            fail_msg("%s, seed %d: the verifier does not see what the oracle does: %s",
+            fail_msg("%s, seed %d: the verifier does not find what the oracle finds: %s",
                      mutants[i].name, (int)seed, r.wrong);
         ++*tried;
         *verified += seen;
@@ -560,7 +560,7 @@ static void test_mutants(void **state) {
             if (tried[i] < SITES) try_mutant(i, &c, seed, &tried[i], &verified[i]);
     }
     for (int i = 0; i < NMUTANTS; i++) {
-        print_message("%-40s %d plans, the verifier sees %d\n", mutants[i].name, tried[i],
+        print_message("%-40s %d plans, the verifier finds %d\n", mutants[i].name, tried[i],
                       verified[i]);
         assert_int_equal(tried[i], SITES);
     }

@@ -54,7 +54,7 @@ bool rules_params_sharded(const rules *u, int bucket) {
     return u->c->zero == 3 && nbytes > u->c->whole_nbytes;
 }
 
-bool rules_grads_go(const rules *u) {
+bool rules_grads_are_freed(const rules *u) {
     return u->c->zero >= 2 && u->M == 1 && (u->c->early || u->c->V == u->n);
 }
 
@@ -84,7 +84,7 @@ bool rules_reads_params(const rules *u, const ls_action *a) {
     return a->kind != LS_BACKWARD || !u->m->layers[a->layer].backward_alone;
 }
 
-/* ---- what readers ask of a plan ---- */
+/* ---- the functions by which others read a plan ---- */
 
 static bool same_range(ls_bucket a, ls_bucket b) { return a.first == b.first && a.end == b.end; }
 

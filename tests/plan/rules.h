@@ -1,7 +1,7 @@
-/* rules.h - who does what in a step, by the definitions.
+/* rules.h - what each worker does in a step, by the definitions.
  *
- * Written from docs/training.md and from what plan.h says, without the functions of src/plan: a
- * reference for them (rules_check_answers()), and what the oracle goes by.
+ * Written from docs/training.md and from the comments of plan.h, without the functions of src/plan:
+ * a reference for them (rules_check_answers()), and the rules that the oracle checks.
  */
 #ifndef LS_TEST_RULES_H
 #define LS_TEST_RULES_H
@@ -20,9 +20,10 @@ typedef struct rules {
 
 rules rules_of(const ls_plan *);
 
-/* Worker w of n has the range [wV/n, (w+1)V/n), or the one that it is given. */
+/* Worker w of n has the range [wV/n, (w+1)V/n), unless the config gives ranges. */
 void rules_range_of(const rules *, int w, int *first_p, int *end_p);
-/* It runs the virtual workers of its range; where rounds are reduced, each n-th. */
+/* Does worker w run virtual worker vw? It runs those of its range; where rounds are reduced, each
+ * n-th. */
 bool rules_runs(const rules *, int w, int vw);
 
 /* A node [lo, hi) of the tree is split at lo + the largest power of two below hi - lo. */
@@ -37,11 +38,11 @@ int rules_cover_of(int lo, int hi, int a, int b, span *list);
 
 /* A bucket's blocks are dealt out evenly among the workers of a group, in order. */
 ls_bucket rules_shard_of(const rules *, int bucket, int w);
-/* With zero 3, except in buckets up to a limit. */
+/* Are the parameters of a bucket sharded? With zero 3, except in buckets up to a limit. */
 bool rules_params_sharded(const rules *, int bucket);
-/* A gradient's memory is given back when it is summed, unless all of it is in use before the first
- * sum: with several micro-batches, or several virtual workers before a reduction. */
-bool rules_grads_go(const rules *);
+/* Is a gradient freed when it is summed? Yes, unless all of it is in use before the first sum: with
+ * several micro-batches, or several virtual workers before a reduction. */
+bool rules_grads_are_freed(const rules *);
 
 /* Layers between embedding and head lie in segments of `recompute`, the first recompute_layers of
  * them. Is this one in a segment, and (*ends_p) its last? */
@@ -51,8 +52,8 @@ bool rules_has_param(const ls_layer *, int param);
 bool rules_touches(const rules *, int layer, int bucket);
 bool rules_reads_params(const rules *, const ls_action *);
 
-/* Compares what readers ask of a plan (ls_plan_shard(), ls_plan_vw() and the like) with the rules.
- * Returns the function that is wrong; NULL: none. */
+/* Compares the functions by which others read a plan (ls_plan_shard(), ls_plan_vw() and the like)
+ * with the rules. Returns the name of a wrong one; NULL: none is wrong. */
 const char *rules_check_answers(const ls_plan *);
 
 #endif

@@ -1,6 +1,6 @@
 /* terms.h - symbols for sums of gradients.
  *
- * A term is NOTHING (no one wrote it, or it was given back), EMPTY (a chain without links), a chain
+ * A term is NOTHING (not written, or freed), EMPTY (a chain without links), a chain
  * with one link more, or the sum of two terms. Terms of the same shape have the same number, so two
  * sums are the same, link by link and in the same order, if their numbers are.
  */
