@@ -231,6 +231,23 @@ static void settle(const ls_request *r) {
     if (x->nbytes && x->to != x->from) memmove(x->to, x->from, x->nbytes);
 }
 
+/* After a start of r with status s: waits for r if r_p is NULL, else hands r over to the caller. */
+static ls_status wait_or_return(ls_group *g, ls_request *r, ls_status s, ls_request **r_p,
+                                ls_error *e) {
+    if (!r_p) {
+        LS_TRY(s);
+        LS_TRY(ls_request_wait(r, -1, true, e));
+        settle(r);
+        return LS_OK;
+    }
+    r->owned = true;
+    if (s == LS_OK)
+        *r_p = r;
+    else
+        ls_slab_give(&g->requests, r);
+    return s;
+}
+
 /* Blocking if r_p is NULL. */
 static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     ls_error own;
@@ -245,23 +262,10 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
         if (uneven) a.call.count = 0;
     }
     LS_TRY(check(g, &a, e));
-    if (!r_p) {
-        ls_request r;
-        LS_TRY(start(g, &a, &r, e));
-        LS_TRY(ls_request_wait(&r, -1, true, e));
-        r.settle = a.settle;
-        settle(&r);
-        return LS_OK;
-    }
-    ls_request *r = ls_slab_take(&g->requests);
+    ls_request local, *r = r_p ? ls_slab_take(&g->requests) : &local;
     ls_status s = start(g, &a, r, e);
-    r->owned = true;
     r->settle = a.settle;
-    if (s == LS_OK)
-        *r_p = r;
-    else
-        ls_slab_give(&g->requests, r);
-    return s;
+    return wait_or_return(g, r, s, r_p, e);
 }
 
 static ls_status check_message(const ls_group *g, const ls_single_call *c, ls_error *e) {
@@ -281,19 +285,9 @@ static ls_status run_message(ls_group *g, ls_single_call c, ls_request **r_p, ls
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_message(g, &c, e));
-    if (!r_p) {
-        ls_request r;
-        LS_TRY(ls_request_start_message(g, &c, &r, e));
-        return ls_request_wait(&r, -1, true, e);
-    }
-    ls_request *r = ls_slab_take(&g->requests);
+    ls_request local, *r = r_p ? ls_slab_take(&g->requests) : &local;
     ls_status s = ls_request_start_message(g, &c, r, e);
-    r->owned = true;
-    if (s == LS_OK)
-        *r_p = r;
-    else
-        ls_slab_give(&g->requests, r);
-    return s;
+    return wait_or_return(g, r, s, r_p, e);
 }
 
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
