@@ -23,7 +23,7 @@
 
 enum {
     LS_BALANCE_ROWS = 3,    /* the latest rows, which decide */
-    LS_BALANCE_REPORTS = 4, /* of a worker that wait for the others to reach the same step */
+    LS_BALANCE_REPORTS = 4, /* a worker's, until the others have reported the same steps */
     LS_BALANCE_USUAL = 9    /* rows that show how fast the host usually is */
 };
 

@@ -20,7 +20,7 @@ typedef struct ls_crew {
     int64_t view;
     int64_t looked_ns, patient_from_ns; /* silence before patient_from_ns does not count */
     int64_t blamed_ns;                  /* when the first worker blamed another; 0: not yet */
-    ls_error error;                     /* of a worker, by its own fault; code LS_OK: none */
+    ls_error error;                     /* a worker failed by its own fault; code LS_OK: none did */
     char cause[512], stack[512];        /* stack: functions of the worker that hangs */
     bool repairs;
     int repairers; /* started so far, for this repair */

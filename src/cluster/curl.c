@@ -10,7 +10,7 @@ static const char LIBRARY[] = "libcurl.so.4";
 
 static const struct symbol {
     const char *name;
-    size_t at; /* of ls_curl */
+    size_t at; /* offset in ls_curl */
 } symbols[] = {
     {"curl_global_init", offsetof(ls_curl, global_init)},
     {"curl_version", offsetof(ls_curl, version)},

@@ -46,7 +46,7 @@ typedef struct ls_etcd_value {
     size_t nbytes; /* any byte may occur, since other programs write values, too */
     int64_t lease; /* 0: none */
     int64_t create_revision;
-    int64_t revision; /* of the whole store, when the key was read or created */
+    int64_t revision; /* the store's, when the key was read or created */
 } ls_etcd_value;
 
 /* Checks the options; does not connect. Strings are copied, files are read when it connects. */

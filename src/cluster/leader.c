@@ -295,7 +295,7 @@ static int64_t newest_number(const ls_views *v) {
 static bool is_gathered(const ls_views *v) {
     int64_t newest = newest_number(v);
     if (newest == 0 && !v->begun) return resting(v, NULL) >= v->c.hosts;
-    bool first = v->leader.steps < -1; /* of this leader */
+    bool first = v->leader.steps < -1; /* the first view of this leader */
     if (!first || v->now - v->leader.since_ns >= v->c.gather_ns) return true;
     bool own = newest > 0 && v->view.id.number == newest;
     return own && resting(v, &v->view.id) >= v->view.nhosts;

@@ -31,7 +31,7 @@ typedef struct ls_membership_etcd_options {
     const char *endpoints; /* etcd://a:2379,b:2379 or etcds://... (cluster/etcd.h) */
     const char *ca, *cert, *key, *user, *password; /* NULL: none */
     const char *run; /* the election's name: the same on all hosts of a run, and of no other run */
-    const char *address; /* of this host, for the others */
+    const char *address; /* at which other hosts reach this one */
     double lease_s;      /* at least 2: etcd grants no shorter lease */
 } ls_membership_etcd_options;
 

@@ -90,8 +90,8 @@ static const lie lies[] = {
     {GET, LS_EIO, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n404\n", "HTTP status 404"},
     {GET, LS_EINVAL, "HTTP/1.1 400 No\r\nConnection: close\r\n\r\n{\"error\":\"a\\n\\u001bb\"}",
      ": a??b"},
-    {GET, LS_EINVAL, "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"who\",\"code\":16}",
-     ": who"},
+    {GET, LS_EINVAL,
+     "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"denied\",\"code\":16}", ": denied"},
     {GET, LS_ETIMEOUT, "", "Empty reply"},
     {GET, LS_ETIMEOUT, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "within 0.3 s"},
     {GET, LS_ETIMEOUT, "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n", "HTTP status 500"},
@@ -125,7 +125,7 @@ static const lie lies[] = {
     {LOGIN, LS_EIO, OK_ "{\"token\":\"\"}", "has no token"},
     {LOGIN, LS_EIO, OK_ "{\"token\":\"a\\r\\nHost: b\"}", "has no token"},
     {LOGIN, LS_EINVAL,
-     "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"who\",\"code\":16}", ": who"},
+     "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"denied\",\"code\":16}", ": denied"},
 };
 
 /* Replies that do not end. */
@@ -161,7 +161,7 @@ static ls_status ask(ls_etcd *t, const lie *l, ls_error *e) {
     return s;
 }
 
-static void hear(const lie *l, manner how, const char *more) {
+static void check_lie(const lie *l, manner how, const char *more) {
     impostor m = {.manner = how, .reply = l->reply, .more = more};
     impostor_start(&m);
     char *one = ls_format("etcd://127.0.0.1:%d", m.port), name[64];
@@ -184,9 +184,9 @@ static void hear(const lie *l, manner how, const char *more) {
 
 static void test_lies(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) hear(&lies[i], SAYS, NULL);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) check_lie(&lies[i], SAYS, NULL);
     for (size_t i = 0; i < sizeof endless / sizeof *endless; i++)
-        hear(&endless[i].lie, endless[i].manner, endless[i].more);
+        check_lie(&endless[i].lie, endless[i].manner, endless[i].more);
 }
 
 /* A token that is refused is renewed, but not for ever. */

@@ -79,7 +79,7 @@ static bool watch(ls_etcd *t, const char *key, int64_t from, double timeout_s) {
 }
 
 /* Watches a key that does not change, for a while. */
-static void watch_in_vain(ls_etcd *t, const char *key, int64_t from) {
+static void watch_unchanged(ls_etcd *t, const char *key, int64_t from) {
     bool changed = true;
     ls_error e = {0};
     ls_status s = LS_ETIMEOUT; /* again if etcd is too slow for so short a watch */
@@ -93,7 +93,7 @@ static void watch_in_vain(ls_etcd *t, const char *key, int64_t from) {
 }
 
 /* Makes all calls of a leader. */
-static void work(ls_etcd *t, const char *key) {
+static void call_as_leader(ls_etcd *t, const char *key) {
     ls_error e = {0};
     int64_t lease = grant(t, 60), revision = 0;
     create(t, key, "me", lease, NULL);
@@ -261,7 +261,7 @@ static void test_watch(void **state) {
     ls_error e = {0};
     int64_t lease = grant(t, 60), revision = 0;
     get(t, "watched", &revision);
-    watch_in_vain(t, "watched", revision + 1);
+    watch_unchanged(t, "watched", revision + 1);
     create(t, "watched", "x", lease, NULL);
     assert_true(watch(t, "watched", revision + 1, LIMIT_S)); /* the change is in the past */
     assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
@@ -271,7 +271,7 @@ static void test_watch(void **state) {
     post(cluster.port[0], NULL, "/v3/kv/compaction", body, "200 OK");
     free(body);
     assert_true(watch(t, "watched", 1, LIMIT_S)); /* this revision is compacted */
-    watch_in_vain(t, "watched", revision + 1);
+    watch_unchanged(t, "watched", revision + 1);
     ls_etcd_close(t);
 }
 
@@ -296,7 +296,7 @@ static void test_one_killed(void **state) {
     pause_ms(200);
     etcd_nodes_kill(&cluster, 0);
     assert_ls_ok(ls_etcd_keep_alive(t, lease, &e), e);
-    work(t, "work");
+    call_as_leader(t, "work");
     assert_ls_ok(ls_etcd_revoke(t, lease, &e), e);
     waiter_join(&w);
     restart(0);
@@ -371,7 +371,7 @@ static void test_two_killed(void **state) {
     restart(0); /* it runs */
     ls_etcd_close(t);
     t = client(all, LIMIT_S);
-    work(t, "again");
+    call_as_leader(t, "again");
     ls_etcd_close(t);
 }
 
@@ -414,11 +414,11 @@ static void test_no_leader(void **state) {
         char *both = ls_format("etcd://127.0.0.1:%d,127.0.0.1:%d", m.port, cluster.port[1]);
         ls_etcd *t = client(both, LIMIT_S);
         /* The endpoint that answered is asked from then on, unless it is too slow. */
-        work(t, "elsewhere");
+        call_as_leader(t, "elsewhere");
         assert_true(m.nasked >= 1 && m.nasked < 4);
         ls_etcd_close(t);
         t = client(both, LIMIT_S);
-        watch_in_vain(t, "nothing", INT32_MAX);
+        watch_unchanged(t, "nothing", INT32_MAX);
         assert_true(m.nasked >= 2 && m.nasked < 6);
         ls_etcd_close(t);
         free(both);
@@ -477,12 +477,12 @@ static void test_users(void **state) {
     post(port, NULL, "/v3/auth/role/add", "{\"name\":\"root\"}", "200 OK");
     post(port, NULL, "/v3/auth/user/grant", "{\"user\":\"root\",\"role\":\"root\"}", "200 OK");
     enable_users();
-    work(root, "rooted");
+    call_as_leader(root, "rooted");
 
-    ls_etcd *nobody = client(all, LIMIT_S);
-    assert_ls_fails(ls_etcd_get(nobody, "k", &v, &e), LS_EINVAL, "asks for a user", e);
+    ls_etcd *anonymous = client(all, LIMIT_S);
+    assert_ls_fails(ls_etcd_get(anonymous, "k", &v, &e), LS_EINVAL, "asks for a user", e);
     bool changed = false;
-    assert_ls_fails(ls_etcd_watch(nobody, "k", 1, 9, &changed, &e), LS_EINVAL, "asks for a user",
+    assert_ls_fails(ls_etcd_watch(anonymous, "k", 1, 9, &changed, &e), LS_EINVAL, "asks for a user",
                     e);
     o.password = "secret";
     ls_etcd *liar = client_of(&o);
@@ -499,20 +499,20 @@ static void test_users(void **state) {
         disable_users();
         enable_users();
         if (k)
-            watch_in_vain(root, "k", INT32_MAX);
+            watch_unchanged(root, "k", INT32_MAX);
         else
-            work(root, "rooted");
+            call_as_leader(root, "rooted");
     }
     /* A server that was restarted knows no tokens. */
     etcd_nodes_kill(&cluster, 0);
-    work(root, "rooted");
+    call_as_leader(root, "rooted");
     ls_etcd_options again = {.user = "root", .password = PASSWORD};
     etcd_nodes_start(&cluster, 0);
     assert_true(etcd_nodes_await(&cluster, 0, &again));
-    work(root, "rooted");
+    call_as_leader(root, "rooted");
     disable_users();
     ls_etcd_close(root);
-    ls_etcd_close(nobody);
+    ls_etcd_close(anonymous);
     ls_etcd_close(liar);
     ls_etcd_close(guest);
 }
@@ -533,7 +533,7 @@ static void test_tls(void **state) {
     char *endpoints = etcd_nodes_endpoints(&c);
     o.endpoints = endpoints;
     ls_etcd *t = client_of(&o);
-    work(t, "secure");
+    call_as_leader(t, "secure");
     ls_etcd_close(t);
 
     ls_etcd_value v = {0};

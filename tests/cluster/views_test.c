@@ -38,7 +38,7 @@ static ls_host_message from(int peer, ls_host_message_kind what) {
     return s;
 }
 
-static void hear(ls_views *v, int peer, ls_host_message s) { ls_views_receive(v, peer, &s); }
+static void receive(ls_views *v, int peer, ls_host_message s) { ls_views_receive(v, peer, &s); }
 
 /* ---- lies to the leader ---- */
 
@@ -76,7 +76,7 @@ static void test_lies(void **state) {
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
         for (int joined = 0; joined < 2; joined++) {
             ls_views *v = host(&x, true, 2);
-            if (joined) hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
+            if (joined) receive(v, LIAR, from(LIAR, LS_HOST_JOIN));
             assert_int_equal(x.begins, joined);
             ls_host_message s = from(LIAR, joined ? LS_HOST_ENDED : LS_HOST_JOIN);
             lies[i](&s);
@@ -91,7 +91,7 @@ static void test_lies(void **state) {
                 views_host_ended(&x, v, LS_VIEW_ORDERED, &kept, 2);
                 views_host_finished(&x, v, &kept);
             }
-            hear(v, HONEST, from(HONEST, LS_HOST_JOIN));
+            receive(v, HONEST, from(HONEST, LS_HOST_JOIN));
             ls_views_tick(v, 2 * S);
             assert_true(x.begins >= 1 + joined);
             assert_int_equal(x.view.id.number, 1 + joined);
@@ -103,7 +103,7 @@ static void test_lies(void **state) {
 /* The peer stays alive from `now` for this many seconds. Returns the time. */
 static int64_t live(ls_views *v, int peer, int64_t now, int seconds) {
     for (int i = 0; i < seconds; i++) {
-        hear(v, peer, from(peer, LS_HOST_ALIVE));
+        receive(v, peer, from(peer, LS_HOST_ALIVE));
         ls_views_tick(v, now += S);
     }
     return now;
@@ -130,10 +130,10 @@ static void test_rest_without_end(void **state) {
     (void)state;
     views_host x;
     ls_views *v = host(&x, true, 2);
-    hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
+    receive(v, LIAR, from(LIAR, LS_HOST_JOIN));
     assert_int_equal(x.begins, 1);
-    hear(v, LIAR, from(LIAR, LS_HOST_REST));
-    hear(v, LIAR, from(LIAR, LS_HOST_LEAVE));
+    receive(v, LIAR, from(LIAR, LS_HOST_REST));
+    receive(v, LIAR, from(LIAR, LS_HOST_LEAVE));
     assert_int_equal(x.said[LIAR][LS_HOST_BEGIN], 1);
     assert_int_equal(x.said[LIAR][LS_HOST_OVER], 0);
     ls_views_free(v);
@@ -145,7 +145,7 @@ static void test_stalls(void **state) {
     (void)state;
     views_host x;
     ls_views *v = host(&x, true, 2);
-    hear(v, LIAR, from(LIAR, LS_HOST_JOIN));
+    receive(v, LIAR, from(LIAR, LS_HOST_JOIN));
     ls_host_state kept = {.steps = 0, .whole = 1};
     int64_t now = live(v, LIAR, S, 200);
     assert_int_equal(x.drops, 0); /* a view may take any time */
@@ -188,7 +188,7 @@ static void large_view(ls_host_message *s) {
 static void outside(ls_host_message *s) { s->view.first = 3; }
 static void far_outside(ls_host_message *s) { s->view.first = INT_MAX; }
 static void before(ls_host_message *s) { s->view.first = -1; }
-static void nobody(ls_host_message *s) { s->view.n = 0; }
+static void no_rank(ls_host_message *s) { s->view.n = 0; }
 static void fewer(ls_host_message *s) { s->view.n = INT_MIN; }
 static void no_hosts(ls_host_message *s) { s->view.nhosts = 0; }
 static void many_hosts(ls_host_message *s) { s->view.nhosts = LS_HOSTS_MAX + 1; }
@@ -201,7 +201,7 @@ static void as_host(ls_host_message *s) { s->what = LS_HOST_JOIN; }
 static void odd_step(ls_host_message *s) { s->what = LS_HOST_FINISH, s->note.steps = INT64_MIN; }
 static void odd_over(ls_host_message *s) { s->what = LS_HOST_OVER, s->how = 77; }
 
-static lie *const orders[] = {huge_view, large_view, outside,    far_outside, before,   nobody,
+static lie *const orders[] = {huge_view, large_view, outside,    far_outside, before,   no_rank,
                               fewer,     no_hosts,   many_hosts, no_number,   odd_over, last_number,
                               beyond,    no_address, odd_last,   as_host,     odd_step};
 
@@ -221,7 +221,7 @@ static void test_orders(void **state) {
         assert_false(ls_views_is_linked(v));
         /* The host connects again, and gets a correct order. */
         ls_views_linked(v);
-        hear(v, LS_TO_LEADER, good_view());
+        receive(v, LS_TO_LEADER, good_view());
         assert_int_equal(x.begins, 1);
         assert_int_equal(x.view.n, 2);
         ls_views_free(v);

@@ -16,7 +16,7 @@
 
 enum {
     MOST_HOSTS = 6,
-    MOST_WORKERS = 10, /* of a view */
+    MOST_WORKERS = 10, /* in a view */
     MOST_VIRTUAL = 8,
     MOST_BLOCKS = 6,
     MOST_STEPS = 30,
@@ -69,8 +69,8 @@ typedef struct store {
         int64_t step; /* from 1; 0: nothing */
         uint64_t sum;
     } grads[MOST_WORKERS][MOST_BLOCKS];
-    ls_store_note notes[MOST_WORKERS]; /* of the latest view */
-    ls_store_note last;                /* of the latest complete step, if known */
+    ls_store_note notes[MOST_WORKERS]; /* the workers' notes in the latest view */
+    ls_store_note last;                /* the note of the latest complete step, if known */
     int64_t steps;                     /* complete; -1: no state */
 } store;
 
@@ -216,7 +216,7 @@ struct world {
         int holder, life; /* holder -1: no host */
     } lease;
     uint64_t values[MOST_STEPS + 1][MOST_BLOCKS]; /* the reference */
-    uint64_t sums[MOST_STEPS + 1][MOST_BLOCKS];   /* of the gradients of each step, from 1 */
+    uint64_t sums[MOST_STEPS + 1][MOST_BLOCKS];   /* gradients, summed, of each step from 1 */
     /* whole: the latest view whose workers took up the whole state; stateless: the latest that
      * found none. holders: the life that each host had in `whole`; -1: it was not in it. */
     ls_view_id whole, stateless;
@@ -225,7 +225,7 @@ struct world {
     int64_t count,
         fault_at; /* count: events so far; fault_at: the event before which a fault comes */
     int decides, decides_at, faults_left, crashes_left, keeper;
-    unsigned kinds;    /* of faults */
+    unsigned kinds;    /* kinds of faults that may come */
     int64_t calm_at;   /* when all faults so far are over */
     bool done, doomed; /* doomed: the leader is fixed, and lost */
     char violated[512];
