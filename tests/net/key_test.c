@@ -48,7 +48,7 @@ static void refused(ls_status code, const char *says) {
     assert_ls_fails(ls_key_find(&key, &found, &e), code, says, e);
     assert_false(found);
     assert_memory_equal(&key, &before, sizeof key);
-    assert_null(strstr(e.msg, "horse")); /* no message tells the secret */
+    assert_null(strstr(e.msg, "horse")); /* no message contains the secret */
 }
 
 static void write_file(const void *data, size_t nbytes, mode_t mode) {

@@ -1,5 +1,5 @@
-/* netns_worker.c - one worker of scripts/check_netns.sh: opens the group that its environment tells
- * of, makes all-reduces of several sizes, checks the results, and prints a line.
+/* netns_worker.c - one worker of scripts/check_netns.sh: opens the group that its environment
+ * describes, makes all-reduces of several sizes, checks the results, and prints a line.
  *
  *     netns_worker [all-reduces] [pause between them, ms]
  */

@@ -109,7 +109,7 @@ static void name_peer(ls_secure *s) {
     }
 }
 
-/* The answer to a socket call that has moved so many bytes; `again` if it would block. */
+/* The answer to a socket call that has moved this many bytes; `again` if it would block. */
 static ls_io socket_answer(ls_secure *s, ssize_t moved, ls_io again, size_t *moved_p) {
     if (moved > 0) {
         *moved_p = (size_t)moved;
@@ -436,12 +436,12 @@ static ls_io await_hello(ls_secure *s) {
 ls_io ls_secure_handshake(ls_secure *s, ls_error *e) {
     if (s->end != LS_IO_DONE) return ended(s, s->end, e);
     if (s->plain || s->ready) return LS_IO_DONE;
-    ls_io heard = s->awaits ? await_hello(s) : LS_IO_DONE;
-    if (is_end(heard)) {
-        s->end = s->write_end = heard;
-        return ended(s, heard, e);
+    ls_io hello = s->awaits ? await_hello(s) : LS_IO_DONE;
+    if (is_end(hello)) {
+        s->end = s->write_end = hello;
+        return ended(s, hello, e);
     }
-    if (heard != LS_IO_DONE) return heard;
+    if (hello != LS_IO_DONE) return hello;
     ERR_clear_error();
     int r = SSL_do_handshake(s->ssl);
     ls_io io = LS_IO_DONE;

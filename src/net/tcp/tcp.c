@@ -262,8 +262,8 @@ static void send_last_words(tcp_net *x) {
         ls_frame f = {.kind = LAST, .number = (uint32_t)group, .nbytes = sizeof data};
         for (int i = 0; i < x->net.size; i++) {
             const peer *p = &x->peers[i];
-            bool hears = p->out ? !p->out_gone : p->in && !p->in_gone;
-            if (hears && ls_tcp_reach(x, i, NULL) == LS_OK)
+            bool receives = p->out ? !p->out_gone : p->in && !p->in_gone;
+            if (receives && ls_tcp_reach(x, i, NULL) == LS_OK)
                 ls_conn_put(p->out, &f, data, sizeof data, NULL, NULL);
         }
     }

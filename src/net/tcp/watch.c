@@ -186,7 +186,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     memcpy(w->nonce, r->nonce, sizeof w->nonce);
     w->keyed = key != NULL;
     if (key) w->key = *key;
-    /* A worker that has begun to connect may compute for long before it goes on. */
+    /* A worker that has begun to connect may compute for long before it continues. */
     ls_guests_options options = {.listen_fd = r->listen_fd,
                                  .key = w->keyed ? &w->key : NULL,
                                  .knows = knows,

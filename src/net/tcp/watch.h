@@ -74,7 +74,7 @@ typedef struct ls_inquiry {
     /* LS_ETIMEOUT: no answer, even if it accepts the connection; LS_EPEER: it has gone. */
     ls_status status;
     unsigned char data[LS_WATCH_NBYTES]; /* what it has published */
-    ls_news news;                        /* what it has heard */
+    ls_news news;                        /* the news that it has */
 } ls_inquiry;
 
 /* Asks all of these workers at once. Those with status LS_OK have stored `news` (NULL: none). */

@@ -166,7 +166,7 @@ static void test_slurm(void **state) {
     assert_is(env, LS_LAUNCHER_SLURM, 4, 5, 0, 1);
     assert_listens(read_with(SRUN "MASTER_ADDR=b MASTER_PORT=2"), "b", 2);
     assert_listens(read_with(SRUN "LOCKSTEP_ADDR=c:3 SLURM_STEP_NODELIST=[ignored"), "c", 3);
-    /* The least that will do. */
+    /* The fewest variables that suffice. */
     env = read_with("SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 SLURM_NODELIST=n "
                     "SLURM_JOB_ID=4294967295");
     assert_is(env, LS_LAUNCHER_SLURM, 1, 2, -1, -1);
@@ -236,7 +236,7 @@ static void test_precedence(void **state) {
         assert_string_equal(ls_launcher_name(env.launcher), ls_launcher_name(steps[i].then));
         assert_int_equal(env.rank, steps[i].rank);
     }
-    /* One that doesn't count is not checked either. */
+    /* A launcher that doesn't count is not checked either. */
     assert_is(read_with(HYDRA "SLURM_PROCID=x SLURM_STEP_ID=0 PMIX_RANK=-1"), LS_LAUNCHER_PMI, 1, 4,
               1, 2);
 }

@@ -46,17 +46,18 @@ enum { ROUNDS = 200000 };
 enum { RINGERS = 4, OVER = -1, SOME_ROUNDS = 100 };
 static const int64_t MS = 1000 * 1000;
 
-/* Looks for ever; looks with yields in between, for ever; sleeps at once; and as workers do. */
+/* Ways to wait: spins for ever; yields between looks, for ever; sleeps at once; and as workers
+ * do. */
 static const ls_patience WAYS[] = {
     {.looks = INT_MAX}, {.looks = 1, .yields = INT_MAX}, {0}, {.looks = 20, .yields = 3}};
 enum { NWAYS = sizeof WAYS / sizeof *WAYS };
 
-/* ---- two that wait for each other ---- */
+/* ---- two threads that wait for each other ---- */
 
 typedef struct game {
     ls_bell bells[2];
     atomic_int turn; /* the round's number: the player turn % 2 is next */
-    int ball;        /* plain: whoever's turn it is owns it */
+    int ball;        /* not atomic: the player whose turn it is owns it */
     ls_patience patience;
 } game;
 
@@ -110,24 +111,24 @@ static void test_turns(void **state) {
     }
 }
 
-/* ---- many that ring ---- */
+/* ---- many threads that ring ---- */
 
-typedef struct hall {
+typedef struct doorbell {
     ls_bell bell;
     atomic_int given[RINGERS], taken[RINGERS];
     int turns;
-} hall;
+} doorbell;
 
 typedef struct ringer {
-    hall *h;
+    doorbell *h;
     int me;
     pthread_t thread;
 } ringer;
 
-/* Each waits until its last ring was heard: none can stand in for another that was lost. */
+/* Each ringer waits until its last ring has been noticed, so no ring can make up for a lost one. */
 static void *ringer_main(void *arg) {
     const ringer *r = arg;
-    hall *h = r->h;
+    doorbell *h = r->h;
     for (int i = 1; i <= h->turns; i++) {
         atomic_store_explicit(&h->given[r->me], i, memory_order_release);
         ls_bell_ring(&h->bell);
@@ -137,7 +138,7 @@ static void *ringer_main(void *arg) {
 }
 
 static bool any_given(void *arg) {
-    hall *h = arg;
+    doorbell *h = arg;
     for (int i = 0; i < RINGERS; i++)
         if (atomic_load_explicit(&h->given[i], memory_order_acquire) != atomic_load(&h->taken[i]))
             return true;
@@ -146,7 +147,7 @@ static bool any_given(void *arg) {
 
 static void test_many_ringers(void **state) {
     (void)state;
-    static hall h;
+    static doorbell h;
     h.turns = ROUNDS / 20;
     ringer ringers[RINGERS];
     int left = RINGERS * h.turns;
@@ -165,16 +166,16 @@ static void test_many_ringers(void **state) {
     assert_int_equal(atomic_load(&lost), 0);
 }
 
-/* Two threads of one worker sleep at one bell, each for its own. */
-typedef struct bedroom {
+/* Two threads of one worker sleep at one bell; each waits for an event of its own. */
+typedef struct shared_bell {
     ls_bell bell;
     atomic_int woken[2];
-} bedroom;
+} shared_bell;
 
 typedef struct sleeper {
-    bedroom *b;
+    shared_bell *b;
     int me;
-    bool rose;
+    bool woke;
 } sleeper;
 
 static bool is_woken(void *arg) {
@@ -184,13 +185,13 @@ static bool is_woken(void *arg) {
 
 static void *sleeper_main(void *arg) {
     sleeper *s = arg;
-    s->rose = ls_bell_wait(&s->b->bell, is_woken, s, &WAYS[2], -1);
+    s->woke = ls_bell_wait(&s->b->bell, is_woken, s, &WAYS[2], -1);
     return NULL;
 }
 
 static void test_two_sleepers(void **state) {
     (void)state;
-    static bedroom b;
+    static shared_bell b;
     sleeper s[2] = {{.b = &b, .me = 0}, {.b = &b, .me = 1}};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
@@ -200,7 +201,7 @@ static void test_two_sleepers(void **state) {
         atomic_store_explicit(&b.woken[i], 1, memory_order_release);
         ls_bell_ring(&b.bell);
         pthread_join(threads[i], NULL);
-        assert_true(s[i].rose);
+        assert_true(s[i].woke);
         assert_int_equal(atomic_load(&b.bell.sleeping), i);
     }
     assert_int_equal(atomic_load(&lost), 0);
@@ -217,14 +218,14 @@ static void *long_main(void *arg) {
     sleeper *s = arg;
     const ls_patience p = ls_patience_for(1, 1);
     for (int i = 0; i < 1000; i++) ls_bell_wait(&s->b->bell, at_once, NULL, &p, -1);
-    s->rose = ls_bell_wait(&s->b->bell, is_woken, s, &p, -1);
+    s->woke = ls_bell_wait(&s->b->bell, is_woken, s, &p, -1);
     return NULL;
 }
 
-/* However quickly the waits before have ended: one that lasts sleeps. */
+/* A wait that lasts sleeps, however quickly the waits before have ended. */
 static void test_sleeps_after_quick_waits(void **state) {
     (void)state;
-    static bedroom b;
+    static shared_bell b;
     sleeper s = {.b = &b};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, long_main, &s), 0);
@@ -232,7 +233,7 @@ static void test_sleeps_after_quick_waits(void **state) {
     atomic_store_explicit(&b.woken[0], 1, memory_order_release);
     ls_bell_ring(&b.bell);
     pthread_join(thread, NULL);
-    assert_true(s.rose);
+    assert_true(s.woke);
 }
 
 /* ---- limits ---- */

@@ -61,11 +61,12 @@ static void test_layout(void **state) {
                                  threads ? getpid() : 0);
                 ls_commons_close(&c);
                 assert_null(c.head);
-                ls_commons_close(&c); /* closed: nothing happens */
+                ls_commons_close(&c); /* a second close does nothing */
             }
 }
 
-/* Whole arenas of all workers: apart, in order, at the distance that the caches like. */
+/* The arenas of all workers don't overlap, are in order, and have the distance that suits
+ * caches. */
 static void test_arenas(void **state) {
     (void)state;
     static const size_t arenas[] = {1, PAGE, 3 * PAGE - 1, 1 << 20};
@@ -86,7 +87,7 @@ static void test_arenas(void **state) {
                 memset(p, i + 1, arenas[a]);
                 before = p;
             }
-            check_layout(first, arenas[a]); /* nothing above was written over */
+            check_layout(first, arenas[a]); /* the head was not overwritten */
             for (int i = SIZES[s] - 1; i >= 0; i--) ls_commons_close(&views[i]);
         }
 }
@@ -106,7 +107,7 @@ static void test_bad_sizes(void **state) {
 
 enum { ARENA = 64 * 1024, UNITS = ARENA / ALIGN, TAKEN = 200 };
 
-/* The model: who has each unit of 128 bytes; 0: nobody. */
+/* The model: the owner of each unit of 128 bytes; 0: none. */
 typedef struct model {
     ls_commons c;
     unsigned char *arena;
@@ -133,7 +134,7 @@ static size_t first_fit(const model *m, size_t n) {
     return UNITS;
 }
 
-static void take(model *m, int who, size_t nbytes) {
+static void take(model *m, int owner_id, size_t nbytes) {
     size_t n = units(nbytes), at = first_fit(m, n);
     unsigned char *p = ls_commons_alloc(&m->c, nbytes);
     if (at == UNITS) {
@@ -142,20 +143,20 @@ static void take(model *m, int who, size_t nbytes) {
     }
     assert_ptr_equal(p, m->arena + at * ALIGN);
     for (size_t i = 0; i < nbytes; i++) assert_int_equal(p[i], 0);
-    memset(p, who % 255 + 1, nbytes);
-    for (size_t i = 0; i < n; i++) m->owner[at + i] = who;
-    m->p[who] = p;
-    m->nbytes[who] = nbytes;
+    memset(p, owner_id % 255 + 1, nbytes);
+    for (size_t i = 0; i < n; i++) m->owner[at + i] = owner_id;
+    m->p[owner_id] = p;
+    m->nbytes[owner_id] = nbytes;
 }
 
-static void give(model *m, int who) {
-    unsigned char *p = m->p[who];
-    for (size_t i = 0; i < m->nbytes[who]; i++) assert_int_equal(p[i], who % 255 + 1);
+static void give(model *m, int owner_id) {
+    unsigned char *p = m->p[owner_id];
+    for (size_t i = 0; i < m->nbytes[owner_id]; i++) assert_int_equal(p[i], owner_id % 255 + 1);
     assert_true(ls_commons_free(&m->c, p));
     assert_false(ls_commons_free(&m->c, p)); /* twice */
     for (size_t i = 0; i < UNITS; i++)
-        if (m->owner[i] == who) m->owner[i] = 0;
-    m->p[who] = NULL;
+        if (m->owner[i] == owner_id) m->owner[i] = 0;
+    m->p[owner_id] = NULL;
 }
 
 static size_t random_nbytes(uint64_t *seed) {
@@ -174,21 +175,21 @@ static void test_random(void **state) {
         m.c = new_commons(2, ARENA, threads);
         m.arena = m.c.base + m.c.head->arenas_at;
         for (int step = 0; step < 20000; step++) {
-            int who = (int)(next_random(&seed) % TAKEN) + 1;
-            if (m.p[who])
-                give(&m, who);
+            int owner_id = (int)(next_random(&seed) % TAKEN) + 1;
+            if (m.p[owner_id])
+                give(&m, owner_id);
             else
-                take(&m, who, random_nbytes(&seed));
+                take(&m, owner_id, random_nbytes(&seed));
         }
-        for (int who = 1; who <= TAKEN; who++)
-            if (m.p[who]) give(&m, who);
-        take(&m, 1, ARENA); /* all neighbours are one again */
+        for (int owner_id = 1; owner_id <= TAKEN; owner_id++)
+            if (m.p[owner_id]) give(&m, owner_id);
+        take(&m, 1, ARENA); /* all blocks have been merged again */
         assert_non_null(m.p[1]);
         ls_commons_close(&m.c);
     }
 }
 
-/* Freed from the left, from the right, and the odd ones before the even ones. */
+/* Blocks are freed from the left, from the right, and the odd ones before the even ones. */
 static void test_merging(void **state) {
     (void)state;
     enum { N = 8 };
@@ -216,7 +217,7 @@ static void test_odd_requests(void **state) {
     assert_true(a && b && a != b);
     assert_null(ls_commons_alloc(&c, ARENA + 1));
     assert_null(ls_commons_alloc(&c, SIZE_MAX));
-    assert_null(ls_commons_alloc(&c, ARENA)); /* there are a and b */
+    assert_null(ls_commons_alloc(&c, ARENA)); /* a and b are in the way */
     assert_false(ls_commons_free(&c, NULL));
     assert_false(ls_commons_free(&c, &here));
     assert_false(ls_commons_free(&c, (char *)b + 1));
@@ -230,7 +231,7 @@ static void test_odd_requests(void **state) {
     ls_commons_close(&c);
 }
 
-/* ---- who can read what ---- */
+/* ---- what other workers can read ---- */
 
 static void test_readable(void **state) {
     (void)state;
@@ -302,7 +303,7 @@ static void test_refused(void **state) {
     ls_commons_close(&c);
 }
 
-/* Who opens twice in one process leaves the first view whole, and its descriptor open. */
+/* A second view in one process leaves the first one intact, and its descriptor open. */
 static void test_twice(void **state) {
     (void)state;
     ls_commons c = new_commons(2, ARENA, false), first, again;
@@ -319,7 +320,8 @@ static void test_twice(void **state) {
     ls_commons_close(&c);
 }
 
-/* Worker `rank` takes memory, fills it, shows its place on its page of calls; reads all others'. */
+/* Worker `rank` allocates memory, fills it, and publishes its place on its page of calls; then it
+ * reads that of all others. */
 static int member(int fd, int rank, int size, const unsigned char *not_here) {
     ls_commons c;
     if (ls_commons_join(dup(fd), rank, &c, NULL) != LS_OK) return 1;

@@ -1,5 +1,6 @@
-/* shared_net_test.c - messages through shared memory: random ones among threads and processes, full
- * rings, arenas with little or no room, messages that are forgotten, of other lengths, aborted. */
+/* shared_net_test.c - messages through shared memory: random messages between threads and between
+ * processes; full rings; arenas with little or no room; messages that are forgotten, or whose
+ * lengths differ; aborts. */
 /* ctest: seconds=12 */
 #include "net/local/shared_net.h"
 
@@ -53,10 +54,10 @@ typedef struct traffic {
     uint64_t seed;
     size_t arena;
     size_t longest;  /* bytes */
-    bool late;       /* nobody asks for anything before all has been sent */
+    bool late;       /* no receive is posted before all has been sent */
     bool fill_arena; /* no room for copies */
     letter letters[2000];
-    atomic_int *sent, *over; /* ends, where all see them */
+    atomic_int *sent, *over; /* how many ends are so far; in memory that all share */
 } traffic;
 
 static void write_letters(traffic *t) {
@@ -109,7 +110,7 @@ static void take(end *x, ls_message *done) {
         if (!is_filled(m->data, m->nbytes, k)) x->wrong = "other bytes";
         if (!sent && (m->their_print != (uint64_t)k + 5 || m->their_nbytes != m->nbytes))
             x->wrong = "another letter";
-        memset(m->data, 0xee, m->nbytes); /* ours again */
+        memset(m->data, 0xee, m->nbytes); /* it belongs to this end again */
         if (!ls_commons_free(x->c, m->data)) free(m->data);
         x->left--;
     }
@@ -122,7 +123,7 @@ static void poll_once(end *x, int64_t timeout_ns) {
     take(x, done);
 }
 
-/* Posts this end's half of the letters, in its own order; of == 0: those it sends, 1: receives. */
+/* Posts the letters that this end sends, or receives, or both, in an order of its own. */
 static void post_all(end *x, bool sends, bool receives) {
     const traffic *t = x->t;
     int *order = calloc((size_t)t->nletters, sizeof *order), n = 0;
@@ -168,7 +169,7 @@ static const char *run_end(const traffic *t, ls_commons *c) {
         poll_once(&x, 100 * MS);
         if (ls_clock_ns() > limit) x.wrong = "letters are missing";
     }
-    wait_for_all(&x, t->over); /* answers may lie here */
+    wait_for_all(&x, t->over); /* the others may still wait for answers of this end */
     while (nfillers) ls_commons_free(c, filler[--nfillers]);
     if (!x.wrong) {
         void *all = ls_commons_alloc(c, t->arena); /* no copy was left in the arena */
@@ -260,7 +261,7 @@ static void test_random(void **state) {
         }
 }
 
-/* Hundreds of letters lie there before anybody asks. */
+/* Hundreds of letters have arrived before the first receive is posted. */
 static void test_unexpected(void **state) {
     (void)state;
     static traffic t;
@@ -272,7 +273,7 @@ static void test_unexpected(void **state) {
     }
 }
 
-/* The user has taken the whole arena: letters get through all the same. */
+/* The user has allocated the whole arena: letters get through all the same. */
 static void test_no_room(void **state) {
     (void)state;
     static traffic t;
@@ -308,7 +309,7 @@ static void close_pair(pair *p) {
     for (int i = 1; i >= 0; i--) ls_commons_close(&p->c[i]);
 }
 
-/* Both poll until nothing moves any more; returns how many messages were done. */
+/* Polls both ends until nothing moves any more; returns how many messages were done. */
 static int settle(pair *p) {
     int n = 0;
     for (int idle = 0; idle < 20; idle++)
@@ -344,9 +345,10 @@ static void letter_free(ls_message *m) {
 enum { LETTERS = 60 };
 static const size_t LENGTHS[] = {0, 100, 192, 193, 5000, 700000};
 
-/* Of letters in flight, the even ones are forgotten by `who` at a moment that `when` tells; the odd
- * ones come. Forgotten receives are freed at once, as are the sender's notes. */
-static void forget_half(bool threads, int who, int when) {
+/* End `forgetter` (0: the sender) forgets every other batch of the letters in flight; the other
+ * letters arrive. when: 0, before the other end has posted its own; 1, after that. What the
+ * forgetting end no longer needs is freed at once. */
+static void forget_half(bool threads, int forgetter, int when) {
     pair p;
     ls_message *m[2][LETTERS];
     void *announced[LETTERS] = {0};
@@ -358,9 +360,9 @@ static void forget_half(bool threads, int who, int when) {
             m[i][k]->peer = 1 - i;
         }
     for (int i = 0; i < 2; i++) {
-        int side = who == 0 ? i : 1 - i; /* who forgets posts first */
+        int side = forgetter == 0 ? i : 1 - i; /* the end that forgets posts first */
         for (int k = 0; k < LETTERS; k++) {
-            /* A peer doesn't ask for what is forgotten. */
+            /* The receiver does not ask for forgotten letters. */
             bool forgotten = k / 6 % 2 == 0;
             if (i == 1 && forgotten && side == 1) continue;
             ls_net *net = p.net[side];
@@ -370,15 +372,15 @@ static void forget_half(bool threads, int who, int when) {
         }
         if (i == when) {
             if (when && threads) settle(&p);
-            p.net[who]->ops->forget(p.net[who], &owners[0]);
-            for (int k = 0; k < LETTERS && !p.done[who]; k++) {
+            p.net[forgetter]->ops->forget(p.net[forgetter], &owners[0]);
+            for (int k = 0; k < LETTERS && !p.done[forgetter]; k++) {
                 if (k / 6 % 2) continue;
-                if (who == 0) /* its bytes may still be read */
-                    announced[k] = m[who][k]->data;
+                if (forgetter == 0) /* the receiver may still read its bytes */
+                    announced[k] = m[forgetter][k]->data;
                 else
-                    free(m[who][k]->data);
-                free(m[who][k]);
-                m[who][k] = NULL;
+                    free(m[forgetter][k]->data);
+                free(m[forgetter][k]);
+                m[forgetter][k] = NULL;
             }
         }
     }
@@ -403,12 +405,12 @@ static void forget_half(bool threads, int who, int when) {
 static void test_forget(void **state) {
     (void)state;
     for (int threads = 0; threads < 2; threads++)
-        for (int who = 0; who < 2; who++)
-            for (int when = 0; when < 2; when++) forget_half(threads, who, when);
+        for (int forgetter = 0; forgetter < 2; forgetter++)
+            for (int when = 0; when < 2; when++) forget_half(threads, forgetter, when);
 }
 
-/* The receiver learns the sender's length, its buffer is untouched; both are done, the sender's
- * memory is free again, and the letters behind come. */
+/* The lengths differ: the receiver learns the sender's, and its buffer is untouched; both messages
+ * are done, the sender's memory is free again, and later letters arrive. */
 static void test_lengths(void **state) {
     (void)state;
     static const size_t sent[] = {0, 100, 200, 1000, 2 * MB, 2 * MB, 100};
@@ -488,7 +490,7 @@ static void test_abort(void **state) {
         ls_message *done = NULL;
         ls_error e = {0};
         assert_ls_fails(p.net[0]->ops->poll(p.net[0], -1, &done, &e), LS_EABORT, "ended", e);
-        assert_int_equal(p.net[1]->ops->poll(p.net[1], 0, &done, &e), LS_OK); /* it alone */
+        assert_int_equal(p.net[1]->ops->poll(p.net[1], 0, &done, &e), LS_OK); /* the other works */
         p.net[0]->ops->forget(p.net[0], NULL);
         close_pair(&p);
     }

@@ -1,5 +1,5 @@
-/* mpi_calls_test.c - groups over MPI, under real mpiruns: collectives that mpi_test.c, which drives
- * algorithms by themselves, does not make. */
+/* mpi_calls_test.c - groups over MPI, under real mpiruns: the collectives that mpi_test.c, which
+ * runs single algorithms, does not call. */
 /* ctest: slow busy seconds=15 */
 #include "coll/ops.h"
 #include "coll/uneven.h"
@@ -22,7 +22,7 @@ static void case_calls(void) {
     _exit(0);
 }
 
-/* By MPI's own collectives, where it has them. */
+/* With MPI's own collectives, where it has them. */
 static void case_native(void) {
     ls_group *g = NULL;
     ls_group_options o = {.transport = "mpi", .timeout_s = 120, .algorithm = "native"};

@@ -1,5 +1,5 @@
-/* mpi_native_test.c - MPI's own collectives, under real mpiruns, as a transport and through groups;
- * and groups of workers that have no memory to share.
+/* mpi_native_test.c - MPI's own collectives, under real mpiruns, on the transport and through
+ * groups; and groups whose workers share no memory.
  */
 /* ctest: slow busy seconds=60 timeout=900 */
 #include <signal.h>
@@ -29,7 +29,7 @@ static void check(const four *f, const unsigned char *p, ls_collective what, siz
     }
 }
 
-/* Posts it, and waits. */
+/* Starts a collective, and waits for it. */
 static void native(const four *f, ls_native_what what, ls_op op, const void *in, void *out) {
     ls_native_call c = {
         .what = what, .dtype = f->t, .op = op, .root = net->size - 1, .count = f->count};
@@ -131,7 +131,7 @@ static void case_native(void) {
          "can() is wrong");
 }
 
-/* Two of them, and messages, on their way at once; they end in any order. */
+/* Two collectives and messages are in flight at once; they end in any order. */
 static void case_native_at_once(void) {
     enum { N = 300000 };
     int next = (net->rank + 1) % net->size, before = (net->rank + net->size - 1) % net->size;
@@ -155,8 +155,9 @@ static void case_native_at_once(void) {
     free(b);
 }
 
-/* One that worker 0 never comes to: given up within its time, and the transport with it. MPI can't
- * end well after that: who has seen it says so, and waits for the launcher. */
+/* Worker 0 never joins a collective: the others give it up within its time, and the transport with
+ * it. MPI can't end well after that: each worker prints that all is well, and waits for the
+ * launcher. */
 static void case_native_forgotten(void) {
     int32_t x = 1;
     ls_message m = {.owner = &m}, other = message(0, 9, &x, 4);
@@ -165,7 +166,7 @@ static void case_native_forgotten(void) {
     if (net->rank) {
         succeed(net->native->start(net, &sum, &m, &err));
         net->ops->forget(net, &m);
-        need(net->ops->send(net, &other, &err) == LS_EPEER, "the transport goes on");
+        need(net->ops->send(net, &other, &err) == LS_EPEER, "the transport still works");
     }
     printf("ok %d\n", net->rank);
     fflush(stdout);
@@ -182,7 +183,7 @@ static ls_group *open_over_mpi(double report_s) {
     return g;
 }
 
-/* Each takes the next worker for the root: no message shows it. */
+/* Each worker names the next one as the root: no message shows that. */
 static void case_group_disagrees(void) {
     float x[50] = {0};
     ls_group *g = open_over_mpi(0);
@@ -198,13 +199,13 @@ static void case_group_disagrees(void) {
     _exit(0);
 }
 
-/* What is written to stderr while q is waited for, up to 20 s. */
+/* The text that is written to stderr while this waits for q, for up to 120 s. */
 static void wait_for_report(ls_request **q, char *text, size_t nbytes) {
     FILE *log = tmpfile();
     int saved = dup(STDERR_FILENO);
     size_t n = 0;
     dup2(fileno(log), STDERR_FILENO);
-    for (int i = 0; i < 20 && n == 0 && *q; i++) {
+    for (int i = 0; i < 120 && n == 0 && *q; i++) {
         ls_wait(q, 1, &err);
         rewind(log);
         n = fread(text, 1, nbytes - 1, log);
@@ -215,7 +216,7 @@ static void wait_for_report(ls_request **q, char *text, size_t nbytes) {
     text[n] = 0;
 }
 
-/* Worker 1 is outside of any call until worker 0 has its report. */
+/* Worker 1 makes no call until worker 0 has its report. */
 static void case_group_late(void) {
     sigset_t wake;
     sigemptyset(&wake);
@@ -245,14 +246,14 @@ static void case_group_late(void) {
     _exit(0);
 }
 
-/* ---- MPI's own through the groups of group.h ---- */
+/* ---- MPI's own collectives through groups ---- */
 
 #define WHOLE(call)                                                                                \
     do {                                                                                           \
         if ((call) != LS_OK) die(err.msg);                                                         \
     } while (0)
 
-/* Sums of small integers, so that their order doesn't show. */
+/* The sums are of small integers, so that their order makes no difference. */
 static void group_calls(ls_group *g, int n, int rank) {
     enum { COUNT = 5000 };
     float *in = LS_NEW_ARRAY(float, COUNT *(size_t)n), *out = LS_NEW_ARRAY(float, COUNT *(size_t)n);
@@ -266,8 +267,8 @@ static void group_calls(ls_group *g, int n, int rank) {
     for (int i = 0; i < COUNT * n; i++)
         need(out[i] == (float)(i % COUNT % 7 + i / COUNT), "a native all_gather is wrong");
     WHOLE(ls_barrier(g, &err));
-    /* Started in one order, waited for in another; one of them MPI can't do well, and goes by
-     * messages. */
+    /* Started in one order, and waited for in another. MPI can't do one of them right: it is done
+     * with messages. */
     for (int k = 0; k < 3; k++)
         sums[k][0] = sums[k][1] = sums[k][2] = sums[k][3] = (float)(rank + k);
     WHOLE(ls_all_reduce_start(g, sums[0], sums[0], 4, LS_F32, LS_SUM, &r[0], &err));
@@ -286,7 +287,7 @@ static void explains(ls_group *g, const char *what, const char *says) {
     WHOLE(ls_group_explain(g, what, 1000, LS_F32, text, sizeof text, &err));
     if (strstr(text, says)) return;
     fprintf(stderr, "%s\n", text);
-    die("it is explained otherwise");
+    die("the explanation is another");
 }
 
 static void case_group(void) {
@@ -320,8 +321,8 @@ static void case_group_left(void) {
     succeed(ls_barrier(g, &err));
     ls_status s = LS_EPEER;
     if (rank < n - 1) s = ls_all_reduce(g, &x, &x, 1, LS_I32, LS_SUM, &err);
-    bool told = rank == n - 1 || strstr(err.msg, want) || strstr(err.msg, or_want);
-    if (s != LS_EPEER || !told) die(err.msg);
+    bool named = rank == n - 1 || strstr(err.msg, want) || strstr(err.msg, or_want);
+    if (s != LS_EPEER || !named) die(err.msg);
     printf("ok %d\n", rank);
     fflush(stdout);
     ls_group_close(g);

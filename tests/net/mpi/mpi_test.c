@@ -1,5 +1,5 @@
 /* mpi_test.c - the transport "mpi" under real mpiruns: our collectives, and messages that are long,
- * late, of other lengths, given up. See mpi_native_test.c for MPI's own collectives.
+ * late, given up, or whose lengths differ. mpi_native_test.c has MPI's own collectives.
  */
 /* ctest: slow busy seconds=60 timeout=900 */
 #include <pthread.h>
@@ -54,7 +54,7 @@ static void part_start(part *p, uint32_t number) {
     succeed(ls_flight_start(&p->flight, &(ls_flight_call){p->in, p->out, 1, number, 99}, &err));
 }
 
-/* Until all of them are done. */
+/* Runs until all of them are done. */
 static void parts_run(part *parts, int n) {
     int64_t end = ls_clock_ns() + 60000000000;
     for (int left = n; left;) {
@@ -126,7 +126,7 @@ static void case_collectives(void) {
          "nothing was counted");
 }
 
-/* Two calls in flight, begun in another order by every other worker. */
+/* Two calls in flight, which every other worker begins in the opposite order. */
 static void case_two_flights(void) {
     uint32_t number = 0;
     for (int a = 0; ls_algorithms[a]; a++)
@@ -146,7 +146,7 @@ static void case_two_flights(void) {
 
 /* ---- messages ---- */
 
-enum { MESSAGES = 30 }; /* from each to each, itself too */
+enum { MESSAGES = 30 }; /* from each worker to each, also to itself */
 
 static size_t random_size(int from, int to, int k) {
     static const size_t edges[] = {0, 1, 3959, 3960, 3961, 4096, 65536};
@@ -201,7 +201,7 @@ static void case_messages(void) {
     free(order);
 }
 
-/* More than MPI gets at once. */
+/* A message that is longer than what one MPI call moves. */
 static void case_long(void) {
     size_t n = (size_t)41 << 20;
     int next = (net->rank + 1) % net->size, before = (net->rank + net->size - 1) % net->size;
@@ -236,7 +236,8 @@ static void case_lengths(void) {
         }
         succeed(later ? net->ops->recv(net, &r, &err) : net->ops->send(net, &s, &err));
         wait_messages(open + 1);
-        need(r.their_nbytes == sent[i / 2] && r.their_print == r.print, "the length is not told");
+        need(r.their_nbytes == sent[i / 2] && r.their_print == r.print,
+             "the sender's length is not reported");
         for (size_t j = 0; j <= asked[i / 2]; j++) need(in[j] == 0x77, "wrote a wrong message");
         free(out);
         free(in);
@@ -247,7 +248,7 @@ static void case_lengths(void) {
  */
 static void case_forget(void) {
     int n = net->size, next = (net->rank + 1) % n, before = (net->rank + n - 1) % n;
-    static int dropped, kept;
+    static int dropped, wanted;
     for (uint64_t i = 0; i < 60; i++) {
         size_t nbytes = i % 4 == 0 ? 100 : i % 4 == 1 ? 30000 : 3000000;
         unsigned char *out = buffer(nbytes), *in = buffer(nbytes), good[2][8] = {{0}};
@@ -255,7 +256,7 @@ static void case_forget(void) {
         ls_message s2 = message(next, 2 * i + 1, good[0], 8);
         ls_message r2 = message(before, 2 * i + 1, good[1], 8);
         s.owner = r.owner = &dropped;
-        s2.owner = r2.owner = &kept;
+        s2.owner = r2.owner = &wanted;
         if (i % 3 != 1) succeed(net->ops->send(net, &s, &err));
         if (i % 3 != 2) succeed(net->ops->recv(net, &r, &err));
         succeed(net->ops->send(net, &s2, &err));
@@ -264,7 +265,7 @@ static void case_forget(void) {
         while (ls_clock_ns() < end) {
             ls_message *done = NULL;
             succeed(net->ops->poll(net, 10000, &done, &err));
-            for (; done; done = done->next) open -= done->owner == &kept;
+            for (; done; done = done->next) open -= done->owner == &wanted;
         }
         net->ops->forget(net, &dropped);
         memset(out, 0x11, nbytes);
@@ -313,7 +314,8 @@ static void case_late(void) {
     unsigned char *data = buffer(3900);
     ls_message m = message(0, 1, data, 3900);
     if (net->rank) {
-        nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 300000000}, NULL); /* > its patience */
+        nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 300000000},
+                  NULL); /* longer than a close waits */
         memset(data, 0, 3900);
         succeed(net->ops->recv(net, &m, &err));
         wait_messages(1);
@@ -327,7 +329,7 @@ static void case_late(void) {
     free(data);
 }
 
-/* The last worker ends without a word; the launcher ends the others, who wait for it. */
+/* The last worker exits without closing; the launcher ends the others, which wait for it. */
 static void case_exit(void) {
     static unsigned char byte;
     ls_message m = message(net->size - 1, 1, &byte, 1), *done = NULL;

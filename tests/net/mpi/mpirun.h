@@ -213,8 +213,8 @@ static inline int launch_once(const launcher *l, int n, const char *which, const
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* MPICH's launcher itself is killed by SIGPIPE now and then if workers end soon, and loses what they
- * printed (4.0.2: one in a hundred of `mpirun.mpich -n 1 true`, on a busy machine). */
+/* MPICH's launcher itself is killed by SIGPIPE now and then if workers end soon, and loses what
+ * they printed (4.0.2: one in a hundred of `mpirun.mpich -n 1 true`, on a busy machine). */
 enum { SIGPIPE_CODE = 128 + 13, TRIES = 4 };
 
 /* Runs cases; the caller frees what they printed. */

@@ -1,5 +1,5 @@
-/* flood_test.c - strangers come by the thousand: the memory that they can take is bounded, they don't
- * fill the log, and workers that come among them get in. */
+/* flood_test.c - strangers come by the thousand: the memory that they can take is bounded, they
+ * don't fill the log, and workers that come among them get in. */
 /* ctest: slow seconds=6 */
 #include <sys/resource.h>
 
@@ -68,7 +68,7 @@ static size_t make_hello(kind k, const char *secret, unsigned char *b, size_t mo
     return k == LONG ? n : k == SHORT ? 9 : 150;
 }
 
-static int knock(int port) {
+static int connect_to(int port) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -81,12 +81,12 @@ static int knock(int port) {
 /* Connects `n` strangers, which each send `hello` and stay. */
 static void flood(int *fds, int n, int port, const unsigned char *hello, size_t nbytes) {
     for (int i = 0; i < n; i++) {
-        fds[i] = knock(port);
+        fds[i] = connect_to(port);
         if (fds[i] >= 0) (void)!send(fds[i], hello, nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
 }
 
-static void go(const int *fds, int n) {
+static void close_all(const int *fds, int n) {
     for (int i = 0; i < n; i++)
         if (fds[i] >= 0) close(fds[i]);
 }
@@ -122,7 +122,8 @@ static void test_forming(void **state) {
         c->workers[1].waits = c->workers[2].waits = true;
         int64_t begin = ls_clock_ns();
         crew_start(c);
-        close(knock(c->port)); /* worker 0 listens, and soon has the pages that it always needs */
+        close(connect_to(
+            c->port)); /* worker 0 listens, and soon has the pages that it always needs */
         pause_ms(200);
         long before = peak_kb(c->pids[0]);
         int come = k == WHOLE ? FEWER : MANY;
@@ -131,7 +132,7 @@ static void test_forming(void **state) {
         atomic_store(over, 1);
         while (!reports[0].open) pause_ms(5);
         long kb = peak_kb(c->pids[0]) - before;
-        go(fds, come);
+        close_all(fds, come);
         crew_wait(c);
         check_all_well(c);
         check_growth(c, names[k], kb, (double)(ls_clock_ns() - begin) / 1e9);
@@ -153,7 +154,7 @@ static void test_running(void **state) {
     crew_await(c, rounds + 8);
     pause_ms(300);
     long kb = peak_kb(c->pids[1]) - before;
-    go(fds, FEWER);
+    close_all(fds, FEWER);
     crew_stop(c);
     check_all_well(c);
     check_growth(c, "running", kb, (double)(ls_clock_ns() - begin) / 1e9);
@@ -171,7 +172,7 @@ static pid_t start_flood(const int *ports, int n, const char *secret) {
     for (kind k = 0; k < KINDS; k++) nbytes[k] = make_hello(k, secret, hellos[k], sizeof hellos[k]);
     while (getppid() == parent) {
         if (held[at] >= 0) close(held[at]);
-        held[at] = knock(ports[at % n]);
+        held[at] = connect_to(ports[at % n]);
         if (held[at] >= 0)
             (void)!send(held[at], hellos[at % 7 % KINDS], nbytes[at % 7 % KINDS],
                         MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -192,7 +193,8 @@ static ls_status later(int rank, ls_group *g, ls_error *e) {
     return once(rank, g, e);
 }
 
-/* Workers join during a flood at worker 0's port, and connect to each other during one at all ports. */
+/* Workers join during a flood at worker 0's port, and connect to each other during one at all
+ * ports. */
 static void test_in_a_flood(void **state) {
     (void)state;
     for (int plain = 0; plain < 2; plain++) {

@@ -69,7 +69,8 @@ static void test_no_worker_0(void **state) {
     free(c);
 }
 
-/* Worker 1 is killed after `ms` and joins again. False: on a busy machine it had not joined before. */
+/* Worker 1 is killed after `ms` and joins again. False: on a busy machine it had not joined
+ * before. */
 static bool join_again(int ms) {
     crew *c = crew_new(4, once);
     c->size = 3;
@@ -141,8 +142,8 @@ static void test_doors(void **state) {
     free(c);
 }
 
-/* A host's own name is often a loopback address there (127.0.1.1), and another address elsewhere; an
- * address may be forwarded. Worker 0 can be reached all the same, and logs where it listens. */
+/* A host's own name is often a loopback address there (127.0.1.1), and another address elsewhere;
+ * an address may be forwarded. Worker 0 can be reached all the same, and logs where it listens. */
 static void test_other_addresses(void **state) {
     (void)state;
     crew *c = crew_new(1, nothing);
@@ -228,7 +229,7 @@ typedef struct crowd {
     int n, slow;
 } crowd;
 
-static int knock(crowd *x, int port) {
+static int connect_to(crowd *x, int port) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -259,20 +260,21 @@ static void crowd_comes(crowd *x, int port) {
         garbage[i] = (unsigned char)(seed >> 24);
     }
     *x = (crowd){0};
-    for (int i = 0; i < IDLE; i++) knock(x, port);
-    say(knock(x, port), garbage, sizeof garbage);
-    say(knock(x, port), "GET / HTTP/1.1\r\n\r\n", 18);
-    say(knock(x, port), record, sizeof record); /* a TLS record that never ends */
-    for (int kind = 0; kind < 4; kind++) say_frame(knock(x, port), kind, (uint64_t)1 << 62, 200);
-    say_frame(knock(x, port), 1, 32, 7); /* a hello, or a greeting, that never ends */
-    say_frame(knock(x, port), 1, 24, 7);
-    say_frame(knock(x, port), 1, 32, 32); /* and complete ones without sense */
-    say_frame(knock(x, port), 1, 24, 24);
-    x->slow = knock(x, port);
+    for (int i = 0; i < IDLE; i++) connect_to(x, port);
+    say(connect_to(x, port), garbage, sizeof garbage);
+    say(connect_to(x, port), "GET / HTTP/1.1\r\n\r\n", 18);
+    say(connect_to(x, port), record, sizeof record); /* a TLS record that never ends */
+    for (int kind = 0; kind < 4; kind++)
+        say_frame(connect_to(x, port), kind, (uint64_t)1 << 62, 200);
+    say_frame(connect_to(x, port), 1, 32, 7); /* a hello, or a greeting, that never ends */
+    say_frame(connect_to(x, port), 1, 24, 7);
+    say_frame(connect_to(x, port), 1, 32, 32); /* and complete ones without sense */
+    say_frame(connect_to(x, port), 1, 24, 24);
+    x->slow = connect_to(x, port);
     struct linger hard = {.l_onoff = 1};
-    close(knock(x, port));
+    close(connect_to(x, port));
     x->n--;
-    setsockopt(knock(x, port), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    setsockopt(connect_to(x, port), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     close(x->fds[--x->n]); /* with a reset */
 }
 
@@ -307,7 +309,7 @@ static void test_odd_hellos(void **state) {
         crew_start(c);
         frame[24] = 32;
         memcpy(frame + LS_FRAME_NBYTES, odd[i].hello, sizeof odd[i].hello);
-        say(knock(&x, c->port), frame, sizeof frame);
+        say(connect_to(&x, c->port), frame, sizeof frame);
         await_log(c, "a connection from 127.0.0.1:");
         await_log(c, odd[i].says);
         atomic_store(over, 1);
@@ -365,7 +367,8 @@ static void test_strangers_at_running_workers(void **state) {
     }
 }
 
-/* The first connections between workers are made while strangers hold connections to all of them. */
+/* The first connections between workers are made while strangers hold connections to all of
+ * them. */
 static ls_status after_a_while(int rank, ls_group *g, ls_error *e) {
     reports[rank].port = listening_port();
     atomic_store(&reports[rank].rounds, 1);

@@ -1,4 +1,5 @@
-/* secure_test.c - members with one key talk; nobody else gets a word in, or hangs or crashes us. */
+/* secure_test.c - ends with the same key exchange data; no other peer can read or send any, or make
+ * an end hang or crash. */
 /* ctest: seconds=10 */
 #include "net/tcp/secure.h"
 
@@ -24,7 +25,7 @@ static const ls_key OTHER = {"one key of thirty-two characterz"};
 static const char NO_KEY[] = "has another join key, or none";
 static const char ENDED[] = "join key"; /* either message of a failed handshake */
 
-/* ---- two ends in one thread ------------------------------------------------------------------ */
+/* ---- two ends in one thread ---- */
 
 typedef enum kind { LOCAL, TCP } kind;
 
@@ -80,7 +81,7 @@ static void close_pair(pair *p) {
 static bool again(ls_io io) { return io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE; }
 static bool over(ls_io io) { return io == LS_IO_CLOSED || io == LS_IO_FAILED; }
 
-/* Waits as `io` asks. False where nothing comes. */
+/* Waits for what `io` needs. False: it did not happen. */
 static bool wait_for(int fd, ls_io io, int timeout_ms) {
     struct pollfd p = {.fd = fd, .events = io == LS_IO_AGAIN_WRITE ? POLLOUT : POLLIN};
     return poll(&p, 1, timeout_ms) > 0;
@@ -108,7 +109,7 @@ static pair connected(kind k, const ls_key *key) {
     return p;
 }
 
-/* One end's handshake, to its end. */
+/* Completes one end's handshake. */
 static ls_io handshake_alone(ls_secure *s, int fd, ls_error *e) {
     int64_t begin = ls_clock_ns();
     ls_io io = ls_secure_handshake(s, e);
@@ -120,33 +121,33 @@ static ls_io handshake_alone(ls_secure *s, int fd, ls_error *e) {
     return io;
 }
 
-static ls_io take(ls_secure *s, void *buf, size_t n, size_t *got_p, ls_error *e) {
+static ls_io read_one(ls_secure *s, void *buf, size_t n, size_t *got_p, ls_error *e) {
     return ls_secure_read(s, &(struct iovec){buf, n}, 1, got_p, e);
 }
 
-static ls_io give(ls_secure *s, const void *buf, size_t n, size_t *put_p, ls_error *e) {
+static ls_io write_one(ls_secure *s, const void *buf, size_t n, size_t *put_p, ls_error *e) {
     return ls_secure_write(s, &(struct iovec){(void *)(uintptr_t)buf, n}, 1, put_p, e);
 }
 
 static ls_io read_some(pair *p, int i, void *buf, size_t n, size_t *got_p) {
     int64_t begin = ls_clock_ns();
-    ls_io io = take(p->s[i], buf, n, got_p, &p->e[i]);
+    ls_io io = read_one(p->s[i], buf, n, got_p, &p->e[i]);
     while (again(io)) {
         assert_true(ls_clock_ns() - begin < LIMIT);
         assert_false(ls_secure_pending(p->s[i]));
         wait_for(p->fd[i], io, 10);
-        io = take(p->s[i], buf, n, got_p, &p->e[i]);
+        io = read_one(p->s[i], buf, n, got_p, &p->e[i]);
     }
     return io;
 }
 
-static void say(pair *p, int i, const char *text) {
+static void send_text(pair *p, int i, const char *text) {
     size_t n = 0;
-    assert_int_equal(give(p->s[i], text, strlen(text), &n, &p->e[i]), LS_IO_DONE);
+    assert_int_equal(write_one(p->s[i], text, strlen(text), &n, &p->e[i]), LS_IO_DONE);
     assert_int_equal(n, strlen(text));
 }
 
-static void hear(pair *p, int i, const char *text) {
+static void expect_text(pair *p, int i, const char *text) {
     char buf[256];
     size_t n = 0, want = strlen(text);
     while (n < want) {
@@ -157,7 +158,7 @@ static void hear(pair *p, int i, const char *text) {
     assert_memory_equal(buf, text, want);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 static uint32_t rnd(uint32_t *seed) {
     *seed = *seed * 1664525 + 1013904223;
@@ -172,18 +173,18 @@ typedef struct stream {
     uint8_t *data; /* [total] what this end sends */
     uint8_t *got;  /* [total] what it received */
     size_t total, nput, ngot, offered;
-    size_t chunk; /* at most so many bytes a call */
+    size_t chunk; /* bytes of one call, at most */
     ls_io read, write;
 } stream;
 
 static void step_write(pair *p, stream *t, int i, uint32_t *seed) {
     size_t left = t[i].total - t[i].nput, n = 1 + rnd(seed) % t[i].chunk, put = 0;
-    if (t[i].offered > n) n = t[i].offered; /* as the contract asks */
+    if (t[i].offered > n) n = t[i].offered; /* as ls_secure_write() demands */
     if (n > left) n = left;
     /* from another place each time */
     uint8_t *copy = ls_alloc(n + 1);
     memcpy(copy, t[i].data + t[i].nput, n);
-    t[i].write = give(p->s[i], copy, n, &put, &p->e[i]);
+    t[i].write = write_one(p->s[i], copy, n, &put, &p->e[i]);
     free(copy);
     assert_false(over(t[i].write));
     assert_true(put <= n);
@@ -195,14 +196,14 @@ static void step_write(pair *p, stream *t, int i, uint32_t *seed) {
 static void step_read(pair *p, stream *t, int i, uint32_t *seed) {
     size_t left = t[i].total - t[i].ngot, n = 1 + rnd(seed) % t[i].chunk, got = 0;
     if (n > left) n = left;
-    t[i].read = take(p->s[i], t[i].got + t[i].ngot, n, &got, &p->e[i]);
+    t[i].read = read_one(p->s[i], t[i].got + t[i].ngot, n, &got, &p->e[i]);
     assert_false(over(t[i].read));
     assert_true(got <= n);
     assert_true((t[i].read == LS_IO_DONE) == (got > 0));
     t[i].ngot += got;
 }
 
-/* Both directions at once; each end sleeps in poll() as a user of the interface would. */
+/* Sends in both directions at once; each end sleeps in poll(), as a user of the interface would. */
 static void exchange(pair *p, size_t total, size_t chunk, uint32_t seed) {
     stream t[2];
     int64_t begin = ls_clock_ns();
@@ -270,7 +271,7 @@ static void test_new_keys(void **state) {
     close_pair(&p);
 }
 
-/* ---- poll() and what OpenSSL holds ----------------------------------------------------------- */
+/* ---- poll() and what OpenSSL holds ---- */
 
 /* Moves up to n bytes between raw sockets; returns how many. */
 static size_t relay(int from, int to, size_t n, size_t flip) {
@@ -282,7 +283,7 @@ static size_t relay(int from, int to, size_t n, size_t flip) {
     return (size_t)got;
 }
 
-/* A pair with this test in the middle: end i's socket leads to mid[i]. */
+/* A pair with the test between its ends: end i's socket leads to mid[i]. */
 static pair middle_pair(int mid[2]) {
     pair p = {.io = {LS_IO_AGAIN_READ, LS_IO_AGAIN_READ}};
     ls_error e = {0};
@@ -310,44 +311,44 @@ static void test_pending(void **state) {
     size_t n = 0;
     ls_error e;
     pair p = middle_pair(mid);
-    assert_int_equal(take(p.s[1], buf, 10, &n, &e), LS_IO_AGAIN_READ);
+    assert_int_equal(read_one(p.s[1], buf, 10, &n, &e), LS_IO_AGAIN_READ);
     assert_false(ls_secure_pending(p.s[1]));
-    say(&p, 0, "twenty bytes of text");
-    say(&p, 0, "and more");
+    send_text(&p, 0, "twenty bytes of text");
+    send_text(&p, 0, "and more");
     relay(mid[0], mid[1], SIZE_MAX, SIZE_MAX);
-    assert_int_equal(take(p.s[1], buf, 6, &n, &e), LS_IO_DONE);
+    assert_int_equal(read_one(p.s[1], buf, 6, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 6);
     assert_false(wait_for(p.fd[1], LS_IO_AGAIN_READ, 0)); /* the socket is empty */
     assert_true(ls_secure_pending(p.s[1]));
-    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
+    assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 22);
     assert_false(ls_secure_pending(p.s[1]));
 
-    /* Half a record is nothing to read, and no reason not to sleep. */
-    say(&p, 0, "cut in two");
+    /* Half a record can't be read, and must not keep the reader from sleeping. */
+    send_text(&p, 0, "cut in two");
     relay(mid[0], mid[1], 9, SIZE_MAX);
     n = 77;
-    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_AGAIN_READ);
+    assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, &e), LS_IO_AGAIN_READ);
     assert_int_equal(n, 77);
     assert_false(ls_secure_pending(p.s[1]));
     relay(mid[0], mid[1], SIZE_MAX, SIZE_MAX);
-    hear(&p, 1, "cut in two");
+    expect_text(&p, 1, "cut in two");
 
-    /* Nothing asked, nothing done. */
-    assert_int_equal(take(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
+    /* Calls with 0 bytes do nothing. */
+    assert_int_equal(read_one(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 0);
-    assert_int_equal(give(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
+    assert_int_equal(write_one(p.s[1], buf, 0, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 0);
 
-    /* The last bytes and the goodbye come together; poll() would not tell of the second. */
-    say(&p, 0, "bye");
+    /* The last bytes and the close arrive together; poll() would not report the close. */
+    send_text(&p, 0, "bye");
     ls_secure_close(p.s[0]);
     p.s[0] = NULL;
     relay(mid[0], mid[1], SIZE_MAX, SIZE_MAX);
-    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
+    assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, &e), LS_IO_DONE);
     assert_int_equal(n, 3);
     assert_true(ls_secure_pending(p.s[1]));
-    assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &e), LS_IO_CLOSED);
+    assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, &e), LS_IO_CLOSED);
     close_pair(&p);
     close(mid[0]), close(mid[1]);
 }
@@ -359,15 +360,15 @@ static void test_tampering(void **state) {
         char buf[64];
         size_t n = 0;
         pair p = middle_pair(mid);
-        say(&p, 0, "hello");
+        send_text(&p, 0, "hello");
         relay(mid[0], mid[1], SIZE_MAX, flip);
-        shutdown(mid[1], SHUT_WR); /* a longer length waits for more */
+        shutdown(mid[1], SHUT_WR); /* if the length has grown, the reader waits for more */
         assert_int_equal(read_some(&p, 1, buf, sizeof buf, &n), LS_IO_FAILED);
         assert_int_equal(p.e[1].code, LS_EPEER);
         assert_non_null(strstr(p.e[1].msg, "a local socket"));
-        /* It stays so, for writing too, and the other end is told. */
-        assert_int_equal(take(p.s[1], buf, sizeof buf, &n, &p.e[1]), LS_IO_FAILED);
-        assert_int_equal(give(p.s[1], buf, 1, &n, &p.e[1]), LS_IO_FAILED);
+        /* It stays failed, for writes too, and the other end is notified. */
+        assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, &p.e[1]), LS_IO_FAILED);
+        assert_int_equal(write_one(p.s[1], buf, 1, &n, &p.e[1]), LS_IO_FAILED);
         relay(mid[1], mid[0], SIZE_MAX, SIZE_MAX);
         assert_int_equal(read_some(&p, 0, buf, sizeof buf, &n), LS_IO_FAILED);
         close_pair(&p);
@@ -381,11 +382,11 @@ static void test_replay(void **state) {
     char record[256], buf[64];
     size_t n = 0;
     pair p = middle_pair(mid);
-    say(&p, 0, "again");
+    send_text(&p, 0, "again");
     ssize_t len = recv(mid[0], record, sizeof record, 0);
     assert_true(len > 0);
     assert_int_equal(send(mid[1], record, (size_t)len, 0), len);
-    hear(&p, 1, "again");
+    expect_text(&p, 1, "again");
     assert_int_equal(send(mid[1], record, (size_t)len, 0), len);
     assert_int_equal(read_some(&p, 1, buf, sizeof buf, &n), LS_IO_FAILED);
     assert_non_null(strstr(p.e[1].msg, "damaged or forged"));
@@ -393,7 +394,7 @@ static void test_replay(void **state) {
     close(mid[0]), close(mid[1]);
 }
 
-/* ---- strangers ------------------------------------------------------------------------------- */
+/* ---- strangers ---- */
 
 static void test_other_key(void **state) {
     (void)state;
@@ -419,7 +420,7 @@ static void test_one_has_no_key(void **state) {
         for (int plain = 0; plain < 2; plain++) {
             pair p = open_pair(k, plain == 0 ? NULL : &KEY, plain == 1 ? NULL : &KEY);
             assert_int_equal(ls_secure_handshake(p.s[plain], &p.e[plain]), LS_IO_DONE);
-            say(&p, plain, "a message of this size or another, in plain text");
+            send_text(&p, plain, "a message of this size or another, in plain text");
             int i = 1 - plain;
             p.io[i] = handshake_alone(p.s[i], p.fd[i], &p.e[i]);
             assert_int_equal(p.io[i], LS_IO_FAILED);
@@ -428,7 +429,7 @@ static void test_one_has_no_key(void **state) {
         }
 }
 
-/* A raw socket against our end; what is sent is followed by end of file. */
+/* Sends bytes, then end of file, from a raw socket to one end. */
 static void attack(kind k, bool server, const void *data, size_t n, const char *says) {
     int fd[2];
     ls_secure *s = NULL;
@@ -495,7 +496,7 @@ static void test_cut_hello(void **state) {
         attack(LOCAL, true, hello, (size_t)n, ENDED);
         hello[flip] ^= 0x41;
     }
-    attack(LOCAL, false, hello, (size_t)n, NO_KEY); /* sent back to its maker */
+    attack(LOCAL, false, hello, (size_t)n, NO_KEY); /* sent back to a client */
 }
 
 static void test_closed_at_once(void **state) {
@@ -512,7 +513,7 @@ static void test_closed_at_once(void **state) {
         close(p.fd[1 - end]);
         p.fd[1 - end] = -1;
         ls_io io = handshake_alone(p.s[end], p.fd[end], &p.e[end]);
-        if (io == LS_IO_DONE) { /* all that it needed had come before */
+        if (io == LS_IO_DONE) { /* all that the handshake needed had come before */
             char c;
             size_t n = 0;
             io = read_some(&p, end, &c, 1, &n);
@@ -524,15 +525,15 @@ static void test_closed_at_once(void **state) {
     }
 }
 
-/* ---- the end of a connection ----------------------------------------------------------------- */
+/* ---- the end of a connection ---- */
 
-/* Writes until it fails; a few writes into a dead connection go well. */
+/* Writes until that fails; the first writes into a dead connection succeed. */
 static ls_io write_on(pair *p, int i) {
     static char buf[100000];
     int64_t begin = ls_clock_ns();
     for (;;) {
         size_t n = 0;
-        ls_io io = give(p->s[i], buf, sizeof buf, &n, &p->e[i]);
+        ls_io io = write_one(p->s[i], buf, sizeof buf, &n, &p->e[i]);
         if (over(io)) return io;
         assert_true(ls_clock_ns() - begin < LIMIT);
         if (again(io)) wait_for(p->fd[i], io, 10);
@@ -545,36 +546,36 @@ static void test_close(void **state) {
         pair p = connected(i & 1 ? LOCAL : TCP, i & 2 ? NULL : &KEY);
         char buf[16];
         size_t n = 0;
-        say(&p, 0, "last words");
+        send_text(&p, 0, "last words");
         ls_secure_close(p.s[0]);
         close(p.fd[0]);
         p.s[0] = NULL;
         p.fd[0] = -1;
-        hear(&p, 1, "last words");
+        expect_text(&p, 1, "last words");
         assert_int_equal(read_some(&p, 1, buf, sizeof buf, &n), LS_IO_CLOSED);
         assert_non_null(strstr(p.e[1].msg, "closed the connection"));
         assert_int_equal(p.e[1].code, LS_EPEER);
-        assert_int_equal(take(p.s[1], buf, sizeof buf, &n, NULL), LS_IO_CLOSED);
+        assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, NULL), LS_IO_CLOSED);
         assert_int_equal(write_on(&p, 1), LS_IO_CLOSED);
         close_pair(&p);
     }
 }
 
-/* The peer is killed: no goodbye. With a key that can't be mistaken for the end of the stream. */
+/* The peer is killed, and sends no close. With a key that can't be mistaken for a proper end. */
 static void test_killed(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
         pair p = connected(i & 1 ? LOCAL : TCP, i & 2 ? NULL : &KEY);
         char buf[16];
         size_t n = 0;
-        say(&p, 0, "last words");
+        send_text(&p, 0, "last words");
         close(p.fd[0]);
         p.fd[0] = -1;
-        if (i & 1) { /* writing fails first, and reading goes on */
+        if (i & 1) { /* writing fails first; reading still works */
             assert_int_equal(write_on(&p, 1), LS_IO_FAILED);
             assert_non_null(strstr(p.e[1].msg, "is gone (Broken pipe)"));
         }
-        hear(&p, 1, "last words");
+        expect_text(&p, 1, "last words");
         ls_io io = read_some(&p, 1, buf, sizeof buf, &n);
         assert_int_equal(io, i & 2 ? LS_IO_CLOSED : LS_IO_FAILED);
         assert_true(over(write_on(&p, 1)));
@@ -584,7 +585,7 @@ static void test_killed(void **state) {
 
 static void test_no_sigpipe(void **state) {
     (void)state;
-    signal(SIGPIPE, SIG_DFL); /* would end the test */
+    signal(SIGPIPE, SIG_DFL); /* it would end the test */
     for (int i = 0; i < 4; i++) {
         pair p = connected(i & 1 ? LOCAL : TCP, i & 2 ? NULL : &KEY);
         close(p.fd[0]);
@@ -593,12 +594,12 @@ static void test_no_sigpipe(void **state) {
         assert_int_equal(p.e[1].code, LS_EPEER);
         assert_non_null(strstr(p.e[1].msg, "is gone"));
         assert_int_equal(write_on(&p, 1), LS_IO_FAILED);
-        close_pair(&p); /* its goodbye has nowhere to go */
+        close_pair(&p); /* its close can't be sent */
     }
     pair p = connected(LOCAL, &KEY);
     close(p.fd[0]);
     p.fd[0] = -1;
-    close_pair(&p); /* the same, and it does not know it */
+    close_pair(&p); /* the same, and it does not know that */
 }
 
 /* The socket is full, and nobody reads from it: ls_secure_close() returns all the same. What it has
@@ -609,7 +610,7 @@ static void test_close_when_full(void **state) {
     pair p = connected(LOCAL, &KEY);
     size_t n = 0;
     ls_io io = LS_IO_DONE;
-    while (give(p.s[0], buf, sizeof buf, &n, &p.e[0]) == LS_IO_DONE) continue;
+    while (write_one(p.s[0], buf, sizeof buf, &n, &p.e[0]) == LS_IO_DONE) continue;
     ls_secure_close(p.s[0]);
     p.s[0] = NULL;
     close(p.fd[0]);
@@ -620,7 +621,7 @@ static void test_close_when_full(void **state) {
     close_pair(&p);
 }
 
-/* ---- strangers that speak TLS ---------------------------------------------------------------- */
+/* ---- strangers that speak TLS ---- */
 
 static const unsigned char *stranger_id;
 static int stranger_updates; /* KeyUpdate messages that it received */
@@ -663,8 +664,9 @@ static void add_certificate(SSL_CTX *ctx) {
     EVP_PKEY_free(key);
 }
 
-/* Runs `ctx`'s stranger against our end. Returns how ours ended. *ssl_p may be NULL. */
-static ls_io meet(SSL_CTX *ctx, bool we_serve, pair *p, SSL **ssl_p) {
+/* Makes a stranger with `ctx` and one of our ends shake hands. Returns the result of ours. ssl_p
+ * may be NULL. */
+static ls_io shake_hands(SSL_CTX *ctx, bool we_serve, pair *p, SSL **ssl_p) {
     ls_error e = {0};
     *p = (pair){.io = {LS_IO_AGAIN_READ}};
     make_sockets(LOCAL, p->fd);
@@ -690,7 +692,7 @@ static ls_io meet(SSL_CTX *ctx, bool we_serve, pair *p, SSL **ssl_p) {
 
 static void refuse(SSL_CTX *ctx, bool we_serve) {
     pair p;
-    assert_int_equal(meet(ctx, we_serve, &p, NULL), LS_IO_FAILED);
+    assert_int_equal(shake_hands(ctx, we_serve, &p, NULL), LS_IO_FAILED);
     assert_non_null(strstr(p.e[0].msg, NO_KEY));
     close_pair(&p);
     SSL_CTX_free(ctx);
@@ -728,15 +730,15 @@ static void test_strangers(void **state) {
     refuse(ctx, true);
 }
 
-/* The protocol is TLS 1.3 as others speak it, with forward secrecy, without tickets; and new keys
- * come when they should. */
+/* The protocol is standard TLS 1.3, with forward secrecy and without tickets; keys change when they
+ * should. */
 static void test_openssl_peer(void **state) {
     (void)state;
     pair p;
     SSL *ssl = NULL;
     SSL_CTX *ctx = stranger(TLS1_3_VERSION, "lockstep 1");
-    SSL_CTX_set_options(ctx, SSL_OP_ALLOW_NO_DHE_KEX); /* would do without */
-    assert_int_equal(meet(ctx, true, &p, &ssl), LS_IO_DONE);
+    SSL_CTX_set_options(ctx, SSL_OP_ALLOW_NO_DHE_KEX); /* the peer would accept that */
+    assert_int_equal(shake_hands(ctx, true, &p, &ssl), LS_IO_DONE);
     assert_string_equal(SSL_get_version(ssl), "TLSv1.3");
     assert_string_equal(SSL_get_cipher_name(ssl), "TLS_AES_128_GCM_SHA256");
     EVP_PKEY *ecdhe = NULL;
@@ -746,16 +748,16 @@ static void test_openssl_peer(void **state) {
     stranger_updates = 0;
     for (int i = 0; i < 17; i++) {
         char buf[16] = "";
-        say(&p, 0, "hello");
+        send_text(&p, 0, "hello");
         assert_int_equal(SSL_read(ssl, buf, sizeof buf), 5);
         assert_string_equal(buf, "hello");
     }
     assert_int_equal(stranger_updates, 4);
     assert_int_equal(SSL_write(ssl, "good day", 8), 8);
-    hear(&p, 0, "good day");
+    expect_text(&p, 0, "good day");
     assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     assert_int_equal(SSL_write(ssl, "new keys", 8), 8);
-    hear(&p, 0, "new keys");
+    expect_text(&p, 0, "new keys");
     SSL_free(ssl);
     SSL_CTX_free(ctx);
     close_pair(&p);

@@ -1,6 +1,6 @@
-/* tcp_test.c - messages over TCP: several ends in one process, driven by polls in one thread.
- * Random messages in random order, messages that are forgotten half-way, that differ at their ends,
- * that are under way when an end closes; and peers that speak nonsense. */
+/* tcp_test.c - messages over TCP: several transports ("ends") in one process, driven by polls in
+ * one thread. Random messages in random order; messages that are forgotten half-way, whose lengths
+ * differ at their ends, or that are in flight when an end closes; and peers that send nonsense. */
 /* ctest: no-tsan: its workers are processes; watch_test has the thread */
 /* ctest: seconds=20 */
 #include "net/tcp/tcp.h"
@@ -18,12 +18,11 @@
 
 enum { MOST = 5, MB = 1 << 20 };
 static const ls_key KEY = {"one key of thirty-two characters"};
-/* Under valgrind the longest messages take a minute. */
+/* A loop that takes longer hangs; under valgrind the longest messages take a minute. */
 static const int64_t HANGS_NS = (int64_t)180 * 1000000000;
 static const uint64_t NONCE[2] = {11, 22};
 
-/* ---- ends -------------------------------------------------------------------------------------
- */
+/* ---- ends ---- */
 
 typedef struct ends {
     int n;
@@ -70,7 +69,7 @@ static ls_status poll_end(ends *x, int i, int64_t timeout_ns, ls_error *e) {
     LS_TRY(x->net[i]->ops->poll(x->net[i], timeout_ns, &done, e));
     for (ls_message *next; done; done = next) {
         next = done->next;
-        done->next = done; /* is done */
+        done->next = done; /* marks it as done */
         ndone++;
     }
     return LS_OK;
@@ -96,18 +95,17 @@ static void post(ends *x, int at, bool send, ls_message *m) {
     assert_ls_ok(send ? ops->send(x->net[at], m, &e) : ops->recv(x->net[at], m, &e), e);
 }
 
-/* One end polls until it fails. */
+/* Polls one end until that fails. */
 static ls_status poll_until_lost(ends *x, int i, ls_error *e) {
     for (int64_t end = ls_clock_ns() + HANGS_NS; ls_clock_ns() < end;) {
         ls_status s = poll_end(x, i, 1000000, e);
         if (s != LS_OK) return s;
     }
-    fail_msg("end %d is not told", i);
+    fail_msg("end %d does not notice the loss", i);
     return LS_OK;
 }
 
-/* ---- contents ---------------------------------------------------------------------------------
- */
+/* ---- contents ---- */
 
 static uint32_t rnd(uint32_t *seed) {
     *seed = *seed * 1664525 + 1013904223;
@@ -157,7 +155,7 @@ static void pair_check(const pair *p) {
     assert_true(is_filled(p->from, p->n, p->key));
 }
 
-/* A whole message, from posting to arrival. */
+/* Sends a message, and waits until it has arrived. */
 static void exchange(ends *x, int src, int dst, uint64_t tag, size_t n) {
     pair p;
     pair_make(&p, src, dst, tag, n);
@@ -169,7 +167,7 @@ static void exchange(ends *x, int src, int dst, uint64_t tag, size_t n) {
     pair_free(&p);
 }
 
-/* Later messages are right, both ways. */
+/* Messages still arrive, both ways. */
 static void check_alive(ends *x) {
     static uint64_t tag = 1000000;
     static const size_t sizes[] = {0, 100, 5000, 200000};
@@ -179,8 +177,7 @@ static void check_alive(ends *x) {
     }
 }
 
-/* ---- random messages --------------------------------------------------------------------------
- */
+/* ---- random messages ---- */
 
 static size_t random_size(uint32_t *seed) {
     static const size_t edges[] = {0,     1,     LS_CONN_COPIED, LS_CONN_COPIED + 1,
@@ -246,8 +243,7 @@ static void test_random(void **state) {
         }
 }
 
-/* ---- messages that are forgotten --------------------------------------------------------------
- */
+/* ---- messages that are forgotten ---- */
 
 enum { LARGE = 48 * MB };
 
@@ -256,7 +252,7 @@ static void forget(ends *x, int at, ls_message *m) {
     assert_false(is_done(m));
 }
 
-/* Until some of the message has come, and not all. */
+/* Polls until some of the message has come, but not all. */
 static void poll_until_begun(ends *x, const pair *p) {
     const volatile unsigned char *to = p->to;
     for (int64_t end = ls_clock_ns() + HANGS_NS; to[1] == 0; poll_all(x))
@@ -269,7 +265,7 @@ static void forget_send(const ls_key *key) {
     ends x;
     pair p;
     open_ends(&x, 2, key);
-    pair_make(&p, 0, 1, 1, LARGE); /* half-way: the rest goes from a copy */
+    pair_make(&p, 0, 1, 1, LARGE); /* half-way: the rest is sent from a copy */
     post(&x, 0, true, &p.out);
     post(&x, 1, false, &p.in);
     poll_until_begun(&x, &p);
@@ -309,7 +305,7 @@ static void forget_receive(const ls_key *key) {
     for (size_t i = 0; i < p.n; i++)
         if (p.to[i]) fail_msg("byte %zu was written after forget()", i);
     pair_free(&p);
-    for (size_t n = 100; n <= 100 * 1000; n *= 1000) { /* nothing has come; it was asked for */
+    for (size_t n = 100; n <= 100 * 1000; n *= 1000) { /* it was asked for; nothing has come */
         pair_make(&p, 0, 1, n, n);
         post(&x, 1, false, &p.in);
         for (int i = 0; i < 20; i++) poll_all(&x);
@@ -323,7 +319,8 @@ static void forget_receive(const ls_key *key) {
     close_ends(&x);
 }
 
-/* A full socket, forgotten at any point of a frame: also where TLS has a header half sent. */
+/* The socket is full when the messages are forgotten, at any point of a frame, even if TLS has sent
+ * half of a header. */
 static void forget_queue(const ls_key *key) {
     enum { QUEUE = 4000 };
     static unsigned char data[65536];
@@ -358,8 +355,7 @@ static void test_forget(void **state) {
     }
 }
 
-/* ---- ends that differ -------------------------------------------------------------------------
- */
+/* ---- lengths that differ ---- */
 
 static void test_mismatch(void **state) {
     (void)state;
@@ -377,7 +373,7 @@ static void test_mismatch(void **state) {
                 p.in.data = p.to;
                 p.in.nbytes = sizes[k];
                 if (order) post(&x, 1, false, &p.in);
-                if (order == 2) /* the other end knows of it */
+                if (order == 2) /* the sender knows of it */
                     for (int turn = 0; turn < 5; turn++) poll_all(&x);
                 post(&x, 0, true, &p.out);
                 if (!order)
@@ -395,10 +391,9 @@ static void test_mismatch(void **state) {
     close_ends(&x);
 }
 
-/* ---- an end closes ----------------------------------------------------------------------------
- */
+/* ---- an end closes ---- */
 
-/* What it was told is sent arrives, though nobody polled at the other end. */
+/* Messages that were reported as sent arrive, though the other end has not polled. */
 static void test_close(void **state) {
     (void)state;
     enum { COUNT = 300 };
@@ -414,7 +409,8 @@ static void test_close(void **state) {
                 pair_make(&p[i], 0, 1, (uint64_t)i, (size_t)(i * 13) % LS_CONN_COPIED);
                 post(&x, 0, true, &p[i].out);
             }
-            /* Not before it is with the kernel: a worker may not poll for long after it. */
+            /* They are not done before the kernel has them: a worker may not poll again for
+             * long. */
             if (!warm) assert_false(is_done(&p[0].out));
             for (int i = 0; i < COUNT; i++)
                 while (!is_done(&p[i].out)) assert_ls_ok(poll_end(&x, 0, 1000000, &e), e);
@@ -435,7 +431,7 @@ static void test_close(void **state) {
         }
 }
 
-/* Half-way through large ones, both ways. */
+/* An end closes half-way through a large message: the sender, or the receiver. */
 static void test_close_half_way(void **state) {
     (void)state;
     for (int keyed = 0; keyed < 2; keyed++)
@@ -458,7 +454,7 @@ static void test_close_half_way(void **state) {
         }
 }
 
-/* Who has lost a worker says so before it goes. */
+/* A worker that has lost another reports that to its peers before it closes. */
 static void test_blame(void **state) {
     (void)state;
     ends x;
@@ -495,10 +491,9 @@ static void test_abort(void **state) {
     close_ends(&x);
 }
 
-/* ---- peers that speak nonsense ----------------------------------------------------------------
- */
+/* ---- peers that send nonsense ---- */
 
-/* Worker 1, by hand: connects to end 0 and greets, as the real one does not. */
+/* Worker 1 by hand: connects to end 0 and sends a greeting, in place of the real worker 1. */
 static int impostor(const ends *x) {
     unsigned char b[LS_FRAME_NBYTES + 24] = {0x53, 0x4c, LS_GREETING};
     uint32_t ends_of[2] = {1, 0};
@@ -523,7 +518,7 @@ static void put_header(unsigned char *b, int kind, uint32_t number, uint64_t tag
     memcpy(b + 24, &n, 8);
 }
 
-static void nonsense(const void *bytes, size_t n, const char *told) {
+static void send_nonsense(const void *bytes, size_t n, const char *want) {
     ends x;
     ls_error e = {0};
     pair p;
@@ -534,7 +529,7 @@ static void nonsense(const void *bytes, size_t n, const char *told) {
     ls_status s = x.net[0]->ops->recv(x.net[0], &p.in, &e);
     if (s == LS_OK) s = poll_until_lost(&x, 0, &e);
     assert_int_equal(s, LS_EPEER);
-    if (!strstr(e.msg, told)) fail_msg("'%s' does not say '%s'", e.msg, told);
+    if (!strstr(e.msg, want)) fail_msg("'%s' does not say '%s'", e.msg, want);
     close(fd);
     close_ends(&x);
     pair_free(&p);
@@ -543,22 +538,22 @@ static void nonsense(const void *bytes, size_t n, const char *told) {
 static void test_nonsense(void **state) {
     (void)state;
     unsigned char b[LS_FRAME_NBYTES];
-    static const char no_sense[] = "it sent an invalid message";
+    static const char invalid[] = "it sent an invalid message";
     memset(b, 'x', sizeof b);
-    nonsense(b, sizeof b, "it sent bytes that are not a message of Lockstep");
+    send_nonsense(b, sizeof b, "it sent bytes that are not a message of Lockstep");
     put_header(b, 99, 0, 1, 10);
-    nonsense(b, sizeof b, no_sense);
+    send_nonsense(b, sizeof b, invalid);
     put_header(b, LS_GREETING, 0, 1, 24);
-    nonsense(b, sizeof b, no_sense);
-    put_header(b, LS_FIRST_KIND, 0, 1, 65537); /* too long for a short one */
-    nonsense(b, sizeof b, no_sense);
+    send_nonsense(b, sizeof b, invalid);
+    put_header(b, LS_FIRST_KIND, 0, 1, 65537); /* too long for a short message */
+    send_nonsense(b, sizeof b, invalid);
     put_header(b, LS_FIRST_KIND, 0, 1, UINT64_MAX);
-    nonsense(b, sizeof b, no_sense);
-    put_header(b, LS_FIRST_KIND + 4, 2, 1, 0); /* blames a worker that can't be */
-    nonsense(b, sizeof b, no_sense);
+    send_nonsense(b, sizeof b, invalid);
+    put_header(b, LS_FIRST_KIND + 4, 2, 1, 0); /* blames a worker that does not exist */
+    send_nonsense(b, sizeof b, invalid);
 }
 
-/* Any frames, whole and cut: no crash. */
+/* Random frames, complete and cut, cause no crash. */
 static void test_random_frames(void **state) {
     (void)state;
     uint32_t seed = 7;
@@ -576,7 +571,7 @@ static void test_random_frames(void **state) {
             static unsigned char b[LS_FRAME_NBYTES + 70000];
             uint64_t n = random_size(&seed) % 70000;
             int kind = rnd(&seed) % 64 ? (int)(LS_FIRST_KIND + rnd(&seed) % 5) : 50;
-            bool lies = rnd(&seed) % 8 == 0; /* about what follows */
+            bool lies = rnd(&seed) % 8 == 0; /* about the length of what follows */
             put_header(b, kind, rnd(&seed) % 3, rnd(&seed) % 6, lies ? (uint64_t)1 << 50 : n);
             size_t more = kind == LS_FIRST_KIND || kind == LS_FIRST_KIND + 3 ? n : 0;
             if (send(fd, b, LS_FRAME_NBYTES + more, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
@@ -593,7 +588,7 @@ static void test_random_frames(void **state) {
     }
 }
 
-/* tcp_test [name]: one of the tests. */
+/* tcp_test [name]: runs one of the tests. */
 int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {

@@ -1,5 +1,5 @@
-/* watch_test.c - workers that answer whatever they do: what they have published, who has news of a
- * group, who does not answer, and who is gone. */
+/* watch_test.c - workers answer whatever they do: what they have published, and what news they have
+ * of a group. One worker does not answer, and one is gone. */
 #include "net/tcp/watch.h"
 
 #include <arpa/inet.h>
@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-/* ABSENT: is gone. MUTE: accepts, and says nothing. */
+/* ABSENT is gone. MUTE accepts connections and does not answer. */
 enum { WORKERS = 5, ABSENT = 3, MUTE = 4 };
 static const ls_key KEY = {"one key of thirty-two characters"};
 static const int64_t LONG_NS = (int64_t)120 * 1000000000, SHORT_NS = 1000000000;
@@ -78,7 +78,7 @@ static void test_ask(void **state) {
     }
 }
 
-/* One that says nothing keeps nobody else's answer back. */
+/* A worker that does not answer does not delay the others' answers. */
 static void test_mute(void **state) {
     (void)state;
     crew c;
@@ -96,28 +96,28 @@ static void test_news(void **state) {
     (void)state;
     crew c;
     crew_start(&c, &KEY);
-    ls_news news = {.group = 77, .text = "it can't go on"}, heard = {0};
+    ls_news news = {.group = 77, .text = "it can't go on"}, found = {0};
     ls_inquiry q[] = {{.rank = 1}, {.rank = ABSENT}, {.rank = MUTE}};
-    assert_false(ls_watch_find_news(c.w[1], 9, 77, &heard));
+    assert_false(ls_watch_find_news(c.w[1], 9, 77, &found));
     ask_all_but_mute(c.w[0], 9, &news, q, 3);
     assert_int_equal(q[0].status, LS_OK);
-    assert_true(ls_watch_find_news(c.w[1], 9, 77, &heard));
-    assert_string_equal(heard.text, "it can't go on");
+    assert_true(ls_watch_find_news(c.w[1], 9, 77, &found));
+    assert_string_equal(found.text, "it can't go on");
     /* Another group that had this number. */
-    assert_false(ls_watch_find_news(c.w[1], 9, 78, &heard));
-    assert_false(ls_watch_find_news(c.w[1], 8, 77, &heard));
-    assert_false(ls_watch_find_news(c.w[0], 9, 77, &heard));
-    /* It is told to who asks. */
+    assert_false(ls_watch_find_news(c.w[1], 9, 78, &found));
+    assert_false(ls_watch_find_news(c.w[1], 8, 77, &found));
+    assert_false(ls_watch_find_news(c.w[0], 9, 77, &found));
+    /* A worker that asks gets the news, too. */
     ls_watch_ask(c.w[2], 9, NULL, q, 1, LONG_NS);
     assert_int_equal(q[0].status, LS_OK);
     assert_int_equal(q[0].news.group, 77);
     assert_string_equal(q[0].news.text, "it can't go on");
     ls_watch_store_news(c.w[0], 9, &news);
-    assert_true(ls_watch_find_news(c.w[0], 9, 77, &heard));
+    assert_true(ls_watch_find_news(c.w[0], 9, 77, &found));
     crew_stop(&c);
 }
 
-/* More than are asked at once. */
+/* More workers than are asked at a time. */
 static void test_many(void **state) {
     (void)state;
     enum { MANY = 150 };
