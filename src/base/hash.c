@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "base/mem.h"
-
 static ls_hash hash_from(XXH128_hash_t h) { return (ls_hash){h.high64, h.low64}; }
 
 ls_hasher *ls_hasher_new(void) {

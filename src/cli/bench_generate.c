@@ -7,7 +7,6 @@
  */
 #include "cli/bench_generate.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

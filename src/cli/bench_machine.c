@@ -1,10 +1,6 @@
 /* bench_machine.c - see bench_machine.h. */
 #include "cli/bench_machine.h"
 
-#include <stdio.h>
-
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"

@@ -1,10 +1,7 @@
 /* bench_train.c - see bench_train.h. */
 #include "cli/bench_train.h"
 
-#include <stdio.h>
-
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"

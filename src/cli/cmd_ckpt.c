@@ -1,5 +1,4 @@
 /* cmd_ckpt.c - lockstep ckpt hash|show|verify|list|ledger */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "coll/algo/tree.h"
 #include "coll/request.h"
 #include "coll/virtual.h"

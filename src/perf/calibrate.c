@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
-#include "base/file.h"
 #include "base/median.h"
 #include "cluster/workers.h"
 #include "coll/endpoint.h"

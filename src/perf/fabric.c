@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "coll/choose.h"
-#include "tensor/dtype.h"
 
 static ls_hosts hosts_of(const ls_fabric *f) {
     return (ls_hosts){.nworkers = f->nworkers,

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 
-#include "coll/algo/tree.h"
 #include "plan/plan.h"
 
 static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, int micros) {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/algo/tree.h"
 #include "plan/plan.h"
 
 /* The sum goes to the owner of each shard, or to all workers if nothing is sharded. Then replicas

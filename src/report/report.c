@@ -1,7 +1,6 @@
 /* report.c - see report.h. */
 #include "report/report.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

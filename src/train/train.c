@@ -9,7 +9,6 @@
 #include "config/relations.h"
 #include "config/writer.h"
 #include "net/launch/process.h"
-#include "storage/best.h"
 #include "storage/folder.h"
 #include "storage/origin.h"
 #include "train/fit.h"

@@ -2,8 +2,6 @@
  * kernel's; and reading the machine's own does not fail. */
 #include "base/cgroup.h"
 
-#include <stdarg.h>
-
 #include "folder.h"
 #include "test.h"
 

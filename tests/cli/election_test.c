@@ -3,7 +3,6 @@
  * These tests are skipped if etcd is not installed.
  */
 /* ctest: slow seconds=60 timeout=900 */
-#include <errno.h>
 
 #include "base/mem.h"
 #include "cli/hosts.h"

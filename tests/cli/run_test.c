@@ -1,7 +1,6 @@
 /* run_test.c - `lockstep run`: how it ends, the environment of workers, and that no process or file
  * remains.
  */
-#include <ctype.h>
 #include <dirent.h>
 
 #include "cli/program.h"

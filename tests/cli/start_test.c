@@ -4,7 +4,6 @@
  * A process without the lock changes nothing, and no process removes files that it did not make.
  */
 /* ctest: seconds=20 */
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "cli/program.h"

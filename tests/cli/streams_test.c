@@ -2,7 +2,6 @@
  * ends with its proper exit code; a command whose product is its output fails at once.
  */
 /* ctest: seconds=8 */
-#include <errno.h>
 #include <pty.h>
 
 #include "cli/program.h"

@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "coll/team.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

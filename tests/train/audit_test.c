@@ -1,7 +1,6 @@
 /* audit_test.c - an audit names the worker with other parameters, or other data. */
 #include "train/audit.h"
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "test.h"
 

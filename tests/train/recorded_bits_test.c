@@ -3,7 +3,6 @@
  *
  * A change that is meant to change bits renews the record: LOCKSTEP_UPDATE=1 ctest -R recorded_bits
  */
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"

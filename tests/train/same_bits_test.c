@@ -5,7 +5,6 @@
  */
 /* Not in make check's run under the address sanitizer: recorded_bits_test trains all types there. */
 /* ctest: slow busy seconds=40 timeout=900 */
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/file.h"

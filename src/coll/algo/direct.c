@@ -31,7 +31,6 @@
 #include "base/mem.h"
 #include "coll/algo/algorithm.h"
 #include "coll/algo/tree.h"
-#include "tensor/dtype.h"
 
 enum { WINDOW = 4 }; /* pieces of a block that may be on the way at once */
 

@@ -20,7 +20,6 @@
  */
 #include <stdlib.h>
 
-#include "base/mem.h"
 #include "coll/algo/algorithm.h"
 
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};

@@ -1,5 +1,4 @@
 /* launch_run.c - ls_launch_run() of launch.h: all workers end with the first that fails. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 

@@ -1,6 +1,5 @@
 /* native.c - MPI's own collectives; see net/native.h. */
 #include <limits.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -28,7 +28,6 @@
  *
  * Not here: a worker that dies without closing. The launcher ends the others.
  */
-#include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "net/tcp/door.h"
 #include "net/tcp/guest.h"

@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
