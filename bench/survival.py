@@ -104,8 +104,8 @@ class Run:
 
 
 def wait_for_step(run, view, logged):
-    """Waits until a step of a later view is complete. Returns the time, or None if no view ends: the
-    run is over, or the process was not a worker but the writer of a checkpoint."""
+    """Waits until a step of a later view is complete. Returns the time, or None if no view ends:
+    the run is over, or the process was not a worker but the writer of a checkpoint."""
     end = time.monotonic() + 5
     while run.process.poll() is None and (time.monotonic() < end or len(run.logged) > logged):
         steps = run.steps()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_documents.py LOCKSTEP - checks that the commands in the documents and the shipped files work.
+"""check_documents.py LOCKSTEP - checks that the documents' commands and the shipped files work.
 
 Every command line with lockstep in a code block of the documents is run, in a directory of its own
 for each document, from the top to the bottom. The shipped configs there have a model of a few

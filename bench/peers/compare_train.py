@@ -1,4 +1,4 @@
-"""Training side by side: lockstep and PyTorch on the same weights, samples and settings, alternating.
+"""Compares training by lockstep and by PyTorch, on the same weights, samples and settings.
 
     compare_train.py LOCKSTEP PYTHON OUT [--rounds N] [--steps N] [--only NAME] [--no-compile]
 

@@ -5,9 +5,9 @@
  * The program forks its workers, which find each other through a FileStore in a new directory.
  * Gloo has several all-reduces. All of them are timed, and the best median of each size is printed,
  * with the algorithm's name as "variant": "allreduce" is gloo::allreduce with its defaults (a ring;
- * what PyTorch calls), "bcube" the same with its other algorithm; the two others belong to the older
- * interface, whose buffers are set up once, before the rounds. reduce_scatter exists only in the
- * older interface.
+ * what PyTorch calls), "bcube" the same with its other algorithm; the two others belong to the
+ * older interface, whose buffers are set up once, before the rounds. reduce_scatter exists only in
+ * the older interface.
  */
 #include "../measure.h"
 

@@ -1,8 +1,8 @@
 /* mpi.c - times the collectives of an MPI library; the procedure is ../measure.h.
  *
  * One source for Open MPI and MPICH: the printed line names the one that it was linked with.
- * Operations are in place (MPI_IN_PLACE), except those that only move blocks: no other system has an
- * all_to_all in place, and the MPI libraries don't optimize theirs.
+ * Operations are in place (MPI_IN_PLACE), except those that only move blocks: no other system has
+ * an all_to_all in place, and the MPI libraries don't optimize theirs.
  */
 #define _GNU_SOURCE 1
 #include "../measure.h"

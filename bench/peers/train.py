@@ -1,7 +1,7 @@
 """PyTorch on the same weights, samples and settings as `lockstep bench train --export DIR`.
 
-Prints one JSON object: losses and seconds of each step. The model is GPT-2 as in Lockstep. PyTorch's
-fast paths are on: fused attention, fused AdamW, gradients as views of DDP's buckets.
+Prints one JSON object: losses and seconds of each step. The model is GPT-2 as in Lockstep.
+PyTorch's fast paths are on: fused attention, fused AdamW, gradients as views of DDP's buckets.
 
     train.py DIR [--workers N] [--threads N] [--compile]
 

@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 
-/* Opens a regular file for reading; the caller closes *fd_p. LS_EIO: it can't be opened, or is not a
- * regular file. */
+/* Opens a regular file for reading; the caller closes *fd_p. LS_EIO: it can't be opened, or is not
+ * a regular file. */
 ls_status ls_file_open_regular(const char *path, int *fd_p, struct stat *st_p, ls_error *);
 
 typedef struct ls_mapped {

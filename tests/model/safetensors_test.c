@@ -4,21 +4,15 @@
 
 #include <unistd.h>
 
+#include "folder.h"
 #include "test.h"
 
-static char dir[64], path[96];
+static char path[96];
 
-static int set_up(void **state) {
-    (void)state;
-    snprintf(dir, sizeof dir, "/tmp/lockstep-safetensors-XXXXXX");
-    if (!mkdtemp(dir)) return -1;
-    snprintf(path, sizeof path, "%s/m.safetensors", dir);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return ls_file_remove_tree(dir, NULL) == LS_OK ? 0 : -1;
+static int make_path(void **state) {
+    int failed = make_folder(state);
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    return failed;
 }
 
 /* Not ls_file_write(): many small files, none of which must survive a crash. A fresh file each
@@ -350,7 +344,7 @@ static void test_no_file(void **state) {
     check_refused("no file");
     ls_safetensors s;
     ls_error e;
-    assert_ls_fails(ls_safetensors_open(dir, &s, &e), LS_EIO, dir, e);
+    assert_ls_fails(ls_safetensors_open(folder, &s, &e), LS_EIO, folder, e);
 }
 
 int main(void) {
@@ -363,5 +357,5 @@ int main(void) {
         cmocka_unit_test(test_places),     cmocka_unit_test(test_headers),
         cmocka_unit_test(test_names),      cmocka_unit_test(test_no_file),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_path, remove_folder);
 }
