@@ -89,6 +89,7 @@ static inline void etcd_nodes_exec(const etcd_nodes *c, int i) {
 
 static inline void etcd_nodes_start(etcd_nodes *c, int i) {
     pid_t parent = getpid();
+    assert_int_equal(c->pid[i], 0);
     c->pid[i] = fork();
     assert_true(c->pid[i] >= 0);
     if (c->pid[i]) return;
