@@ -3,14 +3,9 @@
  * result of them is saved; and when the file is restored, the run continues to the bits of an
  * undisturbed one.
  */
-#include "cli/program.h"
+#include "cli/undisturbed.h"
 
-static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=60 "
-                            "--set checkpoint.every=20 --set log.every=1000 "
-                            "--set train.eval_every=0 --set survival.balance=off%s";
-static const char THREADS[] = " --set parallel.transport=thread";
-
-static char undisturbed[256]; /* output of `ckpt hash` for the undisturbed run */
+static const char START[] = TRAIN_LINE("60", "20");
 
 static void train(const char *run, const char *more, int code, const char *says) {
     char line[512];
@@ -28,14 +23,6 @@ static int make_runs(void **state) {
     snprintf(more, sizeof more, " --set data.path=%s/other.txt", folder);
     train("another", more, 0, NULL);
     return 0;
-}
-
-static void has_undisturbed_bits(const char *run) {
-    char hash[256], line[128];
-    hash_of(run, hash);
-    assert_string_equal(hash, undisturbed);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 60 steps");
 }
 
 /* By then, the checkpoint of step 20 is complete. */

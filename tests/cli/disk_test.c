@@ -6,14 +6,9 @@
  * 60 the last one.
  */
 /* ctest: slow busy seconds=25 timeout=900 */
-#include "cli/program.h"
+#include "cli/undisturbed.h"
 
-static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "
-                            "--set checkpoint.every=30 --set log.every=1000 "
-                            "--set train.eval_every=0 --set survival.balance=off%s";
-static const char THREADS[] = " --set parallel.transport=thread";
-
-static char undisturbed[256]; /* output of `ckpt hash` for the undisturbed run */
+static const char START[] = TRAIN_LINE("%d", "30");
 
 static program start(const char *run, int steps, const char *more, const char *faults) {
     char line[512], held[128];
@@ -44,15 +39,12 @@ static void verify(const char *run, const char *step) {
 
 /* Without faults, the run continues from `step` and ends with the bits of the undisturbed run. */
 static void ends_well(const char *run, const char *step) {
-    char line[512], from[128], got[256];
+    char line[512], from[128];
     snprintf(line, sizeof line, START, run, 60, " --resume");
     snprintf(from, sizeof from, "continuing from %s/%s/checkpoints/step-%s\n", folder, run, step);
     expect(line, 0, from);
     verify(run, "60");
-    hash_of(run, got);
-    assert_string_equal(got, undisturbed);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 60 steps");
+    has_undisturbed_bits(run);
 }
 
 static int make_base(void **state) {
