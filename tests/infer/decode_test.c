@@ -1,4 +1,4 @@
-/* decode_test.c - a token after the other gives the bits of the whole text at once. */
+/* decode_test.c - decoding token by token gives the bits of the whole text at once. */
 /* ctest: no-tsan: two minutes; infer_test computes with the same threads */
 /* ctest: seconds=8 */
 #include "infer/decode.h"
@@ -88,7 +88,7 @@ static void long_text(setup *s) {
     }
 }
 
-/* Each token with these kernels; the portable ones are slow: with two threads alone. */
+/* Each token with these kernels. The portable ones are slow: only with two threads. */
 static void each_setup(const ls_gpt_config *configs, int n, const char *kernels) {
     if (!ls_kernels_named(kernels)) skip_because("this processor can't run %s kernels", kernels);
     bool slow = strcmp(kernels, "portable") == 0;
@@ -102,7 +102,7 @@ static void each_setup(const ls_gpt_config *configs, int n, const char *kernels)
             }
 }
 
-/* The usual kernels and two threads alone. */
+/* Only the default kernels, with two threads. */
 static void each_type(const ls_gpt_config *configs, int n, void (*fn)(setup *)) {
     for (int i = 0; i < n; i++)
         for (int type = 0; type < 3; type++) {
@@ -141,7 +141,8 @@ static void test_long_text(void **state) {
     each_type(configs, sizeof configs / sizeof *configs, long_text);
 }
 
-/* All weights but the positions' and one row of the tokens', and all of the cache. */
+/* All weights, but of the table of positions only one row, and one row of the tokens' table once
+ * more; and the whole cache. */
 static void test_bytes(void **state) {
     static const ls_gpt_config config = {2, 6, 2, 8, 13};
     setup s;

@@ -1,4 +1,4 @@
-/* sampler_test.c - what is drawn, against a sort by comparing and sums of the C library's. */
+/* sampler_test.c - the drawn tokens, compared with a comparison sort and sums with exp(). */
 #include "infer/sampler.h"
 
 #include <math.h>
@@ -15,7 +15,8 @@ static int by_logit(const void *a, const void *b) {
     return i < j ? -1 : i > j;
 }
 
-/* The places at which u changes the token: sums of the likeliest tokens' shares. */
+/* Draws with u in the middle of each token's range; the ranges end at sums of the likeliest tokens'
+ * probabilities. */
 static void check_rule(const float *logits, size_t V, ls_sampler_rule rule) {
     ls_sampler s = ls_sampler_create(V);
     uint32_t *order = malloc(V * sizeof *order);

@@ -73,7 +73,7 @@ static void test_odd(void **state) {
     check_text(&broken, 80, 20, 1);
 }
 
-/* Losses of a run that flies apart, steps below 0, and numbers with many digits: drawn in the
+/* Losses of a run that diverges, steps below 0, and numbers with many digits: drawn in the
  * frame, and no row is wider than asked for. */
 static void test_wild(void **state) {
     (void)state;

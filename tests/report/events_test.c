@@ -123,7 +123,7 @@ static void test_failures(void **state) {
     assert_ls_ok(ls_events_close(b, &e), e);
 }
 
-/* A full disk: no empty file stays of each attempt. */
+/* On a full disk, no attempt leaves an empty file. */
 static void test_full(void **state) {
     (void)state;
     ls_error e;

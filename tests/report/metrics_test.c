@@ -1,6 +1,5 @@
-/* metrics_test.c - metrics.jsonl as it is written, cut and read back; a disk that takes nothing for a
- * while, and files that are taken away.
- */
+/* metrics_test.c - metrics.jsonl is written, cut and read back; a disk that is full for a while,
+ * and files that are removed. */
 #include "report/metrics.h"
 
 #include <math.h>
@@ -53,7 +52,7 @@ static void close_well(ls_metrics *m) {
     assert_ls_ok(ls_metrics_close(m, &e), e);
 }
 
-/* The file's text, with an end: free(). */
+/* The file's text, with a 0 at the end: free() it. */
 static char *read_text(void) {
     ls_error e = {0};
     ls_buf b = {0};
@@ -85,7 +84,7 @@ static void test_line(void **state) {
     ls_json *j = NULL;
     ls_metrics *m = open_at((ls_logged){0});
     step(m, 1);
-    step(m, 1); /* done again, to the same bits: it has its line */
+    step(m, 1); /* repeated, with the same bits: it has its line */
     close_well(m);
     assert_int_equal(count_lines(), 1);
     char *text = read_text();
@@ -104,7 +103,7 @@ static void test_line(void **state) {
     free(text);
 }
 
-/* Steps and evaluations up to step 6 stay; what is torn goes. Then the lines go on from there. */
+/* Steps and evaluations up to step 6 stay, the torn line is removed, and new lines follow. */
 static void test_cut(void **state) {
     (void)state;
     ls_error e = {0};
@@ -139,7 +138,7 @@ static void test_cut(void **state) {
     free(path);
 }
 
-/* Lines that the disk does not take wait in memory until it does, or it is too late. */
+/* Lines that the disk does not accept wait in memory until it does, or until the file is closed. */
 static void test_full_disk(void **state) {
     (void)state;
     ls_error e = {0};
@@ -164,8 +163,8 @@ static void test_full_disk(void **state) {
     }
 }
 
-/* A file that is taken away is begun anew, and says which lines are missing. */
-static void test_taken_away(void **state) {
+/* A removed file is created again, and marks the missing lines. */
+static void test_removed(void **state) {
     (void)state;
     ls_error e = {0};
     char *path = ls_metrics_path(run);
@@ -207,6 +206,6 @@ static void test_missing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_line), TEST(test_cut), TEST(test_full_disk),
-                                       TEST(test_taken_away), TEST(test_missing)};
+                                       TEST(test_removed), TEST(test_missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* timeline_test.c - a timeline comes back from its file as it was; damaged files are refused; the
- * numbers of a small timeline that can be added up by hand; pictures are well-formed XML. */
+/* timeline_test.c - a timeline is read from its file as it was written; damaged files are refused;
+ * the numbers of a small timeline, added up by hand; pictures are well-formed XML. */
 #include "report/timeline.h"
 
 #include <ctype.h>
@@ -226,7 +226,7 @@ static void test_damaged(void **state) {
     tear_down(&f);
 }
 
-/* Cut short at any byte it is refused; with any byte changed it is refused or read. */
+/* A file cut short at any byte is refused; one with any byte changed is refused or read. */
 static void test_damaged_anywhere(void **state) {
     (void)state;
     fixture f;
@@ -238,7 +238,7 @@ static void test_damaged_anywhere(void **state) {
     for (size_t i = 0; i + 2 < text.len; i++) {
         ls_timeline again;
         assert_int_equal(ls_timeline_parse(text.data, i, "it", &again, &e), LS_EINVAL);
-        char kept = text.data[i];
+        char was = text.data[i];
         uint32_t random[4];
         ls_random_words(4, LS_STREAM_FAKE, 0, i, random);
         text.data[i] = "0-9e,:{}[]\"."[random[1] % 12];
@@ -250,7 +250,7 @@ static void test_damaged_anywhere(void **state) {
             ls_buf_free(&out);
             ls_timeline_free(&again);
         }
-        text.data[i] = kept;
+        text.data[i] = was;
     }
     ls_buf_free(&text);
     tear_down(&f);

@@ -1,6 +1,5 @@
-/* checkpoint_test.c - a checkpoint is complete or absent, is read as it was written, and the right ones
- * stay: real files in a directory of the test's own.
- */
+/* checkpoint_test.c - a checkpoint is complete or absent, and is read as it was written; the right
+ * ones are retained. Uses real files. */
 #include "storage/checkpoint.h"
 
 #include <fcntl.h>
@@ -34,7 +33,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* Its buffers are the caller's: free(params). */
+/* A state whose buffers are the caller's: free(params). */
 static ls_train_state state_after(int64_t step) {
     size_t n = model.nfloats;
     float *flat = LS_NEW_ARRAY(float, 3 * n);
@@ -84,7 +83,7 @@ static void damage(int64_t step, const char *name) {
     free(path);
 }
 
-/* In the manifest of step-N `from` becomes `to`, which is as long. */
+/* Replaces `from` by `to`, which is as long, in the manifest of step-N. */
 static void edit_manifest(int64_t step, const char *from, const char *to) {
     ls_error e = {0};
     ls_buf b = {0};
@@ -105,7 +104,7 @@ static ls_status verify(int64_t step, ls_checkpoint_info *i_p, ls_error *e) {
     return s;
 }
 
-/* Where a link of the directory leads: a step; -1: it is not there. */
+/* The step that a link in the directory points to; -1: there is no such link. */
 static int64_t link_to(const char *name) {
     char *path = ls_format("%s/checkpoints/%s", run, name), to[64] = "";
     ssize_t n = readlink(path, to, sizeof to - 1);
@@ -164,7 +163,8 @@ static void test_load_owned(void **state) {
     free(was.params);
 }
 
-/* The message says what is wrong, and which older one is good; the newest good one is found. */
+/* The message names the fault and an older checkpoint that is good; the newest good one is
+ * found. */
 static void test_damaged(void **state) {
     (void)state;
     static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
@@ -193,7 +193,7 @@ static void test_damaged(void **state) {
                     e);
 }
 
-/* A write that fails leaves the one before, and nothing half written. */
+/* A failed write leaves the previous checkpoint, and nothing half written. */
 static void test_failed(void **state) {
     (void)state;
     ls_error e = {0};
@@ -217,7 +217,8 @@ static void test_failed(void **state) {
     free(hidden);
 }
 
-/* `keep` of the newest stay, and the best; what a killed program left half written goes. */
+/* The newest `keep` checkpoints and the best one stay; what a killed program left half written is
+ * removed. */
 static void test_keep(void **state) {
     (void)state;
     static const double losses[] = {3.5, 3.0, 3.25, 3.0, 4.0};
@@ -243,8 +244,8 @@ static void test_keep(void **state) {
     free(half);
 }
 
-/* Manifests are read once: what a checkpoint on disk says later is not looked at, unless the best one
- * is gone. */
+/* Manifests are read once: later changes on disk are not noticed, unless the best checkpoint is
+ * gone. */
 static void test_best_is_remembered(void **state) {
     (void)state;
     ls_checkpoint_known known = {0};
@@ -260,7 +261,7 @@ static void test_best_is_remembered(void **state) {
     edit_manifest(1, "\"val_loss\": \"3.5\"", "\"val_loss\": \"1.5\"");
     x.val_loss = 3;
     write_with(4, &x);
-    assert_int_equal(link_to("best"), 2); /* nobody has read it */
+    assert_int_equal(link_to("best"), 2); /* the manifest was not read again */
     x.val_loss = 2;
     write_with(5, &x);
     assert_int_equal(link_to("best"), 5);
@@ -271,7 +272,7 @@ static void test_best_is_remembered(void **state) {
     char *best = ls_checkpoint_path(run, 5);
     assert_int_equal(ls_file_remove_tree(best, NULL), LS_OK);
     write_with(7, &x);
-    assert_int_equal(link_to("best"), 1); /* all are read again */
+    assert_int_equal(link_to("best"), 1); /* all manifests are read again */
     assert_int_equal(known.step, 1);
     free(best);
 }

@@ -1,5 +1,4 @@
-/* part_test.c - a checkpoint that is written in parts has the bytes of one that is written at once.
- */
+/* part_test.c - a checkpoint written in parts has the bytes of one that is written at once. */
 #include "storage/part.h"
 
 #include <fcntl.h>
@@ -29,7 +28,7 @@ static int tear_down(void **state) {
     return remove_folder(state);
 }
 
-/* What worker `worker` has of the state; all of it: -1. The rest is no number. */
+/* The part of the state that `worker` owns (-1: all of it); the rest is NaN. */
 static ls_train_state state_of(const ls_plan *p, int worker) {
     size_t n = model.nfloats;
     float *flat = LS_NEW_ARRAY(float, 3 * n);
@@ -69,7 +68,7 @@ static void write_at_once(ls_buf *out) {
     ls_plan_free(&p);
 }
 
-/* Each of `nworkers` that has the first copy of its shard writes by itself, but for `left_out`. */
+/* Each worker that has the first copy of its shard writes its part, except `left_out`. */
 static void write_parts(const ls_plan *p, const char *hidden, int left_out) {
     ls_error e = {0};
     for (int w = ls_plan_shards(p) - 1; w >= 0; w--) {
@@ -112,7 +111,7 @@ static void test_same_bytes(void **state) {
     ls_buf_free(&want);
 }
 
-/* A part that is not there, or not what was written: the checkpoint before stays as it was. */
+/* A part is missing, or is not what was written: the earlier checkpoint stays as it was. */
 static void test_damaged(void **state) {
     (void)state;
     ls_error e = {0};

@@ -1,7 +1,6 @@
-/* snapshot_test.c - every transition of the snapshot's states (storage/snapshot.h), with real writer
- * processes: those that write, fail, and are killed before and after they have copied; one host alone,
- * and two that write the same files.
- */
+/* snapshot_test.c - every transition of the snapshot's states (storage/snapshot.h), with real
+ * writer processes that write, fail, or are killed before or after they have copied; on one host,
+ * and on two that write the same files. */
 #include "storage/snapshot.h"
 
 #include <signal.h>
@@ -24,7 +23,7 @@ static ls_model model;
 static ls_config config;
 static ls_buf config_text;
 
-/* What the process that starts a host's workers has. */
+/* The state of the process that starts a host's workers. */
 typedef struct host {
     ls_plan plan;
     ls_store *store;
@@ -107,7 +106,7 @@ static void assert_mark(const host *h, ls_snapshot_phase phase, int64_t steps) {
     assert_int_equal(mark(h).steps, steps);
 }
 
-/* What the process that starts workers does, until no writer is at work. */
+/* Does the work of the process that starts workers, until no writer runs. */
 static void attend(host *h) {
     do {
         ls_snapshot_attend(&h->snapshot, &h->run);
@@ -151,12 +150,12 @@ static void test_written(void **state) {
     assert_false(ls_snapshot_is_written(h.run.state, 0));
     assert_ls_ok(ls_snapshot_wait_written(h.run.state, &e), e);
     ls_snapshot_attend(&h.snapshot, &h.run);
-    assert_int_equal(h.snapshot.writer.pid, 0); /* nobody has asked */
+    assert_int_equal(h.snapshot.writer.pid, 0); /* no snapshot was requested */
 
     assert_true(ls_snapshot_ask(h.run.state, 0));
     assert_mark(&h, LS_SNAPSHOT_WANTED, 0);
     assert_false(ls_snapshot_is_copied(h.run.state));
-    assert_true(ls_snapshot_ask(h.run.state, 0));  /* asked for already */
+    assert_true(ls_snapshot_ask(h.run.state, 0));  /* already requested */
     assert_false(ls_snapshot_ask(h.run.state, 1)); /* busy */
     assert_mark(&h, LS_SNAPSHOT_WANTED, 0);
     attend(&h);
@@ -164,14 +163,14 @@ static void test_written(void **state) {
     assert_true(ls_snapshot_is_written(h.run.state, 0));
     assert_false(ls_snapshot_is_written(h.run.state, 1));
     assert_true(is_good(0));
-    assert_true(ls_snapshot_ask(h.run.state, 0)); /* there already */
+    assert_true(ls_snapshot_ask(h.run.state, 0)); /* already written */
     assert_mark(&h, LS_SNAPSHOT_WRITTEN, 0);
 
     fill(&h, 5);
     assert_true(ls_snapshot_ask(h.run.state, 5));
     attend(&h);
     assert_mark(&h, LS_SNAPSHOT_WRITTEN, 5);
-    fill(&h, 3); /* a run that goes on from an older state */
+    fill(&h, 3); /* a run that continues from an older state */
     assert_true(ls_snapshot_ask(h.run.state, 3));
     assert_mark(&h, LS_SNAPSHOT_WANTED, 3);
     attend(&h);
@@ -181,7 +180,7 @@ static void test_written(void **state) {
     assert_tidy();
 }
 
-/* A write that fails is FAILED, whether before or after the copy, and can be asked for again. */
+/* A write that fails, before or after the copy, ends in FAILED and can be requested again. */
 static void test_failed(void **state) {
     (void)state;
     host h;
@@ -191,7 +190,7 @@ static void test_failed(void **state) {
     assert_true(ls_snapshot_ask(h.run.state, 9)); /* steps that the state does not have */
     attend(&h);
     assert_mark(&h, LS_SNAPSHOT_FAILED, 9);
-    assert_true(ls_snapshot_is_copied(h.run.state)); /* nobody waits for it */
+    assert_true(ls_snapshot_is_copied(h.run.state)); /* no worker waits for it */
 
     assert_int_equal(unlink(tokenizer), 0);
     assert_true(ls_snapshot_ask(h.run.state, 0));
@@ -209,7 +208,7 @@ static void test_failed(void **state) {
     close_host(&h);
 }
 
-/* A writer that is killed before it has copied is followed by another; but not for ever. */
+/* A writer that is killed before it has copied is replaced, but not for ever. */
 static void test_killed_before_copy(void **state) {
     (void)state;
     host h;
@@ -234,7 +233,7 @@ static void test_killed_before_copy(void **state) {
     close_host(&h);
 }
 
-/* A worker that is about to change the state waits for the copy, which is noted. */
+/* A worker that is about to change the state waits for the copy; the delay is noted. */
 static void test_worker_waits(void **state) {
     (void)state;
     host h;
@@ -258,7 +257,7 @@ static void test_worker_waits(void **state) {
     close_host(&h);
 }
 
-/* Where there are no workers any more, the process writes itself; the mark is not its. */
+/* Without workers, the process itself writes, and leaves the mark alone. */
 static void test_now(void **state) {
     (void)state;
     host h;
@@ -276,13 +275,13 @@ static void test_now(void **state) {
     close_host(&h);
 }
 
-/* Memory for a copy is touched beside training, and what is asked for at the end is written. */
+/* Memory for a copy is touched beside training; a snapshot requested at the end is written. */
 static void test_close(void **state) {
     (void)state;
     host h;
     open_host(&h, 0, 1, 1);
     ls_snapshot_prepare(&h.snapshot, &h.run);
-    assert_int_equal(h.snapshot.warmer.pid, 0); /* no checkpoint is to come before the last */
+    assert_int_equal(h.snapshot.warmer.pid, 0); /* no checkpoint is due before the last */
     config.checkpoint.every = 10;
     ls_snapshot_prepare(&h.snapshot, &h.run);
     config.checkpoint.every = 0;
@@ -292,7 +291,7 @@ static void test_close(void **state) {
     assert_true(is_good(0));
 }
 
-/* ---- the best loss, for views to come ---- */
+/* ---- the best loss, for later views ---- */
 
 /* Workers that are killed while they note it leave the old note or the new one. */
 static void test_best(void **state) {
@@ -330,8 +329,8 @@ static void test_best(void **state) {
 
 /* ---- two hosts ---- */
 
-/* What all workers say after a step, and hear. */
-static void talk(host *hosts, const int64_t *asked) {
+/* The workers exchange their words, as after a step. */
+static void exchange_words(host *hosts, const int64_t *asked) {
     int32_t all[LS_SNAPSHOT_WORDS] = {0}, words[LS_SNAPSHOT_WORDS];
     for (int i = 0; i < MOST_HOSTS; i++) {
         ls_snapshot_say(&hosts[i].run, hosts[i].run.first, asked[i], words);
@@ -363,7 +362,7 @@ static void close_hosts(host *hosts) {
 static void attend_all(host *hosts, const int64_t *asked) {
     while (is_pending(&hosts[0]) || is_pending(&hosts[1])) {
         for (int i = 0; i < MOST_HOSTS; i++) ls_snapshot_attend(&hosts[i].snapshot, &hosts[i].run);
-        talk(hosts, asked);
+        exchange_words(hosts, asked);
         usleep(1000);
     }
 }
@@ -381,7 +380,7 @@ static void test_two_hosts(void **state) {
     close_hosts(hosts);
 }
 
-/* One host can't write its part: the other one hears it. */
+/* One host can't write its part: the other one is informed. */
 static void test_peer_fails(void **state) {
     (void)state;
     for (int bad = 0; bad < MOST_HOSTS; bad++) {
@@ -397,7 +396,8 @@ static void test_peer_fails(void **state) {
     }
 }
 
-/* The view ends before the writer has begun, while it waits for others, and when all have written. */
+/* The view ends before the writer has begun, while it waits for others, and when all have
+ * written. */
 static void test_view_ends(void **state) {
     (void)state;
     host hosts[MOST_HOSTS];
@@ -414,7 +414,7 @@ static void test_view_ends(void **state) {
     assert_mark(&hosts[0], LS_SNAPSHOT_FAILED, 6);
     assert_tidy();
 
-    /* The next view asks again, and peers are heard anew. */
+    /* The next view asks again, and its peers are silent at first. */
     for (int i = 0; i < MOST_HOSTS; i++) {
         ls_snapshot_ask_share(&hosts[i].run, i, 6, &asked[i]);
         assert_mark(&hosts[i], LS_SNAPSHOT_WANTED, 6);
@@ -423,18 +423,18 @@ static void test_view_ends(void **state) {
     }
     while (atomic_load(&hosts[0].run.state->peers) != LS_PEERS_WRITTEN) {
         for (int i = 0; i < MOST_HOSTS; i++) ls_snapshot_attend(&hosts[i].snapshot, &hosts[i].run);
-        talk(hosts, asked);
+        exchange_words(hosts, asked);
         usleep(1000);
     }
     assert_false(ls_snapshot_end_view(&hosts[0].snapshot, &hosts[0].run, false));
-    attend(&hosts[0]); /* with all parts there it has nobody to wait for */
+    attend(&hosts[0]); /* all parts are written: it waits for no host */
     assert_mark(&hosts[0], LS_SNAPSHOT_WRITTEN, 6);
     assert_true(is_good(6));
     close_hosts(hosts);
 }
 
-/* Killed while it waits for others, after it had copied: then there is no other one. With an older
- * checkpoint to go on from, the end of the view kills it. */
+/* A writer that is killed after it has copied, while it waits for others, is not replaced. If the
+ * next view reads an older checkpoint, the end of the view kills the writer. */
 static void test_killed_after_copy(void **state) {
     (void)state;
     for (int stateless = 0; stateless < 2; stateless++) {
@@ -452,7 +452,7 @@ static void test_killed_after_copy(void **state) {
             assert_mark(&hosts[i], LS_SNAPSHOT_FAILED, 6);
             assert_int_equal(hosts[i].snapshot.tries, 1);
         }
-        for (int i = 0; i < MOST_HOSTS; i++) /* what the killed one left goes with the next */
+        for (int i = 0; i < MOST_HOSTS; i++) /* the next writer removes what the killed one left */
             close_host(&hosts[i]);
         host h;
         open_host(&h, 0, 1, 1);

@@ -39,7 +39,7 @@ static int nworkers;
 
 /* Of this process. */
 static atomic_int nready;    /* workers that have done a step */
-static atomic_bool measures; /* all have, and none has done the last */
+static atomic_bool measures; /* all workers have, and none has begun the last */
 
 static _Thread_local bool is_worker, in_step, is_exempt;
 static _Thread_local long long tls_live;
@@ -139,7 +139,8 @@ static void open_solo(ls_solo *x, const ls_member *m, const ls_solo_task *t) {
     assert_ls_ok(ls_solo_open(x, m, t, &e), e);
 }
 
-/* Of a virtual worker after another, by one executor; and of the last one by a fresh one. */
+/* Computes the gradient of one virtual worker after the other with one executor, and that of the
+ * last one also with a fresh executor. */
 static void back_up(const ls_member *m, const ls_step_in *in) {
     const ls_model *model = &m->layout->model;
     ls_solo fresh;

@@ -122,7 +122,7 @@ static ls_fit automatic(ls_config c, double limit_mb) {
                     .nbytes = memory_of(&c, 2, &flat).peak};
 }
 
-/* As little recompute as the limit asks for; the least memory where none meets it. */
+/* As little recompute as the limit requires; the least memory if nothing meets it. */
 static void test_auto(void **state) {
     (void)state;
     static const char *const sets[] = {"parallel.transport=tcp", "train.virtual_workers=2",

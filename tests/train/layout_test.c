@@ -37,7 +37,7 @@ static void test_groups(void **state) {
     check_nearest(&c, 5, 0, 5, false); /* all are one group */
 }
 
-/* Numbers of workers that `early` is not possible with accumulate late. */
+/* With a number of workers for which `early` is not possible, gradients accumulate late. */
 static void test_early(void **state) {
     (void)state;
     const char *const sets[] = {"parallel.zero=2", "parallel.accumulate=early", NULL};

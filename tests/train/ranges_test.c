@@ -49,7 +49,8 @@ static int run(setup *s, int factor) {
     return 0;
 }
 
-/* A new view of the same workers keeps the found ranges; one of other workers has even ones. */
+/* A new view with as many workers retains the ranges that were found; one with another number has
+ * even ranges. */
 static void test_follow(void **state) {
     (void)state;
     setup s;

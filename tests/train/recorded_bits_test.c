@@ -54,7 +54,8 @@ static record train(const char *compute, const char *reduce) {
     return r;
 }
 
-/* "compute reduce weights optimizer" a line; "#" begins a comment. Returns the number of records. */
+/* Each line is "compute reduce weights optimizer"; "#" begins a comment. Returns the number of
+ * records. */
 static int read_records(record *records) {
     FILE *f = fopen(RECORD, "r");
     char line[LINE];
@@ -80,8 +81,8 @@ static const record *find(const record *records, int n, const record *got) {
     return NULL;
 }
 
-/* Whether the bits are the recorded ones; if not, `message` names the types, what is recorded and
- * what was computed. */
+/* Are the bits the recorded ones? If not, `message` has the types, the recorded bits and the
+ * computed ones. */
 static bool is_recorded(const record *records, int n, const record *got, const char *kernels,
                         char message[512]) {
     const record *want = find(records, n, got);

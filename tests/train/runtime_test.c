@@ -107,7 +107,7 @@ static void test_finish(void **state) {
     assert_false(unfinished);
     check_finish(20, 0, LS_OK, false);
     check_finish(7, 0, LS_OK, true);
-    check_finish(-1, 0, LS_OK, false); /* this host has left the run, others go on */
+    check_finish(-1, 0, LS_OK, false); /* this host has left the run, others continue */
     check_finish(INT64_MAX, 20, LS_OK, false);
     check_finish(INT64_MAX, 7, LS_EPEER, false); /* no worker has made a step */
 }

@@ -3,7 +3,8 @@
  * Each variant trains configs/tiny.yaml (8 virtual workers, 28 steps, two epochs with an uneven
  * last batch each). The last test shows that the comparison can fail.
  */
-/* Not in make check's run under the address sanitizer: recorded_bits_test trains all types there. */
+/* make check does not run it under the address sanitizer: recorded_bits_test trains all types
+ * there. */
 /* ctest: slow busy seconds=40 timeout=900 */
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ static hashes train(int nworkers, const char *a, const char *b, const char *c) {
     return h;
 }
 
-static hashes expected; /* of one worker, one thread, a process */
+static hashes expected; /* of one worker with one thread */
 
 static void same(hashes h) {
     assert_string_equal(h.weights, expected.weights);
@@ -176,7 +177,7 @@ static void test_threads(void **state) {
 static void test_kernels(void **state) {
     (void)state;
     const ls_kernels *k = NULL;
-    for (int i = 1; (k = ls_kernels_at(i)); i++) { /* 0 is what all else runs with */
+    for (int i = 1; (k = ls_kernels_at(i)); i++) { /* 0: all other tests use these */
         assert_int_equal(setenv("LOCKSTEP_CPU", k->name, 1), 0);
         hashes h = train(2, THREAD, NULL, NULL);
         assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
