@@ -139,27 +139,29 @@ static void post(const ls_shared *s, atomic_uint *what, unsigned value) {
     ring_all(s);
 }
 
-bool ls_shared_room(ls_shared *s) {
-    if (!reached(s->started, s->all_finished + LS_SHARED_SLOTS)) return true;
-    unsigned least = s->finished;
-    for (int i = 0; i < s->size; i++) {
-        unsigned f = atomic_load_explicit(&s->pages[i]->finished, memory_order_acquire);
-        if (!reached(f, least)) least = f;
-    }
-    s->all_finished = least;
-    return !reached(s->started, least + LS_SHARED_SLOTS);
-}
-
-int ls_shared_behind(const ls_shared *s) {
-    int behind = s->rank;
-    unsigned least = s->finished;
+/* The member that is farthest behind; *least_p: the number of calls that it has finished. */
+static int find_last(const ls_shared *s, uint32_t *least_p) {
+    int last = s->rank;
+    uint32_t least = s->finished;
     for (int i = 0; i < s->size; i++) {
         unsigned f = atomic_load_explicit(&s->pages[i]->finished, memory_order_acquire);
         if (reached(f, least)) continue;
         least = f;
-        behind = i;
+        last = i;
     }
-    return behind;
+    *least_p = least;
+    return last;
+}
+
+bool ls_shared_room(ls_shared *s) {
+    if (!reached(s->started, s->all_finished + LS_SHARED_SLOTS)) return true;
+    find_last(s, &s->all_finished);
+    return !reached(s->started, s->all_finished + LS_SHARED_SLOTS);
+}
+
+int ls_shared_behind(const ls_shared *s) {
+    uint32_t least;
+    return find_last(s, &least);
 }
 
 /* The thread sanitizer does not understand fences: its builds read the record without them. */

@@ -8,13 +8,6 @@ typedef struct extent {
     size_t from, to, nbytes; /* offsets in the source's input and in this worker's output */
 } extent;
 
-static size_t offset_of(const ls_call *c, int member, size_t size) {
-    if (!c->counts) return (size_t)member * c->count * size;
-    size_t at = 0;
-    for (int i = 0; i < member; i++) at += c->counts[i];
-    return at * size;
-}
-
 /* ---- pairwise calls ---- */
 
 /* A hash of a count from one member to another, so that different counts don't cancel. */
@@ -77,7 +70,7 @@ static extent part_of(const ls_shared *s, const ls_shared_call *x, int from) {
     size_t size = ls_dtype_size(c->dtype), block = c->count * size;
     switch (c->what) {
     case LS_CALL_ALL_GATHER:
-        return (extent){0, offset_of(c, from, size),
+        return (extent){0, first_of_block(c, from) * size,
                         (c->counts ? c->counts[from] : c->count) * size};
     case LS_CALL_BROADCAST:
         return from == c->root && reader != from ? (extent){0, 0, block} : (extent){0};

@@ -75,6 +75,14 @@ static inline pairs *pairs_of(const ls_shared *s, const ls_shared_call *x, int m
     return (pairs *)(void *)(all + (x->number % LS_SHARED_SLOTS) * s->pairs_nbytes);
 }
 
+/* The element at which a member's block begins among all blocks. */
+static inline size_t first_of_block(const ls_call *c, int member) {
+    if (!c->counts) return (size_t)member * c->count;
+    size_t at = 0;
+    for (int i = 0; i < member; i++) at += c->counts[i];
+    return at;
+}
+
 /* The longest input of any member, the same at all; no member knows it in a pairwise call. */
 static inline size_t longest_nbytes(const ls_shared *s, const ls_call *c) {
     size_t size = ls_dtype_size(c->dtype), n = (size_t)s->size, most = 0, all = 0;

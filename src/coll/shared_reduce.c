@@ -80,19 +80,12 @@ void ls_shared_scratch_free(struct scratch *w) {
 
 /* ---- blocks ---- */
 
-static size_t first_of(const ls_call *c, int member) {
-    if (!c->counts) return (size_t)member * c->count;
-    size_t at = 0;
-    for (int i = 0; i < member; i++) at += c->counts[i];
-    return at;
-}
-
 /* The elements that worker `member` reduces. */
 static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *first_p,
                      size_t *end_p) {
     if (c->what == LS_CALL_REDUCE_SCATTER) {
-        *first_p = first_of(c, member);
-        *end_p = first_of(c, member + 1);
+        *first_p = first_of_block(c, member);
+        *end_p = first_of_block(c, member + 1);
         return;
     }
     /* Whole cache lines, so that no two workers write to one. */
