@@ -89,7 +89,7 @@ static double norm_s(const ls_pricer *p, int worker) {
     return pass_s(p, LS_WORK_SQUARES, floats);
 }
 
-/* Memory that is given back to the system is faulted in at its next use: both are priced here. */
+/* Memory that is returned to the system is faulted in at its next use: both are priced here. */
 static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
     ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
     if (ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && p->site->one)) return 0;

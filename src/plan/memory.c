@@ -222,7 +222,8 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     else if (what == LS_MEM_GRADS && ls_plan_slots(p, m->worker) > 1)
         ls_buf_printf(out, "%d sums, of the tree over virtual workers",
                       ls_plan_slots(p, m->worker));
-    if (what == LS_MEM_WIDE && m->nbytes[what]) ls_buf_printf(out, "gradients in f32 meanwhile");
+    if (what == LS_MEM_WIDE && m->nbytes[what])
+        ls_buf_printf(out, "gradients in f32 until they are complete");
     if (what == LS_MEM_OPTIMIZER && m->file)
         ls_buf_printf(out, "in a file: %.3f MB", (double)m->file / 1e6);
     else if (what == LS_MEM_OPTIMIZER && some)

@@ -53,7 +53,7 @@ typedef struct ls_memory_config {
     int threads;  /* of a worker */
     bool one;     /* a sharding group has one copy of parameters and optimizer in shared memory, of
                      which each worker counts its part */
-    bool in_file; /* the optimizer's state lies in a file, and is not counted */
+    bool in_file; /* the optimizer's state is in a file, and is not counted */
 } ls_memory_config;
 
 void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);

@@ -261,7 +261,7 @@ bool ls_plan_gathers(const ls_plan *, int bucket);
 size_t ls_plan_work_nbytes(const ls_plan *);
 /* Does a worker's shard outlive the Free of a transient buffer? */
 bool ls_plan_keeps_shard(const ls_plan *, ls_buffer);
-/* Bytes of a buffer in the arena, or those of another transient buffer that its Free gives back. */
+/* Bytes of a buffer in the arena, or those of another transient buffer that its Free releases. */
 size_t ls_plan_buffer_nbytes(const ls_plan *, int id, int worker);
 void ls_plan_buffer_name(const ls_plan *, int id, char *text, size_t nbytes);
 

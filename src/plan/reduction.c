@@ -2,8 +2,8 @@
  *
  * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by the folds of
  * the tree (Add). The bucket's ReduceScatter (or AllReduce) follows the folds of the last virtual
- * worker on the last worker, so it may run while Backward goes on with other buckets. If rounds are
- * reduced, a reduction follows each round instead.
+ * worker on the last worker, so it may run while Backward continues with other buckets. If rounds
+ * are reduced, a reduction follows each round instead.
  */
 #include <stdlib.h>
 #include <string.h>

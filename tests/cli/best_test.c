@@ -64,28 +64,28 @@ static void test_best_retained(void **state) {
     double loss = 0, got = 0;
     (void)state;
     expect("train configs/tiny.yaml -n 2 -o @/plain --set train.steps=100 " OVERFIT, 0, "val");
-    expect("train configs/tiny.yaml -n 2 -o @/kept --set train.steps=100 "
+    expect("train configs/tiny.yaml -n 2 -o @/retained --set train.steps=100 "
            "--set checkpoint.best=on " OVERFIT,
-           0, "/kept/checkpoints/best");
+           0, "/retained/checkpoints/best");
     hash_of("plain", without);
-    hash_of("kept", with);
+    hash_of("retained", with);
     assert_string_equal(with, without);
     assert_false(file_exists("plain/checkpoints/best"));
-    int best = step_at("kept", "best");
-    got = loss_in_manifest("kept", "best");
-    int lowest = lowest_of("kept", 100, &loss);
+    int best = step_at("retained", "best");
+    got = loss_in_manifest("retained", "best");
+    int lowest = lowest_of("retained", 100, &loss);
     if (best < 100) assert_int_equal(best, lowest);
     assert_true(got < loss + 1e-6 && (best == 100 || got > loss - 1e-6));
-    only_these("kept", best, 100, 100);
-    assert_int_equal(step_at("kept", "latest"), 100);
-    expect("eval @/kept/checkpoints/best", 0, "bigram");
-    expect("train configs/tiny.yaml -n 1 -o @/tuned --set train.from=@/kept/checkpoints/best "
+    only_these("retained", best, 100, 100);
+    assert_int_equal(step_at("retained", "latest"), 100);
+    expect("eval @/retained/checkpoints/best", 0, "bigram");
+    expect("train configs/tiny.yaml -n 1 -o @/tuned --set train.from=@/retained/checkpoints/best "
            "--set train.steps=2 --set optim.warmup=1 " SMALLER,
            0, "validation loss");
-    expect("train configs/tiny.yaml -n 1 -o @/kept --resume --set train.steps=110 " OVERFIT, 0,
+    expect("train configs/tiny.yaml -n 1 -o @/retained --resume --set train.steps=110 " OVERFIT, 0,
            "step-110");
-    assert_false(file_exists("kept/checkpoints/best"));
-    only_these("kept", 110, 110, 110);
+    assert_false(file_exists("retained/checkpoints/best"));
+    only_these("retained", 110, 110, 110);
 }
 
 /* How the first run that stops early ended; all others must end the same. */

@@ -160,7 +160,7 @@ static const char OLD[] =
     "m[\"files\"] = [f for f in m[\"files\"] if f[\"name\"] != \"corpus.json\"]; "
     "json.dump(m, open(p, \"w\"))' $m; done";
 
-/* A run from before its tokens were recorded goes on, and has a record from then on. */
+/* A run whose tokens were not recorded continues, and has a record from then on. */
 static void test_old_run(void **state) {
     (void)state;
     copy_half("old", OLD);

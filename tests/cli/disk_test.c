@@ -270,16 +270,16 @@ static void test_keep(void **state) {
     (void)state;
     char line[512];
     shell_of_run(
-        "kept",
+        "retained",
         "cp -r undisturbed $r && rm -r $r/checkpoints/step-30 && "
         "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
-    snprintf(line, sizeof line, START, "kept", 40,
+    snprintf(line, sizeof line, START, "retained", 40,
              " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
     expect(line, 0, "skipping a checkpoint");
-    verify("kept", "40");
-    assert_false(file_exists("kept/checkpoints/step-10"));
-    assert_true(file_exists("kept/checkpoints/step-60"));
-    assert_false(file_exists("kept/checkpoints/.step-50"));
+    verify("retained", "40");
+    assert_false(file_exists("retained/checkpoints/step-10"));
+    assert_true(file_exists("retained/checkpoints/step-60"));
+    assert_false(file_exists("retained/checkpoints/.step-50"));
 }
 
 static void test_torn_latest(void **state) {

@@ -74,7 +74,7 @@ static void test_killed_supervisor(void **state) {
     assert_true(children_of(p.pid, pids, 8) >= 3); /* after them, a writer of checkpoints */
     kill(p.pid, SIGKILL);
     assert_int_equal(program_end(&p, &output),
-                     128 + SIGKILL); /* end of file: no one holds the pipe */
+                     128 + SIGKILL); /* end of file: no process has the pipe open */
     free(output);
     for (int i = 0; i < 3; i++) { /* a busy machine takes its time to end each of them */
         for (int k = 0; k < 6000 && kill(pids[i], 0) == 0; k++) sleep_ms(10);
@@ -196,7 +196,7 @@ static bool gives_up(const char *command) {
     wait_for_file("given-up/metrics.jsonl");
     kill(p.pid, SIGTERM);
     int code = program_end(&p, &output);
-    if (code == 0) { /* a busy machine let the run end before it let the test go on */
+    if (code == 0) { /* on a busy machine the run may end before the test continues */
         free(output);
         return false;
     }

@@ -198,29 +198,29 @@ static void test_killed(void **state) {
                      "--set checkpoint.every=0 --set train.steps=$steps $more -o @/$run 2>&1 & "   \
                      "pids=\"$pids $!\"; "
 
-/* Runs `launch` in a shell and signals `whom`, if given, once it trains. Returns the output, which
- * ends with the exit codes. */
-static char *launched(const char *launch, const char *run, int steps, const char *whom) {
+/* Runs `launch` in a shell and, once it trains, signals `target` (words of `kill`), if given.
+ * Returns the output, which ends with the exit codes. */
+static char *launched(const char *launch, const char *run, int steps, const char *target) {
     static const char trains[] = "until [ -s @/$run/metrics.jsonl ]; do sleep 0.1; done; kill ";
     static const char codes[] = "for p in $pids; do wait $p; codes=\"$codes $?\"; done; "
                                 "echo \"codes:$codes.\"";
     char line[2048], *output = NULL;
     snprintf(line, sizeof line, "run=%s steps=%d pids=; %s %s%s; %s", run, steps, launch,
-             whom ? trains : "true", whom ? whom : "", codes);
+             target ? trains : "true", target ? target : "", codes);
     assert_int_equal(shell(line, &output), 0);
     return output;
 }
 
 /* Stopped by a signal, all exit with 75, and the same command continues, to the bits of an
  * undisturbed run. */
-static void requeued(const char *launch, const char *run, const char *whom, int nprograms,
+static void requeued(const char *launch, const char *run, const char *target, int nprograms,
                      bool may_lose) {
     char want[256], got[256], alone[64], stopped[64] = "codes:", done[64] = "codes:";
     for (int i = 0; i < nprograms; i++) {
         strcat(stopped, " 75");
         strcat(done, " 0");
     }
-    char *output = launched(launch, run, 1000000, whom);
+    char *output = launched(launch, run, 1000000, target);
     int steps = 0;
     assert_output_has(output, "does not exist yet; a new run begins there");
     if (!may_lose || !strstr(output, "codes: 0.")) assert_output_has(output, strcat(stopped, "."));

@@ -141,7 +141,7 @@ static void test_generated(void **state) {
     expect_clean(line, output);
     assert_string_equal(output, "\\x1b[31m\\u009b\xc3\xa9\\u202e\tend\n");
     free(output);
-    /* whatever a model that has learnt nothing writes, cut between tokens as it comes */
+    /* the output of an untrained model, written token by token */
     output = run_on_terminal("generate @/run --tokens 200 --temperature 100 --seed 3");
     expect_clean("generate", output);
     free(output);

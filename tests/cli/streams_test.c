@@ -178,7 +178,7 @@ static void test_reader_stopped(void **state) {
     free(output);
 }
 
-/* What a command prints is its product: it fails, with one line, and does not go on writing. */
+/* A command whose product is its output fails, with one line, and stops writing. */
 static void test_products(void **state) {
     (void)state;
     static const char *const commands[] = {"generate @/whole --tokens 1000000",

@@ -37,9 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
         ls_conn_free(c);
     }
     for (int i = 0; i < LS_WATCH_GROUPS; i++) {
-        ls_news *news = &w->answers[i].news, told;
+        ls_news *news = &w->answers[i].news, found;
         FUZZ_CHECK(memchr(news->text, 0, sizeof news->text));
-        FUZZ_CHECK(!news->group || ls_watch_find_news(w, i, news->group, &told));
+        FUZZ_CHECK(!news->group || ls_watch_find_news(w, i, news->group, &found));
         *news = (ls_news){0};
     }
     close(peer);

@@ -261,7 +261,7 @@ static void add_gradient(oracle *o, const ls_action *a) {
         int layer = o->u.m->nlayers - 1, *sum = grad_at(o, a->worker, a->slot, i);
         while (!is_of(o, &o->u.m->layers[layer], i)) layer--;
         if (a->start && layer == a->layer) *sum = TERM_EMPTY; /* the first that writes it */
-        if (*sum == TERM_NOTHING) wrong(o, "the chain that goes on is not there");
+        if (*sum == TERM_NOTHING) wrong(o, "the chain that it continues is missing");
         if (w->summed[i]) wrong(o, "the sum over workers is made already");
         *sum = term_link(&o->terms, *sum, (link_term){a->layer, a->vw, a->micro});
         cell *c = &w->grads[o->atoms[i].bucket * o->u.p->nslots + a->slot];

@@ -509,7 +509,7 @@ static const struct {
     {"buckets are cut elsewhere", other_cut, false},
     {"Backward into another sum", other_sum, false},
     {"Add of other sums", other_fold, false},
-    {"a chain starts, or goes on, wrongly", other_start, false},
+    {"a chain starts, or continues, wrongly", other_start, false},
     {"another last micro-batch", other_last, false},
     {"other participants", other_axis, false},
     {"AllReduce for ReduceScatter, or back", other_kind, false},

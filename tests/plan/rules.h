@@ -44,7 +44,7 @@ bool rules_params_sharded(const rules *, int bucket);
  * several micro-batches, or several virtual workers before a reduction. */
 bool rules_grads_are_freed(const rules *);
 
-/* Layers between embedding and head lie in segments of `recompute`, the first recompute_layers of
+/* Layers between embedding and head form segments of `recompute`, the first recompute_layers of
  * them. Is this one in a segment, and (*ends_p) its last? */
 bool rules_in_segment(const rules *, int layer, bool *ends_p);
 
