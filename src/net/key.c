@@ -53,10 +53,11 @@ static ls_status derive(secret *t, ls_key *key_p, ls_error *e) {
 static ls_status secret_check(secret *t, const char *name, ls_error *e) {
     if (t->len && t->text[t->len - 1] == '\n') t->len--;
     if (t->len < LS_KEY_SECRET_MIN)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: the join key has %zu characters, it needs %d at least; a good one is "
-                       "64 random hex digits",
-                       name, t->len, LS_KEY_SECRET_MIN);
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: the join key has %zu characters; it needs at least %d, and a good one has "
+            "64 random hex digits",
+            name, t->len, LS_KEY_SECRET_MIN);
     if (t->len > LS_KEY_SECRET_MAX)
         return ls_fail(e, LS_EINVAL, "%s: the join key has more than %d characters", name,
                        LS_KEY_SECRET_MAX);
@@ -94,7 +95,7 @@ ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *e) {
     const char *text = getenv("LOCKSTEP_KEY"), *path = getenv("LOCKSTEP_KEY_FILE");
     if (text && path)
         return ls_fail(e, LS_EINVAL,
-                       "LOCKSTEP_KEY and LOCKSTEP_KEY_FILE are both set; only one can hold");
+                       "LOCKSTEP_KEY and LOCKSTEP_KEY_FILE are both set; set only one of them");
     if (!text && !path) {
         *found_p = false;
         return LS_OK;

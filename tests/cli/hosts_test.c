@@ -380,7 +380,7 @@ static void test_keys(void **arg) {
     setenv("LOCKSTEP_KEY", "another key, of 16 characters at least", 1);
     refused(&p, "", "has another join key, or none), for 1 s");
     setenv("LOCKSTEP_KEY", "short", 1);
-    refused(&p, "", "the join key has 5 characters, it needs 16 at least");
+    refused(&p, "", "the join key has 5 characters; it needs at least 16");
     unsetenv("LOCKSTEP_KEY");
     refused(&p, "", "without a join key");
     refused(&p, "--insecure", "can't be reached (");

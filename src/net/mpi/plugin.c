@@ -236,7 +236,7 @@ static void control_arrived(mpi_net *x, int i, const MPI_Status *status) {
     size_t ndata = s->h.kind == SHORT ? s->h.nbytes : 0;
     if (n < (int)sizeof(header) || ndata > SHORT_MOST || (size_t)n != sizeof(header) + ndata) {
         ls_fail(&x->mpi.broken, LS_EPEER,
-                "worker %d sent %d bytes that are no message: is it of another version?",
+                "worker %d sent %d bytes that are not a message: does it run another version?",
                 status->MPI_SOURCE, n);
         return;
     }

@@ -25,7 +25,7 @@ static void log_drops(ls_guests *gs) {
     if (gs->unlogged == 1)
         ls_log("a connection from %s", gs->last);
     else
-        ls_log("%d connections are dropped; the last: from %s", gs->unlogged, gs->last);
+        ls_log("%d connections were dropped; the last: from %s", gs->unlogged, gs->last);
     gs->logged_ns = now;
     gs->unlogged = 0;
 }

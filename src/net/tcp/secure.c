@@ -358,7 +358,8 @@ static ls_io tls_answer(ls_secure *s, int r) {
     if (s->ended)
         ls_fail(&s->why, LS_EPEER, "the peer at %s is gone (it ended without closing)", s->peer);
     else if (reason >= SSL_AD_REASON_OFFSET)
-        ls_fail(&s->why, LS_EPEER, "the peer at %s gave up: it reports damaged data", s->peer);
+        ls_fail(&s->why, LS_EPEER, "the peer at %s closed the connection: it reports damaged data",
+                s->peer);
     else
         ls_fail(&s->why, LS_EPEER, "data from the peer at %s is damaged or forged", s->peer);
     return LS_IO_FAILED;
