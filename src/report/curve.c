@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/svg.h"
+
 enum { MAX_POINTS = 800 };
 
 typedef struct frame {
@@ -14,12 +16,6 @@ typedef struct frame {
     double x_tick, y_tick; /* distance between ticks */
     int decimals;          /* of labels at the y axis */
 } frame;
-
-/* 1, 2 or 5 times a power of ten, so that the range has about n ticks. */
-static double round_tick(double range, int n) {
-    double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
-    return power * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
-}
 
 /* Not NaN, not infinite, and small enough that differences are finite, too. */
 static bool is_shown(double v) { return fabs(v) < 1e300; }
@@ -53,8 +49,8 @@ static frame frame_of(const ls_curve *c, int x_ticks, int y_ticks) {
         double room = 0.5 + 1e-6 * fabs(f.y1); /* all values are equal */
         f.y0 -= room, f.y1 += room;
     }
-    f.y_tick = round_tick(f.y1 - f.y0, y_ticks);
-    f.x_tick = round_tick(f.x1 - f.x0, x_ticks);
+    f.y_tick = ls_svg_tick(f.y1 - f.y0, y_ticks);
+    f.x_tick = ls_svg_tick(f.x1 - f.x0, x_ticks);
     if (f.x_tick < 1) f.x_tick = 1;
     f.y0 = floor(f.y0 / f.y_tick) * f.y_tick;
     f.y1 = ceil(f.y1 / f.y_tick) * f.y_tick;
@@ -188,7 +184,7 @@ void ls_curve_print(const ls_curve *c, int columns, int rows, ls_buf *out) {
 /* ---- SVG ---- */
 
 enum { WIDTH = 800, HEIGHT = 450, LEFT = 64, RIGHT = 776, TOP = 64, BOTTOM = 398 };
-static const char INK[] = "#1f2933", GREY[] = "#616e7c", GRID[] = "#e4e7eb";
+static const char INK[] = LS_SVG_INK, GREY[] = LS_SVG_GREY, GRID[] = LS_SVG_GRID;
 static const char TRAIN[] = "#9fb3c8", VAL[] = "#0b69a3", LEVEL[] = "#cb6e17";
 
 static double x_of(const frame *f, double step) {
@@ -198,20 +194,11 @@ static double y_of(const frame *f, double value) {
     return BOTTOM - (BOTTOM - TOP) * (value - f->y0) / (f->y1 - f->y0);
 }
 
-static void put_escaped(const char *s, ls_buf *out) {
-    for (; *s; s++) {
-        if (*s == '<' || *s == '>' || *s == '&' || *s == '"')
-            ls_buf_printf(out, "&#%d;", *s);
-        else if ((unsigned char)*s >= 0x20)
-            ls_buf_append(out, s, 1);
-    }
-}
-
 static void svg_text(ls_buf *out, double x, double y, const char *anchor, const char *colour,
                      const char *text) {
     ls_buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\">", x, y, anchor,
                   colour);
-    put_escaped(text, out);
+    ls_svg_escape(text, out);
     ls_buf_printf(out, "</text>\n");
 }
 

@@ -34,7 +34,7 @@ typedef struct cut {
     ls_logged logged;
 } cut;
 
-static void look(cut *c, const ls_line *line) {
+static void examine(cut *c, const ls_line *line) {
     int64_t step = 0;
     ls_json *j = parse(line, &step);
     bool stays = j && step <= c->steps;
@@ -56,7 +56,7 @@ static ls_status find_end(const char *path, cut *c, uint64_t *size_p, ls_error *
     *size_p = c->end = ls_lines_size(l);
     while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
         bool found = c->found;
-        look(c, &line);
+        examine(c, &line);
         if (!found && c->found && line.at > MOST_SEARCHED)
             ls_lines_stop_at(l, line.at - MOST_SEARCHED);
         if (c->logged.step && c->logged.evaluation) break;

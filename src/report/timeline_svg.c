@@ -5,16 +5,17 @@
  * tooltip that names it.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/svg.h"
 #include "report/timeline.h"
 
 enum { WIDTH = 1200, LEFT = 104, RIGHT = 1184, LEGEND = 66, LEGEND_LINE = 20 };
 static const double NARROW = 0.5, LEAST = 0.4, GAP = 0.25; /* pixels */
-static const char INK[] = "#1f2933", GREY[] = "#616e7c", GRID[] = "#e4e7eb", IDLE[] = "#f0f2f5";
+static const char INK[] = LS_SVG_INK, GREY[] = LS_SVG_GREY, GRID[] = LS_SVG_GRID;
+static const char IDLE[] = "#f0f2f5";
 
 static const char *const colours[LS_NACTION_KINDS] = {
     [LS_LOAD] = "#bab0ac",       [LS_FORWARD] = "#4e79a7",
@@ -43,18 +44,9 @@ static int y_of(const picture *p, int worker, int lane) {
     return p->top + worker * (2 * p->row + 1 + p->gap) + lane * (p->row + 1);
 }
 
-static void put_escaped(ls_buf *out, const char *s) {
-    for (; *s; s++) {
-        if (*s == '<' || *s == '>' || *s == '&' || *s == '"')
-            ls_buf_printf(out, "&#%d;", *s);
-        else if ((unsigned char)*s >= 0x20)
-            ls_buf_append(out, s, 1);
-    }
-}
-
 static void put_label(const picture *p, double x, double y, const char *style, const char *label) {
     ls_buf_printf(p->out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
-    put_escaped(p->out, label);
+    ls_svg_escape(label, p->out);
     ls_buf_printf(p->out, "</text>\n");
 }
 
@@ -134,9 +126,7 @@ static int draw_legend(const picture *p) {
 }
 
 static void draw_axis(const picture *p) {
-    double range = (double)p->length_ns / p->unit, raw = range / 12;
-    double power = pow(10, floor(log10(raw))), m = raw / power;
-    double tick = power * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
+    double range = (double)p->length_ns / p->unit, tick = ls_svg_tick(range, 12);
     for (int i = 0; i * tick <= range * (1 + 1e-9); i++) {
         char label[40];
         double x = x_of(p, (int64_t)(i * tick * p->unit));
@@ -191,7 +181,7 @@ static void put_block(const picture *p, const block *b) {
     if (b->n > 1) {
         ls_buf_printf(p->out, "%d times %s", b->n, ls_action_kind_name(v->kind));
     } else {
-        put_escaped(p->out, name);
+        ls_svg_escape(name, p->out);
         if (v->vw >= 0) ls_buf_printf(p->out, " vw %d", v->vw);
         if (v->micro >= 0) ls_buf_printf(p->out, " micro %d", v->micro);
     }

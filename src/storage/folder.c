@@ -72,7 +72,7 @@ static bool is_ignored(const char *name) {
     return false;
 }
 
-static ls_status look(const ls_folder_run *r, found *f_p, ls_error *e) {
+static ls_status inspect(const ls_folder_run *r, found *f_p, ls_error *e) {
     found f = {.what = IS_MISSING};
     bool has_config = false, has_checkpoints = false;
     DIR *d = opendir(r->dir);
@@ -104,10 +104,10 @@ static ls_status check_config(const ls_folder_run *r, bool logs, ls_error *e) {
     return s;
 }
 
-/* As look(), but a directory that an earlier view began and locked still belongs to the run if
+/* As inspect(), but a directory that an earlier view began and locked still belongs to the run if
  * other programs have put files there since. */
-static ls_status look_to_follow(const ls_folder_run *r, bool follows, found *f_p, ls_error *e) {
-    LS_TRY(look(r, f_p, e));
+static ls_status inspect_to_follow(const ls_folder_run *r, bool follows, found *f_p, ls_error *e) {
+    LS_TRY(inspect(r, f_p, e));
     if (follows && f_p->what == IS_OTHER && f_p->has_lock) f_p->what = IS_EMPTY;
     return LS_OK;
 }
@@ -219,9 +219,9 @@ static void note_place(ls_folder *f) {
 }
 
 /* Checks again what is on disk, now that the lock is held. */
-static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
+static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     found now;
-    LS_TRY(look_to_follow(&f->run, follows, &now, e));
+    LS_TRY(inspect_to_follow(&f->run, follows, &now, e));
     LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, true, e));
     LS_TRY(check_disk(&f->run, e));
     note_place(f);
@@ -237,13 +237,13 @@ static ls_status look_again(ls_folder *f, bool follows, ls_error *e) {
 static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
     const ls_folder_run *r = &f->run;
     found before;
-    LS_TRY(look_to_follow(r, follows, &before, e));
+    LS_TRY(inspect_to_follow(r, follows, &before, e));
     if (before.has_lock && !follows) LS_TRY(ls_lock_look(r->dir, e));
     LS_TRY(check_found(r, r->resumes || follows, &before, false, e));
     f->made_from = missing_part(r->dir);
     ls_status s = ls_file_make_dirs(r->dir, e);
     if (s == LS_OK) s = ls_lock_take(r->dir, follows ? LOST_HOST_S : 0, &f->lock, e);
-    if (s == LS_OK) s = look_again(f, follows, e);
+    if (s == LS_OK) s = inspect_again(f, follows, e);
     if (s == LS_OK) return LS_OK;
     ls_lock_remove(&f->lock, r->dir);
     remove_dirs(f);

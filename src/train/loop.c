@@ -58,8 +58,8 @@ static ls_status audit(ls_loop *l, ls_error *e) {
     if (v.culprit >= 0) return l->host->runtime->evict(l, &v, what, e);
     return ls_fail(
         e, LS_EINVAL,
-        "audit after step %lld: two workers differ in %s, and no third can tell which is "
-        "wrong; " LS_AUDIT_ADVICE,
+        "audit after step %lld: two workers differ in %s, and there is no third to show which "
+        "is wrong; " LS_AUDIT_ADVICE,
         (long long)l->steps, what);
 }
 
