@@ -35,7 +35,7 @@ static bool is_note(const ls_store_note *n, int64_t steps) {
            is_scaler(&n->scaler);
 }
 
-static bool is_kept(const ls_host_state *k, int64_t steps) {
+static bool is_state(const ls_host_state *k, int64_t steps) {
     return k->steps >= -1 && k->steps <= steps && is_scaler(&k->scaler) && is_id(k->view) &&
            is_id(k->from) && is_count(k->unfinished, 1) && is_count(k->whole, 1) &&
            is_note(&k->note, steps) && is_note(&k->last, steps);
@@ -62,7 +62,7 @@ const char *ls_host_message_wrong(const ls_views_config *c, const ls_host_messag
         if (by_leader) return "only hosts that follow send it";
         if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX))
             return "its number of workers is out of range";
-        return is_kept(&s->state, steps) ? NULL : "its state has numbers out of range";
+        return is_state(&s->state, steps) ? NULL : "its state has numbers out of range";
     case LS_HOST_BEGIN:
         if (!by_leader) return "only the leading host sends it";
         return is_view(&s->view, c->most, steps) ? NULL : "the view has numbers out of range";

@@ -221,15 +221,15 @@ static const ls_views_ops ops = {.send = send_message,
 /* ---- the crew ---- */
 
 static void report_ended(host *h) {
-    ls_host_state kept = {0};
+    ls_host_state state = {0};
     int staying = h->leaves ? 0 : ls_crew_staying(&h->crew);
     bool leads = ls_views_leads(h->views);
-    bool whole = h->s->state(h->s->arg, &kept);
+    bool whole = h->s->state(h->s->arg, &state);
     if (!whole && h->end > LS_VIEW_RENEWED && h->end < LS_VIEW_FAILED) h->end = LS_VIEW_STATELESS;
     if (leads && staying == 0) staying = 1;
     h->leaves = h->leaves || staying == 0;
     h->has_ended = false;
-    ls_views_ended(h->views, h->end, h->crew.cause, &kept, staying);
+    ls_views_ended(h->views, h->end, h->crew.cause, &state, staying);
 }
 
 static ls_status repair(void *arg, ls_error *e) {
@@ -241,15 +241,15 @@ static ls_status repair(void *arg, ls_error *e) {
 static bool check_repair(host *h) {
     ls_status s = LS_OK;
     ls_error e = {0};
-    ls_host_state kept = {0};
+    ls_host_state state = {0};
     if (!ls_crew_repaired(&h->crew, repair, h, &s, &e)) return false;
     h->finishes = false;
     if (s != LS_OK) {
         fail(h, &e);
         return true;
     }
-    h->s->state(h->s->arg, &kept);
-    ls_views_finished(h->views, &kept);
+    h->s->state(h->s->arg, &state);
+    ls_views_finished(h->views, &state);
     return true;
 }
 

@@ -207,24 +207,24 @@ void ls_views_tick(ls_views *v, int64_t now) {
     settle(v);
 }
 
-void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_host_state *kept,
+void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_host_state *state,
                     int n) {
-    v->state.steps = kept->steps;
-    v->state.scaler = kept->scaler;
-    v->state.note = kept->note;
-    if (kept->whole) v->state.from = v->state.view;
-    if (v->view.last.steps == kept->steps) v->state.last = v->view.last;
+    v->state.steps = state->steps;
+    v->state.scaler = state->scaler;
+    v->state.note = state->note;
+    if (state->whole) v->state.from = v->state.view;
+    if (v->view.last.steps == state->steps) v->state.last = v->view.last;
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, LS_HOST_ENDED, how, why);
     settle(v);
 }
 
-void ls_views_finished(ls_views *v, const ls_host_state *kept) {
-    v->state.steps = kept->steps;
-    v->state.scaler = kept->scaler;
+void ls_views_finished(ls_views *v, const ls_host_state *state) {
+    v->state.steps = state->steps;
+    v->state.scaler = state->scaler;
     v->state.unfinished = 0;
-    if (v->state.note.steps == kept->steps) v->state.last = v->state.note;
+    if (v->state.note.steps == state->steps) v->state.last = v->state.note;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, v->nworkers ? LS_HOST_REST : LS_HOST_LEAVE, LS_VIEW_DONE, NULL);
     settle(v);
