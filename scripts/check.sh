@@ -8,8 +8,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 log=$(mktemp)
-builder=
-trap 'rm -f "$log" "$log".*; [ -z "$builder" ] || kill -- "-$builder"' EXIT
+background=
+trap 'rm -f "$log" "$log".*; [ -z "$background" ] || kill -- "-$background"' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 # Many tests mostly wait and run beside those that compute, which count twice
@@ -41,29 +41,33 @@ build_sanitizers() {
         nice -n 19 scripts/build.sh tsan with_threads >"$log.tsan" 2>&1
         echo $? >"$log.tsan.status"
     } &
-    builder=$!
+    background=$!
     set +m
 }
 built() { # built PRESET: whether build_sanitizers() built it; prints its output
     cat "$log.$1"
     return "$(cat "$log.$1.status")"
 }
-# suite PRESET [ctest options]: runs the tests and counts them.
-suite() {
-    preset=$1 tree=build/$1
+tree_of() { if [ "$1" = release ]; then echo build; else echo "build/$1"; fi; }
+# run PRESET [ctest options]: runs the tests, with their output in a file.
+run() {
+    preset=$1
     shift
-    [ "$preset" != release ] || tree=build
-    echo "== test: $preset"
-    ended=0
-    (cd "$tree" && ctest --output-on-failure -j "$jobs" "$@") >"$log" 2>&1 || ended=$?
-    cat "$log"
-    scripts/count_tests.py "$log" "$tree/Testing/Temporary/LastTest.log" >"$log.counts"
+    (cd "$(tree_of "$preset")" && ctest --output-on-failure "$@") >"$log.$preset.tests" 2>&1
+    echo $? >"$log.$preset.ended"
+}
+# count PRESET: prints the output, and counts the tests.
+count() {
+    cat "$log.$1.tests"
+    scripts/count_tests.py "$log.$1.tests" "$(tree_of "$1")/Testing/Temporary/LastTest.log" >"$log.counts"
     sed '$d' "$log.counts"
-    echo "$preset: $(tail -n 1 "$log.counts")"
+    echo "$1: $(tail -n 1 "$log.counts")"
+    suite=$1
+    read -r ended <"$log.$1.ended"
     # shellcheck disable=SC2046
     set -- $(tail -n 1 "$log.counts")
     passed=$((passed + $1)) failed=$((failed + $3)) skipped=$((skipped + $5))
-    [ "$3" -gt 0 ] || [ $ended -eq 0 ] || one "ctest of $preset ends with $ended" false
+    [ "$3" -gt 0 ] || [ "$ended" -eq 0 ] || one "ctest of $suite ends with $ended" false
 }
 
 one includes scripts/check_includes.sh
@@ -82,13 +86,33 @@ build release || released=false
 build_sanitizers
 if $released; then
     one symbols scripts/check_symbols.sh
-    suite release
+    echo "== test: release"
+    run release -j "$jobs"
+    count release
 fi
 echo "== builds: asan, tsan"
-wait "$builder"
-builder=
-if one "build of asan" built asan; then suite asan -LE slow; fi
-if one "build of tsan" built tsan; then suite tsan -L threads; fi
+wait "$background"
+background=
+# Both at once: neither keeps two cores busy.
+echo "== test: asan, tsan"
+asan=true tsan=true
+one "build of asan" built asan || asan=false
+one "build of tsan" built tsan || tsan=false
+if $tsan; then
+    set -m
+    run tsan -j "$(nproc)" -L threads &
+    background=$!
+    set +m
+fi
+if $asan; then
+    run asan -j "$jobs" -LE slow
+    count asan
+fi
+if $tsan; then
+    wait "$background"
+    background=
+    count tsan
+fi
 
 echo
 echo "$passed passed, $failed failed, $skipped skipped"
