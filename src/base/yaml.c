@@ -16,8 +16,10 @@ typedef struct reader {
     char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
     int depth;               /* open mappings */
     int ndocuments;
-    bool takes_lists, in_list;
-    ls_buf list; /* the elements of the list that is being read, one a line */
+    bool takes_lists, in_list, in_map; /* in_map: in a map of the list */
+    bool has_maps;                     /* the list has maps */
+    int npairs;                        /* read of the map */
+    ls_buf list;                       /* the elements of the list that is being read, one a line */
     int list_line;
     char *key; /* the key whose value comes next, or NULL */
 } reader;
@@ -25,7 +27,8 @@ typedef struct reader {
 static void add_item(reader *r, const char *value, int line, bool is_list) {
     ls_yaml *y = r->y;
     y->items = ls_grow(y->items, y->nitems, sizeof *y->items);
-    y->items[y->nitems++] = (ls_yaml_item){ls_strdup(r->key), ls_strdup(value), line, is_list};
+    y->items[y->nitems++] =
+        (ls_yaml_item){ls_strdup(r->key), ls_strdup(value), line, is_list, is_list && r->has_maps};
     free(r->key);
     r->key = NULL;
 }
@@ -42,7 +45,19 @@ static ls_status refuse_marks(const reader *r, const yaml_char_t *anchor, const 
     return LS_OK;
 }
 
+/* A key or a value of a map in a list. */
+static ls_status add_half_pair(reader *r, const char *text, int line, ls_error *e) {
+    bool is_key = r->npairs++ % 2 == 0;
+    if (strpbrk(text, "\n\t") || (is_key && strchr(text, '=')))
+        return ls_fail(e, LS_EINVAL, "%s:%d: has a %s in a map of a list", r->path, line,
+                       strpbrk(text, "\n\t") ? "tab or a line end" : "'=' in a key");
+    ls_buf_printf(&r->list, "%s%s", is_key ? (r->npairs > 1 ? "\t" : "") : "=", text);
+    return LS_OK;
+}
+
 static ls_status add_element(reader *r, const char *text, int line, ls_error *e) {
+    if (r->has_maps)
+        return ls_fail(e, LS_EINVAL, "%s:%d: has maps and other values in one list", r->path, line);
     if (strchr(text, '\n'))
         return ls_fail(e, LS_EINVAL, "%s:%d: has a line end in an element of a list", r->path,
                        line);
@@ -58,6 +73,7 @@ static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error
     if (r->depth == 0)
         return ls_fail(e, LS_EINVAL, "%s:%d: expected groups of keys such as 'train:', not '%.60s'",
                        r->path, line, text);
+    if (r->in_map) return add_half_pair(r, text, line, e);
     if (r->in_list) return add_element(r, text, line, e);
     if (r->key) {
         add_item(r, text, line, false);
@@ -68,10 +84,27 @@ static ls_status on_scalar(reader *r, const yaml_event_t *ev, int line, ls_error
     return LS_OK;
 }
 
+static ls_status on_map(reader *r, int line, ls_error *e) {
+    if (r->in_map || (r->list.len > 0 && !r->has_maps))
+        return ls_fail(e, LS_EINVAL, "%s:%d: %s", r->path, line,
+                       r->in_map ? "has a map in a map of a list"
+                                 : "has maps and other values in one list");
+    if (r->has_maps) ls_buf_printf(&r->list, "\n");
+    r->in_map = r->has_maps = true;
+    r->npairs = 0;
+    return LS_OK;
+}
+
+static void on_mapping_end(reader *r) {
+    if (r->in_map)
+        r->in_map = false;
+    else
+        free(r->prefix[--r->depth]);
+}
+
 static ls_status on_mapping(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
     LS_TRY(refuse_marks(r, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, line, e));
-    if (r->in_list)
-        return ls_fail(e, LS_EINVAL, "%s:%d: a group can't be in a list", r->path, line);
+    if (r->in_list) return on_map(r, line, e);
     if (r->depth == MAX_DEPTH)
         return ls_fail(e, LS_EINVAL, "%s:%d: groups are nested too deeply", r->path, line);
     if (r->depth > 0 && !r->key)
@@ -87,6 +120,7 @@ static ls_status on_list(reader *r, const yaml_event_t *ev, int line, ls_error *
         return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is a list; a single value is expected",
                        r->path, line, r->key ? r->key : "(top)");
     r->in_list = true;
+    r->has_maps = false;
     r->list_line = line;
     return LS_OK;
 }
@@ -104,7 +138,7 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     switch (ev->type) {
     case YAML_SCALAR_EVENT: return on_scalar(r, ev, line, e);
     case YAML_MAPPING_START_EVENT: return on_mapping(r, ev, line, e);
-    case YAML_MAPPING_END_EVENT: free(r->prefix[--r->depth]); return LS_OK;
+    case YAML_MAPPING_END_EVENT: on_mapping_end(r); return LS_OK;
     case YAML_SEQUENCE_START_EVENT: return on_list(r, ev, line, e);
     case YAML_SEQUENCE_END_EVENT: return on_list_end(r);
     case YAML_ALIAS_EVENT:

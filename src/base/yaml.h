@@ -8,6 +8,12 @@
  *
  *     data:
  *       path: [a.txt, b.txt]   ->  { "data.path", "a.txt\nb.txt", line 2, is_list }
+ *
+ * and lists of maps of scalars, whose pairs are separated by tabs:
+ *
+ *     optim:
+ *       groups: [{match: "*.bias", lr_scale: 2}]
+ *                    ->  { "optim.groups", "match=*.bias\tlr_scale=2", line 2, is_list, has_maps }
  */
 #ifndef LS_BASE_YAML_H
 #define LS_BASE_YAML_H
@@ -19,8 +25,9 @@
 typedef struct ls_yaml_item {
     char *key; /* "group.key", or "key" at the top level */
     char *value;
-    int line;     /* from 1 */
-    bool is_list; /* the value is its elements, one a line */
+    int line;      /* from 1 */
+    bool is_list;  /* the value is its elements, one a line */
+    bool has_maps; /* they are maps */
 } ls_yaml_item;
 
 typedef struct ls_yaml {
@@ -29,7 +36,7 @@ typedef struct ls_yaml {
 } ls_yaml;
 
 ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *);
-/* The same; lists of scalars are accepted. */
+/* The same; lists are accepted. */
 ls_status ls_yaml_read_lists(const char *path, ls_yaml *y_p, ls_error *);
 /* The same for a text; `what` names it in messages. */
 ls_status ls_yaml_parse_lists(const ls_buf *text, const char *what, ls_yaml *y_p, ls_error *);

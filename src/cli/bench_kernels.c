@@ -207,8 +207,16 @@ static void pass_squares(const ls_kernels *k, int64_t rows, const arrays *x) {
         x->side[r] = k->sum_squares(PASS_WIDTH, x->a + r * PASS_WIDTH);
 }
 static void pass_adamw(const ls_kernels *k, int64_t rows, const arrays *x) {
-    static const ls_adamw_step step = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 1, 1};
-    k->adamw(cells(rows), &step, x->a, x->b, x->c, x->d);
+    static const ls_update_scalars scalars = {.lr = 1e-3f,
+                                              .beta1 = 0.9f,
+                                              .beta2 = 0.95f,
+                                              .eps = 1e-8f,
+                                              .weight_decay = 0.1f,
+                                              .correct1 = 1,
+                                              .correct2 = 1,
+                                              .grad_scale = 1};
+    float *const states[] = {x->c, x->d};
+    k->update[LS_RULE_ADAMW](cells(rows), &scalars, x->a, x->b, states);
 }
 
 /* Arrays that a pass reads or writes; one that is both read and written counts twice. */

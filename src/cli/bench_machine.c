@@ -8,7 +8,7 @@
 
 /* Prints the most important numbers; the file contains all of them. */
 static void print(const ls_machine *m) {
-    const ls_speeds *p = &m->speeds[LS_WORK_PRODUCT], *a = &m->speeds[LS_WORK_ADAMW];
+    const ls_speeds *p = &m->speeds[LS_WORK_PRODUCT], *a = &m->speeds[LS_WORK_UPDATE];
     const ls_speed *large = &p->points[p->n[0] * p->n[1] * p->n[2] - 1];
     const ls_speed *stream = &a->points[a->n[0] - 1];
     ls_print("%s, %d core%s; speeds of one core, alone and while all compute:\n", m->name, m->cores,

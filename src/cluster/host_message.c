@@ -29,9 +29,9 @@ static bool is_bool(const bool *b) {
 }
 
 static bool is_note(const ls_store_note *n, int64_t steps) {
-    return is_count(n->steps, steps) && is_bool(&n->out.skipped) && is_count(n->updates, steps) &&
+    return is_count(n->steps, steps) && is_bool(&n->out.skipped) && is_count(n->update.updates, steps) &&
            n->out.batch.epoch <= INT64_MAX && n->out.batch.first <= INT64_MAX &&
-           n->out.batch.count <= INT64_MAX && isfinite(n->lr) && isfinite(n->loss_scale) &&
+           n->out.batch.count <= INT64_MAX && isfinite(n->update.lr) && isfinite(n->loss_scale) &&
            is_scaler(&n->scaler);
 }
 

@@ -129,16 +129,28 @@ static ls_status set_text(ls_config *c, const ls_config_key *k, const char *wher
     return LS_OK;
 }
 
-static ls_status set_value(ls_config *c, const ls_config_key *k, const char *where,
-                           const char *value, ls_error *e) {
+ls_status ls_config_key_set(ls_config *c, const ls_config_key *k, const char *where,
+                            const char *value, ls_error *e) {
     switch (k->type) {
     case LS_KEY_INTEGER: return set_integer(c, k, where, value, e);
     case LS_KEY_REAL: return set_real(c, k, where, value, e);
     case LS_KEY_CHOICE: return set_choice(c, k, where, value, e);
     case LS_KEY_TEXT:
+    case LS_KEY_MAPS:
     case LS_KEY_LIST: break;
     }
     return set_text(c, k, where, value, e);
+}
+
+static ls_status set_item(ls_config *c, const ls_config_key *k, const char *where,
+                          const ls_yaml_item *item, ls_error *e) {
+    if (item->is_list && k->type != LS_KEY_LIST && k->type != LS_KEY_MAPS)
+        return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected", where,
+                       item->key);
+    if (*item->value && item->has_maps != (k->type == LS_KEY_MAPS))
+        return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list of %s", where, k->name,
+                       item->has_maps ? "texts; it has maps" : "maps: [{key: value, ...}, ...]");
+    return ls_config_key_set(c, k, where, item->value, e);
 }
 
 /* Sets a list that is written as in YAML: "[a, b]". */
@@ -147,7 +159,7 @@ static ls_status set_list(ls_config *c, const ls_config_key *k, const char *valu
     ls_yaml y = {0};
     ls_buf_printf(&text, "%s: %s", k->name, value);
     ls_status s = ls_yaml_parse_lists(&text, "--set", &y, e);
-    if (s == LS_OK && y.nitems == 1) s = set_text(c, k, "--set", y.items[0].value, e);
+    if (s == LS_OK && y.nitems == 1) s = set_item(c, k, "--set", &y.items[0], e);
     ls_yaml_free(&y);
     ls_buf_free(&text);
     return s;
@@ -171,10 +183,7 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' occurs twice; first in line %d", where,
                            item->key, *line);
         *line = item->line;
-        if (item->is_list && k->type != LS_KEY_LIST)
-            return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected",
-                           where, item->key);
-        LS_TRY(set_value(c, k, where, item->value, e));
+        LS_TRY(set_item(c, k, where, item, e));
     }
     return LS_OK;
 }
@@ -210,14 +219,14 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
                        assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
     const ls_config_key *k = ls_config_key_find(name);
-    bool is_list = k && k->type == LS_KEY_LIST && equals[1] == '[';
+    bool is_list = k && (k->type == LS_KEY_MAPS || (k->type == LS_KEY_LIST && equals[1] == '['));
     ls_status s = LS_OK;
     if (!k)
         s = unknown_key("--set", name, e);
     else if (is_list)
         s = set_list(c, k, equals + 1, e);
     else
-        s = set_value(c, k, "--set", equals + 1, e);
+        s = ls_config_key_set(c, k, "--set", equals + 1, e);
     free(name);
     return s;
 }

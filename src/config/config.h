@@ -38,8 +38,37 @@ typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_a
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap_kind { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap_kind;
 
+typedef enum ls_optimizer_kind {
+    LS_OPTIMIZER_ADAMW,
+    LS_OPTIMIZER_ADAM,
+    LS_OPTIMIZER_SGD,
+    LS_OPTIMIZER_LION
+} ls_optimizer_kind;
+typedef enum ls_schedule_kind {
+    LS_SCHEDULE_COSINE,
+    LS_SCHEDULE_LINEAR,
+    LS_SCHEDULE_CONSTANT,
+    LS_SCHEDULE_STEP,
+    LS_SCHEDULE_WSD /* warm-up, stable, decay */
+} ls_schedule_kind;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
+
+typedef struct ls_config_optim {
+    int64_t optimizer; /* an ls_optimizer_kind */
+    double lr, min_lr;
+    int64_t warmup;   /* steps */
+    int64_t schedule; /* an ls_schedule_kind */
+    double decay_fraction;
+    int64_t step_every;
+    double step_factor;
+    double beta1, beta2, eps, momentum, weight_decay;
+    int64_t nesterov;                  /* 1: on */
+    char groups[LS_CONFIG_TEXT];       /* groups.h */
+    double clip;                       /* largest norm of the gradient; 0: off */
+    double loss_scale, loss_scale_min; /* of f16 */
+    int64_t loss_scale_window, loss_scale_hysteresis;
+} ls_config_optim;
 
 typedef struct ls_config {
     struct {
@@ -57,14 +86,7 @@ typedef struct ls_config {
         int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
         int64_t compute, reduce_dtype; /* the enums above */
     } train;
-    struct {
-        double lr, min_lr;
-        int64_t warmup; /* steps */
-        double beta1, beta2, eps, weight_decay;
-        double clip;                       /* largest norm of the gradient; 0: off */
-        double loss_scale, loss_scale_min; /* of f16 */
-        int64_t loss_scale_window, loss_scale_hysteresis;
-    } optim;
+    ls_config_optim optim;
     struct {
         int64_t reduce, transport, executor, overlap; /* the enums above */
         int64_t threads;                              /* in each worker */

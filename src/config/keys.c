@@ -14,6 +14,9 @@ static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
+static const char *const optimizers[] = {"adamw", "adam", "sgd", "lion", NULL};
+static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
+static const char *const switches[] = {"off", "on", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -28,6 +31,8 @@ enum { BILLION = 1000000000 };
     { name, LS_KEY_TEXT, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define STRINGS(name, field, free, help)                                                           \
     { name, LS_KEY_LIST, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
+#define MAPS(name, field, free, help)                                                              \
+    { name, LS_KEY_MAPS, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
     { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
@@ -68,17 +73,37 @@ const ls_config_key ls_config_keys[] = {
            "memory and traffic, but not less time on a CPU"),
     ONE_OF("train.reduce_dtype", train.reduce_dtype, reduce_dtypes, FIXED,
            "type in which gradients are stored and sent; auto: that of train.compute"),
+    ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
+           "the update of the weights; sgd has momentum where optim.momentum is not 0"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
-        "learning rate at the end of the cosine schedule"),
+        "learning rate at the end of the schedules cosine, linear and wsd"),
     INT("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED, "steps of linear warm-up"),
+    ONE_OF("optim.schedule", optim.schedule, schedules, FIXED,
+           "learning rate after the warm-up: cosine and linear fall to min_lr over all steps; "
+           "constant; step is multiplied at intervals; wsd is constant, then falls linearly"),
+    NUM("optim.decay_fraction", optim.decay_fraction, 0, 1, 0.2, FIXED,
+        "wsd: fraction of train.steps, at the end, in which the learning rate falls"),
+    INT("optim.step_every", optim.step_every, 1, BILLION, 1000, FIXED,
+        "schedule step: steps between changes of the learning rate"),
+    NUM("optim.step_factor", optim.step_factor, 0, 1, 0.1, FIXED,
+        "schedule step: factor of the learning rate at each change"),
     NUM("optim.beta1", optim.beta1, 0, 0.999999, 0.9, FIXED,
-        "AdamW: decay rate of the first moment"),
+        "AdamW, Adam: decay rate of the first moment; lion: weight of the mean in the update"),
     NUM("optim.beta2", optim.beta2, 0, 0.999999, 0.95, FIXED,
-        "AdamW: decay rate of the second moment"),
-    NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED, "AdamW: added to the denominator"),
+        "AdamW, Adam: decay rate of the second moment; lion: of its mean (usually 0.99)"),
+    NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED, "AdamW, Adam: added to the denominator"),
+    NUM("optim.momentum", optim.momentum, 0, 0.999999, 0, FIXED,
+        "sgd: factor of the velocity; 0: no momentum, and no state"),
+    ONE_OF("optim.nesterov", optim.nesterov, switches, FIXED,
+           "on: sgd looks ahead by the momentum"),
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
-        "decoupled weight decay; norms and biases have none"),
+        "AdamW, lion: decoupled weight decay; adam, sgd: added to the gradient; norms and biases "
+        "have none"),
+    MAPS("optim.groups", optim.groups, FIXED,
+         "parameters with settings of their own: [{match: \"*.bias\", lr_scale: 2}, ...]; the "
+         "first pattern that matches a parameter's name counts; keys: match, lr_scale, optimizer, "
+         "beta1, beta2, eps, momentum, nesterov, weight_decay"),
     NUM("optim.clip", optim.clip, 0, 1e9, 1, FIXED,
         "the gradient is scaled down to at most this norm; 0: off"),
     NUM("optim.loss_scale", optim.loss_scale, 1, 1e9, 65536, FIXED,

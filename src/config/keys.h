@@ -10,6 +10,7 @@ typedef enum ls_config_key_type {
     LS_KEY_REAL,
     LS_KEY_TEXT,
     LS_KEY_LIST, /* a text per line */
+    LS_KEY_MAPS, /* a list of maps: one per line, as base/yaml.h reads it */
     LS_KEY_CHOICE
 } ls_config_key_type;
 
@@ -27,7 +28,7 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 69 };
+enum { LS_NCONFIG_KEYS = 77 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
 
 /* NULL: there is no such key. */
@@ -40,6 +41,10 @@ void ls_config_key_list_groups(ls_buf *);
 enum { LS_KEY_RANGE = 64 };
 /* "lowest to highest", for a number. */
 void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
+
+/* Sets the key from a text; `where` begins messages. */
+ls_status ls_config_key_set(ls_config *, const ls_config_key *, const char *where,
+                            const char *value, ls_error *);
 
 /* Appends the key's value as a scalar of YAML. */
 void ls_config_key_write(const ls_config *, const ls_config_key *, ls_buf *);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/groups.h"
 #include "config/keys.h"
 
 /* ---- within one config ---- */
@@ -63,10 +64,13 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     if (c->optim.loss_scale < c->optim.loss_scale_min)
         return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
                        where, c->optim.loss_scale, c->optim.loss_scale_min);
-    if (c->optim.min_lr > c->optim.lr)
+    bool falls = c->optim.schedule != LS_SCHEDULE_CONSTANT && c->optim.schedule != LS_SCHEDULE_STEP;
+    if (falls && c->optim.min_lr > c->optim.lr)
         return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
                        c->optim.min_lr, c->optim.lr);
-    return LS_OK;
+    ls_config_group groups[LS_CONFIG_GROUPS];
+    int n = 0;
+    return ls_config_read_groups(c, where, groups, &n, e);
 }
 
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
@@ -103,8 +107,8 @@ void ls_config_must_match(const ls_config *c, ls_buf *out) {
 
 static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
-    return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST ? strcmp(x, y) == 0
-                                                            : memcmp(x, y, sizeof(int64_t)) == 0;
+    bool is_text = k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS;
+    return is_text ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
 }
 
 /* Appends a sentence on what a change of this key means, if it means anything. */

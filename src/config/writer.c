@@ -53,6 +53,25 @@ static void put_list(const char *s, ls_buf *out) {
     free(all);
 }
 
+/* Appends a list of maps. */
+static void put_maps(const char *s, ls_buf *out) {
+    char *all = ls_strdup(s), *maps = *all ? all : NULL;
+    ls_buf_append(out, "[", 1);
+    for (char *map; (map = strsep(&maps, "\n"));) {
+        ls_buf_printf(out, map == all ? "{" : ", {");
+        char *pairs = map;
+        for (char *pair; (pair = strsep(&pairs, "\t"));) {
+            char *value = strchr(pair, '=');
+            if (!value) continue; /* the map is empty */
+            ls_buf_printf(out, "%s%.*s: ", pair == map ? "" : ", ", (int)(value - pair), pair);
+            put_text(value + 1, out);
+        }
+        ls_buf_append(out, "}", 1);
+    }
+    ls_buf_append(out, "]", 1);
+    free(all);
+}
+
 void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out) {
     const char *at = (const char *)c + k->offset;
     int64_t integer = 0;
@@ -70,6 +89,7 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
     case LS_KEY_CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
     case LS_KEY_TEXT: put_text(at, out); break;
     case LS_KEY_LIST: put_list(at, out); break;
+    case LS_KEY_MAPS: put_maps(at, out); break;
     }
 }
 

@@ -173,9 +173,9 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                          .worker = x->c.worker,
                          .grads = w->grads,
                          .params = w->params,
-                         .state = {w->master, w->m, w->v},
+                         .flat = w->flat,
                          .journal = w->store ? &w->journal : NULL,
-                         .step = &x->update,
+                         .step = x->update,
                          .skipped = x->out.skipped,
                          .steps = x->in->step + 1};
     ls_update_bucket(&u, &x->compute, a->bucket);
@@ -303,7 +303,7 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     for (uint64_t i = 0; i < x->batch.count; i++) loss += losses[i];
     x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
-    x->update = ls_adamw_at(&x->in->adamw, x->in->updates, x->in->lr, clip / x->in->loss_scale);
+    x->update = (ls_optim_step){x->in->updates, x->in->lr, clip / x->in->loss_scale};
     if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
 }
 

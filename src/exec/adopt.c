@@ -14,8 +14,7 @@
 #include "exec/store_blocks.h"
 
 enum {
-    BLOCK = 3 * LS_BLOCK, /* floats: master, m, v */
-    MOST = 128            /* blocks of a message: 1.5 MB */
+    MOST = 128 /* blocks of a message: 1.5 MB with two states */
 };
 
 /* For each worker and block. */
@@ -33,7 +32,8 @@ typedef struct adoption {
     const ls_world *world;
     size_t nblocks;
     unsigned char *all; /* [workers][nblocks] LACKS | HAS */
-    float *buffer;      /* [MOST][BLOCK] */
+    size_t block;       /* floats of a block: its parameters and their states */
+    float *buffer;      /* [MOST][block] */
 } adoption;
 
 /* In place of the worker that sends a block. */
@@ -62,10 +62,11 @@ static ls_status move(const adoption *a, run r, ls_error *e) {
     int rank = ls_group_rank(a->world->group);
     const unsigned char *own = a->all + (size_t)rank * a->nblocks;
     for (size_t i = 0; rank == r.source && i < r.n; i++)
-        ls_store_read_block(s, r.at + i, a->buffer + i * BLOCK);
-    LS_TRY(ls_broadcast(a->world->group, a->buffer, r.n * BLOCK, LS_F32, r.source, e));
+        ls_store_read_block(s, r.at + i, a->buffer + i * a->block);
+    LS_TRY(ls_broadcast(a->world->group, a->buffer, r.n * a->block, LS_F32, r.source, e));
     for (size_t i = 0; i < r.n; i++)
-        if (own[r.at + i] & LACKS) ls_store_write_block(s, rank, r.at + i, a->buffer + i * BLOCK);
+        if (own[r.at + i] & LACKS)
+            ls_store_write_block(s, rank, r.at + i, a->buffer + i * a->block);
     return LS_OK;
 }
 
@@ -89,7 +90,8 @@ ls_status ls_adopt(ls_world *w, const ls_plan *p, const unsigned char *missing, 
     if (!lacks) return LS_OK;
     unsigned char *own = ls_alloc(nblocks);
     adoption a = {.world = w, .nblocks = nblocks, .all = ls_alloc(nblocks * size)};
-    a.buffer = LS_NEW_ARRAY(float, (size_t)MOST *BLOCK);
+    a.block = (size_t)w->flat.n * LS_BLOCK;
+    a.buffer = LS_NEW_ARRAY(float, MOST *a.block);
     ls_store_list_blocks(w->store, own);
     for (size_t i = 0; i < nblocks; i++)
         own[i] = (unsigned char)((own[i] ? HAS : 0) | (missing[i] ? LACKS : 0));

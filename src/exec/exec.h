@@ -14,7 +14,6 @@
 #include "exec/trace.h"
 #include "exec/world.h"
 #include "net/local/board.h"
-#include "optim/adamw.h"
 
 typedef struct ls_exec ls_exec;
 
@@ -25,13 +24,12 @@ typedef struct ls_step_in {
     double lr, clip;
     double loss_scale; /* multiplies the gradient, and is divided out in the update; 1: none */
     bool skips;        /* skip the update if the gradient overflows */
-    ls_adamw adamw;
 } ls_step_in;
 
 /* Called when a step's norm is known, before any part of the state changes. From then on the result
  * of the step is certain. */
 typedef void ls_exec_decided(void *arg, const ls_step_in *, const ls_step_out *,
-                             const ls_adamw_step *);
+                             const ls_optim_step *);
 
 /* Workers that help each other. */
 typedef struct ls_exec_helpers {

@@ -45,7 +45,7 @@ struct ls_exec {
     bool knows_norm;
     atomic_bool gives_up; /* this worker computes no more in this step */
     bool gave_up;         /* some worker gave up: the state does not change */
-    ls_adamw_step update;
+    ls_optim_step update;
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
     ls_request *request; /* the communication in flight, if one thread runs both lanes */

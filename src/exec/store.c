@@ -44,6 +44,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->nfloats = p->c.model->nfloats;
     s->nblocks = s->nfloats / LS_BLOCK;
     s->has_masters = ls_plan_has_masters(p);
+    s->nstates = ls_optim_nstates(&p->c.optim);
     s->steps_nbytes = pages(s->nblocks * sizeof(atomic_uint));
     s->params_nbytes = pages(ls_plan_params_nbytes(p));
     s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages(ls_plan_state_nbytes(p));
@@ -113,11 +114,10 @@ float *ls_store_state(ls_store *s, int area) {
     return (float *)(void *)(ls_store_area_at(s, area) + s->steps_nbytes + s->params_nbytes);
 }
 
-ls_journal_state ls_store_flat_of(ls_store *s, int area) {
-    float *state = ls_store_state(s, area);
-    float *moments = s->has_masters ? state + s->nfloats : state;
-    return (ls_journal_state){s->has_masters ? state : ls_store_params(s, area), moments,
-                              moments + s->nfloats};
+ls_flat ls_store_flat_of(ls_store *s, int area) {
+    return ls_flat_of_state(ls_store_state(s, area),
+                            s->has_masters ? NULL : ls_store_params(s, area), s->nstates,
+                            s->nfloats);
 }
 
 void *ls_store_grads(ls_store *s, int worker) {

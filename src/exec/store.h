@@ -17,7 +17,7 @@
 #define LS_EXEC_STORE_H
 
 #include "data/order.h"
-#include "optim/adamw.h"
+#include "optim/journal.h"
 #include "optim/scaler.h"
 #include "plan/plan.h"
 
@@ -32,10 +32,9 @@ typedef struct ls_step_out {
 /* A worker's note of a decided step. */
 typedef struct ls_store_note {
     int64_t steps; /* complete, with this one */
-    ls_adamw_step update;
+    ls_optim_step update;
     ls_step_out out;
-    double lr, loss_scale;
-    int64_t updates;  /* applied before this step */
+    double loss_scale;
     int64_t began_ns; /* when this step began */
     ls_scaler scaler; /* after this step */
 } ls_store_note;
@@ -59,7 +58,7 @@ void *ls_store_memory(ls_store *, size_t *nbytes_p);
 void ls_store_place(ls_store *, int worker, int area);
 
 void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute type */
-float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), m and v */
+float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
 ls_journal ls_store_journal(ls_store *, int worker);

@@ -21,16 +21,15 @@ static ls_status incomplete(size_t first, uint32_t mark, ls_error *e) {
         mark - 1, first);
 }
 
-static void copy_block(const ls_journal_state *to, const ls_journal_state *from, size_t first) {
-    memcpy(to->master + first, from->master + first, LS_BLOCK * sizeof(float));
-    memcpy(to->m + first, from->m + first, LS_BLOCK * sizeof(float));
-    memcpy(to->v + first, from->v + first, LS_BLOCK * sizeof(float));
+static void copy_block(const ls_flat *to, const ls_flat *from, size_t first) {
+    for (int i = 0; i < to->n; i++)
+        memcpy(to->of[i] + first, from->of[i] + first, LS_BLOCK * sizeof(float));
 }
 
 void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing) {
     int area = atomic_load(&s->workers[w].area);
     uint32_t mark = ls_store_mark(ls_store_steps(s));
-    ls_journal_state to = ls_store_flat_of(s, area);
+    ls_flat to = ls_store_flat_of(s, area);
     memset(missing, 0, s->nblocks);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w);
@@ -38,7 +37,7 @@ void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing
             int from = area_with(s, i, mark);
             missing[i] = from < 0;
             if (from < 0 || atomic_load(&ls_store_block_steps(s, area)[i]) == mark) continue;
-            ls_journal_state other = ls_store_flat_of(s, from);
+            ls_flat other = ls_store_flat_of(s, from);
             copy_block(&to, &other, i * LS_BLOCK);
             atomic_store_explicit(&ls_store_block_steps(s, area)[i], mark, memory_order_release);
         }
@@ -51,19 +50,16 @@ void ls_store_list_blocks(ls_store *s, unsigned char *has) {
 }
 
 void ls_store_read_block(ls_store *s, size_t block, float *to) {
-    ls_journal_state from =
-        ls_store_flat_of(s, area_with(s, block, ls_store_mark(ls_store_steps(s))));
-    memcpy(to, from.master + block * LS_BLOCK, LS_BLOCK * sizeof(float));
-    memcpy(to + LS_BLOCK, from.m + block * LS_BLOCK, LS_BLOCK * sizeof(float));
-    memcpy(to + 2 * LS_BLOCK, from.v + block * LS_BLOCK, LS_BLOCK * sizeof(float));
+    ls_flat from = ls_store_flat_of(s, area_with(s, block, ls_store_mark(ls_store_steps(s))));
+    for (int i = 0; i < from.n; i++)
+        memcpy(to + i * LS_BLOCK, from.of[i] + block * LS_BLOCK, LS_BLOCK * sizeof(float));
 }
 
 void ls_store_write_block(ls_store *s, int w, size_t block, const float *from) {
     int area = atomic_load(&s->workers[w].area);
-    ls_journal_state to = ls_store_flat_of(s, area);
-    memcpy(to.master + block * LS_BLOCK, from, LS_BLOCK * sizeof(float));
-    memcpy(to.m + block * LS_BLOCK, from + LS_BLOCK, LS_BLOCK * sizeof(float));
-    memcpy(to.v + block * LS_BLOCK, from + 2 * LS_BLOCK, LS_BLOCK * sizeof(float));
+    ls_flat to = ls_store_flat_of(s, area);
+    for (int i = 0; i < to.n; i++)
+        memcpy(to.of[i] + block * LS_BLOCK, from + i * LS_BLOCK, LS_BLOCK * sizeof(float));
     atomic_store_explicit(&ls_store_block_steps(s, area)[block], ls_store_mark(ls_store_steps(s)),
                           memory_order_release);
 }
@@ -74,31 +70,30 @@ ls_scaler ls_store_scaler_after(const ls_store *s, int64_t steps) {
     return n && n->steps == steps ? n->scaler : s->head->scaler;
 }
 
-static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end,
-                            const ls_journal_state *to, ls_error *e) {
+static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end, const ls_flat *to,
+                            ls_error *e) {
     uint32_t mark = ls_store_mark(steps);
     for (size_t block = first / LS_BLOCK; block < end / LS_BLOCK; block++) {
         int from = area_with(s, block, mark);
         if (from < 0) return incomplete(block * LS_BLOCK, mark, e);
-        ls_journal_state other = ls_store_flat_of(s, from);
+        ls_flat other = ls_store_flat_of(s, from);
         copy_block(to, &other, block * LS_BLOCK);
     }
     return LS_OK;
 }
 
-/* Master, m and v, one after the other. */
-static ls_journal_state flat_at(const ls_store *s, float *flat) {
-    return (ls_journal_state){flat, flat + s->nfloats, flat + 2 * s->nfloats};
+static ls_flat flat_at(const ls_store *s, float *flat) {
+    return ls_flat_of_state(flat, NULL, s->nstates, s->nfloats);
 }
 
 ls_status ls_store_copy(ls_store *s, int64_t steps, float *flat, ls_error *e) {
-    const ls_journal_state to = flat_at(s, flat);
+    const ls_flat to = flat_at(s, flat);
     return copy_range(s, steps, 0, s->nfloats, &to, e);
 }
 
 ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t steps, float *flat,
                               ls_error *e) {
-    const ls_journal_state to = flat_at(s, flat);
+    const ls_flat to = flat_at(s, flat);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w);
         LS_TRY(copy_range(s, steps, b.first, b.end, &to, e));

@@ -5,8 +5,8 @@
 
 #include "exec/store.h"
 
-/* flat [3][nfloats]: copies master, m and v after `steps` steps, which must not change meanwhile.
- * LS_EINVAL: no area has all of them. */
+/* flat [1 + states][nfloats]: copies the f32 parameters and the optimizer's states after `steps`
+ * steps, which must not change meanwhile. LS_EINVAL: no area has all of them. */
 ls_status ls_store_copy(ls_store *, int64_t steps, float *flat, ls_error *);
 /* The same for what the worker owns by the plan; the rest of flat does not change. */
 ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *flat,
@@ -19,7 +19,7 @@ ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
 /* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all steps. */
 void ls_store_list_blocks(ls_store *, unsigned char *has);
-/* Copy master, m and v of a block, each [LS_BLOCK], after all steps: from an area that has it, and
+/* Copy a block of each of these buffers, [1 + states][LS_BLOCK], after all steps: from an area that has it, and
  * into the worker's area, which lacks it. */
 void ls_store_read_block(ls_store *, size_t block, float *to);
 void ls_store_write_block(ls_store *, int worker, size_t block, const float *from);

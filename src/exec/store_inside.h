@@ -32,6 +32,7 @@ struct ls_store {
     int most, threads, V, nbuckets;
     size_t nblocks, backup_nbytes;
     bool has_masters;
+    int nstates; /* of the optimizer */
     size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes;
     unsigned char *memory;
     size_t nbytes;
@@ -48,7 +49,7 @@ struct ls_store {
 /* An area; the steps of each of its blocks; its flat buffers. */
 unsigned char *ls_store_area_at(const ls_store *, int area);
 atomic_uint *ls_store_block_steps(const ls_store *, int area);
-ls_journal_state ls_store_flat_of(ls_store *, int area);
+ls_flat ls_store_flat_of(ls_store *, int area);
 /* Sets the journal's mark of all blocks that the worker owns. */
 void ls_store_mark_owned(ls_store *, const ls_plan *, int worker, uint32_t mark);
 /* NULL: there is none. */

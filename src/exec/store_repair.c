@@ -16,9 +16,9 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
                          .worker = w,
                          .grads = ls_store_grads(s, w),
                          .params = ls_store_params(s, area),
-                         .state = ls_store_flat_of(s, area),
+                         .flat = ls_store_flat_of(s, area),
                          .journal = &journal,
-                         .step = &n->update,
+                         .step = n->update,
                          .skipped = n->out.skipped,
                          .steps = n->steps};
     for (int k = 0; k < p->nbuckets; k++) ls_update_bucket(&u, c, k);
@@ -47,8 +47,8 @@ ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
     for (int w = first; w < first + n; w++) {
         if (is_distrusted(s, w)) ls_store_mark_owned(s, p, w, 0);
         ls_journal j = ls_store_journal(s, w);
-        ls_journal_state state = ls_store_flat_of(s, atomic_load(&s->workers[w].area));
-        ls_journal_repair(&j, &state);
+        ls_flat flat = ls_store_flat_of(s, atomic_load(&s->workers[w].area));
+        ls_journal_repair(&j, &flat);
     }
     if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
     for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_distrusted, 0);

@@ -3,7 +3,7 @@
 #ifndef LS_EXEC_UPDATE_H
 #define LS_EXEC_UPDATE_H
 
-#include "optim/adamw.h"
+#include "optim/apply.h"
 #include "plan/plan.h"
 
 /* A worker's memory, and the step that it has decided. */
@@ -12,9 +12,9 @@ typedef struct ls_update {
     int worker;
     const void *grads; /* its slots, of the plan's reduce type */
     void *params;      /* [nfloats] of the plan's compute type */
-    ls_journal_state state;
+    ls_flat flat;
     const ls_journal *journal; /* NULL: there is none */
-    const ls_adamw_step *step;
+    ls_optim_step step;
     bool skipped;  /* the gradient overflowed: nothing changes but the journal */
     int64_t steps; /* complete with this one */
 } ls_update;

@@ -21,9 +21,9 @@ static ls_status no_memory(const ls_plan *p, ls_error *e) {
 }
 
 static void place_state(ls_world *w, const ls_plan *p, void *state) {
-    w->master = ls_plan_has_masters(p) ? state : w->params;
-    w->m = (float *)state + (ls_plan_has_masters(p) ? p->c.model->nfloats : 0);
-    w->v = w->m + p->c.model->nfloats;
+    w->state = state;
+    w->flat = ls_flat_of_state(state, ls_plan_has_masters(p) ? NULL : w->params,
+                               ls_optim_nstates(&p->c.optim), p->c.model->nfloats);
 }
 
 static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
@@ -58,7 +58,7 @@ static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void *
                           ls_error *e) {
     ls_bucket all = {0, p->c.model->nfloats, 0, 0};
     int rank = ls_group_rank(w->group), file = -1;
-    size_t flat = p->c.model->nfloats * sizeof(float), n = ls_plan_state_nbytes(p) / flat;
+    size_t flat = p->c.model->nfloats * sizeof(float), n = (size_t)ls_plan_nflats(p);
     LS_TRY(ls_scratch_open(dir, ls_plan_state_nbytes(p), &file, e));
     ls_status s = LS_OK;
     for (size_t i = 0; i < n; i++)
@@ -153,7 +153,7 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
         w->frees_params = w->frees_state = i % n == 0 || !shares;
         w->params = first->params;
-        void *state = ls_plan_has_masters(p) ? first->master : first->m;
+        void *state = first->state;
         if (w->frees_params) {
             LS_TRY(ls_map(ls_plan_params_nbytes(p), "parameters", &w->params, e));
             LS_TRY(ls_map(ls_plan_state_nbytes(p), "optimizer", &state, e));
@@ -178,8 +178,7 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
         ls_group_free(w->group, w->sums);
     }
     if (w->frees_params) ls_unmap(w->params, ls_plan_params_nbytes(p));
-    if (w->frees_state)
-        ls_unmap(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
+    if (w->frees_state) ls_unmap(w->state, ls_plan_state_nbytes(p));
     ls_unmap(w->wide, ls_plan_wide_nbytes(p));
     ls_world_part(w);
     *w = (ls_world){0};
@@ -188,7 +187,7 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
 void ls_world_round(const ls_world *w, const ls_plan *p, const ls_compute *c, size_t first,
                     size_t end) {
     if (ls_plan_has_masters(p))
-        ls_table_narrow(c, p->c.compute, end - first, w->master + first,
+        ls_table_narrow(c, p->c.compute, end - first, w->flat.of[0] + first,
                         ls_flat_at_mut(p->c.compute, w->params, first));
 }
 
@@ -293,11 +292,8 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
-    if (!w->shares_state) {
-        LS_TRY(collect(w, p, w->m, e));
-        LS_TRY(collect(w, p, w->v, e));
-    }
-    if (ls_plan_has_masters(p)) return w->shares_state ? LS_OK : collect(w, p, w->master, e);
+    for (int i = 1; !w->shares_state && i < w->flat.n; i++) LS_TRY(collect(w, p, w->flat.of[i], e));
+    if (ls_plan_has_masters(p)) return w->shares_state ? LS_OK : collect(w, p, w->flat.of[0], e);
     return !w->shares_params && ls_plan_shards_params(p) ? collect(w, p, w->params, e) : LS_OK;
 }
 
@@ -305,9 +301,8 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     if (w->shares_state || w->state_in_file || !ls_plan_shards_moments(p)) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
-    drop_others(w->m, sizeof(float), all, own);
-    drop_others(w->v, sizeof(float), all, own);
-    if (ls_plan_has_masters(p)) drop_others(w->master, sizeof(float), all, own);
+    for (int i = ls_plan_has_masters(p) ? 0 : 1; i < w->flat.n; i++)
+        drop_others(w->flat.of[i], sizeof(float), all, own);
 }
 
 void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
@@ -331,7 +326,7 @@ static size_t resident(const void *x, size_t nbytes) {
 size_t ls_world_resident_nbytes(const ls_world *w, const ls_plan *p) {
     size_t n = (size_t)ls_plan_shards(p);
     size_t params = resident(w->params, ls_plan_params_nbytes(p)) / (w->shares_params ? n : 1);
-    size_t state = resident(ls_plan_has_masters(p) ? w->master : w->m, ls_plan_state_nbytes(p));
+    size_t state = resident(w->state, ls_plan_state_nbytes(p));
     return params + state / (w->shares_state ? n : 1) + resident(w->wide, ls_plan_wide_nbytes(p)) +
            resident(w->grads, ls_plan_grads_nbytes(p, ls_group_rank(w->group)));
 }

@@ -17,14 +17,14 @@ typedef struct ls_world {
     ls_group *shards;   /* its sharding group; may be `group` */
     ls_group *replicas; /* workers with the same shard; NULL: one sharding group */
     bool shares_params; /* `shards` has one copy of params */
-    bool shares_state;  /* and one of master, m and v */
+    bool shares_state;  /* and one of masters and states */
     bool frees_params;  /* this world frees params */
-    bool frees_state;   /* and master, m and v */
-    bool state_in_file; /* master, m and v are in a file */
+    bool frees_state;   /* and masters and states */
+    bool state_in_file; /* masters and states are in a file */
     bool in_one_thread; /* all workers run in the calling thread */
     void *params;       /* [nfloats] of the plan's compute type */
-    float *master;      /* [nfloats] f32 parameters: params, if these are f32 */
-    float *m, *v;       /* [nfloats] */
+    float *state;       /* [ls_plan_nflats()][nfloats] masters, if any, and states */
+    ls_flat flat;       /* the f32 parameters (params, or masters), and states */
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
     double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
@@ -57,7 +57,7 @@ void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
 
 /* Collective: afterwards all workers have all parameters; sharded ones until they are dropped. */
 ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
-/* Rounds elements [first, end) of master to params. */
+/* Rounds elements [first, end) of the masters to params. */
 void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_t first,
                     size_t end);
 void ls_world_drop_params(const ls_world *, const ls_plan *);
@@ -65,7 +65,7 @@ void ls_world_drop_params(const ls_world *, const ls_plan *);
 /* Returns the memory of a bucket's optimizer state to the system, except what the worker owns. */
 void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
 
-/* Collective: afterwards worker 0 has all of master, m and v. Drop returns the memory of other
+/* Collective: afterwards worker 0 has all parameters in f32, and all states. Drop returns the memory of other
  * workers' shards. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
 void ls_world_drop_collected(ls_world *, const ls_plan *);

@@ -23,7 +23,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     t->params_nbytes = t->model.nfloats * sizeof(float);
     LS_TRY(ls_map(t->params_nbytes, "weights", &p, e));
     t->params = p;
-    ls_train_state s = {.model = &t->model, .params = t->params};
+    ls_train_state s = {.model = &t->model, .flat = {1, {t->params}}};
     LS_TRY(ls_checkpoint_load(t->path, &s, e));
     LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
     if (type != LS_F32) /* convert to the type that training computes with */

@@ -27,6 +27,7 @@ typedef struct ls_param {
     size_t offset;              /* floats, in the flat buffers; a multiple of 16 */
     size_t count;               /* product of dims */
     bool decay;                 /* weight decay applies */
+    unsigned char group;        /* of the optimizer's (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
 } ls_param;
 

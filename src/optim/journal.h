@@ -14,12 +14,12 @@
 
 #include <stdatomic.h>
 
-#include "model/gpt.h"
+#include "optim/flat.h"
 
 /* The block that a thread of a worker is changing, as it was before. */
 typedef struct ls_journal_saved {
     _Alignas(64) atomic_ullong what; /* 1 + block, in the lower half its steps; 0: none */
-    _Alignas(64) float master[LS_BLOCK], m[LS_BLOCK], v[LS_BLOCK];
+    _Alignas(64) float of[LS_FLAT_MOST][LS_BLOCK];
 } ls_journal_saved;
 
 typedef struct ls_journal {
@@ -28,24 +28,19 @@ typedef struct ls_journal {
     int nthreads;
 } ls_journal;
 
-/* The flat buffers [nfloats] of the state, aligned to 16 bytes. */
-typedef struct ls_journal_state {
-    float *master, *m, *v;
-} ls_journal_state;
-
 /* True if the block of element `first` has had `steps` steps. */
 static inline bool ls_journal_has(const ls_journal *j, size_t first, uint32_t steps) {
     return atomic_load_explicit(&j->steps[first / LS_BLOCK], memory_order_relaxed) == steps;
 }
 
 /* Called before and after a thread changes the block from element `first` on. */
-void ls_journal_begin(const ls_journal *, int thread, size_t first, const ls_journal_state *);
+void ls_journal_begin(const ls_journal *, int thread, size_t first, const ls_flat *);
 void ls_journal_end(const ls_journal *, size_t first, uint32_t steps);
 
 /* Records that elements [first, end), multiples of LS_BLOCK, have had `steps` steps. */
 void ls_journal_set(const ls_journal *, size_t first, size_t end, uint32_t steps);
 
 /* After the death of its worker: restores the blocks that were being changed. May be repeated. */
-void ls_journal_repair(const ls_journal *, const ls_journal_state *);
+void ls_journal_repair(const ls_journal *, const ls_flat *);
 
 #endif

@@ -1,14 +1,19 @@
-/* schedule.h - the learning rate: linear warm-up, then half a cosine down to a floor.
+/* schedule.h - the learning rate: linear warm-up, then one of several curves.
  *
- * Source: Loshchilov & Hutter, "SGDR", ICLR 2017, without restarts. */
+ * Cosine: Loshchilov & Hutter, "SGDR", ICLR 2017, without restarts. WSD (warm-up, stable, decay):
+ * Hu et al., "MiniCPM", arXiv 2404.06395, with a linear decay. */
 #ifndef LS_OPTIM_SCHEDULE_H
 #define LS_OPTIM_SCHEDULE_H
 
-#include <stdint.h>
+#include "config/config.h"
 
 typedef struct ls_schedule {
-    double lr, min_lr;
+    ls_schedule_kind kind;
+    double lr, min_lr; /* min_lr: at the end of cosine, linear and wsd */
     int64_t warmup, steps;
+    double decay_fraction; /* wsd: of all steps, at the end */
+    int64_t step_every;    /* step: steps between changes, counted from the warm-up's end */
+    double step_factor;    /* step: of the rate, at each change */
 } ls_schedule;
 
 /* The rate of step `step`, counted from 0. The last step of the warm-up has the full rate. */

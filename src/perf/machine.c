@@ -31,7 +31,7 @@ static const char *const names[] = {[LS_WORK_PRODUCT] = "product",
                                     [LS_WORK_LOSS_DX] = "loss_dx",
                                     [LS_WORK_ADD] = "add",
                                     [LS_WORK_SQUARES] = "squares",
-                                    [LS_WORK_ADAMW] = "adamw",
+                                    [LS_WORK_UPDATE] = "adamw",
                                     [LS_WORK_PAGES] = "pages"};
 _Static_assert(sizeof names / sizeof *names == LS_NWORK_KINDS, "a kind of work without a name");
 

@@ -75,6 +75,12 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     return sum + convert_s(p, l, a->kind == LS_BACKWARD, (double)n);
 }
 
+/* The machine's price of an update is that of AdamW. Another optimizer's is taken for as much less
+ * as it moves fewer bytes: it reads the gradient, and reads and writes parameters and states. */
+static double update_share(const ls_plan *plan) {
+    return (3.0 + 2 * ls_optim_nstates(&plan->c.optim)) / 7.0;
+}
+
 /* A pass over `floats` floats of the flat buffers. */
 static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
     return ls_machine_pass_s(p->site->machine, k, (double)floats / p->site->threads, p->busy);
@@ -185,7 +191,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
     case LS_UPDATE:
         b = ls_plan_owned(plan, a->bucket, worker);
-        return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADAMW, b.end - b.first)};
+        return (ls_price){.cpu_s = update_share(plan) * pass_s(p, LS_WORK_UPDATE, b.end - b.first)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:

@@ -121,14 +121,21 @@ static void run_logits(ls_probe_bench *b, const ls_probe *p) {
 
 static void run_flat(ls_probe_bench *b, const ls_probe *p) {
     const ls_kernels *k = b->compute.k;
-    static const ls_adamw_step step = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 1, 1};
-    float *x = part(b, 0), *y = part(b, 1), *z = part(b, 2);
+    static const ls_update_scalars scalars = {.lr = 1e-3f,
+                                              .beta1 = 0.9f,
+                                              .beta2 = 0.95f,
+                                              .eps = 1e-8f,
+                                              .weight_decay = 0.1f,
+                                              .correct1 = 1,
+                                              .correct2 = 1,
+                                              .grad_scale = 1};
+    float *x = part(b, 0), *y = part(b, 1), *z = part(b, 2), *const states[] = {z, part(b, 3)};
     float sum = 0;
     switch (p->kind) {
     case LS_WORK_GELU: k->gelu(p->n, x, y); break;
     case LS_WORK_GELU_BACK: k->gelu_back(p->n, x, y, z, part(b, 3)); break;
     case LS_WORK_ADD: k->add(p->n, x, y, z); break;
-    case LS_WORK_ADAMW: k->adamw(p->n, &step, x, y, z, part(b, 3)); break;
+    case LS_WORK_UPDATE: k->update[LS_RULE_ADAMW](p->n, &scalars, x, y, states); break;
     default:
         for (int64_t i = 0; i < p->n; i += 1024) sum += k->sum_squares(1024, x + i);
         part(b, 3)[0] = sum; /* so that the compiler keeps the work */
@@ -159,7 +166,7 @@ void ls_probe_run(ls_probe_bench *b, const ls_probe *p) {
     case LS_WORK_GELU_BACK:
     case LS_WORK_ADD:
     case LS_WORK_SQUARES:
-    case LS_WORK_ADAMW: run_flat(b, p); break;
+    case LS_WORK_UPDATE: run_flat(b, p); break;
     case LS_WORK_PAGES: run_pages(b, p); break;
     case LS_NWORK_KINDS: break;
     }

@@ -10,10 +10,10 @@
 #include "base/wrap.h"
 
 static const char *const names[LS_NPURPOSES] = {
-    [LS_MEM_PARAMS] = "parameters",           [LS_MEM_GRADS] = "gradients",
-    [LS_MEM_OPTIMIZER] = "optimizer (AdamW)", [LS_MEM_WIDE] = "sums of micro-batches",
-    [LS_MEM_ACTIVATIONS] = "activations",     [LS_MEM_WORK] = "work of a layer",
-    [LS_MEM_SCRATCH] = "scratch of threads",  [LS_MEM_SAMPLES] = "samples",
+    [LS_MEM_PARAMS] = "parameters",          [LS_MEM_GRADS] = "gradients",
+    [LS_MEM_OPTIMIZER] = "optimizer states", [LS_MEM_WIDE] = "sums of micro-batches",
+    [LS_MEM_ACTIVATIONS] = "activations",    [LS_MEM_WORK] = "work of a layer",
+    [LS_MEM_SCRATCH] = "scratch of threads", [LS_MEM_SAMPLES] = "samples",
     [LS_MEM_SUMS] = "norms and losses",
 };
 
@@ -39,8 +39,12 @@ size_t ls_plan_params_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.compute);
 }
 
+int ls_plan_nflats(const ls_plan *p) {
+    return ls_plan_has_masters(p) + ls_optim_nstates(&p->c.optim);
+}
+
 size_t ls_plan_state_nbytes(const ls_plan *p) {
-    return (ls_plan_has_masters(p) ? 3 : 2) * flat_nbytes(p);
+    return (size_t)ls_plan_nflats(p) * flat_nbytes(p);
 }
 
 size_t ls_plan_slot_nbytes(const ls_plan *p) {
@@ -166,7 +170,7 @@ static size_t held_count(const ls_plan *p, int worker) {
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
     size_t all = p->c.model->nfloats, own = own_count(p, m->worker);
     size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
-    size_t state = (p->c.compute == LS_F32 ? 2 : 3) * sizeof(float); /* m, v, masters */
+    size_t state = (size_t)ls_plan_nflats(p) * sizeof(float);
     size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =

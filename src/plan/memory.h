@@ -10,7 +10,8 @@
 /* Are there f32 masters beside parameters of 16 bits? */
 bool ls_plan_has_masters(const ls_plan *);
 size_t ls_plan_params_nbytes(const ls_plan *);
-/* Masters (if any), m and v. */
+/* The optimizer's buffers that are f32: masters (if any) and states. */
+int ls_plan_nflats(const ls_plan *);
 size_t ls_plan_state_nbytes(const ls_plan *);
 /* One sum of the whole gradient, and all sums of a worker. */
 size_t ls_plan_slot_nbytes(const ls_plan *);

@@ -139,6 +139,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_calls(c, e));
     LS_TRY(check_buckets(c, e));
     ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};
+    if (!c->optim.ngroups) p.c.optim = ls_optim_usual();
     for (int i = 0, slot = 0; ls_plan_reduces_rounds(&p) && i < ls_plan_rounds(&p); i++) {
         ls_plan_fold_round(&p, i, &slot);
         if (slot + 1 > p.nsums) p.nsums = slot + 1;

@@ -30,6 +30,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "model/gpt.h"
+#include "optim/optimizer.h"
 
 typedef enum ls_action_kind {
     LS_LOAD,           /* takes this step's samples from the loader */
@@ -42,7 +43,7 @@ typedef enum ls_action_kind {
     /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
      * norms and losses */
     LS_ALL_REDUCE,
-    LS_UPDATE,     /* runs AdamW on the part of a bucket that the worker owns */
+    LS_UPDATE,     /* runs the optimizer on the part of a bucket that the worker owns */
     LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
     LS_FREE,       /* ends the life of a buffer: other buffers may take its memory */
     LS_NACTION_KINDS
@@ -105,6 +106,7 @@ typedef struct ls_plan_config {
     int shards;          /* workers of a sharding group; divides nworkers; 0: all */
     ls_dtype compute;    /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
     ls_dtype reduce;     /* of gradients, in memory and on the wire */
+    ls_optim optim;      /* ngroups 0: ls_optim_usual() */
 } ls_plan_config;
 
 typedef struct ls_plan {
@@ -235,7 +237,7 @@ typedef enum ls_buffer_kind {
     LS_BUF_DACT,    /* [layer] gradient of the output */
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] parameters of the worker's shard; part of PARAM */
-    LS_BUF_MOMENT,  /* [bucket] moments and masters */
+    LS_BUF_MOMENT,  /* [bucket] masters and the optimizer's states */
     /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
      * slots of its own */
     LS_BUF_SUM,

@@ -48,19 +48,18 @@ static void copy_owned(const ls_train_state *s, float *flat, size_t first, const
     }
 }
 
-/* The source and destination of one kind of tensor. */
+/* The source and destination of a buffer's tensors. */
 typedef struct loading {
     const opened *from;
     const ls_safetensors *file;
-    const char *suffix;         /* of the tensors' names */
     const ls_train_state *part; /* only its owned part is filled */
     float *flat;
 } loading;
 
-/* Copies the tensor NAME + suffix to its place in the flat buffer. */
-static ls_status load_param(const loading *l, const ls_param *p, ls_error *e) {
+/* Copies the tensor NAME, or its state NAME.suffix, to its place in the flat buffer. */
+static ls_status load_param(const loading *l, const ls_param *p, const char *suffix, ls_error *e) {
     char name[LS_TENSOR_NAME];
-    snprintf(name, sizeof name, "%s%s", p->name, l->suffix);
+    snprintf(name, sizeof name, "%s%s%s", p->name, suffix ? "." : "", suffix ? suffix : "");
     const ls_tensor *t = ls_safetensors_find(l->file, name);
     if (!t)
         return ls_fail(e, LS_EINVAL,
@@ -85,12 +84,16 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
                        "%s: has %zu tensors, the config's model %d: their architectures differ",
                        o->path, o->weights.n, s->model->nparams);
     const ls_train_state whole = {0};
-    const loading kinds[] = {{o, &o->weights, "", s->all_params ? &whole : s, s->params},
-                             {o, &o->optimizer, ".exp_avg", s, s->m},
-                             {o, &o->optimizer, ".exp_avg_sq", s, s->v}};
-    for (int i = 0; i < s->model->nparams; i++)
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-            if (kinds[k].flat) LS_TRY(load_param(&kinds[k], &s->model->params[i], e));
+    const loading weights = {o, &o->weights, s->all_params ? &whole : s, s->flat.of[0]};
+    for (int i = 0; i < s->model->nparams; i++) {
+        const ls_param *p = &s->model->params[i];
+        LS_TRY(load_param(&weights, p, NULL, e));
+        for (int k = 1; k < s->flat.n; k++) {
+            const loading states = {o, &o->optimizer, s, s->flat.of[k]};
+            const char *name = ls_optim_state_name(s->optim, p, k - 1);
+            if (name) LS_TRY(load_param(&states, p, name, e));
+        }
+    }
     s->step = o->manifest.step;
     s->scaler = o->manifest.scaler;
     return LS_OK;
@@ -109,8 +112,8 @@ ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_
     LS_TRY(open_all(path, &o, e));
     ls_checkpoint_info info = {.step = o.manifest.step, .ntensors = o.weights.n};
     info.weights = ls_state_hash_weights(o.weights.tensors, o.weights.n);
-    info.optimizer = ls_state_hash_moments(o.optimizer.tensors, o.optimizer.n, o.manifest.step,
-                                           &o.manifest.scaler);
+    info.optimizer = ls_state_hash_optimizer(o.optimizer.tensors, o.optimizer.n, o.manifest.step,
+                                             &o.manifest.scaler);
     for (size_t i = 0; i < o.weights.n; i++) info.count += o.weights.tensors[i].count;
     info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes;
     ls_status s = ls_manifest_check_hash(&o.manifest, path, "weights_hash", info.weights, e);

@@ -44,21 +44,20 @@ static ls_status write_rest(const char *folder, const ls_train_state *s, const l
 
 static ls_status write_folder(const char *folder, const ls_train_state *s,
                               const ls_checkpoint_extra *x, ls_error *e) {
-    size_t n = (size_t)s->model->nparams;
-    ls_tensor *weights = ls_state_weights(s), *moments = ls_state_moments(s);
+    ls_state_tensors weights = ls_state_weights(s), states = ls_state_optimizer(s);
     ls_json *files = ls_json_new_array();
-    ls_status status = write_tensors(folder, LS_WEIGHTS_FILE, weights, n, files, e);
+    ls_status status = write_tensors(folder, LS_WEIGHTS_FILE, weights.list, weights.n, files, e);
     if (status == LS_OK)
-        status = write_tensors(folder, LS_OPTIMIZER_FILE, moments, 2 * n, files, e);
+        status = write_tensors(folder, LS_OPTIMIZER_FILE, states.list, states.n, files, e);
     if (status == LS_OK) {
-        ls_state_hashes h = {ls_state_hash_weights(weights, n),
-                             ls_state_hash_moments(moments, 2 * n, s->step, &s->scaler)};
+        ls_state_hashes h = {ls_state_hash_weights(weights.list, weights.n),
+                             ls_state_hash_optimizer(states.list, states.n, s->step, &s->scaler)};
         status = write_rest(folder, s, &h, x, files, e);
     } else {
         ls_json_free(files);
     }
-    free(weights);
-    free(moments);
+    ls_state_tensors_free(&weights);
+    ls_state_tensors_free(&states);
     return status;
 }
 
@@ -146,7 +145,7 @@ void ls_checkpoint_drop(const char *hidden) { ls_file_remove_tree(hidden, NULL);
 /* The two files of tensors. */
 typedef struct tensor_files {
     char *paths[LS_PART_FILES];
-    ls_tensor *tensors[LS_PART_FILES];
+    ls_state_tensors tensors[LS_PART_FILES];
     ls_part_file files[LS_PART_FILES];
 } tensor_files;
 
@@ -154,15 +153,15 @@ static void files_of(const char *hidden, const ls_train_state *s, tensor_files *
     f->paths[0] = join(hidden, LS_WEIGHTS_FILE);
     f->paths[1] = join(hidden, LS_OPTIMIZER_FILE);
     f->tensors[0] = ls_state_weights(s);
-    f->tensors[1] = ls_state_moments(s);
+    f->tensors[1] = ls_state_optimizer(s);
     for (int i = 0; i < LS_PART_FILES; i++)
-        f->files[i] = (ls_part_file){f->paths[i], f->tensors[i], 1 + i};
+        f->files[i] = (ls_part_file){f->paths[i], &f->tensors[i]};
 }
 
 static void drop_files(tensor_files *f) {
     for (int i = 0; i < LS_PART_FILES; i++) {
         free(f->paths[i]);
-        free(f->tensors[i]);
+        ls_state_tensors_free(&f->tensors[i]);
     }
 }
 
@@ -170,10 +169,8 @@ ls_status ls_checkpoint_begin(const char *hidden, const ls_train_state *s, ls_er
     tensor_files f;
     ls_status status = ls_file_make_dirs(hidden, e);
     files_of(hidden, s, &f);
-    for (int i = 0; status == LS_OK && i < LS_PART_FILES; i++) {
-        size_t n = (size_t)s->model->nparams * (size_t)f.files[i].each;
-        status = ls_safetensors_reserve(f.paths[i], f.tensors[i], n, e);
-    }
+    for (int i = 0; status == LS_OK && i < LS_PART_FILES; i++)
+        status = ls_safetensors_reserve(f.paths[i], f.tensors[i].list, f.tensors[i].n, e);
     if (status == LS_OK) status = ls_file_sync_dir(hidden, e);
     if (status != LS_OK) ls_checkpoint_drop(hidden);
     drop_files(&f);
@@ -193,21 +190,21 @@ ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const 
 static ls_status complete(const char *hidden, const ls_train_state *s, const tensor_files *f,
                           const ls_checkpoint_extra *x, ls_error *e) {
     ls_json *files = ls_json_new_array();
-    ls_safetensors weights = {0}, moments = {0};
+    ls_safetensors weights = {0}, states = {0};
     ls_status status = ls_manifest_list(hidden, LS_WEIGHTS_FILE, files, e);
     if (status == LS_OK) status = ls_manifest_list(hidden, LS_OPTIMIZER_FILE, files, e);
     if (status == LS_OK) status = ls_safetensors_open(f->paths[0], &weights, e);
-    if (status == LS_OK) status = ls_safetensors_open(f->paths[1], &moments, e);
+    if (status == LS_OK) status = ls_safetensors_open(f->paths[1], &states, e);
     if (status == LS_OK) {
         ls_state_hashes h = {
             ls_state_hash_weights(weights.tensors, weights.n),
-            ls_state_hash_moments(moments.tensors, moments.n, s->step, &s->scaler)};
+            ls_state_hash_optimizer(states.tensors, states.n, s->step, &s->scaler)};
         status = write_rest(hidden, s, &h, x, files, e);
     } else {
         ls_json_free(files);
     }
     ls_safetensors_close(&weights);
-    ls_safetensors_close(&moments);
+    ls_safetensors_close(&states);
     return status;
 }
 

@@ -129,7 +129,7 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
 }
 
 static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
-    double nbytes = ls_room_checkpoint_nbytes(r->model, r->config_text->len);
+    double nbytes = ls_room_checkpoint_nbytes(r->model, r->optim, r->config_text->len);
     return ls_room_check(r->dir, nbytes, more, e);
 }
 

@@ -63,9 +63,8 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     if (first >= end) return LS_OK;
     for (int i = 0; i < LS_PART_FILES; i++) {
         const ls_part_file *f = &w->files[i];
-        for (int k = 0; k < f->each; k++)
-            LS_TRY(
-                put(w, i, &f->tensors[param * f->each + k], first - p->offset, end - p->offset, e));
+        for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++)
+            LS_TRY(put(w, i, &f->tensors->list[k], first - p->offset, end - p->offset, e));
     }
     return LS_OK;
 }

@@ -9,16 +9,15 @@
 #ifndef LS_STORAGE_PART_H
 #define LS_STORAGE_PART_H
 
-#include "model/safetensors.h"
 #include "plan/plan.h"
+#include "storage/state.h"
 
 enum { LS_PART_FILES = 2 };
 
 /* A file of tensors. */
 typedef struct ls_part_file {
     const char *path;
-    const ls_tensor *tensors; /* [each * nparams], in the order of the model's parameters */
-    int each;                 /* tensors of one parameter */
+    const ls_state_tensors *tensors;
 } ls_part_file;
 
 /* Writes the data that workers first to end - 1 own by the plan, from the tensors, to the files

@@ -12,9 +12,10 @@
 /* The largest sizes seen: bytes of a header per tensor, of a tokenizer per token. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
-/* Weights and two moments in f32, and the text files. */
-double ls_room_checkpoint_nbytes(const ls_model *m, size_t config_nbytes) {
-    return 3.0 * (double)m->count * sizeof(float) + 3.0 * NBYTES_TENSOR * m->nparams +
+/* Weights and the optimizer's states in f32, and the text files. */
+double ls_room_checkpoint_nbytes(const ls_model *m, const ls_optim *o, size_t config_nbytes) {
+    double flats = 1 + ls_optim_nstates(o);
+    return flats * ((double)m->count * sizeof(float) + (double)NBYTES_TENSOR * m->nparams) +
            (double)NBYTES_TOKEN * (double)m->config.vocab + (double)config_nbytes;
 }
 

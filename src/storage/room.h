@@ -2,10 +2,10 @@
 #ifndef LS_STORAGE_ROOM_H
 #define LS_STORAGE_ROOM_H
 
-#include "model/gpt.h"
+#include "optim/optimizer.h"
 
 /* An upper estimate of a checkpoint's bytes, with a config of config_nbytes. */
-double ls_room_checkpoint_nbytes(const ls_model *, size_t config_nbytes);
+double ls_room_checkpoint_nbytes(const ls_model *, const ls_optim *, size_t config_nbytes);
 
 /* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for a
  * checkpoint of `nbytes` bytes and `more` bytes of other files; the message has the numbers. File

@@ -52,6 +52,9 @@ static int nwriters(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_pl
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
 
+/* Buffers of the state: the parameters, and the optimizer's states. */
+static int nflats(const ls_plan *p) { return 1 + ls_optim_nstates(&p->c.optim); }
+
 /* ---- the writer ---- */
 
 typedef struct writing {
@@ -76,13 +79,10 @@ static bool has_scale(const ls_plan *p) { return p->c.compute == LS_F16 || p->c.
 
 static ls_status copy(writing *w, float *flat, ls_error *e) {
     const ls_snapshot_run *r = w->run;
-    size_t n = r->plan->c.model->nfloats;
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
     ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
-    w->state.params = flat;
-    w->state.m = flat + n;
-    w->state.v = flat + 2 * n;
+    w->state.flat = ls_flat_of_state(flat, NULL, nflats(r->plan) - 1, r->plan->c.model->nfloats);
     if (has_scale(r->plan)) w->state.scaler = scaler;
     return LS_OK;
 }
@@ -189,7 +189,8 @@ static ls_status write_part(const writing *w, ls_error *e) {
 
 static writing writing_of(const ls_snapshot_run *r, int64_t steps, bool together) {
     int end = r->first + r->n, all = nwriters(r->plan);
-    writing w = {.run = r, .state = {.model = r->plan->c.model, .step = steps}};
+    writing w = {.run = r,
+                 .state = {.model = r->plan->c.model, .optim = &r->plan->c.optim, .step = steps}};
     if (!together) return w;
     w.first = r->first;
     w.end = end < all ? end : all;
@@ -225,7 +226,7 @@ static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
  * the system must take them from another program. So they are touched before the first copy, and
  * retained. Parts that are not copied take no pages. */
 static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
-    size_t nbytes = 3 * r->plan->c.model->nfloats * sizeof(float);
+    size_t nbytes = (size_t)nflats(r->plan) * r->plan->c.model->nfloats * sizeof(float);
     if (x->copy) return LS_OK;
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -246,14 +247,15 @@ static void touch(float *p, size_t n) {
 
 static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     const ls_plan *p = r->plan;
-    size_t n = r->plan->c.model->nfloats;
+    size_t n = p->c.model->nfloats;
+    int flats = nflats(p);
     writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;
-    if (!w.end) touch(flat, 3 * n);
+    if (!w.end) touch(flat, (size_t)flats * n);
     for (int i = w.first; i < w.end; i++)
-        for (int k = 0; k < 3 * p->nbuckets; k++) {
-            ls_bucket b = ls_plan_owned(p, k / 3, i);
-            touch(flat + (size_t)(k % 3) * n + b.first, b.end - b.first);
+        for (int k = 0; k < flats * p->nbuckets; k++) {
+            ls_bucket b = ls_plan_owned(p, k / flats, i);
+            touch(flat + (size_t)(k % flats) * n + b.first, b.end - b.first);
         }
     _exit(0);
 }

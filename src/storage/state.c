@@ -35,29 +35,47 @@ static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step, const ls
 
 ls_hash ls_state_hash_weights(const ls_tensor *t, size_t n) { return hash_tensors(t, n, -1, NULL); }
 
-ls_hash ls_state_hash_moments(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *s) {
+ls_hash ls_state_hash_optimizer(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *s) {
     return hash_tensors(t, n, step, s);
 }
 
+/* The tensor of a parameter, or of its state NAME.suffix. */
 static ls_tensor tensor_of(const ls_param *p, const char *suffix, const float *flat) {
     ls_tensor t = {.ndims = p->ndims, .count = p->count, .data = flat + p->offset};
-    snprintf(t.name, sizeof t.name, "%s%s", p->name, suffix);
+    snprintf(t.name, sizeof t.name, "%s%s%s", p->name, suffix ? "." : "", suffix ? suffix : "");
     for (int d = 0; d < p->ndims; d++) t.dims[d] = p->dims[d];
     return t;
 }
 
-ls_tensor *ls_state_weights(const ls_train_state *s) {
-    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, (size_t)s->model->nparams);
-    for (int i = 0; i < s->model->nparams; i++)
-        t[i] = tensor_of(&s->model->params[i], "", s->params);
+static ls_state_tensors new_tensors(const ls_model *m, int each) {
+    return (ls_state_tensors){.list = LS_NEW_ARRAY(ls_tensor, (size_t)(m->nparams * each)),
+                              .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1)};
+}
+
+ls_state_tensors ls_state_weights(const ls_train_state *s) {
+    ls_state_tensors t = new_tensors(s->model, 1);
+    for (int i = 0; i < s->model->nparams; i++) {
+        t.list[t.n++] = tensor_of(&s->model->params[i], NULL, s->flat.of[0]);
+        t.from[i + 1] = (int)t.n;
+    }
     return t;
 }
 
-ls_tensor *ls_state_moments(const ls_train_state *s) {
-    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, 2 * (size_t)s->model->nparams);
+ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
+    ls_state_tensors t = new_tensors(s->model, s->flat.n);
     for (int i = 0; i < s->model->nparams; i++) {
-        t[2 * i] = tensor_of(&s->model->params[i], ".exp_avg", s->m);
-        t[2 * i + 1] = tensor_of(&s->model->params[i], ".exp_avg_sq", s->v);
+        const ls_param *p = &s->model->params[i];
+        for (int k = 1; k < s->flat.n; k++) {
+            const char *name = ls_optim_state_name(s->optim, p, k - 1);
+            if (name) t.list[t.n++] = tensor_of(p, name, s->flat.of[k]);
+        }
+        t.from[i + 1] = (int)t.n;
     }
     return t;
+}
+
+void ls_state_tensors_free(ls_state_tensors *t) {
+    free(t->list);
+    free(t->from);
+    *t = (ls_state_tensors){0};
 }

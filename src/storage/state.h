@@ -4,30 +4,40 @@
 
 #include "base/hash.h"
 #include "model/safetensors.h"
+#include "optim/flat.h"
 #include "optim/scaler.h"
 #include "plan/plan.h"
 
-/* The flat buffers of a run: each [model->nfloats]. params: the f32 masters if parameters are held
- * in 16 bits. */
+/* The state of a run. flat.of[0]: the f32 masters if parameters are held in 16 bits. */
 typedef struct ls_train_state {
     const ls_model *model;
-    int64_t step; /* steps complete */
-    float *params, *m, *v;
+    int64_t step;          /* steps complete */
+    const ls_optim *optim; /* NULL: without the optimizer's states (flat.n is 1) */
+    ls_flat flat;
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
     bool all_params;  /* load all parameters, whatever is owned */
     ls_scaler scaler; /* scale 0: none is in use */
 } ls_train_state;
 
-/* The weights [nparams], by GPT-2's names; the moments [2 nparams], NAME.exp_avg and
- * NAME.exp_avg_sq. Their data belongs to the state: free() only the array. */
-ls_tensor *ls_state_weights(const ls_train_state *);
-ls_tensor *ls_state_moments(const ls_train_state *);
+/* The tensors of a file, in the order of the model's parameters: parameter i has those from
+ * from[i] to from[i + 1] - 1. Their data belongs to the state. */
+typedef struct ls_state_tensors {
+    ls_tensor *list; /* [n] */
+    size_t n;
+    int *from; /* [nparams + 1] */
+} ls_state_tensors;
+
+/* The weights, by the names of the parameters; the optimizer's states, NAME.exp_avg and so on
+ * (optim/optimizer.h). */
+ls_state_tensors ls_state_weights(const ls_train_state *);
+ls_state_tensors ls_state_optimizer(const ls_train_state *);
+void ls_state_tensors_free(ls_state_tensors *);
 
 /* The hash of the logical state (`lockstep ckpt hash`), whatever the layout in files: over the
- * tensors [n] sorted by name: name, dims, data. The hash of the moments begins with the step, and
- * the loss scale if one is in use. */
+ * tensors [n] sorted by name: name, dims, data. The hash of the optimizer's states begins with the
+ * step, and the loss scale if one is in use. */
 ls_hash ls_state_hash_weights(const ls_tensor *, size_t n);
-ls_hash ls_state_hash_moments(const ls_tensor *, size_t n, int64_t step, const ls_scaler *);
+ls_hash ls_state_hash_optimizer(const ls_tensor *, size_t n, int64_t step, const ls_scaler *);
 
 #endif

@@ -20,12 +20,29 @@
 /* The most elements and columns of the GEMM's tile. */
 enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
 
-/* AdamW's scalars, the same for all elements of a step. */
-typedef struct ls_adamw_step {
-    float lr, beta1, beta2, eps, weight_decay;
-    float correct1, correct2; /* 1 / (1 - beta^t) */
+/* The scalars of an optimizer's update, the same for all elements of a parameter group in a step.
+ * Each update reads its own. */
+typedef struct ls_update_scalars {
+    float lr, beta1, beta2, eps, weight_decay, momentum;
+    float correct1, correct2; /* Adam: 1 / (1 - beta^t) */
     float grad_scale;         /* clip factor */
-} ls_adamw_step;
+    bool nesterov;
+} ls_update_scalars;
+
+/* Updates n elements of a parameter and of the optimizer's states, with their gradient. */
+typedef void ls_update_kernel(int64_t n, const ls_update_scalars *, const float *grad, float *param,
+                              float *const *states);
+
+/* Their states: adamw and adam: means of gradients and of their squares; momentum: the velocity;
+ * lion: the mean of gradients; sgd: none. */
+typedef enum ls_update_rule {
+    LS_RULE_ADAMW,
+    LS_RULE_ADAM,
+    LS_RULE_SGD,
+    LS_RULE_MOMENTUM,
+    LS_RULE_LION,
+    LS_NRULES
+} ls_update_rule;
 
 typedef struct ls_kernels {
     const char *name;
@@ -89,9 +106,8 @@ typedef struct ls_kernels {
     void (*add)(int64_t n, const float *a, const float *b, float *out);
     /* Sum of squares of n values. */
     float (*sum_squares)(int64_t n, const float *x);
-    /* One AdamW step in place. Loshchilov & Hutter, ICLR 2019, algorithm 2, decay scaled by lr. */
-    void (*adamw)(int64_t n, const ls_adamw_step *step, const float *grad, float *param, float *m,
-                  float *v);
+    /* One step of an optimizer, in place (kernels/update.c has the sources). */
+    ls_update_kernel *update[LS_NRULES];
 
     /* Runs `rounds` of 192 independent multiply-adds of 16 lanes: the machine's peak. */
     float (*fma_peak)(int64_t rounds);

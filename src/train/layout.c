@@ -24,7 +24,8 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .shards = (int)c->parallel.shard_group,
                            .compute = ls_config_compute(c),
                            .reduce = ls_config_reduce(c)};
-    ls_status s = ls_plan_make(&plan, &l_p->plan, e);
+    ls_status s = ls_optim_of(c, &l_p->model, &plan.optim, e);
+    if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
     if (s != LS_OK) ls_model_free(&l_p->model);
     return s;
 }

@@ -122,7 +122,7 @@ static void draw_params(ls_member *m) {
             bool sharded = ls_plan_gathers(p, k) || w->shares_params;
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
             ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
-                          w->master);
+                          w->flat.of[0]);
             ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
             if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
@@ -136,11 +136,8 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
     if (w->shares_params && w->shares_state && worker % ls_plan_shards(p) != 0) return LS_OK;
-    ls_train_state s = {.model = &m->layout->model, .params = w->master};
-    if (m->first_step > 0) {
-        s.m = w->m;
-        s.v = w->v;
-    }
+    ls_train_state s = {.model = &m->layout->model, .optim = &p->c.optim, .flat = w->flat};
+    if (m->first_step == 0) s.flat.n = 1;
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
     if (!w->shares_state) {

@@ -72,15 +72,20 @@ bool ls_run_has_scale(const ls_run *r) {
 
 ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
     const ls_config *c = &r->config;
-    ls_schedule s = {c->optim.lr, c->optim.min_lr, c->optim.warmup, c->train.steps};
-    return (ls_step_in){
-        .step = step,
-        .updates = step - scaler->skipped,
-        .loss_scale = ls_run_has_scale(r) ? scaler->scale : 1,
-        .skips = ls_run_has_scale(r),
-        .lr = ls_schedule_rate(&s, step),
-        .clip = c->optim.clip,
-        .adamw = {c->optim.beta1, c->optim.beta2, c->optim.eps, c->optim.weight_decay}};
+    const ls_schedule s = {.kind = (ls_schedule_kind)c->optim.schedule,
+                           .lr = c->optim.lr,
+                           .min_lr = c->optim.min_lr,
+                           .warmup = c->optim.warmup,
+                           .steps = c->train.steps,
+                           .decay_fraction = c->optim.decay_fraction,
+                           .step_every = c->optim.step_every,
+                           .step_factor = c->optim.step_factor};
+    return (ls_step_in){.step = step,
+                        .updates = step - scaler->skipped,
+                        .loss_scale = ls_run_has_scale(r) ? scaler->scale : 1,
+                        .skips = ls_run_has_scale(r),
+                        .lr = ls_schedule_rate(&s, step),
+                        .clip = c->optim.clip};
 }
 
 ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {

@@ -33,14 +33,12 @@ static bool gives_up(void *arg) {
 
 /* A note for the workers that finish the step, should this one be lost. */
 static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out,
-                         const ls_adamw_step *update) {
+                         const ls_optim_step *update) {
     const ls_member *m = arg;
     ls_store_note n = {.steps = in->step + 1,
                        .update = *update,
                        .out = *out,
-                       .lr = in->lr,
                        .loss_scale = in->loss_scale,
-                       .updates = in->updates,
                        .began_ns = m->step_began_ns,
                        .scaler = m->scaler};
     ls_scaler_config scaler = ls_run_scaler(m->run);

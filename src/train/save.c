@@ -10,8 +10,10 @@
 
 static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
-    ls_train_state s = {
-        .model = &l->m.layout->model, .step = l->steps, .params = w->master, .m = w->m, .v = w->v};
+    ls_train_state s = {.model = &l->m.layout->model,
+                        .optim = &l->m.layout->plan.c.optim,
+                        .step = l->steps,
+                        .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_buf record = {0};
     ls_corpus_record_write(&l->corpus.record, &record);

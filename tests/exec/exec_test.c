@@ -111,22 +111,17 @@ static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot
 }
 
 static ls_step_in step_in(int64_t i) {
-    return (ls_step_in){.step = i,
-                        .updates = i,
-                        .lr = 1e-2,
-                        .clip = 0.5,
-                        .loss_scale = 8,
-                        .skips = true,
-                        .adamw = {0.9, 0.95, 1e-8, 0.1}};
+    return (ls_step_in){
+        .step = i, .updates = i, .lr = 1e-2, .clip = 0.5, .loss_scale = 8, .skips = true};
 }
 
 /* Each worker writes its shards of a shared copy, and all of its own copy. */
 static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
     for (int k = 0; k < s->plan.nbuckets; k++) {
         ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
-        bool shared = w->shares_state || (w->shares_params && w->master == w->params);
+        bool shared = w->shares_state || (w->shares_params && w->flat.of[0] == w->params);
         if (shared) all = own;
-        ls_model_init(&s->model, 7, all.first, all.end, w->master);
+        ls_model_init(&s->model, 7, all.first, all.end, w->flat.of[0]);
         if (!w->shares_params) own = all;
         ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);
     }
@@ -134,14 +129,14 @@ static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x
 
 static void keep(setup *s, const ls_world *w) {
     size_t nbytes = s->model.nfloats * sizeof(float);
-    memcpy(s->params, w->master, nbytes);
-    memcpy(s->m, w->m, nbytes);
-    memcpy(s->v, w->v, nbytes);
+    memcpy(s->params, w->flat.of[0], nbytes);
+    memcpy(s->m, w->flat.of[1], nbytes);
+    memcpy(s->v, w->flat.of[2], nbytes);
 }
 
 /* The part that worker w owns, if each worker has its own copy. */
 static void take_shards(setup *s, const ls_world *w, int worker) {
-    const float *const from[] = {w->master, w->m, w->v};
+    const float *const from[] = {w->flat.of[0], w->flat.of[1], w->flat.of[2]};
     float *const to[] = {s->params, s->m, s->v};
     for (int k = 0; k < s->plan.nbuckets; k++) {
         ls_bucket b = ls_plan_shard(&s->plan, k, worker);

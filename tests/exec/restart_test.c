@@ -93,12 +93,7 @@ static void tear_down(setup *s) {
 }
 
 static ls_step_in step_in(int64_t i) {
-    return (ls_step_in){.step = i,
-                        .updates = i,
-                        .lr = 1e-2,
-                        .clip = 0.5,
-                        .loss_scale = 1,
-                        .adamw = {0.9, 0.95, 1e-8, 0.1}};
+    return (ls_step_in){.step = i, .updates = i, .lr = 1e-2, .clip = 0.5, .loss_scale = 1};
 }
 
 /* ---- a worker ---- */
@@ -118,7 +113,7 @@ static bool never_idle(void *arg, const ls_step_in *in) {
 }
 
 static void decided(void *arg, const ls_step_in *in, const ls_step_out *out,
-                    const ls_adamw_step *update) {
+                    const ls_optim_step *update) {
     const place *p = arg;
     ls_store_note n = {.steps = in->step + 1, .update = *update, .out = *out};
     ls_store_decide(p->s->store, p->worker, &n);
@@ -150,7 +145,7 @@ static ls_status make_state(place *p, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
     for (int k = 0; k < plan->nbuckets; k++) {
         ls_bucket b = p->world.shares_params ? ls_plan_shard(plan, k, p->worker) : plan->buckets[k];
-        ls_model_init(&p->s->model, 7, b.first, b.end, p->world.master);
+        ls_model_init(&p->s->model, 7, b.first, b.end, p->world.flat.of[0]);
     }
     ls_store_mark_filled(p->s->store, plan, p->worker, 0);
     LS_TRY(ls_barrier(p->g, e));

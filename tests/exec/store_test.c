@@ -8,6 +8,7 @@
 #include "exec/store_backup.h"
 #include "exec/store_blocks.h"
 #include "exec/store_repair.h"
+#include "optim/apply.h"
 #include "small_plan.h"
 #include "test.h"
 
@@ -54,8 +55,7 @@ static void fill(ls_store *s, const ls_plan *p, bool one) {
 }
 
 static ls_store_note note_of(int64_t steps) {
-    const ls_adamw a = {0.9, 0.95, 1e-8, 0.1};
-    ls_store_note n = {.steps = steps, .update = ls_adamw_at(&a, steps - 1, 1e-2, 1)};
+    ls_store_note n = {.steps = steps, .update = {steps - 1, 1e-2, 1}};
     n.scaler.good = steps;
     return n;
 }
@@ -128,28 +128,29 @@ static void begin_update(ls_store *s, const ls_plan *p, bool one, const ls_store
     for (int w = 0; w < p->c.nworkers; w++) {
         ls_journal j = ls_store_journal(s, w);
         float *params = ls_store_params(s, one ? 0 : w), *m = ls_store_state(s, one ? 0 : w);
-        ls_adamw_state a = {.grads_type = LS_F32,
-                            .params_type = LS_F32,
-                            .grads = ls_store_grads(s, w),
-                            .params = params,
-                            .m = m,
-                            .v = m + model.nfloats,
-                            .journal = &j,
-                            .steps = ls_store_mark(n->steps)};
-        ls_journal_state state = {params, a.m, a.v};
+        const ls_optim_update u = {.optim = &p->c.optim,
+                                   .model = &model,
+                                   .step = n->update,
+                                   .grads_type = LS_F32,
+                                   .params_type = LS_F32,
+                                   .grads = ls_store_grads(s, w),
+                                   .params = params,
+                                   .flat = ls_flat_of_state(m, params, 2, model.nfloats),
+                                   .journal = &j,
+                                   .steps = ls_store_mark(n->steps)};
         size_t last = SIZE_MAX;
         for (int k = 0; k < p->nbuckets; k++) {
             ls_bucket b = ls_plan_owned(p, k, w);
             for (size_t at = b.first; at < b.end; at += LS_BLOCK) {
                 seed = seed * 1103515245u + 12345u;
                 if (seed >> 16 & 1)
-                    ls_adamw_run(&c, &model, &n->update, at, at + LS_BLOCK, &a);
+                    ls_optim_apply(&u, &c, at, at + LS_BLOCK);
                 else
                     last = at;
             }
         }
         if (last == SIZE_MAX) continue;
-        ls_journal_begin(&j, 0, last, &state); /* it dies in this block */
+        ls_journal_begin(&j, 0, last, &u.flat); /* it dies in this block */
         for (size_t i = 0; i < LS_BLOCK; i += 2) params[last + i] = NAN;
     }
     ls_compute_close(&c);

@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "optim/adamw.h"
+#include "optim/apply.h"
 #include "test.h"
 
 enum { KILLS = 300, NTHREADS = 2 };
-
-static const ls_adamw settings = {0.9, 0.95, 1e-8, 0.1};
 
 /* All of it in memory that a dead child leaves to its parent. */
 typedef struct setup {
@@ -49,17 +47,18 @@ static void gradients(setup *s, int step) {
 }
 
 static void update(setup *s, const ls_compute *c, int step, bool journal) {
-    ls_adamw_state a = {.grads_type = LS_F32,
-                        .params_type = LS_BF16,
-                        .grads = s->grads,
-                        .params = s->params,
-                        .master = s->state,
-                        .m = s->state + s->n,
-                        .v = s->state + 2 * s->n,
-                        .journal = journal ? &s->journal : NULL,
-                        .steps = (uint32_t)step + 1};
-    ls_adamw_step op = ls_adamw_at(&settings, step, 1e-2, 1);
-    ls_adamw_run(c, &s->model, &op, 0, s->n, &a);
+    ls_optim o = ls_optim_usual();
+    const ls_optim_update u = {.optim = &o,
+                               .model = &s->model,
+                               .step = {step, 1e-2, 1},
+                               .grads_type = LS_F32,
+                               .params_type = LS_BF16,
+                               .grads = s->grads,
+                               .params = s->params,
+                               .flat = ls_flat_of_state(s->state, NULL, 2, s->n),
+                               .journal = journal ? &s->journal : NULL,
+                               .steps = (uint32_t)step + 1};
+    ls_optim_apply(&u, c, 0, s->n);
 }
 
 /* A process that updates until it is killed, after about `us` microseconds. */
@@ -104,9 +103,9 @@ static void test_killed(void **arg) {
         update_and_die(&cut, step, 200 + (unsigned)(step * 37 % 400));
         size_t done = done_blocks(&cut, step);
         half_done += done > 0 && done < cut.n / LS_BLOCK;
-        ls_journal_state state = {cut.state, cut.state + cut.n, cut.state + 2 * cut.n};
-        ls_journal_repair(&cut.journal, &state);
-        ls_journal_repair(&cut.journal, &state); /* may be repeated */
+        const ls_flat flat = ls_flat_of_state(cut.state, NULL, 2, cut.n);
+        ls_journal_repair(&cut.journal, &flat);
+        ls_journal_repair(&cut.journal, &flat); /* may be repeated */
         update(&cut, &c, step, true);
         assert_int_equal(done_blocks(&cut, step), cut.n / LS_BLOCK);
         assert_memory_equal(cut.state, whole.state, 3 * cut.n * sizeof(float));
@@ -119,25 +118,31 @@ static void test_killed(void **arg) {
 }
 
 /* A block that was being changed is restored, wherever its worker dies. */
-static void test_torn_block(void **arg) {
-    (void)arg;
+static void check_torn_block(int nstates) {
     setup s;
     set_up(&s);
-    float *master = s.state, *m = s.state + s.n, *v = s.state + 2 * s.n;
-    for (size_t i = 0; i < 3 * s.n; i++) s.state[i] = (float)i;
-    ls_journal_state state = {master, m, v};
+    const ls_flat flat = ls_flat_of_state(s.state, NULL, nstates, s.n);
+    const size_t at = 3 * LS_BLOCK, n = (size_t)flat.n * s.n;
+    for (size_t i = 0; i < n; i++) s.state[i] = (float)i;
     ls_journal_set(&s.journal, 0, s.n, 4);
-    size_t at = 3 * LS_BLOCK;
-    ls_journal_begin(&s.journal, 1, at, &state);
-    for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = v[at + i] = -1;
-    ls_journal_repair(&s.journal, &state);
-    for (size_t i = 0; i < 3 * s.n; i++) assert_true(s.state[i] == (float)i);
-    for (size_t i = 0; i < LS_BLOCK; i++) master[at + i] = m[at + i] = v[at + i] = -1;
+    ls_journal_begin(&s.journal, 1, at, &flat);
+    for (int k = 0; k < flat.n; k += 2)
+        for (size_t i = 0; i < LS_BLOCK; i++) flat.of[k][at + i] = -1;
+    ls_journal_repair(&s.journal, &flat);
+    for (size_t i = 0; i < n; i++) assert_true(s.state[i] == (float)i);
+    for (int k = 0; k < flat.n; k++)
+        for (size_t i = 0; i < LS_BLOCK; i++) flat.of[k][at + i] = -1;
     ls_journal_end(&s.journal, at, 5); /* complete: the saved block is not restored */
-    ls_journal_repair(&s.journal, &state);
-    for (size_t i = 0; i < LS_BLOCK; i++) assert_true(master[at + i] == -1.0f);
+    ls_journal_repair(&s.journal, &flat);
+    for (int k = 0; k < flat.n; k++)
+        for (size_t i = 0; i < LS_BLOCK; i++) assert_true(flat.of[k][at + i] == -1.0f);
     assert_true(ls_journal_has(&s.journal, at, 5) && ls_journal_has(&s.journal, at - 1, 4));
     ls_model_free(&s.model);
+}
+
+static void test_torn_block(void **arg) {
+    (void)arg;
+    for (int nstates = 0; nstates <= LS_OPTIM_STATES; nstates++) check_torn_block(nstates);
 }
 
 int main(void) {

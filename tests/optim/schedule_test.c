@@ -13,7 +13,7 @@ static void assert_near(double got, double want) {
 
 static void test_end_points(void **state) {
     (void)state;
-    const ls_schedule s = {3e-4, 3e-5, 100, 1100};
+    const ls_schedule s = {LS_SCHEDULE_COSINE, 3e-4, 3e-5, 100, 1100, 0, 1, 0};
     assert_near(ls_schedule_rate(&s, 0), 3e-6);
     assert_near(ls_schedule_rate(&s, 49), 1.5e-4);
     assert_near(ls_schedule_rate(&s, 99), 3e-4);
@@ -25,7 +25,7 @@ static void test_end_points(void **state) {
 
 static void test_formula(void **state) {
     (void)state;
-    const ls_schedule s = {1e-2, 1e-4, 7, 93};
+    const ls_schedule s = {LS_SCHEDULE_COSINE, 1e-2, 1e-4, 7, 93, 0, 1, 0};
     for (int64_t i = 0; i < 110; i++) {
         double done = fmin((double)(i - 7) / 86.0, 1.0);
         double want = i < 7 ? 1e-2 * (double)(i + 1) / 7.0
@@ -37,7 +37,7 @@ static void test_formula(void **state) {
 static void test_monotone(void **state) {
     (void)state;
     for (int64_t warmup = 0; warmup <= 30; warmup += 15) {
-        const ls_schedule s = {1, 0.1, warmup, 200};
+        const ls_schedule s = {LS_SCHEDULE_COSINE, 1, 0.1, warmup, 200, 0, 1, 0};
         for (int64_t i = 1; i < 220; i++) {
             double before = ls_schedule_rate(&s, i - 1), now = ls_schedule_rate(&s, i);
             if (i < warmup) assert_true(now > before);
@@ -51,19 +51,55 @@ static void test_monotone(void **state) {
 /* No warm-up starts at the full rate; all warm-up ends there; a run of no steps is the floor. */
 static void test_extremes(void **state) {
     (void)state;
-    assert_near(ls_schedule_rate(&(ls_schedule){0.5, 0.1, 0, 10}, 0), 0.5);
-    assert_near(ls_schedule_rate(&(ls_schedule){0.5, 0.1, 10, 10}, 9), 0.5);
-    assert_near(ls_schedule_rate(&(ls_schedule){0.5, 0.1, 10, 10}, 10), 0.1);
-    assert_near(ls_schedule_rate(&(ls_schedule){0.5, 0.1, 0, 0}, 0), 0.1);
-    assert_near(ls_schedule_rate(&(ls_schedule){0.5, 0.5, 0, 10}, 5), 0.5);
+    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 0, 10, 0, 1, 0}, 0),
+                0.5);
+    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 10, 10, 0, 1, 0}, 9),
+                0.5);
+    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 10, 10, 0, 1, 0}, 10),
+                0.1);
+    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 0, 0, 0, 1, 0}, 0),
+                0.1);
+    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.5, 0, 10, 0, 1, 0}, 5),
+                0.5);
+}
+
+static double rate(ls_schedule s, ls_schedule_kind kind, int64_t step) {
+    s.kind = kind;
+    return ls_schedule_rate(&s, step);
+}
+
+/* Each curve at points that are easy to compute by hand. */
+static void test_curves(void **state) {
+    (void)state;
+    const ls_schedule s = {LS_SCHEDULE_COSINE, 1, 0.1, 10, 110, 0.5, 40, 0.25};
+    for (int kind = LS_SCHEDULE_COSINE; kind <= LS_SCHEDULE_WSD; kind++) {
+        assert_near(rate(s, (ls_schedule_kind)kind, 4), 0.5); /* the same warm-up */
+        assert_near(rate(s, (ls_schedule_kind)kind, 10), 1);
+    }
+    assert_near(rate(s, LS_SCHEDULE_LINEAR, 60), 0.55);
+    assert_near(rate(s, LS_SCHEDULE_LINEAR, 85), 0.325);
+    assert_near(rate(s, LS_SCHEDULE_LINEAR, 110), 0.1);
+    assert_near(rate(s, LS_SCHEDULE_CONSTANT, 109), 1);
+    assert_near(rate(s, LS_SCHEDULE_CONSTANT, 1000), 1);
+    assert_near(rate(s, LS_SCHEDULE_STEP, 49), 1);
+    assert_near(rate(s, LS_SCHEDULE_STEP, 50), 0.25);
+    assert_near(rate(s, LS_SCHEDULE_STEP, 89), 0.25);
+    assert_near(rate(s, LS_SCHEDULE_STEP, 90), 0.0625);
+    assert_near(rate(s, LS_SCHEDULE_WSD, 54), 1);
+    assert_near(rate(s, LS_SCHEDULE_WSD, 55), 1);
+    assert_near(rate(s, LS_SCHEDULE_WSD, 66), 0.82);
+    assert_near(rate(s, LS_SCHEDULE_WSD, 110), 0.1);
+    ls_schedule all = s; /* the decay begins after the warm-up at the earliest */
+    all.decay_fraction = 1;
+    assert_near(rate(all, LS_SCHEDULE_WSD, 10), 1);
+    assert_near(rate(all, LS_SCHEDULE_WSD, 60), 0.55);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_end_points),
-        cmocka_unit_test(test_formula),
-        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_end_points), cmocka_unit_test(test_formula),
+        cmocka_unit_test(test_monotone),   cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_curves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,8 @@ static void test_round(void **state) {
     assert_string_equal(m.name, "round");
     assert_true(near(m.shared_start_s, 1e-6));
     assert_true(near(ls_machine_product_s(&m, LS_WORK_PRODUCT, 2, 3, 5, 1), 60e-9));
-    assert_true(near(ls_machine_pass_s(&m, LS_WORK_ADAMW, 1000, 1), 1e-6));
-    assert_true(near(ls_machine_pass_s(&m, LS_WORK_ADAMW, 1000, 8), 2e-6)); /* 8 on 4 cores */
+    assert_true(near(ls_machine_pass_s(&m, LS_WORK_UPDATE, 1000, 1), 1e-6));
+    assert_true(near(ls_machine_pass_s(&m, LS_WORK_UPDATE, 1000, 8), 2e-6)); /* 8 on 4 cores */
     assert_true(ls_machine_pass_s(&m, LS_WORK_ADD, 0, 1) == 0);
     assert_true(ls_machine_product_s(&m, LS_WORK_PRODUCT, 0, 3, 5, 1) == 0);
     ls_machine_free(&m);

@@ -126,9 +126,9 @@ void check_finish(host *h, const ls_store_note *note) {
     if (store_note(&h->store, &own) && (!note || note->steps < own.steps))
         violate(h->w, "host %d: step %lld is not finished", h->slot, (long long)own.steps);
     ls_view_id id = h->crew.view.id;
-    if (note && (note->updates != id.term || note->began_ns != id.number))
+    if (note && (note->update.updates != id.term || note->began_ns != id.number))
         violate(h->w, "host %d: a step of view %lld.%lld is finished by a note of view %lld.%lld",
-                h->slot, (long long)id.term, (long long)id.number, (long long)note->updates,
+                h->slot, (long long)id.term, (long long)id.number, (long long)note->update.updates,
                 (long long)note->began_ns);
 }
 

@@ -198,7 +198,7 @@ static void update(world *w, host *h, const event *e);
 static void decide(world *w, host *h, team *t, int rank) {
     worker *x = &t->workers[rank];
     ls_store_note n = {.steps = x->steps + 1, .scaler = {.good = x->steps + 1}};
-    n.updates = t->id.term;
+    n.update.updates = t->id.term;
     n.began_ns = t->id.number;
     h->store.notes[crew_place(h, rank)] = n;
     x->renews = x->asked > 0;

@@ -16,12 +16,14 @@
 enum { SAMPLES = 4 };
 
 static ls_model model;
+static ls_optim adamw;
 static const char *const run = folder;
 static ls_buf text;
 
 static int set_up(void **state) {
     (void)state;
     small_model(&model);
+    adamw = ls_optim_usual();
     ls_buf_append(&text, "{}\n", 3);
     return 0;
 }
@@ -33,13 +35,13 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* A state whose buffers are the caller's: free(params). */
+/* A state whose buffers are the caller's: free(flat.of[0]). */
 static ls_train_state state_after(int64_t step) {
     size_t n = model.nfloats;
     float *flat = LS_NEW_ARRAY(float, 3 * n);
     for (size_t i = 0; i < 3 * n; i++) flat[i] = (float)(i % 971) - (float)step;
     return (ls_train_state){
-        .model = &model, .step = step, .params = flat, .m = flat + n, .v = flat + 2 * n};
+        .model = &model, .step = step, .optim = &adamw, .flat = ls_flat_of_state(flat, NULL, 2, n)};
 }
 
 static ls_checkpoint_extra extra(void) {
@@ -50,7 +52,7 @@ static void write_with(int64_t step, const ls_checkpoint_extra *x) {
     ls_error e = {0};
     ls_train_state s = state_after(step);
     assert_ls_ok(ls_checkpoint_write(run, &s, x, &e), e);
-    free(s.params);
+    free(s.flat.of[0]);
 }
 
 static void write_plain(int64_t step) {
@@ -135,12 +137,12 @@ static void test_read_back(void **state) {
     for (int k = 0; k < model.nparams; k++) {
         const ls_param *p = &model.params[k];
         for (size_t j = 0; j < 3; j++)
-            assert_memory_equal(got.params + j * n + p->offset, s.params + j * n + p->offset,
-                                p->count * sizeof(float));
+            assert_memory_equal(got.flat.of[0] + j * n + p->offset,
+                                s.flat.of[0] + j * n + p->offset, p->count * sizeof(float));
     }
     free(path);
-    free(s.params);
-    free(got.params);
+    free(s.flat.of[0]);
+    free(got.flat.of[0]);
 }
 
 /* Only the parts that are asked for are filled. */
@@ -154,13 +156,13 @@ static void test_load_owned(void **state) {
     s.owned = &owned;
     s.nowned = 1;
     assert_ls_ok(ls_checkpoint_load(path, &s, &e), e);
-    assert_memory_equal(s.m + 100, want.m + 100, 1000 * sizeof(float));
-    assert_memory_equal(s.m, was.m, 100 * sizeof(float));
-    assert_memory_equal(s.m + 1100, was.m + 1100, 1000 * sizeof(float));
+    assert_memory_equal(s.flat.of[1] + 100, want.flat.of[1] + 100, 1000 * sizeof(float));
+    assert_memory_equal(s.flat.of[1], was.flat.of[1], 100 * sizeof(float));
+    assert_memory_equal(s.flat.of[1] + 1100, was.flat.of[1] + 1100, 1000 * sizeof(float));
     free(path);
-    free(s.params);
-    free(want.params);
-    free(was.params);
+    free(s.flat.of[0]);
+    free(want.flat.of[0]);
+    free(was.flat.of[0]);
 }
 
 /* The message names the fault and an older checkpoint that is good; the newest good one is
@@ -213,7 +215,7 @@ static void test_failed(void **state) {
     assert_ls_ok(verify(3, &i, &e), e);
     assert_ls_ok(ls_checkpoint_write(run, &s, &x, &e), e); /* there is room again */
     assert_ls_ok(verify(4, &i, &e), e);
-    free(s.params);
+    free(s.flat.of[0]);
     free(hidden);
 }
 

@@ -18,6 +18,7 @@ static char dir[96];
 static ls_config config;
 static ls_buf config_text;
 static ls_model model;
+static ls_optim optim;
 
 static int set_up(void **state) {
     (void)state;
@@ -25,6 +26,7 @@ static int set_up(void **state) {
     ls_gpt_config c = {2, 24, 3, 32, 300};
     assert_ls_ok(ls_config_read("configs/tiny.yaml", &config, &e), e);
     assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
+    optim = ls_optim_usual();
     ls_config_write(&config, &config_text);
     return 0;
 }
@@ -47,6 +49,7 @@ static ls_folder_run run_with(bool resumes) {
                            .config = &config,
                            .config_text = &config_text,
                            .model = &model,
+                           .optim = &optim,
                            .resumes = resumes};
 }
 
@@ -195,9 +198,10 @@ static void remove_file(const char *name) {
 static void write_checkpoint(int64_t step) {
     ls_error e = {0};
     float *flat = LS_NEW_ARRAY(float, 3 * model.nfloats);
-    ls_train_state s = {.model = &model, .step = step, .params = flat};
-    s.m = flat + model.nfloats;
-    s.v = s.m + model.nfloats;
+    ls_train_state s = {.model = &model,
+                        .step = step,
+                        .optim = &optim,
+                        .flat = ls_flat_of_state(flat, NULL, 2, model.nfloats)};
     ls_buf tokenizer = {0};
     char *path = ls_format("%s/tokenizer.json", dir);
     assert_ls_ok(ls_file_read(path, 1 << 24, &tokenizer, &e), e);

@@ -38,8 +38,10 @@ static ls_train_state state_of(const ls_plan *p, int worker) {
         for (size_t i = b.first; i < b.end; i++)
             for (size_t j = 0; j < 3; j++) flat[j * n + i] = (float)(i % 977) - (float)j;
     }
-    return (ls_train_state){
-        .model = &model, .step = STEP, .params = flat, .m = flat + n, .v = flat + 2 * n};
+    return (ls_train_state){.model = &model,
+                            .step = STEP,
+                            .optim = &p->c.optim,
+                            .flat = ls_flat_of_state(flat, NULL, 2, n)};
 }
 
 static char some_text[] = "{}\n";
@@ -64,7 +66,7 @@ static void write_at_once(ls_buf *out) {
     ls_train_state s = state_of(&p, -1);
     assert_ls_ok(ls_checkpoint_write(run, &s, &extra, &e), e);
     read_all(out);
-    free(s.params);
+    free(s.flat.of[0]);
     ls_plan_free(&p);
 }
 
@@ -76,7 +78,7 @@ static void write_parts(const ls_plan *p, const char *hidden, int left_out) {
         if (w == ls_plan_shards(p) - 1) assert_ls_ok(ls_checkpoint_begin(hidden, &s, &e), e);
         const ls_owners own = {p, w, w + 1};
         if (w != left_out) assert_ls_ok(ls_checkpoint_part(hidden, &s, &own, &e), e);
-        free(s.params);
+        free(s.flat.of[0]);
     }
 }
 
@@ -84,7 +86,7 @@ static ls_status finish(const ls_plan *p, const char *hidden, ls_error *e) {
     ls_train_state s = state_of(p, 0);
     const ls_owners all = {p, 0, ls_plan_shards(p)};
     ls_status status = ls_checkpoint_finish(run, hidden, &s, &all, &extra, e);
-    free(s.params);
+    free(s.flat.of[0]);
     return status;
 }
 

@@ -103,20 +103,39 @@ static inline void do_cross_entropy(const ls_kernels *k, int64_t n, values *v) {
     k->cross_entropy_dx(n, v->out[0], v->out[1], n / 2, 0.125f);
 }
 
-static const ls_adamw_step STEP = {.lr = 1e-3f,
-                                   .beta1 = 0.9f,
-                                   .beta2 = 0.95f,
-                                   .eps = 1e-8f,
-                                   .weight_decay = 0.1f,
-                                   .correct1 = 1 / (1 - 0.81f),
-                                   .correct2 = 1 / (1 - 0.9025f),
-                                   .grad_scale = 0.7f};
+static const ls_update_scalars SCALARS = {.lr = 1e-3f,
+                                          .beta1 = 0.9f,
+                                          .beta2 = 0.95f,
+                                          .eps = 1e-8f,
+                                          .weight_decay = 0.1f,
+                                          .momentum = 0.8f,
+                                          .correct1 = 1 / (1 - 0.81f),
+                                          .correct2 = 1 / (1 - 0.9025f),
+                                          .grad_scale = 0.7f,
+                                          .nesterov = true};
 
-static inline void do_adamw(const ls_kernels *k, int64_t n, values *v) {
+/* The weights in output 0, the states in outputs 1 and 2. */
+static inline void do_update(const ls_kernels *k, int64_t n, values *v, ls_update_rule rule) {
+    float *const states[] = {v->out[1], v->out[2]};
     start_from(v, 0, 1, n);
     start_from(v, 1, 2, n);
     for (int64_t i = 0; i < n; i++) v->out[2][i] = fabsf(v->in[3][i]); /* a mean of squares */
-    k->adamw(n, &STEP, v->in[0], v->out[0], v->out[1], v->out[2]);
+    k->update[rule](n, &SCALARS, v->in[0], v->out[0], states);
+}
+static inline void do_adamw(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_ADAMW);
+}
+static inline void do_adam(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_ADAM);
+}
+static inline void do_sgd(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_SGD);
+}
+static inline void do_momentum(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_MOMENTUM);
+}
+static inline void do_lion(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_LION);
 }
 
 /* Sums continue from the values in y. The weights are representable in 16 bits, so that no sum is

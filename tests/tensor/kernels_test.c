@@ -294,14 +294,14 @@ static void test_exp(void **state) {
 
 /* Algorithm 2 of Loshchilov & Hutter in double precision. */
 static void check_adamw(int64_t n, const values *v) {
-    const double lr = (double)STEP.lr, b1 = (double)STEP.beta1, b2 = (double)STEP.beta2;
+    const double lr = (double)SCALARS.lr, b1 = (double)SCALARS.beta1, b2 = (double)SCALARS.beta2;
     for (int64_t i = 0; i < n; i++) {
-        double g = (double)v->in[0][i] * (double)STEP.grad_scale, p = (double)v->in[1][i];
+        double g = (double)v->in[0][i] * (double)SCALARS.grad_scale, p = (double)v->in[1][i];
         double m = b1 * (double)v->in[2][i] + (1 - b1) * g;
         double s = b2 * fabs((double)v->in[3][i]) + (1 - b2) * g * g;
-        double ratio =
-            m * (double)STEP.correct1 / (sqrt(s * (double)STEP.correct2) + (double)STEP.eps);
-        double want = p - lr * (double)STEP.weight_decay * p - lr * ratio;
+        double ratio = m * (double)SCALARS.correct1 /
+                       (sqrt(s * (double)SCALARS.correct2) + (double)SCALARS.eps);
+        double want = p - lr * (double)SCALARS.weight_decay * p - lr * ratio;
         assert_close(v->out[0][i], want, 2e-7 * fabs(p) + 1e-6 * lr * fabs(ratio) + 1e-12, "param",
                      n, i);
         assert_close(v->out[1][i], m, 1e-6, "m", n, i);

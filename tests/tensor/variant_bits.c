@@ -130,6 +130,10 @@ static const struct {
      {"softmax_causal", "softmax_causal", "softmax_causal_again", "softmax_causal_dx"}},
     {do_cross_entropy, {"cross_entropy_dx", "cross_entropy", "cross_entropy"}},
     {do_adamw, {"adamw", "adamw", "adamw"}},
+    {do_adam, {"adam", "adam", "adam"}},
+    {do_sgd, {"sgd", "sgd", "sgd"}},
+    {do_momentum, {"momentum", "momentum", "momentum"}},
+    {do_lion, {"lion", "lion", "lion"}},
     {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
 };
 

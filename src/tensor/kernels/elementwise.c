@@ -1,4 +1,4 @@
-/* elementwise.c - GELU, sums, sums of squares, AdamW. */
+/* elementwise.c - GELU, sums, sums of squares. */
 #include "tensor/kernels/variant.h"
 
 /* GELU(x) = x * s with s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3), which is the tanh form.
@@ -50,24 +50,4 @@ float LS_K(sum_squares)(int64_t n, const float *x) {
         sum = v_fma(a, a, sum);
     }
     return v_sum(sum);
-}
-
-void LS_K(adamw)(int64_t n, const ls_adamw_step *step, const float *grad, float *param, float *m,
-                 float *v) {
-    const v16 b1 = v_set1(step->beta1), rest1 = v_set1(1.0f - step->beta1);
-    const v16 b2 = v_set1(step->beta2), rest2 = v_set1(1.0f - step->beta2);
-    const v16 keep = v_set1(1.0f - step->lr * step->weight_decay);
-    const v16 minus_lr = v_set1(-step->lr), eps = v_set1(step->eps);
-    const v16 correct1 = v_set1(step->correct1), correct2 = v_set1(step->correct2);
-    for (int64_t i = 0; i < n; i += LS_LANES) {
-        v16 g = v_mul(v_load_n(grad + i, n - i), v_set1(step->grad_scale));
-        v16 mi = v_fma(v_load_n(m + i, n - i), b1, v_mul(g, rest1));
-        v16 vi = v_fma(v_load_n(v + i, n - i), b2, v_mul(v_mul(g, g), rest2));
-        v16 denominator = v_add(v_sqrt(v_mul(vi, correct2)), eps);
-        v16 ratio = v_div(v_mul(mi, correct1), denominator);
-        v16 p = v_fma(ratio, minus_lr, v_mul(v_load_n(param + i, n - i), keep));
-        v_store_n(m + i, mi, n - i);
-        v_store_n(v + i, vi, n - i);
-        v_store_n(param + i, p, n - i);
-    }
 }

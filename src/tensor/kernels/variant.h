@@ -36,8 +36,7 @@ float LS_K(cross_entropy)(int64_t n, const float *x, float stat[2]);
 void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale);
 void LS_K(add)(int64_t n, const float *a, const float *b, float *out);
 float LS_K(sum_squares)(int64_t n, const float *x);
-void LS_K(adamw)(int64_t n, const ls_adamw_step *step, const float *grad, float *param, float *m,
-                 float *v);
+ls_update_kernel LS_K(adamw), LS_K(adam), LS_K(sgd), LS_K(momentum), LS_K(lion);
 float LS_K(fma_peak)(int64_t rounds);
 void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out);
 void LS_K(combine_logic)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b,

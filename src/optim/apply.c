@@ -1,0 +1,64 @@
+/* apply.c - see apply.h. */
+#include "optim/apply.h"
+
+#include "tensor/dtype.h"
+
+typedef struct job {
+    const ls_optim_update *u;
+    const ls_kernels *k;
+    size_t first, end;
+    ls_update_scalars scalars[LS_OPTIM_GROUPS][2]; /* without weight decay, and with it */
+} job;
+
+/* Updates elements [from, to) of one parameter, at most LS_BLOCK. */
+static void update_range(const job *j, const ls_param *p, size_t from, size_t to) {
+    const ls_optim_update *u = j->u;
+    const ls_optim_group *g = &u->optim->groups[p->group];
+    bool half_grads = ls_dtype_is_half(u->grads_type);
+    float wide[LS_BLOCK], *states[LS_OPTIM_STATES] = {0};
+    size_t n = to - from;
+    const void *grads = ls_flat_at(u->grads_type, u->grads, from);
+    if (half_grads) j->k->widen(u->grads_type, n, grads, wide);
+    for (int i = 1; i < u->flat.n; i++) states[i - 1] = u->flat.of[i] + from;
+    j->k->update[g->rule]((int64_t)n, &j->scalars[p->group][p->decay || g->decays_all],
+                          half_grads ? wide : grads, u->flat.of[0] + from, states);
+    if (ls_dtype_is_half(u->params_type))
+        j->k->narrow(u->params_type, n, u->flat.of[0] + from, (uint16_t *)u->params + from);
+}
+
+/* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may have
+ * elements in the range, on return that of the next block. */
+static void update_block(const job *j, size_t first, size_t end, int *param_p) {
+    const ls_model *m = j->u->model;
+    int i = *param_p;
+    for (; i < m->nparams && m->params[i].offset < end; i++) {
+        const ls_param *p = &m->params[i];
+        size_t from = p->offset > first ? p->offset : first;
+        size_t to = p->offset + p->count < end ? p->offset + p->count : end;
+        if (from < to) update_range(j, p, from, to);
+        if (p->offset + p->count <= end) *param_p = i + 1;
+    }
+}
+
+static void update_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_optim_update *u = j->u;
+    int64_t a = 0, b = 0;
+    ls_pool_share((int64_t)(j->end - j->first), LS_BLOCK, thread, nthreads, &a, &b);
+    size_t first = j->first + (size_t)a, end = j->first + (size_t)b;
+    int param = 0;
+    for (size_t at = first; at < end; at += LS_BLOCK) {
+        if (u->journal && ls_journal_has(u->journal, at, u->steps)) continue;
+        if (u->journal) ls_journal_begin(u->journal, thread, at, &u->flat);
+        update_block(j, at, end - at < LS_BLOCK ? end : at + LS_BLOCK, &param);
+        if (u->journal) ls_journal_end(u->journal, at, u->steps);
+    }
+}
+
+void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first, size_t end) {
+    job j = {.u = u, .k = c->k, .first = first, .end = end};
+    for (int g = 0; g < u->optim->ngroups; g++)
+        for (int decay = 0; decay < 2; decay++)
+            j.scalars[g][decay] = ls_optim_scalars(&u->optim->groups[g], &u->step, decay);
+    ls_pool_run(c->pool, update_run, &j);
+}

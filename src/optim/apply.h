@@ -1,0 +1,26 @@
+/* apply.h - applies the optimizer to a range of the flat buffers, each parameter by the rule of its
+ * group. Elementwise: any cut into ranges gives the same bits.
+ */
+#ifndef LS_OPTIM_APPLY_H
+#define LS_OPTIM_APPLY_H
+
+#include "optim/journal.h"
+
+/* One step. Parameters in 16 bits are rounded copies of f32 masters, which are what is trained. */
+typedef struct ls_optim_update {
+    const ls_optim *optim;
+    const ls_model *model;
+    ls_optim_step step;
+    ls_dtype grads_type, params_type;
+    const void *grads;         /* [nfloats] */
+    void *params;              /* [nfloats] flat.of[0], where they are f32 */
+    ls_flat flat;              /* the masters or parameters, and the states */
+    const ls_journal *journal; /* NULL: none */
+    uint32_t steps;            /* with a journal: steps that a block has had after this update */
+} ls_optim_update;
+
+/* Updates elements [first, end). With a journal these are multiples of LS_BLOCK, and blocks that
+ * have had the step are skipped. */
+void ls_optim_apply(const ls_optim_update *, const ls_compute *, size_t first, size_t end);
+
+#endif

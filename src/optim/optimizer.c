@@ -1,0 +1,103 @@
+/* optimizer.c - see optimizer.h. The names of states are PyTorch's. */
+#include "optim/optimizer.h"
+
+#include <fnmatch.h>
+
+#include "base/math.h"
+#include "config/groups.h"
+
+const ls_optim_rule ls_optim_rules[LS_NRULES] = {
+    [LS_RULE_ADAMW] = {"adamw", 2, {"exp_avg", "exp_avg_sq"}},
+    [LS_RULE_ADAM] = {"adam", 2, {"exp_avg", "exp_avg_sq"}},
+    [LS_RULE_SGD] = {"sgd", 0, {NULL}},
+    [LS_RULE_MOMENTUM] = {"sgd with momentum", 1, {"momentum_buffer"}},
+    [LS_RULE_LION] = {"lion", 1, {"exp_avg"}},
+};
+
+static ls_update_rule rule_of(const ls_config_optim *c) {
+    static const ls_update_rule rules[] = {[LS_OPTIMIZER_ADAMW] = LS_RULE_ADAMW,
+                                           [LS_OPTIMIZER_ADAM] = LS_RULE_ADAM,
+                                           [LS_OPTIMIZER_SGD] = LS_RULE_SGD,
+                                           [LS_OPTIMIZER_LION] = LS_RULE_LION};
+    if (c->optimizer == LS_OPTIMIZER_SGD && c->momentum > 0) return LS_RULE_MOMENTUM;
+    return rules[c->optimizer];
+}
+
+static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool decays_all) {
+    return (ls_optim_group){.rule = rule_of(c),
+                            .beta1 = c->beta1,
+                            .beta2 = c->beta2,
+                            .eps = c->eps,
+                            .weight_decay = c->weight_decay,
+                            .momentum = c->momentum,
+                            .nesterov = c->nesterov,
+                            .lr_scale = lr_scale,
+                            .decays_all = decays_all};
+}
+
+ls_optim ls_optim_usual(void) {
+    ls_config c;
+    ls_config_defaults(&c);
+    return (ls_optim){.ngroups = 1, .groups = {group_of(&c.optim, 1, false)}};
+}
+
+/* Gives the parameters that match, and that no group has yet, to group `number`. */
+static ls_status take(const char *pattern, int number, ls_model *m, ls_error *e) {
+    bool matches = false, takes = false;
+    for (int i = 0; i < m->nparams; i++) {
+        ls_param *p = &m->params[i];
+        if (fnmatch(pattern, p->name, 0) != 0) continue;
+        matches = true;
+        if (p->group) continue;
+        takes = true;
+        p->group = (unsigned char)number;
+    }
+    if (takes) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "optim.groups: '%.60s' matches %s", pattern,
+                   matches ? "only parameters that earlier groups have"
+                           : "no parameter; their names are like h.0.attn.c_attn.weight");
+}
+
+ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *e) {
+    ls_config_group groups[LS_CONFIG_GROUPS];
+    int n = 0;
+    _Static_assert(LS_OPTIM_GROUPS == LS_CONFIG_GROUPS + 1, "group 0 has the other parameters");
+    LS_TRY(ls_config_read_groups(c, "config", groups, &n, e));
+    ls_optim o = {.ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
+    for (int i = 0; i < n; i++) {
+        LS_TRY(take(groups[i].match, i + 1, m, e));
+        o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
+    }
+    *o_p = o;
+    return LS_OK;
+}
+
+int ls_optim_nstates(const ls_optim *o) {
+    int most = 0;
+    for (int i = 0; i < o->ngroups; i++) {
+        int n = ls_optim_rules[o->groups[i].rule].nstates;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
+    const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
+    return i < rule->nstates ? rule->states[i] : NULL;
+}
+
+ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step *s, bool decay) {
+    uint64_t t = (uint64_t)s->updates + 1;
+    return (ls_update_scalars){
+        .lr = (float)(s->lr * g->lr_scale),
+        .beta1 = (float)g->beta1,
+        .beta2 = (float)g->beta2,
+        .eps = (float)g->eps,
+        .weight_decay = decay ? (float)g->weight_decay : 0,
+        .momentum = (float)g->momentum,
+        .correct1 = (float)(1.0 / (1.0 - ls_math_pow_int(g->beta1, t))),
+        .correct2 = (float)(1.0 / (1.0 - ls_math_pow_int(g->beta2, t))),
+        .grad_scale = (float)s->grad_scale,
+        .nesterov = g->nesterov,
+    };
+}

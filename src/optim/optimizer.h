@@ -1,0 +1,62 @@
+/* optimizer.h - what an optimizer is: its states, its settings, its update; and which parameters it
+ * trains.
+ *
+ * A rule (optimizer.c has their table) declares the states that it needs beside the parameters. All
+ * states are f32, one an element, and begin at 0. Parameters are in groups, each with a rule and
+ * settings of its own. Worlds, journals, checkpoints and memory tables iterate over `nstates`
+ * buffers, and know no rule.
+ */
+#ifndef LS_OPTIM_OPTIMIZER_H
+#define LS_OPTIM_OPTIMIZER_H
+
+#include "config/config.h"
+#include "model/gpt.h"
+
+enum { LS_OPTIM_STATES = 2, LS_OPTIM_GROUPS = 16 }; /* at most */
+
+typedef struct ls_optim_rule {
+    const char *name; /* optim.optimizer in configs */
+    int nstates;
+    const char *states[LS_OPTIM_STATES]; /* tensor NAME has its state in NAME.<this> */
+} ls_optim_rule;
+
+extern const ls_optim_rule ls_optim_rules[LS_NRULES];
+
+/* The settings of a group. A rule reads its own. */
+typedef struct ls_optim_group {
+    ls_update_rule rule;
+    double beta1, beta2, eps, weight_decay, momentum;
+    double lr_scale; /* multiplies the learning rate */
+    bool nesterov;
+    bool decays_all; /* weight decay also applies to parameters without `decay` (layer.h) */
+} ls_optim_group;
+
+/* All groups; a parameter has the number of its own (ls_param.group). */
+typedef struct ls_optim {
+    int ngroups;
+    ls_optim_group groups[LS_OPTIM_GROUPS];
+} ls_optim;
+
+/* That of a config; sets the group of each parameter of the model. LS_EINVAL: optim.groups has a
+ * pattern that matches no parameter, or one that an earlier group has taken. */
+ls_status ls_optim_of(const ls_config *, ls_model *, ls_optim *o_p, ls_error *);
+/* AdamW, with the defaults of the config's keys, for all parameters. */
+ls_optim ls_optim_usual(void);
+
+/* The most states of any group's rule: each of the buffers holds one. */
+int ls_optim_nstates(const ls_optim *);
+
+/* The name of a parameter's state `i`; NULL: its rule has fewer. */
+const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
+
+/* What an update is given, the same for all parameters. */
+typedef struct ls_optim_step {
+    int64_t updates; /* before this one */
+    double lr;
+    double grad_scale; /* multiplies the gradient: clips it, and divides the loss scale out */
+} ls_optim_step;
+
+/* The scalars of a group's update, with and without weight decay. */
+ls_update_scalars ls_optim_scalars(const ls_optim_group *, const ls_optim_step *, bool decay);
+
+#endif

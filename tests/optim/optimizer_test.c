@@ -1,0 +1,338 @@
+/* optimizer_test.c - each optimizer with clipping against a plain loop in double precision, the
+ * promise, and groups of parameters. */
+#include "optim/apply.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "optim/norm.h"
+#include "test.h"
+
+enum { STEPS = 20 };
+
+static const double LR = 1e-2, LIMIT = 3.0;
+
+typedef struct setup {
+    ls_model model;
+    size_t n;
+    float *first; /* [n] the weights before the first step */
+} setup;
+
+static double uniform(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 40) / (double)(1 << 23) - 1.0;
+}
+
+static int set_up(void **state) {
+    static setup s;
+    ls_error e = {0};
+    ls_gpt_config c = {1, 20, 2, 9, 31};
+    assert_ls_ok(ls_gpt_create(&c, &s.model, &e), e);
+    s.n = s.model.nfloats;
+    s.first = LS_NEW_ARRAY(float, s.n);
+    uint64_t r = 1;
+    for (size_t i = 0; i < s.n; i++) s.first[i] = (float)uniform(&r);
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    setup *s = *state;
+    ls_model_free(&s->model);
+    free(s->first);
+    return 0;
+}
+
+static void compute_open(ls_compute *c, int nthreads, const char *cpu) {
+    ls_error e = {0};
+    setenv("LOCKSTEP_CPU", cpu, 1);
+    assert_ls_ok(ls_compute_init(c, nthreads, 16, &e), e);
+    unsetenv("LOCKSTEP_CPU");
+}
+
+/* Gradients of step t: zero in the padding, of changing size, some steps above the clip's limit. */
+static void gradients(const setup *s, int t, float *g) {
+    uint64_t r = (uint64_t)t + 100;
+    memset(g, 0, s->n * sizeof *g);
+    for (int i = 0; i < s->model.nparams; i++)
+        for (size_t k = 0; k < s->model.params[i].count; k++)
+            g[s->model.params[i].offset + k] = (float)(0.02 * (1 + t % 5) * uniform(&r));
+}
+
+static double clip_factor(const ls_compute *c, const float *g, size_t n) {
+    double *sums = LS_NEW_ARRAY(double, n / LS_BLOCK);
+    ls_norm_blocks(c, LS_F32, g, 0, n, sums);
+    double factor = ls_clip_factor(ls_norm_total(sums, n / LS_BLOCK), LIMIT);
+    free(sums);
+    return factor;
+}
+
+static ls_optim optim_of(ls_update_rule rule, bool nesterov) {
+    return (ls_optim){.ngroups = 1,
+                      .groups = {{.rule = rule,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.95,
+                                  .eps = 1e-8,
+                                  .weight_decay = 0.1,
+                                  .momentum = 0.8,
+                                  .nesterov = nesterov,
+                                  .lr_scale = 0.5}}};
+}
+
+/* STEPS steps, each in ranges of `cut` elements; returns [1 + states][n]: weights, states. */
+static float *run(const setup *s, const ls_optim *o, int nthreads, const char *cpu, size_t cut) {
+    ls_compute c;
+    compute_open(&c, nthreads, cpu);
+    int nstates = ls_optim_nstates(o);
+    float *state = LS_NEW_ARRAY(float, LS_FLAT_MOST * s->n), *g = LS_NEW_ARRAY(float, s->n);
+    ls_optim_update u = {.optim = o,
+                         .model = &s->model,
+                         .grads_type = LS_F32,
+                         .params_type = LS_F32,
+                         .grads = g,
+                         .params = state,
+                         .flat = ls_flat_of_state(state, NULL, nstates, s->n)};
+    memcpy(state, s->first, s->n * sizeof *state);
+    for (int t = 0; t < STEPS; t++) {
+        gradients(s, t, g);
+        u.step = (ls_optim_step){t, 2 * LR, clip_factor(&c, g, s->n)};
+        for (size_t at = 0; at < s->n; at += cut)
+            ls_optim_apply(&u, &c, at, at + cut < s->n ? at + cut : s->n);
+    }
+    free(g);
+    ls_compute_close(&c);
+    return state;
+}
+
+static double exact_factor(const float *g, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)g[i] * (double)g[i];
+    return sqrt(sum) > LIMIT ? LIMIT / sqrt(sum) : 1;
+}
+
+typedef struct element {
+    double p, states[LS_OPTIM_STATES];
+} element;
+
+static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+
+/* One step of one element, by the papers' formulas; t from 1. */
+static void exact_step(const ls_optim_group *o, int t, double g, bool decays, element *x) {
+    double decay = decays ? o->weight_decay : 0, *m = &x->states[0], *v = &x->states[1];
+    bool adds = o->rule != LS_RULE_ADAMW && o->rule != LS_RULE_LION;
+    double p = adds ? x->p : x->p * (1 - LR * decay), mean = 0;
+    if (adds) g += decay * x->p;
+    switch (o->rule) {
+    case LS_RULE_ADAM:
+    case LS_RULE_ADAMW:
+        *m = o->beta1 * *m + (1 - o->beta1) * g;
+        *v = o->beta2 * *v + (1 - o->beta2) * g * g;
+        mean = *m / (1 - pow(o->beta1, t));
+        x->p = p - LR * mean / (sqrt(*v / (1 - pow(o->beta2, t))) + o->eps);
+        break;
+    case LS_RULE_SGD: x->p = p - LR * g; break;
+    case LS_RULE_MOMENTUM:
+        *m = o->momentum * *m + g;
+        x->p = p - LR * (o->nesterov ? g + o->momentum * *m : *m);
+        break;
+    case LS_RULE_LION:
+        x->p = p - LR * sign(o->beta1 * *m + (1 - o->beta1) * g);
+        *m = o->beta2 * *m + (1 - o->beta2) * g;
+        break;
+    case LS_NRULES: break;
+    }
+}
+
+/* A step moves a weight by at most about LR = 1e-2; 20 of them agree to 2e-6. */
+static void compare_with_double(const setup *s, const ls_optim *o) {
+    float *got = run(s, o, 1, "portable", s->n), *g = LS_NEW_ARRAY(float, s->n);
+    element *want = LS_NEW_ARRAY(element, s->n);
+    int clipped = 0;
+    for (size_t i = 0; i < s->n; i++) want[i].p = (double)s->first[i];
+    for (int t = 0; t < STEPS; t++) {
+        gradients(s, t, g);
+        double factor = exact_factor(g, s->n);
+        clipped += factor < 1;
+        for (int i = 0; i < s->model.nparams; i++) {
+            const ls_param *q = &s->model.params[i];
+            for (size_t k = q->offset; k < q->offset + q->count; k++)
+                exact_step(&o->groups[0], t + 1, factor * (double)g[k], q->ndims == 2, &want[k]);
+        }
+    }
+    assert_in_range(clipped, 1, STEPS - 1); /* both cases of clipping occurred */
+    for (size_t i = 0; i < s->n; i++) {
+        assert_true(fabs((double)got[i] - want[i].p) <= 2e-6);
+        for (int k = 0; k < ls_optim_nstates(o); k++) {
+            double x = want[i].states[k], y = (double)got[(size_t)(k + 1) * s->n + i];
+            assert_true(fabs(y - x) <= 1e-7 + 1e-5 * fabs(x));
+        }
+    }
+    free(got), free(g), free(want);
+}
+
+static void test_against_double(void **arg) {
+    for (int rule = 0; rule < LS_NRULES; rule++)
+        for (int nesterov = 0; nesterov < (rule == LS_RULE_MOMENTUM ? 2 : 1); nesterov++) {
+            ls_optim o = optim_of((ls_update_rule)rule, nesterov);
+            compare_with_double(*arg, &o);
+        }
+}
+
+/* Ranges need not end where parameters or vectors do. */
+static void test_same_bits(void **arg) {
+    const setup *s = *arg;
+    const ls_kernels *k = NULL;
+    static const size_t cuts[] = {7, 100, 1024, 5000, SIZE_MAX / 2};
+    for (int rule = 0; rule < LS_NRULES; rule++) {
+        ls_optim o = optim_of((ls_update_rule)rule, true);
+        float *want = run(s, &o, 1, "portable", s->n);
+        for (int v = 0; (k = ls_kernels_at(v)); v++)
+            for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+                float *got = run(s, &o, 1 + (int)i % 3, k->name, cuts[i]);
+                assert_memory_equal(got, want, LS_FLAT_MOST * s->n * sizeof *got);
+                free(got);
+            }
+        free(want);
+    }
+}
+
+/* With no gradient only decay changes a weight: padding never changes, and vectors only in a group
+ * that sets their decay itself. */
+static void check_decay(const setup *s, bool decays_all) {
+    ls_compute c;
+    compute_open(&c, 2, "portable");
+    float *state = LS_NEW_ARRAY(float, LS_FLAT_MOST * s->n), *zero = LS_NEW_ARRAY(float, s->n);
+    memcpy(state, s->first, s->n * sizeof *state);
+    ls_optim o = optim_of(LS_RULE_ADAMW, false);
+    o.groups[0].decays_all = decays_all;
+    const ls_optim_update u = {.optim = &o,
+                               .model = &s->model,
+                               .step = {0, 1.0, 1},
+                               .grads_type = LS_F32,
+                               .params_type = LS_F32,
+                               .grads = zero,
+                               .params = state,
+                               .flat = ls_flat_of_state(state, NULL, 2, s->n)};
+    ls_optim_apply(&u, &c, 0, s->n);
+    for (int i = 0; i < s->model.nparams; i++) {
+        const ls_param *q = &s->model.params[i];
+        for (size_t k = q->offset; k < q->offset + q->count; k++) {
+            bool decays = q->ndims == 2 || decays_all;
+            double want = (double)s->first[k] * (decays ? 1 - 0.5 * 0.1 : 1.0);
+            assert_true(fabs((double)state[k] - want) <= 1e-7);
+            state[k] = s->first[k];
+        }
+    }
+    assert_memory_equal(state, s->first, s->n * sizeof *state);
+    free(state), free(zero);
+    ls_compute_close(&c);
+}
+
+static void test_decay(void **arg) {
+    check_decay(*arg, false);
+    check_decay(*arg, true);
+}
+
+/* The first step's corrections make it a step of lr against the sign of the gradient. */
+static void test_first_step(void **state) {
+    (void)state;
+    ls_optim o = optim_of(LS_RULE_ADAMW, false);
+    ls_update_scalars u = ls_optim_scalars(&o.groups[0], &(ls_optim_step){0, 2 * LR, 0.25}, false);
+    assert_true(fabs((double)u.correct1 - 10) < 1e-5);
+    assert_true(fabs((double)u.correct2 - 20) < 1e-5);
+    assert_true(u.grad_scale == 0.25f && u.weight_decay == 0);
+    float g = -3, p = 1, m = 0, v = 0, *const states[] = {&m, &v};
+    ls_kernels_named("portable")->update[LS_RULE_ADAMW](1, &u, &g, &p, states);
+    assert_true(fabs((double)p - (1 + LR)) < 1e-6);
+    u = ls_optim_scalars(&o.groups[0], &(ls_optim_step){999999, LR, 1}, true);
+    assert_true(u.correct1 == 1 && u.correct2 == 1 && u.weight_decay == 0.1f);
+}
+
+/* Lion moves by lr times the sign, also of the smallest numbers, and not at all without a gradient.
+ * PyTorch's SGD with momentum 0.9 and lr 0.1 on a gradient of 1: 1, 0.9, 0.71, 0.439. */
+static void test_known_steps(void **state) {
+    (void)state;
+    static const float grads[] = {1e-45f, -1e-45f, 0, -0.0f, 3e38f, -3e38f},
+                       want[] = {-1, 1, 0, 0, -1, 1}, sgd[] = {0.9f, 0.71f, 0.439f};
+    const ls_kernels *k = NULL;
+    for (int v = 0; (k = ls_kernels_at(v)); v++) {
+        ls_update_scalars u = {.lr = 1, .beta1 = 0, .beta2 = 0.5f, .grad_scale = 1};
+        float p[6] = {0}, m[6] = {0}, *states[] = {m};
+        k->update[LS_RULE_LION](6, &u, grads, p, states);
+        for (int i = 0; i < 6; i++) assert_true(p[i] == want[i]);
+        float one = 1, x = 1, b = 0, *velocity[] = {&b};
+        u = (ls_update_scalars){.lr = 0.1f, .momentum = 0.9f, .grad_scale = 1};
+        for (int i = 0; i < 3; i++) {
+            k->update[LS_RULE_MOMENTUM](1, &u, &one, &x, velocity);
+            assert_true(fabs((double)(x - sgd[i])) < 1e-6);
+        }
+    }
+}
+
+/* ---- groups ---- */
+
+static ls_config config_with(const char *groups) {
+    ls_config c;
+    ls_error e = {0};
+    ls_config_defaults(&c);
+    assert_ls_ok(ls_config_set(&c, groups, &e), e);
+    return c;
+}
+
+/* The first pattern that matches counts; what a group does not set is the config's. */
+static void test_groups(void **arg) {
+    setup *s = *arg;
+    ls_error e = {0};
+    ls_config c = config_with("optim.groups=[{match: \"*.bias\", lr_scale: 2, optimizer: sgd}, "
+                              "{match: \"h.*\", weight_decay: 0.5, momentum: 0.75}]");
+    ls_optim o;
+    assert_ls_ok(ls_optim_of(&c, &s->model, &o, &e), e);
+    assert_int_equal(o.ngroups, 3);
+    assert_int_equal(ls_optim_nstates(&o), 2);
+    assert_int_equal(o.groups[1].rule, LS_RULE_SGD);
+    assert_true(o.groups[1].lr_scale == 2 && o.groups[1].beta2 == 0.95);
+    assert_true(o.groups[2].decays_all && o.groups[2].weight_decay == 0.5);
+    assert_true(!o.groups[1].decays_all && o.groups[1].weight_decay == 0.1);
+    for (int i = 0; i < s->model.nparams; i++) {
+        ls_param *p = &s->model.params[i];
+        size_t n = strlen(p->name);
+        bool bias = strcmp(p->name + n - 5, ".bias") == 0;
+        assert_int_equal(p->group, bias ? 1 : p->name[0] == 'h' ? 2 : 0);
+        assert_int_equal(ls_optim_state_name(&o, p, 0) == NULL, bias);
+        p->group = 0;
+    }
+}
+
+static void refuse_groups(setup *s, const char *groups, const char *says) {
+    ls_error e = {0};
+    ls_config c = config_with(groups);
+    ls_optim o;
+    assert_ls_fails(ls_optim_of(&c, &s->model, &o, &e), LS_EINVAL, says, e);
+    for (int i = 0; i < s->model.nparams; i++) s->model.params[i].group = 0;
+}
+
+static void test_bad_groups(void **arg) {
+    refuse_groups(*arg, "optim.groups=[{match: conv*, lr_scale: 2}]",
+                  "optim.groups: 'conv*' matches no parameter");
+    refuse_groups(*arg, "optim.groups=[{match: h.*}, {match: h.0.*}]",
+                  "'h.0.*' matches only parameters that earlier groups have");
+    refuse_groups(*arg, "optim.groups=[{lr_scale: 2}]", "group 1 of optim.groups: has no `match`");
+    refuse_groups(*arg, "optim.groups=[{match: h.*}, {match: wte.*, warmup: 2}]",
+                  "group 2 of optim.groups: 'warmup' is not a key of a group");
+    refuse_groups(*arg, "optim.groups=[{match: h.*, lr_scale: fast}]",
+                  "lr_scale: 'fast' is not a number from 0 to 1000");
+    refuse_groups(*arg, "optim.groups=[{match: h.*, beta1: 1}]",
+                  "optim.beta1: 1 is out of range; expected 0 to 0.999999");
+    refuse_groups(*arg, "optim.groups=[{match: h.*, optimizer: adagrad}]",
+                  "'adagrad' is not one of adamw, adam, sgd, lion");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_double), cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_decay),          cmocka_unit_test(test_first_step),
+        cmocka_unit_test(test_known_steps),    cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_bad_groups),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
