@@ -49,8 +49,8 @@ static void put_id(input *in, ls_view_id *id, ls_view_id now) {
 static void put_note(input *in, ls_store_note *n, int64_t steps) {
     uint8_t odd = next(in);
     n->steps = number(in, steps);
-    n->updates = odd & 1 ? number(in, 0) : 0;
-    if (odd & 2) n->lr = (double)NAN;
+    n->update.updates = odd & 1 ? number(in, 0) : 0;
+    if (odd & 2) n->update.lr = (double)NAN;
     if (odd & 4) n->scaler.left = any(in);
     if (odd & 8) n->out.batch.count = (uint64_t)any(in);
     if (odd & 16) memset(&n->out.skipped, next(in), 1);
