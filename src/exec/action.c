@@ -59,7 +59,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
     ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &start, &stop);
     place += first - start;
-    return (ls_layer_call){
+    ls_layer_call call = {
         .compute = &x->compute,
         .type = p->c.compute,
         .grads_type = p->c.reduce,
@@ -72,13 +72,15 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .T = T,
         .tokens = x->tokens + place * (uint64_t)(T + 1),
         .grads_start = a->start,
-        .x = a->layer ? buffer(x, LS_BUF_ACT, a->layer - 1) : NULL,
         .y = buffer(x, LS_BUF_ACT, a->layer),
         .saved = buffer(x, LS_BUF_SAVED, a->layer),
         .work = x->work,
         .loss_scale = x->loss_scale,
         .losses = ls_plan_losses(p, x->c.world->parts) + first,
     };
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, l->inputs[k]);
+    return call;
 }
 
 /* ---- gradients that another worker has computed ---- */
@@ -116,19 +118,19 @@ static ls_status run_forward(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
-/* If the layer below runs Backward on all micro-batches at once, its output gradient is collected
- * part by part. */
+/* If the layer that computes an input runs Backward on all micro-batches at once, its output
+ * gradient is collected part by part. */
 static ls_status run_backward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
     const ls_model *m = x->c.plan->c.model;
     const ls_layer *l = &m->layers[a->layer];
     ls_layer_call call = call_of(x, a);
     call.dy = buffer(x, LS_BUF_DACT, a->layer);
-    if (a->layer > 0) {
-        const ls_layer *below = &m->layers[a->layer - 1];
+    for (int k = 0; k < l->ninputs; k++) {
+        const ls_layer *below = &m->layers[l->inputs[k]];
         size_t sample = below->y_floats * ls_dtype_size(call.type);
         size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
-        call.dx = buffer(x, LS_BUF_DACT, a->layer - 1) + part * sample;
+        call.dx[k] = buffer(x, LS_BUF_DACT, l->inputs[k]) + part * sample;
     }
     ls_mixed_backward(l, &call);
     return LS_OK;

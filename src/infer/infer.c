@@ -1,6 +1,6 @@
 /* infer.c - see infer.h.
  *
- * Memory: two alternating activations | the largest saved | the largest work.
+ * Memory: the slots of the layers' outputs | the largest saved | the largest work.
  */
 #include "infer/infer.h"
 
@@ -29,39 +29,37 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
 
 size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
     sizes s = sizes_of(m, dtype, n);
-    return 2 * s.y + s.saved + s.work;
+    return (size_t)m->nslots * s.y + s.saved + s.work;
 }
 
 /* The place of layer i's output. */
 static void *output_of(const ls_infer *f, const sizes *s, int i) {
-    return (char *)f->memory + (size_t)(i % 2) * s->y;
+    return (char *)f->memory + (size_t)f->model->layers[i].slot * s->y;
 }
 
 static void show_nothing(void *arg, int layer, int64_t T, const float *saved) {
     (void)arg, (void)layer, (void)T, (void)saved;
 }
 
-/* Layers [0, end), each from the output of the one before; returns the last output. */
+/* Layers [0, end), each from its inputs; returns the last output. */
 static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
                            void *arg) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
-    char *memory = f->memory;
-    const void *x = NULL;
+    char *memory = (char *)f->memory + (size_t)f->model->nslots * s.y;
     c->compute = f->compute;
     c->type = f->dtype;
     c->grads_type = LS_F32;
     c->params = f->params;
-    c->saved = memory + 2 * s.y;
-    c->work = (float *)(void *)(memory + 2 * s.y + s.saved);
+    c->saved = memory;
+    c->work = (float *)(void *)(memory + s.saved);
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
-        c->x = x;
+        for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
         c->y = output_of(f, &s, i);
         ls_mixed_forward(l, c);
         show(arg, i, c->T, ls_mixed_unrounded(l, c));
-        x = c->y;
     }
-    return x;
+    return c->y;
 }
 
 void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, double *losses) {
@@ -86,7 +84,7 @@ const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int6
     const char *x = forward(f, &c, last, show, arg);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
-    c.x = x + (size_t)(T - 1) * row; /* the head needs only the last position */
+    c.x[0] = x + (size_t)(T - 1) * row; /* the head needs only the last position */
     c.T = 1;
     sizes s = sizes_of(f->model, f->dtype, f->n);
     c.y = output_of(f, &s, last);

@@ -5,7 +5,7 @@
 #ifndef LS_INFER_INFER_H
 #define LS_INFER_INFER_H
 
-#include "model/gpt.h"
+#include "model/model.h"
 
 typedef struct ls_infer {
     const ls_model *model;

@@ -212,7 +212,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     job j = {.l = l, .c = c, .s = s};
     ls_pool_run(c->compute->pool, heads_run, &(heads_job){&j, head_forward});
     ls_rows_linear(l, c, W_OUT, s.att, c->y);
-    ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
+    ls_rows_add(c->compute, rows * C, c->x[0], c->y, c->y);
 }
 
 /* work: datt [rows, C] (later dh) | dqkv [rows, 3C] */
@@ -255,6 +255,8 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
+    l->ninputs = 1;
+    l->input_floats[0] = (size_t)(T * C);
     l->heads = heads;
     l->y_floats = (size_t)(T * C);
     l->saved_rough = (size_t)(5 * C);

@@ -3,11 +3,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/random.h"
 
 static const float STD = 0.02f;
 
@@ -97,40 +95,11 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     head->counts[head->nparams] = embed->counts[0];
     head->offsets[head->nparams++] = embed->offsets[0];
 
-    m.nfloats = (m.nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    for (int i = 1; i < m.nlayers; i++) { /* a chain */
+        m.layers[i].ninputs = 1;
+        m.layers[i].inputs[0] = i - 1;
+    }
+    LS_TRY(ls_model_link(&m, e)); /* can't fail */
     *m_p = m;
     return LS_OK;
-}
-
-void ls_model_free(ls_model *m) {
-    free(m->params);
-    free(m->layers);
-    *m = (ls_model){0};
-}
-
-void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, float *params) {
-    for (int i = 0; i < m->nparams; i++) {
-        const ls_param *p = &m->params[i];
-        size_t a = p->offset > first ? p->offset : first;
-        size_t b = p->offset + p->count < end ? p->offset + p->count : end;
-        if (a >= b) continue;
-        if (p->init_std > 0)
-            ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)i, a - p->offset},
-                             b - a, p->init_std, params + a);
-        else
-            for (size_t j = a; j < b; j++) params[j] = p->init_value;
-    }
-}
-
-double ls_model_flops(const ls_model *m) {
-    double sum = 0;
-    for (int i = 0; i < m->nlayers; i++) sum += 3.0 * m->layers[i].forward_flops;
-    return sum;
-}
-
-size_t ls_model_scratch_floats(const ls_model *m) {
-    size_t most = 0;
-    for (int i = 0; i < m->nlayers; i++)
-        if (m->layers[i].scratch_floats > most) most = m->layers[i].scratch_floats;
-    return most;
 }

@@ -62,8 +62,8 @@ static ls_layer_call part_of(const ls_layer *l, const ls_layer_call *c, int64_t 
     ls_layer_call part = *c;
     part.n = 1;
     part.T = rows;
-    part.x = (const float *)c->x + first * l->C;
-    part.dx = c->dx ? (float *)c->dx + first * l->C : NULL;
+    part.x[0] = (const float *)c->x[0] + first * l->C;
+    part.dx[0] = c->dx[0] ? (float *)c->dx[0] + first * l->C : NULL;
     part.grads_start = c->grads_start && first == 0;
     return part;
 }
@@ -190,6 +190,8 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
+    l->ninputs = 1;
+    l->input_floats[0] = (size_t)(T * C);
     l->V = V;
     l->block_floats = block_floats(C, V);
     l->block_rows = LOGITS_FLOATS / V < 64 ? 64 : LOGITS_FLOATS / V / 64 * 64;

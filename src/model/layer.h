@@ -18,7 +18,7 @@
 #include "model/work.h"
 #include "tensor/compute.h"
 
-enum { LS_LAYER_MAX_PARAMS = 6, LS_NAME = 48 };
+enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_NAME = 48 };
 
 typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
@@ -48,14 +48,15 @@ typedef struct ls_layer_call {
                            micro-batch of a virtual worker; NULL where it has only one */
     bool first, last;   /* the call computes the virtual worker's first, or last, micro-batch */
     bool grads_start;   /* gradient chains start at 0 with this call */
-    const void *x;      /* [rows, C] input; NULL: the layer has none */
-    void *y;            /* [rows, C] output; of a loss without losses: logits [rows, V], in f32 */
-    void *saved;        /* [ls_mixed_saved_nbytes()] written by forward, read by backward */
-    float *work;        /* [ls_mixed_work_nbytes()] within one call */
-    const void *dy;     /* [rows, C] */
-    void *dx;           /* [rows, C] */
-    float loss_scale;   /* gradient of the step's loss with respect to one token's loss */
-    double *losses;     /* [n] sum of the losses of a sample's tokens, nats */
+    const void *x[LS_LAYER_MAX_INPUTS]; /* [ninputs] e.g. [rows, C] */
+    void *y;        /* [rows, C] output; of a loss without losses: logits [rows, V], in f32 */
+    void *saved;    /* [ls_mixed_saved_nbytes()] written by forward, read by backward */
+    float *work;    /* [ls_mixed_work_nbytes()] within one call */
+    const void *dy; /* [rows, C] */
+    void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; for the layer's own
+                                      functions NULL: not wanted */
+    float loss_scale; /* gradient of the step's loss with respect to one token's loss */
+    double *losses;   /* [n] sum of the losses of a sample's tokens, nats */
 
     /* For a layer's own functions, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
@@ -73,7 +74,16 @@ typedef struct ls_layer_ops {
 
 struct ls_layer {
     const ls_layer_ops *ops;
-    char name[LS_NAME];     /* e.g. "h.3.attn" */
+    char name[LS_NAME]; /* e.g. "h.3.attn" */
+    int ninputs;
+    int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
+    size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
+    /* Set by ls_model_link(): */
+    bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
+    size_t added_floats;            /* of these inputs, per sample */
+    int last_reader;                /* the last layer that reads its output; -1: none */
+    int slot;               /* of ls_model.nslots: without backward, layers whose outputs are
+                                       never needed at the same time share a slot */
     int64_t T, C, V, heads; /* T: the most positions */
     int nparams;
     int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
@@ -116,10 +126,11 @@ static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool hal
     return (size_t)n * l->work_floats + block * l->block_floats;
 }
 
-/* Declare sizes and cost for T positions; the model adds the parameters (gpt.c). */
+/* Declare sizes, inputs and cost for T positions; the model adds the parameters (gpt.c). */
 void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 void ls_attention_declare(ls_layer *, int64_t T, int64_t C, int64_t heads);
 void ls_mlp_declare(ls_layer *, int64_t T, int64_t C);
+void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);
 void ls_head_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 
 #endif

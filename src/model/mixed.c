@@ -1,12 +1,14 @@
 /* mixed.c - see mixed.h.
  *
- * The work memory of a call: the layer's own | its room for tables | parameters | gradients | x |
- * y or dx | dy | saved. Operands that are used in place have no part.
+ * The work memory of a call: the layer's own | its room for tables | parameters | gradients |
+ * inputs | y or the gradients of the inputs | dy | saved | gradients of inputs that are added.
+ * Operands that are used in place have no part.
  */
 #include "model/mixed.h"
 
 #include <string.h>
 
+#include "model/rows.h"
 #include "model/table.h"
 #include "tensor/dtype.h"
 
@@ -14,6 +16,19 @@
 static size_t span_of(const ls_layer *l) {
     int last = l->nparams - l->ntables - 1;
     return last < 0 ? 0 : l->offsets[last] + l->counts[last] - l->offsets[0];
+}
+
+/* Elements of input k, of all inputs, and of the output. */
+static size_t input_of(const ls_layer *l, int k, int64_t rows) {
+    return (size_t)rows * (l->input_floats[k] / (size_t)l->T);
+}
+static size_t inputs_of(const ls_layer *l, int64_t rows) {
+    size_t sum = 0;
+    for (int k = 0; k < l->ninputs; k++) sum += input_of(l, k, rows);
+    return sum;
+}
+static size_t output_of(const ls_layer *l, int64_t rows) {
+    return (size_t)rows * (l->y_floats / (size_t)l->T);
 }
 
 static size_t align(size_t nbytes) { return (nbytes + 63) / 64 * 64; }
@@ -32,21 +47,23 @@ size_t ls_mixed_saved_nbytes(const ls_layer *l, int64_t n, ls_dtype compute) {
 
 /* Offsets of a call's f32 copies in its work memory, in floats. */
 typedef struct places {
-    size_t room, params, grads, x, y, dy, saved, end;
+    size_t room, params, grads, x, y, dy, saved, added, end;
 } places;
 
 static places places_of(const ls_layer *l, int64_t n, bool half, bool half_grads) {
-    size_t rows = (size_t)(n * l->T * l->C);
+    int64_t rows = n * l->T;
+    size_t inputs = inputs_of(l, rows), output = output_of(l, rows);
     places p = {.room = (ls_layer_work_floats(l, n, half_grads) + 15) / 16 * 16};
     size_t span = (span_of(l) + 15) / 16 * 16;
     size_t room = half || half_grads ? l->room_floats + (size_t)n * l->room_each : 0;
     p.params = p.room + (room + 15) / 16 * 16;
     p.grads = p.params + (half ? span : 0);
     p.x = p.grads + (half_grads ? span : 0);
-    p.y = p.x + (half ? rows : 0);
-    p.dy = p.y + (half ? rows : 0);
-    p.saved = p.dy + (half ? rows : 0);
-    p.end = p.saved + (half && l->saved_rough ? saved_of(l, n * l->T) : 0);
+    p.y = p.x + (half ? inputs : 0);
+    p.dy = p.y + (half ? (inputs > output ? inputs : output) : 0);
+    p.saved = p.dy + (half ? output : 0);
+    p.added = p.saved + (half && l->saved_rough ? saved_of(l, rows) : 0);
+    p.end = p.added + (size_t)n * l->added_floats;
     return p;
 }
 
@@ -78,9 +95,12 @@ static inner begin(const ls_layer *l, const ls_layer_call *m) {
         ls_table_widen(m->compute, m->type, span, ls_flat_at(m->type, m->params, l->offsets[0]),
                        work + f.at.params);
     }
-    if (m->x) {
-        f.c.x = work + f.at.x;
-        ls_table_widen(m->compute, m->type, (size_t)(m->n * m->T * l->C), m->x, work + f.at.x);
+    float *x = work + f.at.x;
+    for (int k = 0; k < l->ninputs; k++) {
+        size_t n = input_of(l, k, m->n * m->T);
+        ls_table_widen(m->compute, m->type, n, m->x[k], x);
+        f.c.x[k] = x;
+        x += n;
     }
     if (l->saved_rough) f.c.saved = work + f.at.saved;
     return f;
@@ -93,7 +113,7 @@ void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     if (!f.half) return;
     int64_t rows = m->n * m->T;
     size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
-    if (!l->loss) ls_table_narrow(m->compute, m->type, (size_t)(rows * l->C), f.c.y, m->y);
+    if (!l->loss) ls_table_narrow(m->compute, m->type, output_of(l, rows), f.c.y, m->y);
     if (!l->saved_rough) return;
     ls_table_narrow(m->compute, m->type, rough, f.c.saved, m->saved);
     memcpy((char *)m->saved + align(rough * 2), (float *)f.c.saved + rough, exact * sizeof(float));
@@ -135,7 +155,7 @@ static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) 
     size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
     float *work = m->work;
     if (!l->loss) {
-        ls_table_widen(m->compute, m->type, (size_t)(rows * l->C), m->dy, work + f->at.dy);
+        ls_table_widen(m->compute, m->type, output_of(l, rows), m->dy, work + f->at.dy);
         f->c.dy = work + f->at.dy;
     }
     if (!l->saved_rough) return;
@@ -144,13 +164,39 @@ static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) 
            exact * sizeof(float));
 }
 
+/* Chooses where the gradients of the inputs are written: in place, unless they are rounded, or
+ * added to what later layers have written. */
+static void begin_dx(const ls_layer *l, const ls_layer_call *m, inner *f) {
+    float *dx = m->work + f->at.y, *added = m->work + f->at.added;
+    for (int k = 0; k < l->ninputs; k++) {
+        if (!m->dx[k]) continue;
+        if (f->half) {
+            f->c.dx[k] = dx;
+            dx += input_of(l, k, m->n * m->T);
+        } else if (l->adds[k]) {
+            f->c.dx[k] = added;
+            added += input_of(l, k, m->n * m->T);
+        }
+    }
+}
+
+static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
+    for (int k = 0; k < l->ninputs; k++) {
+        size_t n = input_of(l, k, m->n * m->T);
+        float *dx = f->c.dx[k], *sum = f->half ? m->work + f->at.added : m->dx[k];
+        if (!dx || dx == m->dx[k]) continue;
+        if (l->adds[k] && f->half) ls_table_widen(m->compute, m->type, n, m->dx[k], sum);
+        if (l->adds[k]) ls_rows_add(m->compute, (int64_t)n, sum, dx, sum);
+        if (f->half) ls_table_narrow(m->compute, m->type, n, l->adds[k] ? sum : dx, m->dx[k]);
+    }
+}
+
 void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
     inner f = begin(l, m);
     if (f.half) widen_operands(l, m, &f);
-    if (f.half && m->dx) f.c.dx = m->work + f.at.y;
+    begin_dx(l, m, &f);
     begin_grads(l, m, &f);
     l->ops->backward(l, &f.c);
     end_grads(l, m, &f);
-    if (f.half && m->dx)
-        ls_table_narrow(m->compute, m->type, (size_t)(m->n * m->T * l->C), f.c.dx, m->dx);
+    end_dx(l, m, &f);
 }

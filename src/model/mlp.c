@@ -30,7 +30,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_linear(l, c, W_IN, s.h, s.u);
     ls_rows_gelu(c->compute, rows * 4 * C, s.u, c->work);
     ls_rows_linear(l, c, W_OUT, c->work, c->y);
-    ls_rows_add(c->compute, rows * C, c->x, c->y, c->y);
+    ls_rows_add(c->compute, rows * C, c->x[0], c->y, c->y);
 }
 
 /* work: gelu(u) [rows, 4C] (later dh [rows, C]) | du [rows, 4C] */
@@ -52,6 +52,8 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
+    l->ninputs = 1;
+    l->input_floats[0] = (size_t)(T * C);
     l->y_floats = (size_t)(T * C);
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2));

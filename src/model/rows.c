@@ -16,7 +16,7 @@ typedef struct norm_job {
 static void norm_run(void *arg, int thread, int nthreads) {
     const norm_job *j = arg;
     const ls_layer_call *c = j->c;
-    const float *x = c->x;
+    const float *x = c->x[0];
     int64_t C = j->l->C, r = 0, end = 0;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     c->compute->k->layernorm(end - r, C, x + r * C, ls_layer_param(j->l, c, GAMMA),
@@ -42,15 +42,15 @@ static void norm_dparams_run(void *arg, int thread, int nthreads) {
     size_t nbytes = (size_t)(c1 - c0) * sizeof(float);
     if (c->grads_start) memset(dgamma + c0, 0, nbytes);
     if (c->grads_start) memset(dbeta + c0, 0, nbytes);
-    c->compute->k->layernorm_dparams(c->n * c->T, j->l->C, c0, c1, j->dh, c->x, j->mean, j->rstd,
+    c->compute->k->layernorm_dparams(c->n * c->T, j->l->C, c0, c1, j->dh, c->x[0], j->mean, j->rstd,
                                      dgamma, dbeta);
 }
 
 static void norm_dx_run(void *arg, int thread, int nthreads) {
     const norm_back_job *j = arg;
     const ls_layer_call *c = j->c;
-    const float *x = c->x;
-    float *dx = c->dx;
+    const float *x = c->x[0];
+    float *dx = c->dx[0];
     int64_t r = 0, end = 0;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     int64_t at = r * j->l->C;

@@ -28,7 +28,7 @@ typedef enum ls_work_kind {
     /* Work of the step, not of a layer: */
     LS_WORK_SQUARES,
     LS_WORK_UPDATE, /* of AdamW */
-    LS_WORK_PAGES, /* elements whose pages are given back to the system and faulted in again */
+    LS_WORK_PAGES,  /* elements whose pages are given back to the system and faulted in again */
     LS_NWORK_KINDS
 } ls_work_kind;
 

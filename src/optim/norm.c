@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "model/gpt.h"
+#include "model/model.h"
 #include "tensor/dtype.h"
 
 typedef struct job {

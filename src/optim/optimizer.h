@@ -10,7 +10,7 @@
 #define LS_OPTIM_OPTIMIZER_H
 
 #include "config/config.h"
-#include "model/gpt.h"
+#include "model/model.h"
 
 enum { LS_OPTIM_STATES = 2, LS_OPTIM_GROUPS = 16 }; /* at most */
 

@@ -133,15 +133,17 @@ static void use_layer(const use_list *u, const ls_action *a) {
     bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].loss;
     use(u, LS_BUF_TOKENS, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
-    if (l > 0) use(u, LS_BUF_ACT, l - 1, 0, LS_USE_READ);
+    const ls_layer *layer = &m->layers[l];
+    for (int k = 0; k < layer->ninputs; k++) use(u, LS_BUF_ACT, layer->inputs[k], 0, LS_USE_READ);
     if (m->layers[l].saved_floats) use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
     if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
     if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
     if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
-    if (!forward && l > 0) {
+    for (int k = 0; !forward && k < layer->ninputs; k++) {
         /* a layer whose backward is whole collects the parts of its micro-batches */
-        bool part = m->layers[l - 1].backward_whole && a->micro > 0;
-        use(u, LS_BUF_DACT, l - 1, 0, part ? LS_USE_UPDATE : LS_USE_WRITE);
+        bool part = m->layers[layer->inputs[k]].backward_whole && a->micro > 0;
+        use(u, LS_BUF_DACT, layer->inputs[k], 0,
+            part || layer->adds[k] ? LS_USE_UPDATE : LS_USE_WRITE);
     }
     const int *touched = NULL;
     for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {

@@ -29,7 +29,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "optim/optimizer.h"
 
 typedef enum ls_action_kind {

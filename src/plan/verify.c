@@ -133,7 +133,7 @@ static void check_compute(walk *w, const ls_action *a) {
 /* A Recompute follows its Forward, and precedes its Backward. */
 static void check_recompute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
-    if (a->layer < 1 || a->layer >= m->nlayers - 1 || !is_own(w, a)) {
+    if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].loss || !is_own(w, a)) {
         wrong(w, "belongs to another worker");
         return;
     }

@@ -10,6 +10,8 @@
 #include "base/random.h"
 #include "coll/team.h"
 #include "exec/spans.h"
+#include "graph_model.h"
+#include "infer/infer.h"
 #include "plan/pick.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
@@ -24,6 +26,7 @@ typedef struct setup {
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
     ls_tokens text; /* the tokens above */
+    bool graph;     /* the model is no chain */
     bool sequential, overlap;
     bool chaos, own; /* sequential: run random actions; no shared copy of the state */
     uint64_t seed;
@@ -57,7 +60,10 @@ static void share_out(setup *s, int n, int V) {
 static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
-    assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
+    if (s->graph)
+        graph_make(&c, &s->model);
+    else
+        assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
                         .V = V,
@@ -316,6 +322,7 @@ static void test_sharding(void **state) {
 /* Random settings that do not change the bits. */
 static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t *micro_p, int V) {
     setup s = {.threads = 1, .seed = seed, .compute = oracle->compute, .reduce = oracle->reduce};
+    s.graph = oracle->graph;
     *n_p = 1 + pick(seed, 10, V < MOST ? V : MOST);
     *micro_p = 1 + pick(seed, 11, BATCH / V);
     s.zero = pick(seed, 12, 4);
@@ -350,6 +357,7 @@ static void test_random(void **state) {
         setup oracle = {.sequential = true, .threads = 1, .zero = 1};
         oracle.compute = types[pick(seed, 1, 4)];
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
+        oracle.graph = seed % 2;
         set_up(&oracle, 1, V, 1);
         run(&oracle);
         for (uint64_t k = 0; k < VARIANTS; k++) {
@@ -357,13 +365,14 @@ static void test_random(void **state) {
             set_up(&s, n, V, micro);
             run(&s);
             if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-                print_error("seed %d.%d: %d workers of %d, zero %d, shards %d, early %d, recompute "
+                print_error("seed %d.%d: graph %d, %d workers of %d, zero %d, shards %d, early %d, "
+                            "recompute "
                             "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s, in a "
                             "file %d, uneven %d\n",
-                            (int)seed, (int)k, n, V, s.zero, s.shards, s.early, s.recompute,
-                            (int)micro, ls_dtype_name(s.compute), ls_dtype_name(s.reduce),
-                            s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "",
-                            s.dir != NULL, s.uneven != 0);
+                            (int)seed, (int)k, s.graph, n, V, s.zero, s.shards, s.early,
+                            s.recompute, (int)micro, ls_dtype_name(s.compute),
+                            ls_dtype_name(s.reduce), s.sequential, s.chaos, s.own,
+                            s.algorithm ? s.algorithm : "", s.dir != NULL, s.uneven != 0);
             assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
             assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
             assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
@@ -385,6 +394,7 @@ static void test_chaos(void **state) {
         s.own = zero == 0 || r[3] % 2;
         s.zero = zero;
         s.recompute = (int)(r[2] / 2 % 4);
+        s.graph = oracle.graph = seed % 3 == 0;
         set_up(&oracle, n, 4, micro);
         set_up(&s, n, 4, micro);
         run(&oracle);
@@ -418,11 +428,73 @@ static void test_one_sum(void **state) {
     tear_down(&many);
 }
 
+/* ---- the gradient of a graph ---- */
+
+/* The loss of the batch, by a forward alone. */
+static double loss_of(const setup *s, const ls_compute *c, const float *params) {
+    ls_infer f = {.model = &s->model, .compute = c, .dtype = LS_F32, .params = params, .n = 2};
+    double losses[BATCH], sum = 0;
+    uint32_t samples[BATCH][T + 1];
+    f.memory = ls_alloc(ls_infer_nbytes(f.model, LS_F32, f.n));
+    for (uint64_t i = 0; i < BATCH; i++)
+        memcpy(samples[i], s->tokens + ls_order_at(5, 0, NSAMPLES, i) * T, sizeof samples[i]);
+    ls_infer_losses(&f, BATCH, samples[0], losses);
+    for (int i = 0; i < BATCH; i++) sum += losses[i];
+    free(f.memory);
+    return sum / (BATCH * T);
+}
+
+/* A step of SGD subtracts the gradient, which is compared with central differences of a forward. */
+static ls_status gradient_main(ls_group *g, void *arg, ls_error *e) {
+    setup *s = arg;
+    ls_world w;
+    ls_board_slot slot = {0};
+    ls_exec *x = NULL;
+    ls_step_out out = {0};
+    ls_step_in in = {.lr = 1, .loss_scale = 1};
+    float *grads = LS_NEW_ARRAY(float, s->model.nfloats);
+    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, NULL, e));
+    ls_exec_config c = config_of(s, &w, &slot, 0);
+    LS_TRY(ls_exec_create(&c, &x, e));
+    draw(s, &w, 0, x);
+    memcpy(s->params, w.flat.of[0], s->model.nfloats * sizeof(float));
+    LS_TRY(ls_exec_step(x, &in, &out, e));
+    for (size_t i = 0; i < s->model.nfloats; i++) grads[i] = s->params[i] - w.flat.of[0][i];
+    assert_true(fabs(out.loss - loss_of(s, ls_exec_compute(x), s->params)) < 1e-6);
+    for (int p = 0; p < s->model.nparams; p++) {
+        size_t i = s->model.params[p].offset + s->model.params[p].count / 2;
+        float was = s->params[i];
+        s->params[i] = was + 0.01f;
+        double more = loss_of(s, ls_exec_compute(x), s->params);
+        s->params[i] = was - 0.01f;
+        double slope = (more - loss_of(s, ls_exec_compute(x), s->params)) / 0.02;
+        s->params[i] = was;
+        if (fabs(slope - (double)grads[i]) > 2e-5 + 2e-2 * fabs(slope))
+            print_error("%s: gradient %g, slope %g\n", s->model.params[p].name, (double)grads[i],
+                        slope);
+        assert_true(fabs(slope - (double)grads[i]) <= 2e-5 + 2e-2 * fabs(slope));
+    }
+    free(grads);
+    ls_exec_free(x);
+    ls_world_close(&w, &s->plan);
+    return LS_OK;
+}
+
+static void test_graph_gradient(void **state) {
+    (void)state;
+    setup s = {.threads = 1, .graph = true};
+    set_up(&s, 1, 1, 3);
+    s.plan.c.optim = (ls_optim){.ngroups = 1, .groups = {{.rule = LS_RULE_SGD, .lr_scale = 1}}};
+    run_threads(1, NULL, gradient_main, &s, NULL);
+    tear_down(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lanes),    cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sharding), cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_one_sum),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_lanes),          cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_sharding),       cmocka_unit_test(test_chaos),
+        cmocka_unit_test(test_graph_gradient), cmocka_unit_test(test_one_sum),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

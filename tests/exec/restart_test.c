@@ -9,6 +9,7 @@
 #include "exec/store_blocks.h"
 #include "exec/store_repair.h"
 #include "exec/store_step.h"
+#include "model/gpt.h"
 
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 3, MOST = 4, THREADS = 1 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */

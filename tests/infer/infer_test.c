@@ -26,7 +26,7 @@ static void forward_all(setup *s) {
                            .T = T,
                            .tokens = s->tokens,
                            .params = s->params,
-                           .x = x,
+                           .x = {x},
                            .y = y,
                            .saved = saved,
                            .work = work,

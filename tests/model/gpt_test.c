@@ -47,7 +47,7 @@ static void train_part(training *r, int64_t first, int64_t n) {
         act[i] = fix_nans((size_t)n * l->y_floats);
         dact[i] = fix_nans((size_t)n * l->y_floats);
         saved[i] = fix_nans((size_t)n * l->saved_floats);
-        c.x = i ? act[i - 1] : NULL;
+        c.x[0] = i ? act[i - 1] : NULL;
         c.y = act[i];
         c.saved = saved[i];
         c.work = work;
@@ -55,11 +55,11 @@ static void train_part(training *r, int64_t first, int64_t n) {
     }
     for (int i = nlayers - 1; i > 0; i--) {
         ls_layer_call c = call_of(r, first, n);
-        c.x = act[i - 1];
+        c.x[0] = act[i - 1];
         c.saved = saved[i];
         c.work = work;
         c.dy = dact[i];
-        c.dx = i > 1 ? dact[i - 1] : r->below + first * T * C;
+        c.dx[0] = i > 1 ? dact[i - 1] : r->below + first * T * C;
         r->m->layers[i].ops->backward(&r->m->layers[i], &c);
     }
     for (int i = 0; i < nlayers; i++) free(act[i]), free(dact[i]), free(saved[i]);

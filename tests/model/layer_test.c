@@ -65,12 +65,12 @@ static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end
                           .params = b->params,
                           .grads = r->grads,
                           .grads_start = i == 0,
-                          .x = b->x + at,
+                          .x = {b->x + at},
                           .y = r->y + at,
                           .saved = saved,
                           .work = work,
                           .dy = b->dy + at,
-                          .dx = r->dx + at,
+                          .dx = {r->dx + at},
                           .loss_scale = LOSS_SCALE,
                           .losses = r->losses + i};
     l->ops->forward(l, &call);

@@ -108,12 +108,12 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .T = T,
                            .tokens = b->tokens + i * (T + 1),
                            .grads_start = i == 0 && !goes_on,
-                           .x = l->backward_whole ? NULL : x + (size_t)i * sample,
+                           .x = {l->backward_whole ? NULL : x + (size_t)i * sample},
                            .y = y + (size_t)i * sample,
                            .saved = saved,
                            .work = work,
                            .dy = dy + (size_t)i * sample,
-                           .dx = dx + (size_t)i * sample,
+                           .dx = {dx + (size_t)i * sample},
                            .loss_scale = 0.37f,
                            .losses = r.losses + i};
         ls_mixed_forward(l, &c);
@@ -121,7 +121,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
             c.n = N;
             c.tokens = b->tokens;
             c.dy = dy;
-            c.dx = NULL;
+            c.dx[0] = NULL;
             c.grads_start = !goes_on;
         }
         if (!l->backward_whole || i + n == N) ls_mixed_backward(l, &c);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "model/gpt.h"
 #include "optim/apply.h"
 #include "test.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "model/gpt.h"
+#include "model/model.h"
 #include "test.h"
 
 enum { BLOCKS = 9, FLOATS = BLOCKS * LS_BLOCK };

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "model/gpt.h"
 #include "optim/norm.h"
 #include "test.h"
 

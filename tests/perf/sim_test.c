@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "model/gpt.h"
 #include "perf/round_machine.h"
 #include "test.h"
 

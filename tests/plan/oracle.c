@@ -27,6 +27,7 @@ typedef struct cell {
     bool used;
     int vw, micro;
     int touched; /* the latest action that used it */
+    int parts;   /* of a gradient: what readers of the value have given */
 } cell;
 
 typedef struct worker {
@@ -229,24 +230,38 @@ static void run_forward(oracle *o, const ls_action *a) {
     if (a->kind == LS_RECOMPUTE && (!segment || !*before || (*again)++))
         wrong(o, "it is not to be computed again");
     check_params(o, a);
-    if (a->layer > 0) expect(o, &w->act[a->layer - 1], a, a->micro, "input");
+    for (int k = 0; k < l->ninputs; k++) expect(o, &w->act[l->inputs[k]], a, a->micro, "input");
     fill(o, &w->act[a->layer], a, a->micro);
     if (l->saved_floats) fill(o, &w->saved[a->layer], a, a->micro);
 }
 
-/* The gradient of a layer's input goes to the layer below, which may take all micro-batches at
- * once. */
-static void pass_down(oracle *o, const ls_action *a) {
+/* The number of times that layers read a value: its gradient has as many parts. */
+static int reads_of(const oracle *o, int value) {
+    int n = 0;
+    for (int l = 0; l < o->u.m->nlayers; l++)
+        for (int k = 0; k < o->u.m->layers[l].ninputs; k++)
+            n += o->u.m->layers[l].inputs[k] == value;
+    return n;
+}
+
+/* The gradient of input k goes to the layer that computed it, which may take all micro-batches at
+ * once. The first reader that runs Backward begins it, the others add. */
+static void pass_down(oracle *o, const ls_action *a, int k) {
     worker *w = &o->workers[a->worker];
-    cell *below = &w->dact[a->layer - 1];
-    if (!o->u.m->layers[a->layer - 1].backward_whole) {
-        fill(o, below, a, a->micro);
-    } else if (a->micro == 0) {
-        fill(o, below, a, 1);
+    const ls_layer *l = &o->u.m->layers[a->layer];
+    cell *below = &w->dact[l->inputs[k]];
+    bool whole = o->u.m->layers[l->inputs[k]].backward_whole;
+    if (l->adds[k]) {
+        expect(o, below, a, whole ? a->micro + 1 : a->micro, "gradient that it adds to");
+    } else if (!whole || a->micro == 0) {
+        fill(o, below, a, whole ? 1 : a->micro);
     } else {
         expect(o, below, a, a->micro, "gradient of the micro-batches before");
+        if (below->parts != a->micro * reads_of(o, l->inputs[k]))
+            wrong(o, "the gradient of a micro-batch before lacks a part");
         below->micro = a->micro + 1;
     }
+    below->parts++;
 }
 
 static void add_gradient(oracle *o, const ls_action *a) {
@@ -294,11 +309,13 @@ static void run_backward(oracle *o, const ls_action *a) {
         check_segments(o, a);
     }
     check_params(o, a);
-    if (a->layer > 0) expect(o, &w->act[a->layer - 1], a, a->micro, "input");
+    for (int k = 0; k < l->ninputs; k++) expect(o, &w->act[l->inputs[k]], a, a->micro, "input");
     if (l->saved_floats) expect(o, &w->saved[a->layer], a, a->micro, "saved part of Forward");
     if (!l->loss)
         expect(o, &w->dact[a->layer], a, whole ? o->u.M : a->micro, "gradient of the output");
-    if (a->layer > 0) pass_down(o, a);
+    if (!l->loss && w->dact[a->layer].parts != (whole ? o->u.M : 1) * reads_of(o, a->layer))
+        wrong(o, "the gradient of the output lacks a part");
+    for (int k = 0; k < l->ninputs; k++) pass_down(o, a, k);
     add_gradient(o, a);
 }
 

@@ -2,6 +2,8 @@
  * the fault, and ls_plan_verify() does, too.
  */
 #include "plan/oracle.h"
+
+#include "graph_model.h"
 #include "plan/pick.h"
 #include "plan/rules.h"
 #include "test.h"
@@ -12,7 +14,7 @@ enum { NSEEDS = 800, SITES = 6 }; /* ten times slower */
 enum { NSEEDS = 4000, SITES = 24 };
 #endif
 
-enum { NMODELS = 5, MAX_V = 16, MAX_WORKERS = 8 };
+enum { NSHAPES = 5, NMODELS = NSHAPES + 2, MAX_V = 16, MAX_WORKERS = 8 };
 
 typedef struct models {
     ls_model list[NMODELS];
@@ -20,7 +22,7 @@ typedef struct models {
 
 /* Parameters of several blocks, and several parameters in a block. */
 static int open_models(void **state) {
-    static const ls_gpt_config shapes[NMODELS] = {
+    static const ls_gpt_config shapes[NSHAPES] = {
         {.layers = 1, .width = 8, .heads = 2, .context = 4, .vocab = 256},
         {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocab = 300},
         {.layers = 3, .width = 4, .heads = 1, .context = 3, .vocab = 70},
@@ -28,7 +30,9 @@ static int open_models(void **state) {
         {.layers = 4, .width = 8, .heads = 4, .context = 4, .vocab = 33}};
     static models all;
     ls_error e;
-    for (int i = 0; i < NMODELS; i++) assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
+    for (int i = 0; i < NSHAPES; i++) assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
+    graph_make(&shapes[1], &all.list[NSHAPES]);
+    graph_make(&shapes[3], &all.list[NSHAPES + 1]);
     *state = &all;
     return 0;
 }
@@ -234,6 +238,10 @@ static bool is_recompute(const ls_plan *p, const ls_action *a) {
 static bool is_backward(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_BACKWARD);
 }
+/* A layer without parameters has no sums. */
+static bool is_summing(const ls_plan *p, const ls_action *a) {
+    return a->kind == LS_BACKWARD && p->c.model->layers[a->layer].nparams > 0;
+}
 /* An Add of an empty shard does nothing, and is left out. */
 static bool is_add(const ls_plan *p, const ls_action *a) {
     if (a->kind != LS_ADD || !a->summed) return a->kind == LS_ADD;
@@ -288,6 +296,10 @@ static bool swap_calls(ls_plan *p, uint64_t seed) {
     while (p->actions[next].kind > LS_BACKWARD || p->actions[next].worker != p->actions[at].worker)
         next++;
     ls_action a = p->actions[at];
+    const ls_layer *reader = &p->c.model->layers[p->actions[next].layer];
+    bool reads = false;
+    for (int k = 0; k < reader->ninputs; k++) reads = reads || reader->inputs[k] == a.layer;
+    if (!reads) return false; /* their order does not matter */
     p->actions[at] = p->actions[next];
     p->actions[next] = a;
     return true;
@@ -359,7 +371,7 @@ static bool other_cut(ls_plan *p, uint64_t seed) {
 }
 
 static bool other_sum(ls_plan *p, uint64_t seed) {
-    int at = find(p, seed, is_backward);
+    int at = find(p, seed, is_summing);
     if (p->nslots < 2) return false;
     p->actions[at].slot = (p->actions[at].slot + 1) % p->nslots;
     return true;
@@ -372,7 +384,7 @@ static bool other_fold(ls_plan *p, uint64_t seed) {
 }
 
 static bool other_start(ls_plan *p, uint64_t seed) {
-    int at = find(p, seed, is_backward);
+    int at = find(p, seed, is_summing);
     p->actions[at].start = !p->actions[at].start;
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "coll/algo/tree.h"
+#include "model/gpt.h"
 #include "plan/memory.h"
 #include "plan/pick.h"
 #include "test.h"

@@ -58,12 +58,30 @@ bool rules_grads_are_freed(const rules *u) {
     return u->c->zero >= 2 && u->M == 1 && (u->c->early || u->c->V == u->n);
 }
 
+/* Do the layers from `layer` on read only the output of the one before, and each other's? */
+static bool is_cut(const ls_model *m, int layer) {
+    int lowest = layer;
+    for (int l = m->nlayers - 1; l >= layer; l--)
+        for (int k = 0; k < m->layers[l].ninputs; k++)
+            if (m->layers[l].inputs[k] < lowest) lowest = m->layers[l].inputs[k];
+    return lowest >= layer - 1;
+}
+
 bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
-    int k = u->c->recompute, n = u->m->nlayers - 2;
+    int k = u->c->recompute, n = u->m->nlayers - 2, begin = 0;
     if (u->c->recompute_layers && u->c->recompute_layers < n) n = u->c->recompute_layers;
-    bool in = k > 0 && layer >= 1 && layer <= n;
-    *ends_p = in && (layer % k == 0 || layer == n);
-    return in;
+    *ends_p = false;
+    if (k == 0) return false;
+    for (int l = 1; l <= n; l++) { /* begin: the first layer of the segment of l; 0: none */
+        if (!begin && is_cut(u->m, l)) begin = l;
+        bool full = begin && (l - begin + 1 >= k || l == n) && is_cut(u->m, l + 1);
+        if (full && begin <= layer && layer <= l) {
+            *ends_p = layer == l;
+            return true;
+        }
+        if (full) begin = l + 1;
+    }
+    return false;
 }
 
 bool rules_has_param(const ls_layer *l, int param) {

@@ -44,8 +44,9 @@ bool rules_params_sharded(const rules *, int bucket);
  * several micro-batches, or several virtual workers before a reduction. */
 bool rules_grads_are_freed(const rules *);
 
-/* Layers between embedding and head form segments of `recompute`, the first recompute_layers of
- * them. Is this one in a segment, and (*ends_p) its last? */
+/* Layers between embedding and head form segments of at least `recompute`, the first
+ * recompute_layers of them; a segment begins and ends where later layers read only one value of
+ * earlier ones. Is this one in a segment, and (*ends_p) its last? */
 bool rules_in_segment(const rules *, int layer, bool *ends_p);
 
 bool rules_has_param(const ls_layer *, int param);

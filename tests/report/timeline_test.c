@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "folder.h"
+#include "model/gpt.h"
 #include "test.h"
 
 typedef struct fixture {

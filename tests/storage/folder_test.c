@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "config/writer.h"
 #include "folder.h"
+#include "model/gpt.h"
 #include "small_plan.h"
 #include "storage/checkpoint.h"
 #include "test.h"

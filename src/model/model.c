@@ -1,0 +1,117 @@
+/* model.c - see model.h. */
+#include "model/model.h"
+
+#include <stdlib.h>
+
+#include "base/random.h"
+
+static ls_status link_inputs(ls_model *m, int l, ls_error *e) {
+    const ls_layer *layer = &m->layers[l];
+    if (layer->ninputs < 0 || layer->ninputs > LS_LAYER_MAX_INPUTS)
+        return ls_fail(e, LS_EINVAL, "layer '%s' has %d inputs; at most %d are possible",
+                       layer->name, layer->ninputs, LS_LAYER_MAX_INPUTS);
+    for (int k = 0; k < layer->ninputs; k++) {
+        int v = layer->inputs[k];
+        if (v < 0 || v >= l)
+            return ls_fail(e, LS_EINVAL, "layer '%s' reads a value that no layer before it has",
+                           layer->name);
+        if (m->layers[v].loss)
+            return ls_fail(e, LS_EINVAL, "layer '%s' reads '%s', which is a loss", layer->name,
+                           m->layers[v].name);
+        if (m->layers[v].y_floats != layer->input_floats[k])
+            return ls_fail(e, LS_EINVAL, "layer '%s' needs an input of %zu numbers; '%s' has %zu",
+                           layer->name, layer->input_floats[k], m->layers[v].name,
+                           m->layers[v].y_floats);
+        m->layers[v].last_reader = l;
+    }
+    return LS_OK;
+}
+
+/* A layer that is not the last reader of an input adds to the gradient of it; a layer that reads a
+ * value twice adds the second time. */
+static void link_gradients(ls_model *m, int l) {
+    ls_layer *layer = &m->layers[l];
+    layer->added_floats = 0;
+    for (int k = 0; k < layer->ninputs; k++) {
+        layer->adds[k] = m->layers[layer->inputs[k]].last_reader != l;
+        for (int i = 0; i < k; i++)
+            layer->adds[k] = layer->adds[k] || layer->inputs[i] == layer->inputs[k];
+        if (layer->adds[k]) layer->added_floats += layer->input_floats[k];
+    }
+}
+
+/* The first slot that no value has that this layer or a later one reads. */
+static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
+    uint64_t used = 0;
+    _Static_assert(LS_MODEL_MAX_SLOTS == 64, "a bit for each slot");
+    for (int v = 0; v < l; v++)
+        if (m->layers[v].last_reader >= l) used |= (uint64_t)1 << m->layers[v].slot;
+    if (used == UINT64_MAX)
+        return ls_fail(e, LS_EINVAL,
+                       "at layer '%s' more than %d values are needed at the same time",
+                       m->layers[l].name, LS_MODEL_MAX_SLOTS);
+    m->layers[l].slot = 0;
+    while (used >> m->layers[l].slot & 1) m->layers[l].slot++;
+    if (m->layers[l].slot >= m->nslots) m->nslots = m->layers[l].slot + 1;
+    return LS_OK;
+}
+
+ls_status ls_model_link(ls_model *m, ls_error *e) {
+    int nlosses = 0;
+    m->nslots = 0;
+    m->nfloats = (m->nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    for (int l = 0; l < m->nlayers; l++) {
+        m->layers[l].last_reader = -1;
+        nlosses += m->layers[l].loss;
+        LS_TRY(link_inputs(m, l, e));
+    }
+    for (int l = 0; l < m->nlayers; l++) {
+        if (m->layers[l].last_reader < 0 && !m->layers[l].loss)
+            return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
+                           m->layers[l].name);
+        link_gradients(m, l);
+        LS_TRY(choose_slot(m, l, e));
+    }
+    if (!nlosses) return ls_fail(e, LS_EINVAL, "the model has no loss");
+    return LS_OK;
+}
+
+bool ls_model_is_cut(const ls_model *m, int layer) {
+    for (int l = layer; l < m->nlayers; l++)
+        for (int k = 0; k < m->layers[l].ninputs; k++)
+            if (m->layers[l].inputs[k] < layer - 1) return false;
+    return true;
+}
+
+void ls_model_free(ls_model *m) {
+    free(m->params);
+    free(m->layers);
+    *m = (ls_model){0};
+}
+
+void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, float *params) {
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        size_t a = p->offset > first ? p->offset : first;
+        size_t b = p->offset + p->count < end ? p->offset + p->count : end;
+        if (a >= b) continue;
+        if (p->init_std > 0)
+            ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)i, a - p->offset},
+                             b - a, p->init_std, params + a);
+        else
+            for (size_t j = a; j < b; j++) params[j] = p->init_value;
+    }
+}
+
+double ls_model_flops(const ls_model *m) {
+    double sum = 0;
+    for (int i = 0; i < m->nlayers; i++) sum += 3.0 * m->layers[i].forward_flops;
+    return sum;
+}
+
+size_t ls_model_scratch_floats(const ls_model *m) {
+    size_t most = 0;
+    for (int i = 0; i < m->nlayers; i++)
+        if (m->layers[i].scratch_floats > most) most = m->layers[i].scratch_floats;
+    return most;
+}

@@ -1,0 +1,54 @@
+/* model.h - a model: a table of parameters, and layers over named values.
+ *
+ * Layer i computes value i from the values of earlier layers (its inputs): a directed graph, in
+ * topological order. A value that several layers read gets its gradient as a sum, in the order in
+ * which Backward runs these layers: the last one first.
+ *
+ * The flat buffer of parameters has the tensors in the order of the table, each at a multiple of 16
+ * floats; its end is padded to a multiple of LS_BLOCK. Backward fills the gradient from its end.
+ */
+#ifndef LS_MODEL_MODEL_H
+#define LS_MODEL_MODEL_H
+
+#include "model/layer.h"
+
+enum { LS_BLOCK = 1024 }; /* floats; sums of norms and shards begin at multiples of it */
+enum { LS_MODEL_MAX_SLOTS = 64 };
+
+typedef struct ls_gpt_config {
+    int64_t layers, width, heads, context, vocab;
+} ls_gpt_config;
+
+typedef struct ls_model {
+    ls_gpt_config config;
+    ls_param *params; /* [nparams] */
+    int nparams;
+    ls_layer *layers; /* [nlayers] */
+    int nlayers;
+    size_t nfloats; /* of a flat buffer, padding included */
+    size_t count;   /* of parameters, without padding */
+    int nslots;     /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
+} ls_model;
+
+/* Completes a model whose layers have their inputs: pads the flat buffer, and derives what layers
+ * know of their inputs (layer.h). LS_EINVAL: a layer reads a value that is not computed before it,
+ * a loss, or one of another size; no layer reads a value; there is no loss; more than
+ * LS_MODEL_MAX_SLOTS values are needed at the same time. */
+ls_status ls_model_link(ls_model *, ls_error *);
+void ls_model_free(ls_model *);
+
+/* Sets the elements [first, end) of the flat buffer to their initial weights, a function of the
+ * seed alone. */
+void ls_model_init(const ls_model *, uint64_t seed, size_t first, size_t end, float *params);
+
+/* Do all layers from `layer` on read only values of layers from layer - 1 on? Then what comes
+ * before can be computed again from one value (plan/recompute.c). */
+bool ls_model_is_cut(const ls_model *, int layer);
+
+/* Floating-point operations of forward and backward for one sample. */
+double ls_model_flops(const ls_model *);
+
+/* The largest scratch_floats of its layers. */
+size_t ls_model_scratch_floats(const ls_model *);
+
+#endif
