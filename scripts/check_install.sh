@@ -30,15 +30,18 @@ version=$(pkg-config --modversion lockstep)
 strict="-std=c11 -O2 -Wall -Wextra -Wpedantic -Werror"
 run3() { "$here/bin/lockstep" run -n 3 "$1" | sort; }
 for how in shared static; do
-    for example in hello least_squares; do
+    for example in hello least_squares threads; do
         if [ $how = shared ]; then
             flags=$(pkg-config --cflags --libs lockstep)
         else
             flags=$(pkg-config --cflags --libs --static lockstep | sed 's/-llockstep/-l:liblockstep.a/')
         fi
-        cc $strict examples/$example.c -o "$root/$example-$how" $flags
+        cc $strict examples/$example.c -o "$root/$example-$how" $flags -lm
         needs=$(readelf -d "$root/$example-$how" | grep -c 'NEEDED.*liblockstep' || true)
         [ "$how $needs" = "shared 1" ] || [ "$how $needs" = "static 0" ] || fail "$example is not $how"
+    done
+    for n in 1 2 5; do
+        [ "$("$root/threads-$how" $n)" = "mean 499.500, deviation 288.675" ] || fail "threads ($how) with $n"
     done
     hello=$root/hello-$how fit=$root/least_squares-$how
     [ "$($hello)" = "worker 0 of 1: the ranks add up to 0" ] || fail "hello ($how) alone"

@@ -15,7 +15,8 @@ bad=0
 for header in include/lockstep/*.h; do
     cc -E -P -DLS_NO_CALL_SITES -Iinclude "$header" >>"$work/preprocessed"
 done
-grep -oE '\bls_[a-z0-9_]+ *\(' "$work/preprocessed" | tr -d ' (' | sort -u >"$work/headers"
+# A type before a pointer to a function, "ls_status (*", is no function.
+grep -oE '\bls_[a-z0-9_]+ *\([^*]' "$work/preprocessed" | sed 's/ *(.$//' | sort -u >"$work/headers"
 nm -D --defined-only "$library" | sed -n 's/^[0-9a-f]* [^A] \([^@]*\).*/\1/p' | sort -u >"$work/library"
 sed -n 's/^ *\([a-z0-9_]*\);$/\1/p' src/lockstep.map | sort -u >"$work/map"
 

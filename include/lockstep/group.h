@@ -145,6 +145,16 @@ ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_erro
 ls_status ls_group_open_threads(int n, const ls_group_options *options, ls_group **groups,
                                 ls_error *e);
 
+/* Calls work(group, arg, error) on n workers, which are threads of this process; the calling thread
+ * is worker 0. arg is the same for all. `work` returns LS_OK, or an error that it describes in
+ * *error, and does not close the group. Returns when all have returned. A worker that returns an
+ * error leaves the group, and calls of the others that need it fail.
+ *
+ * Errors   The first error that a worker returned. LS_EINVAL: n < 1, or no work.
+ *          LS_ENOMEM: no memory, or a thread can't be started. */
+ls_status ls_run_threads(int n, ls_status (*work)(ls_group *, void *, ls_error *), void *arg,
+                         ls_error *e);
+
 /* Leaves the group. NULL is allowed. Not a barrier; a worker that closes while others wait for it
  * is lost to them. */
 void ls_group_close(ls_group *g);
