@@ -12,7 +12,7 @@
 
 typedef struct slot {
     ls_batch batch;
-    uint32_t *tokens;
+    unsigned char *samples;
     ls_status status; /* an error if the samples can't be read */
     ls_error error;
 } slot;
@@ -47,20 +47,19 @@ uint64_t ls_loader_place(const ls_loader_config *c, uint64_t count, int v) {
 }
 
 size_t ls_loader_nbytes(const ls_loader_config *c) {
-    return 2 * most_samples(c) * (size_t)(c->T + 1) * sizeof(uint32_t);
+    return 2 * most_samples(c) * c->sample_nbytes;
 }
 
 static ls_status fill(const ls_loader *l, uint64_t step, slot *s) {
     const ls_loader_config *c = &l->c;
     s->batch = ls_batch_of(step, c->nsamples, c->batch);
-    uint32_t *to = s->tokens;
-    size_t length = (size_t)c->T;
+    unsigned char *to = s->samples;
     for (int v = c->a; v < c->b; v += step_of(c)) {
         uint64_t i = 0, end = 0;
         ls_batch_share(s->batch.count, c->V, v, v + 1, &i, &end);
-        for (; i < end; i++, to += c->T + 1) {
+        for (; i < end; i++, to += c->sample_nbytes) {
             uint64_t sample = ls_order_at(c->seed, s->batch.epoch, c->nsamples, s->batch.first + i);
-            LS_TRY(ls_tokens_read(c->tokens, sample * length, length + 1, to, &s->error));
+            LS_TRY(c->read(c->data, sample, c->sample_nbytes, to, &s->error));
         }
     }
     return LS_OK;
@@ -92,12 +91,12 @@ ls_status ls_loader_create(const ls_loader_config *c, uint64_t step, ls_loader *
     ls_loader *l = LS_NEW(ls_loader);
     l->c = *c;
     l->step0 = step;
-    for (int i = 0; i < 2; i++) l->slots[i].tokens = ls_alloc(ls_loader_nbytes(c) / 2);
+    for (int i = 0; i < 2; i++) l->slots[i].samples = ls_alloc(ls_loader_nbytes(c) / 2);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->changed, NULL);
     int failed = pthread_create(&l->thread, NULL, loader_main, l);
     if (failed) {
-        for (int i = 0; i < 2; i++) free(l->slots[i].tokens);
+        for (int i = 0; i < 2; i++) free(l->slots[i].samples);
         free(l);
         return ls_fail(e, LS_ENOMEM, "the loader's thread can't be started: %s", strerror(failed));
     }
@@ -114,7 +113,7 @@ void ls_loader_free(ls_loader *l) {
     pthread_join(l->thread, NULL);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->mutex);
-    for (int i = 0; i < 2; i++) free(l->slots[i].tokens);
+    for (int i = 0; i < 2; i++) free(l->slots[i].samples);
     free(l);
 }
 
@@ -130,7 +129,7 @@ void ls_loader_seek(ls_loader *l, int a, int b, uint64_t step) {
     pthread_mutex_unlock(&l->mutex);
 }
 
-ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *e) {
+ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const void **samples_p, ls_error *e) {
     pthread_mutex_lock(&l->mutex);
     while (l->made <= l->taken) pthread_cond_wait(&l->changed, &l->mutex);
     const slot *s = &l->slots[l->taken % 2];
@@ -138,6 +137,6 @@ ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const uint32_t **token
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->mutex);
     *batch_p = s->batch;
-    *tokens_p = s->tokens;
+    *samples_p = s->samples;
     return s->status == LS_OK ? LS_OK : ls_fail(e, s->status, "%s", s->error.msg);
 }

@@ -1,7 +1,7 @@
 /* loader.h - a worker's samples of each step, prepared by a thread while the previous step runs.
  *
- * A sample is T + 1 consecutive tokens: sample i of the file begins at token i T. Two batches are
- * in memory: the one in use and the next.
+ * All samples of a data set have the same size. Two batches are in memory: the one in use and the
+ * next.
  */
 #ifndef LS_DATA_LOADER_H
 #define LS_DATA_LOADER_H
@@ -10,14 +10,18 @@
 
 #include "base/error.h"
 #include "data/order.h"
-#include "data/tokens.h"
 
 typedef struct ls_loader ls_loader;
 
+/* Reads sample i of a data set. Any threads may call it at the same time, in any order. */
+typedef ls_status ls_read_sample(const void *data, uint64_t i, size_t nbytes, void *sample,
+                                 ls_error *);
+
 typedef struct ls_loader_config {
-    const ls_tokens *tokens; /* the first nsamples * T + 1 of them; must outlive the loader */
+    ls_read_sample *read;
+    const void *data; /* for read(); must outlive the loader */
+    size_t sample_nbytes;
     uint64_t nsamples, seed, batch;
-    int64_t T;
     int V, a, b, step; /* this worker runs virtual workers a, a + step, ... below b, of V; step 0
                           means 1 */
 } ls_loader_config;
@@ -30,15 +34,15 @@ void ls_loader_free(ls_loader *); /* NULL is allowed */
  * samples that were handed out. */
 void ls_loader_seek(ls_loader *, int a, int b, uint64_t step);
 
-/* Waits for the next step's samples. *tokens_p: [..][T + 1], those of the first virtual worker,
- * then those of the next, valid until the next call. Errors: those of ls_tokens_read(). */
-ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const uint32_t **tokens_p, ls_error *);
+/* Waits for the next step's samples. *samples_p: [..][sample_nbytes], those of the first virtual
+ * worker, then those of the next, valid until the next call. Errors: those of read(). */
+ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const void **samples_p, ls_error *);
 
 /* The index of virtual worker v's first sample among those that ls_loader_next() returns, in a
  * batch of `count` samples; for v = b, the number of those samples. */
 uint64_t ls_loader_place(const ls_loader_config *, uint64_t count, int v);
 
-/* Bytes of the two buffers of tokens. */
+/* Bytes of the two buffers of samples. */
 size_t ls_loader_nbytes(const ls_loader_config *);
 
 #endif

@@ -17,10 +17,10 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
 }
 
 ls_status ls_exec_load(ls_exec *x, ls_error *e) {
-    LS_TRY(ls_loader_next(x->loader, &x->batch, &x->tokens, e));
+    LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
-    double tokens = (double)x->batch.count * (double)x->c.loader.T;
-    x->loss_scale = (float)(x->in->loss_scale / tokens);
+    double targets = (double)x->batch.count * (double)x->c.plan->c.model->targets;
+    x->loss_scale = (float)(x->in->loss_scale / targets);
     double *losses = ls_plan_losses(x->c.plan, x->c.world->parts);
     if (x->has != LS_HAS_ALL) memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
     return LS_OK;
@@ -54,7 +54,8 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
-    int64_t T = x->c.loader.T;
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    size_t nbytes = x->c.loader.sample_nbytes;
     int vw = vw_of(x, a);
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
     ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &start, &stop);
@@ -69,8 +70,9 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .first = a->micro <= 0,
         .last = a->last,
         .n = (int64_t)(end - first),
-        .T = T,
-        .tokens = x->tokens + place * (uint64_t)(T + 1),
+        .T = l->T,
+        .samples = (const char *)x->samples + place * nbytes,
+        .sample_nbytes = nbytes,
         .grads_start = a->start,
         .y = buffer(x, LS_BUF_ACT, a->layer),
         .saved = buffer(x, LS_BUF_SAVED, a->layer),
@@ -78,7 +80,6 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .loss_scale = x->loss_scale,
         .losses = ls_plan_losses(p, x->c.world->parts) + first,
     };
-    const ls_layer *l = &p->c.model->layers[a->layer];
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, l->inputs[k]);
     return call;
 }
@@ -303,7 +304,7 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     x->out.skipped = x->in->skips && !isfinite(norm);
     double loss = 0.0;
     for (uint64_t i = 0; i < x->batch.count; i++) loss += losses[i];
-    x->out.loss = loss / ((double)x->batch.count * (double)x->c.loader.T);
+    x->out.loss = loss / ((double)x->batch.count * (double)x->c.plan->c.model->targets);
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){x->in->updates, x->in->lr, clip / x->in->loss_scale};
     if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);

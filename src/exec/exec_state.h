@@ -40,7 +40,7 @@ struct ls_exec {
     const ls_step_in *in;
     int aim; /* the virtual worker that is computed in place of its own (ls_exec_aim); -1: none */
     ls_batch batch;
-    const uint32_t *tokens;
+    const void *samples;
     float loss_scale;
     bool knows_norm;
     atomic_bool gives_up; /* this worker computes no more in this step */

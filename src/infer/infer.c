@@ -67,7 +67,8 @@ void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, doubl
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = {.n = n - i < f->n ? n - i : f->n,
                            .T = T,
-                           .tokens = tokens + i * (T + 1),
+                           .samples = tokens + i * (T + 1),
+                           .sample_nbytes = f->model->sample_nbytes,
                            .losses = losses + i};
         forward(f, &c, f->model->nlayers, show_nothing, NULL);
     }
@@ -80,7 +81,7 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
 const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
                                  ls_infer_show *show, void *arg) {
     int last = f->model->nlayers - 1;
-    ls_layer_call c = {.n = 1, .T = T, .tokens = tokens};
+    ls_layer_call c = {.n = 1, .T = T, .samples = tokens}; /* one sample */
     const char *x = forward(f, &c, last, show, arg);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);

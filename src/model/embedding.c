@@ -29,7 +29,7 @@ static void forward_run(void *arg, int thread, int nthreads) {
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     for (; r < end; r++) {
         int64_t sample = r / c->T, t = r % c->T;
-        int64_t token = c->tokens[sample * (c->T + 1) + t];
+        int64_t token = ls_layer_tokens(c, sample)[t];
         const float *word = ls_table_row(j->l, c, WTE, token, room);
         const float *place = ls_table_row(j->l, c, WPE, t, room + C);
         c->compute->k->add(C, word, place, y + r * C);
@@ -60,7 +60,7 @@ static void sums_run(void *arg, int thread, int nthreads) {
         memset(j->dwpe + t * C + c0, 0, (size_t)width * sizeof(float));
     for (int64_t r = 0; r < c->n * c->T; r++) {
         int64_t sample = r / c->T, t = r % c->T;
-        int64_t row = c->tokens[sample * (c->T + 1) + t];
+        int64_t row = ls_layer_tokens(c, sample)[t];
         if (j->place) row = j->place[r];
         const float *dy = all + r * C + c0;
         float *to_token = j->dwte + row * C + c0, *to_position = j->dwpe + t * C + c0;
@@ -82,7 +82,7 @@ static void backward_half(const ls_layer *l, const ls_layer_call *c) {
     void *wpe = ls_flat_at_mut(s->grads_type, s->grads, l->offsets[WPE]);
     for (int64_t v = 0; v < l->V; v++) row_of_token[v] = -1;
     for (int64_t r = 0; r < rows; r++) {
-        uint32_t token = c->tokens[r / c->T * (c->T + 1) + r % c->T];
+        uint32_t token = ls_layer_tokens(c, r / c->T)[r % c->T];
         if (row_of_token[token] < 0) {
             row_of_token[token] = (int32_t)used;
             c->compute->k->widen(s->grads_type, (size_t)C,

@@ -95,6 +95,8 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     head->counts[head->nparams] = embed->counts[0];
     head->offsets[head->nparams++] = embed->offsets[0];
 
+    m.sample_nbytes = (size_t)(T + 1) * sizeof(uint32_t);
+    m.targets = T;
     for (int i = 1; i < m.nlayers; i++) { /* a chain */
         m.layers[i].ninputs = 1;
         m.layers[i].inputs[0] = i - 1;

@@ -70,7 +70,7 @@ static ls_layer_call part_of(const ls_layer *l, const ls_layer_call *c, int64_t 
 
 static uint32_t target_of(const block *b, int64_t r) {
     int64_t T = b->whole->T, row = b->first + r;
-    return b->whole->tokens[row / T * (T + 1) + row % T + 1];
+    return ls_layer_tokens(b->whole, row / T)[row % T + 1];
 }
 
 /* A table that has to be widened is used in blocks of the vocabulary. */

@@ -39,8 +39,10 @@ typedef struct ls_layer ls_layer;
 typedef struct ls_layer_call {
     const ls_compute *compute;
     int64_t n, T;
-    const uint32_t *tokens; /* [n, T + 1]: position t reads tokens[t] and predicts t + 1 */
-    ls_dtype type;          /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
+    const void *samples; /* [n][sample_nbytes] e.g. tokens [T + 1]: position t reads token t and
+                            predicts token t + 1 (ls_layer_tokens()) */
+    size_t sample_nbytes;
+    ls_dtype type; /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
     ls_dtype grads_type;
     const void *params; /* flat */
     void *grads;        /* flat */
@@ -107,6 +109,12 @@ struct ls_layer {
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };
+
+/* The tokens [T + 1] of a sample. */
+static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sample) {
+    const char *samples = c->samples;
+    return (const uint32_t *)(const void *)(samples + (size_t)sample * c->sample_nbytes);
+}
 
 /* A parameter of the layer that is not a table, and its gradient. */
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {

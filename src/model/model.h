@@ -25,9 +25,11 @@ typedef struct ls_model {
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
-    size_t nfloats; /* of a flat buffer, padding included */
-    size_t count;   /* of parameters, without padding */
-    int nslots;     /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
+    size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1] */
+    int64_t targets;      /* losses of a sample: GPT: of T tokens */
+    size_t nfloats;       /* of a flat buffer, padding included */
+    size_t count;         /* of parameters, without padding */
+    int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
 } ls_model;
 
 /* Completes a model whose layers have their inputs: pads the flat buffer, and derives what layers

@@ -100,7 +100,7 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
     static const char *const names[] = {
-        "tokens",          "losses", "norms", "scalars", "work",     "output", "saved",
+        "samples",         "losses", "norms", "scalars", "work",     "output", "saved",
         "output gradient", "params", "shard", "moments", "gradient", "sum"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind))
@@ -131,7 +131,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     const ls_model *m = u->p->c.model;
     int l = a->layer;
     bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].loss;
-    use(u, LS_BUF_TOKENS, 0, 0, LS_USE_READ);
+    use(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     const ls_layer *layer = &m->layers[l];
     for (int k = 0; k < layer->ninputs; k++) use(u, LS_BUF_ACT, layer->inputs[k], 0, LS_USE_READ);
@@ -165,7 +165,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     use_list u = {p, fn, arg};
     switch (a->kind) {
     case LS_LOAD:
-        use(&u, LS_BUF_TOKENS, 0, 0, LS_USE_WRITE);
+        use(&u, LS_BUF_SAMPLES, 0, 0, LS_USE_WRITE);
         use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
         break;
     case LS_FORWARD:

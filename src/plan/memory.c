@@ -43,9 +43,7 @@ int ls_plan_nflats(const ls_plan *p) {
     return ls_plan_has_masters(p) + ls_optim_nstates(&p->c.optim);
 }
 
-size_t ls_plan_state_nbytes(const ls_plan *p) {
-    return (size_t)ls_plan_nflats(p) * flat_nbytes(p);
-}
+size_t ls_plan_state_nbytes(const ls_plan *p) { return (size_t)ls_plan_nflats(p) * flat_nbytes(p); }
 
 size_t ls_plan_slot_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
@@ -196,8 +194,8 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
-    m.nbytes[LS_MEM_SAMPLES] = 2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) *
-                               (size_t)(model->config.context + 1) * 4;
+    m.nbytes[LS_MEM_SAMPLES] =
+        2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * ls_plan_scalars_nbytes(p);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];

@@ -227,7 +227,7 @@ int ls_plan_touched(const ls_plan *, int layer, const int **buckets_p);
 /* ---- buffers: numbers that mean the same on all workers ---- */
 
 typedef enum ls_buffer_kind {
-    LS_BUF_TOKENS,  /* samples of the step */
+    LS_BUF_SAMPLES, /* samples of the step */
     LS_BUF_LOSSES,  /* one for each sample */
     LS_BUF_NORMS,   /* one for each block */
     LS_BUF_SCALARS, /* clip factor, loss */

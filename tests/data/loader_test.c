@@ -3,9 +3,10 @@
 #include "data/loader.h"
 
 #include "base/mem.h"
+#include "data/tokens.h"
 #include "test.h"
 
-enum { T = 5, NSAMPLES = 23, NTOKENS = NSAMPLES * T + 1 };
+enum { T = 5, NSAMPLES = 23, NTOKENS = NSAMPLES * T + 1, NBYTES = (T + 1) * 4 };
 
 static uint32_t tokens[NTOKENS];
 static ls_tokens text;
@@ -18,12 +19,14 @@ static int set_up(void **state) {
 }
 
 static ls_loader_config config_of(uint64_t batch, int V, int a, int b) {
-    return (ls_loader_config){&text, NSAMPLES, 77, batch, T, V, a, b, 1};
+    return (ls_loader_config){ls_tokens_window, &text, NBYTES, NSAMPLES, 77, batch, V, a, b, 1};
 }
 
 static void next(ls_loader *l, ls_batch *b, const uint32_t **got) {
     ls_error e = {0};
-    assert_ls_ok(ls_loader_next(l, b, got, &e), e);
+    const void *samples = NULL;
+    assert_ls_ok(ls_loader_next(l, b, &samples, &e), e);
+    *got = samples;
 }
 
 static ls_loader *open_at(const ls_loader_config *c, uint64_t step) {
@@ -130,7 +133,8 @@ static void test_freed_while_busy(void **state) {
     uint32_t *many = LS_NEW_ARRAY(uint32_t, 64 * LONG + 1);
     ls_tokens zeros = ls_tokens_of(many, 64 * LONG + 1, 1);
     for (int i = 0; i < 40; i++) {
-        ls_loader_config c = {&zeros, 64, 1, 64, LONG, 1, 0, 1, 1};
+        ls_loader_config c = {
+            ls_tokens_window, &zeros, (LONG + 1) * sizeof(uint32_t), 64, 1, 64, 1, 0, 1, 1};
         ls_loader *l = open_at(&c, (uint64_t)i);
         ls_batch b = {0};
         const uint32_t *got = NULL;
@@ -149,9 +153,10 @@ static void test_bad_id(void **state) {
     ls_error e = {0};
     ls_batch b = {0};
     const uint32_t *got = NULL;
+    const void *none = NULL;
     tokens[7] = 99999;
     ls_loader *l = open_at(&c, 0);
-    assert_ls_fails(ls_loader_next(l, &b, &got, &e), LS_EINVAL, "token 7 has id 99999", e);
+    assert_ls_fails(ls_loader_next(l, &b, &none, &e), LS_EINVAL, "token 7 has id 99999", e);
     ls_loader_free(l);
     tokens[7] = was;
     l = open_at(&c, 0);

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "coll/team.h"
+#include "data/tokens.h"
 #include "exec/spans.h"
 #include "graph_model.h"
 #include "infer/infer.h"
@@ -100,6 +101,17 @@ static void tear_down(setup *s) {
     ls_model_free(&s->model);
 }
 
+static ls_loader_config samples_of(const setup *s) {
+    return (ls_loader_config){.read = ls_tokens_window,
+                              .data = &s->text,
+                              .sample_nbytes = s->model.sample_nbytes,
+                              .nsamples = NSAMPLES,
+                              .seed = 5,
+                              .batch = BATCH,
+                              .V = s->plan.c.V,
+                              .step = 1};
+}
+
 static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot *slot,
                                 int worker) {
     ls_exec_config c = {.plan = &s->plan,
@@ -109,7 +121,7 @@ static ls_exec_config config_of(const setup *s, const ls_world *w, ls_board_slot
                         .threads = s->threads,
                         .busy = 64,
                         .overlap = s->overlap,
-                        .loader = {&s->text, NSAMPLES, 5, BATCH, T, s->plan.c.V, 0, 0, 1}};
+                        .loader = samples_of(s)};
     c.loader.step = ls_plan_vw_step(&s->plan);
     c.loader.a = ls_plan_vw(&s->plan, worker, 0);
     c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;

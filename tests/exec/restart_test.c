@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "coll/team.h"
+#include "data/tokens.h"
 #include "exec/exec.h"
 #include "exec/store_blocks.h"
 #include "exec/store_repair.h"
@@ -120,6 +121,17 @@ static void decided(void *arg, const ls_step_in *in, const ls_step_out *out,
     ls_store_decide(p->s->store, p->worker, &n);
 }
 
+static ls_loader_config samples_of(const setup *s) {
+    return (ls_loader_config){.read = ls_tokens_window,
+                              .data = &s->text,
+                              .sample_nbytes = s->model.sample_nbytes,
+                              .nsamples = NSAMPLES,
+                              .seed = 5,
+                              .batch = BATCH,
+                              .V = s->plan.c.V,
+                              .step = 1};
+}
+
 static ls_status open_place(place *p, int64_t step, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
     if (p->exec) return ls_world_rejoin(&p->world, plan, p->g, e);
@@ -132,7 +144,7 @@ static ls_status open_place(place *p, int64_t step, ls_error *e) {
                         .threads = THREADS,
                         .busy = 64,
                         .first_step = step,
-                        .loader = {&p->s->text, NSAMPLES, 5, BATCH, T, plan->c.V, 0, 0, 1},
+                        .loader = samples_of(p->s),
                         .decided = decided,
                         .decided_arg = p,
                         .helpers = &p->helpers};

@@ -61,7 +61,8 @@ static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end
     ls_layer_call call = {.compute = c,
                           .n = end - i,
                           .T = b->s.T,
-                          .tokens = b->tokens + i * (b->s.T + 1),
+                          .samples = b->tokens + i * (b->s.T + 1),
+                          .sample_nbytes = (size_t)(b->s.T + 1) * sizeof(uint32_t),
                           .params = b->params,
                           .grads = r->grads,
                           .grads_start = i == 0,
@@ -77,7 +78,7 @@ static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end
     if (!l->backward_whole) l->ops->backward(l, &call);
     if (l->backward_whole && end == b->s.n) {
         call.n = b->s.n;
-        call.tokens = b->tokens;
+        call.samples = b->tokens;
         call.dy = b->dy;
         call.grads_start = true;
         l->ops->backward(l, &call);

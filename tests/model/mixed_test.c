@@ -106,7 +106,8 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .last = i + n == N,
                            .n = n,
                            .T = T,
-                           .tokens = b->tokens + i * (T + 1),
+                           .samples = b->tokens + i * (T + 1),
+                           .sample_nbytes = (T + 1) * sizeof(uint32_t),
                            .grads_start = i == 0 && !goes_on,
                            .x = {l->backward_whole ? NULL : x + (size_t)i * sample},
                            .y = y + (size_t)i * sample,
@@ -119,7 +120,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
         ls_mixed_forward(l, &c);
         if (l->backward_whole) {
             c.n = N;
-            c.tokens = b->tokens;
+            c.samples = b->tokens;
             c.dy = dy;
             c.dx[0] = NULL;
             c.grads_start = !goes_on;
