@@ -1,0 +1,87 @@
+/* files.c - see files.h. */
+#include "data/files.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+static void add_file(ls_files *f, const char *path) {
+    f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
+    f->paths[f->n++] = ls_strdup(path);
+}
+
+void ls_files_free(ls_files *f) {
+    for (size_t i = 0; i < f->n; i++) free(f->paths[i]);
+    free(f->paths);
+    *f = (ls_files){0};
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The C library sorts by locale. Names are sorted by bytes here, so that the text is the same
+ * everywhere. */
+static ls_status add_matches(ls_files *f, const char *pattern, ls_error *e) {
+    glob_t g = {0};
+    int how = glob(pattern, GLOB_NOSORT, NULL, &g);
+    if (how == 0) {
+        qsort(g.gl_pathv, g.gl_pathc, sizeof *g.gl_pathv, by_name);
+        for (size_t i = 0; i < g.gl_pathc; i++) add_file(f, g.gl_pathv[i]);
+    }
+    globfree(&g);
+    if (how == 0) return LS_OK;
+    if (how == GLOB_NOMATCH && strpbrk(pattern, "*?["))
+        return ls_fail(e, LS_EINVAL, "no file matches %s", pattern);
+    add_file(f, pattern); /* opening it reports the error */
+    return LS_OK;
+}
+
+static int by_path_then_place(const void *a, const void *b) {
+    char *const *const *x = a, *const *const *y = b;
+    int order = strcmp(**x, **y);
+    return order ? order : (*x > *y) - (*x < *y);
+}
+
+/* Keeps the first of equal paths. */
+static void drop_repeated(ls_files *f) {
+    char ***sorted = LS_NEW_ARRAY(char **, f->n);
+    for (size_t i = 0; i < f->n; i++) sorted[i] = &f->paths[i];
+    qsort(sorted, f->n, sizeof *sorted, by_path_then_place);
+    const char *last = f->n ? *sorted[0] : NULL;
+    for (size_t i = 1; i < f->n; i++) {
+        if (strcmp(last, *sorted[i]) != 0) {
+            last = *sorted[i];
+            continue;
+        }
+        free(*sorted[i]);
+        *sorted[i] = NULL;
+    }
+    free(sorted);
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->paths[i]) f->paths[n++] = f->paths[i];
+    f->n = n;
+}
+
+ls_status ls_files_find(const char *paths, ls_files *f_p, ls_error *e) {
+    ls_files f = {0};
+    char *all = ls_strdup(paths), *rest = all;
+    ls_status s = LS_OK;
+    for (char *one; s == LS_OK && (one = strsep(&rest, "\n"));) {
+        if (ls_file_exists(one))
+            add_file(&f, one);
+        else
+            s = add_matches(&f, one, e);
+    }
+    free(all);
+    if (s != LS_OK) {
+        ls_files_free(&f);
+        return s;
+    }
+    drop_repeated(&f);
+    *f_p = f;
+    return LS_OK;
+}
