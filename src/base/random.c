@@ -99,6 +99,13 @@ static inline __attribute__((always_inline)) void lanes_words(uint64_t seed, ls_
     }
 }
 
+typedef void words_fn(uint64_t, ls_stream, uint64_t, uint64_t, uint32_t[4][LANES]);
+
+static void words_portable(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t index,
+                           uint32_t out[4][LANES]) {
+    lanes_words(seed, stream, substream, index, out);
+}
+
 /* The two deviates of each of LANES pairs, from `pair` on. */
 static inline __attribute__((always_inline)) void lanes_normal(uint64_t seed, ls_stream stream,
                                                                uint64_t substream, uint64_t pair,
@@ -136,9 +143,24 @@ __attribute__((target("avx2"))) static void normal_avx2(uint64_t seed, ls_stream
 static normal_fn *normal_pick(void) {
     return __builtin_cpu_supports("avx2") ? normal_avx2 : normal_portable;
 }
+
+__attribute__((target("avx2"))) static void words_avx2(uint64_t seed, ls_stream stream,
+                                                       uint64_t substream, uint64_t index,
+                                                       uint32_t out[4][LANES]) {
+    lanes_words(seed, stream, substream, index, out);
+}
+
+static words_fn *words_pick(void) {
+    return __builtin_cpu_supports("avx2") ? words_avx2 : words_portable;
+}
 #else
 static normal_fn *normal_pick(void) { return normal_portable; }
+static words_fn *words_pick(void) { return words_portable; }
 #endif
+
+void ls_random_words16(ls_random_place first, uint32_t out[4][16]) {
+    words_pick()(first.seed, first.stream, first.substream, first.index, out);
+}
 
 void ls_random_normal(ls_random_place first, size_t n, float std, float *out) {
     normal_fn *normal = normal_pick();

@@ -12,10 +12,11 @@
 
 /* The use of a stream. Each use has its own keys, so that no two uses share numbers. */
 typedef enum ls_stream {
-    LS_STREAM_INIT = 1,   /* initial weights */
-    LS_STREAM_ORDER = 2,  /* order of samples */
-    LS_STREAM_SAMPLE = 3, /* generated tokens */
-    LS_STREAM_FAKE = 4,   /* the fake transport's faults */
+    LS_STREAM_INIT = 1,    /* initial weights */
+    LS_STREAM_ORDER = 2,   /* order of samples */
+    LS_STREAM_SAMPLE = 3,  /* generated tokens */
+    LS_STREAM_FAKE = 4,    /* the fake transport's faults */
+    LS_STREAM_DROPOUT = 5, /* masks of dropout */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */
@@ -31,6 +32,9 @@ typedef struct ls_random_place {
     ls_stream stream;
     uint64_t substream, index;
 } ls_random_place;
+
+/* The words of 16 places from `first` on: word k of place first.index + i is out[k][i]. */
+void ls_random_words16(ls_random_place first, uint32_t out[4][16]);
 
 /* out[i] = std * N(0, 1) at place first.index + i, for i in [0, n). Marsaglia's polar method. */
 void ls_random_normal(ls_random_place first, size_t n, float std, float *out);

@@ -44,6 +44,24 @@ typedef enum ls_update_rule {
     LS_NRULES
 } ls_update_rule;
 
+/* Activation functions, element by element. ReLU is max(0, x); SiLU is x * sigmoid(x). GELU has
+ * kernels of its own. */
+typedef enum ls_activation { LS_RELU, LS_SIGMOID, LS_TANH, LS_SILU, LS_NACTIVATIONS } ls_activation;
+
+/* x [n] -> y [n]; they may be the same. */
+typedef void ls_activation_kernel(int64_t n, const float *x, float *y);
+/* dx = dy * derivative, from the output y, or from the input x for LS_SILU, in `saved`. dx may be
+ * dy or `saved`. */
+typedef void ls_activation_dx_kernel(int64_t n, const float *saved, const float *dy, float *dx);
+
+/* The place of a sample's dropout mask. p, the probability of a zero, is in [0, 1). */
+typedef struct ls_dropout {
+    uint64_t seed;
+    uint32_t step, sample; /* the sample's number within the step's batch, over all workers */
+    uint32_t layer;        /* which dropout of the model, < 2^24 */
+    float p;
+} ls_dropout;
+
 typedef struct ls_kernels {
     const char *name;
 
@@ -87,6 +105,11 @@ typedef struct ls_kernels {
     void (*gelu)(int64_t n, const float *x, float *y);
     void (*gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
 
+    /* Sigmoid, SiLU and tanh are within 4 ulp (values below 1.2e-38 aside); sigmoid is 0 below -88.
+     * NaN gives NaN, as for ReLU. */
+    ls_activation_kernel *activation[LS_NACTIVATIONS];
+    ls_activation_dx_kernel *activation_dx[LS_NACTIVATIONS];
+
     /* Softmax of rows of attention scores, in place. Row i [width] has the scores of query first +
      * i; later keys are masked. Forward: s = softmax(scale * s), and the row's maximum and 1/sum go
      * to stat [rows, 2]. Again: the same probabilities from scores and stat. */
@@ -104,6 +127,17 @@ typedef struct ls_kernels {
 
     /* out = a + b; any of them may be the same. */
     void (*add)(int64_t n, const float *a, const float *b, float *out);
+    /* out = a * b; any of them may be the same. */
+    void (*multiply)(int64_t n, const float *a, const float *b, float *out);
+    /* y = x * scale + shift, rounded once; x and y may be the same. */
+    void (*affine)(int64_t n, const float *x, float scale, float shift, float *y);
+    /* The same from bytes, by channel: x, y [pixels, C]; scale, shift [C]. */
+    void (*bytes_affine)(int64_t pixels, int64_t C, const uint8_t *x, const float *scale,
+                         const float *shift, float *y);
+    /* Elements [first, first + n) of a sample, at x and y, which may be the same: y = 0 with
+     * probability p, else x / (1 - p). The mask is a function of the place and of an element's
+     * index alone. The backward pass is the same call on the gradient. */
+    void (*dropout)(const ls_dropout *, int64_t first, int64_t n, const float *x, float *y);
     /* Sum of squares of n values. */
     float (*sum_squares)(int64_t n, const float *x);
     /* One step of an optimizer, in place (kernels/update.c has the sources). */

@@ -38,6 +38,10 @@ static inline v16 v_max(v16 a, v16 b) {
 static inline v16 v_min(v16 a, v16 b) {
     return (v16){_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
 }
+static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
+    return (v16){_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
+                 _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
+}
 #define V_HALF
 static inline __m256 v_widen_bf16(const uint16_t *p) {
     __m128i h = _mm_loadu_si128((const __m128i *)p);

@@ -23,6 +23,9 @@ static inline v16 v_div(v16 a, v16 b) { return (v16){_mm512_div_ps(a.all, b.all)
 static inline v16 v_sqrt(v16 a) { return (v16){_mm512_sqrt_ps(a.all)}; }
 static inline v16 v_max(v16 a, v16 b) { return (v16){_mm512_max_ps(a.all, b.all)}; }
 static inline v16 v_min(v16 a, v16 b) { return (v16){_mm512_min_ps(a.all, b.all)}; }
+static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
+    return (v16){_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.all, b.all, _CMP_GT_OQ), y.all, x.all)};
+}
 static inline v16 v_fma(v16 a, v16 b, v16 c) { return (v16){_mm512_fmadd_ps(a.all, b.all, c.all)}; }
 static inline v16 v_pow2(v16 t) {
     __m512i i = _mm512_slli_epi32(_mm512_castps_si512(t.all), 23);

@@ -59,6 +59,11 @@ static inline v16 v_min(v16 x, v16 y) {
     return (v16){v_min_quarter(x.a, y.a), v_min_quarter(x.b, y.b), v_min_quarter(x.c, y.c),
                  v_min_quarter(x.d, y.d)};
 }
+static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
+    return (v16){vbslq_f32(vcgtq_f32(a.a, b.a), x.a, y.a), vbslq_f32(vcgtq_f32(a.b, b.b), x.b, y.b),
+                 vbslq_f32(vcgtq_f32(a.c, b.c), x.c, y.c),
+                 vbslq_f32(vcgtq_f32(a.d, b.d), x.d, y.d)};
+}
 /* x * y + z: NEON takes the addend first. */
 static inline v16 v_fma(v16 x, v16 y, v16 z) {
     return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),

@@ -107,11 +107,24 @@ static void test_places(void **state) {
     ls_random_normal((ls_random_place){3, LS_STREAM_INIT, 9, 0}, 0, 1.0f, NULL); /* nothing */
 }
 
+/* The same words as one place at a time, also where the index passes 2^32. */
+static void test_words16(void **state) {
+    (void)state;
+    uint32_t many[4][16], one[4];
+    for (uint64_t index = 0xfffffff5u; index < 0xfffffff8u; index++) {
+        ls_random_words16((ls_random_place){9, LS_STREAM_DROPOUT, 1ull << 40 | 7, index}, many);
+        for (uint64_t i = 0; i < 16; i++) {
+            ls_random_words(9, LS_STREAM_DROPOUT, 1ull << 40 | 7, index + i, one);
+            for (int k = 0; k < 4; k++) assert_int_equal(many[k][i], one[k]);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),   cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_uniform), cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_words16), cmocka_unit_test(test_known),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_normal),  cmocka_unit_test(test_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* groups.h - calls every f32 kernel once, in groups, on ordinary and on extreme numbers:
+/* groups.h - calls the f32 kernels once each, in groups (layer_groups.h has more), on ordinary and on extreme numbers:
  * kernels_test.c compares the results with formulas, variant_bits.c between variants. For other
  * types, see elements.h. */
 #ifndef LS_TEST_GROUPS_H

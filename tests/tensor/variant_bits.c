@@ -18,6 +18,7 @@
 
 #include "tensor/elements.h"
 #include "tensor/groups.h"
+#include "tensor/layer_groups.h"
 #include "tensor/problem.h"
 #include "tensor/vec_probe.h"
 
@@ -67,7 +68,7 @@ static int find_subjects(subject *s) {
 
 /* ---- results ---- */
 
-enum { MAX_RESULTS = 20000, MAX_KERNELS = 40 };
+enum { MAX_RESULTS = 40000, MAX_KERNELS = 80 };
 
 static struct {
     const char *kernel; /* a literal */
@@ -134,6 +135,10 @@ static const struct {
     {do_sgd, {"sgd", "sgd", "sgd"}},
     {do_momentum, {"momentum", "momentum", "momentum"}},
     {do_lion, {"lion", "lion", "lion"}},
+    {do_activations,
+     {"relu", "relu_dx", "sigmoid", "sigmoid_dx", "tanh", "tanh_dx", "silu", "silu_dx"}},
+    {do_elements_f32,
+     {"multiply", "multiply", "affine", "affine", "bytes_affine", "dropout", "dropout"}},
     {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
 };
 

@@ -1,4 +1,4 @@
-/* elementwise.c - GELU, sums, sums of squares. */
+/* elementwise.c - GELU, sums, products, sums of squares. */
 #include "tensor/kernels/variant.h"
 
 /* GELU(x) = x * s with s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3), which is the tanh form.
@@ -41,6 +41,45 @@ void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const flo
 void LS_K(add)(int64_t n, const float *a, const float *b, float *out) {
     for (int64_t i = 0; i < n; i += LS_LANES)
         v_store_n(out + i, v_add(v_load_n(a + i, n - i), v_load_n(b + i, n - i)), n - i);
+}
+
+void LS_K(multiply)(int64_t n, const float *a, const float *b, float *out) {
+    for (int64_t i = 0; i < n; i += LS_LANES)
+        v_store_n(out + i, v_mul(v_load_n(a + i, n - i), v_load_n(b + i, n - i)), n - i);
+}
+
+void LS_K(affine)(int64_t n, const float *x, float scale, float shift, float *y) {
+    const v16 a = v_set1(scale), b = v_set1(shift);
+    for (int64_t i = 0; i < n; i += LS_LANES)
+        v_store_n(y + i, v_fma(v_load_n(x + i, n - i), a, b), n - i);
+}
+
+/* y = x * a + b of n elements. */
+static inline void bytes_row(int64_t n, const uint8_t *x, const float *a, const float *b,
+                             float *y) {
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        float t[LS_LANES] = {0};
+        if (n - i >= LS_LANES)
+            for (int j = 0; j < LS_LANES; j++) t[j] = x[i + j];
+        else
+            for (int64_t j = 0; i + j < n; j++) t[j] = x[i + j];
+        v16 out = v_fma(v_load(t), v_load_n(a + i, n - i), v_load_n(b + i, n - i));
+        v_store_n(y + i, out, n - i);
+    }
+}
+
+/* With few channels, several pixels make one row, whose scales repeat. */
+void LS_K(bytes_affine)(int64_t pixels, int64_t C, const uint8_t *x, const float *scale,
+                        const float *shift, float *y) {
+    enum { ROW = 256 };
+    float a[ROW], b[ROW];
+    int64_t together = C > 0 && C <= ROW / 2 ? ROW / C : 1;
+    for (int64_t i = 0; together > 1 && i < together * C; i++)
+        a[i] = scale[i % C], b[i] = shift[i % C];
+    for (int64_t p = 0; p < pixels; p += together) {
+        int64_t n = (pixels - p < together ? pixels - p : together) * C;
+        bytes_row(n, x + p * C, together > 1 ? a : scale, together > 1 ? b : shift, y + p * C);
+    }
 }
 
 float LS_K(sum_squares)(int64_t n, const float *x) {

@@ -27,6 +27,8 @@ void LS_K(layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, co
 void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 void LS_K(gelu)(int64_t n, const float *x, float *y);
 void LS_K(gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
+ls_activation_kernel LS_K(relu), LS_K(sigmoid), LS_K(tanh), LS_K(silu);
+ls_activation_dx_kernel LS_K(relu_dx), LS_K(sigmoid_dx), LS_K(tanh_dx), LS_K(silu_dx);
 void LS_K(softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
                           float *stat);
 void LS_K(softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
@@ -35,6 +37,11 @@ void LS_K(softmax_causal_dx)(int64_t rows, int64_t width, float scale, const flo
 float LS_K(cross_entropy)(int64_t n, const float *x, float stat[2]);
 void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale);
 void LS_K(add)(int64_t n, const float *a, const float *b, float *out);
+void LS_K(multiply)(int64_t n, const float *a, const float *b, float *out);
+void LS_K(affine)(int64_t n, const float *x, float scale, float shift, float *y);
+void LS_K(bytes_affine)(int64_t pixels, int64_t C, const uint8_t *x, const float *scale,
+                        const float *shift, float *y);
+void LS_K(dropout)(const ls_dropout *place, int64_t first, int64_t n, const float *x, float *y);
 float LS_K(sum_squares)(int64_t n, const float *x);
 ls_update_kernel LS_K(adamw), LS_K(adam), LS_K(sgd), LS_K(momentum), LS_K(lion);
 float LS_K(fma_peak)(int64_t rounds);

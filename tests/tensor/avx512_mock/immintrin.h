@@ -54,6 +54,18 @@ static inline __m512 _mm512_max_ps(__m512 a, __m512 b) {
 static inline __m512 _mm512_min_ps(__m512 a, __m512 b) {
     MOCK_512(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
 }
+typedef uint16_t __mmask16;
+enum { _CMP_GT_OQ = 0x1e };
+/* Only for _CMP_GT_OQ. */
+static inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++) mask |= (unsigned)(how == _CMP_GT_OQ && a.f[i] > b.f[i]) << i;
+    return (__mmask16)mask;
+}
+/* Where the mask's bit is set, the second. */
+static inline __m512 _mm512_mask_blend_ps(__mmask16 mask, __m512 a, __m512 b) {
+    MOCK_512(mask >> i & 1 ? b.f[i] : a.f[i]);
+}
 static inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
     MOCK_512(fmaf(a.f[i], b.f[i], c.f[i]));
 }
