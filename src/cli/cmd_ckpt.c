@@ -1,4 +1,4 @@
-/* cmd_ckpt.c - lockstep ckpt hash|show|verify|list|ledger */
+/* cmd_ckpt.c - lockstep ckpt hash|show|verify|export|list|ledger */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "report/ledger.h"
 #include "storage/checkpoint.h"
 
-enum { JSON };
+enum { JSON, EMA, TO };
 
 static void set_hash(ls_json *o, const char *key, ls_hash hash) {
     char text[LS_HASH_TEXT];
@@ -156,21 +156,29 @@ static int run(const ls_args *a) {
     if (strcmp(verb, "ledger") == 0) return ledger(a->words[1], json);
     if (strcmp(verb, "list") == 0) return list(a->words[1], json);
     bool hash = strcmp(verb, "hash") == 0, shows = strcmp(verb, "show") == 0;
-    if (!hash && !shows && strcmp(verb, "verify") != 0) {
-        ls_log("ckpt: there is no '%s'; use hash, show, verify, list or ledger", verb);
+    bool exports = strcmp(verb, "export") == 0;
+    if (!hash && !shows && !exports && strcmp(verb, "verify") != 0) {
+        ls_log("ckpt: there is no '%s'; use hash, show, verify, export, list or ledger", verb);
+        return CLI_USAGE;
+    }
+    if (exports != cli_given(a, TO) || (cli_given(a, EMA) && !exports)) {
+        ls_log("ckpt: %s", exports ? "export needs --to FILE" : "--to and --ema belong to export");
         return CLI_USAGE;
     }
     ls_error e = {0};
     char *path = NULL;
     ls_status s = ls_checkpoint_resolve(a->words[1], &path, &e);
-    if (s == LS_OK) s = shows ? show(path, json, &e) : check(path, hash, json, &e);
+    if (s == LS_OK && exports)
+        s = ls_checkpoint_export(path, cli_given(a, EMA), cli_value(a, TO), &e);
+    else if (s == LS_OK)
+        s = shows ? show(path, json, &e) : check(path, hash, json, &e);
     free(path);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
 const ls_command cmd_ckpt = {
     .name = "ckpt",
-    .words = "hash|show|verify|list|ledger CHECKPOINT",
+    .words = "hash|show|verify|export|list|ledger CHECKPOINT",
     .min_words = 2,
     .max_words = 2,
     .summary = "inspect a checkpoint",
@@ -179,6 +187,7 @@ const ls_command cmd_ckpt = {
         "        layout in files: equal hashes mean equal bits\n"
         "show    step and tensors\n"
         "verify  read everything back and compare it with the hashes of the manifest\n"
+        "export  write the weights, or with --ema their average, to a safetensors file\n"
         "\n"
         "CHECKPOINT may be a run directory: its newest checkpoint is used.\n"
         "\n"
@@ -186,7 +195,8 @@ const ls_command cmd_ckpt = {
         "ledger  (of a run directory) prove from its log that every step was made once, with the\n"
         "        samples it should have, and that each epoch used every sample exactly once;\n"
         "        exit code 1 and the line's number if that is not so, or if lines are missing",
-    .options = {[JSON] = {"json", 0, NULL,
-                          "for programs: one JSON object per line (docs/json.md)"}},
+    .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object per line (docs/json.md)"},
+                [TO] = {"to", 0, "FILE", "export: the file to create"},
+                [EMA] = {"ema", 0, NULL, "export: the average of the weights (optim.ema)"}},
     .run = run,
 };

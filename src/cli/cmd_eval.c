@@ -10,11 +10,12 @@
 #include "infer/generate.h"
 #include "storage/corpus.h"
 
-enum { DATA, JSON };
+enum { DATA, EMA, JSON };
 
 /* The result of an evaluation. */
 typedef struct measured {
     const char *checkpoint;
+    bool ema;
     const char *data; /* a file; NULL: the validation part of the run's text */
     int64_t tokens;
     size_t file_tokens; /* tokens of that file */
@@ -32,6 +33,7 @@ static void set_level(ls_json *o, const char *key, const ls_evaluation *v) {
 static void print_json(const measured *m) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
+    ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
     ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
     ls_json_set_integer(o, "tokens", m->tokens);
     set_level(o, "model", &m->model);
@@ -55,7 +57,7 @@ static void print(const measured *m, bool json) {
                  (long long)m->tokens, m->file_tokens);
     else
         ls_print("%s: %lld tokens of the validation part\n", m->checkpoint, (long long)m->tokens);
-    print_level("model", &m->model);
+    print_level(m->ema ? "average" : "model", &m->model);
     if (!m->data) print_level("bigram", &m->bigram);
 }
 
@@ -72,7 +74,8 @@ static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_er
     if (s == LS_OK) s = ls_corpus_bigram(&c, nval, &bigram, &nbytes, e);
     if (s == LS_OK) {
         double tokens = (double)(nval - 1);
-        measured m = {.checkpoint = t->path, .tokens = (int64_t)nval - 1, .model = v};
+        measured m = {
+            .checkpoint = t->path, .ema = t->ema, .tokens = (int64_t)nval - 1, .model = v};
         m.bigram = ls_evaluation_of(bigram * tokens, nbytes, nval - 1, 1);
         print(&m, json);
     }
@@ -89,7 +92,11 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
     if (s == LS_OK) {
-        measured m = {.checkpoint = t->path, .data = path, .file_tokens = tokens.n, .model = v};
+        measured m = {.checkpoint = t->path,
+                      .ema = t->ema,
+                      .data = path,
+                      .file_tokens = tokens.n,
+                      .model = v};
         m.tokens = (int64_t)v.nsamples * t->config.model.context;
         print(&m, json);
     }
@@ -113,7 +120,7 @@ static char *run_of(const char *path) {
 static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
-    if (ls_trained_open(a->words[0], &t, &e) != LS_OK) return cli_fail(&e);
+    if (ls_trained_open(a->words[0], cli_given(a, EMA), &t, &e) != LS_OK) return cli_fail(&e);
     const char *data = cli_value(a, DATA);
     bool json = cli_given(a, JSON);
     char *dir = run_of(a->words[0]);
@@ -133,6 +140,7 @@ const ls_command cmd_eval = {
              "(RUN/checkpoints/best), on the validation part of the run's text, beside that of a\n"
              "bigram model of the same tokens; with --data, on another text.",
     .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
+                [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "infer/generate.h"
 
-enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, JSON };
+enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, EMA, JSON };
 enum { MAX_PROMPTS = 64 << 20 }; /* largest file of prompts, in bytes */
 
 /* Text on its way to standard output. A model writes bytes, and a pipe or a file gets them
@@ -137,7 +137,7 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     }
     ls_trained t;
-    if (ls_trained_open(a->words[0], &t, &e) != LS_OK) return cli_fail(&e);
+    if (ls_trained_open(a->words[0], cli_given(a, EMA), &t, &e) != LS_OK) return cli_fail(&e);
     write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
     ls_status status = prompts ? write_all(&t, s, prompts, fn, &e) : fn(&t, &s, &e);
     ls_trained_close(&t);
@@ -172,6 +172,7 @@ const ls_command cmd_generate = {
          [TOP_P] = {"top-p", 0, "P",
                     "choose among the likeliest whose probabilities add up to P (default: "
                     "1, all)"},
+         [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [JSON] = {"json", 0, NULL, "one JSON object per line: prompt, text, tokens"}},
     .run = run,
 };

@@ -51,6 +51,7 @@ typedef enum ls_schedule_kind {
     LS_SCHEDULE_STEP,
     LS_SCHEDULE_WSD /* warm-up, stable, decay */
 } ls_schedule_kind;
+typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
 
@@ -64,6 +65,7 @@ typedef struct ls_config_optim {
     double step_factor;
     double beta1, beta2, eps, momentum, weight_decay;
     int64_t nesterov;                  /* 1: on */
+    double ema;                        /* of an average of the weights; 0: none */
     char groups[LS_CONFIG_TEXT];       /* groups.h */
     double clip;                       /* largest norm of the gradient; 0: off */
     double loss_scale, loss_scale_min; /* of f16 */
@@ -82,6 +84,7 @@ typedef struct ls_config {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         int64_t eval_every;   /* steps; 0: only at the end */
+        int64_t eval_weights; /* an ls_eval_weights */
         int64_t eval_samples; /* per evaluation; the last one takes all */
         int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
         int64_t compute, reduce_dtype; /* the enums above */

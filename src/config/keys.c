@@ -16,6 +16,7 @@ static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {"adamw", "adam", "sgd", "lion", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
+static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
@@ -65,6 +66,9 @@ const ls_config_key ls_config_keys[] = {
         "steps between evaluations; 0: only at the end"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
         "samples per evaluation; the last evaluation takes all"),
+    ONE_OF("train.eval_weights", train.eval_weights, eval_weights, FREE,
+           "weights that evaluations use: the last ones, or their average (optim.ema), which needs "
+           "memory for one more copy of the parameters"),
     INT("train.patience", train.patience, 0, BILLION, 0, FREE,
         "the run ends early after this many evaluations in a row without a new lowest loss, "
         "and the best checkpoint is retained; 0: never"),
@@ -100,6 +104,9 @@ const ls_config_key ls_config_keys[] = {
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
         "AdamW, lion: decoupled weight decay; adam, sgd: added to the gradient; norms and biases "
         "have none"),
+    NUM("optim.ema", optim.ema, 0, 0.999999, 0, FIXED,
+        "a moving average of the weights, e.g. 0.999: the factor of its old value in each update; "
+        "eval --ema and ckpt export --ema use it; 0: none"),
     MAPS("optim.groups", optim.groups, FIXED,
          "parameters with settings of their own: [{match: \"*.bias\", lr_scale: 2}, ...]; the "
          "first pattern that matches a parameter's name counts; keys: match, lr_scale, optimizer, "

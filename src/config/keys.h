@@ -28,7 +28,7 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 77 };
+enum { LS_NCONFIG_KEYS = 79 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
 
 /* NULL: there is no such key. */

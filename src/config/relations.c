@@ -68,6 +68,11 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     if (falls && c->optim.min_lr > c->optim.lr)
         return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
                        c->optim.min_lr, c->optim.lr);
+    if (c->train.eval_weights == LS_EVAL_EMA && c->optim.ema == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.eval_weights is ema, and optim.ema is 0; set optim.ema, e.g. to "
+                       "0.999",
+                       where);
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
     return ls_config_read_groups(c, where, groups, &n, e);

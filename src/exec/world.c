@@ -227,12 +227,13 @@ static bool is_gathered(const ls_world *w, const ls_plan *p, int bucket) {
 
 /* Sends the parameters of a bucket from the owners of its shards to all. counts [shards]: scratch.
  */
-static ls_status gather_bucket(ls_world *w, const ls_plan *p, int k, size_t *counts, ls_error *e) {
+static ls_status gather_bucket(ls_world *w, const ls_plan *p, void *params, int k, size_t *counts,
+                               ls_error *e) {
     ls_dtype type = p->c.compute;
     size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
     ls_plan_shard_counts(p, k, counts);
-    return ls_all_gather_v(w->shards, ls_flat_at(type, w->params, own),
-                           ls_flat_at_mut(type, w->params, p->buckets[k].first), counts, type, e);
+    return ls_all_gather_v(w->shards, ls_flat_at(type, params, own),
+                           ls_flat_at_mut(type, params, p->buckets[k].first), counts, type, e);
 }
 
 /* If there is one copy of the parameters, the barrier waits until all workers have written theirs.
@@ -252,7 +253,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
     if (w->shares_params || !ls_plan_shards_moments(p)) return LS_OK;
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
-        if (!is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
+        if (!is_gathered(w, p, k)) s = gather_bucket(w, p, w->params, k, counts, e);
     free(counts);
     return s;
 }
@@ -263,8 +264,35 @@ ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
-        if (is_gathered(w, p, k)) s = gather_bucket(w, p, k, counts, e);
+        if (is_gathered(w, p, k)) s = gather_bucket(w, p, w->params, k, counts, e);
     free(counts);
+    return s;
+}
+
+/* Each worker rounds what it has: all, if its sharding group has one copy of the states. */
+ls_status ls_world_gather_ema(ls_world *w, const ls_plan *p, const ls_compute *c, void **params_p,
+                              ls_error *e) {
+    const float *ema = w->flat.of[1 + ls_optim_ema(&p->c.optim)];
+    bool one = w->in_one_thread || w->shares_state, gathers = !one && ls_plan_shards_moments(p);
+    size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
+    void *params = NULL;
+    ls_status s = ls_map(ls_plan_params_nbytes(p), "the average of the weights", &params, e);
+    if (s == LS_OK && w->shares_state && !w->in_one_thread)
+        s = ls_barrier(w->shards, e); /* until all have written their shards */
+    for (int k = 0; s == LS_OK && k < p->nbuckets; k++) {
+        ls_bucket b = gathers ? ls_plan_owned(p, k, ls_group_rank(w->group)) : p->buckets[k];
+        void *to = ls_flat_at_mut(p->c.compute, params, b.first);
+        if (ls_plan_has_masters(p))
+            ls_table_narrow(c, p->c.compute, b.end - b.first, ema + b.first, to);
+        else
+            memcpy(to, ema + b.first, (b.end - b.first) * sizeof *ema);
+        if (gathers) s = gather_bucket(w, p, params, k, counts, e);
+    }
+    free(counts);
+    if (s == LS_OK)
+        *params_p = params;
+    else if (params)
+        ls_unmap(params, ls_plan_params_nbytes(p));
     return s;
 }
 

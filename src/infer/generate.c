@@ -23,7 +23,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     t->params_nbytes = t->model.nfloats * sizeof(float);
     LS_TRY(ls_map(t->params_nbytes, "weights", &p, e));
     t->params = p;
-    ls_train_state s = {.model = &t->model, .flat = {1, {t->params}}};
+    ls_train_state s = {.model = &t->model, .flat = {1, {t->params}}, .ema = t->ema};
     LS_TRY(ls_checkpoint_load(t->path, &s, e));
     LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
     if (type != LS_F32) /* convert to the type that training computes with */
@@ -58,8 +58,8 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
     return damaged == LS_OK ? s : ls_fail(e, damaged, "%s", why.msg);
 }
 
-ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *e) {
-    ls_trained t = {0};
+ls_status ls_trained_open(const char *path, bool ema, ls_trained *t_p, ls_error *e) {
+    ls_trained t = {.ema = ema};
     LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
     ls_status s = open_trained(t_p, e);

@@ -11,6 +11,7 @@
 
 typedef struct ls_trained {
     char *path; /* of the checkpoint */
+    bool ema;   /* params are the average of the weights */
     ls_config config;
     ls_tokenizer *tokenizer;
     ls_model model;
@@ -21,8 +22,8 @@ typedef struct ls_trained {
     size_t params_nbytes, memory_nbytes;
 } ls_trained;
 
-/* `path`: a run or a checkpoint. Uses all cores. */
-ls_status ls_trained_open(const char *path, ls_trained *t_p, ls_error *);
+/* `path`: a run or a checkpoint. ema: with the average of its weights. Uses all cores. */
+ls_status ls_trained_open(const char *path, bool ema, ls_trained *t_p, ls_error *);
 void ls_trained_close(ls_trained *);
 
 typedef struct ls_sampling {

@@ -1,14 +1,27 @@
 /* apply.c - see apply.h. */
 #include "optim/apply.h"
 
+#include <string.h>
+
 #include "tensor/dtype.h"
 
 typedef struct job {
     const ls_optim_update *u;
     const ls_kernels *k;
     size_t first, end;
+    int ema; /* the number of the average among the states; -1: none */
     ls_update_scalars scalars[LS_OPTIM_GROUPS][2]; /* without weight decay, and with it */
 } job;
+
+/* Includes elements [from, from + n) in the average, which begins with the first update. */
+static void average_range(const job *j, size_t from, size_t n) {
+    const float *params = j->u->flat.of[0] + from;
+    float *ema = j->u->flat.of[1 + j->ema] + from;
+    if (j->u->step.updates == 0)
+        memcpy(ema, params, n * sizeof *ema);
+    else
+        j->k->ema((int64_t)n, (float)(1 - j->u->optim->ema), params, ema);
+}
 
 /* Updates elements [from, to) of one parameter, at most LS_BLOCK. */
 static void update_range(const job *j, const ls_param *p, size_t from, size_t to) {
@@ -22,6 +35,7 @@ static void update_range(const job *j, const ls_param *p, size_t from, size_t to
     for (int i = 1; i < u->flat.n; i++) states[i - 1] = u->flat.of[i] + from;
     j->k->update[g->rule]((int64_t)n, &j->scalars[p->group][p->decay || g->decays_all],
                           half_grads ? wide : grads, u->flat.of[0] + from, states);
+    if (j->ema >= 0) average_range(j, from, n);
     if (ls_dtype_is_half(u->params_type))
         j->k->narrow(u->params_type, n, u->flat.of[0] + from, (uint16_t *)u->params + from);
 }
@@ -57,6 +71,7 @@ static void update_run(void *arg, int thread, int nthreads) {
 
 void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first, size_t end) {
     job j = {.u = u, .k = c->k, .first = first, .end = end};
+    j.ema = ls_optim_ema(u->optim);
     for (int g = 0; g < u->optim->ngroups; g++)
         for (int decay = 0; decay < 2; decay++)
             j.scalars[g][decay] = ls_optim_scalars(&u->optim->groups[g], &u->step, decay);

@@ -63,7 +63,7 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
     int n = 0;
     _Static_assert(LS_OPTIM_GROUPS == LS_CONFIG_GROUPS + 1, "group 0 has the other parameters");
     LS_TRY(ls_config_read_groups(c, "config", groups, &n, e));
-    ls_optim o = {.ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
+    ls_optim o = {.ema = c->optim.ema, .ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
     for (int i = 0; i < n; i++) {
         LS_TRY(take(groups[i].match, i + 1, m, e));
         o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
@@ -72,7 +72,8 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
     return LS_OK;
 }
 
-int ls_optim_nstates(const ls_optim *o) {
+/* The most states of any group's rule. */
+static int most_states(const ls_optim *o) {
     int most = 0;
     for (int i = 0; i < o->ngroups; i++) {
         int n = ls_optim_rules[o->groups[i].rule].nstates;
@@ -81,8 +82,13 @@ int ls_optim_nstates(const ls_optim *o) {
     return most;
 }
 
+int ls_optim_ema(const ls_optim *o) { return o->ema > 0 ? most_states(o) : -1; }
+
+int ls_optim_nstates(const ls_optim *o) { return most_states(o) + (o->ema > 0); }
+
 const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
+    if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;
     return i < rule->nstates ? rule->states[i] : NULL;
 }
 

@@ -3,7 +3,8 @@
  *
  * A rule (optimizer.c has their table) declares the states that it needs beside the parameters. All
  * states are f32, one an element, and begin at 0. Parameters are in groups, each with a rule and
- * settings of its own. Worlds, journals, checkpoints and memory tables iterate over `nstates`
+ * settings of its own. If a moving average of the parameters is wanted, it is one more state, the
+ * last one. Worlds, journals, checkpoints and memory tables iterate over `nstates`
  * buffers, and know no rule.
  */
 #ifndef LS_OPTIM_OPTIMIZER_H
@@ -12,12 +13,16 @@
 #include "config/config.h"
 #include "model/model.h"
 
-enum { LS_OPTIM_STATES = 2, LS_OPTIM_GROUPS = 16 }; /* at most */
+/* At most: states of a rule, all states, groups. */
+enum { LS_RULE_STATES = 2, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 16 };
+
+/* The suffix of the average's tensors. */
+#define LS_OPTIM_EMA "ema"
 
 typedef struct ls_optim_rule {
     const char *name; /* optim.optimizer in configs */
     int nstates;
-    const char *states[LS_OPTIM_STATES]; /* tensor NAME has its state in NAME.<this> */
+    const char *states[LS_RULE_STATES]; /* tensor NAME has its state in NAME.<this> */
 } ls_optim_rule;
 
 extern const ls_optim_rule ls_optim_rules[LS_NRULES];
@@ -33,6 +38,7 @@ typedef struct ls_optim_group {
 
 /* All groups; a parameter has the number of its own (ls_param.group). */
 typedef struct ls_optim {
+    double ema; /* the average is this part of itself and the rest new parameters; 0: none */
     int ngroups;
     ls_optim_group groups[LS_OPTIM_GROUPS];
 } ls_optim;
@@ -43,10 +49,12 @@ ls_status ls_optim_of(const ls_config *, ls_model *, ls_optim *o_p, ls_error *);
 /* AdamW, with the defaults of the config's keys, for all parameters. */
 ls_optim ls_optim_usual(void);
 
-/* The most states of any group's rule: each of the buffers holds one. */
+/* The most states of any group's rule, and the average: each of the buffers holds one. */
 int ls_optim_nstates(const ls_optim *);
+/* The average's number among them; -1: there is none. */
+int ls_optim_ema(const ls_optim *);
 
-/* The name of a parameter's state `i`; NULL: its rule has fewer. */
+/* The name of a parameter's state `i`; NULL: it has none of this number. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
 
 /* What an update is given, the same for all parameters. */

@@ -1,7 +1,7 @@
 /* checkpoint.h - a step's state on disk, complete or absent.
  *
  *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
- *                            optimizer.safetensors   NAME.exp_avg and NAME.exp_avg_sq
+ *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so on
  *                            tokenizer.json  config.yaml  corpus.json
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
@@ -103,6 +103,9 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
 
 /* The same, without looking for an older checkpoint to name in the message. */
 ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *);
+
+/* Creates a safetensors file with the weights, or with their average (optim.ema) under the same names. */
+ls_status ls_checkpoint_export(const char *path, bool ema, const char *file, ls_error *);
 
 /* Appends a table of the checkpoint's tensors. */
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);

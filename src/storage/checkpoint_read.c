@@ -78,16 +78,34 @@ static ls_status load_param(const loading *l, const ls_param *p, const char *suf
     return LS_OK;
 }
 
+static ls_status check_ema(const opened *o, ls_error *e) {
+    char name[LS_TENSOR_NAME + sizeof "." LS_OPTIM_EMA];
+    snprintf(name, sizeof name, "%s." LS_OPTIM_EMA, o->weights.n ? o->weights.tensors[0].name : "");
+    if (!ls_safetensors_find(&o->optimizer, name))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has no average of the weights; a run has one if its config sets "
+                       "optim.ema",
+                       o->path);
+    if (o->manifest.scaler.scale > 0 && o->manifest.scaler.skipped >= o->manifest.step)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has no average of the weights yet: all %lld steps overflowed", o->path,
+                       (long long)o->manifest.step);
+    return LS_OK;
+}
+
 static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     if (o->weights.n != (size_t)s->model->nparams)
         return ls_fail(e, LS_EINVAL,
                        "%s: has %zu tensors, the config's model %d: their architectures differ",
                        o->path, o->weights.n, s->model->nparams);
     const ls_train_state whole = {0};
-    const loading weights = {o, &o->weights, s->all_params ? &whole : s, s->flat.of[0]};
+    const char *suffix = s->ema ? LS_OPTIM_EMA : NULL;
+    if (s->ema) LS_TRY(check_ema(o, e));
+    const loading weights = {o, s->ema ? &o->optimizer : &o->weights, s->all_params ? &whole : s,
+                             s->flat.of[0]};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        LS_TRY(load_param(&weights, p, NULL, e));
+        LS_TRY(load_param(&weights, p, suffix, e));
         for (int k = 1; k < s->flat.n; k++) {
             const loading states = {o, &o->optimizer, s, s->flat.of[k]};
             const char *name = ls_optim_state_name(s->optim, p, k - 1);
@@ -145,6 +163,36 @@ static ls_status show(const char *path, ls_buf *out, ls_error *e) {
     return LS_OK;
 }
 
+/* Writes the tensors of the weights, or averages under the names of the weights. */
+static ls_status export_tensors(const opened *o, bool ema, const char *file, ls_error *e) {
+    if (ema) LS_TRY(check_ema(o, e));
+    ls_tensor *list = LS_NEW_ARRAY(ls_tensor, o->weights.n);
+    ls_status s = LS_OK;
+    for (size_t i = 0; s == LS_OK && i < o->weights.n; i++) {
+        char name[LS_TENSOR_NAME + sizeof "." LS_OPTIM_EMA];
+        list[i] = o->weights.tensors[i];
+        snprintf(name, sizeof name, "%s." LS_OPTIM_EMA, list[i].name);
+        const ls_tensor *t = ema ? ls_safetensors_find(&o->optimizer, name) : &list[i];
+        if (t && t->count == list[i].count)
+            list[i].data = t->data;
+        else
+            s = ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the weights' shape", o->path,
+                        name);
+    }
+    if (s == LS_OK) s = ls_safetensors_write(file, list, o->weights.n, e);
+    free(list);
+    return s;
+}
+
+static ls_status export_weights(const char *path, bool ema, const char *file, ls_error *e) {
+    opened o;
+    if (ls_file_exists(file)) return ls_fail(e, LS_EINVAL, "%s: exists; choose another name", file);
+    LS_TRY(open_all(path, &o, e));
+    ls_status s = export_tensors(&o, ema, file, e);
+    close_all(&o);
+    return s;
+}
+
 /* ---- for readers ---- */
 
 /* The newest good checkpoint before step-N at `path`: free() it. NULL: there is none. */
@@ -166,7 +214,8 @@ static char *older_good(const char *path) {
 
 /* Adds to the error of a damaged checkpoint the name of an older one that is good. */
 static ls_status name_older(const char *path, ls_status s, ls_error *e) {
-    if (s == LS_OK || !e) return s;
+    ls_checkpoint_info i;
+    if (s == LS_OK || !e || ls_checkpoint_read_back(path, &i, NULL) == LS_OK) return s;
     ls_error why = *e;
     char *good = older_good(path);
     if (good) ls_fail(e, s, "%.300s; an older checkpoint is good: %s", why.msg, good);
@@ -184,6 +233,10 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
 
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *e) {
     return name_older(path, show(path, out, e), e);
+}
+
+ls_status ls_checkpoint_export(const char *path, bool ema, const char *file, ls_error *e) {
+    return name_older(path, export_weights(path, ema, file, e), e);
 }
 
 ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) {

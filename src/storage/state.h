@@ -17,6 +17,7 @@ typedef struct ls_train_state {
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
     bool all_params;  /* load all parameters, whatever is owned */
+    bool ema;         /* flat.of[0] is loaded with their average (optim.ema) */
     ls_scaler scaler; /* scale 0: none is in use */
 } ls_train_state;
 

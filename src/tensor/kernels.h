@@ -142,6 +142,8 @@ typedef struct ls_kernels {
     float (*sum_squares)(int64_t n, const float *x);
     /* One step of an optimizer, in place (kernels/update.c has the sources). */
     ls_update_kernel *update[LS_NRULES];
+    /* mean += weight * (x - mean) */
+    void (*ema)(int64_t n, float weight, const float *x, float *mean);
 
     /* Runs `rounds` of 192 independent multiply-adds of 16 lanes: the machine's peak. */
     float (*fma_peak)(int64_t rounds);

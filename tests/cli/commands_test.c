@@ -49,6 +49,41 @@ static void test_run(void **state) {
     free(b);
 }
 
+/* The average of the weights: evaluated at the end of a run, and later; exported; absent without
+ * optim.ema. */
+static void test_average(void **state) {
+    (void)state;
+    char *trained = NULL, *eval = NULL;
+    assert_int_equal(run_program("train configs/tiny.yaml -n 2 -o @/ema --set optim.ema=0.9 --set "
+                                 "train.eval_weights=ema",
+                                 &trained),
+                     0);
+    assert_int_equal(run_program("eval @/ema --ema", &eval), 0);
+    const char *loss = strstr(eval, "average  loss "), *said = strstr(trained, "validation loss ");
+    assert_true(loss && said);
+    assert_int_equal(strncmp(loss + 9, said + 11, 11), 0);
+    free(trained);
+    free(eval);
+    expect("eval @/ema --ema --json", 0, "\"weights\": \"ema\"");
+    expect("eval @/ema --json", 0, "\"weights\": \"last\"");
+    expect("generate @/ema --ema --tokens 1", 0, NULL);
+    expect("ckpt export @/ema --ema --to @/ema.safetensors", 0, NULL);
+    assert_true(file_exists("ema.safetensors"));
+    expect("ckpt export @/ema --to @/ema.safetensors", 1, "exists; choose another name");
+    expect("ckpt export @/ema --to @/last.safetensors", 0, NULL);
+    assert_true(file_exists("last.safetensors"));
+    expect("ckpt export @/ema", 2, "export needs --to FILE");
+    expect("ckpt hash @/ema --to x", 2, "--to and --ema belong to export");
+    expect("train configs/tiny.yaml -o @/none --set train.steps=2 --set optim.warmup=0 --set "
+           "checkpoint.every=1",
+           0, NULL);
+    expect("eval @/none --ema", 1, "has no average of the weights; a run has one if its config");
+    expect("ckpt export @/none --ema --to @/none.safetensors", 1, "has no average of the weights");
+    assert_false(file_exists("none.safetensors"));
+    expect("train configs/tiny.yaml -o @/refused --set train.eval_weights=ema", 1,
+           "train.eval_weights is ema, and optim.ema is 0");
+}
+
 /* More threads than the machine has cores: a warning, and threads do not spin while they wait. */
 static void test_crowd(void **state) {
     (void)state;
@@ -168,10 +203,11 @@ static void test_bench_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),    cmocka_unit_test(test_run),
-        cmocka_unit_test(test_crowd),   cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_prompts), cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_bench),   cmocka_unit_test(test_bench_kernels),
+        cmocka_unit_test(test_help),          cmocka_unit_test(test_run),
+        cmocka_unit_test(test_average),       cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_generate),      cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_plan),          cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_kernels),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

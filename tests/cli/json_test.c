@@ -97,12 +97,14 @@ static void test_eval(void **state) {
     (void)state;
     ls_json *j = NULL;
     static const char level[] = "r:loss r:perplexity r:bits_per_byte";
-    assert_int_equal(
-        lines_have("eval @/run --json", 0, "t:checkpoint n:data i:tokens o:model o:bigram", &j), 1);
+    assert_int_equal(lines_have("eval @/run --json", 0,
+                                "t:checkpoint t:weights n:data i:tokens o:model o:bigram", &j),
+                     1);
     has_fields(ls_json_get(j, "model"), level);
     has_fields(ls_json_get(j, "bigram"), level);
     ls_json_free(j);
-    lines_have("eval @/run --data README.md --json", 0, "t:checkpoint t:data i:tokens o:model", &j);
+    lines_have("eval @/run --data README.md --json", 0,
+               "t:checkpoint t:weights t:data i:tokens o:model", &j);
     assert_string_equal(ls_json_text(ls_json_get(j, "data")), "README.md");
     ls_json_free(j);
     assert_int_equal(lines_have("eval @/none --json", 1, "", NULL), 0);

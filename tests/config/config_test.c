@@ -160,7 +160,7 @@ static void test_help(void **state) {
         n += in_group;
         s = strchr(s, '\n') + 1;
     }
-    assert_int_equal(n, 77); /* model 5, data 2, train 11, optim 20, parallel 18, survival 16,
+    assert_int_equal(n, 79); /* model 5, data 2, train 12, optim 21, parallel 18, survival 16,
                                 checkpoint 4, log 1 */
     assert_non_null(strstr(help.data, "train.seed = 1 (0 to 9223372036854775807)"));
     ls_buf_free(&help);

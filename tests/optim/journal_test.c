@@ -19,7 +19,7 @@ typedef struct setup {
     size_t n;
     ls_journal journal;
     uint16_t *params; /* bf16, beside the masters */
-    float *state;     /* [3][n] */
+    float *state;     /* [LS_FLAT_MOST][n] */
     float *grads;     /* [n] */
 } setup;
 
@@ -38,7 +38,7 @@ static void set_up(setup *s) {
     s->journal = (ls_journal){shared(s->n / LS_BLOCK * sizeof(atomic_uint)),
                               shared(NTHREADS * sizeof(ls_journal_saved)), NTHREADS};
     s->params = shared(s->n * sizeof *s->params);
-    s->state = shared(3 * s->n * sizeof *s->state);
+    s->state = shared(LS_FLAT_MOST * s->n * sizeof *s->state);
     s->grads = shared(s->n * sizeof *s->grads);
 }
 
@@ -49,6 +49,7 @@ static void gradients(setup *s, int step) {
 
 static void update(setup *s, const ls_compute *c, int step, bool journal) {
     ls_optim o = ls_optim_usual();
+    o.ema = 0.9;
     const ls_optim_update u = {.optim = &o,
                                .model = &s->model,
                                .step = {step, 1e-2, 1},
@@ -56,7 +57,7 @@ static void update(setup *s, const ls_compute *c, int step, bool journal) {
                                .params_type = LS_BF16,
                                .grads = s->grads,
                                .params = s->params,
-                               .flat = ls_flat_of_state(s->state, NULL, 2, s->n),
+                               .flat = ls_flat_of_state(s->state, NULL, LS_OPTIM_STATES, s->n),
                                .journal = journal ? &s->journal : NULL,
                                .steps = (uint32_t)step + 1};
     ls_optim_apply(&u, c, 0, s->n);
@@ -104,12 +105,12 @@ static void test_killed(void **arg) {
         update_and_die(&cut, step, 200 + (unsigned)(step * 37 % 400));
         size_t done = done_blocks(&cut, step);
         half_done += done > 0 && done < cut.n / LS_BLOCK;
-        const ls_flat flat = ls_flat_of_state(cut.state, NULL, 2, cut.n);
+        const ls_flat flat = ls_flat_of_state(cut.state, NULL, LS_OPTIM_STATES, cut.n);
         ls_journal_repair(&cut.journal, &flat);
         ls_journal_repair(&cut.journal, &flat); /* may be repeated */
         update(&cut, &c, step, true);
         assert_int_equal(done_blocks(&cut, step), cut.n / LS_BLOCK);
-        assert_memory_equal(cut.state, whole.state, 3 * cut.n * sizeof(float));
+        assert_memory_equal(cut.state, whole.state, LS_FLAT_MOST * cut.n * sizeof(float));
         assert_memory_equal(cut.params, whole.params, cut.n * sizeof *cut.params);
     }
     print_message("%d of %d updates were killed half done\n", half_done, KILLS);

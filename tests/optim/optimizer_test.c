@@ -1,4 +1,4 @@
-/* optimizer_test.c - each optimizer with clipping against a plain loop in double precision, the
+/* optimizer_test.c - each optimizer with clipping, and the average of its weights, against a plain loop in double precision, the
  * promise, and groups of parameters. */
 #include "optim/apply.h"
 
@@ -69,7 +69,8 @@ static double clip_factor(const ls_compute *c, const float *g, size_t n) {
 }
 
 static ls_optim optim_of(ls_update_rule rule, bool nesterov) {
-    return (ls_optim){.ngroups = 1,
+    return (ls_optim){.ema = 0.9,
+                      .ngroups = 1,
                       .groups = {{.rule = rule,
                                   .beta1 = 0.9,
                                   .beta2 = 0.95,
@@ -156,8 +157,11 @@ static void compare_with_double(const setup *s, const ls_optim *o) {
         clipped += factor < 1;
         for (int i = 0; i < s->model.nparams; i++) {
             const ls_param *q = &s->model.params[i];
-            for (size_t k = q->offset; k < q->offset + q->count; k++)
+            for (size_t k = q->offset; k < q->offset + q->count; k++) {
                 exact_step(&o->groups[0], t + 1, factor * (double)g[k], q->ndims == 2, &want[k]);
+                double *mean = &want[k].states[ls_optim_ema(o)];
+                *mean = t == 0 ? want[k].p : o->ema * *mean + (1 - o->ema) * want[k].p;
+            }
         }
     }
     assert_in_range(clipped, 1, STEPS - 1); /* both cases of clipping occurred */
@@ -205,6 +209,7 @@ static void check_decay(const setup *s, bool decays_all) {
     float *state = LS_NEW_ARRAY(float, LS_FLAT_MOST * s->n), *zero = LS_NEW_ARRAY(float, s->n);
     memcpy(state, s->first, s->n * sizeof *state);
     ls_optim o = optim_of(LS_RULE_ADAMW, false);
+    o.ema = 0;
     o.groups[0].decays_all = decays_all;
     const ls_optim_update u = {.optim = &o,
                                .model = &s->model,

@@ -68,6 +68,8 @@ static inline void do_sums(const ls_kernels *k, int64_t n, values *v) {
     start_from(v, 2, 0, n);
     k->add(n, v->out[2], v->out[2], v->out[2]);
     v->out[3][0] = k->sum_squares(n, v->in[0]);
+    start_from(v, 4, 1, n);
+    k->ema(n, 0.25f, v->in[0], v->out[4]);
 }
 
 static inline void do_gelu(const ls_kernels *k, int64_t n, values *v) {

@@ -72,8 +72,11 @@ static void check_sums(int64_t n, const values *v) {
         assert_memory_equal(&v->out[0][c], &chain, sizeof chain);
         assert_memory_equal(&v->out[1][c], &sum, sizeof sum);
         assert_memory_equal(&v->out[2][c], &twice, sizeof twice);
+        float mean = fmaf(v->in[0][c] - v->in[1][c], 0.25f, v->in[1][c]);
+        assert_memory_equal(&v->out[4][c], &mean, sizeof mean);
         squares += (double)v->in[0][c] * (double)v->in[0][c];
     }
+    assert_untouched(v, 4, n);
     assert_close(v->out[3][0], squares, 1e-6 * squares, "sum of squares", n, 0);
     for (int i = 0; i < 3; i++) assert_untouched(v, i, n);
 }

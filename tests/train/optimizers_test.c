@@ -1,6 +1,7 @@
-/* optimizers_test.c - every optimizer, and groups of parameters: the same bits for any number of
+/* optimizers_test.c - every optimizer, groups of parameters, the average of weights: the same bits for any number of
  * workers, any sharding and after a resumption; checkpoints have the optimizer's states. */
 /* ctest: busy */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,7 +11,7 @@
 #include "test.h"
 #include "train/train.h"
 
-enum { MOST_SETS = 12 };
+enum { OWN_SETS = 6, MOST_SETS = 16 };
 
 static const char GROUPS[] = "optim.groups=[{match: \"*.bias\", optimizer: sgd, momentum: 0.5}, "
                              "{match: \"wte.*\", optimizer: "
@@ -18,7 +19,7 @@ static const char GROUPS[] = "optim.groups=[{match: \"*.bias\", optimizer: sgd, 
 
 /* The settings of a run, and the states of two parameters in its checkpoints. */
 typedef struct optimizer {
-    const char *sets[3];
+    const char *sets[OWN_SETS];
     const char *table, *bias; /* of wte.weight and of h.0.ln_1.bias, e.g. "exp_avg exp_avg_sq" */
 } optimizer;
 
@@ -29,7 +30,8 @@ static const optimizer optimizers[] = {
      "momentum_buffer",
      "momentum_buffer"},
     {{"optim.optimizer=lion", "optim.schedule=wsd"}, "exp_avg", "exp_avg"},
-    {{GROUPS, "optim.schedule=linear"}, "exp_avg", "momentum_buffer"},
+    {{GROUPS, "optim.schedule=linear", "optim.ema=0.75"}, "exp_avg ema", "momentum_buffer ema"},
+    {{"optim.optimizer=sgd", "optim.ema=0.75"}, "ema", "ema"},
 };
 enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -61,7 +63,7 @@ static result run_with(const optimizer *o, int n, const char *more, bool in_two_
                                    more};
     char *run = ls_format("%s/run-%d", folder, nruns++), *path = NULL;
     int nsets = 6;
-    for (int i = 0; i < 3 && o->sets[i]; i++) sets[nsets++] = o->sets[i];
+    for (int i = 0; i < OWN_SETS && o->sets[i]; i++) sets[nsets++] = o->sets[i];
     if (in_two_parts) {
         sets[nsets] = "train.steps=3";
         train(run, n, sets, nsets + 1, false);
@@ -108,7 +110,7 @@ static void test_resumed(void **state) {
     (void)state;
     for (int i = 0; i < NOPTIMIZERS; i++) {
         optimizer o = optimizers[i];
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < OWN_SETS; k++)
             if (o.sets[k] && strncmp(o.sets[k], "optim.schedule=", 15) == 0)
                 o.sets[k] = "optim.schedule=constant";
         if (i == 0) o.sets[1] = "optim.schedule=constant";
@@ -131,7 +133,7 @@ static void test_masters(void **state) {
 
 /* The parameter has these states in the file, and no others. */
 static void check_states(const ls_safetensors *f, const char *name, const char *states) {
-    static const char *const all[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
+    static const char *const all[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", "ema"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char *tensor = ls_format("%s.%s", name, all[i]), *pattern = ls_format(" %s ", all[i]);
         char *list = ls_format(" %s ", states);
@@ -156,6 +158,123 @@ static void test_states(void **state) {
         check_states(&f, "h.0.ln_1.bias", o->bias);
         ls_safetensors_close(&f);
         free(path);
+    }
+}
+
+/* ---- the average of the weights ---- */
+
+/* The tensors of a step's checkpoint of the latest run. */
+static void open_tensors(int step, const char *name, ls_safetensors *f_p) {
+    ls_error e = {0};
+    char *path = ls_format("%s/run-%d/checkpoints/step-%d/%s", folder, nruns - 1, step, name);
+    assert_ls_ok(ls_safetensors_open(path, f_p, &e), e);
+    free(path);
+}
+
+/* Includes the weights after a step, if it changed them. */
+static bool include(int step, double *mean, size_t n, bool first) {
+    ls_safetensors now, before;
+    bool changed = step == 1;
+    open_tensors(step, "model.safetensors", &now);
+    if (step > 1) {
+        open_tensors(step - 1, "model.safetensors", &before);
+        for (size_t i = 0; i < now.n; i++)
+            changed = changed || memcmp(now.tensors[i].data, before.tensors[i].data,
+                                        now.tensors[i].count * sizeof(float)) != 0;
+        ls_safetensors_close(&before);
+    }
+    size_t at = 0;
+    for (size_t i = 0; changed && i < now.n; i++)
+        for (size_t k = 0; k < now.tensors[i].count; k++, at++) {
+            double x = (double)now.tensors[i].data[k];
+            mean[at] = first ? x : 0.75 * mean[at] + 0.25 * x;
+        }
+    assert_true(!changed || at == n);
+    ls_safetensors_close(&now);
+    return changed;
+}
+
+/* Compares the average of the last checkpoint with a loop in double precision over the weights of
+ * all checkpoints; `skipped` steps are skipped. */
+static void check_average(const optimizer *o, const char *more, int skipped) {
+    enum { STEPS = 6 };
+    run_with(o, 2, more, false);
+    ls_safetensors last, states;
+    size_t n = 0, at = 0;
+    int included = 0;
+    open_tensors(STEPS, "model.safetensors", &last);
+    open_tensors(STEPS, "optimizer.safetensors", &states);
+    for (size_t i = 0; i < last.n; i++) n += last.tensors[i].count;
+    double *mean = LS_NEW_ARRAY(double, n);
+    for (int step = skipped ? 2 : 1; step <= STEPS; step++) /* the first one is skipped */
+        included += include(step, mean, n, included == 0);
+    assert_int_equal(included, STEPS - skipped);
+    for (size_t i = 0; i < last.n; i++) {
+        char *name = ls_format("%s.ema", last.tensors[i].name);
+        const ls_tensor *t = ls_safetensors_find(&states, name);
+        assert_non_null(t);
+        for (size_t k = 0; k < t->count; k++, at++)
+            assert_true(fabs((double)t->data[k] - mean[at]) <= 1e-6 * fabs(mean[at]) + 1e-8);
+        free(name);
+    }
+    free(mean);
+    ls_safetensors_close(&last);
+    ls_safetensors_close(&states);
+}
+
+static void test_average(void **state) {
+    (void)state;
+    const optimizer o = {{"optim.ema=0.75", "checkpoint.every=1", "checkpoint.keep=10"}, "", ""};
+    check_average(&o, "parallel.zero=1", 0);
+    check_average(&o, "train.compute=bf16", 0);
+    const optimizer overflows = {{"optim.ema=0.75", "checkpoint.every=1", "checkpoint.keep=10",
+                                  "train.compute=f16", "optim.loss_scale=1e6",
+                                  "optim.loss_scale_hysteresis=1"},
+                                 "",
+                                 ""};
+    check_average(&overflows, "parallel.zero=1", 3);
+}
+
+/* The line of the last evaluation in the latest run's metrics; free() it. */
+static char *last_evaluation(void) {
+    ls_error e = {0};
+    ls_buf text = {0};
+    char *path = ls_format("%s/run-%d/metrics.jsonl", folder, nruns - 1);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    ls_buf_append(&text, "", 1);
+    char *line = strstr(text.data, "\"val_loss\"");
+    assert_non_null(line);
+    line = ls_strdup(line);
+    ls_buf_free(&text);
+    free(path);
+    return line;
+}
+
+/* Evaluations of the average have the same bits for any layout, and other ones than those of the
+ * last weights. */
+static void test_evaluated(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"parallel.zero=1", "parallel.zero=3",
+                                          "parallel.optimizer_state=file",
+                                          "parallel.executor=sequential", "parallel.zero=0"};
+    optimizer o = {{"optim.ema=0.75", "train.eval_weights=ema"}, "", ""};
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        o.sets[2] = bf16 ? "train.compute=bf16" : NULL;
+        run_with(&o, 1, "parallel.zero=0", false);
+        char *want = last_evaluation();
+        for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+            run_with(&o, 3, layouts[i], false);
+            char *got = last_evaluation();
+            assert_string_equal(got, want);
+            free(got);
+        }
+        o.sets[1] = "train.eval_weights=last";
+        run_with(&o, 2, "parallel.zero=1", false);
+        char *last = last_evaluation();
+        assert_string_not_equal(last, want);
+        o.sets[1] = "train.eval_weights=ema";
+        free(last);
+        free(want);
     }
 }
 
@@ -186,6 +305,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_masters),   cmocka_unit_test(test_states),
+        cmocka_unit_test(test_average),   cmocka_unit_test(test_evaluated),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -45,6 +45,7 @@ const ls_kernels LS_K(ls_kernels) = {
                [LS_RULE_SGD] = LS_K(sgd),
                [LS_RULE_MOMENTUM] = LS_K(momentum),
                [LS_RULE_LION] = LS_K(lion)},
+    .ema = LS_K(ema),
     .fma_peak = LS_K(fma_peak),
     .combine = LS_K(combine),
     .combine_both = LS_K(combine_both),

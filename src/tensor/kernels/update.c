@@ -1,4 +1,5 @@
-/* update.c - updates of optimizers: new parameters from a gradient and from states. */
+/* update.c - updates of optimizers: new parameters from a gradient and from states; their average.
+ */
 #include "tensor/kernels/variant.h"
 
 /* Adam's states and the ratio that it subtracts, for the gradient g. Kingma & Ba, "Adam: a method
@@ -87,5 +88,13 @@ void LS_K(lion)(int64_t n, const ls_update_scalars *s, const float *grad, float 
         v16 p = v_fma(step, minus_lr, v_mul(v_load_n(param + i, n - i), keep));
         v_store_n(m + i, v_fma(mi, beta2, v_mul(g, rest2)), n - i);
         v_store_n(param + i, p, n - i);
+    }
+}
+
+void LS_K(ema)(int64_t n, float weight, const float *x, float *mean) {
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        v16 was = v_load_n(mean + i, n - i);
+        v16 change = v_sub(v_load_n(x + i, n - i), was);
+        v_store_n(mean + i, v_fma(change, v_set1(weight), was), n - i);
     }
 }
