@@ -29,6 +29,6 @@ typedef struct ls_data_format {
                       ls_error *);
 } ls_data_format;
 
-extern const ls_data_format ls_format_idx;
+extern const ls_data_format ls_format_idx, ls_format_csv, ls_format_jsonl;
 
 #endif

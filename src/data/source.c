@@ -9,7 +9,7 @@
 #include "data/format.h"
 
 /* In the order in which they are asked. */
-static const ls_data_format *const formats[] = {&ls_format_idx};
+static const ls_data_format *const formats[] = {&ls_format_idx, &ls_format_csv, &ls_format_jsonl};
 enum { NFORMATS = sizeof formats / sizeof *formats };
 
 /* ---- which format ---- */
