@@ -129,6 +129,7 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     call.dy = buffer(x, LS_BUF_DACT, a->layer);
     for (int k = 0; k < l->ninputs; k++) {
         const ls_layer *below = &m->layers[l->inputs[k]];
+        if (below->is_constant) continue;
         size_t sample = below->y_floats * ls_dtype_size(call.type);
         size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, l->inputs[k]) + part * sample;

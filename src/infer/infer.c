@@ -41,10 +41,12 @@ static void show_nothing(void *arg, int layer, int64_t T, const float *saved) {
     (void)arg, (void)layer, (void)T, (void)saved;
 }
 
-/* Layers [0, end), each from its inputs; returns the last output. */
+/* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's); returns
+ * the last output. */
 static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
                            void *arg) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
+    int64_t T = c->T;
     char *memory = (char *)f->memory + (size_t)f->model->nslots * s.y;
     c->compute = f->compute;
     c->type = f->dtype;
@@ -55,6 +57,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
+        c->T = T ? T : l->T;
         c->y = output_of(f, &s, i);
         ls_mixed_forward(l, c);
         show(arg, i, c->T, ls_mixed_unrounded(l, c));
@@ -62,13 +65,12 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     return c->y;
 }
 
-void ls_infer_losses(const ls_infer *f, int64_t n, const uint32_t *tokens, double *losses) {
-    int64_t T = f->model->config.context;
+void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
+    size_t nbytes = f->model->sample_nbytes;
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = {.n = n - i < f->n ? n - i : f->n,
-                           .T = T,
-                           .samples = tokens + i * (T + 1),
-                           .sample_nbytes = f->model->sample_nbytes,
+                           .samples = (const char *)samples + (size_t)i * nbytes,
+                           .sample_nbytes = nbytes,
                            .losses = losses + i};
         forward(f, &c, f->model->nlayers, show_nothing, NULL);
     }

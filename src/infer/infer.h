@@ -18,9 +18,9 @@ typedef struct ls_infer {
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 
-/* losses [n]: sum over the T positions of each sample, nats. tokens [n, T + 1], T is the model's
- * context. n may be any number: samples are processed in parts that fit the memory. */
-void ls_infer_losses(const ls_infer *, int64_t n, const uint32_t *tokens, double *losses);
+/* losses [n]: sum over the targets of each sample, nats. samples [n][model->sample_nbytes]. n may be
+ * any number: samples are processed in parts that fit the memory. */
+void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);

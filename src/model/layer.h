@@ -18,12 +18,12 @@
 #include "model/work.h"
 #include "tensor/compute.h"
 
-enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_NAME = 48 };
+enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_PARAM_DIMS = 4, LS_NAME = 48 };
 
 typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
     int ndims;
-    int64_t dims[2];
+    int64_t dims[LS_PARAM_DIMS];
     size_t offset;              /* floats, in the flat buffers; a multiple of 16 */
     size_t count;               /* product of dims */
     bool decay;                 /* weight decay applies */
@@ -55,8 +55,7 @@ typedef struct ls_layer_call {
     void *saved;    /* [ls_mixed_saved_nbytes()] written by forward, read by backward */
     float *work;    /* [ls_mixed_work_nbytes()] within one call */
     const void *dy; /* [rows, C] */
-    void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; for the layer's own
-                                      functions NULL: not wanted */
+    void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; NULL: not wanted */
     float loss_scale; /* gradient of the step's loss with respect to one token's loss */
     double *losses;   /* [n] sum of the losses of a sample's tokens, nats */
 
@@ -83,6 +82,7 @@ struct ls_layer {
     /* Set by ls_model_link(): */
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
     size_t added_floats;            /* of these inputs, per sample */
+    bool is_constant;               /* its output depends on no parameter: there is no backward */
     int last_reader;                /* the last layer that reads its output; -1: none */
     int slot;               /* of ls_model.nslots: without backward, layers whose outputs are
                                        never needed at the same time share a slot */
@@ -105,6 +105,8 @@ struct ls_layer {
     ls_works forward_work, backward_work; /* the same in detail, for prices */
     bool loss;                            /* the last layer: it has losses instead of y; backward
                                              computes them, too, so training needs no forward */
+    size_t field_at;                      /* input, classify: offset of their field in a sample */
+    float scale, shift;                   /* input */
     bool backward_alone;                  /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
@@ -139,6 +141,12 @@ void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 void ls_attention_declare(ls_layer *, int64_t T, int64_t C, int64_t heads);
 void ls_mlp_declare(ls_layer *, int64_t T, int64_t C);
 void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);
+/* Each in a file of its own; rows: of a sample. input: C bytes of a sample, each times scale, plus
+ * shift. classify: the loss of V logits, and the field with the class, an int32. */
+void ls_input_declare(ls_layer *, int64_t C, size_t field_at, float scale, float shift);
+void ls_linear_declare(ls_layer *, int64_t rows, int64_t in, int64_t out);
+void ls_gelu_declare(ls_layer *, int64_t rows, int64_t C);
+void ls_classify_declare(ls_layer *, int64_t V, size_t field_at);
 void ls_head_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 
 #endif

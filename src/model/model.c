@@ -1,9 +1,34 @@
 /* model.c - see model.h. */
 #include "model/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/random.h"
+
+ls_layer *ls_model_add_layer(ls_model *m, const char *name) {
+    m->layers = ls_grow(m->layers, (size_t)m->nlayers, sizeof *m->layers);
+    ls_layer *l = &m->layers[m->nlayers++];
+    *l = (ls_layer){0};
+    snprintf(l->name, sizeof l->name, "%s", name);
+    return l;
+}
+
+void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_param *given) {
+    m->params = ls_grow(m->params, (size_t)m->nparams, sizeof *m->params);
+    ls_param *p = &m->params[m->nparams];
+    *p = *given;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->offset = m->nfloats;
+    p->count = 1;
+    for (int d = 0; d < p->ndims; d++) p->count *= (size_t)p->dims[d];
+    l->params[l->nparams] = m->nparams++;
+    l->counts[l->nparams] = p->count;
+    l->offsets[l->nparams++] = p->offset;
+    m->nfloats += (p->count + 15) / 16 * 16;
+    m->count += p->count;
+}
 
 static ls_status link_inputs(ls_model *m, int l, ls_error *e) {
     const ls_layer *layer = &m->layers[l];
@@ -66,6 +91,10 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
         LS_TRY(link_inputs(m, l, e));
     }
     for (int l = 0; l < m->nlayers; l++) {
+        ls_layer *layer = &m->layers[l];
+        layer->is_constant = layer->nparams == 0;
+        for (int k = 0; k < layer->ninputs; k++)
+            if (!m->layers[layer->inputs[k]].is_constant) layer->is_constant = false;
         if (m->layers[l].last_reader < 0 && !m->layers[l].loss)
             return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
                            m->layers[l].name);

@@ -32,6 +32,12 @@ typedef struct ls_model {
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
 } ls_model;
 
+/* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer is
+ * valid until the next layer is added. Parameters are appended to the flat buffer and to the
+ * layer's: dims, decay, init_std and init_value of the given one count. */
+ls_layer *ls_model_add_layer(ls_model *, const char *name);
+void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param *);
+
 /* Completes a model whose layers have their inputs: pads the flat buffer, and derives what layers
  * know of their inputs (layer.h). LS_EINVAL: a layer reads a value that is not computed before it,
  * a loss, or one of another size; no layer reads a value; there is no loss; more than

@@ -140,6 +140,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
     if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
     for (int k = 0; !forward && k < layer->ninputs; k++) {
+        if (m->layers[layer->inputs[k]].is_constant) continue;
         /* a layer whose backward is whole collects the parts of its micro-batches */
         bool part = m->layers[layer->inputs[k]].backward_whole && a->micro > 0;
         use(u, LS_BUF_DACT, layer->inputs[k], 0,

@@ -20,6 +20,7 @@ static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, 
     base.start = start && micro == 0;
     for (base.layer = m->nlayers - 1; base.layer >= 0; base.layer--) {
         ls_action a = base;
+        if (m->layers[a.layer].is_constant) continue;
         if (m->layers[a.layer].backward_whole) {
             if (!a.last) continue;
             a.micro = -1;

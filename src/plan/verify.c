@@ -308,7 +308,9 @@ static void check_end(walk *w) {
     for (int i = 0; i < p->c.V * p->c.model->nlayers; i++) {
         const ls_layer *l = &p->c.model->layers[i % p->c.model->nlayers];
         if (w->forwards[i] != (l->loss ? 0 : micros) ||
-            w->backs[i] != (l->backward_whole ? 1 : micros))
+            w->backs[i] != (l->is_constant      ? 0
+                            : l->backward_whole ? 1
+                                                : micros))
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)

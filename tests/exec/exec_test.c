@@ -13,6 +13,7 @@
 #include "exec/spans.h"
 #include "graph_model.h"
 #include "infer/infer.h"
+#include "mlp_model.h"
 #include "plan/pick.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
@@ -22,12 +23,14 @@ enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
+enum { CHAIN, GRAPH, MLP, NKINDS }; /* of models */
+
 typedef struct setup {
     ls_model model;
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
     ls_tokens text; /* the tokens above */
-    bool graph;     /* the model is no chain */
+    int kind;       /* of model: below */
     bool sequential, overlap;
     bool chaos, own; /* sequential: run random actions; no shared copy of the state */
     uint64_t seed;
@@ -61,10 +64,9 @@ static void share_out(setup *s, int n, int V) {
 static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
-    if (s->graph)
-        graph_make(&c, &s->model);
-    else
-        assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
+    if (s->kind == GRAPH) graph_make(&c, &s->model);
+    if (s->kind == MLP) mlp_make(&s->model);
+    if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
                         .V = V,
@@ -102,7 +104,7 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    return (ls_loader_config){.read = ls_tokens_window,
+    return (ls_loader_config){.read = s->kind == MLP ? mlp_read : ls_tokens_window,
                               .data = &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
                               .nsamples = NSAMPLES,
@@ -334,7 +336,7 @@ static void test_sharding(void **state) {
 /* Random settings that do not change the bits. */
 static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t *micro_p, int V) {
     setup s = {.threads = 1, .seed = seed, .compute = oracle->compute, .reduce = oracle->reduce};
-    s.graph = oracle->graph;
+    s.kind = oracle->kind;
     *n_p = 1 + pick(seed, 10, V < MOST ? V : MOST);
     *micro_p = 1 + pick(seed, 11, BATCH / V);
     s.zero = pick(seed, 12, 4);
@@ -369,7 +371,7 @@ static void test_random(void **state) {
         setup oracle = {.sequential = true, .threads = 1, .zero = 1};
         oracle.compute = types[pick(seed, 1, 4)];
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
-        oracle.graph = seed % 2;
+        oracle.kind = (int)(seed % NKINDS);
         set_up(&oracle, 1, V, 1);
         run(&oracle);
         for (uint64_t k = 0; k < VARIANTS; k++) {
@@ -377,14 +379,14 @@ static void test_random(void **state) {
             set_up(&s, n, V, micro);
             run(&s);
             if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-                print_error("seed %d.%d: graph %d, %d workers of %d, zero %d, shards %d, early %d, "
+                print_error("seed %d.%d: model %d, %d workers of %d, zero %d, shards %d, early %d, "
                             "recompute "
                             "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s, in a "
                             "file %d, uneven %d\n",
-                            (int)seed, (int)k, s.graph, n, V, s.zero, s.shards, s.early,
-                            s.recompute, (int)micro, ls_dtype_name(s.compute),
-                            ls_dtype_name(s.reduce), s.sequential, s.chaos, s.own,
-                            s.algorithm ? s.algorithm : "", s.dir != NULL, s.uneven != 0);
+                            (int)seed, (int)k, s.kind, n, V, s.zero, s.shards, s.early, s.recompute,
+                            (int)micro, ls_dtype_name(s.compute), ls_dtype_name(s.reduce),
+                            s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "",
+                            s.dir != NULL, s.uneven != 0);
             assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
             assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
             assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
@@ -406,7 +408,7 @@ static void test_chaos(void **state) {
         s.own = zero == 0 || r[3] % 2;
         s.zero = zero;
         s.recompute = (int)(r[2] / 2 % 4);
-        s.graph = oracle.graph = seed % 3 == 0;
+        s.kind = oracle.kind = (int)(seed % NKINDS);
         set_up(&oracle, n, 4, micro);
         set_up(&s, n, 4, micro);
         run(&oracle);
@@ -446,14 +448,19 @@ static void test_one_sum(void **state) {
 static double loss_of(const setup *s, const ls_compute *c, const float *params) {
     ls_infer f = {.model = &s->model, .compute = c, .dtype = LS_F32, .params = params, .n = 2};
     double losses[BATCH], sum = 0;
-    uint32_t samples[BATCH][T + 1];
+    ls_loader_config loader = samples_of(s);
+    size_t nbytes = s->model.sample_nbytes;
+    char *samples = ls_alloc(BATCH * nbytes);
     f.memory = ls_alloc(ls_infer_nbytes(f.model, LS_F32, f.n));
     for (uint64_t i = 0; i < BATCH; i++)
-        memcpy(samples[i], s->tokens + ls_order_at(5, 0, NSAMPLES, i) * T, sizeof samples[i]);
-    ls_infer_losses(&f, BATCH, samples[0], losses);
+        assert_int_equal(loader.read(loader.data, ls_order_at(5, 0, NSAMPLES, i), nbytes,
+                                     samples + i * nbytes, NULL),
+                         LS_OK);
+    ls_infer_losses(&f, BATCH, samples, losses);
     for (int i = 0; i < BATCH; i++) sum += losses[i];
     free(f.memory);
-    return sum / (BATCH * T);
+    free(samples);
+    return sum / (BATCH * (double)s->model.targets);
 }
 
 /* A step of SGD subtracts the gradient, which is compared with central differences of a forward. */
@@ -494,11 +501,13 @@ static ls_status gradient_main(ls_group *g, void *arg, ls_error *e) {
 
 static void test_graph_gradient(void **state) {
     (void)state;
-    setup s = {.threads = 1, .graph = true};
-    set_up(&s, 1, 1, 3);
-    s.plan.c.optim = (ls_optim){.ngroups = 1, .groups = {{.rule = LS_RULE_SGD, .lr_scale = 1}}};
-    run_threads(1, NULL, gradient_main, &s, NULL);
-    tear_down(&s);
+    for (int kind = GRAPH; kind <= MLP; kind++) {
+        setup s = {.threads = 1, .kind = kind};
+        set_up(&s, 1, 1, 3);
+        s.plan.c.optim = (ls_optim){.ngroups = 1, .groups = {{.rule = LS_RULE_SGD, .lr_scale = 1}}};
+        run_threads(1, NULL, gradient_main, &s, NULL);
+        tear_down(&s);
+    }
 }
 
 int main(void) {

@@ -300,6 +300,7 @@ static void run_backward(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     const ls_layer *l = &o->u.m->layers[a->layer];
     bool whole = l->backward_whole;
+    if (l->is_constant) wrong(o, "no parameter depends on it");
     if (whole != (a->micro == -1)) wrong(o, "it takes the wrong micro-batches");
     if (a->last != (whole || a->micro == o->u.M - 1))
         wrong(o, "`last` is set at the wrong micro-batch");
@@ -315,7 +316,8 @@ static void run_backward(oracle *o, const ls_action *a) {
         expect(o, &w->dact[a->layer], a, whole ? o->u.M : a->micro, "gradient of the output");
     if (!l->loss && w->dact[a->layer].parts != (whole ? o->u.M : 1) * reads_of(o, a->layer))
         wrong(o, "the gradient of the output lacks a part");
-    for (int k = 0; k < l->ninputs; k++) pass_down(o, a, k);
+    for (int k = 0; k < l->ninputs; k++)
+        if (!o->u.m->layers[l->inputs[k]].is_constant) pass_down(o, a, k);
     add_gradient(o, a);
 }
 
@@ -711,7 +713,7 @@ static void check_end(oracle *o) {
         const ls_layer *l = &o->u.m->layers[layer];
         bool first = i / o->u.m->nlayers % o->u.M == 0, ends = false;
         if (o->forwards[i] != !l->loss) wrong(o, "a Forward of %s is missing", l->name);
-        if (o->backs[i] != (first || !l->backward_whole))
+        if (o->backs[i] != (!l->is_constant && (first || !l->backward_whole)))
             wrong(o, "a Backward of %s is missing", l->name);
         if (o->again[i] != rules_in_segment(&o->u, layer, &ends))
             wrong(o, "a Recompute of %s is missing", l->name);

@@ -4,6 +4,7 @@
 #include "plan/oracle.h"
 
 #include "graph_model.h"
+#include "mlp_model.h"
 #include "plan/pick.h"
 #include "plan/rules.h"
 #include "test.h"
@@ -14,7 +15,7 @@ enum { NSEEDS = 800, SITES = 6 }; /* ten times slower */
 enum { NSEEDS = 4000, SITES = 24 };
 #endif
 
-enum { NSHAPES = 5, NMODELS = NSHAPES + 2, MAX_V = 16, MAX_WORKERS = 8 };
+enum { NSHAPES = 5, NMODELS = NSHAPES + 3, MAX_V = 16, MAX_WORKERS = 8 };
 
 typedef struct models {
     ls_model list[NMODELS];
@@ -33,6 +34,7 @@ static int open_models(void **state) {
     for (int i = 0; i < NSHAPES; i++) assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
     graph_make(&shapes[1], &all.list[NSHAPES]);
     graph_make(&shapes[3], &all.list[NSHAPES + 1]);
+    mlp_make(&all.list[NSHAPES + 2]);
     *state = &all;
     return 0;
 }
