@@ -225,23 +225,16 @@ static ls_status check_labels(const ls_array *a, ls_error *e) {
 static ls_status read_arrays(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
     (void)e;
     const arrays *a = (const arrays *)s;
-    size_t low = 0, high = a->n; /* begins[low] <= i < begins[high] */
-    while (high - low > 1) {
-        size_t middle = (low + high) / 2;
-        if (a->begins[middle] <= i)
-            low = middle;
-        else
-            high = middle;
-    }
-    i -= a->begins[low];
+    size_t part = ls_source_part(a->begins, a->n, i);
+    i -= a->begins[part];
     uint8_t *out = sample;
-    copy(&a->data[low], i, out + s->fields[0].offset);
+    copy(&a->data[part], i, out + s->fields[0].offset);
     if (!a->labels) return LS_OK;
     if (are_classes(a->labels)) {
-        int32_t label = (int32_t)label_at(&a->labels[low], i);
+        int32_t label = (int32_t)label_at(&a->labels[part], i);
         memcpy(out + s->fields[1].offset, &label, sizeof label);
     } else {
-        copy(&a->labels[low], i, out + s->fields[1].offset);
+        copy(&a->labels[part], i, out + s->fields[1].offset);
     }
     return LS_OK;
 }

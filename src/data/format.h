@@ -29,6 +29,7 @@ typedef struct ls_data_format {
                       ls_error *);
 } ls_data_format;
 
-extern const ls_data_format ls_format_idx, ls_format_csv, ls_format_jsonl;
+extern const ls_data_format ls_format_idx, ls_format_npy, ls_format_cifar, ls_format_tokens;
+extern const ls_data_format ls_format_csv, ls_format_jsonl;
 
 #endif

@@ -128,6 +128,36 @@ void ls_plain_close(ls_plain *p) {
     *p = (ls_plain){0};
 }
 
+/* ---- lists ---- */
+
+ls_status ls_plain_open_all(const ls_files *files, const ls_source_options *o, ls_plain **list_p,
+                            ls_error *e) {
+    ls_plain *list = LS_NEW_ARRAY(ls_plain, files->n);
+    for (size_t i = 0; i < files->n; i++) {
+        ls_status s = ls_plain_open(files->paths[i], o, &list[i], e);
+        if (s == LS_OK) continue;
+        ls_plain_close_all(list, files->n);
+        return s;
+    }
+    *list_p = list;
+    return LS_OK;
+}
+
+void ls_plain_close_all(ls_plain *list, size_t n) {
+    for (size_t i = 0; list && i < n; i++) ls_plain_close(&list[i]);
+    free(list);
+}
+
+void ls_plain_describe(const ls_plain *list, size_t n, ls_source *s) {
+    ls_hasher *hasher = ls_hasher_new();
+    for (size_t i = 0; i < n; i++) {
+        ls_hasher_add(hasher, &list[i].hash, sizeof list[i].hash);
+        s->file_nbytes += list[i].file_nbytes;
+    }
+    s->nfiles = n;
+    s->hash = ls_hasher_finish(hasher);
+}
+
 /* ---- the first bytes ---- */
 
 typedef struct beginning {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "data/files.h"
 #include "data/source.h"
 
 enum { LS_PLAIN_FIRST = 4096 };
@@ -29,6 +30,13 @@ typedef struct ls_plain {
  * beyond a limit. */
 ls_status ls_plain_open(const char *path, const ls_source_options *, ls_plain *p_p, ls_error *);
 void ls_plain_close(ls_plain *);
+
+/* All files of a list: *list_p [files->n], for ls_plain_close_all(). */
+ls_status ls_plain_open_all(const ls_files *, const ls_source_options *, ls_plain **list_p,
+                            ls_error *);
+void ls_plain_close_all(ls_plain *list, size_t n); /* NULL is fine */
+/* Sets the source's hash, and its number and bytes of files, from all files that it reads. */
+void ls_plain_describe(const ls_plain *list, size_t n, ls_source *);
 
 /* The first bytes of the unpacked file, LS_PLAIN_FIRST at most; *size_p: bytes of the unpacked
  * file, UINT64_MAX where it is packed. */

@@ -9,7 +9,9 @@
 #include "data/format.h"
 
 /* In the order in which they are asked. */
-static const ls_data_format *const formats[] = {&ls_format_idx, &ls_format_csv, &ls_format_jsonl};
+static const ls_data_format *const formats[] = {&ls_format_idx,   &ls_format_npy,
+                                                &ls_format_cifar, &ls_format_tokens,
+                                                &ls_format_csv,   &ls_format_jsonl};
 enum { NFORMATS = sizeof formats / sizeof *formats };
 
 /* ---- which format ---- */
@@ -166,4 +168,16 @@ ls_status ls_source_add_field(ls_source *s, const char *what, const ls_field *li
     s->fields[s->nfields++] = f;
     s->nbytes = f.offset + f.nbytes;
     return LS_OK;
+}
+
+size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i) {
+    size_t low = 0, high = nparts; /* begins[low] <= i < begins[high] */
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (begins[middle] <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
 }

@@ -68,4 +68,7 @@ bool ls_field_is_image(const ls_field *);
 #define LS_SAMPLE_NBYTES ((size_t)1 << 31)
 ls_status ls_source_add_field(ls_source *, const char *what, const ls_field *like, ls_error *);
 
+/* The part that has record i: begins[part] <= i < begins[part + 1]; begins [nparts + 1] ascend. */
+size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i);
+
 #endif
