@@ -62,6 +62,17 @@ typedef struct ls_dropout {
     float p;
 } ls_dropout;
 
+/* A tile of a convolution [rows, regs * conv_lanes], called by conv.c. Every element is one chain
+ * of outer * inner multiply-adds, the inner loop first. Strides are in floats. */
+typedef struct ls_conv_tile {
+    int rows, regs; /* regs is 1 or 2; rows * regs <= conv_cells */
+    int64_t outer, inner;
+    int64_t a_outer, a_inner, a_row; /* a_inner or a_row is 1 */
+    int64_t b_outer, b_inner;
+    int64_t c_row;
+    const float *start; /* [regs * conv_lanes], where all rows begin; NULL: continue from c */
+} ls_conv_tile;
+
 typedef struct ls_kernels {
     const char *name;
 
@@ -74,6 +85,14 @@ typedef struct ls_kernels {
                       const float *start, float *c, int64_t ldc);
     void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
+
+    /* c[p][k] += a[o * a_outer + i * a_inner + p * a_row] * b[o * b_outer + i * b_inner + k]. */
+    int conv_cells, conv_lanes;
+    void (*conv_tile)(const ls_conv_tile *, const float *a, const float *b, float *c);
+    /* The same for 16 channels, each by itself: [k] is added to the index of a, too. Strides are
+     * arbitrary, regs is not read, start is [16], rows <= conv_each_rows. */
+    int conv_each_rows;
+    void (*conv_each)(const ls_conv_tile *, const float *a, const float *b, float *c);
 
     /* Products of one row, called by gemv.c (shapes there). Weights are f32, bf16 or f16, and are
      * read once, at the speed of memory. y [N] += x [K] . w [K, N], rows of w ld apart; each

@@ -18,6 +18,7 @@
 
 #include "tensor/elements.h"
 #include "tensor/groups.h"
+#include "tensor/image.h"
 #include "tensor/layer_groups.h"
 #include "tensor/problem.h"
 #include "tensor/vec_probe.h"
@@ -249,6 +250,54 @@ static void do_products(const subject *s) {
     }
 }
 
+/* Tiles of every size, depthwise ones too, as whole convolutions: their sizes differ between
+ * variants. */
+static void do_convolution(const subject *s, ls_compute *c, const ls_conv *v, bool wild) {
+    image p = make_image(v, 3);
+    if (wild) make_wild(p.x, (int64_t)p.nx), make_wild(p.dy, (int64_t)p.ny);
+    if (wild) make_wild(p.w, (int64_t)p.nw);
+    c->k = s->k;
+    reset_image(&p);
+    run_image(c, &p, (ls_gemm_start)(v->w % 3), 0, 3);
+    here("%" PRId64 " x %" PRId64 ", %" PRId64 " to %" PRId64 " channels, %" PRId64
+         " groups, stride %" PRId64 ", %d threads, %s numbers",
+         v->h, v->w, v->in, v->out, v->groups, v->stride_w, c->nthreads,
+         wild ? "wild" : "ordinary");
+    put_f32("conv forward", p.y, p.ny);
+    put_f32("conv dx", p.dx, p.nx);
+    put_f32("conv dw", p.dw, p.nw);
+    put_f32("conv db", p.db, (size_t)v->out);
+    drop_image(&p);
+}
+
+static void do_convolutions(const subject *s) {
+    static const int64_t channels[][3] = {{1, 3, 16}, {1, 9, 24},   {1, 5, 32},
+                                          {1, 2, 35}, {2, 6, 10},   {16, 16, 16},
+                                          {5, 5, 5},  {37, 37, 37}, {3, 12, 51}};
+    for (int threads = 1; threads <= 2; threads++) {
+        ls_compute c;
+        ls_error e;
+        if (ls_compute_init(&c, threads, 0, &e) != LS_OK) abort();
+        for (int64_t w = 1; w < 20; w++)
+            for (int wild = 0; wild < 2; wild++) {
+                const int64_t *g = channels[w % 9];
+                ls_conv v = {.h = 2 + w % 3,
+                             .w = w,
+                             .in = g[1],
+                             .out = g[2],
+                             .groups = g[0],
+                             .kernel_h = 1 + w % 3,
+                             .kernel_w = 3 - w % 2,
+                             .stride_h = 1,
+                             .stride_w = 1 + w / 4 % 2,
+                             .pad_h = 1,
+                             .pad_w = 1};
+                do_convolution(s, &c, &v, wild);
+            }
+        ls_compute_close(&c);
+    }
+}
+
 /* All pairs of special numbers, with a third. As bit patterns, since a NaN may change in a float
  * variable. */
 static void do_vectors(const subject *s) {
@@ -303,6 +352,7 @@ int main(void) {
         do_groups(&s[i]);
         do_elements(&s[i]);
         do_products(&s[i]);
+        do_convolutions(&s[i]);
         do_vectors(&s[i]);
     }
     print_hashes();

@@ -1,5 +1,5 @@
 /* table.c - the variant's table of kernels. */
-#include "tensor/kernels/variant.h"
+#include "tensor/kernels/conv_tile.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
@@ -13,6 +13,11 @@ const ls_kernels LS_K(ls_kernels) = {
     .gemm_tile = LS_K(gemm_tile),
     .pack_a = LS_K(pack_a),
     .pack_b = LS_K(pack_b),
+    .conv_cells = LS_CONV_CELLS,
+    .conv_lanes = LS_VR,
+    .conv_tile = LS_K(conv_tile),
+    .conv_each_rows = LS_CONV_EACH,
+    .conv_each = LS_K(conv_each),
     .gemv = LS_K(gemv),
     .gemv_table = LS_K(gemv_table),
     .layernorm = LS_K(layernorm),
