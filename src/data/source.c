@@ -138,6 +138,19 @@ void ls_source_close(ls_source *s) {
 
 /* ---- fields ---- */
 
+const ls_field *ls_source_field(const ls_source *s, const char *name) {
+    for (int i = 0; i < s->nfields; i++)
+        if (strcmp(s->fields[i].name, name) == 0) return &s->fields[i];
+    return NULL;
+}
+
+ls_status ls_source_sample(const void *source, uint64_t i, size_t nbytes, void *sample,
+                           ls_error *e) {
+    const ls_source *s = source;
+    (void)nbytes;
+    return s->read(s, i, sample, e);
+}
+
 bool ls_field_is_image(const ls_field *f) {
     return f->type == LS_U8 && f->ndims == 3 && (f->dims[2] == 1 || f->dims[2] == 3);
 }

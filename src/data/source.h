@@ -59,6 +59,10 @@ ls_status ls_source_open(const char *paths, const ls_source_options *options, ls
 void ls_source_close(ls_source *); /* NULL is fine */
 
 bool ls_field_is_image(const ls_field *);
+/* The field of this name; NULL: there is none. */
+const ls_field *ls_source_field(const ls_source *, const char *name);
+/* Reads sample i, for the loader (data/loader.h); nbytes is that of the source. */
+ls_status ls_source_sample(const void *source, uint64_t i, size_t nbytes, void *sample, ls_error *);
 
 /* ---- for readers ---- */
 
