@@ -28,12 +28,35 @@ def some(*pairs):
     return [setting for chance, setting in pairs if random.random() < chance]
 
 
+GROUPS = ["{match: '*.bias', optimizer: sgd, momentum: 0.5, lr_scale: 3}",
+          "{match: 'wte.*', optimizer: lion, lr_scale: 0.25}",
+          "{match: 'h.1.*', weight_decay: 0}",
+          "{match: 'ln_f.*', optimizer: adam}"]
+
+
+def draw_optimizer():
+    """Draws an optimizer, all of whose settings change bits."""
+    kind = random.choice(["adamw", "adam", "sgd", "lion"])
+    schedule = random.choice(["cosine", "linear", "constant", "step", "wsd"])
+    bits = ["optim.optimizer=" + kind, "optim.schedule=" + schedule, "optim.step_every=30"]
+    if kind == "sgd":
+        bits += random.choice([[], ["optim.momentum=0.9"],
+                               ["optim.momentum=0.9", "optim.nesterov=on"]])
+    groups = random.sample(GROUPS, random.choice([0, 0, 1, 2, 3]))
+    if groups:
+        bits += ["optim.groups=[%s]" % ", ".join(groups)]
+    if random.random() < 0.4:
+        bits += ["optim.ema=0.9"] + some((0.5, "train.eval_weights=ema"))
+    return bits
+
+
 def draw_settings(hosts):
     """Returns (virtual workers, workers of each host, settings that change bits, other settings)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
     bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * random.choice([1, 2])),
             "train.steps=120", "train.compute=" + random.choice(["f32", "bf16", "f16"])]
+    bits += draw_optimizer()
     zero = random.choice([0, 1, 2, 3])
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
             "train.eval_every=%d" % random.choice([0, 17]),

@@ -116,7 +116,10 @@ static ls_status on_mapping(reader *r, const yaml_event_t *ev, int line, ls_erro
 
 static ls_status on_list(reader *r, const yaml_event_t *ev, int line, ls_error *e) {
     LS_TRY(refuse_marks(r, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, line, e));
-    if (!r->takes_lists || r->in_list || !r->key)
+    if (r->in_list)
+        return ls_fail(e, LS_EINVAL, "%s:%d: has a list in a %s", r->path, line,
+                       r->in_map ? "map of a list" : "list");
+    if (!r->takes_lists || !r->key)
         return ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' is a list; a single value is expected",
                        r->path, line, r->key ? r->key : "(top)");
     r->in_list = true;

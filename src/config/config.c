@@ -44,8 +44,18 @@ static ls_status group_alone(const char *where, const char *name, ls_error *e) {
     return s;
 }
 
+static ls_status not_maps(const char *where, const ls_config_key *k, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list of maps: [{key: value, ...}, ...]",
+                   where, k->name);
+}
+
 static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
     if (ls_config_key_is_group(name)) return group_alone(where, name, e);
+    const char *dot = strrchr(name, '.');
+    char *above = ls_format("%.*s", dot ? (int)(dot - name) : 0, name);
+    const ls_config_key *k = ls_config_key_find(above);
+    free(above);
+    if (k && k->type == LS_KEY_MAPS) return not_maps(where, k, e);
     const char *names[LS_NCONFIG_KEYS];
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) names[i] = ls_config_keys[i].name;
     const char *meant = ls_config_suggest(name, names, LS_NCONFIG_KEYS);
@@ -147,9 +157,13 @@ static ls_status set_item(ls_config *c, const ls_config_key *k, const char *wher
     if (item->is_list && k->type != LS_KEY_LIST && k->type != LS_KEY_MAPS)
         return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected", where,
                        item->key);
+    if (!*item->value && item->has_maps)
+        return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' has an empty map", where, k->name);
     if (*item->value && item->has_maps != (k->type == LS_KEY_MAPS))
-        return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list of %s", where, k->name,
-                       item->has_maps ? "texts; it has maps" : "maps: [{key: value, ...}, ...]");
+        return k->type == LS_KEY_MAPS
+                   ? not_maps(where, k, e)
+                   : ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list of texts; it has maps", where,
+                             k->name);
     return ls_config_key_set(c, k, where, item->value, e);
 }
 
@@ -159,7 +173,10 @@ static ls_status set_list(ls_config *c, const ls_config_key *k, const char *valu
     ls_yaml y = {0};
     ls_buf_printf(&text, "%s: %s", k->name, value);
     ls_status s = ls_yaml_parse_lists(&text, "--set", &y, e);
-    if (s == LS_OK && y.nitems == 1) s = set_item(c, k, "--set", &y.items[0], e);
+    if (s == LS_OK && y.nitems != 1)
+        s = ls_fail(e, LS_EINVAL, "--set: %s: other keys follow the list", k->name);
+    else if (s == LS_OK)
+        s = set_item(c, k, "--set", &y.items[0], e);
     ls_yaml_free(&y);
     ls_buf_free(&text);
     return s;

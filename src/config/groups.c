@@ -24,8 +24,9 @@ static ls_status set_scale(ls_config_group *g, const char *where, const char *va
 }
 
 static ls_status set_match(ls_config_group *g, const char *where, const char *value, ls_error *e) {
-    if (!*value || strlen(value) >= sizeof g->match)
-        return ls_fail(e, LS_EINVAL, "%s: match: is empty, or longer than %zu bytes", where,
+    if (!*value) return ls_fail(e, LS_EINVAL, "%s: match is empty", where);
+    if (strlen(value) >= sizeof g->match)
+        return ls_fail(e, LS_EINVAL, "%s: match: '%.40s...' is longer than %zu bytes", where, value,
                        sizeof g->match - 1);
     snprintf(g->match, sizeof g->match, "%s", value);
     return LS_OK;
@@ -58,8 +59,16 @@ static ls_status read_group(const ls_config *usual, const char *where, char *map
                             ls_config_group *g, ls_error *e) {
     ls_config c = *usual;
     *g = (ls_config_group){.lr_scale = 1};
-    for (char *pair; (pair = strsep(&map, "\t"));)
-        if (*pair) LS_TRY(set_pair(g, &c, where, pair, e));
+    const char *keys[2 + NSETTINGS]; /* of the pairs so far; all differ */
+    int nkeys = 0;
+    for (char *pair; (pair = strsep(&map, "\t"));) {
+        if (!*pair) continue;
+        LS_TRY(set_pair(g, &c, where, pair, e)); /* ends the key with a zero */
+        for (int i = 0; i < nkeys; i++)
+            if (strcmp(keys[i], pair) == 0)
+                return ls_fail(e, LS_EINVAL, "%s: '%s' occurs twice", where, pair);
+        keys[nkeys++] = pair;
+    }
     if (!*g->match)
         return ls_fail(e, LS_EINVAL, "%s: has no `match`, a pattern such as \"*.bias\"", where);
     g->with = c.optim;

@@ -47,6 +47,31 @@ static ls_status check_train(const ls_config *c, const char *where, ls_error *e)
     return LS_OK;
 }
 
+/* A momentum that no update uses would be silently ignored. */
+static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
+    ls_config_group groups[LS_CONFIG_GROUPS];
+    int n = 0;
+    LS_TRY(ls_config_read_groups(c, where, groups, &n, e));
+    bool has_sgd = false, has_plain_nesterov = false;
+    for (int i = -1; i < n; i++) {
+        const ls_config_optim *o = i < 0 ? &c->optim : &groups[i].with;
+        bool is_sgd = o->optimizer == LS_OPTIMIZER_SGD;
+        has_sgd = has_sgd || is_sgd;
+        has_plain_nesterov = has_plain_nesterov || (is_sgd && o->nesterov && o->momentum == 0);
+    }
+    if (has_plain_nesterov)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: optim.nesterov is on, and optim.momentum is 0; set optim.momentum, e.g. "
+            "to 0.9",
+            where);
+    if (has_sgd || (c->optim.momentum == 0 && !c->optim.nesterov)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: optim.%s is set, and only optim.optimizer=sgd uses it; the betas are those "
+                   "of the other optimizers",
+                   where, c->optim.momentum > 0 ? "momentum" : "nesterov");
+}
+
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_train(c, where, e));
@@ -73,9 +98,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
                        "%s: train.eval_weights is ema, and optim.ema is 0; set optim.ema, e.g. to "
                        "0.999",
                        where);
-    ls_config_group groups[LS_CONFIG_GROUPS];
-    int n = 0;
-    return ls_config_read_groups(c, where, groups, &n, e);
+    return check_optimizers(c, where, e);
 }
 
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,

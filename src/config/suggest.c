@@ -41,8 +41,20 @@ static const struct {
     {"optim.min_lr", " min_learning_rate lr_min lr_end final_lr eta_min "},
     {"optim.warmup", " warmup_steps warmup_iters num_warmup_steps lr_warmup_iters "
                      "lr_warmup_steps warmup_num_steps "},
-    {"optim.beta1", " adam_beta1 b1 "},
-    {"optim.beta2", " adam_beta2 b2 "},
+    {"optim.optimizer",
+     " optim optimizer_type optimizer_name optim_name algorithm solver optimizer.type "
+     "optimizer.name optim.type optim.name "},
+    {"optim.schedule", " lr_scheduler lr_scheduler_type scheduler lr_schedule lr_decay_style "
+                       "decay_lr scheduler_type scheduler.type scheduler.name lr_scheduler.type "},
+    {"optim.decay_fraction", " lr_wsd_decay_iters wsd_decay_fraction cooldown_fraction "},
+    {"optim.step_every", " step_size lr_step_size decay_steps "},
+    {"optim.step_factor", " gamma lr_gamma decay_rate lr_decay_rate "},
+    {"optim.momentum", " sgd_momentum mom mu "},
+    {"optim.nesterov", " use_nesterov nesterov_momentum "},
+    {"optim.groups", " param_groups parameter_groups layerwise_lr no_decay "},
+    {"optim.ema", " ema_decay use_ema model_ema model_ema_decay ema_beta swa "},
+    {"optim.beta1", " adam_beta1 b1 betas lion_beta1 "},
+    {"optim.beta2", " adam_beta2 b2 lion_beta2 "},
     {"optim.eps", " epsilon adam_epsilon adam_eps "},
     {"optim.weight_decay", " wd decay l2 adam_weight_decay "},
     {"optim.clip", " grad_clip max_grad_norm gradient_clipping gradient_clip_val clip_grad "
@@ -114,7 +126,8 @@ static const char *by_word(const char *name, meant_by *fits, const char *const *
 
 const char *ls_config_suggest(const char *name, const char *const *names, int n) {
     static meant_by *const ways[] = {is_same, ls_is_near, is_beginning};
-    const char *meant = by_alias(last_word(name), names, n);
+    const char *meant = by_alias(name, names, n);
+    if (!meant) meant = by_alias(last_word(name), names, n);
     for (size_t i = 0; !meant && i < sizeof ways / sizeof *ways; i++)
         meant = by_word(name, ways[i], names, n);
     return meant;

@@ -94,15 +94,17 @@ static void test_lists(void **state) {
     assert_true(y.items[0].is_list && y.items[1].is_list && y.items[2].is_list);
     assert_false(y.items[3].is_list);
     ls_yaml_free(&y);
-    assert_ls_fails(parse_lists("a: [[1]]", &y, &e), LS_EINVAL, "x:1: 'a' is a list", e);
+    assert_ls_fails(parse_lists("a: [[1]]", &y, &e), LS_EINVAL, "x:1: has a list in a list", e);
     assert_ls_ok(parse_lists("a: [{b: 1, c: 'x=y'}, {}, {d: z}]\nb: [1]\n", &y, &e), e);
     check_item(&y, 0, "a", "b=1\tc=x=y\n\nd=z", 1);
     assert_true(y.items[0].has_maps && !y.items[1].has_maps);
     ls_yaml_free(&y);
-    assert_ls_fails(parse_lists("a: [{b: 1}, 2]", &y, &e), LS_EINVAL, "has maps and other values", e);
-    assert_ls_fails(parse_lists("a: [2, {b: 1}]", &y, &e), LS_EINVAL, "has maps and other values", e);
+    assert_ls_fails(parse_lists("a: [{b: 1}, 2]", &y, &e), LS_EINVAL, "has maps and other values",
+                    e);
+    assert_ls_fails(parse_lists("a: [2, {b: 1}]", &y, &e), LS_EINVAL, "has maps and other values",
+                    e);
     assert_ls_fails(parse_lists("a: [{b: {c: 1}}]", &y, &e), LS_EINVAL, "a map in a map", e);
-    assert_ls_fails(parse_lists("a: [{b: [1]}]", &y, &e), LS_EINVAL, "is a list", e);
+    assert_ls_fails(parse_lists("a: [{b: [1]}]", &y, &e), LS_EINVAL, "has a list in a map", e);
     assert_ls_fails(parse_lists("a: [{\"b=c\": 1}]", &y, &e), LS_EINVAL, "has a '='", e);
     assert_ls_fails(parse_lists("a: [{b: \"1\\t\"}]", &y, &e), LS_EINVAL, "has a tab", e);
     assert_ls_fails(parse_lists("a: [\"b\\nc\"]", &y, &e), LS_EINVAL, "has a line end", e);

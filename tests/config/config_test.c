@@ -91,6 +91,91 @@ static void test_list(void **state) {
                     "'train.steps' is a list; a single value is expected", e);
 }
 
+/* The check of a config with one or two settings; set2 may be NULL. */
+static ls_status set_and_check(const char *set1, const char *set2, ls_error *e) {
+    ls_config c = defaults();
+    snprintf(c.data.path, sizeof c.data.path, "a.txt");
+    LS_TRY(ls_config_set(&c, set1, e));
+    if (set2) LS_TRY(ls_config_set(&c, set2, e));
+    return ls_config_check(&c, "x", e);
+}
+
+/* NULL: the settings are good. */
+static void expect_message(const char *set1, const char *set2, const char *says) {
+    ls_error e = {0};
+    if (says)
+        assert_ls_fails(set_and_check(set1, set2, &e), LS_EINVAL, says, e);
+    else
+        assert_ls_ok(set_and_check(set1, set2, &e), e);
+}
+
+/* optim.groups, in forms that are refused with one clear line, and in some that are not. */
+static void test_groups(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"[{match: a}]", NULL},
+        {"[{match: \"h.*\", lr_scale: 2}] # a comment", NULL},
+        {"", NULL},
+        {"[]", NULL},
+        {"[{}]", "'optim.groups' has an empty map"},
+        {"[{match: a}, {}]", "group 2 of optim.groups: has no `match`"},
+        {"[{match: \"\"}]", "group 1 of optim.groups: match is empty"},
+        {"[{match: a, match: b}]", "group 1 of optim.groups: 'match' occurs twice"},
+        {"[{match: a, lr_scale: 2, lr_scale: 2}]", "'lr_scale' occurs twice"},
+        {"[{match: [a]}]", "has a list in a map of a list"},
+        {"[[{match: a}]]", "has a list in a list"},
+        {"[{match: {a: b}}]", "has a map in a map of a list"},
+        {"[a]", "'optim.groups' is a list of maps: [{key: value, ...}, ...]"},
+        {"{match: a}", "'optim.groups' is a list of maps"},
+        {"a", "'optim.groups' is a list of maps"},
+        {"[{match: a}]\ntrain.steps: 3", "optim.groups: other keys follow the list"},
+        {"[{match: \"a\\tb\"}]", "has a tab or a line end in a map of a list"},
+        {"[{match: &a b}]", "anchors are not supported"},
+        {"[{match: a, lr: 2}]", "'lr' is not a key of a group; these are match, lr_scale"},
+        {"[{match: a, optimizer: sgd, nesterov: on}]", "optim.momentum is 0; set optim.momentum"},
+        {"[{match: a, lr_scale: 1e999}]", "'1e999' is not a number from 0 to 1000"},
+        {"[{match: a", "is not valid YAML"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *set = ls_format("optim.groups=%s", cases[i][0]);
+        expect_message(set, NULL, cases[i][1]);
+        free(set);
+    }
+}
+
+/* 15 groups, of patterns of up to 127 bytes. */
+static void test_many_groups(void **state) {
+    (void)state;
+    for (int n = 15; n <= 16; n++) {
+        ls_buf set = {0};
+        ls_buf_printf(&set, "optim.groups=[");
+        for (int i = 0; i < n; i++) ls_buf_printf(&set, "%s{match: a%d}", i ? ", " : "", i);
+        ls_buf_printf(&set, "]");
+        expect_message(set.data, NULL, n == 16 ? "at most 15 groups" : NULL);
+        ls_buf_free(&set);
+    }
+    for (int n = 127; n <= 128; n++) {
+        char *set = ls_format("optim.groups=[{match: %0*d}]", n, 7);
+        expect_message(set, NULL, n == 128 ? "is longer than 127 bytes" : NULL);
+        free(set);
+    }
+}
+
+/* A momentum that no parameter has is refused. */
+static void test_momentum(void **state) {
+    (void)state;
+    static const char *const cases[][3] = {
+        {"optim.momentum=0.9",
+         "optim.groups=", "optim.momentum is set, and only optim.optimizer=sgd"},
+        {"optim.nesterov=on", "optim.groups=", "optim.nesterov is set, and only"},
+        {"optim.nesterov=on", "optim.optimizer=sgd", "optim.momentum is 0; set optim.momentum"},
+        {"optim.momentum=0.9", "optim.optimizer=sgd", NULL},
+        {"optim.momentum=0.9", "optim.groups=[{match: a, optimizer: sgd}]", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_message(cases[i][0], cases[i][1], cases[i][2]);
+}
+
 /* Text that YAML would change or refuse if it were not escaped: line breaks and control codes of
  * Unicode. */
 static void test_odd_text(void **state) {
@@ -277,7 +362,8 @@ int main(void) {
         cmocka_unit_test(test_set),        cmocka_unit_test(test_check),
         cmocka_unit_test(test_compatible), cmocka_unit_test(test_odd_text),
         cmocka_unit_test(test_lines),      cmocka_unit_test(test_list),
-        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_groups),     cmocka_unit_test(test_many_groups),
+        cmocka_unit_test(test_momentum),   cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

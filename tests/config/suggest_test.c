@@ -4,9 +4,10 @@
 #include "config/config.h"
 #include "test.h"
 
-static const char *const keys[] = {"model.layers", "train.steps",      "train.batch",
-                                   "optim.lr",     "optim.min_lr",     "optim.warmup",
-                                   "log.every",    "checkpoint.every", "optim.loss_scale"};
+static const char *const keys[] = {"model.layers",    "train.steps",      "train.batch",
+                                   "optim.lr",        "optim.min_lr",     "optim.warmup",
+                                   "log.every",       "checkpoint.every", "optim.loss_scale",
+                                   "optim.optimizer", "optim.schedule",   "optim.beta1"};
 enum { NKEYS = sizeof keys / sizeof *keys };
 
 static void means(const char *name, const char *key) {
@@ -24,6 +25,10 @@ static void test_ways(void **state) {
     means("optim.learning_rate", "optim.lr"); /* another system's name */
     means("learning_rate", "optim.lr");
     means("iters", "train.steps");
+    means("optimizer.type", "optim.optimizer"); /* other systems' whole names */
+    means("scheduler.type", "optim.schedule");
+    means("optimizer.params.betas", "optim.beta1");
+    means("model.type", NULL);
     means("model.vocab_size", NULL);     /* its key is not among these */
     means("model.steps", "train.steps"); /* another group */
     means("checkpont.every", "checkpoint.every");
@@ -31,7 +36,7 @@ static void test_ways(void **state) {
     means("train.bacth", "train.batch"); /* a typing error */
     means("optim.warm", "optim.warmup"); /* a beginning */
     means("optim.loss", "optim.loss_scale");
-    means("optim.lr_schedule", NULL);
+    means("optim.lr_schedule", "optim.schedule");
     means("model.dropout", NULL);
     means("", NULL);
     means(".", NULL);
@@ -79,7 +84,15 @@ static void test_aliases(void **state) {
                                         "memory",
                                         "save_steps",
                                         "save_total_limit",
-                                        "log_interval"};
+                                        "log_interval",
+                                        "lr_scheduler",
+                                        "optimizer.type",
+                                        "betas",
+                                        "gamma",
+                                        "step_size",
+                                        "param_groups",
+                                        "use_nesterov",
+                                        "ema_decay"};
     ls_config c;
     ls_error e;
     char assignment[64];
