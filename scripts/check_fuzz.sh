@@ -25,7 +25,7 @@ frame() { # frame KIND NBYTES
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
 mkdir "$seeds/conn" "$seeds/secure" "$seeds/views" "$seeds/links" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
     "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer" "$seeds/timeline" \
-    "$seeds/image"
+    "$seeds/image" "$seeds/webdataset"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
     { frame 1 32; word 1; word $rank; word 4; word 80; printf 'hosthost'; word 9; word 0; } \
@@ -64,7 +64,7 @@ printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":
     >"$seeds/safetensors/header"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
-cp tests/data/*.jpg tests/fuzz/*.png "$seeds/image"
+cp tests/data/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
 
 target() { # target NAME RUNS
     log=$seeds/log
@@ -95,6 +95,7 @@ target safetensors 9000
 target tokenizer 12000
 target timeline 12000
 target image 10000
+target webdataset 5000
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
