@@ -38,11 +38,11 @@ static double product_s(const ls_pricer *p, const ls_work *w, double rows) {
     return ls_machine_product_s(m, w->kind, M, N, K, p->busy);
 }
 
-/* The time for n samples. Work that is done several times per sample is divided among threads. */
-static double work_s(const ls_pricer *p, const ls_work *w, double n) {
+/* The time for n samples of T rows. Work that is done several times per sample is divided among threads. */
+static double work_s(const ls_pricer *p, const ls_work *w, double T, double n) {
     const ls_machine *m = p->site->machine;
     double threads = p->site->threads;
-    double rows = n * (double)p->plan->c.model->config.context, times = w->times * n / threads;
+    double rows = n * T, times = w->times * n / threads;
     if (w->kind < LS_NPRODUCTS && w->times == 0) return product_s(p, w, rows);
     if (w->kind < LS_NPRODUCTS)
         return times *
@@ -64,14 +64,24 @@ static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, do
                       : 0;
 }
 
+/* Whether a layer computes gradients of its inputs. */
+static bool has_dx(const ls_model *m, const ls_layer *l) {
+    for (int k = 0; k < l->ninputs; k++)
+        if (!m->layers[l->inputs[k]].is_constant) return true;
+    return false;
+}
+
 static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
     const ls_layer *l = &plan->c.model->layers[a->layer];
     const ls_works *works = a->kind == LS_BACKWARD ? &l->backward_work : &l->forward_work;
     int64_t n = ls_plan_samples(plan, a->micro);
     double sum = 0;
-    for (int i = 0; i < works->n; i++)
-        sum += work_s(p, &works->list[i], (double)n) + p->site->machine->call_s;
+    bool dx = has_dx(plan->c.model, l);
+    for (int i = 0; i < works->n; i++) {
+        if (works->list[i].kind == LS_WORK_PRODUCT_DX && !dx) continue;
+        sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
+    }
     return sum + convert_s(p, l, a->kind == LS_BACKWARD, (double)n);
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "mlp_model.h"
 #include "model/gpt.h"
 #include "perf/round_machine.h"
 #include "test.h"
@@ -126,6 +127,26 @@ static void test_one(void **state) {
     assert_ns(s.step_s, SAMPLE + ATT + MLP + 2 * FLOATS);
     ls_sim_free(&s);
     ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+/* A graph: input -> fc1 -> gelu -> fc2, and the sum of both -> fc3 -> loss (mlp_model.h). Nothing
+ * computes the gradient of the input. */
+static void test_graph(void **state) {
+    (void)state;
+    ls_model m;
+    mlp_make(&m);
+    enum { IN = 2 * 13 * 20, MIDDLE = 2 * 20 * 20, LAST = 2 * 20 * 7 };
+    double forward = 13 + IN + 20 + MIDDLE + 20 + LAST;
+    double backward = 2 * 7 + 2 * LAST + 7 + 2 * 20 + 2 * MIDDLE + 20 + 20 + IN + 20;
+    ls_site site = site_of(0);
+    for (int64_t part = 1; part <= 3; part++) {
+        ls_plan p = make(&m, &(setting){.n = 1, .V = 1, .part = part});
+        ls_sim s = simulate(&p, &site);
+        assert_ns(s.step_s, (double)part * (forward + backward) + 2 * (double)m.nfloats);
+        ls_sim_free(&s);
+        ls_plan_free(&p);
+    }
     ls_model_free(&m);
 }
 
@@ -406,11 +427,11 @@ static void test_hosts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),          cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_shared),       cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_overlap),      cmocka_unit_test(test_card),
-        cmocka_unit_test(test_kinds),        cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_monotone),     cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_crowded_lanes)};
+        cmocka_unit_test(test_one),     cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_crowd),   cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_card),    cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_spans),   cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_hosts),   cmocka_unit_test(test_crowded_lanes)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
