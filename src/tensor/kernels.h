@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "lockstep/group.h"
+#include "tensor/norm.h"
 
 /* The most elements and columns of the GEMM's tile. */
 enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
@@ -115,6 +116,8 @@ typedef struct ls_kernels {
     void (*layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *dy,
                               const float *x, const float *mean, const float *rstd, float *dgamma,
                               float *dbeta);
+
+    ls_norm_kernels norm; /* group norm, RMS norm, batch norm */
 
     /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
     void (*column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);

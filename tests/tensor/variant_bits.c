@@ -140,6 +140,14 @@ static const struct {
      {"relu", "relu_dx", "sigmoid", "sigmoid_dx", "tanh", "tanh_dx", "silu", "silu_dx"}},
     {do_elements_f32,
      {"multiply", "multiply", "affine", "affine", "bytes_affine", "dropout", "dropout"}},
+    {do_group_norm_wide,
+     {"group_norm", "group_norm", "group_norm", "group_norm_dx", "group_norm_dx", "group_norm_dx"}},
+    {do_group_norm_tall,
+     {"group_norm", "group_norm", "group_norm", "group_norm_dx", "group_norm_dx", "group_norm_dx"}},
+    {do_rms_norm, {"rms_norm", "rms_norm", "rms_norm_dx", "rms_norm_dx", "rms_norm_dparams"}},
+    {do_batch_norm,
+     {"batch_norm_apply", "batch_norm_stats", "batch_norm_stats", "batch_norm_rstd",
+      "batch_norm_sums", "batch_norm_sums", "batch_norm_dx", "batch_norm_dx"}},
     {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
 };
 

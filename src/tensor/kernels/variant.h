@@ -26,6 +26,16 @@ void LS_K(layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x
 void LS_K(layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *dy,
                              const float *x, const float *mean, const float *rstd, float *dgamma,
                              float *dbeta);
+void LS_K(group_norm)(const ls_group_norm *g);
+void LS_K(group_norm_dx)(const ls_group_norm *g);
+void LS_K(rms_norm)(const ls_rms_norm *m);
+void LS_K(rms_norm_dx)(const ls_rms_norm *m);
+void LS_K(rms_norm_dparams)(const ls_rms_norm *m);
+void LS_K(batch_norm_stats)(const ls_batch_norm *b);
+void LS_K(batch_norm_rstd)(const ls_batch_norm *b);
+void LS_K(batch_norm_apply)(const ls_batch_norm *b);
+void LS_K(batch_norm_sums)(const ls_batch_norm *b);
+void LS_K(batch_norm_dx)(const ls_batch_norm *b);
 void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 void LS_K(gelu)(int64_t n, const float *x, float *y);
 void LS_K(gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
