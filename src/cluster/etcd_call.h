@@ -4,9 +4,9 @@
 #ifndef LS_CLUSTER_ETCD_CALL_H
 #define LS_CLUSTER_ETCD_CALL_H
 
+#include "base/curl.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "cluster/curl.h"
 #include "cluster/etcd.h"
 
 enum { MAX_ENDPOINTS = 16 };

@@ -1,8 +1,8 @@
 /* curl.h - libcurl, loaded when it is first used: with its dependencies that takes 20 ms, and
  * programs that don't talk to etcd need not wait for it.
  */
-#ifndef LS_CLUSTER_CURL_H
-#define LS_CLUSTER_CURL_H
+#ifndef LS_BASE_CURL_H
+#define LS_BASE_CURL_H
 
 #include <curl/curl.h>
 

@@ -1,5 +1,5 @@
 /* curl.c - see curl.h. */
-#include "cluster/curl.h"
+#include "base/curl.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
