@@ -22,19 +22,28 @@ typedef struct shape {
     bool along;
 } shape;
 
+/* Every fourth row of a has a pointer, so that 16 rows need 4 pointers and 2 multiples of the
+ * distance between rows: more would not fit into registers. Compilers would compute one for each
+ * row, did the assembly not hide where the pointers come from. */
 INLINE void add_steps(tile *t, const ls_conv_tile *w, const shape s, const float *a,
                       const float *b) {
     const int64_t a_inner = s.along ? 1 : w->a_inner, a_row = s.along ? w->a_row : 1;
     const int64_t b_inner = w->b_inner;
+    const int fourths = s.along ? (s.rows + 3) / 4 : 1;
     for (int64_t o = 0; o < w->outer; o++) {
-        const float *x = a + o * w->a_outer, *y = b + o * w->b_outer;
-        for (int64_t i = w->inner; i > 0; i--, x += a_inner, y += b_inner) {
+        const float *y = b + o * w->b_outer, *x[LS_CONV_ROWS / 4];
+        UNROLL for (int f = 0; f < fourths; f++) x[f] = a + o * w->a_outer + 4 * f * a_row;
+        for (int64_t i = w->inner; i > 0; i--, y += b_inner) {
             vr columns[LS_CONV_REGS];
             UNROLL for (int q = 0; q < s.regs; q++) columns[q] = r_load(y + q * LS_VR);
             UNROLL for (int p = 0; p < s.rows; p++) {
-                vr v = r_set1(x[p * a_row]);
+                vr v = r_set1(s.along ? x[p / 4][p % 4 * a_row] : x[0][p]);
                 UNROLL for (int q = 0; q < s.regs; q++) t->c[p][q] =
                     r_fma(v, columns[q], t->c[p][q]);
+            }
+            UNROLL for (int f = 0; f < fourths; f++) {
+                x[f] += a_inner;
+                __asm__("" : "+r"(x[f]));
             }
         }
     }

@@ -110,17 +110,23 @@ void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, 
         pack_strip((lines){b + j * cs, cs, rs}, N - j < TILE_N ? N - j : TILE_N, K, TILE_N, out);
 }
 
+/* Chains of 16 lanes, as many at once as there are registers: 6 would not hide the latency of
+ * AVX-512's multiply-add. */
 float LS_K(fma_peak)(int64_t rounds) {
+    enum { CHAINS = 12, AT_ONCE = LS_VR >= 16 ? 12 : 6 };
     const v16 x = v_set1(0.999999f), y = v_set1(1e-7f);
-    float begin[6 * LS_LANES]; /* all different, or the compiler would compute equal chains once */
-    for (int i = 0; i < 6 * LS_LANES; i++) begin[i] = 0.01f * (float)i;
-    v16 c0 = v_load(begin), c1 = v_load(begin + 16), c2 = v_load(begin + 32);
-    v16 c3 = v_load(begin + 48), c4 = v_load(begin + 64), c5 = v_load(begin + 80);
-    for (int64_t i = 0; i < rounds; i++) {
-        for (int j = 0; j < 32; j++) {
-            c0 = v_fma(c0, x, y), c1 = v_fma(c1, x, y), c2 = v_fma(c2, x, y);
-            c3 = v_fma(c3, x, y), c4 = v_fma(c4, x, y), c5 = v_fma(c5, x, y);
-        }
+    float
+        at[CHAINS * LS_LANES]; /* all different, or the compiler would compute equal chains once */
+    for (int i = 0; i < CHAINS * LS_LANES; i++) at[i] = 0.01f * (float)i;
+    for (float *p = at; p < at + CHAINS * LS_LANES; p += AT_ONCE * LS_LANES) {
+        v16 c[AT_ONCE];
+        UNROLL for (int k = 0; k < AT_ONCE; k++) c[k] = v_load(p + k * LS_LANES);
+        for (int64_t i = 0; i < rounds; i++)
+            UNROLL for (int j = 0; j < 16; j++) UNROLL for (int k = 0; k < AT_ONCE; k++) c[k] =
+                v_fma(c[k], x, y);
+        UNROLL for (int k = 0; k < AT_ONCE; k++) v_store(p + k * LS_LANES, c[k]);
     }
-    return v_sum(v_add(v_add(v_add(c0, c1), v_add(c2, c3)), v_add(c4, c5)));
+    v16 sum = v_load(at);
+    for (int k = 1; k < CHAINS; k++) sum = v_add(sum, v_load(at + k * LS_LANES));
+    return v_sum(sum);
 }
