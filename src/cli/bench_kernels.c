@@ -14,6 +14,7 @@
 #include "base/median.h"
 #include "base/mem.h"
 #include "base/print.h"
+#include "cli/bench_conv.h"
 #include "cli/cli.h"
 
 enum {
@@ -320,8 +321,9 @@ int cli_bench_kernels_run(const cli_bench_kernels *o) {
                 ls_print("%s: %s\n", b.libraries[i].name, b.libraries[i].version);
         }
         all_products(&b);
-        all_passes(&b);
+        s = cli_bench_conv(o, &b.compute, &e);
     }
+    if (s == LS_OK) all_passes(&b);
     close_bench(&b);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

@@ -389,8 +389,9 @@ const ls_command cmd_bench = {
         "       results are checked. It starts its own workers; under `lockstep run` or mpirun it\n"
         "       is one of the workers. With --vs, other systems are measured by the same\n"
         "       procedure, in alternation (`make bench` builds their programs)\n"
-        "kernels  matrix products and passes over memory on one core, as shares of its peak and\n"
-        "       of its memory's speed; with --vs, other libraries' products in alternation\n"
+        "kernels  matrix products, convolutions and passes over memory on one core, as shares of\n"
+        "       its peak and of its memory's speed; with --vs, other libraries' products in\n"
+        "       alternation\n"
         "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
         "       --machine`. Takes about half a minute, during which nothing else should run",
     .options =

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPENBLAS, ONEDNN };
-
 const char *const cli_gemm_library_names[CLI_GEMM_LIBRARIES] = {"openblas", "onednn"};
 static const char *const packages[] = {"libopenblas0-pthread", "libdnnl2"};
 static const char *const files[] = {"libopenblas.so.0", "libdnnl.so.2"};
@@ -28,9 +26,10 @@ typedef const dnnl_version *version_fn(void);
 #define CALL(type, symbol) (*(type **)&(void *){symbol})
 
 static void find_version(cli_gemm_library *l) {
-    void *f = dlsym(l->handle, l->which == OPENBLAS ? "openblas_get_config" : "dnnl_version");
+    void *f =
+        dlsym(l->handle, l->which == CLI_GEMM_OPENBLAS ? "openblas_get_config" : "dnnl_version");
     if (!f) return;
-    if (l->which == OPENBLAS) {
+    if (l->which == CLI_GEMM_OPENBLAS) {
         snprintf(l->version, sizeof l->version, "%.60s", CALL(config_fn, f)());
         return;
     }
@@ -43,7 +42,8 @@ ls_status cli_gemm_library_open(int which, cli_gemm_library *l_p, ls_error *e) {
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
     l.handle = dlopen(files[which], RTLD_NOW | RTLD_LOCAL);
-    if (l.handle) l.function = dlsym(l.handle, which == OPENBLAS ? "cblas_sgemm" : "dnnl_sgemm");
+    if (l.handle)
+        l.function = dlsym(l.handle, which == CLI_GEMM_OPENBLAS ? "cblas_sgemm" : "dnnl_sgemm");
     if (!l.function) {
         cli_gemm_library_close(&l);
         return ls_fail(e, LS_EINVAL, "--vs: %s is not installed; install Debian's package %s",
@@ -67,7 +67,7 @@ void cli_gemm_library_run(const cli_gemm_library *l, const ls_gemm_job *g) {
     enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 };
     bool ta = is_transposed(g->a), tb = is_transposed(g->b);
     float beta = g->start == LS_GEMM_ADD ? 1.0f : 0.0f;
-    if (l->which == OPENBLAS) CALL(cblas_fn, l->function)
+    if (l->which == CLI_GEMM_OPENBLAS) CALL(cblas_fn, l->function)
     (ROW_MAJOR, ta ? TRANSPOSE : NO_TRANSPOSE, tb ? TRANSPOSE : NO_TRANSPOSE, (int)g->M, (int)g->N,
      (int)g->K, 1.0f, g->a.p, (int)ld_of(g->a), g->b.p, (int)ld_of(g->b), beta, g->c, (int)g->ldc);
     else CALL(dnnl_fn, l->function)(ta ? 'T' : 'N', tb ? 'T' : 'N', g->M, g->N, g->K, 1.0f, g->a.p,

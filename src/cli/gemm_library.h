@@ -7,7 +7,7 @@
 
 #include "tensor/gemm.h"
 
-enum { CLI_GEMM_LIBRARIES = 2 };
+enum { CLI_GEMM_OPENBLAS, CLI_GEMM_ONEDNN, CLI_GEMM_LIBRARIES };
 
 /* "openblas", "onednn". */
 extern const char *const cli_gemm_library_names[CLI_GEMM_LIBRARIES];
