@@ -10,8 +10,9 @@
 
 /* In the order in which they are asked. */
 static const ls_data_format *const formats[] = {
-    &ls_format_idx,   &ls_format_npy,      &ls_format_cifar,  &ls_format_tokens,    &ls_format_csv,
-    &ls_format_jsonl, &ls_format_tfrecord, &ls_format_images, &ls_format_webdataset};
+    &ls_format_idx,    &ls_format_npy,       &ls_format_cifar,    &ls_format_tokens,
+    &ls_format_csv,    &ls_format_jsonl,     &ls_format_tfrecord, &ls_format_mds,
+    &ls_format_images, &ls_format_webdataset};
 enum { NFORMATS = sizeof formats / sizeof *formats };
 
 /* ---- which format ---- */
