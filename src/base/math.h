@@ -1,7 +1,7 @@
 /* math.h - scalar functions with the same bits on every machine.
  *
  * A C library's log and cos differ between versions and processors; these use only +, -, *, / of
- * IEEE double precision, in a fixed order. They are for set-up and schedules, not for kernels.
+ * IEEE double precision, in a fixed order. They are for set-up, schedules and losses.
  * Accuracy is a few units in the 15th digit.
  */
 #ifndef LS_BASE_MATH_H

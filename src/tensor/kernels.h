@@ -16,7 +16,9 @@
 
 #include "base/error.h"
 #include "lockstep/group.h"
+#include "tensor/loss.h"
 #include "tensor/norm.h"
+#include "tensor/pooling.h"
 
 /* The most elements and columns of the GEMM's tile. */
 enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
@@ -117,6 +119,8 @@ typedef struct ls_kernels {
                               const float *x, const float *mean, const float *rstd, float *dgamma,
                               float *dbeta);
 
+    ls_pooling_kernels pooling;
+
     ls_norm_kernels norm; /* group norm, RMS norm, batch norm */
 
     /* Columns [c0, c1) of sum [C] += x [rows, C], chains over rows. */
@@ -141,6 +145,12 @@ typedef struct ls_kernels {
                                  const float *stat);
     /* ds = scale * p * (dp - sum(dp * p)) in place of dp [rows, width]. */
     void (*softmax_causal_dx)(int64_t rows, int64_t width, float scale, const float *p, float *dp);
+
+    /* Softmax of rows of n; x and y may be the same. Terms below 1.2e-38 of the greatest are 0; NaN
+     * gives a row of NaN. Its gradient is softmax_causal_dx with scale 1. */
+    void (*softmax)(int64_t rows, int64_t n, const float *x, float *y);
+    /* Losses over rows of logits or predictions. */
+    ls_loss_kernel *loss[LS_NLOSSES], *loss_dx[LS_NLOSSES];
 
     /* Cross-entropy of one row: stat[0] = maximum, stat[1] = 1/sum of exp(x - max); returns the
      * sum. dx: x[j] = scale * (softmax(x)[j] - (j == target)), in place. */

@@ -132,4 +132,72 @@ static inline void do_batch_norm(const ls_kernels *k, int64_t n, values *v) {
     k->norm.batch_norm_dx(&b);
 }
 
+/* An image of n channels, as large as fits: windows 3 x 3 at every other pixel, with padding, or
+ * windows 2 x 3 at every pixel, with padding at the sides that counts. */
+static inline ls_pooling pooling_of(int64_t n, bool square) {
+    int64_t side = 8;
+    while (side * side * n > CELLS) side--;
+    ls_pooling p = {.samples = 1,
+                    .C = n,
+                    .in = {side, side},
+                    .window = {square ? 3 : 2, 3},
+                    .stride = {square ? 2 : 1, square ? 2 : 1},
+                    .padding = {square ? 1 : 0, 1},
+                    .count_padding = !square};
+    for (int d = 0; d < 2; d++)
+        p.out[d] = ls_pooling_out(p.in[d], p.window[d], p.stride[d], p.padding[d]);
+    return p;
+}
+
+/* Places are copied to floats. */
+static inline void do_pooling(const ls_kernels *k, int64_t n, values *v, bool square) {
+    static uint16_t place[CELLS];
+    ls_pooling p = pooling_of(n, square);
+    int64_t pixels = p.in[0] * p.in[1];
+    k->pooling.max(&p, v->in[0], v->out[0], place);
+    for (int64_t i = 0; i < p.out[0] * p.out[1] * n; i++) v->out[1][i] = (float)place[i];
+    k->pooling.max_dx(&p, v->in[1], place, v->out[2]);
+    k->pooling.average(&p, v->in[0], v->out[3]);
+    k->pooling.average_dx(&p, v->in[1], v->out[4]);
+    k->pooling.mean(1, pixels, n, v->in[0], v->out[5]);
+    k->pooling.mean_dx(1, pixels, n, v->in[1], v->out[6]);
+}
+static inline void do_pooling_square(const ls_kernels *k, int64_t n, values *v) {
+    do_pooling(k, n, v, true);
+}
+static inline void do_pooling_oblong(const ls_kernels *k, int64_t n, values *v) {
+    do_pooling(k, n, v, false);
+}
+
+static const float SMOOTHING = 0.1f, LOSS_SCALE = 0.125f;
+
+/* Output 1: the losses' doubles, a row of ROWS for each loss and one for cross-entropy without
+ * smoothing. The second row has no label. */
+static inline void do_losses(const ls_kernels *k, int64_t n, values *v) {
+    if (n == 0) return; /* there must be a label */
+    int32_t label[ROWS] = {(int32_t)n / 2, -1, (int32_t)n - 1};
+    double losses[4][ROWS];
+    k->softmax(ROWS, n, v->in[0], v->out[0]);
+    ls_loss_rows l = {.rows = ROWS,
+                      .n = n,
+                      .x = v->in[0],
+                      .label = label,
+                      .stat = v->out[2],
+                      .smoothing = SMOOTHING,
+                      .target = v->in[1],
+                      .scale = LOSS_SCALE};
+    for (int i = 0; i < LS_NLOSSES; i++) {
+        l.losses = losses[i];
+        l.dx = v->out[i ? 4 + i : 3];
+        k->loss[i](&l);
+        k->loss_dx[i](&l);
+    }
+    start_from(v, 4, 0, ROWS * n);
+    l.smoothing = 0, l.weight = v->in[2], l.losses = losses[3];
+    l.x = l.dx = v->out[4]; /* in place */
+    k->loss[LS_LOSS_CROSS_ENTROPY](&l);
+    k->loss_dx[LS_LOSS_CROSS_ENTROPY](&l);
+    memcpy(v->out[1], losses, sizeof losses);
+}
+
 #endif

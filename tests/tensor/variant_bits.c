@@ -148,6 +148,15 @@ static const struct {
     {do_batch_norm,
      {"batch_norm_apply", "batch_norm_stats", "batch_norm_stats", "batch_norm_rstd",
       "batch_norm_sums", "batch_norm_sums", "batch_norm_dx", "batch_norm_dx"}},
+    {do_pooling_square,
+     {"max_pooling", "max_pooling", "max_pooling_dx", "average_pooling", "average_pooling_dx",
+      "mean_pooling", "mean_pooling_dx"}},
+    {do_pooling_oblong,
+     {"max_pooling", "max_pooling", "max_pooling_dx", "average_pooling", "average_pooling_dx",
+      "mean_pooling", "mean_pooling_dx"}},
+    {do_losses,
+     {"softmax", "losses", "losses", "cross-entropy dx", "cross-entropy dx", "binary dx",
+      "squares dx"}},
     {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
 };
 

@@ -36,6 +36,12 @@ void LS_K(batch_norm_rstd)(const ls_batch_norm *b);
 void LS_K(batch_norm_apply)(const ls_batch_norm *b);
 void LS_K(batch_norm_sums)(const ls_batch_norm *b);
 void LS_K(batch_norm_dx)(const ls_batch_norm *b);
+void LS_K(max_pooling)(const ls_pooling *p, const float *x, float *y, uint16_t *place);
+void LS_K(max_pooling_dx)(const ls_pooling *p, const float *dy, const uint16_t *place, float *dx);
+void LS_K(average_pooling)(const ls_pooling *p, const float *x, float *y);
+void LS_K(average_pooling_dx)(const ls_pooling *p, const float *dy, float *dx);
+void LS_K(mean_pooling)(int64_t samples, int64_t pixels, int64_t C, const float *x, float *y);
+void LS_K(mean_pooling_dx)(int64_t samples, int64_t pixels, int64_t C, const float *dy, float *dx);
 void LS_K(column_sum)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *x, float *sum);
 void LS_K(gelu)(int64_t n, const float *x, float *y);
 void LS_K(gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
@@ -46,6 +52,10 @@ void LS_K(softmax_causal)(int64_t rows, int64_t width, int64_t first, float scal
 void LS_K(softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
                                 const float *stat);
 void LS_K(softmax_causal_dx)(int64_t rows, int64_t width, float scale, const float *p, float *dp);
+void LS_K(softmax)(int64_t rows, int64_t n, const float *x, float *y);
+ls_loss_kernel LS_K(smoothed_cross_entropy), LS_K(smoothed_cross_entropy_dx);
+ls_loss_kernel LS_K(binary_cross_entropy), LS_K(binary_cross_entropy_dx);
+ls_loss_kernel LS_K(squared_error), LS_K(squared_error_dx);
 float LS_K(cross_entropy)(int64_t n, const float *x, float stat[2]);
 void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale);
 void LS_K(add)(int64_t n, const float *a, const float *b, float *out);
