@@ -2,6 +2,7 @@
 #include "optim/optimizer.h"
 
 #include <fnmatch.h>
+#include <string.h>
 
 #include "base/math.h"
 #include "config/groups.h"
@@ -90,6 +91,29 @@ const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;
     return i < rule->nstates ? rule->states[i] : NULL;
+}
+
+/* Does a group before this one have the state? */
+static bool is_listed(const ls_optim *o, int group, const char *name) {
+    for (int g = 0; g < group; g++) {
+        const ls_optim_rule *rule = &ls_optim_rules[o->groups[g].rule];
+        for (int i = 0; i < rule->nstates; i++)
+            if (strcmp(rule->states[i], name) == 0) return true;
+    }
+    return false;
+}
+
+void ls_optim_list_states(const ls_optim *o, ls_buf *out) {
+    const char *comma = "";
+    for (int g = 0; g < o->ngroups; g++) {
+        const ls_optim_rule *rule = &ls_optim_rules[o->groups[g].rule];
+        for (int i = 0; i < rule->nstates; i++) {
+            if (is_listed(o, g, rule->states[i])) continue;
+            ls_buf_printf(out, "%s%s", comma, rule->states[i]);
+            comma = ", ";
+        }
+    }
+    if (o->ema > 0) ls_buf_printf(out, "%s" LS_OPTIM_EMA, comma);
 }
 
 ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step *s, bool decay) {

@@ -57,6 +57,9 @@ int ls_optim_ema(const ls_optim *);
 /* The name of a parameter's state `i`; NULL: it has none of this number. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
 
+/* Appends the names of all states, each once: "exp_avg, exp_avg_sq, ema". */
+void ls_optim_list_states(const ls_optim *, ls_buf *);
+
 /* What an update is given, the same for all parameters. */
 typedef struct ls_optim_step {
     int64_t updates; /* before this one */

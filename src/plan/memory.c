@@ -210,6 +210,20 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
 
 enum { NOTE_COLUMN = 39 };
 
+/* The names of the states, and where they are. */
+static void note_states(const ls_plan *p, const ls_memory *m, ls_buf *out) {
+    size_t start = out->len;
+    if (ls_plan_has_masters(p)) ls_buf_printf(out, "f32 weights");
+    if (ls_plan_has_masters(p) && ls_optim_nstates(&p->c.optim) > 0) ls_buf_printf(out, ", ");
+    ls_optim_list_states(&p->c.optim, out);
+    if (out->len == start) return;
+    if (m->file)
+        ls_buf_printf(out, ", in a file: %.3f MB", (double)m->file / 1e6);
+    else if (p->c.nworkers > 1)
+        ls_buf_printf(out,
+                      ls_plan_shards_moments(p) ? ", of the own shard" : ", of all parameters");
+}
+
 static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_purpose what,
                  ls_buf *out) {
     bool some = p->c.nworkers > 1;
@@ -226,10 +240,7 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
                       ls_plan_slots(p, m->worker));
     if (what == LS_MEM_WIDE && m->nbytes[what])
         ls_buf_printf(out, "gradients in f32 until they are complete");
-    if (what == LS_MEM_OPTIMIZER && m->file)
-        ls_buf_printf(out, "in a file: %.3f MB", (double)m->file / 1e6);
-    else if (what == LS_MEM_OPTIMIZER && some)
-        ls_buf_printf(out, ls_plan_shards_moments(p) ? "of the own shard" : "of all");
+    if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }

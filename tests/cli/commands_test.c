@@ -80,6 +80,8 @@ static void test_average(void **state) {
     expect("eval @/none --ema", 1, "has no average of the weights; a run has one if its config");
     expect("ckpt export @/none --ema --to @/none.safetensors", 1, "has no average of the weights");
     assert_false(file_exists("none.safetensors"));
+    expect("plan configs/tiny.yaml -n 2 --set optim.optimizer=lion --set optim.ema=0.9", 0,
+           "exp_avg, ema, of the own shard");
     expect("train configs/tiny.yaml -o @/refused --set train.eval_weights=ema", 1,
            "train.eval_weights is ema, and optim.ema is 0");
 }

@@ -309,6 +309,31 @@ static void test_groups(void **arg) {
     }
 }
 
+/* The names of the states of a config's optimizers. */
+static void list_states(setup *s, const char *set, double ema, const char *want) {
+    ls_error e = {0};
+    ls_config c = config_with(set);
+    ls_optim o;
+    ls_buf names = {0};
+    c.optim.ema = ema;
+    assert_ls_ok(ls_optim_of(&c, &s->model, &o, &e), e);
+    ls_buf_append(&names, "", 0);
+    ls_optim_list_states(&o, &names);
+    assert_string_equal(names.data, want);
+    ls_buf_free(&names);
+    for (int i = 0; i < s->model.nparams; i++) s->model.params[i].group = 0;
+}
+
+static void test_states(void **arg) {
+    list_states(*arg, "optim.optimizer=adam", 0, "exp_avg, exp_avg_sq");
+    list_states(*arg, "optim.optimizer=sgd", 0, "");
+    list_states(*arg, "optim.optimizer=sgd", 0.9, "ema");
+    list_states(*arg,
+                "optim.groups=[{match: \"*.bias\", optimizer: sgd, momentum: 0.5}, "
+                "{match: wte.*, optimizer: lion}]",
+                0.9, "exp_avg, exp_avg_sq, momentum_buffer, ema");
+}
+
 static void refuse_groups(setup *s, const char *groups, const char *says) {
     ls_error e = {0};
     ls_config c = config_with(groups);
@@ -338,7 +363,7 @@ int main(void) {
         cmocka_unit_test(test_against_double), cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_decay),          cmocka_unit_test(test_first_step),
         cmocka_unit_test(test_known_steps),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_bad_groups),
+        cmocka_unit_test(test_states),         cmocka_unit_test(test_bad_groups),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
