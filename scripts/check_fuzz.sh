@@ -60,6 +60,8 @@ printf '#-1\nnode[003-007,010],other-[1-2]x\n' >"$seeds/environment/nodes"
 printf 'node[003-007,010],other-[1-2]x' >"$seeds/environment/list"
 printf '{"a": [1, 2.5e3, "x\\u00e9", null, true], "b": {}}' >"$seeds/json/values"
 cp configs/*.yaml "$seeds/yaml"
+printf 'data: {path: a}\noptim:\n  groups: [{match: "*.bias", lr_scale: 2}, {match: h, nesterov: on}]\n' \
+    >"$seeds/yaml/groups"
 printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":{"format":"pt"}}' \
     >"$seeds/safetensors/header"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
