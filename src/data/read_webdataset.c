@@ -397,7 +397,7 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *to, ls_e
     const webdataset *w = (const webdataset *)source;
     const place *p = &w->places[i];
     const ls_plain *shard = &w->shards[p->shard];
-    const double *numbers = w->numbers + i * (uint64_t)w->nnumbers;
+    const double *numbers = w->nnumbers ? w->numbers + i * (uint64_t)w->nnumbers : NULL;
     ls_error own = {0};
     if (w->has_label) memcpy((char *)to + source->fields[1].offset, &p->label, sizeof p->label);
     for (int k = 0; k < w->nnumbers; k++)
