@@ -16,6 +16,7 @@ static const struct symbol {
     {"curl_version", offsetof(ls_curl, version)},
     {"curl_easy_init", offsetof(ls_curl, easy_init)},
     {"curl_easy_cleanup", offsetof(ls_curl, easy_cleanup)},
+    {"curl_easy_perform", offsetof(ls_curl, easy_perform)},
     {"curl_easy_setopt", offsetof(ls_curl, easy_setopt)},
     {"curl_easy_getinfo", offsetof(ls_curl, easy_getinfo)},
     {"curl_easy_strerror", offsetof(ls_curl, easy_strerror)},
@@ -38,19 +39,19 @@ static ls_error trouble; /* code LS_OK: it is loaded */
 static void load(void) {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        ls_fail(&trouble, LS_EIO, "etcd needs libcurl: %s", dlerror());
+        ls_fail(&trouble, LS_EIO, "libcurl can't be loaded: %s", dlerror());
         return;
     }
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *f = dlsym(library, symbols[i].name);
         if (!f) {
-            ls_fail(&trouble, LS_EIO, "etcd: %s has no %s", LIBRARY, symbols[i].name);
+            ls_fail(&trouble, LS_EIO, "%s has no %s", LIBRARY, symbols[i].name);
             return;
         }
         memcpy((char *)&functions + symbols[i].at, &f, sizeof f);
     }
     if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        ls_fail(&trouble, LS_EIO, "etcd: libcurl can't be set up");
+        ls_fail(&trouble, LS_EIO, "libcurl can't be set up");
 }
 
 ls_status ls_curl_load(const ls_curl **curl_p, ls_error *e) {

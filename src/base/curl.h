@@ -1,5 +1,5 @@
 /* curl.h - libcurl, loaded when it is first used: with its dependencies that takes 20 ms, and
- * programs that don't talk to etcd need not wait for it.
+ * programs that neither talk to etcd nor download need not wait for it.
  */
 #ifndef LS_BASE_CURL_H
 #define LS_BASE_CURL_H
@@ -14,6 +14,7 @@ typedef struct ls_curl {
     char *(*version)(void);
     CURL *(*easy_init)(void);
     void (*easy_cleanup)(CURL *);
+    CURLcode (*easy_perform)(CURL *);
     CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
     CURLcode (*easy_getinfo)(CURL *, CURLINFO, ...);
     const char *(*easy_strerror)(CURLcode);

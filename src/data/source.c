@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/nearest.h"
+#include "data/fetch.h"
 #include "data/format.h"
 
 /* In the order in which they are asked. */
@@ -123,13 +124,26 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
     return LS_OK;
 }
 
-ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
-                         ls_error *e) {
-    static const ls_source_options none;
+static ls_status open_local(const char *paths, const ls_source_options *o, ls_source **s_p,
+                            ls_error *e) {
     ls_files files = {0};
     LS_TRY(ls_files_find(paths, &files, e));
-    ls_status s = open_files(&files, options ? options : &none, s_p, e);
+    ls_status s = open_files(&files, o, s_p, e);
     ls_files_free(&files);
+    return s;
+}
+
+ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
+                         ls_error *e) {
+    ls_source_options o = options ? *options : (ls_source_options){0};
+    uint64_t most = o.most_nbytes ? o.most_nbytes : LS_FETCH_NBYTES;
+    char *local = NULL, *labels = NULL;
+    LS_TRY(ls_fetch_paths(paths, o.cache, most, &local, e));
+    ls_status s = o.labels ? ls_fetch_paths(o.labels, o.cache, most, &labels, e) : LS_OK;
+    o.labels = labels;
+    if (s == LS_OK) s = open_local(local, &o, s_p, e);
+    free(local);
+    free(labels);
     return s;
 }
 
