@@ -25,7 +25,7 @@ frame() { # frame KIND NBYTES
 word() { printf "\\$(printf %03o "$1")\\0\\0\\0"; }
 mkdir "$seeds/conn" "$seeds/secure" "$seeds/views" "$seeds/links" "$seeds/join" "$seeds/watch" "$seeds/visit" "$seeds/tcp" "$seeds/etcd" "$seeds/environment" "$seeds/json" \
     "$seeds/yaml" "$seeds/safetensors" "$seeds/tokenizer" "$seeds/timeline" \
-    "$seeds/image" "$seeds/webdataset"
+    "$seeds/image" "$seeds/webdataset" "$seeds/records"
 { frame 1 2; printf ab; frame 7 0; } >"$seeds/conn/frames"
 for rank in 1 2; do
     { frame 1 32; word 1; word $rank; word 4; word 80; printf 'hosthost'; word 9; word 0; } \
@@ -67,6 +67,10 @@ printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
 cp tests/data/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
+printf '\000a,"b ""x""",class\r\n1,2.5e3,dog\n3,4,"c\nat"\n' >"$seeds/records/csv"
+printf '\001{"a":1,"b":[[1,2.5],[3,4]],"class":"x"}\n{"a":2,"b":[[1,2],[3,4]],"class":"y"}\n' >"$seeds/records/jsonl"
+printf '\003\n\r\n\013\n\001a\022\006\022\004\n\002ab' >"$seeds/records/message"
+printf '\004\001\0\0\0\014\0\0\0\014\0\0\0' >"$seeds/records/shard"
 
 target() { # target NAME RUNS
     log=$seeds/log
@@ -98,6 +102,7 @@ target tokenizer 12000
 target timeline 12000
 target image 10000
 target webdataset 5000
+target records 8000
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
