@@ -12,7 +12,7 @@
 
 /* Exit codes; CLI_UNFINISHED is the EX_TEMPFAIL of sysexits.h: start it again. */
 enum { CLI_FAILED = 1, CLI_USAGE = 2, CLI_UNFINISHED = 75 };
-enum { CLI_MAX_OPTIONS = 24, CLI_MAX_WORDS = 4 };
+enum { CLI_MAX_OPTIONS = 24, CLI_MAX_WORDS = 256 };
 
 typedef struct ls_option {
     const char *name;  /* without "--" */
@@ -47,7 +47,7 @@ typedef struct ls_command {
 } ls_command;
 
 extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_run, cmd_ckpt,
-    cmd_scale, cmd_help;
+    cmd_scale, cmd_data, cmd_help;
 extern const ls_command *const cli_commands[]; /* ends with NULL */
 
 /* At program start: opens each closed standard stream on a descriptor whose reads and writes fail,

@@ -43,6 +43,7 @@ static const struct {
     {"run", "_lockstep_commands", "_lockstep_files"},
     {"ckpt", "_lockstep_words hash show verify list ledger", "_lockstep_runs"},
     {"scale", "_lockstep_runs", ""},
+    {"data", "_lockstep_files", "_lockstep_files"},
     {"help", "_lockstep_topics", "_lockstep_groups"},
 };
 

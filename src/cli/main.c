@@ -11,7 +11,7 @@
 
 const ls_command *const cli_commands[] = {&cmd_train, &cmd_eval, &cmd_generate, &cmd_plan,
                                           &cmd_bench, &cmd_run,  &cmd_ckpt,     &cmd_scale,
-                                          &cmd_help,  NULL};
+                                          &cmd_data,  &cmd_help, NULL};
 
 /* The index of the first word after options and their values. */
 static int words_begin(const ls_command *c, int argc, char **argv) {

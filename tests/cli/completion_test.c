@@ -129,6 +129,8 @@ static void test_files(void **state) {
     gives("bench comm b", " ");
     offers("run pri", "printf");
     gives("run cat te", "text.txt ");
+    gives("data a.json te", "text.txt ");
+    gives("data --labels te", "text.txt ");
 }
 
 int main(void) {

@@ -1,0 +1,321 @@
+/* cmd_data.c - lockstep data FILE...: what is in files of data, and whether they are whole. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "base/print.h"
+#include "cli/cli.h"
+#include "data/source.h"
+#include "report/sheet.h"
+#include "tensor/dtype.h"
+
+enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, SHEET, IMAGES, SAMPLES, JSON };
+enum { COUNTED = 100000, LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
+
+/* ---- what reading finds ---- */
+
+typedef struct scan {
+    uint64_t nread, ndamaged; /* samples */
+    const ls_field *label;    /* NULL: there is none */
+    uint64_t *counts;         /* [nlabels] of each label */
+    int32_t nlabels;
+} scan;
+
+static const ls_field *find_label(const ls_source *s) {
+    for (int i = 0; i < s->nfields; i++) {
+        const ls_field *f = &s->fields[i];
+        if (strcmp(f->name, "label") == 0 && f->type == LS_I32 && f->ndims == 0) return f;
+    }
+    return NULL;
+}
+
+enum { MOST_LABELS = 1 << 24 };
+
+static void count_label(scan *c, const uint8_t *sample) {
+    int32_t v;
+    if (!c->label) return;
+    memcpy(&v, sample + c->label->offset, sizeof v);
+    if (v < 0 || v >= MOST_LABELS) { /* no classes */
+        c->label = NULL;
+        return;
+    }
+    while (c->nlabels <= v) {
+        c->counts = ls_grow(c->counts, (size_t)c->nlabels, sizeof *c->counts);
+        c->counts[c->nlabels++] = 0;
+    }
+    c->counts[v]++;
+}
+
+/* Reads the first samples, or all. Each damaged one is logged, up to a limit. */
+static scan read_samples(const ls_source *s, bool all) {
+    scan c = {.label = find_label(s)};
+    uint64_t n = all || s->count < COUNTED ? s->count : COUNTED;
+    uint8_t *sample = ls_alloc(s->nbytes);
+    for (; c.nread < n; c.nread++) {
+        ls_error e = {0};
+        if (s->read(s, c.nread, sample, &e) == LS_OK) {
+            count_label(&c, sample);
+            continue;
+        }
+        if (c.ndamaged++ < LINES) ls_log("%s", e.msg);
+    }
+    if (c.ndamaged > LINES)
+        ls_log("and %llu more damaged samples", (unsigned long long)(c.ndamaged - LINES));
+    free(sample);
+    return c;
+}
+
+/* ---- for people ---- */
+
+static void put_shape(const ls_field *f, ls_buf *b) {
+    ls_buf_printf(b, "%s", ls_dtype_name(f->type));
+    for (int i = 0; i < f->ndims; i++)
+        ls_buf_printf(b, "%s%lld%s", i ? ", " : " [", (long long)f->dims[i],
+                      i + 1 == f->ndims ? "]" : "");
+}
+
+static void put_fields(const ls_source *s, ls_buf *b) {
+    for (int i = 0; i < s->nfields; i++) {
+        ls_buf_printf(b, "field      ");
+        ls_buf_escape(b, LS_ESCAPE_LINE, s->fields[i].name, strlen(s->fields[i].name));
+        ls_buf_printf(b, ": ");
+        put_shape(&s->fields[i], b);
+        ls_buf_printf(b, ", %zu bytes\n", s->fields[i].nbytes);
+    }
+}
+
+static void put_class(const ls_source *s, int32_t v, ls_buf *b) {
+    ls_buf_printf(b, "%d", v);
+    if (v < 0 || v >= s->nclasses) return;
+    ls_buf_printf(b, " (");
+    ls_buf_escape(b, LS_ESCAPE_LINE, s->classes[v], strlen(s->classes[v]));
+    ls_buf_printf(b, ")");
+}
+
+static void put_counts(const ls_source *s, const scan *c, ls_buf *b) {
+    if (!c->label || c->nlabels == 0) return;
+    ls_buf_printf(b, "labels     %d", c->nlabels);
+    if (c->nread < s->count)
+        ls_buf_printf(b, ", of the first %llu samples", (unsigned long long)c->nread);
+    ls_buf_printf(b, "\n");
+    for (int32_t v = 0; v < c->nlabels && v < LINES; v++) {
+        ls_buf_printf(b, "  %8llu of ", (unsigned long long)c->counts[v]);
+        put_class(s, v, b);
+        ls_buf_printf(b, "\n");
+    }
+    if (c->nlabels > LINES) ls_buf_printf(b, "  and %d more labels\n", c->nlabels - LINES);
+}
+
+/* An integer, or a real number; half precision is printed as its bits. */
+static void put_value(ls_dtype t, const uint8_t *p, ls_buf *b) {
+    union {
+        double f64;
+        float f32;
+        int64_t i64;
+        int32_t i32;
+        int16_t i16;
+        int8_t i8;
+        uint64_t u64;
+        uint32_t u32;
+        uint16_t u16;
+        uint8_t u8;
+    } v = {0};
+    memcpy(&v, p, ls_dtype_size(t) <= sizeof v ? ls_dtype_size(t) : sizeof v);
+    switch (t) {
+    case LS_F64: ls_buf_printf(b, "%.6g", v.f64); break;
+    case LS_F32: ls_buf_printf(b, "%.6g", (double)v.f32); break;
+    case LS_I64: ls_buf_printf(b, "%lld", (long long)v.i64); break;
+    case LS_I32: ls_buf_printf(b, "%d", v.i32); break;
+    case LS_I16: ls_buf_printf(b, "%d", v.i16); break;
+    case LS_I8: ls_buf_printf(b, "%d", v.i8); break;
+    case LS_U64: ls_buf_printf(b, "%llu", (unsigned long long)v.u64); break;
+    case LS_U32: ls_buf_printf(b, "%u", v.u32); break;
+    case LS_U16: ls_buf_printf(b, "%u", v.u16); break;
+    case LS_U8:
+    case LS_BOOL: ls_buf_printf(b, "%u", v.u8); break;
+    default: ls_buf_printf(b, "0x%04x", v.u16);
+    }
+}
+
+static void put_field_values(const ls_source *s, const ls_field *f, const uint8_t *sample,
+                             ls_buf *b) {
+    size_t size = ls_dtype_size(f->type), n = f->nbytes / size;
+    int32_t label;
+    ls_buf_printf(b, "  ");
+    ls_buf_escape(b, LS_ESCAPE_LINE, f->name, strlen(f->name));
+    if (f == find_label(s)) {
+        memcpy(&label, sample + f->offset, sizeof label);
+        ls_buf_printf(b, " ");
+        put_class(s, label, b);
+        return;
+    }
+    for (size_t i = 0; i < n && i < VALUES; i++) {
+        ls_buf_printf(b, " ");
+        put_value(f->type, sample + f->offset + i * size, b);
+    }
+    if (n > VALUES) ls_buf_printf(b, " ...");
+}
+
+static void put_samples(const ls_source *s, int64_t n, ls_buf *b) {
+    uint8_t *sample = ls_alloc(s->nbytes);
+    for (uint64_t i = 0; i < s->count && i < (uint64_t)n; i++) {
+        ls_buf_printf(b, "sample %llu ", (unsigned long long)i);
+        if (s->read(s, i, sample, NULL) != LS_OK) {
+            ls_buf_printf(b, "  is damaged\n");
+            continue;
+        }
+        for (int k = 0; k < s->nfields; k++) put_field_values(s, &s->fields[k], sample, b);
+        ls_buf_printf(b, "\n");
+    }
+    free(sample);
+}
+
+static void print_source(const ls_source *s, const scan *c, int64_t nsamples) {
+    char hash[LS_HASH_TEXT];
+    ls_buf b = {0};
+    ls_hash_text(s->hash, hash);
+    ls_buf_printf(&b, "format     %s\nsamples    %llu of %zu bytes\n", s->format,
+                  (unsigned long long)s->count, s->nbytes);
+    ls_buf_printf(&b, "files      %llu, %.3f MB\n", (unsigned long long)s->nfiles,
+                  (double)s->file_nbytes / 1e6);
+    put_fields(s, &b);
+    ls_buf_printf(&b, "hash       %s\n", hash);
+    if (s->ndamaged)
+        ls_buf_printf(&b, "damaged    %llu record%s, left out\n", (unsigned long long)s->ndamaged,
+                      ls_plural((int64_t)s->ndamaged));
+    put_counts(s, c, &b);
+    put_samples(s, nsamples, &b);
+    if (c->nread == s->count && c->ndamaged == 0)
+        ls_buf_printf(&b, "good       every sample was read\n");
+    ls_print_text(b.data, b.len);
+    ls_buf_free(&b);
+}
+
+/* ---- for programs ---- */
+
+static ls_json *field_json(const ls_field *f) {
+    ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
+    for (int i = 0; i < f->ndims; i++) ls_json_push(shape, ls_json_new_integer(f->dims[i]));
+    ls_json_set(o, "name", ls_json_new_path(f->name));
+    ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
+    ls_json_set(o, "shape", shape);
+    ls_json_set_integer(o, "bytes", (int64_t)f->nbytes);
+    return o;
+}
+
+static ls_json *counts_json(const ls_source *s, const scan *c) {
+    ls_json *list = ls_json_new_array();
+    for (int32_t v = 0; c->label && v < c->nlabels; v++) {
+        ls_json *o = ls_json_new_object();
+        ls_json_set_integer(o, "label", v);
+        ls_json_set(o, "name",
+                    v < s->nclasses ? ls_json_new_path(s->classes[v]) : ls_json_new_null());
+        ls_json_set_integer(o, "count", (int64_t)c->counts[v]);
+        ls_json_push(list, o);
+    }
+    return list;
+}
+
+static void print_json(const ls_source *s, const scan *c) {
+    char hash[LS_HASH_TEXT];
+    ls_json *o = ls_json_new_object(), *fields = ls_json_new_array();
+    ls_hash_text(s->hash, hash);
+    for (int i = 0; i < s->nfields; i++) ls_json_push(fields, field_json(&s->fields[i]));
+    ls_json_set_text(o, "format", s->format);
+    ls_json_set_integer(o, "samples", (int64_t)s->count);
+    ls_json_set_integer(o, "sample_bytes", (int64_t)s->nbytes);
+    ls_json_set_integer(o, "files", (int64_t)s->nfiles);
+    ls_json_set_integer(o, "file_bytes", (int64_t)s->file_nbytes);
+    ls_json_set_text(o, "hash", hash);
+    ls_json_set(o, "fields", fields);
+    ls_json_set(o, "labels", counts_json(s, c));
+    ls_json_set_integer(o, "read", (int64_t)c->nread);
+    ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
+    ls_json_set_integer(o, "left_out", (int64_t)s->ndamaged);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+/* ---- the command ---- */
+
+/* One a line, as ls_source_open() takes them; the caller frees it. NULL: there are none. */
+static char *join(const char *const *words, int n) {
+    ls_buf b = {0};
+    for (int i = 0; i < n; i++) ls_buf_printf(&b, "%s%s", i ? "\n" : "", words[i]);
+    return b.data;
+}
+
+typedef struct wish {
+    int64_t window, images, samples;
+} wish;
+
+static bool read_numbers(const ls_args *a, wish *w) {
+    const ls_command *c = &cmd_data;
+    return cli_integer(c, a, WINDOW, 1, 1 << 28, &w->window) &&
+           cli_integer(c, a, IMAGES, 1, 1000000, &w->images) &&
+           cli_integer(c, a, SAMPLES, 0, 1000, &w->samples);
+}
+
+static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, ls_error *e) {
+    char *paths = join(a->words, a->nwords);
+    char *labels = join(a->options[LABELS].values, a->options[LABELS].n);
+    ls_source_options o = {.format = cli_value(a, FORMAT),
+                           .labels = labels,
+                           .skip_damaged = cli_given(a, SKIP),
+                           .window = w->window};
+    ls_status status = ls_source_open(paths, &o, s_p, e);
+    free(paths);
+    free(labels);
+    return status;
+}
+
+static int run(const ls_args *a) {
+    wish w = {.images = DEFAULT_IMAGES, .samples = DEFAULT_SAMPLES};
+    ls_error e = {0};
+    ls_source *s = NULL;
+    if (!read_numbers(a, &w)) return CLI_USAGE;
+    if (open_source(a, &w, &s, &e) != LS_OK) return cli_fail(&e);
+    scan c = read_samples(s, cli_given(a, CHECK));
+    if (cli_given(a, JSON))
+        print_json(s, &c);
+    else
+        print_source(s, &c, w.samples);
+    int code = c.ndamaged ? CLI_FAILED : 0;
+    if (cli_given(a, SHEET) && ls_sheet_write(s, w.images, cli_value(a, SHEET), &e) != LS_OK)
+        code = cli_fail(&e);
+    free(c.counts);
+    ls_source_close(s);
+    return code;
+}
+
+const ls_command cmd_data = {
+    .name = "data",
+    .words = "FILE...",
+    .min_words = 1,
+    .max_words = CLI_MAX_WORDS,
+    .summary = "inspect files of data",
+    .about =
+        "Prints the format of data files, the number of samples, their fields with types and\n"
+        "shapes, a hash of the contents, how often each label occurs, and the first samples.\n"
+        "Labels are counted in the first 100,000 samples, or with --check in all.\n"
+        "\n"
+        "FILE may be a quoted pattern, and packed by gzip or zstd. Images and labels that are in\n"
+        "separate files are given together, or the labels by --labels. docs/data.md describes the\n"
+        "formats.\n"
+        "\n"
+        "Each damaged sample is logged with its file and offset; exit code 1 if there are any.",
+    .options = {[FORMAT] = {"format", 0, "NAME",
+                            "the format; otherwise found by the file's name or first bytes"},
+                [LABELS] = {"labels", 0, "FILE", "labels of the samples (idx, npy); repeatable"},
+                [WINDOW] = {"window", 0, "N", "tokens: inputs in a sample; default 1024"},
+                [CHECK] = {"check", 0, NULL, "read all samples"},
+                [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
+                [SHEET] = {"sheet", 0, "FILE", "write the first images as one PNG picture"},
+                [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
+                [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},
+                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+    .run = run,
+};

@@ -1,0 +1,116 @@
+/* samples_test.c - lockstep data: what it prints of files, for people and for programs, the contact
+ * sheet, damage. */
+#include "cli/program.h"
+
+#include <png.h>
+
+#include "base/json.h"
+
+enum { RECORD = 3073, NRECORDS = 5 };
+
+/* Record i of a CIFAR file: label i, all red 10 i, green 10 i + 1, blue 10 i + 2. */
+static int make(void **state) {
+    static uint8_t cifar[NRECORDS * RECORD], bad[NRECORDS * RECORD];
+    if (folder_make(state)) return -1;
+    for (int i = 0; i < NRECORDS; i++) {
+        cifar[i * RECORD] = (uint8_t)i;
+        for (int k = 0; k < 3072; k++) cifar[i * RECORD + 1 + k] = (uint8_t)(10 * i + k / 1024);
+    }
+    memcpy(bad, cifar, sizeof bad);
+    bad[2 * RECORD] = 99;
+    write_file("data_batch_1.bin", cifar, sizeof cifar);
+    write_file("data_batch_2.bin", bad, sizeof bad);
+    return 0;
+}
+
+static void test_print(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_equal(run_program("data @/data_batch_1.bin --samples 2", &output), 0);
+    assert_output_has(output, "format     cifar\n");
+    assert_output_has(output, "samples    5 of 3076 bytes\n");
+    assert_output_has(output, "field      image: u8 [32, 32, 3], 3072 bytes\n");
+    assert_output_has(output, "1 of 3 (cat)\n");
+    assert_output_has(output,
+                      "sample 1   image 10 11 12 10 11 12 10 11 ...  label 1 (automobile)\n");
+    assert_null(strstr(output, "sample 2"));
+    assert_output_has(output, "good       every sample was read\n");
+    free(output);
+    expect("data @/data_batch_1.bin @/data_batch_1.bin", 0, "samples    5 "); /* taken once */
+}
+
+static void test_damage(void **state) {
+    (void)state;
+    expect("data @/data_batch_*.bin --check", 1,
+           "data_batch_2.bin: record 2, at offset 6146, has label 99");
+    expect("data @/data_batch_*.bin --skip-damaged", 0, "damaged    1 record, left out");
+    expect("data @/data_batch_*.bin --skip-damaged", 0, "samples    9 of 3076 bytes");
+    expect_line("data @/none", 1, "/none: can't be opened");
+    expect_line("data @/none*", 1, "no file matches");
+    expect_line("data @/data_batch_1.bin --format idx", 1, "is not an IDX file");
+    expect_line("data @/data_batch_1.bin --format dix", 1, "there is no data format 'dix'");
+    expect_line("data @/data_batch_1.bin --window 0", 2, "is not a whole number from 1");
+    expect_line("data", 2, "FILE... is missing");
+}
+
+static void test_json(void **state) {
+    (void)state;
+    char *output = NULL;
+    ls_error e = {0};
+    ls_json *j = NULL;
+    assert_int_equal(run_program("data @/data_batch_1.bin --json", &output), 0);
+    assert_ls_ok(ls_json_parse(output, strlen(output), "output", &j, &e), e);
+    static const struct {
+        const char *key;
+        int64_t value;
+    } all[] = {{"samples", 5},        {"sample_bytes", 3076}, {"files", 1},   {"read", 5},
+               {"file_bytes", 15365}, {"damaged", 0},         {"left_out", 0}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        int64_t value = -1;
+        assert_true(ls_json_integer(ls_json_get(j, all[i].key), &value));
+        assert_int_equal(value, all[i].value);
+    }
+    assert_int_equal(ls_json_count(j), 11);
+    assert_int_equal(ls_json_count(ls_json_get(j, "fields")), 2);
+    const ls_json *label = ls_json_at(ls_json_get(j, "labels"), 4);
+    assert_string_equal(ls_json_text(ls_json_get(label, "name")), "deer");
+    ls_json_free(j);
+    free(output);
+}
+
+/* The sheet is read back by libpng's simple interface. */
+static void test_sheet(void **state) {
+    (void)state;
+    char path[256];
+    expect("data @/data_batch_1.bin --sheet @/sheet.png --images 5", 0, NULL);
+    snprintf(path, sizeof path, "%s/sheet.png", folder);
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    assert_true(png_image_begin_read_from_file(&image, path));
+    assert_int_equal(image.format, PNG_FORMAT_RGB);
+    assert_int_equal(image.width, 2 + 3 * 34); /* 5 images in two rows of 3 */
+    assert_int_equal(image.height, 2 + 2 * 34);
+    uint8_t *pixels = calloc(1, PNG_IMAGE_SIZE(image));
+    assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
+    for (int y = 0; y < 70; y++)
+        for (int x = 0; x < 104; x++) {
+            int i = y / 34 * 3 + x / 34;
+            bool gap = y % 34 < 2 || x % 34 < 2 || i >= NRECORDS;
+            for (int c = 0; c < 3; c++)
+                assert_int_equal(pixels[(y * 104 + x) * 3 + c], gap ? 255 : 10 * i + c);
+        }
+    free(pixels);
+    write_file("train.bin", (uint8_t[64]){0}, 64);
+    expect("data @/train.bin --window 8 --sheet @/no.png", 1, "there are no images");
+    assert_false(file_exists("no.png"));
+    expect("data @/data_batch_1.bin --sheet @/none/x.png", 1, "/none/x.png");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_sheet),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
