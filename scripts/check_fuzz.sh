@@ -64,6 +64,10 @@ printf 'data: {path: a}\noptim:\n  groups: [{match: "*.bias", lr_scale: 2}, {mat
     >"$seeds/yaml/groups"
 printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":{"format":"pt"}}' \
     >"$seeds/safetensors/header"
+mkdir "$seeds/binary"
+printf '\000\000\000\010\002\000\000\000\002\000\000\000\003abcdef' >"$seeds/binary/idx"
+printf "\001\223NUMPY\001\000\070\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
+printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
 cp tests/data/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
@@ -99,6 +103,7 @@ target json 90000
 target yaml 35000
 target safetensors 9000
 target tokenizer 12000
+target binary 20000
 target timeline 12000
 target image 10000
 target webdataset 5000
