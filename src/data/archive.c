@@ -120,7 +120,7 @@ static ls_status check_end(const ls_archive *t, ls_error *e) {
                    t->path, t->nbytes);
 }
 
-ls_status ls_archive_next(ls_archive *t, ls_member *m_p, bool *there_p, ls_error *e) {
+ls_status ls_archive_next(ls_archive *t, ls_archive_entry *m_p, bool *there_p, ls_error *e) {
     struct archive_entry *entry = NULL;
     int64_t before = lib.filter_bytes(t->a, 0);
     int got = lib.read_next_header(t->a, &entry);
@@ -133,7 +133,7 @@ ls_status ls_archive_next(ls_archive *t, ls_member *m_p, bool *there_p, ls_error
     }
     const char *name = lib.entry_pathname(entry);
     int64_t at = lib.filter_bytes(t->a, 0), size = lib.entry_size(entry);
-    ls_member m = {.name = name ? name : "", .what = kind_of(entry)};
+    ls_archive_entry m = {.name = name ? name : "", .what = kind_of(entry)};
     m.is_dir = m.what && lib.entry_filetype(entry) == AE_IFDIR;
     if (!m.what) {
         if (at < 0 || size < 0 || (uint64_t)at > t->nbytes ||

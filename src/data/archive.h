@@ -14,12 +14,12 @@
 
 typedef struct ls_archive ls_archive;
 
-typedef struct ls_member {
+typedef struct ls_archive_entry {
     const char *name; /* as in the archive; valid until the next call */
     const char *what; /* "a link", "a device", ...; NULL: a regular file */
     bool is_dir;
     uint64_t at, nbytes; /* of a regular file: its place in the archive, which is within it */
-} ls_member;
+} ls_archive_entry;
 
 /* data [nbytes], which outlives the archive; `path` names it in messages. LS_EIO: libarchive is not
  * there. */
@@ -27,7 +27,7 @@ ls_status ls_archive_open(const uint8_t *data, size_t nbytes, const char *path, 
                           ls_error *);
 /* *there_p: true if there is another member, which is then in *m_p. LS_EINVAL: the archive is
  * damaged or truncated from here on; ls_archive_next() can't be called again. */
-ls_status ls_archive_next(ls_archive *, ls_member *m_p, bool *there_p, ls_error *);
+ls_status ls_archive_next(ls_archive *, ls_archive_entry *m_p, bool *there_p, ls_error *);
 void ls_archive_close(ls_archive *); /* NULL is fine */
 
 #endif

@@ -41,7 +41,7 @@ typedef struct place {
 /* The sample whose members are being read. */
 typedef struct sample {
     char *key; /* NULL: none yet */
-    ls_member image;
+    ls_archive_entry image;
     char *image_name;
     bool has_image, has_label, has_json;
     int64_t label;
@@ -77,7 +77,8 @@ typedef struct indexing {
 
 /* ---- members ---- */
 
-static ls_status refuse(const indexing *x, const ls_member *m, const char *why, ls_error *e) {
+static ls_status refuse(const indexing *x, const ls_archive_entry *m, const char *why,
+                        ls_error *e) {
     return ls_fail(e, LS_EINVAL, "%s: member %s at offset %llu: %s", x->shard->path, m->name,
                    (unsigned long long)m->at, why);
 }
@@ -94,7 +95,8 @@ static bool points_outside(const char *name) {
 }
 
 /* A whole number from 0 to 2^31 - 1, between spaces. */
-static ls_status read_cls(const indexing *x, const ls_member *m, int64_t *label_p, ls_error *e) {
+static ls_status read_cls(const indexing *x, const ls_archive_entry *m, int64_t *label_p,
+                          ls_error *e) {
     char text[CLS_NBYTES + 1] = {0}, *end = text;
     if (m->nbytes > CLS_NBYTES) return refuse(x, m, "is no whole number: it is too long", e);
     memcpy(text, x->shard->data + m->at, m->nbytes);
@@ -129,7 +131,8 @@ static void name_numbers(webdataset *w, const ls_json *j) {
     }
 }
 
-static ls_status read_numbers(indexing *x, const ls_member *m, const ls_json *j, ls_error *e) {
+static ls_status read_numbers(indexing *x, const ls_archive_entry *m, const ls_json *j,
+                              ls_error *e) {
     webdataset *w = x->w;
     if (!ls_json_is_object(j)) return refuse(x, m, "is not a JSON object", e);
     if (w->count == 0 && w->nnumbers == 0) name_numbers(w, j);
@@ -147,7 +150,7 @@ static ls_status read_numbers(indexing *x, const ls_member *m, const ls_json *j,
     return LS_OK;
 }
 
-static ls_status read_json(indexing *x, const ls_member *m, ls_error *e) {
+static ls_status read_json(indexing *x, const ls_archive_entry *m, ls_error *e) {
     ls_json *j = NULL;
     ls_error own = {0};
     if (m->nbytes > JSON_NBYTES) return refuse(x, m, "has more than 1 MiB of JSON", e);
@@ -164,13 +167,13 @@ static bool is_image_kind(const char *kind) {
 }
 
 /* Sets *once; it was set before: the sample has two members of this kind. */
-static ls_status take_once(const indexing *x, const ls_member *m, bool *once, ls_error *e) {
+static ls_status take_once(const indexing *x, const ls_archive_entry *m, bool *once, ls_error *e) {
     if (*once) return refuse(x, m, "the sample has another member of this kind", e);
     *once = true;
     return LS_OK;
 }
 
-static ls_status add_member(indexing *x, const ls_member *m, const char *kind, ls_error *e) {
+static ls_status add_member(indexing *x, const ls_archive_entry *m, const char *kind, ls_error *e) {
     sample *s = &x->sample;
     if (is_image_kind(kind)) {
         LS_TRY(take_once(x, m, &s->has_image, e));
@@ -280,7 +283,7 @@ static const char *split(const char *name, size_t *nkey_p) {
     return dot + 1;
 }
 
-static ls_status take_member(indexing *x, const ls_member *m, ls_error *e) {
+static ls_status take_member(indexing *x, const ls_archive_entry *m, ls_error *e) {
     sample *s = &x->sample;
     ls_error damage = {0};
     size_t nkey = 0;
@@ -305,7 +308,7 @@ static ls_status take_member(indexing *x, const ls_member *m, ls_error *e) {
 
 static ls_status index_members(indexing *x, ls_archive *a, ls_error *e) {
     for (;;) {
-        ls_member m;
+        ls_archive_entry m;
         ls_error damage = {0};
         bool there = false;
         if (ls_archive_next(a, &m, &there, &damage) != LS_OK) {
