@@ -70,7 +70,7 @@ printf "\001\223NUMPY\001\000\070\000{'descr': '<f4', 'fortran_order': False, 's
 printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
-cp tests/data/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
+cp tests/source/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
 printf '\000a,"b ""x""",class\r\n1,2.5e3,dog\n3,4,"c\nat"\n' >"$seeds/records/csv"
 printf '\001{"a":1,"b":[[1,2.5],[3,4]],"class":"x"}\n{"a":2,"b":[[1,2],[3,4]],"class":"y"}\n' >"$seeds/records/jsonl"
 printf '\003\n\r\n\013\n\001a\022\006\022\004\n\002ab' >"$seeds/records/message"

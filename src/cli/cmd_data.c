@@ -8,7 +8,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "data/source.h"
+#include "source/source.h"
 #include "report/sheet.h"
 #include "tensor/dtype.h"
 

@@ -2,7 +2,7 @@
 #ifndef LS_REPORT_SHEET_H
 #define LS_REPORT_SHEET_H
 
-#include "data/source.h"
+#include "source/source.h"
 
 /* Writes n images at most, in rows, from left to right. A damaged sample stays blank.
  * Errors: LS_EINVAL: the source has no images, or the sheet would be too large. LS_EIO. */

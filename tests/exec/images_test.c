@@ -2,7 +2,7 @@
  * any number of workers.
  *
  * Fashion-MNIST, 60,000 images in training: Xiao, Rasul & Vollgraf, arXiv 1708.07747. */
-#include "data/source.h"
+#include "source/source.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* binary_fuzz.c - a file of IDX, .npy, CIFAR-10 or tokens: the first byte chooses the format. */
-#include "data/source.h"
+#include "source/source.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {

@@ -1,6 +1,6 @@
 /* image_fuzz.c - JPEG and PNG images. What can be decoded gives the same bits again, and nothing
  * is written beyond the image. */
-#include "data/image.h"
+#include "source/image.h"
 #include "fuzz.h"
 
 enum { MOST_PIXELS = 1 << 20 }; /* larger images take too long */

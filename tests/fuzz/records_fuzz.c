@@ -2,7 +2,7 @@
  * The first byte chooses. Every sample of a source that opens can be read, but an image's pixels
  * may be damaged; with damaged records left out, too. */
 #include "base/crc32c.h"
-#include "data/source.h"
+#include "source/source.h"
 #include "fuzz.h"
 
 static void read_all(const char *path, const char *format, int skip_damaged) {

@@ -1,7 +1,7 @@
 /* webdataset_fuzz.c - tar archives from arbitrary bytes: opened strictly, and with damaged records
  * left out. Every sample of the index is read. */
 #include "base/log.h"
-#include "data/source.h"
+#include "source/source.h"
 #include "fuzz.h"
 
 static uint64_t use(const char *path, bool skip) {

@@ -1,0 +1,43 @@
+/* csv.h - cells of a CSV text, as RFC 4180 defines them.
+ *
+ * A cell is quoted or not. In quotes, "" stands for one quote, and commas and line breaks are part
+ * of the cell. Rows end in CR LF or LF; the last one may lack it. A quote within a cell that does
+ * not begin with one is a character like others.
+ */
+#ifndef LS_SOURCE_CSV_H
+#define LS_SOURCE_CSV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+
+typedef struct ls_csv {
+    const char *text; /* [nbytes] */
+    size_t nbytes;
+    size_t at;     /* where the next cell begins */
+    uint64_t line; /* its line, from 1 */
+} ls_csv;
+
+typedef struct ls_csv_cell {
+    const char *text; /* [nbytes] without the quotes around it */
+    size_t nbytes;
+    bool doubled; /* it has "" for quotes */
+    bool last;    /* of its row */
+} ls_csv_cell;
+
+/* Skips empty lines. False: the text ends. */
+bool ls_csv_find_row(ls_csv *);
+/* Reads the next cell of the row. NULL, or what is wrong with it (static text); then c->at and
+ * c->line are still those of the cell. */
+const char *ls_csv_next(ls_csv *c, ls_csv_cell *cell_p);
+/* Goes on behind the row that begins at offset `at` in line `line`; if its quotes are wrong, behind
+ * that line. */
+void ls_csv_skip_row(ls_csv *c, size_t at, uint64_t line);
+
+/* Writes the cell's text to out [room], without doubled quotes and without a 0 at its end. Returns
+ * its length, or SIZE_MAX if it does not fit. */
+size_t ls_csv_unquote(const ls_csv_cell *, char *out, size_t room);
+
+#endif

@@ -1,0 +1,199 @@
+/* features.c - see features.h. */
+#include "source/features.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "source/number.h"
+
+static const char *const label_names[] = {"label", "class", "target"};
+enum { NLABEL_NAMES = sizeof label_names / sizeof *label_names };
+
+ls_feature *ls_features_add(ls_features *s, const char *name, size_t n) {
+    s->list = ls_grow(s->list, s->n, sizeof *s->list);
+    ls_feature *f = &s->list[s->n++];
+    *f = (ls_feature){.name = ls_alloc(n + 1), .type = LS_F32, .count = 1, .whole = true};
+    memcpy(f->name, name, n);
+    return f;
+}
+
+ls_feature *ls_features_find(const ls_features *s, const char *name) {
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->list[i].name, name) == 0) return &s->list[i];
+    return NULL;
+}
+
+void ls_features_free(ls_features *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->list[i].name);
+        ls_classes_free(&s->list[i].classes);
+    }
+    free(s->list);
+    *s = (ls_features){0};
+}
+
+static bool is_integer(ls_dtype t) {
+    return t == LS_I64 || t == LS_I32 || t == LS_I16 || t == LS_I8 || t == LS_U64 || t == LS_U32 ||
+           t == LS_U16 || t == LS_U8;
+}
+
+static bool can_be_label(const ls_feature *f) {
+    if (f->left_out || f->ndims) return false;
+    return f->text || (f->whole && (f->spelled || is_integer(f->type)));
+}
+
+/* Returns the place of the name among those of labels, or NLABEL_NAMES. */
+static int label_rank(const ls_feature *f) {
+    int rank = 0;
+    while (rank < NLABEL_NAMES && strcasecmp(f->name, label_names[rank]) != 0) rank++;
+    return rank;
+}
+
+static ls_feature *find_label(const ls_features *s) {
+    ls_feature *best = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        ls_feature *f = &s->list[i];
+        if (!can_be_label(f) || label_rank(f) == NLABEL_NAMES) continue;
+        if (!best || label_rank(f) < label_rank(best)) best = f;
+    }
+    return best;
+}
+
+static void decide_type(ls_feature *f, const ls_feature *label) {
+    bool whole = f->whole && (f->integers || label_rank(f) < NLABEL_NAMES);
+    f->as = f->type;
+    if (f->text || f == label || (f->spelled && whole)) f->as = LS_I32;
+}
+
+/* Features that become no field are logged, so that nothing disappears silently. */
+static ls_status leave_out(ls_feature *f, const char *what, ls_error *e) {
+    if (f->text && f->classes.too_many) f->left_out = "it has too many different texts for classes";
+    if (!f->left_out) return LS_OK;
+    if (label_rank(f) < NLABEL_NAMES)
+        return ls_fail(e, LS_EINVAL, "%s: '%s' can't be a label: %s", what, f->name, f->left_out);
+    ls_log("%s: '%s' is left out: %s", what, f->name, f->left_out);
+    return LS_OK;
+}
+
+/* Can this feature be a part of the field "x"? */
+static bool can_join(const ls_feature *f, const ls_feature *label) {
+    return !f->left_out && f != label && !f->text && f->ndims == 0 &&
+           (f->spelled || f->type == LS_F32);
+}
+
+static ls_status add_joined(ls_features *s, const ls_feature *label, ls_source *source,
+                            const char *what, ls_error *e) {
+    ls_field x = {.name = "x", .type = LS_F32, .ndims = 1};
+    for (size_t i = 0; i < s->n; i++) x.dims[0] += can_join(&s->list[i], label);
+    if (x.dims[0] == 0) return LS_OK;
+    LS_TRY(ls_source_add_field(source, what, &x, e));
+    size_t offset = source->fields[source->nfields - 1].offset;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!can_join(&s->list[i], label)) continue;
+        s->list[i].as = LS_F32;
+        s->list[i].offset = offset;
+        offset += sizeof(float);
+    }
+    return LS_OK;
+}
+
+static ls_status add_field(ls_feature *f, const char *name, ls_source *source, const char *what,
+                           ls_error *e) {
+    ls_field field = {.type = f->as, .ndims = f->ndims};
+    if (strlen(name) >= sizeof field.name)
+        return ls_fail(e, LS_EINVAL, "%s: the name '%s' is over %zu bytes; shorten it", what, name,
+                       sizeof field.name - 1);
+    snprintf(field.name, sizeof field.name, "%s", name);
+    memcpy(field.dims, f->dims, sizeof field.dims);
+    for (int i = 0; i < source->nfields; i++)
+        if (strcmp(source->fields[i].name, name) == 0)
+            return ls_fail(e, LS_EINVAL, "%s: two fields are named '%s'; rename one", what, name);
+    LS_TRY(ls_source_add_field(source, what, &field, e));
+    f->offset = source->fields[source->nfields - 1].offset;
+    return LS_OK;
+}
+
+/* The name of the field: a label that has fractions, or is no single number, must not be called
+ * "label". */
+static const char *field_name(const ls_feature *f, const ls_feature *label) {
+    if (f == label) return label_names[0];
+    return strcmp(f->name, label_names[0]) == 0 ? label_names[2] : f->name;
+}
+
+ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what, ls_error *e) {
+    size_t nfields = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        LS_TRY(leave_out(&s->list[i], what, e));
+        nfields += !s->list[i].left_out;
+    }
+    if (nfields == 0) return ls_fail(e, LS_EINVAL, "%s: no field can be read from it", what);
+    const ls_feature *label = find_label(s);
+    for (size_t i = 0; i < s->n; i++) decide_type(&s->list[i], label);
+    bool join = nfields > LS_SOURCE_FIELDS;
+    if (join) LS_TRY(add_joined(s, label, source, what, e));
+    for (size_t i = 0; i < s->n; i++) {
+        ls_feature *f = &s->list[i];
+        if (f->left_out || (join && can_join(f, label))) continue;
+        LS_TRY(add_field(f, field_name(f, label), source, what, e));
+    }
+    if (label && label->text) {
+        source->classes = label->classes.names;
+        source->nclasses = label->classes.n;
+    }
+    return LS_OK;
+}
+
+void ls_feature_store(const ls_feature *f, void *sample, size_t i, double value) {
+    char *to = (char *)sample + f->offset + 4 * i;
+    if (f->as == LS_I32) {
+        int32_t whole = (int32_t)value;
+        memcpy(to, &whole, sizeof whole);
+    } else {
+        float rounded = (float)value;
+        memcpy(to, &rounded, sizeof rounded);
+    }
+}
+
+/* An integer of the feature's type as an int64_t; what is beyond one becomes INT64_MAX. */
+static int64_t read_integer(ls_dtype type, const void *from) {
+    union {
+        uint8_t u8;
+        int8_t i8;
+        uint16_t u16;
+        int16_t i16;
+        uint32_t u32;
+        int32_t i32;
+        uint64_t u64;
+        int64_t i64;
+    } v;
+    memcpy(&v, from, ls_dtype_size(type));
+    switch (type) {
+    case LS_U8: return v.u8;
+    case LS_I8: return v.i8;
+    case LS_U16: return v.u16;
+    case LS_I16: return v.i16;
+    case LS_U32: return v.u32;
+    case LS_I32: return v.i32;
+    case LS_U64: return v.u64 > INT64_MAX ? INT64_MAX : (int64_t)v.u64;
+    default: return v.i64;
+    }
+}
+
+bool ls_feature_fits_i32(const ls_feature *f, const void *from) {
+    if (!is_integer(f->type)) return false;
+    int64_t v = read_integer(f->type, from);
+    return v >= INT32_MIN && v <= INT32_MAX;
+}
+
+void ls_feature_copy(const ls_feature *f, void *sample, const void *from) {
+    char *to = (char *)sample + f->offset;
+    if (f->as == f->type) {
+        memcpy(to, from, f->count * ls_dtype_size(f->type));
+    } else {
+        int32_t v = (int32_t)read_integer(f->type, from);
+        memcpy(to, &v, sizeof v);
+    }
+}

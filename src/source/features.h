@@ -1,0 +1,61 @@
+/* features.h - what a reader learns about each column, member or feature of its records, and the
+ * fields that they become.
+ *
+ * A reader adds a feature for each name of the first record, compares every record with it, and
+ * calls ls_features_finish(), which decides:
+ *  - The first of the features named label, class or target (in any case) that is one whole number
+ *    or a text becomes the field "label", an i32; texts are numbered, and their table is the
+ *    source's classes.
+ *  - Numbers that a text file spells are f32. They are i32 if all are whole and the reader says so
+ *    (`integers`), or the feature is named as above.
+ *  - Texts are i32 codes: numbers in the sorted table of the feature's distinct texts. A feature
+ *    with too many texts, or with a reason in left_out, becomes no field, which is logged.
+ *  - If there are more than LS_SOURCE_FIELDS fields, single numbers of text files, and single f32,
+ *    are joined into one f32 field "x", in the order of the features.
+ */
+#ifndef LS_SOURCE_FEATURES_H
+#define LS_SOURCE_FEATURES_H
+
+#include "source/classes.h"
+#include "source/source.h"
+
+typedef struct ls_feature {
+    char *name;
+    ls_dtype type; /* of its values in the records; LS_F32 where they are spelled out */
+    int ndims;
+    int64_t dims[LS_FIELD_DIMS];
+    size_t count;         /* values: the product of dims */
+    bool spelled;         /* numbers as text */
+    bool text;            /* texts; then it has classes */
+    bool whole;           /* every value so far has no fraction and is in the range of an i32 */
+    bool integers;        /* and may be stored as an i32 */
+    const char *left_out; /* static text: why it becomes no field; NULL: it becomes one */
+    ls_classes classes;
+    /* decided by ls_features_finish() */
+    ls_dtype as; /* type in the sample: `type`, LS_F32 or LS_I32 */
+    size_t offset;
+} ls_feature;
+
+typedef struct ls_features {
+    ls_feature *list; /* [n] */
+    size_t n;
+} ls_features;
+
+/* Adds a feature, which owns a copy of the name [n bytes]; the caller fills in the rest: type
+ * LS_F32, no dimensions and one value so far. The pointer is valid until the next is added. */
+ls_feature *ls_features_add(ls_features *, const char *name, size_t n);
+ls_feature *ls_features_find(const ls_features *, const char *name);
+void ls_features_free(ls_features *);
+
+/* Sets fields, classes and sizes of the source; `what` (a path) names it in messages. LS_EINVAL: no
+ * field is left, names are too long or equal, there are too many fields, or they are too large. */
+ls_status ls_features_finish(ls_features *, ls_source *, const char *what, ls_error *);
+
+/* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
+void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);
+/* Stores all values, which lie at `from` as type f->type. */
+void ls_feature_copy(const ls_feature *, void *sample, const void *from);
+/* True if a value of an integer type of f, at `from`, is in the range of an i32. */
+bool ls_feature_fits_i32(const ls_feature *, const void *from);
+
+#endif

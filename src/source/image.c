@@ -1,0 +1,78 @@
+/* image.c - see image.h. */
+#include "source/image.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "source/jpeg.h"
+#include "source/png.h"
+
+typedef struct decoder {
+    const char *name;
+    uint8_t first[LS_IMAGE_RECOGNIZED];
+    size_t nfirst;
+    ls_status (*inspect)(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *);
+    ls_status (*decode)(const uint8_t *data, size_t nbytes, ls_image_shape, uint8_t *out,
+                        ls_error *);
+} decoder;
+
+static const decoder decoders[] = {
+    {"JPEG", {0xff, 0xd8, 0xff}, 3, ls_jpeg_inspect, ls_jpeg_decode},
+    {"PNG", {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, 8, ls_png_inspect, ls_png_decode},
+};
+
+static const decoder *find(const uint8_t *data, size_t nbytes) {
+    for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++) {
+        const decoder *d = &decoders[i];
+        if (nbytes >= d->nfirst && memcmp(data, d->first, d->nfirst) == 0) return d;
+    }
+    return NULL;
+}
+
+bool ls_image_recognize(const uint8_t *data, size_t nbytes) { return find(data, nbytes) != NULL; }
+
+static ls_status inspect(const decoder *d, const uint8_t *data, size_t nbytes, ls_image_shape *s_p,
+                         ls_error *e) {
+    ls_image_shape s = {0};
+    if (!d && nbytes == 0) return ls_fail(e, LS_EINVAL, "the image is empty (0 bytes)");
+    if (!d) return ls_fail(e, LS_EINVAL, "not a JPEG or PNG image");
+    LS_TRY(d->inspect(data, nbytes, &s, e));
+    if (s.height > LS_IMAGE_SIDE || s.width > LS_IMAGE_SIDE ||
+        (int64_t)s.height * s.width > LS_IMAGE_PIXELS)
+        return ls_fail(e, LS_EINVAL,
+                       "a %s image of %d x %d pixels; at most %d on a side and %d pixels are "
+                       "decoded",
+                       d->name, s.width, s.height, LS_IMAGE_SIDE, LS_IMAGE_PIXELS);
+    *s_p = s;
+    return LS_OK;
+}
+
+ls_status ls_image_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *e) {
+    return inspect(find(data, nbytes), data, nbytes, s_p, e);
+}
+
+ls_status ls_image_decode(const uint8_t *data, size_t nbytes, ls_image_shape want, uint8_t *out,
+                          ls_error *e) {
+    const decoder *d = find(data, nbytes);
+    ls_image_shape s;
+    LS_TRY(inspect(d, data, nbytes, &s, e));
+    if (s.height != want.height || s.width != want.width || s.channels > want.channels)
+        return ls_fail(e, LS_EINVAL,
+                       "an image of %d x %d pixels with %d channel%s instead of %d x %d with %d",
+                       s.width, s.height, s.channels, s.channels == 1 ? "" : "s", want.width,
+                       want.height, want.channels);
+    return d->decode(data, nbytes, want, out, e);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char names[128];
+
+static void name_decoders(void) {
+    snprintf(names, sizeof names, "%s, %s", ls_jpeg_library(), ls_png_library());
+}
+
+const char *ls_image_decoders(void) {
+    pthread_once(&once, name_decoders);
+    return names;
+}

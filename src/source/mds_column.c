@@ -1,0 +1,285 @@
+/* mds_column.c - see mds_column.h. Encodings are those of mosaicml-streaming 0.13. */
+#include "source/mds_column.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "source/image.h"
+#include "source/number.h"
+
+static const struct {
+    const char *name;
+    ls_mds_kind kind;
+    ls_dtype type;
+    const char *why;
+} encodings[] = {
+    {"int", LS_MDS_NUMBER, LS_I64, NULL},
+    {"uint8", LS_MDS_NUMBER, LS_U8, NULL},
+    {"int8", LS_MDS_NUMBER, LS_I8, NULL},
+    {"uint16", LS_MDS_NUMBER, LS_U16, NULL},
+    {"int16", LS_MDS_NUMBER, LS_I16, NULL},
+    {"float16", LS_MDS_NUMBER, LS_F16, NULL},
+    {"uint32", LS_MDS_NUMBER, LS_U32, NULL},
+    {"int32", LS_MDS_NUMBER, LS_I32, NULL},
+    {"float32", LS_MDS_NUMBER, LS_F32, NULL},
+    {"uint64", LS_MDS_NUMBER, LS_U64, NULL},
+    {"int64", LS_MDS_NUMBER, LS_I64, NULL},
+    {"float64", LS_MDS_NUMBER, LS_F64, NULL},
+    {"str_int", LS_MDS_SPELLED, LS_F32, NULL},
+    {"str_float", LS_MDS_SPELLED, LS_F32, NULL},
+    {"str", LS_MDS_TEXT, LS_F32, NULL},
+    {"bytes", LS_MDS_BYTES, LS_U8, NULL},
+    {"ndarray", LS_MDS_ARRAY, LS_U8, NULL},
+    {"pil", LS_MDS_PIXELS, LS_U8, NULL},
+    {"jpeg", LS_MDS_IMAGE, LS_U8, NULL},
+    {"png", LS_MDS_IMAGE, LS_U8, NULL},
+    {"pkl", LS_MDS_OTHER, LS_U8, "pickled objects are programs, which are not run"},
+    {"json", LS_MDS_OTHER, LS_U8, "its encoding, json, has no fixed shape"},
+    {"str_decimal", LS_MDS_OTHER, LS_U8, "its encoding, str_decimal, is not supported"},
+    {"jpeg_array", LS_MDS_OTHER, LS_U8, "its encoding, a list of images, is not supported"},
+    {"jpegarray", LS_MDS_OTHER, LS_U8, "its encoding, a list of images, is not supported"},
+    {"list[pil]", LS_MDS_OTHER, LS_U8, "its encoding, a list of images, is not supported"},
+    {"list[jpeg]", LS_MDS_OTHER, LS_U8, "its encoding, a list of images, is not supported"},
+    {"list[png]", LS_MDS_OTHER, LS_U8, "its encoding, a list of images, is not supported"},
+};
+enum { NENCODINGS = sizeof encodings / sizeof *encodings };
+
+/* The byte that names the type of an array's values. */
+static const struct {
+    const char *name;
+    int code;
+    ls_dtype type;
+} array_types[] = {
+    {"uint8", 8, LS_U8},   {"int8", 9, LS_I8},      {"uint16", 16, LS_U16},
+    {"int16", 17, LS_I16}, {"float16", 18, LS_F16}, {"uint32", 32, LS_U32},
+    {"int32", 33, LS_I32}, {"float32", 34, LS_F32}, {"uint64", 64, LS_U64},
+    {"int64", 65, LS_I64}, {"float64", 66, LS_F64},
+};
+enum { NARRAY_TYPES = sizeof array_types / sizeof *array_types };
+
+/* Values of a shape; 0: over LS_SAMPLE_NBYTES, or a dimension is not positive. */
+static size_t count_of(const int64_t *dims, int ndims) {
+    size_t count = 1;
+    for (int i = 0; i < ndims; i++) {
+        if (dims[i] < 1 || (uint64_t)dims[i] > LS_SAMPLE_NBYTES / count) return 0;
+        count *= (size_t)dims[i];
+    }
+    return count;
+}
+
+/* "dtype" or "dtype:2,3". */
+static const char *parse_array(const char *text, ls_mds_column *c) {
+    size_t n = strcspn(text, ":");
+    for (int i = 0; i < NARRAY_TYPES && !c->has_type; i++) {
+        c->has_type = strlen(array_types[i].name) == n && memcmp(array_types[i].name, text, n) == 0;
+        c->type = array_types[i].type;
+    }
+    if (!c->has_type) return "is an array of an unknown type";
+    if (!text[n]) return NULL;
+    for (const char *s = text + n; *s; c->ndims++) {
+        char *end = NULL;
+        if (c->ndims == LS_FIELD_DIMS) return "is an array of too many dimensions";
+        if (s[1] < '0' || s[1] > '9') return "is an array of an unknown shape";
+        c->dims[c->ndims] = strtoll(s + 1, &end, 10);
+        if (*end && *end != ',') return "is an array of an unknown shape";
+        s = end;
+    }
+    c->has_dims = true;
+    size_t count = count_of(c->dims, c->ndims);
+    if (count == 0) return "is an array of an impossible size";
+    c->nbytes = count * ls_dtype_size(c->type);
+    return NULL;
+}
+
+const char *ls_mds_column_parse(const char *encoding, ls_mds_column *c_p) {
+    size_t n = strcspn(encoding, ":");
+    for (int i = 0; i < NENCODINGS; i++) {
+        if (strlen(encodings[i].name) != n || memcmp(encodings[i].name, encoding, n) != 0) continue;
+        ls_mds_column c = {encodings[i].kind, .type = encodings[i].type, .why = encodings[i].why};
+        c.integers = strcmp(encoding, "str_int") == 0;
+        const char *wrong = NULL;
+        if (c.kind == LS_MDS_NUMBER) c.nbytes = ls_dtype_size(c.type);
+        if (c.kind == LS_MDS_ARRAY && encoding[n])
+            wrong = parse_array(encoding + n + 1, &c);
+        else if (encoding[n])
+            wrong = "is an encoding that is not known";
+        if (!wrong) *c_p = c;
+        return wrong;
+    }
+    return "is an encoding that is not known";
+}
+
+/* ---- values ---- */
+
+/* Reads the type of an array from its first byte. */
+static const char *find_type(ls_mds_value *v) {
+    if (v->nbytes == 0) return "is cut off";
+    int code = *v->data++;
+    v->nbytes--;
+    for (int i = 0; i < NARRAY_TYPES; i++) {
+        v->type = array_types[i].type;
+        if (array_types[i].code == code) return NULL;
+    }
+    return "has values of an unknown type";
+}
+
+/* Reads the shape of an array: a byte with the number of dimensions and the logarithm of the bytes
+ * of each, then the dimensions. */
+static const char *find_dims(ls_mds_value *v) {
+    if (v->nbytes == 0) return "is cut off";
+    int code = *v->data, width = 1 << (code & 3);
+    v->ndims = code >> 2;
+    if (v->ndims > LS_FIELD_DIMS) return "has too many dimensions";
+    size_t head = 1 + (size_t)(v->ndims * width);
+    if (v->nbytes < head) return "is cut off";
+    for (int i = 0; i < v->ndims; i++) {
+        uint64_t dim = 0;
+        memcpy(&dim, v->data + 1 + i * width, (size_t)width);
+        if (dim > LS_SAMPLE_NBYTES) return "has an impossible size";
+        v->dims[i] = (int64_t)dim;
+    }
+    v->data += head;
+    v->nbytes -= head;
+    return NULL;
+}
+
+static const char *find_array(const ls_mds_column *c, ls_mds_value *v) {
+    v->ndims = c->ndims;
+    memcpy(v->dims, c->dims, sizeof v->dims);
+    const char *wrong = c->has_type ? NULL : find_type(v);
+    if (!wrong && !c->has_dims) wrong = find_dims(v);
+    if (wrong) return wrong;
+    size_t count = count_of(v->dims, v->ndims);
+    if (count == 0 || count * ls_dtype_size(v->type) != v->nbytes)
+        return "has another size than its shape";
+    return NULL;
+}
+
+static void set_image_dims(ls_mds_value *v, uint32_t height, uint32_t width, uint32_t channels) {
+    v->ndims = 3;
+    v->dims[0] = height;
+    v->dims[1] = width;
+    v->dims[2] = channels;
+}
+
+/* Width, height and the mode's length, each a uint32; the mode; the pixels. */
+static const char *find_pixels(ls_mds_value *v) {
+    uint32_t head[3];
+    if (v->nbytes < sizeof head) return "is cut off";
+    memcpy(head, v->data, sizeof head);
+    const char *mode = (const char *)v->data + sizeof head;
+    v->data += sizeof head;
+    v->nbytes -= sizeof head;
+    if (head[2] > v->nbytes) return "is cut off";
+    bool gray = head[2] == 1 && mode[0] == 'L', rgb = head[2] == 3 && memcmp(mode, "RGB", 3) == 0;
+    if (!gray && !rgb) return "is an image that is neither 8-bit gray nor RGB";
+    v->data += head[2];
+    v->nbytes -= head[2];
+    set_image_dims(v, head[1], head[0], gray ? 1 : 3);
+    size_t count = count_of(v->dims, v->ndims);
+    return count == 0 || count != v->nbytes ? "has another size than its pixels" : NULL;
+}
+
+static const char *find_image(ls_mds_value *v) {
+    ls_image_shape shape;
+    if (ls_image_inspect(v->data, v->nbytes, &shape, NULL) != LS_OK)
+        return "is no JPEG or PNG image that can be read";
+    set_image_dims(v, (uint32_t)shape.height, (uint32_t)shape.width, (uint32_t)shape.channels);
+    return NULL;
+}
+
+static const char *find_text(const ls_mds_value *v) {
+    const char *text = (const char *)v->data;
+    if (v->nbytes && memchr(text, 0, v->nbytes)) return "has a zero byte";
+    return ls_utf8_is_valid(text, v->nbytes) ? NULL : "is not UTF-8";
+}
+
+const char *ls_mds_column_value(const ls_mds_column *c, const uint8_t *data, size_t nbytes,
+                                ls_mds_value *v_p) {
+    *v_p = (ls_mds_value){.type = c->type, .data = data, .nbytes = nbytes};
+    switch (c->kind) {
+    case LS_MDS_SPELLED:
+        if (!ls_number_parse((const char *)data, nbytes, &v_p->number)) return "is not a number";
+        return fabs(v_p->number) > (double)FLT_MAX ? "is a number that no f32 can hold" : NULL;
+    case LS_MDS_TEXT: return find_text(v_p);
+    case LS_MDS_BYTES:
+        v_p->ndims = 1;
+        v_p->dims[0] = (int64_t)nbytes;
+        return NULL;
+    case LS_MDS_ARRAY: return find_array(c, v_p);
+    case LS_MDS_PIXELS: return find_pixels(v_p);
+    case LS_MDS_IMAGE: return find_image(v_p);
+    case LS_MDS_NUMBER:
+    case LS_MDS_OTHER: break;
+    }
+    return NULL;
+}
+
+/* ---- features ---- */
+
+static bool same_shape(const ls_mds_value *v, const ls_feature *f) {
+    return v->type == f->type && v->ndims == f->ndims &&
+           memcmp(v->dims, f->dims, sizeof v->dims) == 0;
+}
+
+/* Gray images may stand among those with colours. */
+static bool is_gray_of(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f) {
+    return c->kind == LS_MDS_IMAGE && v->ndims == 3 && v->dims[0] == f->dims[0] &&
+           v->dims[1] == f->dims[1];
+}
+
+void ls_mds_column_start(const ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
+    f->type = v->type;
+    f->ndims = v->ndims;
+    memcpy(f->dims, v->dims, sizeof f->dims);
+    f->count = count_of(v->dims, v->ndims);
+    f->text = c->kind == LS_MDS_TEXT;
+    f->spelled = c->kind == LS_MDS_SPELLED;
+    f->integers = c->integers;
+    if (f->count == 0) f->left_out = "it is empty, or too large";
+    if (c->kind == LS_MDS_OTHER) f->left_out = c->why;
+}
+
+void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
+    if (f->left_out) return;
+    if (f->text) {
+        ls_classes_add(&f->classes, (const char *)v->data, v->nbytes);
+        return;
+    }
+    if (f->spelled) {
+        f->whole = f->whole && ls_number_is_i32(v->number);
+    } else if (!same_shape(v, f)) {
+        if (!is_gray_of(c, v, f)) {
+            f->left_out = "its shape varies";
+            return;
+        }
+        f->count = f->count / (size_t)f->dims[2] * 3;
+        f->dims[2] = 3;
+    } else if (f->ndims == 0) {
+        f->whole = f->whole && ls_feature_fits_i32(f, v->data);
+    }
+}
+
+bool ls_mds_column_store(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f,
+                         void *sample) {
+    if (f->text) {
+        int code = ls_classes_find(&f->classes, (const char *)v->data, v->nbytes);
+        if (code >= 0) ls_feature_store(f, sample, 0, code);
+        return code >= 0;
+    }
+    if (f->spelled) {
+        ls_feature_store(f, sample, 0, v->number);
+        return true;
+    }
+    if (c->kind == LS_MDS_IMAGE) {
+        ls_image_shape want = {(int)f->dims[0], (int)f->dims[1], (int)f->dims[2]};
+        uint8_t *out = (uint8_t *)sample + f->offset;
+        return ls_image_decode(v->data, v->nbytes, want, out, NULL) == LS_OK;
+    }
+    if (!same_shape(v, f)) return false;
+    ls_feature_copy(f, sample, v->data);
+    return true;
+}

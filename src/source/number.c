@@ -1,0 +1,64 @@
+/* number.c - see number.h. */
+#include "source/number.h"
+
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 400 };
+
+static locale_t c_locale;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", NULL); }
+
+static size_t count_digits(const char *s, const char *end) {
+    const char *p = s;
+    while (p < end && *p >= '0' && *p <= '9') p++;
+    return (size_t)(p - s);
+}
+
+/* True if s..end is a sign, digits with or without a point, and an exponent. strtod() alone would
+ * also take hexadecimal numbers, inf and nan. */
+static bool is_number(const char *s, const char *end) {
+    if (s < end && (*s == '+' || *s == '-')) s++;
+    size_t whole = count_digits(s, end), fraction = 0;
+    s += whole;
+    if (s < end && *s == '.') {
+        fraction = count_digits(++s, end);
+        s += fraction;
+    }
+    if (whole + fraction == 0) return false;
+    if (s == end) return true;
+    if (*s != 'e' && *s != 'E') return false;
+    s++;
+    if (s < end && (*s == '+' || *s == '-')) s++;
+    size_t digits = count_digits(s, end);
+    return digits > 0 && s + digits == end;
+}
+
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+bool ls_number_parse(const char *text, size_t n, double *value_p) {
+    const char *end = text + n;
+    while (text < end && is_blank(*text)) text++;
+    while (text < end && is_blank(end[-1])) end--;
+    n = (size_t)(end - text);
+    if (n == 0 || n >= LONGEST || !is_number(text, end)) return false;
+    pthread_once(&once, make_locale);
+    if (!c_locale) abort(); /* "C" always exists: out of memory at the first number */
+    char copy[LONGEST];
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    double value = strtod_l(copy, NULL, c_locale);
+    if (!isfinite(value)) return false;
+    *value_p = value;
+    return true;
+}
+
+bool ls_number_is_i32(double value) {
+    return value >= INT32_MIN && value <= INT32_MAX && value == floor(value);
+}

@@ -1,0 +1,15 @@
+/* number.h - decimal numbers in text files. */
+#ifndef LS_SOURCE_NUMBER_H
+#define LS_SOURCE_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* text [n] as a number: blanks around it, a sign, digits, a point, an exponent; no other words such
+ * as nan. The locale does not matter. False: it is none, or it is beyond a double. */
+bool ls_number_parse(const char *text, size_t n, double *value_p);
+
+/* True if the value has no fraction and is in the range of an i32. */
+bool ls_number_is_i32(double value);
+
+#endif

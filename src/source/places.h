@@ -1,0 +1,37 @@
+/* places.h - where the samples of a source begin: files that stay open, and an offset a sample. */
+#ifndef LS_SOURCE_PLACES_H
+#define LS_SOURCE_PLACES_H
+
+#include "data/files.h"
+#include "source/plain.h"
+
+typedef struct ls_places {
+    ls_plain *files; /* [nfiles] */
+    uint64_t *first; /* [nfiles] the number of each file's first sample */
+    size_t nfiles;
+    uint64_t *at; /* [n] offsets in the file */
+    uint64_t n;
+} ls_places;
+
+typedef struct ls_sample_place {
+    const ls_plain *file;
+    uint64_t at;
+    uint64_t index; /* the sample's number in its file */
+} ls_sample_place;
+
+/* Opens one more file; the samples that are added next are in it. */
+ls_status ls_places_open(ls_places *, const char *path, const ls_source_options *, ls_error *);
+void ls_places_add(ls_places *, uint64_t at);
+/* The place of sample i < n. */
+ls_sample_place ls_places_find(const ls_places *, uint64_t i);
+/* The hash of all files, in their order: that of the file itself if there is one. */
+ls_hash ls_places_hash(const ls_places *);
+void ls_places_close(ls_places *);
+
+/* What happens to a record that is damaged as *why says: with skip_damaged it is counted in the
+ * source, the first is logged, and the result is LS_OK; else *why is copied to *e. An error that is
+ * not LS_EINVAL is always returned. */
+ls_status ls_places_damaged(ls_source *, const ls_source_options *, const ls_error *why,
+                            ls_error *e);
+
+#endif

@@ -1,0 +1,46 @@
+/* plain.h - the bytes of a file without its packing (gzip, zstd), mapped.
+ *
+ * A packed file is unpacked once, piece by piece, into a scratch file without a name: under the
+ * cache directory, or $TMPDIR, or /var/tmp. What is unpacked is checked by the packing's own
+ * checksums, and limited in size and ratio.
+ */
+#ifndef LS_SOURCE_PLAIN_H
+#define LS_SOURCE_PLAIN_H
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "data/files.h"
+#include "source/source.h"
+
+enum { LS_PLAIN_FIRST = 4096 };
+
+typedef struct ls_plain {
+    const uint8_t *data; /* [nbytes], read only; NULL when there are none */
+    size_t nbytes;
+    char *path;          /* for messages */
+    const char *packing; /* "gzip", "zstd"; NULL: none */
+    size_t file_nbytes;  /* on disk */
+    ls_hash hash;        /* of data */
+    ls_mapped file;      /* } one of these is mapped */
+    void *scratch;       /* } */
+} ls_plain;
+
+/* Opens and reads the whole file. options (NULL: the defaults) has the cache and the limits.
+ * Errors: LS_EIO: it can't be read, or there is no room to unpack it. LS_EINVAL: it is damaged, or
+ * beyond a limit. */
+ls_status ls_plain_open(const char *path, const ls_source_options *, ls_plain *p_p, ls_error *);
+void ls_plain_close(ls_plain *);
+
+/* All files of a list: *list_p [files->n], for ls_plain_close_all(). */
+ls_status ls_plain_open_all(const ls_files *, const ls_source_options *, ls_plain **list_p,
+                            ls_error *);
+void ls_plain_close_all(ls_plain *list, size_t n); /* NULL is fine */
+/* Sets the source's hash, and its number and bytes of files, from all files that it reads. */
+void ls_plain_describe(const ls_plain *list, size_t n, ls_source *);
+
+/* The first bytes of the unpacked file, LS_PLAIN_FIRST at most; *size_p: bytes of the unpacked
+ * file, UINT64_MAX where it is packed. */
+ls_status ls_plain_first(const char *path, uint8_t first[LS_PLAIN_FIRST], size_t *n_p,
+                         uint64_t *size_p, ls_error *);
+
+#endif

@@ -1,0 +1,126 @@
+/* read_cifar.c - CIFAR-10's binary files: records of 3073 bytes, a label from 0 to 9 and the planes
+ * red, green and blue of 32 x 32 pixels.
+ *
+ * Source: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/format.h"
+
+enum { PIXELS = 32 * 32, CHANNELS = 3, RECORD = 1 + CHANNELS * PIXELS, CLASSES = 10 };
+
+static char *classes[CLASSES] = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                 "dog",      "frog",       "horse", "ship", "truck"};
+
+typedef struct cifar {
+    ls_source source;
+    ls_plain *files;  /* [n] */
+    uint64_t *begins; /* [n + 1] of each file's records */
+    size_t n;
+    uint64_t *good; /* [source.count] records; NULL: all */
+} cifar;
+
+static void close_cifar(ls_source *s) {
+    cifar *c = (cifar *)s;
+    ls_plain_close_all(c->files, c->n);
+    free(c->begins);
+    free(c->good);
+    free(c);
+}
+
+/* The bytes of a record of all files. */
+static const uint8_t *record_at(const cifar *c, uint64_t i, size_t *file_p, uint64_t *at_p) {
+    *file_p = ls_source_part(c->begins, c->n, i);
+    *at_p = (i - c->begins[*file_p]) * RECORD;
+    return c->files[*file_p].data + *at_p;
+}
+
+static ls_status read_cifar(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    const cifar *c = (const cifar *)s;
+    size_t file;
+    uint64_t at;
+    const uint8_t *in = record_at(c, c->good ? c->good[i] : i, &file, &at);
+    if (in[0] >= CLASSES)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: record %llu, at offset %llu, has label %d; labels are from 0 to %d",
+                       c->files[file].path, (unsigned long long)(at / RECORD),
+                       (unsigned long long)at, in[0], CLASSES - 1);
+    uint8_t *out = (uint8_t *)sample + s->fields[0].offset;
+    for (int p = 0; p < PIXELS; p++)
+        for (int k = 0; k < CHANNELS; k++) out[p * CHANNELS + k] = in[1 + k * PIXELS + p];
+    int32_t label = in[0];
+    memcpy((uint8_t *)sample + s->fields[1].offset, &label, sizeof label);
+    return LS_OK;
+}
+
+/* A file that ends within a record is damaged there. */
+static ls_status index_file(cifar *c, size_t i, bool skip, ls_error *e) {
+    const ls_plain *f = &c->files[i];
+    uint64_t n = f->nbytes / RECORD;
+    c->begins[i + 1] = c->begins[i] + n;
+    if (f->nbytes % RECORD == 0) return LS_OK;
+    c->source.ndamaged++;
+    if (skip) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: is truncated: it ends at offset %zu, in record %llu of %d bytes; copy or "
+                   "download it again, or leave the record out",
+                   f->path, f->nbytes, (unsigned long long)n, RECORD);
+}
+
+/* Lists the records whose labels are possible. */
+static void skip_damaged(cifar *c) {
+    uint64_t n = 0, all = c->source.count;
+    c->good = LS_NEW_ARRAY(uint64_t, all);
+    for (uint64_t i = 0; i < all; i++) {
+        size_t file;
+        uint64_t at;
+        if (record_at(c, i, &file, &at)[0] < CLASSES) c->good[n++] = i;
+    }
+    c->source.count = n;
+    c->source.ndamaged += all - n;
+}
+
+static ls_status index_files(cifar *c, bool skip, ls_error *e) {
+    c->begins = LS_NEW_ARRAY(uint64_t, c->n + 1);
+    for (size_t i = 0; i < c->n; i++) LS_TRY(index_file(c, i, skip, e));
+    c->source.count = c->begins[c->n];
+    if (skip) skip_damaged(c);
+    const ls_field image = {"image", LS_U8, 3, {32, 32, CHANNELS}, 0, 0};
+    LS_TRY(ls_source_add_field(&c->source, c->files[0].path, &image, e));
+    return ls_source_add_field(&c->source, c->files[0].path,
+                               &(ls_field){.name = "label", .type = LS_I32}, e);
+}
+
+static ls_status open_cifar(const ls_files *files, const ls_source_options *o, ls_source **s_p,
+                            ls_error *e) {
+    ls_plain *list = NULL;
+    LS_TRY(ls_plain_open_all(files, o, &list, e));
+    cifar *c = LS_NEW(cifar);
+    c->source.read = read_cifar;
+    c->source.close = close_cifar;
+    c->source.classes = classes;
+    c->source.nclasses = CLASSES;
+    c->files = list;
+    c->n = files->n;
+    ls_plain_describe(list, c->n, &c->source);
+    ls_status s = index_files(c, o->skip_damaged, e);
+    if (s == LS_OK)
+        *s_p = &c->source;
+    else
+        close_cifar(&c->source);
+    return s;
+}
+
+/* ".bin" says little: the names are those of the data set's archive. */
+static bool recognizes(const ls_first_file *f) {
+    return f->named && !f->is_dir &&
+           (strncmp(f->name, "data_batch", 10) == 0 || strncmp(f->name, "test_batch", 10) == 0);
+}
+
+const ls_data_format ls_format_cifar = {
+    .name = "cifar",
+    .suffixes = {".bin"},
+    .recognizes = recognizes,
+    .open = open_cifar,
+};

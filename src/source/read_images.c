@@ -1,0 +1,258 @@
+/* read_images.c - a directory whose sub-directories are classes, as torchvision's ImageFolder
+ * reads it: DIR/CLASS/NAME.jpg, .jpeg or .png.
+ *
+ * Classes are numbered in byte order of their names, samples are in order of class and name. Names
+ * that begin with a dot are ignored.
+ *
+ * Opening reads each file once, for the hash and the images' sizes. Later a sample is one file.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "source/format.h"
+#include "source/image_set.h"
+
+typedef struct image_file {
+    char *name; /* in the directory of its class */
+    int class;
+} image_file;
+
+typedef struct images {
+    ls_source source;
+    char *root;
+    image_file *files; /* [source.count] */
+    size_t nfiles;
+    ls_image_shape shape;
+} images;
+
+/* ---- names ---- */
+
+typedef struct names {
+    char **text; /* [n] sorted by bytes */
+    size_t n;
+} names;
+
+static void free_names(names *l) {
+    for (size_t i = 0; i < l->n; i++) free(l->text[i]);
+    free(l->text);
+    *l = (names){0};
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static ls_status list(const char *path, names *l_p, ls_error *e) {
+    DIR *d = opendir(path);
+    names l = {0};
+    if (!d) return ls_fail(e, LS_EIO, "%s: can't be listed: %s", path, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(d));) {
+        if (entry->d_name[0] == '.') continue;
+        l.text = ls_grow(l.text, l.n, sizeof *l.text);
+        l.text[l.n++] = ls_strdup(entry->d_name);
+    }
+    closedir(d);
+    if (l.n) qsort(l.text, l.n, sizeof *l.text, by_bytes);
+    *l_p = l;
+    return LS_OK;
+}
+
+static bool is_image_name(const char *name) {
+    static const char *const suffixes[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(dot, suffixes[i]) == 0) return true;
+    return false;
+}
+
+static char *path_of(const images *m, const image_file *f) {
+    return ls_format("%s/%s/%s", m->root, m->source.classes[f->class], f->name);
+}
+
+/* ---- open ---- */
+
+static ls_status find_classes(images *m, ls_error *e) {
+    names all;
+    ls_status s = LS_OK;
+    LS_TRY(list(m->root, &all, e));
+    m->source.classes = LS_NEW_ARRAY(char *, all.n + 1);
+    for (size_t i = 0; i < all.n && s == LS_OK; i++) {
+        char *path = ls_format("%s/%s", m->root, all.text[i]);
+        if (ls_file_is_dir(path))
+            m->source.classes[m->source.nclasses++] = ls_strdup(all.text[i]);
+        else if (is_image_name(all.text[i]))
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: an image outside of a class; move it into a sub-directory that is "
+                        "named like its class",
+                        path);
+        free(path);
+    }
+    free_names(&all);
+    if (s == LS_OK && m->source.nclasses == 0)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: has no sub-directories; images are expected as DIR/CLASS/NAME.jpg or .png",
+                    m->root);
+    return s;
+}
+
+/* Lists the files of a class. nothers counts those that are no images. */
+static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) {
+    names all = {0};
+    char *dir = ls_format("%s/%s", m->root, m->source.classes[class]);
+    size_t before = m->nfiles;
+    ls_status s = list(dir, &all, e);
+    for (size_t i = 0; s == LS_OK && i < all.n; i++) {
+        char *path = ls_format("%s/%s", dir, all.text[i]);
+        if (ls_file_is_dir(path)) {
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: a directory in that of a class; only images belong there", path);
+        } else if (is_image_name(all.text[i])) {
+            m->files = ls_grow(m->files, m->nfiles, sizeof *m->files);
+            m->files[m->nfiles++] = (image_file){ls_strdup(all.text[i]), class};
+        } else {
+            ++*nothers;
+        }
+        free(path);
+    }
+    if (s == LS_OK && m->nfiles == before)
+        s = ls_fail(e, LS_EINVAL, "%s: has no images (.jpg, .jpeg or .png)", dir);
+    free_names(&all);
+    free(dir);
+    return s;
+}
+
+static ls_status check_image(images *m, const image_file *f, ls_image_set *set, ls_hasher *hasher,
+                             ls_image_shape *s_p, ls_error *e) {
+    char *path = path_of(m, f);
+    ls_buf b = {0};
+    ls_status s = ls_file_read(path, LS_IMAGE_FILE_NBYTES, &b, e);
+    if (s == LS_OK) s = ls_image_set_check(set, path, (const uint8_t *)b.data, b.len, s_p, e);
+    if (s == LS_OK) {
+        ls_hash hash = ls_hash_bytes(b.data, b.len);
+        ls_hasher_add(hasher, f->name, strlen(f->name) + 1);
+        ls_hasher_add(hasher, &f->class, sizeof f->class);
+        ls_hasher_add(hasher, &hash, sizeof hash);
+        m->source.file_nbytes += b.len;
+    }
+    ls_buf_free(&b);
+    free(path);
+    return s;
+}
+
+/* Reads all images; those that are left out leave m->files. */
+static ls_status check_images(images *m, const ls_source_options *o, ls_image_set *set,
+                              ls_hasher *hasher, ls_error *e) {
+    size_t n = m->nfiles;
+    m->nfiles = 0;
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < n; i++) {
+        image_file *f = &m->files[i];
+        ls_image_shape s;
+        ls_error damage = {0};
+        ls_status found = status;
+        if (status == LS_OK) found = check_image(m, f, set, hasher, &s, &damage);
+        if (status == LS_OK && found == LS_OK) {
+            char *path = path_of(m, f);
+            status = ls_image_set_add(set, path, s, e);
+            free(path);
+        } else if (status == LS_OK && found == LS_EINVAL && o->skip_damaged) {
+            ls_image_set_skip(set, &damage);
+        } else if (status == LS_OK) {
+            status = ls_fail(e, found, "%s", damage.msg);
+        }
+        if (status == LS_OK && found == LS_OK)
+            m->files[m->nfiles++] = *f;
+        else
+            free(f->name);
+    }
+    if (status == LS_OK && m->nfiles == 0)
+        status = ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->root,
+                         set->damage);
+    return status;
+}
+
+static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
+    ls_field label = {.name = "label", .type = LS_I32};
+    m->shape = set->shape;
+    m->source.count = m->source.nfiles = m->nfiles;
+    m->source.ndamaged = set->ndamaged;
+    ls_image_set_log(set, m->root);
+    LS_TRY(ls_image_set_field(set, &m->source, m->root, e));
+    return ls_source_add_field(&m->source, m->root, &label, e);
+}
+
+static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
+    ls_image_set set = {.decodes = o->skip_damaged};
+    size_t nothers = 0;
+    LS_TRY(find_classes(m, e));
+    for (int i = 0; i < m->source.nclasses; i++) LS_TRY(find_files(m, i, &nothers, e));
+    if (nothers)
+        ls_log("%s: %zu file%s without a name of an image (.jpg, .jpeg, .png) ignored", m->root,
+               nothers, ls_plural((int64_t)nothers));
+    ls_hasher *hasher = ls_hasher_new();
+    ls_status s = check_images(m, o, &set, hasher, e);
+    m->source.hash = ls_hasher_finish(hasher);
+    if (s == LS_OK) s = add_fields(m, &set, e);
+    ls_image_set_free(&set);
+    return s;
+}
+
+/* ---- the source ---- */
+
+static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
+    const images *m = (const images *)source;
+    const image_file *f = &m->files[i];
+    int32_t label = f->class;
+    ls_buf b = {0};
+    ls_error own = {0};
+    char *path = path_of(m, f);
+    ls_status s = ls_file_read(path, LS_IMAGE_FILE_NBYTES, &b, e);
+    if (s == LS_OK && ls_image_decode((const uint8_t *)b.data, b.len, m->shape,
+                                      (uint8_t *)sample + source->fields[0].offset, &own) != LS_OK)
+        s = ls_fail(e, own.code, "%s: %s", path, own.msg);
+    memcpy((char *)sample + source->fields[1].offset, &label, sizeof label);
+    ls_buf_free(&b);
+    free(path);
+    return s;
+}
+
+static void close_images(ls_source *source) {
+    images *m = (images *)source;
+    for (int i = 0; i < source->nclasses; i++) free(source->classes[i]);
+    for (size_t i = 0; i < m->nfiles; i++) free(m->files[i].name);
+    free(source->classes);
+    free(m->files);
+    free(m->root);
+    free(m);
+}
+
+static ls_status open_images(const ls_files *files, const ls_source_options *o, ls_source **s_p,
+                             ls_error *e) {
+    if (files->n != 1)
+        return ls_fail(e, LS_EINVAL, "%s: images come from one directory; %zu paths are given",
+                       files->paths[0], files->n);
+    images *m = LS_NEW(images);
+    m->root = ls_strdup(files->paths[0]);
+    m->source.read = read_sample;
+    m->source.close = close_images;
+    ls_status s = fill(m, o, e);
+    if (s == LS_OK)
+        *s_p = &m->source;
+    else
+        close_images(&m->source);
+    return s;
+}
+
+static bool recognizes(const ls_first_file *f) { return f->is_dir; }
+
+const ls_data_format ls_format_images = {
+    .name = "images",
+    .recognizes = recognizes,
+    .open = open_images,
+};

@@ -1,0 +1,320 @@
+/* read_mds.c - MDS, version 2 (mosaicml-streaming): index.json and the shards that it lists, plain
+ * or packed by gzip or zstd.
+ *
+ * A shard: n as a uint32, n + 1 offsets as uint32, a copy of the columns' description, the samples.
+ * A sample: the lengths of its columns of varying length as uint32, then all columns' bytes. The
+ * number of samples and the bytes of a shard must be those of index.json. Its hashes are not
+ * checked. Shards lie in the directory of index.json or below it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/features.h"
+#include "source/format.h"
+#include "source/mds_column.h"
+#include "source/places.h"
+
+enum { MOST_INDEX = 256 << 20, MOST_COLUMNS = 256 };
+
+typedef struct mds_source {
+    ls_source base;
+    ls_places places; /* offsets of the samples' entries in the shard's table */
+    ls_features features;
+    ls_mds_column *columns; /* [features.n] */
+} mds_source;
+
+/* ---- index.json ---- */
+
+/* A path that stays within its directory. */
+static bool is_inside(const char *name) {
+    if (!*name || *name == '/') return false;
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t n = strcspn(part, "/");
+        if (n == 2 && memcmp(part, "..", 2) == 0) return false;
+    }
+    return true;
+}
+
+static const char *text_at(const ls_json *array, size_t i) {
+    return ls_json_text(ls_json_at(array, i));
+}
+
+static ls_status add_column(mds_source *s, const ls_json *shard, size_t i, const char *path,
+                            ls_error *e) {
+    const char *name = text_at(ls_json_get(shard, "column_names"), i);
+    const char *encoding = text_at(ls_json_get(shard, "column_encodings"), i);
+    if (!name || !encoding)
+        return ls_fail(e, LS_EINVAL, "%s: column %zu has no name or no encoding", path, i + 1);
+    const char *wrong = ls_mds_column_parse(encoding, &s->columns[i]);
+    if (wrong)
+        return ls_fail(e, LS_EINVAL, "%s: the encoding of '%s', '%s', %s", path, name, encoding,
+                       wrong);
+    if (ls_features_find(&s->features, name))
+        return ls_fail(e, LS_EINVAL, "%s: two columns are named '%s'", path, name);
+    int64_t nbytes = 0;
+    ls_json_integer(ls_json_at(ls_json_get(shard, "column_sizes"), i), &nbytes);
+    if (nbytes < 0 || (size_t)nbytes != s->columns[i].nbytes) {
+        if (s->columns[i].kind != LS_MDS_OTHER || nbytes < 0)
+            return ls_fail(e, LS_EINVAL, "%s: '%s' has %lld bytes, its encoding, %s, has %zu", path,
+                           name, (long long)nbytes, encoding, s->columns[i].nbytes);
+        s->columns[i].nbytes = (size_t)nbytes;
+    }
+    ls_features_add(&s->features, name, strlen(name));
+    return LS_OK;
+}
+
+/* The first shard has the columns; the others must have the same. */
+static ls_status read_columns(mds_source *s, const ls_json *first, const ls_json *shard,
+                              const char *path, ls_error *e) {
+    static const char *const keys[] = {"column_names", "column_encodings"};
+    size_t n = ls_json_count(ls_json_get(shard, keys[0]));
+    if (n == 0 || n > MOST_COLUMNS)
+        return ls_fail(e, LS_EINVAL, "%s: a shard has %zu columns, 1 to %d are possible", path, n,
+                       MOST_COLUMNS);
+    if (shard == first) {
+        s->columns = LS_NEW_ARRAY(ls_mds_column, n);
+        for (size_t i = 0; i < n; i++) LS_TRY(add_column(s, shard, i, path, e));
+        return LS_OK;
+    }
+    bool same = n == s->features.n;
+    for (size_t i = 0; same && i < 2 * n; i++) {
+        const char *a = text_at(ls_json_get(first, keys[i / n]), i % n);
+        const char *b = text_at(ls_json_get(shard, keys[i / n]), i % n);
+        same = a && b && strcmp(a, b) == 0;
+    }
+    if (same) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: its shards have different columns", path);
+}
+
+static bool can_unpack(const ls_json *shard) {
+    const char *packing = ls_json_text(ls_json_get(shard, "compression"));
+    return !packing || strncmp(packing, "gz", 2) == 0 || strncmp(packing, "zstd", 4) == 0;
+}
+
+/* The path of the shard's file, which the caller frees: the plain one if it exists. */
+static ls_status find_shard(const ls_json *shard, const char *index, char **path_p, ls_error *e) {
+    static const char *const keys[] = {"raw_data", "zip_data"};
+    const char *slash = strrchr(index, '/');
+    int n = slash ? (int)(slash - index) + 1 : 0;
+    char *path = NULL;
+    for (int i = 0; i < 2; i++) {
+        const char *name = ls_json_text(ls_json_get(ls_json_get(shard, keys[i]), "basename"));
+        if (!name) continue;
+        if (!is_inside(name)) {
+            free(path);
+            return ls_fail(e, LS_EINVAL, "%s: the shard '%s' is outside the directory", index,
+                           name);
+        }
+        if (path && (ls_file_exists(path) || !can_unpack(shard))) break;
+        free(path);
+        path = ls_format("%.*s%s", n, index, name);
+    }
+    if (!path) return ls_fail(e, LS_EINVAL, "%s: a shard has no basename", index);
+    if (!can_unpack(shard) && !ls_file_exists(path)) {
+        free(path);
+        return ls_fail(e, LS_EINVAL, "%s: shards packed by %s can't be read; unpack them", index,
+                       ls_json_text(ls_json_get(shard, "compression")));
+    }
+    *path_p = path;
+    return LS_OK;
+}
+
+/* ---- samples ---- */
+
+static uint32_t word_at(const uint8_t *data, size_t at) {
+    uint32_t word;
+    memcpy(&word, data + at, sizeof word);
+    return word;
+}
+
+/* Finds the values of the sample whose bytes are [data, data + nbytes). */
+static ls_status find_values(const mds_source *s, ls_sample_place place, ls_mds_value *values,
+                             ls_error *e) {
+    const ls_plain *file = place.file;
+    uint64_t sample = place.at / 4 - 1;
+    size_t at = word_at(file->data, place.at), end = word_at(file->data, place.at + 4);
+    size_t next = at; /* of the lengths */
+    for (size_t i = 0; i < s->features.n; i++) at += s->columns[i].nbytes ? 0 : 4;
+    const char *wrong = at > end || end > file->nbytes ? "is cut off" : NULL;
+    for (size_t i = 0; i < s->features.n; i++) {
+        size_t nbytes = wrong ? 0 : s->columns[i].nbytes;
+        if (!wrong && nbytes == 0) {
+            nbytes = word_at(file->data, next);
+            next += 4;
+        }
+        if (!wrong && nbytes > end - at) wrong = "is cut off";
+        if (!wrong)
+            wrong = ls_mds_column_value(&s->columns[i], file->data + at, nbytes, &values[i]);
+        if (wrong)
+            return ls_fail(e, LS_EINVAL, "%s: sample %llu: '%s' %s", file->path,
+                           (unsigned long long)sample, s->features.list[i].name, wrong);
+        at += nbytes;
+    }
+    if (at == end) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: sample %llu has %zu bytes more than its columns", file->path,
+                   (unsigned long long)sample, end - at);
+}
+
+static ls_status index_sample(mds_source *s, ls_sample_place place, ls_mds_value *values,
+                              ls_error *e) {
+    LS_TRY(find_values(s, place, values, e));
+    for (size_t i = 0; i < s->features.n; i++) {
+        ls_feature *f = &s->features.list[i];
+        if (s->places.n == 0) ls_mds_column_start(&s->columns[i], &values[i], f);
+        ls_mds_column_learn(&s->columns[i], &values[i], f);
+    }
+    ls_places_add(&s->places, place.at);
+    return LS_OK;
+}
+
+/* The table of offsets must be within the file, and in order. */
+static ls_status check_table(const ls_plain *file, uint64_t n, ls_error *e) {
+    uint64_t table = 4 * (n + 2);
+    if (file->nbytes < table || word_at(file->data, 0) != n)
+        return ls_fail(e, LS_EINVAL, "%s: has another number of samples than its index.json, %llu",
+                       file->path, (unsigned long long)n);
+    uint64_t before = table;
+    for (uint64_t i = 0; i <= n; i++) {
+        uint64_t at = word_at(file->data, 4 * (i + 1));
+        if (at < before || at > file->nbytes)
+            return ls_fail(e, LS_EINVAL, "%s: sample %llu is at byte %llu, outside %llu to %zu",
+                           file->path, (unsigned long long)i, (unsigned long long)at,
+                           (unsigned long long)before, file->nbytes);
+        before = at;
+    }
+    if (before == file->nbytes) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: has %llu bytes after its last sample", file->path,
+                   (unsigned long long)(file->nbytes - before));
+}
+
+static ls_status check_shard(const ls_json *shard, const ls_plain *file, int64_t *n_p,
+                             ls_error *e) {
+    int64_t nbytes = -1, n = -1;
+    ls_json_integer(ls_json_get(ls_json_get(shard, "raw_data"), "bytes"), &nbytes);
+    ls_json_integer(ls_json_get(shard, "samples"), &n);
+    if (nbytes < 0 || (uint64_t)nbytes != file->nbytes)
+        return ls_fail(e, LS_EINVAL, "%s: has %zu bytes, by its index.json %lld", file->path,
+                       file->nbytes, (long long)nbytes);
+    if (n < 0 || n > UINT32_MAX)
+        return ls_fail(e, LS_EINVAL, "%s: has %lld samples by its index.json", file->path,
+                       (long long)n);
+    *n_p = n;
+    return check_table(file, (uint64_t)n, e);
+}
+
+static ls_status index_shard(mds_source *s, const ls_json *shard, const char *index,
+                             const ls_source_options *o, ls_error *e) {
+    char *path = NULL;
+    int64_t n = 0;
+    LS_TRY(find_shard(shard, index, &path, e));
+    ls_status status = ls_places_open(&s->places, path, o, e);
+    free(path);
+    if (status != LS_OK) return status;
+    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    s->base.nfiles++;
+    s->base.file_nbytes += file->file_nbytes;
+    LS_TRY(check_shard(shard, file, &n, e));
+    ls_mds_value *values = LS_NEW_ARRAY(ls_mds_value, s->features.n);
+    for (int64_t i = 0; status == LS_OK && i < n; i++) {
+        ls_error why = {0};
+        ls_sample_place place = {.file = file, .at = 4 * (uint64_t)(i + 1)};
+        if (index_sample(s, place, values, &why) != LS_OK)
+            status = ls_places_damaged(&s->base, o, &why, e);
+    }
+    free(values);
+    return status;
+}
+
+static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
+    const mds_source *s = (const mds_source *)source;
+    ls_sample_place place = ls_places_find(&s->places, i);
+    ls_mds_value values[MOST_COLUMNS];
+    LS_TRY(find_values(s, place, values, e));
+    for (size_t k = 0; k < s->features.n; k++) {
+        const ls_feature *f = &s->features.list[k];
+        if (f->left_out || ls_mds_column_store(&s->columns[k], &values[k], f, sample)) continue;
+        return ls_fail(e, LS_EINVAL, "%s: sample %llu: '%s' is damaged", place.file->path,
+                       (unsigned long long)(place.at / 4 - 1), f->name);
+    }
+    return LS_OK;
+}
+
+static void close_mds(ls_source *source) {
+    mds_source *s = (mds_source *)source;
+    ls_places_close(&s->places);
+    ls_features_free(&s->features);
+    free(s->columns);
+    free(s);
+}
+
+/* ---- opening ---- */
+
+static ls_status read_shards(mds_source *s, const ls_json *index, const char *path,
+                             const ls_source_options *o, ls_error *e) {
+    const ls_json *shards = ls_json_get(index, "shards");
+    int64_t version = 0;
+    ls_json_integer(ls_json_get(index, "version"), &version);
+    if (version != 2 || !ls_json_is_array(shards))
+        return ls_fail(e, LS_EINVAL, "%s: is not an index of MDS version 2", path);
+    for (size_t i = 0; i < ls_json_count(shards); i++) {
+        const ls_json *shard = ls_json_at(shards, i);
+        const char *format = ls_json_text(ls_json_get(shard, "format"));
+        if (!format || strcmp(format, "mds") != 0)
+            return ls_fail(e, LS_EINVAL, "%s: shard %zu has the format '%s', not mds", path, i,
+                           format ? format : "");
+        LS_TRY(read_columns(s, ls_json_at(shards, 0), shard, path, e));
+        LS_TRY(index_shard(s, shard, path, o, e));
+    }
+    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no samples", path);
+    return ls_features_finish(&s->features, &s->base, path, e);
+}
+
+static ls_status read_index(mds_source *s, const char *path, const ls_source_options *o,
+                            ls_error *e) {
+    ls_buf text = {0};
+    ls_json *index = NULL;
+    LS_TRY(ls_file_read(path, MOST_INDEX, &text, e));
+    ls_status status = ls_json_parse(text.data, text.len, path, &index, e);
+    if (status == LS_OK) status = read_shards(s, index, path, o, e);
+    if (index) ls_json_free(index);
+    ls_buf_free(&text);
+    return status;
+}
+
+static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_source **s_p,
+                          ls_error *e) {
+    if (files->n > 1)
+        return ls_fail(e, LS_EINVAL, "%s: one MDS data set at a time can be opened",
+                       files->paths[1]);
+    const char *path = files->paths[0];
+    char *index = ls_file_is_dir(path) ? ls_format("%s/index.json", path) : ls_strdup(path);
+    mds_source *s = LS_NEW(mds_source);
+    s->base = (ls_source){.format = "mds", .read = read_sample, .close = close_mds};
+    ls_status status = read_index(s, index, o, e);
+    free(index);
+    if (status != LS_OK) {
+        close_mds(&s->base);
+        return status;
+    }
+    s->base.count = s->places.n;
+    s->base.hash = ls_places_hash(&s->places);
+    *s_p = &s->base;
+    return LS_OK;
+}
+
+/* A directory with an index.json, or that file. */
+static bool recognizes(const ls_first_file *file) {
+    if (!file->is_dir) return strcmp(file->name, "index.json") == 0;
+    char *index = ls_format("%s/index.json", file->path);
+    bool there = ls_file_exists(index);
+    free(index);
+    return there;
+}
+
+const ls_data_format ls_format_mds = {
+    .name = "mds",
+    .suffixes = {"index.json"},
+    .recognizes = recognizes,
+    .open = open_mds,
+};

@@ -1,0 +1,211 @@
+/* source.c - see source.h; the table of formats. */
+#include "source/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/nearest.h"
+#include "source/fetch.h"
+#include "source/format.h"
+
+/* In the order in which they are asked. */
+static const ls_data_format *const formats[] = {
+    &ls_format_idx,    &ls_format_npy,       &ls_format_cifar,    &ls_format_tokens,
+    &ls_format_csv,    &ls_format_jsonl,     &ls_format_tfrecord, &ls_format_mds,
+    &ls_format_images, &ls_format_webdataset};
+enum { NFORMATS = sizeof formats / sizeof *formats };
+
+/* ---- which format ---- */
+
+static bool ends_in(const char *name, size_t n, const char *suffix) {
+    size_t m = strlen(suffix);
+    return n >= m && strncmp(name + n - m, suffix, m) == 0;
+}
+
+static bool is_named(const ls_data_format *f, const char *name) {
+    for (int i = 0; f->suffixes[i]; i++)
+        if (ends_in(name, strlen(name), f->suffixes[i])) return true;
+    return false;
+}
+
+static const ls_data_format *recognize(ls_first_file *file) {
+    for (int named = 1; named >= 0; named--)
+        for (int i = 0; i < NFORMATS; i++) {
+            const ls_data_format *f = formats[i];
+            file->named = is_named(f, file->name);
+            if (file->named != (named == 1)) continue;
+            if (f->recognizes ? f->recognizes(file) : file->named) return f;
+        }
+    return NULL;
+}
+
+/* The name without directories, trailing slashes and the packing's suffix; the caller frees it. */
+static char *name_of(const char *path) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (ends_in(path, n, ".gz"))
+        n -= 3;
+    else if (ends_in(path, n, ".zst"))
+        n -= 4;
+    size_t begin = n;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    return ls_format("%.*s", (int)(n - begin), path + begin);
+}
+
+static void list_formats(ls_buf *b) {
+    for (int i = 0; i < NFORMATS; i++)
+        ls_buf_printf(b, "%s%s", i == 0 ? "" : i + 1 < NFORMATS ? ", " : " or ", formats[i]->name);
+}
+
+static ls_status by_contents(const char *path, const ls_data_format **f_p, ls_error *e) {
+    uint8_t *first = ls_alloc(LS_PLAIN_FIRST);
+    char *name = name_of(path);
+    ls_first_file file = {.path = path, .name = name, .bytes = first};
+    file.is_dir = ls_file_is_dir(path);
+    ls_status s = file.is_dir ? LS_OK : ls_plain_first(path, first, &file.nbytes, &file.size, e);
+    const ls_data_format *f = s == LS_OK ? recognize(&file) : NULL;
+    if (s == LS_OK && !f) {
+        ls_buf b = {0};
+        list_formats(&b);
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: neither its name nor its first bytes are those of a known format; name "
+                    "the format: %s",
+                    path, b.data);
+        ls_buf_free(&b);
+    }
+    free(name);
+    free(first);
+    if (s == LS_OK) *f_p = f;
+    return s;
+}
+
+static ls_status by_name(const char *name, const ls_data_format **f_p, ls_error *e) {
+    const char *meant = NULL;
+    for (int i = 0; i < NFORMATS; i++) {
+        if (strcmp(formats[i]->name, name) == 0) {
+            *f_p = formats[i];
+            return LS_OK;
+        }
+        if (!meant && ls_is_near(name, formats[i]->name)) meant = formats[i]->name;
+    }
+    ls_buf b = {0};
+    list_formats(&b);
+    ls_status s =
+        ls_fail(e, LS_EINVAL, "there is no data format '%s'%s%s%s; use %s", name,
+                meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "", b.data);
+    ls_buf_free(&b);
+    return s;
+}
+
+/* ---- open ---- */
+
+static void count_files(const ls_files *files, ls_source *s) {
+    s->nfiles = files->n;
+    for (size_t i = 0; i < files->n; i++) {
+        struct stat st;
+        if (stat(files->paths[i], &st) == 0) s->file_nbytes += (uint64_t)st.st_size;
+    }
+}
+
+static ls_status open_files(const ls_files *files, const ls_source_options *o, ls_source **s_p,
+                            ls_error *e) {
+    if (files->n == 0) return ls_fail(e, LS_EINVAL, "a file of data is missing");
+    const ls_data_format *f = NULL;
+    ls_source *s = NULL;
+    if (o->format)
+        LS_TRY(by_name(o->format, &f, e));
+    else
+        LS_TRY(by_contents(files->paths[0], &f, e));
+    LS_TRY(f->open(files, o, &s, e));
+    s->format = f->name;
+    if (s->nfiles == 0) count_files(files, s);
+    *s_p = s;
+    return LS_OK;
+}
+
+static ls_status open_local(const char *paths, const ls_source_options *o, ls_source **s_p,
+                            ls_error *e) {
+    ls_files files = {0};
+    LS_TRY(ls_files_find(paths, &files, e));
+    ls_status s = open_files(&files, o, s_p, e);
+    ls_files_free(&files);
+    return s;
+}
+
+ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
+                         ls_error *e) {
+    ls_source_options o = options ? *options : (ls_source_options){0};
+    uint64_t most = o.most_nbytes ? o.most_nbytes : LS_FETCH_NBYTES;
+    char *local = NULL, *labels = NULL;
+    LS_TRY(ls_fetch_paths(paths, o.cache, most, &local, e));
+    ls_status s = o.labels ? ls_fetch_paths(o.labels, o.cache, most, &labels, e) : LS_OK;
+    o.labels = labels;
+    if (s == LS_OK) s = open_local(local, &o, s_p, e);
+    free(local);
+    free(labels);
+    return s;
+}
+
+void ls_source_close(ls_source *s) {
+    if (s) s->close(s);
+}
+
+/* ---- fields ---- */
+
+const ls_field *ls_source_field(const ls_source *s, const char *name) {
+    for (int i = 0; i < s->nfields; i++)
+        if (strcmp(s->fields[i].name, name) == 0) return &s->fields[i];
+    return NULL;
+}
+
+ls_status ls_source_sample(const void *source, uint64_t i, size_t nbytes, void *sample,
+                           ls_error *e) {
+    const ls_source *s = source;
+    (void)nbytes;
+    return s->read(s, i, sample, e);
+}
+
+bool ls_field_is_image(const ls_field *f) {
+    return f->type == LS_U8 && f->ndims == 3 && (f->dims[2] == 1 || f->dims[2] == 3);
+}
+
+ls_status ls_source_add_field(ls_source *s, const char *what, const ls_field *like, ls_error *e) {
+    if (s->nfields == LS_SOURCE_FIELDS)
+        return ls_fail(e, LS_EINVAL, "%s: has more than %d fields, the limit", what,
+                       LS_SOURCE_FIELDS);
+    if (like->ndims > LS_FIELD_DIMS)
+        return ls_fail(e, LS_EINVAL, "%s: field %s has %d dimensions, at most %d are possible",
+                       what, like->name, like->ndims, LS_FIELD_DIMS);
+    ls_field f = *like;
+    f.offset = (s->nbytes + LS_FIELD_ALIGN - 1) / LS_FIELD_ALIGN * LS_FIELD_ALIGN;
+    f.nbytes = ls_dtype_size(f.type);
+    for (int i = 0; i < f.ndims; i++) {
+        if (f.dims[i] < 1)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: field %s has a dimension of %lld, at least 1 is needed", what,
+                           f.name, (long long)f.dims[i]);
+        if ((uint64_t)f.dims[i] > LS_SAMPLE_NBYTES / f.nbytes)
+            return ls_fail(e, LS_EINVAL, "%s: a sample has more than %zu MB, the limit", what,
+                           LS_SAMPLE_NBYTES >> 20);
+        f.nbytes *= (size_t)f.dims[i];
+    }
+    if (f.offset + f.nbytes > LS_SAMPLE_NBYTES)
+        return ls_fail(e, LS_EINVAL, "%s: a sample has more than %zu MB, the limit", what,
+                       LS_SAMPLE_NBYTES >> 20);
+    s->fields[s->nfields++] = f;
+    s->nbytes = f.offset + f.nbytes;
+    return LS_OK;
+}
+
+size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i) {
+    size_t low = 0, high = nparts; /* begins[low] <= i < begins[high] */
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (begins[middle] <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -1,0 +1,78 @@
+/* source.h - samples of a data set: named fields of fixed shapes, read by number.
+ *
+ * A source is opened once: its files are indexed, and never in memory as a whole. Afterwards any
+ * threads may read any samples at the same time. The files must not change while it is open.
+ */
+#ifndef LS_SOURCE_SOURCE_H
+#define LS_SOURCE_SOURCE_H
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "lockstep/group.h"
+
+enum { LS_SOURCE_FIELDS = 8, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 32, LS_FIELD_ALIGN = 64 };
+
+/* Names that have a meaning: "label" is a class, one LS_I32; an LS_U8 field of 3 dimensions whose
+ * last is 1 or 3 is an image. */
+typedef struct ls_field {
+    char name[LS_FIELD_NAME];    /* "image", "label", a column's name */
+    ls_dtype type;               /* LS_U8, LS_I32, LS_F32, ... in the machine's byte order */
+    int ndims;                   /* 0: one number */
+    int64_t dims[LS_FIELD_DIMS]; /* an image: height, width, channels; each at least 1 */
+    size_t offset, nbytes;       /* in a sample; offsets are multiples of LS_FIELD_ALIGN */
+} ls_field;
+
+typedef struct ls_source ls_source;
+struct ls_source {      /* a reader's own struct begins with it */
+    const char *format; /* "idx" */
+    uint64_t count;     /* samples */
+    int nfields;
+    ls_field fields[LS_SOURCE_FIELDS];
+    size_t nbytes;  /* of a sample */
+    ls_hash hash;   /* of the unpacked files that samples come from, in their order */
+    char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
+    int nclasses;
+    uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */
+    uint64_t ndamaged;            /* records that were left out (skip_damaged) */
+    /* Reads sample i < count into sample [nbytes], whose gaps between fields it leaves as they are.
+     * LS_EINVAL: the sample is damaged; the message names the file, the record or offset, and what
+     * is wrong. LS_EIO. */
+    ls_status (*read)(const ls_source *, uint64_t i, void *sample, ls_error *);
+    void (*close)(ls_source *); /* frees it */
+};
+
+typedef struct ls_source_options {
+    const char *format; /* NULL: by the file's name, then by its first bytes */
+    const char *labels; /* files with labels, where the format has them apart (IDX, .npy) */
+    const char *cache;  /* directory for indexes and downloads; NULL: $XDG_CACHE_HOME/lockstep */
+    bool skip_damaged;  /* damaged records are left out; else they are errors */
+    int64_t window;     /* tokens: a sample has window + 1 of them; 0: 1024 */
+    /* limits: what a file may be unpacked to */
+    uint64_t most_nbytes; /* 0: 1 TB */
+    double most_ratio;    /* of unpacked to packed bytes; 0: 1000 */
+} ls_source_options;
+
+/* paths: one or several, or patterns, one a line (data.path). options may be NULL. Errors name the
+ * file and what to do. */
+ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
+                         ls_error *);
+void ls_source_close(ls_source *); /* NULL is fine */
+
+bool ls_field_is_image(const ls_field *);
+/* The field of this name; NULL: there is none. */
+const ls_field *ls_source_field(const ls_source *, const char *name);
+/* Reads sample i, for the loader (data/loader.h); nbytes is that of the source. */
+ls_status ls_source_sample(const void *source, uint64_t i, size_t nbytes, void *sample, ls_error *);
+
+/* ---- for readers ---- */
+
+/* Appends a field of this shape and returns it, with its place in the sample; `what` (a path) names
+ * it in messages. LS_EINVAL: too many fields or dimensions, a dimension below 1, or a sample over
+ * LS_SAMPLE_NBYTES. */
+#define LS_SAMPLE_NBYTES ((size_t)1 << 31)
+ls_status ls_source_add_field(ls_source *, const char *what, const ls_field *like, ls_error *);
+
+/* The part that has record i: begins[part] <= i < begins[part + 1]; begins [nparts + 1] ascend. */
+size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i);
+
+#endif

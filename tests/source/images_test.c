@@ -1,0 +1,131 @@
+/* images_test.c - a directory of images by class. */
+#include "source/pictures.h"
+#include "source/samples.h"
+
+enum { H = 19, W = 23 };
+
+static void put_picture(const char *name, ls_image_shape s, int seed) {
+    ls_buf b = {0};
+    uint8_t pixels[64 * 64 * 3];
+    picture_fill(pixels, s, seed);
+    if (strstr(name, ".png"))
+        picture_png(&b, pixels, s);
+    else
+        picture_jpeg(&b, pixels, s, (picture_options){.quality = 97});
+    put_file(name, b.data, b.len);
+    ls_buf_free(&b);
+}
+
+static int32_t label_of(const ls_source *s, const uint8_t *sample) {
+    int32_t label;
+    memcpy(&label, sample + s->fields[1].offset, sizeof label);
+    return label;
+}
+
+static void make_set(void) {
+    in_folder("mkdir -p set/zebra set/Ant set/bee");
+    put_picture("@set/zebra/1.png", (ls_image_shape){H, W, 3}, 0);
+    put_picture("@set/zebra/10.png", (ls_image_shape){H, W, 3}, 1);
+    put_picture("@set/zebra/2.PNG.png", (ls_image_shape){H, W, 1}, 2);
+    put_picture("@set/Ant/x.jpeg", (ls_image_shape){H, W, 3}, 3);
+    put_picture("@set/bee/a.JPG", (ls_image_shape){H, W, 3}, 4);
+    put_picture("@set/bee/.hidden.jpg", (ls_image_shape){5, 5, 3}, 5);
+    put_file("@set/README", "text", 4);
+    put_file("@set/bee/notes.txt", "text", 4);
+}
+
+/* Classes in byte order; samples in order of class and name; their pixels are those written. */
+static void test_read(void **state) {
+    (void)state;
+    static const char *const classes[] = {"Ant", "bee", "zebra"};
+    static const int labels[] = {0, 1, 2, 2, 2}, seeds[] = {3, 4, 0, 1, 2};
+    make_set();
+    ls_source *s = opened("@set", NULL);
+    assert_string_equal(s->format, "images");
+    assert_int_equal(s->count, 5);
+    assert_int_equal(s->nfiles, 5);
+    assert_int_equal(s->nclasses, 3);
+    for (int i = 0; i < 3; i++) assert_string_equal(s->classes[i], classes[i]);
+    assert_int_equal(s->nfields, 2);
+    assert_true(has_shape(&s->fields[0], "image", LS_U8, 3, (int64_t[]){H, W, 3}));
+    assert_true(has_shape(&s->fields[1], "label", LS_I32, 0, NULL));
+    for (int i = 0; i < 5; i++) {
+        uint8_t *sample = sample_of(s, (uint64_t)i), pixels[H * W * 3];
+        int c = seeds[i] == 2 ? 1 : 3, error = i < 2 ? 20 : 0; /* JPEG is not exact */
+        picture_fill(pixels, (ls_image_shape){H, W, c}, seeds[i]);
+        assert_int_equal(label_of(s, sample), labels[i]);
+        for (int k = 0; k < H * W * 3; k++)
+            assert_true(abs(sample[k] - pixels[c == 1 ? k / 3 : k]) <= error);
+        free(sample);
+    }
+    ls_hash before = s->hash;
+    ls_source_close(s);
+    s = opened("@set", NULL);
+    assert_true(ls_hash_same(s->hash, before));
+    ls_source_close(s);
+    in_folder("mv set/bee/a.JPG set/bee/b.JPG");
+    s = opened("@set", NULL);
+    assert_false(ls_hash_same(s->hash, before));
+    ls_source_close(s);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    make_set();
+    put_picture("@set/bee/small.png", (ls_image_shape){H, W - 1, 3}, 0);
+    refuses("@set", NULL, "bee/small.png: has 22 x 19 pixels, but ");
+    refuses("@set", NULL, "Ant/x.jpeg has 23 x 19: all images must have one size");
+    in_folder("rm set/bee/small.png && mkdir set/empty");
+    refuses("@set", NULL, "/set/empty: has no images (.jpg, .jpeg or .png)");
+    in_folder("rmdir set/empty && mkdir set/bee/inner");
+    refuses("@set", NULL, "/set/bee/inner: a directory in that of a class");
+    in_folder("rmdir set/bee/inner && cp set/zebra/1.png set/1.png");
+    refuses("@set", NULL, "/set/1.png: an image outside of a class");
+    in_folder("rm set/1.png && mkdir flat && cp set/README flat");
+    refuses("@flat", NULL, "/flat: has no sub-directories");
+    refuses("@set\n@flat", NULL, "images come from one directory; 2 paths are given");
+}
+
+/* Damage is an error with the file's name, or the image is left out and counted. */
+static void test_damage(void **state) {
+    (void)state;
+    make_set();
+    in_folder("head -c 300 set/Ant/x.jpeg > set/Ant/a.jpg && : > set/bee/0.png && "
+              "cp set/README set/zebra/0.jpg");
+    const ls_source_options skip = {.skip_damaged = true};
+    ls_source *s = opened("@set", &skip);
+    assert_int_equal(s->count, 5);
+    assert_int_equal(s->ndamaged, 3);
+    for (uint64_t i = 0; i < 5; i++) free(sample_of(s, i));
+    ls_source_close(s);
+    refuses("@set", NULL, "/Ant/a.jpg: JPEG image: Premature end of JPEG file");
+    in_folder("rm set/Ant/a.jpg");
+    refuses("@set", NULL, "/bee/0.png: the image is empty (0 bytes)");
+    in_folder("rm set/bee/0.png");
+    refuses("@set", NULL, "/zebra/0.jpg: not a JPEG or PNG image");
+    in_folder("for f in $(find set -name '*.*'); do echo no > $f; done");
+    refuses("@set", &skip, "all images are damaged; the first: ");
+}
+
+/* Pixels are damaged behind a good header: the sample's read names the file. */
+static void test_damaged_pixels(void **state) {
+    (void)state;
+    make_set();
+    in_folder("head -c 800 set/Ant/x.jpeg > t && mv t set/Ant/x.jpeg");
+    ls_source *s = opened("@set", NULL);
+    ls_error e;
+    uint8_t *sample = ls_alloc(s->nbytes);
+    assert_ls_fails(s->read(s, 0, sample, &e), LS_EINVAL, "/set/Ant/x.jpeg: JPEG image: ", e);
+    free(sample);
+    ls_source_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_read, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_damage, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_damaged_pixels, make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
