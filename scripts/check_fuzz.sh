@@ -66,7 +66,7 @@ printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":
     >"$seeds/safetensors/header"
 mkdir "$seeds/binary"
 printf '\000\000\000\010\002\000\000\000\002\000\000\000\003abcdef' >"$seeds/binary/idx"
-printf "\001\223NUMPY\001\000\070\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
+printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
 printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"

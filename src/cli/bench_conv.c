@@ -131,8 +131,8 @@ static ls_status run_all(bench *b, ls_error *e) {
     LS_TRY(ls_map(3 * (size_t)MOST * sizeof(float), "measuring", &memory, e));
     b->memory = memory;
     if (!b->o->json)
-        ls_print("3 x 3 convolutions of ResNet-20 (channels x height x width), batch of %d, one "
-                 "core, GFLOP/s:\n%-36s %9s %8s%s\n",
+        ls_print("3 x 3 convolutions of ResNet-20 (channels x height x width),\n"
+                 "batch of %d, one core, GFLOP/s:\n%-36s %9s %8s%s\n",
                  BATCH, "", "lockstep", "of peak", b->compare ? "    onednn    ratio" : "");
     for (int s = 0; s < NSHAPES; s++)
         for (int k = 0; k < CLI_CONV_KINDS; k++) LS_TRY(run_product(b, s, (cli_conv_kind)k, e));
