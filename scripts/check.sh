@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # Builds with gcc and clang (warnings are errors), and runs all tests: plain (gcc), with the address
 # and undefined-behaviour sanitizers (clang, whose sanitizers are faster and find more), and, those
 # with threads, with the thread sanitizer (gcc). The last line counts test functions of cmocka; a
