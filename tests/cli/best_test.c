@@ -1,6 +1,7 @@
 /* best_test.c - the best checkpoint by validation loss is retained (checkpoint.best), and a run
  * ends when that loss stops falling (train.patience).
  */
+/* ctest: slow seconds=10 */
 #include "cli/hosts.h"
 
 /* Half of a short text at a high rate: the validation loss soon rises. */

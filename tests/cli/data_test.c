@@ -3,6 +3,7 @@
  * result of them is saved; and when the file is restored, the run continues to the bits of an
  * undisturbed one.
  */
+/* ctest: slow seconds=12 */
 #include "cli/undisturbed.h"
 
 static const char START[] = TRAIN_LINE("60", "20");

@@ -3,7 +3,7 @@
  *
  * A process without the lock changes nothing, and no process removes files that it did not make.
  */
-/* ctest: seconds=20 */
+/* ctest: slow seconds=20 */
 #include <sys/stat.h>
 
 #include "cli/program.h"

@@ -1,7 +1,7 @@
 /* streams_test.c - output without a reader or that can't be written: training continues, saves, and
  * ends with its proper exit code; a command whose product is its output fails at once.
  */
-/* ctest: seconds=8 */
+/* ctest: slow seconds=8 */
 #include <pty.h>
 
 #include "cli/program.h"
