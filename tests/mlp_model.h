@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
+#include "data/order.h"
 #include "model/model.h"
 #include "test.h"
 
@@ -48,15 +49,15 @@ static inline void mlp_make(ls_model *m) {
     assert_ls_ok(ls_model_link(m, &e), e);
 }
 
-/* Sample i, for the loader: random bytes, and a class that follows from two of them. */
-static inline ls_status mlp_read(const void *unused, uint64_t i, size_t nbytes, void *sample,
+/* A sample, for the loader: random bytes, and a class that follows from two of them. */
+static inline ls_status mlp_read(const void *unused, const ls_draw *d, size_t nbytes, void *sample,
                                  ls_error *e) {
     (void)unused, (void)e;
     unsigned char *x = sample;
     memset(x, 0, nbytes);
     for (uint64_t k = 0; k < MLP_BYTES; k++) {
         uint32_t r[4];
-        ls_random_words(99, LS_STREAM_FAKE, i, k, r);
+        ls_random_words(99, LS_STREAM_FAKE, d->sample, k, r);
         x[k] = (unsigned char)r[0];
     }
     int32_t class = x[0] * MLP_CLASSES / 256;

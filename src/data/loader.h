@@ -13,8 +13,8 @@
 
 typedef struct ls_loader ls_loader;
 
-/* Reads sample i of a data set. Any threads may call it at the same time, in any order. */
-typedef ls_status ls_read_sample(const void *data, uint64_t i, size_t nbytes, void *sample,
+/* Reads a sample of a data set. Any threads may call it at the same time, in any order. */
+typedef ls_status ls_read_sample(const void *data, const ls_draw *, size_t nbytes, void *sample,
                                  ls_error *);
 
 typedef struct ls_loader_config {

@@ -8,6 +8,13 @@
 
 #include <stdint.h>
 
+/* A sample as it is taken in an epoch. Whatever is done to it at random is a function of these
+ * numbers. */
+typedef struct ls_draw {
+    uint64_t seed, epoch;
+    uint64_t sample; /* its number in the data set */
+} ls_draw;
+
 /* The sample at `place` of the epoch's order; place < n. A Feistel network of 4 rounds over the
  * smallest even number of bits that can hold n, applied until the value is below n. Source: Black &
  * Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. */

@@ -228,9 +228,10 @@ ls_status ls_tokens_read(const ls_tokens *t, size_t first, size_t n, uint32_t *o
     return LS_OK;
 }
 
-ls_status ls_tokens_window(const void *tokens, uint64_t i, size_t nbytes, void *ids, ls_error *e) {
+ls_status ls_tokens_window(const void *tokens, const ls_draw *d, size_t nbytes, void *ids,
+                           ls_error *e) {
     size_t n = nbytes / sizeof(uint32_t);
-    return ls_tokens_read(tokens, i * (n - 1), n, ids, e);
+    return ls_tokens_read(tokens, d->sample * (n - 1), n, ids, e);
 }
 
 ls_status ls_tokens_read_all(const ls_tokens *t, size_t first, size_t n, uint32_t **out_p,

@@ -23,6 +23,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "data/order.h"
 
 typedef struct ls_tokens {
     size_t n;
@@ -52,9 +53,10 @@ ls_tokens ls_tokens_hashed(const uint32_t *ids, size_t n, uint32_t vocab, uint64
  * Errors: LS_EINVAL: the file has changed since it was opened; LS_EIO: can't be read. The message
  * names file and position. */
 ls_status ls_tokens_read(const ls_tokens *, size_t first, size_t n, uint32_t *out, ls_error *);
-/* Sample i, for the loader (data/loader.h): T + 1 ids of which the first is number i T, in nbytes
- * bytes. tokens: an ls_tokens. */
-ls_status ls_tokens_window(const void *tokens, uint64_t i, size_t nbytes, void *ids, ls_error *);
+/* Sample i = draw->sample, for the loader (data/loader.h): T + 1 ids of which the first is number
+ * i T, in nbytes bytes. tokens: an ls_tokens. */
+ls_status ls_tokens_window(const void *tokens, const ls_draw *, size_t nbytes, void *ids,
+                           ls_error *);
 /* The same as ls_tokens_read(), into new memory that the caller frees. */
 ls_status ls_tokens_read_all(const ls_tokens *, size_t first, size_t n, uint32_t **out_p,
                              ls_error *);

@@ -159,11 +159,11 @@ const ls_field *ls_source_field(const ls_source *s, const char *name) {
     return NULL;
 }
 
-ls_status ls_source_sample(const void *source, uint64_t i, size_t nbytes, void *sample,
+ls_status ls_source_sample(const void *source, const ls_draw *d, size_t nbytes, void *sample,
                            ls_error *e) {
     const ls_source *s = source;
     (void)nbytes;
-    return s->read(s, i, sample, e);
+    return s->read(s, d->sample, sample, e);
 }
 
 bool ls_field_is_image(const ls_field *f) {

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "data/order.h"
 #include "lockstep/group.h"
 
 enum { LS_SOURCE_FIELDS = 8, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 32, LS_FIELD_ALIGN = 64 };
@@ -61,8 +62,9 @@ void ls_source_close(ls_source *); /* NULL is fine */
 bool ls_field_is_image(const ls_field *);
 /* The field of this name; NULL: there is none. */
 const ls_field *ls_source_field(const ls_source *, const char *name);
-/* Reads sample i, for the loader (data/loader.h); nbytes is that of the source. */
-ls_status ls_source_sample(const void *source, uint64_t i, size_t nbytes, void *sample, ls_error *);
+/* Reads a sample, for the loader (data/loader.h); nbytes is that of the source. */
+ls_status ls_source_sample(const void *source, const ls_draw *, size_t nbytes, void *sample,
+                           ls_error *);
 
 /* ---- for readers ---- */
 

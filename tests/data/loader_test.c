@@ -145,6 +145,38 @@ static void test_freed_while_busy(void **state) {
     free(many);
 }
 
+/* A sample's bytes are those of its draw. */
+static ls_status read_draw(const void *unused, const ls_draw *d, size_t nbytes, void *sample,
+                           ls_error *e) {
+    (void)unused, (void)e;
+    memcpy(sample, d, nbytes);
+    return LS_OK;
+}
+
+/* Each sample is read with the seed, its epoch and its number, also where an epoch ends between two
+ * steps. */
+static void test_draws(void **state) {
+    (void)state;
+    ls_loader_config c = config_of(8, 1, 0, 1);
+    c.read = read_draw;
+    c.sample_nbytes = sizeof(ls_draw);
+    ls_loader *l = open_at(&c, 0);
+    for (uint64_t step = 0; step < 7; step++) {
+        ls_batch b = {0};
+        ls_error e = {0};
+        const void *samples = NULL;
+        assert_ls_ok(ls_loader_next(l, &b, &samples, &e), e);
+        assert_int_equal(b.epoch, step / 3);
+        for (uint64_t i = 0; i < b.count; i++) {
+            const ls_draw *got = (const ls_draw *)samples + i;
+            assert_int_equal(got->seed, c.seed);
+            assert_int_equal(got->epoch, b.epoch);
+            assert_int_equal(got->sample, ls_order_at(c.seed, b.epoch, NSAMPLES, b.first + i));
+        }
+    }
+    ls_loader_free(l);
+}
+
 /* An id beyond the vocabulary fails the step that would train on it, and no other. */
 static void test_bad_id(void **state) {
     (void)state;
@@ -173,10 +205,10 @@ static void test_nbytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_over_epochs),      cmocka_unit_test(test_seek),
-        cmocka_unit_test(test_epoch_is_covered), cmocka_unit_test(test_in_use),
-        cmocka_unit_test(test_freed_while_busy), cmocka_unit_test(test_bad_id),
-        cmocka_unit_test(test_nbytes),
+        cmocka_unit_test(test_over_epochs), cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_draws),       cmocka_unit_test(test_epoch_is_covered),
+        cmocka_unit_test(test_in_use),      cmocka_unit_test(test_freed_while_busy),
+        cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_nbytes),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -452,10 +452,11 @@ static double loss_of(const setup *s, const ls_compute *c, const float *params) 
     size_t nbytes = s->model.sample_nbytes;
     char *samples = ls_alloc(BATCH * nbytes);
     f.memory = ls_alloc(ls_infer_nbytes(f.model, LS_F32, f.n));
-    for (uint64_t i = 0; i < BATCH; i++)
-        assert_int_equal(loader.read(loader.data, ls_order_at(5, 0, NSAMPLES, i), nbytes,
-                                     samples + i * nbytes, NULL),
-                         LS_OK);
+    for (uint64_t i = 0; i < BATCH; i++) {
+        ls_draw d = {.seed = 5, .sample = ls_order_at(5, 0, NSAMPLES, i)};
+        ls_status read = loader.read(loader.data, &d, nbytes, samples + i * nbytes, NULL);
+        assert_int_equal(read, LS_OK);
+    }
     ls_infer_losses(&f, BATCH, samples, losses);
     for (int i = 0; i < BATCH; i++) sum += losses[i];
     free(f.memory);
