@@ -8,8 +8,9 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "source/source.h"
 #include "report/sheet.h"
+#include "source/image.h"
+#include "source/source.h"
 #include "tensor/dtype.h"
 
 enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, SHEET, IMAGES, SAMPLES, JSON };
@@ -183,6 +184,7 @@ static void print_source(const ls_source *s, const scan *c, int64_t nsamples) {
                   (double)s->file_nbytes / 1e6);
     put_fields(s, &b);
     ls_buf_printf(&b, "hash       %s\n", hash);
+    if (s->decodes) ls_buf_printf(&b, "decoders   %s\n", ls_image_decoders());
     if (s->ndamaged)
         ls_buf_printf(&b, "damaged    %llu record%s, left out\n", (unsigned long long)s->ndamaged,
                       ls_plural((int64_t)s->ndamaged));
@@ -230,6 +232,7 @@ static void print_json(const ls_source *s, const scan *c) {
     ls_json_set_integer(o, "files", (int64_t)s->nfiles);
     ls_json_set_integer(o, "file_bytes", (int64_t)s->file_nbytes);
     ls_json_set_text(o, "hash", hash);
+    if (s->decodes) ls_json_set_text(o, "decoders", ls_image_decoders());
     ls_json_set(o, "fields", fields);
     ls_json_set(o, "labels", counts_json(s, c));
     ls_json_set_integer(o, "read", (int64_t)c->nread);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/png.h"
+#include "base/png.h"
 
 enum { GAP = 2, BACKGROUND = 255 };
 #define MOST_NBYTES ((int64_t)1 << 30)

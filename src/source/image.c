@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "source/jpeg.h"
-#include "source/png.h"
 
 typedef struct decoder {
     const char *name;
@@ -69,7 +68,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char names[128];
 
 static void name_decoders(void) {
-    snprintf(names, sizeof names, "%s, %s", ls_jpeg_library(), ls_png_library());
+    snprintf(names, sizeof names, "%s, libpng %s", ls_jpeg_library(), ls_png_version());
 }
 
 const char *ls_image_decoders(void) {

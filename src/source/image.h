@@ -21,18 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/png.h"
 
 enum {
     LS_IMAGE_SIDE = 16384,      /* largest height and width */
     LS_IMAGE_PIXELS = 32 << 20, /* most pixels */
     LS_IMAGE_RECOGNIZED = 8     /* bytes that ls_image_recognize() needs */
 };
-
-typedef struct ls_image_shape {
-    int height, width;
-    int channels; /* 1 or 3 */
-} ls_image_shape;
 
 /* True if these first bytes of a file are those of a JPEG or PNG file. */
 bool ls_image_recognize(const uint8_t *data, size_t nbytes);

@@ -298,6 +298,9 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
         return status;
     }
     s->base.count = s->places.n;
+    for (size_t i = 0; i < s->features.n; i++)
+        if (s->columns[i].kind == LS_MDS_IMAGE && !s->features.list[i].left_out)
+            s->base.decodes = true;
     s->base.hash = ls_places_hash(&s->places);
     *s_p = &s->base;
     return LS_OK;

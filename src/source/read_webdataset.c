@@ -426,6 +426,7 @@ static ls_status open_webdataset(const ls_files *files, const ls_source_options 
     webdataset *w = LS_NEW(webdataset);
     indexing x = {.w = w, .o = o, .images.decodes = o->skip_damaged};
     w->source.read = read_sample;
+    w->source.decodes = true;
     w->source.close = close_webdataset;
     ls_status s = index_shards(&x, files, e);
     if (s == LS_OK) s = add_fields(&x, e);

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "source/fetch.h"
 #include "source/format.h"
+#include "source/image.h"
 
 /* In the order in which they are asked. */
 static const ls_data_format *const formats[] = {
@@ -108,6 +109,15 @@ static void count_files(const ls_files *files, ls_source *s) {
     }
 }
 
+/* Another version of a decoder may give other pixels of the same file. */
+static void add_decoders(ls_hash *hash) {
+    const char *decoders = ls_image_decoders();
+    ls_hasher *h = ls_hasher_new();
+    ls_hasher_add(h, hash, sizeof *hash);
+    ls_hasher_add(h, decoders, strlen(decoders));
+    *hash = ls_hasher_finish(h);
+}
+
 static ls_status open_files(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     if (files->n == 0) return ls_fail(e, LS_EINVAL, "a file of data is missing");
@@ -120,6 +130,7 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
     LS_TRY(f->open(files, o, &s, e));
     s->format = f->name;
     if (s->nfiles == 0) count_files(files, s);
+    if (s->decodes) add_decoders(&s->hash);
     *s_p = s;
     return LS_OK;
 }

@@ -29,8 +29,9 @@ struct ls_source {      /* a reader's own struct begins with it */
     uint64_t count;     /* samples */
     int nfields;
     ls_field fields[LS_SOURCE_FIELDS];
-    size_t nbytes;  /* of a sample */
-    ls_hash hash;   /* of the unpacked files that samples come from, in their order */
+    size_t nbytes; /* of a sample */
+    ls_hash hash;  /* of the unpacked files that samples come from, in their order */
+    bool decodes;  /* a field has pixels of JPEG or PNG images: the decoders are part of the hash */
     char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
     int nclasses;
     uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */

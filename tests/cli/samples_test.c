@@ -105,12 +105,25 @@ static void test_sheet(void **state) {
     expect("data @/data_batch_1.bin --sheet @/none/x.png", 1, "/none/x.png");
 }
 
+/* Pixels of JPEG images depend on the decoder: its version is printed. */
+static void test_decoders(void **state) {
+    (void)state;
+    char line[512];
+    snprintf(line, sizeof line, "mkdir -p %s/set/cat && cp tests/source/chroma420.jpg %s/set/cat",
+             folder, folder);
+    assert_int_equal(system(line), 0);
+    expect("data @/set", 0, "\ndecoders   libjpeg-turbo ");
+    expect("data @/set --json", 0, "\"decoders\": \"libjpeg-turbo ");
+    char *output = NULL;
+    assert_int_equal(run_program("data @/data_batch_1.bin", &output), 0);
+    assert_null(strstr(output, "decoders"));
+    free(output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_sheet),
+        cmocka_unit_test(test_print), cmocka_unit_test(test_damage),   cmocka_unit_test(test_json),
+        cmocka_unit_test(test_sheet), cmocka_unit_test(test_decoders),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

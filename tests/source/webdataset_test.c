@@ -143,6 +143,29 @@ static void test_shards(void **state) {
     ls_source_close(s);
 }
 
+/* Pixels depend on the decoders: the hash is that of the shards' hashes and of their versions. */
+static void test_hash(void **state) {
+    (void)state;
+    ls_mapped tar;
+    ls_error e = {0};
+    ls_buf b = {0};
+    add_sample(&b, 1, 1);
+    put_archive(&b);
+    char *path = paths_of("@a.tar");
+    assert_ls_ok(ls_file_map(path, &tar, &e), e);
+    ls_hash hash = ls_hash_bytes(tar.data, tar.nbytes);
+    ls_file_unmap(&tar);
+    hash = ls_hash_bytes(&hash, sizeof hash);
+    ls_buf_append(&b, &hash, sizeof hash);
+    ls_buf_printf(&b, "%s", ls_image_decoders());
+    ls_source *s = opened("@a.tar", NULL);
+    assert_true(s->decodes);
+    assert_true(ls_hash_same(s->hash, ls_hash_bytes(b.data, b.len)));
+    ls_source_close(s);
+    ls_buf_free(&b);
+    free(path);
+}
+
 static double number_of(const ls_source *s, int f, const uint8_t *sample) {
     const uint8_t *p = sample + s->fields[f].offset;
     int64_t whole;
@@ -360,6 +383,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_gnu_tar, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_shards, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_hash, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_json, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_hostile_members, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_parts, make_folder, remove_folder),

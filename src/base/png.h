@@ -1,0 +1,32 @@
+/* png.h - pictures as PNG files, by libpng: decoded from memory, and written. */
+#ifndef LS_BASE_PNG_H
+#define LS_BASE_PNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct ls_image_shape {
+    int height, width;
+    int channels; /* 1: gray, 3: red, green, blue */
+} ls_image_shape;
+
+/* Reads the header. LS_EINVAL: it is damaged. Messages don't name the file: the caller does. */
+ls_status ls_png_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *);
+/* Decodes into out [height, width, channels] of `want`, which is what ls_png_inspect() found, or
+ * that with three channels instead of one. LS_EINVAL: the image is damaged. */
+ls_status ls_png_decode(const uint8_t *data, size_t nbytes, ls_image_shape want, uint8_t *out,
+                        ls_error *);
+const char *ls_png_version(void); /* of libpng, as it is loaded: "1.6.39" */
+
+typedef struct ls_pixels {
+    const uint8_t *data; /* [height, width, channels] */
+    int64_t width, height;
+    int channels; /* 1: gray, 3: red, green, blue */
+} ls_pixels;
+
+/* Replaces `path` atomically. LS_EINVAL: a side is below 1 or over 65500 pixels. LS_EIO. */
+ls_status ls_png_write(const char *path, const ls_pixels *, ls_error *);
+
+#endif
