@@ -11,6 +11,7 @@
 #define LS_TEST_GRAPH_MODEL_H
 
 #include "base/mem.h"
+#include "layers/layers.h"
 #include "model/gpt.h"
 #include "test.h"
 

@@ -6,47 +6,24 @@
 #ifndef LS_TEST_MLP_MODEL_H
 #define LS_TEST_MLP_MODEL_H
 
-#include <stdio.h>
-
 #include "base/random.h"
 #include "data/order.h"
-#include "model/model.h"
+#include "model/builder.h"
 #include "test.h"
 
-enum { MLP_BYTES = 13, MLP_WIDTH = 20, MLP_CLASSES = 7, MLP_CLASS_AT = 16, MLP_SAMPLE = 24 };
-
-static inline int mlp_linear(ls_model *m, const char *name, int from, int64_t in, int64_t out) {
-    char weight[LS_NAME], bias[LS_NAME];
-    ls_layer *l = ls_model_add_layer(m, name);
-    ls_linear_declare(l, 1, in, out);
-    l->inputs[0] = from;
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    ls_model_add_param(m, l, weight,
-                       &(ls_param){.ndims = 2, .dims = {in, out}, .decay = true, .init_std = 0.3f});
-    ls_model_add_param(m, l, bias, &(ls_param){.ndims = 1, .dims = {out}});
-    return m->nlayers - 1;
-}
+enum { MLP_BYTES = 13, MLP_WIDTH = 20, MLP_CLASSES = 7, MLP_CLASS_AT = 64 };
 
 static inline void mlp_make(ls_model *m) {
     ls_error e = {0};
-    *m = (ls_model){.sample_nbytes = MLP_SAMPLE, .targets = 1};
-    ls_input_declare(ls_model_add_layer(m, "input"), MLP_BYTES, 0, 1 / 128.0f, -1);
-    int x = mlp_linear(m, "fc1", 0, MLP_BYTES, MLP_WIDTH);
-    ls_layer *l = ls_model_add_layer(m, "gelu");
-    ls_gelu_declare(l, 1, MLP_WIDTH);
-    l->inputs[0] = x;
-    int gelu = m->nlayers - 1;
-    x = mlp_linear(m, "fc2", gelu, MLP_WIDTH, MLP_WIDTH);
-    l = ls_model_add_layer(m, "sum");
-    ls_add_declare(l, 1, MLP_WIDTH, 2);
-    l->inputs[0] = gelu;
-    l->inputs[1] = x;
-    x = mlp_linear(m, "fc3", m->nlayers - 1, MLP_WIDTH, MLP_CLASSES);
-    l = ls_model_add_layer(m, "loss");
-    ls_classify_declare(l, MLP_CLASSES, MLP_CLASS_AT);
-    l->inputs[0] = x;
-    assert_ls_ok(ls_model_link(m, &e), e);
+    *m = (ls_model){0};
+    ls_value *bytes = ls_input(m, "bytes", LS_U8, LS_DIMS(MLP_BYTES));
+    ls_value *class = ls_input(m, "class", LS_I32, LS_SCALAR);
+    ls_value *x = ls_affine(m, bytes, 1 / 128.0f, -1);
+    x = ls_gelu(m, ls_linear(m, x, .name = "fc1", .out = MLP_WIDTH));
+    x = ls_add(m, x, ls_linear(m, x, .name = "fc2", .out = MLP_WIDTH));
+    ls_cross_entropy(m, ls_linear(m, x, .name = "fc3", .out = MLP_CLASSES), class, LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(m, &e), e);
+    assert_int_equal(m->inputs[1].offset, MLP_CLASS_AT);
 }
 
 /* A sample, for the loader: random bytes, and a class that follows from two of them. */

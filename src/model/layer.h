@@ -19,6 +19,7 @@
 #include "tensor/compute.h"
 
 enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_PARAM_DIMS = 4, LS_NAME = 48 };
+enum { LS_LAYER_FIELDS = 4, LS_LAYER_OWN = 160 };
 
 typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
@@ -105,8 +106,9 @@ struct ls_layer {
     ls_works forward_work, backward_work; /* the same in detail, for prices */
     bool loss;                            /* the last layer: it has losses instead of y; backward
                                              computes them, too, so training needs no forward */
-    size_t field_at;                      /* input, classify: offset of their field in a sample */
-    float scale, shift;                   /* input */
+    size_t field_at[LS_LAYER_FIELDS];     /* [nfields] fields of a sample that it reads itself */
+    int nfields;
+    _Alignas(16) unsigned char own[LS_LAYER_OWN]; /* what only this layer's file knows (LS_LAYER_OWN_AS) */
     bool backward_alone;                  /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
@@ -136,17 +138,23 @@ static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool hal
     return (size_t)n * l->work_floats + block * l->block_floats;
 }
 
-/* Declare sizes, inputs and cost for T positions; the model adds the parameters (gpt.c). */
+/* The layer's own options, of a type that its file defines. */
+#define LS_LAYER_OWN_AS(type, layer)                                                               \
+    (*(type *)(void *)((layer)->own + 0 * sizeof(char[sizeof(type) <= LS_LAYER_OWN ? 1 : -1])))
+#define LS_LAYER_OWN_OF(type, layer)                                                               \
+    (*(const type *)(const void *)((layer)->own +                                                  \
+                                   0 * sizeof(char[sizeof(type) <= LS_LAYER_OWN ? 1 : -1])))
+
+/* A field of a sample: number i of those that the layer reads itself. */
+static inline const void *ls_layer_field(const ls_layer *l, const ls_layer_call *c, int i,
+                                         int64_t sample) {
+    return (const char *)c->samples + (size_t)sample * c->sample_nbytes + l->field_at[i];
+}
+
+/* GPT's layers: declare sizes, inputs and cost for T positions; gpt.c adds the parameters. */
 void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 void ls_attention_declare(ls_layer *, int64_t T, int64_t C, int64_t heads);
 void ls_mlp_declare(ls_layer *, int64_t T, int64_t C);
-void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);
-/* Each in a file of its own; rows: of a sample. input: C bytes of a sample, each times scale, plus
- * shift. classify: the loss of V logits, and the field with the class, an int32. */
-void ls_input_declare(ls_layer *, int64_t C, size_t field_at, float scale, float shift);
-void ls_linear_declare(ls_layer *, int64_t rows, int64_t in, int64_t out);
-void ls_gelu_declare(ls_layer *, int64_t rows, int64_t C);
-void ls_classify_declare(ls_layer *, int64_t V, size_t field_at);
 void ls_head_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
 
 #endif

@@ -115,6 +115,7 @@ bool ls_model_is_cut(const ls_model *m, int layer) {
 void ls_model_free(ls_model *m) {
     free(m->params);
     free(m->layers);
+    ls_draft_free(m->draft);
     *m = (ls_model){0};
 }
 

@@ -11,6 +11,7 @@
 #define LS_MODEL_MODEL_H
 
 #include "model/layer.h"
+#include "source/source.h"
 
 enum { LS_BLOCK = 1024 }; /* floats; sums of norms and shards begin at multiples of it */
 enum { LS_MODEL_MAX_SLOTS = 64 };
@@ -19,7 +20,10 @@ typedef struct ls_gpt_config {
     int64_t layers, width, heads, context, vocab;
 } ls_gpt_config;
 
-typedef struct ls_model {
+typedef struct ls_model ls_model;
+typedef struct ls_draft ls_draft; /* builder.h */
+
+struct ls_model {
     ls_gpt_config config;
     ls_param *params; /* [nparams] */
     int nparams;
@@ -30,7 +34,11 @@ typedef struct ls_model {
     size_t nfloats;       /* of a flat buffer, padding included */
     size_t count;         /* of parameters, without padding */
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
-} ls_model;
+    ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields of a sample that layers read; GPT: none */
+    int ninputs;
+    int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
+    ls_draft *draft; /* what is known while the model is being built; NULL: not built by calls */
+};
 
 /* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer is
  * valid until the next layer is added. Parameters are appended to the flat buffer and to the
@@ -44,6 +52,7 @@ void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param
  * LS_MODEL_MAX_SLOTS values are needed at the same time. */
 ls_status ls_model_link(ls_model *, ls_error *);
 void ls_model_free(ls_model *);
+void ls_draft_free(ls_draft *); /* NULL is fine */
 
 /* Sets the elements [first, end) of the flat buffer to their initial weights, a function of the
  * seed alone. */

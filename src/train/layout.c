@@ -2,11 +2,11 @@
 #include "train/layout.h"
 
 #include "model/shape.h"
+#include "networks/network.h"
 
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
-    ls_gpt_config shape = ls_config_shape(c);
-    LS_TRY(ls_gpt_create(&shape, &l_p->model, e));
+    LS_TRY(ls_network_create(c, &l_p->model, e));
     ls_plan_config plan = {.model = &l_p->model,
                            .nworkers = nworkers,
                            .first = first,

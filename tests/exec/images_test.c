@@ -9,6 +9,7 @@
 #include "coll/team.h"
 #include "exec/exec.h"
 #include "infer/infer.h"
+#include "model/builder.h"
 
 #define FOLDER "/usr/share/datasets/fashion-mnist/"
 
@@ -29,36 +30,18 @@ typedef struct setup {
     double loss;   /* of the last step */
 } setup;
 
-static void add_linear(ls_model *m, const char *name, int64_t in, int64_t out, float std) {
-    char weight[LS_NAME], bias[LS_NAME];
-    ls_layer *l = ls_model_add_layer(m, name);
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    ls_linear_declare(l, 1, in, out);
-    l->inputs[0] = m->nlayers - 2;
-    ls_model_add_param(m, l, weight,
-                       &(ls_param){.ndims = 2, .dims = {in, out}, .decay = true, .init_std = std});
-    ls_model_add_param(m, l, bias, &(ls_param){.ndims = 1, .dims = {out}});
-}
-
 static void make_model(const ls_source *s, ls_model *m) {
     ls_error e = {0};
-    const ls_field *image = ls_source_field(s, "image"), *label = ls_source_field(s, "label");
+    const ls_field *image = ls_source_field(s, "image");
     assert_non_null(image);
-    assert_non_null(label);
-    int64_t pixels = (int64_t)image->nbytes;
-    *m = (ls_model){.sample_nbytes = s->nbytes, .targets = 1};
-    ls_layer *l = ls_model_add_layer(m, "input");
-    ls_input_declare(l, pixels, image->offset, 1 / 128.0f, -1);
-    add_linear(m, "fc1", pixels, WIDTH, 0.04f);
-    l = ls_model_add_layer(m, "gelu");
-    ls_gelu_declare(l, 1, WIDTH);
-    l->inputs[0] = m->nlayers - 2;
-    add_linear(m, "fc2", WIDTH, CLASSES, 0.1f);
-    l = ls_model_add_layer(m, "loss");
-    ls_classify_declare(l, CLASSES, label->offset);
-    l->inputs[0] = m->nlayers - 2;
-    assert_ls_ok(ls_model_link(m, &e), e);
+    *m = (ls_model){0};
+    ls_value *x = ls_input(m, "image", LS_U8, LS_DIMS(image->dims[0], image->dims[1], 1));
+    ls_value *label = ls_input(m, "label", LS_I32, LS_SCALAR);
+    x = ls_flatten(m, ls_affine(m, x, 1 / 128.0f, -1));
+    x = ls_gelu(m, ls_linear(m, x, .name = "fc1", .out = WIDTH));
+    ls_cross_entropy(m, ls_linear(m, x, .name = "fc2", .out = CLASSES), label, LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(m, &e), e);
+    assert_int_equal(m->sample_nbytes, s->nbytes);
 }
 
 static ls_status train(ls_group *g, void *arg, ls_error *e) {

@@ -1,10 +1,12 @@
-/* classify.c - the loss of a classifier: cross-entropy of V logits and a class, an int32 of the sample.
+/* cross_entropy.c - the loss of a classifier: cross-entropy of V logits and a class, an int32 of the
+ * sample.
  *
  * forward: losses [n], or the logits if the call has no losses.
  * backward: losses, dx. The data's reader has checked that the class is one of 0 to V - 1. */
 #include <string.h>
 
 #include "base/math.h"
+#include "model/builder.h"
 #include "model/rows.h"
 
 typedef struct job {
@@ -14,8 +16,7 @@ typedef struct job {
 
 static int32_t class_of(const job *j, int64_t sample) {
     int32_t x = 0;
-    const char *samples = j->c->samples;
-    memcpy(&x, samples + (size_t)sample * j->c->sample_nbytes + j->l->field_at, sizeof x);
+    memcpy(&x, ls_layer_field(j->l, j->c, 0, sample), sizeof x);
     return x;
 }
 
@@ -47,16 +48,27 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, run, &(job){l, c});
 }
 
-static const ls_layer_ops ops = {.kind = "classify", .forward = forward, .backward = backward};
+static const ls_layer_ops ops = {.kind = "cross_entropy", .forward = forward, .backward = backward};
 
-void ls_classify_declare(ls_layer *l, int64_t V, size_t field_at) {
+void(ls_cross_entropy)(ls_model *m, ls_value *logits, ls_value *label, ls_loss_options o) {
+    ls_layer *l = ls_build_layer(m, "cross_entropy", o.name, &logits, 1);
+    if (!l) return;
+    int64_t V = ls_value_count(logits);
+    if (!label || label->layer >= 0 || label->type != LS_I32 || ls_value_count(label) != 1) {
+        ls_build_fail(m, "the label is no field of one i32");
+        return;
+    }
+    if (logits->ndims != 1) {
+        ls_build_fail(m, "the logits are %s; a vector, one number a class, is needed",
+                      ls_dims_write(logits->dims).text);
+        return;
+    }
     l->ops = &ops;
-    l->T = 1;
     l->C = l->V = V;
-    l->field_at = field_at;
-    l->ninputs = 1;
-    l->input_floats[0] = (size_t)V;
     l->loss = true;
+    ls_build_field(m, l, label);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, V);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, V);
+    m->targets = 1;
+    m->classes[label->field] = (int)V;
 }

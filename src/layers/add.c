@@ -3,6 +3,7 @@
  * Saves nothing; every input's gradient is dy. */
 #include <string.h>
 
+#include "layers/layers.h"
 #include "model/rows.h"
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
@@ -29,4 +30,15 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     l->forward_flops = (double)((ninputs - 1) * T * C);
     for (int k = 1; k < ninputs; k++) ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
     for (int k = 0; k < ninputs; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, T * C);
+}
+
+ls_value *(ls_add)(ls_model *m, ls_value *a, ls_value *b) {
+    ls_value *x[] = {a, b};
+    ls_layer *l = ls_build_layer(m, "add", NULL, x, 2);
+    if (!l) return ls_build_failed(m);
+    if (!ls_value_same_dims(a, b))
+        return ls_build_fail(m, "the inputs have other shapes: %s and %s",
+                             ls_dims_write(a->dims).text, ls_dims_write(b->dims).text);
+    ls_add_declare(l, 1, ls_value_count(a), 2);
+    return ls_build_value(m, a->dims);
 }

@@ -1,0 +1,48 @@
+/* affine.c - y = scale x + shift, by element. */
+#include "layers/layers.h"
+#include "model/rows.h"
+
+typedef struct options {
+    float scale, shift;
+} options;
+
+typedef struct job {
+    const ls_compute *compute;
+    int64_t n;
+    float scale, shift;
+    const float *x;
+    float *y;
+} job;
+
+static void run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->n, 16, thread, nthreads, &i, &end);
+    j->compute->k->affine(end - i, j->x + i, j->scale, j->shift, j->y + i);
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    ls_pool_run(c->compute->pool, run,
+                &(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, o->shift, c->x[0], c->y});
+}
+
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    if (!c->dx[0]) return;
+    ls_pool_run(c->compute->pool, run,
+                &(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, 0, c->dy, c->dx[0]});
+}
+
+static const ls_layer_ops ops = {.kind = "affine", .forward = forward, .backward = backward};
+
+ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
+    if (ls_build_is_good(m) && x && x->layer < 0) return ls_layers_input(m, x, scale, shift);
+    ls_layer *l = ls_build_layer(m, "affine", NULL, &x, 1);
+    if (!l) return ls_build_failed(m);
+    l->ops = &ops;
+    LS_LAYER_OWN_AS(options, l) = (options){scale, shift};
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    return ls_build_value(m, x->dims);
+}

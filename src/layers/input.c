@@ -1,0 +1,58 @@
+/* input.c - a field of the samples as numbers: y = scale x + shift. */
+#include <math.h>
+
+#include "layers/layers.h"
+#include "model/rows.h"
+
+typedef struct options {
+    ls_dtype type; /* of the field */
+    float scale, shift;
+    int64_t count; /* numbers */
+} options;
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    float values[256]; /* of each byte of an LS_U8 field */
+} job;
+
+static void convert(const job *j, const void *field, float *y) {
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    const unsigned char *bytes = field;
+    const int32_t *integers = field;
+    const float *floats = field;
+    if (o->type == LS_U8)
+        for (int64_t k = 0; k < o->count; k++) y[k] = j->values[bytes[k]];
+    else if (o->type == LS_I32)
+        for (int64_t k = 0; k < o->count; k++) y[k] = fmaf((float)integers[k], o->scale, o->shift);
+    else
+        for (int64_t k = 0; k < o->count; k++) y[k] = fmaf(floats[k], o->scale, o->shift);
+}
+
+static void run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++)
+        convert(j, ls_layer_field(j->l, j->c, 0, i),
+                (float *)j->c->y + i * LS_LAYER_OWN_OF(options, j->l).count);
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    job j = {.l = l, .c = c};
+    for (int i = 0; i < 256; i++) j.values[i] = fmaf((float)i, o->scale, o->shift);
+    ls_pool_run(c->compute->pool, run, &j);
+}
+
+static const ls_layer_ops ops = {.kind = "input", .forward = forward};
+
+ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shift) {
+    ls_layer *l = ls_build_layer(m, m->inputs[x->field].name, NULL, NULL, 0);
+    if (!l) return ls_build_failed(m);
+    l->ops = &ops;
+    LS_LAYER_OWN_AS(options, l) = (options){x->type, scale, shift, ls_value_count(x)};
+    ls_build_field(m, l, x);
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
+    return ls_build_value(m, x->dims);
+}

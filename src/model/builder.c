@@ -1,0 +1,280 @@
+/* builder.c - see builder.h. */
+#include "model/builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { MAX_DEPTH = 8 };
+
+/* What is known while a model is being built. */
+struct ls_draft {
+    ls_value **values; /* [nvalues] */
+    int nvalues;
+    char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
+    size_t begins[MAX_DEPTH];
+    int depth;
+    char file[64]; /* of the latest call; "": not known */
+    int line;
+    char what[2 * LS_NAME]; /* the layer that is being added: "conv2d 'block.1.conv2d'"; "": none */
+    ls_status status;
+    ls_error error;
+    ls_value failed;
+};
+
+static ls_draft *draft_of(ls_model *m) {
+    if (!m->draft) m->draft = LS_NEW(ls_draft);
+    return m->draft;
+}
+
+void ls_draft_free(ls_draft *d) {
+    if (!d) return;
+    for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
+    free(d->values);
+    free(d);
+}
+
+/* ---- errors ---- */
+
+ls_model *ls_model_at(ls_model *m, const char *file, int line) {
+    ls_draft *d = draft_of(m);
+    const char *slash = strrchr(file, '/');
+    snprintf(d->file, sizeof d->file, "%s", slash ? slash + 1 : file);
+    d->line = line;
+    *d->what = 0;
+    return m;
+}
+
+bool ls_build_is_good(const ls_model *m) { return !m->draft || m->draft->status == LS_OK; }
+
+ls_value *ls_build_failed(ls_model *m) { return &draft_of(m)->failed; }
+
+ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
+    ls_draft *d = draft_of(m);
+    char text[400], place[96] = "";
+    if (d->status != LS_OK) return &d->failed;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (*d->file) snprintf(place, sizeof place, "%s:%d: ", d->file, d->line);
+    d->status =
+        ls_fail(&d->error, LS_EINVAL, "%s%s%s%s", place, d->what, *d->what ? ": " : "", text);
+    return &d->failed;
+}
+
+ls_status ls_build_finish(ls_model *m, ls_error *e) {
+    ls_draft *d = draft_of(m);
+    if (*d->scope) ls_build_fail(m, "scope '%s' is not ended", d->scope);
+    if (d->status != LS_OK) return ls_fail(e, d->status, "%s", d->error.msg);
+    return ls_model_link(m, e);
+}
+
+/* ---- values ---- */
+
+static ls_value *new_value(ls_model *m, const ls_value *like) {
+    ls_draft *d = draft_of(m);
+    d->values = ls_grow(d->values, (size_t)d->nvalues, sizeof *d->values);
+    ls_value *v = d->values[d->nvalues++] = LS_NEW(ls_value);
+    *v = *like;
+    v->ndims = 0;
+    while (v->ndims < LS_MAX_DIMS && v->dims.of[v->ndims]) v->ndims++;
+    return v;
+}
+
+int64_t ls_value_count(const ls_value *v) {
+    int64_t n = 1;
+    for (int i = 0; i < v->ndims; i++) n *= v->dims.of[i];
+    return n;
+}
+
+int64_t ls_value_last(const ls_value *v) { return v->ndims ? v->dims.of[v->ndims - 1] : 1; }
+
+bool ls_value_same_dims(const ls_value *a, const ls_value *b) {
+    return memcmp(&a->dims, &b->dims, sizeof a->dims) == 0;
+}
+
+ls_dims_text ls_dims_write(ls_dims dims) {
+    ls_dims_text t = {"["};
+    size_t at = 1;
+    for (int i = 0; i < LS_MAX_DIMS && dims.of[i]; i++)
+        at += (size_t)snprintf(t.text + at, sizeof t.text - at, "%s%lld", i ? ", " : "",
+                               (long long)dims.of[i] % 1000000000000);
+    snprintf(t.text + at, sizeof t.text - at, "]");
+    return t;
+}
+
+/* ---- names ---- */
+
+void(ls_scope)(ls_model *m, const char *fmt, ...) {
+    ls_draft *d = draft_of(m);
+    char name[LS_NAME], whole[2 * LS_NAME];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+    int all = snprintf(whole, sizeof whole, "%s%s%s", d->scope, *d->scope ? "." : "", name);
+    bool fits = n > 0 && n < (int)sizeof name && all < (int)sizeof d->scope;
+    if (!fits || d->depth == MAX_DEPTH) {
+        ls_build_fail(m, "scope '%s': a name has 1 to %d bytes, and scopes are at most %d deep",
+                      whole, LS_NAME - 1, MAX_DEPTH);
+        return;
+    }
+    d->begins[d->depth++] = strlen(d->scope);
+    memcpy(d->scope, whole, (size_t)all + 1);
+}
+
+void ls_scope_end(ls_model *m) {
+    ls_draft *d = draft_of(m);
+    if (d->depth == 0 && d->status == LS_OK)
+        ls_build_fail(m, "ls_scope_end(): no scope is open");
+    else if (d->depth > 0)
+        d->scope[d->begins[--d->depth]] = 0;
+}
+
+static bool has_layer(const ls_model *m, const char *name) {
+    for (int i = 0; i < m->nlayers; i++)
+        if (strcmp(m->layers[i].name, name) == 0) return true;
+    return false;
+}
+
+/* False: it is too long, or another layer has the given one. */
+static bool choose_name(ls_model *m, const char *kind, const char *given, char name[LS_NAME]) {
+    const char *scope = draft_of(m)->scope, *dot = *scope ? "." : "";
+    char text[2 * LS_NAME + 16];
+    int n = snprintf(text, sizeof text, "%s%s%s", scope, dot, given ? given : kind);
+    for (int i = 2; !given && n < LS_NAME && has_layer(m, text); i++)
+        n = snprintf(text, sizeof text, "%s%s%s_%d", scope, dot, kind, i);
+    snprintf(draft_of(m)->what, sizeof draft_of(m)->what, "%s '%.60s'", kind, text);
+    if (n >= LS_NAME || (given && !*given)) {
+        ls_build_fail(m, "a name has 1 to %d bytes, with those of its scopes", LS_NAME - 1);
+        return false;
+    }
+    if (has_layer(m, text)) {
+        ls_build_fail(m, "another layer has this name");
+        return false;
+    }
+    memcpy(name, text, (size_t)n + 1);
+    return true;
+}
+
+/* ---- layers ---- */
+
+/* The layer that has the field as numbers: the one that was added first, or a new one. */
+static int convert(ls_model *m, int field) {
+    for (int i = 0; i < m->draft->nvalues; i++)
+        if (m->draft->values[i]->field == field && m->draft->values[i]->layer >= 0)
+            return m->draft->values[i]->layer;
+    char what[sizeof m->draft->what], first = *m->draft->scope;
+    memcpy(what, m->draft->what, sizeof what);
+    *m->draft->scope = 0; /* the layer is in no scope */
+    ls_value v = {.layer = -1, .field = field, .type = m->inputs[field].type};
+    ls_value *x = new_value(m, &v);
+    for (int i = 0; i < m->inputs[field].ndims; i++) x->dims.of[i] = m->inputs[field].dims[i];
+    ls_value *y = (ls_affine)(m, x, 1, 0);
+    *m->draft->scope = first;
+    memcpy(m->draft->what, what, sizeof what);
+    y->field = field;
+    return y->layer;
+}
+
+static bool check_input(ls_model *m, const ls_value *x) {
+    if (!x) ls_build_fail(m, "an input is NULL");
+    return x != NULL;
+}
+
+ls_layer *ls_build_layer(ls_model *m, const char *kind, const char *given, ls_value *const *x,
+                         int nx) {
+    ls_draft *d = draft_of(m);
+    char name[LS_NAME];
+    int inputs[LS_LAYER_MAX_INPUTS] = {0};
+    if (d->status != LS_OK || !choose_name(m, kind, given, name)) return NULL;
+    for (int i = 0; i < nx; i++)
+        if (!check_input(m, x[i])) return NULL;
+    for (int i = 0; i < nx && d->status == LS_OK; i++)
+        inputs[i] = x[i]->layer >= 0 ? x[i]->layer : convert(m, x[i]->field);
+    if (d->status != LS_OK) return NULL;
+    ls_layer *l = ls_model_add_layer(m, name);
+    l->T = 1;
+    l->ninputs = nx;
+    for (int i = 0; i < nx; i++) {
+        l->inputs[i] = inputs[i];
+        l->input_floats[i] = (size_t)ls_value_count(x[i]);
+    }
+    return l;
+}
+
+ls_value *ls_build_value(ls_model *m, ls_dims dims) {
+    ls_value *v = new_value(
+        m, &(ls_value){.layer = m->nlayers - 1, .field = -1, .type = LS_F32, .dims = dims});
+    m->layers[m->nlayers - 1].y_floats = (size_t)ls_value_count(v);
+    return v;
+}
+
+ls_value *ls_build_view(ls_model *m, const ls_value *x, ls_dims dims) {
+    ls_value like = *x;
+    like.dims = dims;
+    return new_value(m, &like);
+}
+
+void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param *p) {
+    char name[2 * LS_NAME];
+    int n = snprintf(name, sizeof name, "%s.%s", l->name, suffix);
+    if (n >= LS_NAME)
+        ls_build_fail(m, "the parameter's name '%s' is longer than %d bytes", name, LS_NAME - 1);
+    else
+        ls_model_add_param(m, l, name, p);
+}
+
+/* ---- fields ---- */
+
+static ls_value *check_field(ls_model *m, const char *name, ls_dtype type, const ls_value *v) {
+    if (!name || !*name || strlen(name) >= LS_FIELD_NAME)
+        return ls_build_fail(m, "a field's name has 1 to %d bytes", LS_FIELD_NAME - 1);
+    if (type != LS_U8 && type != LS_I32 && type != LS_F32)
+        return ls_build_fail(m, "field '%s': its type is %s; u8, i32 and f32 are possible", name,
+                             ls_dtype_name(type));
+    if (m->ninputs == LS_SOURCE_FIELDS)
+        return ls_build_fail(m, "field '%s': a model has at most %d fields", name,
+                             LS_SOURCE_FIELDS);
+    for (int i = 0; i < m->ninputs; i++)
+        if (strcmp(m->inputs[i].name, name) == 0)
+            return ls_build_fail(m, "the model has a field '%s' already", name);
+    double count = 1;
+    for (int i = 0; i < v->ndims; i++) {
+        if (v->dims.of[i] < 1)
+            return ls_build_fail(m, "field '%s': %s has a dimension below 1", name,
+                                 ls_dims_write(v->dims).text);
+        count *= (double)v->dims.of[i];
+    }
+    if (count * (double)ls_dtype_size(type) > (double)LS_SAMPLE_NBYTES)
+        return ls_build_fail(m, "field '%s': a sample of %s has more than 2 GB", name,
+                             ls_dims_write(v->dims).text);
+    return NULL;
+}
+
+/* Where the next field begins in a sample. */
+static size_t place_of(const ls_model *m) {
+    return (m->sample_nbytes + LS_FIELD_ALIGN - 1) / LS_FIELD_ALIGN * LS_FIELD_ALIGN;
+}
+
+ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims) {
+    ls_draft *d = draft_of(m);
+    if (d->status != LS_OK) return &d->failed;
+    ls_value *v = new_value(m, &(ls_value){-1, m->ninputs, type, 0, dims});
+    if (check_field(m, name, type, v)) return &d->failed;
+    ls_field *f = &m->inputs[m->ninputs++];
+    *f = (ls_field){.type = type, .ndims = v->ndims, .offset = place_of(m)};
+    snprintf(f->name, sizeof f->name, "%s", name);
+    for (int i = 0; i < v->ndims; i++) f->dims[i] = dims.of[i];
+    f->nbytes = (size_t)ls_value_count(v) * ls_dtype_size(type);
+    m->sample_nbytes = f->offset + f->nbytes;
+    return v;
+}
+
+void ls_build_field(ls_model *m, ls_layer *l, const ls_value *field) {
+    l->field_at[l->nfields++] = m->inputs[field->field].offset;
+}

@@ -1,0 +1,56 @@
+/* builder.h - how the calls of lockstep/model.h make layers.
+ *
+ *     ls_value *(ls_gelu)(ls_model *m, ls_value *x) {
+ *         ls_layer *l = ls_build_layer(m, "gelu", NULL, &x, 1);
+ *         if (!l) return ls_build_failed(m);
+ *         ... l->ops, l->T, sizes, parameters ...
+ *         return ls_build_value(m, x->dims);
+ *     }
+ */
+#ifndef LS_MODEL_BUILDER_H
+#define LS_MODEL_BUILDER_H
+
+#include "lockstep/model.h"
+#include "model/model.h"
+
+struct ls_value {
+    int layer;     /* that computes it; -1: a field that no layer has converted to numbers */
+    int field;     /* of the model's inputs; -1: none */
+    ls_dtype type; /* of a field; else LS_F32 */
+    int ndims;
+    ls_dims dims;
+};
+
+/* Adds a layer that reads these values as numbers, and chooses its name: `given`, or the kind. A
+ * field is converted by a layer of its own. The layer is valid until the next one is added. NULL:
+ * the model has failed, by this call or before. */
+ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_value *const *x,
+                         int nx);
+/* The output of the latest layer, whose y_floats it sets. */
+ls_value *ls_build_value(ls_model *, ls_dims dims);
+/* Another shape of the same numbers. */
+ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
+/* Adds a parameter "LAYER.suffix" (dims, decay, init_std, init_value count). */
+void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
+/* The layer reads this field of the samples itself, as fields[] of the layer. */
+void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
+
+/* Has no call failed yet? */
+bool ls_build_is_good(const ls_model *);
+/* Remembers the first error: "FILE:LINE: KIND 'NAME': text". Returns ls_build_failed(). */
+ls_value *ls_build_fail(ls_model *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What calls return once the model has failed. */
+ls_value *ls_build_failed(ls_model *);
+
+/* Completes the model (ls_model_link()), or returns the first error. */
+ls_status ls_build_finish(ls_model *, ls_error *);
+
+int64_t ls_value_count(const ls_value *); /* of its numbers */
+int64_t ls_value_last(const ls_value *);  /* its last dimension; of a scalar: 1 */
+bool ls_value_same_dims(const ls_value *, const ls_value *);
+typedef struct ls_dims_text {
+    char text[64];
+} ls_dims_text;
+ls_dims_text ls_dims_write(ls_dims); /* "[28, 28, 1]" */
+
+#endif
