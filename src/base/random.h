@@ -17,6 +17,7 @@ typedef enum ls_stream {
     LS_STREAM_SAMPLE = 3,  /* generated tokens */
     LS_STREAM_FAKE = 4,    /* the fake transport's faults */
     LS_STREAM_DROPOUT = 5, /* masks of dropout */
+    LS_STREAM_SPLIT = 6,   /* samples that are held out for validation */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */
