@@ -18,7 +18,7 @@ enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
 /* The argument of all workers. */
 typedef struct bench_job {
     ls_host host; /* first */
-    const ls_corpus *corpus;
+    const ls_dataset *data;
     int64_t warmup, steps;
     ls_bench_report *report;
     ls_trace_request trace;
@@ -171,7 +171,7 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
 
 static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     const bench_job *b = arg;
-    ls_member m = ls_member_of(&b->host, g, me, b->corpus);
+    ls_member m = ls_member_of(&b->host, g, me, b->data);
     ls_bench_train out = {.nworkers = b->host.run->nworkers,
                           .threads = (int)b->host.run->config.parallel.threads,
                           .steps = b->steps,
@@ -190,15 +190,16 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
 }
 
 /* Random tokens for two batches. */
-static uint32_t *fake_corpus(const ls_config *c, ls_corpus *corpus) {
+static uint32_t *fake_text(const ls_config *c, ls_dataset *d) {
     uint64_t T = (uint64_t)c->model.context, n = 2 * (uint64_t)c->train.batch * T + 1;
     uint32_t *ids = LS_NEW_ARRAY(uint32_t, n), w[4];
     for (uint64_t i = 0; i < n; i++) {
         ls_random_words(1, LS_STREAM_SAMPLE, 1, i, w);
         ids[i] = w[0] % (uint32_t)c->model.vocab;
     }
-    *corpus = (ls_corpus){.tokens = ls_tokens_of(ids, n, (uint32_t)c->model.vocab),
-                          .ntrain = 2 * (uint64_t)c->train.batch};
+    ls_corpus text = {.tokens = ls_tokens_of(ids, n, (uint32_t)c->model.vocab),
+                      .ntrain = 2 * (uint64_t)c->train.batch};
+    *d = ls_dataset_of_text(&text, c);
     return ids;
 }
 
@@ -208,17 +209,17 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
     if (q->steps < 1 || q->steps > MAX_STEPS)
         return ls_fail(e, LS_EINVAL, "%lld steps are not possible; use 1 to %d",
                        (long long)q->steps, MAX_STEPS);
-    ls_corpus corpus;
+    ls_dataset data;
     ls_run run = {.config = *c};
-    bench_job b = {.corpus = &corpus, .report = report, .trace = q->trace};
+    bench_job b = {.data = &data, .report = report, .trace = q->trace};
     b.warmup = q->warmup;
     b.steps = q->steps;
     LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));
     LS_TRY(ls_fit_limit(&run.config, run.nworkers, e));
-    uint32_t *ids = fake_corpus(c, &corpus);
+    uint32_t *ids = fake_text(c, &data);
     ls_status s = ls_host_open(&b.host, &run, e);
     if (s == LS_OK && q->export_dir)
-        s = ls_export(&b.host, &corpus, q->warmup + q->steps, q->export_dir, e);
+        s = ls_export(&b.host, &data, q->warmup + q->steps, q->export_dir, e);
     if (s == LS_OK) s = ls_host_launch(&b.host, bench_worker, &b, e);
     free(ids);
     ls_host_free(&b.host);

@@ -31,7 +31,7 @@ static ls_status write_weights(const ls_host *h, const char *path, ls_error *e) 
     return s;
 }
 
-static ls_status write_tokens(const ls_run *r, const ls_corpus *c, int64_t steps, const char *path,
+static ls_status write_tokens(const ls_run *r, const ls_dataset *d, int64_t steps, const char *path,
                               ls_error *e) {
     int64_t T = r->config.model.context;
     uint64_t batch = (uint64_t)r->config.train.batch, seed = (uint64_t)r->config.train.seed;
@@ -39,10 +39,10 @@ static ls_status write_tokens(const ls_run *r, const ls_corpus *c, int64_t steps
     uint32_t *sample = LS_NEW_ARRAY(uint32_t, (size_t)(T + 1));
     ls_status s = LS_OK;
     for (int64_t step = 0; s == LS_OK && step < steps; step++) {
-        ls_batch b = ls_batch_of((uint64_t)step, c->ntrain, batch);
+        ls_batch b = ls_batch_of((uint64_t)step, d->ntrain, batch);
         for (uint64_t i = 0; s == LS_OK && i < b.count; i++) {
-            uint64_t which = ls_order_at(seed, b.epoch, c->ntrain, b.first + i);
-            s = ls_tokens_read(&c->tokens, which * (uint64_t)T, (size_t)T + 1, sample, e);
+            uint64_t which = ls_order_at(seed, b.epoch, d->ntrain, b.first + i);
+            s = ls_tokens_read(&d->text.tokens, which * (uint64_t)T, (size_t)T + 1, sample, e);
             ls_buf_append(&out, sample, (size_t)(T + 1) * sizeof *sample);
         }
     }
@@ -90,13 +90,13 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
     return s;
 }
 
-ls_status ls_export(const ls_host *h, const ls_corpus *c, int64_t steps, const char *dir,
+ls_status ls_export(const ls_host *h, const ls_dataset *d, int64_t steps, const char *dir,
                     ls_error *e) {
     char *weights = ls_format("%s/weights.safetensors", dir);
     char *tokens = ls_format("%s/tokens.u32", dir), *settings = ls_format("%s/settings.json", dir);
     ls_status s = ls_file_make_dirs(dir, e);
     if (s == LS_OK) s = write_weights(h, weights, e);
-    if (s == LS_OK) s = write_tokens(h->run, c, steps, tokens, e);
+    if (s == LS_OK) s = write_tokens(h->run, d, steps, tokens, e);
     if (s == LS_OK) s = write_settings(h, steps, settings, e);
     free(weights);
     free(tokens);

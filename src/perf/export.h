@@ -10,6 +10,7 @@
 #include "train/host.h"
 
 /* Creates the directory if necessary and replaces these files in it. */
-ls_status ls_export(const ls_host *, const ls_corpus *, int64_t steps, const char *dir, ls_error *);
+ls_status ls_export(const ls_host *, const ls_dataset *, int64_t steps, const char *dir,
+                    ls_error *);
 
 #endif

@@ -10,7 +10,7 @@
 #include "data/order.h"
 #include "report/history.h"
 #include "storage/checkpoint.h"
-#include "storage/corpus.h"
+#include "storage/dataset.h"
 
 typedef struct audit {
     char *path; /* of metrics.jsonl */
@@ -213,14 +213,13 @@ static ls_status read_all(audit *a, const char *run) {
 ls_status ls_ledger_check(const char *run, ls_ledger *l_p, ls_error *e) {
     char *path = ls_format("%s/config.yaml", run);
     ls_config config;
-    ls_corpus corpus;
+    uint64_t nsamples = 0;
     ls_status s = ls_config_read(path, &config, e);
     free(path);
     if (s != LS_OK) return s;
-    LS_TRY(ls_corpus_open(&corpus, run, &config, e));
+    LS_TRY(ls_dataset_count(run, &config, &nsamples, e));
     audit a = {.path = ls_metrics_path(run), .config = &config, .e = e};
-    a.l.nsamples = (int64_t)corpus.ntrain;
-    ls_corpus_free(&corpus);
+    a.l.nsamples = (int64_t)nsamples;
     s = read_all(&a, run);
     free(a.path);
     *l_p = a.l;

@@ -2,7 +2,7 @@
  *
  *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
  *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so on
- *                            tokenizer.json  config.yaml  corpus.json
+ *                            config.yaml             and what it was trained on (data_files.h)
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
  *     RUN/checkpoints/best -> step-M                 the lowest validation loss, if it is retained
@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "storage/data_files.h"
 #include "storage/state.h"
 
 /* The best of the checkpoints on disk, as determined when the last one was written. */
@@ -26,11 +27,11 @@ typedef struct ls_checkpoint_known {
 } ls_checkpoint_known;
 
 typedef struct ls_checkpoint_extra {
-    const ls_buf *tokenizer, *config; /* the files' text */
-    const ls_buf *record;             /* corpus.json's; NULL: there is none */
-    int64_t keep;                     /* number of the newest to retain; 0: all */
-    double val_loss;                  /* after this step */
-    int64_t val_samples;              /* of that evaluation; 0: there was none */
+    const ls_data_files *data;
+    const ls_buf *config;       /* the file's text */
+    int64_t keep;               /* number of the newest to retain; 0: all */
+    double val_loss;            /* after this step */
+    int64_t val_samples;        /* of that evaluation; 0: there was none */
     int64_t best_samples;       /* the checkpoint with the lowest val_loss over this many samples is
                                    retained, too; 0: it is not */
     ls_checkpoint_known *known; /* read, and set on success: saves reading all manifests; NULL: they

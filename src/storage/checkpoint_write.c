@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
-#include "storage/corpus_record.h"
 #include "storage/manifest.h"
 #include "storage/part.h"
 
@@ -30,10 +29,9 @@ static ls_status write_text(const char *folder, const char *name, const ls_buf *
  * all. */
 static ls_status write_rest(const char *folder, const ls_train_state *s, const ls_state_hashes *h,
                             const ls_checkpoint_extra *x, ls_json *files, ls_error *e) {
-    ls_status status = write_text(folder, LS_TOKENIZER_FILE, x->tokenizer, files, e);
-    if (status == LS_OK) status = write_text(folder, LS_CONFIG_FILE, x->config, files, e);
-    if (status == LS_OK && x->record)
-        status = write_text(folder, LS_CORPUS_RECORD, x->record, files, e);
+    ls_status status = write_text(folder, LS_CONFIG_FILE, x->config, files, e);
+    for (int i = 0; status == LS_OK && i < x->data->n; i++)
+        status = write_text(folder, x->data->names[i], &x->data->texts[i], files, e);
     if (status != LS_OK) {
         ls_json_free(files);
         return status;
@@ -62,12 +60,13 @@ static ls_status write_folder(const char *folder, const ls_train_state *s,
 }
 
 /* Reads from the disk, if the system drops its cache of the files. */
-static ls_status read_back(const char *folder, ls_error *e) {
-    static const char *const names[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
-                                        LS_CONFIG_FILE,  LS_CORPUS_RECORD,  LS_MANIFEST_FILE};
+static ls_status read_back(const char *folder, const ls_data_files *data, ls_error *e) {
+    static const char *const names[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_CONFIG_FILE,
+                                        LS_MANIFEST_FILE};
+    enum { N = sizeof names / sizeof *names };
     ls_checkpoint_info i;
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        char *path = join(folder, names[k]);
+    for (int k = 0; k < N + data->n; k++) {
+        char *path = join(folder, k < N ? names[k] : data->names[k - N]);
         ls_file_forget(path);
         free(path);
     }
@@ -106,7 +105,7 @@ static ls_status publish(const char *run, const char *hidden, const ls_train_sta
                          const ls_checkpoint_extra *x, ls_status status, ls_error *e) {
     char *folder = join(run, "checkpoints");
     char *name = ls_format("step-%lld", (long long)s->step), *final = join(folder, name);
-    if (status == LS_OK) status = read_back(hidden, e);
+    if (status == LS_OK) status = read_back(hidden, x->data, e);
     if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
     if (status == LS_OK) status = ls_file_rename(hidden, final, e);
     if (status == LS_OK) status = ls_file_sync_dir(folder, e);

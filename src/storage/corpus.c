@@ -9,11 +9,12 @@
 #include "base/log.h"
 #include "data/bigram.h"
 #include "data/text.h"
+#include "storage/data_files.h"
 #include "storage/origin.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 
-static const char TOKENIZER[] = "tokenizer.json", TOKENS[] = "tokens.bin";
+static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";
 
 /* Splits training from validation; both need at least one sample. */
 static ls_status split(ls_corpus *c, const ls_config *config, const char *what, ls_error *e) {

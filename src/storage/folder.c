@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "config/relations.h"
 #include "storage/checkpoint.h"
-#include "storage/restore.h"
 #include "storage/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
@@ -286,13 +285,13 @@ static ls_status write_config(const ls_folder_run *r, ls_error *e) {
     return s;
 }
 
-/* Writes config, tokenizer, tokens and their record if they are missing. */
-static ls_status write_files(ls_folder *f, const ls_corpus *c, ls_error *e) {
+/* Writes the config and the files of the data set if they are missing. */
+static ls_status write_files(ls_folder *f, const ls_dataset *d, ls_error *e) {
     const ls_folder_run *r = &f->run;
     for (int i = 0; i < METRICS; i++)
         if (!has(r, names[i])) f->notes->made |= 1u << i;
     if (!has(r, names[CONFIG])) LS_TRY(write_config(r, e));
-    return ls_corpus_save(c, r->dir, e);
+    return ls_dataset_save(d, r->dir, e);
 }
 
 /* Syncs new directories, so that they outlive a crash. Those above may not be open to this user. */
@@ -316,28 +315,28 @@ static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
     return s;
 }
 
-/* Writes the missing files from the text. */
+/* Writes the missing files from those that the config names. */
 static ls_status write_missing(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
-    ls_corpus c;
-    LS_TRY(ls_corpus_make(&c, r->config, e));
+    ls_dataset d;
+    LS_TRY(ls_dataset_make(&d, r->config, r->model, e));
     ls_status s = ls_file_make_dirs(r->dir, e);
-    if (s == LS_OK) s = check_room(r, (double)c.tokens.n * sizeof *c.tokens.ids, e);
-    if (s == LS_OK) s = write_files(f, &c, e);
+    if (s == LS_OK) s = check_room(r, ls_dataset_saved_nbytes(&d), e);
+    if (s == LS_OK) s = write_files(f, &d, e);
     if (s == LS_OK) s = make_checkpoints(f, e);
     if (s == LS_OK) s = sync_dirs(f, e);
-    ls_corpus_free(&c);
+    ls_dataset_free(&d);
     return s;
 }
 
 static bool is_complete(const ls_folder_run *r) {
-    return has(r, names[CONFIG]) && ls_corpus_is_saved(r->dir);
+    return has(r, names[CONFIG]) && ls_dataset_is_saved(r->dir);
 }
 
-/* Restores deleted files from a checkpoint or from the text. */
+/* Restores deleted files. */
 static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
     LS_TRY(ls_file_make_dirs(r->dir, e));
-    LS_TRY(ls_restore_corpus(r->dir, checkpoint, r->config, e));
+    LS_TRY(ls_dataset_restore(r->dir, checkpoint, r->config, r->model, e));
     return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 
@@ -424,9 +423,9 @@ ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;
 }
 
-ls_status ls_folder_repair(ls_folder *f, const ls_corpus *c, ls_error *e) {
+ls_status ls_folder_repair(ls_folder *f, const ls_dataset *d, ls_error *e) {
     LS_TRY(lock_again(f, e));
-    return write_files(f, c, e);
+    return write_files(f, d, e);
 }
 
 /* ---- training begins, and ends ---- */

@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #include "exec/store.h"
-#include "storage/corpus.h"
+#include "storage/dataset.h"
 #include "storage/lock.h"
 
 /* The state of the directory across views, in memory that outlives a host's workers; initially
@@ -87,7 +87,7 @@ ls_status ls_folder_check(const ls_folder_run *, ls_error *);
  * is compatible. follows: an earlier view began the directory, maybe on another host, whose worker
  * 0 may still hold the lock. */
 ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
-/* Writes the config, tokenizer and tokens that are missing, or finds the newest good checkpoint and
+/* Writes the config and the files of the data set that are missing, or finds the newest good checkpoint and
  * sets notes->step. Can be repeated after an interruption. */
 ls_status ls_folder_take_up(ls_folder *, ls_error *);
 /* The same for a run whose workers were lost: uses the state in memory, if there is any. */
@@ -96,7 +96,7 @@ ls_status ls_folder_follow(ls_folder *, ls_error *);
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: restores the files that were deleted from the directory, except metrics and
  * checkpoints. */
-ls_status ls_folder_repair(ls_folder *, const ls_corpus *, ls_error *);
+ls_status ls_folder_repair(ls_folder *, const ls_dataset *, ls_error *);
 /* Training begins: an old directory gets the new config. *old_p: it may have earlier metrics. */
 ls_status ls_folder_begin_training(ls_folder *, bool *old_p, ls_error *);
 /* All files that training needs are written: from here on a new directory is not removed. */

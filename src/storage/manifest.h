@@ -9,10 +9,9 @@
 #include "base/json.h"
 #include "storage/checkpoint.h"
 
-/* Files of a checkpoint; corpus.json (corpus_record.h) may be missing. */
+/* Files of a checkpoint, beside those of its data (data_files.h). */
 #define LS_WEIGHTS_FILE   "model.safetensors"
 #define LS_OPTIMIZER_FILE "optimizer.safetensors"
-#define LS_TOKENIZER_FILE "tokenizer.json"
 #define LS_CONFIG_FILE    "config.yaml"
 #define LS_MANIFEST_FILE  "manifest.json"
 

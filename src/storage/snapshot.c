@@ -19,9 +19,9 @@
 #include "net/launch/process.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
-#include "storage/corpus_record.h"
+#include "storage/data_files.h"
 
-enum { MAX_TOKENIZER = 64 << 20, NICE = 10, MOST_TRIES = 20 };
+enum { NICE = 10, MOST_TRIES = 20 };
 static const int64_t LOOK_NS = (int64_t)3 * 1000000000;
 
 _Static_assert(sizeof(ls_snapshot_mark) == 8, "one word, which processes change without a lock");
@@ -137,38 +137,21 @@ static ls_status write_first(const writing *w, const ls_checkpoint_extra *x, ls_
     return s;
 }
 
-static ls_status read_tokenizer(const ls_snapshot_run *r, const ls_corpus_record *record,
-                                ls_buf *text, ls_error *e) {
-    char *path = ls_format("%s/tokenizer.json", r->dir);
-    ls_status s = ls_file_read(path, MAX_TOKENIZER, text, e);
-    if (s == LS_OK && record &&
-        !ls_hash_same(ls_hash_bytes(text->data, text->len), record->tokenizer))
-        s = ls_fail(e, LS_EINVAL, "%s: is not the one that this run was trained with", path);
-    free(path);
-    return s;
-}
-
 static ls_status write_all(const writing *w, ls_error *e) {
     const ls_snapshot_run *r = w->run;
-    ls_buf tokenizer = {0}, text = {0};
-    ls_corpus_record record;
-    bool there = false;
-    LS_TRY(ls_corpus_record_read(r->dir, &record, &there, e));
-    if (there) ls_corpus_record_write(&record, &text);
+    ls_data_files data;
+    LS_TRY(ls_data_files_read(r->dir, &data, e));
     ls_best on_disk;
     ls_best_load(&on_disk, r->on_disk);
     ls_checkpoint_known known = {on_disk.step, on_disk.loss};
-    ls_checkpoint_extra x = {.tokenizer = &tokenizer,
+    ls_checkpoint_extra x = {.data = &data,
                              .config = r->config_text,
                              .known = &known,
-                             .record = there ? &text : NULL,
                              .keep = r->config->checkpoint.keep};
     ls_best_describe(&w->best, r->config, w->state.step, &x);
-    ls_status s = read_tokenizer(r, there ? &record : NULL, &tokenizer, e);
-    if (s == LS_OK) s = write_first(w, &x, e);
+    ls_status s = write_first(w, &x, e);
     if (s == LS_OK) ls_best_save(&(ls_best){.step = known.step, .loss = known.loss}, r->on_disk);
-    ls_buf_free(&tokenizer);
-    ls_buf_free(&text);
+    ls_data_files_free(&data);
     return s;
 }
 

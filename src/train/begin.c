@@ -16,7 +16,7 @@
 /* For a worker that has had the directory open since an earlier view. */
 static ls_status reuse_folder(ls_loop *l, ls_error *e) {
     l->folder->notes->step = ls_store_steps(l->host->store);
-    return ls_corpus_is_saved(l->run->dir) ? LS_OK : ls_save_restore_folder(l, e);
+    return ls_dataset_is_saved(l->run->dir) ? LS_OK : ls_save_restore_folder(l, e);
 }
 
 /* The process that starts all workers may have opened the directory for them. */
@@ -35,7 +35,7 @@ static ls_status take_folder(ls_loop *l, ls_error *e) {
 typedef struct agreed {
     int64_t steps; /* complete */
     int64_t n;     /* workers of worker 0's host */
-    int64_t begun_at, saved, evaluated, tokens;
+    int64_t begun_at, saved, evaluated, data;
 } agreed;
 
 static agreed own_agreed(const ls_loop *l) {
@@ -46,7 +46,7 @@ static agreed own_agreed(const ls_loop *l) {
     a.begun_at = atomic_load(&notes->folder.step);
     a.saved = atomic_load(&notes->saved);
     a.evaluated = atomic_load(&notes->evaluated);
-    a.tokens = atomic_load(&notes->tokens);
+    a.data = atomic_load(&notes->data);
     return a;
 }
 
@@ -59,37 +59,37 @@ static ls_status agree_on_done(ls_loop *l, ls_error *e) {
     atomic_store(&notes->folder.step, a.begun_at);
     atomic_store(&notes->saved, a.saved);
     atomic_store(&notes->evaluated, a.evaluated);
-    atomic_store(&notes->tokens, a.tokens);
+    atomic_store(&notes->data, a.data);
     ls_folder_set_made(&notes->folder);
     l->saved = a.saved - 1;
     l->evaluated = a.evaluated - 1;
     return LS_OK;
 }
 
-/* A run has the same tokens in all its views, whatever happens to its directory. A run that began
+/* A run has the same samples in all its views, whatever happens to its directory. A run that began
  * before tokens were recorded gets a record. */
-static ls_status open_corpus(ls_loop *l, ls_error *e) {
+static ls_status open_data(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
-    LS_TRY(ls_corpus_open(&l->corpus, r->dir, &r->config, e));
-    const ls_hash *h = &l->corpus.record.tokens;
+    LS_TRY(ls_dataset_open(&l->data, r->dir, &r->config, &l->host->layout.model, e));
+    ls_hash h = ls_dataset_identity(&l->data);
     ls_run_notes *notes = l->host->notes;
-    int64_t mark = (int64_t)((h->hi ^ h->lo) | 1);
-    int64_t was = atomic_load(&notes->tokens); /* 0: not known yet */
+    int64_t mark = (int64_t)((h.hi ^ h.lo) | 1);
+    int64_t was = atomic_load(&notes->data); /* 0: not known yet */
     if (was && was != mark)
         return ls_fail(e, LS_EINVAL,
                        "%s/tokens.bin: has other tokens than those this run was trained on; was "
                        "it made again from a text that has changed? Restore it and continue "
                        "with --resume",
                        r->dir);
-    atomic_store(&notes->tokens, mark);
-    return ls_group_rank(l->m.group) == 0 ? ls_corpus_save(&l->corpus, r->dir, e) : LS_OK;
+    atomic_store(&notes->data, mark);
+    return ls_group_rank(l->m.group) == 0 ? ls_dataset_save(&l->data, r->dir, e) : LS_OK;
 }
 
 /* The best evaluation so far, as earlier views noted it; if their state is lost, as the manifests
  * of the checkpoints record it. */
 static ls_status agree_on_best(ls_loop *l, ls_error *e) {
     ls_run_notes *notes = l->host->notes;
-    int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->corpus.nval;
+    int64_t wanted = l->run->config.train.eval_samples, most = (int64_t)l->data.nval;
     ls_best b = {.nsamples = wanted < most ? wanted : most};
     if (l->folder && l->follows)
         ls_best_load(&b, &notes->best);
@@ -106,7 +106,7 @@ ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
     LS_TRY(agree_on_done(l, e));
     ls_status s = LS_OK;
-    if (!l->corpus.tokenizer) s = open_corpus(l, e); /* else an earlier view opened it */
+    if (!l->data.ntrain) s = open_data(l, e); /* else an earlier view opened it */
     LS_TRY(ls_agree(l->m.group, s, e));
     return agree_on_best(l, e);
 }
@@ -144,11 +144,12 @@ static void log_beginning(const ls_loop *l) {
     const ls_run *r = l->run;
     int n = l->m.nworkers;
     if (l->host->survival.view.id.number > 1) return;
-    ls_log("%s: %zu parameters, %llu training samples of %lld tokens, %d worker%s (%s), %lld "
-           "virtual worker%s",
-           r->dir, l->m.layout->model.count, (unsigned long long)l->corpus.ntrain,
-           (long long)r->config.model.context, n, n == 1 ? "" : "s", ls_run_workers_name(r),
+    ls_buf samples = {0};
+    ls_dataset_describe(&l->data, &samples);
+    ls_log("%s: %zu parameters, %s, %d worker%s (%s), %lld virtual worker%s", r->dir,
+           l->m.layout->model.count, samples.data, n, n == 1 ? "" : "s", ls_run_workers_name(r),
            (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
+    ls_buf_free(&samples);
     log_memory(l->host);
     warn_crowded(&l->m);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
@@ -179,7 +180,7 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
 
 ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
-    l->m.corpus = &l->corpus;
+    l->m.data = &l->data;
     LS_TRY(ls_member_join(&l->m, e));
     char *path = ls_checkpoint_path(r->dir, l->steps);
     ls_status s = ls_member_begin(&l->m, l->steps, path, e);

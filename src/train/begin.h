@@ -1,4 +1,4 @@
-/* begin.h - how a worker begins a view: the run directory, the corpus, the steps already done. */
+/* begin.h - how a worker begins a view: the run directory, the data, the steps already done. */
 #ifndef LS_TRAIN_BEGIN_H
 #define LS_TRAIN_BEGIN_H
 

@@ -9,33 +9,31 @@ static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all
 /* losses [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker is
  * recalled. */
 static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, ls_error *e) {
-    const ls_corpus *c = m->corpus;
-    int64_t T = m->layout->model.config.context;
+    const ls_dataset *d = m->data;
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
-    uint32_t *tokens = LS_NEW_ARRAY(uint32_t, part * (uint64_t)(T + 1));
+    char *samples = ls_alloc(part * d->sample_nbytes);
     ls_status s = LS_OK;
     for (uint64_t i = first; s == LS_OK && i < end && !ls_board_recalled(m->slot); i += part) {
         uint64_t k = end - i < part ? end - i : part;
         for (uint64_t j = 0; s == LS_OK && j < k; j++)
-            s = ls_corpus_val_sample(c, T, sample_at(i + j, n, c->nval),
-                                     tokens + j * (uint64_t)(T + 1), e);
-        if (s == LS_OK) ls_infer_losses(&m->infer, (int64_t)k, tokens, losses + i);
+            s = ls_dataset_val_sample(d, sample_at(i + j, n, d->nval),
+                                      samples + j * d->sample_nbytes, e);
+        if (s == LS_OK) ls_infer_losses(&m->infer, (int64_t)k, samples, losses + i);
     }
-    free(tokens);
+    free(samples);
     return s;
 }
 
-/* The number of bytes of text in the targets of all n samples. */
+/* The bytes of text in the targets of all n samples; 0: they are no text. */
 static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, ls_error *e) {
-    const ls_corpus *c = m->corpus;
-    int64_t T = m->layout->model.config.context;
-    uint32_t *sample = LS_NEW_ARRAY(uint32_t, (uint64_t)(T + 1));
+    const ls_dataset *d = m->data;
+    char *sample = ls_alloc(d->sample_nbytes);
     double nbytes = 0;
     ls_status s = LS_OK;
-    for (uint64_t i = 0; s == LS_OK && i < n; i++) {
-        s = ls_corpus_val_sample(c, T, sample_at(i, n, c->nval), sample, e);
-        if (s == LS_OK) nbytes += ls_corpus_sample_bytes(c, sample, T);
+    for (uint64_t i = 0; s == LS_OK && ls_dataset_is_text(d) && i < n; i++) {
+        s = ls_dataset_val_sample(d, sample_at(i, n, d->nval), sample, e);
+        if (s == LS_OK) nbytes += ls_dataset_text_nbytes(d, sample);
     }
     free(sample);
     *nbytes_p = nbytes;
@@ -43,9 +41,7 @@ static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, l
 }
 
 ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e) {
-    const ls_corpus *c = m->corpus;
-    int64_t T = m->layout->model.config.context;
-    if (n == 0 || n > c->nval) n = c->nval;
+    if (n == 0 || n > m->data->nval) n = m->data->nval;
     double *losses = LS_NEW_ARRAY(double, n), nats = 0, nbytes = 0;
     ls_status s = compute_losses(m, n, losses, e);
     if (s == LS_OK) s = count_bytes(m, n, &nbytes, e);
@@ -54,6 +50,6 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e)
     if (s == LS_OK) s = ls_all_reduce(m->group, losses, losses, n, LS_F64, LS_SUM, e);
     for (uint64_t i = 0; i < n; i++) nats += losses[i];
     free(losses);
-    if (s == LS_OK) *v_p = ls_evaluation_of(nats, nbytes, n, T);
+    if (s == LS_OK) *v_p = ls_evaluation_of(nats, nbytes, n, m->layout->model.targets);
     return s;
 }

@@ -1,4 +1,4 @@
-/* evaluate.h - loss on the validation part of a corpus, divided among the workers. */
+/* evaluate.h - loss on the validation part of a run's data, divided among the workers. */
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 

@@ -19,7 +19,7 @@ typedef struct ls_loop {
     const ls_host *host;
     const ls_run *run;
     ls_member m;
-    ls_corpus corpus;
+    ls_dataset data;
     ls_folder *folder;         /* worker 0's; NULL: not open yet */
     ls_metrics *metrics;       /* worker 0's */
     ls_evaluation latest;      /* the same on all */

@@ -45,7 +45,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .cores = ls_cores_among(near),
                         .overlap = ls_layout_has_overlap(c, p, survives, near, ls_cores()),
                         .first_step = m->first_step,
-                        .loader = ls_run_loader(m->run, m->corpus)};
+                        .loader = ls_dataset_loader(m->data, &m->run->config)};
     m->host->runtime->connect(m, &x);
     x.loader.step = ls_plan_vw_step(p);
     x.loader.a = ls_plan_vw(p, worker, 0);
@@ -100,9 +100,9 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
                              ls_plan_shards_moments(&m->layout->plan), e);
 }
 
-ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const ls_corpus *c) {
+ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const ls_dataset *d) {
     return (ls_member){
-        .host = h, .run = h->run, .layout = &h->layout, .group = g, .slot = slot, .corpus = c};
+        .host = h, .run = h->run, .layout = &h->layout, .group = g, .slot = slot, .data = d};
 }
 
 ls_status ls_member_join(ls_member *m, ls_error *e) {

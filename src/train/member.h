@@ -13,7 +13,7 @@ typedef struct ls_member {
     ls_group *group;
     ls_board_slot *slot;
     int worker, nworkers; /* of the group */
-    const ls_corpus *corpus;
+    const ls_dataset *data;
     int64_t first_step;
     int64_t step_began_ns;
     ls_scaler scaler;  /* the same on all workers */
@@ -26,9 +26,9 @@ typedef struct ls_member {
     size_t infer_nbytes; /* of separate memory, if the arena is too small; else 0 */
 } ls_member;
 
-/* The corpus outlives the member. */
-ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_corpus *);
-/* Collective. group and corpus are set. Allocates the buffers. */
+/* The data set outlives the member. */
+ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_dataset *);
+/* Collective. group and data are set. Allocates the buffers. */
 ls_status ls_member_join(ls_member *, ls_error *);
 /* Collective. Takes the state that earlier workers left in memory; else reads the checkpoint at
  * `path` (first_step > 0), or makes initial weights (drawn, or those of train.from). */

@@ -87,15 +87,3 @@ ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
                         .lr = ls_schedule_rate(&s, step),
                         .clip = c->optim.clip};
 }
-
-ls_loader_config ls_run_loader(const ls_run *r, const ls_corpus *corpus) {
-    const ls_config *c = &r->config;
-    size_t window = (size_t)(c->model.context + 1) * sizeof(uint32_t);
-    return (ls_loader_config){.read = ls_tokens_window,
-                              .data = &corpus->tokens,
-                              .sample_nbytes = window,
-                              .nsamples = corpus->ntrain,
-                              .seed = (uint64_t)c->train.seed,
-                              .batch = (uint64_t)c->train.batch,
-                              .V = (int)c->train.virtual_workers};
-}

@@ -8,7 +8,7 @@
 
 #include "exec/exec.h"
 #include "optim/scaler.h"
-#include "storage/corpus.h"
+#include "storage/dataset.h"
 
 typedef struct ls_run {
     ls_config config;
@@ -42,9 +42,6 @@ bool ls_run_is_sequential(const ls_run *);
 
 /* "processes", "threads", ... */
 const char *ls_run_workers_name(const ls_run *);
-
-/* The samples of all virtual workers. */
-ls_loader_config ls_run_loader(const ls_run *, const ls_corpus *);
 
 /* The inputs of a step, from the config and the loss scale. */
 ls_step_in ls_run_step(const ls_run *, int64_t step, const ls_scaler *);

@@ -15,16 +15,15 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
                         .step = l->steps,
                         .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
-    ls_buf record = {0};
-    ls_corpus_record_write(&l->corpus.record, &record);
-    ls_checkpoint_extra x = {.tokenizer = &l->corpus.tokenizer_json,
+    ls_data_files data;
+    ls_dataset_files(&l->data, &data);
+    ls_checkpoint_extra x = {.data = &data,
                              .config = &l->run->config_text,
-                             .record = &record,
                              .known = &l->known,
                              .keep = l->run->config.checkpoint.keep};
     ls_best_describe(&l->best, &l->run->config, l->steps, &x);
     ls_status status = ls_checkpoint_write(l->run->dir, &s, &x, e);
-    ls_buf_free(&record);
+    ls_data_files_free(&data);
     return status;
 }
 
@@ -61,7 +60,7 @@ static ls_status fail_last(const ls_loop *l, ls_error *e) {
 
 ls_status ls_save_restore_folder(ls_loop *l, ls_error *e) {
     ls_error lost;
-    LS_TRY(ls_folder_repair(l->folder, &l->corpus, e));
+    LS_TRY(ls_folder_repair(l->folder, &l->data, e));
     if (ls_metrics_repair(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
     return LS_OK;
 }

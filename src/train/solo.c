@@ -43,7 +43,7 @@ ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls
                          .threads = (int)r->config.parallel.threads,
                          .busy = 1,
                          .first_step = t->steps,
-                         .loader = ls_run_loader(r, m->corpus)};
+                         .loader = ls_dataset_loader(m->data, &r->config)};
     ec.loader.a = t->vw;
     ec.loader.b = t->vw + 1;
     return ls_exec_create(&ec, &x->exec, e);

@@ -55,7 +55,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
                (long long)all, r->started ? ", under the same launcher," : "", r->again);
         return LS_OK;
     }
-    const ls_corpus *c = &l->corpus;
+    const ls_corpus *c = &l->data.text;
     size_t nval = (size_t)c->nval * (size_t)r->config.model.context + 1;
     double bigram = 0, nbytes = 0;
     LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));

@@ -33,7 +33,7 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     ls_loop *l = LS_NEW(ls_loop);
     *l = (ls_loop){.job = job, .host = &job->host, .run = job->host.run, .saved = -1};
     l->saved_ns = ls_clock_ns();
-    l->m = ls_member_of(l->host, NULL, me, &l->corpus);
+    l->m = ls_member_of(l->host, NULL, me, &l->data);
     return l;
 }
 
@@ -45,7 +45,7 @@ static void free_loop(ls_loop *l, ls_status how) {
     ls_tracer_close(&l->tracer);
     ls_in_flight_close(l->flight);
     ls_member_leave(&l->m);
-    ls_corpus_free(&l->corpus);
+    ls_dataset_free(&l->data);
     if (l->folder != l->host->folder) ls_folder_close(l->folder, fails);
     free(l);
 }

@@ -19,12 +19,16 @@ static ls_model model;
 static ls_optim adamw;
 static const char *const run = folder;
 static ls_buf text;
+static ls_data_files data;
 
 static int set_up(void **state) {
     (void)state;
     small_model(&model);
     adamw = ls_optim_usual();
+    ls_buf tokenizer = {0};
     ls_buf_append(&text, "{}\n", 3);
+    ls_buf_append(&tokenizer, "{}\n", 3);
+    ls_data_files_add(&data, LS_TOKENIZER_FILE, tokenizer);
     return 0;
 }
 
@@ -32,6 +36,7 @@ static int tear_down(void **state) {
     (void)state;
     ls_model_free(&model);
     ls_buf_free(&text);
+    ls_data_files_free(&data);
     return 0;
 }
 
@@ -45,7 +50,7 @@ static ls_train_state state_after(int64_t step) {
 }
 
 static ls_checkpoint_extra extra(void) {
-    return (ls_checkpoint_extra){.tokenizer = &text, .config = &text};
+    return (ls_checkpoint_extra){.data = &data, .config = &text};
 }
 
 static void write_with(int64_t step, const ls_checkpoint_extra *x) {

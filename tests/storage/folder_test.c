@@ -203,13 +203,11 @@ static void write_checkpoint(int64_t step) {
                         .step = step,
                         .optim = &optim,
                         .flat = ls_flat_of_state(flat, NULL, 2, model.nfloats)};
-    ls_buf tokenizer = {0};
-    char *path = ls_format("%s/tokenizer.json", dir);
-    assert_ls_ok(ls_file_read(path, 1 << 24, &tokenizer, &e), e);
-    ls_checkpoint_extra extra = {.tokenizer = &tokenizer, .config = &config_text};
+    ls_data_files files;
+    assert_ls_ok(ls_data_files_read(dir, &files, &e), e);
+    ls_checkpoint_extra extra = {.data = &files, .config = &config_text};
     assert_ls_ok(ls_checkpoint_write(dir, &s, &extra, &e), e);
-    ls_buf_free(&tokenizer);
-    free(path);
+    ls_data_files_free(&files);
     free(flat);
 }
 
@@ -271,23 +269,23 @@ static void test_repair(void **state) {
                                         "corpus.json", "lock"};
     ls_error e = {0};
     follower x;
-    ls_corpus corpus, again;
+    ls_dataset data, again;
     begin(&x, 7);
-    assert_ls_ok(ls_corpus_open(&corpus, dir, &config, &e), e);
+    assert_ls_ok(ls_dataset_open(&data, dir, &config, &model, &e), e);
     for (int i = 0; i < 5; i++) remove_file(names[i]);
     assert_false(ls_lock_is_held(&x.f->lock, dir));
-    assert_ls_ok(ls_folder_repair(x.f, &corpus, &e), e);
+    assert_ls_ok(ls_folder_repair(x.f, &data, &e), e);
     for (int i = 0; i < 5; i++) assert_true(has(names[i]));
     assert_true(ls_lock_is_held(&x.f->lock, dir));
-    assert_ls_ok(ls_corpus_open(&again, dir, &config, &e), e);
-    assert_true(ls_hash_same(again.record.tokens, corpus.record.tokens));
-    assert_true(ls_hash_same(again.record.tokenizer, corpus.record.tokenizer));
-    ls_corpus_free(&again);
+    assert_ls_ok(ls_dataset_open(&again, dir, &config, &model, &e), e);
+    assert_true(ls_hash_same(again.text.record.tokens, data.text.record.tokens));
+    assert_true(ls_hash_same(again.text.record.tokenizer, data.text.record.tokenizer));
+    ls_dataset_free(&again);
 
     assert_ls_ok(ls_file_remove_tree(dir, &e), e);
-    assert_ls_ok(ls_folder_repair(x.f, &corpus, &e), e);
+    assert_ls_ok(ls_folder_repair(x.f, &data, &e), e);
     for (int i = 0; i < 5; i++) assert_true(has(names[i]));
-    ls_corpus_free(&corpus);
+    ls_dataset_free(&data);
     end(&x);
 }
 

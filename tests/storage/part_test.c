@@ -46,7 +46,8 @@ static ls_train_state state_of(const ls_plan *p, int worker) {
 
 static char some_text[] = "{}\n";
 static const ls_buf text = {.data = some_text, .len = 3};
-static const ls_checkpoint_extra extra = {.tokenizer = &text, .config = &text};
+static const ls_data_files data = {1, {LS_TOKENIZER_FILE}, {{.data = (char[]){"{}\n"}, .len = 3}}};
+static const ls_checkpoint_extra extra = {.data = &data, .config = &text};
 
 /* The bytes of the checkpoint's files, one after the other. */
 static void read_all(ls_buf *out) {

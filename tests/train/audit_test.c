@@ -9,7 +9,7 @@ enum { N = 3, CULPRIT = 1 };
 typedef struct job {
     ls_host host; /* first */
     ls_run run;
-    ls_corpus corpus;
+    ls_dataset data;
     bool bad_params, bad_data;
     ls_verdict verdicts[N][8]; /* after steps 0 .. 7 */
 } job;
@@ -34,10 +34,10 @@ static ls_status audits(ls_member *m, job *j, ls_error *e) {
 
 static ls_status worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     job *j = arg;
-    ls_corpus corpus = j->corpus;
-    ls_member m = ls_member_of(&j->host, g, me, &corpus);
-    uint32_t *ids = damaged(&j->corpus);
-    if (j->bad_data && ls_group_rank(g) == CULPRIT) corpus.tokens.ids = ids;
+    ls_dataset data = j->data;
+    ls_member m = ls_member_of(&j->host, g, me, &data);
+    uint32_t *ids = damaged(&j->data.text);
+    if (j->bad_data && ls_group_rank(g) == CULPRIT) data.text.tokens.ids = ids;
     ls_status s = audits(&m, j, e);
     ls_member_leave(&m);
     free(ids);
@@ -55,10 +55,10 @@ static job run(bool bad_params, bool bad_data, int zero) {
     assert_ls_ok(ls_config_set(&j.run.config, "survival.audit=1", &e), e);
     assert_ls_ok(ls_config_set(&j.run.config, set, &e), e);
     j.run.nworkers = N;
-    assert_ls_ok(ls_corpus_make(&j.corpus, &j.run.config, &e), e);
     assert_ls_ok(ls_host_open(&j.host, &j.run, &e), e);
+    assert_ls_ok(ls_dataset_make(&j.data, &j.run.config, &j.host.layout.model, &e), e);
     assert_ls_ok(ls_host_launch(&j.host, worker, &j, &e), e);
-    ls_corpus_free(&j.corpus);
+    ls_dataset_free(&j.data);
     return j;
 }
 

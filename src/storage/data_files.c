@@ -1,0 +1,51 @@
+/* data_files.c - see data_files.h. */
+#include "storage/data_files.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "storage/corpus.h"
+
+enum { MAX_TOKENIZER = 64 << 20 };
+
+void ls_data_files_add(ls_data_files *f, const char *name, ls_buf text) {
+    assert(f->n < LS_DATA_FILES);
+    f->names[f->n] = name;
+    f->texts[f->n++] = text;
+}
+
+/* record: NULL: there is none. */
+static ls_status read_tokenizer(const char *run, const ls_corpus_record *record, ls_buf *text,
+                                ls_error *e) {
+    char *path = ls_format("%s/" LS_TOKENIZER_FILE, run);
+    ls_status s = ls_file_read(path, MAX_TOKENIZER, text, e);
+    if (s == LS_OK && record &&
+        !ls_hash_same(ls_hash_bytes(text->data, text->len), record->tokenizer))
+        s = ls_fail(e, LS_EINVAL, "%s: is not the one that this run was trained with", path);
+    free(path);
+    return s;
+}
+
+ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
+    ls_data_files f = {0};
+    ls_corpus_record record;
+    ls_buf tokenizer = {0}, text = {0};
+    bool there = false;
+    LS_TRY(ls_corpus_record_read(run, &record, &there, e));
+    ls_status s = read_tokenizer(run, there ? &record : NULL, &tokenizer, e);
+    if (s != LS_OK) {
+        ls_buf_free(&tokenizer);
+        return s;
+    }
+    ls_data_files_add(&f, LS_TOKENIZER_FILE, tokenizer);
+    if (there) ls_corpus_record_write(&record, &text);
+    if (there) ls_data_files_add(&f, LS_CORPUS_RECORD, text);
+    *f_p = f;
+    return LS_OK;
+}
+
+void ls_data_files_free(ls_data_files *f) {
+    for (int i = 0; i < f->n; i++) ls_buf_free(&f->texts[i]);
+    *f = (ls_data_files){0};
+}

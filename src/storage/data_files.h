@@ -1,0 +1,30 @@
+/* data_files.h - the small files that say what a run is trained on. The run directory has them, and
+ * each checkpoint has copies.
+ *
+ *     of a text   tokenizer.json, and corpus.json (corpus_record.h), which a run from before that
+ *                 file existed lacks
+ */
+#ifndef LS_STORAGE_DATA_FILES_H
+#define LS_STORAGE_DATA_FILES_H
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#define LS_TOKENIZER_FILE "tokenizer.json"
+
+enum { LS_DATA_FILES = 2 };
+
+typedef struct ls_data_files {
+    int n;
+    const char *names[LS_DATA_FILES];
+    ls_buf texts[LS_DATA_FILES];
+} ls_data_files;
+
+/* Takes the text over. */
+void ls_data_files_add(ls_data_files *, const char *name, ls_buf text);
+/* Reads those of a run directory. LS_EINVAL: one is damaged, or is not that of the run's record. On
+ * failure there is nothing to free. */
+ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *);
+void ls_data_files_free(ls_data_files *);
+
+#endif

@@ -1,0 +1,60 @@
+/* dataset.h - what a run is trained on: a text as tokens (corpus.h).
+ *
+ * Constant once it is open: any threads may read samples, in any order.
+ */
+#ifndef LS_STORAGE_DATASET_H
+#define LS_STORAGE_DATASET_H
+
+#include "data/loader.h"
+#include "model/model.h"
+#include "storage/corpus.h"
+#include "storage/data_files.h"
+
+typedef struct ls_dataset {
+    ls_corpus text;
+    uint64_t ntrain, nval; /* samples; ntrain 0: it is not open */
+    size_t sample_nbytes;  /* as the model reads them */
+} ls_dataset;
+
+/* Makes the data set of a new run from the files that the config names. Writes nothing. */
+ls_status ls_dataset_make(ls_dataset *, const ls_config *, const ls_model *, ls_error *);
+/* The data set of a text. Takes the corpus over. */
+ls_dataset ls_dataset_of_text(const ls_corpus *, const ls_config *);
+/* Bytes that ls_dataset_save() writes, without small files. */
+double ls_dataset_saved_nbytes(const ls_dataset *);
+/* Writes the data set's files if `run` lacks them, each completely or not at all. Replaces small
+ * files that differ, and logs that. */
+ls_status ls_dataset_save(const ls_dataset *, const char *run, ls_error *);
+bool ls_dataset_is_saved(const char *run);
+/* Writes files that `run` lacks: copies of those of the checkpoint (NULL: there is none, and nothing
+ * has been trained), or new ones from the config's files. Logs it. LS_EINVAL: those have changed.
+ * LS_EIO: they can't be read. Both messages say what to do. */
+ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_config *,
+                             const ls_model *, ls_error *);
+/* Opens the data set of a run directory. LS_EINVAL: a file is damaged, or differs from the run's
+ * record. */
+ls_status ls_dataset_open(ls_dataset *, const char *run, const ls_config *, const ls_model *,
+                          ls_error *);
+void ls_dataset_free(ls_dataset *);
+
+bool ls_dataset_is_text(const ls_dataset *);
+/* The number of training samples of a run, without reading samples. */
+ls_status ls_dataset_count(const char *run, const ls_config *, uint64_t *ntrain_p, ls_error *);
+
+/* A hash that two data sets share if their samples are the same. */
+ls_hash ls_dataset_identity(const ls_dataset *);
+/* "900 training samples of 64 tokens" */
+void ls_dataset_describe(const ls_dataset *, ls_buf *);
+/* The copies for a checkpoint; the caller frees them. */
+void ls_dataset_files(const ls_dataset *, ls_data_files *f_p);
+
+/* The training samples of all virtual workers. */
+ls_loader_config ls_dataset_loader(const ls_dataset *, const ls_config *);
+/* Reads sample i < nval of the validation part: out [sample_nbytes]. */
+ls_status ls_dataset_val_sample(const ls_dataset *, uint64_t i, void *out, ls_error *);
+/* Of a text: the bytes that one sample's targets stand for. */
+double ls_dataset_text_nbytes(const ls_dataset *, const void *sample);
+/* Checks that files which were read completely when they were opened have not changed since. */
+ls_status ls_dataset_verify(ls_dataset *, ls_error *);
+
+#endif
