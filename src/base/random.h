@@ -18,6 +18,8 @@ typedef enum ls_stream {
     LS_STREAM_FAKE = 4,    /* the fake transport's faults */
     LS_STREAM_DROPOUT = 5, /* masks of dropout */
     LS_STREAM_SPLIT = 6,   /* samples that are held out for validation */
+    LS_STREAM_BLOCKS = 7,  /* order of blocks of samples */
+    LS_STREAM_WINDOWS = 8, /* keys of the orders within windows of blocks */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */

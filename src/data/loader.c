@@ -52,14 +52,14 @@ size_t ls_loader_nbytes(const ls_loader_config *c) {
 
 static ls_status fill(const ls_loader *l, uint64_t step, slot *s) {
     const ls_loader_config *c = &l->c;
-    s->batch = ls_batch_of(step, c->nsamples, c->batch);
-    ls_draw d = {.seed = c->seed, .epoch = s->batch.epoch};
+    s->batch = ls_batch_of(step, c->order.n, c->batch);
+    ls_draw d = {.seed = c->order.seed, .epoch = s->batch.epoch};
     unsigned char *to = s->samples;
     for (int v = c->a; v < c->b; v += step_of(c)) {
         uint64_t i = 0, end = 0;
         ls_batch_share(s->batch.count, c->V, v, v + 1, &i, &end);
         for (; i < end; i++, to += c->sample_nbytes) {
-            d.sample = ls_order_at(c->seed, d.epoch, c->nsamples, s->batch.first + i);
+            d.sample = ls_order_at(&c->order, d.epoch, s->batch.first + i);
             LS_TRY(c->read(c->data, &d, c->sample_nbytes, to, &s->error));
         }
     }

@@ -21,7 +21,8 @@ typedef struct ls_loader_config {
     ls_read_sample *read;
     const void *data; /* for read(); must outlive the loader */
     size_t sample_nbytes;
-    uint64_t nsamples, seed, batch;
+    ls_order order;
+    uint64_t batch;
     int V, a, b, step; /* this worker runs virtual workers a, a + step, ... below b, of V; step 0
                           means 1 */
 } ls_loader_config;

@@ -34,14 +34,15 @@ static ls_status write_weights(const ls_host *h, const char *path, ls_error *e) 
 static ls_status write_tokens(const ls_run *r, const ls_dataset *d, int64_t steps, const char *path,
                               ls_error *e) {
     int64_t T = r->config.model.context;
-    uint64_t batch = (uint64_t)r->config.train.batch, seed = (uint64_t)r->config.train.seed;
+    uint64_t batch = (uint64_t)r->config.train.batch;
+    ls_order order = {.n = d->ntrain, .seed = (uint64_t)r->config.train.seed};
     ls_buf out = {0};
     uint32_t *sample = LS_NEW_ARRAY(uint32_t, (size_t)(T + 1));
     ls_status s = LS_OK;
     for (int64_t step = 0; s == LS_OK && step < steps; step++) {
         ls_batch b = ls_batch_of((uint64_t)step, d->ntrain, batch);
         for (uint64_t i = 0; s == LS_OK && i < b.count; i++) {
-            uint64_t which = ls_order_at(seed, b.epoch, d->ntrain, b.first + i);
+            uint64_t which = ls_order_at(&order, b.epoch, b.first + i);
             s = ls_tokens_read(&d->text.tokens, which * (uint64_t)T, (size_t)T + 1, sample, e);
             ls_buf_append(&out, sample, (size_t)(T + 1) * sizeof *sample);
         }

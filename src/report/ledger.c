@@ -16,6 +16,7 @@ typedef struct audit {
     char *path; /* of metrics.jsonl */
     int64_t line;
     const ls_config *config;
+    ls_order order;
     ls_ledger l;
     bool *used; /* [nsamples] in the epoch that is being read */
     uint64_t epoch;
@@ -45,10 +46,9 @@ static ls_status end_epoch(audit *a) {
 }
 
 static ls_status use(audit *a, int64_t step, const ls_batch *b) {
-    uint64_t n = (uint64_t)a->l.nsamples, seed = (uint64_t)a->config->train.seed;
     if (b->epoch != a->epoch) LS_TRY(end_epoch(a));
     for (uint64_t place = b->first; place < b->first + b->count; place++) {
-        uint64_t sample = ls_order_at(seed, b->epoch, n, place);
+        uint64_t sample = ls_order_at(&a->order, b->epoch, place);
         if (a->used[sample])
             return FAULT(a, "step %lld uses sample %llu, which epoch %llu used before",
                          (long long)step, (unsigned long long)sample, (unsigned long long)b->epoch);
@@ -129,8 +129,7 @@ static ls_status on_gap(audit *a, const ls_json *gap, int64_t step) {
     ls_batch next = batch_of(a, to + 1);
     for (int64_t i = 0; i < l->nsamples; i++) a->used[i] = false;
     for (uint64_t place = 0; place < next.first; place++)
-        a->used[ls_order_at((uint64_t)a->config->train.seed, next.epoch, (uint64_t)l->nsamples,
-                            place)] = true;
+        a->used[ls_order_at(&a->order, next.epoch, place)] = true;
     l->epochs += (int64_t)(next.epoch - a->epoch);
     l->rest = (int64_t)next.first;
     a->epoch = next.epoch;
@@ -220,6 +219,7 @@ ls_status ls_ledger_check(const char *run, ls_ledger *l_p, ls_error *e) {
     LS_TRY(ls_dataset_count(run, &config, &nsamples, e));
     audit a = {.path = ls_metrics_path(run), .config = &config, .e = e};
     a.l.nsamples = (int64_t)nsamples;
+    a.order = (ls_order){.n = nsamples, .seed = (uint64_t)config.train.seed};
     s = read_all(&a, run);
     free(a.path);
     *l_p = a.l;

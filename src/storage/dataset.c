@@ -82,8 +82,7 @@ ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
     return (ls_loader_config){.read = ls_tokens_window,
                               .data = &d->text.tokens,
                               .sample_nbytes = d->sample_nbytes,
-                              .nsamples = d->ntrain,
-                              .seed = (uint64_t)c->train.seed,
+                              .order = {.n = d->ntrain, .seed = (uint64_t)c->train.seed},
                               .batch = (uint64_t)c->train.batch,
                               .V = (int)c->train.virtual_workers};
 }

@@ -19,7 +19,15 @@ static int set_up(void **state) {
 }
 
 static ls_loader_config config_of(uint64_t batch, int V, int a, int b) {
-    return (ls_loader_config){ls_tokens_window, &text, NBYTES, NSAMPLES, 77, batch, V, a, b, 1};
+    return (ls_loader_config){.read = ls_tokens_window,
+                              .data = &text,
+                              .sample_nbytes = NBYTES,
+                              .order = {.n = NSAMPLES, .seed = 77},
+                              .batch = batch,
+                              .V = V,
+                              .a = a,
+                              .b = b,
+                              .step = 1};
 }
 
 static void next(ls_loader *l, ls_batch *b, const uint32_t **got) {
@@ -47,7 +55,7 @@ static void check_step(const ls_loader_config *c, ls_loader *l, uint64_t step) {
         assert_int_equal(ls_loader_place(c, b.count, v), seen);
         ls_batch_share(want.count, c->V, v, v + 1, &first, &end);
         for (uint64_t i = first; i < end; i++, seen++) {
-            uint64_t sample = ls_order_at(c->seed, b.epoch, NSAMPLES, b.first + i);
+            uint64_t sample = ls_order_at(&c->order, b.epoch, b.first + i);
             for (uint64_t t = 0; t <= T; t++)
                 assert_int_equal(got[seen * (T + 1) + t], 1000 + sample * T + t);
         }
@@ -133,8 +141,10 @@ static void test_freed_while_busy(void **state) {
     uint32_t *many = LS_NEW_ARRAY(uint32_t, 64 * LONG + 1);
     ls_tokens zeros = ls_tokens_of(many, 64 * LONG + 1, 1);
     for (int i = 0; i < 40; i++) {
-        ls_loader_config c = {
-            ls_tokens_window, &zeros, (LONG + 1) * sizeof(uint32_t), 64, 1, 64, 1, 0, 1, 1};
+        ls_loader_config c = config_of(64, 1, 0, 1);
+        c.data = &zeros;
+        c.sample_nbytes = (LONG + 1) * sizeof(uint32_t);
+        c.order = (ls_order){.n = 64, .seed = 1};
         ls_loader *l = open_at(&c, (uint64_t)i);
         ls_batch b = {0};
         const uint32_t *got = NULL;
@@ -169,9 +179,9 @@ static void test_draws(void **state) {
         assert_int_equal(b.epoch, step / 3);
         for (uint64_t i = 0; i < b.count; i++) {
             const ls_draw *got = (const ls_draw *)samples + i;
-            assert_int_equal(got->seed, c.seed);
+            assert_int_equal(got->seed, c.order.seed);
             assert_int_equal(got->epoch, b.epoch);
-            assert_int_equal(got->sample, ls_order_at(c.seed, b.epoch, NSAMPLES, b.first + i));
+            assert_int_equal(got->sample, ls_order_at(&c.order, b.epoch, b.first + i));
         }
     }
     ls_loader_free(l);

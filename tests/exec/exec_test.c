@@ -107,8 +107,7 @@ static ls_loader_config samples_of(const setup *s) {
     return (ls_loader_config){.read = s->kind == MLP ? mlp_read : ls_tokens_window,
                               .data = &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
-                              .nsamples = NSAMPLES,
-                              .seed = 5,
+                              .order = {.n = NSAMPLES, .seed = 5},
                               .batch = BATCH,
                               .V = s->plan.c.V,
                               .step = 1};
@@ -453,7 +452,7 @@ static double loss_of(const setup *s, const ls_compute *c, const float *params) 
     char *samples = ls_alloc(BATCH * nbytes);
     f.memory = ls_alloc(ls_infer_nbytes(f.model, LS_F32, f.n));
     for (uint64_t i = 0; i < BATCH; i++) {
-        ls_draw d = {.seed = 5, .sample = ls_order_at(5, 0, NSAMPLES, i)};
+        ls_draw d = {.seed = 5, .sample = ls_order_at(&loader.order, 0, i)};
         ls_status read = loader.read(loader.data, &d, nbytes, samples + i * nbytes, NULL);
         assert_int_equal(read, LS_OK);
     }

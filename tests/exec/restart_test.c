@@ -125,8 +125,7 @@ static ls_loader_config samples_of(const setup *s) {
     return (ls_loader_config){.read = ls_tokens_window,
                               .data = &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
-                              .nsamples = NSAMPLES,
-                              .seed = 5,
+                              .order = {.n = NSAMPLES, .seed = 5},
                               .batch = BATCH,
                               .V = s->plan.c.V,
                               .step = 1};
