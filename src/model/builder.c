@@ -172,8 +172,8 @@ static int convert(ls_model *m, int field) {
     memcpy(what, m->draft->what, sizeof what);
     *m->draft->scope = 0; /* the layer is in no scope */
     ls_value v = {.layer = -1, .field = field, .type = m->inputs[field].type};
+    for (int i = 0; i < m->inputs[field].ndims; i++) v.dims.of[i] = m->inputs[field].dims[i];
     ls_value *x = new_value(m, &v);
-    for (int i = 0; i < m->inputs[field].ndims; i++) x->dims.of[i] = m->inputs[field].dims[i];
     ls_value *y = (ls_affine)(m, x, 1, 0);
     *m->draft->scope = first;
     memcpy(m->draft->what, what, sizeof what);
