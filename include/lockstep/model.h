@@ -89,6 +89,18 @@ ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
  * Gimpel, "Gaussian error linear units", 2016. */
 ls_value *ls_gelu(ls_model *, ls_value *x);
 
+/* max(0, x). At 0 the derivative is 0. */
+ls_value *ls_relu(ls_model *, ls_value *x);
+
+/* x / (1 + e^-x), also called swish. Elfwing, Uchibe & Doya, Neural Networks 107 (2018) 3-11. */
+ls_value *ls_silu(ls_model *, ls_value *x);
+
+/* 1 / (1 + e^-x). */
+ls_value *ls_sigmoid(ls_model *, ls_value *x);
+
+/* The hyperbolic tangent of x. */
+ls_value *ls_tanh(ls_model *, ls_value *x);
+
 /* The sum of two values of one shape. */
 ls_value *ls_add(ls_model *, ls_value *a, ls_value *b);
 
@@ -106,6 +118,10 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_flatten(m, x)              (ls_flatten)(LS_HERE(m), x)
 #define ls_linear(m, x, ...)          (ls_linear)(LS_HERE(m), x, LS_OPTIONS(ls_linear_options, __VA_ARGS__))
 #define ls_gelu(m, x)                 (ls_gelu)(LS_HERE(m), x)
+#define ls_relu(m, x)                 (ls_relu)(LS_HERE(m), x)
+#define ls_silu(m, x)                 (ls_silu)(LS_HERE(m), x)
+#define ls_sigmoid(m, x)              (ls_sigmoid)(LS_HERE(m), x)
+#define ls_tanh(m, x)                 (ls_tanh)(LS_HERE(m), x)
 #define ls_add(m, a, b)               (ls_add)(LS_HERE(m), a, b)
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
