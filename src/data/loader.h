@@ -1,4 +1,4 @@
-/* loader.h - a worker's samples of each step, prepared by a thread while the previous step runs.
+/* loader.h - a worker's samples of each step, prepared by threads while the previous step runs.
  *
  * All samples of a data set have the same size. Two batches are in memory: the one in use and the
  * next.
@@ -20,6 +20,7 @@ typedef ls_status ls_read_sample(const void *data, const ls_draw *, size_t nbyte
 typedef struct ls_loader_config {
     ls_read_sample *read;
     const void *data; /* for read(); must outlive the loader */
+    int threads;      /* that read samples; 0 means 1 */
     size_t sample_nbytes;
     ls_order order;
     uint64_t batch;
@@ -36,8 +37,16 @@ void ls_loader_free(ls_loader *); /* NULL is allowed */
 void ls_loader_seek(ls_loader *, int a, int b, uint64_t step);
 
 /* Waits for the next step's samples. *samples_p: [..][sample_nbytes], those of the first virtual
- * worker, then those of the next, valid until the next call. Errors: those of read(). */
+ * worker, then those of the next, valid until the next call. Errors: those of read(), for the first
+ * sample that can't be read, whatever the number of threads. */
 ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const void **samples_p, ls_error *);
+
+typedef struct ls_loader_times {
+    int64_t waited_ns;   /* by the latest ls_loader_next(); 0: the samples were ready */
+    int64_t prepared_ns; /* from the beginning of its batch until all samples were read */
+} ls_loader_times;
+/* For the thread that calls ls_loader_next(). */
+ls_loader_times ls_loader_time(const ls_loader *);
 
 /* The index of virtual worker v's first sample among those that ls_loader_next() returns, in a
  * batch of `count` samples; for v = b, the number of those samples. */

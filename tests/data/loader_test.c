@@ -2,6 +2,12 @@
  * freed at any time. */
 #include "data/loader.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
 #include "base/mem.h"
 #include "data/tokens.h"
 #include "test.h"
@@ -85,8 +91,13 @@ static void test_over_epochs(void **state) {
 static void test_seek(void **state) {
     (void)state;
     ls_loader_config c = config_of(8, 4, 1, 2);
-    ls_loader *l = open_at(&c, 0);
-    for (int i = 0; i < 200; i++) {
+    ls_loader *l = NULL;
+    for (int i = 0; i < 600; i++) {
+        if (i % 200 == 0) {
+            ls_loader_free(l);
+            c.threads = 1 + i / 200;
+            l = open_at(&c, 0);
+        }
         c.a = i % 4;
         c.b = c.a + 1;
         uint64_t step = (uint64_t)(7 * i % 30);
@@ -94,6 +105,21 @@ static void test_seek(void **state) {
         for (int k = 0; k < i % 4; k++) check_step(&c, l, step + (uint64_t)k);
     }
     ls_loader_free(l);
+}
+
+/* Any number of threads puts the same samples into the same places. */
+static void test_threads(void **state) {
+    (void)state;
+    static const int threads[] = {1, 2, 3, 8, 40};
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        for (int step = 1; step <= 2; step++) {
+            ls_loader_config c = config_of(20, 6, 1, 6);
+            c.step = step;
+            c.threads = threads[i];
+            ls_loader *l = open_at(&c, 0);
+            for (uint64_t at = 0; at < 30; at++) check_step(&c, l, at);
+            ls_loader_free(l);
+        }
 }
 
 /* All workers together return every sample of an epoch once, for any number of workers. */
@@ -206,6 +232,89 @@ static void test_bad_id(void **state) {
     ls_loader_free(l);
 }
 
+typedef struct two_bad {
+    uint64_t first, second; /* samples that can't be read, as the batch has them */
+    bool waits;             /* the first fails after the second */
+    _Atomic bool failed;    /* the second */
+} two_bad;
+
+static ls_status read_bad(const void *data, const ls_draw *d, size_t nbytes, void *sample,
+                          ls_error *e) {
+    two_bad *bad = (two_bad *)(uintptr_t)data;
+    (void)nbytes, (void)sample;
+    if (d->sample != bad->first && d->sample != bad->second) return LS_OK;
+    if (d->sample == bad->second) bad->failed = true;
+    while (d->sample == bad->first && bad->waits && !bad->failed) sched_yield();
+    return ls_fail(e, LS_EIO, "sample %d", (int)d->sample);
+}
+
+/* Of several samples that can't be read, the first in the batch is reported, also if it is read
+ * last. */
+static void test_first_error(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 5; threads++) {
+        ls_loader_config c = config_of(NSAMPLES, 1, 0, 1);
+        ls_error e = {0};
+        ls_batch b = {0};
+        const void *none = NULL;
+        char message[32];
+        two_bad bad = {.first = ls_order_at(&c.order, 0, 3),
+                       .second = ls_order_at(&c.order, 0, 4),
+                       .waits = threads > 1};
+        snprintf(message, sizeof message, "sample %d", (int)bad.first);
+        c.read = read_bad;
+        c.data = &bad;
+        c.threads = threads;
+        ls_loader *l = open_at(&c, 0);
+        assert_ls_fails(ls_loader_next(l, &b, &none, &e), LS_EIO, message, e);
+        ls_loader_free(l);
+    }
+}
+
+/* ---- times ---- */
+
+/* Each sample takes this long. */
+static _Atomic int64_t slow_ns;
+
+static ls_status read_slowly(const void *unused, const ls_draw *d, size_t nbytes, void *sample,
+                             ls_error *e) {
+    (void)unused, (void)d, (void)nbytes, (void)sample, (void)e;
+    struct timespec pause = {.tv_nsec = (long)slow_ns};
+    nanosleep(&pause, NULL);
+    return LS_OK;
+}
+
+static ls_loader_times time_of(ls_loader *l, int64_t pause_ns, int64_t least_ns) {
+    ls_batch b = {0};
+    ls_error e = {0};
+    const void *samples = NULL;
+    struct timespec pause = {.tv_nsec = (long)pause_ns};
+    nanosleep(&pause, NULL);
+    int64_t began = ls_clock_ns();
+    assert_ls_ok(ls_loader_next(l, &b, &samples, &e), e);
+    ls_loader_times t = ls_loader_time(l);
+    assert_in_range(t.waited_ns, 0, ls_clock_ns() - began);
+    assert_true(t.prepared_ns >= least_ns);
+    return t;
+}
+
+/* A wait is measured, and one that was not necessary is 0. The pauses grow until the machine has
+ * shown both. */
+static void test_times(void **state) {
+    (void)state;
+    ls_loader_config c = config_of(1, 1, 0, 1);
+    c.read = read_slowly;
+    int64_t least_ns = slow_ns = 100000;
+    ls_loader *l = open_at(&c, 0);
+    while (time_of(l, 0, least_ns).waited_ns == 0)
+        slow_ns = slow_ns < 200000000 ? 2 * slow_ns : slow_ns;
+    slow_ns = 0;
+    int64_t pause_ns = 100000;
+    while (time_of(l, pause_ns, 0).waited_ns > 0)
+        pause_ns = pause_ns < 200000000 ? 2 * pause_ns : pause_ns;
+    ls_loader_free(l);
+}
+
 static void test_nbytes(void **state) {
     (void)state;
     ls_loader_config c = config_of(8, 4, 1, 2); /* 2 samples of 8 */
@@ -219,6 +328,8 @@ int main(void) {
         cmocka_unit_test(test_draws),       cmocka_unit_test(test_epoch_is_covered),
         cmocka_unit_test(test_in_use),      cmocka_unit_test(test_freed_while_busy),
         cmocka_unit_test(test_bad_id),      cmocka_unit_test(test_nbytes),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_first_error),
+        cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
