@@ -104,6 +104,89 @@ ls_value *ls_tanh(ls_model *, ls_value *x);
 /* The sum of two values of one shape. */
 ls_value *ls_add(ls_model *, ls_value *a, ls_value *b);
 
+/* ---- a layer of one's own ----
+ *
+ *     static void forward(const ls_layer_args *a) {
+ *         for (int64_t i = 0; i < a->samples * a->in[0].count; i++)
+ *             a->out[i] = a->in[0].data[i] * a->param[0].data[0];
+ *     }
+ *     static const ls_layer_kind scale = {
+ *         .name = "scale", .nparams = 1, .forward = forward, .backward = backward};
+ *     y = ls_own_layer(m, &scale, x, .params = {LS_PARAM("factor", LS_ONES, 1)});
+ *
+ * The result for a sample depends on that sample and the parameters alone: not on other samples of
+ * the call, on earlier calls, or on threads. ls_model_check() looks for layers that break this, and
+ * for wrong gradients.
+ *
+ * Threads: several call forward at the same time, each with samples of its own. backward is called
+ * for one sample at a time if the layer has parameters (from several threads, unless it has more
+ * parameters than numbers in its inputs and output), else like forward. */
+
+enum { LS_OWN_INPUTS = 8, LS_OWN_PARAMS = 6 };
+
+/* Numbers of all samples of a call, one sample after the other; of a parameter: of all samples. */
+typedef struct ls_array {
+    const float *data;         /* [samples][count]; of a parameter: [count] */
+    int64_t count;             /* of one sample */
+    int64_t dims[LS_MAX_DIMS]; /* of one sample; the first 0 ends them. Not set of a parameter */
+} ls_array;
+
+typedef struct ls_layer_args {
+    int64_t samples;
+    ls_array in[LS_OWN_INPUTS];
+    ls_array param[LS_OWN_PARAMS];
+    const void *own;              /* that of the options */
+    float *saved;                 /* [samples][sizes.saved]: forward writes, backward reads */
+    float *work;                  /* [samples][sizes.work]: undefined when a call begins */
+    float *out;                   /* [samples][count of the output]: forward writes all of it */
+    const float *dout;            /* the same shape, in backward: gradient of the loss */
+    float *din[LS_OWN_INPUTS];    /* backward writes all of them: the gradients of the inputs */
+    float *dparam[LS_OWN_PARAMS]; /* backward adds to them */
+} ls_layer_args;
+
+typedef struct ls_layer_sizes {
+    ls_dims out;         /* one sample's output; as it is given: that of the first input */
+    int64_t saved, work; /* floats of memory for each sample; as they are given: 0 */
+    double flops;        /* operations of forward for one sample, for predictions of a step's time;
+                            as they are given: 0, and the layer is priced as one pass over memory */
+} ls_layer_sizes;
+
+typedef struct ls_layer_kind {
+    const char *name; /* "swish" */
+    int nparams;
+    void (*forward)(const ls_layer_args *);
+    void (*backward)(const ls_layer_args *); /* reads in, param, saved, dout; out is NULL */
+    /* NULL: all sizes are as they are given. Reads only shapes and `own`. Returns NULL, or what is
+     * wrong with the shapes of the inputs, in words. */
+    const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *);
+} ls_layer_kind;
+
+/* Initial weights: N(0, std^2), or a constant if std is 0. */
+typedef struct ls_initial {
+    float std, value;
+} ls_initial;
+#define LS_NORMAL(std)     LS_OPTIONS(ls_initial, (std), 0)
+#define LS_CONSTANT(value) LS_OPTIONS(ls_initial, 0, (value))
+#define LS_ZEROS           LS_CONSTANT(0)
+#define LS_ONES            LS_CONSTANT(1)
+
+/* A parameter "LAYER.name" of these dimensions. Weight decay applies to those with two or more. */
+typedef struct ls_own_param {
+    const char *name;
+    ls_initial initial;
+    ls_dims dims;
+} ls_own_param;
+#define LS_PARAM(name, initial, ...) LS_OPTIONS(ls_own_param, (name), initial, LS_DIMS(__VA_ARGS__))
+
+/* The kind, and what `own` points to, must exist for as long as the model does. */
+typedef struct ls_own_options {
+    const char *name;
+    ls_own_param params[LS_OWN_PARAMS]; /* as many as the kind has */
+    ls_value *more[LS_OWN_INPUTS - 1];  /* inputs after the first one; NULL ends them */
+    const void *own;                    /* for the kind's functions */
+} ls_own_options;
+ls_value *ls_own_layer(ls_model *, const ls_layer_kind *, ls_value *x, ls_own_options);
+
 /* ---- losses: the last layers of a model ---- */
 
 /* Cross-entropy of logits [classes] and a class, an LS_I32 field from 0 to classes - 1. */
@@ -123,6 +206,8 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_sigmoid(m, x)              (ls_sigmoid)(LS_HERE(m), x)
 #define ls_tanh(m, x)                 (ls_tanh)(LS_HERE(m), x)
 #define ls_add(m, a, b)               (ls_add)(LS_HERE(m), a, b)
+#define ls_own_layer(m, kind, x, ...)                                                              \
+    (ls_own_layer)(LS_HERE(m), kind, x, LS_OPTIONS(ls_own_options, __VA_ARGS__))
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 
