@@ -2,7 +2,8 @@
  *
  * A line is one step, one evaluation, or a gap:
  *   {"step": 10, "epoch": 0, "first": ..., "samples": ..., "view": 1, "workers": 4, "loss": ...,
- *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...}
+ *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...,
+ *    "data_wait_s": ...}
  *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
  */

@@ -180,7 +180,7 @@ static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
 
 /* A step that is repeated has the same bits, and already has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
-                          const ls_step_out *out, double seconds, ls_error *e) {
+                          const ls_step_out *out, const ls_step_time *t, ls_error *e) {
     double tokens = (double)out->batch.count * (double)m->config->model.context;
     if (steps <= m->logged.step) return LS_OK;
     LS_TRY(log_gap(m, steps, e));
@@ -199,24 +199,26 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     else
         ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
     if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
-    ls_json_set(line, "seconds", ls_json_new_number(seconds));
-    ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / seconds));
+    ls_json_set(line, "seconds", ls_json_new_number(t->seconds));
+    ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / t->seconds));
+    if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "train/loss", out->loss);
     put_scalar(m, steps, "train/lr", in->lr);
     if (!out->skipped) put_scalar(m, steps, "train/grad_norm", out->grad_norm);
     if (in->skips) put_scalar(m, steps, "train/loss_scale", in->loss_scale);
-    put_scalar(m, steps, "train/tokens_per_s", tokens / seconds);
+    put_scalar(m, steps, "train/tokens_per_s", tokens / t->seconds);
+    if (t->data_wait_s >= 0) put_scalar(m, steps, "train/data_wait_s", t->data_wait_s);
     return LS_OK;
 }
 
 ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
-                          const ls_step_out *out, double seconds, ls_error *e) {
+                          const ls_step_out *out, const ls_step_time *t, ls_error *e) {
     double weight = m->step_seconds > 0 ? 0.1 : 1.0;
-    m->step_seconds += weight * (seconds - m->step_seconds);
+    m->step_seconds += weight * (t->seconds - m->step_seconds);
     double rate =
         (double)m->config->train.batch * (double)m->config->model.context / m->step_seconds;
-    LS_TRY(log_step(m, steps, in, out, seconds, e));
+    LS_TRY(log_step(m, steps, in, out, t, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show_line(m, steps, out->loss, rate);
     return LS_OK;
@@ -226,8 +228,8 @@ ls_status ls_metrics_missing(ls_metrics *m, const ls_store_note *n, ls_error *e)
     bool scaled = ls_config_compute(m->config) == LS_F16 || ls_config_reduce(m->config) == LS_F16;
     ls_step_in in = {.lr = n->update.lr, .loss_scale = n->loss_scale, .updates = n->update.updates};
     in.skips = scaled;
-    double seconds = (double)(ls_clock_ns() - n->began_ns) / 1e9;
-    return ls_metrics_step(m, n->steps, &in, &n->out, seconds, e);
+    ls_step_time t = {.seconds = (double)(ls_clock_ns() - n->began_ns) / 1e9, .data_wait_s = -1};
+    return ls_metrics_step(m, n->steps, &in, &n->out, &t, e);
 }
 
 ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {

@@ -22,10 +22,16 @@ void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
 ls_status ls_metrics_repair(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 
+/* How long a step took; a negative number is not known, and not reported. */
+typedef struct ls_step_time {
+    double seconds;
+    double data_wait_s; /* until this worker had the step's samples */
+} ls_step_time;
+
 /* steps: complete, including this one. Lines that can't be written wait in memory until they can
  * be; if they never can, ls_metrics_close() fails. LS_EIO: too many lines wait. */
 ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const ls_step_out *,
-                          double seconds, ls_error *);
+                          const ls_step_time *, ls_error *);
 /* Writes the step of a store's latest note, if the worker that was to write its line was lost. */
 ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);

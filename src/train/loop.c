@@ -101,12 +101,16 @@ static bool is_time(const ls_loop *l) {
 /* After a step all workers do what any of them was asked to do. By then each has updated its part
  * of the state, which can be saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
-    int32_t asked[2 + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l), is_time(l)};
+    enum { OWN = 3 };
+    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l), is_time(l),
+                                              l->waited_us};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
-    ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + 2);
-    LS_TRY(ls_all_reduce(l->m.group, asked, asked, 2 + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
-    ls_snapshot_hear(&own, l->m.worker, l->asked_share, asked + 2);
+    ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + OWN);
+    LS_TRY(ls_all_reduce(l->m.group, asked, asked, OWN + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
+    ls_snapshot_hear(&own, l->m.worker, l->asked_share, asked + OWN);
     l->asked = (ls_asked)asked[0];
+    l->data_wait_s += asked[2] / 1e6;
+    l->waited_us = 0;
     const ls_config *c = &l->run->config;
     bool best = ls_best_is_retained(c) && l->best.step == l->steps && l->steps > 0;
     bool due = best || asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
@@ -156,6 +160,9 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
         return LS_OK;
     }
     l->steps++;
+    ls_step_time t = {.seconds = seconds,
+                      .data_wait_s = (double)ls_member_data_wait_ns(&l->m) / 1e9};
+    l->waited_us = (int32_t)(fmin(t.data_wait_s, 2000) * 1e6);
     l->seconds += seconds;
     l->nsteps++;
     report_computed(l);
@@ -164,7 +171,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
                        "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
                        "continue from an earlier checkpoint",
                        (long long)l->steps, out.loss, out.grad_norm);
-    return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, seconds, e) : LS_OK;
+    return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, &t, e) : LS_OK;
 }
 
 /* Does the run continue from a checkpoint whose workers ended before they evaluated it? */

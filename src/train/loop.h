@@ -36,6 +36,8 @@ typedef struct ls_loop {
     int64_t measured; /* steps of this view */
     double seconds;   /* of `nsteps` complete steps */
     int64_t nsteps;
+    int32_t waited_us;   /* by this worker in the latest step; 0 once data_wait_s has it */
+    double data_wait_s;  /* in these steps: each step's longest wait of a worker for its samples */
     bool evicts;         /* an audit found a faulty worker, which leaves */
     ls_asked asked;      /* after the latest step */
     bool follows;        /* earlier workers have left their state in memory */

@@ -222,6 +222,12 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
                    (long long)in->step + 1, ls_exec_overflow(m->execs[0]), in->loss_scale);
 }
 
+int64_t ls_member_data_wait_ns(const ls_member *m) {
+    int64_t sum = 0;
+    for (int i = 0; i < m->nexecs; i++) sum += ls_exec_data_wait_ns(m->execs[i]);
+    return sum;
+}
+
 ls_traced_workers ls_member_traced(const ls_member *m) {
     return (ls_traced_workers){.group = m->group,
                                .plan = &m->layout->plan,

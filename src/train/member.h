@@ -41,6 +41,9 @@ void ls_member_part(ls_member *);
  * overflows at the lowest loss scale. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
+/* How long this process's workers waited for the samples of the latest step. */
+int64_t ls_member_data_wait_ns(const ls_member *);
+
 /* For a tracer; valid until the worker leaves its group. */
 ls_traced_workers ls_member_traced(const ls_member *);
 

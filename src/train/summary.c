@@ -20,6 +20,11 @@ static void log_held(const ls_loop *l) {
            100 * part);
 }
 
+static void log_data_wait(const ls_loop *l) {
+    if (l->seconds > 0)
+        ls_log("waited for data: %.1f%% of the time", 100 * l->data_wait_s / l->seconds);
+}
+
 static void print_best(const ls_loop *l) {
     const ls_run *r = l->run;
     long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
@@ -44,6 +49,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
         ls_log("%lld time%s a backup worker had a virtual worker's gradient first",
                (long long)nbacked, ls_plural(nbacked));
     log_held(l);
+    log_data_wait(l);
     if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
     if (l->steps < all && ls_loop_is_complete(l)) {
         print_best(l);

@@ -61,6 +61,7 @@ static void test_average(void **state) {
     assert_int_equal(run_program("eval @/ema --ema", &eval), 0);
     const char *loss = strstr(eval, "average  loss "), *said = strstr(trained, "validation loss ");
     assert_true(loss && said);
+    assert_non_null(strstr(trained, "waited for data: "));
     assert_int_equal(strncmp(loss + 9, said + 11, 11), 0);
     free(trained);
     free(eval);

@@ -217,7 +217,7 @@ static void test_metrics(void **state) {
         bool evaluation = ls_json_get(j, "val_loss") != NULL;
         has_fields(j, evaluation ? "i:step r:val_loss r:val_bits_per_byte i:val_samples"
                                  : "i:step i:epoch i:first i:samples i:view i:workers r:loss r:lr "
-                                   "r:grad_norm r:seconds r:tokens_per_s");
+                                   "r:grad_norm r:seconds r:tokens_per_s r:data_wait_s");
         const char *key = NULL;
         const ls_json *value = NULL;
         for (void *it = NULL; (it = ls_json_next(j, it, &key, &value));) {

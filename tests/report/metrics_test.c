@@ -38,7 +38,8 @@ static void step(ls_metrics *m, int64_t steps) {
     ls_step_in in = {.step = steps - 1, .updates = steps - 1, .lr = 0.5, .loss_scale = 1};
     ls_step_out out = {.loss = loss_of(steps), .grad_norm = 2};
     out.batch = (ls_batch){.epoch = 1, .first = 16, .count = 8};
-    assert_ls_ok(ls_metrics_step(m, steps, &in, &out, 0.25, &e), e);
+    ls_step_time time = {.seconds = 0.25, .data_wait_s = 0.125};
+    assert_ls_ok(ls_metrics_step(m, steps, &in, &out, &time, &e), e);
 }
 
 static void evaluation(ls_metrics *m, int64_t steps) {
@@ -98,6 +99,7 @@ static void test_line(void **state) {
     assert_true(ls_json_number(ls_json_get(j, "loss"), &number) && number == 0.5);
     assert_true(ls_json_number(ls_json_get(j, "lr"), &number) && number == 0.5);
     assert_true(ls_json_number(ls_json_get(j, "seconds"), &number) && number == 0.25);
+    assert_true(ls_json_number(ls_json_get(j, "data_wait_s"), &number) && number == 0.125);
     assert_null(ls_json_get(j, "loss_scale"));
     ls_json_free(j);
     free(text);
@@ -199,6 +201,7 @@ static void test_missing(void **state) {
     assert_non_null(strstr(text, "\"lr\": 0.125,"));
     assert_non_null(strstr(text, "\"skipped\": 1,"));
     assert_non_null(strstr(text, "\"loss_scale\": 1024"));
+    assert_null(strstr(text, "data_wait_s")); /* nobody knows */
     free(text);
 }
 
