@@ -26,6 +26,8 @@
 #ifndef LOCKSTEP_MODEL_H
 #define LOCKSTEP_MODEL_H
 
+#include <stdbool.h>
+
 #include "lockstep/group.h"
 
 #ifdef __cplusplus
@@ -82,8 +84,34 @@ ls_value *ls_flatten(ls_model *, ls_value *x);
 typedef struct ls_linear_options {
     const char *name;
     int64_t out;
+    bool no_bias;
 } ls_linear_options;
 ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
+
+/* A convolution of an image: [h, w, in] -> [h', w', channels], h' = (h + 2 pad - kernel) / stride + 1,
+ * rounded down. Pixels beyond the border are 0. Parameters: weight [kernel, kernel_w, in / groups,
+ * channels], N(0, 2 / (kernel * kernel_w * in / groups)); bias [channels], 0. He, Zhang, Ren & Sun,
+ * "Delving deep into rectifiers", ICCV 2015. */
+enum { LS_NO_PAD = -1 };
+typedef struct ls_conv2d_options {
+    const char *name;
+    int64_t channels; /* of the output */
+    int64_t kernel;   /* its height */
+    int64_t kernel_w; /* its width; 0: the height */
+    int64_t stride;   /* 0: 1 */
+    int64_t pad;      /* on each side; 0: kernel / 2, so that an odd kernel with stride 1 keeps the
+                       size; LS_NO_PAD: none */
+    int64_t groups;   /* that channels are divided into; 0: 1; the number of channels: depthwise */
+    bool no_bias;
+} ls_conv2d_options;
+ls_value *ls_conv2d(ls_model *, ls_value *x, ls_conv2d_options);
+
+/* A transposed convolution, which enlarges: what the gradient of a convolution of these options
+ * does. pad 0: the output is `stride` times as large as the input; LS_NO_PAD, or a positive number:
+ * its height is (h - 1) stride + kernel - 2 pad. Parameters: weight [kernel, kernel_w,
+ * channels / groups, in], N(0, 2 stride^2 / (kernel * kernel_w * in / groups)); bias [channels], 0.
+ * Zeiler, Krishnan, Taylor & Fergus, "Deconvolutional networks", CVPR 2010. */
+ls_value *ls_conv2d_transposed(ls_model *, ls_value *x, ls_conv2d_options);
 
 /* x times the normal distribution function at x, by its usual approximation with tanh. Hendrycks &
  * Gimpel, "Gaussian error linear units", 2016. */
@@ -208,6 +236,9 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_add(m, a, b)               (ls_add)(LS_HERE(m), a, b)
 #define ls_own_layer(m, kind, x, ...)                                                              \
     (ls_own_layer)(LS_HERE(m), kind, x, LS_OPTIONS(ls_own_options, __VA_ARGS__))
+#define ls_conv2d(m, x, ...) (ls_conv2d)(LS_HERE(m), x, LS_OPTIONS(ls_conv2d_options, __VA_ARGS__))
+#define ls_conv2d_transposed(m, x, ...)                                                            \
+    (ls_conv2d_transposed)(LS_HERE(m), x, LS_OPTIONS(ls_conv2d_options, __VA_ARGS__))
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 

@@ -1,6 +1,6 @@
 /* linear.c - y = x . w + bias, for each row of a sample.
  *
- * params: w [in, out], bias [out]. Backward reads x, and saves nothing else. */
+ * params: w [in, out], bias [out] (not with no_bias). Backward reads x, and saves nothing else. */
 #include <math.h>
 
 #include "model/builder.h"
@@ -33,7 +33,7 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
         m, l, "weight",
         &(ls_param){
             .ndims = 2, .dims = {in, o.out}, .decay = true, .init_std = 1 / sqrtf((float)in)});
-    ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {o.out}});
+    if (!o.no_bias) ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {o.out}});
     ls_dims dims = x->dims;
     dims.of[x->ndims ? x->ndims - 1 : 0] = o.out;
     return ls_build_value(m, dims);

@@ -116,22 +116,26 @@ void ls_rows_add(const ls_compute *c, int64_t n, const float *a, const float *b,
     ls_pool_run(c->pool, add_run, &(flat_job){c->k, n, a, b, out});
 }
 
-static int64_t outputs_of(const ls_layer *l, int w) { return (int64_t)l->counts[w + 1]; }
+static bool has_bias(const ls_layer *l, int w) { return w + 1 < l->nparams; }
+static int64_t outputs_of(const ls_layer *l, int w) {
+    return has_bias(l, w) ? (int64_t)l->counts[w + 1] : (int64_t)l->counts[w] / l->C;
+}
 static int64_t inputs_of(const ls_layer *l, int w) {
-    return (int64_t)(l->counts[w] / l->counts[w + 1]);
+    return (int64_t)l->counts[w] / outputs_of(l, w);
 }
 
 void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, const float *x, float *y) {
     int64_t in = inputs_of(l, w), out = outputs_of(l, w);
-    ls_gemm(c->compute, &(ls_gemm_job){.M = c->n * c->T,
-                                       .N = out,
-                                       .K = in,
-                                       .a = ls_matrix_of(x, in),
-                                       .b = ls_matrix_of(ls_layer_param(l, c, w), out),
-                                       .c = y,
-                                       .ldc = out,
-                                       .start = LS_GEMM_BIAS,
-                                       .bias = ls_layer_param(l, c, w + 1)});
+    ls_gemm(c->compute,
+            &(ls_gemm_job){.M = c->n * c->T,
+                           .N = out,
+                           .K = in,
+                           .a = ls_matrix_of(x, in),
+                           .b = ls_matrix_of(ls_layer_param(l, c, w), out),
+                           .c = y,
+                           .ldc = out,
+                           .start = has_bias(l, w) ? LS_GEMM_BIAS : LS_GEMM_ZERO,
+                           .bias = has_bias(l, w) ? ls_layer_param(l, c, w + 1) : NULL});
 }
 
 typedef struct column_sum_job {
@@ -148,6 +152,12 @@ static void column_sum_run(void *arg, int thread, int nthreads) {
     ls_pool_share(j->C, 16, thread, nthreads, &c0, &c1);
     if (j->start) memset(j->sum + c0, 0, (size_t)(c1 - c0) * sizeof(float));
     j->k->column_sum(j->rows, j->C, c0, c1, j->x, j->sum);
+}
+
+void ls_rows_column_sum(const ls_layer_call *c, int64_t rows, int64_t C, const float *x,
+                        float *sum) {
+    ls_pool_run(c->compute->pool, column_sum_run,
+                &(column_sum_job){c->compute->k, rows, C, x, sum, c->grads_start});
 }
 
 void ls_rows_linear_dx(const ls_layer *l, const ls_layer_call *c, int w, const float *dy,
@@ -173,7 +183,5 @@ void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, const f
                                        .c = ls_layer_grad(l, c, w),
                                        .ldc = out,
                                        .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    ls_pool_run(c->compute->pool, column_sum_run,
-                &(column_sum_job){c->compute->k, rows, out, dy, ls_layer_grad(l, c, w + 1),
-                                  c->grads_start});
+    if (has_bias(l, w)) ls_rows_column_sum(c, rows, out, dy, ls_layer_grad(l, c, w + 1));
 }

@@ -21,7 +21,12 @@ void ls_rows_gelu(const ls_compute *, int64_t n, const float *x, float *y);
 void ls_rows_gelu_back(const ls_compute *, int64_t n, const float *x, float *d, float *y);
 void ls_rows_add(const ls_compute *, int64_t n, const float *a, const float *b, float *out);
 
-/* Products with the layer's parameter number w, [in, out]; the next parameter is its bias [out].
+/* sum [C] = the sums of the columns of x [rows, C]; or they are added to a gradient that an earlier
+ * call has begun. */
+void ls_rows_column_sum(const ls_layer_call *, int64_t rows, int64_t C, const float *x, float *sum);
+
+/* Products with the layer's parameter number w, [in, out]; the next parameter is its bias [out]. A
+ * weight that is the layer's last parameter has no bias, and `in` is the layer's C.
  * y [rows, out] = x [rows, in] . w + bias */
 void ls_rows_linear(const ls_layer *, const ls_layer_call *, int w, const float *x, float *y);
 /* dx [rows, in] = dy [rows, out] . w^T */

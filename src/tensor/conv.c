@@ -48,7 +48,7 @@ int64_t ls_conv_out_w(const ls_conv *v) {
 
 static ls_status check_range(const char *what, int64_t value, int64_t least, ls_error *e) {
     if (value >= least && value <= MOST_SIZE) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "convolution: %s is %lld; it must be between %lld and %d", what,
+    return ls_fail(e, LS_EINVAL, "%s is %lld; it must be between %lld and %d", what,
                    (long long)value, (long long)least, MOST_SIZE);
 }
 
@@ -71,12 +71,12 @@ ls_status ls_conv_check(const ls_conv *v, ls_error *e) {
         LS_TRY(check_range(sizes[i].what, sizes[i].value, sizes[i].least, e));
     if (v->in % v->groups || v->out % v->groups)
         return ls_fail(e, LS_EINVAL,
-                       "convolution: %lld input and %lld output channels can't be divided into "
+                       "%lld input and %lld output channels can't be divided into "
                        "%lld groups",
                        (long long)v->in, (long long)v->out, (long long)v->groups);
     if (v->h + 2 * v->pad_h < v->kernel_h || v->w + 2 * v->pad_w < v->kernel_w)
         return ls_fail(e, LS_EINVAL,
-                       "convolution: the kernel of %lld x %lld is larger than the padded image of "
+                       "the kernel of %lld x %lld is larger than the padded image of "
                        "%lld x %lld",
                        (long long)v->kernel_h, (long long)v->kernel_w,
                        (long long)(v->h + 2 * v->pad_h), (long long)(v->w + 2 * v->pad_w));
@@ -85,7 +85,7 @@ ls_status ls_conv_check(const ls_conv *v, ls_error *e) {
     int64_t limit = min64(MOST_RUN / v->kernel_w, PIXELS / 2 / (v->kernel_w * v->kernel_h));
     if (most > limit)
         return ls_fail(e, LS_EINVAL,
-                       "convolution: %lld channels of a group with a kernel of %lld x %lld; at "
+                       "%lld channels of a group with a kernel of %lld x %lld; at "
                        "most %lld are possible",
                        (long long)most, (long long)v->kernel_h, (long long)v->kernel_w,
                        (long long)limit);
