@@ -130,12 +130,12 @@ static ls_status set_choice(ls_config *c, const ls_config_key *k, const char *wh
 
 static ls_status set_text(ls_config *c, const ls_config_key *k, const char *where,
                           const char *value, ls_error *e) {
-    if (strlen(value) >= LS_CONFIG_TEXT)
-        return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %d bytes", where, k->name,
-                       LS_CONFIG_TEXT - 1);
+    size_t size = k->type == LS_KEY_TREE ? LS_CONFIG_TREE : LS_CONFIG_TEXT;
+    if (strlen(value) >= size)
+        return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %zu bytes", where, k->name, size - 1);
     if (!ls_utf8_is_valid(value, strlen(value))) /* else it could not be written as YAML */
         return ls_fail(e, LS_EINVAL, "%s: %s: is not UTF-8", where, k->name);
-    snprintf(text_at(c, k), LS_CONFIG_TEXT, "%s", value);
+    memcpy(text_at(c, k), value, strlen(value) + 1);
     return LS_OK;
 }
 
@@ -147,13 +147,28 @@ ls_status ls_config_key_set(ls_config *c, const ls_config_key *k, const char *wh
     case LS_KEY_CHOICE: return set_choice(c, k, where, value, e);
     case LS_KEY_TEXT:
     case LS_KEY_MAPS:
+    case LS_KEY_TREE:
     case LS_KEY_LIST: break;
     }
     return set_text(c, k, where, value, e);
 }
 
+static bool is_tree(const char *key) { return ls_config_key_find_tree(key) != NULL; }
+
+/* `where` is "path:line" or "--set". */
+static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *where,
+                          const ls_yaml_item *item, ls_error *e) {
+    ls_config_tree *tree = (ls_config_tree *)(void *)text_at(c, k);
+    const char *slash = strrchr(where, '/'), *name = slash ? slash + 1 : where;
+    const char *colon = strrchr(name, ':');
+    snprintf(tree->file, sizeof tree->file, "%.*s", colon ? (int)(colon - name) : 60, name);
+    tree->line = item->line;
+    return set_text(c, k, where, item->value, e);
+}
+
 static ls_status set_item(ls_config *c, const ls_config_key *k, const char *where,
                           const ls_yaml_item *item, ls_error *e) {
+    if (k->type == LS_KEY_TREE) return set_tree(c, k, where, item, e);
     if (item->is_list && k->type != LS_KEY_LIST && k->type != LS_KEY_MAPS)
         return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected", where,
                        item->key);
@@ -172,7 +187,7 @@ static ls_status set_list(ls_config *c, const ls_config_key *k, const char *valu
     ls_buf text = {0};
     ls_yaml y = {0};
     ls_buf_printf(&text, "%s: %s", k->name, value);
-    ls_status s = ls_yaml_parse_lists(&text, "--set", &y, e);
+    ls_status s = ls_yaml_parse_lists(&text, "--set", is_tree, &y, e);
     if (s == LS_OK && y.nitems != 1)
         s = ls_fail(e, LS_EINVAL, "--set: %s: other keys follow the list", k->name);
     else if (s == LS_OK)
@@ -190,7 +205,8 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
         const ls_yaml_item *item = &y->items[i];
         char where[LS_CONFIG_TEXT];
         snprintf(where, sizeof where, "%.900s:%d", path, item->line);
-        const ls_config_key *k = ls_config_key_find(item->key);
+        const ls_config_key *k =
+            item->is_tree ? ls_config_key_find_tree(item->key) : ls_config_key_find(item->key);
         if (!k && item->is_list && ls_config_key_is_group(item->key))
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected",
                            where, item->key);
@@ -220,7 +236,7 @@ static ls_status not_a_config(const char *path, ls_status s, ls_error *e) {
 
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
     ls_yaml y;
-    ls_status s = ls_yaml_read_lists(path, &y, e);
+    ls_status s = ls_yaml_read_lists(path, is_tree, &y, e);
     if (s != LS_OK) return not_a_config(path, s, e);
     ls_config_defaults(c_p);
     s = apply(c_p, path, &y, e);
@@ -235,8 +251,10 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
                        "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50",
                        assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
-    const ls_config_key *k = ls_config_key_find(name);
-    bool is_list = k && (k->type == LS_KEY_MAPS || (k->type == LS_KEY_LIST && equals[1] == '['));
+    const ls_config_key *k = ls_config_key_find(name), *tree = ls_config_key_find_tree(name);
+    if (tree && strchr("[{", equals[1]) && equals[1]) k = tree;
+    bool is_list = k && (k->type == LS_KEY_MAPS || k->type == LS_KEY_TREE ||
+                         (k->type == LS_KEY_LIST && equals[1] == '['));
     ls_status s = LS_OK;
     if (!k)
         s = unknown_key("--set", name, e);

@@ -14,8 +14,26 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-enum { LS_AUTO = -1 };          /* value of a number that is set to "auto" */
-enum { LS_CONFIG_TEXT = 1024 }; /* longest text value, with its 0 */
+enum { LS_AUTO = -1 };           /* value of a number that is set to "auto" */
+enum { LS_CONFIG_TEXT = 1024 };  /* longest text value, with its 0 */
+enum { LS_CONFIG_TREE = 16384 }; /* the same of a tree */
+
+/* A list or a map of anything (ls_yaml_parse_tree() parses it), and where it stands. */
+typedef struct ls_config_tree {
+    char text[LS_CONFIG_TREE]; /* "": the key is not set */
+    char file[64];             /* without directories; "--set" */
+    int line;
+} ls_config_tree;
+
+/* networks/network.h makes them. */
+typedef enum ls_model_kind {
+    LS_MODEL_GPT2,
+    LS_MODEL_MLP,
+    LS_MODEL_CNN,
+    LS_MODEL_RESNET,
+    LS_MODEL_VIT,
+    LS_MODEL_LAYERS
+} ls_model_kind;
 
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
 typedef enum ls_transport_kind {
@@ -74,7 +92,16 @@ typedef struct ls_config_optim {
 
 typedef struct ls_config {
     struct {
+        int64_t kind; /* an ls_model_kind */
         int64_t layers, width, heads, context, vocab;
+        char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
+        char channels[LS_CONFIG_TEXT]; /* the same of stages */
+        int64_t blocks, patch;
+        double dropout;
+        ls_config_tree input; /* the fields of a sample that it reads; "": those of the data */
+        int64_t classes;      /* 0: those of the data */
+        ls_config_tree list;  /* model.layers of the kind `layers` */
+        ls_config_tree loss;
     } model;
     struct {
         char path[LS_CONFIG_TEXT]; /* UTF-8 texts or patterns, one per line (data/text.h) */

@@ -18,6 +18,7 @@ static const char *const optimizers[] = {"adamw", "adam", "sgd", "lion", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
+static const char *const kinds[] = {"gpt2", "mlp", "cnn", "resnet", "vit", "layers", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -34,18 +35,46 @@ enum { BILLION = 1000000000 };
     { name, LS_KEY_LIST, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define MAPS(name, field, free, help)                                                              \
     { name, LS_KEY_MAPS, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
+#define TREE(name, field, free, help)                                                              \
+    { name, LS_KEY_TREE, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
     { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
     { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
 
 const ls_config_key ls_config_keys[] = {
-    INT("model.layers", model.layers, 1, 1000, 6, FIXED, "transformer blocks"),
-    INT("model.width", model.width, 1, 65536, 256, FIXED, "width of the residual stream"),
-    INT("model.heads", model.heads, 1, 1024, 8, FIXED, "attention heads; must divide the width"),
-    INT("model.context", model.context, 1, 1048576, 256, FIXED, "tokens in a sample"),
+    ONE_OF("model.kind", model.kind, kinds, FIXED,
+           "gpt2: a language model, from text; for samples of data: mlp, layers of neurons; cnn, "
+           "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; "
+           "layers: as model.layers lists them"),
+    INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, vit: transformer blocks"),
+    TREE("model.layers", model.list, FIXED,
+         "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "
+         "mean_pool, {linear: {out: 10}}]; docs/models.md lists them"),
+    INT("model.width", model.width, 1, 65536, 256, FIXED,
+        "gpt2, vit: width of the residual stream"),
+    INT("model.heads", model.heads, 1, 1024, 8, FIXED,
+        "gpt2, vit: attention heads; must divide the width"),
+    INT("model.context", model.context, 1, 1048576, 256, FIXED, "gpt2: tokens in a sample"),
     INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
-        "vocabulary size of the tokenizer, which is trained on the text"),
+        "gpt2: vocabulary size of the tokenizer, which is trained on the text"),
+    STRINGS("model.hidden", model.hidden, FIXED,
+            "mlp: widths of the hidden layers, e.g. [512, 256]; empty: [256]"),
+    STRINGS("model.channels", model.channels, FIXED,
+            "cnn, resnet: channels of each stage, which halves the image; empty: [32, 64] (cnn), "
+            "[16, 32, 64] (resnet)"),
+    INT("model.blocks", model.blocks, 1, 1000, 3, FIXED, "resnet: residual blocks of a stage"),
+    INT("model.patch", model.patch, 1, 4096, 4, FIXED, "vit: height and width of a patch"),
+    NUM("model.dropout", model.dropout, 0, 0.999, 0, FIXED,
+        "mlp, cnn, vit: probability with which a hidden value is set to 0 in training"),
+    TREE("model.input", model.input, FIXED,
+         "fields of a sample that the model reads, e.g. {image: [28, 28, 1]}; empty: as the data "
+         "have them"),
+    INT("model.classes", model.classes, 0, 100000000, 0, FIXED,
+        "classes of the label; 0: as the data have them"),
+    TREE("model.loss", model.loss, FIXED,
+         "e.g. {cross_entropy: {target: label, smoothing: 0.1}} or {mean_squared_error: {target: "
+         "price}}; empty: cross_entropy of the field label"),
     STRINGS("data.path", data.path, FREE,
             "a UTF-8 text, or several: a pattern (books/*.txt) or a list of files and patterns, "
             "read in order; a run saves its tokens, so resuming does not read the text again"),
@@ -221,6 +250,21 @@ const ls_config_key *ls_config_key_find(const char *name) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++)
         if (strcmp(ls_config_keys[i].name, name) == 0) return &ls_config_keys[i];
     return NULL;
+}
+
+const ls_config_key *ls_config_key_find_tree(const char *name) {
+    for (int i = 0; i < LS_NCONFIG_KEYS; i++)
+        if (ls_config_keys[i].type == LS_KEY_TREE && strcmp(ls_config_keys[i].name, name) == 0)
+            return &ls_config_keys[i];
+    return NULL;
+}
+
+bool ls_config_key_is_hidden(const ls_config *c, const ls_config_key *k) {
+    const ls_config_key *plain = ls_config_key_find(k->name),
+                        *tree = ls_config_key_find_tree(k->name);
+    if (!tree || plain == tree) return false;
+    bool has_tree = *((const char *)c + tree->offset) != 0;
+    return k == (has_tree ? plain : tree);
 }
 
 void ls_config_key_list_groups(ls_buf *out) {

@@ -11,6 +11,7 @@ typedef enum ls_config_key_type {
     LS_KEY_TEXT,
     LS_KEY_LIST, /* a text per line */
     LS_KEY_MAPS, /* a list of maps: one per line, as base/yaml.h reads it */
+    LS_KEY_TREE, /* an ls_config_tree */
     LS_KEY_CHOICE
 } ls_config_key_type;
 
@@ -28,11 +29,14 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 79 };
+enum { LS_NCONFIG_KEYS = 89 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
 
-/* NULL: there is no such key. */
+/* NULL: there is no such key. A name may be that of two keys: one of them has a tree. */
 const ls_config_key *ls_config_key_find(const char *name);
+const ls_config_key *ls_config_key_find_tree(const char *name);
+/* Is it the one of two keys with its name that is not set? */
+bool ls_config_key_is_hidden(const ls_config *, const ls_config_key *);
 
 bool ls_config_key_is_group(const char *name);
 /* Appends the groups in the order of the table: "model, data, ...". */

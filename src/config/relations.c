@@ -11,7 +11,14 @@
 
 static ls_status check_model(const ls_config *c, const char *where, ls_error *e) {
     int64_t width = c->model.width, heads = c->model.heads;
-    if (width % heads == 0) return LS_OK;
+    bool has_heads = c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_VIT;
+    bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
+    if (has_list != is_list)
+        return ls_fail(e, LS_EINVAL,
+                       is_list ? "%s: model.kind is layers, and model.layers is no list of layers"
+                               : "%s: model.layers is a list; set model.kind: layers",
+                       where);
+    if (!has_heads || width % heads == 0) return LS_OK;
     ls_buf list = {0};
     for (int64_t h = 1, n = 0; h <= width && n < 12; h++) {
         if (width % h) continue;
@@ -133,8 +140,25 @@ void ls_config_must_match(const ls_config *c, ls_buf *out) {
 
 /* ---- between a run and the run that resumes it ---- */
 
+static bool is_white(char c) { return c == ' ' || c == '\n'; }
+
+/* Trees may be written in other lines. */
+static bool equal_trees(const char *a, const char *b) {
+    bool quoted = false;
+    for (;; a++, b++) {
+        while (!quoted && is_white(*a)) a++;
+        while (!quoted && is_white(*b)) b++;
+        if (*a != *b || !*a) return *a == *b;
+        if (*a == '"') quoted = !quoted;
+        if (*a != '\\') continue; /* else the next one is no end of quotes */
+        a++, b++;
+        if (*a != *b || !*a) return *a == *b;
+    }
+}
+
 static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
+    if (k->type == LS_KEY_TREE) return equal_trees(x, y);
     bool is_text = k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS;
     return is_text ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
 }

@@ -72,6 +72,15 @@ static void put_maps(const char *s, ls_buf *out) {
     free(all);
 }
 
+/* Its lines are indented, so that they belong to the key. */
+static void put_tree(const char *s, ls_buf *out) {
+    if (!strpbrk(s, "[{")) {
+        put_text(s, out);
+        return;
+    }
+    for (; *s; s++) ls_buf_printf(out, *s == '\n' ? "\n    " : "%c", *s);
+}
+
 void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out) {
     const char *at = (const char *)c + k->offset;
     int64_t integer = 0;
@@ -90,12 +99,14 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
     case LS_KEY_TEXT: put_text(at, out); break;
     case LS_KEY_LIST: put_list(at, out); break;
     case LS_KEY_MAPS: put_maps(at, out); break;
+    case LS_KEY_TREE: put_tree(at, out); break;
     }
 }
 
 void ls_config_write(const ls_config *c, ls_buf *out) {
     const char *group = "";
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
+        if (ls_config_key_is_hidden(c, &ls_config_keys[i])) continue;
         const char *dot = strchr(ls_config_keys[i].name, '.');
         size_t n = (size_t)(dot - ls_config_keys[i].name) + 1;
         if (strncmp(group, ls_config_keys[i].name, n) != 0)

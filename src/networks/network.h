@@ -1,11 +1,22 @@
-/* network.h - the model that a config describes (model.kind). */
+/* network.h - the model that a config describes (model.kind).
+ *
+ * A model of samples reads the fields that model.input names, and predicts the field that
+ * model.loss names. What a config leaves open, the data decide (ls_network_resolve()): a run's own
+ * config.yaml has it all, so that its model needs no data.
+ */
 #ifndef LS_NETWORKS_NETWORK_H
 #define LS_NETWORKS_NETWORK_H
 
 #include "config/config.h"
 #include "model/model.h"
 
-/* LS_EINVAL: the config describes no model; the message names the layer. */
+/* LS_EINVAL: the config describes no model; the message names the file, the line and the layer. */
 ls_status ls_network_create(const ls_config *, ls_model *m_p, ls_error *);
+
+/* Does the config leave open what the data decide? */
+bool ls_network_is_open(const ls_config *);
+/* Sets model.input and model.classes as the data have them, where the config leaves them open.
+ * LS_EINVAL: they don't have what the loss needs. */
+ls_status ls_network_resolve(ls_config *, const ls_source *, ls_error *);
 
 #endif

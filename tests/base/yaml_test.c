@@ -73,10 +73,12 @@ static void test_nothing(void **state) {
     }
 }
 
+static bool is_tree(const char *key) { return strcmp(key, "m.layers") == 0; }
+
 static ls_status parse_lists(const char *text, ls_yaml *y, ls_error *e) {
     ls_buf buf = {0};
     ls_buf_printf(&buf, "%s", text);
-    ls_status s = ls_yaml_parse_lists(&buf, "x", y, e);
+    ls_status s = ls_yaml_parse_lists(&buf, "x", is_tree, y, e);
     ls_buf_free(&buf);
     return s;
 }
@@ -110,6 +112,60 @@ static void test_lists(void **state) {
     assert_ls_fails(parse_lists("a: [\"b\\nc\"]", &y, &e), LS_EINVAL, "has a line end", e);
     assert_ls_fails(parse_lists("- 1", &y, &e), LS_EINVAL, "'(top)' is a list", e);
     assert_ls_fails(parse_lists("a: &x [1]", &y, &e), LS_EINVAL, "anchors are not supported", e);
+}
+
+static void test_trees(void **state) {
+    (void)state;
+    ls_yaml y = {0};
+    ls_error e = {0};
+    static const char text[] = "m:\n"
+                               "  layers:\n"
+                               "    - conv2d: {channels: 32,\n"
+                               "               kernel: 3}\n"
+                               "\n"
+                               "    - residual: [relu, 'a \"b\"']\n"
+                               "    - {}\n"
+                               "  kind: x\n"
+                               "o: [{a: 1}]\n";
+    assert_ls_ok(parse_lists(text, &y, &e), e);
+    assert_int_equal(y.nitems, 3);
+    check_item(&y, 0, "m.layers",
+               "[{\"conv2d\": {\"channels\": \"32\", \n\"kernel\": \"3\"}}, \n\n"
+               "{\"residual\": [\"relu\", \"a \\\"b\\\"\"]}, \n{}]",
+               3);
+    assert_true(y.items[0].is_tree && !y.items[1].is_tree && y.items[2].has_maps);
+    ls_yaml_node *root = NULL;
+    assert_ls_ok(ls_yaml_parse_tree(y.items[0].value, "x", y.items[0].line, &root, &e), e);
+    assert_int_equal(root->kind, LS_YAML_LIST);
+    assert_int_equal(root->nitems, 3);
+    const ls_yaml_node *conv = ls_yaml_node_find(root->items[0], "conv2d");
+    assert_non_null(conv);
+    assert_string_equal(ls_yaml_node_find(conv, "kernel")->text, "3");
+    assert_int_equal(ls_yaml_node_find(conv, "kernel")->line, 4);
+    const ls_yaml_node *residual = ls_yaml_node_find(root->items[1], "residual");
+    assert_int_equal(residual->line, 6);
+    assert_string_equal(residual->items[1]->text, "a \"b\"");
+    assert_int_equal(root->items[2]->kind, LS_YAML_MAP);
+    assert_int_equal(root->items[2]->nitems, 0);
+    ls_yaml_node_free(root);
+    ls_yaml_free(&y);
+    assert_ls_ok(parse_lists("m: {layers: 3}", &y, &e), e); /* a scalar is none */
+    assert_false(y.items[0].is_tree);
+    ls_yaml_free(&y);
+    assert_ls_fails(parse_lists("m: {layers: [{[a]: 1}]}", &y, &e), LS_EINVAL,
+                    "x:1: a list or a map can't be a key", e);
+    assert_ls_fails(parse_lists("m: {layers: [\"\\t\"]}", &y, &e), LS_EINVAL,
+                    "x:1: has a control character", e);
+    ls_buf deep = {0};
+    ls_buf_printf(&deep, "m: {layers: ");
+    for (int i = 0; i < 1000; i++) ls_buf_printf(&deep, "[");
+    assert_ls_fails(parse_lists(deep.data, &y, &e), LS_EINVAL, "x:1: is nested too deeply", e);
+    assert_ls_fails(ls_yaml_parse_tree(deep.data + 12, "x", 5, &root, &e), LS_EINVAL,
+                    "x:5: is nested too deeply", e);
+    ls_buf_free(&deep);
+    assert_ls_fails(ls_yaml_parse_tree("{a: 1,\n a: 2}", "x", 5, &root, &e), LS_EINVAL,
+                    "x:6: 'a' occurs twice", e);
+    assert_ls_fails(ls_yaml_parse_tree("", "x", 5, &root, &e), LS_EINVAL, "x:5: is empty", e);
 }
 
 static void refuses(const char *text, const char *says) {
@@ -188,10 +244,11 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),    cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_nothing),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_lists),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_not_yaml), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_reads),   cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_nothing), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lists),   cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_depth),   cmocka_unit_test(test_not_yaml),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -11,13 +11,25 @@ static void check_maps(const char *value) {
         FUZZ_CHECK(*pair == '\n' || memchr(pair, '=', strcspn(pair, "\t\n")));
 }
 
-static void check_items(ls_yaml *y, bool lists) {
+/* The text of a tree is one. */
+static void check_tree(const ls_yaml_item *item) {
+    ls_yaml_node *root = NULL;
+    ls_error e = {0};
+    ls_status s = ls_yaml_parse_tree(item->value, "x", item->line, &root, &e);
+    FUZZ_CHECK(s == LS_OK || strstr(e.msg, "occurs twice"));
+    ls_yaml_node_free(root);
+}
+
+static bool is_tree(const char *key) { return key[0] == 'm'; }
+
+static void check_items(ls_yaml *y, int lists) {
     for (size_t i = 0; i < y->nitems; i++) {
         const ls_yaml_item *item = &y->items[i];
         FUZZ_CHECK(item->key && item->value && item->line >= 1);
         FUZZ_CHECK(lists || !item->is_list);
         FUZZ_CHECK(item->is_list || !item->has_maps);
         if (item->has_maps) check_maps(item->value);
+        if (item->is_tree) check_tree(item);
     }
     ls_yaml_free(y);
 }
@@ -25,10 +37,12 @@ static void check_items(ls_yaml *y, bool lists) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     static ls_config c;
     const char *path = fuzz_file(data, nbytes);
-    for (int lists = 0; lists < 2; lists++) {
+    for (int lists = 0; lists < 3; lists++) {
         ls_yaml y = {0};
         ls_error e = {0};
-        if ((lists ? ls_yaml_read_lists : ls_yaml_read)(path, &y, &e) == LS_OK)
+        ls_status s = lists ? ls_yaml_read_lists(path, lists == 2 ? is_tree : NULL, &y, &e)
+                            : ls_yaml_read(path, &y, &e);
+        if (s == LS_OK)
             check_items(&y, lists);
         else
             FUZZ_CHECK(e.msg[0]);
