@@ -163,6 +163,7 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
     const char *colon = strrchr(name, ':');
     snprintf(tree->file, sizeof tree->file, "%.*s", colon ? (int)(colon - name) : 60, name);
     tree->line = item->line;
+    if (!*item->value) *tree = (ls_config_tree){0};
     return set_text(c, k, where, item->value, e);
 }
 

@@ -66,8 +66,8 @@ static void test_suggestions(void **state) {
                  keys[i][0], keys[i][1]);
         expect(line, 1, says);
     }
-    expect("plan configs/tiny.yaml --set model.dropout=1", 1,
-           "unknown key 'model.dropout'; 'lockstep help config' lists all");
+    expect("plan configs/tiny.yaml --set model.colour=1", 1,
+           "unknown key 'model.colour'; 'lockstep help config' lists all");
     expect("plan configs/tiny.yaml --set x=1", 1, "unknown key 'x'; 'lockstep help config'");
 }
 
