@@ -48,20 +48,38 @@ void ls_file_unmap(ls_mapped *m) {
     *m = (ls_mapped){0};
 }
 
+/* Not mapped: a file that is truncated meanwhile would end the program. */
+static ls_status read_whole(int fd, const char *path, size_t nbytes, ls_buf *b, ls_error *e) {
+    size_t before = b->len;
+    char piece[1 << 16];
+    ls_buf_append(b, NULL, 0);
+    for (size_t left = nbytes; left;) {
+        ssize_t n = read(fd, piece, left < sizeof piece ? left : sizeof piece);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            b->data[b->len = before] = 0;
+            return ls_fail(e, LS_EIO, "%s: can't be read: %s", path,
+                           n < 0 ? strerror(errno) : "it was truncated meanwhile");
+        }
+        ls_buf_append(b, piece, (size_t)n);
+        left -= (size_t)n;
+    }
+    return LS_OK;
+}
+
 ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *e) {
     int fd = -1;
     struct stat st;
     LS_TRY(ls_file_open_regular(path, &fd, &st, e));
-    close(fd);
     size_t nbytes = (size_t)st.st_size;
+    ls_status s = LS_OK;
     if (nbytes > limit)
-        return ls_fail(e, LS_EINVAL, "%s: has %zu bytes, at most %zu are expected here", path,
-                       nbytes, limit);
-    ls_mapped m;
-    LS_TRY(ls_file_map(path, &m, e));
-    ls_buf_append(b, m.data, m.nbytes);
-    ls_file_unmap(&m);
-    return LS_OK;
+        s = ls_fail(e, LS_EINVAL, "%s: has %zu bytes, at most %zu are expected here", path, nbytes,
+                    limit);
+    else
+        s = read_whole(fd, path, nbytes, b, e);
+    close(fd);
+    return s;
 }
 
 ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *e) {

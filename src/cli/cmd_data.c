@@ -222,6 +222,7 @@ static ls_json *counts_json(const ls_source *s, const scan *c) {
 }
 
 static void print_json(const ls_source *s, const scan *c) {
+    static const char *const index_uses[] = {"none", "used", "made"};
     char hash[LS_HASH_TEXT];
     ls_json *o = ls_json_new_object(), *fields = ls_json_new_array();
     ls_hash_text(s->hash, hash);
@@ -233,6 +234,7 @@ static void print_json(const ls_source *s, const scan *c) {
     ls_json_set_integer(o, "file_bytes", (int64_t)s->file_nbytes);
     ls_json_set_text(o, "hash", hash);
     if (s->decodes) ls_json_set_text(o, "decoders", ls_image_decoders());
+    ls_json_set_text(o, "index", index_uses[s->index_use]);
     ls_json_set(o, "fields", fields);
     ls_json_set(o, "labels", counts_json(s, c));
     ls_json_set_integer(o, "read", (int64_t)c->nread);
@@ -268,6 +270,7 @@ static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, l
     ls_source_options o = {.format = cli_value(a, FORMAT),
                            .labels = labels,
                            .skip_damaged = cli_given(a, SKIP),
+                           .fresh = cli_given(a, CHECK),
                            .window = w->window};
     ls_status status = ls_source_open(paths, &o, s_p, e);
     free(paths);
@@ -314,7 +317,7 @@ const ls_command cmd_data = {
                             "the format; otherwise found by the file's name or first bytes"},
                 [LABELS] = {"labels", 0, "FILE", "labels of the samples (idx, npy); repeatable"},
                 [WINDOW] = {"window", 0, "N", "tokens: inputs in a sample; default 1024"},
-                [CHECK] = {"check", 0, NULL, "read all samples"},
+                [CHECK] = {"check", 0, NULL, "read all files and all samples"},
                 [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
                 [SHEET] = {"sheet", 0, "FILE", "write the first images as one PNG picture"},
                 [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},

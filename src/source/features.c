@@ -29,6 +29,7 @@ ls_feature *ls_features_find(const ls_features *s, const char *name) {
 void ls_features_free(ls_features *s) {
     for (size_t i = 0; i < s->n; i++) {
         free(s->list[i].name);
+        free(s->list[i].taken);
         ls_classes_free(&s->list[i].classes);
     }
     free(s->list);
@@ -145,6 +146,80 @@ ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what
     }
     return LS_OK;
 }
+
+/* ---- index ---- */
+
+static unsigned flags_of(const ls_feature *f) {
+    return (unsigned)f->spelled | (unsigned)f->text << 1 | (unsigned)f->whole << 2 |
+           (unsigned)f->integers << 3 | (unsigned)f->classes.too_many << 4 |
+           (unsigned)(f->left_out != NULL) << 5;
+}
+
+void ls_features_put(const ls_features *s, ls_buf *b) {
+    ls_bytes_put_u64(b, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        const ls_feature *f = &s->list[i];
+        ls_bytes_put_text(b, f->name);
+        ls_bytes_put_u64(b, f->type);
+        ls_bytes_put_array(b, f->dims, (size_t)f->ndims, sizeof *f->dims);
+        ls_bytes_put_u64(b, flags_of(f));
+        ls_bytes_put_text(b, f->left_out);
+        ls_bytes_put_u64(b, (uint64_t)f->classes.n);
+        for (int k = 0; k < f->classes.n; k++) ls_bytes_put_text(b, f->classes.names[k]);
+    }
+}
+
+static void take_shape(ls_feature *f, ls_bytes *in) {
+    size_t ndims = 0;
+    f->type = (ls_dtype)ls_bytes_take_u64(in, LS_BOOL);
+    int64_t *dims = ls_bytes_take_array(in, sizeof *dims, &ndims);
+    if (ndims > LS_FIELD_DIMS) in->bad = true;
+    for (size_t i = 0; i < ndims && !in->bad; i++) {
+        if (dims[i] < 0 || (dims[i] && f->count > LS_SAMPLE_NBYTES / (uint64_t)dims[i])) {
+            in->bad = true;
+            break;
+        }
+        f->dims[f->ndims++] = dims[i];
+        f->count *= (size_t)dims[i];
+    }
+    free(dims);
+}
+
+/* Names ascend, or a text would not be found. */
+static void take_classes(ls_classes *c, bool too_many, ls_bytes *in) {
+    int n = (int)ls_bytes_take_u64(in, LS_CLASSES_MOST);
+    c->too_many = too_many;
+    if (too_many && n) in->bad = true;
+    for (int i = 0; i < n && !in->bad; i++) {
+        c->names = ls_grow(c->names, (size_t)c->n, sizeof *c->names);
+        c->names[c->n++] = ls_bytes_take_text(in, LS_CLASS_NBYTES);
+        if (i && strcmp(c->names[i - 1], c->names[i]) >= 0) in->bad = true;
+    }
+}
+
+static void take_feature(ls_feature *f, ls_bytes *in) {
+    take_shape(f, in);
+    unsigned flags = (unsigned)ls_bytes_take_u64(in, 63);
+    f->spelled = flags & 1, f->text = flags & 2, f->whole = flags & 4, f->integers = flags & 8;
+    f->taken = ls_bytes_take_text(in, 256);
+    f->left_out = flags & 32 ? f->taken : NULL;
+    take_classes(&f->classes, flags & 16, in);
+    if (!f->left_out && f->count == 0) in->bad = true;
+    if (f->text && f->ndims) in->bad = true;
+    if ((f->text || f->spelled) && f->type != LS_F32) in->bad = true;
+}
+
+void ls_features_take(ls_features *s, ls_bytes *in) {
+    ls_features_free(s);
+    uint64_t n = ls_bytes_take_u64(in, in->left);
+    for (uint64_t i = 0; i < n && !in->bad; i++) {
+        char *name = ls_bytes_take_text(in, in->left);
+        take_feature(ls_features_add(s, name, strlen(name)), in);
+        free(name);
+    }
+}
+
+/* ---- values ---- */
 
 void ls_feature_store(const ls_feature *f, void *sample, size_t i, double value) {
     char *to = (char *)sample + f->offset + 4 * i;

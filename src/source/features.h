@@ -16,6 +16,7 @@
 #ifndef LS_SOURCE_FEATURES_H
 #define LS_SOURCE_FEATURES_H
 
+#include "source/bytes.h"
 #include "source/classes.h"
 #include "source/source.h"
 
@@ -24,12 +25,14 @@ typedef struct ls_feature {
     ls_dtype type; /* of its values in the records; LS_F32 where they are spelled out */
     int ndims;
     int64_t dims[LS_FIELD_DIMS];
-    size_t count;         /* values: the product of dims */
-    bool spelled;         /* numbers as text */
-    bool text;            /* texts; then it has classes */
-    bool whole;           /* every value so far has no fraction and is in the range of an i32 */
-    bool integers;        /* and may be stored as an i32 */
-    const char *left_out; /* static text: why it becomes no field; NULL: it becomes one */
+    size_t count;  /* values: the product of dims */
+    bool spelled;  /* numbers as text */
+    bool text;     /* texts; then it has classes */
+    bool whole;    /* every value so far has no fraction and is in the range of an i32 */
+    bool integers; /* and may be stored as an i32 */
+    const char
+        *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
+    char *taken;
     ls_classes classes;
     /* decided by ls_features_finish() */
     ls_dtype as; /* type in the sample: `type`, LS_F32 or LS_I32 */
@@ -50,6 +53,11 @@ void ls_features_free(ls_features *);
 /* Sets fields, classes and sizes of the source; `what` (a path) names it in messages. LS_EINVAL: no
  * field is left, names are too long or equal, there are too many fields, or they are too large. */
 ls_status ls_features_finish(ls_features *, ls_source *, const char *what, ls_error *);
+
+/* To an index and from it: all that is learned before ls_features_finish(). What is taken is
+ * possible in itself; the reader checks that it fits its format. */
+void ls_features_put(const ls_features *, ls_buf *);
+void ls_features_take(ls_features *, ls_bytes *);
 
 /* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
 void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);

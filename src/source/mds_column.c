@@ -283,3 +283,21 @@ bool ls_mds_column_store(const ls_mds_column *c, const ls_mds_value *v, const ls
     ls_feature_copy(f, sample, v->data);
     return true;
 }
+
+bool ls_mds_column_fits(const ls_mds_column *c, const ls_feature *f) {
+    if (f->left_out) return true;
+    bool plain = !f->text && !f->spelled;
+    switch (c->kind) {
+    case LS_MDS_TEXT: return f->text;
+    case LS_MDS_SPELLED: return f->spelled && f->ndims == 0;
+    case LS_MDS_NUMBER: return plain && f->type == c->type && f->ndims == 0;
+    case LS_MDS_BYTES: return plain && f->type == LS_U8 && f->ndims == 1;
+    case LS_MDS_ARRAY: return plain;
+    case LS_MDS_PIXELS: return plain;
+    case LS_MDS_IMAGE:
+        return plain && f->type == LS_U8 && f->ndims == 3 && f->dims[0] <= LS_IMAGE_SIDE &&
+               f->dims[1] <= LS_IMAGE_SIDE && (f->dims[2] == 1 || f->dims[2] == 3);
+    case LS_MDS_OTHER: break;
+    }
+    return false;
+}

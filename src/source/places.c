@@ -45,15 +45,55 @@ void ls_places_close(ls_places *p) {
     free(p->files);
     free(p->first);
     free(p->at);
+    free(p->skipped);
     *p = (ls_places){0};
 }
 
-ls_status ls_places_damaged(ls_source *s, const ls_source_options *o, const ls_error *why,
-                            ls_error *e) {
+ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options *o,
+                            const ls_error *why, ls_error *e) {
     if (why->code != LS_EINVAL || !o->skip_damaged) {
         if (e) *e = *why;
         return why->code;
     }
-    if (s->ndamaged++ == 0) ls_log("skipped: %s", why->msg);
+    if (s->ndamaged++ == 0) {
+        p->skipped = ls_strdup(why->msg);
+        ls_log("skipped: %s", p->skipped);
+    }
     return LS_OK;
+}
+
+/* ---- index ---- */
+
+void ls_places_put(const ls_places *p, const ls_source *s, ls_buf *b) {
+    ls_bytes_put_array(b, p->first, p->nfiles, sizeof *p->first);
+    ls_bytes_put_array(b, p->at, p->n, sizeof *p->at);
+    ls_bytes_put_u64(b, s->ndamaged);
+    ls_bytes_put_text(b, p->skipped);
+}
+
+/* Files and offsets ascend, and samples are in their files. */
+static bool are_inside(const ls_places *p) {
+    if (p->nfiles == 0 || p->n == 0 || p->first[0] != 0) return false;
+    for (size_t i = 0; i < p->nfiles; i++) {
+        uint64_t begin = p->first[i], end = i + 1 < p->nfiles ? p->first[i + 1] : p->n;
+        if (begin > end || end > p->n) return false;
+        for (uint64_t k = begin; k < end; k++)
+            if (p->at[k] >= p->files[i].nbytes || (k > begin && p->at[k] <= p->at[k - 1]))
+                return false;
+    }
+    return true;
+}
+
+void ls_places_take(ls_places *p, ls_source *s, ls_bytes *in) {
+    size_t nfiles = 0, n = 0;
+    free(p->first);
+    free(p->at);
+    free(p->skipped);
+    p->first = ls_bytes_take_array(in, sizeof *p->first, &nfiles);
+    p->at = ls_bytes_take_array(in, sizeof *p->at, &n);
+    p->n = n;
+    s->ndamaged = ls_bytes_take_u64(in, UINT64_MAX);
+    p->skipped = ls_bytes_take_text(in, sizeof((ls_error *)0)->msg);
+    if (in->bad || nfiles != p->nfiles || !are_inside(p)) in->bad = true;
+    if (!in->bad && s->ndamaged) ls_log("skipped: %s", p->skipped);
 }

@@ -3,6 +3,7 @@
 #define LS_SOURCE_PLACES_H
 
 #include "data/files.h"
+#include "source/bytes.h"
 #include "source/plain.h"
 
 typedef struct ls_places {
@@ -11,6 +12,7 @@ typedef struct ls_places {
     size_t nfiles;
     uint64_t *at; /* [n] offsets in the file */
     uint64_t n;
+    char *skipped; /* what is wrong with the first record that was left out; NULL: none was */
 } ls_places;
 
 typedef struct ls_sample_place {
@@ -31,7 +33,11 @@ void ls_places_close(ls_places *);
 /* What happens to a record that is damaged as *why says: with skip_damaged it is counted in the
  * source, the first is logged, and the result is LS_OK; else *why is copied to *e. An error that is
  * not LS_EINVAL is always returned. */
-ls_status ls_places_damaged(ls_source *, const ls_source_options *, const ls_error *why,
-                            ls_error *e);
+ls_status ls_places_damaged(ls_places *, ls_source *, const ls_source_options *,
+                            const ls_error *why, ls_error *e);
+
+/* To an index and from it, once the same files are open: samples, and what was left out. */
+void ls_places_put(const ls_places *, const ls_source *, ls_buf *);
+void ls_places_take(ls_places *, ls_source *, ls_bytes *);
 
 #endif

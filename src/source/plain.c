@@ -1,119 +1,66 @@
 /* plain.c - see plain.h. */
 #include "source/plain.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/scratch.h"
-#include "source/unpack.h"
-
-#define MOST_NBYTES ((uint64_t)1000 * 1000 * 1000 * 1000)
-static const double most_ratio = 1000;
-/* Up to so many bytes the ratio does not matter: a small file of zeros is no bomb. */
-static const uint64_t small = 16 << 20;
+#include "base/file.h"
+#include "source/guard.h"
+#include "source/unpacked.h"
 
 typedef ls_status unpacker(const ls_unpack *, ls_error *);
 
 /* NULL: the bytes are not packed. */
-static unpacker *unpacker_of(const ls_mapped *m, const char **packing_p) {
-    bool gzip = ls_is_gzip(m->data, m->nbytes), zstd = ls_is_zstd(m->data, m->nbytes);
+static unpacker *unpacker_of(const uint8_t *data, size_t nbytes, const char **packing_p) {
+    bool gzip = ls_is_gzip(data, nbytes), zstd = ls_is_zstd(data, nbytes);
     *packing_p = gzip ? "gzip" : zstd ? "zstd" : NULL;
     return gzip ? ls_unpack_gzip : zstd ? ls_unpack_zstd : NULL;
 }
 
-/* ---- into a scratch file ---- */
+/* ---- open ---- */
 
-typedef struct target {
-    const char *path, *dir;
-    int file;
-    uint64_t nbytes, most_nbytes, packed_nbytes;
-    double most_ratio;
-    ls_hasher *hasher;
-} target;
-
-static ls_status check_limits(const target *t, ls_error *e) {
-    if (t->nbytes > t->most_nbytes)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: unpacks to more than %.1f MB, the limit; raise the limit if the file is "
-            "what it should be",
-            t->path, (double)t->most_nbytes / 1e6);
-    if (t->nbytes > small && (double)t->nbytes > t->most_ratio * (double)t->packed_nbytes)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: its %llu bytes unpack to more than %g times as many, the limit; raise "
-                       "the limit if the file is what it should be",
-                       t->path, (unsigned long long)t->packed_nbytes, t->most_ratio);
+/* Opens a packed file's bytes, and closes p->data, the packed ones. */
+static ls_status unpack(ls_plain *p, unpacker *by, const ls_stamp *stamp,
+                        const ls_source_options *o, ls_error *e) {
+    ls_unpacked u = {0};
+    ls_packed packed = {p->path, p->data, p->nbytes, *stamp, by};
+    LS_TRY(ls_unpacked_open(&packed, o, &u, e));
+    ls_guard_unmap(p->data, p->nbytes);
+    p->data = u.data;
+    p->nbytes = u.nbytes;
+    p->hash = u.hash;
     return LS_OK;
 }
 
-static ls_status put(void *context, const void *bytes, size_t n, ls_error *e) {
-    target *t = context;
-    uint64_t at = t->nbytes;
-    t->nbytes += n;
-    LS_TRY(check_limits(t, e));
-    ls_hasher_add(t->hasher, bytes, n);
-    for (size_t done = 0; done < n;) {
-        ssize_t put = pwrite(t->file, (const char *)bytes + done, n - done, (off_t)(at + done));
-        if (put > 0) {
-            done += (size_t)put;
-            continue;
-        }
-        if (put < 0 && errno == EINTR) continue;
-        return ls_fail(
-            e, LS_EIO,
-            "%s: can't be unpacked into %s after %.1f MB: %s; TMPDIR=DIR chooses another "
-            "directory",
-            t->path, t->dir, (double)at / 1e6, put < 0 ? strerror(errno) : "it is full");
-    }
-    return LS_OK;
-}
-
-/* /tmp may be memory, /var/tmp is a disk. */
-static const char *scratch_dir(const ls_source_options *o) {
-    const char *dir = o && o->cache ? o->cache : getenv("TMPDIR");
-    return dir && *dir ? dir : "/var/tmp";
-}
-
-static ls_status unpack(ls_plain *p, unpacker *by, target *t, ls_error *e) {
-    ls_unpack u = {p->path, p->file.data, p->file.nbytes, put, t};
-    LS_TRY(by(&u, e));
-    if (t->nbytes) LS_TRY(ls_scratch_map(t->file, t->dir, t->nbytes, &p->scratch, e));
-    p->nbytes = t->nbytes;
-    p->data = p->scratch;
-    ls_file_unmap(&p->file);
-    return LS_OK;
-}
-
-static ls_status unpack_file(ls_plain *p, unpacker *by, const ls_source_options *o, ls_error *e) {
-    target t = {.path = p->path, .dir = scratch_dir(o), .packed_nbytes = p->file.nbytes};
-    t.most_nbytes = o && o->most_nbytes ? o->most_nbytes : MOST_NBYTES;
-    t.most_ratio = o && o->most_ratio > 0 ? o->most_ratio : most_ratio;
-    if (o && o->cache) LS_TRY(ls_file_make_dirs(o->cache, e));
-    LS_TRY(ls_scratch_open(t.dir, 0, &t.file, e));
-    t.hasher = ls_hasher_new();
-    ls_status s = unpack(p, by, &t, e);
-    p->hash = ls_hasher_finish(t.hasher);
-    close(t.file);
-    return s;
+static ls_status read_file(ls_plain *p, int fd, const ls_source_options *o, ls_error *e) {
+    ls_index *x = o ? o->index : NULL;
+    ls_index_file f = {0};
+    LS_TRY(ls_index_find(x, p->path, fd, &f, e));
+    const void *data = NULL;
+    LS_TRY(ls_guard_map(fd, p->path, f.stamp.nbytes, &data, e));
+    p->data = data;
+    p->nbytes = p->file_nbytes = f.stamp.nbytes;
+    unpacker *by = unpacker_of(p->data, p->nbytes, &p->packing);
+    if (by)
+        LS_TRY(unpack(p, by, &f.stamp, o, e));
+    else
+        p->hash = ls_index_is_known(x) ? f.hash : ls_hash_bytes(p->data, p->nbytes);
+    if (ls_index_is_known(x) && (p->nbytes != f.nbytes || !ls_hash_same(p->hash, f.hash)))
+        return ls_fail(e, LS_EINVAL, "%s: is not the file that was indexed", p->path);
+    f.nbytes = p->nbytes;
+    f.hash = p->hash;
+    ls_index_add(x, p->path, &f);
+    return ls_guard_check(e);
 }
 
 ls_status ls_plain_open(const char *path, const ls_source_options *o, ls_plain *p_p, ls_error *e) {
-    ls_plain p = {0};
-    LS_TRY(ls_file_map(path, &p.file, e));
-    p.path = ls_strdup(path);
-    p.file_nbytes = p.file.nbytes;
-    unpacker *by = unpacker_of(&p.file, &p.packing);
-    ls_status s = LS_OK;
-    if (by) {
-        s = unpack_file(&p, by, o, e);
-    } else {
-        p.data = p.file.data;
-        p.nbytes = p.file.nbytes;
-        p.hash = ls_hash_bytes(p.data, p.nbytes);
-    }
+    int fd = -1;
+    struct stat st;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    ls_plain p = {.path = ls_strdup(path)};
+    ls_status s = read_file(&p, fd, o, e);
+    close(fd);
     if (s == LS_OK)
         *p_p = p;
     else
@@ -122,8 +69,7 @@ ls_status ls_plain_open(const char *path, const ls_source_options *o, ls_plain *
 }
 
 void ls_plain_close(ls_plain *p) {
-    ls_file_unmap(&p->file);
-    if (p->scratch) munmap(p->scratch, p->nbytes);
+    ls_guard_unmap(p->data, p->nbytes);
     free(p->path);
     *p = (ls_plain){0};
 }
@@ -174,26 +120,34 @@ static ls_status put_first(void *context, const void *bytes, size_t n, ls_error 
     return b->n < LS_PLAIN_FIRST ? LS_OK : ls_fail(e, LS_EABORT, "enough");
 }
 
+static ls_status find_first(const char *path, const ls_mapped *m, beginning *b, uint64_t *size_p,
+                            ls_error *e) {
+    const char *packing = NULL;
+    unpacker *by = unpacker_of(m->data, m->nbytes, &packing);
+    ls_error why = {0};
+    *size_p = by ? UINT64_MAX : m->nbytes;
+    if (!by && m->nbytes)
+        put_first(b, m->data, m->nbytes < LS_PLAIN_FIRST ? m->nbytes : LS_PLAIN_FIRST, NULL);
+    if (!by) return LS_OK;
+    ls_status s = by(&(ls_unpack){path, m->data, m->nbytes, put_first, b}, &why);
+    if (s == LS_EABORT) return LS_OK;
+    if (s != LS_OK && e) *e = why;
+    return s;
+}
+
 ls_status ls_plain_first(const char *path, uint8_t first[LS_PLAIN_FIRST], size_t *n_p,
                          uint64_t *size_p, ls_error *e) {
-    ls_mapped m;
-    LS_TRY(ls_file_map(path, &m, e));
-    const char *packing = NULL;
-    unpacker *by = unpacker_of(&m, &packing);
+    int fd = -1;
+    struct stat st;
+    const void *data = NULL;
     beginning b = {first, 0};
-    ls_status s = LS_OK;
-    if (by) {
-        ls_error why = {0};
-        s = by(&(ls_unpack){path, m.data, m.nbytes, put_first, &b}, &why);
-        if (s == LS_EABORT)
-            s = LS_OK;
-        else if (s != LS_OK && e)
-            *e = why;
-    } else if (m.nbytes) {
-        put_first(&b, m.data, m.nbytes < LS_PLAIN_FIRST ? m.nbytes : LS_PLAIN_FIRST, NULL);
-    }
-    *n_p = b.n;
-    *size_p = by ? UINT64_MAX : m.nbytes;
-    ls_file_unmap(&m);
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    ls_status s = ls_guard_map(fd, path, (size_t)st.st_size, &data, e);
+    close(fd);
+    if (s != LS_OK) return s;
+    s = find_first(path, &(ls_mapped){data, (size_t)st.st_size}, &b, size_p, e);
+    if (s == LS_OK) s = ls_guard_check(e);
+    ls_guard_unmap(data, (size_t)st.st_size);
+    if (s == LS_OK) *n_p = b.n;
     return s;
 }

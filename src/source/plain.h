@@ -1,8 +1,8 @@
-/* plain.h - the bytes of a file without its packing (gzip, zstd), mapped.
+/* plain.h - the bytes of a file without its packing (gzip, zstd), mapped under guard (guard.h).
  *
- * A packed file is unpacked once, piece by piece, into a scratch file without a name: under the
- * cache directory, or $TMPDIR, or /var/tmp. What is unpacked is checked by the packing's own
- * checksums, and limited in size and ratio.
+ * A packed file is unpacked into another one (unpacked.h). What is unpacked is checked by the
+ * packing's own checksums, and limited in size and ratio. Where an index knows the file it is not
+ * read for its hash.
  */
 #ifndef LS_SOURCE_PLAIN_H
 #define LS_SOURCE_PLAIN_H
@@ -21,11 +21,9 @@ typedef struct ls_plain {
     const char *packing; /* "gzip", "zstd"; NULL: none */
     size_t file_nbytes;  /* on disk */
     ls_hash hash;        /* of data */
-    ls_mapped file;      /* } one of these is mapped */
-    void *scratch;       /* } */
 } ls_plain;
 
-/* Opens and reads the whole file. options (NULL: the defaults) has the cache and the limits.
+/* Opens the file. options (NULL: the defaults) has the cache and the limits.
  * Errors: LS_EIO: it can't be read, or there is no room to unpack it. LS_EINVAL: it is damaged, or
  * beyond a limit. */
 ls_status ls_plain_open(const char *path, const ls_source_options *, ls_plain *p_p, ls_error *);

@@ -14,6 +14,7 @@
 #include "source/csv.h"
 #include "source/features.h"
 #include "source/format.h"
+#include "source/index.h"
 #include "source/number.h"
 #include "source/places.h"
 
@@ -188,7 +189,7 @@ static ls_status index_file(csv_source *s, const ls_source_options *o, row *r, l
     while (ls_csv_find_row(&c)) {
         ls_error why = {0};
         if (index_row(s, &c, file->path, r, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
         ls_csv_skip_row(&c, r->at, r->line);
     }
     return LS_OK;
@@ -233,19 +234,36 @@ static void close_csv(ls_source *source) {
     free(s);
 }
 
+/* What an index knows of the columns, instead of reading the rows. */
+static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
+    ls_places_take(&s->places, &s->base, in);
+    ls_features_take(&s->columns, in);
+    for (size_t i = 0; i < s->columns.n; i++) {
+        const ls_feature *c = &s->columns.list[i];
+        if (c->ndims || !(c->text || c->spelled)) in->bad = true;
+    }
+    return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
+}
+
 static ls_status index_files(csv_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
     row r = {0};
+    bool known = ls_index_is_known(o->index);
     ls_status status = LS_OK;
     for (size_t i = 0; status == LS_OK && i < files->n; i++) {
         status = ls_places_open(&s->places, files->paths[i], o, e);
-        if (status == LS_OK) status = index_file(s, o, &r, e);
+        if (status == LS_OK && !known) status = index_file(s, o, &r, e);
     }
     free(r.cells);
     free(r.values);
+    if (status == LS_OK && known) return take_index(s, ls_index_in(o->index), e);
     if (status == LS_OK && s->places.n == 0)
         return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);
-    return status;
+    ls_buf *out = ls_index_out(o->index);
+    if (status != LS_OK || !out) return status;
+    ls_places_put(&s->places, &s->base, out);
+    ls_features_put(&s->columns, out);
+    return LS_OK;
 }
 
 static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_source **s_p,

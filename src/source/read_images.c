@@ -17,6 +17,7 @@
 #include "base/plural.h"
 #include "source/format.h"
 #include "source/image_set.h"
+#include "source/index.h"
 
 typedef struct image_file {
     char *name; /* in the directory of its class */
@@ -145,36 +146,107 @@ static ls_status check_image(images *m, const image_file *f, ls_image_set *set, 
     return s;
 }
 
-/* Reads all images; those that are left out leave m->files. */
-static ls_status check_images(images *m, const ls_source_options *o, ls_image_set *set,
-                              ls_hasher *hasher, ls_error *e) {
+/* Reads an image. *left_p: 1 if it is left out. */
+static ls_status add_image(images *m, const image_file *f, ls_image_set *set, ls_hasher *hasher,
+                           uint8_t *left_p, ls_error *e) {
+    ls_image_shape s;
+    ls_error damage = {0};
+    ls_status status = check_image(m, f, set, hasher, &s, &damage);
+    if (status == LS_OK) {
+        char *path = path_of(m, f);
+        status = ls_image_set_add(set, path, s, e);
+        free(path);
+        return status;
+    }
+    if (status != LS_EINVAL || !set->decodes) return ls_fail(e, status, "%s", damage.msg);
+    ls_image_set_skip(set, &damage);
+    *left_p = 1;
+    return LS_OK;
+}
+
+static ls_status check_images(images *m, ls_image_set *set, ls_hasher *hasher, uint8_t *left,
+                              ls_error *e) {
+    for (size_t i = 0; i < m->nfiles; i++)
+        LS_TRY(add_image(m, &m->files[i], set, hasher, &left[i], e));
+    if (set->ndamaged < m->nfiles) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->root, set->damage);
+}
+
+/* ---- the index in the cache ---- */
+
+/* A hash of the names, classes and states of all files. */
+static ls_hash hash_list(const images *m, ls_index *x) {
+    ls_hasher *h = ls_hasher_new();
+    for (size_t i = 0; i < m->nfiles; i++) {
+        char *path = path_of(m, &m->files[i]);
+        struct stat st = {0};
+        if (stat(path, &st) == 0) ls_index_note_state(x, &st);
+        ls_stamp stamp = ls_stamp_of(&st);
+        ls_hasher_add(h, path, strlen(path) + 1);
+        ls_hasher_add(h, &stamp, sizeof stamp);
+        free(path);
+    }
+    return ls_hasher_finish(h);
+}
+
+/* `left`: for each file that was found, 1 if it is left out. */
+static void put_index(const images *m, const ls_image_set *set, const uint8_t *left, size_t n,
+                      ls_buf *out) {
+    ls_bytes_put_array(out, left, n, 1);
+    ls_bytes_put(out, &set->shape, sizeof set->shape);
+    ls_bytes_put_u64(out, set->ndamaged);
+    ls_bytes_put_text(out, set->damage);
+    ls_bytes_put(out, &m->source.hash, sizeof m->source.hash);
+    ls_bytes_put_u64(out, m->source.file_nbytes);
+}
+
+static void drop_files(images *m, const uint8_t *left) {
     size_t n = m->nfiles;
     m->nfiles = 0;
-    ls_status status = LS_OK;
     for (size_t i = 0; i < n; i++) {
-        image_file *f = &m->files[i];
-        ls_image_shape s;
-        ls_error damage = {0};
-        ls_status found = status;
-        if (status == LS_OK) found = check_image(m, f, set, hasher, &s, &damage);
-        if (status == LS_OK && found == LS_OK) {
-            char *path = path_of(m, f);
-            status = ls_image_set_add(set, path, s, e);
-            free(path);
-        } else if (status == LS_OK && found == LS_EINVAL && o->skip_damaged) {
-            ls_image_set_skip(set, &damage);
-        } else if (status == LS_OK) {
-            status = ls_fail(e, found, "%s", damage.msg);
-        }
-        if (status == LS_OK && found == LS_OK)
-            m->files[m->nfiles++] = *f;
+        if (left[i])
+            free(m->files[i].name);
         else
-            free(f->name);
+            m->files[m->nfiles++] = m->files[i];
     }
-    if (status == LS_OK && m->nfiles == 0)
-        status = ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->root,
-                         set->damage);
-    return status;
+}
+
+/* What is known of the files, instead of reading them. */
+static ls_status take_index(images *m, ls_image_set *set, ls_hash list, ls_bytes *in, ls_error *e) {
+    size_t n = 0;
+    ls_hash then;
+    ls_bytes_take(in, &then, sizeof then);
+    uint8_t *left = ls_bytes_take_array(in, 1, &n);
+    ls_bytes_take(in, &set->shape, sizeof set->shape);
+    set->ndamaged = ls_bytes_take_u64(in, n);
+    set->damage = ls_bytes_take_text(in, sizeof e->msg);
+    ls_bytes_take(in, &m->source.hash, sizeof m->source.hash);
+    m->source.file_nbytes = ls_bytes_take_u64(in, UINT64_MAX);
+    ls_image_shape s = set->shape;
+    bool good = !in->bad && ls_hash_same(then, list) && n == m->nfiles && s.height > 0 &&
+                s.height <= LS_IMAGE_SIDE && s.width > 0 && s.width <= LS_IMAGE_SIDE &&
+                (s.channels == 1 || s.channels == 3);
+    if (good) drop_files(m, left);
+    free(left);
+    return good && m->nfiles ? LS_OK : ls_fail(e, LS_EINVAL, "the index is damaged");
+}
+
+/* Reads all images; those that are left out leave m->files. */
+static ls_status index_images(images *m, const ls_source_options *o, ls_image_set *set,
+                              ls_hash list, ls_error *e) {
+    uint8_t *left = ls_alloc(m->nfiles);
+    ls_buf *out = ls_index_out(o->index);
+    ls_hasher *hasher = ls_hasher_new();
+    ls_status s = check_images(m, set, hasher, left, e);
+    m->source.hash = ls_hasher_finish(hasher);
+    if (s == LS_OK && out) {
+        ls_hash now = hash_list(m, o->index); /* other files since then: the index won't fit */
+        ls_bytes_put(out, ls_hash_same(now, list) ? &list : &(ls_hash){0}, sizeof list);
+        put_index(m, set, left, m->nfiles, out);
+    }
+    if (s == LS_OK) drop_files(m, left);
+    free(left);
+    return s;
 }
 
 static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
@@ -195,9 +267,9 @@ static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
     if (nothers)
         ls_log("%s: %zu file%s without a name of an image (.jpg, .jpeg, .png) ignored", m->root,
                nothers, ls_plural((int64_t)nothers));
-    ls_hasher *hasher = ls_hasher_new();
-    ls_status s = check_images(m, o, &set, hasher, e);
-    m->source.hash = ls_hasher_finish(hasher);
+    ls_hash list = hash_list(m, o->index);
+    ls_status s = ls_index_is_known(o->index) ? take_index(m, &set, list, ls_index_in(o->index), e)
+                                              : index_images(m, o, &set, list, e);
     if (s == LS_OK) s = add_fields(m, &set, e);
     ls_image_set_free(&set);
     return s;

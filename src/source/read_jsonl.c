@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "source/features.h"
 #include "source/format.h"
+#include "source/index.h"
 #include "source/number.h"
 #include "source/places.h"
 
@@ -199,7 +200,7 @@ static ls_status index_file(jsonl_source *s, const ls_source_options *o, ls_erro
         ls_error why = {0};
         l = find_line(file, l.next, number);
         if (l.nbytes == 0 || index_line(s, &l, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
     }
     return LS_OK;
 }
@@ -229,13 +230,29 @@ static void close_jsonl(ls_source *source) {
     free(s);
 }
 
+/* What an index knows of the members, instead of reading the lines. */
+static ls_status take_index(jsonl_source *s, ls_bytes *in, ls_error *e) {
+    ls_places_take(&s->places, &s->base, in);
+    ls_features_take(&s->members, in);
+    for (size_t i = 0; i < s->members.n; i++)
+        if (!s->members.list[i].text && !s->members.list[i].spelled) in->bad = true;
+    return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
+}
+
 static ls_status index_files(jsonl_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
+    bool known = ls_index_is_known(o->index);
     for (size_t i = 0; i < files->n; i++) {
         LS_TRY(ls_places_open(&s->places, files->paths[i], o, e));
-        LS_TRY(index_file(s, o, e));
+        if (!known) LS_TRY(index_file(s, o, e));
     }
+    if (known) LS_TRY(take_index(s, ls_index_in(o->index), e));
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no objects", files->paths[0]);
+    ls_buf *out = known ? NULL : ls_index_out(o->index);
+    if (out) {
+        ls_places_put(&s->places, &s->base, out);
+        ls_features_put(&s->members, out);
+    }
     return ls_features_finish(&s->members, &s->base, files->paths[0], e);
 }
 

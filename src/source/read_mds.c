@@ -11,6 +11,7 @@
 
 #include "source/features.h"
 #include "source/format.h"
+#include "source/index.h"
 #include "source/mds_column.h"
 #include "source/places.h"
 
@@ -215,12 +216,13 @@ static ls_status index_shard(mds_source *s, const ls_json *shard, const char *in
     s->base.nfiles++;
     s->base.file_nbytes += file->file_nbytes;
     LS_TRY(check_shard(shard, file, &n, e));
+    if (ls_index_is_known(o->index)) return LS_OK;
     ls_mds_value *values = LS_NEW_ARRAY(ls_mds_value, s->features.n);
     for (int64_t i = 0; status == LS_OK && i < n; i++) {
         ls_error why = {0};
         ls_sample_place place = {.file = file, .at = 4 * (uint64_t)(i + 1)};
         if (index_sample(s, place, values, &why) != LS_OK)
-            status = ls_places_damaged(&s->base, o, &why, e);
+            status = ls_places_damaged(&s->places, &s->base, o, &why, e);
     }
     free(values);
     return status;
@@ -250,7 +252,27 @@ static void close_mds(ls_source *source) {
 
 /* ---- opening ---- */
 
-static ls_status read_shards(mds_source *s, const ls_json *index, const char *path,
+/* What an index knows of the columns, instead of reading the samples: that of another index.json,
+ * or one that does not fit the columns, is refused. */
+static ls_status take_index(mds_source *s, ls_hash text, ls_bytes *in, ls_error *e) {
+    ls_hash hash;
+    size_t n = s->features.n;
+    ls_bytes_take(in, &hash, sizeof hash);
+    ls_places_take(&s->places, &s->base, in);
+    ls_features_take(&s->features, in);
+    if (!ls_hash_same(hash, text) || s->features.n != n) in->bad = true;
+    for (size_t i = 0; i < n && !in->bad; i++)
+        if (!ls_mds_column_fits(&s->columns[i], &s->features.list[i])) in->bad = true;
+    for (uint64_t i = 0; i < s->places.n && !in->bad; i++) {
+        ls_sample_place place = ls_places_find(&s->places, i);
+        uint64_t nsamples = word_at(place.file->data, 0);
+        if (place.at % 4 != 0 || place.at < 4 || place.at / 4 > nsamples) in->bad = true;
+    }
+    return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
+}
+
+/* text: the hash of index.json. */
+static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, const char *path,
                              const ls_source_options *o, ls_error *e) {
     const ls_json *shards = ls_json_get(index, "shards");
     int64_t version = 0;
@@ -266,7 +288,14 @@ static ls_status read_shards(mds_source *s, const ls_json *index, const char *pa
         LS_TRY(read_columns(s, ls_json_at(shards, 0), shard, path, e));
         LS_TRY(index_shard(s, shard, path, o, e));
     }
+    if (ls_index_is_known(o->index)) LS_TRY(take_index(s, text, ls_index_in(o->index), e));
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no samples", path);
+    ls_buf *out = ls_index_is_known(o->index) ? NULL : ls_index_out(o->index);
+    if (out) {
+        ls_bytes_put(out, &text, sizeof text);
+        ls_places_put(&s->places, &s->base, out);
+        ls_features_put(&s->features, out);
+    }
     return ls_features_finish(&s->features, &s->base, path, e);
 }
 
@@ -276,7 +305,8 @@ static ls_status read_index(mds_source *s, const char *path, const ls_source_opt
     ls_json *index = NULL;
     LS_TRY(ls_file_read(path, MOST_INDEX, &text, e));
     ls_status status = ls_json_parse(text.data, text.len, path, &index, e);
-    if (status == LS_OK) status = read_shards(s, index, path, o, e);
+    if (status == LS_OK)
+        status = read_shards(s, index, ls_hash_bytes(text.data, text.len), path, o, e);
     if (index) ls_json_free(index);
     ls_buf_free(&text);
     return status;

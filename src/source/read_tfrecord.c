@@ -14,6 +14,7 @@
 #include "source/example.h"
 #include "source/features.h"
 #include "source/format.h"
+#include "source/index.h"
 #include "source/places.h"
 
 enum { HEAD = 12, TAIL = 4 };
@@ -72,11 +73,13 @@ static size_t value_nbytes(const ls_example_feature *x, size_t i) {
     return nbytes;
 }
 
+static ls_dtype type_of(ls_example_kind kind) {
+    return kind == LS_EXAMPLE_FLOATS ? LS_F32 : kind == LS_EXAMPLE_INTEGERS ? LS_I64 : LS_U8;
+}
+
 /* Sets type and shape of a feature by its first values. */
 static void set_shape(ls_feature *f, const ls_example_feature *x) {
-    f->type = x->kind == LS_EXAMPLE_FLOATS     ? LS_F32
-              : x->kind == LS_EXAMPLE_INTEGERS ? LS_I64
-                                               : LS_U8;
+    f->type = type_of(x->kind);
     if (x->n > 1) f->dims[f->ndims++] = (int64_t)x->n;
     f->count = x->n;
     if (x->kind != LS_EXAMPLE_BYTES) return;
@@ -164,7 +167,7 @@ static ls_status index_file(tfrecord_source *s, const ls_source_options *o, ls_e
     for (uint64_t at = 0, next = 0; at < file->nbytes; at = next) {
         ls_error why = {0};
         if (index_record(s, file, at, &next, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
         if (next == 0) return LS_OK; /* the rest of the file can't be divided into records */
     }
     return LS_OK;
@@ -225,13 +228,40 @@ static void close_tfrecord(ls_source *source) {
     free(s);
 }
 
+static void put_index(const tfrecord_source *s, ls_buf *out) {
+    ls_places_put(&s->places, &s->base, out);
+    ls_features_put(&s->features, out);
+    for (size_t i = 0; i < s->features.n; i++) ls_bytes_put_u64(out, s->kinds[i]);
+}
+
+/* What an index knows of the features, instead of reading the records. Their values are copied by
+ * it, so type and dimensions must be those of the kind. */
+static ls_status take_index(tfrecord_source *s, ls_bytes *in, ls_error *e) {
+    ls_places_take(&s->places, &s->base, in);
+    ls_features_take(&s->features, in);
+    s->kinds = LS_NEW_ARRAY(ls_example_kind, s->features.n);
+    for (size_t i = 0; i < s->features.n && !in->bad; i++) {
+        const ls_feature *f = &s->features.list[i];
+        s->kinds[i] = (ls_example_kind)ls_bytes_take_u64(in, LS_EXAMPLE_INTEGERS);
+        int bytes = s->kinds[i] == LS_EXAMPLE_BYTES;
+        if (f->left_out) continue;
+        if (s->kinds[i] == LS_EXAMPLE_EMPTY || f->text || f->spelled || f->ndims < bytes ||
+            f->ndims > bytes + 1 || f->type != type_of(s->kinds[i]))
+            in->bad = true;
+    }
+    return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
+}
+
 static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
+    bool known = ls_index_is_known(o->index);
     for (size_t i = 0; i < files->n; i++) {
         LS_TRY(ls_places_open(&s->places, files->paths[i], o, e));
-        LS_TRY(index_file(s, o, e));
+        if (!known) LS_TRY(index_file(s, o, e));
     }
+    if (known) LS_TRY(take_index(s, ls_index_in(o->index), e));
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no records", files->paths[0]);
+    if (!known && ls_index_out(o->index)) put_index(s, ls_index_out(o->index));
     return ls_features_finish(&s->features, &s->base, files->paths[0], e);
 }
 

@@ -29,6 +29,7 @@
 #include "source/archive.h"
 #include "source/format.h"
 #include "source/image_set.h"
+#include "source/index.h"
 
 enum { MOST_NUMBERS = LS_SOURCE_FIELDS - 2, CLS_NBYTES = 32, JSON_NBYTES = 1 << 20 };
 
@@ -271,6 +272,74 @@ static ls_status end_sample(indexing *x, ls_error *e) {
     return status;
 }
 
+/* ---- the index in the cache ---- */
+
+static void put_index(const indexing *x, ls_buf *out) {
+    const webdataset *w = x->w;
+    uint64_t flags = (uint64_t)w->has_label | (uint64_t)w->has_json << 1;
+    ls_bytes_put_u64(out, flags);
+    ls_bytes_put(out, &x->images.shape, sizeof x->images.shape);
+    ls_bytes_put_u64(out, x->images.ndamaged);
+    ls_bytes_put_text(out, x->images.damage);
+    ls_bytes_put_u64(out, x->nothers);
+    ls_bytes_put_text(out, x->other);
+    ls_bytes_put_u64(out, (uint64_t)w->nnumbers);
+    for (int i = 0; i < w->nnumbers; i++) ls_bytes_put_text(out, w->names[i]);
+    for (int i = 0; i < w->nnumbers; i++) ls_bytes_put_u64(out, w->whole[i]);
+    ls_bytes_put_array(out, w->places, w->count, sizeof *w->places);
+    ls_bytes_put_array(out, w->numbers, w->count * (size_t)w->nnumbers, sizeof *w->numbers);
+}
+
+/* Places are in their shards, and numbers have the types of their fields. */
+static bool is_possible(const webdataset *w, size_t nnumbers, ls_image_shape s) {
+    if (s.height < 1 || s.height > LS_IMAGE_SIDE || s.width < 1 || s.width > LS_IMAGE_SIDE ||
+        (s.channels != 1 && s.channels != 3) || nnumbers != w->count * (size_t)w->nnumbers)
+        return false;
+    for (size_t i = 0; i < w->count; i++) {
+        const place *p = &w->places[i];
+        if (p->shard >= w->nshards || p->label < 0) return false;
+        size_t nbytes = w->shards[p->shard].nbytes;
+        if (p->nbytes > nbytes || p->at > nbytes - p->nbytes) return false;
+    }
+    for (size_t i = 0; i < nnumbers; i++) {
+        size_t k = i % (size_t)w->nnumbers;
+        bool label = strcmp(w->names[k], "label") == 0;
+        double v = w->numbers[i];
+        if ((w->whole[k] || label) && !is_whole(v)) return false;
+        if (label && !(v >= 0 && v <= INT32_MAX)) return false;
+    }
+    return true;
+}
+
+static void take_names(webdataset *w, ls_bytes *in) {
+    w->nnumbers = (int)ls_bytes_take_u64(in, MOST_NUMBERS);
+    for (int i = 0; i < w->nnumbers; i++) {
+        char *name = ls_bytes_take_text(in, LS_FIELD_NAME - 1);
+        memcpy(w->names[i], name, strlen(name) + 1);
+        free(name);
+    }
+    for (int i = 0; i < w->nnumbers; i++) w->whole[i] = ls_bytes_take_u64(in, 1);
+}
+
+/* What is known of the shards, instead of reading their members. */
+static ls_status take_index(indexing *x, ls_bytes *in, ls_error *e) {
+    webdataset *w = x->w;
+    size_t nnumbers = 0;
+    uint64_t flags = ls_bytes_take_u64(in, 3);
+    w->has_label = flags & 1;
+    w->has_json = flags & 2;
+    ls_bytes_take(in, &x->images.shape, sizeof x->images.shape);
+    x->images.ndamaged = ls_bytes_take_u64(in, UINT64_MAX);
+    x->images.damage = ls_bytes_take_text(in, sizeof e->msg);
+    x->nothers = ls_bytes_take_u64(in, UINT64_MAX);
+    x->other = ls_bytes_take_text(in, in->left);
+    take_names(w, in);
+    w->places = ls_bytes_take_array(in, sizeof *w->places, &w->count);
+    w->numbers = ls_bytes_take_array(in, sizeof *w->numbers, &nnumbers);
+    if (!in->bad && w->count && is_possible(w, nnumbers, x->images.shape)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "the index is damaged");
+}
+
 /* ---- shards ---- */
 
 /* Sets *nkey_p to the length of the name up to the first dot of its last component; returns what
@@ -329,6 +398,7 @@ static ls_status index_shard(indexing *x, const char *path, ls_error *e) {
     w->nshards++;
     x->shard = shard;
     w->source.file_nbytes += shard->file_nbytes;
+    if (ls_index_is_known(x->o->index)) return LS_OK;
     LS_TRY(ls_archive_open(shard->data, shard->nbytes, path, &a, e));
     ls_status s = index_members(x, a, e);
     ls_archive_close(a);
@@ -346,6 +416,10 @@ static ls_status index_shards(indexing *x, const ls_files *files, ls_error *e) {
     }
     w->source.hash = ls_hasher_finish(hasher);
     w->source.nfiles = w->nshards;
+    if (s == LS_OK && ls_index_is_known(x->o->index))
+        s = take_index(x, ls_index_in(x->o->index), e);
+    else if (s == LS_OK && ls_index_out(x->o->index))
+        put_index(x, ls_index_out(x->o->index));
     return s;
 }
 

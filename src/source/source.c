@@ -8,7 +8,9 @@
 #include "base/nearest.h"
 #include "source/fetch.h"
 #include "source/format.h"
+#include "source/guard.h"
 #include "source/image.h"
+#include "source/index.h"
 
 /* In the order in which they are asked. */
 static const ls_data_format *const formats[] = {
@@ -118,6 +120,64 @@ static void add_decoders(ls_hash *hash) {
     *hash = ls_hasher_finish(h);
 }
 
+/* Bytes that were lost are zeros to a reader: whatever it says then does not count. */
+static ls_status check_files(const ls_source *s, ls_error *e) {
+    LS_TRY(ls_source_verify(s, e));
+    return ls_guard_check(e);
+}
+
+static ls_status read_checked(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    ls_error own = {0};
+    ls_status status = s->read_record(s, i, sample, &own);
+    if (status == LS_OK && ls_guard_check(NULL) == LS_OK) return LS_OK;
+    LS_TRY(check_files(s, e));
+    if (e) *e = own;
+    return status;
+}
+
+static ls_status open_once(const ls_data_format *f, const ls_files *files,
+                           const ls_source_options *o, ls_source **s_p, ls_error *e) {
+    ls_error own = {0};
+    ls_source *s = NULL;
+    ls_status status = f->open(files, o, &s, &own);
+    if (ls_guard_check(e) != LS_OK) {
+        ls_source_close(s);
+        return LS_EIO;
+    }
+    if (status != LS_OK) {
+        if (e) *e = own;
+        return status;
+    }
+    s->format = f->name;
+    if (s->nfiles == 0) count_files(files, s);
+    *s_p = s;
+    return LS_OK;
+}
+
+/* By the index, if there is one and what it says holds. */
+static ls_status open_indexed(const ls_data_format *f, const ls_files *files,
+                              const ls_source_options *options, ls_source **s_p, ls_error *e) {
+    ls_source_options o = *options;
+    ls_source *s = NULL;
+    ls_index *x = o.index = ls_index_open(f->name, files, options);
+    ls_status status = LS_EINVAL;
+    if (ls_index_is_known(x)) {
+        status = open_once(f, files, &o, &s, NULL);
+        if (status != LS_OK) ls_index_forget(x);
+    }
+    if (status != LS_OK) status = open_once(f, files, &o, &s, e);
+    if (status != LS_OK) {
+        ls_index_free(x);
+        return status;
+    }
+    ls_index_save(x, s);
+    s->index = x;
+    s->read_record = s->read;
+    s->read = read_checked;
+    *s_p = s;
+    return LS_OK;
+}
+
 static ls_status open_files(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     if (files->n == 0) return ls_fail(e, LS_EINVAL, "a file of data is missing");
@@ -127,9 +187,7 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
         LS_TRY(by_name(o->format, &f, e));
     else
         LS_TRY(by_contents(files->paths[0], &f, e));
-    LS_TRY(f->open(files, o, &s, e));
-    s->format = f->name;
-    if (s->nfiles == 0) count_files(files, s);
+    LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(&s->hash);
     *s_p = s;
     return LS_OK;
@@ -159,8 +217,13 @@ ls_status ls_source_open(const char *paths, const ls_source_options *options, ls
 }
 
 void ls_source_close(ls_source *s) {
-    if (s) s->close(s);
+    if (!s) return;
+    ls_index *x = s->index;
+    s->close(s);
+    ls_index_free(x);
 }
+
+ls_status ls_source_verify(const ls_source *s, ls_error *e) { return ls_index_verify(s->index, e); }
 
 /* ---- fields ---- */
 

@@ -1,7 +1,8 @@
 /* source.h - samples of a data set: named fields of fixed shapes, read by number.
  *
  * A source is opened once: its files are indexed, and never in memory as a whole. Afterwards any
- * threads may read any samples at the same time. The files must not change while it is open.
+ * threads may read any samples at the same time. The files must not change while it is open: a
+ * change is an error once it is noticed, at the latest by ls_source_verify().
  */
 #ifndef LS_SOURCE_SOURCE_H
 #define LS_SOURCE_SOURCE_H
@@ -23,6 +24,14 @@ typedef struct ls_field {
     size_t offset, nbytes;       /* in a sample; offsets are multiples of LS_FIELD_ALIGN */
 } ls_field;
 
+typedef struct ls_index ls_index; /* index.h */
+
+typedef enum ls_index_use {
+    LS_INDEX_NONE, /* too little data for one, or the cache can't be written */
+    LS_INDEX_USED, /* the files were not read again */
+    LS_INDEX_MADE
+} ls_index_use;
+
 typedef struct ls_source ls_source;
 struct ls_source {      /* a reader's own struct begins with it */
     const char *format; /* "idx" */
@@ -36,10 +45,15 @@ struct ls_source {      /* a reader's own struct begins with it */
     int nclasses;
     uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */
     uint64_t ndamaged;            /* records that were left out (skip_damaged) */
+    ls_index_use index_use;
+    ls_index
+        *index; /* the states in which the files were opened; NULL: not from ls_source_open() */
     /* Reads sample i < count into sample [nbytes], whose gaps between fields it leaves as they are.
      * LS_EINVAL: the sample is damaged; the message names the file, the record or offset, and what
-     * is wrong. LS_EIO. */
+     * is wrong. LS_EIO: a file can't be read, or has changed since it was opened. */
     ls_status (*read)(const ls_source *, uint64_t i, void *sample, ls_error *);
+    /* The reader's own: ls_source_open() puts one around it that finds lost and changed files. */
+    ls_status (*read_record)(const ls_source *, uint64_t i, void *sample, ls_error *);
     void (*close)(ls_source *); /* frees it */
 };
 
@@ -49,9 +63,12 @@ typedef struct ls_source_options {
     const char *cache;  /* directory for indexes and downloads; NULL: $XDG_CACHE_HOME/lockstep */
     bool skip_damaged;  /* damaged records are left out; else they are errors */
     int64_t window;     /* tokens: a sample has window + 1 of them; 0: 1024 */
+    bool fresh;         /* an index in the cache is not used, but made again */
     /* limits: what a file may be unpacked to */
-    uint64_t most_nbytes; /* 0: 1 TB */
-    double most_ratio;    /* of unpacked to packed bytes; 0: 1000 */
+    uint64_t most_nbytes;  /* 0: 1 TB */
+    double most_ratio;     /* of unpacked to packed bytes; 0: 1000 */
+    uint64_t index_nbytes; /* files of fewer bytes in all have no index; 0: 1 MiB */
+    ls_index *index;       /* for readers; ls_source_open() sets it */
 } ls_source_options;
 
 /* paths: one or several, or patterns, one a line (data.path). options may be NULL. Errors name the
@@ -59,6 +76,8 @@ typedef struct ls_source_options {
 ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
                          ls_error *);
 void ls_source_close(ls_source *); /* NULL is fine */
+/* LS_EIO: a file of the source has changed since it was opened; the message names it. */
+ls_status ls_source_verify(const ls_source *, ls_error *);
 
 bool ls_field_is_image(const ls_field *);
 /* The field of this name; NULL: there is none. */

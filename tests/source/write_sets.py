@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Writes small data sets of all formats, each with a damaged record where the format can skip one:
+
+    write_sets.py DIR
+"""
+import gzip
+import io
+import json
+import os
+import struct
+import sys
+import tarfile
+import zlib
+
+N = 40
+
+
+def write(name, data):
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with open(name, "wb") as f:
+        f.write(data)
+
+
+def png(value, channels=3):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", 3, 2, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes((value + k) % 256 for k in range(3 * channels)) for _ in range(2))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows))
+            + chunk(b"IEND", b""))
+
+
+def crc(data):
+    c = 0xffffffff
+    for b in data:
+        c ^= b
+        for _ in range(8):
+            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+    c ^= 0xffffffff
+    return struct.pack("<I", ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff)
+
+
+def varint(v):
+    v &= (1 << 64) - 1
+    out = b""
+    while v > 127:
+        out += bytes([v & 127 | 128])
+        v >>= 7
+    return out + bytes([v])
+
+
+def part(field, data):
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def feature(v):
+    if isinstance(v[0], bytes):
+        return part(1, b"".join(part(1, x) for x in v))
+    if isinstance(v[0], float):
+        return part(2, part(1, struct.pack(f"<{len(v)}f", *v)))
+    return part(3, part(1, b"".join(map(varint, v))))
+
+
+def record(**features):
+    message = part(1, b"".join(part(1, part(1, k.encode()) + part(2, feature(v))) for k, v in features.items()))
+    n = struct.pack("<Q", len(message))
+    return n + crc(n) + message + crc(message)
+
+
+def spoil(data, at):
+    return data[:at] + bytes([data[at] ^ 255]) + data[at + 1:]
+
+
+def tables():
+    rows = "".join(f"{i},{['dog', 'cat', 'emu'][i % 3]},{i / 7},{'x' * (i % 5)}\n" for i in range(N))
+    write("table.csv", ("id,class,value,note\n" + rows).encode())
+    write("table.csv.gz", gzip.compress(("id,class,value,note\n" + rows).encode()))
+    write("bad.csv", ("id,class,value,note\n" + rows + "no,dog,1,x\n" + rows).encode())
+    write("lines.jsonl", "".join(json.dumps(
+        {"a": i, "b": [[i / 3, 1], [2, i]], "class": "uv"[i % 2], "on": i % 2 == 0}) + "\n" for i in range(N)).encode())
+    write("bad.jsonl", b'{"a": 1}\n{"a": "x"}\n{"a": 2}\n')
+
+
+def records():
+    all = [record(pixels=[bytes([i, 2, 3])], label=[i % 10], floats=[1.0, i / 3], name=[b"x" * (i + 1)],
+                  id=[-10**12 * i]) for i in range(N)]
+    write("all.tfrecord", b"".join(all))
+    write("bad.tfrecord", b"".join(all[:3] + [spoil(all[3], 20)] + all[4:]))
+
+
+def mds():
+    encodings = {"big": ("int", 8), "class": ("str", None), "free": ("ndarray", None), "object": ("pkl", None),
+                 "png": ("png", None), "ratio": ("str_float", None)}
+    names = sorted(encodings)
+    shards = []
+    for k in range(2):
+        rows = []
+        for i in range(k * 20, k * 20 + 20):
+            s = {"big": struct.pack("<q", i), "class": [b"dog", b"cat"][i % 2],
+                 "free": bytes([65, 1 << 2 | 1]) + struct.pack("<H2q", 2, i, -i), "object": b"never",
+                 "png": png(i), "ratio": repr(i / 7).encode()}
+            sizes = [len(s[n]) for n in names if encodings[n][1] is None]
+            rows.append(struct.pack(f"<{len(sizes)}I", *sizes) + b"".join(s[n] for n in names))
+        at = [4 * (len(rows) + 2)]
+        for r in rows:
+            at.append(at[-1] + len(r))
+        data = struct.pack(f"<{len(at) + 1}I", len(rows), *at) + b"".join(rows)
+        write(f"mds/shard.{k}.mds", data)
+        shards.append(dict(column_names=names, column_encodings=[encodings[n][0] for n in names],
+                           column_sizes=[encodings[n][1] for n in names], format="mds", version=2,
+                           compression=None, samples=len(rows),
+                           raw_data=dict(basename=f"shard.{k}.mds", bytes=len(data), hashes={})))
+    write("mds/index.json", json.dumps(dict(version=2, shards=shards)).encode())
+
+
+def archive(name, bad):
+    with tarfile.open(name, "w") as tar:
+        for i in range(N):
+            members = [("png", spoil(png(i), 40) if i == bad else png(i)), ("cls", b"%d\n" % (i % 10)),
+                       ("json", json.dumps({"w": i / 4, "n": i}).encode()), ("txt", b"ignored")]
+            for kind, data in members:
+                m = tarfile.TarInfo(f"{i:04}.{kind}")
+                m.size = len(data)
+                tar.addfile(m, io.BytesIO(data))
+
+
+def images():
+    archive("all.tar", -1)
+    archive("bad.tar", 3)
+    for i in range(N):
+        write(f"tree/{['ant', 'bee'][i % 2]}/{i}.png", png(i, 1 if i == 5 else 3))
+        write(f"badtree/{['ant', 'bee'][i % 2]}/{i}.png", png(i) if i != 7 else png(i)[:50])
+
+
+def arrays():
+    write("x-idx3-ubyte", b"\0\0\x08\x03" + struct.pack(">3I", N, 2, 3) + bytes(range(6 * N)))
+    write("y-idx1-ubyte", b"\0\0\x08\x01" + struct.pack(">I", N) + bytes(i % 10 for i in range(N)))
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({N}, 2), }}".ljust(117) + "\n"
+    write("x.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode()
+          + struct.pack(f"<{2 * N}f", *(i / 3 for i in range(2 * N))))
+    write("data_batch_1.bin", b"".join(bytes([i % 10]) + bytes((i + k) % 256 for k in range(3072)) for i in range(N)))
+    write("train.bin", bytes(i % 256 for i in range(2000)))
+
+
+os.chdir(sys.argv[1])
+tables()
+records()
+mds()
+images()
+arrays()
