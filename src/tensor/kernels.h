@@ -58,12 +58,12 @@ typedef void ls_activation_kernel(int64_t n, const float *x, float *y);
 typedef void ls_activation_dx_kernel(int64_t n, const float *saved, const float *dy, float *dx);
 
 /* The place of a sample's dropout mask. p, the probability of a zero, is in [0, 1). */
-typedef struct ls_dropout {
+typedef struct ls_dropout_place {
     uint64_t seed;
     uint32_t step, sample; /* the sample's number within the step's batch, over all workers */
     uint32_t layer;        /* which dropout of the model, < 2^24 */
     float p;
-} ls_dropout;
+} ls_dropout_place;
 
 /* A tile of a convolution [rows, regs * conv_lanes], called by conv.c. Every element is one chain
  * of outer * inner multiply-adds, the inner loop first. Strides are in floats. */
@@ -169,7 +169,7 @@ typedef struct ls_kernels {
     /* Elements [first, first + n) of a sample, at x and y, which may be the same: y = 0 with
      * probability p, else x / (1 - p). The mask is a function of the place and of an element's
      * index alone. The backward pass is the same call on the gradient. */
-    void (*dropout)(const ls_dropout *, int64_t first, int64_t n, const float *x, float *y);
+    void (*dropout)(const ls_dropout_place *, int64_t first, int64_t n, const float *x, float *y);
     /* Sum of squares of n values. */
     float (*sum_squares)(int64_t n, const float *x);
     /* One step of an optimizer, in place (kernels/update.c has the sources). */

@@ -5,7 +5,7 @@
 #include "tensor/layer_groups.h"
 
 /* The mask, one word at a time: see kernels/dropout.c. */
-static float dropped(const ls_dropout *d, int64_t i, float x) {
+static float dropped(const ls_dropout_place *d, int64_t i, float x) {
     uint32_t w[4];
     uint64_t index = (uint64_t)(i / 64 * 16 + i % 16) + ((uint64_t)d->layer << 40);
     ls_random_words(d->seed, LS_STREAM_DROPOUT, ((uint64_t)d->step << 32) + d->sample, index, w);
@@ -76,7 +76,7 @@ static void test_dropout(void **state) {
     for (int i = 0; i < N; i++) zeros += whole[i] == 0;
     assert_true(abs(zeros - 12000) < 400); /* 4 standard deviations */
     for (int other = 0; other < 4; other++) {
-        ls_dropout d = DROPOUT;
+        ls_dropout_place d = DROPOUT;
         d.seed += other == 0, d.step += other == 1, d.sample += other == 2, d.layer += other == 3;
         k->dropout(&d, 0, N, x, parts);
         int both = 0;
@@ -86,7 +86,7 @@ static void test_dropout(void **state) {
     for (int i = 0; i < N; i++) x[i] = NAN;
     k->dropout(&DROPOUT, 0, N, x, parts);
     for (int i = 0; i < N; i++) assert_true(whole[i] == 0 ? parts[i] == 0 : isnan(parts[i]));
-    const ls_dropout none = {.seed = 1};
+    const ls_dropout_place none = {.seed = 1};
     k->dropout(&none, 0, N, whole, parts);
     assert_memory_equal(whole, parts, sizeof whole);
 }

@@ -14,7 +14,7 @@ static inline void do_activations(const ls_kernels *k, int64_t n, values *v) {
     }
 }
 
-static const ls_dropout DROPOUT = {.seed = 3, .step = 5, .sample = 7, .layer = 11, .p = 0.3f};
+static const ls_dropout_place DROPOUT = {.seed = 3, .step = 5, .sample = 7, .layer = 11, .p = 0.3f};
 enum { CHANNELS = 3 };
 
 /* Dropout from the middle of a block on. */

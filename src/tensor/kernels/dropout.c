@@ -10,7 +10,7 @@
 
 enum { BLOCK = 64 };
 
-static void block_words(const ls_dropout *d, int64_t block, uint32_t words[BLOCK]) {
+static void block_words(const ls_dropout_place *d, int64_t block, uint32_t words[BLOCK]) {
     uint32_t w[4][16];
     ls_random_words16((ls_random_place){.seed = d->seed,
                                         .stream = LS_STREAM_DROPOUT,
@@ -20,7 +20,7 @@ static void block_words(const ls_dropout *d, int64_t block, uint32_t words[BLOCK
     memcpy(words, w, sizeof w);
 }
 
-void LS_K(dropout)(const ls_dropout *d, int64_t first, int64_t n, const float *x, float *y) {
+void LS_K(dropout)(const ls_dropout_place *d, int64_t first, int64_t n, const float *x, float *y) {
     const uint32_t limit = (uint32_t)((double)d->p * 0x1p32);
     const float scale = 1.0f / (1.0f - d->p);
     for (int64_t i = 0; i < n;) {

@@ -63,7 +63,8 @@ void LS_K(multiply)(int64_t n, const float *a, const float *b, float *out);
 void LS_K(affine)(int64_t n, const float *x, float scale, float shift, float *y);
 void LS_K(bytes_affine)(int64_t pixels, int64_t C, const uint8_t *x, const float *scale,
                         const float *shift, float *y);
-void LS_K(dropout)(const ls_dropout *place, int64_t first, int64_t n, const float *x, float *y);
+void LS_K(dropout)(const ls_dropout_place *place, int64_t first, int64_t n, const float *x,
+                   float *y);
 float LS_K(sum_squares)(int64_t n, const float *x);
 void LS_K(ema)(int64_t n, float weight, const float *x, float *mean);
 ls_update_kernel LS_K(adamw), LS_K(adam), LS_K(sgd), LS_K(momentum), LS_K(lion);
