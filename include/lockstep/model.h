@@ -79,6 +79,34 @@ ls_value *ls_affine(ls_model *, ls_value *x, float scale, float shift);
 /* The same numbers as a vector. */
 ls_value *ls_flatten(ls_model *, ls_value *x);
 
+/* The same numbers in another shape; one dimension may be -1: what is left for it. */
+ls_value *ls_reshape(ls_model *, ls_value *x, ls_dims dims);
+
+/* Dimensions are numbered from 0, and from -1 down, the last one first.
+ *
+ * The range [first, first + count) of a dimension; count 0: up to its end. */
+typedef struct ls_slice_options {
+    const char *name;
+    int dim;
+    int64_t first, count;
+} ls_slice_options;
+ls_value *ls_slice(ls_model *, ls_value *x, ls_slice_options);
+
+/* Values one after the other along a dimension, in which alone their shapes may differ:
+ * ls_concat(m, -1, a, b, c). */
+enum { LS_MAX_VALUES = 8 };
+typedef struct ls_values {
+    ls_value *of[LS_MAX_VALUES];
+} ls_values;
+ls_value *ls_concat(ls_model *, int dim, ls_values x);
+
+/* The mean over a dimension, which the result does not have. */
+ls_value *ls_mean(ls_model *, ls_value *x, int dim);
+
+/* The patches of size x size pixels of an image [h, w, c], row by row, each as a vector:
+ * [(h / size) (w / size), size size c]. */
+ls_value *ls_patches(ls_model *, ls_value *x, int64_t size);
+
 /* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters: weight
  * [in, out], N(0, 1 / in); bias [out], 0. */
 typedef struct ls_linear_options {
@@ -131,6 +159,25 @@ ls_value *ls_tanh(ls_model *, ls_value *x);
 
 /* The sum of two values of one shape. */
 ls_value *ls_add(ls_model *, ls_value *a, ls_value *b);
+
+/* The product of two values of one shape, by element. */
+ls_value *ls_multiply(ls_model *, ls_value *a, ls_value *b);
+
+/* Each vector of x's last dimension, times a learned one, by element. Parameter: weight [last],
+ * `start` (0: 1). Touvron et al., "Going deeper with image transformers", 2021 (LayerScale). */
+typedef struct ls_scale_options {
+    const char *name;
+    float start;
+} ls_scale_options;
+ls_value *ls_scale(ls_model *, ls_value *x, ls_scale_options);
+
+/* A learned value, the same for each sample: positions to add, a class token to put in front.
+ * Parameter: weight [dims], N(0, deviation^2); deviation 0: 0.02. */
+typedef struct ls_learned_options {
+    const char *name;
+    float deviation;
+} ls_learned_options;
+ls_value *ls_learned(ls_model *, ls_dims dims, ls_learned_options);
 
 /* ---- a layer of one's own ----
  *
@@ -227,6 +274,11 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_input(m, name, type, dims) (ls_input)(LS_HERE(m), name, type, dims)
 #define ls_affine(m, x, scale, shift) (ls_affine)(LS_HERE(m), x, scale, shift)
 #define ls_flatten(m, x)              (ls_flatten)(LS_HERE(m), x)
+#define ls_reshape(m, x, dims)        (ls_reshape)(LS_HERE(m), x, dims)
+#define ls_slice(m, x, ...)           (ls_slice)(LS_HERE(m), x, LS_OPTIONS(ls_slice_options, __VA_ARGS__))
+#define ls_concat(m, dim, ...)        (ls_concat)(LS_HERE(m), dim, LS_OPTIONS(ls_values, {__VA_ARGS__}))
+#define ls_mean(m, x, dim)            (ls_mean)(LS_HERE(m), x, dim)
+#define ls_patches(m, x, size)        (ls_patches)(LS_HERE(m), x, size)
 #define ls_linear(m, x, ...)          (ls_linear)(LS_HERE(m), x, LS_OPTIONS(ls_linear_options, __VA_ARGS__))
 #define ls_gelu(m, x)                 (ls_gelu)(LS_HERE(m), x)
 #define ls_relu(m, x)                 (ls_relu)(LS_HERE(m), x)
@@ -239,6 +291,10 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_conv2d(m, x, ...) (ls_conv2d)(LS_HERE(m), x, LS_OPTIONS(ls_conv2d_options, __VA_ARGS__))
 #define ls_conv2d_transposed(m, x, ...)                                                            \
     (ls_conv2d_transposed)(LS_HERE(m), x, LS_OPTIONS(ls_conv2d_options, __VA_ARGS__))
+#define ls_multiply(m, a, b)          (ls_multiply)(LS_HERE(m), a, b)
+#define ls_scale(m, x, ...)           (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
+#define ls_learned(m, dims, ...)                                                                   \
+    (ls_learned)(LS_HERE(m), dims, LS_OPTIONS(ls_learned_options, __VA_ARGS__))
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 
