@@ -11,7 +11,7 @@
 /* Group norm over NHWC: mean and 1/deviation of each sample's groups of C / groups neighbouring
  * channels. A channel's sum over a sample's pixels is 4 chains, pixel p in chain p mod 4, added as
  * (0 + 2) + (1 + 3); a group's sum over its channels is 16 lanes and a tree. */
-typedef struct ls_group_norm {
+typedef struct ls_group_norm_job {
     int64_t samples, pixels, C, groups; /* pixels >= 1; groups >= 1 divides C */
     float eps;
     const float *gamma, *beta;
@@ -21,10 +21,10 @@ typedef struct ls_group_norm {
     const float *dy;    /* like x */
     float *dx;          /* like x; may be dy */
     float *sums;        /* [samples, 2, C]: by channel, of dy * h and of dy */
-} ls_group_norm;
+} ls_group_norm_job;
 
 /* RMS norm over rows of C: y = x * rstd * gamma, rstd = 1 / sqrt(mean(x^2) + eps). */
-typedef struct ls_rms_norm {
+typedef struct ls_rms_norm_job {
     int64_t rows, C;
     int64_t from, to; /* rms_norm_dparams: columns */
     float eps;
@@ -35,11 +35,11 @@ typedef struct ls_rms_norm {
     const float *dy, *residual; /* like x; residual may be NULL */
     float *dx;                  /* like x; may be dy or the residual */
     float *dgamma;
-} ls_rms_norm;
+} ls_rms_norm_job;
 
 /* Batch norm: mean and variance of each channel over a set of rows, one chain down the rows. The
  * kernels over columns and those over rows do the share [from, to) of theirs. */
-typedef struct ls_batch_norm {
+typedef struct ls_batch_norm_job {
     int64_t rows, C; /* rows >= 1 */
     int64_t from, to;
     float eps;
@@ -50,33 +50,33 @@ typedef struct ls_batch_norm {
     const float *dy;               /* like x */
     float *dx;                     /* like x; may be dy */
     float *sum_dyh, *sum_dy;       /* [C]: of dy * h and of dy: the gradients of gamma and beta */
-} ls_batch_norm;
+} ls_batch_norm_job;
 
 typedef struct ls_norm_kernels {
     /* Computes y, mean, rstd from x, gamma, beta. */
-    void (*group_norm)(const ls_group_norm *);
+    void (*group_norm)(const ls_group_norm_job *);
     /* Computes dx and sums from dy, x, gamma, mean, rstd. The gradients of gamma and beta are the
      * sums' columns: column_sum(samples, 2 C, 0, C, sums, dgamma), the same from sums + C for beta:
      * chains over samples. */
-    void (*group_norm_dx)(const ls_group_norm *);
+    void (*group_norm_dx)(const ls_group_norm_job *);
 
     /* Computes y and rstd from x and gamma. */
-    void (*rms_norm)(const ls_rms_norm *);
+    void (*rms_norm)(const ls_rms_norm_job *);
     /* Computes dx = residual + the gradient, from dy, x, gamma, rstd. */
-    void (*rms_norm_dx)(const ls_rms_norm *);
+    void (*rms_norm_dx)(const ls_rms_norm_job *);
     /* dgamma += the gradient, from dy, x, rstd, chains over rows. */
-    void (*rms_norm_dparams)(const ls_rms_norm *);
+    void (*rms_norm_dparams)(const ls_rms_norm_job *);
 
     /* Columns: computes mean and variance from x. */
-    void (*batch_norm_stats)(const ls_batch_norm *);
+    void (*batch_norm_stats)(const ls_batch_norm_job *);
     /* Columns: rstd = 1 / sqrt(variance + eps), also of running variances. */
-    void (*batch_norm_rstd)(const ls_batch_norm *);
+    void (*batch_norm_rstd)(const ls_batch_norm_job *);
     /* Rows: y from x, mean, rstd, gamma, beta. */
-    void (*batch_norm_apply)(const ls_batch_norm *);
+    void (*batch_norm_apply)(const ls_batch_norm_job *);
     /* Columns: sum_dyh and sum_dy from dy, x, mean, rstd. */
-    void (*batch_norm_sums)(const ls_batch_norm *);
+    void (*batch_norm_sums)(const ls_batch_norm_job *);
     /* Rows: dx from dy, x, mean, rstd, gamma and the sums. */
-    void (*batch_norm_dx)(const ls_batch_norm *);
+    void (*batch_norm_dx)(const ls_batch_norm_job *);
 } ls_norm_kernels;
 
 #endif

@@ -34,28 +34,28 @@ static inline void do_elements_f32(const ls_kernels *k, int64_t n, values *v) {
 }
 
 /* One sample of 3 pixels and n channels, or two of n pixels and 2 channels. */
-static inline ls_group_norm group_norm_of(int64_t n, bool tall, values *v) {
-    return (ls_group_norm){.samples = tall ? 2 : 1,
-                           .pixels = tall ? n : 3,
-                           .C = tall ? 2 : n,
-                           .groups = tall || n % 2 ? 1
-                                     : n % 3       ? 2
-                                                   : 3,
-                           .eps = 1e-5f,
-                           .gamma = v->in[1],
-                           .beta = v->in[2],
-                           .x = v->in[0],
-                           .y = v->out[0],
-                           .mean = v->out[1],
-                           .rstd = v->out[2],
-                           .dy = v->in[3],
-                           .dx = v->out[3],
-                           .sums = v->out[4]};
+static inline ls_group_norm_job group_norm_of(int64_t n, bool tall, values *v) {
+    return (ls_group_norm_job){.samples = tall ? 2 : 1,
+                               .pixels = tall ? n : 3,
+                               .C = tall ? 2 : n,
+                               .groups = tall || n % 2 ? 1
+                                         : n % 3       ? 2
+                                                       : 3,
+                               .eps = 1e-5f,
+                               .gamma = v->in[1],
+                               .beta = v->in[2],
+                               .x = v->in[0],
+                               .y = v->out[0],
+                               .mean = v->out[1],
+                               .rstd = v->out[2],
+                               .dy = v->in[3],
+                               .dx = v->out[3],
+                               .sums = v->out[4]};
 }
 
 static inline void do_group_norm(const ls_kernels *k, int64_t n, values *v, bool tall) {
     if (n == 0) return; /* a group has at least a pixel */
-    ls_group_norm g = group_norm_of(n, tall, v);
+    ls_group_norm_job g = group_norm_of(n, tall, v);
     k->norm.group_norm(&g);
     k->norm.group_norm_dx(&g);
     start_from(v, 5, 3, g.samples * g.pixels * g.C);
@@ -69,23 +69,23 @@ static inline void do_group_norm_tall(const ls_kernels *k, int64_t n, values *v)
     do_group_norm(k, n, v, true);
 }
 
-static inline ls_rms_norm rms_norm_of(int64_t n, values *v) {
-    return (ls_rms_norm){.rows = n ? ROWS : 0,
-                         .C = n,
-                         .from = n / 3,
-                         .to = n,
-                         .eps = 1e-6f,
-                         .gamma = v->in[1],
-                         .x = v->in[0],
-                         .y = v->out[0],
-                         .rstd = v->out[1],
-                         .dy = v->in[3],
-                         .dx = v->out[2],
-                         .dgamma = v->out[4]};
+static inline ls_rms_norm_job rms_norm_of(int64_t n, values *v) {
+    return (ls_rms_norm_job){.rows = n ? ROWS : 0,
+                             .C = n,
+                             .from = n / 3,
+                             .to = n,
+                             .eps = 1e-6f,
+                             .gamma = v->in[1],
+                             .x = v->in[0],
+                             .y = v->out[0],
+                             .rstd = v->out[1],
+                             .dy = v->in[3],
+                             .dx = v->out[2],
+                             .dgamma = v->out[4]};
 }
 
 static inline void do_rms_norm(const ls_kernels *k, int64_t n, values *v) {
-    ls_rms_norm m = rms_norm_of(n, v);
+    ls_rms_norm_job m = rms_norm_of(n, v);
     k->norm.rms_norm(&m);
     k->norm.rms_norm_dx(&m);
     start_from(v, 4, 2, n);
@@ -95,27 +95,27 @@ static inline void do_rms_norm(const ls_kernels *k, int64_t n, values *v) {
     k->norm.rms_norm_dx(&m);
 }
 
-static inline ls_batch_norm batch_norm_of(int64_t n, values *v) {
-    return (ls_batch_norm){.rows = ROWS,
-                           .C = n,
-                           .to = n,
-                           .eps = 1e-5f,
-                           .gamma = v->in[1],
-                           .beta = v->in[2],
-                           .x = v->in[0],
-                           .y = v->out[0],
-                           .mean = v->out[1],
-                           .variance = v->out[2],
-                           .rstd = v->out[3],
-                           .dy = v->in[3],
-                           .dx = v->out[6],
-                           .sum_dyh = v->out[4],
-                           .sum_dy = v->out[5]};
+static inline ls_batch_norm_job batch_norm_of(int64_t n, values *v) {
+    return (ls_batch_norm_job){.rows = ROWS,
+                               .C = n,
+                               .to = n,
+                               .eps = 1e-5f,
+                               .gamma = v->in[1],
+                               .beta = v->in[2],
+                               .x = v->in[0],
+                               .y = v->out[0],
+                               .mean = v->out[1],
+                               .variance = v->out[2],
+                               .rstd = v->out[3],
+                               .dy = v->in[3],
+                               .dx = v->out[6],
+                               .sum_dyh = v->out[4],
+                               .sum_dy = v->out[5]};
 }
 
 /* In two ranges of columns and two of rows. */
 static inline void do_batch_norm(const ls_kernels *k, int64_t n, values *v) {
-    ls_batch_norm b = batch_norm_of(n, v);
+    ls_batch_norm_job b = batch_norm_of(n, v);
     for (int part = 0; part < 2; part++) {
         b.from = part ? n / 3 : 0, b.to = part ? n : n / 3;
         k->norm.batch_norm_stats(&b);

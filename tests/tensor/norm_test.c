@@ -53,7 +53,7 @@ static void check_set(const set *s, const float *y, const float *dx, const char 
 
 static void check_group_norm(int64_t n, const values *v, bool tall) {
     if (n == 0) return;
-    ls_group_norm g = group_norm_of(n, tall, (values *)(uintptr_t)v);
+    ls_group_norm_job g = group_norm_of(n, tall, (values *)(uintptr_t)v);
     int64_t size = g.pixels * g.C, width = g.C / g.groups;
     for (int64_t i = 0; i < g.samples * g.groups; i++) {
         int64_t sample = i / g.groups, channel = i % g.groups * width;
@@ -108,7 +108,7 @@ static void test_samples(void **state) {
     fill(&all, false);
     fill(&one, false);
     do_group_norm_tall(k, 97, &all);
-    ls_group_norm g = group_norm_of(97, true, &one);
+    ls_group_norm_job g = group_norm_of(97, true, &one);
     g.samples = 1;
     for (int s = 0; s < 2; s++) {
         k->norm.group_norm(&g);
@@ -129,17 +129,17 @@ static void test_offset(void **state) {
     ls_error e;
     assert_ls_ok(ls_kernels_pick(&k, &e), e);
     for (int i = 0; i < 2 * PIXELS; i++) x[i] = 100.0f + (float)(i % 5 - 2);
-    k->norm.group_norm(&(ls_group_norm){.samples = 1,
-                                        .pixels = PIXELS,
-                                        .C = 2,
-                                        .groups = 1,
-                                        .eps = 0,
-                                        .gamma = gamma,
-                                        .beta = beta,
-                                        .x = x,
-                                        .y = y,
-                                        .mean = &mean,
-                                        .rstd = &rstd});
+    k->norm.group_norm(&(ls_group_norm_job){.samples = 1,
+                                            .pixels = PIXELS,
+                                            .C = 2,
+                                            .groups = 1,
+                                            .eps = 0,
+                                            .gamma = gamma,
+                                            .beta = beta,
+                                            .x = x,
+                                            .y = y,
+                                            .mean = &mean,
+                                            .rstd = &rstd});
     assert_close(mean, 100, 1e-3, "mean", PIXELS, 0);
     assert_close(rstd, sqrt(0.5), 1e-5, "rstd", PIXELS, 0);
 }
@@ -147,7 +147,7 @@ static void test_offset(void **state) {
 /* ---- RMS norm ---- */
 
 static void check_rms_norm(int64_t n, const values *v) {
-    ls_rms_norm m = rms_norm_of(n, (values *)(uintptr_t)v);
+    ls_rms_norm_job m = rms_norm_of(n, (values *)(uintptr_t)v);
     double dgamma[MAX_N] = {0};
     for (int64_t r = 0; r < m.rows; r++) {
         double square = 0, mean_gh = 0;
@@ -184,7 +184,7 @@ static void test_rms_norm(void **state) {
 /* ---- batch norm ---- */
 
 static void check_batch_norm(int64_t n, const values *v) {
-    ls_batch_norm b = batch_norm_of(n, (values *)(uintptr_t)v);
+    ls_batch_norm_job b = batch_norm_of(n, (values *)(uintptr_t)v);
     for (int64_t c = 0; c < n; c++) {
         set s = {.x = b.x,
                  .dy = b.dy,

@@ -2,7 +2,7 @@
  * 1502.03167. */
 #include "tensor/kernels/variant.h"
 
-void LS_K(batch_norm_stats)(const ls_batch_norm *b) {
+void LS_K(batch_norm_stats)(const ls_batch_norm_job *b) {
     const v16 count = v_set1((float)b->rows);
     for (int64_t c = b->from; c < b->to; c += LS_LANES) {
         int64_t n = b->to - c;
@@ -18,7 +18,7 @@ void LS_K(batch_norm_stats)(const ls_batch_norm *b) {
     }
 }
 
-void LS_K(batch_norm_rstd)(const ls_batch_norm *b) {
+void LS_K(batch_norm_rstd)(const ls_batch_norm_job *b) {
     for (int64_t c = b->from; c < b->to; c += LS_LANES) {
         int64_t n = b->to - c;
         v16 root = v_sqrt(v_add(v_load_n(b->variance + c, n), v_set1(b->eps)));
@@ -27,12 +27,12 @@ void LS_K(batch_norm_rstd)(const ls_batch_norm *b) {
 }
 
 /* The normalized values of columns [c, c + n) of row r. */
-static inline v16 normalized(const ls_batch_norm *b, int64_t r, int64_t c, int64_t n) {
+static inline v16 normalized(const ls_batch_norm_job *b, int64_t r, int64_t c, int64_t n) {
     v16 d = v_sub(v_load_n(b->x + r * b->C + c, n), v_load_n(b->mean + c, n));
     return v_mul(d, v_load_n(b->rstd + c, n));
 }
 
-void LS_K(batch_norm_apply)(const ls_batch_norm *b) {
+void LS_K(batch_norm_apply)(const ls_batch_norm_job *b) {
     for (int64_t r = b->from; r < b->to; r++)
         for (int64_t c = 0; c < b->C; c += LS_LANES) {
             int64_t n = b->C - c;
@@ -41,7 +41,7 @@ void LS_K(batch_norm_apply)(const ls_batch_norm *b) {
         }
 }
 
-void LS_K(batch_norm_sums)(const ls_batch_norm *b) {
+void LS_K(batch_norm_sums)(const ls_batch_norm_job *b) {
     for (int64_t c = b->from; c < b->to; c += LS_LANES) {
         int64_t n = b->to - c;
         v16 dyh = v_set1(0.0f), plain = v_set1(0.0f);
@@ -56,7 +56,7 @@ void LS_K(batch_norm_sums)(const ls_batch_norm *b) {
 }
 
 /* dx = gamma * rstd * (dy - mean(dy) - h * mean(dy * h)). */
-void LS_K(batch_norm_dx)(const ls_batch_norm *b) {
+void LS_K(batch_norm_dx)(const ls_batch_norm_job *b) {
     const v16 count = v_set1((float)b->rows);
     for (int64_t r = b->from; r < b->to; r++)
         for (int64_t c = 0; c < b->C; c += LS_LANES) {

@@ -24,7 +24,7 @@ static inline v16 chains_sum(const chains *s) {
 }
 
 /* Values of groups, one for each of the n channels from c on. */
-static v16 spread(const ls_group_norm *g, const float *by_group, int64_t c, int64_t n) {
+static v16 spread(const ls_group_norm_job *g, const float *by_group, int64_t c, int64_t n) {
     float t[LS_LANES] = {0};
     int64_t size = g->C / g->groups;
     for (int64_t i = 0; i < n && i < LS_LANES; i++) t[i] = by_group[(c + i) / size];
@@ -32,7 +32,7 @@ static v16 spread(const ls_group_norm *g, const float *by_group, int64_t c, int6
 }
 
 /* The mean of a group's values, from its channels' sums. */
-static void group_means(const ls_group_norm *g, const float *sums, float *means) {
+static void group_means(const ls_group_norm_job *g, const float *sums, float *means) {
     int64_t size = g->C / g->groups;
     for (int64_t i = 0; i < g->groups; i++, sums += size) {
         v16 sum = v_set1(0.0f);
@@ -42,7 +42,7 @@ static void group_means(const ls_group_norm *g, const float *sums, float *means)
 }
 
 /* The channels' sums lie in the first pixel of y until y is computed. */
-static void sample_moments(const ls_group_norm *g, const float *x, float *y, float *mean,
+static void sample_moments(const ls_group_norm_job *g, const float *x, float *y, float *mean,
                            float *rstd) {
     int64_t C = g->C, size = g->pixels * C;
     for (int64_t c = 0; c < C; c += LS_LANES) {
@@ -66,7 +66,7 @@ static void sample_moments(const ls_group_norm *g, const float *x, float *y, flo
     for (int64_t i = 0; i < g->groups; i++) rstd[i] = 1.0f / sqrtf(rstd[i] + g->eps);
 }
 
-void LS_K(group_norm)(const ls_group_norm *g) {
+void LS_K(group_norm)(const ls_group_norm_job *g) {
     int64_t C = g->C, size = g->pixels * C;
     for (int64_t s = 0; s < g->samples; s++) {
         const float *x = g->x + s * size;
@@ -86,7 +86,7 @@ void LS_K(group_norm)(const ls_group_norm *g) {
 }
 
 /* The mean over a group's values of gamma * dy or of gamma * dy * h, from its channels' sums. */
-static float weighted_mean(const ls_group_norm *g, const float *sums, int64_t group) {
+static float weighted_mean(const ls_group_norm_job *g, const float *sums, int64_t group) {
     int64_t size = g->C / g->groups, end = (group + 1) * size;
     v16 sum = v_set1(0.0f);
     for (int64_t c = group * size; c < end; c += LS_LANES)
@@ -95,7 +95,7 @@ static float weighted_mean(const ls_group_norm *g, const float *sums, int64_t gr
 }
 
 /* The same for the groups of the n channels from c on. */
-static v16 weighted_means(const ls_group_norm *g, const float *sums, int64_t c, int64_t n) {
+static v16 weighted_means(const ls_group_norm_job *g, const float *sums, int64_t c, int64_t n) {
     float t[LS_LANES] = {0};
     int64_t size = g->C / g->groups, last = -1;
     for (int64_t i = 0; i < n && i < LS_LANES; i++) {
@@ -107,7 +107,7 @@ static v16 weighted_means(const ls_group_norm *g, const float *sums, int64_t c, 
 }
 
 /* The channels' sums over a sample's pixels, of dy * h and of dy. */
-static void sample_sums(const ls_group_norm *g, int64_t sample, float *sum_dyh, float *sum_dy) {
+static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_dyh, float *sum_dy) {
     int64_t C = g->C, size = g->pixels * C;
     const float *x = g->x + sample * size, *dy = g->dy + sample * size;
     const float *mean = g->mean + sample * g->groups, *rstd = g->rstd + sample * g->groups;
@@ -126,7 +126,7 @@ static void sample_sums(const ls_group_norm *g, int64_t sample, float *sum_dyh, 
 }
 
 /* dx = rstd * (gamma * dy - mean(gamma * dy) - h * mean(gamma * dy * h)). */
-void LS_K(group_norm_dx)(const ls_group_norm *g) {
+void LS_K(group_norm_dx)(const ls_group_norm_job *g) {
     int64_t C = g->C, size = g->pixels * C;
     for (int64_t s = 0; s < g->samples; s++) {
         const float *x = g->x + s * size, *dy = g->dy + s * size;

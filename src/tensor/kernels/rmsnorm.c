@@ -1,7 +1,7 @@
 /* rmsnorm.c - RMS norm, forward and backward. Zhang & Sennrich, arXiv 1910.07467. */
 #include "tensor/kernels/variant.h"
 
-void LS_K(rms_norm)(const ls_rms_norm *m) {
+void LS_K(rms_norm)(const ls_rms_norm_job *m) {
     int64_t C = m->C;
     for (int64_t r = 0; r < m->rows; r++) {
         const float *x = m->x + r * C;
@@ -20,7 +20,7 @@ void LS_K(rms_norm)(const ls_rms_norm *m) {
 }
 
 /* With g = dy * gamma and h = x * rstd: dx = rstd * (g - h * mean(g * h)). */
-void LS_K(rms_norm_dx)(const ls_rms_norm *m) {
+void LS_K(rms_norm_dx)(const ls_rms_norm_job *m) {
     int64_t C = m->C;
     for (int64_t r = 0; r < m->rows; r++) {
         const float *x = m->x + r * C, *dy = m->dy + r * C;
@@ -40,7 +40,7 @@ void LS_K(rms_norm_dx)(const ls_rms_norm *m) {
     }
 }
 
-void LS_K(rms_norm_dparams)(const ls_rms_norm *m) {
+void LS_K(rms_norm_dparams)(const ls_rms_norm_job *m) {
     for (int64_t c = m->from; c < m->to; c += LS_LANES) {
         int64_t n = m->to - c;
         v16 dg = v_load_n(m->dgamma + c, n);

@@ -26,16 +26,16 @@ void LS_K(layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x
 void LS_K(layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, const float *dy,
                              const float *x, const float *mean, const float *rstd, float *dgamma,
                              float *dbeta);
-void LS_K(group_norm)(const ls_group_norm *g);
-void LS_K(group_norm_dx)(const ls_group_norm *g);
-void LS_K(rms_norm)(const ls_rms_norm *m);
-void LS_K(rms_norm_dx)(const ls_rms_norm *m);
-void LS_K(rms_norm_dparams)(const ls_rms_norm *m);
-void LS_K(batch_norm_stats)(const ls_batch_norm *b);
-void LS_K(batch_norm_rstd)(const ls_batch_norm *b);
-void LS_K(batch_norm_apply)(const ls_batch_norm *b);
-void LS_K(batch_norm_sums)(const ls_batch_norm *b);
-void LS_K(batch_norm_dx)(const ls_batch_norm *b);
+void LS_K(group_norm)(const ls_group_norm_job *g);
+void LS_K(group_norm_dx)(const ls_group_norm_job *g);
+void LS_K(rms_norm)(const ls_rms_norm_job *m);
+void LS_K(rms_norm_dx)(const ls_rms_norm_job *m);
+void LS_K(rms_norm_dparams)(const ls_rms_norm_job *m);
+void LS_K(batch_norm_stats)(const ls_batch_norm_job *b);
+void LS_K(batch_norm_rstd)(const ls_batch_norm_job *b);
+void LS_K(batch_norm_apply)(const ls_batch_norm_job *b);
+void LS_K(batch_norm_sums)(const ls_batch_norm_job *b);
+void LS_K(batch_norm_dx)(const ls_batch_norm_job *b);
 void LS_K(max_pooling)(const ls_pooling *p, const float *x, float *y, uint16_t *place);
 void LS_K(max_pooling_dx)(const ls_pooling *p, const float *dy, const uint16_t *place, float *dx);
 void LS_K(average_pooling)(const ls_pooling *p, const float *x, float *y);
