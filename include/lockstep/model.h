@@ -160,6 +160,28 @@ ls_value *ls_tanh(ls_model *, ls_value *x);
 /* The sum of two values of one shape. */
 ls_value *ls_add(ls_model *, ls_value *a, ls_value *b);
 
+/* Row ids[i] of a table, for each number of an LS_I32 field: [..] -> [.., width]. Ids are below
+ * `rows`; a negative one stands for none, and gives zeros. Parameters: weight [rows, width],
+ * N(0, deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], the same, which
+ * are added to the rows. */
+typedef struct ls_embedding_options {
+    const char *name;
+    int64_t rows, width;
+    bool positions;
+    float deviation;
+} ls_embedding_options;
+ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
+
+/* The sum of the rows, or their mean: [..] -> [width]. A list shorter than its field is padded with
+ * -1; of an empty list both are 0. */
+typedef struct ls_embedding_sum_options {
+    const char *name;
+    int64_t rows, width;
+    bool mean;
+    float deviation;
+} ls_embedding_sum_options;
+ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
+
 /* The product of two values of one shape, by element. */
 ls_value *ls_multiply(ls_model *, ls_value *a, ls_value *b);
 
@@ -291,6 +313,10 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_conv2d(m, x, ...) (ls_conv2d)(LS_HERE(m), x, LS_OPTIONS(ls_conv2d_options, __VA_ARGS__))
 #define ls_conv2d_transposed(m, x, ...)                                                            \
     (ls_conv2d_transposed)(LS_HERE(m), x, LS_OPTIONS(ls_conv2d_options, __VA_ARGS__))
+#define ls_embedding(m, ids, ...)                                                                  \
+    (ls_embedding)(LS_HERE(m), ids, LS_OPTIONS(ls_embedding_options, __VA_ARGS__))
+#define ls_embedding_sum(m, ids, ...)                                                              \
+    (ls_embedding_sum)(LS_HERE(m), ids, LS_OPTIONS(ls_embedding_sum_options, __VA_ARGS__))
 #define ls_multiply(m, a, b)          (ls_multiply)(LS_HERE(m), a, b)
 #define ls_scale(m, x, ...)           (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
 #define ls_learned(m, dims, ...)                                                                   \

@@ -275,6 +275,11 @@ ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims)
     return v;
 }
 
+void ls_build_classes(ls_model *m, const ls_value *field, int64_t n) {
+    int *classes = &m->classes[field->field];
+    if (*classes == 0 || n < *classes) *classes = (int)n;
+}
+
 void ls_build_field(ls_model *m, ls_layer *l, const ls_value *field) {
     l->field_at[l->nfields++] = m->inputs[field->field].offset;
 }

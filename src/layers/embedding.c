@@ -1,0 +1,197 @@
+/* embedding.c - rows of a learned table, chosen by ids of the sample: each of them, or their sum.
+ *
+ * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are tables
+ * (model/table.h). The gradient of a row is one chain over the samples and ids in order. A negative
+ * id stands for none. */
+#include <string.h>
+
+#include "model/builder.h"
+#include "model/table.h"
+
+enum { WEIGHT, POSITIONS };
+
+typedef struct options {
+    int64_t n; /* ids of a sample */
+    bool sums, mean, positions;
+} options;
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    const options *o;
+    ls_table_grad weight, positions; /* backward */
+} job;
+
+static int32_t id_of(const job *j, int64_t sample, int64_t i) {
+    int32_t id = 0;
+    const char *ids = ls_layer_field(j->l, j->c, 0, sample);
+    memcpy(&id, ids + (size_t)i * sizeof id, sizeof id);
+    return id;
+}
+
+/* A sum's factor: 1, or one over the number of ids. */
+static float factor_of(const job *j, int64_t sample) {
+    int64_t n = 0;
+    if (!j->o->mean) return 1;
+    for (int64_t i = 0; i < j->o->n; i++) n += id_of(j, sample, i) >= 0;
+    return n ? 1.0f / (float)n : 0;
+}
+
+static void embed_each(const job *j, int64_t sample, float *room) {
+    int64_t C = j->l->C;
+    for (int64_t i = 0; i < j->o->n; i++) {
+        float *y = (float *)j->c->y + (sample * j->o->n + i) * C;
+        int32_t id = id_of(j, sample, i);
+        if (id < 0)
+            memset(y, 0, (size_t)C * sizeof *y);
+        else
+            memcpy(y, ls_table_row(j->l, j->c, WEIGHT, id, room), (size_t)C * sizeof *y);
+        if (!j->o->positions) continue;
+        const float *place = ls_table_row(j->l, j->c, POSITIONS, i, room);
+        j->c->compute->k->add(C, y, place, y);
+    }
+}
+
+static void embed_sum(const job *j, int64_t sample, float *room) {
+    const ls_kernels *k = j->c->compute->k;
+    int64_t C = j->l->C;
+    float *y = (float *)j->c->y + sample * C;
+    memset(y, 0, (size_t)C * sizeof *y);
+    for (int64_t i = 0; i < j->o->n; i++) {
+        int32_t id = id_of(j, sample, i);
+        if (id >= 0) k->add(C, y, ls_table_row(j->l, j->c, WEIGHT, id, room), y);
+    }
+    if (j->o->mean) k->affine(C, y, factor_of(j, sample), 0, y);
+}
+
+static void forward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t i = 0, end = 0;
+    float *room = ls_compute_scratch(j->c->compute, thread);
+    ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        if (j->o->sums)
+            embed_sum(j, i, room);
+        else
+            embed_each(j, i, room);
+    }
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, forward_run,
+                &(job){.l = l, .c = c, .o = &LS_LAYER_OWN_OF(options, l)});
+}
+
+/* Columns [c0, c1) of a table's gradient begin at 0. */
+static void clear(const ls_table_grad *g, int64_t rows, int64_t C, int64_t c0, int64_t c1) {
+    for (int64_t r = 0; g->start && r < rows; r++)
+        memset(g->p + r * C + c0, 0, (size_t)(c1 - c0) * sizeof(float));
+}
+
+static void add_row(const ls_kernels *k, int64_t n, const float *x, float *sum) {
+    k->add(n, sum, x, sum);
+}
+
+/* Adds columns [c0, c1) of a sample's gradients. room [c1 - c0] */
+static void add_sample(const job *j, int64_t sample, int64_t c0, int64_t c1, float *room) {
+    const ls_kernels *k = j->c->compute->k;
+    int64_t C = j->l->C, n = j->o->n;
+    const float *dy = (const float *)j->c->dy + (j->o->sums ? sample : sample * n) * C + c0;
+    if (j->o->mean) {
+        k->affine(c1 - c0, dy, factor_of(j, sample), 0, room);
+        dy = room;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int32_t id = id_of(j, sample, i);
+        if (id >= 0) add_row(k, c1 - c0, dy, j->weight.p + id * C + c0);
+        if (j->o->positions) add_row(k, c1 - c0, dy, j->positions.p + i * C + c0);
+        if (!j->o->sums) dy += C;
+    }
+}
+
+/* Threads split the columns, so that every chain runs over the ids in order. */
+static void backward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t C = j->l->C, c0 = 0, c1 = 0;
+    float *room = ls_compute_scratch(j->c->compute, thread);
+    ls_pool_share(C, 16, thread, nthreads, &c0, &c1);
+    if (c0 == c1) return;
+    clear(&j->weight, j->l->V, C, c0, c1);
+    if (j->o->positions) clear(&j->positions, j->o->n, C, c0, c1);
+    for (int64_t i = 0; i < j->c->n; i++) add_sample(j, i, c0, c1, room);
+}
+
+/* room: the gradients of weight, then of positions, if they are stored in 16 bits. */
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    job j = {.l = l, .c = c, .o = &LS_LAYER_OWN_OF(options, l)};
+    j.weight = ls_table_grad_begin(l, c, WEIGHT, 0, l->V, c->room);
+    float *room = c->room ? c->room + l->V * l->C : NULL;
+    if (j.o->positions) j.positions = ls_table_grad_begin(l, c, POSITIONS, 0, j.o->n, room);
+    ls_pool_run(c->compute->pool, backward_run, &j);
+    ls_table_grad_end(l, c, WEIGHT, 0, l->V, &j.weight);
+    if (j.o->positions) ls_table_grad_end(l, c, POSITIONS, 0, j.o->n, &j.positions);
+}
+
+static const ls_layer_ops ops = {.kind = "embedding", .forward = forward, .backward = backward};
+
+typedef struct wanted {
+    const char *kind, *name;
+    int64_t rows, width;
+    float deviation;
+    options own;
+} wanted;
+
+static bool check_sizes(ls_model *m, const wanted *w, const ls_value *ids) {
+    if (!ids || ids->layer >= 0 || ids->type != LS_I32)
+        ls_build_fail(m, "the ids are no field of i32");
+    else if (w->rows < 1 || w->rows > INT32_MAX)
+        ls_build_fail(m, "rows is %lld; 1 to %d are possible", (long long)w->rows, INT32_MAX);
+    else if (w->width < 1 || w->width > INT32_MAX)
+        ls_build_fail(m, "width is %lld; 1 to %d are possible", (long long)w->width, INT32_MAX);
+    else if (w->deviation < 0)
+        ls_build_fail(m, "deviation is %g; it is not negative", (double)w->deviation);
+    return ls_build_is_good(m);
+}
+
+static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
+    ls_layer *l = ls_build_layer(m, w->kind, w->name, NULL, 0);
+    if (!l || !check_sizes(m, w, ids)) return ls_build_failed(m);
+    int64_t n = ls_value_count(ids), C = w->width;
+    l->ops = &ops;
+    l->C = C;
+    l->V = w->rows;
+    LS_LAYER_OWN_AS(options, l) = w->own;
+    LS_LAYER_OWN_AS(options, l).n = n;
+    ls_build_field(m, l, ids);
+    ls_build_classes(m, ids, w->rows);
+    ls_param p = {.ndims = 2, .dims = {w->rows, C}, .decay = true};
+    p.init_std = w->deviation > 0 ? w->deviation : 0.02f;
+    ls_build_param(m, l, "weight", &p);
+    p.dims[0] = n;
+    if (w->own.positions) ls_build_param(m, l, "positions", &p);
+    l->ntables = l->nparams;
+    l->backward_alone = true;
+    l->scratch_floats = (size_t)C;
+    l->room_floats = (size_t)((w->rows + (w->own.positions ? n : 0)) * C);
+    for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->forward_work, LS_WORK_ADD, n * C);
+    for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->backward_work, LS_WORK_ADD, n * C);
+    ls_dims dims = w->own.sums ? (ls_dims){{0}} : ids->dims;
+    if (w->own.sums || !ids->ndims) return ls_build_value(m, LS_DIMS(C));
+    if (ids->ndims == LS_MAX_DIMS)
+        return ls_build_fail(m, "the ids have %d dimensions; the rows need one more", LS_MAX_DIMS);
+    dims.of[ids->ndims] = C;
+    return ls_build_value(m, dims);
+}
+
+ls_value *(ls_embedding)(ls_model *m, ls_value *ids, ls_embedding_options o) {
+    return add_layer(
+        m, ids,
+        &(wanted){"embedding", o.name, o.rows, o.width, o.deviation, {.positions = o.positions}});
+}
+
+ls_value *(ls_embedding_sum)(ls_model *m, ls_value *ids, ls_embedding_sum_options o) {
+    return add_layer(
+        m, ids,
+        &(wanted){
+            "embedding_sum", o.name, o.rows, o.width, o.deviation, {.sums = true, .mean = o.mean}});
+}
