@@ -70,6 +70,10 @@ printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 's
 printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
+mkdir "$seeds/response"
+printf '\000HTTP/1.1 302 Found\r\nLocation: /x\r\nHTTP/1.1 206 Part\r\nContent-Range: bytes 7-9/10\r\nETag: "a"\r\n' >"$seeds/response/part"
+printf '\000HTTP/2 200\r\netag: W/"a"\r\nLast-Modified: Mon, 23 Nov 2026 01:00:00 GMT\r\n' >"$seeds/response/whole"
+printf '\001shard-{008..011}.{tar,tgz{,.old}}' >"$seeds/response/braces"
 cp tests/source/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
 printf '\000a,"b ""x""",class\r\n1,2.5e3,dog\n3,4,"c\nat"\n' >"$seeds/records/csv"
 printf '\001{"a":1,"b":[[1,2.5],[3,4]],"class":"x"}\n{"a":2,"b":[[1,2],[3,4]],"class":"y"}\n' >"$seeds/records/jsonl"
@@ -108,6 +112,7 @@ target timeline 12000
 target image 10000
 target webdataset 5000
 target records 8000
+target response 60000
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "data/braces.h"
 
 static void add_file(ls_files *f, const char *path) {
     f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
@@ -37,6 +38,21 @@ static ls_status add_matches(ls_files *f, const char *pattern, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "no file matches %s", pattern);
     add_file(f, pattern); /* opening it reports the error */
     return LS_OK;
+}
+
+static ls_status add_path(ls_files *f, const char *path, ls_error *e) {
+    if (!ls_file_exists(path)) return add_matches(f, path, e);
+    add_file(f, path);
+    return LS_OK;
+}
+
+static ls_status add_expanded(ls_files *f, const char *path, ls_error *e) {
+    ls_buf names = {0};
+    ls_status s = ls_braces_expand(path, &names, e);
+    char *rest = names.data;
+    while (s == LS_OK && rest && *rest) s = add_path(f, strsep(&rest, "\n"), e);
+    ls_buf_free(&names);
+    return s;
 }
 
 static int by_path_then_place(const void *a, const void *b) {
@@ -71,10 +87,10 @@ ls_status ls_files_find(const char *paths, ls_files *f_p, ls_error *e) {
     char *all = ls_strdup(paths), *rest = all;
     ls_status s = LS_OK;
     for (char *one; s == LS_OK && (one = strsep(&rest, "\n"));) {
-        if (ls_file_exists(one))
-            add_file(&f, one);
+        if (ls_file_exists(one) || !ls_braces_are_in(one))
+            s = add_path(&f, one, e);
         else
-            s = add_matches(&f, one, e);
+            s = add_expanded(&f, one, e);
     }
     free(all);
     if (s != LS_OK) {

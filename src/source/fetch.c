@@ -15,8 +15,12 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "data/braces.h"
+#include "source/cache.h"
+#include "source/index.h"
+#include "source/response.h"
 
-enum { ATTEMPTS = 6, VALIDATOR = 256 };
+enum { ATTEMPTS = 6 };
 static const int64_t FIRST_PAUSE_NS = 100000000;
 
 typedef struct fetch {
@@ -25,11 +29,9 @@ typedef struct fetch {
     const ls_curl *lib;
     CURL *curl;
     uint64_t most_nbytes;
-    int fd;                    /* of the part */
-    uint64_t begin, nbytes;    /* the part had `begin` bytes when this attempt began, has nbytes */
-    char validator[VALIDATOR]; /* ETag or date of the part; empty: it can't be resumed */
-    long status;               /* of the response whose headers are being read */
-    uint64_t first;            /* where its bytes begin in the file */
+    int fd;                 /* of the part */
+    uint64_t begin, nbytes; /* the part had `begin` bytes when this attempt began, has nbytes */
+    ls_response response;   /* its validator is the part's, also before there is a response */
     char detail[CURL_ERROR_SIZE];
     ls_error local; /* the disk's or a limit's: no attempt helps */
 } fetch;
@@ -40,48 +42,21 @@ bool ls_is_url(const char *path) {
 
 /* ---- one attempt ---- */
 
-/* "Name: value\r\n": copies the value. */
-static bool header_is(const char *line, size_t n, const char *name, char value[VALIDATOR]) {
-    size_t m = strlen(name);
-    if (n <= m || strncasecmp(line, name, m) != 0 || line[m] != ':') return false;
-    const char *v = line + m + 1, *end = line + n;
-    while (v < end && (*v == ' ' || *v == '\t')) v++;
-    while (end > v && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ')) end--;
-    size_t length = (size_t)(end - v);
-    if (length >= VALIDATOR) length = 0;
-    memcpy(value, v, length);
-    value[length] = 0;
-    return true;
-}
-
 static size_t take_header(char *line, size_t size, size_t count, void *context) {
     fetch *f = context;
-    size_t n = size * count;
-    char value[VALIDATOR];
-    if (n > 5 && strncmp(line, "HTTP/", 5) == 0) { /* another response, after a redirection */
-        f->status = 0;
-        f->first = 0;
-        f->lib->easy_getinfo(f->curl, CURLINFO_RESPONSE_CODE, &f->status);
-        if (f->status != 206) f->validator[0] = 0;
-    } else if (header_is(line, n, "Content-Range", value)) {
-        unsigned long long first;
-        if (sscanf(value, "bytes %llu-", &first) == 1) f->first = first;
-    } else if (f->status != 206 && header_is(line, n, "ETag", value)) {
-        if (strncmp(value, "W/", 2) != 0) memcpy(f->validator, value, sizeof value);
-    } else if (f->status != 206 && !f->validator[0] && header_is(line, n, "Last-Modified", value)) {
-        memcpy(f->validator, value, sizeof value);
-    }
-    return n;
+    ls_response_add(&f->response, line, size * count);
+    return size * count;
 }
 
 /* The first bytes of a response: does it continue the part, or replace it? */
 static bool begin_body(fetch *f) {
-    if (f->status == 206 && f->first == f->begin) return true;
-    if (f->status != 200 && f->status != 206) return false; /* an error's page */
+    if (f->response.status == 206 && f->response.first == f->begin) return true;
+    if (f->response.status != 200 && f->response.status != 206) return false; /* an error's page */
     f->begin = f->nbytes = 0;
-    bool whole = f->status == 200; /* else another range: the next attempt asks for all */
+    bool whole = f->response.status == 200; /* else another range: the next attempt asks for all */
     if (ftruncate(f->fd, 0) == 0 &&
-        (ls_file_replace(f->from, f->validator, strlen(f->validator), &f->local) == LS_OK))
+        (ls_file_replace(f->from, f->response.validator, strlen(f->response.validator),
+                         &f->local) == LS_OK))
         return whole;
     if (f->local.code == LS_OK)
         ls_fail(&f->local, LS_EIO, "%s: can't be written: %s", f->part, strerror(errno));
@@ -130,6 +105,11 @@ static void set_options(fetch *f, struct curl_slist *headers, const char *range)
     lib->easy_setopt(f->curl, CURLOPT_WRITEDATA, f);
     lib->easy_setopt(f->curl, CURLOPT_HTTPHEADER, headers);
     if (f->begin) lib->easy_setopt(f->curl, CURLOPT_RANGE, range);
+    const char *authorities = getenv("SSL_CERT_FILE");
+    if (authorities && *authorities) { /* and no longer the system's */
+        lib->easy_setopt(f->curl, CURLOPT_CAPATH, NULL);
+        lib->easy_setopt(f->curl, CURLOPT_CAINFO, authorities);
+    }
 }
 
 /* The part's length and validator, from an earlier attempt or an earlier process. */
@@ -137,11 +117,11 @@ static void look_at_part(fetch *f) {
     ls_buf b = {0};
     struct stat st;
     f->begin = f->nbytes = 0;
-    f->validator[0] = 0;
+    f->response.validator[0] = 0;
     if (fstat(f->fd, &st) == 0 && st.st_size > 0 &&
-        ls_file_read(f->from, VALIDATOR - 1, &b, NULL) == LS_OK && b.len) {
+        ls_file_read(f->from, LS_VALIDATOR - 1, &b, NULL) == LS_OK && b.len) {
         f->begin = f->nbytes = (uint64_t)st.st_size;
-        memcpy(f->validator, b.data, b.len + 1);
+        memcpy(f->response.validator, b.data, b.len + 1);
     }
     ls_buf_free(&b);
 }
@@ -153,35 +133,40 @@ static outcome attempt(fetch *f, ls_error *e) {
     char range[32];
     look_at_part(f);
     f->detail[0] = 0;
-    f->status = 0;
+    f->response.status = 0;
+    f->response.first = 0;
     f->curl = f->lib->easy_init();
     if (!f->curl) return ls_fail(e, LS_EIO, "%s: libcurl can't be set up", f->url), FAILED;
     if (f->begin) {
-        char *line = ls_format("If-Range: %s", f->validator);
+        char *line = ls_format("If-Range: %s", f->response.validator);
         headers = f->lib->slist_append(NULL, line);
         free(line);
     }
     snprintf(range, sizeof range, "%llu-", (unsigned long long)f->begin);
     set_options(f, headers, range);
     CURLcode code = f->lib->easy_perform(f->curl);
-    f->lib->easy_getinfo(f->curl, CURLINFO_RESPONSE_CODE, &f->status);
     const char *why = f->detail[0] ? f->detail : f->lib->easy_strerror(code);
     outcome o = DONE;
     if (f->local.code != LS_OK) {
         ls_fail(e, f->local.code, "%s", f->local.msg);
         o = FAILED;
-    } else if (f->status >= 400) {
-        bool passing = f->status >= 500 || f->status == 408 || f->status == 429;
-        if (f->status == 416 && f->begin) passing = ftruncate(f->fd, 0) == 0;
-        ls_fail(e, LS_EIO, "%s: the server answers with status %ld", f->url, f->status);
+    } else if (f->response.status >= 400) {
+        bool passing =
+            f->response.status >= 500 || f->response.status == 408 || f->response.status == 429;
+        if (f->response.status == 416 && f->begin) passing = ftruncate(f->fd, 0) == 0;
+        ls_fail(e, LS_EIO, "%s: the server answers with status %ld", f->url, f->response.status);
         o = passing ? AGAIN : FAILED;
-    } else if (code == CURLE_OK && f->nbytes == f->begin && f->status == 200 && !begin_body(f)) {
+    } else if (code == CURLE_OK && f->nbytes == f->begin && f->response.status == 200 &&
+               !begin_body(f)) {
         ls_fail(e, LS_EIO, "%s", f->local.msg); /* an empty file */
         o = FAILED;
     } else if (code != CURLE_OK) {
-        ls_fail(e, LS_EIO, "%s: can't be downloaded: %s", f->url, why);
-        bool hopeless = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
-                        code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_TOO_MANY_REDIRECTS;
+        bool stranger = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+        ls_fail(e, LS_EIO, "%s: can't be downloaded: %s%s", f->url, why,
+                stranger ? "; SSL_CERT_FILE=FILE names the certificates of authorities to trust"
+                         : "");
+        bool hopeless = stranger || code == CURLE_URL_MALFORMAT ||
+                        code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_TOO_MANY_REDIRECTS;
         o = hopeless ? FAILED : AGAIN;
     }
     f->lib->easy_cleanup(f->curl);
@@ -216,44 +201,93 @@ static ls_status download(fetch *f, ls_error *e) {
     return LS_EIO;
 }
 
-static ls_status hash_file(const char *path, ls_buf *b, ls_error *e) {
+/* The bytes of the file, its hash, and its state when that was found. */
+typedef struct record {
+    ls_hash hash;
+    ls_stamp stamp;
+} record;
+
+static ls_status look_at(const char *path, ls_stamp *s_p, ls_error *e) {
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return ls_fail(e, LS_EIO, "%s: can't be looked at: %s", path, strerror(errno));
+    *s_p = ls_stamp_of(&st);
+    return LS_OK;
+}
+
+static ls_status read_record(const char *path, record *r_p, ls_error *e) {
     ls_mapped m;
-    char text[LS_HASH_TEXT];
+    LS_TRY(look_at(path, &r_p->stamp, e));
     LS_TRY(ls_file_map(path, &m, e));
-    ls_hash_text(ls_hash_bytes(m.data, m.nbytes), text);
-    ls_buf_printf(b, "%zu %s\n", m.nbytes, text);
+    r_p->hash = ls_hash_bytes(m.data, m.nbytes);
     ls_file_unmap(&m);
     return LS_OK;
 }
 
-/* A complete file has the recorded length and hash; another one is removed. */
-static ls_status check_cached(const fetch *f, bool *there_p, ls_error *e) {
-    ls_buf now = {0}, then = {0};
-    *there_p = false;
-    if (!ls_file_exists(f->path)) return LS_OK;
-    ls_status s = hash_file(f->path, &now, e);
-    if (s == LS_OK && ls_file_read(f->hash, 128, &then, NULL) == LS_OK && now.len == then.len &&
-        memcmp(now.data, then.data, now.len) == 0) {
-        *there_p = true;
-    } else if (s == LS_OK) {
-        ls_log("%s: is not the file that was downloaded; it is downloaded again", f->path);
-        unlink(f->path);
-    }
-    ls_buf_free(&now);
-    ls_buf_free(&then);
+static ls_status write_record(const fetch *f, const record *r, ls_error *e) {
+    char text[LS_HASH_TEXT];
+    ls_buf b = {0};
+    ls_hash_text(r->hash, text);
+    ls_buf_printf(&b, "%llu %s %llu %lld %lld\n", (unsigned long long)r->stamp.nbytes, text,
+                  (unsigned long long)r->stamp.inode, (long long)r->stamp.mtime_ns,
+                  (long long)r->stamp.ctime_ns);
+    ls_status s = ls_file_replace(f->hash, b.data, b.len, e);
+    ls_buf_free(&b);
     return s;
 }
 
-static ls_status complete(fetch *f, ls_error *e) {
+typedef struct recorded {
+    char hash[LS_HASH_TEXT];
+    ls_stamp stamp;
+} recorded;
+
+static bool read_recorded(const fetch *f, recorded *r_p) {
     ls_buf b = {0};
+    unsigned long long nbytes = 0, inode = 0;
+    long long mtime = 0, ctime = 0;
+    bool good = ls_file_read(f->hash, 200, &b, NULL) == LS_OK &&
+                sscanf(b.data, "%20llu %32[0-9a-f] %20llu %20lld %20lld", &nbytes, r_p->hash,
+                       &inode, &mtime, &ctime) == 5;
+    r_p->stamp = (ls_stamp){nbytes, inode, mtime, ctime};
+    ls_buf_free(&b);
+    return good;
+}
+
+/* A complete file has the recorded length and hash, which is found again only if the file was
+ * touched; another one is removed. */
+static ls_status check_cached(const fetch *f, bool *there_p, ls_error *e) {
+    record now = {0};
+    recorded then = {0};
+    char text[LS_HASH_TEXT];
+    *there_p = false;
+    if (!ls_file_exists(f->path)) return LS_OK;
+    LS_TRY(look_at(f->path, &now.stamp, e));
+    bool known = read_recorded(f, &then);
+    if (known && memcmp(&now.stamp, &then.stamp, sizeof now.stamp) == 0) {
+        *there_p = true;
+        return LS_OK;
+    }
+    LS_TRY(read_record(f->path, &now, e));
+    ls_hash_text(now.hash, text);
+    if (known && now.stamp.nbytes == then.stamp.nbytes && strcmp(text, then.hash) == 0) {
+        *there_p = true;
+        return write_record(f, &now, e);
+    }
+    ls_log("%s: is not the file that was downloaded; it is downloaded again", f->path);
+    unlink(f->path);
+    return LS_OK;
+}
+
+static ls_status complete(fetch *f, ls_error *e) {
+    record r = {0};
     if (fsync(f->fd) != 0)
         return ls_fail(e, LS_EIO, "%s: can't be written: %s", f->part, strerror(errno));
-    LS_TRY(hash_file(f->part, &b, e));
-    ls_status s = ls_file_replace(f->hash, b.data, b.len, e);
-    ls_buf_free(&b);
-    if (s == LS_OK) s = ls_file_rename(f->part, f->path, e);
-    if (s == LS_OK) unlink(f->from);
-    return s;
+    LS_TRY(read_record(f->part, &r, e));
+    LS_TRY(write_record(f, &r, e));
+    LS_TRY(ls_file_rename(f->part, f->path, e));
+    unlink(f->from);
+    LS_TRY(look_at(f->path, &r.stamp, e)); /* renamed: its times changed */
+    return write_record(f, &r, e);
 }
 
 static ls_status fetch_locked(fetch *f, ls_error *e) {
@@ -270,12 +304,6 @@ static ls_status fetch_locked(fetch *f, ls_error *e) {
 }
 
 /* ---- names ---- */
-
-static char *default_cache(void) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache) return ls_format("%s/lockstep", cache);
-    return ls_format("%s/.cache/lockstep", home && *home ? home : "/var/tmp");
-}
 
 /* The last part of the address, without a query; only characters that are plain in a file name. */
 static void name_of(const char *url, char name[64]) {
@@ -303,8 +331,7 @@ ls_status ls_fetch(const char *url, const char *cache, uint64_t most_nbytes, cha
     LS_TRY(check_url(url, e));
     ls_hash_text(ls_hash_bytes(url, strlen(url)), hash);
     name_of(url, name);
-    char *root = cache ? ls_strdup(cache) : default_cache();
-    char *dir = ls_format("%s/downloads", root);
+    char *dir = ls_cache_dir(cache, "downloads");
     fetch f = {.url = url, .most_nbytes = most_nbytes, .fd = -1};
     f.path = ls_format("%s/%.16s-%s", dir, hash, name);
     f.part = ls_format("%s.part", f.path);
@@ -320,7 +347,23 @@ ls_status ls_fetch(const char *url, const char *cache, uint64_t most_nbytes, cha
     if (s == LS_OK) *path_p = ls_strdup(f.path);
     free(f.path), free(f.part), free(f.from), free(f.hash), free(f.lock);
     free(dir);
-    free(root);
+    return s;
+}
+
+/* The addresses that one stands for: appends their files, one a line. */
+static ls_status fetch_all(const char *url, const char *cache, uint64_t most_nbytes, ls_buf *b,
+                           ls_error *e) {
+    ls_buf urls = {0};
+    ls_status s = ls_braces_expand(url, &urls, e);
+    for (char *rest = urls.data, *one; s == LS_OK && rest && *rest;) {
+        char *local = NULL;
+        bool first = rest == urls.data;
+        one = strsep(&rest, "\n");
+        s = ls_fetch(one, cache, most_nbytes, &local, e);
+        if (s == LS_OK) ls_buf_printf(b, "%s%s", first ? "" : "\n", local);
+        free(local);
+    }
+    ls_buf_free(&urls);
     return s;
 }
 
@@ -331,11 +374,13 @@ ls_status ls_fetch_paths(const char *paths, const char *cache, uint64_t most_nby
     ls_buf_append(&b, "", 0);
     for (const char *line = paths; *line && s == LS_OK;) {
         size_t n = strcspn(line, "\n");
-        char *path = ls_format("%.*s", (int)n, line), *local = NULL;
-        if (ls_is_url(path)) s = ls_fetch(path, cache, most_nbytes, &local, e);
-        ls_buf_printf(&b, "%s%s", local ? local : path, line[n] ? "\n" : "");
-        free(local);
+        char *path = ls_format("%.*s", (int)n, line);
+        if (!ls_is_url(path))
+            ls_buf_printf(&b, "%s", path);
+        else
+            s = fetch_all(path, cache, most_nbytes, &b, e);
         free(path);
+        if (line[n]) ls_buf_printf(&b, "\n");
         line += n + (line[n] == '\n');
     }
     if (s == LS_OK)

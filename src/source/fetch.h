@@ -6,10 +6,12 @@
  * that downloads it.
  *
  *     DIR/downloads/HASH-NAME         the file; HASH: of the address, NAME: the address's last part
- *     DIR/downloads/HASH-NAME.hash    its length and XXH3-128: it is checked each time it is used
+ *     DIR/downloads/HASH-NAME.hash    its length, XXH3-128 and state: it is checked when it is used,
+ *                                     and read again only if it was touched
  *     DIR/downloads/HASH-NAME.part    an incomplete download;  .from: its validator;  .lock
  *
- * A complete file is never downloaded again: remove it for a newer one.
+ * A complete file is never downloaded again: remove it for a newer one. Certificates are verified;
+ * SSL_CERT_FILE in the environment names a file of authorities in place of the system's.
  */
 #ifndef LS_SOURCE_FETCH_H
 #define LS_SOURCE_FETCH_H
@@ -29,7 +31,8 @@ bool ls_is_url(const char *path);
 ls_status ls_fetch(const char *url, const char *cache, uint64_t most_nbytes, char **path_p,
                    ls_error *);
 
-/* Paths, one a line: addresses become the files in the cache. The caller frees *local_p. */
+/* Paths, one a line: addresses become the files in the cache, also several that one address with
+ * braces stands for (data/braces.h). The caller frees *local_p. */
 ls_status ls_fetch_paths(const char *paths, const char *cache, uint64_t most_nbytes, char **local_p,
                          ls_error *);
 

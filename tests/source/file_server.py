@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """A server of files that fails on purpose, for tests/source/fetch_test.c.
 
-    file_server.py DIR
+    file_server.py DIR [CERT KEY]
 
-Prints its port. The first part of a path says how it behaves; the rest names a file of DIR.
+Prints its port. With a certificate it speaks HTTPS. The first part of a path says how it behaves; the rest names a file of DIR.
 """
 import http.server
 import os
 import re
+import ssl
 import sys
 
 
@@ -28,8 +29,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "/good/" + name)
             self.end_headers()
             return
-        with open(os.path.join(sys.argv[1], name), "rb") as f:
-            data = f.read()
+        try:
+            with open(os.path.join(sys.argv[1], name), "rb") as f:
+                data = f.read()
+        except FileNotFoundError:
+            self.send_error(404)
+            return
         self.send_file(how, n, data)
 
     def send_file(self, how, n, data):
@@ -57,5 +62,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.handle_error = lambda *args: None  # a client that refuses the certificate
+if len(sys.argv) > 2:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[2], sys.argv[3])
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 os.write(1, b"%d\n" % server.server_address[1])  # at once
 server.serve_forever()
