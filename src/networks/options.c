@@ -26,7 +26,7 @@ static bool read_number(const char *text, number *x_p) {
     return word || (*text && !*end && isfinite(v));
 }
 
-static void set_option(const ls_list_at *at, const ls_yaml_node *n, const ls_option *o,
+static void set_option(const ls_list_at *at, const ls_yaml_node *n, const ls_layer_option *o,
                        void *options) {
     char *to = (char *)options + o->offset;
     number x = {0};
@@ -48,7 +48,7 @@ static void set_option(const ls_list_at *at, const ls_yaml_node *n, const ls_opt
         memcpy(to, &(bool){x.value != 0}, sizeof(bool));
 }
 
-static const ls_option *find_option(const ls_option_list *list, const char *name) {
+static const ls_layer_option *find_option(const ls_option_list *list, const char *name) {
     for (int i = 0; i < LS_MOST_OPTIONS && list->of[i].name; i++)
         if (strcmp(list->of[i].name, name) == 0) return &list->of[i];
     return NULL;
@@ -68,7 +68,7 @@ static void unknown_option(const ls_list_at *at, const ls_yaml_node *n,
 
 void ls_options_read(const ls_list_at *at, const ls_option_list *list, const ls_yaml_node *value,
                      const char *other, void *options) {
-    const ls_option *lone = list->lone ? find_option(list, list->lone) : NULL;
+    const ls_layer_option *lone = list->lone ? find_option(list, list->lone) : NULL;
     if (!value) return;
     if (value->kind == LS_YAML_TEXT && lone) {
         set_option(at, value, lone, options);
@@ -81,7 +81,7 @@ void ls_options_read(const ls_list_at *at, const ls_option_list *list, const ls_
     }
     for (int i = 0; i < value->nitems; i++) {
         const ls_yaml_node *n = value->items[i];
-        const ls_option *o = find_option(list, n->key);
+        const ls_layer_option *o = find_option(list, n->key);
         if (strcmp(n->key, "name") == 0 && n->kind == LS_YAML_TEXT)
             *(const char **)options = n->text;
         else if (o)

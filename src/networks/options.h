@@ -12,17 +12,17 @@ enum { LS_MOST_OPTIONS = 9, LS_OPTIONS_NBYTES = 128 };
 
 typedef enum ls_option_type { LS_OPTION_INT, LS_OPTION_REAL, LS_OPTION_FLAG } ls_option_type;
 
-typedef struct ls_option {
+typedef struct ls_layer_option {
     const char *name; /* as in the options' struct; NULL: none */
     ls_option_type type;
     size_t offset; /* in the struct: an int64_t, a float, a bool */
     double low, high;
-} ls_option;
+} ls_layer_option;
 
 typedef struct ls_option_list {
     const char *kind;
     const char *lone; /* the option that `kind: VALUE` sets; NULL: options are a map */
-    ls_option of[LS_MOST_OPTIONS];
+    ls_layer_option of[LS_MOST_OPTIONS];
 } ls_option_list;
 
 /* Where a model is built, and the file that errors name; errors stick to the model. */
