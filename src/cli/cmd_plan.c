@@ -12,6 +12,7 @@
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
 #include "config/relations.h"
+#include "model/print.h"
 #include "report/timeline.h"
 #include "train/fit.h"
 #include "train/layout.h"
@@ -39,7 +40,7 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {
     LS_TRY(read_config(a, c, e));
     LS_TRY(ls_run_workers_here(c, workers, &workers, e));
-    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, (long long)c->model.layers, workers);
+    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
     ls_status s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
     ls_waiting_end();
@@ -51,7 +52,7 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
                             ls_error *e) {
     ls_fit *fits = NULL;
     int n = 0;
-    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, (long long)c->model.layers, workers);
+    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
     ls_status s = ls_fit_find(c, workers, (size_t)(megabytes * 1e6), &fits, &n, e);
     ls_waiting_end();
     LS_TRY(s);
@@ -128,6 +129,9 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_print("%zu parameters; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
              p->c.model->count, p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V),
              p->nbuckets, ls_plural(p->nbuckets), p->nactions);
+    ls_model_print(p->c.model, p->c.compute, &out);
+    ls_print("%s\n", out.data);
+    out.len = 0;
     print_actions(p, worker);
     ls_buf_printf(&out, "\n");
     ls_plan_memory(p, &how, &memory);
@@ -187,8 +191,7 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     }
     ls_status s = read_config(a, &c, &e);
     if (s != LS_OK) return cli_fail(&e);
-    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, (long long)c.model.layers,
-                     counts[n > 0 ? n - 1 : 0]);
+    ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, counts[n > 0 ? n - 1 : 0]);
     s = cli_forecast_table(o, &c, counts, n, &e);
     ls_waiting_end();
     return s == LS_OK ? 0 : cli_fail(&e);
@@ -254,9 +257,14 @@ const ls_command cmd_plan = {
     .max_words = 2,
     .summary = "print the plan of a training step, its memory and its predicted time",
     .about =
-        "Prints one line per action, in the global order or for one worker alone, then the memory\n"
-        "table. Nothing is run, and the text at data.path is not read. With --machine or --link,\n"
-        "the time of a step is predicted; for a list of workers as a table over parallel.zero, in\n"
+        "Prints a table of the model's layers, one line per action, in the global order or for "
+        "one\n"
+        "worker alone, then the memory table. Nothing is run, and a text at data.path is not "
+        "read;\n"
+        "other data only if the config leaves the model's input or classes to them. With "
+        "--machine\n"
+        "or --link, the time of a step is predicted; for a list of workers as a table over "
+        "parallel.zero, in\n"
         "which batch and virtual workers grow with the workers (docs/simulator.md).\n"
         "With --diff: prints where two timelines of training steps differ.",
     .options =

@@ -2,6 +2,7 @@
 #include "cli/plan_json.h"
 
 #include "base/print.h"
+#include "model/print.h"
 #include "train/layout.h"
 #include "train/run.h"
 
@@ -30,6 +31,22 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     return o;
 }
 
+static ls_json *layers_json(const ls_plan *p) {
+    ls_json *list = ls_json_new_array();
+    for (int i = 0; i < p->c.model->nlayers; i++) {
+        const ls_layer *l = &p->c.model->layers[i];
+        ls_json *o = ls_json_new_object();
+        ls_json_set_text(o, "name", l->name);
+        ls_json_set_text(o, "kind", l->ops->kind);
+        ls_json_set_integer(o, "output", (int64_t)l->y_floats);
+        ls_json_set_integer(o, "parameters", (int64_t)ls_layer_count(l));
+        ls_json_set_number(o, "forward_flops", l->forward_flops);
+        ls_json_set_integer(o, "saved_bytes", (int64_t)ls_layer_saved_nbytes(l, p->c.compute));
+        ls_json_push(list, o);
+    }
+    return list;
+}
+
 ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "parameters", (int64_t)p->c.model->count);
@@ -37,6 +54,7 @@ ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set_integer(o, "virtual_workers", p->c.V);
     ls_json_set_integer(o, "buckets", p->nbuckets);
     ls_json_set_integer(o, "actions", p->nactions);
+    ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
     return o;
 }

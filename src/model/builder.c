@@ -211,6 +211,7 @@ ls_value *ls_build_value(ls_model *m, ls_dims dims) {
     ls_value *v = new_value(
         m, &(ls_value){.layer = m->nlayers - 1, .field = -1, .type = LS_F32, .dims = dims});
     m->layers[m->nlayers - 1].y_floats = (size_t)ls_value_count(v);
+    memcpy(m->layers[m->nlayers - 1].y_dims, v->dims.of, sizeof v->dims.of);
     return v;
 }
 

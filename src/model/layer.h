@@ -94,6 +94,7 @@ struct ls_layer {
     size_t counts[LS_LAYER_MAX_PARAMS];  /* their numbers of elements */
     int ntables; /* the last `ntables` parameters are tables, read row by row (table.h) */
     /* For each sample of T positions: */
+    int64_t y_dims[LS_PARAM_DIMS]; /* of the output, for people; 0 ends them; none: not stated */
     size_t y_floats, saved_floats, work_floats;
     size_t block_floats; /* further work memory, per row that is computed at a time */
     int64_t block_rows;  /* the most rows that are computed at a time; 0: all */

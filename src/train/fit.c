@@ -146,12 +146,12 @@ static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit 
     int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
     ls_config with = *c;
     set(&with, &f);
-    int64_t least = ls_layout_least_zero(&with);
+    int64_t least = ls_layout_least_zero(&with), most = ls_layout_most_recomputed(c);
     for (int64_t i = 0; i < states * 4 * NSEGMENTS; i++) {
         f.zero = i / NSEGMENTS % 4;
         f.recompute = segments[i % NSEGMENTS];
         f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
-        if (f.recompute > 2 * c->model.layers || f.zero < least) continue;
+        if (f.recompute > most || f.zero < least) continue;
         for (f.micro_batch = c->train.micro_batch; f.micro_batch >= 1; f.micro_batch /= 2)
             LS_TRY(try_fit(c, nworkers, limit, f, all, e));
     }
@@ -194,7 +194,7 @@ ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **f
  * the more layers, the less memory. */
 static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, ls_fit *f,
                                ls_error *e) {
-    int64_t low = 1, high = 2 * c->model.layers; /* high is enough */
+    int64_t most = ls_layout_most_recomputed(c), low = 1, high = most; /* high is enough */
     ls_fit all = *f;
     while (low < high) {
         f->recompute_layers = (low + high) / 2;
@@ -204,7 +204,7 @@ static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, l
         else
             low = f->recompute_layers + 1;
     }
-    if (high == 2 * c->model.layers) {
+    if (high == most) {
         *f = all;
         return LS_OK;
     }
@@ -218,12 +218,13 @@ ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
     f.recompute = f.recompute_layers = 0;
     ls_fit best = f;
     if (c->parallel.recompute != LS_AUTO) return LS_OK;
+    int64_t most = ls_layout_most_recomputed(c);
     if (limit) LS_TRY(measure(c, nworkers, &best, e));
     bool enough = best.nbytes <= limit; /* without recompute */
     for (int i = 1; !enough && i < NSEGMENTS; i++) {
         f.recompute = segments[i];
         f.recompute_layers = 0;
-        if (f.recompute > 2 * c->model.layers) continue;
+        if (f.recompute > most) continue;
         LS_TRY(measure(c, nworkers, &f, e));
         bool fits = f.nbytes <= limit, fitted = best.nbytes <= limit;
         if (fits) LS_TRY(fewest_layers(c, nworkers, limit, &f, e));
@@ -236,7 +237,7 @@ ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
     if (best.recompute)
         ls_log("parallel.recompute auto: %lld, of %lld layers (%.1f MB a worker)",
                (long long)best.recompute,
-               (long long)(best.recompute_layers ? best.recompute_layers : 2 * c->model.layers),
+               (long long)(best.recompute_layers ? best.recompute_layers : most),
                (double)best.nbytes / 1e6);
     return LS_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/cgroup.h"
 #include "base/plural.h"
 #include "model/shape.h"
+#include "networks/network.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
 #include "train/layout.h"
@@ -35,9 +36,8 @@ static const char *write_size(double nbytes, char text[32]) {
 
 ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
     ls_model m;
-    ls_gpt_config shape = ls_config_shape(c);
     char wanted[32], has[32], each[3][32];
-    LS_TRY(ls_gpt_create(&shape, &m, e));
+    LS_TRY(ls_network_create(c, &m, e));
     double n = (double)m.nfloats, param = (double)ls_dtype_size(ls_config_compute(c));
     double grad = (double)ls_dtype_size(ls_config_reduce(c));
     bool in_file = c->parallel.optimizer_state == LS_STATE_FILE;

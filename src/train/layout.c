@@ -70,6 +70,15 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
                               .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 
+/* All but the first and the last. */
+int64_t ls_layout_most_recomputed(const ls_config *c) {
+    ls_model m;
+    if (ls_network_create(c, &m, NULL) != LS_OK) return 0;
+    int64_t n = m.nlayers - 2;
+    ls_model_free(&m);
+    return n > 0 ? n : 0;
+}
+
 int64_t ls_layout_least_zero(const ls_config *c) {
     if (c->parallel.accumulate == LS_ACCUMULATE_EARLY) return 2;
     return c->parallel.shard_group > 0 ? 1 : 0;

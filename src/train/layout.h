@@ -7,8 +7,8 @@
 #include "plan/memory.h"
 #include "plan/plan.h"
 
-/* For base/waiting.h, while plans are made: layers, workers. */
-#define LS_LAYOUT_PLANNING "planning %lld layers for %d workers"
+/* For base/waiting.h, while plans are made: workers. */
+#define LS_LAYOUT_PLANNING "planning for %d workers"
 
 typedef struct ls_layout {
     ls_model model;
@@ -31,6 +31,8 @@ bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);
 /* How the memory of a worker is counted (ls_plan_memory()): workers that share memory, and among
  * which the state is sharded, have one copy of parameters and optimizer. */
 ls_memory_config ls_layout_memory_config(const ls_config *, int nworkers, int near);
+/* The most layers that can be computed again in Backward; 0: the config has no model. */
+int64_t ls_layout_most_recomputed(const ls_config *);
 /* The lowest parallel.zero with which the config's other settings are possible. */
 int64_t ls_layout_least_zero(const ls_config *);
 

@@ -27,8 +27,7 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
 
 /* Planning may take long, so it is announced, but not by each worker of a launcher. */
 static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
-    long long layers = (long long)r->config.model.layers;
-    if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, layers, r->nworkers);
+    if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, r->nworkers);
     ls_status s = LS_OK;
     if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
     if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);

@@ -154,7 +154,7 @@ static void test_ledger(void **state) {
 
 static void test_plan(void **state) {
     (void)state;
-    static const char sizes[] = "i:parameters i:workers i:virtual_workers i:buckets i:actions "
+    static const char sizes[] = "i:parameters i:workers i:virtual_workers i:buckets i:actions a:layers "
                                 "o:memory";
     static const char prediction[] =
         "i:workers i:hosts i:zero i:recompute r:step_s r:tokens_per_s r:efficiency r:exposed_s "
