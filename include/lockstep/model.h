@@ -182,6 +182,15 @@ typedef struct ls_embedding_sum_options {
 } ls_embedding_sum_options;
 ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
 
+/* In training, each number is 0 with probability `rate`, else divided by 1 - rate; in evaluation x
+ * itself. The zeros follow from the run's seed, the step, and the sample's place in the batch: they
+ * are the same for any workers and micro-batches. Srivastava et al., "Dropout", JMLR 15 (2014). */
+typedef struct ls_dropout_options {
+    const char *name;
+    float rate;
+} ls_dropout_options;
+ls_value *ls_dropout(ls_model *, ls_value *x, ls_dropout_options);
+
 /* The product of two values of one shape, by element. */
 ls_value *ls_multiply(ls_model *, ls_value *a, ls_value *b);
 
@@ -317,8 +326,10 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
     (ls_embedding)(LS_HERE(m), ids, LS_OPTIONS(ls_embedding_options, __VA_ARGS__))
 #define ls_embedding_sum(m, ids, ...)                                                              \
     (ls_embedding_sum)(LS_HERE(m), ids, LS_OPTIONS(ls_embedding_sum_options, __VA_ARGS__))
-#define ls_multiply(m, a, b)          (ls_multiply)(LS_HERE(m), a, b)
-#define ls_scale(m, x, ...)           (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
+#define ls_dropout(m, x, ...)                                                                      \
+    (ls_dropout)(LS_HERE(m), x, LS_OPTIONS(ls_dropout_options, __VA_ARGS__))
+#define ls_multiply(m, a, b) (ls_multiply)(LS_HERE(m), a, b)
+#define ls_scale(m, x, ...)  (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
 #define ls_learned(m, dims, ...)                                                                   \
     (ls_learned)(LS_HERE(m), dims, LS_OPTIONS(ls_learned_options, __VA_ARGS__))
 #define ls_cross_entropy(m, x, label, ...)                                                         \

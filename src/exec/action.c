@@ -78,6 +78,10 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .saved = buffer(x, LS_BUF_SAVED, a->layer),
         .work = x->work,
         .loss_scale = x->loss_scale,
+        .training = true,
+        .seed = x->c.loader.order.seed,
+        .step = x->in->step,
+        .first_sample = first,
         .losses = ls_plan_losses(p, x->c.world->parts) + first,
     };
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, l->inputs[k]);

@@ -58,7 +58,11 @@ typedef struct ls_layer_call {
     const void *dy; /* [rows, C] */
     void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; NULL: not wanted */
     float loss_scale; /* gradient of the step's loss with respect to one token's loss */
-    double *losses;   /* [n] sum of the losses of a sample's tokens, nats */
+    bool training;    /* false: no layer does anything at random, and the next three are not read */
+    uint64_t seed;    /* of the run */
+    int64_t step;
+    uint64_t first_sample; /* the place of the call's first sample in the step's batch */
+    double *losses;        /* [n] sum of the losses of a sample's tokens, nats */
 
     /* For a layer's own functions, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
@@ -109,8 +113,9 @@ struct ls_layer {
                                              computes them, too, so training needs no forward */
     size_t field_at[LS_LAYER_FIELDS];     /* [nfields] fields of a sample that it reads itself */
     int nfields;
-    _Alignas(16) unsigned char own[LS_LAYER_OWN]; /* what only this layer's file knows (LS_LAYER_OWN_AS) */
-    bool backward_alone;                  /* backward reads no parameters */
+    _Alignas(16) unsigned char own
+        [LS_LAYER_OWN];  /* what only this layer's file knows (LS_LAYER_OWN_AS) */
+    bool backward_alone; /* backward reads no parameters */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };

@@ -13,6 +13,7 @@
 #include "exec/spans.h"
 #include "graph_model.h"
 #include "infer/infer.h"
+#include "lists_model.h"
 #include "mlp_model.h"
 #include "plan/pick.h"
 
@@ -23,7 +24,7 @@ enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
-enum { CHAIN, GRAPH, MLP, NKINDS }; /* of models */
+enum { CHAIN, GRAPH, MLP, LISTS, NKINDS }; /* of models */
 
 typedef struct setup {
     ls_model model;
@@ -66,6 +67,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = T, .vocab = VOCAB};
     if (s->kind == GRAPH) graph_make(&c, &s->model);
     if (s->kind == MLP) mlp_make(&s->model);
+    if (s->kind == LISTS) lists_make(&s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
@@ -104,8 +106,12 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    return (ls_loader_config){.read = s->kind == MLP ? mlp_read : ls_tokens_window,
-                              .data = &s->text,
+    ls_read_sample *const readers[NKINDS] = {[MLP] = mlp_read,
+                                             [LISTS] = lists_read,
+                                             [CHAIN] = ls_tokens_window,
+                                             [GRAPH] = ls_tokens_window};
+    return (ls_loader_config){.read = readers[s->kind],
+                              .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
                               .order = {.n = NSAMPLES, .seed = 5},
                               .batch = BATCH,

@@ -32,6 +32,8 @@
 
 enum { CHECK_SAMPLES = 5, CHECK_FIELDS = 4, CHECK_PARAMS = 16, CHECK_ELEMENTS = 60 };
 
+enum { CHECK_SEED = 5, CHECK_STEP = 7 }; /* of the calls */
+
 typedef struct layer_field {
     ls_dtype type;
     ls_dims dims;
@@ -276,6 +278,10 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
                            .sample_nbytes = m->sample_nbytes,
                            .grads_start = s == 0,
                            .loss_scale = 1,
+                           .training = true,
+                           .seed = CHECK_SEED,
+                           .step = CHECK_STEP,
+                           .first_sample = (uint64_t)s,
                            .losses = r.losses + s};
         run_micro(b, w, &c, s, &r);
     }
