@@ -70,7 +70,10 @@ printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 's
 printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
 cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
-mkdir "$seeds/response"
+mkdir "$seeds/response" "$seeds/index"
+for set in 000 001 002 003 004 005 006 007 010 011 012 013 014 015; do
+    printf "\\$set\\000\\000\\001\\377" >"$seeds/index/set$set"
+done
 printf '\000HTTP/1.1 302 Found\r\nLocation: /x\r\nHTTP/1.1 206 Part\r\nContent-Range: bytes 7-9/10\r\nETag: "a"\r\n' >"$seeds/response/part"
 printf '\000HTTP/2 200\r\netag: W/"a"\r\nLast-Modified: Mon, 23 Nov 2026 01:00:00 GMT\r\n' >"$seeds/response/whole"
 printf '\001shard-{008..011}.{tar,tgz{,.old}}' >"$seeds/response/braces"
@@ -113,6 +116,7 @@ target image 10000
 target webdataset 5000
 target records 8000
 target response 60000
+target index 3000
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

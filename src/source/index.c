@@ -20,7 +20,7 @@
 #include "source/cache.h"
 
 enum {
-    VERSION = 1, /* another whenever a reader puts something else, or finds something else */
+    VERSION = 2, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
     LARGE = 16 /* a file is large from LEAST_NBYTES / LARGE on */
 };

@@ -11,6 +11,7 @@
 
 #include "source/features.h"
 #include "source/format.h"
+#include "source/image_set.h"
 #include "source/index.h"
 #include "source/mds_column.h"
 #include "source/places.h"
@@ -22,6 +23,7 @@ typedef struct mds_source {
     ls_places places; /* offsets of the samples' entries in the shard's table */
     ls_features features;
     ls_mds_column *columns; /* [features.n] */
+    ls_image_set images;    /* checks them while shards are indexed */
 } mds_source;
 
 /* ---- index.json ---- */
@@ -157,9 +159,40 @@ static ls_status find_values(const mds_source *s, ls_sample_place place, ls_mds_
                    (unsigned long long)sample, end - at);
 }
 
+/* Bytes that are images in the first sample are images in all. */
+static ls_status find_images(mds_source *s, ls_sample_place place, ls_mds_value *values,
+                             ls_error *e) {
+    for (size_t i = 0; i < s->features.n; i++) {
+        ls_mds_column *c = &s->columns[i];
+        if (c->kind != LS_MDS_BYTES || !ls_image_recognize(values[i].data, values[i].nbytes))
+            continue;
+        c->kind = LS_MDS_IMAGE;
+        LS_TRY(find_values(s, place, values, e));
+    }
+    return LS_OK;
+}
+
+/* Decodes the images, so that all damage is found. */
+static ls_status check_images(mds_source *s, ls_sample_place place, const ls_mds_value *values,
+                              ls_error *e) {
+    for (size_t i = 0; i < s->features.n; i++) {
+        ls_image_shape shape;
+        if (s->columns[i].kind != LS_MDS_IMAGE || s->features.list[i].left_out) continue;
+        char *name = ls_format("%s: sample %llu: '%s'", place.file->path,
+                               (unsigned long long)(place.at / 4 - 1), s->features.list[i].name);
+        ls_status status =
+            ls_image_set_check(&s->images, name, values[i].data, values[i].nbytes, &shape, e);
+        free(name);
+        if (status != LS_OK) return status;
+    }
+    return LS_OK;
+}
+
 static ls_status index_sample(mds_source *s, ls_sample_place place, ls_mds_value *values,
                               ls_error *e) {
     LS_TRY(find_values(s, place, values, e));
+    if (s->places.n == 0) LS_TRY(find_images(s, place, values, e));
+    if (s->images.decodes) LS_TRY(check_images(s, place, values, e));
     for (size_t i = 0; i < s->features.n; i++) {
         ls_feature *f = &s->features.list[i];
         if (s->places.n == 0) ls_mds_column_start(&s->columns[i], &values[i], f);
@@ -247,6 +280,7 @@ static void close_mds(ls_source *source) {
     ls_places_close(&s->places);
     ls_features_free(&s->features);
     free(s->columns);
+    ls_image_set_free(&s->images);
     free(s);
 }
 
@@ -261,8 +295,13 @@ static ls_status take_index(mds_source *s, ls_hash text, ls_bytes *in, ls_error 
     ls_places_take(&s->places, &s->base, in);
     ls_features_take(&s->features, in);
     if (!ls_hash_same(hash, text) || s->features.n != n) in->bad = true;
-    for (size_t i = 0; i < n && !in->bad; i++)
-        if (!ls_mds_column_fits(&s->columns[i], &s->features.list[i])) in->bad = true;
+    for (size_t i = 0; i < n && !in->bad; i++) {
+        ls_mds_column *c = &s->columns[i];
+        bool image = ls_bytes_take_u64(in, 1);
+        if (image && c->kind == LS_MDS_BYTES) c->kind = LS_MDS_IMAGE;
+        if (image != (c->kind == LS_MDS_IMAGE) || !ls_mds_column_fits(c, &s->features.list[i]))
+            in->bad = true;
+    }
     for (uint64_t i = 0; i < s->places.n && !in->bad; i++) {
         ls_sample_place place = ls_places_find(&s->places, i);
         uint64_t nsamples = word_at(place.file->data, 0);
@@ -295,6 +334,8 @@ static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, 
         ls_bytes_put(out, &text, sizeof text);
         ls_places_put(&s->places, &s->base, out);
         ls_features_put(&s->features, out);
+        for (size_t i = 0; i < s->features.n; i++)
+            ls_bytes_put_u64(out, s->columns[i].kind == LS_MDS_IMAGE);
     }
     return ls_features_finish(&s->features, &s->base, path, e);
 }
@@ -321,6 +362,7 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
     char *index = ls_file_is_dir(path) ? ls_format("%s/index.json", path) : ls_strdup(path);
     mds_source *s = LS_NEW(mds_source);
     s->base = (ls_source){.format = "mds", .read = read_sample, .close = close_mds};
+    s->images.decodes = o->skip_damaged;
     ls_status status = read_index(s, index, o, e);
     free(index);
     if (status != LS_OK) {

@@ -2,8 +2,9 @@
  *
  * A record: its length as a uint64, the masked CRC-32C of these 8 bytes, the message, its masked
  * CRC-32C; all little-endian. Every record has the features of the first one, with as many values:
- * floats are f32 fields, integers i64, bytes of one length u8. A feature of bytes whose length
- * varies, such as a text or a JPEG, becomes no field, nor does one whose number of values varies.
+ * floats are f32 fields, integers i64, bytes of one length u8, and bytes that are a JPEG or PNG image
+ * are its pixels. A feature of other bytes whose length varies, such as a text, becomes no field, nor
+ * does one whose number of values varies, or images of several sizes.
  * Both checksums of all records are checked when the source is opened, that of the message again
  * when it is read.
  */
@@ -14,17 +15,32 @@
 #include "source/example.h"
 #include "source/features.h"
 #include "source/format.h"
+#include "source/image_set.h"
 #include "source/index.h"
 #include "source/places.h"
 
 enum { HEAD = 12, TAIL = 4 };
 
+typedef struct column {
+    char *name; /* in the records */
+    ls_example_kind kind;
+    bool image;
+} column;
+
 typedef struct tfrecord_source {
     ls_source base;
     ls_places places;
-    ls_features features;   /* sorted by name */
-    ls_example_kind *kinds; /* [features.n] */
+    ls_features features; /* } [features.n] sorted by the columns' names */
+    column *columns;      /* } */
+    ls_image_set images;  /* checks them while files are indexed */
 } tfrecord_source;
+
+/* TensorFlow's usual names of images and classes. */
+static const char *field_name(const char *name) {
+    if (strcmp(name, "image/encoded") == 0) return "image";
+    if (strcmp(name, "image/class/label") == 0) return "label";
+    return name;
+}
 
 static uint32_t masked_crc(const void *data, size_t nbytes) {
     uint32_t c = ls_crc32c(data, nbytes);
@@ -77,9 +93,17 @@ static ls_dtype type_of(ls_example_kind kind) {
     return kind == LS_EXAMPLE_FLOATS ? LS_F32 : kind == LS_EXAMPLE_INTEGERS ? LS_I64 : LS_U8;
 }
 
-/* Sets type and shape of a feature by its first values. */
+static bool is_image(const ls_example_feature *x) {
+    size_t nbytes = 0;
+    if (x->kind != LS_EXAMPLE_BYTES || x->n != 1) return false;
+    const uint8_t *data = ls_example_bytes(x, 0, &nbytes);
+    return ls_image_recognize(data, nbytes);
+}
+
+/* Sets type and shape of a feature by its first values; of an image, see learn_image(). */
 static void set_shape(ls_feature *f, const ls_example_feature *x) {
     f->type = type_of(x->kind);
+    if (is_image(x)) return;
     if (x->n > 1) f->dims[f->ndims++] = (int64_t)x->n;
     f->count = x->n;
     if (x->kind != LS_EXAMPLE_BYTES) return;
@@ -92,14 +116,28 @@ static void set_shape(ls_feature *f, const ls_example_feature *x) {
         f->count *= nbytes;
 }
 
+static bool has_name(const ls_example *x, const char *name) {
+    for (size_t i = 0; i < x->n; i++)
+        if (strcmp(x->features[i].name, name) == 0) return true;
+    return false;
+}
+
+static void free_columns(tfrecord_source *s) {
+    for (size_t i = 0; s->columns && i < s->features.n; i++) free(s->columns[i].name);
+    free(s->columns);
+    s->columns = NULL;
+    ls_features_free(&s->features);
+}
+
 static void add_features(tfrecord_source *s, const ls_example *x) {
-    s->kinds = LS_NEW_ARRAY(ls_example_kind, x->n);
+    s->columns = LS_NEW_ARRAY(column, x->n);
     for (size_t i = 0; i < x->n; i++) {
-        const char *name = x->features[i].name;
-        ls_feature *f = ls_features_add(&s->features, name, strlen(name));
-        s->kinds[i] = x->features[i].kind;
+        const char *name = x->features[i].name, *short_name = field_name(name);
+        if (has_name(x, short_name)) short_name = name;
+        ls_feature *f = ls_features_add(&s->features, short_name, strlen(short_name));
+        s->columns[i] = (column){ls_strdup(name), x->features[i].kind, is_image(&x->features[i])};
         set_shape(f, &x->features[i]);
-        if (s->kinds[i] == LS_EXAMPLE_EMPTY) f->left_out = "it has no values";
+        if (s->columns[i].kind == LS_EXAMPLE_EMPTY) f->left_out = "it has no values";
     }
 }
 
@@ -114,6 +152,21 @@ static const char *compare(const ls_feature *f, const ls_example_feature *x) {
     return NULL;
 }
 
+/* Gray images may stand among those with colours. */
+static void learn_image(ls_feature *f, ls_image_shape s) {
+    bool same = f->ndims == 0 || (f->dims[0] == s.height && f->dims[1] == s.width);
+    if (!same) {
+        f->left_out = "its images have several sizes; resize them";
+        return;
+    }
+    if (f->ndims && f->dims[2] >= s.channels) return;
+    f->ndims = 3;
+    f->dims[0] = s.height;
+    f->dims[1] = s.width;
+    f->dims[2] = s.channels;
+    f->count = (size_t)s.height * (size_t)s.width * (size_t)s.channels;
+}
+
 /* All records have the same names and kinds. */
 static ls_status check_names(const tfrecord_source *s, const ls_example *x, const char *path,
                              uint64_t at, ls_error *e) {
@@ -122,25 +175,65 @@ static ls_status check_names(const tfrecord_source *s, const ls_example *x, cons
                        path, (unsigned long long)at, x->n, s->features.n);
     for (size_t i = 0; i < x->n; i++) {
         const ls_feature *f = &s->features.list[i];
-        if (strcmp(x->features[i].name, f->name) != 0)
+        const column *c = &s->columns[i];
+        if (strcmp(x->features[i].name, c->name) != 0)
             return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has no feature '%s'", path,
-                           (unsigned long long)at, f->name);
-        if (x->features[i].kind != s->kinds[i] && !f->left_out)
+                           (unsigned long long)at, c->name);
+        if (x->features[i].kind != c->kind && !f->left_out)
             return ls_fail(e, LS_EINVAL,
                            "%s: the record at byte %llu has values of another kind in '%s'", path,
-                           (unsigned long long)at, f->name);
+                           (unsigned long long)at, c->name);
     }
     return LS_OK;
 }
 
-static void learn(tfrecord_source *s, const ls_example *x) {
+/* Checks the images of a record; shapes [features.n] are set. */
+static ls_status check_images(tfrecord_source *s, const ls_example *x, const char *path,
+                              uint64_t at, ls_image_shape *shapes, ls_error *e) {
+    for (size_t i = 0; i < x->n; i++) {
+        if (!s->columns[i].image || s->features.list[i].left_out || x->features[i].n != 1) continue;
+        size_t nbytes = 0;
+        char *name = ls_format("%s: the record at byte %llu, '%s'", path, (unsigned long long)at,
+                               s->columns[i].name);
+        const uint8_t *data = ls_example_bytes(&x->features[i], 0, &nbytes);
+        ls_status status = ls_image_set_check(&s->images, name, data, nbytes, &shapes[i], e);
+        free(name);
+        if (status != LS_OK) return status;
+    }
+    return LS_OK;
+}
+
+static void learn(tfrecord_source *s, const ls_example *x, const ls_image_shape *shapes) {
     for (size_t i = 0; i < x->n; i++) {
         ls_feature *f = &s->features.list[i];
         const ls_example_feature *values = &x->features[i];
-        if (!f->left_out) f->left_out = compare(f, values);
+        if (f->left_out) continue;
+        if (s->columns[i].image && values->n == 1)
+            learn_image(f, shapes[i]);
+        else if (s->columns[i].image)
+            f->left_out = "its number of values varies";
+        else
+            f->left_out = compare(f, values);
         if (!f->left_out && values->kind == LS_EXAMPLE_INTEGERS && f->ndims == 0)
             f->whole = f->whole && ls_feature_fits_i32(f, values->integers);
     }
+}
+
+static ls_status add_record(tfrecord_source *s, const ls_example *x, const char *path, uint64_t at,
+                            ls_error *e) {
+    if (s->places.n == 0) { /* a damaged record may have come before */
+        free_columns(s);
+        add_features(s, x);
+    }
+    LS_TRY(check_names(s, x, path, at, e));
+    ls_image_shape *shapes = LS_NEW_ARRAY(ls_image_shape, x->n + 1);
+    ls_status status = check_images(s, x, path, at, shapes, e);
+    if (status == LS_OK) {
+        learn(s, x, shapes);
+        ls_places_add(&s->places, at);
+    }
+    free(shapes);
+    return status;
 }
 
 static ls_status index_record(tfrecord_source *s, const ls_plain *file, uint64_t at,
@@ -152,12 +245,7 @@ static ls_status index_record(tfrecord_source *s, const ls_plain *file, uint64_t
     if (!ls_example_parse(message, nbytes, &x))
         return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu is no tf.train.Example",
                        file->path, (unsigned long long)at);
-    if (s->places.n == 0) add_features(s, &x);
-    ls_status status = check_names(s, &x, file->path, at, e);
-    if (status == LS_OK) {
-        learn(s, &x);
-        ls_places_add(&s->places, at);
-    }
+    ls_status status = add_record(s, &x, file->path, at, e);
     ls_example_free(&x);
     return status;
 }
@@ -183,23 +271,38 @@ static void store_bytes(const ls_feature *f, void *sample, const ls_example_feat
     }
 }
 
+static ls_status store_image(const ls_feature *f, const ls_example_feature *x, void *sample,
+                             ls_error *e) {
+    size_t nbytes = 0;
+    ls_image_shape want = {(int)f->dims[0], (int)f->dims[1], (int)f->dims[2]};
+    const uint8_t *data = ls_example_bytes(x, 0, &nbytes);
+    return ls_image_decode(data, nbytes, want, (uint8_t *)sample + f->offset, e);
+}
+
+static ls_status store_feature(const column *c, const ls_feature *f, const ls_example_feature *x,
+                               void *sample, ls_error *e) {
+    if (c->image && x->n == 1) return store_image(f, x, sample, e);
+    const char *wrong = compare(f, x);
+    if (wrong || c->image) return ls_fail(e, LS_EINVAL, "%s", wrong ? wrong : "it is no image");
+    if (x->kind == LS_EXAMPLE_BYTES)
+        store_bytes(f, sample, x);
+    else
+        ls_feature_copy(f, sample,
+                        x->kind == LS_EXAMPLE_FLOATS ? (const void *)x->floats
+                                                     : (const void *)x->integers);
+    return LS_OK;
+}
+
 static ls_status store(const tfrecord_source *s, const ls_example *x, ls_sample_place place,
                        void *sample, ls_error *e) {
     LS_TRY(check_names(s, x, place.file->path, place.at, e));
     for (size_t i = 0; i < x->n; i++) {
         const ls_feature *f = &s->features.list[i];
-        const ls_example_feature *values = &x->features[i];
-        if (f->left_out) continue;
-        const char *wrong = compare(f, values);
-        if (wrong)
-            return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu, '%s': %s", place.file->path,
-                           (unsigned long long)place.at, f->name, wrong);
-        if (values->kind == LS_EXAMPLE_BYTES)
-            store_bytes(f, sample, values);
-        else
-            ls_feature_copy(f, sample,
-                            values->kind == LS_EXAMPLE_FLOATS ? (const void *)values->floats
-                                                              : (const void *)values->integers);
+        ls_error why = {0};
+        if (f->left_out || store_feature(&s->columns[i], f, &x->features[i], sample, &why) == LS_OK)
+            continue;
+        return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu, '%s': %s", place.file->path,
+                       (unsigned long long)place.at, s->columns[i].name, why.msg);
     }
     return LS_OK;
 }
@@ -223,31 +326,44 @@ static ls_status read_record(const ls_source *source, uint64_t i, void *sample, 
 static void close_tfrecord(ls_source *source) {
     tfrecord_source *s = (tfrecord_source *)source;
     ls_places_close(&s->places);
-    ls_features_free(&s->features);
-    free(s->kinds);
+    free_columns(s);
+    ls_image_set_free(&s->images);
     free(s);
 }
 
 static void put_index(const tfrecord_source *s, ls_buf *out) {
     ls_places_put(&s->places, &s->base, out);
     ls_features_put(&s->features, out);
-    for (size_t i = 0; i < s->features.n; i++) ls_bytes_put_u64(out, s->kinds[i]);
+    for (size_t i = 0; i < s->features.n; i++) {
+        ls_bytes_put_text(out, s->columns[i].name);
+        ls_bytes_put_u64(out, s->columns[i].kind);
+        ls_bytes_put_u64(out, s->columns[i].image);
+    }
 }
 
-/* What an index knows of the features, instead of reading the records. Their values are copied by
- * it, so type and dimensions must be those of the kind. */
+/* Values are copied by type and dimensions, so these must be those of the kind. */
+static bool fits(const column *c, const ls_feature *f) {
+    int bytes = c->kind == LS_EXAMPLE_BYTES;
+    if (f->left_out) return true;
+    if (c->kind == LS_EXAMPLE_EMPTY || f->text || f->spelled || f->type != type_of(c->kind))
+        return false;
+    if (c->image)
+        return bytes && f->ndims == 3 && f->dims[0] <= LS_IMAGE_SIDE &&
+               f->dims[1] <= LS_IMAGE_SIDE && (f->dims[2] == 1 || f->dims[2] == 3);
+    return f->ndims >= bytes && f->ndims <= bytes + 1;
+}
+
+/* What an index knows of the features, instead of reading the records. */
 static ls_status take_index(tfrecord_source *s, ls_bytes *in, ls_error *e) {
     ls_places_take(&s->places, &s->base, in);
     ls_features_take(&s->features, in);
-    s->kinds = LS_NEW_ARRAY(ls_example_kind, s->features.n);
+    s->columns = LS_NEW_ARRAY(column, s->features.n);
     for (size_t i = 0; i < s->features.n && !in->bad; i++) {
-        const ls_feature *f = &s->features.list[i];
-        s->kinds[i] = (ls_example_kind)ls_bytes_take_u64(in, LS_EXAMPLE_INTEGERS);
-        int bytes = s->kinds[i] == LS_EXAMPLE_BYTES;
-        if (f->left_out) continue;
-        if (s->kinds[i] == LS_EXAMPLE_EMPTY || f->text || f->spelled || f->ndims < bytes ||
-            f->ndims > bytes + 1 || f->type != type_of(s->kinds[i]))
-            in->bad = true;
+        column *c = &s->columns[i];
+        c->name = ls_bytes_take_text(in, in->left);
+        c->kind = (ls_example_kind)ls_bytes_take_u64(in, LS_EXAMPLE_INTEGERS);
+        c->image = ls_bytes_take_u64(in, 1);
+        if (!fits(c, &s->features.list[i])) in->bad = true;
     }
     return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
 }
@@ -255,6 +371,7 @@ static ls_status take_index(tfrecord_source *s, ls_bytes *in, ls_error *e) {
 static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
     bool known = ls_index_is_known(o->index);
+    s->images.decodes = o->skip_damaged;
     for (size_t i = 0; i < files->n; i++) {
         LS_TRY(ls_places_open(&s->places, files->paths[i], o, e));
         if (!known) LS_TRY(index_file(s, o, e));
@@ -275,6 +392,8 @@ static ls_status open_tfrecord(const ls_files *files, const ls_source_options *o
         return status;
     }
     s->base.count = s->places.n;
+    for (size_t i = 0; i < s->features.n; i++)
+        if (s->columns[i].image && !s->features.list[i].left_out) s->base.decodes = true;
     s->base.hash = ls_places_hash(&s->places);
     *s_p = &s->base;
     return LS_OK;

@@ -27,6 +27,10 @@ static const struct set {
     {"@all.tfrecord", &plain, "all.tfrecord"},
     {"@bad.tfrecord", &skipping, "bad.tfrecord"},
     {"@mds", &plain, NULL},
+    {"@images.tfrecord", &plain, "images.tfrecord"},
+    {"@badimages.tfrecord", &skipping, "badimages.tfrecord"},
+    {"@mdsphotos", &plain, NULL},
+    {"@badphotos", &skipping, NULL},
     {"@all.tar", &plain, "all.tar"},
     {"@bad.tar\n@all.tar", &skipping, "bad.tar"},
     {"@tree", &plain, NULL},
@@ -148,10 +152,10 @@ static void test_stale_parts(void **state) {
         const char *change, *undo;
     } all[] = {{7, "touch mds/shard.1.mds", "true"},
                {7, "sed -i 's/$/ /' mds/index.json", "true"},
-               {10, "cp tree/ant/2.png tree/ant/x.png", "rm tree/ant/x.png"},
-               {10, "mv tree/ant/2.png tree/bee/2.png", "mv tree/bee/2.png tree/ant/2.png"},
-               {10, "touch tree/bee/3.png", "true"},
-               {12, "touch y-idx1-ubyte", "true"}};
+               {14, "cp tree/ant/2.png tree/ant/x.png", "rm tree/ant/x.png"},
+               {14, "mv tree/ant/2.png tree/bee/2.png", "mv tree/bee/2.png tree/ant/2.png"},
+               {14, "touch tree/bee/3.png", "true"},
+               {16, "touch y-idx1-ubyte", "true"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         ls_buf want = {0};
         const struct set *set = &sets[all[i].set];

@@ -21,11 +21,11 @@ def write(name, data):
         f.write(data)
 
 
-def png(value, channels=3):
+def png(value, channels=3, height=2):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    head = struct.pack(">IIBBBBB", 3, 2, 8, 2 if channels == 3 else 0, 0, 0, 0)
-    rows = b"".join(b"\0" + bytes((value + k) % 256 for k in range(3 * channels)) for _ in range(2))
+    head = struct.pack(">IIBBBBB", 3, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes((value + k) % 256 for k in range(3 * channels)) for _ in range(height))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows))
             + chunk(b"IEND", b""))
 
@@ -88,29 +88,46 @@ def records():
     write("bad.tfrecord", b"".join(all[:3] + [spoil(all[3], 20)] + all[4:]))
 
 
+def image_records():
+    def photo(i, data):
+        return record(**{"image/encoded": [data], "image/class/label": [i % 10], "image/format": [b"png"]})
+    all = [photo(i, png(i, 1 if i == 5 else 3)) for i in range(N)]
+    write("images.tfrecord", b"".join(all))
+    write("badimages.tfrecord", b"".join(all[:3] + [photo(3, spoil(png(3), 45)), photo(3, b"text")] + all[4:]))
+    write("sizes.tfrecord", b"".join(all[:3] + [photo(3, png(3, 3, 4))] + all[4:]))
+
+
 def mds():
-    encodings = {"big": ("int", 8), "class": ("str", None), "free": ("ndarray", None), "object": ("pkl", None),
-                 "png": ("png", None), "ratio": ("str_float", None)}
+    write_mds("mds", {"big": ("int", 8), "class": ("str", None), "free": ("ndarray", None), "object": ("pkl", None),
+                      "png": ("png", None), "ratio": ("str_float", None)},
+              lambda i: {"big": struct.pack("<q", i), "class": [b"dog", b"cat"][i % 2],
+                         "free": bytes([65, 1 << 2 | 1]) + struct.pack("<H2q", 2, i, -i), "object": b"never",
+                         "png": png(i), "ratio": repr(i / 7).encode()})
+    photos = {"photo": ("bytes", None), "class": ("int", 8)}
+    write_mds("mdsphotos", photos, lambda i: {"photo": png(i), "class": struct.pack("<q", i)})
+    write_mds("badphotos", photos, lambda i: {"photo": spoil(png(i), 45) if i == 3 else png(i),
+                                              "class": struct.pack("<q", i)})
+
+
+def write_mds(out, encodings, sample):
     names = sorted(encodings)
     shards = []
     for k in range(2):
         rows = []
         for i in range(k * 20, k * 20 + 20):
-            s = {"big": struct.pack("<q", i), "class": [b"dog", b"cat"][i % 2],
-                 "free": bytes([65, 1 << 2 | 1]) + struct.pack("<H2q", 2, i, -i), "object": b"never",
-                 "png": png(i), "ratio": repr(i / 7).encode()}
+            s = sample(i)
             sizes = [len(s[n]) for n in names if encodings[n][1] is None]
             rows.append(struct.pack(f"<{len(sizes)}I", *sizes) + b"".join(s[n] for n in names))
         at = [4 * (len(rows) + 2)]
         for r in rows:
             at.append(at[-1] + len(r))
         data = struct.pack(f"<{len(at) + 1}I", len(rows), *at) + b"".join(rows)
-        write(f"mds/shard.{k}.mds", data)
+        write(f"{out}/shard.{k}.mds", data)
         shards.append(dict(column_names=names, column_encodings=[encodings[n][0] for n in names],
                            column_sizes=[encodings[n][1] for n in names], format="mds", version=2,
                            compression=None, samples=len(rows),
                            raw_data=dict(basename=f"shard.{k}.mds", bytes=len(data), hashes={})))
-    write("mds/index.json", json.dumps(dict(version=2, shards=shards)).encode())
+    write(f"{out}/index.json", json.dumps(dict(version=2, shards=shards)).encode())
 
 
 def archive(name, bad):
@@ -145,6 +162,7 @@ def arrays():
 os.chdir(sys.argv[1])
 tables()
 records()
+image_records()
 mds()
 images()
 arrays()
