@@ -20,6 +20,7 @@ typedef enum ls_stream {
     LS_STREAM_SPLIT = 6,   /* samples that are held out for validation */
     LS_STREAM_BLOCKS = 7,  /* order of blocks of samples */
     LS_STREAM_WINDOWS = 8, /* keys of the orders within windows of blocks */
+    LS_STREAM_AUGMENT = 9, /* changes of images */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */

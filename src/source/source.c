@@ -233,11 +233,16 @@ const ls_field *ls_source_field(const ls_source *s, const char *name) {
     return NULL;
 }
 
+ls_status ls_source_draw(const ls_source *s, uint64_t i, const ls_draw *d, void *sample,
+                         ls_error *e) {
+    return s->draw ? s->draw(s, i, d, sample, e) : s->read(s, i, sample, e);
+}
+
 ls_status ls_source_sample(const void *source, const ls_draw *d, size_t nbytes, void *sample,
                            ls_error *e) {
     const ls_source *s = source;
     (void)nbytes;
-    return s->read(s, d->sample, sample, e);
+    return ls_source_draw(s, d->sample, d, sample, e);
 }
 
 bool ls_field_is_image(const ls_field *f) {

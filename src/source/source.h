@@ -54,6 +54,8 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_status (*read)(const ls_source *, uint64_t i, void *sample, ls_error *);
     /* The reader's own: ls_source_open() puts one around it that finds lost and changed files. */
     ls_status (*read_record)(const ls_source *, uint64_t i, void *sample, ls_error *);
+    /* The same for training, where the draw changes what is read. NULL: it doesn't. */
+    ls_status (*draw)(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
     void (*close)(ls_source *); /* frees it */
 };
 
@@ -82,6 +84,8 @@ ls_status ls_source_verify(const ls_source *, ls_error *);
 bool ls_field_is_image(const ls_field *);
 /* The field of this name; NULL: there is none. */
 const ls_field *ls_source_field(const ls_source *, const char *name);
+/* Reads sample i for training, as this draw of it says. */
+ls_status ls_source_draw(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
 /* Reads a sample, for the loader (data/loader.h); nbytes is that of the source. */
 ls_status ls_source_sample(const void *source, const ls_draw *, size_t nbytes, void *sample,
                            ls_error *);
