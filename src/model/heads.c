@@ -1,0 +1,220 @@
+/* heads.c - see heads.h. */
+#include "model/heads.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tensor/gemm.h"
+
+enum { QUERY_BLOCK = 48 };
+
+/* One (sample, head): where its parts are. */
+typedef struct head {
+    const ls_heads *all;
+    const float *q, *k, *v; /* [T, D], [S, D], [S, D] */
+    float scale;
+    float *stat;               /* [T, 2] */
+    int64_t y;                 /* offset of its columns in a [n, T, C] matrix */
+    int64_t q_at, k_at;        /* offsets of q, and of k or v */
+    const unsigned char *mask; /* [S] or NULL */
+} head;
+
+static head head_of(const ls_heads *a, int64_t index) {
+    int64_t sample = index / a->heads, which = index % a->heads;
+    head h = {.all = a, .scale = 1.0f / sqrtf((float)a->D)};
+    h.q_at = sample * a->T * a->q_row + which * a->D;
+    h.k_at = sample * a->S * a->kv_row + which * a->D;
+    h.q = a->q + h.q_at;
+    h.k = a->k + h.k_at;
+    h.v = a->v + h.k_at;
+    h.stat = a->stat + index * a->T * 2;
+    h.y = sample * a->T * a->heads * a->D + which * a->D;
+    h.mask = a->mask ? a->mask + (size_t)sample * a->mask_nbytes : NULL;
+    return h;
+}
+
+/* The operands of a head that all its blocks of queries use are packed once. In a thread's scratch
+ * memory: p, dp [QUERY_BLOCK, S], then these. */
+typedef struct packed {
+    float *p, *dp;
+    float *by_key, *by_value; /* keys, values, transposed [D, S] */
+    float *rows;              /* forward: values [S, D]; backward: keys */
+} packed;
+
+size_t ls_heads_scratch_floats(int64_t S, int64_t D) {
+    return (size_t)(2 * QUERY_BLOCK * S + 2 * ls_gemm_packed_floats(D, S) +
+                    ls_gemm_packed_floats(S, D));
+}
+
+static packed packed_of(int thread, const head *h) {
+    const ls_heads *a = h->all;
+    packed k = {.p = ls_compute_scratch(a->compute, thread)};
+    k.dp = k.p + QUERY_BLOCK * a->S;
+    k.rows = k.dp + QUERY_BLOCK * a->S;
+    k.by_key = k.rows + ls_gemm_packed_floats(a->S, a->D);
+    k.by_value = k.by_key + ls_gemm_packed_floats(a->D, a->S);
+    ls_gemm_pack(a->compute->k, a->D, a->S, ls_matrix_transposed(h->k, a->kv_row), k.by_key);
+    return k;
+}
+
+/* A block of queries of a head, run by one thread. */
+typedef struct block {
+    const ls_compute *c;
+    int thread;
+    const head *h;
+    int64_t first, m;  /* its first query, and the number of its queries */
+    int64_t width;     /* number of keys that they see */
+    int64_t seen;      /* query i sees keys up to seen + i, as the kernels count */
+    ls_matrix queries; /* [m, D] */
+} block;
+
+static block block_of(int thread, const head *h, int64_t first) {
+    const ls_heads *a = h->all;
+    int64_t m = a->T - first < QUERY_BLOCK ? a->T - first : QUERY_BLOCK;
+    return (block){.c = a->compute,
+                   .thread = thread,
+                   .h = h,
+                   .first = first,
+                   .m = m,
+                   .width = a->causal ? first + m : a->S,
+                   .seen = a->causal ? first : a->S,
+                   .queries = ls_matrix_of(h->q + first * a->q_row, a->q_row)};
+}
+
+/* out [m, width] = rows [m, D] . b [D, width], b the first columns of a packed [D, S] */
+static void by_keys(const block *b, ls_matrix rows, const float *packed_b, float *out) {
+    ls_gemm_in_thread(b->c, b->thread,
+                      &(ls_gemm_job){.M = b->m,
+                                     .N = b->width,
+                                     .K = b->h->all->D,
+                                     .a = rows,
+                                     .packed_b = packed_b,
+                                     .packed_K = b->h->all->D,
+                                     .c = out,
+                                     .ldc = b->width});
+}
+
+/* out [m, D], rows ldc apart, = weights [m, width] . b, the first rows of a packed [S, D] */
+static void mix(const block *b, const float *weights, const float *packed_b, float *out,
+                int64_t ldc) {
+    ls_gemm_in_thread(b->c, b->thread,
+                      &(ls_gemm_job){.M = b->m,
+                                     .N = b->h->all->D,
+                                     .K = b->width,
+                                     .a = ls_matrix_of(weights, b->width),
+                                     .packed_b = packed_b,
+                                     .packed_K = b->h->all->S,
+                                     .c = out,
+                                     .ldc = ldc});
+}
+
+/* out [width, D] += weights [m, width]^T . rows [m, D] */
+static void add_by_key(const block *b, const float *weights, ls_matrix rows, float *out) {
+    ls_gemm_in_thread(b->c, b->thread,
+                      &(ls_gemm_job){.M = b->width,
+                                     .N = b->h->all->D,
+                                     .K = b->m,
+                                     .a = ls_matrix_transposed(weights, b->width),
+                                     .b = rows,
+                                     .c = out,
+                                     .ldc = b->h->all->kv_row,
+                                     .start = LS_GEMM_ADD});
+}
+
+/* Sets the scores or probabilities of keys that don't count. */
+static void set_masked(const block *b, float *s, float value) {
+    for (int64_t k = 0; b->h->mask && k < b->width; k++)
+        for (int64_t r = 0; !b->h->mask[k] && r < b->m; r++) s[r * b->width + k] = value;
+}
+
+/* Before a softmax: a masked score is below all others, and the term that the softmax gives it is too
+ * small to change a sum. After it: its probability is 0. */
+static void probabilities(const block *b, bool again, float *s) {
+    const head *h = b->h;
+    float *stat = h->stat + b->first * 2;
+    set_masked(b, s, -INFINITY);
+    if (again)
+        b->c->k->softmax_causal_again(b->m, b->width, b->seen, h->scale, s, stat);
+    else
+        b->c->k->softmax_causal(b->m, b->width, b->seen, h->scale, s, stat);
+    set_masked(b, s, 0);
+}
+
+static void head_forward(const ls_heads *a, int thread, const head *h) {
+    int64_t C = a->heads * a->D;
+    packed k = packed_of(thread, h);
+    ls_gemm_pack(a->compute->k, a->S, a->D, ls_matrix_of(h->v, a->kv_row), k.rows);
+    for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
+        block b = block_of(thread, h, first);
+        by_keys(&b, b.queries, k.by_key, k.p);
+        probabilities(&b, false, k.p);
+        mix(&b, k.p, k.rows, a->y + h->y + first * C, C);
+    }
+}
+
+static void head_backward(const ls_heads *a, int thread, const head *h) {
+    const ls_compute *c = a->compute;
+    int64_t C = a->heads * a->D;
+    packed k = packed_of(thread, h);
+    float *dq = a->dq + h->q_at, *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
+    ls_gemm_pack(c->k, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row), k.by_value);
+    ls_gemm_pack(c->k, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k.rows);
+    for (int64_t s = 0; s < a->S; s++) {
+        memset(dk + s * a->kv_row, 0, (size_t)a->D * sizeof *dk);
+        memset(dv + s * a->kv_row, 0, (size_t)a->D * sizeof *dv);
+    }
+    for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
+        block b = block_of(thread, h, first);
+        ls_matrix dy = ls_matrix_of(a->dy + h->y + first * C, C);
+        by_keys(&b, b.queries, k.by_key, k.p);
+        probabilities(&b, true, k.p);
+        add_by_key(&b, k.p, dy, dv);
+        by_keys(&b, dy, k.by_value, k.dp);
+        c->k->softmax_causal_dx(b.m, b.width, h->scale, k.p, k.dp);
+        mix(&b, k.dp, k.rows, dq + first * a->q_row, a->q_row);
+        add_by_key(&b, k.dp, b.queries, dk);
+    }
+}
+
+typedef struct job {
+    const ls_heads *all;
+    void (*fn)(const ls_heads *, int thread, const head *);
+} job;
+
+static void run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->all->n * j->all->heads, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        head h = head_of(j->all, i);
+        j->fn(j->all, thread, &h);
+    }
+}
+
+void ls_heads_forward(const ls_heads *a) {
+    ls_pool_run(a->compute->pool, run, &(job){a, head_forward});
+}
+
+void ls_heads_backward(const ls_heads *a) {
+    ls_pool_run(a->compute->pool, run, &(job){a, head_backward});
+}
+
+/* A causal block sees on average half of the keys and half a block more. */
+void ls_heads_works(const ls_heads *a, ls_works *f, ls_works *b) {
+    int64_t T = a->T, D = a->D, m = T < QUERY_BLOCK ? T : QUERY_BLOCK;
+    int64_t width = a->causal ? (T + m) / 2 : a->S;
+    double times = (double)a->heads * (double)T / (double)m;
+    double seen = (double)m * (a->causal ? (double)(T + 1) / 2 : (double)a->S);
+    const ls_work forward[] = {{LS_WORK_PRODUCT_DX, m, width, D, times, 0},
+                               {LS_WORK_SOFTMAX, 0, 0, 0, times, seen},
+                               {LS_WORK_PRODUCT, m, D, width, times, 0}};
+    const ls_work backward[] = {{LS_WORK_PRODUCT_DX, m, width, D, 2 * times, 0},
+                                {LS_WORK_SOFTMAX_AGAIN, 0, 0, 0, times, seen},
+                                {LS_WORK_PRODUCT_DW, width, D, m, 2 * times, 0},
+                                {LS_WORK_SOFTMAX_DX, 0, 0, 0, times, seen},
+                                {LS_WORK_PRODUCT, m, D, width, times, 0}};
+    memcpy(f->list + f->n, forward, sizeof forward);
+    f->n += (int)(sizeof forward / sizeof *forward);
+    memcpy(b->list + b->n, backward, sizeof backward);
+    b->n += (int)(sizeof backward / sizeof *backward);
+}

@@ -1,0 +1,40 @@
+/* heads.h - attention by heads: y = softmax(q k^T / sqrt(D)) v, for each sample and head.
+ *
+ * Shapes: n samples, T queries, S keys, heads of size D; C = heads * D.
+ *
+ * The T x S scores are never in memory as a whole: queries are computed in blocks, and backward
+ * recomputes the probabilities from the scores and each row's maximum and sum. Dao, Fu, Ermon, Rudra
+ * & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries only. Blocks have a
+ * fixed size and begin at position 0, so the bits depend neither on T nor on threads.
+ */
+#ifndef LS_MODEL_HEADS_H
+#define LS_MODEL_HEADS_H
+
+#include "model/work.h"
+#include "tensor/compute.h"
+
+typedef struct ls_heads {
+    const ls_compute *compute;
+    int64_t n, T, S, heads, D;
+    bool causal;               /* query t sees keys up to t; S is T */
+    const float *q, *k, *v;    /* [n, T, C], [n, S, C], [n, S, C] */
+    int64_t q_row, kv_row;     /* floats between rows of q; of k and v */
+    const unsigned char *mask; /* [n][S], 0: no query sees the key; NULL: all keys count */
+    size_t mask_nbytes;        /* between samples */
+    float *stat;               /* [n, heads, T, 2] from forward to backward */
+    float *y;                  /* [n, T, C]; 0 for a query that sees no key */
+    const float *dy;           /* like y */
+    float *dq, *dk, *dv;       /* rows as far apart as those of q, k, v */
+} ls_heads;
+
+void ls_heads_forward(const ls_heads *);
+/* Computes dq, dk, dv from q, k, v, stat and dy. */
+void ls_heads_backward(const ls_heads *);
+
+/* Scratch memory of each thread. */
+size_t ls_heads_scratch_floats(int64_t S, int64_t D);
+
+/* Adds the passes' work for n = 1: T, S, heads, D and causal count. */
+void ls_heads_works(const ls_heads *, ls_works *forward, ls_works *backward);
+
+#endif
