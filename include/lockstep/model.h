@@ -182,6 +182,19 @@ typedef struct ls_embedding_sum_options {
 } ls_embedding_sum_options;
 ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
 
+/* Attention: y = softmax(q k^T / sqrt(C / heads)) v, for each of `heads` parts of the columns alone.
+ * x is [T, 3 C], the columns of q, then k, then v, from a linear layer; or, with .keys = [S, 2 C], k
+ * and v, x is q [T, C]. Gives [T, C], for another linear layer. With .causal, row t of q meets rows 0
+ * to t of k. A row whose number in .mask, an LS_U8 field [rows of k], is 0 does not count: a row of q
+ * that meets no other gives zeros. Vaswani et al., "Attention is all you need", NeurIPS 2017. */
+typedef struct ls_attention_options {
+    const char *name;
+    int64_t heads;
+    bool causal;
+    ls_value *keys, *mask;
+} ls_attention_options;
+ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
+
 /* In training, each number is 0 with probability `rate`, else divided by 1 - rate; in evaluation x
  * itself. The zeros follow from the run's seed, the step, and the sample's place in the batch: they
  * are the same for any workers and micro-batches. Srivastava et al., "Dropout", JMLR 15 (2014). */
@@ -326,6 +339,8 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
     (ls_embedding)(LS_HERE(m), ids, LS_OPTIONS(ls_embedding_options, __VA_ARGS__))
 #define ls_embedding_sum(m, ids, ...)                                                              \
     (ls_embedding_sum)(LS_HERE(m), ids, LS_OPTIONS(ls_embedding_sum_options, __VA_ARGS__))
+#define ls_attention(m, x, ...)                                                                    \
+    (ls_attention)(LS_HERE(m), x, LS_OPTIONS(ls_attention_options, __VA_ARGS__))
 #define ls_dropout(m, x, ...)                                                                      \
     (ls_dropout)(LS_HERE(m), x, LS_OPTIONS(ls_dropout_options, __VA_ARGS__))
 #define ls_multiply(m, a, b) (ls_multiply)(LS_HERE(m), a, b)
