@@ -144,6 +144,10 @@ static ls_status open_once(const ls_data_format *f, const ls_files *files,
         ls_source_close(s);
         return LS_EIO;
     }
+    if (status == LS_OK && s->count == 0) {
+        status = ls_fail(&own, LS_EINVAL, "%s: has no samples", files->paths[0]);
+        ls_source_close(s);
+    }
     if (status != LS_OK) {
         if (e) *e = own;
         return status;
