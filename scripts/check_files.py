@@ -23,14 +23,15 @@ model = manifest["model"]
 
 weights = load_file(checkpoint / "model.safetensors")
 moments = load_file(checkpoint / "optimizer.safetensors")
-assert len(weights) == 12 * model["layers"] + 4, len(weights)
+assert len(weights) == model["tensors"], len(weights)
+assert sum(w.size for w in weights.values()) == model["parameters"]
 assert len(moments) == 2 * len(weights), len(moments)
-assert weights["wte.weight"].shape == (model["vocab"], model["width"])
-assert weights["h.0.attn.c_attn.weight"].shape == (model["width"], 3 * model["width"])
+vocab, width = weights["wte.weight"].shape
+assert weights["h.0.attn.c_attn.weight"].shape == (width, 3 * width)
 assert all(np.isfinite(w).all() for w in weights.values())
 
 tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
-assert tokenizer.get_vocab_size() == model["vocab"]
+assert tokenizer.get_vocab_size() == vocab
 text = "In the beginning, 1 Noël\n\t "
 assert tokenizer.decode(tokenizer.encode(text).ids) == text
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 static ls_hash hash_from(XXH128_hash_t h) { return (ls_hash){h.high64, h.low64}; }
@@ -33,4 +34,14 @@ bool ls_hash_same(ls_hash a, ls_hash b) { return a.hi == b.hi && a.lo == b.lo; }
 void ls_hash_text(ls_hash h, char text[LS_HASH_TEXT]) {
     snprintf(text, LS_HASH_TEXT, "%016llx%016llx", (unsigned long long)h.hi,
              (unsigned long long)h.lo);
+}
+
+bool ls_hash_parse(const char *text, ls_hash *h_p) {
+    char again[LS_HASH_TEXT];
+    unsigned long long hi = 0, lo = 0;
+    if (strlen(text) != LS_HASH_TEXT - 1 || sscanf(text, "%16llx%16llx", &hi, &lo) != 2)
+        return false;
+    *h_p = (ls_hash){hi, lo};
+    ls_hash_text(*h_p, again);
+    return strcmp(text, again) == 0;
 }

@@ -21,5 +21,7 @@ bool ls_hash_same(ls_hash, ls_hash);
 
 #define LS_HASH_TEXT 33 /* 32 hexadecimal digits and a 0 */
 void ls_hash_text(ls_hash, char text[LS_HASH_TEXT]);
+/* False: the text is not that of a hash. */
+bool ls_hash_parse(const char *text, ls_hash *h_p);
 
 #endif

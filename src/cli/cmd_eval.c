@@ -8,25 +8,26 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "infer/generate.h"
-#include "storage/corpus.h"
+#include "storage/dataset.h"
 
 enum { DATA, EMA, JSON };
 
 /* The result of an evaluation. */
 typedef struct measured {
     const char *checkpoint;
-    bool ema;
-    const char *data; /* a file; NULL: the validation part of the run's text */
-    int64_t tokens;
+    bool ema, has_tokens;
+    const char *data;   /* a file; NULL: the validation part of the run's data */
+    int64_t count;      /* of tokens, or of samples */
     size_t file_tokens; /* tokens of that file */
     ls_evaluation model, bigram;
+    bool has_bigram;
 } measured;
 
-static void set_level(ls_json *o, const char *key, const ls_evaluation *v) {
+static void set_level(ls_json *o, const char *key, const measured *m, const ls_evaluation *v) {
     ls_json *level = ls_json_new_object();
     ls_json_set_number(level, "loss", v->loss);
-    ls_json_set_number(level, "perplexity", exp(v->loss));
-    ls_json_set_number(level, "bits_per_byte", v->bits_per_byte);
+    if (m->has_tokens) ls_json_set_number(level, "perplexity", exp(v->loss));
+    if (v->bits_per_byte > 0) ls_json_set_number(level, "bits_per_byte", v->bits_per_byte);
     ls_json_set(o, key, level);
 }
 
@@ -35,16 +36,18 @@ static void print_json(const measured *m) {
     ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
     ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
     ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
-    ls_json_set_integer(o, "tokens", m->tokens);
-    set_level(o, "model", &m->model);
-    if (!m->data) set_level(o, "bigram", &m->bigram);
+    ls_json_set_integer(o, m->has_tokens ? "tokens" : "samples", m->count);
+    set_level(o, "model", m, &m->model);
+    if (m->has_bigram) set_level(o, "bigram", m, &m->bigram);
     ls_print_json(o);
     ls_json_free(o);
 }
 
-static void print_level(const char *name, const ls_evaluation *v) {
-    ls_print("%-8s loss %.4f nats/token, perplexity %.3f, %.4f bits/byte\n", name, v->loss,
-             exp(v->loss), v->bits_per_byte);
+static void print_level(const char *name, const measured *m, const ls_evaluation *v) {
+    ls_print("%-8s loss %.4f", name, v->loss);
+    if (m->has_tokens) ls_print(" nats/token, perplexity %.3f", exp(v->loss));
+    if (v->bits_per_byte > 0) ls_print(", %.4f bits/byte", v->bits_per_byte);
+    ls_print("\n");
 }
 
 static void print(const measured *m, bool json) {
@@ -54,38 +57,41 @@ static void print(const measured *m, bool json) {
     }
     if (m->data)
         ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
-                 (long long)m->tokens, m->file_tokens);
+                 (long long)m->count, m->file_tokens);
     else
-        ls_print("%s: %lld tokens of the validation part\n", m->checkpoint, (long long)m->tokens);
-    print_level(m->ema ? "average" : "model", &m->model);
-    if (!m->data) print_level("bigram", &m->bigram);
+        ls_print("%s: %lld %s of the validation part\n", m->checkpoint, (long long)m->count,
+                 m->has_tokens ? "tokens" : "samples");
+    print_level(m->ema ? "average" : "model", m, &m->model);
+    if (m->has_bigram) print_level("bigram", m, &m->bigram);
 }
 
-/* Evaluates on the validation part of the run's own text, beside the bigram level. */
-static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
-    ls_corpus c;
-    LS_TRY(ls_corpus_open(&c, run, &t->config, e));
-    ls_evaluation v;
-    uint32_t *val = NULL;
+/* Of a text: the level of a bigram model. */
+static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, measured *m, ls_error *e) {
+    size_t nval = (size_t)c->nval * (size_t)t->config.model.context + 1;
     double bigram = 0, nbytes = 0;
-    size_t nval = (size_t)c.nval * (size_t)t->config.model.context + 1;
-    ls_status s = ls_tokens_read_all(&c.tokens, c.val_first, nval, &val, e);
-    if (s == LS_OK) s = ls_trained_evaluate(t, val, nval, run, &v, e);
-    if (s == LS_OK) s = ls_corpus_bigram(&c, nval, &bigram, &nbytes, e);
-    if (s == LS_OK) {
-        double tokens = (double)(nval - 1);
-        measured m = {
-            .checkpoint = t->path, .ema = t->ema, .tokens = (int64_t)nval - 1, .model = v};
-        m.bigram = ls_evaluation_of(bigram * tokens, nbytes, nval - 1, 1);
-        print(&m, json);
-    }
-    free(val);
-    ls_corpus_free(&c);
+    LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));
+    m->has_bigram = true;
+    m->bigram = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
+    return LS_OK;
+}
+
+/* Evaluates on the validation part of the run's own data. */
+static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
+    ls_dataset d;
+    LS_TRY(ls_dataset_open(&d, run, &t->config, &t->model, e));
+    measured m = {
+        .checkpoint = t->path, .ema = t->ema, .has_tokens = ls_config_has_tokens(&t->config)};
+    m.count = (int64_t)((double)d.nval * ls_config_units(&t->config));
+    ls_status s = ls_trained_evaluate_data(t, &d, &m.model, e);
+    if (s == LS_OK && ls_dataset_is_text(&d)) s = add_bigram(t, &d.text, &m, e);
+    if (s == LS_OK) print(&m, json);
+    ls_dataset_free(&d);
     return s;
 }
 
 static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_error *e) {
     ls_mapped text;
+    LS_TRY(ls_trained_needs_text(t, "--data", e));
     LS_TRY(ls_file_map(path, &text, e));
     ls_token_list tokens = {0};
     ls_evaluation v;
@@ -94,10 +100,11 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     if (s == LS_OK) {
         measured m = {.checkpoint = t->path,
                       .ema = t->ema,
+                      .has_tokens = true,
                       .data = path,
                       .file_tokens = tokens.n,
                       .model = v};
-        m.tokens = (int64_t)v.nsamples * t->config.model.context;
+        m.count = (int64_t)v.nsamples * t->config.model.context;
         print(&m, json);
     }
     free(tokens.ids);
@@ -137,8 +144,8 @@ const ls_command cmd_eval = {
     .max_words = 1,
     .summary = "measure a trained model's loss",
     .about = "Prints the loss of the run's newest checkpoint, or of the given checkpoint\n"
-             "(RUN/checkpoints/best), on the validation part of the run's text, beside that of a\n"
-             "bigram model of the same tokens; with --data, on another text.",
+             "(RUN/checkpoints/best), on the validation part of the run's data; of a text, beside\n"
+             "that of a bigram model of the same tokens, and with --data on another text.",
     .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},

@@ -69,6 +69,9 @@ typedef enum ls_schedule_kind {
     LS_SCHEDULE_STEP,
     LS_SCHEDULE_WSD /* warm-up, stable, decay */
 } ls_schedule_kind;
+/* The words from `tokens` on are names of formats of files (source/source.h). */
+typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_TOKENS } ls_data_kind;
+typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
@@ -104,8 +107,13 @@ typedef struct ls_config {
         ls_config_tree loss;
     } model;
     struct {
-        char path[LS_CONFIG_TEXT]; /* UTF-8 texts or patterns, one per line (data/text.h) */
-        double val_fraction;       /* of the tokens, at the end */
+        char path[LS_CONFIG_TEXT]; /* files or patterns, one per line (data/files.h) */
+        int64_t format;            /* an ls_data_kind, or a later word of the key's choices */
+        char labels[LS_CONFIG_TEXT], val_path[LS_CONFIG_TEXT], val_labels[LS_CONFIG_TEXT];
+        double val_fraction;        /* of the tokens, at the end; of samples, spread over them */
+        int64_t folds, fold;        /* folds 0: none */
+        int64_t damaged;            /* an ls_damaged_kind */
+        char cache[LS_CONFIG_TEXT]; /* a directory; "": the user's */
     } data;
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
@@ -161,6 +169,16 @@ void ls_config_defaults(ls_config *);
 /* Sets the defaults, then reads the file. The caller applies --set and then calls
  * ls_config_check(). On failure *c_p is undefined. */
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
+
+/* Is the run trained on a text, which it encodes itself? Otherwise its data are samples of files. */
+bool ls_config_has_text(const ls_config *);
+/* Are samples windows of model.context tokens? Losses are then those of a token. */
+bool ls_config_has_tokens(const ls_config *);
+/* What rates count: "tokens", or "samples"; and how many of them a sample is. */
+const char *ls_config_unit(const ls_config *);
+double ls_config_units(const ls_config *);
+/* The name of the files' format; NULL: it is found by their names and contents. */
+const char *ls_config_format(const ls_config *);
 
 /* Applies one "key=value" of the command line. */
 ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);

@@ -16,6 +16,10 @@ static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {"adamw", "adam", "sgd", "lion", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
+static const char *const formats[] = {"auto",     "text",  "tokens", "idx",    "cifar",
+                                      "csv",      "jsonl", "npy",    "images", "webdataset",
+                                      "tfrecord", "mds",   NULL};
+static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 static const char *const kinds[] = {"gpt2", "mlp", "cnn", "resnet", "vit", "layers", NULL};
@@ -76,10 +80,28 @@ const ls_config_key ls_config_keys[] = {
          "e.g. {cross_entropy: {target: label, smoothing: 0.1}} or {mean_squared_error: {target: "
          "price}}; empty: cross_entropy of the field label"),
     STRINGS("data.path", data.path, FREE,
-            "a UTF-8 text, or several: a pattern (books/*.txt) or a list of files and patterns, "
-            "read in order; a run saves its tokens, so resuming does not read the text again"),
+            "the data, e.g. a UTF-8 text: a file, a pattern (books/*.txt), or a list of files and "
+            "patterns, read in order; a run saves its tokens, so resuming does not read a text "
+            "again"),
+    ONE_OF("data.format", data.format, formats, FREE,
+           "format of the files; auto: a text if the model is GPT-2, else by names and contents; "
+           "tokens: files of token ids, e.g. for GPT-2"),
+    STRINGS("data.labels", data.labels, FREE,
+            "files with labels, if they are apart from the samples (idx, npy)"),
+    STRINGS("data.val_path", data.val_path, FREE,
+            "files of samples for validation; empty: a part of those of data.path"),
+    STRINGS("data.val_labels", data.val_labels, FREE, "files with the labels of data.val_path"),
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
-        "fraction of the text, at its end, that is held out for validation"),
+        "fraction held out for validation: of a text, its end; of samples, spread over all of "
+        "them"),
+    INT("data.folds", data.folds, 0, 1000, 0, FIXED,
+        "cross-validation: the samples are divided into this many folds, one of which is held "
+        "out; 0: data.val_fraction is"),
+    INT("data.fold", data.fold, 0, 999, 0, FIXED, "the fold that is held out, counted from 0"),
+    ONE_OF("data.damaged", data.damaged, damages, FREE,
+           "damaged samples: refuse the data, or skip and count them"),
+    STRING("data.cache", data.cache, FREE,
+           "directory for downloads and indexes of data; empty: ~/.cache/lockstep"),
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),
@@ -245,6 +267,25 @@ const ls_config_key ls_config_keys[] = {
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines of progress where the output is not a terminal"),
 };
+
+bool ls_config_has_text(const ls_config *c) {
+    bool is_text = c->data.format == LS_DATA_AUTO || c->data.format == LS_DATA_TEXT;
+    return is_text && c->model.kind == LS_MODEL_GPT2;
+}
+
+bool ls_config_has_tokens(const ls_config *c) { return c->model.kind == LS_MODEL_GPT2; }
+
+const char *ls_config_unit(const ls_config *c) {
+    return ls_config_has_tokens(c) ? "tokens" : "samples";
+}
+
+double ls_config_units(const ls_config *c) {
+    return ls_config_has_tokens(c) ? (double)c->model.context : 1;
+}
+
+const char *ls_config_format(const ls_config *c) {
+    return c->data.format == LS_DATA_AUTO ? NULL : formats[c->data.format];
+}
 
 const ls_config_key *ls_config_key_find(const char *name) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++)

@@ -29,7 +29,7 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 89 };
+enum { LS_NCONFIG_KEYS = 97 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
 
 /* NULL: there is no such key. A name may be that of two keys: one of them has a tree. */

@@ -79,12 +79,49 @@ static ls_status check_optimizers(const ls_config *c, const char *where, ls_erro
                    where, c->optim.momentum > 0 ? "momentum" : "nesterov");
 }
 
+/* A text has no labels, and its validation part is its end. */
+static ls_status check_text(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = *c->data.labels       ? "data.labels"
+                      : *c->data.val_path   ? "data.val_path"
+                      : *c->data.val_labels ? "data.val_labels"
+                      : c->data.folds       ? "data.folds"
+                                            : NULL;
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: %s is for samples of files, and this run trains on a text; remove it, or "
+                   "set data.format",
+                   where, key);
+}
+
+static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
+    long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
+    if (!*c->data.path)
+        return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
+                       ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
+    if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));
+    if (*c->data.val_labels && !*c->data.val_path)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.val_labels is set without data.val_path; set both, or neither",
+                       where);
+    if (folds && *c->data.val_path)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.folds and data.val_path both name samples for validation; remove "
+                       "one of them",
+                       where);
+    if (folds == 1 || (folds && fold >= folds))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.fold %lld of data.folds %lld is not possible; use 2 or more "
+                       "folds, and a fold from 0 to data.folds - 1",
+                       where, fold, folds);
+    if (!folds && fold)
+        return ls_fail(e, LS_EINVAL, "%s: data.fold %lld is set without data.folds", where, fold);
+    return LS_OK;
+}
+
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_train(c, where, e));
-    if (!*c->data.path)
-        return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to a UTF-8 text",
-                       where);
+    LS_TRY(check_data(c, where, e));
     if (c->train.patience > 0 && c->train.eval_every == 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "
@@ -120,7 +157,8 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
 static bool may_differ(const ls_config_key *k) {
     static const char *const keys[] = {
-        "data.path",           "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
+        "data.path",           "data.labels",        "data.val_path",     "data.val_labels",
+        "data.cache",          "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
         "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert",
         "survival.membership", "survival.etcd_user", "survival.etcd_key", "log.every",
     };
@@ -164,7 +202,8 @@ static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k
 }
 
 /* Appends a sentence on what a change of this key means, if it means anything. */
-static void add_note(const ls_config_key *k, const char *was, const char *now, ls_buf *note) {
+static void add_note(const ls_config_key *k, const char *was, const char *now, bool has_text,
+                     ls_buf *note) {
     if (strcmp(k->name, "train.steps") == 0)
         ls_buf_printf(note,
                       "train.steps was %s and is now %s: from here on the learning rates are those "
@@ -175,7 +214,7 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, l
                       "parallel.reduce was %s and is now %s: the bits are not those of a single "
                       "run. ",
                       was, now);
-    if (strcmp(k->name, "data.path") == 0)
+    if (has_text && strcmp(k->name, "data.path") == 0)
         ls_buf_printf(note, "data.path has changed, but the run has saved its tokens: the text is "
                             "read only if they are missing. ");
 }
@@ -195,7 +234,7 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
                         "%s is %.60s, but the run began with %.60s; resuming would not give the "
                         "bits of a single run: change it back, or begin a new run",
                         k->name, b.data, a.data);
-        add_note(k, a.data, b.data, &note);
+        add_note(k, a.data, b.data, ls_config_has_text(now), &note);
         ls_buf_free(&a);
         ls_buf_free(&b);
         if (s != LS_OK) {

@@ -11,13 +11,13 @@
 #include "infer/decode.h"
 #include "model/shape.h"
 #include "model/table.h"
+#include "networks/network.h"
 #include "storage/checkpoint.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 
 static ls_status load_weights(ls_trained *t, ls_error *e) {
-    ls_gpt_config shape = ls_config_shape(&t->config);
-    LS_TRY(ls_gpt_create(&shape, &t->model, e));
+    LS_TRY(ls_network_create(&t->config, &t->model, e));
     void *p = NULL;
     ls_dtype type = ls_config_compute(&t->config);
     t->params_nbytes = t->model.nfloats * sizeof(float);
@@ -41,8 +41,9 @@ static ls_status open_trained(ls_trained *t, ls_error *e) {
     ls_status s = ls_config_read(config, &t->config, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
     if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
-    if (s == LS_OK) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
-    if (s == LS_OK && ls_tokenizer_vocab(t->tokenizer) != t->config.model.vocab)
+    bool has_text = s == LS_OK && ls_config_has_text(&t->config);
+    if (has_text) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
+    if (has_text && s == LS_OK && ls_tokenizer_vocab(t->tokenizer) != t->config.model.vocab)
         s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,
                     ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
     free(config);
@@ -111,8 +112,17 @@ static ls_status write_tokens(const ls_trained *t, const ls_sampling *s, uint32_
     return status;
 }
 
+ls_status ls_trained_needs_text(const ls_trained *t, const char *what, ls_error *e) {
+    if (t->tokenizer) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: was trained on samples of files, without a tokenizer; %s is for runs on a "
+                   "text",
+                   t->path, what);
+}
+
 ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
                       ls_error *e) {
+    LS_TRY(ls_trained_needs_text(t, "generate", e));
     const char *prompt = *s->prompt ? s->prompt : "\n";
     ls_token_list encoded;
     const sink to = {t->tokenizer, fn, arg};
@@ -127,6 +137,34 @@ ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn
     if (status == LS_OK) status = write_tokens(t, s, text, (int64_t)n, &to, e);
     free(text);
     return status;
+}
+
+static ls_status check_loss(double nats, const char *what, ls_error *e) {
+    if (isfinite(nats)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: the model's loss on it is %g: its weights are useless", what,
+                   nats);
+}
+
+ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
+                                   ls_error *e) {
+    char *samples = ls_alloc(EVAL_SAMPLES * d->sample_nbytes);
+    double nats = 0, nbytes = 0, losses[EVAL_SAMPLES];
+    ls_status s = LS_OK;
+    for (uint64_t i = 0; s == LS_OK && i < d->nval; i += EVAL_SAMPLES) {
+        uint64_t k = d->nval - i < EVAL_SAMPLES ? d->nval - i : EVAL_SAMPLES;
+        for (uint64_t j = 0; s == LS_OK && j < k; j++) {
+            char *sample = samples + j * d->sample_nbytes;
+            s = ls_dataset_val_sample(d, i + j, sample, e);
+            if (s == LS_OK && ls_dataset_is_text(d)) nbytes += ls_dataset_text_nbytes(d, sample);
+        }
+        if (s == LS_OK) ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
+        for (uint64_t j = 0; s == LS_OK && j < k; j++) nats += losses[j];
+    }
+    free(samples);
+    LS_TRY(s);
+    LS_TRY(check_loss(nats, t->path, e));
+    *v_p = ls_evaluation_of(nats, nbytes, d->nval, t->model.targets);
+    return LS_OK;
 }
 
 ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,
@@ -152,9 +190,7 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
         nbytes += (double)length;
     }
     free(samples);
-    if (!isfinite(nats))
-        return ls_fail(e, LS_EINVAL, "%s: the model's loss on it is %g: its weights are useless",
-                       what, nats);
+    LS_TRY(check_loss(nats, what, e));
     *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);
     return LS_OK;
 }

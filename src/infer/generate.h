@@ -8,12 +8,13 @@
 #include "infer/infer.h"
 #include "infer/sampler.h"
 #include "report/evaluation.h"
+#include "storage/dataset.h"
 
 typedef struct ls_trained {
     char *path; /* of the checkpoint */
     bool ema;   /* params are the average of the weights */
     ls_config config;
-    ls_tokenizer *tokenizer;
+    ls_tokenizer *tokenizer; /* NULL: the run was trained on samples, not on a text */
     ls_model model;
     ls_compute compute;
     ls_infer infer;
@@ -45,7 +46,12 @@ typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_error *);
 
-/* Loss over the complete samples in tokens [n]; *v_p as in evaluation.h. `what` names the text in
+/* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
+ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);
+/* Loss over the validation part of the run's data. */
+ls_status ls_trained_evaluate_data(const ls_trained *, const ls_dataset *, ls_evaluation *v_p,
+                                   ls_error *);
+/* Of a run that was trained on a text: loss over the complete samples in tokens [n]; *v_p as in evaluation.h. `what` names the text in
  * messages. */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *);

@@ -5,6 +5,8 @@
  *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...,
  *    "data_wait_s": ...}
  *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
+ * Where samples are no windows of tokens, it is samples_per_s; val_bits_per_byte is a text's alone.
+ *
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
  */
 #ifndef LS_REPORT_HISTORY_H
@@ -38,6 +40,7 @@ typedef struct ls_series {
 
 typedef struct ls_run_history {
     ls_series train, val;
+    bool has_tokens; /* losses are those of a token */
 } ls_run_history;
 ls_status ls_history_read(const char *run, ls_run_history *h_p, ls_error *);
 void ls_history_free(ls_run_history *);

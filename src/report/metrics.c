@@ -149,7 +149,7 @@ static void time_text(double seconds, char *text, size_t nbytes) {
         snprintf(text, nbytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-static void show_line(ls_metrics *m, int64_t steps, double loss, double tokens_per_s) {
+static void show_line(ls_metrics *m, int64_t steps, double loss, double rate) {
     const ls_config *c = m->config;
     bool last = steps == c->train.steps;
     int64_t now = ls_clock_ns();
@@ -160,8 +160,8 @@ static void show_line(ls_metrics *m, int64_t steps, double loss, double tokens_p
     char left[32], skipped[32] = "";
     time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
-    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f tokens/s  left %s", (long long)steps,
-                  (long long)c->train.steps, loss, skipped, tokens_per_s, left);
+    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f %s/s  left %s", (long long)steps,
+                  (long long)c->train.steps, loss, skipped, rate, ls_config_unit(c), left);
 }
 
 /* Marks a gap if lines of the steps before this one are missing: removed, or cut off. */
@@ -181,7 +181,10 @@ static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
 /* A step that is repeated has the same bits, and already has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
-    double tokens = (double)out->batch.count * (double)m->config->model.context;
+    double rate = (double)out->batch.count * ls_config_units(m->config) / t->seconds;
+    char rate_name[32], rate_scalar[48];
+    snprintf(rate_name, sizeof rate_name, "%s_per_s", ls_config_unit(m->config));
+    snprintf(rate_scalar, sizeof rate_scalar, "train/%s", rate_name);
     if (steps <= m->logged.step) return LS_OK;
     LS_TRY(log_gap(m, steps, e));
     m->logged.step = steps;
@@ -200,14 +203,14 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
         ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
     if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
     ls_json_set(line, "seconds", ls_json_new_number(t->seconds));
-    ls_json_set(line, "tokens_per_s", ls_json_new_number(tokens / t->seconds));
+    ls_json_set(line, rate_name, ls_json_new_number(rate));
     if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "train/loss", out->loss);
     put_scalar(m, steps, "train/lr", in->lr);
     if (!out->skipped) put_scalar(m, steps, "train/grad_norm", out->grad_norm);
     if (in->skips) put_scalar(m, steps, "train/loss_scale", in->loss_scale);
-    put_scalar(m, steps, "train/tokens_per_s", tokens / t->seconds);
+    put_scalar(m, steps, rate_scalar, rate);
     if (t->data_wait_s >= 0) put_scalar(m, steps, "train/data_wait_s", t->data_wait_s);
     return LS_OK;
 }
@@ -216,8 +219,7 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
     double weight = m->step_seconds > 0 ? 0.1 : 1.0;
     m->step_seconds += weight * (t->seconds - m->step_seconds);
-    double rate =
-        (double)m->config->train.batch * (double)m->config->model.context / m->step_seconds;
+    double rate = (double)m->config->train.batch * ls_config_units(m->config) / m->step_seconds;
     LS_TRY(log_step(m, steps, in, out, t, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show_line(m, steps, out->loss, rate);
@@ -236,17 +238,20 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     int64_t all = m->config->train.steps;
     if (steps <= m->logged.evaluation) return LS_OK;
     m->logged.evaluation = steps;
+    bool is_text = v->bits_per_byte > 0;
+    char bits[48] = "";
+    if (is_text) snprintf(bits, sizeof bits, " (%.3f bits/byte)", v->bits_per_byte);
     if (steps < all) /* the summary has that of the last step */
-        ls_log_result("step %lld/%lld  val %.4f (%.3f bits/byte)", (long long)steps, (long long)all,
-                      v->loss, v->bits_per_byte);
+        ls_log_result("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all, v->loss,
+                      bits);
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "val_loss", ls_json_new_number(v->loss));
-    ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
+    if (is_text) ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
     ls_json_set(line, "val_samples", ls_json_new_integer((int64_t)v->nsamples));
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "val/loss", v->loss);
-    put_scalar(m, steps, "val/bits_per_byte", v->bits_per_byte);
+    if (is_text) put_scalar(m, steps, "val/bits_per_byte", v->bits_per_byte);
     ls_error why;
     if (m->events && ls_events_flush(m->events, &why) != LS_OK) end_events(m, &why);
     return LS_OK;

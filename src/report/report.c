@@ -31,7 +31,7 @@ static ls_status write_svg(const char *run, const ls_curve *c, ls_error *e) {
 }
 
 static ls_curve curve_of(const ls_run_history *h) {
-    return (ls_curve){.title = "loss, nats a token",
+    return (ls_curve){.title = h->has_tokens ? "loss, nats a token" : "loss",
                       .train = {h->train.steps, h->train.values, h->train.n},
                       .val = {h->val.steps, h->val.values, h->val.n}};
 }
@@ -72,7 +72,7 @@ ls_status ls_report_curve(const char *run, double bigram, ls_error *e) {
     LS_TRY(ls_history_read(run, &h, e));
     ls_curve c = curve_of(&h);
     c.level = bigram;
-    c.level_label = "bigram model";
+    if (bigram > 0) c.level_label = "bigram model";
     ls_status s = write_svg(run, &c, e);
     if (s == LS_OK) {
         ls_buf text = {0};

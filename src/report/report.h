@@ -20,7 +20,7 @@ typedef struct ls_picture {
 void ls_report_picture(ls_picture *, const char *run, bool last);
 
 /* Writes RUN/loss.svg from RUN/metrics.jsonl and prints the same curve on standard output.
- * `bigram`: a level to draw, nats a token. */
+ * `bigram`: a level to draw, nats a token; 0: none. */
 ls_status ls_report_curve(const char *run, double bigram, ls_error *);
 
 #endif

@@ -1,7 +1,6 @@
 /* corpus_record.c - see corpus_record.h. */
 #include "storage/corpus_record.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,12 +40,7 @@ void ls_corpus_record_write(const ls_corpus_record *r, ls_buf *out) {
 
 static bool read_hash(const ls_json *o, ls_hash *h_p) {
     const char *text = ls_json_text(ls_json_get(o, "xxh3_128"));
-    char again[LS_HASH_TEXT];
-    unsigned long long hi = 0, lo = 0;
-    if (!text || strlen(text) != 32 || sscanf(text, "%16llx%16llx", &hi, &lo) != 2) return false;
-    *h_p = (ls_hash){hi, lo};
-    ls_hash_text(*h_p, again);
-    return strcmp(text, again) == 0;
+    return text && ls_hash_parse(text, h_p);
 }
 
 static bool read_count(const ls_json *o, const char *key, uint64_t *n_p) {

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "storage/corpus.h"
+#include "storage/data_record.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 
@@ -27,7 +28,7 @@ static ls_status read_tokenizer(const char *run, const ls_corpus_record *record,
     return s;
 }
 
-ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
+static ls_status read_text_files(const char *run, ls_data_files *f_p, ls_error *e) {
     ls_data_files f = {0};
     ls_corpus_record record;
     ls_buf tokenizer = {0}, text = {0};
@@ -43,6 +44,23 @@ ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
     if (there) ls_data_files_add(&f, LS_CORPUS_RECORD, text);
     *f_p = f;
     return LS_OK;
+}
+
+ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
+    ls_data_record record;
+    ls_buf text = {0};
+    bool there = false;
+    LS_TRY(ls_data_record_read(run, &record, &there, e));
+    if (!there) return read_text_files(run, f_p, e);
+    char *path = ls_format("%s/" LS_DATA_RECORD, run);
+    ls_status s = ls_file_read(path, LS_DATA_RECORD_NBYTES, &text, e);
+    free(path);
+    *f_p = (ls_data_files){0};
+    if (s == LS_OK)
+        ls_data_files_add(f_p, LS_DATA_RECORD, text);
+    else
+        ls_buf_free(&text);
+    return s;
 }
 
 void ls_data_files_free(ls_data_files *f) {

@@ -3,6 +3,7 @@
  *
  *     of a text   tokenizer.json, and corpus.json (corpus_record.h), which a run from before that
  *                 file existed lacks
+ *     of samples  data.json (data_record.h)
  */
 #ifndef LS_STORAGE_DATA_FILES_H
 #define LS_STORAGE_DATA_FILES_H

@@ -1,7 +1,16 @@
 /* dataset.c - see dataset.h. */
 #include "storage/dataset.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
 #include "storage/restore.h"
+
+/* ---- which data ---- */
+
+bool ls_dataset_is_text(const ls_dataset *d) { return !d->samples; }
 
 static int64_t window_of(const ls_dataset *d) {
     return (int64_t)(d->sample_nbytes / sizeof(uint32_t)) - 1;
@@ -14,17 +23,56 @@ ls_dataset ls_dataset_of_text(const ls_corpus *text, const ls_config *c) {
                         .sample_nbytes = (size_t)(c->model.context + 1) * sizeof(uint32_t)};
 }
 
+static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
+    ls_samples *s = NULL;
+    LS_TRY(ls_samples_open(c, m, &s, e));
+    *d = (ls_dataset){.samples = s,
+                      .ntrain = s->split.ntrain,
+                      .nval = s->nval,
+                      .sample_nbytes = m->sample_nbytes};
+    return LS_OK;
+}
+
 ls_status ls_dataset_make(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
-    (void)m;
+    if (!ls_config_has_text(c)) return open_samples(d, c, m, e);
     ls_corpus text;
     LS_TRY(ls_corpus_make(&text, c, e));
     *d = ls_dataset_of_text(&text, c);
     return LS_OK;
 }
 
+void ls_dataset_free(ls_dataset *d) {
+    ls_samples_close(d->samples);
+    ls_corpus_free(&d->text);
+    *d = (ls_dataset){0};
+}
+
+/* ---- in a run directory ---- */
+
+static ls_status read_record(const char *run, ls_data_record *r_p, ls_error *e) {
+    bool there = false;
+    LS_TRY(ls_data_record_read(run, r_p, &there, e));
+    if (there) return LS_OK;
+    return ls_fail(e, LS_EIO,
+                   "%s/" LS_DATA_RECORD ": is missing; resuming the run (--resume) restores it",
+                   run);
+}
+
+static ls_status check_samples(const ls_dataset *d, const char *run, const ls_config *c,
+                               ls_error *e) {
+    ls_data_record r;
+    LS_TRY(read_record(run, &r, e));
+    return ls_samples_check(d->samples, c, &r, run, e);
+}
+
 ls_status ls_dataset_open(ls_dataset *d, const char *run, const ls_config *c, const ls_model *m,
                           ls_error *e) {
-    (void)m;
+    if (!ls_config_has_text(c)) {
+        LS_TRY(open_samples(d, c, m, e));
+        ls_status s = check_samples(d, run, c, e);
+        if (s != LS_OK) ls_dataset_free(d);
+        return s;
+    }
     ls_corpus text;
     LS_TRY(ls_corpus_open(&text, run, c, e));
     *d = ls_dataset_of_text(&text, c);
@@ -36,25 +84,47 @@ double ls_dataset_saved_nbytes(const ls_dataset *d) {
 }
 
 ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
-    return ls_corpus_save(&d->text, run, e);
+    if (ls_dataset_is_text(d)) return ls_corpus_save(&d->text, run, e);
+    char *path = ls_format("%s/" LS_DATA_RECORD, run);
+    const ls_buf *text = &d->samples->record_text;
+    ls_status s = ls_file_exists(path) ? LS_OK : ls_file_replace(path, text->data, text->len, e);
+    free(path);
+    return s;
 }
 
-bool ls_dataset_is_saved(const char *run) { return ls_corpus_is_saved(run); }
+bool ls_dataset_is_saved(const char *run, const ls_config *c) {
+    if (ls_config_has_text(c)) return ls_corpus_is_saved(run);
+    char *path = ls_format("%s/" LS_DATA_RECORD, run);
+    bool there = ls_file_exists(path);
+    free(path);
+    return there;
+}
+
+static ls_status restore_record(const char *run, const char *checkpoint, const ls_config *c,
+                                const ls_model *m, ls_error *e) {
+    ls_dataset d;
+    bool copied = false;
+    if (ls_dataset_is_saved(run, c)) return LS_OK;
+    LS_TRY(ls_restore_copy(run, checkpoint, LS_DATA_RECORD, &copied, e));
+    if (copied) return LS_OK;
+    LS_TRY(open_samples(&d, c, m, e)); /* nothing has been trained */
+    ls_status s = ls_dataset_save(&d, run, e);
+    ls_dataset_free(&d);
+    return s;
+}
 
 ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_config *c,
                              const ls_model *m, ls_error *e) {
-    (void)m;
-    return ls_restore_corpus(run, checkpoint, c, e);
+    if (ls_config_has_text(c)) return ls_restore_corpus(run, checkpoint, c, e);
+    return restore_record(run, checkpoint, c, m, e);
 }
-
-void ls_dataset_free(ls_dataset *d) {
-    ls_corpus_free(&d->text);
-    *d = (ls_dataset){0};
-}
-
-bool ls_dataset_is_text(const ls_dataset *d) { return d->text.tokens.n > 0; }
 
 ls_status ls_dataset_count(const char *run, const ls_config *c, uint64_t *ntrain_p, ls_error *e) {
+    if (!ls_config_has_text(c)) {
+        ls_data_record r;
+        LS_TRY(read_record(run, &r, e));
+        return ls_samples_count(c, &r, ntrain_p, e);
+    }
     ls_corpus text;
     LS_TRY(ls_corpus_open(&text, run, c, e));
     *ntrain_p = text.ntrain;
@@ -62,32 +132,76 @@ ls_status ls_dataset_count(const char *run, const ls_config *c, uint64_t *ntrain
     return LS_OK;
 }
 
-ls_hash ls_dataset_identity(const ls_dataset *d) { return d->text.record.tokens; }
-
-void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
-    ls_buf_printf(out, "%llu training samples of %lld tokens", (unsigned long long)d->ntrain,
-                  (long long)window_of(d));
+static ls_buf copy_of(const ls_buf *b) {
+    ls_buf copy = {0};
+    ls_buf_append(&copy, b->data, b->len);
+    return copy;
 }
 
 void ls_dataset_files(const ls_dataset *d, ls_data_files *f_p) {
-    ls_buf tokenizer = {0}, record = {0};
-    ls_buf_append(&tokenizer, d->text.tokenizer_json.data, d->text.tokenizer_json.len);
-    ls_corpus_record_write(&d->text.record, &record);
+    ls_buf record = {0};
     *f_p = (ls_data_files){0};
-    ls_data_files_add(f_p, LS_TOKENIZER_FILE, tokenizer);
+    if (!ls_dataset_is_text(d)) {
+        ls_data_files_add(f_p, LS_DATA_RECORD, copy_of(&d->samples->record_text));
+        return;
+    }
+    ls_corpus_record_write(&d->text.record, &record);
+    ls_data_files_add(f_p, LS_TOKENIZER_FILE, copy_of(&d->text.tokenizer_json));
     ls_data_files_add(f_p, LS_CORPUS_RECORD, record);
 }
 
+/* ---- what it is ---- */
+
+ls_hash ls_dataset_identity(const ls_dataset *d) {
+    if (ls_dataset_is_text(d)) return d->text.record.tokens;
+    const ls_data_part *parts[] = {&d->samples->record.training, &d->samples->record.validation};
+    uint64_t words[6];
+    for (int i = 0; i < 2; i++) {
+        words[3 * i] = parts[i]->samples;
+        words[3 * i + 1] = parts[i]->hash.hi;
+        words[3 * i + 2] = parts[i]->hash.lo;
+    }
+    return ls_hash_bytes(words, sizeof words);
+}
+
+ls_status ls_dataset_fail_changed(const ls_dataset *d, const char *run, ls_error *e) {
+    if (ls_dataset_is_text(d))
+        return ls_fail(e, LS_EINVAL,
+                       "%s/tokens.bin: has other tokens than those this run was trained on; was "
+                       "it made again from a text that has changed? Restore it and continue "
+                       "with --resume",
+                       run);
+    return ls_fail(e, LS_EINVAL,
+                   "%s: its files of data are not those that this run was trained on; restore "
+                   "them and continue with --resume",
+                   run);
+}
+
+void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
+    ls_buf_printf(out, "%llu training samples of ", (unsigned long long)d->ntrain);
+    if (ls_dataset_is_text(d))
+        ls_buf_printf(out, "%lld tokens", (long long)window_of(d));
+    else
+        ls_samples_put_fields(d->samples, out);
+}
+
+/* ---- samples ---- */
+
 ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
-    return (ls_loader_config){.read = ls_tokens_window,
-                              .data = &d->text.tokens,
-                              .sample_nbytes = d->sample_nbytes,
-                              .order = {.n = d->ntrain, .seed = (uint64_t)c->train.seed},
-                              .batch = (uint64_t)c->train.batch,
-                              .V = (int)c->train.virtual_workers};
+    ls_loader_config l = {.read = ls_tokens_window,
+                          .data = &d->text.tokens,
+                          .sample_nbytes = d->sample_nbytes,
+                          .order = {.n = d->ntrain, .seed = (uint64_t)c->train.seed},
+                          .batch = (uint64_t)c->train.batch,
+                          .V = (int)c->train.virtual_workers};
+    if (ls_dataset_is_text(d)) return l;
+    l.read = ls_samples_train;
+    l.data = d->samples;
+    return l;
 }
 
 ls_status ls_dataset_val_sample(const ls_dataset *d, uint64_t i, void *out, ls_error *e) {
+    if (!ls_dataset_is_text(d)) return ls_samples_val(d->samples, i, out, e);
     return ls_corpus_val_sample(&d->text, window_of(d), i, out, e);
 }
 
@@ -96,5 +210,6 @@ double ls_dataset_text_nbytes(const ls_dataset *d, const void *sample) {
 }
 
 ls_status ls_dataset_verify(ls_dataset *d, ls_error *e) {
+    if (!ls_dataset_is_text(d)) return ls_samples_verify(d->samples, e);
     return ls_tokens_verify(&d->text.tokens, e);
 }

@@ -1,4 +1,5 @@
-/* dataset.h - what a run is trained on: a text as tokens (corpus.h).
+/* dataset.h - what a run is trained on: a text as tokens (corpus.h), or samples of files
+ * (samples.h), as ls_config_has_text() says.
  *
  * Constant once it is open: any threads may read samples, in any order.
  */
@@ -9,9 +10,11 @@
 #include "model/model.h"
 #include "storage/corpus.h"
 #include "storage/data_files.h"
+#include "storage/samples.h"
 
 typedef struct ls_dataset {
-    ls_corpus text;
+    ls_corpus text;        /* empty if there are samples of files */
+    ls_samples *samples;   /* NULL: a text */
     uint64_t ntrain, nval; /* samples; ntrain 0: it is not open */
     size_t sample_nbytes;  /* as the model reads them */
 } ls_dataset;
@@ -25,7 +28,7 @@ double ls_dataset_saved_nbytes(const ls_dataset *);
 /* Writes the data set's files if `run` lacks them, each completely or not at all. Replaces small
  * files that differ, and logs that. */
 ls_status ls_dataset_save(const ls_dataset *, const char *run, ls_error *);
-bool ls_dataset_is_saved(const char *run);
+bool ls_dataset_is_saved(const char *run, const ls_config *);
 /* Writes files that `run` lacks: copies of those of the checkpoint (NULL: there is none, and nothing
  * has been trained), or new ones from the config's files. Logs it. LS_EINVAL: those have changed.
  * LS_EIO: they can't be read. Both messages say what to do. */
@@ -43,7 +46,9 @@ ls_status ls_dataset_count(const char *run, const ls_config *, uint64_t *ntrain_
 
 /* A hash that two data sets share if their samples are the same. */
 ls_hash ls_dataset_identity(const ls_dataset *);
-/* "900 training samples of 64 tokens" */
+/* The error of a run directory whose data set is not that of an earlier view. */
+ls_status ls_dataset_fail_changed(const ls_dataset *, const char *run, ls_error *);
+/* "900 training samples of 64 tokens", "... of image u8 [28, 28, 1], label i32" */
 void ls_dataset_describe(const ls_dataset *, ls_buf *);
 /* The copies for a checkpoint; the caller frees them. */
 void ls_dataset_files(const ls_dataset *, ls_data_files *f_p);
@@ -54,7 +59,7 @@ ls_loader_config ls_dataset_loader(const ls_dataset *, const ls_config *);
 ls_status ls_dataset_val_sample(const ls_dataset *, uint64_t i, void *out, ls_error *);
 /* Of a text: the bytes that one sample's targets stand for. */
 double ls_dataset_text_nbytes(const ls_dataset *, const void *sample);
-/* Checks that files which were read completely when they were opened have not changed since. */
+/* Checks that files have not changed since they were opened: at each checkpoint. */
 ls_status ls_dataset_verify(ls_dataset *, ls_error *);
 
 #endif

@@ -21,12 +21,10 @@ static const double LOST_HOST_S = 120, SOON_S = 5;
 enum { MOST_TRIES = 1000 };
 
 /* Files of a run that a start makes: bits of notes->made. */
-enum { CONFIG, TOKENIZER, TOKENS, RECORD, METRICS, NFILES };
-static const char *const names[] = {[CONFIG] = "config.yaml",
-                                    [TOKENIZER] = "tokenizer.json",
-                                    [TOKENS] = "tokens.bin",
-                                    [RECORD] = LS_CORPUS_RECORD,
-                                    [METRICS] = "metrics.jsonl"};
+enum { CONFIG, TOKENIZER, TOKENS, RECORD, SAMPLES, METRICS, NFILES };
+static const char *const names[] = {
+    [CONFIG] = "config.yaml",    [TOKENIZER] = "tokenizer.json", [TOKENS] = "tokens.bin",
+    [RECORD] = LS_CORPUS_RECORD, [SAMPLES] = LS_DATA_RECORD,     [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
 /* ---- from view to view ---- */
@@ -330,7 +328,7 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
 }
 
 static bool is_complete(const ls_folder_run *r) {
-    return has(r, names[CONFIG]) && ls_dataset_is_saved(r->dir);
+    return has(r, names[CONFIG]) && ls_dataset_is_saved(r->dir, r->config);
 }
 
 /* Restores deleted files. */

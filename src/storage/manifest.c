@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "storage/data_record.h"
 
 enum { MAX_MANIFEST = 1 << 20 };
 
@@ -34,16 +35,12 @@ static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hash
                             const ls_checkpoint_extra *x, ls_json *files) {
     ls_json *m = ls_json_new_object(), *model = ls_json_new_object();
     char text[LS_HASH_TEXT];
-    const ls_gpt_config *c = &s->model->config;
     ls_json_set(m, "format", ls_json_new_text("lockstep checkpoint"));
     ls_json_set(m, "version", ls_json_new_integer(1));
     ls_json_set(m, "lockstep", ls_json_new_text(LS_VERSION));
     ls_json_set(m, "step", ls_json_new_integer(s->step));
-    ls_json_set(model, "layers", ls_json_new_integer(c->layers));
-    ls_json_set(model, "width", ls_json_new_integer(c->width));
-    ls_json_set(model, "heads", ls_json_new_integer(c->heads));
-    ls_json_set(model, "context", ls_json_new_integer(c->context));
-    ls_json_set(model, "vocab", ls_json_new_integer(c->vocab));
+    ls_json_set_integer(model, "tensors", s->model->nparams);
+    ls_json_set_integer(model, "parameters", (int64_t)s->model->count);
     ls_json_set(m, "model", model);
     if (s->scaler.scale > 0) {
         ls_json *scaler = ls_json_new_object();
@@ -178,9 +175,10 @@ static bool lists(const ls_json *files, const char *name) {
 
 /* All files that are read must be listed, and all listed files must have their hash. */
 ls_status ls_manifest_check_files(const ls_manifest *m, const char *folder, ls_error *e) {
-    static const char *const needed[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_TOKENIZER_FILE,
-                                         LS_CONFIG_FILE};
     const ls_json *files = ls_json_get(m->json, "files");
+    bool has_samples = lists(files, LS_DATA_RECORD);
+    const char *const needed[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_CONFIG_FILE,
+                                  has_samples ? LS_DATA_RECORD : LS_TOKENIZER_FILE};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!lists(files, needed[i]))
             return ls_fail(e, LS_EINVAL, "%s/%s: is not complete: it does not list %s", folder,

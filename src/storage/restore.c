@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "storage/corpus.h"
+#include "storage/data_files.h"
 
 enum { MAX_FILE = 64 << 20 };
 
@@ -19,15 +20,16 @@ typedef struct restoring {
     ls_corpus_record record;
 } restoring;
 
-/* Copies a text file that the run lacks from the checkpoint, if that has it. */
-static ls_status copy_text(const restoring *x, const char *name, bool *done_p, ls_error *e) {
-    char *from = ls_format("%s/%s", x->checkpoint, name), *to = ls_format("%s/%s", x->run, name);
+ls_status ls_restore_copy(const char *run, const char *checkpoint, const char *name, bool *done_p,
+                          ls_error *e) {
+    char *from = ls_format("%s/%s", checkpoint ? checkpoint : "", name);
+    char *to = ls_format("%s/%s", run, name);
     ls_buf text = {0};
     ls_status s = LS_OK;
-    *done_p = x->checkpoint && ls_file_exists(from) && !ls_file_exists(to);
+    *done_p = checkpoint && ls_file_exists(from) && !ls_file_exists(to);
     if (*done_p) s = ls_file_read(from, MAX_FILE, &text, e);
     if (*done_p && s == LS_OK) s = ls_file_replace(to, text.data, text.len, e);
-    if (*done_p && s == LS_OK) ls_log("%s: was missing; restored from %s", to, x->checkpoint);
+    if (*done_p && s == LS_OK) ls_log("%s: was missing; restored from %s", to, checkpoint);
     ls_buf_free(&text);
     free(from);
     free(to);
@@ -78,10 +80,10 @@ static ls_status make(const restoring *x, ls_error *e) {
 
 static ls_status restore(restoring *x, ls_error *e) {
     bool copied = false;
-    LS_TRY(copy_text(x, LS_CORPUS_RECORD, &copied, e));
+    LS_TRY(ls_restore_copy(x->run, x->checkpoint, LS_CORPUS_RECORD, &copied, e));
     LS_TRY(ls_corpus_record_read(x->run, &x->record, &x->has_record, e));
     x->has_tokens = ls_file_exists(x->tokens);
-    LS_TRY(copy_text(x, "tokenizer.json", &copied, e));
+    LS_TRY(ls_restore_copy(x->run, x->checkpoint, LS_TOKENIZER_FILE, &copied, e));
     x->has_tokenizer = ls_file_exists(x->tokenizer);
     return x->has_tokens && x->has_tokenizer ? LS_OK : make(x, e);
 }

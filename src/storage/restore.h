@@ -3,7 +3,14 @@
 #ifndef LS_STORAGE_RESTORE_H
 #define LS_STORAGE_RESTORE_H
 
+#include <stdbool.h>
+
 #include "config/config.h"
+
+/* Copies a small file that `run` lacks from the checkpoint (NULL: there is none), if that has it,
+ * and logs it. */
+ls_status ls_restore_copy(const char *run, const char *checkpoint, const char *name, bool *done_p,
+                          ls_error *);
 
 /* Writes tokenizer.json, tokens.bin and corpus.json if `run` lacks them, and logs it. Existing
  * files stay as they are. checkpoint: a good one of the run; NULL: there is none, and nothing has

@@ -16,7 +16,7 @@
 /* For a worker that has had the directory open since an earlier view. */
 static ls_status reuse_folder(ls_loop *l, ls_error *e) {
     l->folder->notes->step = ls_store_steps(l->host->store);
-    return ls_dataset_is_saved(l->run->dir) ? LS_OK : ls_save_restore_folder(l, e);
+    return ls_dataset_is_saved(l->run->dir, &l->run->config) ? LS_OK : ls_save_restore_folder(l, e);
 }
 
 /* The process that starts all workers may have opened the directory for them. */
@@ -75,12 +75,7 @@ static ls_status open_data(ls_loop *l, ls_error *e) {
     ls_run_notes *notes = l->host->notes;
     int64_t mark = (int64_t)((h.hi ^ h.lo) | 1);
     int64_t was = atomic_load(&notes->data); /* 0: not known yet */
-    if (was && was != mark)
-        return ls_fail(e, LS_EINVAL,
-                       "%s/tokens.bin: has other tokens than those this run was trained on; was "
-                       "it made again from a text that has changed? Restore it and continue "
-                       "with --resume",
-                       r->dir);
+    if (was && was != mark) return ls_dataset_fail_changed(&l->data, r->dir, e);
     atomic_store(&notes->data, mark);
     return ls_group_rank(l->m.group) == 0 ? ls_dataset_save(&l->data, r->dir, e) : LS_OK;
 }

@@ -40,6 +40,29 @@ static void print_best(const ls_loop *l) {
     free(path);
 }
 
+/* The loss on a text, beside that of a bigram model, and the curve with its level. */
+static ls_status print_text_loss(const ls_loop *l, ls_error *e) {
+    const ls_corpus *c = &l->data.text;
+    size_t nval = (size_t)c->nval * (size_t)l->run->config.model.context + 1;
+    double bigram = 0, nbytes = 0;
+    LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));
+    ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
+    LS_TRY(ls_report_curve(l->run->dir, bigram, e));
+    ls_print("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
+             "%.4f, %.4f\n",
+             l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
+    return LS_OK;
+}
+
+static ls_status print_loss(const ls_loop *l, ls_error *e) {
+    if (ls_dataset_is_text(&l->data)) return print_text_loss(l, e);
+    LS_TRY(ls_report_curve(l->run->dir, 0, e));
+    ls_print("\nvalidation loss %.4f%s, of %llu samples\n", l->latest.loss,
+             ls_config_has_tokens(&l->run->config) ? " nats/token" : "",
+             (unsigned long long)l->latest.nsamples);
+    return LS_OK;
+}
+
 ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
@@ -61,15 +84,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
                (long long)all, r->started ? ", under the same launcher," : "", r->again);
         return LS_OK;
     }
-    const ls_corpus *c = &l->data.text;
-    size_t nval = (size_t)c->nval * (size_t)r->config.model.context + 1;
-    double bigram = 0, nbytes = 0;
-    LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));
-    ls_evaluation level = ls_evaluation_of(bigram * (double)(nval - 1), nbytes, nval - 1, 1);
-    LS_TRY(ls_report_curve(r->dir, bigram, e));
-    ls_print("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
-             "%.4f, %.4f\n",
-             l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
+    LS_TRY(print_loss(l, e));
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
     print_best(l);

@@ -80,7 +80,8 @@ static void note_folder(const ls_host *h, const ls_view *v) {
     if (v->id.number == 1 || !h->run->dir) return;
     ls_folder_state *folder = &h->notes->folder;
     ls_folder_set_begun(folder);
-    if (v->steps >= 0 || ls_dataset_is_saved(h->run->dir)) ls_folder_set_made(folder);
+    if (v->steps >= 0 || ls_dataset_is_saved(h->run->dir, &h->run->config))
+        ls_folder_set_made(folder);
 }
 
 /* The proposed ranges hold only for the number of workers for which they were found. */

@@ -1,0 +1,248 @@
+/* adapt.c - see adapt.h. */
+#include "source/adapt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "tensor/dtype.h"
+
+typedef struct adapted {
+    ls_source source; /* its fields are those that are wanted */
+    ls_source *from;
+    const ls_field *of[LS_SOURCE_FIELDS]; /* the field in `from` of each of them */
+    int classes[LS_SOURCE_FIELDS];
+    bool same; /* samples need no change: they are read in place */
+    char *what;
+} adapted;
+
+/* ---- shapes ---- */
+
+static int ndims_of(const ls_field *f) {
+    int n = f->ndims;
+    while (n > 0 && f->dims[n - 1] == 1) n--;
+    return n;
+}
+
+static bool has_dims_of(const ls_field *a, const ls_field *b) {
+    int n = ndims_of(a);
+    bool same = n == ndims_of(b);
+    for (int i = 0; same && i < n; i++) same = a->dims[i] == b->dims[i];
+    return same;
+}
+
+void ls_field_put_shape(const ls_field *f, ls_buf *b) {
+    ls_buf_printf(b, "%s", ls_dtype_name(f->type));
+    for (int i = 0; i < f->ndims; i++)
+        ls_buf_printf(b, "%s%lld%s", i ? ", " : " [", (long long)f->dims[i],
+                      i + 1 == f->ndims ? "]" : "");
+}
+
+/* ---- values ---- */
+
+static bool is_real(ls_dtype t) { return t == LS_F32 || t == LS_F64; }
+
+static bool is_whole(ls_dtype t) {
+    return t == LS_BOOL || t == LS_U8 || t == LS_I8 || t == LS_U16 || t == LS_I16 || t == LS_U32 ||
+           t == LS_I32 || t == LS_U64 || t == LS_I64;
+}
+
+static bool can_convert(ls_dtype from, ls_dtype to) {
+    if (from == to) return true;
+    if (to == LS_F32) return is_whole(from) || is_real(from);
+    return (to == LS_I32 || to == LS_U32) && is_whole(from);
+}
+
+typedef union value {
+    uint8_t u8;
+    int8_t i8;
+    uint16_t u16;
+    int16_t i16;
+    uint32_t u32;
+    int32_t i32;
+    uint64_t u64;
+    int64_t i64;
+    float f32;
+    double f64;
+} value;
+
+static value value_at(ls_dtype t, const uint8_t *p) {
+    value v = {0};
+    memcpy(&v, p, ls_dtype_size(t));
+    return v;
+}
+
+static float real_at(ls_dtype t, const uint8_t *p) {
+    value v = value_at(t, p);
+    switch (t) {
+    case LS_U8:
+    case LS_BOOL: return (float)v.u8;
+    case LS_I8: return (float)v.i8;
+    case LS_U16: return (float)v.u16;
+    case LS_I16: return (float)v.i16;
+    case LS_U32: return (float)v.u32;
+    case LS_I32: return (float)v.i32;
+    case LS_U64: return (float)v.u64;
+    case LS_I64: return (float)v.i64;
+    case LS_F64: return (float)v.f64;
+    default: return v.f32;
+    }
+}
+
+/* Values beyond the range of an int64 are its largest one, which no wanted type has. */
+static int64_t whole_at(ls_dtype t, const uint8_t *p) {
+    value v = value_at(t, p);
+    switch (t) {
+    case LS_U8:
+    case LS_BOOL: return v.u8;
+    case LS_I8: return v.i8;
+    case LS_U16: return v.u16;
+    case LS_I16: return v.i16;
+    case LS_U32: return v.u32;
+    case LS_I32: return v.i32;
+    case LS_U64: return v.u64 > INT64_MAX ? INT64_MAX : (int64_t)v.u64;
+    default: return v.i64;
+    }
+}
+
+/* ---- reading ---- */
+
+static ls_status fail_range(const adapted *a, uint64_t i, int k, int64_t v, ls_error *e) {
+    const ls_field *f = &a->source.fields[k];
+    if (a->classes[k])
+        return ls_fail(e, LS_EINVAL,
+                       "%s: sample %llu: '%s' is %lld, and the model takes 0 to %d; correct the "
+                       "data, or let the model have more classes",
+                       a->what, (unsigned long long)i, f->name, (long long)v, a->classes[k] - 1);
+    return ls_fail(e, LS_EINVAL, "%s: sample %llu: '%s' is %lld, out of the range of %s", a->what,
+                   (unsigned long long)i, f->name, (long long)v, ls_dtype_name(f->type));
+}
+
+static bool is_in_range(const adapted *a, int k, int64_t v) {
+    if (a->classes[k]) return v >= 0 && v < a->classes[k];
+    if (a->source.fields[k].type == LS_I32) return v >= INT32_MIN && v <= INT32_MAX;
+    return v >= 0 && v <= UINT32_MAX;
+}
+
+/* Converts field k of sample i. */
+static ls_status convert(const adapted *a, uint64_t i, int k, const uint8_t *from, uint8_t *to,
+                         ls_error *e) {
+    const ls_field *f = &a->source.fields[k];
+    ls_dtype t = a->of[k]->type;
+    size_t size = ls_dtype_size(t), each = ls_dtype_size(f->type), n = f->nbytes / each;
+    if (t == f->type && !a->classes[k]) {
+        memcpy(to, from, f->nbytes);
+        return LS_OK;
+    }
+    for (size_t j = 0; j < n; j++, from += size, to += each) {
+        float real = 0;
+        uint32_t whole = 0;
+        if (f->type == LS_F32) {
+            real = real_at(t, from);
+            memcpy(to, &real, sizeof real);
+            continue;
+        }
+        int64_t v = whole_at(t, from);
+        if (!is_in_range(a, k, v)) return fail_range(a, i, k, v, e);
+        whole = (uint32_t)v; /* an i32 has the same bits */
+        memcpy(to, &whole, each);
+    }
+    return LS_OK;
+}
+
+static ls_status read_same(const adapted *a, uint64_t i, uint8_t *sample, ls_error *e) {
+    LS_TRY(a->from->read(a->from, i, sample, e));
+    for (int k = 0; k < a->source.nfields; k++) {
+        uint8_t *at = sample + a->source.fields[k].offset;
+        if (a->classes[k]) LS_TRY(convert(a, i, k, at, at, e));
+    }
+    return LS_OK;
+}
+
+static ls_status read_adapted(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    const adapted *a = (const adapted *)s;
+    if (a->same) return read_same(a, i, sample, e);
+    uint8_t *given = ls_alloc(a->from->nbytes), *to = sample;
+    ls_status status = a->from->read(a->from, i, given, e);
+    for (int k = 0; status == LS_OK && k < s->nfields; k++)
+        status = convert(a, i, k, given + a->of[k]->offset, to + s->fields[k].offset, e);
+    free(given);
+    return status;
+}
+
+static void close_adapted(ls_source *s) {
+    adapted *a = (adapted *)s;
+    ls_source_close(a->from);
+    free(a->what);
+    free(a);
+}
+
+/* ---- making ---- */
+
+static void put_name(const ls_field *f, ls_buf *b) {
+    ls_buf_printf(b, "'");
+    ls_buf_escape(b, LS_ESCAPE_LINE, f->name, strlen(f->name));
+    ls_buf_printf(b, "'");
+}
+
+static ls_status fail_missing(const adapted *a, const ls_field *f, ls_error *e) {
+    ls_buf b = {0};
+    for (int i = 0; i < a->from->nfields; i++) {
+        ls_buf_printf(&b, "%s", i ? ", " : "");
+        put_name(&a->from->fields[i], &b);
+        ls_buf_printf(&b, " ");
+        ls_field_put_shape(&a->from->fields[i], &b);
+    }
+    bool label = strcmp(f->name, "label") == 0;
+    ls_status s = ls_fail(e, LS_EINVAL,
+                          "%s: has no field '%s', which the model reads; its fields are %.200s%s",
+                          a->what, f->name, b.data ? b.data : "none",
+                          label ? "; name the file of labels by data.labels, if there is one" : "");
+    ls_buf_free(&b);
+    return s;
+}
+
+static ls_status fail_shape(const adapted *a, const ls_field *has, const ls_field *f, ls_error *e) {
+    ls_buf b = {0}, w = {0};
+    ls_field_put_shape(has, &b);
+    ls_field_put_shape(f, &w);
+    ls_status s = ls_fail(e, LS_EINVAL, "%s: field '%s' is %s; the model's input '%s' is %s",
+                          a->what, f->name, b.data, f->name, w.data);
+    ls_buf_free(&b);
+    ls_buf_free(&w);
+    return s;
+}
+
+static ls_status find_fields(adapted *a, ls_error *e) {
+    ls_source *s = &a->source;
+    a->same = a->from->nbytes <= s->nbytes && a->from->nfields == s->nfields;
+    for (int k = 0; k < s->nfields; k++) {
+        const ls_field *f = &s->fields[k], *has = ls_source_field(a->from, f->name);
+        if (!has) return fail_missing(a, f, e);
+        if (!has_dims_of(has, f) || !can_convert(has->type, f->type))
+            return fail_shape(a, has, f, e);
+        a->of[k] = has;
+        a->same = a->same && has->type == f->type && has->offset == f->offset;
+    }
+    return LS_OK;
+}
+
+ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, ls_error *e) {
+    adapted *a = LS_NEW(adapted);
+    a->source = *from; /* count, hash, classes: those belong to `from` */
+    a->source.index = NULL;
+    a->source.read = read_adapted;
+    a->source.close = close_adapted;
+    a->source.nfields = w->nfields;
+    a->source.nbytes = w->nbytes;
+    memcpy(a->source.fields, w->fields, (size_t)w->nfields * sizeof *w->fields);
+    memcpy(a->classes, w->classes, (size_t)w->nfields * sizeof *w->classes);
+    a->from = from;
+    a->what = ls_strdup(w->what);
+    ls_status s = find_fields(a, e);
+    if (s == LS_OK)
+        *s_p = &a->source;
+    else
+        close_adapted(&a->source);
+    return s;
+}

@@ -1,0 +1,33 @@
+/* adapt.h - a source whose samples have the fields that a model reads, in the model's layout.
+ *
+ * Each wanted field is looked up by name. Its dimensions must be those that are wanted; dimensions
+ * of 1 at the end don't count, so [28, 28] is [28, 28, 1], and one number is [1]. Its type may
+ * differ where every value can be converted:
+ *
+ *     wanted     from
+ *     f32        any number, rounded to the nearest f32
+ *     i32, u32   any whole number; a value out of range is refused when it is read
+ *     others     the same type
+ */
+#ifndef LS_SOURCE_ADAPT_H
+#define LS_SOURCE_ADAPT_H
+
+#include "source/source.h"
+
+typedef struct ls_adapt_wanted {
+    const ls_field *fields; /* [nfields] with their places in a sample */
+    int nfields;
+    const int *classes; /* [nfields] of a field with classes: its values are from 0 to this, without
+                           it; 0: the field has none */
+    size_t nbytes;      /* of a sample */
+    const char *what;   /* names the data in messages: a path */
+} ls_adapt_wanted;
+
+/* Takes `from` over, also on failure; copies what is wanted. LS_EINVAL: a field is missing, or can't
+ * be converted. Its read() refuses values out of range, with the sample's number. */
+ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *, ls_source **s_p, ls_error *);
+
+/* Appends type and dimensions: "u8 [28, 28, 1]". */
+void ls_field_put_shape(const ls_field *, ls_buf *);
+
+#endif

@@ -1,0 +1,120 @@
+/* data_record.c - see data_record.h. */
+#include "storage/data_record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/lines.h"
+
+static const char FORMAT[] = "lockstep data";
+
+ls_data_part ls_data_part_of(const ls_source *s) {
+    return s ? (ls_data_part){s->count, s->hash} : (ls_data_part){0};
+}
+
+/* ---- writing ---- */
+
+static ls_json *list_of(const char *lines) {
+    ls_json *list = ls_json_new_array();
+    while (*lines) {
+        size_t n = strcspn(lines, "\n");
+        char *one = ls_format("%.*s", (int)n, lines);
+        if (n) ls_json_push(list, ls_json_new_path(one));
+        free(one);
+        lines += n + (lines[n] != 0);
+    }
+    return list;
+}
+
+static ls_json *part_json(const ls_data_given *g) {
+    ls_json *o = ls_json_new_object();
+    char hash[LS_HASH_TEXT];
+    ls_hash_text(g->source->hash, hash);
+    ls_json_set_text(o, "format", g->source->format);
+    ls_json_set(o, "paths", list_of(g->paths));
+    if (*g->labels) ls_json_set(o, "labels", list_of(g->labels));
+    ls_json_set_integer(o, "samples", (int64_t)g->source->count);
+    ls_json_set_text(o, "xxh3_128", hash);
+    return o;
+}
+
+static ls_json *fields_json(const ls_source *s) {
+    ls_json *list = ls_json_new_array();
+    for (int i = 0; i < s->nfields; i++) {
+        const ls_field *f = &s->fields[i];
+        ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
+        for (int d = 0; d < f->ndims; d++) ls_json_push(shape, ls_json_new_integer(f->dims[d]));
+        ls_json_set(o, "name", ls_json_new_path(f->name));
+        ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
+        ls_json_set(o, "shape", shape);
+        ls_json_push(list, o);
+    }
+    return list;
+}
+
+void ls_data_record_write(const ls_data_given *training, const ls_data_given *validation,
+                          ls_buf *out) {
+    const ls_source *s = training->source;
+    ls_json *o = ls_json_new_object(), *classes = ls_json_new_array();
+    ls_json_set_text(o, "format", FORMAT);
+    ls_json_set_integer(o, "version", 1);
+    ls_json_set(o, "training", part_json(training));
+    if (validation->source) ls_json_set(o, "validation", part_json(validation));
+    ls_json_set(o, "fields", fields_json(s));
+    for (int i = 0; i < s->nclasses; i++) ls_json_push(classes, ls_json_new_path(s->classes[i]));
+    if (s->nclasses)
+        ls_json_set(o, "classes", classes);
+    else
+        ls_json_free(classes);
+    ls_json_write(o, 2, out);
+    ls_buf_append(out, "\n", 1);
+    ls_json_free(o);
+}
+
+/* ---- reading ---- */
+
+static bool read_part(const ls_json *o, ls_data_part *p) {
+    const char *hash = ls_json_text(ls_json_get(o, "xxh3_128"));
+    int64_t n = 0;
+    if (!hash || !ls_hash_parse(hash, &p->hash)) return false;
+    if (!ls_json_integer(ls_json_get(o, "samples"), &n) || n < 1) return false;
+    p->samples = (uint64_t)n;
+    return true;
+}
+
+static ls_status parse(const char *path, const ls_json *o, ls_data_record *r, ls_error *e) {
+    const char *format = ls_json_text(ls_json_get(o, "format"));
+    const ls_json *validation = ls_json_get(o, "validation");
+    int64_t version = 0;
+    if (!format || strcmp(format, FORMAT) != 0 ||
+        !ls_json_integer(ls_json_get(o, "version"), &version) || version != 1)
+        return ls_fail(e, LS_EINVAL, "%s: is not a record of data, version 1", path);
+    if (!read_part(ls_json_get(o, "training"), &r->training) ||
+        (validation && !read_part(validation, &r->validation)))
+        return ls_fail(e, LS_EINVAL, "%s: a hash or a number of samples is missing or invalid",
+                       path);
+    return LS_OK;
+}
+
+ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_p, ls_error *e) {
+    char *path = ls_format("%s/" LS_DATA_RECORD, dir);
+    ls_data_record r = {0};
+    ls_buf text = {0};
+    ls_json *j = NULL;
+    ls_status s = LS_OK;
+    bool there = ls_file_exists(path);
+    if (there) s = ls_file_read(path, LS_DATA_RECORD_NBYTES, &text, e);
+    if (there && s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, &j, e);
+    if (there && s == LS_OK) s = parse(path, j, &r, e);
+    if (s == LS_OK) {
+        *r_p = r;
+        *there_p = there;
+    }
+    ls_json_free(j);
+    ls_buf_free(&text);
+    free(path);
+    return s;
+}

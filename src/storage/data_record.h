@@ -1,0 +1,45 @@
+/* data_record.h - which samples a run is trained on, by the hashes of the files they come from.
+ *
+ *     RUN/data.json   {"format": "lockstep data", "version": 1,
+ *                      "training":   {"format": "idx", "paths": [...], "labels": [...],
+ *                                     "samples": N, "xxh3_128": "..."},
+ *                      "validation": the same of data.val_path; absent: a part of the training files
+ *                      "fields": [{"name": "image", "dtype": "u8", "shape": [28, 28, 1]}, ...],
+ *                      "classes": ["shirt", ...]}   absent: they have no names
+ *
+ * The file is written when a run begins; each checkpoint has a copy. The samples stay where they
+ * are: a run resumes with files of the same contents, wherever they are, or not at all.
+ */
+#ifndef LS_STORAGE_DATA_RECORD_H
+#define LS_STORAGE_DATA_RECORD_H
+
+#include "source/source.h"
+
+#define LS_DATA_RECORD "data.json"
+
+enum { LS_DATA_RECORD_NBYTES = 16 << 20 }; /* at most */
+
+/* The files of one part. */
+typedef struct ls_data_part {
+    uint64_t samples; /* 0: the part has no files of its own */
+    ls_hash hash;
+} ls_data_part;
+
+typedef struct ls_data_record {
+    ls_data_part training, validation;
+} ls_data_record;
+
+/* What ls_data_record_write() writes of a part: its source, and the config's lists of files. */
+typedef struct ls_data_given {
+    const ls_source *source;    /* NULL: the part has no files of its own */
+    const char *paths, *labels; /* one a line; labels may be empty */
+} ls_data_given;
+
+ls_data_part ls_data_part_of(const ls_source *); /* NULL: a part without files */
+/* Appends the file's text. */
+void ls_data_record_write(const ls_data_given *training, const ls_data_given *validation, ls_buf *);
+/* Reads the file in a run's or checkpoint's directory. *there_p: it exists. LS_EINVAL: it is not a
+ * valid record. */
+ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_p, ls_error *);
+
+#endif

@@ -1,0 +1,175 @@
+/* samples.c - see samples.h. */
+#include "storage/samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "source/adapt.h"
+
+/* ---- opening ---- */
+
+/* What the model reads. GPT reads windows of tokens. */
+typedef struct wanted {
+    ls_field fields[LS_SOURCE_FIELDS];
+    int classes[LS_SOURCE_FIELDS];
+    int n;
+} wanted;
+
+static wanted wanted_by(const ls_config *c, const ls_model *m) {
+    wanted w = {.n = m->ninputs};
+    memcpy(w.fields, m->inputs, sizeof w.fields);
+    memcpy(w.classes, m->classes, sizeof w.classes);
+    if (w.n > 0) return w;
+    w.n = 1;
+    w.fields[0] = (ls_field){"tokens", LS_U32, 1, {c->model.context + 1}, 0, m->sample_nbytes};
+    w.classes[0] = (int)c->model.vocab;
+    return w;
+}
+
+/* The first of the paths, for messages: free() it. */
+static char *name_of(const char *paths) {
+    return ls_format("%.*s", (int)strcspn(paths, "\n"), paths);
+}
+
+typedef struct opened {
+    ls_source *source; /* as the model reads it */
+    const ls_source *files;
+} opened;
+
+static ls_status open_source(const ls_config *c, const ls_model *m, const char *paths,
+                             const char *labels, opened *o_p, ls_error *e) {
+    ls_source_options o = {.format = ls_config_format(c),
+                           .labels = *labels ? labels : NULL,
+                           .cache = *c->data.cache ? c->data.cache : NULL,
+                           .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
+                           .window = c->model.context};
+    ls_source *s = NULL;
+    LS_TRY(ls_source_open(paths, &o, &s, e));
+    char *name = name_of(paths);
+    wanted w = wanted_by(c, m);
+    ls_adapt_wanted how = {w.fields, w.n, w.classes, m->sample_nbytes, name};
+    ls_status status = ls_adapt(s, &how, &o_p->source, e);
+    if (status == LS_OK) o_p->files = s;
+    free(name);
+    return status;
+}
+
+static ls_status split(const ls_config *c, uint64_t n, ls_split *s_p, ls_error *e) {
+    char *name = name_of(c->data.path);
+    ls_status s = LS_OK;
+    if (*c->data.val_path)
+        *s_p = ls_split_nothing(n);
+    else if (c->data.folds)
+        s = ls_split_by_folds(n, (uint64_t)c->data.folds, (uint64_t)c->data.fold, name, s_p, e);
+    else
+        s = ls_split_by_fraction(n, c->data.val_fraction, name, s_p, e);
+    free(name);
+    return s;
+}
+
+static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m, ls_error *e) {
+    opened train = {0}, val = {0};
+    LS_TRY(open_source(c, m, c->data.path, c->data.labels, &train, e));
+    s->source = train.source;
+    if (*c->data.val_path) LS_TRY(open_source(c, m, c->data.val_path, c->data.val_labels, &val, e));
+    s->val = val.source;
+    s->files[0] = train.files;
+    s->files[1] = val.files;
+    if (s->source->count == 0 || (s->val && s->val->count == 0))
+        return ls_fail(e, LS_EINVAL, "%s: has no samples",
+                       s->source->count ? c->data.val_path : c->data.path);
+    LS_TRY(split(c, s->source->count, &s->split, e));
+    s->nval = s->val ? s->val->count : s->split.nval;
+    s->record = (ls_data_record){ls_data_part_of(s->source), ls_data_part_of(s->val)};
+    ls_data_record_write(&(ls_data_given){s->source, c->data.path, c->data.labels},
+                         &(ls_data_given){s->val, c->data.val_path, c->data.val_labels},
+                         &s->record_text);
+    return LS_OK;
+}
+
+ls_status ls_samples_open(const ls_config *c, const ls_model *m, ls_samples **s_p, ls_error *e) {
+    ls_samples *s = LS_NEW(ls_samples);
+    ls_status status = open_parts(s, c, m, e);
+    if (status == LS_OK)
+        *s_p = s;
+    else
+        ls_samples_close(s);
+    return status;
+}
+
+void ls_samples_close(ls_samples *s) {
+    if (!s) return;
+    ls_source_close(s->source);
+    ls_source_close(s->val);
+    ls_buf_free(&s->record_text);
+    free(s);
+}
+
+/* ---- the record ---- */
+
+ls_status ls_samples_count(const ls_config *c, const ls_data_record *r, uint64_t *ntrain_p,
+                           ls_error *e) {
+    ls_split s;
+    LS_TRY(split(c, r->training.samples, &s, e));
+    *ntrain_p = s.ntrain;
+    return LS_OK;
+}
+
+/* key, paths: that name the files of the part. */
+static ls_status compare(const ls_data_part *has, const ls_data_part *was, const char *key,
+                         const char *paths, const char *dir, ls_error *e) {
+    char a[LS_HASH_TEXT], b[LS_HASH_TEXT], count[64] = "";
+    if (has->samples == was->samples && ls_hash_same(has->hash, was->hash)) return LS_OK;
+    ls_hash_text(has->hash, a);
+    ls_hash_text(was->hash, b);
+    if (has->samples != was->samples)
+        snprintf(count, sizeof count, "%llu samples, not %llu; ", (unsigned long long)has->samples,
+                 (unsigned long long)was->samples);
+    char *name = name_of(paths);
+    ls_status s = ls_fail(e, LS_EINVAL,
+                          "%.120s: is not the data that this run was trained with (%shash %s, "
+                          "%.120s/" LS_DATA_RECORD
+                          " has %s); restore the files, name them with --set %s=FILE, or begin a "
+                          "new run",
+                          *name ? name : key, count, a, dir, b, key);
+    free(name);
+    return s;
+}
+
+ls_status ls_samples_check(const ls_samples *s, const ls_config *c, const ls_data_record *r,
+                           const char *dir, ls_error *e) {
+    LS_TRY(compare(&s->record.training, &r->training, "data.path", c->data.path, dir, e));
+    return compare(&s->record.validation, &r->validation, "data.val_path", c->data.val_path, dir,
+                   e);
+}
+
+/* ---- reading ---- */
+
+ls_status ls_samples_train(const void *samples, const ls_draw *d, size_t nbytes, void *sample,
+                           ls_error *e) {
+    const ls_samples *s = samples;
+    (void)nbytes;
+    return s->source->read(s->source, ls_split_train(&s->split, d->sample), sample, e);
+}
+
+ls_status ls_samples_val(const ls_samples *s, uint64_t i, void *sample, ls_error *e) {
+    if (s->val) return s->val->read(s->val, i, sample, e);
+    return s->source->read(s->source, ls_split_val(&s->split, i), sample, e);
+}
+
+ls_status ls_samples_verify(const ls_samples *s, ls_error *e) {
+    LS_TRY(ls_source_verify(s->files[0], e));
+    return s->files[1] ? ls_source_verify(s->files[1], e) : LS_OK;
+}
+
+void ls_samples_put_fields(const ls_samples *s, ls_buf *b) {
+    for (int i = 0; i < s->source->nfields; i++) {
+        const ls_field *f = &s->source->fields[i];
+        ls_buf_printf(b, "%s", i ? ", " : "");
+        ls_buf_escape(b, LS_ESCAPE_LINE, f->name, strlen(f->name));
+        ls_buf_printf(b, " ");
+        ls_field_put_shape(f, b);
+    }
+}

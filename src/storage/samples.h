@@ -1,0 +1,51 @@
+/* samples.h - a run's samples from files of data: a training part and a validation part, with the
+ * fields that the model reads, in its layout.
+ *
+ * The files stay where they are and are read while the run trains. Constant once they are open: any
+ * threads may read.
+ */
+#ifndef LS_STORAGE_SAMPLES_H
+#define LS_STORAGE_SAMPLES_H
+
+#include "config/config.h"
+#include "data/order.h"
+#include "data/split.h"
+#include "model/model.h"
+#include "storage/data_record.h"
+
+typedef struct ls_samples {
+    ls_source *source;
+    ls_source *val;            /* of data.val_path; NULL: the split's part of `source` */
+    const ls_source *files[2]; /* of both as they were opened, to verify them; belong to them */
+    ls_split split;
+    uint64_t nval;
+    ls_data_record record;
+    ls_buf record_text;
+} ls_samples;
+
+/* Opens the files that the config names. LS_EINVAL: they lack what the model reads, or are damaged.
+ * LS_EIO. */
+ls_status ls_samples_open(const ls_config *, const ls_model *, ls_samples **s_p, ls_error *);
+void ls_samples_close(ls_samples *); /* NULL is fine */
+
+/* The number of training samples if the files have the samples of the record. */
+ls_status ls_samples_count(const ls_config *, const ls_data_record *, uint64_t *ntrain_p,
+                           ls_error *);
+/* Are these the samples of the record in the directory `dir`? LS_EINVAL: no; the message says what
+ * to do. */
+ls_status ls_samples_check(const ls_samples *, const ls_config *, const ls_data_record *,
+                           const char *dir, ls_error *);
+
+/* A training sample, for the loader (data/loader.h); samples: an ls_samples. */
+ls_status ls_samples_train(const void *samples, const ls_draw *, size_t nbytes, void *sample,
+                           ls_error *);
+/* Sample i < nval of the validation part. */
+ls_status ls_samples_val(const ls_samples *, uint64_t i, void *sample, ls_error *);
+
+/* Checks that the files have not changed since they were opened. LS_EIO: one has. */
+ls_status ls_samples_verify(const ls_samples *, ls_error *);
+
+/* Appends the fields of a sample: "image u8 [28, 28, 1], label i32". */
+void ls_samples_put_fields(const ls_samples *, ls_buf *);
+
+#endif

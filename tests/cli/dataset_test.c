@@ -1,0 +1,165 @@
+/* dataset_test.c - runs on samples of files: the same bits for any layout, killed and resumed, with
+ * validation files of their own and in folds; other data are refused, and a removed record comes
+ * back from a checkpoint.
+ */
+/* ctest: slow seconds=12 */
+#include "cli/program.h"
+
+enum { NTOKENS = 12000, NVAL = 2000, VOCAB = 300 };
+
+static char alone[256]; /* `ckpt hash` of the run with one worker */
+
+/* Tokens that follow from those before, mostly. */
+static void write_tokens(const char *name, int n, unsigned seed) {
+    uint16_t *ids = LS_NEW_ARRAY(uint16_t, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        seed = seed * 1103515245u + 12345u;
+        ids[i] = (uint16_t)(i % 3 ? (ids[i - 1] * 7u + 3u) % VOCAB : (seed >> 16) % VOCAB);
+    }
+    write_file(name, ids, (size_t)n * sizeof *ids);
+    free(ids);
+}
+
+/* A run on files of tokens. The window is that of model.context. */
+#define TOKENS                                                                                     \
+    "train configs/tiny.yaml -o @/%s --set train.steps=40 --set checkpoint.every=20 "              \
+    "--set log.every=1000 --set train.eval_every=20 --set survival.balance=off "                   \
+    "--set data.format=tokens --set data.path=@/train.bin "
+
+static void train(const char *run, const char *more, int code, const char *says) {
+    char line[1024];
+    snprintf(line, sizeof line, TOKENS "%s", run, more);
+    expect(line, code, says);
+}
+
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    write_tokens("train.bin", NTOKENS, 1);
+    write_tokens("val.bin", NVAL, 2);
+    write_tokens("other.bin", NTOKENS, 3);
+    train("alone", "-n 1", 0, "training samples of tokens u32 [33], 1 worker");
+    hash_of("alone", alone);
+    return 0;
+}
+
+static void has_bits_of_alone(const char *run) {
+    char hash[256], line[128];
+    hash_of(run, hash);
+    assert_string_equal(hash, alone);
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: 40 steps");
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    static const char *const layouts[][2] = {{"two", "-n 2 --set parallel.zero=0"},
+                                             {"three", "-n 3 --set parallel.zero=3"},
+                                             {"threads", "-n 3 --set parallel.transport=thread"}};
+    for (int i = 0; i < 3; i++) {
+        train(layouts[i][0], layouts[i][1], 0, "of 37 samples\n");
+        has_bits_of_alone(layouts[i][0]);
+    }
+}
+
+/* A worker is killed, then the whole program. */
+static void test_killed(void **state) {
+    (void)state;
+    char line[1024], *output = NULL;
+    pid_t pids[8];
+    pace("killed", 20);
+    snprintf(line, sizeof line, TOKENS "-n 2", "killed");
+    program p = program_start(line, 0);
+    wait_for_file("killed/checkpoints/step-20");
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[1], SIGKILL);
+    let_go("killed");
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    has_bits_of_alone("killed");
+
+    pace("ended", 20);
+    snprintf(line, sizeof line, TOKENS "-n 2", "ended");
+    p = program_start(line, 0);
+    wait_for_file("ended/checkpoints/step-20");
+    kill(p.pid, SIGKILL);
+    let_go("ended");
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
+    free(output);
+    train("ended", "-n 3 --resume", 0, "continuing from");
+    has_bits_of_alone("ended");
+}
+
+static void copy_half(const char *run) {
+    shell_of_run(run, "cp -r alone $r && rm -r $r/checkpoints/step-40 $r/checkpoints/latest");
+}
+
+static void test_other_data(void **state) {
+    (void)state;
+    copy_half("other");
+    train("other", "--resume --set data.path=@/other.bin", 1,
+          "other.bin: is not the data that this run was trained with (hash ");
+    train("other", "--resume --set data.path=@/val.bin", 1, "samples, not 374; hash");
+    train("other", "--resume --set data.path=@/none.bin", 1, "none.bin: can't be opened");
+    train("other", "--resume --set data.val_path=@/val.bin", 1,
+          "val.bin: is not the data that this run was trained with");
+    shell_of_run("other", "cp train.bin moved.bin");
+    train("other", "--resume --set data.path=@/moved.bin", 0, "continuing from");
+    has_bits_of_alone("other");
+}
+
+static void test_record(void **state) {
+    (void)state;
+    copy_half("record");
+    shell_of_run("record", "rm $r/data.json");
+    expect("eval @/record", 1, "data.json: is missing; resuming the run (--resume) restores it");
+    train("record", "--resume", 0, "data.json: was missing; restored from");
+    has_bits_of_alone("record");
+    shell_of_run("record", "cmp $r/data.json alone/data.json");
+    copy_half("damaged");
+    shell_of_run("damaged", "echo {} > $r/data.json");
+    train("damaged", "--resume", 1, "data.json: is not a record of data, version 1");
+}
+
+static void test_eval(void **state) {
+    (void)state;
+    expect("eval @/alone", 0, "1184 tokens of the validation part\nmodel    loss ");
+    expect("eval @/alone --json", 0, "\"tokens\": 1184, \"model\": {\"loss\": ");
+    expect("eval @/alone --data LICENSE", 1,
+           "was trained on samples of files, without a tokenizer; --data is for runs on a text");
+    expect("generate @/alone", 1, "without a tokenizer; generate is for runs on a text");
+    expect("ckpt verify @/alone", 0, NULL);
+    shell_of_run("alone", "test -f $r/checkpoints/step-40/data.json && "
+                          "! test -e $r/tokenizer.json && ! test -e $r/tokens.bin");
+}
+
+static void test_validation(void **state) {
+    (void)state;
+    train("files", "--set data.val_path=@/val.bin --set train.steps=10", 0, "of 62 samples\n");
+    expect("eval @/files", 0, "1984 tokens of the validation part");
+    train("fold0", "--set data.folds=4 --set train.steps=10", 0, "281 training samples");
+    train("fold3", "--set data.folds=4 --set data.fold=3 --set train.steps=10", 0,
+          "281 training samples");
+    train("fold3", "--resume --set data.folds=4 --set data.fold=2", 1,
+          "data.fold is 2, but the run began with 3");
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    train("bad", "--set data.folds=4 --set data.fold=4", 1, "data.fold 4 of data.folds 4");
+    train("bad", "--set data.fold=1", 1, "data.fold 1 is set without data.folds");
+    train("bad", "--set data.val_labels=@/val.bin", 1, "without data.val_path");
+    train("bad", "--set data.folds=400", 1, "has 374 samples, fewer than data.folds 400");
+    train("vocab", "--set model.vocab=299", 1, ", and the model takes 0 to 298; correct the data");
+    expect("train configs/tiny.yaml -o @/bad --set data.labels=x", 1,
+           "data.labels is for samples of files, and this run trains on a text");
+    assert_false(file_exists("bad"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_other_data), cmocka_unit_test(test_record),
+        cmocka_unit_test(test_eval),       cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
