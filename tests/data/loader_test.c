@@ -304,7 +304,8 @@ static void test_times(void **state) {
     (void)state;
     ls_loader_config c = config_of(1, 1, 0, 1);
     c.read = read_slowly;
-    int64_t least_ns = slow_ns = 100000;
+    int64_t least_ns = 100000;
+    slow_ns = least_ns;
     ls_loader *l = open_at(&c, 0);
     while (time_of(l, 0, least_ns).waited_ns == 0)
         slow_ns = slow_ns < 200000000 ? 2 * slow_ns : slow_ns;
