@@ -128,7 +128,7 @@ typedef struct ls_conv2d_options {
     int64_t kernel_w; /* its width; 0: the height */
     int64_t stride;   /* 0: 1 */
     int64_t pad;      /* on each side; 0: kernel / 2, so that an odd kernel with stride 1 keeps the
-                       size; LS_NO_PAD: none */
+                         size; LS_NO_PAD: none */
     int64_t groups;   /* that channels are divided into; 0: 1; the number of channels: depthwise */
     bool no_bias;
 } ls_conv2d_options;
@@ -140,6 +140,62 @@ ls_value *ls_conv2d(ls_model *, ls_value *x, ls_conv2d_options);
  * channels / groups, in], N(0, 2 stride^2 / (kernel * kernel_w * in / groups)); bias [channels], 0.
  * Zeiler, Krishnan, Taylor & Fergus, "Deconvolutional networks", CVPR 2010. */
 ls_value *ls_conv2d_transposed(ls_model *, ls_value *x, ls_conv2d_options);
+
+/* Group norm of an image [.., C]: neighbouring channels form groups; the numbers of a group, over
+ * all pixels, get mean 0 and deviation 1; then times weight, plus bias, by channel. relu: then
+ * max(0, y), in the same pass. Parameters: weight [C], 1; bias [C], 0. Wu & He, "Group
+ * normalization", ECCV 2018. */
+typedef struct ls_group_norm_options {
+    const char *name;
+    int64_t groups; /* 0: the most, up to 32, that have at least 4 channels each */
+    float eps;      /* added to the variance; 0: 1e-5 */
+    bool relu;
+} ls_group_norm_options;
+ls_value *ls_group_norm(ls_model *, ls_value *x, ls_group_norm_options);
+
+/* Layer norm of each vector of the last dimension: mean 0 and deviation 1 (1e-5 is added to the
+ * variance), then times weight, plus bias. Parameters: weight [C], 1; bias [C], 0. Ba, Kiros &
+ * Hinton, "Layer normalization", 2016. */
+typedef struct ls_layer_norm_options {
+    const char *name;
+} ls_layer_norm_options;
+ls_value *ls_layer_norm(ls_model *, ls_value *x, ls_layer_norm_options);
+
+/* RMS norm of each vector of the last dimension: divided by the root of its mean square, then times
+ * weight. Parameter: weight [C], 1. Zhang & Sennrich, "Root mean square layer normalization",
+ * NeurIPS 2019. */
+typedef struct ls_rms_norm_options {
+    const char *name;
+    float eps; /* added to the mean square; 0: 1e-5 */
+} ls_rms_norm_options;
+ls_value *ls_rms_norm(ls_model *, ls_value *x, ls_rms_norm_options);
+
+/* (x - mean) / deviation, by channel of [.., C]. An image of bytes counts as numbers from 0 to 1. */
+enum { LS_NORMALIZE_CHANNELS = 16 };
+typedef struct ls_normalize_options {
+    const char *name;
+    float mean[LS_NORMALIZE_CHANNELS], deviation[LS_NORMALIZE_CHANNELS]; /* the first C; above 0 */
+} ls_normalize_options;
+ls_value *ls_normalize(ls_model *, ls_value *x, ls_normalize_options);
+
+/* The maximum, or the mean, of each window of an image: [h, w, C] -> [h', w', C],
+ * h' = (h + 2 pad - kernel) / stride + 1, rounded down. Pixels beyond the border do not count. */
+typedef struct ls_pool_options {
+    const char *name;
+    int64_t kernel;   /* the window's height */
+    int64_t kernel_w; /* its width; 0: the height */
+    int64_t stride;   /* 0: the kernel */
+    int64_t pad;      /* on each side; less than the kernel */
+    bool count_pad;   /* the mean divides by the window's size also where it is partly beyond */
+} ls_pool_options;
+ls_value *ls_max_pool(ls_model *, ls_value *x, ls_pool_options);
+ls_value *ls_average_pool(ls_model *, ls_value *x, ls_pool_options);
+
+/* The mean over all pixels: [.., C] -> [C]. */
+ls_value *ls_mean_pool(ls_model *, ls_value *x);
+
+/* e^x / the sum of e^x, of each vector of the last dimension. Losses take logits, and need none. */
+ls_value *ls_softmax(ls_model *, ls_value *x);
 
 /* x times the normal distribution function at x, by its usual approximation with tanh. Hendrycks &
  * Gimpel, "Gaussian error linear units", 2016. */
@@ -347,6 +403,20 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_scale(m, x, ...)  (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
 #define ls_learned(m, dims, ...)                                                                   \
     (ls_learned)(LS_HERE(m), dims, LS_OPTIONS(ls_learned_options, __VA_ARGS__))
+#define ls_group_norm(m, x, ...)                                                                   \
+    (ls_group_norm)(LS_HERE(m), x, LS_OPTIONS(ls_group_norm_options, __VA_ARGS__))
+#define ls_layer_norm(m, x, ...)                                                                   \
+    (ls_layer_norm)(LS_HERE(m), x, LS_OPTIONS(ls_layer_norm_options, __VA_ARGS__))
+#define ls_rms_norm(m, x, ...)                                                                     \
+    (ls_rms_norm)(LS_HERE(m), x, LS_OPTIONS(ls_rms_norm_options, __VA_ARGS__))
+#define ls_normalize(m, x, ...)                                                                    \
+    (ls_normalize)(LS_HERE(m), x, LS_OPTIONS(ls_normalize_options, __VA_ARGS__))
+#define ls_max_pool(m, x, ...)                                                                     \
+    (ls_max_pool)(LS_HERE(m), x, LS_OPTIONS(ls_pool_options, __VA_ARGS__))
+#define ls_average_pool(m, x, ...)                                                                 \
+    (ls_average_pool)(LS_HERE(m), x, LS_OPTIONS(ls_pool_options, __VA_ARGS__))
+#define ls_mean_pool(m, x) (ls_mean_pool)(LS_HERE(m), x)
+#define ls_softmax(m, x)   (ls_softmax)(LS_HERE(m), x)
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 

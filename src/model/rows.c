@@ -63,7 +63,7 @@ void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *m
                        const float *rstd, const float *dh, const float *residual) {
     norm_back_job j = {l, c, mean, rstd, dh, residual};
     ls_pool_run(c->compute->pool, norm_dparams_run, &j);
-    ls_pool_run(c->compute->pool, norm_dx_run, &j);
+    if (c->dx[0]) ls_pool_run(c->compute->pool, norm_dx_run, &j);
 }
 
 typedef struct flat_job {

@@ -11,8 +11,8 @@
  * parameters. h [rows, C] = norm of the call's x; mean, rstd [rows] are saved for backward. */
 void ls_rows_norm(const ls_layer *, const ls_layer_call *, float *h, float *mean, float *rstd);
 
-/* Backward of the norm: the call's dx = residual (may be NULL) + the gradient through the norm of
- * dh, and the gradients of gamma and beta. */
+/* Backward of the norm: the call's dx, if it is wanted, = residual (may be NULL) + the gradient
+ * through the norm of dh, and the gradients of gamma and beta. */
 void ls_rows_norm_back(const ls_layer *, const ls_layer_call *, const float *mean,
                        const float *rstd, const float *dh, const float *residual);
 

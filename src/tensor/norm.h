@@ -6,6 +6,7 @@
 #ifndef LS_TENSOR_NORM_H
 #define LS_TENSOR_NORM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Group norm over NHWC: mean and 1/deviation of each sample's groups of C / groups neighbouring
@@ -14,12 +15,13 @@
 typedef struct ls_group_norm_job {
     int64_t samples, pixels, C, groups; /* pixels >= 1; groups >= 1 divides C */
     float eps;
+    bool relu; /* y = max(0, the norm) */
     const float *gamma, *beta;
     const float *x;     /* [samples, pixels, C] */
     float *y;           /* like x, and doesn't overlap it */
     float *mean, *rstd; /* [samples, groups] */
     const float *dy;    /* like x */
-    float *dx;          /* like x; may be dy */
+    float *dx;          /* like x; may be dy; NULL: not wanted */
     float *sums;        /* [samples, 2, C]: by channel, of dy * h and of dy */
 } ls_group_norm_job;
 
@@ -55,7 +57,8 @@ typedef struct ls_batch_norm_job {
 typedef struct ls_norm_kernels {
     /* Computes y, mean, rstd from x, gamma, beta. */
     void (*group_norm)(const ls_group_norm_job *);
-    /* Computes dx and sums from dy, x, gamma, mean, rstd. The gradients of gamma and beta are the
+    /* Computes dx and sums from dy, x, gamma, mean, rstd (and beta for relu, after which dy is 0
+     * where y is). The gradients of gamma and beta are the
      * sums' columns: column_sum(samples, 2 C, 0, C, sums, dgamma), the same from sums + C for beta:
      * chains over samples. */
     void (*group_norm_dx)(const ls_group_norm_job *);

@@ -79,10 +79,16 @@ void LS_K(group_norm)(const ls_group_norm_job *g) {
             v16 gamma = v_load_n(g->gamma + c, n), beta = v_load_n(g->beta + c, n);
             for (int64_t i = c; i < size; i += C) {
                 v16 hat = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
-                v_store_n(y + i, v_fma(hat, gamma, beta), n);
+                v16 out = v_fma(hat, gamma, beta);
+                v_store_n(y + i, g->relu ? v_max(v_set1(0.0f), out) : out, n);
             }
         }
     }
+}
+
+/* dy through the ReLU that follows the norm: as relu_dx() (activation.c). */
+static inline v16 behind_relu(v16 h, v16 gamma, v16 beta, v16 dy) {
+    return v_select(v_set1(1e-45f), v_fma(h, gamma, beta), v_set1(0.0f), dy);
 }
 
 /* The mean over a group's values of gamma * dy or of gamma * dy * h, from its channels' sums. */
@@ -114,9 +120,12 @@ static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_d
     for (int64_t c = 0; c < C; c += LS_LANES) {
         int64_t n = C - c;
         v16 mu = spread(g, mean, c, n), rs = spread(g, rstd, c, n);
+        v16 gamma = v_load_n(g->gamma + c, n), beta = gamma;
+        if (g->relu) beta = v_load_n(g->beta + c, n);
         chains dyh = chains_zero(), plain = chains_zero();
         for (int64_t i = c; i < size; i += C) {
             v16 d = v_load_n(dy + i, n), h = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
+            if (g->relu) d = behind_relu(h, gamma, beta, d);
             chains_turn(&dyh, v_fma(d, h, dyh.c[0]));
             chains_turn(&plain, v_add(plain.c[0], d));
         }
@@ -126,23 +135,31 @@ static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_d
 }
 
 /* dx = rstd * (gamma * dy - mean(gamma * dy) - h * mean(gamma * dy * h)). */
-void LS_K(group_norm_dx)(const ls_group_norm_job *g) {
+static void sample_dx(const ls_group_norm_job *g, int64_t sample, const float *sum_dyh,
+                      const float *sum_dy) {
     int64_t C = g->C, size = g->pixels * C;
-    for (int64_t s = 0; s < g->samples; s++) {
-        const float *x = g->x + s * size, *dy = g->dy + s * size;
-        float *dx = g->dx + s * size, *sum_dyh = g->sums + 2 * s * C, *sum_dy = sum_dyh + C;
-        sample_sums(g, s, sum_dyh, sum_dy);
-        for (int64_t c = 0; c < C; c += LS_LANES) {
-            int64_t n = C - c;
-            v16 mu = spread(g, g->mean + s * g->groups, c, n);
-            v16 rs = spread(g, g->rstd + s * g->groups, c, n);
-            v16 mean_g = weighted_means(g, sum_dy, c, n);
-            v16 mean_gh = weighted_means(g, sum_dyh, c, n), gamma = v_load_n(g->gamma + c, n);
-            for (int64_t i = c; i < size; i += C) {
-                v16 h = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
-                v16 d = v_sub(v_mul(v_load_n(dy + i, n), gamma), mean_g);
-                v_store_n(dx + i, v_mul(v_sub(d, v_mul(h, mean_gh)), rs), n);
-            }
+    const float *x = g->x + sample * size, *dy = g->dy + sample * size;
+    const float *mean = g->mean + sample * g->groups, *rstd = g->rstd + sample * g->groups;
+    float *dx = g->dx + sample * size;
+    for (int64_t c = 0; c < C; c += LS_LANES) {
+        int64_t n = C - c;
+        v16 mu = spread(g, mean, c, n), rs = spread(g, rstd, c, n);
+        v16 mean_g = weighted_means(g, sum_dy, c, n), mean_gh = weighted_means(g, sum_dyh, c, n);
+        v16 gamma = v_load_n(g->gamma + c, n), beta = gamma;
+        if (g->relu) beta = v_load_n(g->beta + c, n);
+        for (int64_t i = c; i < size; i += C) {
+            v16 d = v_load_n(dy + i, n), h = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
+            if (g->relu) d = behind_relu(h, gamma, beta, d);
+            d = v_sub(v_mul(d, gamma), mean_g);
+            v_store_n(dx + i, v_mul(v_sub(d, v_mul(h, mean_gh)), rs), n);
         }
+    }
+}
+
+void LS_K(group_norm_dx)(const ls_group_norm_job *g) {
+    for (int64_t s = 0; s < g->samples; s++) {
+        float *sum_dyh = g->sums + 2 * s * g->C, *sum_dy = sum_dyh + g->C;
+        sample_sums(g, s, sum_dyh, sum_dy);
+        if (g->dx) sample_dx(g, s, sum_dyh, sum_dy);
     }
 }

@@ -1,0 +1,106 @@
+/* group_norm.c - group norm of an image, and the ReLU that follows it if asked for.
+ *
+ * params: weight, bias [C]
+ * saved, per sample: mean [groups] | 1 / deviation [groups]
+ * The normalized value is computed again from x; so is the sign of what ReLU reads. */
+#include "model/builder.h"
+#include "model/rows.h"
+
+enum { GAMMA, BETA };
+
+typedef struct options {
+    int64_t pixels, groups;
+    float eps;
+    bool relu;
+} options;
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+} job;
+
+/* Samples [i, i + n) of the call; work: sums [2, C] of each. */
+static ls_group_norm_job norm_of(const job *j, int64_t i, int64_t n) {
+    const ls_layer *l = j->l;
+    const ls_layer_call *c = j->c;
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    int64_t at = i * o->pixels * l->C;
+    float *saved = c->saved;
+    return (ls_group_norm_job){.samples = n,
+                               .pixels = o->pixels,
+                               .C = l->C,
+                               .groups = o->groups,
+                               .eps = o->eps,
+                               .relu = o->relu,
+                               .gamma = ls_layer_param(l, c, GAMMA),
+                               .beta = ls_layer_param(l, c, BETA),
+                               .x = (const float *)c->x[0] + at,
+                               .mean = saved + i * o->groups,
+                               .rstd = saved + (c->n + i) * o->groups};
+}
+
+static void forward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
+    ls_group_norm_job g = norm_of(j, i, end - i);
+    g.y = (float *)j->c->y + i * g.pixels * g.C;
+    j->c->compute->k->norm.group_norm(&g);
+}
+
+static void backward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_layer_call *c = j->c;
+    int64_t i = 0, end = 0;
+    ls_pool_share(c->n, 1, thread, nthreads, &i, &end);
+    ls_group_norm_job g = norm_of(j, i, end - i);
+    int64_t at = i * g.pixels * g.C;
+    g.dy = (const float *)c->dy + at;
+    if (c->dx[0]) g.dx = (float *)c->dx[0] + at;
+    g.sums = c->work + i * 2 * g.C;
+    c->compute->k->norm.group_norm_dx(&g);
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
+}
+
+/* The gradients of the parameters are chains over samples. */
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+    for (int p = GAMMA; p <= BETA; p++) {
+        float *sum = ls_layer_grad(l, c, p);
+        for (int64_t k = 0; k < l->C && c->grads_start; k++) sum[k] = 0;
+        c->compute->k->column_sum(c->n, 2 * l->C, 0, l->C, c->work + p * l->C, sum);
+    }
+}
+
+static const ls_layer_ops ops = {.kind = "group_norm", .forward = forward, .backward = backward};
+
+/* The most groups, up to 32, of at least 4 channels. */
+static int64_t usual_groups(int64_t C) {
+    int64_t n = C / 4 < 32 ? C / 4 : 32;
+    while (n > 1 && C % n) n--;
+    return n < 1 ? 1 : n;
+}
+
+ls_value *(ls_group_norm)(ls_model *m, ls_value *x, ls_group_norm_options given) {
+    ls_layer *l = ls_build_layer(m, "group_norm", given.name, &x, 1);
+    if (!l) return ls_build_failed(m);
+    int64_t C = ls_value_last(x), pixels = ls_value_count(x) / C;
+    options o = {pixels, given.groups ? given.groups : usual_groups(C), given.eps, given.relu};
+    if (o.groups < 1 || C % o.groups)
+        return ls_build_fail(m, "%lld channels can't be divided into %lld groups", (long long)C,
+                             (long long)o.groups);
+    if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
+    if (o.eps == 0) o.eps = 1e-5f;
+    l->ops = &ops;
+    l->C = C;
+    LS_LAYER_OWN_AS(options, l) = o;
+    l->saved_floats = (size_t)(2 * o.groups);
+    l->work_floats = (size_t)(2 * C);
+    ls_works_norm(&l->forward_work, &l->backward_work, pixels, C);
+    ls_build_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init_value = 1});
+    ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {C}});
+    return ls_build_value(m, x->dims);
+}

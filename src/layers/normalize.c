@@ -1,0 +1,91 @@
+/* normalize.c - y = (x - mean) / deviation by channel, as scale * x + shift; the numbers of an
+ * image of bytes are 0 to 1. */
+#include "model/builder.h"
+#include "model/rows.h"
+
+typedef struct options {
+    ls_dtype type; /* of the field; LS_F32 also for a value */
+    bool is_field;
+    int64_t C, count;
+    float scale[LS_NORMALIZE_CHANNELS], shift[LS_NORMALIZE_CHANNELS];
+} options;
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+} job;
+
+static void from_integers(const options *o, const int32_t *x, float *y) {
+    for (int64_t i = 0; i < o->count; i += o->C)
+        for (int64_t k = 0; k < o->C; k++) y[i + k] = (float)x[i + k] * o->scale[k] + o->shift[k];
+}
+
+static void from_floats(const options *o, const float *x, float *y) {
+    for (int64_t i = 0; i < o->count; i += o->C)
+        for (int64_t k = 0; k < o->C; k++) y[i + k] = x[i + k] * o->scale[k] + o->shift[k];
+}
+
+static void forward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    const ls_kernels *k = j->c->compute->k;
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        float *y = (float *)j->c->y + i * o->count;
+        const void *x = o->is_field ? ls_layer_field(j->l, j->c, 0, i)
+                                    : (const float *)j->c->x[0] + i * o->count;
+        if (o->type == LS_U8)
+            k->bytes_affine(o->count / o->C, o->C, x, o->scale, o->shift, y);
+        else if (o->type == LS_I32)
+            from_integers(o, x, y);
+        else
+            from_floats(o, x, y);
+    }
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
+}
+
+static void backward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    const float *dy = j->c->dy;
+    float *dx = j->c->dx[0];
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->c->n * o->count / o->C, 1, thread, nthreads, &i, &end);
+    for (int64_t at = i * o->C; at < end * o->C; at += o->C)
+        for (int64_t k = 0; k < o->C; k++) dx[at + k] = dy[at + k] * o->scale[k];
+}
+
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->dx[0]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+}
+
+static const ls_layer_ops ops = {.kind = "normalize", .forward = forward, .backward = backward};
+
+/* A field is converted by this layer itself. */
+ls_value *(ls_normalize)(ls_model *m, ls_value *x, ls_normalize_options given) {
+    bool is_field = x && x->layer < 0 && ls_build_is_good(m);
+    ls_layer *l = ls_build_layer(m, "normalize", given.name, &x, is_field ? 0 : 1);
+    if (!l) return ls_build_failed(m);
+    options o = {x->type, is_field, ls_value_last(x), ls_value_count(x), {0}, {0}};
+    if (o.C > LS_NORMALIZE_CHANNELS)
+        return ls_build_fail(m, "the input is %s; at most %d channels are possible",
+                             ls_dims_write(x->dims).text, LS_NORMALIZE_CHANNELS);
+    for (int64_t k = 0; k < o.C; k++) {
+        float deviation = given.deviation[k];
+        if (!(deviation > 0))
+            return ls_build_fail(m, "the deviation of channel %lld is %g; it must be above 0",
+                                 (long long)k, (double)deviation);
+        o.scale[k] = (float)(1.0 / (double)deviation / (x->type == LS_U8 ? 255 : 1));
+        o.shift[k] = -given.mean[k] / deviation;
+    }
+    l->ops = &ops;
+    LS_LAYER_OWN_AS(options, l) = o;
+    if (is_field) ls_build_field(m, l, x);
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, o.count);
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, o.count);
+    return ls_build_value(m, x->dims);
+}
