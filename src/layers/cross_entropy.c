@@ -70,5 +70,5 @@ void(ls_cross_entropy)(ls_model *m, ls_value *logits, ls_value *label, ls_loss_o
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, V);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, V);
     m->targets = 1;
-    m->classes[label->field] = (int)V;
+    ls_build_classes(m, label, V, false);
 }

@@ -163,7 +163,7 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     LS_LAYER_OWN_AS(options, l) = w->own;
     LS_LAYER_OWN_AS(options, l).n = n;
     ls_build_field(m, l, ids);
-    ls_build_classes(m, ids, w->rows);
+    ls_build_classes(m, ids, w->rows, true);
     ls_param p = {.ndims = 2, .dims = {w->rows, C}, .decay = true};
     p.init_std = w->deviation > 0 ? w->deviation : 0.02f;
     ls_build_param(m, l, "weight", &p);

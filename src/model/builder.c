@@ -276,8 +276,9 @@ ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims)
     return v;
 }
 
-void ls_build_classes(ls_model *m, const ls_value *field, int64_t n) {
+void ls_build_classes(ls_model *m, const ls_value *field, int64_t n, bool padded) {
     int *classes = &m->classes[field->field];
+    m->padded[field->field] = padded && (*classes == 0 || m->padded[field->field]);
     if (*classes == 0 || n < *classes) *classes = (int)n;
 }
 

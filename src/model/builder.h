@@ -34,8 +34,9 @@ ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
 /* The layer reads this field of the samples itself, as fields[] of the layer. */
 void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
-/* The field's numbers are below n: a sample with a larger one is refused where it is read. */
-void ls_build_classes(ls_model *, const ls_value *field, int64_t n);
+/* The field's numbers are below n, and not negative unless `padded`: other samples are refused where
+ * they are read. */
+void ls_build_classes(ls_model *, const ls_value *field, int64_t n, bool padded);
 
 /* Has no call failed yet? */
 bool ls_build_is_good(const ls_model *);

@@ -34,9 +34,11 @@ struct ls_model {
     size_t nfloats;       /* of a flat buffer, padding included */
     size_t count;         /* of parameters, without padding */
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
-    ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields of a sample that layers read; GPT: none */
+    ls_field
+        inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields of a sample that layers read; GPT: none */
     int ninputs;
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
+    bool padded[LS_SOURCE_FIELDS]; /* [ninputs] of such a field: negative numbers stand for none */
     ls_draft *draft; /* what is known while the model is being built; NULL: not built by calls */
 };
 

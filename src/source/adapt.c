@@ -12,6 +12,7 @@ typedef struct adapted {
     ls_source *from;
     const ls_field *of[LS_SOURCE_FIELDS]; /* the field in `from` of each of them */
     int classes[LS_SOURCE_FIELDS];
+    bool padded[LS_SOURCE_FIELDS];
     bool same; /* samples need no change: they are read in place */
     char *what;
 } adapted;
@@ -111,14 +112,16 @@ static ls_status fail_range(const adapted *a, uint64_t i, int k, int64_t v, ls_e
     const ls_field *f = &a->source.fields[k];
     if (a->classes[k])
         return ls_fail(e, LS_EINVAL,
-                       "%s: sample %llu: '%s' is %lld, and the model takes 0 to %d; correct the "
+                       "%s: sample %llu: '%s' is %lld, and the model takes 0 to %d%s; correct the "
                        "data, or let the model have more classes",
-                       a->what, (unsigned long long)i, f->name, (long long)v, a->classes[k] - 1);
+                       a->what, (unsigned long long)i, f->name, (long long)v, a->classes[k] - 1,
+                       a->padded[k] ? ", and -1 for none" : "");
     return ls_fail(e, LS_EINVAL, "%s: sample %llu: '%s' is %lld, out of the range of %s", a->what,
                    (unsigned long long)i, f->name, (long long)v, ls_dtype_name(f->type));
 }
 
 static bool is_in_range(const adapted *a, int k, int64_t v) {
+    if (a->classes[k] && a->padded[k]) return v >= INT32_MIN && v < a->classes[k];
     if (a->classes[k]) return v >= 0 && v < a->classes[k];
     if (a->source.fields[k].type == LS_I32) return v >= INT32_MIN && v <= INT32_MAX;
     return v >= 0 && v <= UINT32_MAX;
@@ -237,6 +240,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     a->source.nbytes = w->nbytes;
     memcpy(a->source.fields, w->fields, (size_t)w->nfields * sizeof *w->fields);
     memcpy(a->classes, w->classes, (size_t)w->nfields * sizeof *w->classes);
+    for (int i = 0; i < w->nfields; i++) a->padded[i] = w->padded && w->padded[i];
     a->from = from;
     a->what = ls_strdup(w->what);
     ls_status s = find_fields(a, e);

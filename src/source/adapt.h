@@ -19,6 +19,7 @@ typedef struct ls_adapt_wanted {
     int nfields;
     const int *classes; /* [nfields] of a field with classes: its values are from 0 to this, without
                            it; 0: the field has none */
+    const bool *padded; /* [nfields] of these: negative values are possible, too; NULL: of none */
     size_t nbytes;      /* of a sample */
     const char *what;   /* names the data in messages: a path */
 } ls_adapt_wanted;

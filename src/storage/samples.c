@@ -49,7 +49,12 @@ static ls_status open_source(const ls_config *c, const ls_model *m, const char *
     LS_TRY(ls_source_open(paths, &o, &s, e));
     char *name = name_of(paths);
     wanted w = wanted_by(c, m);
-    ls_adapt_wanted how = {w.fields, w.n, w.classes, m->sample_nbytes, name};
+    ls_adapt_wanted how = {.fields = w.fields,
+                           .nfields = w.n,
+                           .classes = w.classes,
+                           .padded = m->padded,
+                           .nbytes = m->sample_nbytes,
+                           .what = name};
     ls_status status = ls_adapt(s, &how, &o_p->source, e);
     if (status == LS_OK) o_p->files = s;
     free(name);

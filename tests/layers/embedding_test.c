@@ -75,6 +75,7 @@ static void test_model(void **state) {
     assert_ls_ok(ls_build_finish(&m, &e), e);
     assert_int_equal(m.classes[0], ROWS);
     assert_int_equal(m.classes[1], 7);
+    assert_true(m.padded[0] && m.padded[1]);
     assert_string_equal(m.params[1].name, "embedding_sum.weight");
     assert_string_equal(m.params[3].name, "embedding_2.positions");
     assert_int_equal(m.params[3].dims[0], 1);

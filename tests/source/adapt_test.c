@@ -37,7 +37,7 @@ static ls_status adapt(given *g, const ls_field *want, int classes, ls_source **
     ls_field f = *want;
     f.nbytes = ls_dtype_size(f.type);
     for (int i = 0; i < f.ndims; i++) f.nbytes *= (size_t)f.dims[i];
-    ls_adapt_wanted w = {&f, 1, &classes, f.offset + f.nbytes, "a.bin"};
+    ls_adapt_wanted w = {&f, 1, &classes, NULL, f.offset + f.nbytes, "a.bin"};
     return ls_adapt(&g->source, &w, s_p, e);
 }
 
@@ -134,6 +134,29 @@ static void test_classes(void **state) {
     }
 }
 
+/* A list of ids from 0 to 9, padded with -1. */
+static void test_padded(void **state) {
+    (void)state;
+    static const int32_t lists[][3] = {{0, 9, -1}, {INT32_MIN, 3, 3}, {-1, 10, 0}};
+    static const bool padded = true;
+    static const int classes = 10;
+    ls_error e = {0};
+    for (int i = 0; i < 3; i++) {
+        given g = give(LS_I32, 1, (int64_t[]){3});
+        const ls_field f = {"x", LS_I32, 1, {3}, 0, sizeof lists[i]};
+        int32_t sample[32] = {0};
+        ls_source *s = NULL;
+        memcpy(g.bytes, lists[i], sizeof lists[i]);
+        ls_adapt_wanted w = {&f, 1, &classes, &padded, f.nbytes, "a.bin"};
+        assert_ls_ok(ls_adapt(&g.source, &w, &s, &e), e);
+        assert_int_equal(s->read(s, 0, sample, &e), i < 2 ? LS_OK : LS_EINVAL);
+        if (i < 2) assert_memory_equal(sample, lists[i], sizeof lists[i]);
+        if (i == 2)
+            assert_non_null(strstr(e.msg, "is 10, and the model takes 0 to 9, and -1 for none"));
+        ls_source_close(s);
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
     refuses(LS_U8, &(ls_field){"x", LS_U8, 1, {4}, 0, 0},
@@ -162,8 +185,9 @@ static void test_dims(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_types), cmocka_unit_test(test_range),
-                                       cmocka_unit_test(test_classes),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_dims)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),   cmocka_unit_test(test_range),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_padded),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_dims)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
