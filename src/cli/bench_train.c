@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "config/relations.h"
 #include "perf/bench_train.h"
+#include "storage/samples.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {
     ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld step%s after %lld\n",
@@ -70,6 +71,7 @@ int cli_bench_train_run(const cli_bench_train *o) {
                                 .trace = {.path = o->trace},
                                 .export_dir = o->export_dir};
     ls_status s = ls_config_load(o->config, o->set, o->nset, &c, &e);
+    if (s == LS_OK) s = ls_samples_resolve(&c, NULL, &e);
     if (s == LS_OK) s = ls_bench_train_run(&c, &q, o->json ? print_json : print, &e);
     if (s != LS_OK) return cli_fail(&e);
     return 0;

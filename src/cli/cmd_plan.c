@@ -14,6 +14,7 @@
 #include "config/relations.h"
 #include "model/print.h"
 #include "report/timeline.h"
+#include "storage/samples.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/run.h"
@@ -34,7 +35,8 @@ enum {
 };
 
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
-    return ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e);
+    LS_TRY(ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e));
+    return ls_samples_resolve(c, NULL, e);
 }
 
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {

@@ -93,12 +93,28 @@ static ls_status check_text(const ls_config *c, const char *where, ls_error *e) 
                    where, key);
 }
 
+static ls_status check_format(const ls_config *c, const char *where, ls_error *e) {
+    bool is_gpt = c->model.kind == LS_MODEL_GPT2;
+    if (!is_gpt && c->data.format == LS_DATA_TEXT)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.format is text, which only model.kind gpt2 reads; remove "
+                       "data.format, or name that of the samples",
+                       where);
+    if (is_gpt && c->data.format > LS_DATA_TOKENS)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.kind gpt2 reads a text, or files of tokens (data.format: "
+                       "tokens); set one of them, or another model.kind",
+                       where);
+    return LS_OK;
+}
+
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
     long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
     if (!*c->data.path)
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
     if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));
+    LS_TRY(check_format(c, where, e));
     if (*c->data.val_labels && !*c->data.val_path)
         return ls_fail(e, LS_EINVAL,
                        "%s: data.val_labels is set without data.val_path; set both, or neither",

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "base/file.h"
+#include "networks/network.h"
 #include "source/adapt.h"
 
 /* ---- opening ---- */
@@ -38,15 +40,20 @@ typedef struct opened {
     const ls_source *files;
 } opened;
 
-static ls_status open_source(const ls_config *c, const ls_model *m, const char *paths,
-                             const char *labels, opened *o_p, ls_error *e) {
+static ls_status open_files(const ls_config *c, const char *paths, const char *labels,
+                            ls_source **s_p, ls_error *e) {
     ls_source_options o = {.format = ls_config_format(c),
                            .labels = *labels ? labels : NULL,
                            .cache = *c->data.cache ? c->data.cache : NULL,
                            .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
                            .window = c->model.context};
+    return ls_source_open(paths, &o, s_p, e);
+}
+
+static ls_status open_source(const ls_config *c, const ls_model *m, const char *paths,
+                             const char *labels, opened *o_p, ls_error *e) {
     ls_source *s = NULL;
-    LS_TRY(ls_source_open(paths, &o, &s, e));
+    LS_TRY(open_files(c, paths, labels, &s, e));
     char *name = name_of(paths);
     wanted w = wanted_by(c, m);
     ls_adapt_wanted how = {.fields = w.fields,
@@ -110,6 +117,30 @@ void ls_samples_close(ls_samples *s) {
     ls_source_close(s->val);
     ls_buf_free(&s->record_text);
     free(s);
+}
+
+/* ---- what a config leaves open ---- */
+
+/* Takes over what the run's own config has. */
+static void take_up(ls_config *c, const char *run) {
+    char *path = ls_format("%s/config.yaml", run);
+    ls_config *was = LS_NEW(ls_config);
+    if (ls_file_exists(path) && ls_config_read(path, was, NULL) == LS_OK) {
+        if (!*c->model.input.text) c->model.input = was->model.input;
+        if (!c->model.classes) c->model.classes = was->model.classes;
+    }
+    free(was);
+    free(path);
+}
+
+ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
+    ls_source *s = NULL;
+    if (run && ls_network_is_open(c)) take_up(c, run);
+    if (!ls_network_is_open(c)) return LS_OK;
+    LS_TRY(open_files(c, c->data.path, c->data.labels, &s, e));
+    ls_status status = ls_network_resolve(c, s, e);
+    ls_source_close(s);
+    return status;
 }
 
 /* ---- the record ---- */

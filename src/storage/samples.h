@@ -23,6 +23,11 @@ typedef struct ls_samples {
     ls_buf record_text;
 } ls_samples;
 
+/* Sets what the config leaves open of its model (networks/network.h): as the run's config.yaml has it
+ * (run: its directory; NULL: a new one), else as the files that the config names decide. LS_EINVAL,
+ * LS_EIO: they can't. */
+ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
+
 /* Opens the files that the config names. LS_EINVAL: they lack what the model reads, or are damaged.
  * LS_EIO. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, ls_samples **s_p, ls_error *);

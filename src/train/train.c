@@ -11,6 +11,7 @@
 #include "net/launch/process.h"
 #include "storage/folder.h"
 #include "storage/origin.h"
+#include "storage/samples.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
 #include "train/worker.h"
@@ -19,6 +20,7 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
     LS_TRY(ls_config_load(o->config, o->sets, o->nsets, &r->config, e));
     LS_TRY(ls_origin_resolve(&r->config, o->resume ? o->run : NULL, e));
+    LS_TRY(ls_samples_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
     LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));

@@ -1,8 +1,9 @@
 /* dataset_test.c - runs on samples of files: the same bits for any layout, killed and resumed, with
  * validation files of their own and in folds; other data are refused, and a removed record comes
- * back from a checkpoint.
+ * back from a checkpoint. GPT-2 on files of tokens; a classifier of real images (Fashion-MNIST) and
+ * of small ones.
  */
-/* ctest: slow seconds=12 */
+/* ctest: slow seconds=20 */
 #include "cli/program.h"
 
 enum { NTOKENS = 12000, NVAL = 2000, VOCAB = 300 };
@@ -155,11 +156,139 @@ static void test_refused(void **state) {
     assert_false(file_exists("bad"));
 }
 
+/* ---- images ---- */
+
+#define FASHION "/usr/share/datasets/fashion-mnist/"
+#define LAYOUT                                                                                     \
+    "--set checkpoint.every=20 --set log.every=1000 --set survival.balance=off "                   \
+    "--set data.cache=@/cache "
+
+static void train_images(const char *config, const char *run, const char *more, int code,
+                         const char *says) {
+    char line[1024];
+    snprintf(line, sizeof line, "train @/%s -o @/%s " LAYOUT "%s", config, run, more);
+    expect(line, code, says);
+}
+
+static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
+
+static void is_like(const char *a, const char *b) {
+    char x[256], y[256];
+    hash_of(a, x);
+    hash_of(b, y);
+    assert_string_equal(x, y);
+}
+
+static const char FASHION_YAML[] = "model: {kind: mlp, hidden: [24]}\n"
+                                   "data:\n"
+                                   "  path: " FASHION "train-images-idx3-ubyte.gz\n"
+                                   "  labels: " FASHION "train-labels-idx1-ubyte.gz\n"
+                                   "  val_path: " FASHION "t10k-images-idx3-ubyte.gz\n"
+                                   "  val_labels: " FASHION "t10k-labels-idx1-ubyte.gz\n"
+                                   "train: {steps: 40, batch: 48, virtual_workers: 6,\n"
+                                   "  micro_batch: 4, eval_every: 20}\n"
+                                   "optim: {lr: 3e-3, warmup: 5}\n";
+
+/* The loss on the test images falls from log 10 = 2.30. */
+static void test_fashion(void **state) {
+    (void)state;
+    char line[512], *output = NULL;
+    if (!ls_file_exists(FASHION "train-images-idx3-ubyte.gz"))
+        skip_because("dataset-fashion-mnist is not installed");
+    write_text("fashion.yaml", FASHION_YAML);
+    train_images("fashion.yaml", "f1", "-n 1", 0,
+                 "60000 training samples of image u8 [28, 28, 1], label i32, 1 worker");
+    train_images("fashion.yaml", "f2", "-n 2 --set parallel.zero=0", 0, ", of 10000 samples\n");
+    train_images("fashion.yaml", "f3", "-n 3 --set parallel.zero=3", 0, NULL);
+    is_like("f1", "f2");
+    is_like("f1", "f3");
+    shell_of_run("f1", "python3 -c 'import json; l = [json.loads(x) for x in open(\"'$m'\")]; "
+                       "v = [x[\"val_loss\"] for x in l if \"val_loss\" in x]; "
+                       "assert len(v) == 2 and v[-1] < 1.1 and \"samples_per_s\" in l[0], v'");
+    expect("eval @/f1 --json", 0, "\"samples\": 10000, \"model\": {\"loss\": ");
+    expect("ckpt ledger @/f1", 0, ": clean: 40 steps");
+
+    pace("f4", 20);
+    snprintf(line, sizeof line, "train @/fashion.yaml -o @/f4 -n 2 " LAYOUT);
+    program p = program_start(line, 0);
+    wait_for_file("f4/checkpoints/step-20");
+    kill(p.pid, SIGKILL);
+    let_go("f4");
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
+    free(output);
+    train_images("fashion.yaml", "f4", "-n 3 --resume", 0, "continuing from");
+    is_like("f1", "f4");
+    train_images("fashion.yaml", "f4",
+                 "--resume --set data.labels=" FASHION "t10k-labels-idx1-ubyte.gz", 1, "labels");
+}
+
+/* n images of 2 x 2 pixels, and their labels, of `classes` classes. */
+static void write_images(const char *name, int n, int classes) {
+    unsigned char images[16 + 4 * 256] = {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2};
+    unsigned char labels[8 + 256] = {0, 0, 8, 1};
+    char path[64];
+    images[6] = labels[6] = (unsigned char)(n >> 8);
+    images[7] = labels[7] = (unsigned char)n;
+    for (int i = 0; i < n; i++) {
+        labels[8 + i] = (unsigned char)(i % classes);
+        for (int k = 0; k < 4; k++) images[16 + 4 * i + k] = (unsigned char)(i * 31 + k * 7);
+    }
+    snprintf(path, sizeof path, "%s.idx3", name);
+    write_file(path, images, 16 + 4 * (size_t)n);
+    snprintf(path, sizeof path, "%s.idx1", name);
+    write_file(path, labels, 8 + (size_t)n);
+}
+
+/* A model of images of n x n pixels; n 0: of those of the data. */
+static void write_config(const char *name, int n) {
+    char text[512], input[128] = "";
+    if (n) snprintf(input, sizeof input, ", classes: 5, input: {image: [%d, %d, 1]}", n, n);
+    snprintf(text, sizeof text,
+             "model: {kind: mlp, hidden: [8]%s}\n"
+             "data: {path: none.idx3}\n"
+             "train: {steps: 5, batch: 16, virtual_workers: 4}\n"
+             "optim: {warmup: 1}\n",
+             input);
+    write_text(name, text);
+}
+
+static void test_images_refused(void **state) {
+    (void)state;
+    static const char small[] = "--set data.path=@/small.idx3 --set data.labels=@/small.idx1";
+    char line[512];
+    write_images("small", 200, 5);
+    write_images("more", 200, 7);
+    write_config("small.yaml", 0);
+    write_config("given.yaml", 2);
+    write_config("large.yaml", 3);
+    train_images("small.yaml", "s", small, 0, "190 training samples of image u8 [2, 2, 1], label");
+    shell_of_run("s", "grep -q 'classes: 5' $r/config.yaml");
+    snprintf(line, sizeof line, "plan @/small.yaml -n 2 %s", small);
+    expect(line, 0, "hidden.0.linear");
+    train_images("small.yaml", "t", "--set data.path=@/small.idx3", 1,
+                 "no field 'label', which the loss needs");
+    train_images("given.yaml", "t", "--set data.path=@/small.idx3", 1,
+                 "small.idx3: has no field 'label', which the model reads; its fields are "
+                 "'image' u8 [2, 2, 1]; name the file of labels by data.labels");
+    train_images("large.yaml", "t", small, 1,
+                 "small.idx3: field 'image' is u8 [2, 2, 1]; the model's input 'image' is u8 [3, "
+                 "3, 1]");
+    train_images("given.yaml", "t", "", 1, "none.idx3: can't be opened");
+    train_images("small.yaml", "t", "--set data.format=text", 1,
+                 "data.format is text, which only model.kind gpt2 reads");
+    train_images("small.yaml", "t", "--set model.kind=gpt2 --set data.format=idx", 1,
+                 "model.kind gpt2 reads a text, or files of tokens");
+    assert_false(file_exists("t"));
+    train_images("given.yaml", "u", "--set data.path=@/more.idx3 --set data.labels=@/more.idx1", 1,
+                 ", and the model takes 0 to 4; correct the data");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_other_data), cmocka_unit_test(test_record),
-        cmocka_unit_test(test_eval),       cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_other_data),    cmocka_unit_test(test_record),
+        cmocka_unit_test(test_eval),          cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_fashion),
+        cmocka_unit_test(test_images_refused)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
