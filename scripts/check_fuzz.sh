@@ -77,10 +77,13 @@ done
 printf '\000HTTP/1.1 302 Found\r\nLocation: /x\r\nHTTP/1.1 206 Part\r\nContent-Range: bytes 7-9/10\r\nETag: "a"\r\n' >"$seeds/response/part"
 printf '\000HTTP/2 200\r\netag: W/"a"\r\nLast-Modified: Mon, 23 Nov 2026 01:00:00 GMT\r\n' >"$seeds/response/whole"
 printf '\001shard-{008..011}.{tar,tgz{,.old}}' >"$seeds/response/braces"
-cp tests/source/*.jpg tests/fuzz/*.png "$seeds/image" "$seeds/webdataset"
+cp tests/source/*.jpg tests/fuzz/*.png "$seeds/image"
+cp tests/fuzz/samples.tar "$seeds/webdataset"
 printf '\000a,"b ""x""",class\r\n1,2.5e3,dog\n3,4,"c\nat"\n' >"$seeds/records/csv"
 printf '\001{"a":1,"b":[[1,2.5],[3,4]],"class":"x"}\n{"a":2,"b":[[1,2],[3,4]],"class":"y"}\n' >"$seeds/records/jsonl"
 printf '\003\n\r\n\013\n\001a\022\006\022\004\n\002ab' >"$seeds/records/message"
+mkdir "$seeds/sets" && python3 tests/source/write_sets.py "$seeds/sets"
+{ printf '\003'; tail -c +13 "$seeds/sets/images.tfrecord" | head -c 156; } >"$seeds/records/photo"
 printf '\004\001\0\0\0\014\0\0\0\014\0\0\0' >"$seeds/records/shard"
 
 target() { # target NAME RUNS
