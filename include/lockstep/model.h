@@ -300,16 +300,16 @@ ls_value *ls_learned(ls_model *, ls_dims dims, ls_learned_options);
 enum { LS_OWN_INPUTS = 8, LS_OWN_PARAMS = 6 };
 
 /* Numbers of all samples of a call, one sample after the other; of a parameter: of all samples. */
-typedef struct ls_array {
+typedef struct ls_operand {
     const float *data;         /* [samples][count]; of a parameter: [count] */
     int64_t count;             /* of one sample */
     int64_t dims[LS_MAX_DIMS]; /* of one sample; the first 0 ends them. Not set of a parameter */
-} ls_array;
+} ls_operand;
 
 typedef struct ls_layer_args {
     int64_t samples;
-    ls_array in[LS_OWN_INPUTS];
-    ls_array param[LS_OWN_PARAMS];
+    ls_operand in[LS_OWN_INPUTS];
+    ls_operand param[LS_OWN_PARAMS];
     const void *own;              /* that of the options */
     float *saved;                 /* [samples][sizes.saved]: forward writes, backward reads */
     float *work;                  /* [samples][sizes.work]: undefined when a call begins */

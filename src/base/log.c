@@ -14,6 +14,7 @@
 #include "base/columns.h"
 #include "base/escape.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/plural.h"
 #include "base/utf8.h"
 
@@ -73,8 +74,8 @@ static void put_line(const char *line, size_t n) {
     char text[128];
     int lost = atomic_load(&nlost);
     if (hold(line, n)) return;
-    int m = snprintf(text, sizeof text, "lockstep: %d line%s of this log lost: nobody read it\n",
-                     lost, ls_plural(lost));
+    int m = snprintf(text, sizeof text, "%s: %d line%s of this log lost: nobody read it\n",
+                     ls_name(), lost, ls_plural(lost));
     if (lost && put(text, (size_t)m)) atomic_fetch_sub(&nlost, lost);
     if (!put(line, n)) atomic_fetch_add(&nlost, 1);
 }
@@ -101,10 +102,11 @@ void ls_log_release(bool show) {
 
 static void log_write(const char *prefix, int how, const char *suffix, const char *fmt,
                       va_list args) {
-    char raw[MOST], line[MOST];
-    int m = vsnprintf(raw, sizeof raw, fmt, args);
+    char given[MOST], raw[MOST], line[MOST];
+    int m = vsnprintf(given, sizeof given, fmt, args);
     size_t length = m < 0 ? 0 : (size_t)m, n = strlen(prefix);
-    if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
+    length = ls_name_copy(given, length < sizeof given ? length : sizeof given - 1, raw, MOST - 1);
+    if (length >= sizeof raw - 1) length = ls_utf8_complete(raw, length);
     memcpy(line, prefix, n);
     size_t room = sizeof line - n - strlen(suffix);
     size_t shown = ls_escape(LS_ESCAPE_LINE, raw, length, line + n, room);
@@ -116,8 +118,9 @@ static void log_write(const char *prefix, int how, const char *suffix, const cha
 void ls_log(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    log_write(ls_log_is_terminal() ? CLEAR_LINE "lockstep: " : "lockstep: ", WHOLE, "\n", fmt,
-              args);
+    char prefix[sizeof CLEAR_LINE + LS_NAME_NBYTES + 2];
+    snprintf(prefix, sizeof prefix, "%s%s: ", ls_log_is_terminal() ? CLEAR_LINE : "", ls_name());
+    log_write(prefix, WHOLE, "\n", fmt, args);
     va_end(args);
 }
 

@@ -14,10 +14,10 @@
 
 #include <stdbool.h>
 
-/* Writes "lockstep: " and the message. */
+/* Writes the program's name (name.h), ": " and the message, whose quoted commands have that name. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes an intermediate result: the message without "lockstep: ". */
+/* Writes an intermediate result: the message without the name. */
 void ls_log_result(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* On a terminal: replaces the status line, and never wraps: fields (separated by two spaces) that

@@ -47,8 +47,12 @@ typedef struct ls_command {
 } ls_command;
 
 extern const ls_command cmd_train, cmd_eval, cmd_generate, cmd_plan, cmd_bench, cmd_run, cmd_ckpt,
-    cmd_scale, cmd_data, cmd_help;
-extern const ls_command *const cli_commands[]; /* ends with NULL */
+    cmd_scale, cmd_data, cmd_check, cmd_help;
+/* The commands of this program; ends with NULL. */
+extern const ls_command *const *cli_commands;
+
+/* Runs the command in argv; returns the exit code. */
+int cli_main(int argc, char **argv, const ls_command *const *commands);
 
 /* At program start: opens each closed standard stream on a descriptor whose reads and writes fail,
  * so that no other file gets its number. */

@@ -1,14 +1,25 @@
 /* help.c - help texts and the man page, from the tables of commands. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/name.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
 #include "config/config.h"
 #include "config/help.h"
+#include "config/own.h"
 
 enum { OPTION_COLUMNS = 29 };
+
+/* The text with the program's name in its commands; the caller frees it. */
+static char *named(const char *text) {
+    size_t n = strlen(text), room = n + n * LS_NAME_NBYTES / sizeof "`lockstep" + 1;
+    char *out = ls_alloc(room);
+    ls_name_copy(text, n, out, room - 1);
+    return out;
+}
 
 static void put_option(const ls_option *o, ls_buf *out) {
     char left[64];
@@ -20,7 +31,9 @@ static void put_option(const ls_option *o, ls_buf *out) {
         ls_buf_printf(out, "\n%*s", OPTION_COLUMNS, "");
     else
         ls_buf_printf(out, "%*s", OPTION_COLUMNS - n, "");
-    ls_buf_wrap(out, o->help, OPTION_COLUMNS, OPTION_COLUMNS);
+    char *help = named(o->help);
+    ls_buf_wrap(out, help, OPTION_COLUMNS, OPTION_COLUMNS);
+    free(help);
 }
 
 /* The length of the text's first line, without its end. */
@@ -63,31 +76,35 @@ static void put_about(const char *text, ls_buf *out) {
 
 void cli_help_command(const ls_command *c, ls_buf *out) {
     ls_buf usage = {0};
-    ls_buf_printf(&usage, "usage: lockstep %s %s%s", c->name, c->words,
+    char *about = named(c->about);
+    ls_buf_printf(&usage, "usage: %s %s %s%s", ls_name(), c->name, c->words,
                   c->options[0].name ? " [options]" : "");
     ls_buf_wrap(out, usage.data, 0, 7);
     ls_buf_free(&usage);
     ls_buf_printf(out, "\n");
-    put_about(c->about, out);
+    put_about(about, out);
+    free(about);
     if (c->options[0].name) ls_buf_printf(out, "\noptions:\n");
     for (int i = 0; c->options[i].name; i++) put_option(&c->options[i], out);
 }
 
 void cli_help_all(ls_buf *out) {
-    ls_buf_wrap(out,
-                "lockstep trains models on many workers at once, to the same bits for any number "
-                "of them.",
-                0, 0);
-    ls_buf_printf(out, "\nusage: lockstep COMMAND [options]\n\ncommands:\n");
+    char *line = ls_format("%s trains %s on many workers at once, to the same bits for any number "
+                           "of them.",
+                           ls_name(), ls_config_program() ? "its model" : "models");
+    ls_buf_wrap(out, line, 0, 0);
+    free(line);
+    ls_buf_printf(out, "\nusage: %s COMMAND [options]\n\ncommands:\n", ls_name());
     for (int i = 0; cli_commands[i]; i++) {
         ls_buf_printf(out, "  %-10s ", cli_commands[i]->name);
         ls_buf_wrap(out, cli_commands[i]->summary, 13, 13);
     }
     ls_buf_printf(out, "\n  --help, --version\n\n");
-    ls_buf_wrap(out,
-                "'lockstep help COMMAND' explains a command, 'lockstep help config' the keys of a "
-                "config, 'lockstep help config GROUP' the keys of a group.",
-                0, 0);
+    char *topics =
+        named("'lockstep help COMMAND' explains a command, 'lockstep help config' the keys of a "
+              "config, 'lockstep help config GROUP' the keys of a group.");
+    ls_buf_wrap(out, topics, 0, 0);
+    free(topics);
     ls_buf_printf(out, "Exit codes: 0 done, 1 failed, 2 bad usage.\n");
     ls_buf_wrap(out,
                 "LOCKSTEP_CPU=avx512|avx2|neon|portable in the environment chooses the kernels.", 0,

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "config/keys.h"
+#include "config/own.h"
 #include "config/suggest.h"
 
 static int64_t *integer_at(ls_config *c, const ls_config_key *k) {
@@ -22,12 +23,12 @@ static char *text_at(ls_config *c, const ls_config_key *k) { return (char *)c + 
 
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        if (ls_config_keys[i].type == LS_KEY_INTEGER)
-            *integer_at(c, &ls_config_keys[i]) = ls_config_keys[i].whole[LS_KEY_USUAL];
-        if (ls_config_keys[i].type == LS_KEY_REAL)
-            *real_at(c, &ls_config_keys[i]) = ls_config_keys[i].real[LS_KEY_USUAL];
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++) {
+        if (k->type == LS_KEY_INTEGER) *integer_at(c, k) = k->whole[LS_KEY_USUAL];
+        if (k->type == LS_KEY_REAL) *real_at(c, k) = k->real[LS_KEY_USUAL];
     }
+    ls_config_own_defaults(c);
 }
 
 /* ---- keys ---- */
@@ -56,9 +57,10 @@ static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
     const ls_config_key *k = ls_config_key_find(above);
     free(above);
     if (k && k->type == LS_KEY_MAPS) return not_maps(where, k, e);
-    const char *names[LS_NCONFIG_KEYS];
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) names[i] = ls_config_keys[i].name;
-    const char *meant = ls_config_suggest(name, names, LS_NCONFIG_KEYS);
+    const char *names[LS_NCONFIG_KEYS + LS_OWN_NUMBERS];
+    int n = 0;
+    for (; (k = ls_config_key_at(n)); n++) names[n] = k->name;
+    const char *meant = ls_config_suggest(name, names, n);
     return ls_fail(e, LS_EINVAL,
                    "%.300s: unknown key '%.60s'%s%s%s 'lockstep help config' lists all", where,
                    name, meant ? "; did you mean '" : ";", meant ? meant : "", meant ? "'?" : "");
@@ -201,7 +203,8 @@ static ls_status set_list(ls_config *c, const ls_config_key *k, const char *valu
 /* ---- reading ---- */
 
 static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_error *e) {
-    int lines[LS_NCONFIG_KEYS] = {0}; /* the line of each key that was read; 0: none */
+    int lines[LS_NCONFIG_KEYS + LS_OWN_NUMBERS] = {
+        0}; /* the line of each key that was read; 0: none */
     for (size_t i = 0; i < y->nitems; i++) {
         const ls_yaml_item *item = &y->items[i];
         char where[LS_CONFIG_TEXT];
@@ -211,8 +214,13 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
         if (!k && item->is_list && ls_config_key_is_group(item->key))
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected",
                            where, item->key);
+        if (!k && c->model.kind == LS_MODEL_PROGRAM && !ls_config_program())
+            return ls_fail(e, LS_EINVAL,
+                           "%.300s: '%.60s' is a key of the program that this config is of "
+                           "(model.kind is program); start that program",
+                           where, item->key);
         if (!k) return unknown_key(where, item->key, e);
-        int *line = &lines[k - ls_config_keys];
+        int *line = &lines[ls_config_key_index(k)];
         if (*line)
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' occurs twice; first in line %d", where,
                            item->key, *line);

@@ -32,7 +32,8 @@ typedef enum ls_model_kind {
     LS_MODEL_CNN,
     LS_MODEL_RESNET,
     LS_MODEL_VIT,
-    LS_MODEL_LAYERS
+    LS_MODEL_LAYERS,
+    LS_MODEL_PROGRAM /* of a program that was built with the library (own.h) */
 } ls_model_kind;
 
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
@@ -92,6 +93,17 @@ typedef struct ls_config_optim {
     double loss_scale, loss_scale_min; /* of f16 */
     int64_t loss_scale_window, loss_scale_hysteresis;
 } ls_config_optim;
+
+/* The values of a program's own keys (own.h). */
+enum { LS_OWN_NUMBERS = 32, LS_OWN_TEXTS = 8 };
+typedef union ls_own_number {
+    int64_t integer;
+    double real;
+} ls_own_number;
+typedef struct ls_config_own {
+    ls_own_number numbers[LS_OWN_NUMBERS];
+    char texts[LS_OWN_TEXTS][LS_CONFIG_TEXT];
+} ls_config_own;
 
 typedef struct ls_config {
     struct {
@@ -162,6 +174,7 @@ typedef struct ls_config {
     struct {
         int64_t every; /* steps between lines where the output is not a terminal */
     } log;
+    ls_config_own own;
 } ls_config;
 
 void ls_config_defaults(ls_config *);

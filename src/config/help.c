@@ -42,15 +42,16 @@ ls_status ls_config_help(const char *group, ls_buf *out, ls_error *e) {
         ls_buf_printf(out, "Keys of a config, with their defaults; in the file as groups:\n\n"
                            "    train:\n      steps: 50\n\n");
     size_t n = group ? strlen(group) : 0;
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++)
-        if (!group ||
-            (strncmp(ls_config_keys[i].name, group, n) == 0 && ls_config_keys[i].name[n] == '.'))
-            put_help(&usual, &ls_config_keys[i], out);
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++)
+        if (!group || (strncmp(k->name, group, n) == 0 && k->name[n] == '.'))
+            put_help(&usual, k, out);
     return LS_OK;
 }
 
 const char *ls_config_key_name(int i) {
-    return i < LS_NCONFIG_KEYS ? ls_config_keys[i].name : NULL;
+    const ls_config_key *k = ls_config_key_at(i);
+    return k ? k->name : NULL;
 }
 
-const char *const *ls_config_key_words(int i) { return ls_config_keys[i].choices; }
+const char *const *ls_config_key_words(int i) { return ls_config_key_at(i)->choices; }

@@ -22,7 +22,8 @@ static const char *const formats[] = {"auto",     "text",  "tokens", "idx",    "
 static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
-static const char *const kinds[] = {"gpt2", "mlp", "cnn", "resnet", "vit", "layers", NULL};
+static const char *const kinds[] = {"gpt2", "mlp",    "cnn",     "resnet",
+                                    "vit",  "layers", "program", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -50,7 +51,7 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("model.kind", model.kind, kinds, FIXED,
            "gpt2: a language model, from text; for samples of data: mlp, layers of neurons; cnn, "
            "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; "
-           "layers: as model.layers lists them"),
+           "layers: as model.layers lists them; program: of the program that has the model"),
     INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, vit: transformer blocks"),
     TREE("model.layers", model.list, FIXED,
          "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "
@@ -288,8 +289,9 @@ const char *ls_config_format(const ls_config *c) {
 }
 
 const ls_config_key *ls_config_key_find(const char *name) {
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++)
-        if (strcmp(ls_config_keys[i].name, name) == 0) return &ls_config_keys[i];
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++)
+        if (strcmp(k->name, name) == 0) return k;
     return NULL;
 }
 
@@ -310,19 +312,20 @@ bool ls_config_key_is_hidden(const ls_config *c, const ls_config_key *k) {
 
 void ls_config_key_list_groups(ls_buf *out) {
     const char *last = "";
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        size_t n = strcspn(ls_config_keys[i].name, ".") + 1; /* with the dot */
-        if (strncmp(last, ls_config_keys[i].name, n) == 0) continue;
-        ls_buf_printf(out, "%s%.*s", i ? ", " : "", (int)n - 1, ls_config_keys[i].name);
-        last = ls_config_keys[i].name;
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++) {
+        size_t n = strcspn(k->name, ".") + 1; /* with the dot */
+        if (strncmp(last, k->name, n) == 0) continue;
+        ls_buf_printf(out, "%s%.*s", i ? ", " : "", (int)n - 1, k->name);
+        last = k->name;
     }
 }
 
 bool ls_config_key_is_group(const char *name) {
     size_t n = strlen(name);
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++)
-        if (strncmp(ls_config_keys[i].name, name, n) == 0 && ls_config_keys[i].name[n] == '.')
-            return true;
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++)
+        if (strncmp(k->name, name, n) == 0 && k->name[n] == '.') return true;
     return false;
 }
 

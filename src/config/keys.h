@@ -31,6 +31,9 @@ typedef struct ls_config_key {
 
 enum { LS_NCONFIG_KEYS = 97 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
+/* All keys: those of the table, then those of a program (own.h). NULL after the last one. */
+const ls_config_key *ls_config_key_at(int i);
+int ls_config_key_index(const ls_config_key *);
 
 /* NULL: there is no such key. A name may be that of two keys: one of them has a tree. */
 const ls_config_key *ls_config_key_find(const char *name);

@@ -6,6 +6,7 @@
 
 #include "config/groups.h"
 #include "config/keys.h"
+#include "config/own.h"
 
 /* ---- within one config ---- */
 
@@ -13,6 +14,14 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
     int64_t width = c->model.width, heads = c->model.heads;
     bool has_heads = c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_VIT;
     bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
+    bool is_program = c->model.kind == LS_MODEL_PROGRAM;
+    if (is_program != (ls_config_program() != NULL))
+        return ls_fail(e, LS_EINVAL,
+                       is_program ? "%s: model.kind is program: only the program that has the "
+                                    "model can use this config; start that program"
+                                  : "%s: model.kind: this program has a model of its own; leave "
+                                    "the key out",
+                       where);
     if (has_list != is_list)
         return ls_fail(e, LS_EINVAL,
                        is_list ? "%s: model.kind is layers, and model.layers is no list of layers"
@@ -184,10 +193,11 @@ static bool may_differ(const ls_config_key *k) {
 }
 
 void ls_config_must_match(const ls_config *c, ls_buf *out) {
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        if (may_differ(&ls_config_keys[i])) continue;
-        ls_buf_printf(out, "%s ", ls_config_keys[i].name);
-        ls_config_key_write(c, &ls_config_keys[i], out);
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++) {
+        if (may_differ(k)) continue;
+        ls_buf_printf(out, "%s ", k->name);
+        ls_config_key_write(c, k, out);
         ls_buf_printf(out, "\n");
     }
 }
@@ -238,8 +248,8 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, b
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
                                ls_error *e) {
     ls_buf note = {0};
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        const ls_config_key *k = &ls_config_keys[i];
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++) {
         if (equal(was, now, k)) continue;
         ls_buf a = {0}, b = {0};
         ls_config_key_write(was, k, &a);

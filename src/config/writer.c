@@ -105,15 +105,15 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
 
 void ls_config_write(const ls_config *c, ls_buf *out) {
     const char *group = "";
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        if (ls_config_key_is_hidden(c, &ls_config_keys[i])) continue;
-        const char *dot = strchr(ls_config_keys[i].name, '.');
-        size_t n = (size_t)(dot - ls_config_keys[i].name) + 1;
-        if (strncmp(group, ls_config_keys[i].name, n) != 0)
-            ls_buf_printf(out, "%.*s:\n", (int)n - 1, ls_config_keys[i].name);
-        group = ls_config_keys[i].name;
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++) {
+        if (ls_config_key_is_hidden(c, k)) continue;
+        const char *dot = strchr(k->name, '.');
+        size_t n = (size_t)(dot - k->name) + 1;
+        if (strncmp(group, k->name, n) != 0) ls_buf_printf(out, "%.*s:\n", (int)n - 1, k->name);
+        group = k->name;
         ls_buf_printf(out, "  %s: ", dot + 1);
-        ls_config_key_write(c, &ls_config_keys[i], out);
+        ls_config_key_write(c, k, out);
         ls_buf_printf(out, "\n");
     }
 }

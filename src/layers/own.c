@@ -45,13 +45,13 @@ static ls_layer_args args_of(const job *j, int64_t i, int64_t n) {
     const own *o = &LS_LAYER_OWN_OF(own, l);
     ls_layer_args a = {.samples = n, .own = o->user};
     for (int k = 0; k < l->ninputs; k++) {
-        ls_array *in = &a.in[k];
+        ls_operand *in = &a.in[k];
         in->count = (int64_t)l->input_floats[k];
         in->data = (const float *)c->x[k] + i * in->count;
         memcpy(in->dims, o->in[k]->dims.of, sizeof in->dims);
     }
     for (int p = 0; p < l->nparams; p++)
-        a.param[p] = (ls_array){.data = ls_layer_param(l, c, p), .count = (int64_t)l->counts[p]};
+        a.param[p] = (ls_operand){.data = ls_layer_param(l, c, p), .count = (int64_t)l->counts[p]};
     if (l->saved_floats) a.saved = (float *)c->saved + i * (int64_t)l->saved_floats;
     if (o->user_work) a.work = c->work + i * (int64_t)o->user_work;
     return a;

@@ -126,7 +126,7 @@ static bool compare(const ls_check *c, const tensor *t, const direction *d, cons
         fabs(near.central - far.central) + fabs(near.right - near.left) / 2 + 4 * near.noise;
     double off = fabs(g - central);
     result->comparisons++;
-    if (off > open && scale > 0 && off / scale > result->worst) result->worst = off / scale;
+    if (scale > 0 && off / scale > result->worst) result->worst = off / scale;
     if (off <= TOLERANCE * scale + open) return true;
     if (d->n == 1)
         snprintf(wrong, LS_CHECK_TEXT,

@@ -10,6 +10,7 @@
 #include "networks/fields.h"
 #include "networks/layer_table.h"
 #include "networks/list.h"
+#include "networks/program.h"
 #include "networks/usual.h"
 
 /* ---- the loss ---- */
@@ -120,6 +121,7 @@ static ls_value *build_kind(network *n) {
     case LS_MODEL_RESNET:
     case LS_MODEL_VIT:
     case LS_MODEL_GPT2:
+    case LS_MODEL_PROGRAM:
     case LS_MODEL_LAYERS: break;
     }
     return build_list(n);
@@ -152,6 +154,7 @@ static ls_status build(network *n, ls_error *e) {
 ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
     if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
+    if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);
     if (ls_network_is_open(c))
         return ls_fail(e, LS_EINVAL,
                        "model.input or model.classes is missing: set them, or "
@@ -177,7 +180,7 @@ static bool is_of_classes(const ls_config *c) {
 }
 
 bool ls_network_is_open(const ls_config *c) {
-    if (c->model.kind == LS_MODEL_GPT2) return false;
+    if (c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_PROGRAM) return false;
     bool needs_classes = c->model.kind != LS_MODEL_LAYERS && c->model.classes == 0;
     return !*c->model.input.text || (needs_classes && is_of_classes(c));
 }

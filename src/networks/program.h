@@ -1,0 +1,17 @@
+/* program.h - the model of a program built with the library (lockstep/program.h). */
+#ifndef LS_NETWORKS_PROGRAM_H
+#define LS_NETWORKS_PROGRAM_H
+
+#include "config/config.h"
+#include "lockstep/program.h"
+#include "model/model.h"
+
+/* From now on configs are those of this program, and its model is the one they describe. LS_EINVAL:
+ * its name or a key is not possible. One thread; before any config is read. */
+ls_status ls_program_use(const ls_program *, ls_error *);
+
+/* The program's model. LS_EINVAL: a call of its build function failed; the message is that of the
+ * first one. */
+ls_status ls_program_create(const ls_config *, ls_model *m_p, ls_error *);
+
+#endif
