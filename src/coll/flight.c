@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-void ls_flight_open(ls_flight *f, const ls_program *s, ls_net *net, const ls_kernels *k,
+void ls_flight_open(ls_flight *f, const ls_coll_program *s, ls_net *net, const ls_kernels *k,
                     const int *ranks) {
     size_t n = (size_t)s->nsteps;
     *f = (ls_flight){.program = s, .net = net, .k = k, .ranks = ranks};
@@ -26,8 +26,8 @@ void ls_flight_free(ls_flight *f) {
     *f = (ls_flight){0};
 }
 
-static size_t size_at(const ls_flight *f, ls_program_buffer b) {
-    return ls_dtype_size(ls_program_dtype(f->program, b));
+static size_t size_at(const ls_flight *f, ls_coll_program_buffer b) {
+    return ls_dtype_size(ls_coll_program_dtype(f->program, b));
 }
 
 static unsigned char *address(const ls_flight *f, ls_place p) {
@@ -67,7 +67,7 @@ static ls_status step_done(ls_flight *f, int i, ls_error *e) {
 }
 
 ls_status ls_flight_start(ls_flight *f, const ls_flight_call *c, ls_error *e) {
-    const ls_program *s = f->program;
+    const ls_coll_program *s = f->program;
     /* IN is only read, unless OUT lies in it. */
     f->buffers[LS_IN] = (unsigned char *)(uintptr_t)c->in;
     f->buffers[LS_OUT] = c->out;
@@ -84,8 +84,8 @@ ls_status ls_flight_start(ls_flight *f, const ls_flight_call *c, ls_error *e) {
 }
 
 static void copy(const ls_flight *f, const ls_step *s) {
-    ls_dtype from = ls_program_dtype(f->program, s->a.buffer);
-    ls_dtype to = ls_program_dtype(f->program, s->out.buffer);
+    ls_dtype from = ls_coll_program_dtype(f->program, s->a.buffer);
+    ls_dtype to = ls_coll_program_dtype(f->program, s->out.buffer);
     if (from == to)
         memcpy(address(f, s->out), address(f, s->a), s->count * size_at(f, s->a.buffer));
     else if (to == LS_F32)
@@ -102,7 +102,7 @@ ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
     f->ready_first++;
     f->nready--;
     const ls_step *s = &f->program->steps[i];
-    ls_dtype type = ls_program_dtype(f->program, s->out.buffer);
+    ls_dtype type = ls_coll_program_dtype(f->program, s->out.buffer);
     if (s->kind == LS_STEP_COMBINE)
         f->k->combine(type, f->program->op, s->count, address(f, s->a), address(f, s->b),
                       address(f, s->out));

@@ -21,7 +21,7 @@ typedef struct ls_flight_call {
 } ls_flight_call;
 
 typedef struct ls_flight {
-    const ls_program *program;
+    const ls_coll_program *program;
     ls_net *net;
     const ls_kernels *k;
     const int
@@ -39,7 +39,7 @@ typedef struct ls_flight {
 } ls_flight;
 
 /* Room for any run of this program. */
-void ls_flight_open(ls_flight *, const ls_program *, ls_net *, const ls_kernels *,
+void ls_flight_open(ls_flight *, const ls_coll_program *, ls_net *, const ls_kernels *,
                     const int *ranks);
 void ls_flight_free(ls_flight *);
 

@@ -454,7 +454,7 @@ static void find_awaited(ls_group *g, const ls_request *r, bool *is) {
     } else if (r->message_only) {
         is[member_of(g, r->message.peer)] = true;
     } else {
-        const ls_program *s = &r->cached->program;
+        const ls_coll_program *s = &r->cached->program;
         pthread_mutex_lock(&g->end->lock);
         for (int i = 0; i < s->nsteps && !r->done; i++)
             if ((s->steps[i].kind == LS_STEP_RECV || s->steps[i].kind == LS_STEP_SEND) &&

@@ -275,7 +275,7 @@ static ls_status measure(meter *m, const ls_link_plan *p, ls_link *l_p, ls_error
 static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, size_t count,
                         ls_error *e) {
     ls_call c = {.what = what, .dtype = dtype, .op = LS_MAX, .count = count};
-    ls_program s;
+    ls_coll_program s;
     ls_flight f;
     m->call++;
     ls_algorithm_make(&ls_binomial, &c, m->net->rank, m->net->size,
@@ -299,7 +299,7 @@ static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, s
     }
     if (status != LS_OK) m->net->ops->forget(m->net, m);
     ls_flight_free(&f);
-    ls_program_free(&s);
+    ls_coll_program_free(&s);
     return status;
 }
 

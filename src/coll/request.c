@@ -99,7 +99,7 @@ static bool matches(const ls_group *g, const ls_cached *x, const ls_call *c, ls_
 static void forget(ls_cached *x) {
     if (!x->made) return;
     ls_flight_free(&x->flight);
-    ls_program_free(&x->program);
+    ls_coll_program_free(&x->program);
     free((void *)(uintptr_t)x->call.counts);
     free((void *)(uintptr_t)x->call.sends);
     free((void *)(uintptr_t)x->call.receives);
@@ -125,7 +125,7 @@ static void make_cached(ls_group *g, ls_cached *x, const ls_call *c, ls_in_place
     x->call.piece = ls_call_piece(c, g->size);
     x->algorithm = algorithm_for(g, c);
     ls_algorithm_make(x->algorithm, &x->call, g->rank, g->size, p, &x->program);
-    x->traffic = ls_program_traffic(&x->program);
+    x->traffic = ls_coll_program_traffic(&x->program);
     ls_flight_open(&x->flight, &x->program, g->end->net, g->end->k, g->ranks);
 }
 

@@ -35,7 +35,7 @@ typedef struct ls_cached {
     ls_call call; /* counts: a copy */
     ls_in_place place;
     const ls_algorithm *algorithm;
-    ls_program program;
+    ls_coll_program program;
     ls_traffic traffic; /* of one run */
     ls_flight flight;
     bool made;

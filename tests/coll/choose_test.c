@@ -19,7 +19,7 @@ static double most(double a, double b) { return a > b ? a : b; }
 static counted count(const ls_algorithm *a, const ls_call *c, int n) {
     counted all = {0};
     for (int rank = 0; rank < n; rank++) {
-        ls_program s;
+        ls_coll_program s;
         ls_algorithm_make(a, c, rank, n, (ls_in_place){0}, &s);
         double messages = 0, sent = 0, added = 0, size = (double)ls_dtype_size(c->dtype);
         for (int i = 0; i < s.nsteps; i++) {
@@ -29,7 +29,7 @@ static counted count(const ls_algorithm *a, const ls_call *c, int n) {
             sent += moves ? bytes / 2 : 0;
             added += s.steps[i].kind == LS_STEP_COMBINE ? bytes : 0;
         }
-        ls_program_free(&s);
+        ls_coll_program_free(&s);
         all.messages += messages / n;
         all.sent += sent / n;
         all.added += added / n;
@@ -142,7 +142,7 @@ static double own_seconds(const ls_algorithm *a, const ls_call *c, const ls_host
     return h->nworkers == h->host_workers ? ls_cost_seconds(&x, &h->inside) : 1e-9;
 }
 
-static void never_made(const ls_call *c, ls_program *p) { (void)c, (void)p; }
+static void never_made(const ls_call *c, ls_coll_program *p) { (void)c, (void)p; }
 
 /* Its price, its load on the card and the type in which it sends halves are those of its table. */
 static void test_made_up(void **state) {

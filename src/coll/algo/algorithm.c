@@ -87,41 +87,41 @@ static ls_place moved(ls_place p, size_t in, size_t out, size_t temp) {
 
 /* An algorithm that sends sums sends them in f32 where elements are halves: its program for f32,
  * between widening `in` and narrowing `out`. */
-static void make_widened(const ls_algorithm *a, const ls_call *c, ls_program *s) {
+static void make_widened(const ls_algorithm *a, const ls_call *c, ls_coll_program *s) {
     ls_call wide = *c;
     wide.dtype = LS_F32;
-    ls_program inner;
-    ls_program_begin(&inner, LS_F32, c->op, s->rank, s->size);
+    ls_coll_program inner;
+    ls_coll_program_begin(&inner, LS_F32, c->op, s->rank, s->size);
     a->make(&wide, &inner);
     size_t nin = in_count(c, s->rank, s->size), nout = out_count(c, s->rank);
-    size_t in = ls_program_wide(s, nin).first, out = ls_program_wide(s, nout).first;
-    size_t temp = ls_program_wide(s, inner.ntemp).first;
-    ls_program_copy(s, (ls_place){LS_IN, 0}, (ls_place){LS_WIDE, in}, nin);
+    size_t in = ls_coll_program_wide(s, nin).first, out = ls_coll_program_wide(s, nout).first;
+    size_t temp = ls_coll_program_wide(s, inner.ntemp).first;
+    ls_coll_program_copy(s, (ls_place){LS_IN, 0}, (ls_place){LS_WIDE, in}, nin);
     for (int i = 0; i < inner.nsteps; i++) {
         const ls_step *t = &inner.steps[i];
         ls_place x = moved(t->a, in, out, temp), y = moved(t->b, in, out, temp);
         ls_place z = moved(t->out, in, out, temp);
         switch (t->kind) {
-        case LS_STEP_SEND: ls_program_send(s, t->peer, x, t->count); break;
-        case LS_STEP_RECV: ls_program_recv(s, t->peer, z, t->count); break;
-        case LS_STEP_COMBINE: ls_program_combine(s, x, y, z, t->count); break;
-        case LS_STEP_COPY: ls_program_copy(s, x, z, t->count); break;
-        case LS_STEP_AVERAGE: ls_program_average(s, z, t->count, t->by); break;
+        case LS_STEP_SEND: ls_coll_program_send(s, t->peer, x, t->count); break;
+        case LS_STEP_RECV: ls_coll_program_recv(s, t->peer, z, t->count); break;
+        case LS_STEP_COMBINE: ls_coll_program_combine(s, x, y, z, t->count); break;
+        case LS_STEP_COPY: ls_coll_program_copy(s, x, z, t->count); break;
+        case LS_STEP_AVERAGE: ls_coll_program_average(s, z, t->count, t->by); break;
         }
     }
-    ls_program_copy(s, (ls_place){LS_WIDE, out}, (ls_place){LS_OUT, 0}, nout);
-    ls_program_free(&inner);
+    ls_coll_program_copy(s, (ls_place){LS_WIDE, out}, (ls_place){LS_OUT, 0}, nout);
+    ls_coll_program_free(&inner);
 }
 
 void ls_algorithm_make(const ls_algorithm *a, const ls_call *c, int rank, int size,
-                       ls_in_place place, ls_program *s_p) {
-    ls_program_begin(s_p, c->dtype, c->op, rank, size);
+                       ls_in_place place, ls_coll_program *s_p) {
+    ls_coll_program_begin(s_p, c->dtype, c->op, rank, size);
     s_p->place = place;
     if (sends_wide(a, c))
         make_widened(a, c, s_p);
     else
         a->make(c, s_p);
-    ls_program_finish(s_p);
+    ls_coll_program_finish(s_p);
 }
 
 /* ---- prices ---- */
@@ -183,8 +183,8 @@ size_t *ls_even_offsets(size_t count, int n) {
     return offset;
 }
 
-void ls_finish_average(const ls_call *c, ls_program *s, ls_place out, size_t count) {
-    if (c->op == LS_AVG) ls_program_average(s, out, count, s->size);
+void ls_finish_average(const ls_call *c, ls_coll_program *s, ls_place out, size_t count) {
+    if (c->op == LS_AVG) ls_coll_program_average(s, out, count, s->size);
 }
 
 bool ls_tree_order_always(ls_collective what, int n) {

@@ -97,7 +97,7 @@ struct ls_algorithm {
     bool sends_sums;      /* it sends partial sums: those of halves as f32, twice the bytes */
     /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */
     bool (*tree_order)(ls_collective, int n);
-    void (*make)(const ls_call *, ls_program *);
+    void (*make)(const ls_call *, ls_coll_program *);
     /* What a call of n workers takes, n >= 2, with elements as they are. nbytes: of the whole
      * vector in an all-reduce, a reduce, a broadcast or a prefix; else of a worker's block, on
      * average. */
@@ -155,7 +155,7 @@ static inline bool ls_call_pairs(const ls_call *c, int me, int peer) {
 
 /* The program of worker `rank` of `size`. The algorithm must support the call. */
 void ls_algorithm_make(const ls_algorithm *, const ls_call *, int rank, int size, ls_in_place,
-                       ls_program *s_p);
+                       ls_coll_program *s_p);
 
 /* ---- for algorithms ---- */
 
@@ -197,7 +197,7 @@ bool ls_tree_order_always(ls_collective, int n);
 bool ls_tree_order_up_to_two(ls_collective, int n); /* a + b is b + a */
 
 /* Divides the sum, where the call asks for an average. */
-void ls_finish_average(const ls_call *, ls_program *, ls_place out, size_t count);
+void ls_finish_average(const ls_call *, ls_coll_program *, ls_place out, size_t count);
 
 /* The length of the next piece, with `left` elements to go. */
 static inline size_t ls_piece(const ls_call *c, size_t left) {
@@ -208,14 +208,14 @@ static inline size_t ls_piece(const ls_call *c, size_t left) {
  *
  * reduce-scatter: member i's block of the sum of all `in` goes to its `out`.
  * all-gather: every block of buf comes from its member; this worker's own is already there. */
-void ls_direct_reduce_scatter(const ls_call *, ls_program *, const ls_team *, ls_place in,
+void ls_direct_reduce_scatter(const ls_call *, ls_coll_program *, const ls_team *, ls_place in,
                               const size_t *offset, ls_place out);
-void ls_direct_all_gather(const ls_call *, ls_program *, const ls_team *, ls_place buf,
+void ls_direct_all_gather(const ls_call *, ls_coll_program *, const ls_team *, ls_place buf,
                           const size_t *offset);
 /* scan and exscan; prefix.c. */
-void ls_doubling_prefix(const ls_call *, ls_program *);
+void ls_doubling_prefix(const ls_call *, ls_coll_program *);
 ls_cost ls_doubling_prefix_cost(const ls_call *, double nbytes, int n);
-void ls_binomial_broadcast(const ls_call *, ls_program *, const ls_team *, ls_place buf,
+void ls_binomial_broadcast(const ls_call *, ls_coll_program *, const ls_team *, ls_place buf,
                            size_t count, int root);
 
 #endif

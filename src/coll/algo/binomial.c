@@ -21,50 +21,50 @@
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
 /* Leaves the sum of all in `acc` of worker 0. */
-static void reduce_to_first(const ls_call *c, ls_program *s, ls_place acc) {
+static void reduce_to_first(const ls_call *c, ls_coll_program *s, ls_place acc) {
     ls_place own = IN;
     for (int d = 1; d < s->size; d *= 2) {
         if (s->rank & d) {
-            ls_program_send(s, s->rank - d, own, c->count);
+            ls_coll_program_send(s, s->rank - d, own, c->count);
             return;
         }
         if (s->rank + d >= s->size) continue;
-        ls_place got = ls_program_temp(s, c->count);
-        ls_program_recv(s, s->rank + d, got, c->count);
-        ls_program_combine(s, own, got, acc, c->count);
+        ls_place got = ls_coll_program_temp(s, c->count);
+        ls_coll_program_recv(s, s->rank + d, got, c->count);
+        ls_coll_program_combine(s, own, got, acc, c->count);
         own = acc;
     }
-    ls_program_copy(s, own, acc, c->count); /* alone */
+    ls_coll_program_copy(s, own, acc, c->count); /* alone */
     ls_finish_average(c, s, acc, c->count);
 }
 
-static void reduce(const ls_call *c, ls_program *s) {
+static void reduce(const ls_call *c, ls_coll_program *s) {
     bool at_root = s->rank == c->root;
-    ls_place acc = at_root ? OUT : ls_program_temp(s, c->count);
+    ls_place acc = at_root ? OUT : ls_coll_program_temp(s, c->count);
     reduce_to_first(c, s, acc);
     if (c->root == 0) return;
-    if (s->rank == 0) ls_program_send(s, c->root, acc, c->count);
-    if (at_root) ls_program_recv(s, 0, OUT, c->count);
+    if (s->rank == 0) ls_coll_program_send(s, c->root, acc, c->count);
+    if (at_root) ls_coll_program_recv(s, 0, OUT, c->count);
 }
 
-void ls_binomial_broadcast(const ls_call *c, ls_program *s, const ls_team *t, ls_place buf,
+void ls_binomial_broadcast(const ls_call *c, ls_coll_program *s, const ls_team *t, ls_place buf,
                            size_t count, int root) {
     int n = t->size, v = (t->me - root + n) % n, top = 1;
     while (top < n) top *= 2;
     int from = v ? v & (v - 1) : 0, reach = v ? v & -v : top; /* children at distances below */
     for (size_t at = 0; at < count; at += ls_piece(c, count - at)) {
         size_t piece = ls_piece(c, count - at);
-        if (v) ls_program_recv(s, ls_team_rank(t, (from + root) % n), ls_at(buf, at), piece);
+        if (v) ls_coll_program_recv(s, ls_team_rank(t, (from + root) % n), ls_at(buf, at), piece);
         for (int d = reach / 2; d >= 1; d /= 2)
             if (v + d < n)
-                ls_program_send(s, ls_team_rank(t, (v + d + root) % n), ls_at(buf, at), piece);
+                ls_coll_program_send(s, ls_team_rank(t, (v + d + root) % n), ls_at(buf, at), piece);
     }
 }
 
 /* ---- blocks of subtrees ---- */
 
 typedef struct subtree {
-    ls_program *s;
+    ls_coll_program *s;
     size_t count; /* of a block */
     int root, n, v;
     ls_place whole; /* at the root: blocks in the order of ranks */
@@ -77,7 +77,7 @@ static ls_place block_place(const subtree *t, int v) {
 }
 
 /* Moves blocks [v, end), counted from the root: in two runs where their ranks wrap round. */
-static void move_blocks(const subtree *t, void (*move)(ls_program *, int, ls_place, size_t),
+static void move_blocks(const subtree *t, void (*move)(ls_coll_program *, int, ls_place, size_t),
                         int peer, int v, int end) {
     int wrap = t->n - t->root, middle = wrap < v ? v : wrap > end ? end : wrap;
     int rank = (peer + t->root) % t->n;
@@ -90,11 +90,11 @@ static int least(int a, int b) { return a < b ? a : b; }
 static void gather(const subtree *t) {
     for (int d = 1; d < t->n; d *= 2) {
         if (t->v & d) {
-            move_blocks(t, ls_program_send, t->v - d, t->v, least(t->v + d, t->n));
+            move_blocks(t, ls_coll_program_send, t->v - d, t->v, least(t->v + d, t->n));
             return;
         }
         if (t->v + d < t->n)
-            move_blocks(t, ls_program_recv, t->v + d, t->v + d, least(t->v + 2 * d, t->n));
+            move_blocks(t, ls_coll_program_recv, t->v + d, t->v + d, least(t->v + 2 * d, t->n));
     }
 }
 
@@ -102,13 +102,13 @@ static void scatter(const subtree *t) {
     int top = 1;
     while (top < t->n) top *= 2;
     int reach = t->v ? t->v & -t->v : top;
-    if (t->v) move_blocks(t, ls_program_recv, t->v - reach, t->v, least(t->v + reach, t->n));
+    if (t->v) move_blocks(t, ls_coll_program_recv, t->v - reach, t->v, least(t->v + reach, t->n));
     for (int d = reach / 2; d >= 1; d /= 2)
         if (t->v + d < t->n)
-            move_blocks(t, ls_program_send, t->v + d, t->v + d, least(t->v + 2 * d, t->n));
+            move_blocks(t, ls_coll_program_send, t->v + d, t->v + d, least(t->v + 2 * d, t->n));
 }
 
-static void gather_or_scatter(const ls_call *c, ls_program *s) {
+static void gather_or_scatter(const ls_call *c, ls_coll_program *s) {
     bool down = c->what == LS_CALL_SCATTER;
     subtree t = {.s = s,
                  .count = c->count,
@@ -117,18 +117,18 @@ static void gather_or_scatter(const ls_call *c, ls_program *s) {
                  .v = (s->rank - c->root + s->size) % s->size,
                  .whole = down ? IN : OUT};
     int reach = t.v ? least(t.v & -t.v, t.n - t.v) : 0;
-    t.part = ls_program_temp(s, (size_t)reach * c->count);
+    t.part = ls_coll_program_temp(s, (size_t)reach * c->count);
     ls_place own = block_place(&t, t.v);
     if (down) {
         scatter(&t);
-        ls_program_copy(s, own, OUT, c->count);
+        ls_coll_program_copy(s, own, OUT, c->count);
     } else {
-        ls_program_copy(s, IN, own, c->count);
+        ls_coll_program_copy(s, IN, own, c->count);
         gather(&t);
     }
 }
 
-static void make(const ls_call *c, ls_program *s) {
+static void make(const ls_call *c, ls_coll_program *s) {
     const ls_team all = {.size = s->size, .me = s->rank};
     switch (c->what) {
     case LS_CALL_ALL_REDUCE:

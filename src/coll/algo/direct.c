@@ -38,7 +38,7 @@ static const uint32_t ALL = (1u << LS_NCALLS) - 1;
 
 /* One piece of a sum: where each leaf's input lies. */
 typedef struct piece_sum {
-    ls_program *s;
+    ls_coll_program *s;
     const ls_leaves *leaves;
     const ls_place *at; /* [leaves->n] */
     int me;             /* the member whose leaves must not be overwritten; -1: none */
@@ -62,29 +62,29 @@ static subtotal sum_node(piece_sum *p, int lo, int hi, const ls_place *target) {
     int middle = ls_tree_split(lo, hi);
     subtotal left = sum_node(p, lo, middle, NULL), right = sum_node(p, middle, hi, NULL);
     ls_place out = target ? *target : left.own ? right.at : left.at;
-    ls_program_combine(p->s, left.at, right.at, out, p->count);
+    ls_coll_program_combine(p->s, left.at, right.at, out, p->count);
     return (subtotal){out, false};
 }
 
 /* out = sum of the leaves; where they are widened, in `wide` [leaves * count]. */
 static void sum_piece(const ls_call *c, piece_sum *p, ls_place wide, ls_place out) {
-    ls_program *s = p->s;
+    ls_coll_program *s = p->s;
     int V = p->leaves->V, n = p->leaves->n;
     if (!ls_call_widens(c)) {
         subtotal sum = sum_node(p, 0, V, &out);
-        if (n == 1) ls_program_copy(s, sum.at, out, p->count);
+        if (n == 1) ls_coll_program_copy(s, sum.at, out, p->count);
         ls_finish_average(c, s, out, p->count);
         return;
     }
     ls_place *wides = LS_NEW_ARRAY(ls_place, (size_t)n);
     for (int i = 0; i < n; i++) {
         wides[i] = ls_at(wide, (size_t)i * p->count);
-        ls_program_copy(s, p->at[i], wides[i], p->count);
+        ls_coll_program_copy(s, p->at[i], wides[i], p->count);
     }
     piece_sum w = {s, p->leaves, wides, -1, p->count, 0};
     subtotal sum = sum_node(&w, 0, V, NULL);
     ls_finish_average(c, s, sum.at, p->count);
-    ls_program_copy(s, sum.at, out, p->count);
+    ls_coll_program_copy(s, sum.at, out, p->count);
     free(wides);
 }
 
@@ -98,8 +98,8 @@ typedef struct arrival {
 } arrival;
 
 /* Receives a piece from the other members, and sums it. */
-static void receive_piece(const ls_call *c, ls_program *s, const ls_team *t, const ls_leaves *l,
-                          const arrival *x) {
+static void receive_piece(const ls_call *c, ls_coll_program *s, const ls_team *t,
+                          const ls_leaves *l, const arrival *x) {
     ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)l->n);
     for (int i = 0, taken = 0; i < l->n; i++)
         at[i] = l->worker[i] == t->me ? ls_at(x->mine, (size_t)l->slot[i] * c->stride)
@@ -107,7 +107,8 @@ static void receive_piece(const ls_call *c, ls_program *s, const ls_team *t, con
     for (int k = 1; k < t->size; k++) {
         int from = (t->me + k) % t->size;
         for (int i = 0; i < l->n; i++)
-            if (l->worker[i] == from) ls_program_recv(s, ls_team_rank(t, from), at[i], x->count);
+            if (l->worker[i] == from)
+                ls_coll_program_recv(s, ls_team_rank(t, from), at[i], x->count);
     }
     piece_sum p = {s, l, at, t->me, x->count, 0};
     sum_piece(c, &p, x->wide, x->out);
@@ -123,7 +124,7 @@ typedef struct inputs {
 
 /* Sends the pieces at `at` of all other members' blocks, from each of this worker's inputs; false
  * when no block is that long. */
-static bool send_pieces(const ls_call *c, ls_program *s, const ls_team *t, const inputs *in,
+static bool send_pieces(const ls_call *c, ls_coll_program *s, const ls_team *t, const inputs *in,
                         size_t at) {
     bool any = false;
     for (int k = 1; k < t->size; k++) {
@@ -132,14 +133,14 @@ static bool send_pieces(const ls_call *c, ls_program *s, const ls_team *t, const
         if (at >= n) continue;
         any = true;
         for (int i = 0; i < in->n; i++)
-            ls_program_send(s, ls_team_rank(t, to),
-                            ls_at(in->first, (size_t)i * c->stride + in->offset[to] + at),
-                            ls_piece(c, n - at));
+            ls_coll_program_send(s, ls_team_rank(t, to),
+                                 ls_at(in->first, (size_t)i * c->stride + in->offset[to] + at),
+                                 ls_piece(c, n - at));
     }
     return any;
 }
 
-void ls_direct_reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t, ls_place in,
+void ls_direct_reduce_scatter(const ls_call *c, ls_coll_program *s, const ls_team *t, ls_place in,
                               const size_t *offset, ls_place out) {
     ls_leaves l;
     ls_leaves_make(c->V, c->first, t->size, &l);
@@ -148,8 +149,8 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t,
     ls_place slots[WINDOW], wides[WINDOW] = {0};
     size_t nslots = most == n ? 1 : WINDOW;
     for (size_t i = 0; i < nslots; i++) {
-        slots[i] = ls_program_temp(s, (size_t)(l.n - own.n) * most);
-        if (ls_call_widens(c)) wides[i] = ls_program_wide(s, (size_t)l.n * most);
+        slots[i] = ls_coll_program_temp(s, (size_t)(l.n - own.n) * most);
+        if (ls_call_widens(c)) wides[i] = ls_coll_program_wide(s, (size_t)l.n * most);
     }
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     for (size_t at = 0, i = 0;; at += step, i++) {
@@ -166,7 +167,7 @@ void ls_direct_reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t,
 }
 
 /* Each member sends its block to all others, piece by piece. */
-void ls_direct_all_gather(const ls_call *c, ls_program *s, const ls_team *t, ls_place buf,
+void ls_direct_all_gather(const ls_call *c, ls_coll_program *s, const ls_team *t, ls_place buf,
                           const size_t *offset) {
     size_t step = c->piece ? c->piece : SIZE_MAX / 2;
     size_t mine = offset[t->me + 1] - offset[t->me], longest = 0;
@@ -177,11 +178,11 @@ void ls_direct_all_gather(const ls_call *c, ls_program *s, const ls_team *t, ls_
             int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
             size_t n = offset[from + 1] - offset[from];
             if (at < mine)
-                ls_program_send(s, ls_team_rank(t, to), ls_at(buf, offset[t->me] + at),
-                                ls_piece(c, mine - at));
+                ls_coll_program_send(s, ls_team_rank(t, to), ls_at(buf, offset[t->me] + at),
+                                     ls_piece(c, mine - at));
             if (at < n)
-                ls_program_recv(s, ls_team_rank(t, from), ls_at(buf, offset[from] + at),
-                                ls_piece(c, n - at));
+                ls_coll_program_recv(s, ls_team_rank(t, from), ls_at(buf, offset[from] + at),
+                                     ls_piece(c, n - at));
         }
 }
 
@@ -189,118 +190,119 @@ void ls_direct_all_gather(const ls_call *c, ls_program *s, const ls_team *t, ls_
 
 static const ls_place IN = {LS_IN, 0}, OUT = {LS_OUT, 0};
 
-static void all_reduce(const ls_call *c, ls_program *s, const ls_team *t) {
+static void all_reduce(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_even_offsets(c->count, t->size);
     ls_direct_reduce_scatter(c, s, t, IN, offset, ls_at(OUT, offset[t->me]));
     ls_direct_all_gather(c, s, t, OUT, offset);
     free(offset);
 }
 
-static void reduce_scatter(const ls_call *c, ls_program *s, const ls_team *t) {
+static void reduce_scatter(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
     ls_direct_reduce_scatter(c, s, t, IN, offset, OUT);
     free(offset);
 }
 
-static void all_gather(const ls_call *c, ls_program *s, const ls_team *t) {
+static void all_gather(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
-    ls_program_copy(s, IN, ls_at(OUT, offset[t->me]), offset[t->me + 1] - offset[t->me]);
+    ls_coll_program_copy(s, IN, ls_at(OUT, offset[t->me]), offset[t->me + 1] - offset[t->me]);
     ls_direct_all_gather(c, s, t, OUT, offset);
     free(offset);
 }
 
-static void gather_blocks(const ls_call *c, ls_program *s, const ls_team *t, ls_place mine,
+static void gather_blocks(const ls_call *c, ls_coll_program *s, const ls_team *t, ls_place mine,
                           const size_t *offset) {
     size_t n = offset[t->me + 1] - offset[t->me];
     if (t->me != c->root) {
-        ls_program_send(s, c->root, mine, n);
+        ls_coll_program_send(s, c->root, mine, n);
         return;
     }
-    ls_program_copy(s, mine, ls_at(OUT, offset[t->me]), n);
+    ls_coll_program_copy(s, mine, ls_at(OUT, offset[t->me]), n);
     for (int i = 0; i < t->size; i++)
-        if (i != c->root) ls_program_recv(s, i, ls_at(OUT, offset[i]), offset[i + 1] - offset[i]);
+        if (i != c->root)
+            ls_coll_program_recv(s, i, ls_at(OUT, offset[i]), offset[i + 1] - offset[i]);
 }
 
-static void scatter_blocks(const ls_call *c, ls_program *s, const ls_team *t, ls_place from,
+static void scatter_blocks(const ls_call *c, ls_coll_program *s, const ls_team *t, ls_place from,
                            const size_t *offset, ls_place mine) {
     size_t n = offset[t->me + 1] - offset[t->me];
     if (t->me != c->root) {
-        ls_program_recv(s, c->root, mine, n);
+        ls_coll_program_recv(s, c->root, mine, n);
         return;
     }
     for (int k = 1; k < t->size; k++) {
         int i = (t->me + k) % t->size;
-        ls_program_send(s, i, ls_at(from, offset[i]), offset[i + 1] - offset[i]);
+        ls_coll_program_send(s, i, ls_at(from, offset[i]), offset[i + 1] - offset[i]);
     }
-    ls_program_copy(s, ls_at(from, offset[t->me]), mine, n);
+    ls_coll_program_copy(s, ls_at(from, offset[t->me]), mine, n);
 }
 
-static void broadcast(const ls_call *c, ls_program *s, const ls_team *t) {
+static void broadcast(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_even_offsets(c->count, t->size);
     scatter_blocks(c, s, t, OUT, offset, ls_at(OUT, offset[t->me]));
     ls_direct_all_gather(c, s, t, OUT, offset);
     free(offset);
 }
 
-static void reduce(const ls_call *c, ls_program *s, const ls_team *t) {
+static void reduce(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_even_offsets(c->count, t->size);
     size_t n = offset[t->me + 1] - offset[t->me];
-    ls_place mine = t->me == c->root ? ls_at(OUT, offset[t->me]) : ls_program_temp(s, n);
+    ls_place mine = t->me == c->root ? ls_at(OUT, offset[t->me]) : ls_coll_program_temp(s, n);
     ls_direct_reduce_scatter(c, s, t, IN, offset, mine);
     gather_blocks(c, s, t, mine, offset);
     free(offset);
 }
 
-static void gather(const ls_call *c, ls_program *s, const ls_team *t) {
+static void gather(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
     gather_blocks(c, s, t, IN, offset);
     free(offset);
 }
 
-static void scatter(const ls_call *c, ls_program *s, const ls_team *t) {
+static void scatter(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     size_t *offset = ls_call_offsets(c, t->size);
     scatter_blocks(c, s, t, IN, offset, OUT);
     free(offset);
 }
 
 /* In place, a block that arrives waits in TEMP until the block that it replaces has been sent. */
-static void all_to_all(const ls_call *c, ls_program *s, const ls_team *t) {
+static void all_to_all(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
     bool in_place = s->place.overlap != LS_APART;
     ls_place room = {LS_TEMP, 0};
-    if (in_place) room = ls_program_temp(s, (size_t)(n - 1) * c->count);
-    ls_program_copy(s, ls_at(IN, (size_t)me * c->count), ls_at(OUT, (size_t)me * c->count),
-                    c->count);
+    if (in_place) room = ls_coll_program_temp(s, (size_t)(n - 1) * c->count);
+    ls_coll_program_copy(s, ls_at(IN, (size_t)me * c->count), ls_at(OUT, (size_t)me * c->count),
+                         c->count);
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me + n - k) % n;
         ls_place at = in_place ? ls_at(room, (size_t)(k - 1) * c->count)
                                : ls_at(OUT, (size_t)from * c->count);
-        ls_program_send(s, to, ls_at(IN, (size_t)to * c->count), c->count);
-        ls_program_recv(s, from, at, c->count);
+        ls_coll_program_send(s, to, ls_at(IN, (size_t)to * c->count), c->count);
+        ls_coll_program_recv(s, from, at, c->count);
     }
     for (int k = 1; k < n && in_place; k++)
-        ls_program_copy(s, ls_at(room, (size_t)(k - 1) * c->count),
-                        ls_at(OUT, (size_t)((me + n - k) % n) * c->count), c->count);
+        ls_coll_program_copy(s, ls_at(room, (size_t)(k - 1) * c->count),
+                             ls_at(OUT, (size_t)((me + n - k) % n) * c->count), c->count);
 }
 
 /* Two workers that may send elements to each other always exchange messages, empty ones too: so
  * both sides see both counts. */
-static void pairwise(const ls_call *c, ls_program *s, const ls_team *t) {
+static void pairwise(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     int n = t->size, me = t->me;
     size_t *in = LS_NEW_ARRAY(size_t, (size_t)n + 1), *out = LS_NEW_ARRAY(size_t, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
         in[i + 1] = in[i] + ls_call_sends(c, me, i);
         out[i + 1] = out[i] + ls_call_receives(c, me, i);
     }
-    ls_program_copy(s, ls_at(IN, in[me]), ls_at(OUT, out[me]), in[me + 1] - in[me]);
+    ls_coll_program_copy(s, ls_at(IN, in[me]), ls_at(OUT, out[me]), in[me + 1] - in[me]);
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me + n - k) % n;
         if (ls_call_pairs(c, me, to))
-            ls_program_send_counted(s, to, ls_at(IN, in[to]), in[to + 1] - in[to],
-                                    out[to + 1] - out[to]);
+            ls_coll_program_send_counted(s, to, ls_at(IN, in[to]), in[to + 1] - in[to],
+                                         out[to + 1] - out[to]);
         if (ls_call_pairs(c, me, from))
-            ls_program_recv_counted(s, from, ls_at(OUT, out[from]), out[from + 1] - out[from],
-                                    in[from + 1] - in[from]);
+            ls_coll_program_recv_counted(s, from, ls_at(OUT, out[from]), out[from + 1] - out[from],
+                                         in[from + 1] - in[from]);
     }
     free(in);
     free(out);
@@ -308,20 +310,20 @@ static void pairwise(const ls_call *c, ls_program *s, const ls_team *t) {
 
 /* Sums the inputs of the workers before this one, and (scan) its own, in the order of the tree over
  * these workers. */
-static void prefix(const ls_call *c, ls_program *s) {
+static void prefix(const ls_call *c, ls_coll_program *s) {
     int me = s->rank, n = c->what == LS_CALL_SCAN ? me + 1 : me;
-    ls_place slot = ls_program_temp(s, (size_t)me * c->count), wide = {LS_WIDE, 0};
+    ls_place slot = ls_coll_program_temp(s, (size_t)me * c->count), wide = {LS_WIDE, 0};
     ls_place *at = LS_NEW_ARRAY(ls_place, (size_t)me + 1);
-    for (int to = me + 1; to < s->size; to++) ls_program_send(s, to, IN, c->count);
+    for (int to = me + 1; to < s->size; to++) ls_coll_program_send(s, to, IN, c->count);
     for (int from = 0; from < me; from++) {
         at[from] = ls_at(slot, (size_t)from * c->count);
-        ls_program_recv(s, from, at[from], c->count);
+        ls_coll_program_recv(s, from, at[from], c->count);
     }
     at[me] = IN;
     if (n > 0) {
         ls_leaves l;
         ls_leaves_make(0, NULL, n, &l);
-        if (ls_call_widens(c)) wide = ls_program_wide(s, (size_t)n * c->count);
+        if (ls_call_widens(c)) wide = ls_coll_program_wide(s, (size_t)n * c->count);
         piece_sum p = {s, &l, at, me, c->count, 0};
         sum_piece(c, &p, wide, OUT);
         ls_leaves_free(&l);
@@ -329,17 +331,17 @@ static void prefix(const ls_call *c, ls_program *s) {
     free(at);
 }
 
-static void barrier(const ls_call *c, ls_program *s, const ls_team *t) {
+static void barrier(const ls_call *c, ls_coll_program *s, const ls_team *t) {
     (void)c;
-    ls_place token = ls_program_temp(s, (size_t)t->size);
+    ls_place token = ls_coll_program_temp(s, (size_t)t->size);
     for (int k = 1; k < t->size; k++) {
         int to = (t->me + k) % t->size, from = (t->me + t->size - k) % t->size;
-        ls_program_send(s, to, ls_at(token, (size_t)t->me), 1);
-        ls_program_recv(s, from, ls_at(token, (size_t)from), 1);
+        ls_coll_program_send(s, to, ls_at(token, (size_t)t->me), 1);
+        ls_coll_program_recv(s, from, ls_at(token, (size_t)from), 1);
     }
 }
 
-static void make_direct(const ls_call *c, ls_program *s) {
+static void make_direct(const ls_call *c, ls_coll_program *s) {
     const ls_team t = {.size = s->size, .me = s->rank};
     switch (c->what) {
     case LS_CALL_ALL_REDUCE: all_reduce(c, s, &t); break;
@@ -428,12 +430,12 @@ const ls_algorithm ls_direct = {.name = "direct",
                                 .hosts_seconds = ls_hosts_seconds_far};
 
 /* Where IN and OUT are one, the waits make every send from IN precede the write of OUT. */
-static void make_exchange(const ls_call *c, ls_program *s) {
+static void make_exchange(const ls_call *c, ls_coll_program *s) {
     const ls_team t = {.size = s->size, .me = s->rank};
-    for (int k = 1; k < t.size; k++) ls_program_send(s, (t.me + k) % t.size, IN, c->count);
-    ls_place slot = ls_program_temp(s, ((size_t)t.size - 1) * c->count);
+    for (int k = 1; k < t.size; k++) ls_coll_program_send(s, (t.me + k) % t.size, IN, c->count);
+    ls_place slot = ls_coll_program_temp(s, ((size_t)t.size - 1) * c->count);
     ls_place wide = {LS_WIDE, 0};
-    if (ls_call_widens(c)) wide = ls_program_wide(s, (size_t)t.size * c->count);
+    if (ls_call_widens(c)) wide = ls_coll_program_wide(s, (size_t)t.size * c->count);
     ls_leaves l;
     ls_leaves_make(0, NULL, t.size, &l);
     receive_piece(c, s, &t, &l, &(arrival){IN, slot, wide, OUT, c->count});

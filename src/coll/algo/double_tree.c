@@ -60,32 +60,32 @@ static place_in_tree find_place(int rank, int n, bool second) {
 }
 
 /* Adds what the child sends on the left or right of own; returns where the sum is. */
-static ls_place add_child(ls_program *s, int child, bool left, ls_place own, ls_place acc,
+static ls_place add_child(ls_coll_program *s, int child, bool left, ls_place own, ls_place acc,
                           size_t count) {
     if (child < 0) return own;
-    ls_place got = ls_program_temp(s, count);
-    ls_program_recv(s, child, got, count);
-    ls_program_combine(s, left ? got : own, left ? own : got, acc, count);
+    ls_place got = ls_coll_program_temp(s, count);
+    ls_coll_program_recv(s, child, got, count);
+    ls_coll_program_combine(s, left ? got : own, left ? own : got, acc, count);
     return acc;
 }
 
-static void one_piece(const ls_call *c, ls_program *s, const place_in_tree *p, size_t at,
+static void one_piece(const ls_call *c, ls_coll_program *s, const place_in_tree *p, size_t at,
                       size_t count) {
     ls_place out = ls_at(OUT, at), sum = ls_at(IN, at);
     sum = add_child(s, p->left, true, sum, out, count);
     sum = add_child(s, p->right, false, sum, out, count);
     if (p->up >= 0) {
-        ls_program_send(s, p->up, sum, count);
-        ls_program_recv(s, p->up, out, count);
+        ls_coll_program_send(s, p->up, sum, count);
+        ls_coll_program_recv(s, p->up, out, count);
     } else {
-        ls_program_copy(s, sum, out, count);
+        ls_coll_program_copy(s, sum, out, count);
         ls_finish_average(c, s, out, count);
     }
-    if (p->left >= 0) ls_program_send(s, p->left, out, count);
-    if (p->right >= 0) ls_program_send(s, p->right, out, count);
+    if (p->left >= 0) ls_coll_program_send(s, p->left, out, count);
+    if (p->right >= 0) ls_coll_program_send(s, p->right, out, count);
 }
 
-static void make(const ls_call *c, ls_program *s) {
+static void make(const ls_call *c, ls_coll_program *s) {
     for (int second = 0; second < 2; second++) {
         place_in_tree p = find_place(s->rank, s->size, second);
         size_t at = ls_block(c->count, 2, second), end = ls_block(c->count, 2, second + 1);

@@ -56,25 +56,25 @@ static int pairs_rank(const pairs *f, int member) {
 }
 
 /* Adds the even worker's vector to the odd worker's; returns where the input of the p then lies. */
-static ls_place fold(ls_program *s, const pairs *f, size_t count, ls_place acc) {
+static ls_place fold(ls_coll_program *s, const pairs *f, size_t count, ls_place acc) {
     if (s->rank >= 2 * f->rest) return IN;
     if (f->me < 0) {
-        ls_program_send(s, s->rank + 1, IN, count);
+        ls_coll_program_send(s, s->rank + 1, IN, count);
         return IN;
     }
-    ls_place got = ls_program_temp(s, count);
-    ls_program_recv(s, s->rank - 1, got, count);
-    ls_program_combine(s, got, IN, acc, count);
+    ls_place got = ls_coll_program_temp(s, count);
+    ls_coll_program_recv(s, s->rank - 1, got, count);
+    ls_coll_program_combine(s, got, IN, acc, count);
     return acc;
 }
 
 /* The odd worker sends the even one `count` elements of the result. */
-static void unfold(ls_program *s, const pairs *f, ls_place from, ls_place to, size_t count) {
+static void unfold(ls_coll_program *s, const pairs *f, ls_place from, ls_place to, size_t count) {
     if (s->rank >= 2 * f->rest) return;
     if (f->me < 0)
-        ls_program_recv(s, s->rank + 1, to, count);
+        ls_coll_program_recv(s, s->rank + 1, to, count);
     else
-        ls_program_send(s, s->rank - 1, from, count);
+        ls_coll_program_send(s, s->rank - 1, from, count);
 }
 
 /* What this worker has, what the partner has, and where their sum goes. */
@@ -84,9 +84,9 @@ typedef struct exchanged {
 } exchanged;
 
 /* The lower-numbered of the two is on the left. */
-static void add_partner(ls_program *s, const pairs *f, int partner, const exchanged *x) {
+static void add_partner(ls_coll_program *s, const pairs *f, int partner, const exchanged *x) {
     bool left = partner < f->me;
-    ls_program_combine(s, left ? x->got : x->own, left ? x->own : x->got, x->acc, x->count);
+    ls_coll_program_combine(s, left ? x->got : x->own, left ? x->own : x->got, x->acc, x->count);
 }
 
 typedef struct range {
@@ -108,7 +108,7 @@ typedef struct parts {
 } parts;
 
 /* The sums of this worker's part, in acc; history [log2 p]: its range after each step. */
-static range halving(ls_program *s, const pairs *f, bool near_first, const parts *v,
+static range halving(ls_coll_program *s, const pairs *f, bool near_first, const parts *v,
                      range *history) {
     const size_t *offset = v->offset;
     ls_place own = v->own, acc = v->acc;
@@ -119,9 +119,10 @@ static range halving(ls_program *s, const pairs *f, bool near_first, const parts
         halve(r, f->me, d, &keep, &give);
         int partner = f->me ^ d, rank = pairs_rank(f, partner);
         size_t first = offset[keep.lo], count = offset[keep.hi] - first;
-        ls_place got = ls_program_temp(s, count);
-        ls_program_send(s, rank, ls_at(own, offset[give.lo]), offset[give.hi] - offset[give.lo]);
-        ls_program_recv(s, rank, got, count);
+        ls_place got = ls_coll_program_temp(s, count);
+        ls_coll_program_send(s, rank, ls_at(own, offset[give.lo]),
+                             offset[give.hi] - offset[give.lo]);
+        ls_coll_program_recv(s, rank, got, count);
         add_partner(s, f, partner, &(exchanged){ls_at(own, first), got, ls_at(acc, first), count});
         own = acc;
         history[step++] = r = keep;
@@ -130,7 +131,7 @@ static range halving(ls_program *s, const pairs *f, bool near_first, const parts
 }
 
 /* The same steps backwards: buf gets the parts of all p. */
-static void gather_back(ls_program *s, const pairs *f, const size_t *offset, ls_place buf,
+static void gather_back(ls_coll_program *s, const pairs *f, const size_t *offset, ls_place buf,
                         const range *history) {
     int step = 0;
     while (1 << step < f->p) step++;
@@ -139,13 +140,14 @@ static void gather_back(ls_program *s, const pairs *f, const size_t *offset, ls_
         range theirs =
             mine.lo == whole.lo ? (range){mine.hi, whole.hi} : (range){whole.lo, mine.lo};
         int rank = pairs_rank(f, f->me ^ d);
-        ls_program_send(s, rank, ls_at(buf, offset[mine.lo]), offset[mine.hi] - offset[mine.lo]);
-        ls_program_recv(s, rank, ls_at(buf, offset[theirs.lo]),
-                        offset[theirs.hi] - offset[theirs.lo]);
+        ls_coll_program_send(s, rank, ls_at(buf, offset[mine.lo]),
+                             offset[mine.hi] - offset[mine.lo]);
+        ls_coll_program_recv(s, rank, ls_at(buf, offset[theirs.lo]),
+                             offset[theirs.hi] - offset[theirs.lo]);
     }
 }
 
-static void halving_all_reduce(const ls_call *c, ls_program *s) {
+static void halving_all_reduce(const ls_call *c, ls_coll_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     ls_place own = fold(s, &f, c->count, OUT);
     if (f.me >= 0) {
@@ -153,7 +155,7 @@ static void halving_all_reduce(const ls_call *c, ls_program *s) {
         size_t *offset = ls_even_offsets(c->count, f.p);
         range r = halving(s, &f, true, &(parts){offset, own, OUT}, history);
         size_t first = offset[r.lo], count = offset[r.hi] - first;
-        if (f.p == 1) ls_program_copy(s, own, OUT, count);
+        if (f.p == 1) ls_coll_program_copy(s, own, OUT, count);
         ls_finish_average(c, s, ls_at(OUT, first), count);
         gather_back(s, &f, offset, OUT, history);
         free(offset);
@@ -162,20 +164,20 @@ static void halving_all_reduce(const ls_call *c, ls_program *s) {
 }
 
 /* Part j of the vector has the blocks of member j: two if it is the odd one of a pair. */
-static void halving_reduce_scatter(const ls_call *c, ls_program *s) {
+static void halving_reduce_scatter(const ls_call *c, ls_coll_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     size_t *block = ls_call_offsets(c, s->size), total = block[s->size];
     size_t mine = block[s->rank + 1] - block[s->rank];
-    ls_place acc = ls_program_temp(s, total), own = fold(s, &f, total, acc);
+    ls_place acc = ls_coll_program_temp(s, total), own = fold(s, &f, total, acc);
     if (f.me >= 0) {
         range history[MAX_LOG];
         size_t *offset = LS_NEW_ARRAY(size_t, (size_t)f.p + 1);
         for (int j = 0; j <= f.p; j++) offset[j] = block[j <= f.rest ? 2 * j : j + f.rest];
         range r = halving(s, &f, false, &(parts){offset, own, acc}, history);
         size_t first = offset[r.lo], count = offset[r.hi] - first;
-        if (f.p == 1) ls_program_copy(s, own, acc, count);
+        if (f.p == 1) ls_coll_program_copy(s, own, acc, count);
         ls_finish_average(c, s, ls_at(acc, first), count);
-        ls_program_copy(s, ls_at(acc, block[s->rank]), OUT, mine);
+        ls_coll_program_copy(s, ls_at(acc, block[s->rank]), OUT, mine);
         free(offset);
     }
     /* The even worker of the pair gets its own block. */
@@ -186,7 +188,7 @@ static void halving_reduce_scatter(const ls_call *c, ls_program *s) {
     free(block);
 }
 
-static void make_halving(const ls_call *c, ls_program *s) {
+static void make_halving(const ls_call *c, ls_coll_program *s) {
     if (c->what == LS_CALL_ALL_REDUCE)
         halving_all_reduce(c, s);
     else
@@ -195,19 +197,19 @@ static void make_halving(const ls_call *c, ls_program *s) {
 
 /* ---- doubling ---- */
 
-static void doubling_all_reduce(const ls_call *c, ls_program *s) {
+static void doubling_all_reduce(const ls_call *c, ls_coll_program *s) {
     pairs f = pairs_of(s->rank, s->size);
     ls_place own = fold(s, &f, c->count, OUT);
     if (f.me >= 0) {
         for (int d = 1; d < f.p; d *= 2) {
             int partner = f.me ^ d, rank = pairs_rank(&f, partner);
-            ls_place got = ls_program_temp(s, c->count);
-            ls_program_send(s, rank, own, c->count);
-            ls_program_recv(s, rank, got, c->count);
+            ls_place got = ls_coll_program_temp(s, c->count);
+            ls_coll_program_send(s, rank, own, c->count);
+            ls_coll_program_recv(s, rank, got, c->count);
             add_partner(s, &f, partner, &(exchanged){own, got, OUT, c->count});
             own = OUT;
         }
-        ls_program_copy(s, own, OUT, c->count);
+        ls_coll_program_copy(s, own, OUT, c->count);
         ls_finish_average(c, s, OUT, c->count);
     }
     unfold(s, &f, OUT, OUT, c->count);
@@ -221,25 +223,25 @@ typedef struct blocks {
 } blocks;
 
 /* Sends or receives them: in two runs where they wrap round. */
-static void blocks_move(ls_program *s, void (*move)(ls_program *, int, ls_place, size_t), int peer,
-                        const blocks *b) {
+static void blocks_move(ls_coll_program *s, void (*move)(ls_coll_program *, int, ls_place, size_t),
+                        int peer, const blocks *b) {
     int size = s->size, end = b->first + b->n <= size ? b->first + b->n : size;
     const size_t *offset = b->offset;
     move(s, peer, ls_at(b->buf, offset[b->first]), offset[end] - offset[b->first]);
     if (b->first + b->n > size) move(s, peer, b->buf, offset[b->first + b->n - size]);
 }
 
-static void dissemination(ls_program *s, ls_place buf, const size_t *offset) {
+static void dissemination(ls_coll_program *s, ls_place buf, const size_t *offset) {
     int n = s->size, r = s->rank;
     for (int d = 1; d < n; d *= 2) {
         int many = d < n - d ? d : n - d;
         const blocks mine = {buf, offset, r, many}, theirs = {buf, offset, (r + d) % n, many};
-        blocks_move(s, ls_program_send, (r - d + n) % n, &mine);
-        blocks_move(s, ls_program_recv, (r + d) % n, &theirs);
+        blocks_move(s, ls_coll_program_send, (r - d + n) % n, &mine);
+        blocks_move(s, ls_coll_program_recv, (r + d) % n, &theirs);
     }
 }
 
-static void make_doubling(const ls_call *c, ls_program *s) {
+static void make_doubling(const ls_call *c, ls_coll_program *s) {
     if (c->what == LS_CALL_ALL_REDUCE) {
         doubling_all_reduce(c, s);
         return;
@@ -251,9 +253,10 @@ static void make_doubling(const ls_call *c, ls_program *s) {
     bool barrier = c->what == LS_CALL_BARRIER;
     size_t *offset =
         barrier ? ls_even_offsets((size_t)s->size, s->size) : ls_call_offsets(c, s->size);
-    ls_place buf = barrier ? ls_program_temp(s, (size_t)s->size) : OUT;
+    ls_place buf = barrier ? ls_coll_program_temp(s, (size_t)s->size) : OUT;
     if (!barrier)
-        ls_program_copy(s, IN, ls_at(OUT, offset[s->rank]), offset[s->rank + 1] - offset[s->rank]);
+        ls_coll_program_copy(s, IN, ls_at(OUT, offset[s->rank]),
+                             offset[s->rank + 1] - offset[s->rank]);
     dissemination(s, buf, offset);
     free(offset);
 }

@@ -72,7 +72,7 @@ static void layout_free(layout *l) {
     free(l->across_ranks);
 }
 
-static void all_reduce(const ls_call *c, ls_program *s, const layout *l) {
+static void all_reduce(const ls_call *c, ls_coll_program *s, const layout *l) {
     ls_call sum = *c; /* the division comes last */
     if (sum.op == LS_AVG) sum.op = LS_SUM;
     size_t *part = LS_NEW_ARRAY(size_t, (size_t)l->local.size + 1);
@@ -93,7 +93,7 @@ static void all_reduce(const ls_call *c, ls_program *s, const layout *l) {
 
 /* One worker of each host takes part between hosts: the root, and the first worker of each other
  * host. */
-static void broadcast(const ls_call *c, ls_program *s, const layout *l, int n) {
+static void broadcast(const ls_call *c, ls_coll_program *s, const layout *l, int n) {
     int *carriers = LS_NEW_ARRAY(int, (size_t)n);
     ls_team heads = {.me = -1, .ranks = carriers};
     int root_head = 0, local_root = 0;
@@ -111,7 +111,7 @@ static void broadcast(const ls_call *c, ls_program *s, const layout *l, int n) {
     free(carriers);
 }
 
-static void make(const ls_call *c, ls_program *s) {
+static void make(const ls_call *c, ls_coll_program *s) {
     layout l;
     layout_make(&l, c, s->rank, s->size);
     if (c->what == LS_CALL_ALL_REDUCE)

@@ -27,7 +27,7 @@ enum { MAX_LOG = 31 };
 
 /* One piece of a vector on its way; `got` and `acc` are temporary places. */
 typedef struct piece {
-    ls_program *s;
+    ls_coll_program *s;
     size_t count;
     ls_place in, out, acc, got[MAX_LOG];
     bool later; /* workers after the block need its sum */
@@ -35,18 +35,18 @@ typedef struct piece {
 
 /* The upper half of a block: `own` is its sum, *prefix_p what this worker has (has_prefix). */
 static ls_place upper(const piece *p, ls_place got, ls_place own, bool *has_p, ls_place *prefix_p) {
-    if (p->later) ls_program_combine(p->s, got, own, p->acc, p->count);
+    if (p->later) ls_coll_program_combine(p->s, got, own, p->acc, p->count);
     if (*has_p)
-        ls_program_combine(p->s, got, *prefix_p, p->out, p->count);
+        ls_coll_program_combine(p->s, got, *prefix_p, p->out, p->count);
     else
-        ls_program_copy(p->s, got, p->out, p->count);
+        ls_coll_program_copy(p->s, got, p->out, p->count);
     *has_p = true;
     *prefix_p = p->out;
     return p->later ? p->acc : own;
 }
 
 static void prefix_piece(piece *p, bool inclusive) {
-    ls_program *s = p->s;
+    ls_coll_program *s = p->s;
     int n = s->size, r = s->rank;
     /* The sums of this worker's block, and of its workers up to this one. */
     ls_place own = p->in, prefix = p->in;
@@ -56,24 +56,24 @@ static void prefix_piece(piece *p, bool inclusive) {
         p->later = (r & ~(2 * d - 1)) + 2 * d < n;
         if (peer >= n) continue;
         if (peer > r) {
-            ls_program_send(s, peer, own, p->count);
+            ls_coll_program_send(s, peer, own, p->count);
             if (!p->later) continue;
-            ls_program_recv(s, peer, p->got[k], p->count);
-            ls_program_combine(s, own, p->got[k], p->acc, p->count);
+            ls_coll_program_recv(s, peer, p->got[k], p->count);
+            ls_coll_program_combine(s, own, p->got[k], p->acc, p->count);
             own = p->acc;
         } else {
-            if (p->later) ls_program_send(s, peer, own, p->count);
-            ls_program_recv(s, peer, p->got[k], p->count);
+            if (p->later) ls_coll_program_send(s, peer, own, p->count);
+            ls_coll_program_recv(s, peer, p->got[k], p->count);
             own = upper(p, p->got[k], own, &has_prefix, &prefix);
         }
     }
-    if (has_prefix) ls_program_copy(s, prefix, p->out, p->count);
+    if (has_prefix) ls_coll_program_copy(s, prefix, p->out, p->count);
 }
 
-void ls_doubling_prefix(const ls_call *c, ls_program *s) {
+void ls_doubling_prefix(const ls_call *c, ls_coll_program *s) {
     piece p = {.s = s};
-    ls_place got[MAX_LOG], acc = ls_program_temp(s, c->count);
-    for (int d = 1, k = 0; d < s->size; d *= 2, k++) got[k] = ls_program_temp(s, c->count);
+    ls_place got[MAX_LOG], acc = ls_coll_program_temp(s, c->count);
+    for (int d = 1, k = 0; d < s->size; d *= 2, k++) got[k] = ls_coll_program_temp(s, c->count);
     for (size_t at = 0; at < c->count; at += p.count) {
         p.count = ls_piece(c, c->count - at);
         p.in = ls_at(IN, at);

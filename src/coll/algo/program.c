@@ -6,38 +6,38 @@
 
 #include "base/mem.h"
 
-void ls_program_begin(ls_program *s, ls_dtype dtype, ls_op op, int rank, int size) {
-    *s = (ls_program){.dtype = dtype, .op = op, .rank = rank, .size = size};
+void ls_coll_program_begin(ls_coll_program *s, ls_dtype dtype, ls_op op, int rank, int size) {
+    *s = (ls_coll_program){.dtype = dtype, .op = op, .rank = rank, .size = size};
     s->sent = LS_NEW_ARRAY(uint32_t, (size_t)size);
     s->received = LS_NEW_ARRAY(uint32_t, (size_t)size);
 }
 
-void ls_program_free(ls_program *s) {
+void ls_coll_program_free(ls_coll_program *s) {
     free(s->steps);
     free(s->edges);
     free(s->sent);
     free(s->received);
-    *s = (ls_program){0};
+    *s = (ls_coll_program){0};
 }
 
-ls_place ls_program_temp(ls_program *s, size_t count) {
+ls_place ls_coll_program_temp(ls_coll_program *s, size_t count) {
     ls_place p = {LS_TEMP, s->ntemp};
     s->ntemp += count;
     return p;
 }
 
-ls_place ls_program_wide(ls_program *s, size_t count) {
+ls_place ls_coll_program_wide(ls_coll_program *s, size_t count) {
     ls_place p = {LS_WIDE, s->nwide};
     s->nwide += count;
     return p;
 }
 
-ls_dtype ls_program_dtype(const ls_program *s, ls_program_buffer b) {
+ls_dtype ls_coll_program_dtype(const ls_coll_program *s, ls_coll_program_buffer b) {
     return b == LS_WIDE ? LS_F32 : s->dtype;
 }
 
 /* Where `in` and `out` share memory, places are given in the outer one, so that overlaps show. */
-static ls_place outer(const ls_program *s, ls_place p) {
+static ls_place outer(const ls_coll_program *s, ls_place p) {
     if (s->place.overlap == LS_OUT_IN_IN && p.buffer == LS_OUT)
         return (ls_place){LS_IN, p.first + s->place.first};
     if (s->place.overlap == LS_IN_IN_OUT && p.buffer == LS_IN)
@@ -47,7 +47,7 @@ static ls_place outer(const ls_program *s, ls_place p) {
 
 static bool same(ls_place a, ls_place b) { return a.buffer == b.buffer && a.first == b.first; }
 
-static void add(ls_program *s, ls_step step) {
+static void add(ls_coll_program *s, ls_step step) {
     if (step.count == 0 && !step.counted) return;
     if (s->nsteps == s->step_cap) {
         s->step_cap = s->step_cap ? 2 * s->step_cap : 64;
@@ -59,7 +59,7 @@ static void add(ls_program *s, ls_step step) {
     s->steps[s->nsteps++] = step;
 }
 
-void ls_program_send(ls_program *s, int peer, ls_place a, size_t count) {
+void ls_coll_program_send(ls_coll_program *s, int peer, ls_place a, size_t count) {
     if (count == 0) return;
     add(s, (ls_step){.kind = LS_STEP_SEND,
                      .peer = peer,
@@ -68,7 +68,7 @@ void ls_program_send(ls_program *s, int peer, ls_place a, size_t count) {
                      .count = count});
 }
 
-void ls_program_recv(ls_program *s, int peer, ls_place out, size_t count) {
+void ls_coll_program_recv(ls_coll_program *s, int peer, ls_place out, size_t count) {
     if (count == 0) return;
     add(s, (ls_step){.kind = LS_STEP_RECV,
                      .peer = peer,
@@ -77,7 +77,8 @@ void ls_program_recv(ls_program *s, int peer, ls_place out, size_t count) {
                      .count = count});
 }
 
-void ls_program_send_counted(ls_program *s, int peer, ls_place a, size_t count, size_t back) {
+void ls_coll_program_send_counted(ls_coll_program *s, int peer, ls_place a, size_t count,
+                                  size_t back) {
     add(s, (ls_step){.kind = LS_STEP_SEND,
                      .peer = peer,
                      .message = s->sent[peer]++,
@@ -87,7 +88,8 @@ void ls_program_send_counted(ls_program *s, int peer, ls_place a, size_t count, 
                      .back = back});
 }
 
-void ls_program_recv_counted(ls_program *s, int peer, ls_place out, size_t count, size_t back) {
+void ls_coll_program_recv_counted(ls_coll_program *s, int peer, ls_place out, size_t count,
+                                  size_t back) {
     add(s, (ls_step){.kind = LS_STEP_RECV,
                      .peer = peer,
                      .message = s->received[peer]++,
@@ -97,16 +99,17 @@ void ls_program_recv_counted(ls_program *s, int peer, ls_place out, size_t count
                      .back = back});
 }
 
-void ls_program_combine(ls_program *s, ls_place a, ls_place b, ls_place out, size_t count) {
+void ls_coll_program_combine(ls_coll_program *s, ls_place a, ls_place b, ls_place out,
+                             size_t count) {
     add(s, (ls_step){.kind = LS_STEP_COMBINE, .a = a, .b = b, .out = out, .count = count});
 }
 
-void ls_program_copy(ls_program *s, ls_place a, ls_place out, size_t count) {
+void ls_coll_program_copy(ls_coll_program *s, ls_place a, ls_place out, size_t count) {
     if (same(outer(s, a), outer(s, out))) return;
     add(s, (ls_step){.kind = LS_STEP_COPY, .a = a, .out = out, .count = count});
 }
 
-void ls_program_average(ls_program *s, ls_place out, size_t count, int by) {
+void ls_coll_program_average(ls_coll_program *s, ls_place out, size_t count, int by) {
     add(s, (ls_step){.kind = LS_STEP_AVERAGE, .a = out, .out = out, .by = by, .count = count});
 }
 
@@ -156,7 +159,7 @@ static void add_edge(edge_list *l, int from, int to) {
 }
 
 /* Edges that others imply are left out: `before[i]` is the set of all steps that come before i. */
-static void find_edges(ls_program *s, edge_list *l) {
+static void find_edges(ls_coll_program *s, edge_list *l) {
     size_t words = ((size_t)s->nsteps + 63) / 64;
     uint64_t *before = LS_NEW_ARRAY(uint64_t, words * (size_t)s->nsteps);
     for (int i = 0; i < s->nsteps; i++) {
@@ -179,7 +182,7 @@ static int by_from(const void *a, const void *b) {
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
-void ls_program_finish(ls_program *s) {
+void ls_coll_program_finish(ls_coll_program *s) {
     edge_list l = {0};
     find_edges(s, &l);
     if (l.n) qsort(l.edges, l.n, sizeof *l.edges, by_from);
@@ -194,13 +197,13 @@ void ls_program_finish(ls_program *s) {
     free(l.edges);
 }
 
-ls_traffic ls_program_traffic(const ls_program *s) {
+ls_traffic ls_coll_program_traffic(const ls_coll_program *s) {
     ls_traffic t = {0};
     for (int i = 0; i < s->nsteps; i++) {
         const ls_step *step = &s->steps[i];
         if (step->kind != LS_STEP_SEND) continue;
         t.messages++;
-        t.nbytes += step->count * ls_dtype_size(ls_program_dtype(s, step->a.buffer));
+        t.nbytes += step->count * ls_dtype_size(ls_coll_program_dtype(s, step->a.buffer));
     }
     return t;
 }

@@ -2,7 +2,7 @@
  *
  * An algorithm (direct.c, ring.c, ...) writes, for one worker, a sequential program: send, receive,
  * combine, copy, over ranges of buffers. Which steps may overlap follows from the ranges:
- * ls_program_finish() makes a step wait for the earlier ones that touch the same elements, if one
+ * ls_coll_program_finish() makes a step wait for the earlier ones that touch the same elements, if one
  * of the two writes. Algorithms name no waits and keep no state. The engine runs a program over a
  * transport; tests run it over the fake one; its messages and bytes are counted here.
  *
@@ -23,11 +23,17 @@
 
 #include "lockstep/group.h"
 
-typedef enum ls_program_buffer { LS_IN, LS_OUT, LS_TEMP, LS_WIDE, LS_NBUFFERS } ls_program_buffer;
+typedef enum ls_coll_program_buffer {
+    LS_IN,
+    LS_OUT,
+    LS_TEMP,
+    LS_WIDE,
+    LS_NBUFFERS
+} ls_coll_program_buffer;
 
 /* Elements of a buffer from `first` on. */
 typedef struct ls_place {
-    ls_program_buffer buffer;
+    ls_coll_program_buffer buffer;
     size_t first;
 } ls_place;
 
@@ -60,7 +66,7 @@ typedef struct ls_in_place {
     size_t first; /* element of the outer one at which the inner one begins */
 } ls_in_place;
 
-typedef struct ls_program {
+typedef struct ls_coll_program {
     ls_dtype dtype;
     ls_op op;
     int rank, size;
@@ -71,36 +77,38 @@ typedef struct ls_program {
     ls_in_place place;   /* set before steps are added */
     int step_cap;
     uint32_t *sent, *received; /* [size] messages so far */
-} ls_program;
+} ls_coll_program;
 
 /* An empty program for worker `rank` of `size`. */
-void ls_program_begin(ls_program *, ls_dtype, ls_op, int rank, int size);
+void ls_coll_program_begin(ls_coll_program *, ls_dtype, ls_op, int rank, int size);
 /* Fresh room in TEMP or WIDE. */
-ls_place ls_program_temp(ls_program *, size_t count);
-ls_place ls_program_wide(ls_program *, size_t count);
+ls_place ls_coll_program_temp(ls_coll_program *, size_t count);
+ls_place ls_coll_program_wide(ls_coll_program *, size_t count);
 
-void ls_program_send(ls_program *, int peer, ls_place a, size_t count);
-void ls_program_recv(ls_program *, int peer, ls_place out, size_t count);
+void ls_coll_program_send(ls_coll_program *, int peer, ls_place a, size_t count);
+void ls_coll_program_recv(ls_coll_program *, int peer, ls_place out, size_t count);
 /* Counted messages: `back` elements are expected from, or sent to, the same peer. */
-void ls_program_send_counted(ls_program *, int peer, ls_place a, size_t count, size_t back);
-void ls_program_recv_counted(ls_program *, int peer, ls_place out, size_t count, size_t back);
-void ls_program_combine(ls_program *, ls_place a, ls_place b, ls_place out, size_t count);
+void ls_coll_program_send_counted(ls_coll_program *, int peer, ls_place a, size_t count,
+                                  size_t back);
+void ls_coll_program_recv_counted(ls_coll_program *, int peer, ls_place out, size_t count,
+                                  size_t back);
+void ls_coll_program_combine(ls_coll_program *, ls_place a, ls_place b, ls_place out, size_t count);
 /* Nothing where a and out are the same place. */
-void ls_program_copy(ls_program *, ls_place a, ls_place out, size_t count);
-void ls_program_average(ls_program *, ls_place out, size_t count, int by);
+void ls_coll_program_copy(ls_coll_program *, ls_place a, ls_place out, size_t count);
+void ls_coll_program_average(ls_coll_program *, ls_place out, size_t count, int by);
 
 /* Derives which step waits for which. No step may be added afterwards. */
-void ls_program_finish(ls_program *);
-void ls_program_free(ls_program *);
+void ls_coll_program_finish(ls_coll_program *);
+void ls_coll_program_free(ls_coll_program *);
 
 /* The type of a buffer's elements. */
-ls_dtype ls_program_dtype(const ls_program *, ls_program_buffer);
+ls_dtype ls_coll_program_dtype(const ls_coll_program *, ls_coll_program_buffer);
 
 /* Messages and bytes that this worker sends. */
 typedef struct ls_traffic {
     uint64_t messages, nbytes;
 } ls_traffic;
-ls_traffic ls_program_traffic(const ls_program *);
+ls_traffic ls_coll_program_traffic(const ls_coll_program *);
 
 /* The fingerprint of a counted message: the call's, whose lower half makes room for what its sender
  * expects from its receiver. */

@@ -27,52 +27,53 @@ static int around(int i, int n) { return (i % n + n) % n; }
 
 /* The sum of this worker's block goes to out. Two alternating slots hold the sums that pass
  * through. */
-static void reduce_scatter(const ls_call *c, ls_program *s, const size_t *offset, ls_place out) {
+static void reduce_scatter(const ls_call *c, ls_coll_program *s, const size_t *offset,
+                           ls_place out) {
     int n = s->size, r = s->rank, next = around(r + 1, n), before = around(r - 1, n);
     size_t longest = 0;
     for (int i = 0; i < n; i++)
         if (offset[i + 1] - offset[i] > longest) longest = offset[i + 1] - offset[i];
-    ls_place slots[2] = {ls_program_temp(s, longest), ls_program_temp(s, longest)};
-    if (n == 1) ls_program_copy(s, ls_at(IN, offset[0]), out, offset[1] - offset[0]);
+    ls_place slots[2] = {ls_coll_program_temp(s, longest), ls_coll_program_temp(s, longest)};
+    if (n == 1) ls_coll_program_copy(s, ls_at(IN, offset[0]), out, offset[1] - offset[0]);
     for (int k = 0; k < n - 1; k++) {
         int sent = around(r - 1 - k, n), got = around(r - 2 - k, n);
         ls_place from = k == 0 ? ls_at(IN, offset[sent]) : slots[(k + 1) % 2], into = slots[k % 2];
         size_t nsent = offset[sent + 1] - offset[sent], ngot = offset[got + 1] - offset[got];
         for (size_t at = 0; at < nsent; at += ls_piece(c, nsent - at))
-            ls_program_send(s, next, ls_at(from, at), ls_piece(c, nsent - at));
+            ls_coll_program_send(s, next, ls_at(from, at), ls_piece(c, nsent - at));
         for (size_t at = 0; at < ngot; at += ls_piece(c, ngot - at)) {
             size_t count = ls_piece(c, ngot - at);
             ls_place sum = got == r ? ls_at(out, at) : ls_at(into, at);
-            ls_program_recv(s, before, ls_at(into, at), count);
-            ls_program_combine(s, ls_at(into, at), ls_at(IN, offset[got] + at), sum, count);
+            ls_coll_program_recv(s, before, ls_at(into, at), count);
+            ls_coll_program_combine(s, ls_at(into, at), ls_at(IN, offset[got] + at), sum, count);
         }
     }
     ls_finish_average(c, s, out, offset[r + 1] - offset[r]);
 }
 
-static void all_gather(const ls_call *c, ls_program *s, const size_t *offset) {
+static void all_gather(const ls_call *c, ls_coll_program *s, const size_t *offset) {
     int n = s->size, r = s->rank, next = around(r + 1, n), before = around(r - 1, n);
     for (int k = 0; k < n - 1; k++) {
         int sent = around(r - k, n), got = around(r - 1 - k, n);
         size_t nsent = offset[sent + 1] - offset[sent], ngot = offset[got + 1] - offset[got];
         for (size_t at = 0; at < nsent; at += ls_piece(c, nsent - at))
-            ls_program_send(s, next, ls_at(OUT, offset[sent] + at), ls_piece(c, nsent - at));
+            ls_coll_program_send(s, next, ls_at(OUT, offset[sent] + at), ls_piece(c, nsent - at));
         for (size_t at = 0; at < ngot; at += ls_piece(c, ngot - at))
-            ls_program_recv(s, before, ls_at(OUT, offset[got] + at), ls_piece(c, ngot - at));
+            ls_coll_program_recv(s, before, ls_at(OUT, offset[got] + at), ls_piece(c, ngot - at));
     }
 }
 
-static void broadcast(const ls_call *c, ls_program *s) {
+static void broadcast(const ls_call *c, ls_coll_program *s) {
     int n = s->size, r = s->rank;
     bool first = r == c->root, last = around(r + 1, n) == c->root;
     for (size_t at = 0; at < c->count; at += ls_piece(c, c->count - at)) {
         size_t count = ls_piece(c, c->count - at);
-        if (!first) ls_program_recv(s, around(r - 1, n), ls_at(OUT, at), count);
-        if (!last) ls_program_send(s, around(r + 1, n), ls_at(OUT, at), count);
+        if (!first) ls_coll_program_recv(s, around(r - 1, n), ls_at(OUT, at), count);
+        if (!last) ls_coll_program_send(s, around(r + 1, n), ls_at(OUT, at), count);
     }
 }
 
-static void make(const ls_call *c, ls_program *s) {
+static void make(const ls_call *c, ls_coll_program *s) {
     int r = s->rank;
     size_t *offset = c->what == LS_CALL_ALL_REDUCE ? ls_even_offsets(c->count, s->size)
                                                    : ls_call_offsets(c, s->size);
@@ -83,7 +84,7 @@ static void make(const ls_call *c, ls_program *s) {
         break;
     case LS_CALL_REDUCE_SCATTER: reduce_scatter(c, s, offset, OUT); break;
     case LS_CALL_ALL_GATHER:
-        ls_program_copy(s, IN, ls_at(OUT, offset[r]), offset[r + 1] - offset[r]);
+        ls_coll_program_copy(s, IN, ls_at(OUT, offset[r]), offset[r + 1] - offset[r]);
         all_gather(c, s, offset);
         break;
     default: broadcast(c, s); break;

@@ -21,7 +21,7 @@ typedef struct world {
     size_t sends[MAX_N][MAX_N], receives[MAX_N][MAX_N]; /* of a pairwise call, by worker */
     unsigned char *in[MAX_N], *out[MAX_N];              /* with a guard byte behind each */
     size_t in_nbytes[MAX_N], out_nbytes[MAX_N];
-    ls_program programs[MAX_N];
+    ls_coll_program programs[MAX_N];
     ls_flight flights[MAX_N];
     ls_fake *fake;
 } world;
@@ -203,7 +203,7 @@ static void close_world(world *w) {
         if (overlap != LS_IN_IN_OUT) free(w->in[r]);
         if (overlap != LS_OUT_IN_IN) free(w->out[r]);
         ls_flight_free(&w->flights[r]);
-        ls_program_free(&w->programs[r]);
+        ls_coll_program_free(&w->programs[r]);
     }
     ls_fake_free(w->fake);
 }
@@ -479,11 +479,11 @@ static void test_tree_order(void **state) {
 
 static ls_traffic traffic_of(const ls_algorithm *a, ls_collective what, int n, int rank,
                              size_t count) {
-    ls_program s;
+    ls_coll_program s;
     ls_call c = {.what = what, .dtype = LS_F32, .count = count};
     ls_algorithm_make(a, &c, rank, n, (ls_in_place){0}, &s);
-    ls_traffic t = ls_program_traffic(&s);
-    ls_program_free(&s);
+    ls_traffic t = ls_coll_program_traffic(&s);
+    ls_coll_program_free(&s);
     return t;
 }
 

@@ -16,7 +16,7 @@ typedef struct part {
     bool in_place;
     unsigned char *in, *out;
     size_t nin, nout;
-    ls_program program;
+    ls_coll_program program;
     ls_flight flight;
 } part;
 
@@ -94,7 +94,7 @@ static void part_check(part *p) {
     if (!p->in_place) free(p->in);
     free(p->out);
     ls_flight_free(&p->flight);
-    ls_program_free(&p->program);
+    ls_coll_program_free(&p->program);
 }
 
 static part part_of(int a, int what, size_t count, uint64_t seed) {
