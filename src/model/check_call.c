@@ -158,7 +158,11 @@ static void call(const ls_check *c, ls_check_run *r, const operands *o, int firs
                        .first = first == 0,
                        .last = first + n == r->way.n,
                        .grads_start = first == 0,
-                       .loss_scale = LOSS_SCALE};
+                       .loss_scale = LOSS_SCALE,
+                       .training = !r->way.evaluates,
+                       .seed = 1,
+                       .step = 1,
+                       .first_sample = (uint64_t)(r->way.which[0] + first)};
     ls_guarded saved = guarded(ls_mixed_saved_nbytes(l, n, LS_F32), r->way.fill);
     ls_guarded work = guarded(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32), r->way.fill);
     a.samples = (char *)at(&o->samples) + f * c->model->sample_nbytes;

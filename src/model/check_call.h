@@ -28,6 +28,7 @@ typedef struct ls_check_way {
     unsigned char fill;          /* the bytes of memory that nobody has written */
     bool as_in_step;             /* gradients of constant inputs are not wanted; else all are */
     bool forward_alone;
+    bool evaluates; /* not in training; else samples are in ascending order, as in a step */
 } ls_check_way;
 
 typedef struct ls_guarded {

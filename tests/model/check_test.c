@@ -168,6 +168,14 @@ static void test_right(void **state) {
     if (v.nwrong) fail_msg("%s: %s", v.layer, v.wrong);
     assert_true(v.worst < 0.01);
     ls_model_free(&m);
+    ls_value *x = ls_input(&m, "x", LS_F32, LS_DIMS(4, 10)),
+             *label = ls_input(&m, "label", LS_I32, LS_SCALAR);
+    x = ls_relu(&m, ls_dropout(&m, ls_linear(&m, x, .out = 7), .rate = 0.5f));
+    ls_cross_entropy(&m, ls_linear(&m, ls_flatten(&m, x), .out = 3), label, LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    v = check(&m);
+    if (v.nwrong) fail_msg("%s: %s", v.layer, v.wrong);
+    ls_model_free(&m);
     assert_ls_ok(ls_gpt_create(&(ls_gpt_config){2, 12, 3, 8, 50}, &m, &e), e);
     v = check(&m);
     if (v.nwrong) fail_msg("%s: %s", v.layer, v.wrong);
